@@ -14,7 +14,7 @@ const announceEvery = 100 * time.Millisecond
 // announcer journals what is confirmed, where no header of a publish says it.
 type announcer struct {
 	base
-	routing *way
+	routing *routing
 	passes  int       // how many numbers had passed when that was journaled last
 	at      time.Time // when that was
 }
@@ -34,33 +34,33 @@ func (a *announcer) announce(now time.Time) error {
 	if !drained && len(a.ledger.Above()) <= ledger.MaxRanges {
 		return nil
 	}
-	return a.sayAll(now)
+	return a.announceAll(now)
 }
 
-func (a *announcer) sayConfirmed(now time.Time) error {
+func (a *announcer) journalConfirmed(now time.Time) error {
 	a.passes, a.at = a.ledger.Passes(), now
 	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: a.ledger.Epoch(),
-		Through: a.ledger.Watermark(), Above: slices.Clone(a.ledger.Above()), RoutedTo: a.routing.say()}
-	return a.ledger.Send(&ledger.Publish{Plain: true, Lost: func() { a.passes = -1 }, LostAfter: silentAfter,
+		Through: a.ledger.Watermark(), Above: slices.Clone(a.ledger.Above()), RoutedTo: a.routing.news()}
+	return a.ledger.Send(&ledger.Publish{Plain: true, Lost: func() { a.passes = -1 }, LostAfter: ledger.SilentAfter,
 		Build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
 }
 
-// sayAll journals what is confirmed, unless the journal has been told all of it.
-func (a *announcer) sayAll(now time.Time) error {
-	if a.ledger.Passes() == a.passes && !a.routing.unsaid() {
+// announceAll journals what is confirmed, unless the journal has been told all of it.
+func (a *announcer) announceAll(now time.Time) error {
+	if a.ledger.Passes() == a.passes && !a.routing.hasNews() {
 		return nil
 	}
-	return a.sayConfirmed(now)
+	return a.journalConfirmed(now)
 }
 
-// hasUnsaid reports whether the journal may not know yet what this epoch knows to be confirmed, and something is in doubt without it.
-func (a *announcer) hasUnsaid() bool {
+// hasUnjournaled reports whether the journal may not know yet what this epoch knows to be confirmed, and something is in doubt without it.
+func (a *announcer) hasUnjournaled() bool {
 	return a.ledger.Epoch() >= 0 && (a.ledger.Open() > 0 || a.ledger.Passes() > a.passes)
 }
 
-// hasReadConfirmed reports whether the view knows of all that this epoch knows to be confirmed, or
+// hasReadBack reports whether the view knows of all that this epoch knows to be confirmed, or
 // cannot learn it any more.
-func (a *announcer) hasReadConfirmed() bool {
+func (a *announcer) hasReadBack() bool {
 	state := a.entries.State()
 	return a.ledger.Epoch() < 0 || state.Epoch != a.ledger.Epoch() || state.Confirmed >= a.ledger.Watermark()
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // load gets an entry and reads it again. The entry is nil if its record can no longer be had.
-func (b *base) load(at spot) (*tracker.Stored, *wire.Entry, error) {
+func (b *base) load(at ledger.EntryID) (*tracker.Stored, *wire.Entry, error) {
 	s, err := b.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return nil, nil, err

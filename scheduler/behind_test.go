@@ -45,13 +45,13 @@ func TestALeaderLeavesReplicasThatAreCutOff(t *testing.T) {
 	go func() { done <- s.view.Run(ctx) }()
 	l := &leadership{s: s, conn: conn, lock: &candidate{}, watchdog: newWatchdog(time.Now, openWithin)}
 	l.beside = func(do func(context.Context)) { go do(ctx) }
-	l.watchdog.Note(progress{phase: phaseCatching, waits: true})
+	l.watchdog.Note(progress{phase: phaseCatchingUp, waits: true})
 	go func() { done <- l.watch(ctx, func(err error) { t.Errorf("it resigned: %v", err) }) }()
 	left := map[string]bool{}
-	for range ledBy {
+	for range leaderStreams {
 		left[<-replica.left] = true
 	}
-	require.Len(t, left, len(ledBy), "each once")
+	require.Len(t, left, len(leaderStreams), "each once")
 	cancel()
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)

@@ -19,21 +19,21 @@ const commandsAtHand = 256
 // candidate is a sidecar's claim to lead, on one connection. It reads everything that comes through the lock: pings of its own, which
 // renew its lease, pings of others, which it answers while it leads, and commands.
 type candidate struct {
-	claim    *broker.Lock
-	user     string // of the connection
-	id       string // begins the ids of its pings
-	lease    *lease // nil where the lock is exclusive: then the connection's end is all there is to know
-	replier  *replier
-	log      *slog.Logger
-	commands chan wire.Delivery
-	active   chan struct{} // closed when the lock is had
-	activeAt time.Time     // when; set before active is closed
-	leads    atomic.Bool   // pings are answered
-	renewed  time.Time     // when the channel of the pings was renewed
+	claim     *broker.Lock
+	user      string // of the connection
+	id        string // begins the ids of its pings
+	lease     *lease // nil where the lock is exclusive: then the connection's end is all there is to know
+	responder *responder
+	log       *slog.Logger
+	commands  chan wire.Delivery
+	active    chan struct{} // closed when the lock is had
+	activeAt  time.Time     // when; set before active is closed
+	leads     atomic.Bool   // pings are answered
+	renewed   time.Time     // when the channel of the pings was renewed
 }
 
-func newCandidate(claim *broker.Lock, user string, replier *replier, log *slog.Logger) *candidate {
-	c := &candidate{claim: claim, user: user, id: random(), replier: replier, log: log,
+func newCandidate(claim *broker.Lock, user string, replier *responder, log *slog.Logger) *candidate {
+	c := &candidate{claim: claim, user: user, id: random(), responder: replier, log: log,
 		commands: make(chan wire.Delivery, commandsAtHand), active: make(chan struct{})}
 	if claim.Exclusive {
 		c.activeAt = time.Now()
@@ -117,14 +117,14 @@ func (c *candidate) receive(d wire.Delivery) {
 	}
 	if cmd, err := wire.ParseCommand(d.Body); err == nil && cmd.Command == wire.CommandPing {
 		if c.leads.Load() {
-			c.replier.send(d, wire.Reply{Status: wire.StatusDone})
+			c.responder.send(d, wire.Reply{Status: wire.StatusDone})
 		}
 		return
 	}
 	select {
 	case c.commands <- d:
 	default:
-		c.replier.send(d, wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
+		c.responder.send(d, wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
 			Reason: fmt.Sprintf("%d commands wait for the leader already: nothing was done, try again", commandsAtHand)})
 	}
 }

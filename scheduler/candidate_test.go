@@ -18,19 +18,19 @@ func candidateOn(t *testing.T, s *Scheduler, conn *broker.Conn) *candidate {
 	t.Helper()
 	claim, err := conn.Lock(t.Context())
 	require.NoError(t, err)
-	c := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	c := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{}, 2)
 	go func() { c.run(ctx); done <- struct{}{} }()
-	go func() { _ = c.replier.run(ctx); done <- struct{}{} }()
+	go func() { _ = c.responder.run(ctx); done <- struct{}{} }()
 	t.Cleanup(func() { cancel(); <-done; <-done })
 	return c
 }
 
 // asks is a line to the leader, as the REST API has one.
-func asks(t *testing.T, s *Scheduler) *line {
+func asks(t *testing.T, s *Scheduler) *askConn {
 	t.Helper()
-	l, err := openLine(t.Context(), s.cfg.Broker)
+	l, err := openAskConn(t.Context(), s.cfg.Broker)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

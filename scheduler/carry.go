@@ -99,7 +99,7 @@ func (c *carrier) step(now time.Time) error {
 		c.run.again, c.run.linger = now.Add(c.run.linger), 0
 		return nil
 	}
-	if untold, err := c.changes.untold(c.run.cut); err != nil || untold {
+	if untold, err := c.changes.unjournaled(c.run.cut); err != nil || untold {
 		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
@@ -252,7 +252,7 @@ func (c *carrier) endCarry(now time.Time, readTo int64) error {
 	r := wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: readTo, LowWater: low, Needs: min(c.run.needs, state.RoutedTo+1), // what went astray stands behind that
 		RoutedTo: &state.RoutedTo, Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Count: int64(c.run.entries)}
 	c.run = nil
-	if err := c.ledger.Record(now, r, spot{}); err != nil {
+	if err := c.ledger.Record(now, r, ledger.EntryID{}); err != nil {
 		return err
 	}
 	return c.gap.endRelease(now)
@@ -284,7 +284,7 @@ func (c *carrier) carryOperations(now time.Time) (done bool, err error) {
 		c.run.still, c.run.rested = true, -1
 	}
 	for _, o := range c.operations.all {
-		if len(o.flying) > 0 || o.ending {
+		if len(o.inFlight) > 0 || o.ending {
 			c.run.rested = -1
 			return false, nil
 		}
@@ -305,7 +305,7 @@ func (c *carrier) carryOperations(now time.Time) (done bool, err error) {
 				op.Cursor, op.Failed, op.LastError, op.Skips = p.Cursor, p.Failed, p.LastError, p.Skips
 			}
 		}
-		if err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Operation: &op}, spot{}); err != nil {
+		if err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Operation: &op}, ledger.EntryID{}); err != nil {
 			return false, err
 		}
 	}

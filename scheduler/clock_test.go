@@ -37,7 +37,7 @@ func TestClockSetBackHoldsNothingUp(t *testing.T) {
 	for range 5 {
 		round()
 	}
-	require.NotEmpty(t, s.core.lanes.heldQueues(), "the queue is held")
+	require.NotEmpty(t, s.core.queues.heldQueues(), "the queue is held")
 	require.Empty(t, b.copies)
 	b.full["q"] = false
 	require.NoError(t, s.core.beginCarry(0))

@@ -71,7 +71,7 @@ func (b *base) isBusy(s *tracker.Stored) (bool, error) {
 // copies finds out of the entries of jobs.gated whether they stand.
 type copies struct {
 	base
-	lanes     *lanes
+	queues    *dueQueues
 	undecided []int64 // those of which it is not known yet
 	held      bool    // nothing of jobs.gated is fired: an older broker topology is being taken over
 }
@@ -115,7 +115,7 @@ func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	case err != nil || o == originalUnknown:
 		return false, err
 	case o == originalGone:
-		c.lanes.look(c.lanes.of(s.Queue), tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
+		c.queues.lookFrom(c.queues.of(s.Queue), tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
 		return true, nil
 	case !c.ledger.Room():
 		return false, nil
@@ -137,7 +137,7 @@ func (c *copies) endHold() {
 	}
 	c.held = false
 	for queue := range c.entries.ByQueue(wire.Gated) {
-		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
+		c.queues.lookFrom(c.queues.of(queue), tracker.DueKey{})
 	}
 }
 

@@ -27,18 +27,18 @@ type core struct {
 
 // beginning is what an epoch does before it leads, and what it learns of that later.
 type beginning struct {
-	opening   opening
-	settling  settling
-	lateFires lateFires
+	opening    opening
+	reconciler reconciler
+	lateFires  lateFires
 }
 
 // firing hands jobs to their queues, and finds out whether they arrive.
 type firing struct {
-	lanes      lanes
+	queues     dueQueues
 	dispatcher dispatcher
 	copies     copies
 	silence    silence
-	way        way
+	routing    routing
 	announcer  announcer
 }
 
@@ -54,21 +54,21 @@ type asked struct {
 	gap        gap
 }
 
-// errUnsure ends an epoch: the next finds out what the stream has.
-var errUnsure = errors.New("scheduler: a stream refused an entry that stands for another, and may have it all the same")
+// errIndeterminate ends an epoch: the next finds out what the stream has.
+var errIndeterminate = errors.New("scheduler: a stream refused an entry that stands for another, and may have it all the same")
 
 var errFenced = errors.New("scheduler: another leader has followed")
 
 type phase int
 
 const (
-	phaseOpening   phase = iota // the opened record is on its way
-	phaseCatching               // barriers are on their way
-	phaseWay                    // it is being looked whether what is fired reaches its queue
-	phaseWitness                // it is being looked whether the broker restarted
-	phaseSettling               // doubtful entries of earlier epochs are settled
-	phaseSettled                // all are; a witness is wanted
-	phaseBeginning              // its record is on its way
+	phaseOpening     phase = iota // the opened record is on its way
+	phaseCatchingUp               // barriers are on their way
+	phaseRouting                  // it is being looked whether what is fired reaches its queue
+	phaseWitness                  // it is being looked whether the broker restarted
+	phaseReconciling              // doubtful entries of earlier epochs are settled
+	phaseReconciled               // all are; a witness is wanted
+	phaseBeginning                // its record is on its way
 	phaseLeading
 )
 
@@ -76,37 +76,34 @@ func (p phase) String() string {
 	return [...]string{"opening", "catching up", "looking", "settling", "settling", "settling", "settling", "leading"}[p]
 }
 
-// spot names an entry.
-type spot = ledger.EntryID
-
 // newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one
 // message; any other ends the epoch.
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c := &core{}
 	b := base{entries: entries, setup: &s, counters: &Counters{}}
-	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.way.room, Took: b.counters.Confirms.note})
+	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.routing.room, Took: b.counters.Confirms.note})
 	c.base, c.trimmer = b, trimmer{base: b}
 	c.firing = firing{
-		lanes:      lanes{base: b, all: map[string]*lane{}},
-		dispatcher: dispatcher{base: b, lanes: &c.lanes, routing: &c.way, copies: &c.copies, unfetched: map[spot]int{}},
-		copies:     copies{base: b, lanes: &c.lanes},
-		silence:    silence{base: b, lanes: &c.lanes},
-		way:        way{base: b},
-		announcer:  announcer{base: b, routing: &c.way},
+		queues:     dueQueues{base: b, all: map[string]*dueQueue{}},
+		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unfetched: map[ledger.EntryID]int{}},
+		copies:     copies{base: b, queues: &c.queues},
+		silence:    silence{base: b, queues: &c.queues},
+		routing:    routing{base: b},
+		announcer:  announcer{base: b, routing: &c.routing},
 	}
 	c.beginning = beginning{
-		opening:   opening{base: b},
-		settling:  settling{base: b, dispatcher: &c.dispatcher, copies: &c.copies, reentry: reentry{base: b}},
-		lateFires: lateFires{base: b, settling: &c.settling, seen: entries.Late()},
+		opening:    opening{base: b},
+		reconciler: reconciler{base: b, dispatcher: &c.dispatcher, copies: &c.copies, reentry: reentry{base: b}},
+		lateFires:  lateFires{base: b, reconciler: &c.reconciler, seen: entries.Late()},
 	}
 	c.asked = asked{
-		commands: commands{base: b, lanes: &c.lanes, settling: &c.settling, dispatcher: &c.dispatcher, actions: &c.actions, verbs: c.verbs(), waiting: map[string][]func(wire.Reply){}},
+		commands: commands{base: b, queues: &c.queues, reconciler: &c.reconciler, dispatcher: &c.dispatcher, actions: &c.actions, verbs: c.verbs(), waiting: map[string][]func(wire.Reply){}},
 		actions:  actions{base: b, dispatcher: &c.dispatcher, changes: &c.changes},
-		changes:  changes{base: b, enqueues: &c.enqueues, replacing: map[spot]*replacement{}},
+		changes:  changes{base: b, enqueues: &c.enqueues, replacing: map[ledger.EntryID]*replacement{}},
 		enqueues: enqueues{base: b, carry: &c.carry, enqueuing: map[string]*enqueuing{}},
 		undos:    undos{base: b, changes: &c.changes, operations: &c.operations},
-		operations: operations{base: b, lanes: &c.lanes, routing: &c.way, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions,
-			undos: &c.undos, carry: &c.carry, all: map[string]*operating{}},
+		operations: operations{base: b, queues: &c.queues, routing: &c.routing, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions,
+			undos: &c.undos, carry: &c.carry, all: map[string]*operation{}},
 		pauses: pauses{base: b},
 		gap:    gap{base: b, carry: &c.carry},
 	}
@@ -140,7 +137,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	now = now.Round(0) // wall clock: timers must follow it when it is set
 	if back := c.ledger.Tick(now); back > 0 {
 		c.carry.setBack(back)
-		c.lanes.setBack(back)
+		c.queues.setBack(back)
 	}
 	epoch, folded := c.entries.Progress()
 	if c.ledger.Epoch() >= 0 && epoch != c.ledger.Epoch() {
@@ -154,11 +151,11 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	switch c.phase {
 	case phaseOpening:
 		over, err = c.opening.open(now, c.entries.State())
-	case phaseCatching:
+	case phaseCatchingUp:
 		over, err = c.opening.catchUp(now, c.entries.State())
-	case phaseSettling:
+	case phaseReconciling:
 		if err = c.silence.step(now); err == nil {
-			over, err = c.settling.step(now)
+			over, err = c.reconciler.step(now)
 		}
 	case phaseLeading:
 		wake, err = c.lead(now)
@@ -171,8 +168,8 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 
 // lead has each duty do what it can do now, in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
-	err = inOrder(now, c.silence.step, c.settling.stepWaiting, c.gap.step, c.changes.step, c.lateFires.step, c.trimmer.step,
-		c.carry.step, c.operations.step, c.lanes.step, c.copies.step)
+	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.lateFires.step, c.trimmer.step,
+		c.carry.step, c.operations.step, c.queues.step, c.copies.step)
 	if err != nil {
 		return now, err
 	}
@@ -180,7 +177,7 @@ func (c *core) lead(now time.Time) (wake time.Time, err error) {
 		return now, err
 	}
 	wake = earliest(wake, c.operations.wake(now), c.changes.wake(now), c.carry.wake(now))
-	for _, step := range []func(time.Time) (time.Time, error){c.way.step, c.announcer.step} {
+	for _, step := range []func(time.Time) (time.Time, error){c.routing.step, c.announcer.step} {
 		next, err := step(now)
 		if err != nil {
 			return now, err
@@ -209,49 +206,49 @@ func later(a, b time.Time) time.Time {
 
 func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
 
-// stands takes in that the way leads from jobs.fire to the queues.
-func (c *core) stands() {
-	c.way.stands()
+// routingIntact takes in that the way leads from jobs.fire to the queues.
+func (c *core) routingIntact() {
+	c.routing.intact()
 	c.phase = phaseWitness
 }
 
 // witnessed takes in whether the witness of earlier epochs still stands, and which queues it speaks
 // for. If that is undecided, settling.decided is called later.
 func (c *core) witnessed(v verdict, p proof) {
-	c.settling.verdict, c.settling.proof = v, p
-	c.phase = phaseSettling
+	c.reconciler.verdict, c.reconciler.proof = v, p
+	c.phase = phaseReconciling
 }
 
-// settled takes in the witness that stands from now on; empty if there is none. The epoch leads once
+// begin takes in the witness that stands from now on; empty if there is none. The epoch leads once
 // its record is confirmed. A leader that fired before and died would leave fires and no witness, and
 // they would be fired again.
-func (c *core) settled(now time.Time, witness string) error {
-	begun := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{})
+func (c *core) begin(now time.Time, witness string) error {
+	begun := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, ledger.EntryID{})
 	begun.Confirmed = func() { c.phase = phaseLeading }
 	if err := c.ledger.Send(begun); err != nil {
 		return err
 	}
 	c.phase = phaseBeginning
-	return inOrder(now, c.settling.dropSuspects, c.changes.tellOfOthers, c.enqueues.open, c.operations.resume, c.pauses.tellAgain,
-		c.copies.open, c.lanes.open, c.gap.decide)
+	return inOrder(now, c.reconciler.dropSuspects, c.changes.journalOthers, c.enqueues.open, c.operations.resume, c.pauses.notifyAgain,
+		c.copies.open, c.queues.open, c.gap.decide)
 }
 
 // rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
 // before has none any more.
 func (c *core) rewitnessed(now time.Time, witness string) error {
-	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, spot{})
+	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, ledger.EntryID{})
 }
 
 // inDoubt counts the fires and burials of earlier leaders that are not settled yet.
-func (c *core) inDoubt() int { return c.settling.inDoubt() + len(c.lateFires.open) }
+func (c *core) inDoubt() int { return c.reconciler.inDoubt() + len(c.lateFires.open) }
 
-// settledFires returns what became of the fires that earlier leaders left in doubt, once, when it is
+// reconciled returns what became of the fires that earlier leaders left in doubt, once, when it is
 // known of all of them.
-func (c *core) settledFires() (delivered int, repeated map[string]int, known bool) {
+func (c *core) reconciled() (delivered int, repeated map[string]int, known bool) {
 	if c.phase != phaseLeading {
 		return 0, nil, false
 	}
-	return c.settling.fires()
+	return c.reconciler.outcome()
 }
 
 // command carries out a command, in the loop that fires, so that nothing comes between. answer is

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -167,7 +168,7 @@ func TestDamagedViewsDoNotLead(t *testing.T) {
 		at := sc.at("j", "q", sc.now.Add(day))
 		sc.rounds(s, 2, nil)
 		s.lose()
-		s.suspect = map[spot]int{{Stream: wire.ScheduledJobs, Offset: at}: 1}
+		s.suspect = map[ledger.EntryID]int{{Stream: wire.ScheduledJobs, Offset: at}: 1}
 		sc.damage(s, entriesTable)
 		sc.damagedLeader(s)
 	})

@@ -16,29 +16,29 @@ const batch = 256
 // dispatcher fires what is due, and buries and parks entries.
 type dispatcher struct {
 	base
-	lanes     *lanes
-	routing   *way
+	queues    *dueQueues
+	routing   *routing
 	copies    *copies
-	unfetched map[spot]int  // large entries that could not be fetched, with how often in a row
-	late      time.Duration // how late the newest fire was
+	unfetched map[ledger.EntryID]int // large entries that could not be fetched, with how often in a row
+	late      time.Duration          // how late the newest fire was
 }
 
 // step fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
 func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
-	d.lanes.wakeUp(now)
-	if len(d.lanes.ring) == 0 || !d.ledger.Room() || d.ledger.Quiet() {
-		return d.lanes.next(now.Add(maxSleep)), nil
+	d.queues.wakeUp(now)
+	if len(d.queues.ring) == 0 || !d.ledger.Room() || d.ledger.Quiet() {
+		return d.queues.next(now.Add(maxSleep)), nil
 	}
 	moment := d.entries.Moment()
 	defer func() { err = errors.Join(err, moment.Close()) }()
-	for fired := 0; len(d.lanes.ring) > 0 && d.ledger.Room(); {
+	for fired := 0; len(d.queues.ring) > 0 && d.ledger.Room(); {
 		if fired == batch {
 			return now, nil
 		}
 		if d.ledger.Alone() {
 			return now.Add(maxSleep), nil
 		}
-		did, wait, err := d.fireNext(now, moment.Lookup, d.lanes.ring[0])
+		did, wait, err := d.fireNext(now, moment.Lookup, d.queues.ring[0])
 		if err != nil {
 			return now, err
 		}
@@ -49,51 +49,51 @@ func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 			fired++
 		}
 	}
-	return d.lanes.next(now.Add(maxSleep)), nil
+	return d.queues.next(now.Add(maxSleep)), nil
 }
 
 // fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
-func (d *dispatcher) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, wait bool, err error) {
-	if ln.flying == 0 {
-		ln.limit = d.setup.window(ln.queue)
+func (d *dispatcher) fireNext(now time.Time, entries tracker.Lookup, q *dueQueue) (did, wait bool, err error) {
+	if q.unconfirmed == 0 {
+		q.limit = d.setup.window(q.name)
 	}
-	if ln.full = ln.flying >= ln.limit; ln.full || ln.Silent && !ln.trying || ln.trial && ln.flying > ln.Aside {
-		d.lanes.leave(time.Time{})
+	if q.full = q.unconfirmed >= q.limit; q.full || q.Silent && !q.trying || q.trial && q.unconfirmed > q.Aside {
+		d.queues.leave(time.Time{})
 		return false, false, nil
 	}
-	key, ok, err := d.head(entries, ln)
+	key, ok, err := d.head(entries, q)
 	if err != nil {
 		return false, false, err
 	}
 	if !ok {
-		d.lanes.leave(time.Time{})
+		d.queues.leave(time.Time{})
 		return false, false, nil
 	}
-	if !d.prepared(now, key.At, ln) {
+	if !d.prepared(now, key.At, q) {
 		return false, false, nil
 	}
 	at := ledger.ID(key.Stream, key.Offset)
 	if d.ledger.Suspects()[at] > 0 && !d.ledger.Drained() {
 		return false, true, nil
 	}
-	ln.behind, ln.ahead = key, ln.ahead[1:]
-	d.lanes.turn()
+	q.behind, q.ahead = key, q.ahead[1:]
+	d.queues.rotate()
 	return true, false, d.fireDueEntry(now, entries, at, key)
 }
 
 // prepared reports whether an entry may be fired now: it is due, and its queue is there. If not, its lane leaves the ring.
-func (d *dispatcher) prepared(now, at time.Time, ln *lane) bool {
-	if ahead := at.Add(-prepareAhead); !ln.bound && ahead.After(now) {
-		d.lanes.leave(ahead)
+func (d *dispatcher) prepared(now, at time.Time, q *dueQueue) bool {
+	if ahead := at.Add(-prepareAhead); !q.bound && ahead.After(now) {
+		d.queues.leave(ahead)
 		return false
 	}
-	ready := d.lanes.isReady(now, ln)
+	ready := d.queues.isReady(now, q)
 	switch {
-	case !ln.due: // it is held now
+	case !q.due: // it is held now
 	case at.After(now):
-		d.lanes.leave(at)
+		d.queues.leave(at)
 	case !ready:
-		d.lanes.leave(time.Time{}) // bound wakes it
+		d.queues.leave(time.Time{}) // bound wakes it
 	default:
 		return true
 	}
@@ -101,28 +101,28 @@ func (d *dispatcher) prepared(now, at time.Time, ln *lane) bool {
 }
 
 // head is the first entry of a lane that may be fired when it is due.
-func (d *dispatcher) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, error) {
+func (d *dispatcher) head(entries tracker.Lookup, q *dueQueue) (tracker.DueKey, bool, error) {
 	for {
-		for len(ln.ahead) > 0 {
-			key := ln.ahead[0]
+		for len(q.ahead) > 0 {
+			key := q.ahead[0]
 			at := ledger.ID(key.Stream, key.Offset)
 			waits := d.copies.held && at.Stream == wire.Gated
 			if d.ledger.Busy(at) == nil && !waits && !d.entries.IsHeld(at.Stream, at.Offset) {
 				return key, true, nil
 			}
-			ln.behind, ln.ahead = key, ln.ahead[1:]
+			q.behind, q.ahead = key, q.ahead[1:]
 		}
-		err := entries.Due(ln.queue, ln.behind, func(key tracker.DueKey) bool {
-			ln.ahead = append(ln.ahead, key)
-			return len(ln.ahead) < look
+		err := entries.Due(q.name, q.behind, func(key tracker.DueKey) bool {
+			q.ahead = append(q.ahead, key)
+			return len(q.ahead) < lookAhead
 		})
-		if err != nil || len(ln.ahead) == 0 {
+		if err != nil || len(q.ahead) == 0 {
 			return tracker.DueKey{}, false, err
 		}
 	}
 }
 
-func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key tracker.DueKey) error {
+func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at ledger.EntryID, key tracker.DueKey) error {
 	s, err := entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return err
@@ -143,10 +143,10 @@ func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at spot
 	}
 	delete(d.unfetched, at)
 	if d.ledger.Suspects()[at] >= maxKills {
-		return d.refuse(now, s, d.kills(at))
+		return d.park(now, s, d.deathReason(at))
 	}
 	if e == nil {
-		return d.refuse(now, s, "its record cannot be read any more")
+		return d.park(now, s, "its record cannot be read any more")
 	}
 	if err := d.dropRepeats(now, entries, s, e); err != nil {
 		return err
@@ -156,28 +156,28 @@ func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at spot
 	}
 	d.late = now.Sub(key.At)
 	d.counters.FireDelays.note(d.late)
-	return d.fire(now, s, e, order{op: wire.OpFired, key: key})
+	return d.fire(now, s, e, purpose{op: wire.OpFired, key: key})
 }
 
 // postpone holds the queue of an entry whose record cannot be fetched now, and parks the entry in the end.
-func (d *dispatcher) postpone(now time.Time, at spot, key tracker.DueKey, why error) error {
+func (d *dispatcher) postpone(now time.Time, at ledger.EntryID, key tracker.DueKey, why error) error {
 	s, err := d.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return err
 	}
 	if d.unfetched[at]++; d.unfetched[at] >= maxUnfetched {
 		delete(d.unfetched, at)
-		return d.refuse(now, s, why.Error())
+		return d.park(now, s, why.Error())
 	}
-	ln := d.lanes.of(s.Queue)
-	d.lanes.look(ln, key)
-	d.lanes.hold(ln, now, why.Error(), maxHold)
+	q := d.queues.of(s.Queue)
+	d.queues.lookFrom(q, key)
+	d.queues.hold(q, now, why.Error(), maxHold)
 	return nil
 }
 
 // maxKills is how many connections may die while an entry is in flight, before it is not tried again.
 const maxKills = 2
 
-func (d *dispatcher) kills(at spot) string {
+func (d *dispatcher) deathReason(at ledger.EntryID) string {
 	return fmt.Sprintf("the connection died %d times while this was being published", d.ledger.Suspects()[at])
 }

@@ -163,14 +163,14 @@ func TestRefusingQueuesAreShownInOrder(t *testing.T) {
 	sc.rounds(s, 3, nil)
 	require.Equal(t, map[string]int{"to-fine": 1}, sc.copies())
 	var names []string
-	for _, held := range s.core.lanes.heldQueues() {
+	for _, held := range s.core.queues.heldQueues() {
 		names = append(names, held.Queue)
 	}
 	require.Equal(t, []string{"a", "b", "c"}, names)
 	clear(sc.broker.full)
 	sc.rounds(s, 100, nil)
 	require.Len(t, sc.copies(), 4)
-	require.Empty(t, s.core.lanes.heldQueues())
+	require.Empty(t, s.core.queues.heldQueues())
 }
 
 // Where nothing is held there is nothing to wait for.
@@ -286,7 +286,7 @@ func TestLowWaterRepeatsTheWitness(t *testing.T) {
 func TestWhatIsInDoubtIsCounted(t *testing.T) {
 	var c core
 	require.Zero(t, c.inDoubt())
-	c.settling = settling{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), reentry: reentry{strays: make([]stray, 4)}, lone: make([]*tracker.Stored, 8)}
+	c.reconciler = reconciler{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), reentry: reentry{left: make([]misrouted, 4)}, unjournaled: make([]*tracker.Stored, 8)}
 	c.lateFires.open = make([]tracker.Doubt, 16)
 	require.Equal(t, 31, c.inDoubt())
 }

@@ -35,17 +35,17 @@ func (s *Scheduler) stand(ctx context.Context, conn *broker.Conn) error {
 	if err != nil {
 		return err
 	}
-	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	lock := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // what is in flight when ctx ends is waited for
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() { lock.run(running) })
-	parts.Go(func() { _ = lock.replier.run(running) })
+	parts.Go(func() { _ = lock.responder.run(running) })
 	if err := s.waitInLine(ctx, conn, lock); err != nil {
 		return err
 	}
-	if err := s.becomeFit(ctx, conn, lock); err != nil {
+	if err := s.awaitEligible(ctx, conn, lock); err != nil {
 		return err
 	}
 	if err := s.waitForPredecessor(ctx, conn, lock.activeAt); err != nil {
@@ -113,20 +113,20 @@ func (s *Scheduler) waitInLine(ctx context.Context, conn *broker.Conn, lock *can
 	}
 }
 
-// becomeFit waits a moment for the view, which may have fallen behind while the sidecar waited for the lock. Where the broker has cut off
+// awaitEligible waits a moment for the view, which may have fallen behind while the sidecar waited for the lock. Where the broker has cut off
 // its readers, those of the other sidecars are cut off too: to leave the lock to one of them would only take time.
-func (s *Scheduler) becomeFit(ctx context.Context, conn *broker.Conn, lock *candidate) error {
+func (s *Scheduler) awaitEligible(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	late := time.NewTimer(fitWithin)
 	defer late.Stop()
 	for waited := false; ; waited = true {
 		changed := s.view.Changed()
-		if s.fit(time.Now()) {
+		if s.eligible(time.Now()) {
 			if waited && !lock.mayPublish() { // another may have had the lock meanwhile
 				return errUnfit
 			}
 			return nil
 		}
-		if s.view.Followed(ledBy...) { // it reads, but too slowly
+		if s.view.Followed(leaderStreams...) { // it reads, but too slowly
 			return errUnfit
 		}
 		select {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -81,10 +82,10 @@ func TestSuspectsThatAreGone(t *testing.T) {
 	sc.rounds(s, 2, nil)
 	require.Equal(t, wire.StatusDone, sc.ask(s, wire.Command{Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"}).Status)
 	s.lose()
-	s.suspect = map[spot]int{{Stream: wire.ScheduledJobs, Offset: at}: 1, {Stream: wire.ScheduledJobs, Offset: kept}: 1}
+	s.suspect = map[ledger.EntryID]int{{Stream: wire.ScheduledJobs, Offset: at}: 1, {Stream: wire.ScheduledJobs, Offset: kept}: 1}
 	sc.elect(s, never)
 	sc.rounds(s, 8, nil)
-	require.Equal(t, map[spot]int{{Stream: wire.ScheduledJobs, Offset: kept}: 1}, s.core.ledger.Suspects())
+	require.Equal(t, map[ledger.EntryID]int{{Stream: wire.ScheduledJobs, Offset: kept}: 1}, s.core.ledger.Suspects())
 	sc.now = sc.now.Add(2 * day)
 	sc.rounds(s, 3, nil)
 	require.Empty(t, s.core.ledger.Suspects(), "it has been fired, and nobody died")
@@ -100,12 +101,12 @@ func TestQueueThatTakesAndRefuses(t *testing.T) {
 	sc.due("taken", "q")
 	sc.rounds(s, 2, nil)
 	require.Equal(t, map[string]int{"taken": 1}, sc.copies())
-	held := s.core.lanes.heldQueues()
+	held := s.core.queues.heldQueues()
 	require.Len(t, held, 1)
 	require.Equal(t, sc.now, held[0].Since)
 	sc.broker.nacks = nil
 	sc.rounds(s, 10, nil)
-	require.Empty(t, s.core.lanes.heldQueues())
+	require.Empty(t, s.core.queues.heldQueues())
 	require.Equal(t, map[string]int{"refused": 1, "taken": 1}, sc.copies())
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// order is what a fire or burial is for.
-type order struct {
+// purpose is what a fire or burial is for.
+type purpose struct {
 	op        string
 	key       tracker.DueKey
 	actor     string
@@ -26,9 +26,9 @@ type order struct {
 // dispatched is a fire or burial on its way.
 type dispatched struct {
 	*ledger.Publish
-	lane      *lane
+	queue     *dueQueue
 	buries    bool           // what its lane's queue answers says nothing of it
-	key       tracker.DueKey // where the lane has it
+	due       tracker.DueKey // where the lane has it
 	tag       string         // wire.JIDTag of the entry
 	command   string         // the id of the command that asked for it
 	operation string         // of a fire: the operation that it is part of
@@ -37,12 +37,12 @@ type dispatched struct {
 }
 
 // fire publishes an entry's job to its queue and the journal.
-func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) error {
+func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o purpose) error {
 	body, err := e.Body(now)
 	if err != nil {
-		return d.cannot(now, s, o, err)
+		return d.unpublishable(now, s, o, err)
 	}
-	ln := d.lanes.of(e.Job.Queue)
+	q := d.queues.of(e.Job.Queue)
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
 		m := wire.Fire(&e.Job, d.deedOf(s, o, seq, confirmed), body, now)
 		if s.Trace != "" {
@@ -50,21 +50,21 @@ func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o ord
 		}
 		return m
 	})
-	it.lane, it.operation, it.Folded, it.doubt = ln, o.operation, o.folded, o.doubt
+	it.queue, it.operation, it.Folded, it.doubt = q, o.operation, o.folded, o.doubt
 	err = d.send(it)
 	if errors.Is(err, broker.ErrUnpublishable) {
-		return d.cannot(now, s, o, err)
+		return d.unpublishable(now, s, o, err)
 	}
 	d.counters.Fired++
-	ln.trying = false
+	q.trying = false
 	return err
 }
 
 // bury publishes an entry's job to the dead jobs and the journal.
-func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, class, message string) error {
+func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o purpose, class, message string) error {
 	body, err := e.Dead(now, class, message)
 	if err != nil {
-		return d.cannot(now, s, o, err)
+		return d.unpublishable(now, s, o, err)
 	}
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
 		return wire.Bury(&e.Job, d.deedOf(s, o, seq, confirmed), body, now)
@@ -74,34 +74,34 @@ func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o ord
 		it.KeepOpen, it.Confirmed = true, func() { o.confirmed(it.Publish) }
 	}
 	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn
-		it.lane = d.lanes.of(s.Queue)
+		it.queue = d.queues.of(s.Queue)
 	}
 	if err = d.send(it); errors.Is(err, broker.ErrUnpublishable) {
-		return d.cannot(now, s, o, err)
+		return d.unpublishable(now, s, o, err)
 	}
 	return err
 }
 
-func (d *dispatcher) newDispatch(s *tracker.Stored, o order, build func(seq, confirmed int64) wire.Message) *dispatched {
-	return &dispatched{Publish: &ledger.Publish{Entry: ledger.ID(s.Stream, s.Offset), Build: build}, key: o.key,
+func (d *dispatcher) newDispatch(s *tracker.Stored, o purpose, build func(seq, confirmed int64) wire.Message) *dispatched {
+	return &dispatched{Publish: &ledger.Publish{Entry: ledger.ID(s.Stream, s.Offset), Build: build}, due: o.key,
 		tag: wire.JIDTag(s.JID), command: o.command, refused: o.refused}
 }
 
-func (d *dispatcher) deedOf(s *tracker.Stored, o order, seq, confirmed int64) wire.Deed {
+func (d *dispatcher) deedOf(s *tracker.Stored, o purpose, seq, confirmed int64) wire.Deed {
 	return wire.Deed{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
 		Epoch: d.ledger.Epoch(), Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
 }
 
-// cannot parks an entry of which the broker cannot take what was asked for.
-func (d *dispatcher) cannot(now time.Time, s *tracker.Stored, o order, why error) error {
+// unpublishable parks an entry of which the broker cannot take what was asked for.
+func (d *dispatcher) unpublishable(now time.Time, s *tracker.Stored, o purpose, why error) error {
 	if o.refused != nil {
 		o.refused()
 	}
-	return d.refuse(now, s, why.Error())
+	return d.park(now, s, why.Error())
 }
 
-// refuse parks an entry that the broker cannot take: it is shown with the reason and not tried again by itself.
-func (d *dispatcher) refuse(now time.Time, s *tracker.Stored, reason string) error {
+// park parks an entry that the broker cannot take: it is shown with the reason and not tried again by itself.
+func (d *dispatcher) park(now time.Time, s *tracker.Stored, reason string) error {
 	d.counters.Refused++
 	delete(d.ledger.Suspects(), ledger.ID(s.Stream, s.Offset))
 	r := wire.JournalRecord{Type: wire.TypeRefused, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Error: reason}
@@ -112,7 +112,7 @@ func (d *dispatcher) refuse(now time.Time, s *tracker.Stored, reason string) err
 func (d *dispatcher) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
 	if e.Job.Dead {
 		key := tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}
-		return d.bury(now, s, e, order{op: wire.OpExpired, key: key}, "expired", "the job was due after its expires_at")
+		return d.bury(now, s, e, purpose{op: wire.OpExpired, key: key}, "expired", "the job was due after its expires_at")
 	}
 	r := wire.JournalRecord{Type: wire.TypeExpired, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID)}
 	return d.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
@@ -129,7 +129,7 @@ func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *track
 	}
 	for _, twin := range twins {
 		at := ledger.ID(twin.Stream, twin.Offset)
-		if twin.Offset == s.Offset || d.ledger.Busy(at) != nil || twin.Parked != "" || !alike(s, twin) {
+		if twin.Offset == s.Offset || d.ledger.Busy(at) != nil || twin.Parked != "" || !mayRepeat(s, twin) {
 			continue
 		}
 		_, other, err := d.load(at)
@@ -151,8 +151,8 @@ func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *track
 // stands for many jobs may have any number of entries.
 const maxTwins = 32
 
-// alike tells whether two entries may be the same publish, as far as can be told without reading them.
-func alike(a, b *tracker.Stored) bool {
+// mayRepeat tells whether two entries may be the same publish, as far as can be told without reading them.
+func mayRepeat(a, b *tracker.Stored) bool {
 	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
 		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&
 			a.Burial.Stream == b.Burial.Stream && a.Burial.Offset == b.Burial.Offset
@@ -163,13 +163,13 @@ func alike(a, b *tracker.Stored) bool {
 // send publishes a fire or burial.
 func (d *dispatcher) send(it *dispatched) error {
 	it.Dispatch = true
-	if it.lane != nil && !it.buries {
-		it.Queue = &it.lane.Queue
+	if it.queue != nil && !it.buries {
+		it.Queue = &it.queue.Queue
 	}
 	confirmed := it.Confirmed
 	it.Confirmed = func() {
-		if it.lane != nil {
-			d.lanes.accepted(it.lane)
+		if it.queue != nil {
+			d.queues.accepted(it.queue)
 		}
 		if confirmed != nil {
 			confirmed()
@@ -177,8 +177,8 @@ func (d *dispatcher) send(it *dispatched) error {
 	}
 	it.Returned = func(now time.Time, why string, journaled bool) error { return d.returned(now, it, why, journaled) }
 	it.Freed = func() {
-		if it.lane != nil {
-			d.lanes.look(it.lane, it.key)
+		if it.queue != nil {
+			d.queues.lookFrom(it.queue, it.due)
 		}
 	}
 	err := d.ledger.Send(it.Publish)
@@ -186,31 +186,31 @@ func (d *dispatcher) send(it *dispatched) error {
 		return err
 	}
 	d.routing.sent(it.Seq(), it.Size, it.buries)
-	if it.lane != nil {
-		it.lane.flying++
+	if it.queue != nil {
+		it.queue.unconfirmed++
 	}
 	return nil
 }
 
 // heldBecause says why a queue is held, by what became of its fire.
 var heldBecause = map[string]string{
-	nack:     "refused: the queue is full or down",
-	noAnswer: "no answer: the queue's node may be down",
+	ledger.Nack:     "refused: the queue is full or down",
+	ledger.NoAnswer: "no answer: the queue's node may be down",
 }
 
 // returned journals that a fire or burial was refused, or had no answer: its entry is pending again. Its queue is held, unless it has answered
 // later fires; all others go on. What the journal lacks it cannot take back.
 func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journaled bool) error {
 	d.counters.Returned++
-	d.routing.cameBack(it.Seq())
-	if it.lane != nil {
-		it.lane.flying--
-		if why == noAnswer && it.PassedOver() { // its queue answers
-			it.lane.full = false
-			d.lanes.rouse(it.lane, time.Time{})
+	d.routing.returned(it.Seq())
+	if it.queue != nil {
+		it.queue.unconfirmed--
+		if why == ledger.NoAnswer && it.PassedOver() { // its queue answers
+			it.queue.full = false
+			d.queues.wakeAt(it.queue, time.Time{})
 		} else {
-			it.lane.bound, it.lane.recheck = false, true // it may be gone, or its node away
-			d.lanes.hold(it.lane, now, heldBecause[why], maxHold)
+			it.queue.bound, it.queue.recheck = false, true // it may be gone, or its node away
+			d.queues.hold(it.queue, now, heldBecause[why], maxHold)
 		}
 	}
 	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.Seq(), Reason: why, Stream: it.Entry.Stream, Offset: it.Entry.Offset, JID: it.tag}
@@ -231,7 +231,7 @@ func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journal
 func (d *dispatcher) takeBack(now time.Time, doubt *tracker.Doubt) error {
 	r := settlement(wire.TypeUnburied, doubt)
 	r.TookBack = doubt.Command
-	return d.ledger.Record(now, r, spotOf(doubt))
+	return d.ledger.Record(now, r, entryOf(doubt))
 }
 
 // withoutRepeats journals which entries are the same publish as the first, repeated, and gives the others.

@@ -47,7 +47,7 @@ func (g *gap) endRelease(now time.Time) error {
 	}
 	g.releasing = nil
 	record := wire.JournalRecord{Type: wire.TypeReleased, Actor: r.cmd.Actor, Reason: r.cmd.Reason, Command: r.cmd.ID}
-	return g.ledger.RecordThen(now, record, spot{}, r.done)
+	return g.ledger.RecordThen(now, record, ledger.EntryID{}, r.done)
 }
 
 // decide carries out what was configured for entries that are held because of a gap.
@@ -68,7 +68,7 @@ func (g *gap) decide(now time.Time) error {
 // discard deletes what is held and due, a batch at a time, and releases the rest.
 type discard struct {
 	request
-	left []spot
+	left []ledger.EntryID
 }
 
 func (g *gap) beginDiscard(now time.Time, r request) error {

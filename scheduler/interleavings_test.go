@@ -277,7 +277,7 @@ func TestDoubtOutlivesManyLeaders(t *testing.T) {
 	for i := range 3 { // each gets a little further than the one before
 		s := sc.sidecar(fmt.Sprint("doomed", i))
 		sc.elect(s, never)
-		for s.core.phase < phaseSettled {
+		for s.core.phase < phaseReconciled {
 			sc.advance(s)
 		}
 		require.NotEmpty(t, s.conn.out, "it has begun to fire again")
@@ -351,7 +351,7 @@ func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 			require.NoError(t, next.read(stream, 100))
 		}
 	}
-	require.Equal(t, phaseCatching, next.core.phase)
+	require.Equal(t, phaseCatchingUp, next.core.phase)
 	require.Empty(t, sc.copies())
 	require.NoError(t, next.readAll())
 	sc.rounds(next, 20, nil)

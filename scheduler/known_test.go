@@ -88,7 +88,7 @@ func TestTriggersThatAreRefusedInTheEnd(t *testing.T) {
 func (sc *scene) leadsUnread(s *modelSidecar) {
 	sc.t.Helper()
 	for range 40 {
-		settling := s.core.phase >= phaseSettling
+		settling := s.core.phase >= phaseReconciling
 		require.NoError(sc.t, s.step(sc.now))
 		sc.answer(s)
 		if s.core.phase == phaseLeading {

@@ -12,10 +12,10 @@ const lateLinger = time.Second
 // lateFires are fires of earlier leaders that came into the journal behind the beginning of this epoch.
 type lateFires struct {
 	base
-	settling *settling
-	seen     int64     // how many the view had when it was looked at last
-	at       time.Time // when there were more; zero if all of them are settled
-	open     []tracker.Doubt
+	reconciler *reconciler
+	seen       int64     // how many the view had when it was looked at last
+	at         time.Time // when there were more; zero if all of them are settled
+	open       []tracker.Doubt
 }
 
 // step settles late fires. Most often there are none. Whether the witness stands was asked before they were fired, and a leader
@@ -24,7 +24,7 @@ func (l *lateFires) step(now time.Time) error {
 	if seen := l.entries.Late(); seen != l.seen {
 		l.seen, l.at = seen, now
 	}
-	begun := l.settling.verdict != undecided && len(l.settling.open)+len(l.settling.waiting) == 0 // what was in doubt at the beginning is settled
+	begun := l.reconciler.verdict != undecided && len(l.reconciler.open)+len(l.reconciler.waiting) == 0 // what was in doubt at the beginning is settled
 	if l.at.IsZero() || now.Sub(l.at) < lateLinger || !begun {
 		return nil
 	}
@@ -33,11 +33,11 @@ func (l *lateFires) step(now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if l.settling.copied, err = l.settling.copies.readCopies(); err != nil {
+		if l.reconciler.copied, err = l.reconciler.copies.readCopies(); err != nil {
 			return err
 		}
 		for i := range all {
-			if d := &all[i]; d.Epoch < l.ledger.Epoch() && d.Late && !d.Returned && l.ledger.Busy(spotOf(d)) == nil {
+			if d := &all[i]; d.Epoch < l.ledger.Epoch() && d.Late && !d.Returned && l.ledger.Busy(entryOf(d)) == nil {
 				l.open = append(l.open, *d)
 			}
 		}
@@ -51,9 +51,9 @@ func (l *lateFires) step(now time.Time) error {
 			}
 			continue
 		}
-		settle := func() error { return l.settling.refire(now, &d, false) }
-		if l.settling.proof.alone || l.settling.isCopied(&d) {
-			settle = func() error { return l.settling.settleOne(now, &d) }
+		settle := func() error { return l.reconciler.refire(now, &d, false) }
+		if l.reconciler.proof.alone || l.reconciler.isCopied(&d) {
+			settle = func() error { return l.reconciler.reconcileOne(now, &d) }
 		}
 		if err := settle(); err != nil {
 			return err

@@ -81,7 +81,7 @@ func TestFiresOfALeaderThatWasFollowed(t *testing.T) {
 			require.NoError(t, old.step(sc.now))
 			require.NotEmpty(t, old.conn.out, "it fires what is due")
 			if !lives {
-				next.core.settling.verdict = gone
+				next.core.reconciler.verdict = gone
 			}
 			sc.take(old)
 			require.NoError(t, next.readAll())
@@ -107,7 +107,7 @@ func TestConfirmsOfALeaderThatWasFollowed(t *testing.T) {
 	sc.at("j", "q", sc.now.Add(time.Minute))
 	sc.rounds(old, 2, nil)
 	next := sc.follow()
-	next.core.settling.verdict = gone
+	next.core.reconciler.verdict = gone
 	sc.now = sc.now.Add(time.Minute)
 	require.NoError(t, old.step(sc.now))
 	sc.answer(old)
@@ -216,7 +216,7 @@ func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
 	sc.take(old)
 	next := sc.follow()
 	require.Equal(t, 1, next.core.inDoubt())
-	fired := next.core.settling.waiting[0]
+	fired := next.core.reconciler.waiting[0]
 
 	sc.broker.append(wire.Journal, millrace, wire.JournalRecord{Type: wire.TypeReturned, Epoch: fired.Epoch, Seq: fired.Seq,
 		Stream: wire.ScheduledJobs, Offset: at, JID: "j"}.Append(wire.Journal, 0, 0))
@@ -225,7 +225,7 @@ func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
 	sc.take(next)
 	require.NoError(t, next.readAll())
 	require.Equal(t, map[string]int{"j": 2}, sc.copies(), "it is pending, and fired")
-	next.core.settling.decided(gone)
+	next.core.reconciler.decided(gone)
 	sc.rounds(next, 10, nil)
 	require.Equal(t, map[string]int{"j": 2}, sc.copies())
 	require.Zero(t, next.core.inDoubt())
@@ -248,7 +248,7 @@ func TestCommandsWaitForVerdicts(t *testing.T) {
 	require.NoError(t, next.core.command(sc.now, remove, func(r wire.Reply) { replies = append(replies, r) }))
 	sc.rounds(next, 3, nil)
 	require.Empty(t, replies)
-	next.core.settling.decided(stands)
+	next.core.reconciler.decided(stands)
 	sc.rounds(next, 5, nil)
 	require.Len(t, replies, 1)
 	require.Equal(t, wire.StatusNotFound, replies[0].Status)

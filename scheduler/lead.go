@@ -19,7 +19,7 @@ type leadership struct {
 	lock     *candidate
 	core     *core
 	watchdog *watchdog
-	lookout  *lookout
+	prober   *prober
 	binder   *binder
 	mover    *mover
 	oldQueue *oldQueue
@@ -48,7 +48,7 @@ func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership
 		watchdog: newWatchdog(time.Now, s.unanswered.patience(time.Now())), rolledBack: s.view.RolledBack()}
 	l.evidence = evidence{decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}
-	l.lookout, l.mover, l.oldQueue = newLookout(l), newMover(l), newOldQueue(l)
+	l.prober, l.mover, l.oldQueue = newProber(l), newMover(l), newOldQueue(l)
 	return l
 }
 
@@ -58,8 +58,8 @@ func (l *leadership) setup(ctx context.Context) setup {
 	return setup{
 		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: l.conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge, pace: usualPace,
-		window:   func(queue string) int { return l.proof.window(queue) },
-		patience: l.lookout.patience, probed: l.lookout.queue, follow: l.lookout.followed.Store,
+		window:       func(queue string) int { return l.proof.window(queue) },
+		probeTimeout: l.prober.timeout, probeQueue: l.prober.queue, follow: l.prober.followed.Store,
 		journal: func(from, below int64, each func(*wire.Record) error) error {
 			return l.readJournal(ctx, from, below, each)
 		},
@@ -73,7 +73,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	s.checkKnown()
 	l := newLeadership(s, conn, lock)
-	if err := conn.DeclareProbes(ctx, l.lookout.queue); err != nil { // the record opened names it
+	if err := conn.DeclareProbes(ctx, l.prober.queue); err != nil { // the record opened names it
 		return err
 	}
 	l.core = newCore(s.entries, l.pub, l.setup(ctx))
@@ -119,7 +119,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 			l.mover.undoOthers()
 		})
 		if errors.Is(err, broker.ErrLost) {
-			l.lastWords()
+			l.drainConfirms()
 		}
 		return err
 	})
@@ -128,11 +128,11 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 
 // parts is what runs beside the loop while it leads.
 func (l *leadership) parts() []func(context.Context) error {
-	parts := []func(context.Context) error{l.lookout.watchProbes, l.binder.run}
+	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run}
 	if l.core.copies.held {
 		parts = append(parts, l.oldQueue.takeOver)
 	}
-	for _, part := range []func(context.Context, *broker.Conn) error{l.s.bury, l.s.retireLetters, l.s.maintain, l.s.rollUp} {
+	for _, part := range []func(context.Context, *broker.Conn) error{l.s.consumeDeadLetters, l.s.migrateDeadLetters, l.s.maintain, l.s.rollUp} {
 		parts = append(parts, func(ctx context.Context) error { return part(ctx, l.conn) })
 	}
 	return parts
@@ -144,9 +144,9 @@ func provoked(err error) bool { return broker.Provoked(err) && !broker.IsMissing
 // lastWordsWithin bounds how long it may take until it is known why a channel or connection ended.
 const lastWordsWithin = time.Second
 
-// lastWords reads what the broker had confirmed before it ended the channel, so that nobody need doubt it. Whoever published just then
+// drainConfirms reads what the broker had confirmed before it ended the channel, so that nobody need doubt it. Whoever published just then
 // has learnt that it ended, and not yet why.
-func (l *leadership) lastWords() {
+func (l *leadership) drainConfirms() {
 	limit := time.NewTimer(lastWordsWithin)
 	defer limit.Stop()
 	for {
@@ -164,7 +164,7 @@ func (l *leadership) lastWords() {
 // remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the
 // entries in flight may be why.
 func (p *past) remember(c *core, provoked bool) {
-	p.known, p.unsaid = c.confirmedNow(), c.announcer.hasUnsaid()
+	p.known, p.unjournaled = c.confirmedNow(), c.announcer.hasUnjournaled()
 	p.suspects = c.ledger.Suspects()
 	if !provoked {
 		return

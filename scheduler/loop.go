@@ -43,7 +43,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 			l.s.log.Debug("scheduler: next step of the epoch", "epoch", l.core.ledger.Epoch(), "step", l.core.phase)
 			wake = time.Now()
 		}
-		if delivered, repeated, known := l.core.settledFires(); known {
+		if delivered, repeated, known := l.core.reconciled(); known {
 			l.s.log.Info("scheduler: jobs were in flight when the last leader ended", "delivered", delivered, "dispatched_again", repeated)
 		}
 		l.watchdog.Note(l.progress())
@@ -75,7 +75,7 @@ func (l *leadership) step() (wake time.Time, err error) {
 		return time.Now().Add(leaseLookEvery), nil
 	}
 	if l.blocked() {
-		l.core.way.since = 0 // nobody can tell why a probe does not arrive
+		l.core.routing.since = 0 // nobody can tell why a probe does not arrive
 		return time.Now().Add(maxSleep), nil
 	}
 	l.pub.Together(func() { wake, err = l.core.step(time.Now()) })
@@ -106,16 +106,16 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case <-ctx.Done():
 	case <-l.conn.Done():
 		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
-	case <-l.lookout.astray:
-		return errAstray
+	case <-l.prober.failed:
+		return errMisrouted
 	case v := <-l.decided:
-		l.core.settling.decided(v)
+		l.core.reconciler.decided(v)
 	case id := <-l.renewed:
 		return l.core.rewitnessed(time.Now(), id)
 	case v := <-l.silent.verdicts:
 		return l.silentVerdict(v)
-	case number := <-l.lookout.proven:
-		l.core.way.proven(number)
+	case number := <-l.prober.arrivals:
+		l.core.routing.arrived(number)
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.lock.claim.Inbox.Done():
@@ -131,7 +131,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case <-l.oldHold():
 		l.core.copies.endHold()
 	case b := <-l.binder.bound:
-		l.core.lanes.bound(time.Now(), b.queue, b.err)
+		l.core.queues.bound(time.Now(), b.queue, b.err)
 		if b.err == nil {
 			l.newer.ask(l, b.queue)
 		}
@@ -177,18 +177,18 @@ func (l *leadership) acknowledged(confirms []broker.Confirm) {
 // assist does what the core needs done on the broker between its phases.
 func (l *leadership) assist(ctx context.Context) error {
 	switch l.core.phase {
-	case phaseWay:
-		return l.lookout.checkWay(ctx)
+	case phaseRouting:
+		return l.prober.verifyRouting(ctx)
 	case phaseWitness:
 		return l.checkWitness(ctx)
-	case phaseSettled:
+	case phaseReconciled:
 		id, err := l.witness.renew(ctx)
 		if err != nil {
 			return err
 		}
 		l.s.readBindings(ctx)
 		l.core.copies.held = l.oldQueue.exists(ctx)
-		return l.core.settled(time.Now(), id)
+		return l.core.begin(time.Now(), id)
 	case phaseLeading:
 		if l.core.ledger.Worn() {
 			l.s.resignFor(errHole)
@@ -216,12 +216,12 @@ func (l *leadership) noteRecreated() error {
 		}
 	}
 	for _, stream := range l.s.view.Emptied() {
-		if l.core.phase > phaseCatching && slices.Contains(ledBy, stream) {
+		if l.core.phase > phaseCatchingUp && slices.Contains(leaderStreams, stream) {
 			return fmt.Errorf("%w: %s", errEmptied, stream)
 		}
 	}
 	for _, stream := range l.s.view.Recreated() {
-		if l.core.phase > phaseCatching && slices.Contains(wire.EntryStreams, stream) {
+		if l.core.phase > phaseCatchingUp && slices.Contains(wire.EntryStreams, stream) {
 			return fmt.Errorf("%w: %s", errRecreated, stream)
 		}
 		if err := l.core.opening.isRecreated(time.Now(), stream); err != nil {
@@ -253,7 +253,7 @@ func (l *leadership) retire() error {
 				return err
 			}
 		}
-		if l.core.ledger.Open() == 0 && l.core.announcer.hasReadConfirmed() {
+		if l.core.ledger.Open() == 0 && l.core.announcer.hasReadBack() {
 			return nil
 		}
 		select {
@@ -265,7 +265,7 @@ func (l *leadership) retire() error {
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
 		case <-says.C:
-			say, l.core.announcer.passes = l.core.announcer.sayAll, -1 // the record that said so may be among what has no answer
+			say, l.core.announcer.passes = l.core.announcer.announceAll, -1 // the record that said so may be among what has no answer
 		case <-deadline.C:
 			return nil
 		}
@@ -274,7 +274,7 @@ func (l *leadership) retire() error {
 
 // command reads a command and answers it when the core knows what became of it.
 func (l *leadership) command(d wire.Delivery) error {
-	answer := func(r wire.Reply) { l.lock.replier.send(d, r) }
+	answer := func(r wire.Reply) { l.lock.responder.send(d, r) }
 	cmd, err := wire.ParseCommand(d.Body)
 	if err == nil && cmd.Command == wire.CommandNote && !l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
 		err = fmt.Errorf("command %s is for sidecars only", cmd.Command) // anybody else would have the journal say what was not done
@@ -313,10 +313,10 @@ func (l *leadership) report() {
 	}
 	l.told = time.Now()
 	reason, _, _ := l.conn.Blocked()
-	held, silent, inDoubt := c.lanes.heldQueues(), c.lanes.silentQueues(), c.inDoubt()
+	held, silent, inDoubt := c.queues.heldQueues(), c.queues.silentQueues(), c.inDoubt()
 	l.s.phase(c.phase.String())
 	l.s.setStatus(func(st *Status) {
-		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.ledger.Epoch(), c.ledger.Open(), len(c.lanes.ring)
+		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.ledger.Epoch(), c.ledger.Open(), len(c.queues.ring)
 		st.Blocked, st.Held, st.LastLate = reason, held, c.dispatcher.late
 		st.Silent, st.InDoubt = silent, inDoubt
 		n := &st.Counters

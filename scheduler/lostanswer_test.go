@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -46,7 +47,7 @@ func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
 	sc.loseInJournal(s, "lost")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	require.Equal(t, 2, sc.copies()["lost"])
 	require.EqualValues(t, 0, s.entries.Total(wire.ScheduledJobs))
 	require.Zero(t, s.core.ledger.Open())
@@ -62,7 +63,7 @@ func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
 	cmd := wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "lost"}
 	require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { got = append(got, r) }))
 	sc.loseInJournal(s, "lost")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	require.Len(t, got, 1)
 	require.Equal(t, wire.StatusUnavailable, got[0].Status)
 	require.EqualValues(t, 2, s.entries.Total(wire.ScheduledJobs))
@@ -71,7 +72,7 @@ func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
 	require.NoError(t, s.core.command(sc.now, op, func(wire.Reply) {}))
 	sc.untilFired(s, "counted")
 	sc.loseInJournal(s, "counted")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	o, known := s.entries.Operation("op")
 	require.True(t, known)
 	require.Equal(t, []any{wire.OperationDone, int64(0), int64(1)}, []any{o.State, o.Done, o.Failed})
@@ -94,7 +95,7 @@ func (sc *scene) fallsSilent(s *modelSidecar, jid, queue string) {
 	require.NoError(sc.t, s.readAll())
 	sc.silentFor(s, queue, 200*time.Millisecond)
 	sc.busyFor(s, "other", 3*time.Second)
-	require.Equal(sc.t, 1, s.core.lanes.silentQueues())
+	require.Equal(sc.t, 1, s.core.queues.silentQueues())
 }
 
 // passOver has a queue answer all that is fired to it but one job.
@@ -116,7 +117,7 @@ func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
 	sc.due("refused", "q")
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", 400*time.Millisecond)
-	require.Len(t, s.core.lanes.heldQueues(), 1)
+	require.Len(t, s.core.queues.heldQueues(), 1)
 	sc.broker.full["q"] = false
 	sc.silentFor(s, "none", 2*firstHold)
 	require.Equal(t, 1, sc.copies()["refused"])
@@ -145,10 +146,10 @@ func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
 	sc.broker.witness = ""
 	at := sc.due("waits", "q")
 	require.NoError(t, s.readAll())
-	sc.silentFor(s, "none", giveUpAfter-5*time.Second)
-	ln := s.core.lanes.of("q")
-	require.True(t, ln.full)
-	ln.ahead = []tracker.DueKey{{At: sc.now, Stream: wire.ScheduledJobs, Offset: at}} // as if it had been looked up before the window was full
+	sc.silentFor(s, "none", ledger.GiveUpAfter-5*time.Second)
+	q := s.core.queues.of("q")
+	require.True(t, q.full)
+	q.ahead = []tracker.DueKey{{At: sc.now, Stream: wire.ScheduledJobs, Offset: at}} // as if it had been looked up before the window was full
 	require.Zero(t, sc.copies()["waits"])
 	sc.silentFor(s, "none", 12*time.Second)
 	require.Equal(t, 1, sc.copies()["waits"])
@@ -164,7 +165,7 @@ func TestASilentQueueGetsOneMoreJob(t *testing.T) {
 	}
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", 2*time.Second)
-	require.Zero(t, s.core.lanes.silentQueues())
+	require.Zero(t, s.core.queues.silentQueues())
 	require.Equal(t, 1, sc.copies()["later-9"])
 	require.Equal(t, 1, sc.copies()["lost"])
 }
@@ -174,12 +175,12 @@ func TestGivingUpKeepsTheWindow(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
-	sc.now = sc.now.Add(giveUpAfter)
-	s.core.ledger.Advance(giveUpAfter)
+	sc.now = sc.now.Add(ledger.GiveUpAfter)
+	s.core.ledger.Advance(ledger.GiveUpAfter)
 	require.NoError(t, s.core.silence.giveUpOn(sc.now, "q", true))
 	require.Zero(t, s.core.ledger.Aside())
 	require.Zero(t, s.core.ledger.AsideBytes())
-	require.Zero(t, s.core.lanes.of("q").Aside)
+	require.Zero(t, s.core.queues.of("q").Aside)
 }
 
 // Operations and the carry-over do not wait for a queue that answers nothing.
@@ -247,7 +248,7 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 				})
 			}
 			require.Equal(t, 1, lost)
-			require.Zero(t, s.core.way.lost)
+			require.Zero(t, s.core.routing.lost)
 			_, any := s.core.ledger.Oldest()
 			require.False(t, any, "nothing is left that would end the epoch")
 			sc.prove(s)
@@ -262,7 +263,7 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 func TestAnEpochEndsWhenNoProbeIsAnswered(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	for range 10 * giveUpAfter / time.Second {
+	for range 10 * ledger.GiveUpAfter / time.Second {
 		sc.due(fmt.Sprint("j-", sc.now.UnixNano()), "q")
 		require.NoError(t, s.readAll())
 		sc.now = sc.now.Add(200 * time.Millisecond)
@@ -323,7 +324,7 @@ func TestTheLastFireIsDecidedToo(t *testing.T) {
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", time.Second)
 	require.Equal(t, 1, sc.copies()["later"], "one more job shows that the queue answers")
-	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
+	sc.silentFor(s, "none", ledger.GiveUpAfter+10*time.Second)
 	require.Equal(t, 2, sc.copies()["lost"])
 	require.Zero(t, s.core.ledger.Open())
 
@@ -331,7 +332,7 @@ func TestTheLastFireIsDecidedToo(t *testing.T) {
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
 	sc.loseInJournal(s, "alone")
-	sc.silentFor(s, "none", giveUpAfter+15*time.Second)
+	sc.silentFor(s, "none", ledger.GiveUpAfter+15*time.Second)
 	require.Equal(t, 2, sc.copies()["alone"])
 	require.Zero(t, s.core.ledger.Open())
 }
@@ -348,7 +349,7 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	sc.untilFired(fresh, "x")
 	sc.loseInJournal(fresh, "x")
 	before := sc.copies()["x"]
-	sc.busyFor(fresh, "q", giveUpAfter+15*time.Second)
+	sc.busyFor(fresh, "q", ledger.GiveUpAfter+15*time.Second)
 	doubts, err := fresh.entries.Doubtful()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
@@ -366,7 +367,7 @@ func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", 2*time.Second)
 	require.Equal(t, 1, sc.copies()["comes"])
-	require.Zero(t, s.core.lanes.silentQueues())
+	require.Zero(t, s.core.queues.silentQueues())
 }
 
 // An answer that comes late closes the hole: the epoch goes on.
@@ -378,7 +379,7 @@ func TestALateAnswerClosesTheHole(t *testing.T) {
 	for t := range s.core.ledger.All() {
 		tag = t
 	}
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	require.Equal(t, tag, s.core.ledger.Hole())
 	require.NoError(t, s.core.ledger.Confirmed(sc.now, tag, true))
 	sc.busyFor(s, "q", time.Second)
@@ -399,13 +400,13 @@ func TestAllThatIsConfirmedIsSaid(t *testing.T) {
 	sc.unanswered(s, "silent")
 	require.NoError(t, s.core.announcer.announce(sc.now))
 	require.Empty(t, s.conn.out, "the window has not drained")
-	require.NoError(t, s.core.announcer.sayAll(sc.now))
+	require.NoError(t, s.core.announcer.announceAll(sc.now))
 	sc.exchange(s)
 	doubts, err := s.entries.Doubtful()
 	require.NoError(t, err)
 	require.Len(t, doubts, 1)
 	require.Equal(t, "open", doubts[0].JID)
-	require.NoError(t, s.core.announcer.sayAll(sc.now))
+	require.NoError(t, s.core.announcer.announceAll(sc.now))
 	require.Empty(t, s.conn.out, "it is said once")
 }
 
@@ -414,7 +415,7 @@ func TestAnEpochEndsInOrderFarBehindAHole(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	require.Zero(t, s.core.ledger.Open())
 	require.NotZero(t, s.core.ledger.Hole())
 	require.False(t, s.core.ledger.Worn())

@@ -46,7 +46,7 @@ func (s *Scheduler) assertDirect(ctx context.Context, conn *broker.Conn) {
 	} else {
 		s.setStatus(func(st *Status) { st.Accepts = true })
 	}
-	s.tell(found)
+	s.logFindings(found)
 }
 
 // unusedFor is how long a queue that Millrace made may be empty and without consumers before it is deleted: names that nobody consumes

@@ -203,7 +203,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 func newModelBroker() *modelBroker {
 	b := &modelBroker{window: ledger.MaxOpen, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
-	for _, name := range ledBy {
+	for _, name := range leaderStreams {
 		b.streams[name] = &modelStream{}
 	}
 	return b
@@ -578,7 +578,7 @@ type modelSidecar struct {
 	conn    *modelConn
 	known   *wire.Confirmed
 	terms   int
-	suspect map[spot]int
+	suspect map[ledger.EntryID]int
 
 	asked        []string                                          // queues that the core wants to be bound
 	later        []func()                                          // what is read in the background, at the next step
@@ -744,8 +744,8 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.unsaid, s.acked = false, nil // the record opened says it
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect,
-		window:   func(string) int { return s.broker.window },
-		patience: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
+		window:       func(string) int { return s.broker.window },
+		probeTimeout: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {
 				return s.fetch(stream, offset)
@@ -777,7 +777,7 @@ func (s *modelSidecar) step(now time.Time) error {
 		return err
 	}
 	for _, name := range s.recreated() {
-		if s.core.phase > phaseCatching {
+		if s.core.phase > phaseCatchingUp {
 			s.disconnect()
 			return nil
 		}
@@ -792,25 +792,25 @@ func (s *modelSidecar) step(now time.Time) error {
 	}
 	for _, number := range s.conn.arrived {
 		if number == s.lastFollowed && s.broker.cutGated {
-			return errAstray
+			return errMisrouted
 		}
-		s.core.way.proven(number)
+		s.core.routing.arrived(number)
 	}
 	s.conn.arrived = nil
 	switch s.core.phase {
-	case phaseWay:
+	case phaseRouting:
 		return s.checkWay(now)
 	case phaseWitness:
 		s.broker.unnoticed = false
 		s.core.witnessed(s.check(now), s.proof())
-	case phaseSettled:
+	case phaseReconciled:
 		s.standing = s.broker.renew()
 		s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.standing == ""
 		s.broker.changesAt[s.core.ledger.Epoch()] = s.broker.nodes + s.broker.links
 		if s.broker.links != s.broker.linkSeen {
 			s.broker.changesAt[s.core.ledger.Epoch()] = -1 // its witness is older than what it fires
 		}
-		return s.core.settled(now, s.standing)
+		return s.core.begin(now, s.standing)
 	case phaseLeading:
 		if s.broker.cluster && !s.broker.silent && s.standing != s.broker.renew() {
 			s.standing = s.broker.renew()
@@ -818,10 +818,10 @@ func (s *modelSidecar) step(now time.Time) error {
 				return err
 			}
 		}
-		if s.core.settling.verdict == undecided && !now.Before(s.decideAt) {
+		if s.core.reconciler.verdict == undecided && !now.Before(s.decideAt) {
 			s.broker.linkSeen = s.broker.links
 			s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.broker.silent
-			s.core.settling.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
+			s.core.reconciler.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
 		}
 		return s.decideOverdue(now)
 	}
@@ -906,8 +906,8 @@ func (s *modelSidecar) disconnect() {
 	if s.core == nil {
 		return
 	}
-	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.announcer.hasUnsaid(), s.conn.acked
-	s.suspect = map[spot]int{}
+	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.announcer.hasUnjournaled(), s.conn.acked
+	s.suspect = map[ledger.EntryID]int{}
 	s.lose()
 }
 
@@ -925,10 +925,10 @@ func (s *modelSidecar) bindNow(now time.Time) {
 	s.asked = nil
 	for _, queue := range asked {
 		if s.broker.away[queue] {
-			s.core.lanes.bound(now, queue, errors.New("its node is away"))
+			s.core.queues.bound(now, queue, errors.New("its node is away"))
 			continue
 		}
 		delete(s.broker.missing, queue)
-		s.core.lanes.bound(now, queue, nil)
+		s.core.queues.bound(now, queue, nil)
 	}
 }

@@ -14,13 +14,13 @@ func (s *modelSidecar) checkWay(now time.Time) error {
 	b := s.broker
 	switch {
 	case !b.cut && !b.cutGated:
-	case s.core.way.mayMend():
+	case s.core.routing.mayRepair():
 		b.mend(s.entries.State().RoutedTo)
 	default:
-		return s.core.way.foundAstray(now)
+		return s.core.routing.journalBroken(now)
 	}
 	b.cutBury = false // a leader binds that again whatever it finds
-	s.core.stands()
+	s.core.routingIntact()
 	return nil
 }
 

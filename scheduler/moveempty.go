@@ -22,7 +22,7 @@ func (mv *typeMove) empty(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	defer relay.close()
-	relay.nacked = relay.giveBack
+	relay.nacked = relay.requeue
 	watch := emptyWatch{mv: mv, relay: relay, opened: time.Now()}
 	rescue := func() error { return relay.rescue(ctx, l.s, l.conn, mv.rescued) }
 	if err = watch.run(ctx); err != nil || ctx.Err() != nil {
@@ -83,12 +83,12 @@ func (w *emptyWatch) run(ctx context.Context) error {
 		entry, err := w.mv.asEntry(d)
 		if err != nil {
 			why = err
-			w.relay.giveBack(d)
+			w.relay.requeue(d)
 			stop()
 			return nil
 		}
 		w.moved++
-		return w.relay.pass(d, entry)
+		return w.relay.forward(d, entry)
 	}, every(running, moveLookEvery), func() error {
 		done, err := w.look(ctx)
 		if errors.As(err, &errMove{}) { // what is in flight is waited for
@@ -119,13 +119,13 @@ func (w *emptyWatch) look(ctx context.Context) (bool, error) {
 	if agrees && w.known == 0 {
 		w.known = time.Since(w.opened)
 	}
-	if !agrees || q.Messages+q.Unacked > 0 || ready > 0 || len(w.relay.hand) > 0 {
+	if !agrees || q.Messages+q.Unacked > 0 || ready > 0 || len(w.relay.unacked) > 0 {
 		w.since = time.Time{}
 	} else if w.since.IsZero() {
 		w.since = now
 	}
 	if w.since.IsZero() && now.After(w.mv.deadline) {
-		return false, w.late(ready, q, counted, err)
+		return false, w.timedOut(ready, q, counted, err)
 	}
 	err = w.mv.m.inLoop(ctx, func() error {
 		w.mv.shown.Moved = w.moved
@@ -136,8 +136,8 @@ func (w *emptyWatch) look(ctx context.Context) (bool, error) {
 	return err == nil && !w.since.IsZero() && now.Sub(w.since) >= max(moveSettled, 2*w.known), err
 }
 
-// late says what kept the queue from being moved in time.
-func (w *emptyWatch) late(ready int, q broker.QueueInfo, counted bool, err error) error {
+// timedOut says what kept the queue from being moved in time.
+func (w *emptyWatch) timedOut(ready int, q broker.QueueInfo, counted bool, err error) error {
 	switch {
 	case err != nil || !counted:
 		return notMoved("the management API did not say how many jobs are unacknowledged in time: %v", err)

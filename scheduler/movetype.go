@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -301,7 +302,7 @@ func (mv *typeMove) work(ctx context.Context) error {
 func (mv *typeMove) note(ctx context.Context) error {
 	return mv.ask(ctx, func(answer func(wire.Reply)) error {
 		noted := &wire.Noted{Op: wire.NotedRetyped, Queue: mv.cmd.Queue, To: mv.cmd.Type, Count: mv.shown.Ready}
-		return mv.m.l.core.actions.note(time.Now(), request{mv.cmd, answer}, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, spot{})
+		return mv.m.l.core.actions.note(time.Now(), request{mv.cmd, answer}, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, ledger.EntryID{})
 	})
 }
 
@@ -339,7 +340,7 @@ func (mv *typeMove) hold(ctx context.Context) error {
 	for {
 		open := 0
 		err := mv.m.inLoop(ctx, func() error {
-			open = mv.m.l.core.lanes.holdForMove(time.Now(), mv.cmd.Queue, mv.because())
+			open = mv.m.l.core.queues.holdForMove(time.Now(), mv.cmd.Queue, mv.because())
 			mv.shown.Step = "waiting for confirms of jobs that were fired"
 			return nil
 		})
@@ -381,7 +382,7 @@ func (mv *typeMove) finish(ctx context.Context) error {
 		if now.known != nil {
 			l.proof.known = now.known // it may have another window
 		}
-		l.core.lanes.letGo(mv.cmd.Queue)
+		l.core.queues.endMove(mv.cmd.Queue)
 		return nil
 	})
 	if err != nil {

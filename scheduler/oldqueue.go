@@ -44,7 +44,7 @@ func (q *oldQueue) takeOver(ctx context.Context) error {
 	limit := time.AfterFunc(oldQueueAway, q.endHold)
 	defer limit.Stop()
 	bad := badBodies{}
-	return q.l.s.keep(ctx, q.l.conn, "emptying the queue jobs.unrouted", func(ctx context.Context) error {
+	return q.l.s.keepRunning(ctx, q.l.conn, "emptying the queue jobs.unrouted", func(ctx context.Context) error {
 		if err := q.l.conn.UnbindOldQueue(ctx); err != nil {
 			return err
 		}
@@ -88,17 +88,17 @@ func (q *oldQueue) empty(ctx context.Context, bad badBodies, limit *time.Timer) 
 		return 0, err
 	}
 	defer relay.close()
-	relay.nacked = relay.giveBack
+	relay.nacked = relay.requeue
 	limit.Stop()
 	defer limit.Reset(oldQueueAway) // its node may be away from now on
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	err = relay.run(running, func(d wire.Delivery) error {
 		moved++
-		return relay.pass(d, q.l.asGated(d))
+		return relay.forward(d, q.l.asGated(d))
 	}, every(running, oldQueueAgain), func() error {
 		left, _, err := q.l.conn.QueueDepth(ctx, wire.Unrouted)
-		if err == nil && left == 0 && len(relay.hand) == 0 {
+		if err == nil && left == 0 && len(relay.unacked) == 0 {
 			stop()
 		}
 		return err

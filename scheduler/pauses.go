@@ -18,11 +18,11 @@ const maxPaused = 1000
 type pauses struct {
 	base
 	sending bool // a record is on its way
-	waiting []pausing
+	waiting []waitingPause
 }
 
-// pausing is a command that waits until the journal has the one before it.
-type pausing struct {
+// waitingPause is a command that waits until the journal has the one before it.
+type waitingPause struct {
 	at time.Time
 	request
 }
@@ -30,7 +30,7 @@ type pausing struct {
 // carryOut journals that a queue is paused, or not any more, and tells the workers. A queue that is as it should be has its workers told again, so repeating helps.
 func (p *pauses) carryOut(now time.Time, r request) error {
 	if p.sending {
-		p.waiting = append(p.waiting, pausing{now, r})
+		p.waiting = append(p.waiting, waitingPause{now, r})
 		return nil
 	}
 	cmd := &r.cmd
@@ -45,7 +45,7 @@ func (p *pauses) carryOut(now time.Time, r request) error {
 	}
 	switch {
 	case is == paused && after == before:
-		return p.tellWorkers(now, r)
+		return p.notify(now, r)
 	case !paused:
 		delete(all, cmd.Queue)
 	case !is && len(all) >= maxPaused:
@@ -61,9 +61,9 @@ func (p *pauses) carryOut(now time.Time, r request) error {
 	if cmd.Move != nil {
 		record.Queue = "" // the move itself is noted
 	}
-	return p.ledger.RecordThen(now, record, spot{}, func() error {
+	return p.ledger.RecordThen(now, record, ledger.EntryID{}, func() error {
 		p.sending = false
-		if err := p.tellWorkers(now, r); err != nil {
+		if err := p.notify(now, r); err != nil {
 			return err
 		}
 		return p.next()
@@ -106,8 +106,8 @@ func (p *pauses) next() error {
 	return nil
 }
 
-// tellWorkers has every worker process pause or resume a queue, and answers once the broker has taken that.
-func (p *pauses) tellWorkers(now time.Time, r request) error {
+// notify has every worker process pause or resume a queue, and answers once the broker has taken that.
+func (p *pauses) notify(now time.Time, r request) error {
 	cmd := &r.cmd
 	said := wire.Controls{ID: random(), Op: wire.ControlPause, Identity: "*", Queue: cmd.Queue, At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Command == wire.CommandResume {
@@ -117,11 +117,11 @@ func (p *pauses) tellWorkers(now time.Time, r request) error {
 		Confirmed: func() { _ = r.done() }})
 }
 
-// tellAgain tells the workers again what is paused: those that asked while nobody led have no answer.
-func (p *pauses) tellAgain(now time.Time) error {
+// notifyAgain tells the workers again what is paused: those that asked while nobody led have no answer.
+func (p *pauses) notifyAgain(now time.Time) error {
 	for _, queue := range slices.Sorted(maps.Keys(p.entries.Paused())) {
 		cmd := wire.Command{Command: wire.CommandPause, Queue: queue}
-		if err := p.tellWorkers(now, request{cmd, func(wire.Reply) {}}); err != nil {
+		if err := p.notify(now, request{cmd, func(wire.Reply) {}}); err != nil {
 			return err
 		}
 	}
@@ -146,5 +146,5 @@ func (p *pauses) carry(now time.Time) error {
 	if all == nil {
 		all = map[string]wire.Pause{}
 	}
-	return p.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{})
+	return p.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, ledger.EntryID{})
 }

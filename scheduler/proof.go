@@ -97,7 +97,7 @@ func (n *newerProof) ask(l *leadership, queue string) {
 func (n *newerProof) take(l *leadership, known map[string]bool) {
 	if n.asking = false; known != nil {
 		l.proof.known = known
-		l.core.lanes.limit(l.core.setup.window)
+		l.core.queues.limit(l.core.setup.window)
 	}
 	if queue := n.again; queue != "" {
 		n.again = ""

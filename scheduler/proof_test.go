@@ -52,9 +52,9 @@ func TestWindowsOfNewQueues(t *testing.T) {
 	l := &leadership{s: s, evidence: evidence{proof: proof{alone: true, known: map[string]bool{}}, newer: newNewerProof()},
 		background: background{beside: func(do func(context.Context)) { go do(t.Context()) }}}
 	l.core = newCore(s.entries, nil, setup{window: func(queue string) int { return l.proof.window(queue) }})
-	ln := l.core.lanes.of("new")
-	ln.limit = l.proof.window("new")
-	require.Equal(t, ledger.MaxOpen, ln.limit)
+	q := l.core.queues.of("new")
+	q.limit = l.proof.window("new")
+	require.Equal(t, ledger.MaxOpen, q.limit)
 
 	_, err = v.Channel(t).QueueDeclare("queue.new", true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestWindowsOfNewQueues(t *testing.T) {
 	l.newer.ask(l, "new") // also one that is bound meanwhile
 	for range 2 {
 		l.newer.take(l, <-l.newer.found)
-		require.Equal(t, maxOpenUnproven, ln.limit)
+		require.Equal(t, maxOpenUnproven, q.limit)
 		if !l.newer.asking {
 			break
 		}

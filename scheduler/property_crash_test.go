@@ -236,7 +236,7 @@ func (w *world) lateRecord(t *rapid.T) {
 		return
 	}
 	old := rapid.SampledFrom(epochs[:len(epochs)-1]).Draw(t, "epoch")
-	if stream := rapid.SampledFrom(ledBy).Draw(t, "stream"); stream != wire.Journal {
+	if stream := rapid.SampledFrom(leaderStreams).Draw(t, "stream"); stream != wire.Journal {
 		w.lateBarrier(stream, old)
 		return
 	}

@@ -106,7 +106,7 @@ func (w *world) takeoverRefused(t *rapid.T) {
 		if s != w.leader() {
 			return
 		}
-		if s.core.phase == phaseWitness || s.core.phase == phaseSettling {
+		if s.core.phase == phaseWitness || s.core.phase == phaseReconciling {
 			w.broker.deaf = 1
 		}
 		w.round()

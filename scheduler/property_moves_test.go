@@ -75,7 +75,7 @@ func (w *world) appendOne(stream, jid, raw string, due time.Time) {
 
 func (w *world) read(t *rapid.T) {
 	s := w.pick(t)
-	stream := rapid.SampledFrom(ledBy).Draw(t, "stream")
+	stream := rapid.SampledFrom(leaderStreams).Draw(t, "stream")
 	require.NoError(t, s.read(stream, rapid.IntRange(1, 10).Draw(t, "n")))
 }
 
@@ -132,7 +132,7 @@ func (w *world) reorderConfirms(t *rapid.T, s *modelSidecar) {
 // boundOpen checks how many publishes a leader has open.
 func (w *world) boundOpen(s *modelSidecar) {
 	if s.core != nil {
-		require.LessOrEqual(w.t, s.core.ledger.Open(), ledger.MaxOpen+maxSilent)
+		require.LessOrEqual(w.t, s.core.ledger.Open(), ledger.MaxOpen+ledger.MaxAside)
 	}
 }
 

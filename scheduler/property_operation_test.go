@@ -139,7 +139,7 @@ func (w *world) checkOperations(s *modelSidecar) {
 
 // checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what became of it: that alone can be undone.
 func (w *world) checkKillsAreTold() {
-	untold, leads := map[wire.Through]spot{}, int64(-1)
+	untold, leads := map[wire.Through]ledger.EntryID{}, int64(-1)
 	for _, r := range w.broker.streams[wire.Journal].records {
 		if r.UserID != millrace {
 			continue
@@ -163,7 +163,7 @@ func (w *world) checkKillsAreTold() {
 		case wire.TypeUnburied, wire.TypeDelivered:
 			delete(untold, wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
 		case wire.TypeKilled, wire.TypeRecreated:
-			maps.DeleteFunc(untold, func(_ wire.Through, at spot) bool {
+			maps.DeleteFunc(untold, func(_ wire.Through, at ledger.EntryID) bool {
 				return at.Stream == j.Stream && (at.Offset == j.Offset || j.Type == wire.TypeRecreated)
 			})
 		}

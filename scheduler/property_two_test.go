@@ -188,5 +188,5 @@ func (w *world) waitForLease() bool {
 
 // endsBy reports whether an error ends an epoch as it should.
 func endsBy(err error) bool {
-	return errors.Is(err, errAstray) || errors.Is(err, errUnsure) || errors.Is(err, errFenced)
+	return errors.Is(err, errMisrouted) || errors.Is(err, errIndeterminate) || errors.Is(err, errFenced)
 }

@@ -37,7 +37,7 @@ func (w *world) step(s *modelSidecar) {
 
 // allProven tells whether a leader knows of all that it fired that it arrived.
 func (c *core) allProven() bool {
-	return !c.way.out && c.way.fired.jobs+c.way.before.jobs == 0 && len(c.way.burials) == 0
+	return !c.routing.out && c.routing.fired.jobs+c.routing.before.jobs == 0 && len(c.routing.burials) == 0
 }
 
 // found lists the pending entries of a stream with a jid, and those that stand for one of them: what

@@ -16,13 +16,13 @@ import (
 // relay takes messages from a classic queue, publishes each somewhere else, and acknowledges it once that is confirmed. So a crash
 // repeats a message and never loses one.
 type relay struct {
-	queue  string
-	from   *broker.Consumer
-	to     *broker.Publisher
-	hand   map[uint64]wire.Delivery // what came and is not acknowledged, by delivery tag
-	flight map[uint64]wire.Delivery // what of it was published, by publish tag
-	nacked func(wire.Delivery)
-	bad    badBodies
+	queue   string
+	from    *broker.Consumer
+	to      *broker.Publisher
+	unacked map[uint64]wire.Delivery // what came and is not acknowledged, by delivery tag
+	flight  map[uint64]wire.Delivery // what of it was published, by publish tag
+	nacked  func(wire.Delivery)
+	bad     badBodies
 }
 
 // badBodies are bodies that were in flight when the broker closed the channel or connection over something that was sent, with how often.
@@ -63,7 +63,7 @@ func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodi
 		_ = to.Close()
 		return nil, err
 	}
-	return &relay{queue: queue, from: from, to: to, hand: map[uint64]wire.Delivery{}, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
+	return &relay{queue: queue, from: from, to: to, unacked: map[uint64]wire.Delivery{}, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
 }
 
 func (r *relay) close() {
@@ -76,8 +76,8 @@ func (r *relay) close() {
 	_ = r.to.Close()
 }
 
-// pass publishes what a delivery became.
-func (r *relay) pass(d wire.Delivery, m wire.Message) error {
+// forward publishes what a delivery became.
+func (r *relay) forward(d wire.Delivery, m wire.Message) error {
 	tag, err := r.to.Publish(m)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 			if !open {
 				return errors.Join(fmt.Errorf("scheduler: consumer ended: %w", r.from.Err()), r.retire())
 			}
-			r.hand[d.Tag] = d
+			r.unacked[d.Tag] = d
 			err = take(d)
 		}
 		if err != nil {
@@ -138,15 +138,15 @@ func (r *relay) retire() error {
 
 func (r *relay) confirmed(confirms []broker.Confirm) error {
 	for _, c := range confirms {
-		if err := r.settle(c); err != nil {
+		if err := r.answered(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle acknowledges what was passed on and taken; what was refused goes back to its queue. What no queue took ends the relay.
-func (r *relay) settle(c broker.Confirm) error {
+// answered acknowledges what was passed on and taken; what was refused goes back to its queue. What no queue took ends the relay.
+func (r *relay) answered(c broker.Confirm) error {
 	d, ok := r.flight[c.Tag]
 	if !ok {
 		return nil
@@ -165,24 +165,24 @@ func (r *relay) settle(c broker.Confirm) error {
 
 // ack takes a message off the queue: what it became is safe, or it became nothing.
 func (r *relay) ack(d wire.Delivery) error {
-	delete(r.hand, d.Tag)
+	delete(r.unacked, d.Tag)
 	if r.from.Cancelled() {
 		return nil // its queue is gone
 	}
 	return r.from.Ack(d.Tag, false)
 }
 
-// giveBack lets a message come again, if there is a queue that it can come from.
-func (r *relay) giveBack(d wire.Delivery) {
+// requeue lets a message come again, if there is a queue that it can come from.
+func (r *relay) requeue(d wire.Delivery) {
 	if r.from.Cancelled() {
 		return // it stays at hand
 	}
-	delete(r.hand, d.Tag)
+	delete(r.unacked, d.Tag)
 	_ = r.from.Reject(d.Tag, true)
 }
 
-// keep runs a part of a leadership again and again, as long as its connection lives.
-func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, part func(context.Context) error) error {
+// keepRunning runs a part of a leadership again and again, as long as its connection lives.
+func (s *Scheduler) keepRunning(ctx context.Context, conn *broker.Conn, what string, part func(context.Context) error) error {
 	retry := pause.Growing(longestPause)
 	for {
 		err := part(ctx)
@@ -203,7 +203,7 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 				s.log.Warn("scheduler: cannot assert the topology", "error", err)
 			}
 		}
-		s.wantedSoon()
+		s.assertSoon()
 		if pause.For(ctx, retry.NextBackOff()) != nil {
 			return nil
 		}

@@ -53,7 +53,7 @@ func TestRelaysEndWithNothingInFlight(t *testing.T) {
 	relay, err := openRelay(t.Context(), conn, wire.OldDeadLetters, badBodies{})
 	require.NoError(t, err)
 	for range n {
-		require.NoError(t, s.buryOne(relay, <-relay.from.Deliveries()))
+		require.NoError(t, s.buryLetter(relay, <-relay.from.Deliveries()))
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -86,7 +86,7 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	defer relay.close()
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.DeadLetters) == 0 }, "they are at hand")
 	become := func(d wire.Delivery) (m wire.Message, some bool) {
-		if m = s.buried(d); m.MessageID == "k" {
+		if m = s.deadJob(d); m.MessageID == "k" {
 			m.Exchange = "no such exchange"
 		}
 		return m, true
@@ -95,7 +95,7 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs), "nothing is amiss")
 
 	d := <-relay.from.Deliveries()
-	relay.hand[d.Tag] = d
+	relay.unacked[d.Tag] = d
 	for _, queue := range []string{wire.DeadJobs, wire.DeadLetters} {
 		_, err = channel.QueueDelete(queue, false, false, false)
 		require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)})
 	_, err := v.Channel(t).QueueDelete(wire.DeadJobs, false, false, false)
 	require.NoError(t, err)
-	working(t, func(ctx context.Context) error { return s.bury(ctx, conn) })
+	working(t, func(ctx context.Context) error { return s.consumeDeadLetters(ctx, conn) })
 	brokertest.Eventually(t, func() bool {
 		_, err := v.Channel(t).QueueDeclarePassive(wire.DeadJobs, false, false, false, false, nil)
 		return err == nil && len(v.ReadStream(t, wire.DeadJobs)) == 1
@@ -137,7 +137,7 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 	relay, err := openRelay(t.Context(), conn, wire.DeadLetters, bad)
 	require.NoError(t, err)
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: body})
-	require.NoError(t, s.buryOne(relay, <-relay.from.Deliveries()))
+	require.NoError(t, s.buryLetter(relay, <-relay.from.Deliveries()))
 	require.NoError(t, relay.confirmed([]broker.Confirm{{Tag: 1 << 40}}), "a confirm of nothing")
 	require.Len(t, relay.flight, 1)
 	require.NoError(t, relay.confirmed(<-relay.to.Confirms()))
@@ -160,7 +160,7 @@ func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"j"}`)})
 	first, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
 	require.NoError(t, err)
-	require.NoError(t, s.buryOne(first, <-first.from.Deliveries()))
+	require.NoError(t, s.buryLetter(first, <-first.from.Deliveries()))
 	require.True(t, (<-first.to.Confirms())[0].Ack)
 	first.close()
 	dead := v.ReadStream(t, wire.DeadJobs)
@@ -176,7 +176,7 @@ func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	defer next.close()
 	d := <-next.from.Deliveries()
 	require.True(t, d.Redelivered)
-	require.NoError(t, s.buryOne(next, d))
+	require.NoError(t, s.buryLetter(next, d))
 	require.Empty(t, next.flight, "it is known")
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.DeadLetters) == 0 }, "and acknowledged")
 	require.Len(t, v.ReadStream(t, wire.DeadJobs), 1)

@@ -29,8 +29,8 @@ const (
 	rescueAtOnce = 32
 )
 
-// castaway is a message whose queue is gone, and what becomes of it.
-type castaway struct {
+// orphan is a message whose queue is gone, and what becomes of it.
+type orphan struct {
 	wire.Delivery
 	as wire.Message
 }
@@ -42,10 +42,10 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 		return err
 	}
 	_ = r.retire() // what is confirmed is safe
-	var all []castaway
-	for _, d := range r.atHand() {
+	var all []orphan
+	for _, d := range r.allUnacked() {
 		if m, some := become(d); some {
-			all = append(all, castaway{d, m})
+			all = append(all, orphan{d, m})
 		}
 	}
 	if len(all) == 0 {
@@ -81,7 +81,7 @@ func (r *relay) isQueueGone(ctx context.Context, conn *broker.Conn) (bool, error
 	case err != nil || !r.from.Cancelled():
 		return false, err
 	}
-	return stand < len(r.atHand()), nil // it was made again, or it is back with all that it had
+	return stand < len(r.allUnacked()), nil // it was made again, or it is back with all that it had
 }
 
 // awaitCancel waits until the consumer knows that its queue is gone, and has gathered what it had.
@@ -94,16 +94,16 @@ func (r *relay) awaitCancel(ctx context.Context) {
 	}
 }
 
-// atHand is what came and was not acknowledged, in that order.
-func (r *relay) atHand() (all []wire.Delivery) {
-	for _, tag := range slices.Sorted(maps.Keys(r.hand)) {
-		all = append(all, r.hand[tag])
+// allUnacked is what came and was not acknowledged, in that order.
+func (r *relay) allUnacked() (all []wire.Delivery) {
+	for _, tag := range slices.Sorted(maps.Keys(r.unacked)) {
+		all = append(all, r.unacked[tag])
 	}
 	return append(all, r.from.Left()...)
 }
 
 // keepAll publishes what becomes of messages, and gives those that no queue has taken. What ends the channel twice is listed instead.
-func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, all []castaway, atOnce int) (left []castaway, err error) {
+func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, all []orphan, atOnce int) (left []orphan, err error) {
 	pub, err := conn.Publisher(ctx)
 	if err != nil {
 		return all, err
@@ -136,7 +136,7 @@ func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, al
 }
 
 // blame notes which of messages that were sent one at a time ended the channel: the first that was lost.
-func (r *relay) blame(all []castaway, faults []error) {
+func (r *relay) blame(all []orphan, faults []error) {
 	if at := slices.IndexFunc(faults, broker.Provoked); at >= 0 {
 		r.bad.blame(all[at].Delivery)
 	}

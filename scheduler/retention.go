@@ -28,7 +28,7 @@ func (q *queueBook) carryEvery() (every time.Duration, full bool) {
 	if kept == nil {
 		every = carryUnknown
 	}
-	for _, stream := range ledBy {
+	for _, stream := range leaderStreams {
 		r := kept[stream]
 		if r.Age > 0 {
 			every = min(every, r.Age/2)

@@ -136,7 +136,7 @@ func TestClientThatConsumesTheLock(t *testing.T) {
 	require.NoError(t, err)
 	claim, err := conn.Lock(t.Context())
 	require.NoError(t, err)
-	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	lock := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
 	ctx, cancel := context.WithCancel(t.Context())
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -399,12 +399,12 @@ func TestDeadLettersThatCameBefore(t *testing.T) {
 	d := wire.Delivery{Body: []byte(`{"class":"C","jid":"j"}`), Redelivered: true, Timestamp: time.Unix(1_700_000_000, 0)}
 	record, _, err := deadRecord(d, time.Now())
 	require.NoError(t, err)
-	known, err := s.isKnownDead(d)
+	known, err := s.isBuried(d)
 	require.NoError(t, err)
 	require.False(t, known)
 	sc.broker.append(wire.DeadJobs, millrace, wire.Message{Body: record})
 	require.NoError(t, sidecar.readAll())
-	known, err = s.isKnownDead(d)
+	known, err = s.isBuried(d)
 	require.NoError(t, err)
 	require.True(t, known)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -77,13 +78,13 @@ type board struct {
 
 // past is what earlier terms and epochs of this process leave to the next ones.
 type past struct {
-	known    *wire.Confirmed // what the last epoch knows to be confirmed
-	unsaid   bool            // and the journal may not know that yet
-	knownBy  string          // the identity of that epoch's leader
-	knownAt  int             // how often the view had been rolled back when that epoch began
-	journals int             // as it counted them; see tracker.State
-	suspects map[spot]int    // see ledger.Ledger
-	reluctance
+	known       *wire.Confirmed        // what the last epoch knows to be confirmed
+	unjournaled bool                   // and the journal may not know that yet
+	knownBy     string                 // the identity of that epoch's leader
+	knownAt     int                    // how often the view had been rolled back when that epoch began
+	journals    int                    // as it counted them; see tracker.State
+	suspects    map[ledger.EntryID]int // see ledger.Ledger
+	standbyGrace
 	policiesSet bool
 	unanswered  unanswered
 	left        bool // the last term ended although its connection did not
@@ -214,7 +215,7 @@ func (s *Scheduler) term(ctx context.Context) (err error) {
 	if s.mgmt != nil { // what became of the last connection may be true of the API's too
 		s.mgmt.Reconnect()
 	}
-	s.sayLastWords(ctx, conn)
+	s.journalKnown(ctx, conn)
 	s.setPolicies(ctx)
 	if err := s.prepare(ctx, conn); err != nil {
 		return err
@@ -243,7 +244,7 @@ func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
 		return err
 	}
 	s.setBase(conn.Features().StreamOffsetBase)
-	s.tell(topo)
+	s.logFindings(topo)
 	return nil
 }
 
@@ -267,7 +268,7 @@ const (
 	listQueuesWithin = 5 * time.Second
 )
 
-func (s *services) tell(topo broker.Topology) {
+func (s *services) logFindings(topo broker.Topology) {
 	for _, f := range topo.Findings {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
 	}
@@ -281,19 +282,19 @@ const (
 	maxReluctance = 30 * time.Second
 )
 
-// ledBy are the streams that a leader must know.
-var ledBy = append([]string{wire.Journal}, wire.EntryStreams...)
+// leaderStreams are the streams that a leader must know.
+var leaderStreams = append([]string{wire.Journal}, wire.EntryStreams...)
 
-// fit tells whether the view knows what can be known without a leader, and lately.
-func (s *Scheduler) fit(now time.Time) bool {
-	return s.view.Followed(ledBy...) && s.ends(now, s.view.LagOf(ledBy...))
+// eligible tells whether the view knows what can be known without a leader, and lately.
+func (s *Scheduler) eligible(now time.Time) bool {
+	return s.view.Followed(leaderStreams...) && s.expired(now, s.view.LagOf(leaderStreams...))
 }
 
-// reluctance is since when a sidecar does not stand for election only because its view is behind.
-type reluctance struct{ since time.Time }
+// standbyGrace is since when a sidecar does not stand for election only because its view is behind.
+type standbyGrace struct{ since time.Time }
 
-// ends tells whether it stands, with a view that is so far behind.
-func (r *reluctance) ends(now time.Time, lag time.Duration) bool {
+// expired tells whether it stands, with a view that is so far behind.
+func (r *standbyGrace) expired(now time.Time, lag time.Duration) bool {
 	switch {
 	case lag < maxStandingLag:
 		r.since = time.Time{}
@@ -308,7 +309,7 @@ func (r *reluctance) ends(now time.Time, lag time.Duration) bool {
 func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	for {
 		changed := s.view.Changed()
-		if s.fit(time.Now()) {
+		if s.eligible(time.Now()) {
 			break
 		}
 		select {

@@ -19,23 +19,10 @@ import (
 // but for one trial, and what it has open is set aside, which leaves the window to the others. A fire
 // whose queue has answered later ones is passed over: it is set aside too, and its queue goes on.
 
-const (
-	silentAfter = ledger.SilentAfter
-	giveUpAfter = ledger.GiveUpAfter
-	quietAfter  = ledger.QuietAfter
-	maxSilent   = ledger.MaxAside
-)
-
-// Why a fire is journaled as returned.
-const (
-	nack     = ledger.Nack
-	noAnswer = ledger.NoAnswer
-)
-
 // silence watches for queues that do not answer what is fired to them.
 type silence struct {
 	base
-	lanes   *lanes
+	queues  *dueQueues
 	overdue []string // queues with fires that are given up on
 }
 
@@ -46,27 +33,27 @@ func (s *silence) step(now time.Time) error {
 		return s.ledger.AskBehind(now)
 	}
 	s.overdue = nil
-	for _, ln := range s.lanes.all {
-		u := unanswered[&ln.Queue]
+	for _, q := range s.queues.all {
+		u := unanswered[&q.Queue]
 		if u.Overdue {
-			s.overdue = append(s.overdue, ln.queue)
+			s.overdue = append(s.overdue, q.name)
 		}
-		silent := u.Age > silentAfter
+		silent := u.Age > ledger.SilentAfter
 		switch {
-		case ln.Silent && !silent:
-			ln.tried, ln.trying = false, false
-			s.lanes.rouse(ln, time.Time{})
-		case silent && !ln.tried && u.Followed: // is it the queue that does not answer, or was that fire lost?
-			ln.tried, ln.trying = true, true
-			s.lanes.rouse(ln, time.Time{})
+		case q.Silent && !silent:
+			q.tried, q.trying = false, false
+			s.queues.wakeAt(q, time.Time{})
+		case silent && !q.tried && u.Followed: // is it the queue that does not answer, or was that fire lost?
+			q.tried, q.trying = true, true
+			s.queues.wakeAt(q, time.Time{})
 		}
-		ln.Silent = silent
+		q.Silent = silent
 	}
 	slices.Sort(s.overdue)
 	s.ledger.SetAside()
-	for _, ln := range s.lanes.all {
-		if ln.trial && ln.Aside > 0 { // what it waited for may be set aside now
-			s.lanes.rouse(ln, time.Time{})
+	for _, q := range s.queues.all {
+		if q.trial && q.Aside > 0 { // what it waited for may be set aside now
+			s.queues.wakeAt(q, time.Time{})
 		}
 	}
 	return s.ledger.AskBehind(now)
@@ -81,14 +68,14 @@ var errHole = fmt.Errorf("scheduler: the broker never answered a publish, and %d
 // then the journal may be what does not answer.
 func (s *silence) giveUpOn(now time.Time, queue string, arrived bool) error {
 	_, folded := s.entries.Progress()
-	for p := range s.ledger.GiveUp(&s.lanes.of(queue).Queue, folded) {
+	for p := range s.ledger.GiveUp(&s.queues.of(queue).Queue, folded) {
 		journaled, err := s.entries.InDoubt(s.ledger.Epoch(), p.Seq())
 		if err != nil {
 			return err
 		}
 		if arrived && journaled && s.witnessTells(p) {
 			s.ledger.Accept(p)
-		} else if err := p.Returned(now, noAnswer, journaled); err != nil {
+		} else if err := p.Returned(now, ledger.NoAnswer, journaled); err != nil {
 			return err
 		}
 	}
@@ -133,14 +120,14 @@ func (q *silentQueues) ask(l *leadership) {
 		v, err := l.witness.wait(ctx, witness) // last: it must tell of all that the core gives up on
 		for _, queue := range known {
 			if err == nil {
-				q.tell(ctx, silentVerdict{queue, v == stands && p.of(queue)})
+				q.send(ctx, silentVerdict{queue, v == stands && p.of(queue)})
 			}
 		}
-		q.tell(ctx, silentVerdict{})
+		q.send(ctx, silentVerdict{})
 	})
 }
 
-func (q *silentQueues) tell(ctx context.Context, v silentVerdict) {
+func (q *silentQueues) send(ctx context.Context, v silentVerdict) {
 	select {
 	case q.verdicts <- v:
 	case <-ctx.Done():

@@ -52,7 +52,7 @@ func TestSilentQueueStopsOnlyItself(t *testing.T) {
 	}
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "silent", 5*time.Second)
-	require.Equal(t, 1, s.core.lanes.silentQueues())
+	require.Equal(t, 1, s.core.queues.silentQueues())
 	require.Len(t, sc.copies(), 22, "one more job is fired to the silent queue, and all that is due to the other")
 	require.Contains(t, sc.copies(), "lost-answer")
 }
@@ -72,14 +72,14 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 		sc.silentFor(s, "none", time.Second)
 		require.Contains(t, sc.copies(), jid)
 	}
-	require.Zero(t, s.core.lanes.silentQueues())
+	require.Zero(t, s.core.queues.silentQueues())
 	require.Equal(t, 1, s.core.ledger.Aside(), "it leaves the window to others")
 	_, any := s.core.ledger.Oldest()
 	require.False(t, any, "it does not end the epoch")
 	sc.broker.witness = "" // so that nothing proves that it arrived
 	for range 50 {
 		sc.silentFor(s, "none", 200*time.Millisecond)
-		require.Empty(t, s.core.lanes.heldQueues(), "its queue is not held when it is given up on")
+		require.Empty(t, s.core.queues.heldQueues(), "its queue is not held when it is given up on")
 	}
 	require.Equal(t, 2, sc.copies()["lost-answer"])
 	require.Zero(t, s.core.ledger.Open())
@@ -101,7 +101,7 @@ func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
 			if c.restarts {
 				sc.broker.witness = ""
 			}
-			sc.silentFor(s, "none", giveUpAfter-2*time.Second)
+			sc.silentFor(s, "none", ledger.GiveUpAfter-2*time.Second)
 			require.Equal(t, map[string]int{"lost-answer": 1}, sc.copies(), "it is not decided early")
 			sc.silentFor(s, "none", 10*time.Second)
 			require.Equal(t, map[string]int{"lost-answer": c.copies}, sc.copies())
@@ -124,7 +124,7 @@ func TestLateAnswersAreIgnored(t *testing.T) {
 	late := s.conn.answers
 	s.conn.answers = nil
 	require.NoError(t, s.readAll())
-	sc.silentFor(s, "none", giveUpAfter+5*time.Second)
+	sc.silentFor(s, "none", ledger.GiveUpAfter+5*time.Second)
 	before := s.core.ledger.Watermark()
 	for _, a := range late {
 		require.NoError(t, s.core.ledger.Confirmed(sc.now, a.tag, false))
@@ -243,13 +243,13 @@ func TestFiresAreNotGivenUpOnWhileTheJournalDoesNotAnswer(t *testing.T) {
 	sc.due("unread", "q")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
-	for range 5 * giveUpAfter / time.Second {
+	for range 5 * ledger.GiveUpAfter / time.Second {
 		sc.now = sc.now.Add(time.Second)
 		require.NoError(t, s.step(sc.now))
 	}
 	require.Equal(t, "unread", s.conn.out[0].message.MessageID)
 	require.Equal(t, []string{"q"}, s.core.silence.overdue)
-	require.Equal(t, 1, s.core.lanes.of("q").flying, "the fire is open")
+	require.Equal(t, 1, s.core.queues.of("q").unconfirmed, "the fire is open")
 	require.Zero(t, s.core.counters.Returned)
 	sc.rounds(s, 5, nil)
 	require.Equal(t, map[string]int{"unread": 1}, sc.copies())
@@ -271,8 +271,8 @@ func TestBurialsAreNotGivenUpOn(t *testing.T) {
 		}
 	}
 	s.conn.answers = slices.DeleteFunc(s.conn.answers, func(a answer) bool { return a.tag == burial })
-	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
-	require.Zero(t, s.core.lanes.silentQueues())
+	sc.silentFor(s, "none", ledger.GiveUpAfter+10*time.Second)
+	require.Zero(t, s.core.queues.silentQueues())
 	oldest, open := s.core.ledger.Oldest()
 	require.True(t, open)
 	require.Equal(t, burial, oldest, "the watchdog sees it")
@@ -291,15 +291,15 @@ func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
 	sc.elect(fresh, never)
 	sc.silentFor(fresh, "q", 5*time.Second)
 	require.Equal(t, phaseLeading, fresh.core.phase)
-	require.Equal(t, 1, fresh.core.lanes.silentQueues())
+	require.Equal(t, 1, fresh.core.queues.silentQueues())
 	require.Equal(t, fresh.core.ledger.Open(), fresh.core.ledger.Aside(), "it leaves the window to others")
 	sc.due("other", "r")
 	require.NoError(t, fresh.readAll())
 	sc.silentFor(fresh, "q", 2*time.Second)
 	require.Equal(t, 1, sc.copies()["other"])
 	sc.broker.witness = ""
-	sc.silentFor(fresh, "none", giveUpAfter+10*time.Second)
-	require.Zero(t, fresh.core.lanes.of("q").flying)
+	sc.silentFor(fresh, "none", ledger.GiveUpAfter+10*time.Second)
+	require.Zero(t, fresh.core.queues.of("q").unconfirmed)
 	require.Zero(t, fresh.core.ledger.Open())
 }
 

@@ -82,7 +82,7 @@ func (t *trimmer) trimKind(now time.Time, dropped bool) error {
 
 func (t *trimmer) giveUpDead(now time.Time, offsets []int64) error {
 	r := wire.JournalRecord{Type: wire.TypeTrimmed, Stream: wire.DeadJobs}
-	var spots []spot
+	var entries []ledger.EntryID
 	for _, offset := range offsets {
 		s, err := t.entries.Get(wire.DeadJobs, offset)
 		if err != nil {
@@ -90,18 +90,18 @@ func (t *trimmer) giveUpDead(now time.Time, offsets []int64) error {
 		}
 		if s != nil {
 			r.Entries = append(r.Entries, wire.Trimmed{Offset: offset, JID: wire.JIDTag(s.JID)})
-			spots = append(spots, ledger.ID(wire.DeadJobs, offset))
+			entries = append(entries, ledger.ID(wire.DeadJobs, offset))
 		}
 	}
-	if len(spots) == 0 {
+	if len(entries) == 0 {
 		return nil
 	}
-	r.Count = int64(len(spots))
-	sent := t.ledger.NewRecord(now, r, spots[0])
+	r.Count = int64(len(entries))
+	sent := t.ledger.NewRecord(now, r, entries[0])
 	if err := t.ledger.Send(sent); err != nil {
 		return err
 	}
-	t.ledger.Hold(sent, spots[1:]...)
+	t.ledger.Hold(sent, entries[1:]...)
 	t.sent, t.more = sent, true
 	return nil
 }

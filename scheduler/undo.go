@@ -43,7 +43,7 @@ func (u *undos) undo(r request) error {
 	if err != nil || j.Type != h.What || j.Stream != cmd.Stream || j.Offset != h.Offset || j.JID != wire.JIDTag(cmd.JID) {
 		return r.reply(about(h, notFound("the journal has forgotten the record that says how the entry was")))
 	}
-	if by := u.operations.undoes(j.InOperation); by != nil {
+	if by := u.operations.undoOf(j.InOperation); by != nil {
 		return r.reply(conflict("operation " + by.ID + " takes back all that was done with it: cancel that, or wait"))
 	}
 	return u.undoRecord(r, &j, h.Record)
@@ -54,7 +54,7 @@ func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	if u.entries.IsHeld(j.Stream, j.Offset) {
 		return r.reply(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
 	}
-	e, reply := u.entryOf(j)
+	e, reply := u.entryBefore(j)
 	if reply != nil {
 		return r.reply(*reply)
 	}
@@ -91,8 +91,8 @@ func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 
 var busyNow = conflict("something is being done to this entry right now: look again")
 
-// entryOf is the entry as it was before a record of the journal. A large one the journal does not have: its stream may.
-func (u *undos) entryOf(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
+// entryBefore is the entry as it was before a record of the journal. A large one the journal does not have: its stream may.
+func (u *undos) entryBefore(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 	raw, ok := j.Entry, true
 	if len(raw) == 0 {
 		raw, ok = u.entryAt(j.Stream, j.Offset, j.JID)

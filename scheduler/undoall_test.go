@@ -277,9 +277,9 @@ func TestOffsets(t *testing.T) {
 
 // Reasons are told apart, but not without end.
 func TestReasonsForSkipping(t *testing.T) {
-	o := newOperating(wire.Operation{Action: wire.CommandUndo}, time.Time{})
+	o := newOperation(wire.Operation{Action: wire.CommandUndo}, time.Time{})
 	for i := range 30 {
-		o.skipped(fmt.Sprint(i), 1)
+		o.addSkip(fmt.Sprint(i), 1)
 	}
 	require.Len(t, o.Skips, maxReasons)
 	require.EqualValues(t, 30, o.Skipped())

@@ -27,7 +27,7 @@ func TestWaitingForTheView(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	s.unread()
-	require.False(t, s.fit(time.Now()))
+	require.False(t, s.eligible(time.Now()))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, s.waitForView(ended, conn), context.Canceled)
@@ -43,31 +43,31 @@ func TestTheLockIsKeptWhileReadersAreCutOff(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
-	require.NoError(t, s.becomeFit(t.Context(), conn, nil), "it has nothing to read")
+	require.NoError(t, s.awaitEligible(t.Context(), conn, nil), "it has nothing to read")
 	s.unread()
 	claim, err := conn.Lock(t.Context())
 	require.NoError(t, err)
-	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	lock := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
 	ended, cancel := context.WithTimeout(t.Context(), 3*fitEvery)
 	defer cancel()
-	require.ErrorIs(t, s.becomeFit(ended, conn, lock), context.DeadlineExceeded)
+	require.ErrorIs(t, s.awaitEligible(ended, conn, lock), context.DeadlineExceeded)
 	done := make(chan error)
-	go func() { done <- s.becomeFit(t.Context(), conn, lock) }()
+	go func() { done <- s.awaitEligible(t.Context(), conn, lock) }()
 	require.NoError(t, claim.Inbox.Close())
 	require.ErrorIs(t, <-done, errLockGone)
 }
 
 // Who is behind gives way to others, but not for ever: all may be.
 func TestReluctanceEnds(t *testing.T) {
-	var r reluctance
+	var r standbyGrace
 	begun := time.Now()
-	require.True(t, r.ends(begun, maxStandingLag-1))
-	require.False(t, r.ends(begun, maxStandingLag))
-	require.False(t, r.ends(begun.Add(maxReluctance-1), time.Hour))
-	require.True(t, r.ends(begun.Add(maxReluctance), time.Hour))
-	require.True(t, r.ends(begun.Add(maxReluctance+1), time.Hour), "until it has caught up")
-	require.True(t, r.ends(begun.Add(2*maxReluctance), 0))
-	require.False(t, r.ends(begun.Add(3*maxReluctance), time.Hour))
+	require.True(t, r.expired(begun, maxStandingLag-1))
+	require.False(t, r.expired(begun, maxStandingLag))
+	require.False(t, r.expired(begun.Add(maxReluctance-1), time.Hour))
+	require.True(t, r.expired(begun.Add(maxReluctance), time.Hour))
+	require.True(t, r.expired(begun.Add(maxReluctance+1), time.Hour), "until it has caught up")
+	require.True(t, r.expired(begun.Add(2*maxReluctance), 0))
+	require.False(t, r.expired(begun.Add(3*maxReluctance), time.Hour))
 }
 
 func TestAskingWithoutABroker(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAskingWithoutABroker(t *testing.T) {
 
 // What is no command is not sent.
 func TestCommandsThatAreNoJSON(t *testing.T) {
-	l := &line{waiting: map[string]chan wire.Reply{}, heard: time.Now()}
+	l := &askConn{waiting: map[string]chan wire.Reply{}, heard: time.Now()}
 	reply := l.ask(t.Context(), wire.Command{Command: wire.CommandChange, Changes: []byte("{")})
 	require.Equal(t, wire.StatusBad, reply.Status)
 	require.Empty(t, l.waiting, "nobody waits for an answer")
@@ -90,7 +90,7 @@ func TestCommandsThatAreNoJSON(t *testing.T) {
 // A sidecar that answers a command leads, unless the answer is that it is unavailable.
 func TestAnswersShowThatASidecarLeads(t *testing.T) {
 	for status, leads := range map[int]bool{wire.StatusDone: true, wire.StatusNotFound: true, wire.StatusUnavailable: false} {
-		l := &line{waiting: map[string]chan wire.Reply{}, heard: time.Now().Add(-leaderSilent)}
+		l := &askConn{waiting: map[string]chan wire.Reply{}, heard: time.Now().Add(-leaderSilent)}
 		answer := make(chan wire.Reply, 1)
 		l.waiting["id"] = answer
 		l.deliver(wire.Delivery{CorrelationID: "id", Body: fmt.Appendf(nil, `{"status":%d}`, status)})

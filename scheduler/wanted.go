@@ -146,8 +146,8 @@ func (w *wanted) awaitWanted(ctx context.Context) {
 // wantedFirstWithin is how long a sidecar that has just started waits for what it can do without.
 const wantedFirstWithin = 5 * time.Second
 
-// wantedSoon has watchWanted look again: something of what it asserts may have failed. While something fails it looks often enough.
-func (w *wanted) wantedSoon() {
+// assertSoon has watchWanted look again: something of what it asserts may have failed. While something fails it looks often enough.
+func (w *wanted) assertSoon() {
 	if w.degraded.any(wantedPart) {
 		return
 	}

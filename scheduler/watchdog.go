@@ -99,7 +99,7 @@ func (w *watchdog) Acts() {
 func (w *watchdog) Awaits() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := w.clock(); w.last.phase <= phaseCatching && now.Sub(w.busyAt) >= stuckEvery { // the answers may have come long ago
+	if now := w.clock(); w.last.phase <= phaseCatchingUp && now.Sub(w.busyAt) >= stuckEvery { // the answers may have come long ago
 		w.oldestAt = now
 	}
 	w.awaits = true
@@ -112,7 +112,7 @@ func (w *watchdog) Check(blocked bool) error {
 	defer w.mu.Unlock()
 	now, patience := w.clock(), maxStuck
 	switch {
-	case w.last.phase <= phaseCatching && w.awaits:
+	case w.last.phase <= phaseCatchingUp && w.awaits:
 		patience = w.open
 	case w.last.phase != phaseLeading:
 		patience = openWithin
@@ -145,8 +145,8 @@ func (l *leadership) progress() progress {
 	p := progress{phase: c.phase, folded: folded, waits: c.phase != phaseLeading || folded < c.ledger.Watermark()}
 	p.oldest, _ = c.ledger.Oldest()
 	streams := []string{wire.Journal}
-	if c.phase == phaseCatching {
-		streams = ledBy
+	if c.phase == phaseCatchingUp {
+		streams = leaderStreams
 	}
 	for _, stream := range streams {
 		if at, err := c.entries.Position(stream); err == nil {
@@ -172,7 +172,7 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 			}
 			if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery { // what it waits for may be written, and not come to its readers
 				asked = time.Now()
-				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, ledBy...) })
+				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, leaderStreams...) })
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (l *leadership) checkStuck() error {
 	if err := l.watchdog.Check(blocked); err != nil || blocked {
 		return err
 	}
-	if stuck := l.s.view.StuckOf(ledBy...); stuck > maxStuck {
+	if stuck := l.s.view.StuckOf(leaderStreams...); stuck > maxStuck {
 		return fmt.Errorf("%w: the view is behind, and has read nothing for %s", errResigned, stuck.Round(time.Second))
 	}
 	return nil

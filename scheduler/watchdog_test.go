@@ -23,7 +23,7 @@ func newWatchdogScene() *watchdogScene {
 func TestWatchdogNoticesALeaderThatTakesNoStep(t *testing.T) {
 	for name, stuck := range map[string]progress{
 		"opening":             {phase: phaseOpening, waits: true},
-		"catching up":         {phase: phaseCatching, read: 7, waits: true},
+		"catching up":         {phase: phaseCatchingUp, read: 7, waits: true},
 		"its publish is open": {phase: phaseLeading, oldest: 3, waits: true},
 		"it is not read back": {phase: phaseLeading, folded: 5, waits: true},
 	} {
@@ -41,7 +41,7 @@ func TestWatchdogNoticesALeaderThatTakesNoStep(t *testing.T) {
 }
 
 func TestWatchdogCountsSteps(t *testing.T) {
-	step := progress{phase: phaseCatching, read: 1, waits: true}
+	step := progress{phase: phaseCatchingUp, read: 1, waits: true}
 	for name, next := range map[string]func(*progress){
 		"the next phase":       func(p *progress) { p.phase++ },
 		"the streams are read": func(p *progress) { p.read++ },
@@ -74,7 +74,7 @@ func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
 
 // Nothing is fired before an epoch's first publishes are answered, so that one which never is ends the epoch soon.
 func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
-	for phase, patience := range map[phase]time.Duration{phaseOpening: openWithinAtFirst, phaseCatching: openWithinAtFirst, phaseSettling: openWithin} {
+	for phase, patience := range map[phase]time.Duration{phaseOpening: openWithinAtFirst, phaseCatchingUp: openWithinAtFirst, phaseReconciling: openWithin} {
 		s := newWatchdogScene()
 		s.Awaits()
 		s.Note(progress{phase: phase, oldest: 1, waits: true})
@@ -104,7 +104,7 @@ func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 // What a leader does may take long, and then it has not looked at the answers.
 func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
 	s := newWatchdogScene()
-	s.Note(progress{phase: phaseCatching, oldest: 1, waits: true})
+	s.Note(progress{phase: phaseCatchingUp, oldest: 1, waits: true})
 	s.Acts()
 	s.now = s.now.Add(openWithinAtFirst + 1)
 	require.NoError(t, s.Check(false))
@@ -116,7 +116,7 @@ func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
 
 func TestWatchdogSeesHesitation(t *testing.T) {
 	s := newWatchdogScene()
-	p := progress{phase: phaseCatching, read: 1, waits: true}
+	p := progress{phase: phaseCatchingUp, read: 1, waits: true}
 	s.Note(p)
 	require.False(t, s.Hesitates())
 	s.now = s.now.Add(stuckEvery)
@@ -153,7 +153,7 @@ func TestWatchdogLetsABlockedLeaderWait(t *testing.T) {
 // The loop may be stuck in a call to the broker, and then says nothing.
 func TestWatchdogNeedsNoLoop(t *testing.T) {
 	s := newWatchdogScene()
-	s.Note(progress{phase: phaseWay, waits: true})
+	s.Note(progress{phase: phaseRouting, waits: true})
 	s.now = s.now.Add(maxStuck + 1)
 	require.ErrorContains(t, s.Check(false), "looking")
 }

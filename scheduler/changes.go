@@ -20,8 +20,8 @@ import (
 type changes struct {
 	base
 	enqueues  *enqueues
-	replacing map[spot]*replacement // by the entry that it stands for
-	toldAt    time.Time             // when it was last looked which were read back
+	replacing map[ledger.EntryID]*replacement // by the entry that it stands for
+	lookedAt  time.Time                       // when it was last looked which were read back
 }
 
 // replacement is an entry on its way that a person asked for. Until it has been read back nothing else is done to the one that it stands for.
@@ -61,7 +61,7 @@ func (c *changes) replace(a wire.Announcement, old *tracker.Stored, record []byt
 	headers := a.Headers(c.ledger.Epoch())
 	inherit(headers, old, a.What)
 	at := ledger.ID(a.Stream, a.Replaces)
-	r.sent = &ledger.Publish{Plain: true, Returned: unsure(at.Stream), Size: len(record), Entry: at,
+	r.sent = &ledger.Publish{Plain: true, Returned: indeterminate(at.Stream), Size: len(record), Entry: at,
 		Build: func(int64, int64) wire.Message { return wire.Carry(a.Stream, old.JID, record, headers) }}
 	err := c.ledger.Send(r.sent)
 	if errors.Is(err, broker.ErrUnpublishable) {
@@ -79,33 +79,33 @@ func (c *changes) replace(a wire.Announcement, old *tracker.Stored, record []byt
 	return nil
 }
 
-// unsure ends the epoch where a stream refuses an entry: only the stream tells whether it has it.
-func unsure(stream string) func(time.Time, string, bool) error {
-	return func(time.Time, string, bool) error { return fmt.Errorf("%w: %s", errUnsure, stream) }
+// indeterminate ends the epoch where a stream refuses an entry: only the stream tells whether it has it.
+func indeterminate(stream string) func(time.Time, string, bool) error {
+	return func(time.Time, string, bool) error { return fmt.Errorf("%w: %s", errIndeterminate, stream) }
 }
 
 // Where many are under way, it is looked every so often which of them were read back, and not at each step.
 const (
-	fewTold   = 32
-	tellEvery = 10 * time.Millisecond
+	fewReplacing = 32
+	lookEvery    = 10 * time.Millisecond
 )
 
 // step journals the replacements that the broker has confirmed and the view has read back.
 func (c *changes) step(now time.Time) error {
 	under := len(c.replacing) + len(c.enqueues.enqueuing)
-	if under == 0 || under > fewTold && now.Sub(c.toldAt) < tellEvery && !now.Before(c.toldAt) {
+	if under == 0 || under > fewReplacing && now.Sub(c.lookedAt) < lookEvery && !now.Before(c.lookedAt) {
 		return nil
 	}
-	c.toldAt = now
+	c.lookedAt = now
 	announced, err := c.entries.Announced()
 	if err != nil {
 		return err
 	}
 	for _, a := range announced {
 		if a.What == wire.OpEnqueued {
-			if under := c.enqueues.enqueuing[a.Key]; under != nil && under.sent.Acked() && !under.told {
-				under.told = true
-				if err := c.enqueues.tell(now, a); err != nil {
+			if under := c.enqueues.enqueuing[a.Key]; under != nil && under.sent.Acked() && !under.journaled {
+				under.journaled = true
+				if err := c.enqueues.journal(now, a); err != nil {
 					return err
 				}
 			}
@@ -118,7 +118,7 @@ func (c *changes) step(now time.Time) error {
 		}
 		delete(c.replacing, at)
 		c.ledger.Free(at)
-		if err := c.tell(now, a, r); err != nil {
+		if err := c.journal(now, a, r); err != nil {
 			return err
 		}
 	}
@@ -127,15 +127,15 @@ func (c *changes) step(now time.Time) error {
 
 // wake is when it is to be looked again.
 func (c *changes) wake(now time.Time) time.Time {
-	if len(c.replacing)+len(c.enqueues.enqueuing) > fewTold {
-		return now.Add(tellEvery)
+	if len(c.replacing)+len(c.enqueues.enqueuing) > fewReplacing {
+		return now.Add(lookEvery)
 	}
 	return now.Add(maxSleep)
 }
 
-// tell journals a replacement, and answers once that is read back.
-func (c *changes) tell(now time.Time, a wire.Announcement, r *replacement) error {
-	about, by := spot{}, a.Offset
+// journal journals a replacement, and answers once that is read back.
+func (c *changes) journal(now time.Time, a wire.Announcement, r *replacement) error {
+	about, by := ledger.EntryID{}, a.Offset
 	if a.Dead != nil {
 		s, err := c.entries.Get(wire.DeadJobs, *a.Dead)
 		if err != nil {
@@ -143,7 +143,7 @@ func (c *changes) tell(now time.Time, a wire.Announcement, r *replacement) error
 		}
 		about = ledger.ID(wire.DeadJobs, *a.Dead)
 		if s == nil || wire.JIDTag(s.JID) != a.JIDTag { // dead_jobs was made anew: it is gone
-			a.Dead, about = nil, spot{}
+			a.Dead, about = nil, ledger.EntryID{}
 		}
 	}
 	record := a.Record()
@@ -156,8 +156,8 @@ func (c *changes) tell(now time.Time, a wire.Announcement, r *replacement) error
 	})
 }
 
-// tellOfOthers journals the replacements of which earlier leaders had not told when they died.
-func (c *changes) tellOfOthers(now time.Time) error {
+// journalOthers journals the replacements of which earlier leaders had not told when they died.
+func (c *changes) journalOthers(now time.Time) error {
 	announced, err := c.entries.Announced()
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (c *changes) tellOfOthers(now time.Time) error {
 	fetches := true
 	for _, a := range announced {
 		if a.What == wire.OpEnqueued {
-			if err := c.enqueues.tell(now, a); err != nil {
+			if err := c.enqueues.journal(now, a); err != nil {
 				return err
 			}
 			continue
@@ -174,15 +174,15 @@ func (c *changes) tellOfOthers(now time.Time) error {
 		if a.What == wire.TypeChanged && fetches {
 			r.entry, fetches = c.entryAt(a.Stream, a.Replaces, a.JIDTag)
 		}
-		if err := c.tell(now, a, r); err != nil {
+		if err := c.journal(now, a, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// untold tells whether the journal has yet to tell of a replacement that stands at or below a cut: low water would forget it.
-func (c *changes) untold(cut map[string]int64) (bool, error) {
+// unjournaled tells whether the journal has yet to tell of a replacement that stands at or below a cut: low water would forget it.
+func (c *changes) unjournaled(cut map[string]int64) (bool, error) {
 	announced, err := c.entries.Announced()
 	for _, a := range announced {
 		if a.Offset <= cut[a.Stream] {

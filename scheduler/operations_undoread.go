@@ -28,14 +28,14 @@ func (r *reading) ended() bool {
 	}
 }
 
-// sieve takes of the journal's records those that are in force, as views do.
-type sieve struct {
+// recordFilter takes of the journal's records those that are in force, as views do.
+type recordFilter struct {
 	trusts func(*wire.Record) bool
 	epoch  int64
 }
 
 // record reads a JSON record of one of some types; ok is false for all others, and for those of a leader that had been followed.
-func (s *sieve) record(r *wire.Record, types ...string) (j wire.JournalRecord, ok bool) {
+func (s *recordFilter) record(r *wire.Record, types ...string) (j wire.JournalRecord, ok bool) {
 	if r.Fault != "" || !s.trusts(r) {
 		return j, false
 	}
@@ -61,7 +61,7 @@ func (s *sieve) record(r *wire.Record, types ...string) (j wire.JournalRecord, o
 // survey looks through the journal, from where an operation begins, for what was taken back since: by a person, who does that one by one, or
 // by an earlier leader that undid the operation, behind where it said that it was.
 type survey struct {
-	sieve
+	recordFilter
 	id     string // of the undo
 	stream string
 	cursor int64 // of the undo
@@ -94,23 +94,23 @@ func (s *survey) take(r *wire.Record) error {
 	return nil
 }
 
-// deed is a record of the journal of what an operation did to one entry.
-type deed struct {
+// effect is a record of the journal of what an operation did to one entry.
+type effect struct {
 	at     int64
 	record wire.JournalRecord
 }
 
 // chunk reads the next records of what an operation did, not more than fit into memory.
 type chunk struct {
-	sieve
+	recordFilter
 	id      string // of the operation that is undone
 	next    int64  // up to here they were read
 	through int64
 	most    int
 
-	deeds []deed
-	bytes int
-	end   bool
+	effects []effect
+	bytes   int
+	end     bool
 }
 
 // maxChunk is how many bytes of records are read at once.
@@ -127,11 +127,11 @@ func (k *chunk) take(r *wire.Record) error {
 	j, ok := k.record(r, wire.TypeDeleted, wire.TypeKilled, wire.TypeChanged)
 	k.next = r.Offset
 	if ok && j.InOperation == k.id {
-		k.deeds = append(k.deeds, deed{r.Offset, j})
+		k.effects = append(k.effects, effect{r.Offset, j})
 		k.bytes += len(r.Body)
 	}
 	k.end = k.next >= k.through
-	if k.end || len(k.deeds) >= k.most || k.bytes >= maxChunk {
+	if k.end || len(k.effects) >= k.most || k.bytes >= maxChunk {
 		return errRead
 	}
 	return nil

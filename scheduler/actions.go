@@ -53,8 +53,8 @@ func (a *actions) fire(now time.Time, t target, op string) error {
 }
 
 // order is what is fired or buried for a request, by way of a queue.
-func (t *target) order(op, queue string) order {
-	return order{op: op, actor: t.cmd.Actor, command: t.cmd.ID, operation: t.cmd.Operation,
+func (t *target) order(op, queue string) purpose {
+	return purpose{op: op, actor: t.cmd.Actor, command: t.cmd.ID, operation: t.cmd.Operation,
 		key:     tracker.DueKey{At: t.old.At, Stream: t.old.Stream, Offset: t.old.Offset},
 		refused: func() { t.answer(refusedBy(queue)) }}
 }
@@ -90,25 +90,25 @@ func (a *actions) kill(now time.Time, t target) error {
 }
 
 // killed is the record that tells of a kill.
-func killed(at spot, tag string, e *wire.Entry) wire.JournalRecord {
+func killed(at ledger.EntryID, tag string, e *wire.Entry) wire.JournalRecord {
 	return wire.JournalRecord{Type: wire.TypeKilled, Stream: at.Stream, Offset: at.Offset, JID: tag, Entry: json.RawMessage(e.Raw)}
 }
 
 // note journals what a command did, and answers once that is read back.
-func (a *actions) note(now time.Time, by request, r wire.JournalRecord, about spot) error {
+func (a *actions) note(now time.Time, by request, r wire.JournalRecord, about ledger.EntryID) error {
 	it := a.noteItem(now, by.cmd, r, about)
 	it.Folded = by.done
 	return a.ledger.Send(it)
 }
 
-func (a *actions) noteItem(now time.Time, cmd wire.Command, r wire.JournalRecord, about spot) *ledger.Publish {
+func (a *actions) noteItem(now time.Time, cmd wire.Command, r wire.JournalRecord, about ledger.EntryID) *ledger.Publish {
 	r.Actor, r.Command, r.InOperation, r.Reason = cmd.Actor, cmd.ID, cmd.Operation, cmp.Or(r.Reason, cmd.Reason)
 	return a.ledger.NewRecord(now, r, about)
 }
 
 // journal journals what a sidecar did.
 func (a *actions) journal(now time.Time, r request) error {
-	return a.note(now, r, wire.JournalRecord{Type: wire.TypeNoted, Noted: r.cmd.Noted}, spot{})
+	return a.note(now, r, wire.JournalRecord{Type: wire.TypeNoted, Noted: r.cmd.Noted}, ledger.EntryID{})
 }
 
 // dismiss journals that a rejected record need not be shown any more.
@@ -121,5 +121,5 @@ func (a *actions) dismiss(now time.Time, r request) error {
 	if !ok {
 		return r.reply(notFound("no such rejected record is kept"))
 	}
-	return a.note(now, r, wire.JournalRecord{Type: wire.TypeDismissed, Stream: stream, Offset: offset}, spot{})
+	return a.note(now, r, wire.JournalRecord{Type: wire.TypeDismissed, Stream: stream, Offset: offset}, ledger.EntryID{})
 }

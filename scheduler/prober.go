@@ -16,23 +16,23 @@ import (
 // errBlocked ends an epoch before it has begun: the broker takes nothing.
 var errBlocked = errors.New("scheduler: the broker takes no publishes now")
 
-// lookout is what a leader does on the broker to see whether what it fires reaches its queue: see way.
-type lookout struct {
+// prober is what a leader does on the broker to see whether what it fires reaches its queue: see way.
+type prober struct {
 	l        *leadership
 	queue    string           // where probes arrive
 	arriving *broker.Consumer // nil until the way has stood once
-	proven   chan int64       // numbers of probes that did
+	arrivals chan int64       // numbers of probes that did
 	followed atomic.Int64     // the number of the newest probe that is to be followed by one to no queue
-	astray   chan struct{}    // closed when the way is broken
+	failed   chan struct{}    // closed when the way is broken
 	once     sync.Once
 }
 
-func newLookout(l *leadership) *lookout {
-	return &lookout{l: l, queue: wire.ProbePrefix + random(), proven: make(chan int64), astray: make(chan struct{})}
+func newProber(l *leadership) *prober {
+	return &prober{l: l, queue: wire.ProbePrefix + random(), arrivals: make(chan int64), failed: make(chan struct{})}
 }
 
-// alarm ends the epoch.
-func (o *lookout) alarm() { o.once.Do(func() { close(o.astray) }) }
+// fail ends the epoch.
+func (o *prober) fail() { o.once.Do(func() { close(o.failed) }) }
 
 // lookWithin bounds how long the first probe of an epoch may take, arriveWithin how long it may take once the journal has it.
 const (
@@ -40,23 +40,23 @@ const (
 	arriveWithin = 5 * time.Second
 )
 
-// patience is how long a probe may take to show. That a view is behind says nothing about the way.
-func (o *lookout) patience() time.Duration {
-	return wayPatience + min(o.l.s.view.LagOf(wire.Journal, wire.DeadJobs), wayLag)
+// timeout is how long a probe may take to show. That a view is behind says nothing about the way.
+func (o *prober) timeout() time.Duration {
+	return probePatience + min(o.l.s.view.LagOf(wire.Journal, wire.DeadJobs), probeLag)
 }
 
 // unroutedAgain is how long the leader waits after the broker refused a probe to no queue.
 const unroutedAgain = 500 * time.Millisecond
 
-// look sends a probe and tells why the way is broken, nil if the probe arrives. A probe that comes back
+// check sends a probe and tells why the way is broken, nil if the probe arrives. A probe that comes back
 // while jobs.gated is away shows nothing: the next epoch looks again.
-func (o *lookout) look(ctx context.Context) (broken, err error) {
+func (o *prober) check(ctx context.Context) (broken, err error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	if err = o.sendFirst(within); err == nil {
+	if err = o.sendAndWait(within); err == nil {
 		err = o.l.conn.BindJournal(ctx) // of what it needs no probe sees jobs.bury
 	}
-	if !errors.Is(err, errAstray) && !broker.IsAstray(err) {
+	if !errors.Is(err, errMisrouted) && !broker.IsAstray(err) {
 		return nil, err
 	}
 	if _, away := o.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
@@ -65,8 +65,8 @@ func (o *lookout) look(ctx context.Context) (broken, err error) {
 	return err, nil
 }
 
-// scout is the channel of the probes. Where jobs.fire is missing, it ends.
-func (o *lookout) scout(ctx context.Context) (*broker.Publisher, error) {
+// channel is the channel of the probes. Where jobs.fire is missing, it ends.
+func (o *prober) channel(ctx context.Context) (*broker.Publisher, error) {
 	select {
 	case <-o.l.lock.claim.Scout.Done():
 	default:
@@ -79,8 +79,8 @@ func (o *lookout) scout(ctx context.Context) (*broker.Publisher, error) {
 	return pub, err
 }
 
-// sendFirst sends a probe.
-func (o *lookout) sendFirst(ctx context.Context) error {
+// sendAndWait sends a probe.
+func (o *prober) sendAndWait(ctx context.Context) error {
 	if o.arriving == nil {
 		arriving, err := o.l.conn.FollowProbes(ctx, o.queue)
 		if err != nil {
@@ -88,7 +88,7 @@ func (o *lookout) sendFirst(ctx context.Context) error {
 		}
 		o.arriving = arriving
 	}
-	pub, err := o.scout(ctx)
+	pub, err := o.channel(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,55 +110,55 @@ func (o *lookout) sendFirst(ctx context.Context) error {
 		if o.l.blocked() {
 			return errBlocked
 		}
-		return errAstray
+		return errMisrouted
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// checkWay sees to it that the way stands before anything is fired. It is mended only when the journal has it that it was broken: who dies
+// verifyRouting sees to it that the way stands before anything is fired. It is mended only when the journal has it that it was broken: who dies
 // here leaves that to the next leader.
-func (o *lookout) checkWay(ctx context.Context) error {
+func (o *prober) verifyRouting(ctx context.Context) error {
 	switch {
-	case o.l.core.way.mayMend():
-		return o.mendWay(ctx)
-	case o.l.core.way.told:
+	case o.l.core.routing.mayRepair():
+		return o.repairRouting(ctx)
+	case o.l.core.routing.journaled:
 		return nil // until the view has read that
 	}
-	broken, err := o.look(ctx)
+	broken, err := o.check(ctx)
 	switch {
 	case err != nil:
 		return err
 	case broken == nil:
-		o.l.core.stands()
+		o.l.core.routingIntact()
 		return nil
-	case o.l.core.way.nothingFired():
-		return o.mendWay(ctx)
+	case o.l.core.routing.nothingFired():
+		return o.repairRouting(ctx)
 	}
 	o.l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
-	return o.l.core.way.foundAstray(time.Now())
+	return o.l.core.routing.journalBroken(time.Now())
 }
 
-func (o *lookout) mendWay(ctx context.Context) error {
+func (o *prober) repairRouting(ctx context.Context) error {
 	if err := o.l.conn.MakeWay(ctx); err != nil {
 		return err
 	}
 	o.l.s.assertDirect(ctx, o.l.conn)
-	broken, err := o.look(ctx)
+	broken, err := o.check(ctx)
 	switch {
 	case err != nil:
 		return err
 	case broken != nil:
-		return fmt.Errorf("%w: %w", errAstray, broken)
+		return fmt.Errorf("%w: %w", errMisrouted, broken)
 	}
-	o.l.core.stands()
+	o.l.core.routingIntact()
 	return nil
 }
 
 // watchProbes passes the numbers of probes that arrive to the loop. Some are followed by one to no queue: those pass once the broker has
 // kept that, as it keeps jobs whose queue does not exist.
-func (o *lookout) watchProbes(ctx context.Context) error {
-	pub, err := o.scout(ctx)
+func (o *prober) watchProbes(ctx context.Context) error {
+	pub, err := o.channel(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // the loop that fires ends the epoch
 	}
@@ -168,19 +168,19 @@ func (o *lookout) watchProbes(ctx context.Context) error {
 			return nil
 		case d, open := <-o.arriving.Deliveries():
 			if !open {
-				o.alarm() // the queue of probes is gone
+				o.fail() // the queue of probes is gone
 				return nil
 			}
-			if err := o.arrived(ctx, pub, d); err != nil {
+			if err := o.passOn(ctx, pub, d); err != nil {
 				o.l.s.log.Warn("scheduler: a probe went astray", "error", err)
-				o.alarm()
+				o.fail()
 				return nil
 			}
 		}
 	}
 }
 
-func (o *lookout) arrived(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
+func (o *prober) passOn(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
 	if err := o.arriving.Ack(d.Tag, false); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (o *lookout) arrived(ctx context.Context, pub *broker.Publisher, d wire.Del
 		}
 	}
 	select {
-	case o.proven <- p.Number:
+	case o.arrivals <- p.Number:
 	case <-ctx.Done():
 	}
 	return nil

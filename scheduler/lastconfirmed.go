@@ -11,16 +11,16 @@ import (
 // sayWithin bounds how long last words may take: the journal may be out of reach.
 const sayWithin = 3 * time.Second
 
-// sayLastWords journals what the last epoch of this process knows to be confirmed, as soon as there is a connection again. Another sidecar
+// journalKnown journals what the last epoch of this process knows to be confirmed, as soon as there is a connection again. Another sidecar
 // may lead by then: what it has not settled yet, it need not fire again.
-func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn) {
-	if s.checkKnown(); !s.unsaid || s.known == nil {
+func (s *Scheduler) journalKnown(ctx context.Context, conn *broker.Conn) {
+	if s.checkKnown(); !s.unjournaled || s.known == nil {
 		return
 	}
-	s.unsaid = false
+	s.unjournaled = false
 	ctx, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	if err := s.say(ctx, conn, s.known); err != nil {
+	if err := s.sendConfirmed(ctx, conn, s.known); err != nil {
 		s.log.Warn("scheduler: cannot journal what was confirmed when the connection was lost", "epoch", s.known.Epoch, "error", err)
 	}
 }
@@ -36,7 +36,7 @@ func (s *Scheduler) checkKnown() {
 	}
 }
 
-func (s *Scheduler) say(ctx context.Context, conn *broker.Conn, known *wire.Confirmed) error {
+func (s *Scheduler) sendConfirmed(ctx context.Context, conn *broker.Conn, known *wire.Confirmed) error {
 	pub, err := conn.Publisher(ctx)
 	if err != nil {
 		return err

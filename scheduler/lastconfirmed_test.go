@@ -23,7 +23,7 @@ func TestLastWordsAreSaidOnTheNextConnection(t *testing.T) {
 	sc.answer(model)
 	s.remember(model.core, false)
 	for range 2 {
-		s.sayLastWords(t.Context(), conn)
+		s.journalKnown(t.Context(), conn)
 	}
 	records := v.ReadStream(t, wire.Journal)
 	require.Len(t, records, 1)
@@ -36,7 +36,7 @@ func TestLastWordsAreSaidOnTheNextConnection(t *testing.T) {
 	s.remember(model.core, false)
 	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's
 	s.knownBy = "b"
-	s.sayLastWords(t.Context(), conn)
+	s.journalKnown(t.Context(), conn)
 	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have its number")
 }
 
@@ -46,9 +46,9 @@ func TestLastWordsOfALeaderThatLeftNothing(t *testing.T) {
 	model := sc.leader("a")
 	sc.at("j", "q", sc.now)
 	sc.rounds(model, 8, nil)
-	require.False(t, model.core.announcer.hasUnsaid())
+	require.False(t, model.core.announcer.hasUnjournaled())
 	sc.at("k", "q", sc.now)
 	require.NoError(t, model.readAll())
 	require.NoError(t, model.step(sc.now))
-	require.True(t, model.core.announcer.hasUnsaid())
+	require.True(t, model.core.announcer.hasUnjournaled())
 }

@@ -10,36 +10,36 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// astray is what may have gone astray, by the journal's order.
-type astray struct {
+// misroutedScan is what may have gone astray, by the journal's order.
+type misroutedScan struct {
 	state  tracker.State
 	newest int64 // the epoch that led where the journal was read to
-	deeds  []stray
-	at     map[spot]int
+	found  []misrouted
+	at     map[ledger.EntryID]int
 }
 
-// stray is a fire or burial that may not have arrived although it was confirmed: a view may have forgotten its entry.
-type stray struct {
-	at   spot
-	deed wire.Deed
-	body []byte
+// misrouted is a fire or burial that may not have arrived although it was confirmed: a view may have forgotten its entry.
+type misrouted struct {
+	at      ledger.EntryID
+	headers wire.Deed
+	body    []byte
 }
 
-func (s *stray) dispatch() dispatch {
-	return dispatch{wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}, s.deed.JIDTag}
+func (s *misrouted) dispatch() dispatch {
+	return dispatch{wire.Through{Epoch: s.headers.Epoch, Through: s.headers.Seq}, s.headers.JIDTag}
 }
 
 // reentry enters again what may have gone astray.
 type reentry struct {
 	base
-	strays   []stray
+	left     []misrouted
 	entering int     // of them, what is on its way
 	at       float64 // when it was noticed that they may have gone astray
 }
 
 // find lists what may have gone astray. What is doubtful anyway is doubted all the more.
 func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
-	a := astray{state: r.entries.State(), at: map[spot]int{}}
+	a := misroutedScan{state: r.entries.State(), at: map[ledger.EntryID]int{}}
 	from := max(0, a.state.RoutedTo) // a probe or the beginning of an epoch: it says who led
 	err := r.setup.journal(from, r.ledger.Epoch(), func(record *wire.Record) error {
 		if r.entries.Trusts(record) {
@@ -53,12 +53,12 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 	if err := a.dropUndone(r.entries); err != nil {
 		return err
 	}
-	doubtful := map[spot]int{}
+	doubtful := map[ledger.EntryID]int{}
 	for i, d := range open {
-		doubtful[spotOf(&d)] = i
+		doubtful[entryOf(&d)] = i
 	}
 	for _, i := range slices.Sorted(maps.Values(a.at)) {
-		s := a.deeds[i]
+		s := a.found[i]
 		if i, is := doubtful[s.at]; is {
 			open[i].Returned = true
 			continue
@@ -71,7 +71,7 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 			return err
 		}
 		if pending == nil { // what came back fires by itself
-			r.strays = append(r.strays, s)
+			r.left = append(r.left, s)
 		}
 	}
 	r.at = a.state.AstrayTime
@@ -79,7 +79,7 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 }
 
 // read takes in one record of the journal.
-func (a *astray) read(r *wire.Record) {
+func (a *misroutedScan) read(r *wire.Record) {
 	if p, is := wire.ProbeOf(r.Headers); is {
 		a.newest = max(a.newest, p.Epoch)
 		return
@@ -105,7 +105,7 @@ func (a *astray) read(r *wire.Record) {
 }
 
 // dropUndone drops the burials of kills that were undone, of which the journal has yet to tell: their entries are pending again.
-func (a *astray) dropUndone(entries *tracker.Entries) error {
+func (a *misroutedScan) dropUndone(entries *tracker.Entries) error {
 	announced, err := entries.Announced()
 	for _, n := range announced {
 		if n.What == wire.TypeUndone {
@@ -115,7 +115,7 @@ func (a *astray) dropUndone(entries *tracker.Entries) error {
 	return err
 }
 
-func (a *astray) add(r *wire.Record, d wire.Deed) {
+func (a *misroutedScan) add(r *wire.Record, d wire.Deed) {
 	at := ledger.ID(d.Stream, d.Offset)
 	if d.Stream == "" {
 		at.Offset = r.Offset
@@ -129,30 +129,30 @@ func (a *astray) add(r *wire.Record, d wire.Deed) {
 	} else if r.Offset > a.state.AstrayAt {
 		return // the way stood
 	}
-	a.at[at] = len(a.deeds)
-	a.deeds = append(a.deeds, stray{at, d, r.Body})
+	a.at[at] = len(a.found)
+	a.found = append(a.found, misrouted{at, d, r.Body})
 }
 
 // repeat enters again what may have gone astray: a job as due, in a new entry, a dead job among the dead. Two leaders who do that write the
 // same, which is noticed as long as the first has not fired.
-func (r *reentry) repeat(s *stray, retried map[dispatch]bool) error {
-	if s.deed.Burial() {
+func (r *reentry) repeat(s *misrouted, retried map[dispatch]bool) error {
+	if s.headers.Burial() {
 		return r.repeatBurial(s, retried)
 	}
 	job, err := wire.ParseJob(s.body)
 	if err != nil {
 		return nil //nolint:nilerr // it was read when it was fired; a body that cannot be read now was no job then either
 	}
-	jid := cmp.Or(job.JID, s.deed.JIDTag)
+	jid := cmp.Or(job.JID, s.headers.JIDTag)
 	return r.enter(wire.ScheduledJobs, jid, wire.ScheduledJob(jid, r.at, s.body), s)
 }
 
-func (r *reentry) repeatBurial(s *stray, retried map[dispatch]bool) error {
+func (r *reentry) repeatBurial(s *misrouted, retried map[dispatch]bool) error {
 	e, err := wire.ParseEntry(wire.DeadJobs, 0, s.body)
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	origin := wire.Through{Epoch: s.deed.Epoch, Through: s.deed.Seq}
+	origin := wire.Through{Epoch: s.headers.Epoch, Through: s.headers.Seq}
 	if retried[s.dispatch()] {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *reentry) repeatBurial(s *stray, retried map[dispatch]bool) error {
 }
 
 // enter appends an entry that repeats what was done to another.
-func (r *reentry) enter(stream, jid string, record []byte, s *stray) error {
+func (r *reentry) enter(stream, jid string, record []byte, s *misrouted) error {
 	headers := map[string]any{wire.HeaderStream: s.at.Stream, wire.HeaderOffset: s.at.Offset}
 	r.entering++
 	return r.ledger.Send(&ledger.Publish{Plain: true, Confirmed: func() { r.entering-- }, Build: func(int64, int64) wire.Message {
@@ -176,12 +176,12 @@ func (r *reentry) enter(stream, jid string, record []byte, s *stray) error {
 
 // step enters what may have gone astray, as far as there is room, and tells whether all of it is confirmed.
 func (r *reentry) step(retried map[dispatch]bool) (done bool, err error) {
-	for len(r.strays) > 0 && r.ledger.Room() {
-		s := r.strays[0]
-		r.strays = r.strays[1:]
+	for len(r.left) > 0 && r.ledger.Room() {
+		s := r.left[0]
+		r.left = r.left[1:]
 		if err := r.repeat(&s, retried); err != nil {
 			return false, err
 		}
 	}
-	return len(r.strays) == 0 && r.entering == 0, nil
+	return len(r.left) == 0 && r.entering == 0, nil
 }

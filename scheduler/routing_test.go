@@ -16,7 +16,7 @@ func (sc *scene) untilAstray(s *modelSidecar) {
 	for range 100 {
 		sc.now = sc.now.Add(probeEvery)
 		err := s.step(sc.now)
-		if errors.Is(err, errAstray) {
+		if errors.Is(err, errMisrouted) {
 			s.disconnect()
 			return
 		}
@@ -52,7 +52,7 @@ func (sc *scene) prove(s *modelSidecar) {
 	sc.rounds(s, 12, nil)
 	for range 40 {
 		sc.rounds(s, 1, nil)
-		if s.core.phase == phaseLeading && s.core.allProven() && !s.core.way.unsaid() {
+		if s.core.phase == phaseLeading && s.core.allProven() && !s.core.routing.hasNews() {
 			return
 		}
 	}
@@ -106,11 +106,11 @@ func TestProbesToNoQueueAreRare(t *testing.T) {
 		}
 		sc.rounds(s, 1, nil)
 	}
-	require.Greater(t, s.core.way.probe, int64(seconds), "the other probes are as frequent as ever")
+	require.Greater(t, s.core.routing.probe, int64(seconds), "the other probes are as frequent as ever")
 	require.LessOrEqual(t, len(followed), seconds/5)
 	require.NotEmpty(t, followed)
 	sc.prove(s)
-	require.Zero(t, s.core.way.before.jobs)
+	require.Zero(t, s.core.routing.before.jobs)
 
 	sc.broker.missing["gone"], sc.broker.cutGated = true, true
 	sc.due("lost", "gone")
@@ -127,12 +127,12 @@ func TestProbesToNoQueueAreRare(t *testing.T) {
 
 // A burst is not limited by the time between probes to no queue.
 func TestProbesToNoQueueFollowBursts(t *testing.T) {
-	w := way{}
-	require.False(t, w.mustFollow(cargo{jobs: followEach - 1}))
-	require.True(t, w.mustFollow(cargo{jobs: followEach}))
+	w := routing{}
+	require.False(t, w.mustFollow(load{jobs: followEach - 1}))
+	require.True(t, w.mustFollow(load{jobs: followEach}))
 	w.unseen = followEvery
-	require.True(t, w.mustFollow(cargo{jobs: 1}))
-	require.False(t, w.mustFollow(cargo{}))
+	require.True(t, w.mustFollow(load{jobs: 1}))
+	require.False(t, w.mustFollow(load{}))
 }
 
 // A job whose fire was in doubt when the way broke is in doubt all the more: the witness stands, and it is fired again.
@@ -255,14 +255,14 @@ func TestWhatIsUnprovenIsBounded(t *testing.T) {
 	s := sc.leader("a")
 	sc.prove(s)
 	for range maxUnproven {
-		s.core.way.sent(1, 0, false)
+		s.core.routing.sent(1, 0, false)
 	}
 	require.False(t, s.core.ledger.Room())
 	sc.due("late", "q")
 	sc.prove(s)
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 
-	s.core.way.sent(1, maxUnprovenBytes, false)
+	s.core.routing.sent(1, maxUnprovenBytes, false)
 	require.False(t, s.core.ledger.Room())
 }
 
@@ -298,18 +298,18 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 		}
 	}
 	wait() // the broker confirms nothing
-	require.True(t, s.core.way.out, "a probe is on its way")
-	require.False(t, s.core.way.taken)
-	late := s.core.way.probe
+	require.True(t, s.core.routing.out, "a probe is on its way")
+	require.False(t, s.core.routing.taken)
+	late := s.core.routing.probe
 	sc.take(s)
-	s.core.setup.patience = func() time.Duration { return time.Hour } // the view is behind
+	s.core.setup.probeTimeout = func() time.Duration { return time.Hour } // the view is behind
 	sc.answer(s)
 	wait()
-	require.True(t, s.core.way.taken)
-	require.True(t, s.core.way.out)
+	require.True(t, s.core.routing.taken)
+	require.True(t, s.core.routing.out)
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
-	require.Greater(t, s.core.way.probe, late, "it has arrived, and the next one is on its way")
+	require.Greater(t, s.core.routing.probe, late, "it has arrived, and the next one is on its way")
 }
 
 // What follows a probe must be confirmed too, and a broker that is slow to confirm the one is slow with the other.
@@ -330,8 +330,8 @@ func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 	wait()
 	sc.exchange(s)
 	wait()
-	require.True(t, s.core.way.out)
-	s.core.way.proven(s.core.way.probe)
+	require.True(t, s.core.routing.out)
+	s.core.routing.arrived(s.core.routing.probe)
 	sc.prove(s)
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }
@@ -341,7 +341,7 @@ func TestAJournalThatLacksAProbe(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
-	probes := s.core.way.probe
+	probes := s.core.routing.probe
 	sc.due("a", "q")
 	require.NoError(t, s.readAll())
 	for range 120 { // the view is behind
@@ -349,9 +349,9 @@ func TestAJournalThatLacksAProbe(t *testing.T) {
 		require.NoError(t, s.step(sc.now))
 		sc.answer(s)
 	}
-	require.Equal(t, probes+1, s.core.way.probe)
-	require.True(t, s.core.way.out)
-	require.Positive(t, s.core.way.asked)
+	require.Equal(t, probes+1, s.core.routing.probe)
+	require.True(t, s.core.routing.out)
+	require.Positive(t, s.core.routing.asked)
 	sc.prove(s)
 
 	sc.broker.muted = true

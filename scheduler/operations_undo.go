@@ -24,10 +24,10 @@ type undoing struct {
 	survey  *survey
 	known   bool // the survey
 	chunk   *chunk
-	deeds   []deed // of the chunks that were read, what is left to do
-	skips   []skip // which the journal is told when it is told that all before them is done
-	passed  int64  // how many were skipped in this epoch
-	over    int64  // the newest number when nothing was left to do, 0 before
+	effects []effect // of the chunks that were read, what is left to do
+	skips   []skip   // which the journal is told when it is told that all before them is done
+	passed  int64    // how many were skipped in this epoch
+	over    int64    // the newest number when nothing was left to do, 0 before
 }
 
 // skip is an entry that is left as it is.
@@ -49,31 +49,31 @@ func (u *undoing) skipped() int64 {
 }
 
 // undoOperation begins to undo an operation.
-func (c *operations) undoOperation(now time.Time, r request) error {
+func (ops *operations) undoOperation(now time.Time, r request) error {
 	cmd := &r.cmd
-	undone, known := c.entries.Operation(cmd.Bulk.Undoes)
-	if reply := c.isUndoable(&undone, known, cmd.Bulk.Undoes); reply != nil {
+	undone, known := ops.entries.Operation(cmd.Bulk.Undoes)
+	if reply := ops.isUndoable(&undone, known, cmd.Bulk.Undoes); reply != nil {
 		return r.reply(*reply)
 	}
 	op := wire.Operation{ID: cmd.ID, Action: wire.CommandUndo, Stream: undone.Stream, Undoes: undone.ID, From: undone.FirstRecord, Through: undone.LastRecord,
 		Rate: cmd.Bulk.Rate, Reason: cmp.Or(cmd.Reason, cmd.Bulk.Reason), Actor: cmd.Actor, State: wire.OperationRunning, StartedAt: wire.Seconds(now),
 		Total: undone.Done, Cursor: undone.FirstRecord}
-	if cancelled, known := c.entries.Operation(undone.UndoneBy); known {
+	if cancelled, known := ops.entries.Operation(undone.UndoneBy); known {
 		op.Cursor, op.Total = cancelled.Cursor, max(0, cancelled.Total-cancelled.Done-cancelled.Failed-cancelled.Skipped())
 	}
-	o := newOperating(op, now)
-	c.beginUndoing(o)
+	o := newOperation(op, now)
+	ops.beginUndoing(o)
 	o.asked = r
-	c.all[op.ID] = o
-	return c.beginOperation(now, o)
+	ops.all[op.ID] = o
+	return ops.beginOperation(now, o)
 }
 
 // isUndoable gives the reply that says why an operation cannot be undone.
-func (c *operations) isUndoable(op *wire.Operation, known bool, id string) *wire.Reply {
-	by := c.undoes(id)
+func (ops *operations) isUndoable(op *wire.Operation, known bool, id string) *wire.Reply {
+	by := ops.undoOf(id)
 	reply := wire.Reply{}
 	switch {
-	case c.all[id] != nil || op.State == wire.OperationRunning:
+	case ops.all[id] != nil || op.State == wire.OperationRunning:
 		reply = conflict("it is running: cancel it first, then what it did can be undone")
 	case !known:
 		reply = notFound("no operation has this id: those that run are known, and the newest 100 that have ended")
@@ -85,7 +85,7 @@ func (c *operations) isUndoable(op *wire.Operation, known bool, id string) *wire
 		reply = conflict("its stream was made anew since: what it did is gone with the old one")
 	case by != nil:
 		reply = conflict("operation " + by.ID + " is undoing it")
-	case op.UndoneBy != "" && !c.wasCancelled(op.UndoneBy):
+	case op.UndoneBy != "" && !ops.wasCancelled(op.UndoneBy):
 		reply = conflict("operation " + op.UndoneBy + " has undone it already")
 	case op.FirstRecord == 0 || op.LastRecord == 0:
 		reply = conflict("nobody knows any more where the journal tells of it")
@@ -95,14 +95,14 @@ func (c *operations) isUndoable(op *wire.Operation, known bool, id string) *wire
 	return &reply
 }
 
-func (c *operations) wasCancelled(id string) bool {
-	op, known := c.entries.Operation(id)
+func (ops *operations) wasCancelled(id string) bool {
+	op, known := ops.entries.Operation(id)
 	return known && op.State == wire.OperationCancelled
 }
 
-// undoes gives the operation that is undoing another just now; nil if none is.
-func (c *operations) undoes(id string) *operating {
-	for _, o := range c.all {
+// undoOf gives the operation that is undoing another just now; nil if none is.
+func (ops *operations) undoOf(id string) *operation {
+	for _, o := range ops.all {
 		if o.undo != nil && o.Undoes == id {
 			return o
 		}
@@ -111,36 +111,36 @@ func (c *operations) undoes(id string) *operating {
 }
 
 // beginUndoing has an undo begin, or go on in a new epoch. From here on nobody else takes back what it is about.
-func (c *operations) beginUndoing(o *operating) {
+func (ops *operations) beginUndoing(o *operation) {
 	if o.Action != wire.CommandUndo {
 		return
 	}
-	o.undo = &undoing{since: c.ledger.Seq()}
-	for _, r := range c.changes.replacing {
+	o.undo = &undoing{since: ops.ledger.Seq()}
+	for _, r := range ops.changes.replacing {
 		o.undo.before = append(o.undo.before, r)
 	}
 }
 
-// undoOn takes back what comes next. over tells that nothing is left, more that it might go on at once.
-func (c *operations) undoOn(now time.Time, o *operating, left int) (over, more bool, err error) {
+// undoMore takes back what comes next. over tells that nothing is left, more that it might go on at once.
+func (ops *operations) undoMore(now time.Time, o *operation, left int) (over, more bool, err error) {
 	u := o.undo
-	if known, err := c.surveyed(now, o); err != nil || !known {
+	if known, err := ops.surveyed(now, o); err != nil || !known {
 		return false, false, err
 	}
-	c.readOn(now, o)
-	for looked := 0; len(u.deeds) > 0; looked++ {
-		if left == 0 || looked >= c.setup.pace.look {
+	ops.readMore(now, o)
+	for looked := 0; len(u.effects) > 0; looked++ {
+		if left == 0 || looked >= ops.setup.pace.look {
 			return false, o.Rate <= 0 || left > 0, nil
 		}
-		if len(o.flying) >= operationFlight || len(u.skips) >= maxSkips && !o.countSkips(o.done()) {
+		if len(o.inFlight) >= operationFlight || len(u.skips) >= maxSkips && !o.countSkips(o.done()) {
 			return false, false, nil
 		}
 		issued := o.issued
-		wait, err := c.undoDeed(o, u.deeds[0])
+		wait, err := ops.undoEffect(o, u.effects[0])
 		if err != nil || wait {
 			return false, false, err
 		}
-		o.next, u.deeds = u.deeds[0].at, u.deeds[1:]
+		o.next, u.effects = u.effects[0].at, u.effects[1:]
 		left -= int(o.issued - issued)
 	}
 	if u.reading == nil && u.chunk != nil && u.chunk.end { // while it is read, the chunk is the reader's
@@ -151,18 +151,18 @@ func (c *operations) undoOn(now time.Time, o *operating, left int) (over, more b
 }
 
 // surveyed tells whether it is known what was taken back already.
-func (c *operations) surveyed(now time.Time, o *operating) (bool, error) {
+func (ops *operations) surveyed(now time.Time, o *operation) (bool, error) {
 	u := o.undo
 	switch {
 	case u.known:
 		return true, nil
-	case u.reading == nil && u.mayRead(now) && c.toldOf(u):
-		to, err := c.entries.Position(wire.Journal)
+	case u.reading == nil && u.mayRead(now) && ops.allJournaled(u):
+		to, err := ops.entries.Position(wire.Journal)
 		if err != nil {
 			return false, err
 		}
-		u.survey = &survey{sieve: sieve{c.entries.Trusts, -1}, id: o.ID, stream: o.Stream, cursor: o.next, to: to, back: offsets{}, mine: offsets{}, begun: -1}
-		u.reading = c.setup.readLater(o.From, u.survey.take)
+		u.survey = &survey{recordFilter: recordFilter{ops.entries.Trusts, -1}, id: o.ID, stream: o.Stream, cursor: o.next, to: to, back: offsets{}, mine: offsets{}, begun: -1}
+		u.reading = ops.setup.readLater(o.From, u.survey.take)
 	case u.reading != nil && u.reading.ended():
 		u.known = u.read(now)
 	}
@@ -183,25 +183,25 @@ func (u *undoing) mayRead(now time.Time) bool {
 	return !now.Before(u.again) || u.again.Sub(now) > readAgain
 }
 
-// toldOf tells whether the view knows of all that was under way when an undo began: entries that were on their way back, and dead jobs that
+// allJournaled tells whether the view knows of all that was under way when an undo began: entries that were on their way back, and dead jobs that
 // go when a kill is taken back.
-func (c *operations) toldOf(u *undoing) bool {
+func (ops *operations) allJournaled(u *undoing) bool {
 	u.before = slices.DeleteFunc(u.before, func(r *replacement) bool {
-		if at := r.sent.Entry; c.changes.replacing[at] == r {
+		if at := r.sent.Entry; ops.changes.replacing[at] == r {
 			return false
 		}
-		u.since = c.ledger.Seq()
+		u.since = ops.ledger.Seq()
 		return true
 	})
-	_, folded := c.entries.Progress()
-	buried := len(c.routing.burials) == 0 || c.routing.burials[0] > u.since || c.unseenBurial() > u.since
+	_, folded := ops.entries.Progress()
+	buried := len(ops.routing.burials) == 0 || ops.routing.burials[0] > u.since || ops.unseenBurial() > u.since
 	return len(u.before) == 0 && folded >= u.since && buried
 }
 
 // unseenBurial is the number of the first burial that the view has not seen among the dead jobs.
-func (c *operations) unseenBurial() int64 {
-	seen := c.entries.Probed().Buried
-	for _, n := range c.routing.burials {
+func (ops *operations) unseenBurial() int64 {
+	seen := ops.entries.Probed().Buried
+	for _, n := range ops.routing.burials {
 		if n > seen {
 			return n
 		}
@@ -209,43 +209,43 @@ func (c *operations) unseenBurial() int64 {
 	return maxOffset
 }
 
-// readOn sees to it that there is something at hand.
-func (c *operations) readOn(now time.Time, o *operating) {
+// readMore sees to it that there is something at hand.
+func (ops *operations) readMore(now time.Time, o *operation) {
 	u := o.undo
 	if u.reading != nil && u.reading.ended() {
 		u.read(now)
-		u.deeds = append(u.deeds, u.chunk.deeds...) // they are right, be there more or not
-		u.chunk.deeds = nil
+		u.effects = append(u.effects, u.chunk.effects...) // they are right, be there more or not
+		u.chunk.effects = nil
 	}
-	if u.reading != nil || len(u.deeds) > c.setup.pace.read/4 || u.chunk != nil && u.chunk.end || !u.mayRead(now) {
+	if u.reading != nil || len(u.effects) > ops.setup.pace.read/4 || u.chunk != nil && u.chunk.end || !u.mayRead(now) {
 		return
 	}
-	next := &chunk{sieve: sieve{c.entries.Trusts, u.survey.begun}, id: o.Undoes, next: o.next, through: o.Through, most: c.setup.pace.read}
+	next := &chunk{recordFilter: recordFilter{ops.entries.Trusts, u.survey.begun}, id: o.Undoes, next: o.next, through: o.Through, most: ops.setup.pace.read}
 	if u.chunk != nil {
-		next.sieve, next.next = u.chunk.sieve, u.chunk.next
+		next.recordFilter, next.next = u.chunk.recordFilter, u.chunk.next
 	}
 	u.chunk = next
-	u.reading = c.setup.readLater(next.next+1, next.take)
+	u.reading = ops.setup.readLater(next.next+1, next.take)
 }
 
-// undoDeed takes back one thing that an operation did. wait tells that something else is being done to the entry.
-func (c *operations) undoDeed(o *operating, d deed) (wait bool, err error) {
+// undoEffect takes back one thing that an operation did. wait tells that something else is being done to the entry.
+func (ops *operations) undoEffect(o *operation, d effect) (wait bool, err error) {
 	u, j := o.undo, &d.record
 	switch {
 	case u.survey.mine.has(d.at):
 		return false, nil
 	case d.at < u.survey.anew:
-		o.skips(d.at, "its stream was made anew since")
+		o.skip(d.at, "its stream was made anew since")
 		return false, nil
 	case j.Type != wire.TypeChanged && u.survey.back.has(j.Offset):
-		o.skips(d.at, "it was undone already")
+		o.skip(d.at, "it was undone already")
 		return false, nil
 	}
-	o.flying[d.at] = true
+	o.inFlight[d.at] = true
 	o.issued++
 	cmd := wire.Command{Command: wire.CommandUndo, Stream: j.Stream, Reason: o.Reason, Actor: o.Actor, Operation: o.ID}
 	answer := func(r wire.Reply) {
-		delete(o.flying, d.at)
+		delete(o.inFlight, d.at)
 		switch {
 		case r.Status < 300:
 		case r.Reason == busyNow.Reason:
@@ -253,20 +253,20 @@ func (c *operations) undoDeed(o *operating, d deed) (wait bool, err error) {
 			o.issued--
 		case r.Status == wire.StatusConflict || r.Status == wire.StatusNotFound:
 			o.issued--
-			o.skips(d.at, r.Reason)
+			o.skip(d.at, r.Reason)
 		default:
-			o.fails(r.Reason)
+			o.fail(r.Reason)
 		}
 	}
-	err = c.undos.undoRecord(request{cmd, answer}, j, d.at)
+	err = ops.undos.undoRecord(request{cmd, answer}, j, d.at)
 	if !wait && err == nil && j.Type != wire.TypeChanged {
 		u.survey.back.add(j.Offset)
 	}
 	return wait, err
 }
 
-// skips notes that an entry is left as it is.
-func (o *operating) skips(at int64, reason string) {
+// skip notes that an entry is left as it is.
+func (o *operation) skip(at int64, reason string) {
 	o.undo.skips = append(o.undo.skips, skip{at, reason})
 	o.undo.passed++
 }
@@ -275,20 +275,20 @@ func (o *operating) skips(at int64, reason string) {
 const maxReasons = 10
 
 // countSkips counts what was skipped up to a cursor, and tells whether that was anything.
-func (o *operating) countSkips(cursor int64) (any bool) {
+func (o *operation) countSkips(cursor int64) (any bool) {
 	if o.undo == nil {
 		return false
 	}
 	n := 0
 	for n < len(o.undo.skips) && o.undo.skips[n].at <= cursor {
-		o.skipped(o.undo.skips[n].reason, 1)
+		o.addSkip(o.undo.skips[n].reason, 1)
 		n++
 	}
 	o.undo.skips = slices.Delete(o.undo.skips, 0, n)
 	return n > 0
 }
 
-func (o *operating) skipped(reason string, n int64) {
+func (o *operation) addSkip(reason string, n int64) {
 	i := slices.IndexFunc(o.Skips, func(s wire.Skip) bool { return s.Reason == reason })
 	if i < 0 && len(o.Skips) >= maxReasons {
 		i = len(o.Skips) - 1
@@ -302,20 +302,20 @@ func (o *operating) skipped(reason string, n int64) {
 }
 
 // countForgotten counts what the journal does not tell of any more, once everything else is known to be done; false before.
-func (c *operations) countForgotten(o *operating) bool {
+func (ops *operations) countForgotten(o *operation) bool {
 	if o.undo == nil {
 		return true
 	}
 	if o.undo.over == 0 {
-		o.undo.over = c.ledger.Seq()
+		o.undo.over = ops.ledger.Seq()
 	}
-	if _, folded := c.entries.Progress(); folded < o.undo.over {
+	if _, folded := ops.entries.Progress(); folded < o.undo.over {
 		return false
 	}
-	op, _ := c.entries.Operation(o.ID)
+	op, _ := ops.entries.Operation(o.ID)
 	o.countSkips(o.next)
 	if n := o.Total - op.Done - o.Failed - o.Skipped(); n > 0 {
-		o.skipped("the journal has forgotten the record that says how the entry was", n)
+		o.addSkip("the journal has forgotten the record that says how the entry was", n)
 	}
 	return true
 }

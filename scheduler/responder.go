@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// replier answers commands, over a connection of its own: a reply_to that makes the broker close a connection must not cost the one that
+// responder answers commands, over a connection of its own: a reply_to that makes the broker close a connection must not cost the one that
 // holds the lock.
-type replier struct {
+type responder struct {
 	cfg     broker.Config
 	log     *slog.Logger
 	answers chan addressed
@@ -27,13 +27,13 @@ type addressed struct {
 // maxAnswers is how many answers may wait; beyond it askers are told nothing, and ask again.
 const maxAnswers = 1024
 
-func newReplier(cfg broker.Config, log *slog.Logger) *replier {
+func newResponder(cfg broker.Config, log *slog.Logger) *responder {
 	cfg.Name += " answers"
-	return &replier{cfg: cfg, log: log, answers: make(chan addressed, maxAnswers)}
+	return &responder{cfg: cfg, log: log, answers: make(chan addressed, maxAnswers)}
 }
 
 // send has an answer sent, without waiting.
-func (r *replier) send(to wire.Delivery, reply wire.Reply) {
+func (r *responder) send(to wire.Delivery, reply wire.Reply) {
 	select {
 	case r.answers <- addressed{to, reply}:
 	default:
@@ -42,7 +42,7 @@ func (r *replier) send(to wire.Delivery, reply wire.Reply) {
 }
 
 // run sends answers until ctx ends.
-func (r *replier) run(ctx context.Context) error {
+func (r *responder) run(ctx context.Context) error {
 	defer r.hangUp()
 	for {
 		select {
@@ -54,7 +54,7 @@ func (r *replier) run(ctx context.Context) error {
 	}
 }
 
-func (r *replier) answer(ctx context.Context, a addressed) {
+func (r *responder) answer(ctx context.Context, a addressed) {
 	body, err := json.Marshal(a.reply)
 	if err == nil {
 		err = r.connect(ctx)
@@ -68,7 +68,7 @@ func (r *replier) answer(ctx context.Context, a addressed) {
 	}
 }
 
-func (r *replier) connect(ctx context.Context) (err error) {
+func (r *responder) connect(ctx context.Context) (err error) {
 	if r.pub != nil {
 		select {
 		case <-r.pub.Done():
@@ -84,7 +84,7 @@ func (r *replier) connect(ctx context.Context) (err error) {
 	return err
 }
 
-func (r *replier) hangUp() {
+func (r *responder) hangUp() {
 	if r.conn != nil {
 		_ = r.conn.Close()
 	}

@@ -27,11 +27,11 @@ type enqueues struct {
 
 // enqueuing is a job on its way under a key.
 type enqueuing struct {
-	sent    *ledger.Publish
-	told    bool
-	sum     string
-	jid     string
-	answers []func(wire.Reply)
+	sent      *ledger.Publish
+	journaled bool
+	sum       string
+	jid       string
+	answers   []func(wire.Reply)
 }
 
 // open notes that what earlier leaders had not told is told with all that was sent until now.
@@ -84,7 +84,7 @@ func (q *enqueues) enqueueNew(now time.Time, r request) error {
 	a := wire.Announcement{What: wire.OpEnqueued, Stream: wire.ScheduledJobs, Key: cmd.Key, Sum: cmd.Sum(), Actor: cmd.Actor}
 	headers := a.Headers(q.ledger.Epoch())
 	under := &enqueuing{sum: a.Sum, jid: e.JID, answers: []func(wire.Reply){r.answer}}
-	under.sent = &ledger.Publish{Plain: true, Returned: unsure(""), Size: len(record), Build: func(int64, int64) wire.Message {
+	under.sent = &ledger.Publish{Plain: true, Returned: indeterminate(""), Size: len(record), Build: func(int64, int64) wire.Message {
 		return wire.Carry(wire.ScheduledJobs, e.JID, record, headers)
 	}}
 	err = q.ledger.Send(under.sent)
@@ -98,12 +98,12 @@ func (q *enqueues) enqueueNew(now time.Time, r request) error {
 	return nil
 }
 
-// tell journals a job that was enqueued, and answers once that has been folded: only then is its key known.
-func (q *enqueues) tell(now time.Time, a wire.Announcement) error {
+// journal journals a job that was enqueued, and answers once that has been folded: only then is its key known.
+func (q *enqueues) journal(now time.Time, a wire.Announcement) error {
 	by := a.Offset
 	e := wire.Enqueued{Key: a.Key, Sum: a.Sum, JID: a.JID, At: wire.Seconds(now)}
 	r := wire.JournalRecord{Type: wire.OpEnqueued, Stream: a.Stream, Offset: a.Offset, By: &by, JID: a.JIDTag, Actor: a.Actor, Enqueued: &e}
-	return q.ledger.RecordThen(now, r, spot{}, func() error {
+	return q.ledger.RecordThen(now, r, ledger.EntryID{}, func() error {
 		under := q.enqueuing[a.Key]
 		if under == nil {
 			return nil
@@ -130,7 +130,7 @@ func (q *enqueues) carryOver(now time.Time) error {
 		return err
 	}
 	for keys := range slices.Chunk(all, keysAtOnce) {
-		if err := q.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, spot{}); err != nil {
+		if err := q.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Keys: keys}, ledger.EntryID{}); err != nil {
 			return err
 		}
 	}

@@ -36,30 +36,30 @@ var usualPace = pace{look: 512, batch: 64, records: 1000, read: 4096}
 // operations does one thing to many entries.
 type operations struct {
 	base
-	lanes      *lanes
-	routing    *way
+	queues     *dueQueues
+	routing    *routing
 	dispatcher *dispatcher
 	changes    *changes
 	actions    *actions
 	undos      *undos
 	carry      *carrier
-	all        map[string]*operating // by id
+	all        map[string]*operation // by id
 	more       bool                  // something is left to do at once
 }
 
-// operating is an operation under way.
-type operating struct {
+// operation is an operation under way.
+type operation struct {
 	wire.Operation
-	matcher *tracker.Matcher
-	changes json.RawMessage
-	next    int64          // where to go on: an offset, or which of the jids
-	flying  map[int64]bool // what was begun and is not answered, by offset or which of the jids
-	issued  int64          // in this epoch
-	told    int64          // how many were dealt with when the journal was told last
-	since   time.Time      // when it began in this epoch
-	cancel  bool
-	ending  bool
-	ended   []request // to cancel it
+	matcher   *tracker.Matcher
+	changes   json.RawMessage
+	next      int64          // where to go on: an offset, or which of the jids
+	inFlight  map[int64]bool // what was begun and is not answered, by offset or which of the jids
+	issued    int64          // in this epoch
+	journaled int64          // how many were dealt with when the journal was told last
+	since     time.Time      // when it began in this epoch
+	cancel    bool
+	ending    bool
+	ended     []request // to cancel it
 
 	asked    request // to begin it
 	counting bool    // it has not begun: what the filter matches is counted first
@@ -67,8 +67,8 @@ type operating struct {
 	undo *undoing // of an undo
 }
 
-func newOperating(op wire.Operation, now time.Time) *operating {
-	o := &operating{Operation: op, matcher: tracker.NewMatcher(op.Filter), next: op.Cursor, flying: map[int64]bool{}, since: now}
+func newOperation(op wire.Operation, now time.Time) *operation {
+	o := &operation{Operation: op, matcher: tracker.NewMatcher(op.Filter), next: op.Cursor, inFlight: map[int64]bool{}, since: now}
 	if op.At != nil {
 		o.changes = []byte(`{"at":` + strconv.FormatFloat(*op.At, 'f', -1, 64) + `}`)
 	}
@@ -76,21 +76,21 @@ func newOperating(op wire.Operation, now time.Time) *operating {
 }
 
 // operate begins an operation, once it is known that it is about what whoever asked had seen.
-func (c *operations) operate(now time.Time, r request) error {
+func (ops *operations) operate(now time.Time, r request) error {
 	cmd := &r.cmd
-	if _, known := c.entries.Operation(cmd.ID); known || c.all[cmd.ID] != nil {
+	if _, known := ops.entries.Operation(cmd.ID); known || ops.all[cmd.ID] != nil {
 		return r.reply(wire.Reply{Status: wire.StatusAccepted})
 	}
-	if len(c.all) >= maxOperations {
+	if len(ops.all) >= maxOperations {
 		return r.reply(conflict(fmt.Sprintf("%d operations are running: wait until one has ended, or cancel one", maxOperations)))
 	}
 	if err := cmd.Bulk.Check(); err != nil {
 		return r.reply(badRequest(err.Error()))
 	}
 	if cmd.Bulk.Action == wire.CommandUndo {
-		return c.undoOperation(now, r)
+		return ops.undoOperation(now, r)
 	}
-	read, err := c.entries.Position(cmd.Bulk.Stream)
+	read, err := ops.entries.Position(cmd.Bulk.Stream)
 	if err != nil {
 		return err
 	}
@@ -100,47 +100,47 @@ func (c *operations) operate(now time.Time, r request) error {
 	}
 	op.ID, op.State, op.Reason, op.Actor = cmd.ID, wire.OperationRunning, cmp.Or(cmd.Reason, op.Reason), cmd.Actor
 	op.StartedAt, op.Done, op.Failed, op.EndedAt, op.LastError, op.Total = wire.Seconds(now), 0, 0, 0, "", int64(len(op.JIDs))
-	o := newOperating(op, now)
+	o := newOperation(op, now)
 	o.Cursor, o.next = -1, -1
 	if len(op.JIDs) > 0 {
 		o.Cursor, o.next = 0, 0
 	}
 	o.asked, o.counting = r, op.Expected != nil
-	c.all[op.ID] = o
+	ops.all[op.ID] = o
 	if o.counting {
 		return nil
 	}
-	return c.beginOperation(now, o)
+	return ops.beginOperation(now, o)
 }
 
 // beginOperation journals that an operation begins, and answers once that is confirmed.
-func (c *operations) beginOperation(now time.Time, o *operating) error {
+func (ops *operations) beginOperation(now time.Time, o *operation) error {
 	o.counting, o.since = false, now
 	op := o.Operation
 	accepted := func(wire.Reply) { o.asked.answer(wire.Reply{Status: wire.StatusAccepted}) }
-	return c.actions.note(now, request{o.asked.cmd, accepted}, wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}, spot{})
+	return ops.actions.note(now, request{o.asked.cmd, accepted}, wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}, ledger.EntryID{})
 }
 
 // resume goes on with what earlier leaders had begun.
-func (c *operations) resume(now time.Time) error {
-	for _, op := range c.entries.Operations() {
+func (ops *operations) resume(now time.Time) error {
+	for _, op := range ops.entries.Operations() {
 		if op.State != wire.OperationRunning {
 			continue
 		}
 		var err error
-		if op.JIDs, err = c.entries.OperationJIDs(op.ID); err != nil {
+		if op.JIDs, err = ops.entries.OperationJIDs(op.ID); err != nil {
 			return err
 		}
-		c.all[op.ID] = newOperating(op, now)
-		c.beginUndoing(c.all[op.ID])
+		ops.all[op.ID] = newOperation(op, now)
+		ops.beginUndoing(ops.all[op.ID])
 	}
 	return nil
 }
 
 // cancelOperation ends an operation where it is; what was done stays done.
-func (c *operations) cancelOperation(_ time.Time, r request) error {
-	o := c.all[r.cmd.Bulk.ID]
-	switch op, known := c.entries.Operation(r.cmd.Bulk.ID); {
+func (ops *operations) cancelOperation(_ time.Time, r request) error {
+	o := ops.all[r.cmd.Bulk.ID]
+	switch op, known := ops.entries.Operation(r.cmd.Bulk.ID); {
 	case o != nil && !o.counting:
 		o.cancel, o.ended = true, append(o.ended, r)
 		return nil
@@ -151,24 +151,24 @@ func (c *operations) cancelOperation(_ time.Time, r request) error {
 }
 
 // step goes on with what is running.
-func (c *operations) step(now time.Time) error {
-	c.more = false
-	if c.carry.rests() {
+func (ops *operations) step(now time.Time) error {
+	ops.more = false
+	if ops.carry.rests() {
 		return nil
 	}
-	for _, known := range c.entries.Operations() { // in an order
-		if o := c.all[known.ID]; o != nil && !o.counting {
-			again, err := c.continueOperation(now, o)
+	for _, known := range ops.entries.Operations() { // in an order
+		if o := ops.all[known.ID]; o != nil && !o.counting {
+			again, err := ops.continueOperation(now, o)
 			if err != nil {
 				return err
 			}
-			c.more = c.more || again
+			ops.more = ops.more || again
 		}
 	}
-	for _, o := range c.all {
+	for _, o := range ops.all {
 		if o.counting {
-			c.more = true
-			if err := c.countOn(now, o); err != nil {
+			ops.more = true
+			if err := ops.countMore(now, o); err != nil {
 				return err
 			}
 		}
@@ -177,25 +177,25 @@ func (c *operations) step(now time.Time) error {
 }
 
 // wake is when something is to be done next.
-func (c *operations) wake(now time.Time) time.Time {
+func (ops *operations) wake(now time.Time) time.Time {
 	switch {
-	case c.more:
+	case ops.more:
 		return now
-	case len(c.all) > 0:
+	case len(ops.all) > 0:
 		return now.Add(operationEvery)
 	}
 	return now.Add(maxSleep)
 }
 
-// countOn counts some more of what a filter matches, before the operation begins.
-func (c *operations) countOn(now time.Time, o *operating) error {
-	found, err := c.entries.Kept(o.Stream, o.next+1, maxOffset, c.setup.pace.look)
+// countMore counts some more of what a filter matches, before the operation begins.
+func (ops *operations) countMore(now time.Time, o *operation) error {
+	found, err := ops.entries.Kept(o.Stream, o.next+1, maxOffset, ops.setup.pace.look)
 	if err != nil {
 		return err
 	}
 	for _, s := range found {
 		o.next = s.Offset
-		pending, err := c.chosen(o, s)
+		pending, err := ops.chosen(o, s)
 		if err != nil {
 			return err
 		}
@@ -208,60 +208,60 @@ func (c *operations) countOn(now time.Time, o *operating) error {
 	}
 	o.next = -1
 	if o.Drifted(o.Total) {
-		delete(c.all, o.ID)
+		delete(ops.all, o.ID)
 		o.asked.answer(wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed",
 			Reason: fmt.Sprintf("%d match now, %d were expected: look again", o.Total, *o.Expected)})
 		return nil
 	}
-	return c.beginOperation(now, o)
+	return ops.beginOperation(now, o)
 }
 
 // maxOffset is beyond every stream.
 const maxOffset = 1 << 62
 
 // chosen tells whether an operation is about an entry.
-func (c *operations) chosen(o *operating, s *tracker.Stored) (bool, error) {
+func (ops *operations) chosen(o *operation, s *tracker.Stored) (bool, error) {
 	if s.First > *o.AsOf || !o.matcher.Match(s) {
 		return false, nil
 	}
-	return c.entries.Pending(s)
+	return ops.entries.Pending(s)
 }
 
-func (c *operations) continueOperation(now time.Time, o *operating) (more bool, err error) {
+func (ops *operations) continueOperation(now time.Time, o *operation) (more bool, err error) {
 	if o.ending {
 		return false, nil
 	}
 	over := o.cancel
 	if !over {
-		if over, more, err = c.actOn(now, o); err != nil {
+		if over, more, err = ops.actMore(now, o); err != nil {
 			return false, err
 		}
 	}
 	dealt := o.issued + o.undo.skipped()
 	switch {
-	case over && len(o.flying) == 0:
-		if !o.cancel && !c.countForgotten(o) {
+	case over && len(o.inFlight) == 0:
+		if !o.cancel && !ops.countForgotten(o) {
 			return false, nil
 		}
-		return false, c.endOperation(now, o)
-	case dealt-o.told >= c.setup.pace.records:
-		o.told = dealt
-		return more, c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{})
+		return false, ops.endOperation(now, o)
+	case dealt-o.journaled >= ops.setup.pace.records:
+		o.journaled = dealt
+		return more, ops.ledger.Record(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, ledger.EntryID{})
 	}
 	return more, nil
 }
 
 // progress is how far an operation is, as the journal is told.
-func (o *operating) progress() *wire.Operation {
+func (o *operation) progress() *wire.Operation {
 	cursor := o.done()
 	o.countSkips(cursor)
 	return &wire.Operation{ID: o.ID, State: o.State, Failed: o.Failed, LastError: o.LastError, Cursor: cursor, EndedAt: o.EndedAt, Skips: slices.Clone(o.Skips)}
 }
 
 // done is the cursor: not beyond anything that is not known to be done.
-func (o *operating) done() int64 {
+func (o *operation) done() int64 {
 	cursor := o.next
-	for at := range o.flying {
+	for at := range o.inFlight {
 		if len(o.JIDs) > 0 {
 			cursor = min(cursor, at)
 		} else {
@@ -271,17 +271,17 @@ func (o *operating) done() int64 {
 	return cursor
 }
 
-func (c *operations) endOperation(now time.Time, o *operating) error {
+func (ops *operations) endOperation(now time.Time, o *operation) error {
 	o.ending, o.State, o.EndedAt = true, wire.OperationDone, wire.Seconds(now)
 	if o.cancel {
 		o.State = wire.OperationCancelled
 	}
-	end := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, spot{})
+	end := ops.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, ledger.EntryID{})
 	end.Confirmed = func() {
-		delete(c.all, o.ID)
+		delete(ops.all, o.ID)
 		for _, r := range o.ended {
 			_ = r.done()
 		}
 	}
-	return c.ledger.Send(end)
+	return ops.ledger.Send(end)
 }

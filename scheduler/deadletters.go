@@ -16,14 +16,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// bury turns what the broker dead-letters into dead jobs, as long as the connection lives.
-func (s *Scheduler) bury(ctx context.Context, conn *broker.Conn) error {
+// consumeDeadLetters turns what the broker dead-letters into dead jobs, as long as the connection lives.
+func (s *Scheduler) consumeDeadLetters(ctx context.Context, conn *broker.Conn) error {
 	bad := badBodies{}
-	return s.keep(ctx, conn, "burying", func(ctx context.Context) error { return s.buryFrom(ctx, conn, wire.DeadLetters, bad) })
+	return s.keepRunning(ctx, conn, "burying", func(ctx context.Context) error { return s.consumeFrom(ctx, conn, wire.DeadLetters, bad) })
 }
 
-// buryFrom turns the messages of one queue into dead jobs.
-func (s *Scheduler) buryFrom(ctx context.Context, conn *broker.Conn, queue string, bad badBodies) error {
+// consumeFrom turns the messages of one queue into dead jobs.
+func (s *Scheduler) consumeFrom(ctx context.Context, conn *broker.Conn, queue string, bad badBodies) error {
 	relay, err := openRelay(ctx, conn, queue, bad)
 	if err != nil {
 		return err
@@ -33,35 +33,35 @@ func (s *Scheduler) buryFrom(ctx context.Context, conn *broker.Conn, queue strin
 		if !relay.from.Cancelled() {
 			_ = pause.For(ctx, ledger.AgainAfter) // it comes again at once
 		}
-		relay.giveBack(d)
+		relay.requeue(d)
 	}
-	err = relay.run(ctx, func(d wire.Delivery) error { return s.buryOne(relay, d) }, nil, nil)
-	return errors.Join(err, relay.rescue(ctx, s, conn, s.rescuedLetter))
+	err = relay.run(ctx, func(d wire.Delivery) error { return s.buryLetter(relay, d) }, nil, nil)
+	return errors.Join(err, relay.rescue(ctx, s, conn, s.orphanedLetter))
 }
 
-func (s *Scheduler) buryOne(relay *relay, d wire.Delivery) error {
+func (s *Scheduler) buryLetter(relay *relay, d wire.Delivery) error {
 	if relay.bad.isBad(d) {
-		return relay.pass(d, s.rejection(wire.DeadLetters, errRefusedTwice.Error(), d.Body))
+		return relay.forward(d, s.rejection(wire.DeadLetters, errRefusedTwice.Error(), d.Body))
 	}
-	switch known, err := s.isKnownDead(d); {
+	switch known, err := s.isBuried(d); {
 	case err != nil:
 		return err
 	case known:
 		return relay.ack(d)
 	}
-	return relay.pass(d, s.buried(d))
+	return relay.forward(d, s.deadJob(d))
 }
 
-// rescuedLetter is what becomes of a dead letter whose queue is gone.
-func (s *Scheduler) rescuedLetter(d wire.Delivery) (m wire.Message, some bool) {
-	if known, err := s.isKnownDead(d); known && err == nil {
+// orphanedLetter is what becomes of a dead letter whose queue is gone.
+func (s *Scheduler) orphanedLetter(d wire.Delivery) (m wire.Message, some bool) {
+	if known, err := s.isBuried(d); known && err == nil {
 		return m, false
 	}
-	return s.buried(d), true
+	return s.deadJob(d), true
 }
 
-// buried is what becomes of a dead-lettered message.
-func (s *Scheduler) buried(d wire.Delivery) wire.Message {
+// deadJob is what becomes of a dead-lettered message.
+func (s *Scheduler) deadJob(d wire.Delivery) wire.Message {
 	record, jid, err := deadRecord(d, time.Now())
 	if err != nil {
 		return s.rejection(wire.DeadLetters, err.Error(), d.Body)
@@ -81,9 +81,9 @@ func dropped(d wire.Delivery) map[string]any {
 
 var errRefusedTwice = errors.New("the broker closed the channel each time that it was published")
 
-// isKnownDead reports whether the job has been buried already: by a leader that died before it could acknowledge, or from the other of two
+// isBuried reports whether the job has been buried already: by a leader that died before it could acknowledge, or from the other of two
 // queues that both had the letter. A letter that comes twice need not be marked as redelivered.
-func (s *services) isKnownDead(d wire.Delivery) (bool, error) {
+func (s *services) isBuried(d wire.Delivery) (bool, error) {
 	_, jid, err := deadRecord(d, time.Now())
 	if err != nil {
 		return false, nil //nolint:nilerr // it is no job, and never was buried

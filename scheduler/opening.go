@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -41,7 +42,7 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 	}
 	o.said = &wire.JournalRecord{
 		Type: wire.TypeOpened, At: wire.Seconds(now), Format: wire.Format, Identity: o.setup.identity,
-		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: o.setup.known, Probe: o.setup.probed,
+		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: o.setup.known, Probe: o.setup.probeQueue,
 		Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Reason: cmp.Or(gap, state.Why), ReadTo: confirmed, RoutedTo: &state.RoutedTo,
 	}
 	return false, o.ledger.Append(wire.Journal, *o.said)
@@ -125,7 +126,7 @@ func (o *opening) beginsAnew(now time.Time, stream string, below int64) error {
 	}
 	o.recreated[stream] = true
 	o.raised[stream] = -1
-	return o.ledger.Record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream, Below: below}, spot{})
+	return o.ledger.Record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream, Below: below}, ledger.EntryID{})
 }
 
 // toHold is what must not fire: what an earlier leader held, and if the journal has a gap everything. Where that ends is known when the
@@ -153,5 +154,5 @@ func (o *opening) narrowHold(now time.Time, state tracker.State) (known bool, er
 		return known, nil
 	}
 	o.narrowed = true
-	return false, o.ledger.Record(now, wire.JournalRecord{Type: wire.TypeReleased, Held: state.Held, Reason: "what came after the gap was found"}, spot{})
+	return false, o.ledger.Record(now, wire.JournalRecord{Type: wire.TypeReleased, Held: state.Held, Reason: "what came after the gap was found"}, ledger.EntryID{})
 }

@@ -13,8 +13,8 @@ import (
 // commands carries out commands, each once.
 type commands struct {
 	base
-	lanes      *lanes
-	settling   *settling
+	queues     *dueQueues
+	reconciler *reconciler
 	dispatcher *dispatcher
 	actions    *actions
 	verbs      map[string]verb               // those about no single entry
@@ -50,7 +50,7 @@ func (c *commands) whenKnown(now time.Time, r request) error {
 	if h == nil {
 		return c.carryOut(now, r)
 	}
-	if at := ledger.ID(r.cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.settling.isUnsettled(at) {
+	if at := ledger.ID(r.cmd.Stream, h.Offset); c.ledger.Busy(at) == nil && !c.reconciler.mayRefire(at) {
 		return c.carryOut(now, r)
 	}
 	c.ledger.NextStep(func() error { return c.whenKnown(c.ledger.Now(), r) })
@@ -79,8 +79,8 @@ func (c *commands) onEntry(now time.Time, r request) error {
 	if reply != nil {
 		return r.reply(*reply)
 	}
-	if fires := r.cmd.Command == wire.CommandTrigger || r.cmd.Command == wire.CommandRetry; fires && !c.lanes.of(s.Queue).bound {
-		return c.lanes.whenBound(now, s.Queue, func(fault error) error {
+	if fires := r.cmd.Command == wire.CommandTrigger || r.cmd.Command == wire.CommandRetry; fires && !c.queues.of(s.Queue).bound {
+		return c.queues.whenBound(now, s.Queue, func(fault error) error {
 			if fault != nil {
 				return r.reply(unavailable(fmt.Sprintf("queue %q takes no job: %v: it is pending as before", s.Queue, fault)))
 			}

@@ -22,11 +22,11 @@ const (
 	lettersRest  = 2 * time.Second // how long it must have been empty, and without a consumer, to be deleted
 )
 
-// retireLetters moves dead letters out of the queue that earlier versions had, as long as the connection lives.
-func (s *Scheduler) retireLetters(ctx context.Context, conn *broker.Conn) error {
+// migrateDeadLetters moves dead letters out of the queue that earlier versions had, as long as the connection lives.
+func (s *Scheduler) migrateDeadLetters(ctx context.Context, conn *broker.Conn) error {
 	bad := badBodies{}
 	for next := lettersRest; pause.For(ctx, next) == nil && conn.Err() == nil; { // what is in both queues is buried from the new one first
-		there, err := s.retireOnce(ctx, conn, bad)
+		there, err := s.migrateOnce(ctx, conn, bad)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("scheduler: cannot move the dead letters of an earlier version", "queue", wire.OldDeadLetters, "error", err)
 		}
@@ -41,8 +41,8 @@ func (s *Scheduler) retireLetters(ctx context.Context, conn *broker.Conn) error 
 	return nil
 }
 
-// retireOnce reports whether the old queue is there, and empties it or, if it is empty, deletes it.
-func (s *Scheduler) retireOnce(ctx context.Context, conn *broker.Conn, bad badBodies) (there bool, err error) {
+// migrateOnce reports whether the old queue is there, and empties it or, if it is empty, deletes it.
+func (s *Scheduler) migrateOnce(ctx context.Context, conn *broker.Conn, bad badBodies) (there bool, err error) {
 	messages, consumers, err := conn.QueueDepth(ctx, wire.OldDeadLetters)
 	if broker.IsMissing(err) {
 		return false, nil
@@ -68,7 +68,7 @@ func (s *Scheduler) retireOnce(ctx context.Context, conn *broker.Conn, bad badBo
 			}
 		}
 	})
-	return true, s.buryFrom(emptying, conn, wire.OldDeadLetters, bad)
+	return true, s.consumeFrom(emptying, conn, wire.OldDeadLetters, bad)
 }
 
 // errLettersStay says that the broker does not delete the old queue. Nothing comes into it any more.

@@ -1,0 +1,284 @@
+package scheduler
+
+import (
+	"container/heap"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/tracker"
+)
+
+// dueQueue is one queue's entries in due order, as far as they were looked at.
+type dueQueue struct {
+	ledger.Queue
+	name   string
+	behind tracker.DueKey // everything up to here was taken
+	ahead  []tracker.DueKey
+	turn
+	hold
+	openFires
+	readiness
+}
+
+// turn is when a lane's turn comes.
+type turn struct {
+	wake  time.Time // when there is something to do
+	index int       // in the heap; -1 if it is not there
+	due   bool      // it stands in the ring
+}
+
+// hold is why a queue takes no jobs now.
+type hold struct {
+	held    string // not empty: why
+	since   time.Time
+	backoff time.Duration
+	trial   bool // one job is sent to see whether the queue takes jobs again
+}
+
+// openFires is what a queue has unconfirmed.
+type openFires struct {
+	unconfirmed int  // fires
+	limit       int  // how many there may be
+	full        bool // there are so many, and the lane left the ring
+	trying      bool // one more job is to be sent, to see whether the queue answers
+	tried       bool // that was decided once since it fell silent
+}
+
+// readiness is whether a queue is known to be there and bound.
+type readiness struct {
+	bound   bool
+	boundAt time.Time           // when that was seen to
+	recheck bool                // it was bound once and may not be any more
+	asked   bool                // it is being seen to
+	unmade  bool                // that failed the last time
+	waiting []func(error) error // what is done when it is known
+	moving  string              // not empty: the queue is being moved to another type, and nothing is fired to it
+}
+
+// dueQueues are the queues: those that have something due take turns, the others wait for their time.
+type dueQueues struct {
+	base
+	all   map[string]*dueQueue
+	ring  []*dueQueue
+	sleep sleepers
+}
+
+// How long a queue is held that refused a job.
+const (
+	firstHold = time.Second
+	maxHold   = time.Minute
+)
+
+// lookAhead is how many entries of a queue are looked up at once.
+const lookAhead = 128
+
+func (qs *dueQueues) of(queue string) *dueQueue {
+	q := qs.all[queue]
+	if q == nil {
+		q = &dueQueue{name: queue, turn: turn{index: -1}}
+		qs.all[queue] = q
+	}
+	return q
+}
+
+// open has all queues looked at.
+func (qs *dueQueues) open(time.Time) error {
+	qs.entries.TakeReady()
+	for _, queue := range qs.entries.Queues() {
+		qs.lookFrom(qs.of(queue), tracker.DueKey{})
+	}
+	return nil
+}
+
+// step has queues looked at that got entries.
+func (qs *dueQueues) step(now time.Time) error {
+	ready := qs.entries.TakeReady()
+	for _, queue := range slices.Sorted(maps.Keys(ready)) {
+		q, r := qs.of(queue), ready[queue]
+		if r.Unbound {
+			qs.notBound(now, q, r.Returned)
+		}
+		qs.lookFrom(q, r.First)
+	}
+	return nil
+}
+
+// lookFrom has a lane look again from a key on.
+func (qs *dueQueues) lookFrom(q *dueQueue, from tracker.DueKey) {
+	if ahead := q.ahead; len(ahead) > 0 && ahead[len(ahead)-1].Before(from) {
+		return // it will be found in its turn
+	}
+	q.ahead = nil
+	from.Offset-- // from itself is wanted
+	if from.Before(q.behind) {
+		q.behind = from
+	}
+	qs.wakeAt(q, time.Time{})
+}
+
+// wakeAt has a lane wake at a time, if it would sleep longer.
+func (qs *dueQueues) wakeAt(q *dueQueue, at time.Time) {
+	if q.due || q.held != "" {
+		return
+	}
+	if q.index < 0 {
+		q.wake = at
+		heap.Push(&qs.sleep, q)
+	} else if at.Before(q.wake) {
+		q.wake = at
+		heap.Fix(&qs.sleep, q.index)
+	}
+}
+
+// wakeUp moves the lanes whose time has come into the ring.
+func (qs *dueQueues) wakeUp(now time.Time) {
+	for len(qs.sleep) > 0 && !qs.sleep[0].wake.After(now) {
+		q := heap.Pop(&qs.sleep).(*dueQueue)
+		if q.held != "" {
+			q.held, q.trial = "", true
+		}
+		q.due = true
+		qs.ring = append(qs.ring, q)
+	}
+}
+
+// next is when the first sleeping lane wakes.
+func (qs *dueQueues) next(otherwise time.Time) time.Time {
+	if len(qs.sleep) > 0 && qs.sleep[0].wake.Before(otherwise) {
+		return qs.sleep[0].wake
+	}
+	return otherwise
+}
+
+// leave takes the first lane out of the ring; it sleeps until a time, or for good if that is zero.
+func (qs *dueQueues) leave(until time.Time) {
+	q := qs.ring[0]
+	qs.ring = qs.ring[1:]
+	q.due = false
+	if !until.IsZero() {
+		qs.wakeAt(q, until)
+	}
+}
+
+// rotate moves the first lane to the end of the ring.
+func (qs *dueQueues) rotate() { qs.ring = append(qs.ring[1:], qs.ring[0]) }
+
+// hold has a queue wait that takes no jobs, at most so long before it is tried again.
+func (qs *dueQueues) hold(q *dueQueue, now time.Time, reason string, most time.Duration) {
+	if q.held == "" {
+		q.backoff = min(max(2*q.backoff, firstHold), most)
+		if q.since.IsZero() {
+			q.since = now
+		}
+	}
+	q.held, q.trial = reason, false
+	if q.due {
+		q.due = false
+		qs.ring = slices.DeleteFunc(qs.ring, func(o *dueQueue) bool { return o == q })
+	}
+	q.wake = now.Add(q.backoff)
+	if q.index < 0 {
+		heap.Push(&qs.sleep, q)
+	} else {
+		heap.Fix(&qs.sleep, q.index)
+	}
+}
+
+// limit sets how many fires each queue may have open.
+func (qs *dueQueues) limit(of func(queue string) int) {
+	for _, q := range qs.all {
+		q.limit = of(q.name)
+		if q.full && q.unconfirmed < q.limit {
+			q.full = false
+			qs.wakeAt(q, time.Time{})
+		}
+	}
+}
+
+// accepted notes that a queue took a job.
+func (qs *dueQueues) accepted(q *dueQueue) {
+	q.unconfirmed--
+	if q.held != "" {
+		return
+	}
+	if q.full {
+		q.full = false
+		qs.wakeAt(q, time.Time{})
+	}
+	tried := q.trial
+	q.trial, q.backoff, q.since = false, 0, time.Time{}
+	if tried {
+		qs.wakeAt(q, time.Time{})
+	}
+}
+
+// setBack has queues that are held wait no longer for a clock that was set back.
+func (qs *dueQueues) setBack(by time.Duration) {
+	for _, q := range qs.all {
+		if q.held != "" {
+			q.wake = q.wake.Add(-by)
+		}
+	}
+	qs.sleep.order()
+}
+
+// maxShown is how many of them are listed at most.
+const maxShown = 1000
+
+// heldQueues lists queues that take no jobs now.
+func (qs *dueQueues) heldQueues() []HeldQueue {
+	var all []HeldQueue
+	for _, q := range qs.all {
+		if q.held != "" {
+			all = append(all, HeldQueue{q.name, q.held, q.since, q.wake})
+		}
+		if len(all) == maxShown {
+			break
+		}
+	}
+	slices.SortFunc(all, func(a, b HeldQueue) int { return strings.Compare(a.Queue, b.Queue) })
+	return all
+}
+
+// silentQueues counts the queues that do not answer.
+func (qs *dueQueues) silentQueues() (n int) {
+	for _, q := range qs.all {
+		if q.Silent {
+			n++
+		}
+	}
+	return n
+}
+
+// sleepers is a heap by waking time.
+type sleepers []*dueQueue
+
+func (s sleepers) Len() int           { return len(s) }
+func (s sleepers) Less(i, j int) bool { return s[i].wake.Before(s[j].wake) }
+func (s sleepers) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
+}
+
+// order puts the heap in order again, after waking times were changed.
+func (s *sleepers) order() { heap.Init(s) }
+
+// Push and Pop are heap.Interface.
+func (s *sleepers) Push(x any) {
+	q := x.(*dueQueue)
+	q.index = len(*s)
+	*s = append(*s, q)
+}
+
+// Pop is Push's counterpart.
+func (s *sleepers) Pop() any {
+	old := *s
+	q := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	q.index = -1
+	return q
+}
