@@ -8,14 +8,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// announceEvery bounds how often the journal is told that the window has drained: at a few hundred jobs a second it drains after each.
+// announceEvery bounds how often the journal gets a record of what is confirmed. At a few hundred
+// jobs a second the window drains after each.
 const announceEvery = 100 * time.Millisecond
 
-// announcer journals what is confirmed, where no header of a publish says it.
+// announcer journals what is confirmed, if no header of a publish says it.
 type announcer struct {
 	base
 	routing *routing
-	passes  int       // how many numbers had passed when that was journaled last
+	passes  int       // how many numbers were closed when that was journaled last
 	at      time.Time // when that was
 }
 
@@ -27,8 +28,8 @@ func (a *announcer) step(now time.Time) (wake time.Time, err error) {
 	return now.Add(maxSleep), a.announce(now)
 }
 
-// announce journals what is confirmed: once the window has drained, and while headers cannot say
-// all of it.
+// announce journals what is confirmed when the window has drained, or when it is more than headers
+// can say.
 func (a *announcer) announce(now time.Time) error {
 	drained := a.ledger.Drained() && a.ledger.Refused() == 0
 	if !drained && len(a.ledger.Above()) <= ledger.MaxRanges {
@@ -37,6 +38,7 @@ func (a *announcer) announce(now time.Time) error {
 	return a.announceAll(now)
 }
 
+// journalConfirmed journals what is confirmed. A record without an answer is replaced.
 func (a *announcer) journalConfirmed(now time.Time) error {
 	a.passes, a.at = a.ledger.Passes(), now
 	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: a.ledger.Epoch(),
@@ -45,7 +47,7 @@ func (a *announcer) journalConfirmed(now time.Time) error {
 		Build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }})
 }
 
-// announceAll journals what is confirmed, unless the journal has been told all of it.
+// announceAll journals what is confirmed, unless all of it is journaled.
 func (a *announcer) announceAll(now time.Time) error {
 	if a.ledger.Passes() == a.passes && !a.routing.hasNews() {
 		return nil
@@ -53,13 +55,14 @@ func (a *announcer) announceAll(now time.Time) error {
 	return a.journalConfirmed(now)
 }
 
-// hasUnjournaled reports whether the journal may not know yet what this epoch knows to be confirmed, and something is in doubt without it.
+// hasUnjournaled reports whether the journal may lack something that this epoch knows to be
+// confirmed.
 func (a *announcer) hasUnjournaled() bool {
 	return a.ledger.Epoch() >= 0 && (a.ledger.Open() > 0 || a.ledger.Passes() > a.passes)
 }
 
-// hasReadBack reports whether the view knows of all that this epoch knows to be confirmed, or
-// cannot learn it any more.
+// hasReadBack reports whether the view has read everything that this epoch knows to be confirmed,
+// or never will.
 func (a *announcer) hasReadBack() bool {
 	state := a.entries.State()
 	return a.ledger.Epoch() < 0 || state.Epoch != a.ledger.Epoch() || state.Confirmed >= a.ledger.Watermark()

@@ -29,9 +29,9 @@ const (
 	answerWithin = 5 * time.Second
 	// askerPingEvery is how often an asker finds out whether a sidecar leads.
 	askerPingEvery = time.Second
-	// askerPingWithin is how long the broker may take to confirm a ping, askerDeafAfter after how long
-	// without a confirm another connection is made. RabbitMQ 3.10 loses all that a channel sends to a
-	// quorum queue if the queue's leader died when the channel first used it.
+	// askerPingWithin is how long the broker may take to confirm a ping, askerDeafAfter after how
+	// long without a confirm another connection is made. RabbitMQ 3.10 loses everything that a
+	// channel sends to a quorum queue whose leader died when the channel first used it.
 	askerPingWithin = 2 * time.Second
 	askerDeafAfter  = 5 * time.Second
 	// leaderSilent is after how long without an answer no sidecar is taken to lead.
@@ -150,8 +150,8 @@ func (l *askConn) open(ctx context.Context) (err error) {
 	return err
 }
 
-// ping asks again and again whether a sidecar leads. Where the lock is exclusive nobody needs to ask: without a leader there is no queue,
-// and commands come back.
+// ping asks again and again whether a sidecar leads. If the lock is exclusive it does not: without
+// a leader the queue is gone, and commands come back.
 func (l *askConn) ping(ctx context.Context) {
 	if l.conn.Features().ExclusiveLock {
 		return

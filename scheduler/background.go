@@ -12,15 +12,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// background does things beside the loop, until the epoch ends.
+// background runs things beside the loop, until the epoch ends.
 type background struct {
 	beside func(do func(ctx context.Context))
-	// readLater reads the journal, from an offset on, until each gives errRead.
+	// readLater reads the journal from an offset on, until each returns errRead.
 	readLater func(from int64, each func(*wire.Record) error) *reading
 }
 
-// newBackground has the journal read without holding up what the leader does. One part is read after
-// the other: so what is read ahead takes memory once.
+// newBackground returns the background of an epoch. One part of the journal is read after the
+// other, so that what is read ahead takes memory once.
 func (l *leadership) newBackground(ctx context.Context, group *errgroup.Group) background {
 	beside := func(do func(context.Context)) {
 		group.Go(func() error {
@@ -49,16 +49,16 @@ func (l *leadership) newBackground(ctx context.Context, group *errgroup.Group) b
 	return background{beside, readLater}
 }
 
-// fetchWithin bounds how long one large body may take to come.
+// fetchWithin is how long one large body may take to come.
 const fetchWithin = 10 * time.Second
 
-// body fetches a record's body; nil if retention took it.
+// body returns the body of a record, nil if retention removed it.
 func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
 	r, err := l.s.records.Fetch(ctx, stream, offset)
 	if errors.Is(err, streams.ErrNotFound) {
-		// A broker that is slow is not believed: the entry is lost only if its stream begins behind it.
+		// A slow broker proves nothing: the record is gone only if its stream begins behind it.
 		if first, ok, err := l.s.records.First(ctx, stream); err == nil && ok && first > offset {
 			return nil, nil
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// base is what every duty of the leader works with: it reads the view, and publishes through the
-// ledger.
+// base is what every duty of the leader works with. A duty reads the view through entries and
+// publishes through the ledger.
 type base struct {
 	entries  *tracker.Entries
 	ledger   *ledger.Ledger
@@ -21,7 +21,7 @@ type base struct {
 	counters *Counters
 }
 
-// errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
+// errFetch is returned when the record of a large entry cannot be fetched now.
 var errFetch = errors.New("scheduler: cannot fetch")
 
 const (
@@ -29,7 +29,7 @@ const (
 	maxUnfetched = 10 // how often in a row, before an entry is parked
 )
 
-// load gets an entry and reads it again. The entry is nil if its record can no longer be had.
+// load returns an entry and its record. The record is nil if it is gone.
 func (b *base) load(at ledger.EntryID) (*tracker.Stored, *wire.Entry, error) {
 	s, err := b.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
@@ -39,7 +39,7 @@ func (b *base) load(at ledger.EntryID) (*tracker.Stored, *wire.Entry, error) {
 	return s, e, err
 }
 
-// read reads an entry again; nil if its record can no longer be had.
+// read returns the record of an entry, nil if it is gone. A large one is fetched from its stream.
 func (b *base) read(s *tracker.Stored) (*wire.Entry, error) {
 	var raw []byte
 	if s.Raw == nil {
@@ -53,12 +53,12 @@ func (b *base) read(s *tracker.Stored) (*wire.Entry, error) {
 	}
 	e, err := s.Entry(raw)
 	if err != nil {
-		return nil, nil //nolint:nilerr // what was read once and cannot be read again is the entry's fault
+		return nil, nil //nolint:nilerr // it was readable once, so the entry is at fault
 	}
 	return &e, nil
 }
 
-// current gives the entry at an offset, or the one that stands for it now: it may have been carried over, or changed, since it was seen.
+// current returns the entry at an offset, or the one that replaced it since.
 func (b *base) current(stream string, offset int64) (*tracker.Stored, error) {
 	for {
 		s, err := b.entries.Get(stream, offset)
@@ -73,8 +73,8 @@ func (b *base) current(stream string, offset int64) (*tracker.Stored, error) {
 	}
 }
 
-// entryAt reads the record of an entry that is no longer in the view; nil if its stream does not have it any more. ok is false where the
-// stream cannot be read now.
+// entryAt returns the record of an entry that the view no longer has, nil if its stream does not
+// have it either. ok is false if the stream cannot be read now.
 func (b *base) entryAt(stream string, offset int64, tag string) (raw json.RawMessage, ok bool) {
 	body, err := b.setup.fetch(stream, offset)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *base) entryAt(stream string, offset int64, tag string) (raw json.RawMes
 	return body, true
 }
 
-// amongDead finds the dead job with a jid that is the one.
+// amongDead returns the dead job with a jid for which is holds, nil if there is none.
 func (b *base) amongDead(jid string, is func(*tracker.Stored) bool) (*tracker.Stored, error) {
 	dead, err := b.entries.Find(wire.DeadJobs, jid)
 	if i := slices.IndexFunc(dead, is); err == nil && i >= 0 {
@@ -96,7 +96,7 @@ func (b *base) amongDead(jid string, is func(*tracker.Stored) bool) (*tracker.St
 	return nil, err
 }
 
-// madeBy tells whether a burial made a dead job.
+// madeBy returns a predicate that reports whether a burial made a dead job.
 func madeBy(origin wire.Through) func(*tracker.Stored) bool {
 	return func(s *tracker.Stored) bool { return s.Origin() == origin }
 }

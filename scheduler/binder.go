@@ -61,9 +61,9 @@ func (b *binder) take() []string {
 }
 
 const (
-	// bindAtOnce is how many queues are made concurrently. The broker may not answer about a queue whose
-	// node is frozen, until it takes the node for down, after about a minute: the channels of that time
-	// must be fewer than a connection has.
+	// bindAtOnce is how many queues are declared concurrently. The broker may not answer about a
+	// queue on a frozen node for about a minute, until it takes the node for down. The channels of
+	// that time must be fewer than a connection has.
 	bindAtOnce = 32
 	bindWithin = 5 * time.Second
 )

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// journalBurials tells of the burials that the journal does not have: what they buried would else be pending beside its dead job.
+// journalBurials journals the burials that the journal lacks. Their entries would be pending beside
+// the dead jobs that they became.
 func (r *reconciler) journalBurials(now time.Time) error {
 	for len(r.unjournaled) > 0 && r.ledger.Room() {
 		dead := r.unjournaled[0]
@@ -22,7 +23,7 @@ func (r *reconciler) journalBurials(now time.Time) error {
 	return nil
 }
 
-// journalBurial journals of what entry a dead job came.
+// journalBurial journals of which entry a dead job was made.
 func (r *reconciler) journalBurial(now time.Time, dead *tracker.Stored) error {
 	d := dead.Burial
 	at := ledger.ID(d.Stream, d.Offset)
@@ -31,9 +32,10 @@ func (r *reconciler) journalBurial(now time.Time, dead *tracker.Stored) error {
 		return err
 	}
 	if r.ledger.Busy(at) != nil {
-		return nil // it was buried twice, and the first has been told
+		return nil // it was buried twice, and the first burial is journaled
 	}
-	r.open = slices.DeleteFunc(r.open, func(o tracker.Doubt) bool { return entryOf(&o) == at }) // a fire that came back before
+	// A fire of it that is in doubt was returned before.
+	r.open = slices.DeleteFunc(r.open, func(o tracker.Doubt) bool { return entryOf(&o) == at })
 	record := wire.JournalRecord{Type: wire.TypeExpired, Stream: at.Stream, Offset: at.Offset, JID: d.JIDTag}
 	if d.Op == wire.OpBuried {
 		record.Type, record.DiedAt = wire.TypeKilled, wire.Seconds(dead.At)

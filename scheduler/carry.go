@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// carrier carries over: whatever stands at or below a cut is appended again, so that retention may
-// take the original, and then low water is moved above the cut.
+// carrier does the carry-over: it appends again each pending entry that stands at or below a cut,
+// and then moves low water above the cut. Retention may remove what is below low water.
 type carrier struct {
 	base
 	operations *operations
@@ -28,12 +28,12 @@ type carryOver struct {
 	next    map[string]int64 // where to go on looking
 	needs   int64
 	sent    []*ledger.Publish // not read back yet
-	again   time.Time
-	over    int64 // the newest number when nothing old was left; once that is confirmed, nothing old is in question either
-	entries int
-	linger  time.Duration // how long low water is not moved yet, when all is settled
-	still   bool          // operations rest
-	rested  int64         // the newest number when they had come to rest, -1 before
+	again   time.Time         // not before
+	over    int64             // the newest number when no old entry was left, 0 before
+	entries int               // how many were appended
+	linger  time.Duration     // how long low water waits when everything is settled
+	still   bool              // operations rest
+	rested  int64             // the newest number when they had come to rest, -1 before
 }
 
 // What a carry-over may take of a step, and of the window.
@@ -42,16 +42,16 @@ const (
 	carryFlight = ledger.MaxOpen / 2
 )
 
-// setBack has a carry-over wait no longer for a clock that was set back.
+// setBack has a carry-over wait no longer because the clock was set back.
 func (c *carrier) setBack(by time.Duration) {
 	if c.run != nil {
 		c.run.again = c.run.again.Add(-by)
 	}
 }
 
-// begin starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset. What is carried over is
-// held no longer. Low water lingers: a power failure takes what the broker has not brought to its disk, and must not take an entry of which
-// the original was given up, nor have clients append where everything is said to be settled.
+// begin starts a carry-over, unless one is under way or entries are held: a held entry is known by
+// its offset. Low water lingers, since a power failure takes what the broker has not written to its
+// disk. It must not take an entry whose original was given up.
 func (c *carrier) begin(linger time.Duration) error {
 	if c.run != nil || len(c.entries.State().Held) > 0 && c.gap.releasing == nil {
 		return nil
@@ -70,7 +70,7 @@ func (c *carrier) begin(linger time.Duration) error {
 	return nil
 }
 
-// step goes on with a carry-over as far as the window allows.
+// step continues a carry-over as far as the window allows.
 func (c *carrier) step(now time.Time) error {
 	if c.run == nil || now.Before(c.run.again) {
 		return nil
@@ -103,7 +103,7 @@ func (c *carrier) step(now time.Time) error {
 		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	read, err := c.entries.Position(wire.Journal) // first: low water settles all doubts up to here, which must be known
+	read, err := c.entries.Position(wire.Journal) // read before the doubts
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func (c *carrier) step(now time.Time) error {
 		return err
 	}
 	for _, d := range doubts {
-		// Low water would settle what is in doubt. Of a returned fire the journal alone has the job: the
-		// next leader fires it again. Late fires are about to be settled.
+		// Low water would settle what is in doubt. Only the journal has the job of a returned fire:
+		// the next leader fires it again. Late fires are about to be settled.
 		if d.Returned || d.Epoch < c.ledger.Epoch() {
 			c.run.again, c.run.still = now.Add(time.Second), false
 			return nil
@@ -129,10 +129,11 @@ func (c *carrier) step(now time.Time) error {
 	return c.endCarry(now, read+1)
 }
 
-// rests reports whether operations rest, and no job is enqueued: what they did is being written down.
+// rests reports whether operations rest and no job is enqueued, while what they did is written
+// again.
 func (c *carrier) rests() bool { return c.run != nil && c.run.still }
 
-// wake is when a carry-over is to go on.
+// wake returns when a carry-over is to continue.
 func (c *carrier) wake(now time.Time) time.Time {
 	if c.run != nil {
 		return c.run.again
@@ -140,7 +141,7 @@ func (c *carrier) wake(now time.Time) time.Time {
 	return now.Add(maxSleep)
 }
 
-// readBack frees the entries whose replacement the view has.
+// readBack frees the entries whose replacement the view has read.
 func (c *carrier) readBack() error {
 	open := c.run.sent[:0]
 	for _, it := range c.run.sent {
@@ -158,11 +159,11 @@ func (c *carrier) readBack() error {
 	return nil
 }
 
-// carryStream appends some of a stream's old entries again. over tells that none is left.
+// carryStream appends some old entries of a stream again. over reports that none is left.
 func (c *carrier) carryStream(now time.Time, stream string) (over bool, err error) {
 	if stream == wire.DeadJobs {
 		if doubtful, err := c.burialsDoubtful(); err != nil || doubtful {
-			return false, err // whether they arrived is told by the entries as they were buried
+			return false, err // dead jobs as they were buried prove that they arrived
 		}
 	}
 	from, cut := c.run.next[stream], c.run.cut[stream]
@@ -193,7 +194,7 @@ func (c *carrier) giveUp(now time.Time, s *tracker.Stored) error {
 	return c.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
-// carryOne appends an entry again. What is being acted upon, or doubtful, is left for the next round: it is about to go.
+// carryOne appends an entry again. One that is busy or in doubt is left for the next round.
 func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
 	at := ledger.ID(s.Stream, s.Offset)
 	if busy, err := c.isBusy(s); err != nil || busy {
@@ -210,7 +211,7 @@ func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
 	if err != nil {
 		return err
 	}
-	if e == nil { // too large for the view, and gone from the stream: there is nothing left to carry
+	if e == nil { // too large for the view, and gone from its stream
 		return c.giveUp(now, s)
 	}
 	record, err := wire.WithEntryJID(e.Raw, e)
@@ -232,6 +233,7 @@ func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
 	return nil
 }
 
+// burialsDoubtful reports whether a burial is in doubt.
 func (c *carrier) burialsDoubtful() (bool, error) {
 	doubts, err := c.entries.Doubtful()
 	for _, d := range doubts {
@@ -242,14 +244,15 @@ func (c *carrier) burialsDoubtful() (bool, error) {
 	return false, err
 }
 
-// endCarry journals that below the cut everything is settled, as far as the journal was read.
+// endCarry journals that everything below the cut is settled, as far as the journal was read.
 func (c *carrier) endCarry(now time.Time, readTo int64) error {
 	low := map[string]int64{}
 	for stream, cut := range c.run.cut {
 		low[stream] = cut + 1
 	}
 	state := c.entries.State()
-	r := wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: readTo, LowWater: low, Needs: min(c.run.needs, state.RoutedTo+1), // what went astray stands behind that
+	// What may be misrouted stands behind RoutedTo.
+	r := wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: readTo, LowWater: low, Needs: min(c.run.needs, state.RoutedTo+1),
 		RoutedTo: &state.RoutedTo, Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Count: int64(c.run.entries)}
 	c.run = nil
 	if err := c.ledger.Record(now, r, ledger.EntryID{}); err != nil {
@@ -258,7 +261,8 @@ func (c *carrier) endCarry(now time.Time, readTo int64) error {
 	return c.gap.endRelease(now)
 }
 
-// inherit has the entry that stands for another keep what only the headers of that one said. why is what a dead job came by that was dropped.
+// inherit copies to a replacement what only the headers of the old entry say. why replaces the
+// reason why a queue dropped a dead job.
 func inherit(headers map[string]any, old *tracker.Stored, why string) {
 	if old.Trace != "" {
 		headers[wire.HeaderTraceparent] = old.Trace
@@ -274,8 +278,8 @@ func inherit(headers map[string]any, old *tracker.Stored, why string) {
 	}
 }
 
-// carryOperations has operations rest until what they did is known, and then writes them down again: low water would forget them. done tells
-// that they are in the journal, at its end.
+// carryOperations lets operations rest until what they did is known, and then writes them again,
+// because low water would forget them. done reports that they are in the journal.
 func (c *carrier) carryOperations(now time.Time) (done bool, err error) {
 	if c.pauses.sending { // first, what is on its way
 		return false, nil

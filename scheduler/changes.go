@@ -12,27 +12,28 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A person's change of an entry is a later entry of the same stream that stands for it. Its stream alone decides: whoever has read it fires
-// the new entry and never the old one. The journal tells of it afterwards, with the bytes as they were; if the leader dies in between, the
-// next one tells.
+// A change replaces an entry by a later one in the same stream. The stream alone decides: each
+// leader that has read it fires the new entry and never the old one. The journal gets a record
+// afterwards, with the old bytes. If the leader ends in between, the next one writes the record.
 
-// changes publishes entries that stand for others, and journals them once they were read back.
+// changes publishes entries that replace others, and journals them when the view has read them.
 type changes struct {
 	base
 	enqueues  *enqueues
-	replacing map[ledger.EntryID]*replacement // by the entry that it stands for
-	lookedAt  time.Time                       // when it was last looked which were read back
+	replacing map[ledger.EntryID]*replacement // by the old entry
+	lookedAt  time.Time                       // when it was last checked which were read back
 }
 
-// replacement is an entry on its way that a person asked for. Until it has been read back nothing else is done to the one that it stands for.
+// replacement is an entry on its way that replaces another. The old entry is busy until the view
+// has read it.
 type replacement struct {
 	sent   *ledger.Publish
-	entry  json.RawMessage // what the journal is to keep of the old entry
+	entry  json.RawMessage // the old entry, for the journal
 	reason string
 	answer func(wire.Reply)
 }
 
-// change publishes an entry again with some of it changed. One that was parked, and is not as it was, is tried again.
+// change publishes an entry with some of it changed. A parked one is tried again then.
 func (c *changes) change(t target) error {
 	s := t.old
 	if c.entries.IsHeld(s.Stream, s.Offset) {
@@ -47,7 +48,7 @@ func (c *changes) change(t target) error {
 	return c.replace(a, s, record, &replacement{entry: t.entry.Raw, reason: t.cmd.Reason, answer: t.answer})
 }
 
-// changed is an entry's record with what was asked for.
+// changed returns the record of an entry with the changes that were asked for.
 func changed(t target) ([]byte, error) {
 	changes, err := wire.ParseChanges(t.old.Stream, t.cmd.Changes)
 	if err != nil {
@@ -56,7 +57,7 @@ func changed(t target) ([]byte, error) {
 	return t.entry.Change(changes)
 }
 
-// replace publishes an entry that stands for an older one.
+// replace publishes an entry that replaces an older one.
 func (c *changes) replace(a wire.Announcement, old *tracker.Stored, record []byte, r *replacement) error {
 	headers := a.Headers(c.ledger.Epoch())
 	inherit(headers, old, a.What)
@@ -79,18 +80,18 @@ func (c *changes) replace(a wire.Announcement, old *tracker.Stored, record []byt
 	return nil
 }
 
-// indeterminate ends the epoch where a stream refuses an entry: only the stream tells whether it has it.
+// indeterminate ends the epoch if a stream refuses an entry: it may have been written.
 func indeterminate(stream string) func(time.Time, string, bool) error {
 	return func(time.Time, string, bool) error { return fmt.Errorf("%w: %s", errIndeterminate, stream) }
 }
 
-// Where many are under way, it is looked every so often which of them were read back, and not at each step.
+// If many are under way, it is not checked in each step which of them were read back.
 const (
 	fewReplacing = 32
 	lookEvery    = 10 * time.Millisecond
 )
 
-// step journals the replacements that the broker has confirmed and the view has read back.
+// step journals the replacements that are confirmed and read back.
 func (c *changes) step(now time.Time) error {
 	under := len(c.replacing) + len(c.enqueues.enqueuing)
 	if under == 0 || under > fewReplacing && now.Sub(c.lookedAt) < lookEvery && !now.Before(c.lookedAt) {
@@ -125,7 +126,7 @@ func (c *changes) step(now time.Time) error {
 	return nil
 }
 
-// wake is when it is to be looked again.
+// wake returns when that is to be checked again.
 func (c *changes) wake(now time.Time) time.Time {
 	if len(c.replacing)+len(c.enqueues.enqueuing) > fewReplacing {
 		return now.Add(lookEvery)
@@ -133,7 +134,7 @@ func (c *changes) wake(now time.Time) time.Time {
 	return now.Add(maxSleep)
 }
 
-// journal journals a replacement, and answers once that is read back.
+// journal journals a replacement, and answers when that is read back.
 func (c *changes) journal(now time.Time, a wire.Announcement, r *replacement) error {
 	about, by := ledger.EntryID{}, a.Offset
 	if a.Dead != nil {
@@ -142,7 +143,7 @@ func (c *changes) journal(now time.Time, a wire.Announcement, r *replacement) er
 			return err
 		}
 		about = ledger.ID(wire.DeadJobs, *a.Dead)
-		if s == nil || wire.JIDTag(s.JID) != a.JIDTag { // dead_jobs was made anew: it is gone
+		if s == nil || wire.JIDTag(s.JID) != a.JIDTag { // dead_jobs was declared again: it is gone
 			a.Dead, about = nil, ledger.EntryID{}
 		}
 	}
@@ -156,7 +157,7 @@ func (c *changes) journal(now time.Time, a wire.Announcement, r *replacement) er
 	})
 }
 
-// journalOthers journals the replacements of which earlier leaders had not told when they died.
+// journalOthers journals the replacements of earlier leaders that ended before they could.
 func (c *changes) journalOthers(now time.Time) error {
 	announced, err := c.entries.Announced()
 	if err != nil {
@@ -181,7 +182,8 @@ func (c *changes) journalOthers(now time.Time) error {
 	return nil
 }
 
-// unjournaled tells whether the journal has yet to tell of a replacement that stands at or below a cut: low water would forget it.
+// unjournaled reports whether a replacement at or below a cut is not journaled yet. Low water would
+// forget it.
 func (c *changes) unjournaled(cut map[string]int64) (bool, error) {
 	announced, err := c.entries.Announced()
 	for _, a := range announced {

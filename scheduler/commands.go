@@ -17,14 +17,15 @@ type commands struct {
 	reconciler *reconciler
 	dispatcher *dispatcher
 	actions    *actions
-	verbs      map[string]verb               // those about no single entry
-	waiting    map[string][]func(wire.Reply) // who waits for the commands under way, by id
+	verbs      map[string]verb               // the commands that are not about one entry
+	waiting    map[string][]func(wire.Reply) // the answers to commands under way, by id
 }
 
 // verb carries out one kind of command.
 type verb func(now time.Time, r request) error
 
-// take carries out a command once, however often it comes while it is under way.
+// take carries out a command. If it comes again while it is under way, it is answered with the
+// first.
 func (c *commands) take(now time.Time, r request) error {
 	c.counters.Commands++
 	if id := r.cmd.ID; id != "" {
@@ -37,8 +38,8 @@ func (c *commands) take(now time.Time, r request) error {
 	return c.whenKnown(now, r)
 }
 
-// whenKnown carries out a command about an entry once it is known whether what the journal says happened to it last did happen: it may be
-// refused yet, or have been taken back just now.
+// whenKnown carries out a command about an entry when it is known whether the last record about
+// that entry stands: it may be refused yet, or be taken back.
 func (c *commands) whenKnown(now time.Time, r request) error {
 	if r.cmd.JID == "" {
 		return c.carryOut(now, r)
@@ -57,6 +58,7 @@ func (c *commands) whenKnown(now time.Time, r request) error {
 	return nil
 }
 
+// carryOut carries out a command, unless the journal says that it was.
 func (c *commands) carryOut(now time.Time, r request) error {
 	if r.cmd.ID != "" {
 		if done, err := c.entries.CarriedOut(r.cmd.ID); err != nil || done {
@@ -93,7 +95,7 @@ func (c *commands) onEntry(now time.Time, r request) error {
 // ping answers that there is a leader.
 func ping(_ time.Time, r request) error { return r.done() }
 
-// answerAll answers everybody who asked for the same command.
+// answerAll answers everyone who sent the same command.
 func (c *commands) answerAll(id string) func(wire.Reply) {
 	return func(r wire.Reply) {
 		waiting := c.waiting[id]
@@ -105,7 +107,7 @@ func (c *commands) answerAll(id string) func(wire.Reply) {
 	}
 }
 
-// find gets the entry that a command is about, or the reply that says why there is none.
+// find returns the entry that a command is about, or a reply that says why there is none.
 func (c *commands) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire.Entry, *wire.Reply, error) {
 	found, err := c.candidates(cmd)
 	if err == nil && len(found) > 1 {
@@ -134,7 +136,7 @@ func (c *commands) find(now time.Time, cmd wire.Command) (*tracker.Stored, *wire
 	return s, e, nil, nil
 }
 
-// candidates are the pending entries that a command may be about.
+// candidates returns the pending entries that a command may be about.
 func (c *commands) candidates(cmd wire.Command) ([]*tracker.Stored, error) {
 	if cmd.Offset == nil {
 		return c.entries.Find(cmd.Stream, cmd.JID)
@@ -150,7 +152,7 @@ func (c *commands) candidates(cmd wire.Command) ([]*tracker.Stored, error) {
 	return []*tracker.Stored{s}, nil
 }
 
-// pick chooses the entry with the offset that the command names, or the only one.
+// pick returns the only entry, or the one with the offset that the command names.
 func pick(cmd wire.Command, found []*tracker.Stored) (*tracker.Stored, *wire.Reply) {
 	if cmd.Offset != nil || len(found) <= 1 { // of an offset there is one
 		if len(found) == 1 {
@@ -166,6 +168,7 @@ func pick(cmd wire.Command, found []*tracker.Stored) (*tracker.Stored, *wire.Rep
 		Reason: fmt.Sprintf("%d entries have this jid: name one by its offset", len(found))}
 }
 
+// gone returns the reply for an entry that is not pending.
 func (c *commands) gone(cmd wire.Command) (*wire.Reply, error) {
 	happened, err := c.entries.Happened(cmd.Stream, cmd.JID)
 	if err != nil {

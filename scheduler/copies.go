@@ -9,25 +9,28 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A fire that found no queue comes back as an entry of jobs.gated, its copy: see package tracker. Exactly one of the two stands.
+// A fire that finds no queue comes back as an entry of jobs.gated, its copy: see package tracker.
+// Either the entry or the copy stands for the job.
 //
-//   - The fire was confirmed: its entry is settled, and the copy stands for it.
-//   - The fire was refused: its entry is pending, and the copy is settled as a duplicate.
-//   - It is not known yet: nothing is done to the copy until it is.
+//   - If the fire was confirmed, the entry is settled and the copy stands.
+//   - If the fire was refused, the entry is pending and the copy is settled as a duplicate.
+//   - Until that is known, nothing is done to the copy.
 //
-// A fire of an earlier epoch that is in doubt counts as delivered if its copy is there, whatever the witness says. Where the entry of such a
-// fire is pending the journal may get the fire yet, late, and somebody would settle it as delivered: so there the entry is settled as a
-// duplicate, and the copy stands.
+// A fire of an earlier epoch that is in doubt was delivered if its copy exists, whatever the
+// witness says. If the entry is pending, the journal may still get the fire, late, and a leader
+// would settle the entry as delivered. So then the entry is settled as a duplicate, and the copy
+// stands.
 
+// original is what became of the entry of a copy.
 type original int
 
 const (
 	originalGone    original = iota // the copy stands for it
 	originalPending                 // it stands
-	originalUnknown                 // what became of the fire is not known yet
+	originalUnknown                 // it is not known yet what became of the fire
 )
 
-// original returns what became of the entry of which a copy is.
+// original returns what became of the entry of a copy.
 func (b *base) original(copied *tracker.Stored) (original, error) {
 	d := copied.Burial
 	if d.Seq == 0 { // that was known when it was carried over
@@ -56,7 +59,8 @@ func (b *base) original(copied *tracker.Stored) (original, error) {
 	return originalPending, nil
 }
 
-// isBusy reports whether something is under way about an entry that comes first.
+// isBusy reports whether something is under way about an entry, or about the fire of which it is a
+// copy.
 func (b *base) isBusy(s *tracker.Stored) (bool, error) {
 	if b.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
 		return true, nil
@@ -68,22 +72,22 @@ func (b *base) isBusy(s *tracker.Stored) (bool, error) {
 	return o != originalGone, err
 }
 
-// copies finds out of the entries of jobs.gated whether they stand.
+// copies decides whether the entries of jobs.gated stand.
 type copies struct {
 	base
 	queues    *dueQueues
 	undecided []int64 // those of which it is not known yet
-	held      bool    // nothing of jobs.gated is fired: an older broker topology is being taken over
+	held      bool    // nothing of jobs.gated is fired: the queue of an older version is emptied
 }
 
-// open lists the copies that are there.
+// open lists the copies that exist when the epoch begins.
 func (c *copies) open(time.Time) (err error) {
 	c.entries.TakeCopies()
 	c.undecided, err = c.entries.Copies()
 	return err
 }
 
-// step finds out of the copies that came whether they stand.
+// step decides about the copies that came since.
 func (c *copies) step(now time.Time) error {
 	c.undecided = append(c.undecided, c.entries.TakeCopies()...)
 	var fault error
@@ -98,6 +102,7 @@ func (c *copies) step(now time.Time) error {
 	return fault
 }
 
+// decide finds out whether one copy stands.
 func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	at := ledger.ID(wire.Gated, offset)
 	if c.ledger.Busy(at) != nil {
@@ -130,7 +135,7 @@ func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	return repeated == s, c.ledger.Record(now, r, ledger.ID(repeated.Stream, repeated.Offset))
 }
 
-// endHold has what is in jobs.gated fired.
+// endHold has the entries of jobs.gated fired.
 func (c *copies) endHold() {
 	if !c.held {
 		return

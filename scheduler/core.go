@@ -13,8 +13,8 @@ import (
 )
 
 // core is one epoch of a leader, as a state machine. It reads the view, publishes through a ledger,
-// and takes in confirms, commands and the time. It does no I/O of its own, so a test can drive it
-// through whatever a broker may do.
+// and takes in confirms, commands and the time. It does no I/O of its own, so tests can drive it
+// through anything that a broker may do.
 type core struct {
 	base
 	phase phase
@@ -25,14 +25,14 @@ type core struct {
 	trimmer trimmer
 }
 
-// beginning is what an epoch does before it leads, and what it learns of that later.
+// beginning is what an epoch does before it leads, and what it learns late about the past.
 type beginning struct {
 	opening    opening
 	reconciler reconciler
 	lateFires  lateFires
 }
 
-// firing hands jobs to their queues, and finds out whether they arrive.
+// firing delivers jobs to their queues, and checks that they arrive.
 type firing struct {
 	queues     dueQueues
 	dispatcher dispatcher
@@ -42,7 +42,7 @@ type firing struct {
 	announcer  announcer
 }
 
-// asked is what people and clients ask for.
+// asked is what users and clients ask for.
 type asked struct {
 	commands   commands
 	actions    actions
@@ -54,11 +54,13 @@ type asked struct {
 	gap        gap
 }
 
-// errIndeterminate ends an epoch: the next finds out what the stream has.
+// errIndeterminate ends an epoch. The next one reads in the stream whether the entry was written.
 var errIndeterminate = errors.New("scheduler: a stream refused an entry that stands for another, and may have it all the same")
 
+// errFenced ends an epoch: another leader has begun one.
 var errFenced = errors.New("scheduler: another leader has followed")
 
+// phase is how far an epoch is.
 type phase int
 
 const (
@@ -76,8 +78,8 @@ func (p phase) String() string {
 	return [...]string{"opening", "catching up", "looking", "settling", "settling", "settling", "settling", "leading"}[p]
 }
 
-// newCore makes a core. An error of the port that wraps broker.ErrUnpublishable is about one
-// message; any other ends the epoch.
+// newCore returns a core in its first phase. An error of the port that wraps
+// broker.ErrUnpublishable is about one message; any other ends the epoch.
 func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	c := &core{}
 	b := base{entries: entries, setup: &s, counters: &Counters{}}
@@ -111,7 +113,7 @@ func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
 	return c
 }
 
-// verbs are the commands that are about no single entry, and what carries them out.
+// verbs returns what carries out the commands that are not about one entry.
 func (c *core) verbs() map[string]verb {
 	return map[string]verb{
 		wire.CommandPing:    ping,
@@ -129,7 +131,7 @@ func (c *core) verbs() map[string]verb {
 	}
 }
 
-// maxSleep bounds how long the core sleeps: wall clocks may be set.
+// maxSleep is the longest time between two steps: the wall clock may be set.
 const maxSleep = ledger.MaxSleep
 
 // step does what can be done now. It returns when to call it again if nothing happens before.
@@ -166,7 +168,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	return wake, err
 }
 
-// lead has each duty do what it can do now, in this order.
+// lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
 	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.lateFires.step, c.trimmer.step,
 		c.carry.step, c.operations.step, c.queues.step, c.copies.step)
@@ -187,7 +189,7 @@ func (c *core) lead(now time.Time) (wake time.Time, err error) {
 	return wake, nil
 }
 
-// inOrder has several things done, up to the first that fails.
+// inOrder calls functions up to the first that fails.
 func inOrder(now time.Time, steps ...func(time.Time) error) error {
 	for _, step := range steps {
 		if err := step(now); err != nil {
@@ -206,22 +208,22 @@ func later(a, b time.Time) time.Time {
 
 func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
 
-// routingIntact takes in that the way leads from jobs.fire to the queues.
+// routingIntact takes in that jobs.fire leads to the queues.
 func (c *core) routingIntact() {
 	c.routing.intact()
 	c.phase = phaseWitness
 }
 
-// witnessed takes in whether the witness of earlier epochs still stands, and which queues it speaks
-// for. If that is undecided, settling.decided is called later.
+// witnessed takes in whether the witness of earlier epochs stands, and for which queues it speaks.
+// If that is undecided, reconciler.decided follows.
 func (c *core) witnessed(v verdict, p proof) {
 	c.reconciler.verdict, c.reconciler.proof = v, p
 	c.phase = phaseReconciling
 }
 
-// begin takes in the witness that stands from now on; empty if there is none. The epoch leads once
-// its record is confirmed. A leader that fired before and died would leave fires and no witness, and
-// they would be fired again.
+// begin takes in the witness that stands from now on, empty if there is none. The epoch leads once
+// its record is confirmed: a leader that fired before and ended would leave fires without a
+// witness, and they would be fired again.
 func (c *core) begin(now time.Time, witness string) error {
 	begun := c.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, ledger.EntryID{})
 	begun.Confirmed = func() { c.phase = phaseLeading }
@@ -233,17 +235,17 @@ func (c *core) begin(now time.Time, witness string) error {
 		c.copies.open, c.queues.open, c.gap.decide)
 }
 
-// rewitnessed journals another witness: the broker's nodes or links have changed. What was fired
-// before has none any more.
+// rewitnessed journals another witness, because the broker's nodes or links have changed. It does
+// not speak for what was fired before.
 func (c *core) rewitnessed(now time.Time, witness string) error {
 	return c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeWitness, Witness: witness}, ledger.EntryID{})
 }
 
-// inDoubt counts the fires and burials of earlier leaders that are not settled yet.
+// inDoubt returns how many fires and burials of earlier leaders are not settled yet.
 func (c *core) inDoubt() int { return c.reconciler.inDoubt() + len(c.lateFires.open) }
 
-// reconciled returns what became of the fires that earlier leaders left in doubt, once, when it is
-// known of all of them.
+// reconciled returns what became of the fires that earlier leaders left in doubt. It does so once,
+// when it is known of all of them.
 func (c *core) reconciled() (delivered int, repeated map[string]int, known bool) {
 	if c.phase != phaseLeading {
 		return 0, nil, false
@@ -251,14 +253,13 @@ func (c *core) reconciled() (delivered int, repeated map[string]int, known bool)
 	return c.reconciler.outcome()
 }
 
-// command carries out a command, in the loop that fires, so that nothing comes between. answer is
-// called once, as soon as it is known what became of it. If the epoch ends before, it is not called,
-// and the caller does not know.
+// command carries out a command, in the loop that fires, so that nothing comes between. It calls
+// answer once, when it is known what became of it, or never if the epoch ends before.
 func (c *core) command(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
 	return c.commands.take(now, request{cmd, answer})
 }
 
-// beginCarry starts a carry-over, if none is under way.
+// beginCarry starts a carry-over if none is under way.
 func (c *core) beginCarry(linger time.Duration) error {
 	if c.phase < phaseBeginning {
 		return nil
@@ -266,5 +267,6 @@ func (c *core) beginCarry(linger time.Duration) error {
 	return c.carry.begin(linger)
 }
 
-// confirmedNow is what this epoch knows to be confirmed, or the one before it that knew anything.
+// confirmedNow returns what this epoch knows to be confirmed, or before it begins what the last one
+// knew.
 func (c *core) confirmedNow() *wire.Confirmed { return cmp.Or(c.ledger.Known(), c.setup.known) }

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// consumeDeadLetters turns what the broker dead-letters into dead jobs, as long as the connection lives.
+// consumeDeadLetters makes dead jobs of dead letters, as long as the connection lives.
 func (s *Scheduler) consumeDeadLetters(ctx context.Context, conn *broker.Conn) error {
 	bad := badBodies{}
 	return s.keepRunning(ctx, conn, "burying", func(ctx context.Context) error { return s.consumeFrom(ctx, conn, wire.DeadLetters, bad) })
@@ -70,8 +70,8 @@ func (s *Scheduler) deadJob(d wire.Delivery) wire.Message {
 	return wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: dropped(d), Body: record}
 }
 
-// dropped marks what a queue dropped by itself, because it was full or the message too old: there may be any number of those, and they
-// must not push out of the dead jobs what failed.
+// dropped marks a job that a queue dropped by itself, because it was full or the message too old.
+// There may be any number of those, and they must not push failed jobs out of the dead jobs.
 func dropped(d wire.Delivery) map[string]any {
 	if reason := deathOf(d).reason; reason == "maxlen" || reason == "expired" {
 		return map[string]any{wire.HeaderDropped: reason}
@@ -81,8 +81,9 @@ func dropped(d wire.Delivery) map[string]any {
 
 var errRefusedTwice = errors.New("the broker closed the channel each time that it was published")
 
-// isBuried reports whether the job has been buried already: by a leader that died before it could acknowledge, or from the other of two
-// queues that both had the letter. A letter that comes twice need not be marked as redelivered.
+// isBuried reports whether a job is buried already: by a leader that ended before it could
+// acknowledge, or from the other of two queues that both had the letter. A letter that comes twice
+// need not be marked as redelivered.
 func (s *services) isBuried(d wire.Delivery) (bool, error) {
 	_, jid, err := deadRecord(d, time.Now())
 	if err != nil {
@@ -100,8 +101,8 @@ func (s *services) isBuried(d wire.Delivery) (bool, error) {
 	return false, nil
 }
 
-// deadRecord is a dead-lettered message as a record of dead_jobs. It is the same whenever it is made from the same message, but for the
-// time where the broker does not tell when that died: then it is when it was taken over.
+// deadRecord returns the record of a dead letter for dead_jobs. It is always the same for the same
+// message, except for the time if the broker does not say when it died.
 func deadRecord(d wire.Delivery, taken time.Time) (record []byte, jid string, err error) {
 	if e, err := wire.ParseEntry(wire.DeadJobs, 0, d.Body); err == nil {
 		return d.Body, e.JID, nil // a client sent its own envelope to jobs.dead
@@ -118,7 +119,7 @@ func deadRecord(d wire.Delivery, taken time.Time) (record []byte, jid string, er
 	if jid == "" || len(jid) > maxDeadJID {
 		jid = wire.DerivedJID(wire.OldDeadLetters, death.at.Unix(), d.Body)
 	}
-	if at := death.at; at.IsZero() || at.Year() < 1 || at.Year() > 9999 { // a producer's timestamp may be any number
+	if at := death.at; at.IsZero() || at.Year() < 1 || at.Year() > 9999 { // producers set any
 		death.at = taken
 	}
 	envelope := wire.DeadEnvelope{JID: jid, DiedAt: death.at, Attempt: job.RetryCount, ErrorClass: death.reason, ErrorMessage: death.message()}

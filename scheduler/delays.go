@@ -8,7 +8,7 @@ var DelayBounds = [...]time.Duration{
 	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
 }
 
-// Delays counts times by how long they were: those within each bound and beyond the one before, and those beyond all.
+// Delays counts times by their length: within each bound and beyond the one before, and beyond all.
 type Delays struct {
 	Sum    time.Duration
 	Counts [len(DelayBounds) + 1]int64

@@ -10,20 +10,21 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// batch is how many entries are fired before commands and confirms are looked at again.
+// batch is how many entries are fired in a step.
 const batch = 256
 
-// dispatcher fires what is due, and buries and parks entries.
+// dispatcher fires due entries. It also fires, buries and parks entries for the other duties.
 type dispatcher struct {
 	base
 	queues    *dueQueues
 	routing   *routing
 	copies    *copies
-	unfetched map[ledger.EntryID]int // large entries that could not be fetched, with how often in a row
+	unfetched map[ledger.EntryID]int // large entries, with how often they could not be fetched
 	late      time.Duration          // how late the newest fire was
 }
 
-// step fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
+// step fires due entries, the queues in turn, until the window is full, a batch is done or nothing
+// is due.
 func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 	d.queues.wakeUp(now)
 	if len(d.queues.ring) == 0 || !d.ledger.Room() || d.ledger.Quiet() {
@@ -52,7 +53,8 @@ func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 	return d.queues.next(now.Add(maxSleep)), nil
 }
 
-// fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
+// fireNext fires one entry of a queue, or takes the queue out of the ring. wait reports that the
+// window must drain first.
 func (d *dispatcher) fireNext(now time.Time, entries tracker.Lookup, q *dueQueue) (did, wait bool, err error) {
 	if q.unconfirmed == 0 {
 		q.limit = d.setup.window(q.name)
@@ -81,7 +83,8 @@ func (d *dispatcher) fireNext(now time.Time, entries tracker.Lookup, q *dueQueue
 	return true, false, d.fireDueEntry(now, entries, at, key)
 }
 
-// prepared reports whether an entry may be fired now: it is due, and its queue is there. If not, its lane leaves the ring.
+// prepared reports whether an entry may be fired now. If it is not due, or its queue is not bound,
+// the queue leaves the ring.
 func (d *dispatcher) prepared(now, at time.Time, q *dueQueue) bool {
 	if ahead := at.Add(-prepareAhead); !q.bound && ahead.After(now) {
 		d.queues.leave(ahead)
@@ -100,7 +103,7 @@ func (d *dispatcher) prepared(now, at time.Time, q *dueQueue) bool {
 	return false
 }
 
-// head is the first entry of a lane that may be fired when it is due.
+// head returns the first entry of a queue that may be fired when it is due.
 func (d *dispatcher) head(entries tracker.Lookup, q *dueQueue) (tracker.DueKey, bool, error) {
 	for {
 		for len(q.ahead) > 0 {
@@ -122,6 +125,7 @@ func (d *dispatcher) head(entries tracker.Lookup, q *dueQueue) (tracker.DueKey, 
 	}
 }
 
+// fireDueEntry fires an entry, unless it has expired or cannot be fired.
 func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at ledger.EntryID, key tracker.DueKey) error {
 	s, err := entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
@@ -129,10 +133,10 @@ func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at ledg
 	}
 	if pending, err := entries.Pending(s); err != nil || !pending {
 		delete(d.unfetched, at)
-		return err // a command was quicker: the lane had looked ahead
+		return err // it was looked up before a command acted upon it
 	}
 	if busy, err := d.isBusy(s); err != nil || busy {
-		return err // it is a copy: decideCopies has the lane look again
+		return err // it is a copy: the queue is looked up again when it is decided
 	}
 	e, err := d.read(s)
 	if errors.Is(err, errFetch) {
@@ -159,7 +163,8 @@ func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at ledg
 	return d.fire(now, s, e, purpose{op: wire.OpFired, key: key})
 }
 
-// postpone holds the queue of an entry whose record cannot be fetched now, and parks the entry in the end.
+// postpone holds the queue of an entry that cannot be fetched now. After several times it parks the
+// entry.
 func (d *dispatcher) postpone(now time.Time, at ledger.EntryID, key tracker.DueKey, why error) error {
 	s, err := d.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
@@ -175,7 +180,8 @@ func (d *dispatcher) postpone(now time.Time, at ledger.EntryID, key tracker.DueK
 	return nil
 }
 
-// maxKills is how many connections may die while an entry is in flight, before it is not tried again.
+// maxKills is after how many connections that died while it was in flight an entry is not tried
+// again.
 const maxKills = 2
 
 func (d *dispatcher) deathReason(at ledger.EntryID) string {

@@ -17,7 +17,7 @@ var errLockGone = errors.New("scheduler: the queue of the lock is gone")
 const (
 	// lockEvery is how often a sidecar asks for a lock that another connection has exclusively.
 	lockEvery = time.Second
-	// orphanAfter is how long a sidecar waits for the lock before it looks whether any sidecar leads.
+	// orphanAfter is after how long without the lock a sidecar checks whether any sidecar leads.
 	orphanAfter = time.Minute
 	// predecessorEvery is how often a new leader looks whether the one before is gone.
 	predecessorEvery = 100 * time.Millisecond
@@ -36,7 +36,7 @@ func (s *Scheduler) stand(ctx context.Context, conn *broker.Conn) error {
 		return err
 	}
 	lock := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // what is in flight when ctx ends is waited for
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it waits for what is in flight
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop()
@@ -78,8 +78,8 @@ func (s *Scheduler) claim(ctx context.Context, conn *broker.Conn) (*broker.Lock,
 	}
 }
 
-// lockPatience is how long a claim may take. Without a majority of the nodes it is never answered; while a node is frozen, RabbitMQ may
-// take fourteen seconds for each stream.
+// lockPatience is how long a claim may take. Without a majority of the nodes it is never answered.
+// While a node is frozen, RabbitMQ may take fourteen seconds for each stream.
 const lockPatience = 90 * time.Second
 
 func lockWithin(ctx context.Context, conn *broker.Conn, limit time.Duration) (*broker.Lock, error) {
@@ -113,8 +113,9 @@ func (s *Scheduler) waitInLine(ctx context.Context, conn *broker.Conn, lock *can
 	}
 }
 
-// awaitEligible waits a moment for the view, which may have fallen behind while the sidecar waited for the lock. Where the broker has cut off
-// its readers, those of the other sidecars are cut off too: to leave the lock to one of them would only take time.
+// awaitEligible waits a moment for the view, which may lag since the sidecar waited for the lock.
+// If the broker has cut off its readers, those of the other sidecars are cut off too, and another
+// leader would only take time.
 func (s *Scheduler) awaitEligible(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	late := time.NewTimer(fitWithin)
 	defer late.Stop()
@@ -144,9 +145,10 @@ func (s *Scheduler) awaitEligible(ctx context.Context, conn *broker.Conn, lock *
 	}
 }
 
-// waitForPredecessor waits until the leader before can no longer act. A broker that DelaysNodeLoss has seen to that itself. Others pass
-// the lock on as soon as they lose sight of a node, while the leader that is connected there may live. It falls silent after
-// leaseLasts, because its pings do not come back.
+// waitForPredecessor waits until the leader before can no longer act. A broker that DelaysNodeLoss
+// ensures that itself. Others pass the lock on as soon as they lose sight of a node, while the
+// leader that is connected there may live. It falls silent after leaseLasts, because its pings do
+// not come back.
 func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, activeAt time.Time) error {
 	f := conn.Features()
 	if f.ExclusiveLock || f.DelaysNodeLoss && !s.olderNodes.Load() {
@@ -162,8 +164,8 @@ func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, a
 	return nil
 }
 
-// predecessorGone reports whether the leader before has certainly ended. One of an older version held the lock exclusively, and ended
-// before the lock was free.
+// predecessorGone reports whether the leader before has certainly ended. A leader of an older
+// version held the lock exclusively, and ended before the lock was free.
 func (s *services) predecessorGone(ctx context.Context, conn *broker.Conn) bool {
 	state := s.entries.State()
 	queue := state.ProbeQueue
@@ -220,7 +222,8 @@ func (s *Scheduler) watchLeader(ctx context.Context, conn *broker.Conn) *leaderW
 	return w
 }
 
-// look begins to look for a leader if that is due. refused is why the lock cannot be claimed, nil if the claim waits in line.
+// look begins to look for a leader if that is due. refused is why the lock cannot be claimed, nil
+// if the claim waits in line.
 func (w *leaderWatch) look(refused error) {
 	if time.Since(w.asked) <= w.s.orphanAfter {
 		return

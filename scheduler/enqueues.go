@@ -10,11 +10,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A job that is enqueued under a key is an entry of scheduled_jobs, due at once if no time is given: so all that holds for entries holds for it.
-// The entry itself says under which key; once it has been read back the journal is told, and the answer is given when that is confirmed. If
-// the leader dies in between, the next one tells, before it takes commands.
+// A job that is enqueued under a key is an entry of scheduled_jobs, due now if no time is given.
+// The entry itself names the key. When the view has read it, the leader journals the key, and
+// answers when that is read back. If the leader ends in between, the next one journals it before it
+// takes commands.
 
-// maxEnqueuing is how many may be on their way at once.
+// maxEnqueuing is how many may be on their way.
 const maxEnqueuing = 1024
 
 // enqueues appends the jobs that are enqueued under keys.
@@ -22,7 +23,7 @@ type enqueues struct {
 	base
 	carry     *carrier
 	enqueuing map[string]*enqueuing // by key
-	opened    int64                 // the number of the last record that was sent before commands were taken
+	opened    int64                 // the newest number when the epoch began to take commands
 }
 
 // enqueuing is a job on its way under a key.
@@ -34,21 +35,21 @@ type enqueuing struct {
 	answers   []func(wire.Reply)
 }
 
-// open notes that what earlier leaders had not told is told with all that was sent until now.
+// open notes up to which number the keys of earlier leaders are journaled.
 func (q *enqueues) open(time.Time) error {
 	q.opened = q.ledger.Seq()
 	return nil
 }
 
-// command enqueues a job, once it is known what earlier leaders had enqueued.
+// command enqueues a job when the keys of earlier leaders are known.
 func (q *enqueues) command(_ time.Time, r request) error {
 	return q.ledger.AfterFold(q.opened, func() error { return q.enqueue(q.ledger.Now(), r) })
 }
 
-// enqueue has a job done once, however often it is asked for under the same key.
+// enqueue enqueues a job once, however often it is asked for under the same key.
 func (q *enqueues) enqueue(now time.Time, r request) error {
 	cmd := &r.cmd
-	if q.carry.rests() { // keys are being written down
+	if q.carry.rests() { // keys are being written again
 		q.ledger.NextStep(func() error { return q.enqueue(q.ledger.Now(), r) })
 		return nil
 	}
@@ -75,6 +76,7 @@ func (q *enqueues) enqueue(now time.Time, r request) error {
 
 var otherJob = conflict("another job was enqueued under this key within the last day")
 
+// enqueueNew appends the entry of a job whose key is new.
 func (q *enqueues) enqueueNew(now time.Time, r request) error {
 	cmd := &r.cmd
 	record, e, err := cmd.Entry(now, random())
@@ -98,7 +100,8 @@ func (q *enqueues) enqueueNew(now time.Time, r request) error {
 	return nil
 }
 
-// journal journals a job that was enqueued, and answers once that has been folded: only then is its key known.
+// journal journals the key of a job, and answers when the view has read that: only then is the key
+// known.
 func (q *enqueues) journal(now time.Time, a wire.Announcement) error {
 	by := a.Offset
 	e := wire.Enqueued{Key: a.Key, Sum: a.Sum, JID: a.JID, At: wire.Seconds(now)}
@@ -116,10 +119,10 @@ func (q *enqueues) journal(now time.Time, a wire.Announcement) error {
 	})
 }
 
-// keysAtOnce is how many keys one record writes down.
+// keysAtOnce is how many keys one record has.
 const keysAtOnce = 500
 
-// carryOver writes down again the keys that low water would forget.
+// carryOver writes again the keys that low water would forget.
 func (q *enqueues) carryOver(now time.Time) error {
 	var all []wire.Enqueued
 	err := q.entries.EachEnqueued(func(e wire.Enqueued) bool {

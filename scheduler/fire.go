@@ -17,23 +17,23 @@ type purpose struct {
 	actor     string
 	command   string
 	operation string
-	refused   func()                // if it comes back
-	folded    func() error          // once it is read back; a command is answered then
-	confirmed func(*ledger.Publish) // once it is confirmed; its number stays open then
-	doubt     *tracker.Doubt        // of a fire that is repeated
+	refused   func()                // is called if it is refused
+	folded    func() error          // is called when the view has read it back
+	confirmed func(*ledger.Publish) // is called when it is confirmed; its number stays open
+	doubt     *tracker.Doubt        // of a fire that is sent again
 }
 
 // dispatched is a fire or burial on its way.
 type dispatched struct {
 	*ledger.Publish
-	queue     *dueQueue
-	buries    bool           // what its lane's queue answers says nothing of it
-	due       tracker.DueKey // where the lane has it
+	queue     *dueQueue      // where it counts, if anywhere
+	buries    bool           // it is a burial: the queue is not what answers it
+	due       tracker.DueKey // where the queue has its entry
 	tag       string         // wire.JIDTag of the entry
 	command   string         // the id of the command that asked for it
-	operation string         // of a fire: the operation that it is part of
-	refused   func()         // called if it comes back
-	doubt     *tracker.Doubt // of a fire that is repeated: how an earlier leader left its entry
+	operation string         // of a fire: the operation that it belongs to
+	refused   func()         // is called if it comes back
+	doubt     *tracker.Doubt // of a fire that is sent again: what an earlier leader left
 }
 
 // fire publishes an entry's job to its queue and the journal.
@@ -73,7 +73,7 @@ func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 	if o.confirmed != nil {
 		it.KeepOpen, it.Confirmed = true, func() { o.confirmed(it.Publish) }
 	}
-	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn
+	if o.op == wire.OpExpired { // it is tried again in its queue's turn
 		it.queue = d.queues.of(s.Queue)
 	}
 	if err = d.send(it); errors.Is(err, broker.ErrUnpublishable) {
@@ -82,17 +82,19 @@ func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 	return err
 }
 
+// newDispatch returns a fire or burial that is not sent yet.
 func (d *dispatcher) newDispatch(s *tracker.Stored, o purpose, build func(seq, confirmed int64) wire.Message) *dispatched {
 	return &dispatched{Publish: &ledger.Publish{Entry: ledger.ID(s.Stream, s.Offset), Build: build}, due: o.key,
 		tag: wire.JIDTag(s.JID), command: o.command, refused: o.refused}
 }
 
+// deedOf returns what the headers of a fire or burial say.
 func (d *dispatcher) deedOf(s *tracker.Stored, o purpose, seq, confirmed int64) wire.Deed {
 	return wire.Deed{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
 		Epoch: d.ledger.Epoch(), Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
 }
 
-// unpublishable parks an entry of which the broker cannot take what was asked for.
+// unpublishable parks an entry whose message the broker does not accept.
 func (d *dispatcher) unpublishable(now time.Time, s *tracker.Stored, o purpose, why error) error {
 	if o.refused != nil {
 		o.refused()
@@ -100,7 +102,7 @@ func (d *dispatcher) unpublishable(now time.Time, s *tracker.Stored, o purpose, 
 	return d.park(now, s, why.Error())
 }
 
-// park parks an entry that the broker cannot take: it is shown with the reason and not tried again by itself.
+// park parks an entry: it is shown with the reason, and not tried again by itself.
 func (d *dispatcher) park(now time.Time, s *tracker.Stored, reason string) error {
 	d.counters.Refused++
 	delete(d.ledger.Suspects(), ledger.ID(s.Stream, s.Offset))
@@ -108,7 +110,7 @@ func (d *dispatcher) park(now time.Time, s *tracker.Stored, reason string) error
 	return d.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
-// expire is what becomes of a job that is due too late.
+// expire ends a job that is due too late.
 func (d *dispatcher) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
 	if e.Job.Dead {
 		key := tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}
@@ -118,7 +120,7 @@ func (d *dispatcher) expire(now time.Time, s *tracker.Stored, e *wire.Entry) err
 	return d.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
-// dropRepeats journals that other pending entries are the same publish as this one, repeated.
+// dropRepeats journals which other pending entries repeat the publish of an entry.
 func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Stored, e *wire.Entry) error {
 	if repeated, err := entries.Repeated(s.Stream, s.JID); err != nil || !repeated {
 		return err
@@ -147,11 +149,11 @@ func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *track
 	return nil
 }
 
-// maxTwins is how many entries with one jid are compared, of those that stand nearest: a publish is repeated soon, while a jid that
-// stands for many jobs may have any number of entries.
+// maxTwins is how many entries with one jid are compared, the nearest first. A publish is repeated
+// soon after; a jid may stand for any number of entries.
 const maxTwins = 32
 
-// mayRepeat tells whether two entries may be the same publish, as far as can be told without reading them.
+// mayRepeat reports whether two entries may be the same publish, as far as the view can tell.
 func mayRepeat(a, b *tracker.Stored) bool {
 	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
 		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&
@@ -192,14 +194,15 @@ func (d *dispatcher) send(it *dispatched) error {
 	return nil
 }
 
-// heldBecause says why a queue is held, by what became of its fire.
+// heldBecause is the reason why a queue is held, by what became of its fire.
 var heldBecause = map[string]string{
 	ledger.Nack:     "refused: the queue is full or down",
 	ledger.NoAnswer: "no answer: the queue's node may be down",
 }
 
-// returned journals that a fire or burial was refused, or had no answer: its entry is pending again. Its queue is held, unless it has answered
-// later fires; all others go on. What the journal lacks it cannot take back.
+// returned journals that a fire or burial was refused or had no answer. Its entry is pending again.
+// Its queue is held, unless it has answered later fires. If the journal lacks the fire, it is not
+// taken off what its operation has done.
 func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journaled bool) error {
 	d.counters.Returned++
 	d.routing.returned(it.Seq())
@@ -221,20 +224,20 @@ func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journal
 	if it.refused != nil {
 		it.refused()
 	}
-	if err == nil && it.doubt != nil && !journaled { // the journal has the entry in doubt as an earlier leader left it
+	if err == nil && it.doubt != nil && !journaled { // the older fire is in doubt again
 		err = d.takeBack(now, it.doubt)
 	}
 	return err
 }
 
-// takeBack has the entry of a doubtful fire or burial pending again.
+// takeBack journals that the entry of a fire or burial in doubt is pending again.
 func (d *dispatcher) takeBack(now time.Time, doubt *tracker.Doubt) error {
 	r := settlement(wire.TypeUnburied, doubt)
 	r.TookBack = doubt.Command
 	return d.ledger.Record(now, r, entryOf(doubt))
 }
 
-// withoutRepeats journals which entries are the same publish as the first, repeated, and gives the others.
+// withoutRepeats journals which entries repeat the first, and returns the others.
 func (d *dispatcher) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*tracker.Stored, err error) {
 	first := found[0]
 	e, err := d.read(first)

@@ -9,10 +9,11 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A gap: the journal has lost records, so nobody knows of what stands in the entry streams whether it was done. The leader that finds one
-// holds all of it, and then says where that ends. What is held never fires by itself: an operator releases or discards it.
+// After a gap the journal lacks records, so it is not known which entries were done. The leader
+// that finds a gap holds all entries, and journals where the hold ends. A held entry never fires by
+// itself: an administrator releases or discards it.
 
-// gap ends holds.
+// gap ends a hold.
 type gap struct {
 	base
 	carry     *carrier
@@ -20,10 +21,11 @@ type gap struct {
 	discarded *discard
 }
 
-// release is the end of a hold: whatever is pending is appended again and low water is moved above the rest, so that what the journal
-// lacks is missed by nobody any more, and then the journal says that nothing is held.
+// release is a release under way. Pending entries are carried over and low water is moved above the
+// gap; then the journal says that nothing is held.
 type release struct{ request }
 
+// beginRelease releases what is held.
 func (g *gap) beginRelease(now time.Time, r request) error {
 	if g.ending() {
 		return r.reply(endingAlready)
@@ -32,7 +34,7 @@ func (g *gap) beginRelease(now time.Time, r request) error {
 	if len(g.entries.State().Held) == 0 {
 		return g.endRelease(now)
 	}
-	return g.carry.begin(0) // somebody waits for it
+	return g.carry.begin(0) // a user waits for it
 }
 
 // ending reports whether a hold is being ended already.
@@ -40,6 +42,7 @@ func (g *gap) ending() bool { return g.releasing != nil || g.discarded != nil }
 
 var endingAlready = conflict("what is held is being released or discarded already")
 
+// endRelease journals that nothing is held, after the carry-over of a release.
 func (g *gap) endRelease(now time.Time) error {
 	r := g.releasing
 	if r == nil {
@@ -50,7 +53,7 @@ func (g *gap) endRelease(now time.Time) error {
 	return g.ledger.RecordThen(now, record, ledger.EntryID{}, r.done)
 }
 
-// decide carries out what was configured for entries that are held because of a gap.
+// decide does what is configured for held entries.
 func (g *gap) decide(now time.Time) error {
 	if len(g.entries.State().Held) == 0 {
 		return nil
@@ -65,12 +68,14 @@ func (g *gap) decide(now time.Time) error {
 	return nil
 }
 
-// discard deletes what is held and due, a batch at a time, and releases the rest.
+// discard is a discard under way: held entries that are due are deleted, a batch at a time, and
+// then the others are released.
 type discard struct {
 	request
 	left []ledger.EntryID
 }
 
+// beginDiscard deletes what is held and due.
 func (g *gap) beginDiscard(now time.Time, r request) error {
 	if g.ending() {
 		return r.reply(endingAlready)
@@ -94,7 +99,7 @@ func (g *gap) beginDiscard(now time.Time, r request) error {
 	return nil
 }
 
-// step goes on with a discard as far as the window allows.
+// step continues a discard as far as the window allows.
 func (g *gap) step(now time.Time) error {
 	d := g.discarded
 	for d != nil && len(d.left) > 0 && g.ledger.Room() {

@@ -8,11 +8,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// sayWithin bounds how long last words may take: the journal may be out of reach.
+// sayWithin is how long that may take: the journal may be out of reach.
 const sayWithin = 3 * time.Second
 
-// journalKnown journals what the last epoch of this process knows to be confirmed, as soon as there is a connection again. Another sidecar
-// may lead by then: what it has not settled yet, it need not fire again.
+// journalKnown journals what the last epoch of this process knows to be confirmed, as soon as there
+// is a connection again. Another sidecar may lead by then: what it has not reconciled yet, it need
+// not fire again.
 func (s *Scheduler) journalKnown(ctx context.Context, conn *broker.Conn) {
 	if s.checkKnown(); !s.unjournaled || s.known == nil {
 		return
@@ -25,17 +26,19 @@ func (s *Scheduler) journalKnown(ctx context.Context, conn *broker.Conn) {
 	}
 }
 
-// checkKnown forgets what this process knows to be confirmed where that may be about another epoch.
+// checkKnown forgets what is known to be confirmed, if that may be about another epoch.
 func (s *Scheduler) checkKnown() {
 	state := s.entries.State()
 	if state.Journals != s.journals { // it was about a journal that is gone
 		s.known, s.journals = nil, state.Journals
 	}
-	if s.knownAt != s.view.RolledBack() && state.Identity != s.knownBy { // the record that began its epoch may be gone, and another one have its number
+	// If the view was rolled back, another epoch may have the same number.
+	if s.knownAt != s.view.RolledBack() && state.Identity != s.knownBy {
 		s.known = nil
 	}
 }
 
+// sendConfirmed journals what is confirmed.
 func (s *Scheduler) sendConfirmed(ctx context.Context, conn *broker.Conn, known *wire.Confirmed) error {
 	pub, err := conn.Publisher(ctx)
 	if err != nil {

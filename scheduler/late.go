@@ -6,26 +6,28 @@ import (
 	"github.com/millrace-jobs/millrace/tracker"
 )
 
-// lateLinger is how long a late fire stays in doubt before it is settled: its leader may yet say that it was confirmed.
+// lateLinger is how long a late fire stays in doubt: its leader may still journal that it was
+// confirmed.
 const lateLinger = time.Second
 
-// lateFires are fires of earlier leaders that came into the journal behind the beginning of this epoch.
+// lateFires settles fires of earlier leaders that reached the journal after this epoch began.
 type lateFires struct {
 	base
 	reconciler *reconciler
-	seen       int64     // how many the view had when it was looked at last
-	at         time.Time // when there were more; zero if all of them are settled
+	seen       int64     // how many the view had at the last step
+	at         time.Time // when there were more; zero if all are settled
 	open       []tracker.Doubt
 }
 
-// step settles late fires. Most often there are none. Whether the witness stands was asked before they were fired, and a leader
-// that fires late may be cut off: only a broker of one node proves that they arrived, or a copy in jobs.gated.
+// step settles late fires; most often there are none. The witness was checked before they were
+// fired, and their leader may be cut off. So only a broker of one node proves that they arrived, or
+// a copy in jobs.gated.
 func (l *lateFires) step(now time.Time) error {
 	if seen := l.entries.Late(); seen != l.seen {
 		l.seen, l.at = seen, now
 	}
-	begun := l.reconciler.verdict != undecided && len(l.reconciler.open)+len(l.reconciler.waiting) == 0 // what was in doubt at the beginning is settled
-	if l.at.IsZero() || now.Sub(l.at) < lateLinger || !begun {
+	settled := l.reconciler.verdict != undecided && len(l.reconciler.open)+len(l.reconciler.waiting) == 0
+	if l.at.IsZero() || now.Sub(l.at) < lateLinger || !settled {
 		return nil
 	}
 	if len(l.open) == 0 {

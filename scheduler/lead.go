@@ -29,18 +29,18 @@ type leadership struct {
 	rolledBack int       // how often the view had been, when this leadership began
 }
 
-// evidence is what the broker says of whether jobs arrived.
+// evidence is what the broker says about whether jobs arrived.
 type evidence struct {
 	witness    *witness
-	decided    chan verdict // on what the epoch before left in doubt
-	renewed    chan string  // another witness than the one that is journaled
-	oldWitness string       // that of an older version, to be deleted
+	decided    chan verdict // about what earlier epochs left in doubt
+	renewed    chan string  // a new witness, to be journaled
+	oldWitness string       // of an older version, to be deleted
 	proof      proof
 	newer      newerProof
 	silent     silentQueues
 }
 
-// errResigned says that a leader gave up because it could not do its work.
+// errResigned ends an epoch in which the leader could not do its work.
 var errResigned = errors.New("scheduler: resigned")
 
 func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership {
@@ -52,7 +52,7 @@ func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership
 	return l
 }
 
-// setup is what the core is told.
+// setup returns the configuration of the core.
 func (l *leadership) setup(ctx context.Context) setup {
 	s := l.s
 	return setup{
@@ -69,7 +69,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 	}
 }
 
-// lead is one epoch.
+// lead leads one epoch.
 func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	s.checkKnown()
 	l := newLeadership(s, conn, lock)
@@ -102,7 +102,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	return err
 }
 
-// run runs the loop, and all that is done beside it, until the epoch ends.
+// run runs the loop and everything beside it until the epoch ends.
 func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) error {
 	ended, cancel := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ended)
@@ -126,7 +126,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 	return g.Wait()
 }
 
-// parts is what runs beside the loop while it leads.
+// parts returns what runs beside the loop while it leads.
 func (l *leadership) parts() []func(context.Context) error {
 	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run}
 	if l.core.copies.held {
@@ -138,14 +138,15 @@ func (l *leadership) parts() []func(context.Context) error {
 	return parts
 }
 
-// provoked tells whether a message may be why the broker ended a channel or connection. That an exchange is missing is no message's fault.
+// provoked reports whether a message may be why the broker closed a channel or connection. A
+// missing exchange is not.
 func provoked(err error) bool { return broker.Provoked(err) && !broker.IsMissing(err) }
 
-// lastWordsWithin bounds how long it may take until it is known why a channel or connection ended.
+// lastWordsWithin is how long it may take until it is known why a channel or connection ended.
 const lastWordsWithin = time.Second
 
-// drainConfirms reads what the broker had confirmed before it ended the channel, so that nobody need doubt it. Whoever published just then
-// has learnt that it ended, and not yet why.
+// drainConfirms takes in what the broker had confirmed before it closed the channel, so that it is
+// not in doubt. A publish that failed does not know yet why.
 func (l *leadership) drainConfirms() {
 	limit := time.NewTimer(lastWordsWithin)
 	defer limit.Stop()
@@ -161,8 +162,8 @@ func (l *leadership) drainConfirms() {
 	}
 }
 
-// remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the
-// entries in flight may be why.
+// remember keeps what the next epoch of this process can use. If the broker ended this one over a
+// message, one of the entries in flight may be why.
 func (p *past) remember(c *core, provoked bool) {
 	p.known, p.unjournaled = c.confirmedNow(), c.announcer.hasUnjournaled()
 	p.suspects = c.ledger.Suspects()

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loop drives the core. leading is called once it leads.
+// loop drives the core. It calls leading once the core leads.
 func (l *leadership) loop(ctx context.Context, leading func()) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -39,7 +39,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		if err := l.steadily(func() error { return l.assist(ctx) }); err != nil {
 			return err
 		}
-		if l.core.phase != phase { // nothing else need happen before the next has its turn
+		if l.core.phase != phase { // the next phase can begin now
 			l.s.log.Debug("scheduler: next step of the epoch", "epoch", l.core.ledger.Epoch(), "step", l.core.phase)
 			wake = time.Now()
 		}
@@ -65,24 +65,26 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 	return l.retire()
 }
 
-// steadily has the core act on what the view shows. A view that was rolled back shows entries as
-// pending that this leader has fired: it must not act on that, and its epoch ends.
+// steadily has the core act on what the view shows. If the view was rolled back, it shows entries
+// as pending that this leader has fired, and the epoch ends.
 func (l *leadership) steadily(act func() error) error { return l.s.view.Steadily(l.rolledBack, act) }
 
-// step has the core do what can be done now. While the broker takes no publishes, or the lock may be another's, that is nothing.
+// step has the core do what can be done now: nothing while the connection is blocked or the lock
+// may be another's.
 func (l *leadership) step() (wake time.Time, err error) {
 	if !l.lock.mayPublish() {
 		return time.Now().Add(leaseLookEvery), nil
 	}
 	if l.blocked() {
-		l.core.routing.since = 0 // nobody can tell why a probe does not arrive
+		l.core.routing.since = 0 // it is not known why a probe does not arrive
 		return time.Now().Add(maxSleep), nil
 	}
 	l.pub.Together(func() { wake, err = l.core.step(time.Now()) })
 	return wake, err
 }
 
-// commands is where commands come from, once they can be carried out: a delete must not overtake what the last leader did.
+// commands returns the channel of the commands, once they can be carried out: a delete must not
+// overtake what the last leader did.
 func (l *leadership) commands() <-chan wire.Delivery {
 	if !l.mayAct() {
 		return nil
@@ -90,7 +92,7 @@ func (l *leadership) commands() <-chan wire.Delivery {
 	return l.lock.commands
 }
 
-// mayAct reports whether the core can carry out a request now.
+// mayAct reports whether the core can carry out a command now.
 func (l *leadership) mayAct() bool {
 	return l.core.phase == phaseLeading && l.core.ledger.Room() && !l.blocked() && l.lock.mayPublish()
 }
@@ -100,7 +102,7 @@ func (l *leadership) blocked() bool {
 	return blocked
 }
 
-// await waits for whatever comes next, and hands it to the core.
+// await waits for what comes next, and passes it to the core.
 func (l *leadership) await(ctx context.Context, changed <-chan struct{}, commands <-chan wire.Delivery, timer *time.Timer) error {
 	select {
 	case <-ctx.Done():
@@ -145,7 +147,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	return nil
 }
 
-// oldHold is closed when what is in jobs.gated may be fired, while it is held.
+// oldHold returns a channel that is closed when what is in jobs.gated may be fired, nil if it may.
 func (l *leadership) oldHold() <-chan struct{} {
 	if !l.core.copies.held {
 		return nil
@@ -153,7 +155,7 @@ func (l *leadership) oldHold() <-chan struct{} {
 	return l.oldQueue.ends
 }
 
-// confirmed hands confirms to the core.
+// confirmed passes confirms to the core.
 func (l *leadership) confirmed(confirms []broker.Confirm) error {
 	now := time.Now()
 	for i, c := range confirms {
@@ -165,7 +167,7 @@ func (l *leadership) confirmed(confirms []broker.Confirm) error {
 	return nil
 }
 
-// acknowledged hands to the core of an epoch that ends what need not be doubted. An ack publishes nothing.
+// acknowledged passes acks to the core of an epoch that ends. An ack publishes nothing.
 func (l *leadership) acknowledged(confirms []broker.Confirm) {
 	for _, c := range confirms {
 		if c.Ack {
@@ -174,7 +176,7 @@ func (l *leadership) acknowledged(confirms []broker.Confirm) {
 	}
 }
 
-// assist does what the core needs done on the broker between its phases.
+// assist does on the broker what the core needs between its phases.
 func (l *leadership) assist(ctx context.Context) error {
 	switch l.core.phase {
 	case phaseRouting:
@@ -199,16 +201,17 @@ func (l *leadership) assist(ctx context.Context) error {
 }
 
 var (
-	// errRecreated ends an epoch: the next begins with a barrier in the stream that was made anew.
+	// errRecreated ends an epoch: the next one begins with a barrier in the new stream.
 	errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
-	// errEmptied ends an epoch: the barrier of the next shows whether the stream is another one.
+	// errEmptied ends an epoch: the next barrier shows whether the stream is another one.
 	errEmptied = errors.New("scheduler: a stream has nothing any more")
-	// errDeleted ends an epoch: the next begins with the topology. Without a journal nothing must be fired.
+	// errDeleted ends an epoch: the next one declares the stream. Nothing may fire without a
+	// journal.
 	errDeleted = errors.New("scheduler: a stream was deleted")
 )
 
-// noteRecreated tells the core of streams that the view found to be made anew, and ends the epoch
-// where only the barrier of another one can show whether a stream was.
+// noteRecreated passes on which streams were declared again, and ends the epoch if only the barrier
+// of another one can show that.
 func (l *leadership) noteRecreated() error {
 	for _, stream := range l.s.view.Missing() {
 		if stream == wire.Journal || slices.Contains(wire.EntryStreams, stream) {
@@ -232,15 +235,16 @@ func (l *leadership) noteRecreated() error {
 }
 
 const (
-	// retireWithin bounds how long an orderly stop waits for what is unconfirmed.
+	// retireWithin is how long an orderly stop waits for confirms.
 	retireWithin = 3 * time.Second
-	// retireSays is when it no longer waits for the window to drain before it journals what is confirmed: some publishes are never answered.
+	// retireSays is after how long it journals what is confirmed although the window has not
+	// drained: some publishes are never answered.
 	retireSays = retireWithin / 2
 )
 
-// retire waits for what is in flight, and journals what is confirmed: when all is, or half way as far as it is, so that the next leader
-// finds nothing else in doubt. A leader journals that less often than its window drains. It returns once
-// the view has read that: a journal that loses confirmed records later is known to have lost them.
+// retire waits for confirms and journals what is confirmed, so that the next leader finds nothing
+// else in doubt. It returns when the view has read that: if the journal loses these records later,
+// that is noticed.
 func (l *leadership) retire() error {
 	deadline, says := time.NewTimer(retireWithin), time.NewTimer(retireSays)
 	defer deadline.Stop()
@@ -265,19 +269,20 @@ func (l *leadership) retire() error {
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
 		case <-says.C:
-			say, l.core.announcer.passes = l.core.announcer.announceAll, -1 // the record that said so may be among what has no answer
+			say = l.core.announcer.announceAll
+			l.core.announcer.passes = -1 // the record that said it may have no answer
 		case <-deadline.C:
 			return nil
 		}
 	}
 }
 
-// command reads a command and answers it when the core knows what became of it.
+// command parses a command, and answers it when the core knows what became of it.
 func (l *leadership) command(d wire.Delivery) error {
 	answer := func(r wire.Reply) { l.lock.responder.send(d, r) }
 	cmd, err := wire.ParseCommand(d.Body)
 	if err == nil && cmd.Command == wire.CommandNote && !l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
-		err = fmt.Errorf("command %s is for sidecars only", cmd.Command) // anybody else would have the journal say what was not done
+		err = fmt.Errorf("command %s is for sidecars only", cmd.Command) // others could forge notes
 	}
 	if err != nil {
 		answer(badRequest(err.Error()))
@@ -291,7 +296,8 @@ func (l *leadership) command(d wire.Delivery) error {
 	return l.core.command(time.Now(), cmd, answer)
 }
 
-// actor is who the broker says sent a command. The sidecar's own account may name another: the REST API's user.
+// actor returns the user that the broker names as the sender. The sidecar's own account may name
+// another: the user of the REST API.
 func (l *leadership) actor(d wire.Delivery, cmd wire.Command) string {
 	switch {
 	case d.UserID == "":
@@ -305,7 +311,7 @@ func (l *leadership) actor(d wire.Delivery, cmd wire.Command) string {
 // reportEvery bounds how often the status is updated.
 const reportEvery = 50 * time.Millisecond
 
-// report shows what the core is doing.
+// report updates the status.
 func (l *leadership) report() {
 	c := l.core
 	if time.Since(l.told) < reportEvery && c.phase == phaseLeading {

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// maintainEvery is how often the topology is asserted again: an operator may have deleted a part of it.
+// maintainEvery is how often the topology is asserted: a user may have deleted a part of it.
 const maintainEvery = time.Minute
 
 // figuresLag is how long the management API may take to tell what holds for a queue that is new.
 const figuresLag = 6 * time.Second
 
-// maintain asserts what a leader needs, again and again, on channels apart from the firing channel. watchWanted does the rest.
+// maintain asserts what a leader needs, on channels of its own. watchWanted asserts the rest.
 func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 	for next := figuresLag; pause.For(ctx, next) == nil; next = maintainEvery {
 		if err := s.prepare(ctx, conn); err != nil {
@@ -49,8 +49,8 @@ func (s *Scheduler) assertDirect(ctx context.Context, conn *broker.Conn) {
 	s.logFindings(found)
 }
 
-// unusedFor is how long a queue that Millrace made may be empty and without consumers before it is deleted: names that nobody consumes
-// must not use up max-queues for ever.
+// unusedFor is how long a queue that Millrace declared may be empty and without consumers before it
+// is deleted. Names that nothing consumes must not use up max-queues.
 const unusedFor = 24 * time.Hour
 
 func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now time.Time) error {

@@ -10,15 +10,16 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// misroutedScan is what may have gone astray, by the journal's order.
+// misroutedScan collects what may be misrouted, in the order of the journal.
 type misroutedScan struct {
 	state  tracker.State
-	newest int64 // the epoch that led where the journal was read to
+	newest int64 // the epoch that led at the record that was read last
 	found  []misrouted
 	at     map[ledger.EntryID]int
 }
 
-// misrouted is a fire or burial that may not have arrived although it was confirmed: a view may have forgotten its entry.
+// misrouted is a fire or burial that may not have arrived although it was confirmed. The view may
+// have forgotten its entry.
 type misrouted struct {
 	at      ledger.EntryID
 	headers wire.Deed
@@ -29,18 +30,18 @@ func (s *misrouted) dispatch() dispatch {
 	return dispatch{wire.Through{Epoch: s.headers.Epoch, Through: s.headers.Seq}, s.headers.JIDTag}
 }
 
-// reentry enters again what may have gone astray.
+// reentry appends entries for what may be misrouted.
 type reentry struct {
 	base
 	left     []misrouted
-	entering int     // of them, what is on its way
-	at       float64 // when it was noticed that they may have gone astray
+	entering int     // how many entries are on their way
+	at       float64 // when the misrouting was noticed
 }
 
-// find lists what may have gone astray. What is doubtful anyway is doubted all the more.
+// find lists what may be misrouted. What is in doubt is marked as returned instead.
 func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 	a := misroutedScan{state: r.entries.State(), at: map[ledger.EntryID]int{}}
-	from := max(0, a.state.RoutedTo) // a probe or the beginning of an epoch: it says who led
+	from := max(0, a.state.RoutedTo) // a probe or an opened record: it says which epoch led
 	err := r.setup.journal(from, r.ledger.Epoch(), func(record *wire.Record) error {
 		if r.entries.Trusts(record) {
 			a.read(record)
@@ -70,7 +71,7 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 		if err != nil {
 			return err
 		}
-		if pending == nil { // what came back fires by itself
+		if pending == nil { // a pending entry fires by itself
 			r.left = append(r.left, s)
 		}
 	}
@@ -85,7 +86,8 @@ func (a *misroutedScan) read(r *wire.Record) {
 		return
 	}
 	if d, fired := wire.DeedOf(r.Headers); fired {
-		if a.newest = max(a.newest, d.Epoch); d.Epoch == a.newest || !d.Burial() { // a late burial is void
+		a.newest = max(a.newest, d.Epoch)
+		if d.Epoch == a.newest || !d.Burial() { // a late burial is void
 			a.add(r, d)
 		}
 		return
@@ -100,11 +102,12 @@ func (a *misroutedScan) read(r *wire.Record) {
 	switch {
 	case j.Type == wire.TypeReturned,
 		j.Epoch >= a.newest && (j.Type == wire.TypeUnburied || j.Type == wire.TypeUndone):
-		delete(a.at, ledger.ID(j.Stream, j.Offset)) // it is pending again, or something else was done to it since
+		delete(a.at, ledger.ID(j.Stream, j.Offset)) // it is pending again, or was acted upon since
 	}
 }
 
-// dropUndone drops the burials of kills that were undone, of which the journal has yet to tell: their entries are pending again.
+// dropUndone drops the burials of kills that were undone and are not journaled yet. Their entries
+// are pending again.
 func (a *misroutedScan) dropUndone(entries *tracker.Entries) error {
 	announced, err := entries.Announced()
 	for _, n := range announced {
@@ -124,24 +127,24 @@ func (a *misroutedScan) add(r *wire.Record, d wire.Deed) {
 	if d.Burial() {
 		buried := a.state.Barriers[wire.DeadJobs].Before
 		if d.Epoch < buried.Epoch || d.Epoch == buried.Epoch && d.Seq <= buried.Through {
-			return // it arrived; who buried since had seen to what is older, and it may have been acted upon
+			return // it arrived: later burials did
 		}
 	} else if r.Offset > a.state.AstrayAt {
-		return // the way stood
+		return // the routing was intact
 	}
 	a.at[at] = len(a.found)
 	a.found = append(a.found, misrouted{at, d, r.Body})
 }
 
-// repeat enters again what may have gone astray: a job as due, in a new entry, a dead job among the dead. Two leaders who do that write the
-// same, which is noticed as long as the first has not fired.
+// repeat appends an entry for what may be misrouted: a due entry for a job, a dead job for a dead
+// job. If two leaders do so, both write the same, which is recognised until the first has fired.
 func (r *reentry) repeat(s *misrouted, retried map[dispatch]bool) error {
 	if s.headers.Burial() {
 		return r.repeatBurial(s, retried)
 	}
 	job, err := wire.ParseJob(s.body)
 	if err != nil {
-		return nil //nolint:nilerr // it was read when it was fired; a body that cannot be read now was no job then either
+		return nil //nolint:nilerr // it was not readable when it was fired either: it is no job
 	}
 	jid := cmp.Or(job.JID, s.headers.JIDTag)
 	return r.enter(wire.ScheduledJobs, jid, wire.ScheduledJob(jid, r.at, s.body), s)
@@ -156,8 +159,8 @@ func (r *reentry) repeatBurial(s *misrouted, retried map[dispatch]bool) error {
 	if retried[s.dispatch()] {
 		return nil
 	}
-	dead, err := r.amongDead(e.JID, func(d *tracker.Stored) bool {
-		return d.Origin() == origin || d.At.Equal(e.At) // it arrived, or another leader entered it, and died before it could say so
+	dead, err := r.amongDead(e.JID, func(d *tracker.Stored) bool { // it arrived, or was entered before
+		return d.Origin() == origin || d.At.Equal(e.At)
 	})
 	if err != nil || dead != nil {
 		return err
@@ -174,7 +177,7 @@ func (r *reentry) enter(stream, jid string, record []byte, s *misrouted) error {
 	}})
 }
 
-// step enters what may have gone astray, as far as there is room, and tells whether all of it is confirmed.
+// step appends entries, as far as there is room, and reports whether all are confirmed.
 func (r *reentry) step(retried map[dispatch]bool) (done bool, err error) {
 	for len(r.left) > 0 && r.ledger.Room() {
 		s := r.left[0]

@@ -28,10 +28,10 @@ func (mv *typeMove) empty(ctx context.Context) (again bool, err error) {
 	if err = watch.run(ctx); err != nil || ctx.Err() != nil {
 		return false, errors.Join(err, ctx.Err(), rescue())
 	}
-	if err := mv.step(ctx, "replacing the queue"); err != nil { // also: the lock is still this leader's
+	if err := mv.step(ctx, "replacing the queue"); err != nil { // only a leader gets on
 		return false, err
 	}
-	if mv.from == broker.QueueQuorum { // RabbitMQ has no "if empty" for it: what comes just now is the relay's
+	if mv.from == broker.QueueQuorum { // it cannot be deleted "if empty"
 		return false, errors.Join(l.conn.DeleteQueue(ctx, mv.full, false, false), rescue())
 	}
 	relay.close()
@@ -68,7 +68,7 @@ type emptyWatch struct {
 	mv        *typeMove
 	relay     *relay
 	opened    time.Time
-	known     time.Duration // how long it took until the management API knew how many consumers there are
+	known     time.Duration // how long the management API took to know the consumers
 	since     time.Time     // since then it is empty; zero while it is not
 	moved     int64
 	consumers int // that are not the relay's

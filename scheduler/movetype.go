@@ -12,19 +12,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A job queue is moved to another type, since a broker cannot change the type of a queue that
-// exists:
+// A broker cannot change the type of a queue that exists. So a job queue is moved to another type:
 //
-//  1. Nothing more is fired to it, and workers are asked to stop consuming it. Both are undone at the end.
-//  2. It is unbound: what clients publish for it becomes entries of jobs.gated.
-//  3. What stands in it is moved to jobs.gated. Nothing can come into it any more, so a queue that the
-//     broker once counts as empty stays empty.
-//  4. It is deleted, declared as the new type, and bound. What is in jobs.gated is fired.
+//   1. Nothing more is fired to it, and workers are asked to stop consuming it.
+//   2. It is unbound. What clients publish for it becomes entries of jobs.gated.
+//   3. Its messages are moved to jobs.gated. Nothing can be added to it, so once the broker
+//      counts it as empty it stays empty.
+//   4. It is deleted, declared as the new type, and bound. What is in jobs.gated is fired.
 //
-// A step that fails before the queue is deleted ends the move with the queue bound as it was. A
-// leader that dies in the middle leaves a note that the queue is paused for a move: the next leader
-// makes and binds the queue, and has the workers resume it. Without that note, the first job for
-// the queue has it bound.
+// If a step before the deletion fails, the queue is bound as it was. In any case the workers resume
+// it at the end. A leader that ends during a move leaves a record that the queue is paused for it:
+// the next leader declares and binds the queue, and has the workers resume it.
 
 const (
 	moveLookEvery  = 500 * time.Millisecond

@@ -13,13 +13,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Each sidecar looks at the nodes of its cluster, so that a node that is away has a name wherever something is said about its loss. The
-// leader also sees to it that Millrace's queues fit a cluster that has grown, or that has lost a node for good.
+// Each sidecar watches the nodes of its cluster, so that messages about a loss can name the node.
+// The leader also keeps Millrace's queues fit for a cluster that has grown, or that has lost a node
+// for good.
 
 const (
 	nodesEvery   = 5 * time.Second // how often the nodes are looked at
 	nodesSoon    = 500 * time.Millisecond
-	membersEvery = time.Minute // how often queues are, while no node comes or goes, and no replica is missing
+	membersEvery = time.Minute // how often the queues are, while nothing changes or is missing
 	missingEvery = 10 * time.Second
 	nodesWithin  = 5 * time.Second // how long the management API may take
 	remakeEvery  = time.Hour       // how often a leader makes the lock again, at most
@@ -28,7 +29,7 @@ const (
 // errSmallLock ends an epoch: jobs.leader has fewer members than the cluster has nodes for.
 var errSmallLock = errors.New("scheduler: " + wire.LeaderInbox + " is made again, with more members: the cluster has grown")
 
-// errIsolated ends a term: the node that the sidecar is connected to sees no majority of the cluster.
+// errIsolated ends a term: the sidecar's node sees no majority of the cluster.
 var errIsolated = fmt.Errorf("%w: the broker's node is cut off from most of the others; another one is tried", errResigned)
 
 // clusterWatch is what a sidecar last saw of the nodes.
@@ -54,7 +55,7 @@ func (s *Scheduler) watchNodes(ctx context.Context) {
 	}
 }
 
-// pauseNodes waits until the nodes are to be looked at again: soon, if a leader hears nothing of its lock.
+// pauseNodes waits until the nodes are due: sooner if a leader does not hear from its lock.
 func (s *Scheduler) pauseNodes(ctx context.Context) {
 	for begun := time.Now(); time.Since(begun) < nodesEvery; {
 		if pause.For(ctx, nodesSoon) != nil || s.leaseLapsed() {
@@ -70,8 +71,8 @@ func (s *Scheduler) leaseLapsed() bool {
 	return lease != nil && st.Leader && !lease.Fresh()
 }
 
-// leaveNode ends this sidecar's term, for the next to begin on another node, and reports whether it does.
-// A leader leaves only a node that does not show it the lock either.
+// leaveNode ends this sidecar's term, so that the next begins on another node, and reports whether
+// it does. A leader leaves only a node that does not show it the lock either.
 func (s *Scheduler) leaveNode() bool {
 	if !s.cfg.Broker.HasSeveralHosts() {
 		return false
@@ -124,8 +125,8 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 	return nil
 }
 
-// passesLockAtOnce reports whether a node is of a version that passes the lock on as soon as it loses
-// sight of the leader's node, as nodes are during an upgrade.
+// passesLockAtOnce reports whether a node has a version that passes the lock on as soon as it loses
+// sight of the leader's node, as nodes have during an upgrade.
 func passesLockAtOnce(n broker.Node) bool {
 	return n.Version != "" && !broker.FeaturesOf(broker.RabbitMQ, n.Version).DelaysNodeLoss
 }
@@ -213,7 +214,8 @@ func someOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-// fewMembers lists the streams and quorum queues of Millrace's that have too few members, but for the lock, which its leader makes again.
+// fewMembers returns the streams and quorum queues of Millrace that have too few members, except
+// for the lock, which its leader declares again.
 func fewMembers(vhost string, nodes []broker.Node, queues []broker.QueueInfo) (failing []Degraded) {
 	for _, q := range queues {
 		commands := q.MemberCommands(vhost, nodes)
@@ -229,7 +231,8 @@ func fewMembers(vhost string, nodes []broker.Node, queues []broker.QueueInfo) (f
 // remakeWithin is how long the broker may take to delete jobs.leader.
 const remakeWithin = 15 * time.Second
 
-// remakeLock deletes jobs.leader, for all sidecars to declare it again: this one has fired all that it will fire.
+// remakeLock deletes jobs.leader, so that all sidecars declare it again. This one fires nothing
+// more.
 func (s *services) remakeLock(ctx context.Context, conn *broker.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remakeWithin)
 	defer cancel()
@@ -263,8 +266,8 @@ func (s *services) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) er
 	return nil
 }
 
-// strayWitnesses lists the witnesses that are of no node of the cluster. Those of older versions are
-// not durable, which keeps a RabbitMQ 4.3 with its own defaults from starting.
+// strayWitnesses returns the witnesses that belong to no node of the cluster. Those of older
+// versions are not durable, which keeps a RabbitMQ 4.3 with its defaults from starting.
 func strayWitnesses(nodes []broker.Node, queues []broker.QueueInfo) (stray []string) {
 	for _, q := range queues {
 		ofNode := func(n broker.Node) bool { return broker.WitnessQueue(n.Name) == q.Name }

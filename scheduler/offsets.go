@@ -1,6 +1,7 @@
 package scheduler
 
-// offsets is a set of offsets: a bit each, in pages of 4 KiB for those that stand together, so that a million take little.
+// offsets is a set of offsets, a bit each. Those that stand together share a page of 4 KiB, so a
+// million take little memory.
 type offsets map[int64]*[512]uint64
 
 func (o offsets) add(at int64) {

@@ -12,20 +12,22 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Earlier versions keep dead letters in another queue, a classic one. A leader moves them: it binds the new queue, unbinds the old one,
-// empties it as it does the new one, and deletes it when it is empty. Each step can be repeated, and is: a sidecar of an earlier version
-// that still runs makes the old queue again. A letter that came into both is buried once.
+// Earlier versions keep dead letters in another queue, a classic one. A leader binds the new queue,
+// unbinds the old one, empties it and deletes it. Each step can be repeated, and is: a sidecar of
+// an earlier version that still runs declares the old queue again. A letter that came into both
+// queues is buried once.
 
 const (
 	lettersEvery = time.Minute     // how often the old queue is looked for
 	lettersAgain = time.Second     // while it is there
-	lettersRest  = 2 * time.Second // how long it must have been empty, and without a consumer, to be deleted
+	lettersRest  = 2 * time.Second // how long it must be empty and unused to be deleted
 )
 
-// migrateDeadLetters moves dead letters out of the queue that earlier versions had, as long as the connection lives.
+// migrateDeadLetters moves dead letters out of the old queue, as long as the connection lives.
 func (s *Scheduler) migrateDeadLetters(ctx context.Context, conn *broker.Conn) error {
 	bad := badBodies{}
-	for next := lettersRest; pause.For(ctx, next) == nil && conn.Err() == nil; { // what is in both queues is buried from the new one first
+	// It begins late: what is in both queues is buried from the new one first.
+	for next := lettersRest; pause.For(ctx, next) == nil && conn.Err() == nil; {
 		there, err := s.migrateOnce(ctx, conn, bad)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("scheduler: cannot move the dead letters of an earlier version", "queue", wire.OldDeadLetters, "error", err)
@@ -41,7 +43,8 @@ func (s *Scheduler) migrateDeadLetters(ctx context.Context, conn *broker.Conn) e
 	return nil
 }
 
-// migrateOnce reports whether the old queue is there, and empties it or, if it is empty, deletes it.
+// migrateOnce reports whether the old queue exists. It empties the queue, or deletes it if it is
+// empty.
 func (s *Scheduler) migrateOnce(ctx context.Context, conn *broker.Conn, bad badBodies) (there bool, err error) {
 	messages, consumers, err := conn.QueueDepth(ctx, wire.OldDeadLetters)
 	if broker.IsMissing(err) {
@@ -71,10 +74,11 @@ func (s *Scheduler) migrateOnce(ctx context.Context, conn *broker.Conn, bad badB
 	return true, s.consumeFrom(emptying, conn, wire.OldDeadLetters, bad)
 }
 
-// errLettersStay says that the broker does not delete the old queue. Nothing comes into it any more.
+// errLettersStay is returned if the broker does not delete the old queue, which stays empty.
 var errLettersStay = errors.New("scheduler: the queue is empty, and nothing comes into it: delete it by hand")
 
-// deleteOldLetters deletes the old queue if it stays empty. Where it is a quorum queue it remains, empty and unbound.
+// deleteOldLetters deletes the old queue if it stays empty. A quorum queue remains, empty and
+// unbound.
 func (s *Scheduler) deleteOldLetters(ctx context.Context, conn *broker.Conn) error {
 	if err := pause.For(ctx, lettersRest); err != nil {
 		return err

@@ -11,12 +11,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Up to format 1 the exchange jobs.unrouted led to a classic queue of the same name. Who leads first with a newer format moves what is in
-// that queue to jobs.gated. The stream is bound before the queue is unbound, so what is published in between stands in both. It is known
-// as a repeated publish while both are pending, so nothing of jobs.gated is fired until the queue is empty.
+// Up to format 1 the exchange jobs.unrouted led to a classic queue of the same name. The first
+// leader with a newer format moves its messages to jobs.gated. The stream is bound before the queue
+// is unbound, so a message that is published in between is in both. It is known as a repeated
+// publish while both are pending. So nothing of jobs.gated is fired until the queue is empty.
 
 const (
-	// oldQueueAway is how long the old queue may be out of reach until jobs.gated is fired without what is in it.
+	// oldQueueAway is after how long out of reach the old queue is given up, and jobs.gated is
+	// fired.
 	oldQueueAway = 10 * time.Second
 	// oldQueueAgain is how often it is looked again whether it is empty.
 	oldQueueAgain = 100 * time.Millisecond
@@ -107,7 +109,8 @@ func (q *oldQueue) empty(ctx context.Context, bad badBodies, limit *time.Timer) 
 	return moved, errors.Join(err, relay.rescue(ctx, q.l.s, q.l.conn, become))
 }
 
-// asGated is a job of the old queue as a record of jobs.gated. A fire that found no queue keeps what it says of itself.
+// asGated returns a message of the old queue as a record of jobs.gated. A fire that found no queue
+// keeps its headers.
 func (l *leadership) asGated(d wire.Delivery) wire.Message {
 	r := wire.Record{Stream: wire.Gated, UserID: d.UserID, Exchange: d.Exchange, Key: d.Key, Priority: d.Priority, Body: d.Body}
 	m := wire.Message{Key: wire.Gated, MessageID: d.MessageID, Timestamp: d.Timestamp, Headers: wire.TraceHeaders(wire.TraceOf(d.Headers)), Body: d.Body}

@@ -11,18 +11,19 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// opening is how far an epoch's beginning is.
+// opening begins an epoch: it appends the record opened, and then a barrier to each entry stream.
 type opening struct {
 	base
 	said      *wire.JournalRecord // the record opened, as it was appended
 	least     int64               // the lowest epoch that will do
-	raised    map[string]int64    // how far each entry stream was folded when its barrier was appended
-	recreated map[string]bool     // streams whose re-creation was journaled
-	narrowed  bool                // it was journaled where what is held ends
+	raised    map[string]int64    // how far each stream was read when its barrier was appended
+	recreated map[string]bool     // the streams of which it was journaled that they are new
+	narrowed  bool                // it was journaled where the hold ends
 }
 
-// open appends the record that begins the epoch and waits until the view has it. Its offset is the epoch's number. Views that begin to
-// read there know of the past what it says: if the view had been behind the journal when it was written, it is written again.
+// open appends the record that begins the epoch, and reports whether the view has read it. Its
+// offset is the number of the epoch. Views that start reading there know the past only from this
+// record: if the journal had more than this view had read, it is written again.
 func (o *opening) open(now time.Time, state tracker.State) (begun bool, err error) {
 	mine := state.Identity == o.setup.identity && state.Epoch >= o.least
 	gap := state.Gap(o.setup.base)
@@ -36,7 +37,7 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 	if o.said != nil {
 		return false, nil
 	}
-	confirmed, err := o.entries.ConfirmedTo() // what was read beyond that may be gone after a failover
+	confirmed, err := o.entries.ConfirmedTo() // a failover may lose what was read beyond that
 	if err != nil {
 		return false, err
 	}
@@ -48,7 +49,7 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 	return false, o.ledger.Append(wire.Journal, *o.said)
 }
 
-// repeats tells whether a record opened says all that the journal before it did.
+// repeats reports whether a record opened says all that the journal said before it.
 func repeats(said *wire.JournalRecord, state tracker.State) bool {
 	if said.Witness != state.Witness || said.Needs < state.Needs {
 		return false
@@ -65,7 +66,8 @@ func reaches(said, known map[string]int64) bool {
 	return true
 }
 
-// raiseBarriers appends a barrier to every entry stream. What stands before it is known once it has been folded.
+// raiseBarriers appends a barrier to each entry stream. Once the view has read a barrier, it knows
+// all that was written before it.
 func (o *opening) raiseBarriers(now time.Time) error {
 	o.raised = map[string]int64{}
 	for _, stream := range wire.EntryStreams {
@@ -82,14 +84,15 @@ func (o *opening) raiseBarriers(now time.Time) error {
 	return nil
 }
 
-// catchUp waits until every barrier has been folded. One that lands below low water, or in a stream that knows no earlier leader though
-// the journal does, proves that the stream is a new one; unless it has barriers of earlier leaders: then it has lost its end, and what is
-// left of it is settled as far as low water said.
+// catchUp reports whether the view has read all barriers. A stream is a new one if its barrier is
+// below low water, or if it knows no earlier leader and the journal does. A stream with barriers of
+// earlier leaders has lost its end instead: what is left of it is settled up to low water.
 func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err error) {
 	done = true
 	for _, stream := range wire.EntryStreams {
 		b, seen := state.Barriers[stream]
-		seen = seen && b.Epoch == o.ledger.Epoch() && b.Offset > o.raised[stream] // epochs of a journal that is gone may have the same number
+		// An epoch of a journal that is gone may have had the same number.
+		seen = seen && b.Epoch == o.ledger.Epoch() && b.Offset > o.raised[stream]
 		above := b.Offset >= state.LowWater[stream]
 		if seen && (!above || state.Foreign(stream, o.setup.base) && !o.recreated[stream]) {
 			done = false
@@ -101,7 +104,7 @@ func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err er
 				return false, err
 			}
 		}
-		// The journal must have that a stream is a new one before it has anything that is done to its entries, also where it refuses at first.
+		// That a stream is new must be in the journal before anything about its entries is.
 		said := !o.recreated[stream] || state.Recreated[stream] == o.ledger.Epoch()
 		done = done && seen && above && said
 	}
@@ -111,12 +114,14 @@ func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err er
 	return o.narrowHold(now, state)
 }
 
-// isRecreated journals, once, that a stream was deleted and made anew: all that was said of it is void, and every view reads it anew.
+// isRecreated journals, once, that a stream was deleted and declared again. What was said about it
+// is void, and each view reads it from the start.
 func (o *opening) isRecreated(now time.Time, stream string) error {
 	return o.beginsAnew(now, stream, 0)
 }
 
-// beginsAnew journals, once, that what was said of a stream is void, but for what stands below an offset: that is settled.
+// beginsAnew journals, once, that what was said about a stream is void. What stands below an offset
+// counts as settled.
 func (o *opening) beginsAnew(now time.Time, stream string, below int64) error {
 	if o.ledger.Epoch() < 0 || o.recreated[stream] || !slices.Contains(wire.EntryStreams, stream) {
 		return nil
@@ -129,8 +134,8 @@ func (o *opening) beginsAnew(now time.Time, stream string, below int64) error {
 	return o.ledger.Record(now, wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream, Below: below}, ledger.EntryID{})
 }
 
-// toHold is what must not fire: what an earlier leader held, and if the journal has a gap everything. Where that ends is known when the
-// barriers have been folded.
+// toHold returns what must not fire: what an earlier leader held, and after a gap everything. How
+// far that reaches is known when the view has read the barriers.
 func toHold(state tracker.State, gap string) map[string]int64 {
 	held := maps.Clone(state.Held)
 	if gap != "" {
@@ -141,8 +146,8 @@ func toHold(state tracker.State, gap string) map[string]int64 {
 	return held
 }
 
-// narrowHold journals, once the barriers have been folded, that what is held ends at them, and tells whether the view has that. An
-// earlier leader may have died before it could.
+// narrowHold journals that what is held ends at the barriers, and reports whether the view has
+// that. An earlier leader may have ended before it could.
 func (o *opening) narrowHold(now time.Time, state tracker.State) (known bool, err error) {
 	known = true
 	for stream, upTo := range state.Held {

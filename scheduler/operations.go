@@ -13,22 +13,23 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// An operation does one thing to many entries, a few at each step, so that fires and single commands go on meanwhile. It looks at its stream
-// in the order of offsets: what is carried over meanwhile comes by again, and is told by its first offset. The journal knows how far it is;
-// what was done after that is done no second time, since those entries are gone, or not the same any more.
+// An operation does one thing to many entries, a few in each step, between fires and single
+// commands. It walks its stream by offset. An entry that is carried over meanwhile comes by again,
+// and is recognised by its first offset. The journal knows how far an operation is. What was done
+// after that is not done again: those entries are gone or changed.
 
 const (
 	maxOperations   = 16 // at once
 	operationFlight = ledger.MaxOpen / 2
-	operationEvery  = 20 * time.Millisecond // how often it is looked whether one can go on
+	operationEvery  = 20 * time.Millisecond // how often one is continued
 )
 
-// pace is how much of an operation is done at once.
+// pace is how much of an operation is done at a time.
 type pace struct {
-	look    int   // entries that are looked at in a step
-	batch   int   // entries to which something is done in a step
-	records int64 // entries after which the journal is told how far it is
-	read    int   // records of the journal that are read at once
+	look    int   // entries that are read in a step
+	batch   int   // entries that are acted upon in a step
+	records int64 // entries after which the journal gets a record of the progress
+	read    int   // records of the journal that are read at a time
 }
 
 var usualPace = pace{look: 512, batch: 64, records: 1000, read: 4096}
@@ -44,7 +45,7 @@ type operations struct {
 	undos      *undos
 	carry      *carrier
 	all        map[string]*operation // by id
-	more       bool                  // something is left to do at once
+	more       bool                  // one can continue in the next step
 }
 
 // operation is an operation under way.
@@ -52,10 +53,10 @@ type operation struct {
 	wire.Operation
 	matcher   *tracker.Matcher
 	changes   json.RawMessage
-	next      int64          // where to go on: an offset, or which of the jids
-	inFlight  map[int64]bool // what was begun and is not answered, by offset or which of the jids
-	issued    int64          // in this epoch
-	journaled int64          // how many were dealt with when the journal was told last
+	next      int64          // where to continue: an offset, or an index of the jids
+	inFlight  map[int64]bool // what is not answered yet, by offset or index
+	issued    int64          // how many were acted upon in this epoch
+	journaled int64          // how many were dealt with at the last record of the progress
 	since     time.Time      // when it began in this epoch
 	cancel    bool
 	ending    bool
@@ -67,6 +68,7 @@ type operation struct {
 	undo *undoing // of an undo
 }
 
+// newOperation returns an operation that continues at its cursor.
 func newOperation(op wire.Operation, now time.Time) *operation {
 	o := &operation{Operation: op, matcher: tracker.NewMatcher(op.Filter), next: op.Cursor, inFlight: map[int64]bool{}, since: now}
 	if op.At != nil {
@@ -75,7 +77,7 @@ func newOperation(op wire.Operation, now time.Time) *operation {
 	return o
 }
 
-// operate begins an operation, once it is known that it is about what whoever asked had seen.
+// operate begins an operation. If the user expects a number of entries, they are counted first.
 func (ops *operations) operate(now time.Time, r request) error {
 	cmd := &r.cmd
 	if _, known := ops.entries.Operation(cmd.ID); known || ops.all[cmd.ID] != nil {
@@ -113,7 +115,7 @@ func (ops *operations) operate(now time.Time, r request) error {
 	return ops.beginOperation(now, o)
 }
 
-// beginOperation journals that an operation begins, and answers once that is confirmed.
+// beginOperation journals that an operation begins, and answers when that is read back.
 func (ops *operations) beginOperation(now time.Time, o *operation) error {
 	o.counting, o.since = false, now
 	op := o.Operation
@@ -121,7 +123,7 @@ func (ops *operations) beginOperation(now time.Time, o *operation) error {
 	return ops.actions.note(now, request{o.asked.cmd, accepted}, wire.JournalRecord{Type: wire.TypeOperation, Operation: &op}, ledger.EntryID{})
 }
 
-// resume goes on with what earlier leaders had begun.
+// resume continues what earlier leaders began.
 func (ops *operations) resume(now time.Time) error {
 	for _, op := range ops.entries.Operations() {
 		if op.State != wire.OperationRunning {
@@ -137,7 +139,7 @@ func (ops *operations) resume(now time.Time) error {
 	return nil
 }
 
-// cancelOperation ends an operation where it is; what was done stays done.
+// cancelOperation ends an operation. What it did stays done.
 func (ops *operations) cancelOperation(_ time.Time, r request) error {
 	o := ops.all[r.cmd.Bulk.ID]
 	switch op, known := ops.entries.Operation(r.cmd.Bulk.ID); {
@@ -150,13 +152,13 @@ func (ops *operations) cancelOperation(_ time.Time, r request) error {
 	return r.reply(notFound("no operation has this id"))
 }
 
-// step goes on with what is running.
+// step continues the operations.
 func (ops *operations) step(now time.Time) error {
 	ops.more = false
 	if ops.carry.rests() {
 		return nil
 	}
-	for _, known := range ops.entries.Operations() { // in an order
+	for _, known := range ops.entries.Operations() { // in a fixed order
 		if o := ops.all[known.ID]; o != nil && !o.counting {
 			again, err := ops.continueOperation(now, o)
 			if err != nil {
@@ -176,7 +178,7 @@ func (ops *operations) step(now time.Time) error {
 	return nil
 }
 
-// wake is when something is to be done next.
+// wake returns when they are to be continued.
 func (ops *operations) wake(now time.Time) time.Time {
 	switch {
 	case ops.more:
@@ -187,7 +189,7 @@ func (ops *operations) wake(now time.Time) time.Time {
 	return now.Add(maxSleep)
 }
 
-// countMore counts some more of what a filter matches, before the operation begins.
+// countMore counts some more entries that a filter matches, before the operation begins.
 func (ops *operations) countMore(now time.Time, o *operation) error {
 	found, err := ops.entries.Kept(o.Stream, o.next+1, maxOffset, ops.setup.pace.look)
 	if err != nil {
@@ -216,10 +218,10 @@ func (ops *operations) countMore(now time.Time, o *operation) error {
 	return ops.beginOperation(now, o)
 }
 
-// maxOffset is beyond every stream.
+// maxOffset is beyond the end of every stream.
 const maxOffset = 1 << 62
 
-// chosen tells whether an operation is about an entry.
+// chosen reports whether an operation is about an entry.
 func (ops *operations) chosen(o *operation, s *tracker.Stored) (bool, error) {
 	if s.First > *o.AsOf || !o.matcher.Match(s) {
 		return false, nil
@@ -227,6 +229,7 @@ func (ops *operations) chosen(o *operation, s *tracker.Stored) (bool, error) {
 	return ops.entries.Pending(s)
 }
 
+// continueOperation acts upon some more entries. more reports that there is more to do now.
 func (ops *operations) continueOperation(now time.Time, o *operation) (more bool, err error) {
 	if o.ending {
 		return false, nil
@@ -251,14 +254,14 @@ func (ops *operations) continueOperation(now time.Time, o *operation) (more bool
 	return more, nil
 }
 
-// progress is how far an operation is, as the journal is told.
+// progress returns how far an operation is, for the journal.
 func (o *operation) progress() *wire.Operation {
 	cursor := o.done()
 	o.countSkips(cursor)
 	return &wire.Operation{ID: o.ID, State: o.State, Failed: o.Failed, LastError: o.LastError, Cursor: cursor, EndedAt: o.EndedAt, Skips: slices.Clone(o.Skips)}
 }
 
-// done is the cursor: not beyond anything that is not known to be done.
+// done returns the cursor: everything before it is known to be done.
 func (o *operation) done() int64 {
 	cursor := o.next
 	for at := range o.inFlight {
@@ -271,6 +274,7 @@ func (o *operation) done() int64 {
 	return cursor
 }
 
+// endOperation journals that an operation has ended.
 func (ops *operations) endOperation(now time.Time, o *operation) error {
 	o.ending, o.State, o.EndedAt = true, wire.OperationDone, wire.Seconds(now)
 	if o.cancel {

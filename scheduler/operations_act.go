@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// allowance is how many more entries an operation may act on now.
+// allowance returns how many more entries an operation may act upon now.
 func (o *operation) allowance(now time.Time, batch int) int {
 	if o.Rate <= 0 {
 		return batch
@@ -17,7 +17,8 @@ func (o *operation) allowance(now time.Time, batch int) int {
 	return int(max(0, min(float64(batch), now.Sub(o.since).Seconds()*o.Rate-float64(o.issued))))
 }
 
-// actMore acts on the next entries. over tells that there are none left, more that it might go on at once.
+// actMore acts upon the next entries. over reports that none is left, more that there is more to do
+// now.
 func (ops *operations) actMore(now time.Time, o *operation) (over, more bool, err error) {
 	left := o.allowance(now, ops.setup.pace.batch)
 	if left == 0 || !ops.ledger.Idle(operationFlight) {
@@ -40,7 +41,7 @@ func (ops *operations) actMore(now time.Time, o *operation) (over, more bool, er
 		}
 		if chosen {
 			if busy, err := ops.isBusy(s); err != nil || busy {
-				return false, false, err // what is being done to it comes first
+				return false, false, err
 			}
 			if left--; left < 0 {
 				return false, o.Rate <= 0, nil
@@ -57,6 +58,7 @@ func (ops *operations) actMore(now time.Time, o *operation) (over, more bool, er
 	return false, true, nil
 }
 
+// actOnJIDs acts upon the next entries of a list of jids.
 func (ops *operations) actOnJIDs(now time.Time, o *operation, left int) (over, more bool, err error) {
 	for ; left > 0 && o.next < int64(len(o.JIDs)); left-- {
 		found, err := ops.entries.Find(o.Stream, o.JIDs[o.next])
@@ -93,6 +95,7 @@ func (ops *operations) actOnJIDs(now time.Time, o *operation, left int) (over, m
 	return o.next >= int64(len(o.JIDs)), o.Rate <= 0, nil
 }
 
+// fail counts an entry upon which the operation could not act.
 func (o *operation) fail(reason string) {
 	o.Failed++
 	o.LastError = reason
@@ -103,7 +106,7 @@ func (o *operation) fires() bool {
 	return o.Action == wire.CommandTrigger || o.Action == wire.CommandRetry
 }
 
-// awaitsQueue reports whether an operation is to wait until an entry's queue is made and bound.
+// awaitsQueue reports whether an operation must wait until the queue of an entry is bound.
 func (ops *operations) awaitsQueue(now time.Time, o *operation, s *tracker.Stored) bool {
 	q := ops.queues.of(s.Queue)
 	if q.moving != "" && o.fires() {
@@ -115,7 +118,7 @@ func (ops *operations) awaitsQueue(now time.Time, o *operation, s *tracker.Store
 	return !ops.queues.isReady(now, q) && q.asked
 }
 
-// actOnOne does to one entry what the operation is for. at is what it is called until that is answered.
+// actOnOne acts upon one entry. at names it until that is answered.
 func (ops *operations) actOnOne(now time.Time, o *operation, s *tracker.Stored, at int64) error {
 	o.issued++
 	if q := ops.queues.of(s.Queue); o.fires() && !q.bound {

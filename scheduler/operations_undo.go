@@ -8,39 +8,43 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// An undo of an operation is an operation itself. What it has to take back stands in the journal, between the records that say where the other
-// began and ended; it is read in the background, some at a time, so that neither its size nor the view's memory of the past bounds what can be
-// undone: only what the journal keeps does. Its cursor is an offset of the journal. Before anything is taken back the journal is looked through
-// once for what was taken back already: what came back once, and may have fired since, must not come back again, and a leader that
-// follows must know what the one before it did behind the cursor.
+// An undo of an operation is an operation itself. What it undoes is in the journal, between the
+// records that the other operation began with and ended with. It is read in the background, a chunk
+// at a time, so an undo is bounded only by what the journal keeps. Its cursor is an offset of the
+// journal.
+//
+// Before it undoes anything, an undo surveys the journal once for what was undone already. An entry
+// that came back, and may have fired since, must not come back again. A leader that continues an
+// undo must know what the leader before it did behind the cursor.
 
-// undoing is what an undo has at hand of the journal.
+// undoing is how far an undo is.
 type undoing struct {
 	since  int64          // the newest number when it began in this epoch
-	before []*replacement // what was under way then: the journal is read when it tells of that
+	before []*replacement // what was under way then: it is journaled before the journal is read
 
 	reading *reading
 	again   time.Time // not before
 	survey  *survey
-	known   bool // the survey
+	known   bool // the survey has ended
 	chunk   *chunk
-	effects []effect // of the chunks that were read, what is left to do
-	skips   []skip   // which the journal is told when it is told that all before them is done
+	effects []effect // what is left to do of the chunks that were read
+	skips   []skip   // what the next record of the progress counts
 	passed  int64    // how many were skipped in this epoch
 	over    int64    // the newest number when nothing was left to do, 0 before
 }
 
 // skip is an entry that is left as it is.
 type skip struct {
-	at     int64 // where the journal says what was done to it
+	at     int64 // of the record that says what was done to it
 	reason string
 }
 
 const (
 	readAgain = time.Second // after the journal could not be read
-	maxSkips  = 4096        // that the journal is not told of
+	maxSkips  = 4096        // that are not journaled yet
 )
 
+// skipped returns how many entries were skipped in this epoch.
 func (u *undoing) skipped() int64 {
 	if u == nil {
 		return 0
@@ -68,39 +72,37 @@ func (ops *operations) undoOperation(now time.Time, r request) error {
 	return ops.beginOperation(now, o)
 }
 
-// isUndoable gives the reply that says why an operation cannot be undone.
+// isUndoable returns a reply that says why an operation cannot be undone, or nil.
 func (ops *operations) isUndoable(op *wire.Operation, known bool, id string) *wire.Reply {
 	by := ops.undoOf(id)
-	reply := wire.Reply{}
 	switch {
 	case ops.all[id] != nil || op.State == wire.OperationRunning:
-		reply = conflict("it is running: cancel it first, then what it did can be undone")
+		return new(conflict("it is running: cancel it first, then what it did can be undone"))
 	case !known:
-		reply = notFound("no operation has this id: those that run are known, and the newest 100 that have ended")
+		return new(notFound("no operation has this id: those that run are known, and the newest 100 that have ended"))
 	case op.Action == wire.CommandUndo:
-		reply = conflict("an undo cannot be undone: do again what it took back")
+		return new(conflict("an undo cannot be undone: do again what it took back"))
 	case op.Action != wire.CommandDelete && op.Action != wire.CommandKill && op.Action != wire.CommandChange:
-		reply = conflict("what has fired cannot be undone: its action was " + op.Action)
+		return new(conflict("what has fired cannot be undone: its action was " + op.Action))
 	case op.State == wire.OperationInterrupted:
-		reply = conflict("its stream was made anew since: what it did is gone with the old one")
+		return new(conflict("its stream was made anew since: what it did is gone with the old one"))
 	case by != nil:
-		reply = conflict("operation " + by.ID + " is undoing it")
+		return new(conflict("operation " + by.ID + " is undoing it"))
 	case op.UndoneBy != "" && !ops.wasCancelled(op.UndoneBy):
-		reply = conflict("operation " + op.UndoneBy + " has undone it already")
+		return new(conflict("operation " + op.UndoneBy + " has undone it already"))
 	case op.FirstRecord == 0 || op.LastRecord == 0:
-		reply = conflict("nobody knows any more where the journal tells of it")
-	default:
-		return nil
+		return new(conflict("nobody knows any more where the journal tells of it"))
 	}
-	return &reply
+	return nil
 }
 
+// wasCancelled reports whether an operation was cancelled.
 func (ops *operations) wasCancelled(id string) bool {
 	op, known := ops.entries.Operation(id)
 	return known && op.State == wire.OperationCancelled
 }
 
-// undoOf gives the operation that is undoing another just now; nil if none is.
+// undoOf returns the operation that is undoing another, or nil.
 func (ops *operations) undoOf(id string) *operation {
 	for _, o := range ops.all {
 		if o.undo != nil && o.Undoes == id {
@@ -110,7 +112,7 @@ func (ops *operations) undoOf(id string) *operation {
 	return nil
 }
 
-// beginUndoing has an undo begin, or go on in a new epoch. From here on nobody else takes back what it is about.
+// beginUndoing begins or continues an undo. From here on nothing else undoes what it is about.
 func (ops *operations) beginUndoing(o *operation) {
 	if o.Action != wire.CommandUndo {
 		return
@@ -121,7 +123,8 @@ func (ops *operations) beginUndoing(o *operation) {
 	}
 }
 
-// undoMore takes back what comes next. over tells that nothing is left, more that it might go on at once.
+// undoMore undoes what comes next. over reports that nothing is left, more that there is more to do
+// now.
 func (ops *operations) undoMore(now time.Time, o *operation, left int) (over, more bool, err error) {
 	u := o.undo
 	if known, err := ops.surveyed(now, o); err != nil || !known {
@@ -143,14 +146,15 @@ func (ops *operations) undoMore(now time.Time, o *operation, left int) (over, mo
 		o.next, u.effects = u.effects[0].at, u.effects[1:]
 		left -= int(o.issued - issued)
 	}
-	if u.reading == nil && u.chunk != nil && u.chunk.end { // while it is read, the chunk is the reader's
+	// A chunk that is being read belongs to its reader.
+	if u.reading == nil && u.chunk != nil && u.chunk.end {
 		o.next = o.Through
 		return true, false, nil
 	}
 	return false, false, nil
 }
 
-// surveyed tells whether it is known what was taken back already.
+// surveyed reports whether it is known what was undone already.
 func (ops *operations) surveyed(now time.Time, o *operation) (bool, error) {
 	u := o.undo
 	switch {
@@ -169,7 +173,7 @@ func (ops *operations) surveyed(now time.Time, o *operation) (bool, error) {
 	return u.known, nil
 }
 
-// read tells whether what was being read could be.
+// read reports whether a reading succeeded.
 func (u *undoing) read(now time.Time) bool {
 	err := u.reading.err
 	if u.reading = nil; err != nil {
@@ -178,13 +182,13 @@ func (u *undoing) read(now time.Time) bool {
 	return err == nil
 }
 
-// mayRead tells whether it is time to read; a clock that was set back keeps nobody waiting.
+// mayRead reports whether it is time to read. A clock that was set back does not delay that.
 func (u *undoing) mayRead(now time.Time) bool {
 	return !now.Before(u.again) || u.again.Sub(now) > readAgain
 }
 
-// allJournaled tells whether the view knows of all that was under way when an undo began: entries that were on their way back, and dead jobs that
-// go when a kill is taken back.
+// allJournaled reports whether the view has read everything that was under way when an undo began:
+// entries on their way, and burials, whose dead jobs go when a kill is undone.
 func (ops *operations) allJournaled(u *undoing) bool {
 	u.before = slices.DeleteFunc(u.before, func(r *replacement) bool {
 		if at := r.sent.Entry; ops.changes.replacing[at] == r {
@@ -198,7 +202,7 @@ func (ops *operations) allJournaled(u *undoing) bool {
 	return len(u.before) == 0 && folded >= u.since && buried
 }
 
-// unseenBurial is the number of the first burial that the view has not seen among the dead jobs.
+// unseenBurial returns the number of the first burial that the view has not read in dead_jobs.
 func (ops *operations) unseenBurial() int64 {
 	seen := ops.entries.Probed().Buried
 	for _, n := range ops.routing.burials {
@@ -209,12 +213,12 @@ func (ops *operations) unseenBurial() int64 {
 	return maxOffset
 }
 
-// readMore sees to it that there is something at hand.
+// readMore takes in a chunk that was read, and has the next one read when few effects are left.
 func (ops *operations) readMore(now time.Time, o *operation) {
 	u := o.undo
 	if u.reading != nil && u.reading.ended() {
 		u.read(now)
-		u.effects = append(u.effects, u.chunk.effects...) // they are right, be there more or not
+		u.effects = append(u.effects, u.chunk.effects...) // valid even if incomplete
 		u.chunk.effects = nil
 	}
 	if u.reading != nil || len(u.effects) > ops.setup.pace.read/4 || u.chunk != nil && u.chunk.end || !u.mayRead(now) {
@@ -228,7 +232,7 @@ func (ops *operations) readMore(now time.Time, o *operation) {
 	u.reading = ops.setup.readLater(next.next+1, next.take)
 }
 
-// undoEffect takes back one thing that an operation did. wait tells that something else is being done to the entry.
+// undoEffect undoes one effect. wait reports that the entry is busy.
 func (ops *operations) undoEffect(o *operation, d effect) (wait bool, err error) {
 	u, j := o.undo, &d.record
 	switch {
@@ -271,10 +275,10 @@ func (o *operation) skip(at int64, reason string) {
 	o.undo.passed++
 }
 
-// maxReasons is how many reasons are told apart.
+// maxReasons is how many reasons are counted apart.
 const maxReasons = 10
 
-// countSkips counts what was skipped up to a cursor, and tells whether that was anything.
+// countSkips counts what was skipped up to a cursor, and reports whether that was anything.
 func (o *operation) countSkips(cursor int64) (any bool) {
 	if o.undo == nil {
 		return false
@@ -288,6 +292,7 @@ func (o *operation) countSkips(cursor int64) (any bool) {
 	return n > 0
 }
 
+// addSkip counts entries that were skipped for a reason.
 func (o *operation) addSkip(reason string, n int64) {
 	i := slices.IndexFunc(o.Skips, func(s wire.Skip) bool { return s.Reason == reason })
 	if i < 0 && len(o.Skips) >= maxReasons {
@@ -301,7 +306,8 @@ func (o *operation) addSkip(reason string, n int64) {
 	o.Skips[i].Count += n
 }
 
-// countForgotten counts what the journal does not tell of any more, once everything else is known to be done; false before.
+// countForgotten counts, as skipped, the effects that the journal has forgotten. It reports false
+// until everything else is known to be done.
 func (ops *operations) countForgotten(o *operation) bool {
 	if o.undo == nil {
 		return true

@@ -6,7 +6,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// reading is a part of the journal that is read in the background. What it finds may be looked at once it has ended.
+// reading is a part of the journal that is read in the background. Its results may be used when it
+// has ended.
 type reading struct {
 	done chan struct{}
 	err  error // once done: why not all could be read
@@ -28,13 +29,14 @@ func (r *reading) ended() bool {
 	}
 }
 
-// recordFilter takes of the journal's records those that are in force, as views do.
+// recordFilter passes the records that are in force, as views do.
 type recordFilter struct {
 	trusts func(*wire.Record) bool
 	epoch  int64
 }
 
-// record reads a JSON record of one of some types; ok is false for all others, and for those of a leader that had been followed.
+// record parses a record of one of some types. ok is false for all others, and for records of a
+// leader that had been followed.
 func (s *recordFilter) record(r *wire.Record, types ...string) (j wire.JournalRecord, ok bool) {
 	if r.Fault != "" || !s.trusts(r) {
 		return j, false
@@ -58,18 +60,18 @@ func (s *recordFilter) record(r *wire.Record, types ...string) (j wire.JournalRe
 	return j, err == nil && j.Type == what
 }
 
-// survey looks through the journal, from where an operation begins, for what was taken back since: by a person, who does that one by one, or
-// by an earlier leader that undid the operation, behind where it said that it was.
+// survey finds what was undone since an operation began: by a user, one by one, or by an earlier
+// leader that undid the operation, behind its cursor.
 type survey struct {
 	recordFilter
 	id     string // of the undo
 	stream string
 	cursor int64 // of the undo
-	to     int64 // the last record that is looked at
+	to     int64 // the last record that is read
 
-	back  offsets // entries that were brought back: where they had stood
-	mine  offsets // records of the journal that the undo took back
-	anew  int64   // where the journal says last that the stream was made anew, 0 if nowhere
+	back  offsets // where entries had stood that came back
+	mine  offsets // the records that the undo has undone
+	anew  int64   // where the journal last says that the stream was declared again, 0 if nowhere
 	begun int64   // the epoch at the cursor
 }
 
@@ -94,13 +96,13 @@ func (s *survey) take(r *wire.Record) error {
 	return nil
 }
 
-// effect is a record of the journal of what an operation did to one entry.
+// effect is a record of what an operation did to one entry.
 type effect struct {
 	at     int64
 	record wire.JournalRecord
 }
 
-// chunk reads the next records of what an operation did, not more than fit into memory.
+// chunk reads the next effects of an operation, not more than fit into memory.
 type chunk struct {
 	recordFilter
 	id      string // of the operation that is undone
@@ -113,7 +115,7 @@ type chunk struct {
 	end     bool
 }
 
-// maxChunk is how many bytes of records are read at once.
+// maxChunk is how many bytes of records a chunk may have.
 const maxChunk = 4 << 20
 
 func (k *chunk) take(r *wire.Record) error {

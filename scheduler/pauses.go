@@ -10,24 +10,25 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// maxPaused bounds how many queues can be paused: each record about them has them all.
+// maxPaused is how many queues may be paused: each record names all of them.
 const maxPaused = 1000
 
-// pauses carries out the commands that pause and resume queues, one after the other: each record has
-// all queues, and must know of the one before.
+// pauses carries out the commands that pause and resume queues, one after the other. Each record
+// names all paused queues, so it must be based on the one before.
 type pauses struct {
 	base
 	sending bool // a record is on its way
 	waiting []waitingPause
 }
 
-// waitingPause is a command that waits until the journal has the one before it.
+// waitingPause is a command that waits until the record before it is read back.
 type waitingPause struct {
 	at time.Time
 	request
 }
 
-// carryOut journals that a queue is paused, or not any more, and tells the workers. A queue that is as it should be has its workers told again, so repeating helps.
+// carryOut journals that a queue is paused or resumed, and notifies the workers. If the queue is so
+// already, it notifies them again.
 func (p *pauses) carryOut(now time.Time, r request) error {
 	if p.sending {
 		p.waiting = append(p.waiting, waitingPause{now, r})
@@ -59,7 +60,7 @@ func (p *pauses) carryOut(now time.Time, r request) error {
 	p.sending = true
 	record := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Move != nil {
-		record.Queue = "" // the move itself is noted
+		record.Queue = "" // the move has a record of its own
 	}
 	return p.ledger.RecordThen(now, record, ledger.EntryID{}, func() error {
 		p.sending = false
@@ -71,8 +72,7 @@ func (p *pauses) carryOut(now time.Time, r request) error {
 }
 
 // pausedAfter returns how a queue is paused after a command, and whether it is. A move to another
-// type pauses it too, and leaves it paused at its end only if it was paused before, or was paused
-// meanwhile.
+// type pauses it too. It stays paused after the move if it was paused before or meanwhile.
 func pausedAfter(now time.Time, p wire.Pause, is bool, cmd wire.Command) (wire.Pause, bool) {
 	begun := wire.Pause{At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason, Move: cmd.Move}
 	moving := p.Move
@@ -94,7 +94,7 @@ func pausedAfter(now time.Time, p wire.Pause, is bool, cmd wire.Command) (wire.P
 	return p, true
 }
 
-// next carries out what waited, in its order, before anything that comes now: up to the first that needs a record again.
+// next carries out the commands that waited, up to the first that needs a record.
 func (p *pauses) next() error {
 	for len(p.waiting) > 0 && !p.sending {
 		next := p.waiting[0]
@@ -106,7 +106,8 @@ func (p *pauses) next() error {
 	return nil
 }
 
-// notify has every worker process pause or resume a queue, and answers once the broker has taken that.
+// notify asks each worker process to pause or resume a queue, and answers when the broker has taken
+// that.
 func (p *pauses) notify(now time.Time, r request) error {
 	cmd := &r.cmd
 	said := wire.Controls{ID: random(), Op: wire.ControlPause, Identity: "*", Queue: cmd.Queue, At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason}
@@ -117,7 +118,8 @@ func (p *pauses) notify(now time.Time, r request) error {
 		Confirmed: func() { _ = r.done() }})
 }
 
-// notifyAgain tells the workers again what is paused: those that asked while nobody led have no answer.
+// notifyAgain notifies the workers of what is paused. A worker that asked while there was no leader
+// has no answer.
 func (p *pauses) notifyAgain(now time.Time) error {
 	for _, queue := range slices.Sorted(maps.Keys(p.entries.Paused())) {
 		cmd := wire.Command{Command: wire.CommandPause, Queue: queue}
@@ -131,7 +133,7 @@ func (p *pauses) notifyAgain(now time.Time) error {
 // state answers a worker that starts.
 func (p *pauses) state(_ time.Time, r request) error { return r.reply(p.list()) }
 
-// list tells a worker that starts what is paused.
+// list returns what is paused.
 func (p *pauses) list() wire.Reply {
 	paused := slices.Sorted(maps.Keys(p.entries.Paused()))
 	if paused == nil {
@@ -140,7 +142,7 @@ func (p *pauses) list() wire.Reply {
 	return wire.Reply{Status: wire.StatusOK, Paused: paused}
 }
 
-// carry writes down again what the journal alone knows, at its end: low water would forget it. Nothing newer is on its way.
+// carry writes again what is paused, at the end of the journal, because low water would forget it.
 func (p *pauses) carry(now time.Time) error {
 	all := p.entries.Paused()
 	if all == nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// errBlocked ends an epoch before it has begun: the broker takes nothing.
+// errBlocked ends an epoch before it has begun: the broker takes no publishes.
 var errBlocked = errors.New("scheduler: the broker takes no publishes now")
 
-// prober is what a leader does on the broker to see whether what it fires reaches its queue: see way.
+// prober checks on the broker whether fires reach their queues: see routing.
 type prober struct {
 	l        *leadership
 	queue    string           // where probes arrive
-	arriving *broker.Consumer // nil until the way has stood once
-	arrivals chan int64       // numbers of probes that did
-	followed atomic.Int64     // the number of the newest probe that is to be followed by one to no queue
-	failed   chan struct{}    // closed when the way is broken
+	arriving *broker.Consumer // nil until the routing was intact once
+	arrivals chan int64       // the numbers of probes that arrived
+	followed atomic.Int64     // the number of the newest probe that is to be followed
+	failed   chan struct{}    // closed when the routing is broken
 	once     sync.Once
 }
 
@@ -32,82 +32,84 @@ func newProber(l *leadership) *prober {
 }
 
 // fail ends the epoch.
-func (o *prober) fail() { o.once.Do(func() { close(o.failed) }) }
+func (p *prober) fail() { p.once.Do(func() { close(p.failed) }) }
 
-// lookWithin bounds how long the first probe of an epoch may take, arriveWithin how long it may take once the journal has it.
+// lookWithin is how long the first probe of an epoch may take, arriveWithin how long once the
+// broker has confirmed it.
 const (
 	lookWithin   = 20 * time.Second
 	arriveWithin = 5 * time.Second
 )
 
-// timeout is how long a probe may take to show. That a view is behind says nothing about the way.
-func (o *prober) timeout() time.Duration {
-	return probePatience + min(o.l.s.view.LagOf(wire.Journal, wire.DeadJobs), probeLag)
+// timeout returns how long a confirmed probe may take to show. A view that lags says nothing about
+// the routing.
+func (p *prober) timeout() time.Duration {
+	return probePatience + min(p.l.s.view.LagOf(wire.Journal, wire.DeadJobs), probeLag)
 }
 
-// unroutedAgain is how long the leader waits after the broker refused a probe to no queue.
+// unroutedAgain is when an unroutable probe is sent again that the broker refused.
 const unroutedAgain = 500 * time.Millisecond
 
-// check sends a probe and tells why the way is broken, nil if the probe arrives. A probe that comes back
-// while jobs.gated is away shows nothing: the next epoch looks again.
-func (o *prober) check(ctx context.Context) (broken, err error) {
+// check sends a probe, and returns why the routing is broken, nil if the probe arrives. If
+// jobs.gated is away, a probe that comes back shows nothing, and the next epoch checks again.
+func (p *prober) check(ctx context.Context) (broken, err error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	if err = o.sendAndWait(within); err == nil {
-		err = o.l.conn.BindJournal(ctx) // of what it needs no probe sees jobs.bury
+	if err = p.sendAndWait(within); err == nil {
+		err = p.l.conn.BindJournal(ctx) // probes do not check jobs.bury
 	}
 	if !errors.Is(err, errMisrouted) && !broker.IsAstray(err) {
 		return nil, err
 	}
-	if _, away := o.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
+	if _, away := p.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
 		return nil, away
 	}
 	return err, nil
 }
 
-// channel is the channel of the probes. Where jobs.fire is missing, it ends.
-func (o *prober) channel(ctx context.Context) (*broker.Publisher, error) {
+// channel returns the channel of the probes. The broker closes it if jobs.fire is missing.
+func (p *prober) channel(ctx context.Context) (*broker.Publisher, error) {
 	select {
-	case <-o.l.lock.claim.Scout.Done():
+	case <-p.l.lock.claim.Scout.Done():
 	default:
-		return o.l.lock.claim.Scout, nil
+		return p.l.lock.claim.Scout, nil
 	}
-	pub, err := o.l.conn.Publisher(ctx)
+	pub, err := p.l.conn.Publisher(ctx)
 	if err == nil {
-		o.l.lock.claim.Scout = pub
+		p.l.lock.claim.Scout = pub
 	}
 	return pub, err
 }
 
-// sendAndWait sends a probe.
-func (o *prober) sendAndWait(ctx context.Context) error {
-	if o.arriving == nil {
-		arriving, err := o.l.conn.FollowProbes(ctx, o.queue)
+// sendAndWait sends a probe, and waits until it arrives.
+func (p *prober) sendAndWait(ctx context.Context) error {
+	if p.arriving == nil {
+		arriving, err := p.l.conn.FollowProbes(ctx, p.queue)
 		if err != nil {
 			return err
 		}
-		o.arriving = arriving
+		p.arriving = arriving
 	}
-	pub, err := o.channel(ctx)
+	pub, err := p.channel(ctx)
 	if err != nil {
 		return err
 	}
-	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: o.l.core.ledger.Epoch(), Routed: -1}.To(o.queue)); err != nil {
+	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: p.l.core.ledger.Epoch(), Routed: -1}.To(p.queue)); err != nil {
 		return err
 	}
 	late := time.NewTimer(arriveWithin)
 	defer late.Stop()
 	select {
-	case d, open := <-o.arriving.Deliveries():
+	case d, open := <-p.arriving.Deliveries():
 		if !open {
-			return o.arriving.Err()
+			return p.arriving.Err()
 		}
-		if err := o.arriving.Ack(d.Tag, false); err != nil {
+		if err := p.arriving.Ack(d.Tag, false); err != nil {
 			return err
 		}
 		return pub.SendMandatory(ctx, wire.UnroutedProbe())
 	case <-late.C:
-		if o.l.blocked() {
+		if p.l.blocked() {
 			return errBlocked
 		}
 		return errMisrouted
@@ -116,49 +118,50 @@ func (o *prober) sendAndWait(ctx context.Context) error {
 	}
 }
 
-// verifyRouting sees to it that the way stands before anything is fired. It is mended only when the journal has it that it was broken: who dies
-// here leaves that to the next leader.
-func (o *prober) verifyRouting(ctx context.Context) error {
+// verifyRouting makes sure that the routing is intact before anything is fired. It is repaired when
+// the journal has it that it was broken. A leader that ends here leaves that to the next one.
+func (p *prober) verifyRouting(ctx context.Context) error {
 	switch {
-	case o.l.core.routing.mayRepair():
-		return o.repairRouting(ctx)
-	case o.l.core.routing.journaled:
+	case p.l.core.routing.mayRepair():
+		return p.repairRouting(ctx)
+	case p.l.core.routing.journaled:
 		return nil // until the view has read that
 	}
-	broken, err := o.check(ctx)
+	broken, err := p.check(ctx)
 	switch {
 	case err != nil:
 		return err
 	case broken == nil:
-		o.l.core.routingIntact()
+		p.l.core.routingIntact()
 		return nil
-	case o.l.core.routing.nothingFired():
-		return o.repairRouting(ctx)
+	case p.l.core.routing.nothingFired():
+		return p.repairRouting(ctx)
 	}
-	o.l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
-	return o.l.core.routing.journalBroken(time.Now())
+	p.l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
+	return p.l.core.routing.journalBroken(time.Now())
 }
 
-func (o *prober) repairRouting(ctx context.Context) error {
-	if err := o.l.conn.MakeWay(ctx); err != nil {
+// repairRouting declares what is missing, and checks the routing again.
+func (p *prober) repairRouting(ctx context.Context) error {
+	if err := p.l.conn.MakeWay(ctx); err != nil {
 		return err
 	}
-	o.l.s.assertDirect(ctx, o.l.conn)
-	broken, err := o.check(ctx)
+	p.l.s.assertDirect(ctx, p.l.conn)
+	broken, err := p.check(ctx)
 	switch {
 	case err != nil:
 		return err
 	case broken != nil:
 		return fmt.Errorf("%w: %w", errMisrouted, broken)
 	}
-	o.l.core.routingIntact()
+	p.l.core.routingIntact()
 	return nil
 }
 
-// watchProbes passes the numbers of probes that arrive to the loop. Some are followed by one to no queue: those pass once the broker has
-// kept that, as it keeps jobs whose queue does not exist.
-func (o *prober) watchProbes(ctx context.Context) error {
-	pub, err := o.channel(ctx)
+// watchProbes passes the numbers of probes that arrive to the loop. A probe that is to be followed
+// passes once the broker has kept the one after it, as it keeps jobs whose queue does not exist.
+func (p *prober) watchProbes(ctx context.Context) error {
+	pub, err := p.channel(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // the loop that fires ends the epoch
 	}
@@ -166,39 +169,40 @@ func (o *prober) watchProbes(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case d, open := <-o.arriving.Deliveries():
+		case d, open := <-p.arriving.Deliveries():
 			if !open {
-				o.fail() // the queue of probes is gone
+				p.fail() // the queue of probes is gone
 				return nil
 			}
-			if err := o.passOn(ctx, pub, d); err != nil {
-				o.l.s.log.Warn("scheduler: a probe went astray", "error", err)
-				o.fail()
+			if err := p.passOn(ctx, pub, d); err != nil {
+				p.l.s.log.Warn("scheduler: a probe went astray", "error", err)
+				p.fail()
 				return nil
 			}
 		}
 	}
 }
 
-func (o *prober) passOn(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
-	if err := o.arriving.Ack(d.Tag, false); err != nil {
+// passOn takes in a probe that arrived.
+func (p *prober) passOn(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
+	if err := p.arriving.Ack(d.Tag, false); err != nil {
 		return err
 	}
-	p, _ := wire.ProbeOf(d.Headers)
-	if p.Number == o.followed.Load() {
+	probe, _ := wire.ProbeOf(d.Headers)
+	if probe.Number == p.followed.Load() {
 		if err := sendUnrouted(ctx, pub); err != nil {
 			return err
 		}
 	}
 	select {
-	case o.arrivals <- p.Number:
+	case p.arrivals <- probe.Number:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-// sendUnrouted sends a probe to no queue, until the broker has kept it: a stream without a leader
-// refuses it for a moment. The core ends the epoch where that takes too long.
+// sendUnrouted sends an unroutable probe until the broker has kept it: a stream without a leader
+// refuses it for a moment. If that takes too long, the core ends the epoch.
 func sendUnrouted(ctx context.Context, pub *broker.Publisher) error {
 	for {
 		err := pub.SendMandatory(ctx, wire.UnroutedProbe())
@@ -236,4 +240,5 @@ func (l *leadership) readJournal(ctx context.Context, from, below int64, each fu
 	return fmt.Errorf("scheduler: reading what was fired: %w", err)
 }
 
+// errRead ends a reading of the journal in which everything was read.
 var errRead = errors.New("all is read")

@@ -41,7 +41,7 @@ func (p proof) window(queue string) int {
 }
 
 // proves reports whether a queue has what was fired to it, if its node has not restarted. A quorum
-// queue may not: it drops what its publisher had open when that publisher's channel ended. Nor may a
+// queue may not: it drops unconfirmed messages when the channel of their publisher ends. Nor may a
 // queue that refuses jobs, a mirrored one, which moves, or one whose node is away.
 func proves(q broker.QueueInfo) bool {
 	return q.Type == "classic" && !q.MayRefuse() && !q.Mirrored && q.State != "down" && q.State != "stopped"
@@ -65,8 +65,8 @@ func (q *queueBook) readProof(ctx context.Context, alone bool) proof {
 	return proof{alone: alone, known: known}
 }
 
-// newerProof learns what queues can prove that are newer than the epoch: a new quorum queue may have
-// fewer fires open than a classic one.
+// newerProof finds out what queues can prove that are newer than the epoch: a new quorum queue may
+// have fewer fires unconfirmed than a classic one.
 type newerProof struct {
 	asking bool
 	again  string // a queue that was bound while the broker was asked

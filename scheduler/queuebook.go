@@ -13,22 +13,23 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// queueBook is what a sidecar knows of the broker's queues. It is safe for concurrent use.
+// queueBook is what a sidecar knows of the broker's queues. It is safe for concurrent use. Job
+// queues are named without their prefix in made and fatal, and with it in the other maps.
 type queueBook struct {
 	*services
 
 	mu        sync.Mutex
-	kept      map[string]broker.Retention // of streams, by name; nil if the broker does not tell
-	made      map[string]time.Time        // queues that this process made, with when they were last in use
-	fatal     map[string]int              // names of queues, with how often the broker closed the connection when it was asked about them
-	queues    map[string]bool             // queues by full name, with whether they may lack a job that was fired to them, see proof
-	routed    map[string]bool             // queues by full name that are known to be bound to jobs.route
+	kept      map[string]broker.Retention // of streams; nil if the broker does not tell
+	made      map[string]time.Time        // queues that this process declared: when they were last used
+	fatal     map[string]int              // how often a question about a queue ended the connection
+	queues    map[string]bool             // whether a queue may lack a job that was fired to it, see proof
+	routed    map[string]bool             // queues that are known to be bound to jobs.route
 	jobQueues int                         // how many of queues are job queues
-	nodes     map[string]string           // on which node each queue is, by full name, as far as the broker tells
+	nodes     map[string]string           // on which node a queue is, if the broker tells
 }
 
-// refreshQueues has the queues read. What an earlier term knew of them is enough to lead: a management
-// API that is slow, as while a node is frozen, is not waited for.
+// refreshQueues reads the queues. It does not wait if an earlier term knew them: a management API
+// may be slow while a node is frozen.
 func (q *queueBook) refreshQueues(ctx context.Context, beside *sync.WaitGroup) {
 	q.mu.Lock()
 	known := q.kept != nil
@@ -40,7 +41,8 @@ func (q *queueBook) refreshQueues(ctx context.Context, beside *sync.WaitGroup) {
 	beside.Go(func() { q.readQueues(ctx) })
 }
 
-// readQueues notes what queues there are and where, and how long the streams among them keep records.
+// readQueues notes which queues there are and where, and how long the streams among them keep
+// records.
 func (q *queueBook) readQueues(ctx context.Context) {
 	if q.mgmt == nil {
 		return
@@ -90,8 +92,9 @@ func (q *queueBook) forgetMade(name string) {
 	delete(q.made, name)
 }
 
-// errFatalName is about a queue about which the broker is not asked any more: RabbitMQ 4 cannot say that one is another connection's
-// alone if its name is not ASCII, and closes the connection instead.
+// errFatalName is returned for a queue about which the broker is not asked any more. RabbitMQ 4
+// cannot name a queue that is another connection's alone if its name is not ASCII, and closes the
+// connection instead.
 var errFatalName = errors.New("scheduler: bad name: the broker closed the connection each time that it was asked about this queue")
 
 func (q *queueBook) noteFatal(name string, err error) {

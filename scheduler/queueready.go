@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// A queue is made, and bound, before the first job is fired to it. Whether that was done is a flag of its lane.
+// A queue is declared and bound before the first job is fired to it.
 
-// prepareAhead is how long before its first entry is due a queue is made.
+// prepareAhead is how long before its first entry is due a queue is declared.
 const prepareAhead = time.Minute
 
-// isReady reports whether a lane's queue is known to be there and bound. If it is not, the leader is asked to see to that.
+// isReady reports whether a queue is known to exist and to be bound. If it is not, it has the queue
+// declared and bound.
 func (qs *dueQueues) isReady(now time.Time, q *dueQueue) bool {
 	switch {
 	case q.moving != "":
@@ -29,7 +30,7 @@ func (qs *dueQueues) isReady(now time.Time, q *dueQueue) bool {
 	return false
 }
 
-// bound is called when it is known whether a lane's queue is there and bound; err says why it is not.
+// bound takes in whether a queue is bound now; err says why it is not.
 func (qs *dueQueues) bound(now time.Time, queue string, err error) {
 	q := qs.of(queue)
 	q.asked, q.bound, q.recheck, q.unmade = false, err == nil, err != nil, err != nil
@@ -48,7 +49,7 @@ func (qs *dueQueues) bound(now time.Time, queue string, err error) {
 	}
 }
 
-// whenBound has something done when it is known whether a queue is there and bound.
+// whenBound calls fn when it is known whether a queue is bound.
 func (qs *dueQueues) whenBound(now time.Time, queue string, fn func(error) error) error {
 	q := qs.of(queue)
 	switch {
@@ -61,13 +62,13 @@ func (qs *dueQueues) whenBound(now time.Time, queue string, fn func(error) error
 	return nil
 }
 
-// maxAway is how long at most until it is looked again whether a queue is there.
+// maxAway is the longest time until it is tried again to bind a queue.
 const maxAway = 5 * time.Second
 
-// boundFor is how long it is believed that a queue is bound while jobs come for which it was not.
+// boundFor is how long a queue counts as bound although jobs come back for which it was not.
 const boundFor = time.Second
 
-// notBound notes that a queue was not bound for a job that came. A lane whose own fire came back is held.
+// notBound notes that a job found no queue. A queue whose own fire came back is held.
 func (qs *dueQueues) notBound(now time.Time, q *dueQueue, returned bool) {
 	if returned && q.held == "" {
 		q.bound, q.recheck = false, true
@@ -77,7 +78,7 @@ func (qs *dueQueues) notBound(now time.Time, q *dueQueue, returned bool) {
 	}
 }
 
-// holdForMove has nothing more fired to a queue, and returns how much is still under way to it.
+// holdForMove stops firing to a queue, and returns how many fires it has not confirmed.
 func (qs *dueQueues) holdForMove(now time.Time, queue, reason string) (open int) {
 	q := qs.of(queue)
 	q.moving, q.bound = reason, false
@@ -88,7 +89,7 @@ func (qs *dueQueues) holdForMove(now time.Time, queue, reason string) (open int)
 	return q.unconfirmed
 }
 
-// endMove has jobs fired again to a queue that was moved.
+// endMove starts firing to a queue again that was moved.
 func (qs *dueQueues) endMove(queue string) {
 	q := qs.of(queue)
 	q.moving, q.held, q.backoff, q.since = "", "", 0, time.Time{}

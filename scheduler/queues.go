@@ -11,54 +11,54 @@ import (
 	"github.com/millrace-jobs/millrace/tracker"
 )
 
-// dueQueue is one queue's entries in due order, as far as they were looked at.
+// dueQueue is a queue and its entries in due order, as far as they were looked up.
 type dueQueue struct {
 	ledger.Queue
 	name   string
-	behind tracker.DueKey // everything up to here was taken
-	ahead  []tracker.DueKey
+	behind tracker.DueKey   // everything up to here was taken
+	ahead  []tracker.DueKey // what comes next
 	turn
 	hold
 	openFires
 	readiness
 }
 
-// turn is when a lane's turn comes.
+// turn is when it is a queue's turn. A queue is in the ring, sleeps, or has nothing to do.
 type turn struct {
-	wake  time.Time // when there is something to do
-	index int       // in the heap; -1 if it is not there
-	due   bool      // it stands in the ring
+	wake  time.Time // when it leaves its sleep
+	index int       // in the heap of those that sleep; -1 if it does not
+	due   bool      // it is in the ring
 }
 
 // hold is why a queue takes no jobs now.
 type hold struct {
-	held    string // not empty: why
+	held    string // the reason, empty if it takes jobs
 	since   time.Time
 	backoff time.Duration
 	trial   bool // one job is sent to see whether the queue takes jobs again
 }
 
-// openFires is what a queue has unconfirmed.
+// openFires is what a queue has not confirmed.
 type openFires struct {
 	unconfirmed int  // fires
 	limit       int  // how many there may be
-	full        bool // there are so many, and the lane left the ring
-	trying      bool // one more job is to be sent, to see whether the queue answers
+	full        bool // there are so many, and it left the ring
+	trying      bool // one more is to be sent, to see whether it answers
 	tried       bool // that was decided once since it fell silent
 }
 
-// readiness is whether a queue is known to be there and bound.
+// readiness is whether a queue is known to exist and to be bound.
 type readiness struct {
 	bound   bool
-	boundAt time.Time           // when that was seen to
-	recheck bool                // it was bound once and may not be any more
-	asked   bool                // it is being seen to
+	boundAt time.Time           // when it was bound
+	recheck bool                // it was bound once, and may not be any more
+	asked   bool                // it is being declared and bound
 	unmade  bool                // that failed the last time
-	waiting []func(error) error // what is done when it is known
-	moving  string              // not empty: the queue is being moved to another type, and nothing is fired to it
+	waiting []func(error) error // what is called with the result
+	moving  string              // not empty: it is moved to another type
 }
 
-// dueQueues are the queues: those that have something due take turns, the others wait for their time.
+// dueQueues are the queues. Those that have something due take turns, the others sleep.
 type dueQueues struct {
 	base
 	all   map[string]*dueQueue
@@ -72,9 +72,10 @@ const (
 	maxHold   = time.Minute
 )
 
-// lookAhead is how many entries of a queue are looked up at once.
+// lookAhead is how many entries of a queue are looked up at a time.
 const lookAhead = 128
 
+// of returns a queue by its name.
 func (qs *dueQueues) of(queue string) *dueQueue {
 	q := qs.all[queue]
 	if q == nil {
@@ -84,7 +85,7 @@ func (qs *dueQueues) of(queue string) *dueQueue {
 	return q
 }
 
-// open has all queues looked at.
+// open has every queue looked up, when the epoch begins.
 func (qs *dueQueues) open(time.Time) error {
 	qs.entries.TakeReady()
 	for _, queue := range qs.entries.Queues() {
@@ -93,7 +94,7 @@ func (qs *dueQueues) open(time.Time) error {
 	return nil
 }
 
-// step has queues looked at that got entries.
+// step has the queues looked up that got entries.
 func (qs *dueQueues) step(now time.Time) error {
 	ready := qs.entries.TakeReady()
 	for _, queue := range slices.Sorted(maps.Keys(ready)) {
@@ -106,7 +107,7 @@ func (qs *dueQueues) step(now time.Time) error {
 	return nil
 }
 
-// lookFrom has a lane look again from a key on.
+// lookFrom has a queue looked up again from a key on.
 func (qs *dueQueues) lookFrom(q *dueQueue, from tracker.DueKey) {
 	if ahead := q.ahead; len(ahead) > 0 && ahead[len(ahead)-1].Before(from) {
 		return // it will be found in its turn
@@ -119,7 +120,7 @@ func (qs *dueQueues) lookFrom(q *dueQueue, from tracker.DueKey) {
 	qs.wakeAt(q, time.Time{})
 }
 
-// wakeAt has a lane wake at a time, if it would sleep longer.
+// wakeAt has a queue wake at a time, if it would sleep longer.
 func (qs *dueQueues) wakeAt(q *dueQueue, at time.Time) {
 	if q.due || q.held != "" {
 		return
@@ -133,7 +134,7 @@ func (qs *dueQueues) wakeAt(q *dueQueue, at time.Time) {
 	}
 }
 
-// wakeUp moves the lanes whose time has come into the ring.
+// wakeUp moves the queues whose time has come into the ring.
 func (qs *dueQueues) wakeUp(now time.Time) {
 	for len(qs.sleep) > 0 && !qs.sleep[0].wake.After(now) {
 		q := heap.Pop(&qs.sleep).(*dueQueue)
@@ -145,7 +146,7 @@ func (qs *dueQueues) wakeUp(now time.Time) {
 	}
 }
 
-// next is when the first sleeping lane wakes.
+// next returns when the first queue wakes.
 func (qs *dueQueues) next(otherwise time.Time) time.Time {
 	if len(qs.sleep) > 0 && qs.sleep[0].wake.Before(otherwise) {
 		return qs.sleep[0].wake
@@ -153,7 +154,8 @@ func (qs *dueQueues) next(otherwise time.Time) time.Time {
 	return otherwise
 }
 
-// leave takes the first lane out of the ring; it sleeps until a time, or for good if that is zero.
+// leave takes the first queue out of the ring. It sleeps until a time, or has nothing to do if that
+// is zero.
 func (qs *dueQueues) leave(until time.Time) {
 	q := qs.ring[0]
 	qs.ring = qs.ring[1:]
@@ -163,7 +165,7 @@ func (qs *dueQueues) leave(until time.Time) {
 	}
 }
 
-// rotate moves the first lane to the end of the ring.
+// rotate moves the first queue to the end of the ring.
 func (qs *dueQueues) rotate() { qs.ring = append(qs.ring[1:], qs.ring[0]) }
 
 // hold has a queue wait that takes no jobs, at most so long before it is tried again.
@@ -187,7 +189,7 @@ func (qs *dueQueues) hold(q *dueQueue, now time.Time, reason string, most time.D
 	}
 }
 
-// limit sets how many fires each queue may have open.
+// limit sets how many fires each queue may have unconfirmed.
 func (qs *dueQueues) limit(of func(queue string) int) {
 	for _, q := range qs.all {
 		q.limit = of(q.name)
@@ -215,7 +217,7 @@ func (qs *dueQueues) accepted(q *dueQueue) {
 	}
 }
 
-// setBack has queues that are held wait no longer for a clock that was set back.
+// setBack has the queues that are held wait no longer because the clock was set back.
 func (qs *dueQueues) setBack(by time.Duration) {
 	for _, q := range qs.all {
 		if q.held != "" {
@@ -225,10 +227,10 @@ func (qs *dueQueues) setBack(by time.Duration) {
 	qs.sleep.order()
 }
 
-// maxShown is how many of them are listed at most.
+// maxShown is how many held queues are listed at most.
 const maxShown = 1000
 
-// heldQueues lists queues that take no jobs now.
+// heldQueues returns the queues that take no jobs now.
 func (qs *dueQueues) heldQueues() []HeldQueue {
 	var all []HeldQueue
 	for _, q := range qs.all {
@@ -243,7 +245,7 @@ func (qs *dueQueues) heldQueues() []HeldQueue {
 	return all
 }
 
-// silentQueues counts the queues that do not answer.
+// silentQueues returns how many queues do not answer.
 func (qs *dueQueues) silentQueues() (n int) {
 	for _, q := range qs.all {
 		if q.Silent {
@@ -263,7 +265,7 @@ func (s sleepers) Swap(i, j int) {
 	s[i].index, s[j].index = i, j
 }
 
-// order puts the heap in order again, after waking times were changed.
+// order restores the heap after waking times were changed.
 func (s *sleepers) order() { heap.Init(s) }
 
 // Push and Pop are heap.Interface.

@@ -11,38 +11,39 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// reconciler is how far the doubtful entries of earlier epochs are settled.
+// reconciler decides what became of the fires and burials that earlier leaders left in doubt.
 type reconciler struct {
 	base
 	dispatcher *dispatcher
 	copies     *copies
 	reentry    reentry
 
-	begun       bool
-	verdict     verdict
-	proof       proof
-	from        wire.Through      // the witness tells only of what was fired after this
-	unjournaled []*tracker.Stored // dead jobs whose burials the journal does not have
-	open        []tracker.Doubt
-	waiting     []tracker.Doubt   // fires that arrived if the verdict is that the witness stands: nobody waits for it
-	copied      map[dispatch]bool // fires that found no queue and stand in jobs.gated: they arrived
-	retried     map[dispatch]bool // burials whose dead job was acted upon already: they arrived
+	begun   bool
+	verdict verdict
+	proof   proof
+	from    wire.Through // the witness speaks only for what was fired after this
+
+	unjournaled []*tracker.Stored // dead jobs whose burials the journal lacks
+	open        []tracker.Doubt   // what is to be decided
+	waiting     []tracker.Doubt   // fires that arrived if the witness stands, while the epoch leads
+	copied      map[dispatch]bool // fires that found no queue: they arrived in jobs.gated
+	retried     map[dispatch]bool // burials whose dead job was acted upon: they arrived
 
 	delivered int            // fires that were found to have arrived
 	repeated  map[string]int // fires that are dispatched again, by reason
 }
 
-// dispatch identifies one fire or burial. The number alone does not: epochs begin again with a new
-// journal, and the streams may still hold what an older one tells of.
+// dispatch identifies a fire or burial. Its number alone does not: a new journal begins with epoch
+// 0 again, and the streams may still hold records of the old one.
 type dispatch struct {
 	number wire.Through
 	jid    string // its tag
 }
 
-// dispatchOf identifies what an entry was made by.
+// dispatchOf returns the burial that made a dead job, or the fire that made a copy.
 func dispatchOf(s *tracker.Stored) dispatch { return dispatch{s.Origin(), s.Burial.JIDTag} }
 
-// dispatchInDoubt identifies a fire or burial in doubt.
+// dispatchInDoubt returns what a doubt is about.
 func dispatchInDoubt(d *tracker.Doubt) dispatch {
 	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JID}
 }
@@ -50,8 +51,8 @@ func dispatchInDoubt(d *tracker.Doubt) dispatch {
 // decided takes in a verdict that was not known when the epoch began.
 func (r *reconciler) decided(v verdict) { r.verdict = v }
 
-// step settles every doubtful entry of every earlier epoch, each with a record, so that a leader that dies here leaves the rest
-// doubtful.
+// step settles what is in doubt, each with a record, and reports whether that is done. If the
+// leader ends here, the rest stays in doubt for the next one.
 func (r *reconciler) step(now time.Time) (done bool, err error) {
 	if !r.begun {
 		if err := r.begin(); err != nil {
@@ -67,19 +68,19 @@ func (r *reconciler) step(now time.Time) (done bool, err error) {
 	return r.reentry.step(r.retried)
 }
 
-// inDoubt counts what is not settled yet.
+// inDoubt returns how much is not settled yet.
 func (r *reconciler) inDoubt() int {
 	return len(r.unjournaled) + len(r.open) + len(r.waiting) + len(r.reentry.left)
 }
 
-// mayRefire reports whether a fire of an entry by an earlier leader waits to be settled: it may yet be
-// fired again, and refused.
+// mayRefire reports whether a fire of an entry is not settled yet: it may be fired again, and be
+// refused then.
 func (r *reconciler) mayRefire(at ledger.EntryID) bool {
 	isOf := func(d tracker.Doubt) bool { return entryOf(&d) == at }
 	return slices.ContainsFunc(r.waiting, isOf) || slices.ContainsFunc(r.open, isOf)
 }
 
-// stepWaiting settles, while the epoch leads, the fires that had to wait for the verdict.
+// stepWaiting settles, while the epoch leads, the fires that waited for the verdict.
 func (r *reconciler) stepWaiting(now time.Time) error {
 	if r.verdict == undecided || len(r.open)+len(r.waiting) == 0 {
 		return nil
@@ -118,8 +119,8 @@ func (r *reconciler) reconcileOpen(now time.Time) error {
 // provable reports whether a fire in doubt certainly arrived if the witness stands.
 func (r *reconciler) provable(d *tracker.Doubt) bool { return r.unprovable(d) == "" }
 
-// unprovable returns why a fire in doubt may not have arrived although the witness stands; empty if
-// it certainly did.
+// unprovable returns why a fire in doubt may not have arrived although the witness stands, or an
+// empty string if it did.
 func (r *reconciler) unprovable(d *tracker.Doubt) string {
 	fired := wire.Through{Epoch: d.Epoch, Through: d.Seq}
 	switch {
@@ -135,8 +136,7 @@ func (r *reconciler) unprovable(d *tracker.Doubt) string {
 	return ""
 }
 
-// outcome returns what became of the fires that earlier leaders left in doubt, once it is known
-// of all of them. It returns it once.
+// outcome returns, once, what became of the fires in doubt, when it is known of all of them.
 func (r *reconciler) outcome() (delivered int, repeated map[string]int, known bool) {
 	if len(r.open)+len(r.waiting) > 0 || r.delivered+len(r.repeated) == 0 {
 		return 0, nil, false
@@ -146,7 +146,7 @@ func (r *reconciler) outcome() (delivered int, repeated map[string]int, known bo
 	return delivered, repeated, true
 }
 
-// noteRepeated counts a fire that is dispatched again.
+// noteRepeated counts a fire that is sent again.
 func (r *reconciler) noteRepeated(d *tracker.Doubt) {
 	why := r.unprovable(d)
 	if why == "" {
@@ -159,7 +159,7 @@ func (r *reconciler) noteRepeated(d *tracker.Doubt) {
 }
 
 func (r *reconciler) begin() error {
-	all, err := r.entries.Doubtful() // all of earlier epochs: in this one nothing has been fired yet
+	all, err := r.entries.Doubtful() // of earlier epochs: this one has fired nothing
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func (r *reconciler) begin() error {
 	return r.reentry.find(r.open, r.copied)
 }
 
-// reconcileOne settles a fire or burial, unless the journal has settled it meanwhile: the leader that fired
-// it may live on, and say that it was confirmed, or that it came back.
+// reconcileOne settles a fire or burial, unless the journal settled it meanwhile: its leader may
+// live on, and journal that it was confirmed or returned.
 func (r *reconciler) reconcileOne(now time.Time, d *tracker.Doubt) error {
 	if open, err := r.entries.InDoubt(d.Epoch, d.Seq); err != nil || !open {
 		return err
@@ -220,13 +220,13 @@ func (r *reconciler) reconcileOne(now time.Time, d *tracker.Doubt) error {
 	return r.refire(now, d, burial)
 }
 
-// settlement is the record that says what became of a doubtful fire or burial.
+// settlement returns the record that says what became of a fire or burial in doubt.
 func settlement(what string, d *tracker.Doubt) wire.JournalRecord {
 	return wire.JournalRecord{Type: what, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
 }
 
-// journalKilled journals that an entry was killed, in place of a leader that died between the burial and that: without it the entry is no part of
-// its operation, and nobody can take it back.
+// journalKilled journals that an entry was killed, for a leader that ended between the burial and
+// this record. Without it the entry is no part of its operation, and the kill cannot be undone.
 func (r *reconciler) journalKilled(now time.Time, d *tracker.Doubt) error {
 	record := settlement(wire.TypeDelivered, d)
 	_, e, err := r.load(entryOf(d))
@@ -240,7 +240,7 @@ func (r *reconciler) journalKilled(now time.Time, d *tracker.Doubt) error {
 		if err != nil {
 			return err
 		}
-		if dead != nil { // or somebody has done something to it already
+		if dead != nil { // else it was acted upon already
 			record.DiedAt = wire.Seconds(dead.At)
 		}
 	}
@@ -249,7 +249,8 @@ func (r *reconciler) journalKilled(now time.Time, d *tracker.Doubt) error {
 
 func entryOf(d *tracker.Doubt) ledger.EntryID { return ledger.ID(d.Place.Stream, d.Place.Offset) }
 
-// listAsRejected gives up a job that the broker cannot take and that only the journal has: its stream has forgotten it.
+// listAsRejected gives up a job that the broker does not accept and of which only the journal has
+// the body.
 func (r *reconciler) listAsRejected(now time.Time, d *tracker.Doubt, reason string) error {
 	const kept = 64 << 10
 	r.counters.Refused++
@@ -261,7 +262,7 @@ func (r *reconciler) listAsRejected(now time.Time, d *tracker.Doubt, reason stri
 	return r.ledger.Record(now, settlement(wire.TypeDelivered, d), entryOf(d))
 }
 
-// isBuried tells whether a doubtful burial arrived: its stream has been folded to its end.
+// isBuried reports whether a burial in doubt arrived. The view has read its stream to the end.
 func (r *reconciler) isBuried(d *tracker.Doubt) (bool, error) {
 	jid := ""
 	if d.Entry != nil {
@@ -276,12 +277,12 @@ func (r *reconciler) isBuried(d *tracker.Doubt) (bool, error) {
 	return dead != nil, err
 }
 
-// refire fires or buries again what may not have arrived.
+// refire sends again what may not have arrived.
 func (r *reconciler) refire(now time.Time, d *tracker.Doubt, burial bool) error {
-	o := purpose{op: wire.OpRefired, command: d.Command, doubt: d} // which it was to carry out: if it comes back that is not done
+	o := purpose{op: wire.OpRefired, command: d.Command, doubt: d}
 	if d.Entry != nil {
 		old, e, err := r.load(entryOf(d))
-		if errors.Is(err, errFetch) { // left in doubt it would pass for delivered as soon as a new witness stands
+		if errors.Is(err, errFetch) { // a new witness would take it for delivered
 			return r.dispatcher.takeBack(now, d)
 		}
 		if err != nil || old == nil {
@@ -299,14 +300,13 @@ func (r *reconciler) refire(now time.Time, d *tracker.Doubt, burial bool) error 
 		e, err = wire.ParseEntry(wire.DeadJobs, 0, d.Body)
 		job = e.Job
 	}
-	if err != nil { // it was read when it was fired; a body that cannot be read now was no job then either
+	if err != nil { // its body was not readable when it was fired either: it is no job
 		return r.ledger.Record(now, settlement(wire.TypeDelivered, d), entryOf(d))
 	}
 	return r.refireBody(now, d, &job, o, burial)
 }
 
-// refireBody publishes again a job that only the journal has. A fire counts in its queue's lane, so that
-// a queue that does not answer stops only itself.
+// refireBody sends again a job of which only the journal has the body.
 func (r *reconciler) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o purpose, burial bool) error {
 	again := &dispatched{tag: d.JID, doubt: d, buries: burial, Publish: &ledger.Publish{Entry: entryOf(d), Build: func(seq, confirmed int64) wire.Message {
 		deed := wire.Deed{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: r.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
@@ -325,7 +325,7 @@ func (r *reconciler) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, 
 	return err
 }
 
-// queueOf is the queue that a doubtful fire went to.
+// queueOf returns the queue to which a fire in doubt went.
 func queueOf(d *tracker.Doubt) string {
 	if d.Entry != nil {
 		return d.Entry.Queue
@@ -342,7 +342,7 @@ func (r *reconciler) isCopied(d *tracker.Doubt) bool {
 	return r.copied[dispatchInDoubt(d)]
 }
 
-// dropSuspects forgets those that are neither pending nor in doubt any more.
+// dropSuspects forgets the suspects that are neither pending nor in doubt.
 func (r *reconciler) dropSuspects(time.Time) error {
 	for at := range r.ledger.Suspects() {
 		pending, err := r.entries.Get(at.Stream, at.Offset)

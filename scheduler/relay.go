@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// relay takes messages from a classic queue, publishes each somewhere else, and acknowledges it once that is confirmed. So a crash
-// repeats a message and never loses one.
+// relay takes messages from a classic queue, publishes each elsewhere, and acknowledges it when
+// that is confirmed. So a crash repeats a message and never loses one.
 type relay struct {
 	queue   string
 	from    *broker.Consumer
@@ -25,8 +25,9 @@ type relay struct {
 	bad     badBodies
 }
 
-// badBodies are bodies that were in flight when the broker closed the channel or connection over something that was sent, with how often.
-// While there are any, messages go one at a time; what does it twice is not sent again.
+// badBodies are bodies that were in flight when the broker closed the channel or connection over a
+// message, with how often. While there are any, messages go one at a time. What ends a channel
+// twice is not sent again.
 type badBodies map[[sha256.Size]byte]int
 
 func (b badBodies) isBad(d wire.Delivery) bool {
@@ -86,7 +87,8 @@ func (r *relay) forward(d wire.Delivery, m wire.Message) error {
 	return nil
 }
 
-// run hands deliveries to take, until ctx or a channel ends. tick is called when it fires. What is in flight when ctx ends is waited for.
+// run passes deliveries to take until ctx or a channel ends, and calls tick when it is due. When
+// ctx ends, it waits for what is in flight.
 func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <-chan struct{}, tick func() error) error {
 	for {
 		var err error
@@ -116,8 +118,9 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 	}
 }
 
-// retire acknowledges what was published and is not confirmed yet: else it would be the queue's again, and the next leader's to publish once
-// more. A broker shows a job to workers before it has brought it to the disk and confirms it.
+// retire acknowledges what is published and not confirmed yet, when it is. Otherwise the queue
+// would have it again, and the next leader publish it once more: a broker shows a job to workers
+// before it writes it to the disk and confirms it.
 func (r *relay) retire() error {
 	deadline := time.NewTimer(retireWithin)
 	defer deadline.Stop()
@@ -145,7 +148,8 @@ func (r *relay) confirmed(confirms []broker.Confirm) error {
 	return nil
 }
 
-// answered acknowledges what was passed on and taken; what was refused goes back to its queue. What no queue took ends the relay.
+// answered acknowledges a message that was published. One that was refused goes back to its queue.
+// One that no queue took ends the relay.
 func (r *relay) answered(c broker.Confirm) error {
 	d, ok := r.flight[c.Tag]
 	if !ok {
@@ -172,7 +176,7 @@ func (r *relay) ack(d wire.Delivery) error {
 	return r.from.Ack(d.Tag, false)
 }
 
-// requeue lets a message come again, if there is a queue that it can come from.
+// requeue has a message delivered again, if its queue still exists.
 func (r *relay) requeue(d wire.Delivery) {
 	if r.from.Cancelled() {
 		return // it stays at hand
@@ -194,7 +198,7 @@ func (s *Scheduler) keepRunning(ctx context.Context, conn *broker.Conn, what str
 		default:
 		}
 		level := slog.LevelWarn
-		if broker.IsAway(err) { // watchWanted says so, once
+		if broker.IsAway(err) { // watchWanted logs that, once
 			level = slog.LevelDebug
 		}
 		s.log.Log(ctx, level, "scheduler: "+what+" begins again", "error", err)
@@ -212,7 +216,7 @@ func (s *Scheduler) keepRunning(ctx context.Context, conn *broker.Conn, what str
 
 func now() float64 { return wire.Seconds(time.Now()) }
 
-// rejection is a journal record about what a classic queue held that is no job.
+// rejection returns a journal record about a message that is no job.
 func (s *services) rejection(queue, reason string, body []byte) wire.Message {
 	const kept = 64 << 10
 	epoch, _ := s.entries.Progress()

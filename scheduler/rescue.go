@@ -15,27 +15,29 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A queue that somebody deletes takes with it what is not acknowledged, and RabbitMQ calls a queue empty that has nothing else. What a relay
-// has at hand then is nowhere else.
+// If a client deletes a queue, its unacknowledged messages are gone with it, and RabbitMQ calls a
+// queue empty that has nothing else. What a relay has not acknowledged is nowhere else then.
 
 const (
-	// askWithin bounds how long it may take to ask for the queue: a broker that is short of something lets everybody wait.
+	// askWithin is how long a question about the queue may take: a broker that is short of
+	// resources answers late.
 	askWithin = 3 * time.Second
-	// rescueWithin bounds how long keeping what was in it may take, while the epoch may end.
+	// rescueWithin is how long it may take to keep what was in it, while the epoch may end.
 	rescueWithin = 30 * time.Second
-	// cancelWithin is how long the broker may take to tell a consumer that the queue is gone which it has told others of.
+	// cancelWithin is how long the broker may take to tell a consumer that its queue is gone.
 	cancelWithin = time.Second
 	// rescueAtOnce is how many messages wait for their confirms at once.
 	rescueAtOnce = 32
 )
 
-// orphan is a message whose queue is gone, and what becomes of it.
+// orphan is a message whose queue is gone, and what it becomes.
 type orphan struct {
 	wire.Delivery
 	as wire.Message
 }
 
-// rescue publishes what a relay that has ended had at hand, if its queue is gone. become gives what becomes of each; nothing, if it says so.
+// rescue publishes what a relay that has ended had not acknowledged, if its queue is gone. become
+// returns what a message becomes, or false if nothing.
 func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, become func(wire.Delivery) (m wire.Message, some bool)) error {
 	ctx = context.WithoutCancel(ctx)
 	if gone, err := r.isQueueGone(ctx, conn); !gone {
@@ -53,7 +55,7 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 	}
 	ctx, cancel := context.WithTimeout(ctx, rescueWithin)
 	defer cancel()
-	for left, atOnce := all, rescueAtOnce; ; atOnce = 1 { // one at a time shows which of them the broker does not bear
+	for left, atOnce := all, rescueAtOnce; ; atOnce = 1 { // one at a time shows which of them ends the channel
 		var err error
 		if left, err = r.keepAll(ctx, s, conn, left, atOnce); len(left) == 0 {
 			s.log.Warn("scheduler: somebody deleted a queue: what was at hand of it is kept all the same", "queue", r.queue, "messages", len(all))
@@ -63,13 +65,14 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 			s.log.Error("scheduler: somebody deleted a queue, and what was at hand of it is lost", "queue", r.queue, "messages", len(left), "error", err)
 			return err
 		}
-		if err := s.prepare(ctx, conn); err != nil { // what it is to become may have no queue either
+		if err := s.prepare(ctx, conn); err != nil { // the other queue may be gone too
 			s.log.Warn("scheduler: cannot assert the topology", "error", err)
 		}
 	}
 }
 
-// isQueueGone tells whether what is at hand stands in no queue any more. The broker ends the consumers of a queue that is gone or out of reach.
+// isQueueGone reports whether the unacknowledged messages stand in no queue any more. The broker
+// ends the consumers of a queue that is gone or out of reach.
 func (r *relay) isQueueGone(ctx context.Context, conn *broker.Conn) (bool, error) {
 	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -102,7 +105,8 @@ func (r *relay) allUnacked() (all []wire.Delivery) {
 	return append(all, r.from.Left()...)
 }
 
-// keepAll publishes what becomes of messages, and gives those that no queue has taken. What ends the channel twice is listed instead.
+// keepAll publishes what messages become, and returns those that no queue has taken. What ends the
+// channel twice is listed instead.
 func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, all []orphan, atOnce int) (left []orphan, err error) {
 	pub, err := conn.Publisher(ctx)
 	if err != nil {
@@ -135,7 +139,8 @@ func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, al
 	return left, errors.Join(faults...)
 }
 
-// blame notes which of messages that were sent one at a time ended the channel: the first that was lost.
+// blame notes which message ended the channel, if they were sent one at a time: the first that was
+// lost.
 func (r *relay) blame(all []orphan, faults []error) {
 	if at := slices.IndexFunc(faults, broker.Provoked); at >= 0 {
 		r.bad.blame(all[at].Delivery)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// responder answers commands, over a connection of its own: a reply_to that makes the broker close a connection must not cost the one that
-// holds the lock.
+// responder answers commands, over a connection of its own: a reply_to for which the broker closes
+// a connection must not end the one that holds the lock.
 type responder struct {
 	cfg     broker.Config
 	log     *slog.Logger

@@ -5,21 +5,21 @@ import (
 )
 
 const (
-	// carryUnknown is how often low water is moved where the retention in force is not known.
+	// carryUnknown is how often low water is moved if the retention in force is not known.
 	carryUnknown = time.Hour
-	// carrySeldom is how often it is moved where the retention is longer, or nothing is ever forgotten: a view that is built anew reads
-	// from low water on.
+	// carrySeldom is how often it is moved if retention is longer, or nothing is ever removed: a
+	// view that is rebuilt reads from low water on.
 	carrySeldom = 84 * time.Hour // half of the seven days that the journal is kept by default
 )
 
-// carryDue tells whether it is time to append again what is pending: at half the shortest retention in force, in age or bytes, of the
-// journal and the entry streams.
+// carryDue reports whether a carry-over is due: at half the shortest retention in force, by age or
+// by bytes, of the journal and the entry streams.
 func (q *queueBook) carryDue(now time.Time) bool {
 	every, full := q.carryEvery()
 	return full || now.Sub(q.entries.LowWaterAt()) > every
 }
 
-// carryEvery is how often that is by age, and whether it is time by bytes.
+// carryEvery returns how often that is by age, and whether it is due by bytes.
 func (q *queueBook) carryEvery() (every time.Duration, full bool) {
 	q.mu.Lock()
 	kept := q.kept
@@ -38,10 +38,12 @@ func (q *queueBook) carryEvery() (every time.Duration, full bool) {
 	return every, full
 }
 
-// onDisk is when a broker has surely brought to its disk what it took in: Linux does within 35 seconds by itself.
+// onDisk is after how long a broker has written to its disk what it took: Linux does so within 35
+// seconds.
 const onDisk = time.Minute
 
-// linger is for how long a carry-over leaves low water where it is: less where little is kept, which may be known only since now.
+// linger returns how long a carry-over leaves low water where it is: less if little is kept, which
+// may be known only since now.
 func (q *queueBook) linger(now time.Time) time.Duration {
 	every, _ := q.carryEvery()
 	return min(onDisk, now.Sub(q.entries.LowWaterAt())/8, every/8)

@@ -10,39 +10,44 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A confirm says that the broker took a fire to wherever jobs.fire leads; and somebody may have unbound or deleted what leads from there to
-// the queues. So the leader sends probes the same way, and journals up to where everything fired before them went well. Only who holds the
-// lock mends the way, before it fires anything and after it has journaled that it was broken: so a probe that arrives says that the way
-// stood since the one before it, and what was fired between the last that arrived and the mending is fired again.
+// A confirm says that the broker took a fire to wherever jobs.fire leads. A client may have deleted
+// the exchanges or bindings between jobs.fire and the queues. So the leader sends probes the same
+// way, and journals up to where everything before them arrived.
+//
+// Only the holder of the lock repairs the routing, before it fires anything and after it journaled
+// that the routing was broken. So a probe that arrives proves that the routing has been intact
+// since the probe before it. What was fired between the last probe that arrived and the repair is
+// fired again.
 
-// routing is how far what is fired is known to reach its queue, and what is buried the dead jobs.
+// routing checks that fires reach their queues, and burials the dead jobs.
 type routing struct {
 	base
 	newestProbe
 	fired     load          // what was sent since the newest probe
-	before    load          // what was sent before it, since the last one that was followed
-	unseen    time.Duration // since the last one that was followed
-	burials   []int64       // the numbers of burials that have not been seen among the dead jobs
-	journaled bool          // the journal is told that the way was broken
-	routed    int64         // up to here, in the journal, all went well
-	announced int64         // what of that the journal was told
+	before    load          // what was sent before it, since the last probe that was followed
+	unseen    time.Duration // since the last probe that was followed
+	burials   []int64       // the numbers of burials that the view has not read in dead_jobs
+	journaled bool          // that the routing was broken
+	routed    int64         // everything in the journal up to here arrived
+	announced int64         // how much of that is journaled
 }
 
-// newestProbe is how far the newest probe is.
+// newestProbe is the state of the newest probe. A probe that is followed has an unroutable one sent
+// after it, which becomes a record of jobs.gated.
 type newestProbe struct {
 	probe  int64         // its number
 	out    bool          // it is on its way
-	lost   int           // how many before it, in a row, had no answer in time
+	lost   int           // how many probes before it, in a row, had no answer in time
 	taken  bool          // the broker has confirmed it
 	took   time.Duration // how long that took: what follows it must be confirmed too
-	back   bool          // it has arrived; its record may not be folded yet
-	since  time.Duration // it was sent, or confirmed
-	asked  int64         // the number of a record behind it that says whether the journal has it
-	behind int64         // the newest burial that was sent before it
-	follow bool          // it is followed by one to no queue, which becomes a record of jobs.gated
+	back   bool          // it has arrived; the view may not have read its record yet
+	since  time.Duration // the time since it was sent, or confirmed
+	asked  int64         // the number of a record behind it, which shows whether the journal has it
+	behind int64         // the newest number that was sent before it
+	follow bool          // it is followed
 }
 
-// load is what was fired and buried.
+// load is how much was fired and buried.
 type load struct {
 	jobs  int
 	bytes int
@@ -52,23 +57,25 @@ func (c load) plus(more load) load { return load{c.jobs + more.jobs, c.bytes + m
 
 const (
 	probeEach     = 512                    // fires
-	probeEvery    = 500 * time.Millisecond // where there are fewer
-	probeAlways   = time.Minute            // where there are none
-	followEach    = 8192                   // fires: after so many, a probe is followed by one to no queue
-	followEvery   = 5 * time.Second        // or after so long, where there are fewer
-	markAfter     = 5 * time.Second        // after which it is asked for a probe that only the journal lacks
-	probePatience = 15 * time.Second       // how long a probe may take that the broker has confirmed: meanwhile what is fired is journaled
-	probeLag      = 5 * time.Minute        // how much longer, at most, where the view is behind
+	probeEvery    = 500 * time.Millisecond // with fewer fires
+	probeAlways   = time.Minute            // without fires
+	followEach    = 8192                   // after so many fires, a probe is followed
+	followEvery   = 5 * time.Second        // with fewer fires
+	markAfter     = 5 * time.Second        // after which a record is sent behind a late probe
+	probePatience = 15 * time.Second       // how long a confirmed probe may take to arrive
+	probeLag      = 5 * time.Minute        // how much longer at most, if the view lags
 
 	maxLostProbes = int(maxStuck / markAfter)
 
-	maxUnproven      = 16384 // fires behind the last probe that arrived with the one that follows it
+	maxUnproven      = 16384 // how many fires may be behind the last followed probe that arrived
 	maxUnprovenBytes = 128 << 20
 )
 
-// errMisrouted ends an epoch: what is fired may reach no queue. Who leads next looks again, and mends it.
+// errMisrouted ends an epoch: fires may reach no queue. The next leader checks that again, and
+// repairs it.
 var errMisrouted = errors.New("scheduler: what is fired does not reach its queue: somebody deleted an exchange of Millrace's, or a binding")
 
+// sent notes a fire or burial.
 func (r *routing) sent(seq int64, bytes int, buries bool) {
 	r.fired.jobs++
 	r.fired.bytes += bytes
@@ -77,16 +84,17 @@ func (r *routing) sent(seq int64, bytes int, buries bool) {
 	}
 }
 
-// returned notes that a fire or burial did not arrive, as the journal knows.
+// returned notes that a fire or burial did not arrive, which the journal knows.
 func (r *routing) returned(seq int64) {
 	r.burials = slices.DeleteFunc(r.burials, func(n int64) bool { return n == seq })
 }
 
+// room reports whether more may be fired before a probe arrives.
 func (r *routing) room() bool {
 	return r.fired.jobs+r.before.jobs < maxUnproven && r.fired.bytes+r.before.bytes < maxUnprovenBytes
 }
 
-// step looks whether the newest probe has arrived, and sends the next when it is time.
+// step checks whether the newest probe has arrived, and sends the next one when it is due.
 func (r *routing) step(now time.Time) (wake time.Time, err error) {
 	wake = now.Add(maxSleep)
 	r.since += r.ledger.Passed()
@@ -110,8 +118,9 @@ func (r *routing) step(now time.Time) (wake time.Time, err error) {
 	return wake, nil
 }
 
-// checkLate tells a probe that is late from one that is lost. Where it came out at the end of the way the journal may lack it, or the view be
-// behind: which of them, a record tells that goes straight to the journal after it. There it is urgent: what is fired now is not journaled.
+// checkLate returns errMisrouted if a confirmed probe is lost. If it arrived and its record is
+// missing, either the journal lacks it or the view lags. A record behind it, sent to the journal
+// alone, shows which. A journal that lacks probes lacks fires too.
 func (r *routing) checkLate(now time.Time) error {
 	if lacking := r.back && r.entries.Probed().Number < r.probe; !lacking {
 		if late := r.setup.probeTimeout() + r.took; r.since > late {
@@ -128,7 +137,7 @@ func (r *routing) checkLate(now time.Time) error {
 	return nil
 }
 
-// markBehindProbe sends the record behind the probe, once it is late.
+// markBehindProbe sends that record once the probe is late.
 func (r *routing) markBehindProbe(now time.Time) error {
 	if r.since <= markAfter {
 		return nil
@@ -138,15 +147,18 @@ func (r *routing) markBehindProbe(now time.Time) error {
 	return err
 }
 
+// isTime reports whether the next probe is due.
 func (r *routing) isTime() bool {
 	return r.lost > 0 || r.fired.jobs >= probeEach || r.since >= probeAlways || r.since >= probeEvery && r.fired.jobs > 0 || r.mustFollow(r.before)
 }
 
-// mustFollow reports whether the next probe is to be followed by one to no queue, with so much fired since the last that was.
+// mustFollow reports whether the next probe is to be followed, with so much fired since the last
+// one that was.
 func (r *routing) mustFollow(since load) bool {
 	return since.jobs >= followEach || since.jobs > 0 && r.unseen >= followEvery
 }
 
+// sendProbe sends the next probe.
 func (r *routing) sendProbe() error {
 	r.probe, r.out, r.taken, r.back, r.since, r.asked, r.announced = r.probe+1, true, false, false, 0, 0, r.routed
 	r.before, r.fired, r.behind = r.before.plus(r.fired), load{}, r.ledger.Seq()
@@ -157,7 +169,7 @@ func (r *routing) sendProbe() error {
 	number := r.probe
 	taken := func() {
 		if r.lost = 0; number == r.probe {
-			r.taken, r.took, r.since = true, r.since, 0 // a broker that is slow to confirm has lost nothing
+			r.taken, r.took, r.since = true, r.since, 0 // slow confirms lose nothing
 		}
 	}
 	lost := func() {
@@ -170,7 +182,7 @@ func (r *routing) sendProbe() error {
 	}})
 }
 
-// probeArrived tells whether all that was sent before the newest probe arrived.
+// probeArrived reports whether everything that was sent before the newest probe arrived.
 func (r *routing) probeArrived() bool {
 	p := r.entries.Probed()
 	seen := 0
@@ -188,24 +200,25 @@ func (r *routing) probeArrived() bool {
 	return true
 }
 
-// arrived is called when a probe came out at the end of the way, and the broker has kept the one that follows it, if any.
+// arrived notes that a probe arrived, and that the broker kept the one that followed it, if any.
 func (r *routing) arrived(number int64) {
 	if number == r.probe {
 		r.back = true
 	}
 }
 
-// hasNews tells whether the journal does not know yet how far all went well.
+// hasNews reports whether the journal does not know yet how far everything arrived.
 func (r *routing) hasNews() bool { return r.routed > r.announced }
 
-// news is what the journal is told of that.
+// news returns that, for a record.
 func (r *routing) news() *int64 {
 	r.announced = r.routed
 	routed := r.routed
 	return &routed
 }
 
-// journalBroken journals that the way was broken, once. It is to be mended when the view has read that.
+// journalBroken journals, once, that the routing was broken. It may be repaired when the view has
+// read that.
 func (r *routing) journalBroken(now time.Time) error {
 	if r.journaled {
 		return nil
@@ -214,18 +227,20 @@ func (r *routing) journalBroken(now time.Time) error {
 	return r.ledger.Record(now, wire.JournalRecord{Type: wire.TypeAstray}, ledger.EntryID{})
 }
 
-// mayRepair tells whether the journal has it that the way was broken.
+// mayRepair reports whether the journal has it that the routing was broken.
 func (r *routing) mayRepair() bool {
 	return r.journaled && r.entries.State().AstrayAt > r.ledger.Epoch()
 }
 
-// nothingFired tells whether there was no leader before this one: then the way was never made.
+// nothingFired reports whether no leader has fired anything. Then the exchanges were never
+// declared.
 func (r *routing) nothingFired() bool {
 	s := r.entries.State()
 	return s.Fired == 0 && s.Buried == 0 && !s.Lost && s.RoutedTo < 0
 }
 
-// intact is told that the way leads from jobs.fire to the queues. The first probe follows as soon as what earlier leaders left is settled.
+// intact notes that jobs.fire leads to the queues. The first probe follows as soon as the epoch
+// leads.
 func (r *routing) intact() {
 	r.since = probeAlways
 	r.routed, r.announced = r.entries.State().RoutedTo, r.entries.State().RoutedTo

@@ -20,29 +20,29 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Config says how a sidecar schedules.
+// Config configures a Scheduler.
 type Config struct {
 	Broker     broker.Config
 	Identity   string        // of this sidecar, in the journal; host and process id if empty
-	OnGap      string        // what becomes of due entries when the journal has lost records: hold (default), fire or discard
-	MaxQueues  int           // how many queues Millrace makes at most; default 1,000
-	SingleNode bool          // the broker is one node and all job queues are classic, where the management API does not say so
-	DeadMax    int           // how many dead jobs are kept at most, beside those that queues dropped; default 1,000,000
+	OnGap      string        // what is done with due entries after a gap: hold (default), fire or discard
+	MaxQueues  int           // how many queues Millrace declares at most; default 1,000
+	SingleNode bool          // the broker is one node, with classic job queues, and cannot say so itself
+	DeadMax    int           // how many dead jobs are kept, but for dropped ones; default 1,000,000
 	DeadAge    time.Duration // how long they are kept; default 180 days
-	Rollups    Rollups       // of metrics, to be published; nil: none
-	Moved      func()        // is called when the sidecar has left a node that may be cut off, and is connected to another; may be nil
+	Rollups    Rollups       // of metrics, to be published; may be nil
+	Moved      func()        // is called when the sidecar has left the node of a broker; may be nil
 	Log        *slog.Logger
 }
 
-// Records is where bodies are fetched that the view does not keep.
+// Records is where bodies are read that the view does not keep.
 type Records interface {
 	// Read delivers a stream's records from an offset on, until ctx ends or deliver fails.
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
-	// Fetch gets one record from its stream.
+	// Fetch returns one record of a stream.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
-	// First is the offset of the oldest record that a stream still has; ok is false if the stream is empty.
+	// First returns the offset of the oldest record of a stream; ok is false if it is empty.
 	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
-	// Last is the offset of its newest record.
+	// Last returns the offset of its newest record.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
 }
 
@@ -55,7 +55,7 @@ type Scheduler struct {
 	queueBook
 	wanted
 	orphanAfter time.Duration
-	olderNodes  atomic.Bool // a node of the cluster passes the lock on before its leader may be gone
+	olderNodes  atomic.Bool // a node of the cluster passes the lock on too soon, see passesLockAtOnce
 }
 
 // services are what a scheduler works with.
@@ -79,10 +79,10 @@ type board struct {
 // past is what earlier terms and epochs of this process leave to the next ones.
 type past struct {
 	known       *wire.Confirmed        // what the last epoch knows to be confirmed
-	unjournaled bool                   // and the journal may not know that yet
+	unjournaled bool                   // the journal may lack some of that
 	knownBy     string                 // the identity of that epoch's leader
-	knownAt     int                    // how often the view had been rolled back when that epoch began
-	journals    int                    // as it counted them; see tracker.State
+	knownAt     int                    // how often the view had been rolled back when it began
+	journals    int                    // see tracker.State
 	suspects    map[ledger.EntryID]int // see ledger.Ledger
 	standbyGrace
 	policiesSet bool
@@ -90,7 +90,7 @@ type past struct {
 	left        bool // the last term ended although its connection did not
 }
 
-// New makes a scheduler. mgmt may be nil.
+// New returns a Scheduler. mgmt may be nil.
 func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, mgmt *broker.Management, records Records) *Scheduler {
 	if cfg.MaxQueues == 0 {
 		cfg.MaxQueues = 1000
@@ -108,7 +108,7 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 	return s
 }
 
-// longestPause is how long a part waits at most before it connects again.
+// longestPause is the longest pause before a part connects again.
 const longestPause = 2 * time.Second
 
 // Run stands for election, leads and begins again, until ctx ends.
@@ -142,7 +142,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// Status is what this sidecar knows of its own part in leadership.
+// Status returns what this sidecar knows of its own part in leadership.
 func (s *Scheduler) Status() Status {
 	state := s.entries.State()
 	st, base := s.shown()
@@ -156,6 +156,7 @@ func (s *Scheduler) Status() Status {
 	return st
 }
 
+// shown returns what the board shows.
 func (b *board) shown() (st Status, base int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -248,8 +249,9 @@ func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
 	return nil
 }
 
-// setPolicies sets Millrace's policies before this process first leads: from the moment that clients can publish, what cannot be routed
-// or is rejected must go somewhere. Later watchWanted does that. A management API that is slow does not keep anybody from leading.
+// setPolicies sets Millrace's policies before this process first leads: once clients can publish,
+// messages that are unroutable or rejected must go somewhere. Later watchWanted does that. A slow
+// management API does not keep a sidecar from leading.
 func (s *Scheduler) setPolicies(ctx context.Context) {
 	if s.mgmt == nil || s.policiesSet {
 		return
@@ -268,6 +270,7 @@ const (
 	listQueuesWithin = 5 * time.Second
 )
 
+// logFindings logs what is not as it should be on the broker.
 func (s *services) logFindings(topo broker.Topology) {
 	for _, f := range topo.Findings {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
@@ -275,25 +278,27 @@ func (s *services) logFindings(topo broker.Topology) {
 }
 
 const (
-	// maxStandingLag is how far a view may be behind for its sidecar to stand for election, as long as another one may be better off.
+	// maxStandingLag is how far a view may lag for its sidecar to stand for election, while another
+	// one may lag less.
 	maxStandingLag = 5 * time.Second
 
-	// maxReluctance is how long it gives way to others. Where more is published than anybody reads, all are behind, and one must lead.
+	// maxReluctance is how long it gives way to others. If more is published than anyone reads, all
+	// views lag, and one sidecar must lead.
 	maxReluctance = 30 * time.Second
 )
 
 // leaderStreams are the streams that a leader must know.
 var leaderStreams = append([]string{wire.Journal}, wire.EntryStreams...)
 
-// eligible tells whether the view knows what can be known without a leader, and lately.
+// eligible reports whether the view knows what can be known without a leader, and is recent.
 func (s *Scheduler) eligible(now time.Time) bool {
 	return s.view.Followed(leaderStreams...) && s.expired(now, s.view.LagOf(leaderStreams...))
 }
 
-// standbyGrace is since when a sidecar does not stand for election only because its view is behind.
+// standbyGrace is since when a sidecar does not stand for election only because its view lags.
 type standbyGrace struct{ since time.Time }
 
-// expired tells whether it stands, with a view that is so far behind.
+// expired reports whether a sidecar whose view lags so far stands all the same.
 func (r *standbyGrace) expired(now time.Time, lag time.Duration) bool {
 	switch {
 	case lag < maxStandingLag:
@@ -305,7 +310,8 @@ func (r *standbyGrace) expired(now time.Time, lag time.Duration) bool {
 	return now.Sub(r.since) >= maxReluctance
 }
 
-// waitForView waits until this sidecar is fit to lead. One whose journal has a gap lets others go first.
+// waitForView waits until this sidecar is eligible. If its journal has a gap, it lets others go
+// first.
 func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	for {
 		changed := s.view.Changed()
@@ -330,10 +336,10 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	return pause.For(ctx, gapDelay)
 }
 
-// gapDelay is how long a sidecar with a gap lets others stand for election first.
+// gapDelay is how long it does so.
 const gapDelay = 3 * time.Second
 
-// randomJID is for a job that has none.
+// randomJID returns a jid for a job that has none.
 func randomJID() string { return random() + random()[:8] }
 
 func random() string {

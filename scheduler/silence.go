@@ -15,18 +15,18 @@ import (
 )
 
 // A broker may never answer a publish: RabbitMQ forgets some when the node of their queue or of the
-// journal stops. A queue that does not answer stops only itself: nothing that is due is fired to it,
-// but for one trial, and what it has open is set aside, which leaves the window to the others. A fire
-// whose queue has answered later ones is passed over: it is set aside too, and its queue goes on.
+// journal stops. A queue that does not answer stops only itself. Nothing due is fired to it but one
+// trial, and its unconfirmed fires are set aside, so that they take no room from others. A fire is
+// passed over if its queue has answered later ones: it is set aside too, and its queue goes on.
 
-// silence watches for queues that do not answer what is fired to them.
+// silence watches for queues that do not answer.
 type silence struct {
 	base
 	queues  *dueQueues
-	overdue []string // queues with fires that are given up on
+	overdue []string // queues with fires so old that they are given up
 }
 
-// step finds the queues that do not answer, and those that answer again.
+// step notes which queues do not answer, and which answer again.
 func (s *silence) step(now time.Time) error {
 	unanswered, looked := s.ledger.Watch()
 	if !looked {
@@ -43,7 +43,7 @@ func (s *silence) step(now time.Time) error {
 		case q.Silent && !silent:
 			q.tried, q.trying = false, false
 			s.queues.wakeAt(q, time.Time{})
-		case silent && !q.tried && u.Followed: // is it the queue that does not answer, or was that fire lost?
+		case silent && !q.tried && u.Followed: // the fire may be lost, and the queue may answer
 			q.tried, q.trying = true, true
 			s.queues.wakeAt(q, time.Time{})
 		}
@@ -62,10 +62,9 @@ func (s *silence) step(now time.Time) error {
 // errHole ends an epoch in order.
 var errHole = fmt.Errorf("scheduler: the broker never answered a publish, and %d have followed: a new channel frees the memory that they take", ledger.MaxBehindHole)
 
-// giveUpOn decides what became of the fires that a queue has not answered for long: they arrived, or
-// they are journaled as returned, and are fired again. The proof that they arrived holds for those that
-// the journal has. A fire stays open until the view has read it, or a record with a higher number: until
-// then the journal may be what does not answer.
+// giveUpOn decides what became of the fires that a queue has not answered for long. Those that the
+// journal has arrived, if the broker proves that. The others are journaled as returned, and are
+// fired again.
 func (s *silence) giveUpOn(now time.Time, queue string, arrived bool) error {
 	_, folded := s.entries.Progress()
 	for p := range s.ledger.GiveUp(&s.queues.of(queue).Queue, folded) {
@@ -82,19 +81,19 @@ func (s *silence) giveUpOn(now time.Time, queue string, arrived bool) error {
 	return nil
 }
 
-// witnessTells reports whether the witness that stands tells of a fire of this epoch.
+// witnessTells reports whether the witness that stands speaks for a fire of this epoch.
 func (s *silence) witnessTells(p *ledger.Publish) bool {
 	return wire.Through{Epoch: s.ledger.Epoch(), Through: p.Seq()}.Compare(s.entries.State().WitnessFrom) > 0
 }
 
-// silentQueues asks the broker about queues with fires that are given up on.
+// silentQueues asks the broker about queues with fires that are given up.
 type silentQueues struct {
 	asking   bool
 	asked    time.Time
 	verdicts chan silentVerdict
 }
 
-// silentVerdict is what was found out about a queue. Asking ends with one without a queue.
+// silentVerdict is what was found out about a queue. One without a queue ends the asking.
 type silentVerdict struct {
 	queue   string
 	arrived bool
@@ -102,11 +101,11 @@ type silentVerdict struct {
 
 func newSilentQueues() silentQueues { return silentQueues{verdicts: make(chan silentVerdict)} }
 
-// askAgainAfter is how long a queue that could not be asked about is left alone.
+// askAgainAfter is how long until it is asked again about queues.
 const askAgainAfter = 5 * time.Second
 
-// ask finds out, beside the leader's loop, what became of the fires that queues have not answered. A
-// queue that the broker cannot say anything about now is asked about again later.
+// ask finds out, beside the loop, what became of the fires that queues have not answered. A queue
+// about which the broker says nothing is asked about again later.
 func (q *silentQueues) ask(l *leadership) {
 	queues := l.core.silence.overdue
 	if len(queues) == 0 || q.asking || time.Since(q.asked) < askAgainAfter {
@@ -117,7 +116,7 @@ func (q *silentQueues) ask(l *leadership) {
 	l.beside(func(ctx context.Context) {
 		known := l.answering(ctx, queues)
 		p := l.s.readProof(ctx, l.witness.alone(ctx))
-		v, err := l.witness.wait(ctx, witness) // last: it must tell of all that the core gives up on
+		v, err := l.witness.wait(ctx, witness) // last: it speaks for what is given up
 		for _, queue := range known {
 			if err == nil {
 				q.send(ctx, silentVerdict{queue, v == stands && p.of(queue)})
@@ -134,7 +133,7 @@ func (q *silentQueues) send(ctx context.Context, v silentVerdict) {
 	}
 }
 
-// answering returns those of some queues of which the broker says how they are.
+// answering returns the queues about which the broker says how they are.
 func (l *leadership) answering(ctx context.Context, queues []string) []string {
 	answers := make([]bool, len(queues))
 	var g errgroup.Group
@@ -155,8 +154,8 @@ func (l *leadership) answering(ctx context.Context, queues []string) []string {
 	return known
 }
 
-// answers reports whether the broker says in time how a queue is: there, missing, or away. A queue on
-// a node that is frozen lets the question wait.
+// answers reports whether the broker says in time that a queue exists, is missing, or is away. A
+// question about a queue on a frozen node waits.
 func (l *leadership) answers(ctx context.Context, queue string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -165,7 +164,7 @@ func (l *leadership) answers(ctx context.Context, queue string) bool {
 	return err == nil || errors.As(err, &refusal)
 }
 
-// silentVerdict hands what was found out to the core.
+// silentVerdict passes what was found out to the core.
 func (l *leadership) silentVerdict(v silentVerdict) error {
 	if v.queue == "" {
 		l.silent.asking = false

@@ -5,7 +5,7 @@ import "time"
 // Status is what a sidecar knows of its own part in leadership.
 type Status struct {
 	Leader          bool           `json:"leader"`
-	Phase           string         `json:"phase"` // connecting, waiting, catching up, settling, leading, resigned
+	Phase           string         `json:"phase"` // connecting, waiting, or a phase of the epoch
 	Epoch           int64          `json:"epoch"` // of this sidecar's leadership; -1 if it does not lead
 	Since           time.Time      `json:"since"` // when the phase began
 	Unconfirmed     int            `json:"unconfirmed"`

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// terms are how this sidecar's term and epoch are ended. It is safe for concurrent use.
+// terms are how this sidecar's term and epoch are ended. They are safe for concurrent use.
 type terms struct {
 	mu     sync.Mutex
 	leave  context.CancelCauseFunc // ends the term; nil if there is none
@@ -13,14 +13,14 @@ type terms struct {
 	lease  *lease                  // of the epoch; nil if it has none
 }
 
-// inTerm notes how this sidecar's term is ended; nil: there is none.
+// inTerm notes how the term is ended, nil if there is none.
 func (t *terms) inTerm(leave context.CancelCauseFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave = leave
 }
 
-// resignFor ends this sidecar's epoch in order, if it leads, and reports whether it does.
+// resignFor ends the epoch in order, if there is one, and reports whether it does.
 func (t *terms) resignFor(why error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +31,7 @@ func (t *terms) resignFor(why error) bool {
 	return true
 }
 
-// inEpoch notes the lease of this sidecar's epoch, and how that is ended in order; nil: there is none.
+// inEpoch notes the lease of the epoch and how it is ended in order, nil if there is none.
 func (t *terms) inEpoch(l *lease, resign context.CancelCauseFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,7 +45,7 @@ func (t *terms) epochLease() *lease {
 	return t.lease
 }
 
-// endTerm ends this sidecar's term, unless its lease is fresh, and reports whether it does.
+// endTerm ends the term, unless its lease is fresh, and reports whether it does.
 func (t *terms) endTerm(why error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

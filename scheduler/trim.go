@@ -18,15 +18,16 @@ const (
 	trimEvery = time.Minute
 )
 
-// trimmer gives up the oldest dead jobs beyond what is kept of each kind. What is about to be done
-// to one by a person comes first.
+// trimmer gives up the oldest dead jobs beyond what is kept of each kind. A dead job that is busy
+// is left alone.
 type trimmer struct {
 	base
-	looked time.Time       // when they were looked at last
-	more   bool            // that was not enough
-	sent   *ledger.Publish // the newest record, until it has been folded
+	looked time.Time       // when they were counted last
+	more   bool            // there may be more to give up
+	sent   *ledger.Publish // the newest record, until the view has read it
 }
 
+// step gives up a batch of dead jobs if there are too many.
 func (t *trimmer) step(now time.Time) error {
 	if t.sent != nil {
 		if _, folded := t.entries.Progress(); !t.sent.Settled(folded) {
@@ -50,7 +51,8 @@ func (t *trimmer) step(now time.Time) error {
 	return nil
 }
 
-// mostDead is how many dead jobs of a kind are kept: a tenth of all may be what queues dropped.
+// mostDead returns how many dead jobs of a kind are kept. Those that queues dropped may be a tenth
+// of all.
 func (t *trimmer) mostDead(dropped bool) int64 {
 	if dropped {
 		return max(t.setup.deadMax/10, 1)
@@ -58,8 +60,10 @@ func (t *trimmer) mostDead(dropped bool) int64 {
 	return t.setup.deadMax
 }
 
+// tooMany returns how many dead jobs of a kind are too many.
 func (t *trimmer) tooMany(dropped bool) int64 { return t.entries.Dead(dropped) - t.mostDead(dropped) }
 
+// trimKind gives up a batch of one kind.
 func (t *trimmer) trimKind(now time.Time, dropped bool) error {
 	excess, oldest := t.tooMany(dropped), now.Add(-t.setup.deadAge)
 	var chosen []int64
@@ -80,6 +84,7 @@ func (t *trimmer) trimKind(now time.Time, dropped bool) error {
 	return t.giveUpDead(now, chosen)
 }
 
+// giveUpDead journals that dead jobs are given up.
 func (t *trimmer) giveUpDead(now time.Time, offsets []int64) error {
 	r := wire.JournalRecord{Type: wire.TypeTrimmed, Stream: wire.DeadJobs}
 	var entries []ledger.EntryID

@@ -9,20 +9,20 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// undos takes back what was done to entries.
+// undos undoes what was done to single entries.
 type undos struct {
 	base
 	changes    *changes
 	operations *operations
 }
 
-// command takes back what was done last, once that is known.
+// command undoes what was done last, when that is known.
 func (u *undos) command(_ time.Time, r request) error {
 	return u.ledger.AfterFold(u.ledger.Seq(), func() error { return u.undo(r) })
 }
 
-// undo takes back what a person did to an entry last: delete, kill or change. The journal has the entry's bytes, and another entry stands
-// for it from then on; past due, that is fired like any other.
+// undo undoes the last delete, kill or change of an entry. The journal has the old bytes. They are
+// published as an entry that replaces the old one; if it is past due, it fires.
 func (u *undos) undo(r request) error {
 	cmd := &r.cmd
 	h, err := u.entries.Happened(cmd.Stream, cmd.JID)
@@ -37,7 +37,7 @@ func (u *undos) undo(r request) error {
 	}
 	body, err := u.setup.fetch(wire.Journal, h.Record)
 	if err != nil {
-		return r.reply(unavailable("the journal cannot be read now: " + err.Error())) // it is this command's bad luck, and nobody else's
+		return r.reply(unavailable("the journal cannot be read now: " + err.Error()))
 	}
 	j, err := wire.ParseJournal(body)
 	if err != nil || j.Type != h.What || j.Stream != cmd.Stream || j.Offset != h.Offset || j.JID != wire.JIDTag(cmd.JID) {
@@ -49,7 +49,8 @@ func (u *undos) undo(r request) error {
 	return u.undoRecord(r, &j, h.Record)
 }
 
-// undoRecord takes back what a record of the journal says was done. It is the last that happened to the entry.
+// undoRecord undoes what a record of the journal says was done. It is the last record about its
+// entry.
 func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	if u.entries.IsHeld(j.Stream, j.Offset) {
 		return r.reply(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
@@ -91,7 +92,8 @@ func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 
 var busyNow = conflict("something is being done to this entry right now: look again")
 
-// entryBefore is the entry as it was before a record of the journal. A large one the journal does not have: its stream may.
+// entryBefore returns an entry as it was before a record of the journal. If it is large, only its
+// stream has it.
 func (u *undos) entryBefore(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 	raw, ok := j.Entry, true
 	if len(raw) == 0 {
@@ -107,7 +109,8 @@ func (u *undos) entryBefore(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 	return &e, nil
 }
 
-// undoesSettled checks that nothing stands where an entry was deleted or killed: in a stream that was made anew something may.
+// undoesSettled checks that nothing stands where an entry was deleted or killed. In a stream that
+// was declared again something may.
 func (u *undos) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
 	s, err := u.entries.Get(j.Stream, j.Offset)
 	if err != nil {
@@ -123,7 +126,7 @@ func (u *undos) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
 	return nil, nil
 }
 
-// undoesChange finds the entry that a change has made.
+// undoesChange finds the entry that a change made.
 func (u *undos) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (now *tracker.Stored, reply *wire.Reply, err error) {
 	found, err := u.entries.Find(j.Stream, e.JID)
 	if err != nil {
@@ -138,7 +141,7 @@ func (u *undos) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Annou
 	return nil, new(conflict("what it was changed to is not pending any more")), nil
 }
 
-// undoesKill finds the dead job that a kill has made: it goes when the entry comes back.
+// undoesKill finds the dead job that a kill made. It goes when the entry comes back.
 func (u *undos) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (*wire.Reply, error) {
 	found, err := u.entries.Find(wire.DeadJobs, e.JID)
 	if err != nil {

@@ -84,7 +84,8 @@ func (d *degradations) any(by part) bool {
 	return len(d.all[by]) > 0
 }
 
-// degradedBy is what the broker's answer to one step means. nodes has the node of each queue, as far as the management API said.
+// degradedBy returns what the broker's answer to one step means. nodes has the node of each queue,
+// as far as it is known.
 func degradedBy(f broker.Fault, nodes map[string]string) Degraded {
 	d := Degraded{Subject: f.Subject, Problem: f.Err.Error(), Costs: f.Costs}
 	if broker.IsAway(f.Err) {
@@ -94,7 +95,7 @@ func degradedBy(f broker.Fault, nodes map[string]string) Degraded {
 	return d
 }
 
-// wanted is what is known of what Millrace wants on the broker, and jobs fire without.
+// wanted is the state of what Millrace wants on the broker, and jobs fire without.
 type wanted struct {
 	degraded   degradations
 	findings   findings
@@ -130,9 +131,9 @@ func (s *Scheduler) watchWanted(ctx context.Context) {
 	}
 }
 
-// awaitWanted waits, before this process first leads, until all that Millrace wants has been asserted
-// once: clients that start as soon as a sidecar is ready find it all. What is away does not keep
-// anybody from leading.
+// awaitWanted waits, before this process first leads, until everything wanted has been asserted
+// once: clients that start when a sidecar is ready find it. What is away does not keep a sidecar
+// from leading.
 func (w *wanted) awaitWanted(ctx context.Context) {
 	limit := time.NewTimer(wantedFirstWithin)
 	defer limit.Stop()
@@ -146,7 +147,8 @@ func (w *wanted) awaitWanted(ctx context.Context) {
 // wantedFirstWithin is how long a sidecar that has just started waits for what it can do without.
 const wantedFirstWithin = 5 * time.Second
 
-// assertSoon has watchWanted look again: something of what it asserts may have failed. While something fails it looks often enough.
+// assertSoon has watchWanted assert everything soon: something may be gone. While something fails
+// it does so anyway.
 func (w *wanted) assertSoon() {
 	if w.degraded.any(wantedPart) {
 		return
@@ -184,8 +186,8 @@ func (s *Scheduler) assertWanted(ctx context.Context) {
 
 func isDirect(f broker.Fault) bool { return f.Subject == broker.SubjectDirect }
 
-// policed sets Millrace's policies, and says what is degraded where that is not possible. RabbitMQ 3.10 answers 500 while queues are being
-// made: so it asks twice.
+// policed sets Millrace's policies, and returns what is degraded if it cannot. RabbitMQ 3.10
+// answers 500 while queues are declared, so it tries twice.
 func (s *services) policed(ctx context.Context) (findings []broker.Finding, failing []Degraded) {
 	err := errNoManagement
 	if s.mgmt != nil {

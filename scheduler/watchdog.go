@@ -11,18 +11,20 @@ import (
 )
 
 const (
-	// maxStuck is how long a leader may take for its next step, if the broker does not prevent it.
+	// maxStuck is how long a leader may take for its next step, unless the broker prevents it.
 	maxStuck = 30 * time.Second
-	// openWithin is how long the broker may leave a publish unanswered before the epoch fires: what it lost while a link between two
-	// nodes was broken is never answered, and nothing is fired meanwhile. openWithinAtFirst is that for the first publishes of an epoch,
-	// unless those of the one before were not answered in time either.
+	// openWithin is how long the broker may leave a publish unanswered before the epoch fires. What
+	// it lost while a link between two nodes was broken is never answered. openWithinAtFirst is
+	// that for the first publishes of an epoch, unless those of the epoch before were not answered
+	// in time either.
 	openWithin        = 10 * time.Second
 	openWithinAtFirst = time.Second
-	// stuckEvery is how often that is looked at.
+	// stuckEvery is how often that is checked.
 	stuckEvery = 500 * time.Millisecond
 )
 
-// progress is what a leader has done and what it waits for. Two values differ if a step was made in between.
+// progress is what a leader has done and what it waits for. Two values differ if it made a step in
+// between.
 type progress struct {
 	phase  phase
 	read   int64  // how far the streams are read that the phase waits for
@@ -31,7 +33,8 @@ type progress struct {
 	waits  bool   // a next phase, or a record to be read back, is waited for
 }
 
-// watchdog notices a leader that makes no progress, so that it can resign and let another sidecar try. It is safe for concurrent use.
+// watchdog notices a leader that makes no progress, so that it resigns and another sidecar tries.
+// It is safe for concurrent use.
 type watchdog struct {
 	clock func() time.Time
 	open  time.Duration // for the first publishes of the epoch
@@ -54,10 +57,11 @@ type unanswered struct {
 	last   time.Time
 }
 
-// forgetUnanswered is when those are forgotten: another sidecar may have led since.
+// forgetUnanswered is when they are forgotten: another sidecar may have led since.
 const forgetUnanswered = time.Minute
 
-// patience is how long the first publishes of the next epoch may take. It grows: a broker may be slow.
+// patience returns how long the first publishes of the next epoch may take. It doubles each time:
+// the broker may be slow.
 func (u *unanswered) patience(now time.Time) time.Duration {
 	if now.Sub(u.last) > forgetUnanswered {
 		u.epochs = 0
@@ -88,7 +92,8 @@ func (w *watchdog) Note(p progress) {
 	w.last = p
 }
 
-// Acts notes that the leader does something which may take long, as a question to the broker does. It takes no answers meanwhile.
+// Acts notes that the leader does something that may take long, such as a question to the broker.
+// It takes no answers meanwhile.
 func (w *watchdog) Acts() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,14 +104,14 @@ func (w *watchdog) Acts() {
 func (w *watchdog) Awaits() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := w.clock(); w.last.phase <= phaseCatchingUp && now.Sub(w.busyAt) >= stuckEvery { // the answers may have come long ago
+	if now := w.clock(); w.last.phase <= phaseCatchingUp && now.Sub(w.busyAt) >= stuckEvery {
 		w.oldestAt = now
 	}
 	w.awaits = true
 }
 
-// Check returns errResigned if the leader has been stuck for longer than maxStuck. One whose connection is blocked is not: no other
-// sidecar could publish either.
+// Check returns errResigned if the leader has been stuck for longer than maxStuck. A leader whose
+// connection is blocked is not stuck: no other sidecar could publish either.
 func (w *watchdog) Check(blocked bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +125,7 @@ func (w *watchdog) Check(blocked bool) error {
 	switch {
 	case blocked:
 		w.steppedAt, w.oldestAt = now, now
-	case w.last.oldest != 0 && now.Sub(w.oldestAt) > patience: // RabbitMQ forgets to answer when a stream's process dies
+	case w.last.oldest != 0 && now.Sub(w.oldestAt) > patience: // RabbitMQ may forget to answer
 		return fmt.Errorf("%w within %s", errUnanswered, patience)
 	case w.last.waits && now.Sub(w.steppedAt) > maxStuck:
 		return fmt.Errorf("%w: no progress for %s while %s", errResigned, maxStuck, w.last.phase)
@@ -128,17 +133,19 @@ func (w *watchdog) Check(blocked bool) error {
 	return nil
 }
 
-// Hesitates reports whether an epoch that does not fire yet has made no step since the last look.
+// Hesitates reports whether an epoch that does not fire yet has made no step since the last check.
 func (w *watchdog) Hesitates() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last.phase != phaseLeading && w.clock().Sub(w.steppedAt) >= stuckEvery
 }
 
-// askEndsEvery is how often a leader that fires asks where the streams end. One whose readers are cut off learns of nothing new.
+// askEndsEvery is how often a leader asks where the streams end. If its readers are cut off, it
+// hears of nothing new.
 const askEndsEvery = 5 * time.Second
 
-// progress is how far this leader is. A view that is behind but reads on makes progress: a failover would not make it faster.
+// progress returns how far this leader is. A view that lags but reads on makes progress: a failover
+// would not make it faster.
 func (l *leadership) progress() progress {
 	c := l.core
 	_, folded := c.entries.Progress()
@@ -156,7 +163,8 @@ func (l *leadership) progress() progress {
 	return p
 }
 
-// watch ends the epoch of a leader that makes no progress, or hears nothing of the lock any more, also while the loop is stuck.
+// watch ends the epoch of a leader that makes no progress or no longer hears from the lock, also
+// while the loop is stuck.
 func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) error {
 	ticks := time.NewTicker(stuckEvery)
 	defer ticks.Stop()
@@ -170,7 +178,7 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 				resign(err)
 				return nil
 			}
-			if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery { // what it waits for may be written, and not come to its readers
+			if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery {
 				asked = time.Now()
 				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, leaderStreams...) })
 			}
@@ -178,7 +186,7 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 	}
 }
 
-// checkStuck resigns where nothing moves: another sidecar may be better off.
+// checkStuck returns an error if this leader is stuck: another sidecar may fare better.
 func (l *leadership) checkStuck() error {
 	blocked := l.blocked()
 	if l.lock.lost(blocked) {

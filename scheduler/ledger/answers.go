@@ -30,8 +30,8 @@ const (
 type answers struct {
 	clock    time.Duration   // how long the epoch has run; a clock that is set does not move it
 	watched  time.Duration   // when it was looked last what has no answer
-	answered time.Duration   // when the newest answer came, or nothing was open but what is set aside
-	journal  uint64          // the tag of the newest publish that the journal is known to have taken
+	answered time.Duration   // when the newest answer came, or the window was drained
+	journal  uint64          // the tag of the newest publish that the journal has
 	numbered uint64          // the same, of those with a number
 	waits    uint64          // the tag of the newest publish that only what follows it can decide
 	asked    uint64          // the same, when a record was sent behind it
@@ -47,8 +47,8 @@ func (a *answers) Advance(by time.Duration) { a.clock += by }
 // Hole returns the tag of the oldest publish that was given up on or set aside, 0 if there is none.
 func (a *answers) Hole() uint64 { return a.hole }
 
-// MaxBehindHole is how many publishes may follow one that was never answered. The AMQP library keeps
-// the answer to each of them, for as long as the channel lasts.
+// MaxBehindHole is how many publishes may follow one that was never answered. The AMQP library
+// keeps the answer to each of them as long as the channel lasts.
 const MaxBehindHole = 1 << 20
 
 // Worn reports whether so much has followed a publish without an answer that the epoch should end.
@@ -170,7 +170,7 @@ func (l *Ledger) AskBehind(now time.Time) error {
 	return l.Mark(now)
 }
 
-// Mark publishes a record that tells nothing new. It shows that the journal has what was sent before.
+// Mark publishes a record without news. It shows that the journal has what was sent before.
 func (l *Ledger) Mark(now time.Time) error {
 	return l.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: l.watermark}, EntryID{})
 }

@@ -70,9 +70,9 @@ const MaxSleep = time.Second
 // goroutines overtake each other by.
 const setBack = time.Second
 
-// Tick begins a step. It returns by how much the clock was set back, 0 if it was not: what waits for
-// a time waits no longer for that. What is due is due by the clock, and not touched. A clock that
-// was set forward only ends such waits early.
+// Tick begins a step. It returns by how much the clock was set back, 0 if it was not: nothing waits
+// longer for that. What is due is due by the clock, and not touched. A clock that was set forward
+// only ends waits early.
 func (l *Ledger) Tick(now time.Time) (back time.Duration) {
 	back = l.now.Sub(now)
 	l.now, l.passed = now, min(max(0, -back), MaxSleep)
