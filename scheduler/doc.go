@@ -15,13 +15,15 @@
 //	   ▲                                                    │
 //	   └────────────── connection or lock lost ◀────────────┘
 //
+// In each phase:
+//
 //   - opening appends a record to the journal. Its offset is the number of the epoch.
 //   - catching up appends a barrier to each entry stream, and waits until the view has read it.
 //     From then on the view knows everything that earlier leaders did.
 //   - looking sends a probe through the exchanges. If it does not arrive, the routing is repaired.
 //     Then the witness shows whether the broker has restarted.
-//   - settling decides whether the fires arrived that earlier leaders left unconfirmed. Those that
-//     cannot be proven to have arrived are fired again.
+//   - settling reconciles: it decides whether the fires arrived that earlier leaders left
+//     unconfirmed. Those that cannot be proven to have arrived are fired again.
 //   - leading fires what is due and carries out commands.
 //
 // Start, crash, failover and a short network failure all take this path.
