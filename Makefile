@@ -1,4 +1,4 @@
-# Millrace: `make up` shows it at work, `make test` tests it, `make help` lists the rest.
+# Millrace: `make up` runs it, `make test` tests it, `make help` lists all targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,16 +10,17 @@ PYTHON := .cache/python/bin/python
 PYTHON_READY := .cache/python/installed
 GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
 
-# What `make up` and `make bench` pass on, for example ARGS=--fresh.
+# ARGS are arguments that `make up`, `make bench` and others pass on, for example ARGS=--fresh.
 ARGS ?=
 SCHEMATHESIS_VERSION := 4.32.5
 SCHEMATHESIS := .cache/schemathesis/installed-$(SCHEMATHESIS_VERSION)
-# How many requests are made for each operation; with a SEED, the same ones each time.
+# EXAMPLES is the number of requests for each operation. With a SEED, they are the same each time.
 EXAMPLES ?= 200
 SEED ?=
-# How long each fuzz target runs.
+# FUZZTIME is how long each fuzz target runs.
 FUZZTIME ?= 30s
-# The packages that test, cover and vet look at: those of both Go modules, the sidecar's and the client's. And more flags for `go test`.
+# PKG has the packages for test, cover and vet: by default those of both Go modules, the sidecar's
+# and the client's. TESTFLAGS are more flags for `go test`.
 PKG ?= ./... ./clients/go/...
 TESTFLAGS ?=
 
@@ -28,11 +29,11 @@ help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-15s %s\n' "$$name" "$$what"; done
 
 .PHONY: tools
-tools: ## Check that Go, Node, Python, git and make are here
+tools: ## Check that Go, Node, Python, git and make are installed
 	@scripts/tools.sh
 
 .PHONY: deps
-deps: tools ## Install what else the tests need (says first what that is)
+deps: tools ## Install the other tools that the tests need, and list them first
 	@scripts/deps.sh broker compiler python ruby node java
 
 .PHONY: build
@@ -48,15 +49,18 @@ up: ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh 
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
 
-# Everything is built without cgo, as the binary is. The race detector needs cgo; with this tag Pebble does without its zstd in C.
+# Everything is built without cgo, like the binary. Only the race detector needs cgo. With this tag,
+# Pebble does not use its zstd in C.
 export CGO_ENABLED := 0
 RACED := CGO_ENABLED=1
 RACE_FLAGS := -race -tags=pebblegozstd
 
-# Tried without the race detector: what tests or measures the others, and the tracker, because Pebble checks itself under it, and takes forty
-# times as long. The tests of what uses the tracker from several goroutines have it. Of the command, the tests that
-# cmd/millrace/main_test.go names are tried with it, and the others without it.
-UNRACED := /bench$$|/internal/|/tracker(/metrics|/processes)?$$
+# These packages are tested without the race detector: the ones that test or measure others, and the
+# tracker, because Pebble checks itself under the race detector and takes forty times as long. The
+# packages that use the tracker from several goroutines are tested with it. In cmd/millrace, the
+# tests that main_test.go names run with it, and the others without, because parsing a command line
+# takes a second under it. For the same reason, of the packages below internal only devup has it.
+UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
@@ -66,40 +70,41 @@ test: deps $(if $(filter ./...,$(PKG)),test-clients test-properties) ## Run all 
 	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) || status=$$?; \
 	exit $$status
 
-# They wait most of the time.
+# They wait most of the time, so two run in parallel.
 .PHONY: test-clients
-test-clients: ## Tests of the JavaScript, Python, Ruby and Java clients, two at a time; what they print comes when one has ended
+test-clients: ## Tests of the JavaScript, Python, Ruby and Java clients, two at a time; each prints its output at its end
 	@$(MAKE) --no-print-directory -j2 -Otarget test-javascript test-python test-ruby test-java
 
-# The race detector slows these down most and finds nothing in them: with it they are tried less often.
+# The race detector slows these tests down most and finds nothing in them. So they run less often
+# with it, and at full size without it.
 .PHONY: test-properties
-test-properties: deps ## The properties of the core, at full size
+test-properties: deps ## The property tests of the core, at full size
 	go test -shuffle=on -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestTwoLeaders|TestOperationsAreUndoneOnce)$$' ./scheduler
 
-# internal/localbroker is about the installed RabbitMQ.
+# internal/localbroker tests the installed RabbitMQ, so it is left out.
 .PHONY: test-rabbitmq4
-test-rabbitmq4: deps ## The Go tests on RabbitMQ 4, which is set up in .cache from Debian forky (PKG=./broker for one package)
+test-rabbitmq4: deps ## The Go tests on RabbitMQ 4, installed in .cache from Debian forky (PKG=./broker for one package)
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go test -shuffle=on -timeout 30m $(TESTFLAGS) $$(go list $(PKG) | grep -v /internal/localbroker$$)
 
 .PHONY: test-javascript
-test-javascript: ## Tests of the JavaScript client, also beside a private RabbitMQ
+test-javascript: ## Tests of the JavaScript client, also with a private RabbitMQ
 	@scripts/deps.sh broker
 	@clients/javascript/conformance/build
 	cd clients/javascript && npm test --silent
 
 .PHONY: test-python
-test-python: $(PYTHON_READY) ## Tests of the Python client, with the newest pika and with Debian's, also beside a private RabbitMQ
+test-python: $(PYTHON_READY) ## Tests of the Python client, with the newest pika and with Debian's, also with a private RabbitMQ
 	@scripts/deps.sh broker python
 	cd clients/python && PYTHONPATH=src ../../$(PYTHON) -m unittest -q
 	cd clients/python && PYTHONPATH=src /usr/bin/python3 -m unittest -q
 
 .PHONY: test-ruby
-test-ruby: ## Tests of the Ruby client, with Debian's bunny, also beside a private RabbitMQ
+test-ruby: ## Tests of the Ruby client, with Debian's bunny, also with a private RabbitMQ
 	@scripts/deps.sh broker ruby rails
 	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
 
 .PHONY: test-java
-test-java: ## Tests of the Java client, also beside a private RabbitMQ
+test-java: ## Tests of the Java client, also with a private RabbitMQ
 	@scripts/deps.sh broker java
 	cd clients/java && ../../scripts/mvn.sh test
 
@@ -108,7 +113,7 @@ cover: deps ## Statement coverage by package; fails below 90 % in total
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint
-lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby lint-java lint-ui) ## go vet and golangci-lint, and what the clients' languages have
+lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby lint-java lint-ui) ## Run go vet, golangci-lint, and the linters of the clients and the web UI
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
 
@@ -136,7 +141,7 @@ lint-java: ## javac -Xlint and -Xdoclint on the Java client
 	clients/java/lint
 
 .PHONY: packages
-packages: $(PYTHON_READY) ## Build the packages of the clients into dist, as they would be published
+packages: $(PYTHON_READY) ## Build the packages of the clients in dist, as for publishing
 	@scripts/deps.sh ruby java
 	@scripts/packages.sh dist
 	@ls dist
@@ -165,7 +170,7 @@ test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium and Firefox, again
 	cd ui && npm run --silent test
 
 .PHONY: bench-ui
-bench-ui: tools $(UI_READY) ## What the web UI costs with a million jobs behind it (ARGS=-quick, ARGS=-only=dashboard)
+bench-ui: tools $(UI_READY) ## Measure the web UI with a million jobs (ARGS=-quick, ARGS=-only=dashboard)
 	@scripts/deps.sh broker browser
 	@go build -o bin/millrace ./cmd/millrace
 	@go build -o bin/uiload ./bench/uiload
@@ -178,7 +183,7 @@ screenshots: tools $(UI_READY) ## Write docs/screenshots
 	node ui/test/screenshots.js
 
 .PHONY: vendor-ui
-vendor-ui: ## Fetch again what the web UI has from the npm registry
+vendor-ui: ## Download the web UI's npm packages again
 	ui/vendor.sh
 
 $(PYTHON_READY): clients/python/requirements-dev.txt
@@ -195,16 +200,16 @@ $(GOLANGCI):
 	@mv .cache/bin/golangci-lint $@
 
 .PHONY: bench
-bench: tools ## Lateness, bursts and reading beside the broker's own figures (ARGS=-quick)
+bench: tools ## Measure lateness, bursts and reading, next to the broker's own figures (ARGS=-quick)
 	@scripts/deps.sh broker ruby
 	go run ./bench $(ARGS)
 
 .PHONY: conformance
-conformance: tools ## Take every client library through every scenario (ARGS='-lang ruby -run poison -v')
+conformance: tools ## Run every client library through every scenario (ARGS='-lang ruby -run poison -v')
 	@scripts/deps.sh broker python ruby java
 	go run ./clients/conformance $(if $(RERUN),-rerun) $(ARGS)
 
-# LavinMQ has its turn where MILLRACE_TEST_LAVINMQ names its program.
+# LavinMQ is included if MILLRACE_TEST_LAVINMQ names its program.
 .PHONY: conformance-all
 conformance-all: tools ## The same on RabbitMQ 3.10 and 4.3 and on LavinMQ, and with the oldest and newest drivers
 	@scripts/deps.sh broker python ruby java
@@ -215,7 +220,7 @@ fuzz: tools ## Run every fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: schemathesis
-schemathesis: tools $(SCHEMATHESIS) ## Have schemathesis look for faults in the API (EXAMPLES=200 for each operation, SEED=1 to repeat them)
+schemathesis: tools $(SCHEMATHESIS) ## Test the API with schemathesis (EXAMPLES=200 for each operation, SEED=1 to repeat them)
 	@scripts/deps.sh broker
 	EXAMPLES=$(EXAMPLES) SEED=$(SEED) go test -tags schemathesis -count=1 -timeout 120m -v -run TestSchemathesis ./internal/schematest
 
@@ -227,23 +232,24 @@ $(SCHEMATHESIS):
 	@touch $@
 
 .PHONY: chaos
-chaos: deps ## Kill, freeze and cut off sidecars and brokers, and count every job (ARGS='-quick -seed=1 -only=clock')
+chaos: deps ## Kill, freeze and disconnect sidecars and brokers, and count every job (ARGS='-quick -seed=1 -only=clock')
 	go test -tags chaos -c -o bin/chaos.test ./internal/chaos
 	cd internal/chaos && exec ../../bin/chaos.test -test.run '^TestChaos$$' -test.timeout 3h $(ARGS)
 
-# Elsewhere it runs where the tests do: MILLRACE_TEST_LAVINMQ=/usr/bin/lavinmq make chaos.
+# For another broker, use the variables of the tests: MILLRACE_TEST_LAVINMQ=/usr/bin/lavinmq make
+# chaos.
 .PHONY: chaos-rabbitmq4
-chaos-rabbitmq4: deps ## The same on RabbitMQ 4, which is set up in .cache from Debian forky
+chaos-rabbitmq4: deps ## The same on RabbitMQ 4, installed in .cache from Debian forky
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) $(MAKE) --no-print-directory chaos
 
-# The rows of LavinMQ run where MILLRACE_TEST_LAVINMQ names its program.
+# The rows of LavinMQ run if MILLRACE_TEST_LAVINMQ names its program.
 .PHONY: chaos-cluster
 chaos-cluster: tools ## Break clusters of three nodes, and count every job (ARGS='-broker=4.3 -row=3,7 -runs=5 -full -resume')
 	@scripts/deps.sh broker $(if $(MILLRACE_TEST_LAVINMQ),etcd)
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go run ./internal/chaoscluster -results chaos-cluster.jsonl $(ARGS)
 
 .PHONY: chaos-cluster-short
-chaos-cluster-short: tools ## One row of it on each RabbitMQ: some three minutes
+chaos-cluster-short: tools ## Run one row of it on each RabbitMQ, in about three minutes
 	@scripts/deps.sh broker
 	go run ./internal/chaoscluster -rate 100 -broker 3.10 -row 7 $(ARGS)
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go run ./internal/chaoscluster -rate 100 -broker 4.3 -row 3 $(ARGS)
@@ -255,9 +261,9 @@ test-alerts: ## Test the Prometheus alerts with promtool
 	cd deploy/prometheus && promtool test rules alerts_test.yaml
 
 .PHONY: mutants
-mutants: deps ## Break the core in one place at a time: a test must notice (ARGS=-only=settling)
+mutants: deps ## Break the core in one place at a time: a test must fail (ARGS=-only=settling)
 	go run ./internal/mutants $(ARGS)
 
 .PHONY: clean
-clean: ## Remove what was built
+clean: ## Remove all build results
 	rm -rf bin coverage

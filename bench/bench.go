@@ -16,7 +16,7 @@ import (
 	running "github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// bench is what all figures share: a broker, the binary, the table.
+// bench is shared by all figures: a broker, the binary and the table.
 type bench struct {
 	options
 	dir     string
@@ -27,12 +27,12 @@ type bench struct {
 	stderr  io.Writer
 	log     *slog.Logger
 	vhosts  int
-	rounds  int      // in which workers were measured
-	product string   // the broker's name and version
+	rounds  int      // rounds in which workers were measured
+	product string   // name and version of the broker
 	load    []string // before each run
 }
 
-// startWithin bounds how long the broker and a sidecar may take to be ready.
+// startWithin limits how long the broker and a sidecar may take to be ready.
 const startWithin = 2 * time.Minute
 
 func newBench(ctx context.Context, o options, stderr io.Writer) (*bench, error) {
@@ -86,7 +86,7 @@ func (b *bench) on(ctx context.Context, f figure) (err error) {
 	return f.measure(ctx, b, v)
 }
 
-// noteLoad remembers how busy the machine was: what else runs on it is measured too.
+// noteLoad records how busy the machine is, because other programs on it affect the figures.
 func (b *bench) noteLoad() {
 	raw, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -95,7 +95,7 @@ func (b *bench) noteLoad() {
 	b.load = append(b.load, strings.Fields(string(raw))[0])
 }
 
-// about says on what the figures were measured.
+// about describes the setup in which the figures were measured.
 func (b *bench) about() string {
 	how := "millrace serve"
 	if b.cpuProfile != "" {
@@ -108,14 +108,14 @@ func (b *bench) about() string {
 	return text
 }
 
-// debug shows one run's distribution.
+// debug logs the distributions of one run.
 func (b *bench) debug(what string, ours, own []time.Duration) {
 	for _, q := range []float64{0, 0.5, 0.9, 0.99, 0.999, 1} {
 		b.log.Info(what, "quantile", q, "millrace", quantile(ours, q), "broker", quantile(own, q))
 	}
 }
 
-// wait tries until something holds.
+// wait polls until holds returns true.
 func wait(ctx context.Context, within time.Duration, what string, holds func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -9,11 +9,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// targetBurst is the least part of the broker's own ceiling that a burst must reach.
+// targetBurst is the part of the broker's own throughput that a burst must reach.
 const targetBurst = 0.7
 
-// measureBurst has entries fall due at one instant and takes the time from then until all their jobs are in the queue; then it publishes the
-// same without Millrace, as fast as the broker takes it. Nobody consumes: that would slow down both.
+// measureBurst schedules entries for one instant, and measures the time from then until all their
+// jobs are in the queue. Then it publishes the same jobs without Millrace, as fast as the broker
+// accepts them. There is no consumer, because it would slow down both.
 func measureBurst(ctx context.Context, b *bench, v *vhost) error {
 	took, t, err := b.burst(ctx, v)
 	if err != nil {
@@ -28,10 +29,11 @@ func measureBurst(ctx context.Context, b *bench, v *vhost) error {
 	return nil
 }
 
-// burstAhead is how long before they are due n entries are published, so that even a busy machine has read them by then.
+// burstAhead returns how long before their due time n entries are published, so that even a busy
+// machine has read them by then.
 func burstAhead(n int) time.Duration { return 5*time.Second + time.Duration(n)*time.Second/2_500 }
 
-// burst is how long it takes from when all entries are due until all their jobs are in the queue.
+// burst returns the time from when the entries are due until all their jobs are in the queue.
 func (b *bench) burst(ctx context.Context, v *vhost) (took time.Duration, t template, err error) {
 	s, err := b.serve(ctx, v)
 	if err != nil {
@@ -69,13 +71,14 @@ func (b *bench) burst(ctx context.Context, v *vhost) (took time.Duration, t temp
 	return took, t, err
 }
 
-// fill is how long after a time the queue held n jobs.
+// fill returns how long after since the queue held n jobs.
 func (p *plain) fill(ctx context.Context, n int, since time.Time) (time.Duration, error) {
 	at, err := p.filled(ctx, queue, n, 5*time.Minute)
 	return at.Round(0).Sub(since.Round(0)), err
 }
 
-// ceiling is how long the broker takes for the same jobs from a plain client that has them at hand.
+// ceiling returns how long the broker takes for the same jobs from a plain client that has them
+// ready.
 func (b *bench) ceiling(ctx context.Context, v *vhost, t template) (time.Duration, error) {
 	p, err := newPublisher(v)
 	if err != nil {
@@ -101,7 +104,6 @@ func (b *bench) ceiling(ctx context.Context, v *vhost, t template) (time.Duratio
 	return took, errors.Join(err, <-sent)
 }
 
-// pause waits.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// plain is a client that is not Millrace's: amqp091-go as anybody uses it.
+// plain is a client without Millrace: amqp091-go as any program uses it.
 type plain struct {
 	conn *amqp.Connection
 	ch   *amqp.Channel
@@ -27,7 +27,7 @@ func dial(v *vhost) (*plain, error) {
 	return &plain{conn, ch}, nil
 }
 
-// product names the broker.
+// product returns the name and version of the broker.
 func product(address string) (string, error) {
 	conn, err := amqp.Dial(address)
 	if err != nil {
@@ -39,10 +39,10 @@ func product(address string) (string, error) {
 
 func (p *plain) close() { _ = p.conn.Close() }
 
-// window is how many publishes may be unconfirmed: the same that Millrace allows itself.
+// window is how many publishes may be unconfirmed. Millrace has the same limit.
 const window = 1024
 
-// publisher publishes with confirms, a window of them at a time.
+// publisher publishes with confirms, up to a window of unconfirmed messages.
 type publisher struct {
 	*plain
 	confirms <-chan amqp.Confirmation
@@ -61,7 +61,8 @@ func newPublisher(v *vhost) (*publisher, error) {
 	return &publisher{plain: p, confirms: p.ch.NotifyPublish(make(chan amqp.Confirmation, window))}, nil
 }
 
-// publish sends one message. Where the window is full it waits for one confirm, and takes all that have come with it.
+// publish sends one message. If the window is full, it waits for one confirm, and takes all that
+// have arrived.
 func (p *publisher) publish(exchange, key string, m amqp.Publishing) error {
 	if p.open == window {
 		if err := p.await(); err != nil {
@@ -100,22 +101,22 @@ func (p *publisher) drain() error {
 	return nil
 }
 
-// arrival is one job as a consumer saw it.
+// arrival is one job that a consumer received.
 type arrival struct {
 	jid string
 	at  time.Time
 }
 
-// consumer takes jobs from a queue and notes when each came.
+// consumer takes jobs from a queue and records when each arrived.
 type consumer struct {
 	*plain
 	arrivals <-chan arrival
 }
 
-// prefetch is how many jobs the consumer may hold, and acknowledges together at most.
+// prefetch is how many jobs the consumer may hold, and the most that it acknowledges together.
 const prefetch = 500
 
-// consume begins to take jobs from a queue; as many as want can be noted before they are read.
+// consume starts to take jobs from a queue. It buffers up to want arrivals.
 func consume(v *vhost, queue string, want int) (*consumer, error) {
 	p, err := dial(v)
 	if err != nil {
@@ -144,7 +145,7 @@ func consume(v *vhost, queue string, want int) (*consumer, error) {
 	return c, nil
 }
 
-// take gives the next arrivals, or fails if they do not come in time.
+// take returns the next n arrivals. It fails if they do not arrive in time.
 func (c *consumer) take(ctx context.Context, n int, within time.Duration) ([]arrival, error) {
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
@@ -165,7 +166,7 @@ func (c *consumer) take(ctx context.Context, n int, within time.Duration) ([]arr
 	return all, nil
 }
 
-// filled waits until a queue holds n jobs, and tells when that was.
+// filled waits until a queue holds n jobs, and returns when that was.
 func (p *plain) filled(ctx context.Context, queue string, n int, within time.Duration) (time.Time, error) {
 	err := wait(ctx, within, fmt.Sprintf("%s holds %d jobs", queue, n), func() (bool, error) {
 		q, err := p.ch.QueueDeclarePassive(queue, true, false, false, false, nil)

@@ -10,8 +10,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// measureEnqueue takes the time of each confirmed enqueue, and from there until a worker's handler begins, at an even pace; then of a
-// confirmed publish, and until a plain consumer has the message.
+// measureEnqueue enqueues jobs at an even pace. It measures the time of each confirmed enqueue, and
+// the time until a worker's handler begins. Then it measures a confirmed publish, and the time
+// until a plain consumer has the message.
 func measureEnqueue(ctx context.Context, b *bench, v *vhost) (err error) {
 	s, err := b.serve(ctx, v)
 	if err != nil {
@@ -36,7 +37,7 @@ func measureEnqueue(ctx context.Context, b *bench, v *vhost) (err error) {
 	return nil
 }
 
-// paced calls send for each job when it is its turn, and notes when that was and how long it took.
+// paced calls send for each job at its time. It records when that was, and how long the call took.
 func (b *bench) paced(send func(i int) error) (sent []time.Time, took []time.Duration, err error) {
 	sent, took = make([]time.Time, b.jobsInAll()), make([]time.Duration, b.jobsInAll())
 	from := time.Now()
@@ -50,7 +51,7 @@ func (b *bench) paced(send func(i int) error) (sent []time.Time, took []time.Dur
 	return sent, took, nil
 }
 
-// enqueued is Millrace's Go client.
+// enqueued measures Millrace's Go client.
 func (b *bench) enqueued(ctx context.Context, v *vhost) (took, begun []time.Duration, err error) {
 	client, err := millrace.NewClient(millrace.ClientConfig{URL: v.amqpURL})
 	if err != nil {
@@ -83,7 +84,7 @@ func (b *bench) enqueued(ctx context.Context, v *vhost) (took, begun []time.Dura
 	return took, begun, err
 }
 
-// confirmed is the AMQP library alone.
+// confirmed measures the AMQP library alone.
 func (b *bench) confirmed(ctx context.Context, v *vhost) (took, arrived []time.Duration, err error) {
 	p, err := newPublisher(v)
 	if err != nil {
@@ -108,7 +109,7 @@ func (b *bench) confirmed(ctx context.Context, v *vhost) (took, arrived []time.D
 	return took, arrived, err
 }
 
-// delaysOf takes one arrival for each job that was sent, and tells how long after that it came.
+// delaysOf takes one arrival for each job in sent, and returns how long after sending it arrived.
 func delaysOf(ctx context.Context, arrivals <-chan arrival, sent []time.Time) ([]time.Duration, error) {
 	since := map[string]time.Time{}
 	for i, at := range sent {

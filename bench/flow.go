@@ -13,10 +13,11 @@ import (
 const (
 	flowQueue = "flow"
 	flowEvery = 100 * time.Millisecond
-	flowStart = 500 // jobs done until it counts as a flow
+	flowStart = 500 // jobs that must be done before it counts as a flow
 )
 
-// flow has the Go client enqueue and work off so many jobs a second, until it is stopped. Then it says if less came through.
+// flow makes the Go client enqueue and run that many jobs a second until stop is called. stop
+// returns an error if fewer jobs were done.
 func (m *million) flow(ctx context.Context) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	client, err := millrace.NewClient(millrace.ClientConfig{URL: m.v.amqpURL})
@@ -45,7 +46,7 @@ func (m *million) flow(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// send enqueues at an even pace until its context ends.
+// send enqueues jobs at an even pace until ctx ends.
 func (m *million) send(ctx context.Context, client *millrace.Client) error {
 	tick := time.NewTicker(flowEvery)
 	defer tick.Stop()

@@ -11,23 +11,24 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// queue is the one that all jobs go to.
+// queue is the queue for all jobs.
 const (
 	queueName = "bench"
 	queue     = wire.QueuePrefix + queueName
 )
 
-// jid names job i; all have the same length, and so have their records.
+// jid returns the id of job i. All ids have the same length, and so have all records.
 func jid(i int) string { return fmt.Sprintf("job-%08d", i) }
 
-// record is an entry in the specification's form. As a job it has about 300 bytes.
+// record returns an entry in the form that the specification defines. As a job it has about 300
+// bytes.
 func record(i int, due time.Time) []byte {
 	return fmt.Appendf(nil, `{"type":"scheduled_job","jid":%q,"scheduled_at":%.6f,"job":{"class":"SendWelcomeMail","args":[1%07d,"someone@example.com",`+
 		`{"template":"welcome","locale":"en","campaign":"spring","note":"what a job carries along, so that it has the size of one"}],`+
 		`"queue":%q,"retry":25,"enqueued_at":1700000000.123,"tags":["mail","welcome"]}}`, jid(i), wire.Seconds(due), i, queueName)
 }
 
-// schedule publishes n entries with a plain client; due says when each is.
+// schedule publishes n entries with a plain client. due returns the due time of each.
 func schedule(v *vhost, n int, due func(i int) time.Time) error { return scheduleFrom(v, 0, n, due) }
 
 // scheduleFrom publishes entries first to end-1.
@@ -46,10 +47,12 @@ func scheduleFrom(v *vhost, first, end int, due func(i int) time.Time) error {
 	return p.drain()
 }
 
-// template is a job as Millrace published it. What measures the broker alone publishes the same.
+// template is a job that Millrace has published. The measurements of the broker alone publish the
+// same.
 type template struct{ job amqp.Delivery }
 
-// warmUp has the sidecar fire twice: the first job has its queue declared, the second comes by the way that all further ones take.
+// warmUp makes the sidecar fire two jobs. The first one makes it declare the queue. The second
+// takes the same route as all later ones.
 func warmUp(ctx context.Context, v *vhost) (t template, err error) {
 	p, err := newPublisher(v)
 	if err != nil {
@@ -90,7 +93,7 @@ func get(ctx context.Context, p *plain) (d amqp.Delivery, err error) {
 	return d, err
 }
 
-// message is job i as Millrace would fire it: the same bytes, headers and properties.
+// message returns job i as Millrace would fire it, with the same bytes, headers and properties.
 func (t template) message(i int) amqp.Publishing {
 	d := &t.job
 	headers := maps.Clone(d.Headers)

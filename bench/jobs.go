@@ -13,14 +13,16 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// targetJobs is the least part of the bare loop's throughput that producer, worker, metrics and sidecar together must reach.
+// targetJobs is the part of the bare loop's throughput that producer, worker, metrics and sidecar
+// together must reach.
 const targetJobs = 0.5
 
-// jobSlots is how many jobs run at once, and the prefetch of the bare loop.
+// jobSlots is how many jobs run concurrently, and the prefetch of the bare loop.
 const jobSlots = 50
 
-// measureJobs enqueues and works off jobs that do nothing, by the Go client beside a sidecar; then publishes, consumes and acknowledges the
-// same messages with the AMQP library alone. Everything shares this machine.
+// measureJobs enqueues jobs that do nothing, and runs them with the Go client and a sidecar. Then
+// it publishes, consumes and acknowledges the same messages with the AMQP library alone. Everything
+// shares this machine.
 func measureJobs(ctx context.Context, b *bench, v *vhost) (err error) {
 	s, err := b.serve(ctx, v)
 	if err != nil {
@@ -87,7 +89,8 @@ func (b *bench) endToEnd(ctx context.Context, v *vhost) (time.Duration, error) {
 	return took, <-ended
 }
 
-// bareLoop is the same work without Millrace: one confirm and one acknowledgement a message.
+// bareLoop does the same work without Millrace, with one confirm and one acknowledgement for each
+// message.
 func (b *bench) bareLoop(ctx context.Context, v *vhost) (took time.Duration, err error) {
 	consumer, err := dial(v)
 	if err != nil {
@@ -125,7 +128,7 @@ func (b *bench) bareLoop(ctx context.Context, v *vhost) (took time.Duration, err
 	return took, <-sent
 }
 
-// noop is job i as the Go client enqueues it.
+// noop returns job i as the Go client enqueues it.
 func noop(i int, jid string) amqp.Publishing {
 	body := fmt.Appendf(nil, `{"args":[%d,"some text"],"class":"Noop","enqueued_at":1700000000.123456,"jid":%q,"queue":"jobs","retry_count":0}`, i, jid)
 	return amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: jid, Type: "Noop", Body: body}

@@ -14,11 +14,12 @@ const (
 	targetP99 = 25 * time.Millisecond
 )
 
-// ahead is how long before the first is due all entries are published.
+// ahead is how long before the first due time all entries are published.
 const ahead = 3 * time.Second
 
-// measureLateness has entries fall due evenly and compares when a plain consumer gets each job with when it was due; then it publishes the
-// same jobs at the same pace without Millrace, and compares when each comes with when it was sent.
+// measureLateness schedules entries at an even pace, and measures how long after its due time a
+// plain consumer gets each job. Then it publishes the same jobs at the same pace without Millrace,
+// and measures how long after its publish each job arrives.
 func measureLateness(ctx context.Context, b *bench, v *vhost) error {
 	n := b.jobsInAll()
 	late, t, err := b.lateness(ctx, v, n)
@@ -43,7 +44,7 @@ func measureLateness(ctx context.Context, b *bench, v *vhost) error {
 	return nil
 }
 
-// lateness is how long after its due time each job came.
+// lateness returns how long after its due time each job arrived.
 func (b *bench) lateness(ctx context.Context, v *vhost, n int) (late []time.Duration, t template, err error) {
 	s, err := b.serve(ctx, v)
 	if err != nil {
@@ -76,15 +77,15 @@ func (b *bench) lateness(ctx context.Context, v *vhost, n int) (late []time.Dura
 	return late, t, err
 }
 
-// jobsInAll is how many come in all, at that pace.
+// jobsInAll returns the total number of jobs at that pace.
 func (b *bench) jobsInAll() int { return b.size.perSecond * int(b.size.lasting/time.Second) }
 
-// pace is when job i comes, from the first on.
+// pace returns when job i is due, counted from the first one.
 func (b *bench) pace(i int) time.Duration {
 	return time.Duration(i) * time.Second / time.Duration(b.size.perSecond)
 }
 
-// latency is how long after it was published each job came, without Millrace.
+// latency returns how long after its publish each job arrived, without Millrace.
 func (b *bench) latency(ctx context.Context, v *vhost, n int, t template) ([]time.Duration, error) {
 	p, err := newPublisher(v)
 	if err != nil {
@@ -108,7 +109,8 @@ func (b *bench) latency(ctx context.Context, v *vhost, n int, t template) ([]tim
 	return c.delays(ctx, n, sent, time.Minute)
 }
 
-// delays takes n jobs and tells how long after its time each came, by the wall clock, which due times are told by.
+// delays takes n jobs, and returns how long after its time in since each arrived. It uses the wall
+// clock, because due times do.
 func (c *consumer) delays(ctx context.Context, n int, since map[string]time.Time, within time.Duration) ([]time.Duration, error) {
 	all, err := c.take(ctx, n, within)
 	if err != nil {

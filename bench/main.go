@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	runs       int
 	quick      bool
@@ -27,22 +27,22 @@ type options struct {
 	size size
 }
 
-// size is how much is measured.
+// size says how much is measured.
 type size struct {
-	perSecond int           // entries due a second, for the lateness
-	lasting   time.Duration // how long
+	perSecond int           // entries due per second, for the lateness
+	lasting   time.Duration // for how long
 	burst     int           // entries due at one instant
 	entries   int           // entries read into the view
-	jobs      int           // jobs that do nothing, enqueued and worked off
-	warm      int           // jobs that a worker has worked off before
-	languages []string      // whose workers do that
-	pending   int           // entries pending while the API is asked
-	fired     int           // entries fired before
-	idle      time.Duration // how long it is watched while nothing happens
-	requests  int           // of each kind
-	flow      int           // jobs a second meanwhile
-	metrics   int           // metric records a second
-	viewers   int           // of events
+	jobs      int           // jobs that do nothing, enqueued and run
+	warm      int           // jobs that a worker runs before the measurement
+	languages []string      // languages of the workers
+	pending   int           // pending entries while the API is queried
+	fired     int           // entries fired before that
+	idle      time.Duration // how long the idle sidecar is watched
+	requests  int           // requests of each kind
+	flow      int           // jobs per second during the requests
+	metrics   int           // metric records per second
+	viewers   int           // viewers of the events
 }
 
 var (
@@ -135,11 +135,11 @@ func (o options) wants(name string) bool {
 	return o.only == "" || strings.Contains(","+o.only+",", ","+name+",")
 }
 
-// figure measures something once, on a vhost of its own, and adds what it found to the table.
+// figure measures something once, on its own vhost, and adds the results to the table.
 type figure struct {
 	name    string
 	measure func(context.Context, *bench, *vhost) error
-	all     bool // it measures as often as is asked for by itself
+	all     bool // repeats the measurement by itself
 }
 
 var figures = []figure{
@@ -162,7 +162,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return measure(ctx, o, stdout, stderr)
 }
 
-// measure measures every figure as often as it is asked for, one after the other, and prints the table: what there is of it, if it is ended.
+// measure measures every figure as often as requested, one after another, and prints the table. If
+// it is interrupted, it prints the results so far.
 func measure(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	b, err := newBench(ctx, o, stderr)
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	targetFold = 100_000         // metric records a second, native
-	targetLag  = 1 * time.Second // while records come in one by one
+	targetFold = 100_000         // metric records per second, native
+	targetLag  = 1 * time.Second // while records arrive one by one
 	lagEvery   = 250 * time.Millisecond
 
-	// backlog is how many seconds' worth of records are published while no sidecar runs. Those that one has folded are in the roll-ups: nobody
-	// reads them again.
+	// backlog is how many seconds' worth of records are published while no sidecar runs. Records
+	// that a sidecar has folded are in its roll-ups, and are not read again.
 	backlog = 40
 )
 
-// measureMetrics publishes one metric record a message, at a pace, and watches how far the sidecar is behind; then it takes the time in which a
-// sidecar that starts has folded what was published while there was none.
+// measureMetrics publishes one metric record per message, at an even pace, and watches the lag of
+// the sidecar. Then it measures how long a new sidecar takes to fold the records that were
+// published while no sidecar ran.
 func measureMetrics(ctx context.Context, b *bench, v *vhost) error {
 	s, err := b.serveProcess(ctx, v)
 	if err != nil {
@@ -62,7 +63,8 @@ func (b *bench) measureFolding(ctx context.Context, v *vhost, sent int) error {
 	return nil
 }
 
-// metricsFlow publishes for a while and tells the worst lag of that time, and how much was published.
+// metricsFlow publishes for a while. It returns the worst lag during that time, and how much was
+// published.
 func (b *bench) metricsFlow(ctx context.Context, v *vhost, s process) (worst time.Duration, sent int, took time.Duration, err error) {
 	begin, done := time.Now(), make(chan error, 1)
 	go func() {
@@ -86,7 +88,7 @@ func (b *bench) metricsFlow(ctx context.Context, v *vhost, s process) (worst tim
 	}
 }
 
-// publishMetrics publishes at an even pace, a hundredth of a second's worth at a time.
+// publishMetrics publishes at an even pace, in batches for 10 ms each.
 func (b *bench) publishMetrics(ctx context.Context, v *vhost) (sent int, err error) {
 	p, err := newPublisher(v)
 	if err != nil {
@@ -106,7 +108,7 @@ func (b *bench) publishMetrics(ctx context.Context, v *vhost) (sent int, err err
 	return sent, p.drain()
 }
 
-// publishBacklog publishes as fast as the broker takes them.
+// publishBacklog publishes as fast as the broker accepts the records.
 func (b *bench) publishBacklog(v *vhost, from, n int) error {
 	p, err := newPublisher(v)
 	if err != nil {
@@ -119,7 +121,7 @@ func (b *bench) publishBacklog(v *vhost, from, n int) error {
 	return p.drain()
 }
 
-// metrics publishes n records, one a message.
+// metrics publishes n records, one per message.
 func (p *publisher) metrics(from, n int) error {
 	for i := range n {
 		if err := p.publish("", wire.JobMetrics, metricRecord(from+i)); err != nil {
@@ -135,7 +137,8 @@ func metricRecord(i int) amqp.Publishing {
 	return amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body}
 }
 
-// metricsOverview is the overview of a sidecar that has folded records, not rejected them.
+// metricsOverview returns the overview of a sidecar. It fails if the sidecar has rejected metric
+// records.
 func metricsOverview(s process) (o running.Overview, err error) {
 	o, ok, err := s.Overview()
 	if err != nil || !ok {
@@ -147,7 +150,7 @@ func metricsOverview(s process) (o running.Overview, err error) {
 	return o, nil
 }
 
-// metricsLag is how far a sidecar is behind in the stream of metrics.
+// metricsLag returns how far a sidecar is behind in the stream of metrics.
 func metricsLag(s process) (time.Duration, error) {
 	o, err := metricsOverview(s)
 	if err != nil {

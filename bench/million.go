@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What a sidecar may take that has a million entries pending and five million fired behind it.
+// Limits for a sidecar with a million pending entries after five million fired ones.
 const (
 	targetRestart       = 3 * time.Second
 	targetRebuild       = 2 // times the raw read
@@ -23,20 +23,21 @@ const (
 	targetIdle          = 0.01
 )
 
-// settling is how long a sidecar's memory is watched that has just read everything.
+// settling is how long the memory of a sidecar is watched after it has read everything.
 const settling = 5 * time.Second
 
-// fillWithin bounds how long the streams may take to be as long as they are to be.
+// fillWithin limits how long it may take to fill the streams.
 const fillWithin = 30 * time.Minute
 
-// million is a broker with many entries pending and more fired, and the sidecar that did that.
+// million is a broker with many pending entries and more fired ones, and the sidecar that fired
+// them.
 type million struct {
 	*bench
 	v   *vhost
-	dir string // the sidecar's state
+	dir string // state directory of the sidecar
 }
 
-// measureMillion fills streams once, however many runs there are, and then restarts the sidecar in each.
+// measureMillion fills the streams once, and then restarts the sidecar in each run.
 func measureMillion(ctx context.Context, b *bench, v *vhost) (err error) {
 	m := &million{b, v, filepath.Join(b.dir, "state-"+v.name)}
 	if err := m.fill(ctx); err != nil {
@@ -54,7 +55,7 @@ func measureMillion(ctx context.Context, b *bench, v *vhost) (err error) {
 	return nil
 }
 
-// fill has entries fired and consumed, and others wait for another day.
+// fill schedules entries that are fired and consumed, and others for another day.
 func (m *million) fill(ctx context.Context) (err error) {
 	s, _, err := m.start(ctx, m.v, m.dir)
 	if err != nil {
@@ -76,7 +77,7 @@ func (m *million) fill(ctx context.Context) (err error) {
 	})
 }
 
-// schedule publishes entries that are due, and others that are not.
+// schedule publishes entries that are due, and entries that are not.
 func (m *million) schedule() error {
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
 	if err := schedule(m.v, m.size.fired, func(int) time.Time { return past }); err != nil {
@@ -86,7 +87,7 @@ func (m *million) schedule() error {
 	return scheduleFrom(m.v, m.size.fired, all, func(i int) time.Time { return future.Add(time.Duration(i*7919%all) * time.Second) })
 }
 
-// consume takes what is fired.
+// consume takes the fired jobs.
 func (m *million) consume(ctx context.Context) error {
 	jobs, err := consume(m.v, queue, 0)
 	if err != nil {
@@ -101,12 +102,12 @@ func (m *million) consume(ctx context.Context) error {
 	return nil
 }
 
-// name says of what size a figure is.
+// name returns the name of a figure, with the sizes.
 func (m *million) name(what string) string {
 	return fmt.Sprintf("%d pending, %d fired: %s", m.size.pending, m.size.fired, what)
 }
 
-// restart measures a sidecar that has its state, and asks it this and that.
+// restart measures a sidecar that has its state, and its answers to requests.
 func (m *million) restart(ctx context.Context) (err error) {
 	s, took, err := m.start(ctx, m.v, m.dir)
 	if err != nil {
@@ -126,7 +127,7 @@ func (m *million) restart(ctx context.Context) (err error) {
 	return m.ask(ctx, s)
 }
 
-// rebuild measures a sidecar that has no state, beside plain clients that read the same streams.
+// rebuild measures a sidecar without state, and plain clients that read the same streams.
 func (m *million) rebuild(ctx context.Context) error {
 	s, took, err := m.start(ctx, m.v, "")
 	if err != nil {
@@ -150,7 +151,7 @@ func (m *million) rebuild(ctx context.Context) error {
 	return m.profileRebuild(ctx)
 }
 
-// profileRebuild has a sidecar's parts do the same in this process, if that was asked for.
+// profileRebuild profiles a rebuild in this process, if a profile was requested.
 func (m *million) profileRebuild(ctx context.Context) error {
 	if m.cpuProfile == "" {
 		return nil
@@ -165,5 +166,5 @@ func (m *million) profileRebuild(ctx context.Context) error {
 	})
 }
 
-// anyPending is the jid of some entry that is pending.
+// anyPending returns the jid of a pending entry.
 func (m *million) anyPending() string { return jid(m.size.fired + rand.IntN(m.size.pending)) }

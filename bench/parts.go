@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// parts are a sidecar without its API, in this process, so that a profile shows where its time goes.
+// parts is a sidecar without its API, in this process, so that a profile shows where its time goes.
 type parts struct {
 	entries   *tracker.Entries
 	view      *view.View
@@ -72,7 +72,7 @@ func openView(log *slog.Logger) (*view.Store, *tracker.Entries, error) {
 
 func (p *parts) leads() (bool, error) { return p.scheduler.Status().Leader, nil }
 
-// ready tells whether all that there was has been read.
+// ready reports whether the view has read everything.
 func (p *parts) ready() (bool, error) {
 	select {
 	case <-p.view.Ready():

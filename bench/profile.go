@@ -7,7 +7,8 @@ import (
 	"runtime/pprof"
 )
 
-// profile writes a CPU profile of what fn does, if that was asked for. Of several runs the last one stays.
+// profile writes a CPU profile of fn, if a profile was requested. Each run overwrites the profile
+// of the one before.
 func (b *bench) profile(name string, fn func() error) (err error) {
 	if b.cpuProfile == "" {
 		return fn()

@@ -14,16 +14,16 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// rawWithin bounds how long reading a stream may take.
+// rawWithin limits how long reading a stream may take.
 const rawWithin = 5 * time.Minute
 
-// readRawNative reads n entries as a plain client of the stream protocol does.
+// readRawNative reads n entries like a plain client of the stream protocol.
 func readRawNative(ctx context.Context, v *vhost, n int) error {
 	return readStream(ctx, v, wire.ScheduledJobs, n)
 }
 
-// readStream reads n records of a stream over the stream protocol. The library's default socket buffers of 8 KiB would make
-// that a hundred times slower on loopback.
+// readStream reads n records of a stream over the stream protocol. The default socket buffers of
+// the library, 8 KiB, would make that a hundred times slower on loopback.
 func readStream(ctx context.Context, v *vhost, name string, n int) error {
 	host, port, err := hostPort(v.streamURL)
 	if err != nil {
@@ -69,13 +69,14 @@ func hostPort(address string) (string, int, error) {
 	return host, port, err
 }
 
-// What a plain consumer of a stream holds unacknowledged, and how many it acknowledges at once.
+// rawPrefetch is how many records a plain consumer of a stream holds unacknowledged, and rawAcks is
+// how many it acknowledges together.
 const (
 	rawPrefetch = 5000
 	rawAcks     = 250
 )
 
-// readRawAMQP reads n records as a plain AMQP consumer does.
+// readRawAMQP reads n records like a plain AMQP consumer.
 func readRawAMQP(ctx context.Context, v *vhost, n int) error {
 	p, err := dial(v)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// measureRead reads a stream of pending entries into a view in memory, over both transports, and the same bytes with the client libraries alone.
+// measureRead reads a stream of pending entries into a view in memory, over both transports. It
+// reads the same bytes with the client libraries alone.
 func measureRead(ctx context.Context, b *bench, v *vhost) error {
 	n := b.size.entries
 	if err := fillStream(v, n); err != nil {
@@ -43,7 +44,7 @@ func measureRead(ctx context.Context, b *bench, v *vhost) error {
 	return nil
 }
 
-// fillStream makes the two streams that are read, and fills one.
+// fillStream declares the two streams that are read, and fills one of them.
 func fillStream(v *vhost, n int) error {
 	p, err := dial(v)
 	if err != nil {
@@ -56,7 +57,8 @@ func fillStream(v *vhost, n int) error {
 		}
 	}
 	from := time.Now().Add(24 * time.Hour)
-	return schedule(v, n, func(i int) time.Time { return from.Add(time.Duration(i*7919%n) * time.Second) }) // not in due order
+	// The due times are not in the order of the records.
+	return schedule(v, n, func(i int) time.Time { return from.Add(time.Duration(i*7919%n) * time.Second) })
 }
 
 // readView reads until the view has everything.

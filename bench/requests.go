@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// pagesPromised is how many pages of a list come within the time that the API promises.
+// pagesPromised is how many pages of a list must arrive within the time that the API promises.
 const pagesPromised = 100
 
-// question is a request that the API promises to answer in time.
+// question is a request with a promised response time.
 type question struct {
 	name   string
-	within time.Duration // at p99; zero where nothing is promised
+	within time.Duration // at p99; zero if nothing is promised
 	path   func() string
 }
 
-// goal is the one to answer within a limit, where anything is promised.
+// goal returns the limit for the answer, if there is a promise.
 func (q question) goal(seconds float64) target {
 	if q.within == 0 {
 		return noTarget
@@ -38,17 +38,19 @@ func (m *million) questions() []question {
 		}},
 		{"a jid", time.Millisecond, func() string { return "/api/scheduled-jobs/" + m.anyPending() }},
 		{"the overview", 2 * time.Millisecond, fixed("/api/overview")},
-		{"an answer that says nothing", 0, fixed("/healthz")}, // what any answer takes on this machine
+		// This is how long any answer takes on this machine.
+		{"an answer that says nothing", 0, fixed("/healthz")},
 	}
 }
 
-// slowdown is how much more time a handler may take while jobs flow, on a machine that these jobs keep busy.
+// slowdown is how many times longer a handler may take while jobs flow and keep the machine busy.
 const slowdown = 3
 
-// p99 is what 99 of 100 answers took at most, in seconds: as whoever asks sees it, and within the handler.
+// p99 is the 99th percentile of response times in seconds: as the client sees it, and within the
+// handler.
 type p99 struct{ answer, handler float64 }
 
-// ask measures answers while nothing happens, and while jobs flow.
+// ask measures answers on an idle system, and while jobs flow.
 func (m *million) ask(ctx context.Context, s process) error {
 	quiet := map[string]float64{}
 	err := m.askAll(ctx, s, func(q question, took p99) {
@@ -71,7 +73,7 @@ func (m *million) ask(ctx context.Context, s process) error {
 	return errors.Join(err, stop())
 }
 
-// askAll asks each question, and tells the p99 of its answers.
+// askAll sends the requests for each question, and passes the p99 of their answers to tell.
 func (m *million) askAll(ctx context.Context, s process, tell func(q question, took p99)) error {
 	for _, q := range m.questions() {
 		answers, handlers, err := m.answers(ctx, s.URL, q)
@@ -83,7 +85,7 @@ func (m *million) askAll(ctx context.Context, s process, tell func(q question, t
 	return nil
 }
 
-// answers has another process ask again and again, on one connection.
+// answers makes another process send the requests one after another, on one connection.
 func (m *million) answers(ctx context.Context, url string, q question) (answers, handlers []time.Duration, err error) {
 	var pages, out, complaint bytes.Buffer
 	for range m.size.requests {

@@ -8,10 +8,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// sidecar is Millrace beside a vhost: the real binary, or its parts in this process.
+// sidecar is a Millrace sidecar for a vhost: the real binary, or its parts in this process.
 type sidecar interface {
 	leads() (bool, error)
-	scheduled() (int64, error) // how many entries are pending
+	scheduled() (int64, error) // number of pending entries
 	stop() error
 }
 
@@ -28,7 +28,7 @@ func (b *bench) serve(ctx context.Context, v *vhost) (s sidecar, err error) {
 	return s, b.awaitLead(ctx, s)
 }
 
-// serveProcess is serve where only a process will do: it is to be watched from outside.
+// serveProcess is serve for measurements that watch the sidecar's process from outside.
 func (b *bench) serveProcess(ctx context.Context, v *vhost) (process, error) {
 	p, err := b.startProcess(v, "")
 	if err != nil {
@@ -37,7 +37,7 @@ func (b *bench) serveProcess(ctx context.Context, v *vhost) (process, error) {
 	return p, b.awaitLead(ctx, p)
 }
 
-// awaitLead stops a sidecar that does not come to lead.
+// awaitLead waits until a sidecar leads, and stops it if it does not.
 func (b *bench) awaitLead(ctx context.Context, s sidecar) error {
 	if err := wait(ctx, startWithin, "the sidecar leads", s.leads); err != nil {
 		_ = s.stop()
@@ -46,7 +46,7 @@ func (b *bench) awaitLead(ctx context.Context, s sidecar) error {
 	return nil
 }
 
-// start starts a sidecar and tells how long it took to be ready.
+// start starts a sidecar, and returns how long it took to be ready.
 func (b *bench) start(ctx context.Context, v *vhost, dir string) (s process, took time.Duration, err error) {
 	begin := time.Now()
 	if s, err = b.startProcess(v, dir); err != nil {
@@ -64,7 +64,7 @@ const identity = "bench"
 // process is one `millrace serve`.
 type process struct{ *running.Process }
 
-// startProcess starts one, with its state in a folder if that is given.
+// startProcess starts a process. If stateDir is not empty, it keeps its state there.
 func (b *bench) startProcess(v *vhost, stateDir string) (process, error) {
 	c := running.Config{
 		Binary: b.binary, AMQPURL: v.amqpURL, ManagementURL: v.management, StreamURL: v.streamURL, StateDir: stateDir, Identity: identity,
@@ -89,7 +89,7 @@ func (p process) scheduled() (int64, error) {
 
 func (p process) stop() error { return p.Stop() }
 
-// streams that a sidecar's view is made of, beside the journal.
+// viewed are the streams that a sidecar's view reads, besides the journal.
 var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics}
 
 func (b *bench) logLevel() string {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// table collects what each run found, and prints the medians.
+// table collects the results of all runs, and prints the medians.
 type table struct {
 	rows   []*row
 	byName map[string]*row
@@ -21,10 +21,10 @@ type row struct {
 	target target
 	worst  bool // the worst run counts
 	ours   []float64
-	broker []float64 // none where there is nothing of the broker's own to stand beside it
+	broker []float64 // empty if the broker has no figure of its own
 }
 
-// unit writes a number.
+// unit formats a number.
 type unit func(float64) string
 
 func millis(seconds float64) string { return fmt.Sprintf("%.2f ms", seconds*1000) }
@@ -34,7 +34,8 @@ func inSeconds(n float64) string    { return fmt.Sprintf("%.2f s", n) }
 func megabytes(n float64) string    { return fmt.Sprintf("%.0f MB", n/1e6) }
 func percent(share float64) string  { return fmt.Sprintf("%.2f %%", 100*share) }
 
-// target says what a figure should be. ours and ratio are medians; missed tells by how much it is not.
+// target is what a figure should reach. ours and ratio are medians. missed returns by how much the
+// figure misses the target.
 type target struct {
 	text   func(unit) string
 	missed func(u unit, ours, ratio float64) string
@@ -92,26 +93,27 @@ func ratioAtMost(limit float64) target {
 
 func newTable() *table { return &table{byName: map[string]*row{}} }
 
-// add adds what one run found: ours, and the broker's own.
+// add adds the result of one run: ours, and the broker's own.
 func (t *table) add(name string, u unit, goal target, ours, broker float64) {
 	r := t.row(name, u, goal)
 	r.ours, r.broker = append(r.ours, ours), append(r.broker, broker)
 }
 
-// addAlone adds a figure that has nothing of the broker's own beside it, and gives all runs' so far.
+// addAlone adds a result without a figure of the broker's own. It returns the results of all runs
+// so far.
 func (t *table) addAlone(name string, u unit, goal target, ours float64) []float64 {
 	r := t.row(name, u, goal)
 	r.ours = append(r.ours, ours)
 	return r.ours
 }
 
-// addWorst adds a figure that must hold in every run.
+// addWorst adds a result that must hold in every run.
 func (t *table) addWorst(name string, u unit, goal target, ours float64) {
 	t.addAlone(name, u, goal, ours)
 	t.row(name, u, goal).worst = true
 }
 
-// row is a figure's. A target may come to be as the runs do: the last one counts.
+// row returns the row of a figure. A target may depend on earlier runs: the last one counts.
 func (t *table) row(name string, u unit, goal target) *row {
 	r := t.byName[name]
 	if r == nil {
@@ -136,7 +138,7 @@ func (t *table) print(w io.Writer, about string) {
 	_ = out.Flush()
 }
 
-// runs is how many there were: whoever ends them early is told of fewer than were asked for.
+// runs returns the number of runs. An interrupted benchmark has fewer than requested.
 func (t *table) runs() (n int) {
 	for _, r := range t.rows {
 		n = max(n, len(r.ours))
@@ -165,7 +167,8 @@ func (r *row) print(w io.Writer) {
 	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.name, ours, broker, ratio, goal, verdict)
 }
 
-// ratio is the median of each run's own: both figures of a run met the same machine.
+// ratio returns the median of the ratios of all runs. In one run, both figures are from the same
+// state of the machine.
 func (r *row) ratio() float64 {
 	all := make([]float64, len(r.ours))
 	for i := range all {
@@ -174,7 +177,7 @@ func (r *row) ratio() float64 {
 	return median(all)
 }
 
-// spread is the median with the lowest and the highest.
+// spread returns the median, the lowest and the highest value.
 func (r *row) spread(all []float64) string {
 	if len(all) == 1 {
 		return r.unit(all[0])
@@ -191,7 +194,7 @@ func median(all []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// quantile is the smallest value that at least a part q of all do not exceed.
+// quantile returns the smallest value that at least a part q of all do not exceed.
 func quantile(all []time.Duration, q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(all))
 	at := int(q*float64(len(sorted))+0.999999) - 1

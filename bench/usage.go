@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// usage is what a process has taken of the machine.
+// usage is what a process has used of the machine.
 type usage struct {
 	cpu    time.Duration // since it began
 	memory int           // resident bytes, now
@@ -25,7 +25,7 @@ func usageOf(pid int) (u usage, err error) {
 	return usage{cpu: time.Duration(stat.CPUTime() * float64(time.Second)), memory: stat.ResidentMemory()}, nil
 }
 
-// watch looks at a process for a while: the part of one CPU that it took, and the most memory that it had.
+// watch watches a process for a while. It returns its share of one CPU, and its highest memory.
 func watch(ctx context.Context, pid int, lasting time.Duration) (share float64, memory int, err error) {
 	first, err := usageOf(pid)
 	if err != nil {

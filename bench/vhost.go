@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// vhost is an empty place on the broker, for one measurement.
+// vhost is an empty virtual host for one measurement.
 type vhost struct {
 	name       string
 	amqpURL    string
@@ -33,7 +33,7 @@ func (v *vhost) delete(ctx context.Context) error {
 	return v.manage(ctx, http.MethodDelete, "/api/vhosts/"+v.name, nil, nil)
 }
 
-// queues lists the queues that there are.
+// queues returns the names of all queues.
 func (v *vhost) queues(ctx context.Context) (map[string]bool, error) {
 	var found []struct {
 		Name string `json:"name"`
@@ -48,7 +48,7 @@ func (v *vhost) queues(ctx context.Context) (map[string]bool, error) {
 	return names, nil
 }
 
-// manage asks the broker's management API.
+// manage calls the management API of the broker.
 func (v *vhost) manage(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

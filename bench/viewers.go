@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	targetViewers = 0.05 // of one CPU, while nothing happens
+	targetViewers = 0.05 // of one CPU, on an idle system
 	viewersSettle = 3 * time.Second
 )
 
-// measureViewers has many viewers follow the events while nothing happens, and takes what that costs the sidecar.
+// measureViewers lets many viewers follow the events of an idle system, and measures how much CPU
+// that costs the sidecar.
 func measureViewers(ctx context.Context, b *bench, v *vhost) (err error) {
 	s, err := b.serveProcess(ctx, v)
 	if err != nil {
@@ -40,7 +41,7 @@ func measureViewers(ctx context.Context, b *bench, v *vhost) (err error) {
 	return nil
 }
 
-// follow reads events until its context ends. It returns when the first has come.
+// follow reads events until ctx ends. It returns when the first event has arrived.
 func follow(ctx context.Context, watching *sync.WaitGroup, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -16,14 +16,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// targetWorker is the least part of its language's bare loop that a library's worker must reach.
+// targetWorker is the part of the throughput of its language's bare loop that a library's worker
+// must reach.
 const targetWorker = 0.7
 
-// languages are those whose libraries are measured, by the programs with which clients/conformance examines them.
+// languages are the languages with a measured library. The programs are those that
+// clients/conformance tests.
 var languages = []string{"go", "python", "ruby", "javascript", "java"}
 
-// measureWorkers lets each language's worker empty a queue of jobs that do nothing, with all that it does for retries, metrics and
-// heartbeats, and then the same language's bare loop: same AMQP library, same prefetch, one acknowledgement a job.
+// measureWorkers lets each language's worker empty a queue of jobs that do nothing, with all its
+// work for retries, metrics and heartbeats. Then the bare loop of the language does the same, with
+// the same AMQP library, the same prefetch and one acknowledgement per job.
 func measureWorkers(ctx context.Context, b *bench, v *vhost) (err error) {
 	s, err := b.serve(ctx, v)
 	if err != nil {
@@ -43,7 +46,8 @@ func measureWorkers(ctx context.Context, b *bench, v *vhost) (err error) {
 	return nil
 }
 
-// programs finds a language's programs, from the repository's root or from this package.
+// programs returns the directory with a language's programs, seen from the repository's root or
+// from this package.
 func programs(lang string) (string, bool) {
 	for _, root := range []string{".", ".."} {
 		dir := filepath.Join(root, "clients", lang, "conformance")
@@ -70,7 +74,8 @@ func (b *bench) measureWorker(ctx context.Context, v *vhost, lang, dir string) e
 	return nil
 }
 
-// turns is the order of the two: each goes first in every other round, so that neither always meets the broker that the other has left.
+// turns returns the order of the two. Each goes first in every other round, so that neither always
+// gets the broker in the state that the other left.
 func (b *bench) turns() []string {
 	if b.rounds%2 == 0 {
 		return []string{"bare", "worker"}
@@ -78,8 +83,9 @@ func (b *bench) turns() []string {
 	return []string{"worker", "bare"}
 }
 
-// empty has a program empty a queue, and takes the time from when it is warm until the last job. Until then the compilers of Node and Java
-// are at work, longer the more code there is: that is paid once a process, and not for each job. In Java it is most of what those jobs cost.
+// empty makes a program empty a queue, and measures the time from when it is warm until the last
+// job. Before that, the compilers of Node and Java are busy, for longer if there is more code. That
+// cost is paid once per process and not per job. In Java it is most of the cost of those jobs.
 func (b *bench) empty(ctx context.Context, v *vhost, lang, path string) (took time.Duration, err error) {
 	name := "work-" + lang
 	p, err := newPublisher(v)

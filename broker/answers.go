@@ -7,13 +7,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// answersPrefetch is how many answers may be at hand that nobody has taken yet.
+// answersPrefetch is how many answers the broker sends ahead of their acknowledgement.
 const answersPrefetch = 256
 
-// Answers makes a queue for the answers to commands, with a name of the broker's own making, and consumes it. It goes with the
-// connection.
+// Answers declares a queue for the answers to commands, with a name that the broker generates, and
+// consumes it. The broker deletes the queue with the connection.
 func (c *Conn) Answers(ctx context.Context) (name string, answers *Consumer, err error) {
-	const lastDeclared = "" // on this channel
+	const lastDeclared = "" // the empty name means the queue that was declared last on the channel
 	var q amqp.Queue
 	answers, err = c.consume(ctx, lastDeclared, answersPrefetch, true, func(ch *amqp.Channel) (err error) {
 		q, err = ch.QueueDeclare("", false, true, true, false, nil)

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// assertion looks for things on the broker and makes those that are missing.
+// assertion looks up things on the broker and creates those that are missing.
 type assertion struct {
 	conn   *Conn
-	within time.Duration // how long one step may take; 0: as long as its context
+	within time.Duration // limit of one step; 0 means the context alone
 	top    Topology
 }
 
@@ -29,7 +29,7 @@ func (e exchange) step() step {
 	return step{"exchange " + e.name, func(ctx context.Context, a *assertion) error { return a.exchange(ctx, e) }}
 }
 
-// lookStep looks for an exchange and does not make it.
+// lookStep checks that an exchange exists, and does not create it.
 func (e exchange) lookStep() step {
 	return step{"exchange " + e.name, func(ctx context.Context, a *assertion) error {
 		if err := a.patiently(ctx, e.exists); err != nil {
@@ -84,8 +84,8 @@ func (a *assertion) all(ctx context.Context, exchanges []exchange, queues []queu
 	return a.runAll(ctx, steps)
 }
 
-// runAll runs steps in order. It continues after an error, so that the result names everything that is wrong, but not without a
-// connection.
+// runAll runs steps in order. It continues after an error, so that the result names everything that
+// is wrong. It stops when the connection is lost or ctx has ended.
 func (a *assertion) runAll(ctx context.Context, steps []step) error {
 	var faults []error
 	for _, s := range steps {
@@ -113,8 +113,8 @@ func (a *assertion) queue(ctx context.Context, q queue) error {
 	return err
 }
 
-// assert looks whether a thing exists and makes it if not. One that exists is declared too, with the arguments it should have: that
-// changes nothing, and where they differ the refusal says how.
+// assert creates a thing that does not exist. It also declares one that exists, with the arguments
+// that it should have. That changes nothing, and a refusal says how they differ.
 func (a *assertion) assert(ctx context.Context, subject string, own bool, exists, declare func(*amqp.Channel) error) (created bool, err error) {
 	err = a.patiently(ctx, exists)
 	missing := IsMissing(err)
@@ -145,7 +145,8 @@ func (a *assertion) differs(subject string, err error) {
 	})
 }
 
-// mustBeStream refuses a queue of another kind in a stream's place: nothing could be read from it twice.
+// mustBeStream returns an error if a queue of another type stands in a stream's place. Such a queue
+// can be read only once.
 func (a *assertion) mustBeStream(ctx context.Context, q queue) error {
 	for _, f := range a.top.Findings {
 		if f.Subject != "queue "+q.name {
@@ -165,8 +166,9 @@ func (a *assertion) mustBeStream(ctx context.Context, q queue) error {
 	return nil
 }
 
-// isStream finds out what a queue is where a refused declaration does not tell: by consuming with a priority that neither kind takes. A
-// stream refuses to know priorities, a queue refuses this one, so nothing is ever delivered.
+// isStream reports whether a queue is a stream, on brokers whose refusals do not name the argument
+// that differs. It consumes with an invalid priority, so nothing is ever delivered. A stream
+// refuses all priorities, a queue refuses this one, and the texts differ.
 func (a *assertion) isStream(ctx context.Context, name string) (bool, error) {
 	err := a.patiently(ctx, tryRead(name))
 	var answer *amqp.Error
@@ -176,7 +178,7 @@ func (a *assertion) isStream(ctx context.Context, name string) (bool, error) {
 	return strings.Contains(strings.ToLower(answer.Reason), "stream"), nil
 }
 
-// patiently waits out that a thing is there but its node, or its stream, is not up yet.
+// patiently repeats a request while the thing exists but its node, or its stream, is not up yet.
 func (a *assertion) patiently(ctx context.Context, fn func(*amqp.Channel) error) error {
 	for {
 		err := a.conn.request(ctx, fn)

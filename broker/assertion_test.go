@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The way from jobs.fire to the queues is made whatever is missing of it, in the order that a broker wants which asks an alternate exchange
-// only while nothing else has matched.
+// MakeWay repairs the route from jobs.fire to the queues, whatever part is missing. It binds in the
+// order that LavinMQ needs, which asks an alternate exchange only while nothing else has matched.
 func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -41,7 +41,7 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	for _, c := range []struct {
 		gone   string
 		remove func() error
-		stands bool // what is fired still arrives
+		stands bool // fires still arrive
 	}{
 		{"nothing", func() error { return nil }, true},
 		{"jobs.fire", func() error { return ch.ExchangeDelete(wire.ExchangeFire, false, false) }, false},
@@ -69,7 +69,7 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	require.NoError(t, arriving.Close())
 }
 
-// probe tells whether a probe arrives, and a job whose queue does not exist is kept.
+// probe reports whether a probe arrives, and a job whose queue does not exist is kept.
 func probe(ctx context.Context, t *testing.T, conn *broker.Conn, arriving *broker.Consumer) bool {
 	t.Helper()
 	pub, err := conn.Publisher(ctx)
@@ -95,7 +95,8 @@ func probe(ctx context.Context, t *testing.T, conn *broker.Conn, arriving *broke
 	return true
 }
 
-// The journal is bound last: whatever reaches it has a way to its queue, also where the making of the bindings ends half way.
+// The journal is bound last. So a fire that reaches the journal has a route to its queue, even if
+// the binding failed half-way.
 func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -113,7 +114,7 @@ func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
 	require.Empty(t, bound)
 }
 
-// boundTo lists what an exchange is bound to.
+// boundTo returns the destinations that are bound to an exchange.
 func boundTo(ctx context.Context, exchange string, v *brokertest.Vhost) ([]string, error) {
 	var said []struct{ Destination string }
 	err := v.Try(ctx, "GET", "/api/exchanges/"+v.Name+"/"+exchange+"/bindings/source", nil, &said)
@@ -124,7 +125,8 @@ func boundTo(ctx context.Context, exchange string, v *brokertest.Vhost) ([]strin
 	return names, err
 }
 
-// A stream whose node is not up yet is waited for. It must never be taken for missing: an empty journal would be made in its place.
+// A stream whose node is not up yet is waited for. It must not count as missing, or an empty
+// journal would be created in its place.
 func TestAStreamThatIsNotUpYetIsWaitedFor(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -17,12 +17,12 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
-// ErrUnproven is returned where a management API could not be proven to belong to the broker that AMQP
-// reaches. It is not used meanwhile.
+// ErrUnproven is returned when a management API is not proven to belong to the broker that AMQP
+// reaches. Millrace does not use the API without that proof.
 var ErrUnproven = errors.New("not proven to belong to the broker that AMQP reaches")
 
-// OtherBrokerError is returned where a management API belongs to another broker than the one that AMQP
-// reaches. It is never used.
+// OtherBrokerError is returned when a management API belongs to another broker than the one that
+// AMQP reaches. Millrace never uses that API.
 type OtherBrokerError struct {
 	Host, Broker         string // of the management API
 	AMQPHost, AMQPBroker string
@@ -32,13 +32,14 @@ func (e *OtherBrokerError) Error() string {
 	return fmt.Sprintf("the management API at %s (%s) belongs to another broker than AMQP at %s (%s)", e.Host, e.Broker, e.AMQPHost, e.AMQPBroker)
 }
 
-// newsPatience is how long a node may take to learn of a queue that another node of its cluster has
-// made.
+// newsPatience is how long a node may take to learn of a queue that was declared on another node of
+// its cluster.
 const newsPatience = 1500 * time.Millisecond
 
-// proof shows to which broker the hosts of a management API belong: that of AMQP is the one that knows
-// a queue which has just been declared there, under a name of the broker's own making. Names of nodes
-// and clusters prove nothing: containers of one image often share them.
+// proof records which hosts of a management API belong to the broker that AMQP reaches. To prove
+// it, Millrace declares a queue over AMQP, with a name that the broker generates, and looks for it
+// on the host. Names of nodes and clusters prove nothing, because containers of one image often
+// share them.
 type proof struct {
 	amqp           Config
 	user, password string
@@ -46,10 +47,10 @@ type proof struct {
 
 	mu     sync.Mutex
 	proven map[hosts.Target]bool
-	busy   map[hosts.Target]*sync.Mutex // held while a host is checked
+	busy   map[hosts.Target]*sync.Mutex // locked while a host is checked
 }
 
-// alone waits until no other check of a host is under way, and returns what ends this one.
+// alone waits until no other goroutine checks the host. The caller calls end after its own check.
 func (p *proof) alone(to hosts.Target) (end func()) {
 	p.mu.Lock()
 	busy := p.busy[to]
@@ -62,18 +63,20 @@ func (p *proof) alone(to hosts.Target) (end func()) {
 	return busy.Unlock
 }
 
-// OnlyOf has a host used only while it is proven to belong to the broker that cfg reaches. Each host is
-// checked before its first answer, and again after it was away. It is called before the first question.
+// OnlyOf restricts m to hosts that are proven to belong to the broker that cfg reaches. Each host
+// is checked before its first answer, and again after it was unreachable. OnlyOf must be called
+// before the first request.
 func (m *Management) OnlyOf(cfg Config) {
 	m.hosts.proof = &proof{amqp: cfg, user: m.user, password: m.password, vhost: m.vhost, proven: map[hosts.Target]bool{}, busy: map[hosts.Target]*sync.Mutex{}}
 }
 
-// CheckHosts checks all hosts, and not only the one that answers first. An error names those of another
-// broker. A host that does not answer soon is checked when it does.
+// CheckHosts checks all hosts, not only the one that answers first. Its error names the hosts that
+// belong to another broker. A host that does not answer in time is checked later, before it is
+// used.
 func (m *Management) CheckHosts(ctx context.Context) error {
 	all := m.hosts.addresses()
 	if len(all) == 1 {
-		return nil // any answer came from it
+		return nil // any request checks the only host
 	}
 	var faults []error
 	for _, err := range m.hosts.each(ctx, all, m.hosts.prove) {
@@ -97,7 +100,7 @@ func (p *proof) set(to hosts.Target, proven bool) {
 	p.proven[to] = proven
 }
 
-// prove returns nil for a host that is proven to belong to the broker.
+// prove returns nil if a host is proven to belong to the broker.
 func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 	if h.proof == nil || h.proof.has(to) {
 		return nil
@@ -107,13 +110,13 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 		return nil
 	}
 	if err := h.greet(ctx, to); err != nil {
-		return err // nothing answers: there is nothing to ask AMQP for
+		return err // the host does not answer, so it could not show the queue
 	}
 	conn, err := Dial(ctx, h.proof.amqp)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnproven, err)
 	}
-	defer func() { go conn.Close() }() // and with it goes the queue; the node may not answer
+	defer func() { go conn.Close() }() // deletes the queue, too; the node may not answer
 	name, err := conn.privateQueue(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: declare a queue to find there: %w", ErrUnproven, err)
@@ -121,7 +124,7 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 	return h.find(ctx, to, conn, name)
 }
 
-// privateQueue declares a queue that ends with the connection, and returns its name.
+// privateQueue declares a queue that the broker deletes with the connection, and returns its name.
 func (c *Conn) privateQueue(ctx context.Context) (string, error) {
 	return ask(ctx, c, func(ch *amqp.Channel) (string, error) {
 		q, err := ch.QueueDeclare("", false, true, true, false, nil)
@@ -129,7 +132,8 @@ func (c *Conn) privateQueue(ctx context.Context) (string, error) {
 	})
 }
 
-// find looks for the queue on a host of the management API.
+// find looks for the queue on a host of the management API, and marks the host as proven if it is
+// there.
 func (h *managementHosts) find(ctx context.Context, to hosts.Target, conn *Conn, queue string) error {
 	p := h.proof
 	deadline := time.Now().Add(newsPatience)
@@ -158,7 +162,7 @@ func (p *proof) question(path string) request {
 	return request{method: http.MethodGet, path: path, user: p.user, password: p.password}
 }
 
-// describe names the broker that a host belongs to.
+// describe returns the product, version, node and cluster of the broker behind a host.
 func (h *managementHosts) describe(ctx context.Context, to hosts.Target) string {
 	a, err := h.send(ctx, to, h.proof.question("/api/overview"))
 	var said overview

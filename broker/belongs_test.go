@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// twins are two brokers that have the same virtual host, and in it the same user with all tags.
+// twins returns two brokers with the same virtual host, and in it the same user with all tags.
 func twins(t *testing.T) (ours, theirs *brokertest.Vhost) {
 	t.Helper()
 	ours, theirs = brokertest.New(t), brokertest.Own(t)
@@ -24,7 +24,7 @@ func twins(t *testing.T) (ours, theirs *brokertest.Vhost) {
 	return ours, theirs
 }
 
-// onlyOf is the management API at a URL, used only if it is that of the broker that AMQP reaches.
+// onlyOf returns the management API at a URL, restricted to the broker that AMQP reaches.
 func onlyOf(t *testing.T, address string, v *brokertest.Vhost) *broker.Management {
 	t.Helper()
 	m, err := broker.NewManagement(address, v.Name, nil)
@@ -71,16 +71,16 @@ func TestManagementAPIOfAnotherBrokerIsNotUsed(t *testing.T) {
 	require.NoError(t, m.CheckHosts(soon(t)), "one that does not answer is no fault")
 }
 
-// A host of the management API that was away may be another broker's when it is back.
+// A host of the management API that was unreachable may belong to another broker when it is back.
 func TestManagementAPIIsCheckedAgainAfterItWasAway(t *testing.T) {
 	ours, theirs := twins(t)
-	var backend atomic.Pointer[url.URL] // nil: it is away
+	var backend atomic.Pointer[url.URL] // nil: the host does not answer
 	lead := func(address string) {
 		u, err := url.Parse(address)
 		require.NoError(t, err)
 		backend.Store(u)
 	}
-	var unknown atomic.Int64 // questions that reached the other broker by the hand of a user who signs in
+	var unknown atomic.Int64 // requests of a user's login that reached the other broker
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to := backend.Load()
 		if to == nil {
@@ -109,7 +109,7 @@ func TestManagementAPIIsCheckedAgainAfterItWasAway(t *testing.T) {
 	require.NoError(t, m.FindFeatures(soon(t)), "and it may be right again")
 }
 
-// A user who may not ask the management API learns that, and nothing is believed.
+// A user without access to the management API gets an error, and no answer of the API is used.
 func TestManagementAPIThatCannotBeProven(t *testing.T) {
 	v := brokertest.New(t)
 	tagless := v.AddUser(t, "tagless", brokertest.Permissions{})

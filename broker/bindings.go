@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// BoundTo returns the queues that are bound to an exchange with the routing key under which jobs for them are published.
+// BoundTo returns the job queues that are bound to an exchange with the routing key of their jobs.
 func (m *Management) BoundTo(ctx context.Context, exchange string) (map[string]bool, error) {
 	var said []struct {
 		Destination string `json:"destination"`

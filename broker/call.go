@@ -9,9 +9,12 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// call runs fn, which waits in the library, on a goroutine of its own, and returns what it returns or, when ctx ends first, ctx's
-// error. fn is not interrupted: a request must not be followed by another one on its channel before its answer came. What fn then
-// returns is handed to undo. fn ends with the connection at the latest.
+// call runs fn, which blocks in the library, on its own goroutine. It returns the result of fn, or
+// ctx's error if ctx ends first.
+//
+// call does not interrupt fn, because no other request may follow on its channel before the answer.
+// undo gets a value that fn returns after ctx has ended. fn returns when the connection ends, at
+// the latest.
 func call[T any](ctx context.Context, c *Conn, fn func() (T, error), undo func(T)) (T, error) {
 	type result struct {
 		value T
@@ -45,7 +48,7 @@ func call[T any](ctx context.Context, c *Conn, fn func() (T, error), undo func(T
 	}
 }
 
-// begin counts one goroutine that Close waits for; its end is c.work.Done.
+// begin registers a goroutine that Close waits for. The goroutine calls c.work.Done at its end.
 func (c *Conn) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +62,8 @@ func (c *Conn) begin() error {
 	return nil
 }
 
-// explain marks errors that are the end of the connection, so that nobody takes them for the answer to a request.
+// explain adds ErrLost to an error that the end of the connection caused, so that the caller does
+// not take it for the answer to a request.
 func (c *Conn) explain(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrLost):
@@ -70,7 +74,7 @@ func (c *Conn) explain(err error) error {
 	return err
 }
 
-// open makes a channel and prepares it.
+// open opens a channel and prepares it. undo reverts prepare if ctx ends first.
 func (c *Conn) open(ctx context.Context, prepare func(*amqp.Channel) error, undo func(*amqp.Channel)) (*amqp.Channel, error) {
 	return call(ctx, c, func() (*amqp.Channel, error) {
 		ch, err := c.amqp.Channel()
@@ -90,8 +94,9 @@ func (c *Conn) open(ctx context.Context, prepare func(*amqp.Channel) error, undo
 	})
 }
 
-// ask runs fn with a channel of its own, and returns what it returns: what the broker refuses closes that channel and nothing else.
-// fn may still run when ask has returned, so it writes to nothing that the caller reads.
+// ask runs fn with its own channel and returns the result. A refusal by the broker closes only that
+// channel. fn may still run when ask has returned, so it must not write to anything that the caller
+// reads.
 func ask[T any](ctx context.Context, c *Conn, fn func(*amqp.Channel) (T, error)) (T, error) {
 	return call(ctx, c, func() (T, error) {
 		ch, err := c.amqp.Channel()
@@ -104,19 +109,20 @@ func ask[T any](ctx context.Context, c *Conn, fn func(*amqp.Channel) (T, error))
 	}, nil)
 }
 
-// request is ask for what returns no more than an error.
+// request is ask for a function that returns only an error.
 func (c *Conn) request(ctx context.Context, fn func(*amqp.Channel) error) error {
 	_, err := ask(ctx, c, func(ch *amqp.Channel) (struct{}, error) { return struct{}{}, fn(ch) })
 	return err
 }
 
-// unanswered runs a request that the broker answers only if it refuses it, by closing the channel, and returns the refusal.
+// unanswered runs a request that the broker answers only if it refuses it, by closing the channel.
+// It returns the refusal.
 func unanswered(ch *amqp.Channel, request func() error) error {
 	refusals := ch.NotifyClose(make(chan *amqp.Error, 1))
 	if err := request(); err != nil {
 		return err
 	}
-	err := ch.Qos(1, 0, false) // answered after the request, or not at all
+	err := ch.Qos(1, 0, false) // the broker answers this after the request, or closes the channel
 	if err == nil {
 		return nil
 	}
@@ -126,11 +132,11 @@ func unanswered(ch *amqp.Channel, request func() error) error {
 	return err
 }
 
-// closeChannel ends a channel, and waits for its end no longer than Conn.Close would.
+// closeChannel closes a channel. It waits no longer than Conn.Close would.
 func (c *Conn) closeChannel(ch *amqp.Channel, done <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	// An error means that the channel is ending with its connection.
+	// An error means that the channel ends with its connection.
 	_, _ = call(ctx, c, func() (struct{}, error) { return struct{}{}, ch.Close() }, nil)
 	select {
 	case <-done:
@@ -140,7 +146,7 @@ func (c *Conn) closeChannel(ch *amqp.Channel, done <-chan struct{}) error {
 	}
 }
 
-// endOf says why something ended.
+// endOf returns the error that says why a connection, publisher or consumer ended.
 func endOf(what string, closed bool, cause *amqp.Error) error {
 	switch {
 	case closed:

@@ -6,26 +6,28 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Confirm is the broker's word on one published message: Ack, it is where it was routed to; not Ack, some queue did not take it, or, if it was
-// Returned to a strict publisher, there was none.
+// Confirm is the broker's answer to one published message. Ack means that every queue to which it
+// was routed has it. Otherwise a queue refused it or, if Returned is set, it was routed to no
+// queue. Only a strict publisher sets Returned.
 type Confirm struct {
 	Tag      uint64
 	Ack      bool
 	Returned bool
 }
 
-// confirms hands confirms from the connection, which must not wait, to a reader, who may.
+// confirms passes confirms from the connection, which must not wait, to a reader, which may.
 //
-// The library's own listener reports in the order of the tags, so that one queue that never confirms would hide the confirms of all
-// messages behind it, and its loss with the connection would put them all in doubt. So each message is waited for by itself.
+// The library's own listener reports confirms in the order of the tags. There, a queue that never
+// confirms would hide the confirms of all later messages, and the loss of the connection would put
+// all of them in doubt. So a goroutine waits for each message.
 type confirms struct {
 	out     chan []Confirm
-	discard chan struct{} // closed when nobody will read out any more
+	discard chan struct{} // closed when out has no reader any more
 	wake    chan struct{}
 
 	mu      sync.Mutex
 	queue   []Confirm
-	waiting int // published and not settled
+	waiting int // published and not answered
 	halted  bool
 	ended   bool
 }
@@ -34,7 +36,8 @@ func newConfirms() *confirms {
 	return &confirms{out: make(chan []Confirm), discard: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-// expect announces one message. It must come before the message is published, or its confirm could come after the end.
+// expect announces one message. It must be called before the message is published, or the confirm
+// could come after the end. It returns false if the channel has ended.
 func (c *confirms) expect() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,8 +48,8 @@ func (c *confirms) expect() bool {
 	return true
 }
 
-// wait reports the confirm of a message that expect announced. A nil answer stands for a message that was not published. returned is asked
-// once, when its confirm has come.
+// wait reports the confirm of a message that expect announced. answer is nil if the message was not
+// published. wait calls returned once, after the confirm.
 func (c *confirms) wait(ch *amqp.Channel, answer *amqp.DeferredConfirmation, returned func() bool) {
 	if answer == nil {
 		returned()
@@ -57,7 +60,7 @@ func (c *confirms) wait(ch *amqp.Channel, answer *amqp.DeferredConfirmation, ret
 		<-answer.Done()
 		back := returned()
 		if known, ack := outcome(ch, answer); known {
-			back = back && ack // LavinMQ returns what a queue refused, too
+			back = back && ack // LavinMQ also returns what a queue refused
 			c.settle(&Confirm{Tag: answer.DeliveryTag, Ack: ack && !back, Returned: back})
 		} else {
 			c.settle(nil)
@@ -65,8 +68,8 @@ func (c *confirms) wait(ch *amqp.Channel, answer *amqp.DeferredConfirmation, ret
 	}()
 }
 
-// outcome tells a nack from a confirm that never came: the library reports both as not acknowledged, but has marked the channel as
-// closed before it does the second.
+// outcome distinguishes a nack from a confirm that never came. The library reports both as not
+// acknowledged, but marks the channel as closed before it reports the second.
 func outcome(ch *amqp.Channel, answer *amqp.DeferredConfirmation) (known, ack bool) {
 	ack = answer.Acked()
 	return ack || !ch.IsClosed(), ack
@@ -82,14 +85,15 @@ func (c *confirms) settle(confirm *Confirm) {
 	c.poke()
 }
 
-// halt has no confirm reported that comes from now on.
+// halt discards all confirms that come from now on.
 func (c *confirms) halt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.halted = true
 }
 
-// end says that nothing will be expected any more. What is still waited for is settled by the library as the channel ends.
+// end announces that no more messages will be expected. The library settles the open ones when the
+// channel ends.
 func (c *confirms) end() {
 	c.mu.Lock()
 	c.ended = true
@@ -104,8 +108,9 @@ func (c *confirms) poke() {
 	}
 }
 
-// run hands out until all is settled and read, or until nobody will read any more. It leaves out open: a closed channel is always
-// ready, and would starve what else a reader waits for.
+// run hands out confirms until all are settled and read, or until out has no reader any more. It
+// does not close out: a closed channel is always ready, and would starve the other channels of a
+// reader.
 func (c *confirms) run(closed <-chan struct{}) {
 	for {
 		batch, last := c.take()

@@ -21,21 +21,21 @@ const (
 	closeTimeout     = 2 * time.Second
 )
 
-// connecting is how one of several hosts is found. RabbitMQ takes three seconds to refuse a
-// password, and that answer is worth waiting for.
+// connecting limits how long Dial tries each of several hosts. RabbitMQ takes three seconds to
+// refuse a password, and Dial must not miss that answer.
 var connecting = hosts.Rules[*Conn]{
 	Patience: time.Second, Repeat: true,
 	Limits: hosts.Limits{Each: 4 * time.Second, Only: 15 * time.Second},
 	Drop:   func(c *Conn) { _ = c.Close() },
 }
 
-// Config says how to reach the broker. Only AMQPURL is needed.
+// Config says how to reach the broker. Only AMQPURL is required.
 type Config struct {
-	AMQPURL   string        // amqp://user:password@host:port/vhost, or amqps://; several hosts with commas between them
-	Hosts     *hosts.Order  // which host is tried first; what shares it learns from each other. Nil: any
-	Name      string        // how the broker's own pages call this connection; "millrace" if empty
-	Heartbeat time.Duration // a lost peer is noticed after one and a half of it; whole seconds, 5 s if zero
-	QueueType QueueType     // of job queues that are made; QueueAuto if empty
+	AMQPURL   string        // amqp(s)://user:password@host:port/vhost; commas separate hosts
+	Hosts     *hosts.Order  // the order of the hosts, shared by connections; nil: any order
+	Name      string        // name of the connection on the broker's pages; "millrace" if empty
+	Heartbeat time.Duration // a lost peer is noticed after 1.5 of it; whole seconds, 5 s if zero
+	QueueType QueueType     // of job queues that are created; QueueAuto if empty
 	Log       *slog.Logger  // slog.Default() if nil
 }
 
@@ -59,10 +59,10 @@ type Conn struct {
 	err     error
 	closing bool
 	blocked string
-	since   time.Time // of blocked; zero when not
+	since   time.Time // when blocked began; zero if it is not
 }
 
-// Dial connects to one of the hosts. ctx ends the attempt, not the connection.
+// Dial connects to one of the hosts. ctx limits the attempt, not the connection.
 func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	u, err := parseURL(cfg.AMQPURL)
 	if err != nil {
@@ -107,7 +107,7 @@ func dialHost(ctx context.Context, cfg Config, u hosts.URL, to hosts.Target) (*C
 
 func (c *Conn) connect(ctx context.Context, cfg Config, url string) error {
 	properties := amqp.NewConnectionProperties()
-	properties["product"] = product // doctor tells our connections from others' by it
+	properties["product"] = product // doctor recognises our connections by it
 	properties.SetClientConnectionName(cmp.Or(cfg.Name, "millrace"))
 	inTime := func() bool { return true }
 	var err error
@@ -184,10 +184,10 @@ func (c *Conn) end(cause *amqp.Error) {
 	close(c.done)
 }
 
-// Done is closed when the connection is gone, for whatever reason.
+// Done is closed when the connection is gone, for any reason.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err says why the connection is gone, nil while it is not.
+// Err returns why the connection is gone, or nil while it is not.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,41 +200,43 @@ func (c *Conn) isClosing() bool {
 	return c.closing
 }
 
-// Blocked tells whether the broker has stopped reading from this connection because of an alarm, why, and since when.
+// Blocked reports whether the broker has stopped reading from this connection because of an alarm.
+// It also returns the reason and the time at which the block began.
 func (c *Conn) Blocked() (reason string, since time.Time, blocked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.blocked, c.since, !c.since.IsZero()
 }
 
-// Host is the host and port that this connection was made to, as the URL names it.
+// Host returns the host and port of this connection, as the URL names them.
 func (c *Conn) Host() string { return c.host.Host }
 
-// Shun has the next connection try other hosts first. A connection that was lost does so by itself.
+// Shun makes the next connection try other hosts first. A lost connection does so by itself.
 func (c *Conn) Shun() { c.hosts.Lost(c.host) }
 
-// User is the user name that this connection's messages are vouched for with.
+// User returns the user name of the connection. Its messages carry it as their user_id.
 func (c *Conn) User() string { return c.user }
 
-// VHost is the virtual host of the connection.
+// VHost returns the virtual host of the connection.
 func (c *Conn) VHost() string { return c.vhost }
 
-// describe names the broker: product and version, and the cluster where it has a name.
+// describe returns the broker's product and version, and the name of the cluster if it has one.
 func (c *Conn) describe() string {
 	cluster, _ := c.amqp.Properties["cluster_name"].(string)
 	return describe(c.Product(), c.Version(), "", cluster)
 }
 
-// Product is what the broker calls itself.
+// Product returns the broker's name.
 func (c *Conn) Product() string { return c.features.Product }
 
-// Version is the broker's version.
+// Version returns the broker's version.
 func (c *Conn) Version() string { return c.features.Version }
 
-// Features is what this broker can do.
+// Features returns what this broker can do.
 func (c *Conn) Features() Features { return c.features }
 
-// Close ends the connection: politely if the broker answers within two seconds, else by cutting it. Closing twice does no harm.
+// Close ends the connection. It cuts the connection if the broker does not answer within two
+// seconds. A second call has no effect.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if !c.closing {
@@ -242,7 +244,7 @@ func (c *Conn) Close() error {
 		close(c.closed)
 	}
 	c.mu.Unlock()
-	go c.amqp.Close() // returns at once when somebody else is closing it
+	go c.amqp.Close() // returns immediately if another goroutine is closing it
 	polite := time.NewTimer(closeTimeout)
 	defer polite.Stop()
 	select {

@@ -50,7 +50,8 @@ func build(t *testing.T, url string) built {
 	return b
 }
 
-// requireAllEnds checks that all of it ends, with the given reason, and that nothing of it can be used any more.
+// requireAllEnds checks that all of it ends with the given reason, and that no part can be used
+// after.
 func (b built) requireAllEnds(t *testing.T, reason error) {
 	t.Helper()
 	requireEnds(t, b.conn.Done())
@@ -92,8 +93,8 @@ func TestACutConnectionEndsAllThatWasBuiltOnIt(t *testing.T) {
 	eventuallyLeads(t, dial(t, proxy.URL()))
 }
 
-// A peer that vanished without a word is given up after one and a half heartbeats, although a write to it is stuck with the locks that
-// amqp091-go would need for that.
+// A connection whose peer vanished silently ends after one and a half heartbeats, although a
+// blocked write holds the locks that amqp091-go needs for that.
 func TestAVanishedPeerIsNoticedWhileAWriteIsStuck(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -210,7 +211,8 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 	eventuallyLeads(t, again)
 }
 
-// An alarm makes the broker stop reading. That is not the end of the connection, however long it lasts and however much is unsent.
+// An alarm makes the broker stop reading. That does not end the connection, however long it lasts
+// and however much is unsent.
 func TestABlockedConnectionLivesOn(t *testing.T) {
 	t.Parallel()
 	v := brokertest.OwnErlang(t)
@@ -237,7 +239,7 @@ func TestABlockedConnectionLivesOn(t *testing.T) {
 	select {
 	case <-b.conn.Done():
 		require.FailNow(t, "the connection ended", "%v", b.conn.Err())
-	case <-time.After(12 * time.Second): // longer than the library would bear a stuck write
+	case <-time.After(12 * time.Second): // longer than the library tolerates a blocked write
 	}
 	v.Eval(t, "vm_memory_monitor:set_vm_memory_high_watermark(0.8).")
 	brokertest.Eventually(t, func() bool { _, _, blocked = b.conn.Blocked(); return !blocked }, "the connection is free")
@@ -263,7 +265,8 @@ func TestDialFails(t *testing.T) {
 		"unknown vhost": v.AMQPURL() + "-not",
 		"silent":        "amqp://user:secret@" + silent.Addr().String(),
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second) // RabbitMQ takes three to refuse a password
+		// RabbitMQ takes three seconds to refuse a password.
+		ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
 		_, err := broker.Dial(ctx, broker.Config{AMQPURL: url})
 		cancel()
 		require.Error(t, err, name)

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Consumer takes messages from one queue, on a channel of its own. What was not acknowledged when it ends goes back to the queue.
+// Consumer takes messages from one queue, on its own channel. Messages that are not acknowledged
+// when it ends go back to the queue.
 type Consumer struct {
 	conn *Conn
 	ch   *amqp.Channel
@@ -25,7 +26,8 @@ type Consumer struct {
 	left      []wire.Delivery
 }
 
-// Consume begins to take messages, at most prefetch of them unacknowledged. exclusive refuses every other consumer of the queue.
+// Consume starts a consumer with at most prefetch unacknowledged messages. With exclusive, the
+// broker refuses every other consumer of the queue.
 func (c *Conn) Consume(ctx context.Context, queue string, prefetch int, exclusive bool) (*Consumer, error) {
 	consumer, err := c.consume(ctx, queue, prefetch, exclusive, func(*amqp.Channel) error { return nil }, nil)
 	if err != nil {
@@ -34,7 +36,8 @@ func (c *Conn) Consume(ctx context.Context, queue string, prefetch int, exclusiv
 	return consumer, nil
 }
 
-// consume opens a channel, lets prepare and undo do what else it takes, and starts the consumer.
+// consume opens a channel, prepares it, and starts the consumer. undo reverts prepare if ctx ends
+// first.
 func (c *Conn) consume(ctx context.Context, queue string, prefetch int, exclusive bool, prepare func(*amqp.Channel) error, undo func(*amqp.Channel)) (*Consumer, error) {
 	consumer := &Consumer{conn: c, out: make(chan wire.Delivery), stop: make(chan struct{}), done: make(chan struct{})}
 	var (
@@ -63,7 +66,8 @@ func (c *Conn) consume(ctx context.Context, queue string, prefetch int, exclusiv
 	return consumer, nil
 }
 
-// run hands deliveries out until there will be none any more. What nobody took by then is the queue's again, or Left where that is gone.
+// run hands out deliveries until the consumer ends. Deliveries that were not taken by then go back
+// to the queue, or to Left if the queue is gone.
 func (c *Consumer) run(in <-chan amqp.Delivery, closes <-chan *amqp.Error, cancels <-chan string) {
 	defer close(c.done)
 	defer close(c.out)
@@ -97,7 +101,8 @@ func (c *Consumer) run(in <-chan amqp.Delivery, closes <-chan *amqp.Error, cance
 	}
 }
 
-// untaken is what the broker had sent and nobody took. The library ends it behind a cancel.
+// untaken returns what the broker had sent and no reader took. The library closes in after a
+// cancel.
 func untaken(next wire.Delivery, any bool, in <-chan amqp.Delivery) (all []wire.Delivery) {
 	if any {
 		all = append(all, next)
@@ -108,7 +113,7 @@ func untaken(next wire.Delivery, any bool, in <-chan amqp.Delivery) (all []wire.
 	return all
 }
 
-// cancel ends a consumer whose queue is gone. Its channel is of no more use.
+// cancel ends a consumer whose queue is gone, and closes its channel.
 func (c *Consumer) cancel(left []wire.Delivery) {
 	c.mu.Lock()
 	c.cancelled, c.left = true, left
@@ -137,10 +142,11 @@ func (c *Consumer) end(err error) {
 	c.err = err
 }
 
-// Deliveries is what the broker sent. It is closed at the end; Err then says why.
+// Deliveries returns what the broker sends. The channel is closed at the end; Err then returns the
+// reason.
 func (c *Consumer) Deliveries() <-chan wire.Delivery { return c.out }
 
-// Ack takes a message, with multiple also all before it, off the queue.
+// Ack acknowledges a message and, with multiple, all messages before it.
 func (c *Consumer) Ack(tag uint64, multiple bool) error {
 	if err := c.ch.Ack(tag, multiple); err != nil {
 		return fmt.Errorf("broker: acknowledge: %w: %w", ErrLost, err)
@@ -148,7 +154,7 @@ func (c *Consumer) Ack(tag uint64, multiple bool) error {
 	return nil
 }
 
-// Reject gives a message back to the queue or, without requeue, to its dead-letter exchange.
+// Reject returns a message to the queue or, without requeue, to the queue's dead-letter exchange.
 func (c *Consumer) Reject(tag uint64, requeue bool) error {
 	if err := c.ch.Reject(tag, requeue); err != nil {
 		return fmt.Errorf("broker: reject: %w: %w", ErrLost, err)
@@ -156,31 +162,33 @@ func (c *Consumer) Reject(tag uint64, requeue bool) error {
 	return nil
 }
 
-// Cancelled tells whether the broker ended the consumer, for instance because its queue was deleted.
+// Cancelled reports whether the broker ended the consumer, for example because its queue was
+// deleted.
 func (c *Consumer) Cancelled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cancelled
 }
 
-// Left is what the broker had sent, and nobody took, when it ended the consumer: if the queue was deleted, nobody else has it.
+// Left returns the messages that the broker had sent, and no reader had taken, when the broker
+// ended the consumer. If the queue was deleted, there is no other copy of them.
 func (c *Consumer) Left() []wire.Delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.left
 }
 
-// Err says why there are no more deliveries, nil while there may be.
+// Err returns why there are no more deliveries, or nil while there may be more.
 func (c *Consumer) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Done is closed when the consumer has ended, for whatever reason, also when nobody reads Deliveries.
+// Done is closed when the consumer has ended, for any reason, even if Deliveries has no reader.
 func (c *Consumer) Done() <-chan struct{} { return c.done }
 
-// Close ends the consumer. Closing twice does no harm.
+// Close ends the consumer. A second call has no effect.
 func (c *Consumer) Close() error {
 	c.once.Do(func() { close(c.stop) })
 	return c.conn.closeChannel(c.ch, c.done)

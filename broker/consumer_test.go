@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// next is the next delivery, or a failure.
+// next returns the next delivery. The test fails if there is none.
 func next(t *testing.T, c *broker.Consumer) wire.Delivery {
 	t.Helper()
 	select {

@@ -1,28 +1,51 @@
-// Package broker is Millrace's AMQP 0-9-1 side: connections, confirmed publishing, consuming, the topology, the leader's lock, and
-// the broker's management API. It is the only package that knows amqp091-go.
+// Package broker is Millrace's AMQP 0-9-1 client. It has connections, confirmed publishing,
+// consuming, the topology, the leader's lock, and the broker's management API. No other package
+// imports amqp091-go.
 //
-// # A connection ends once
+// # Connections
 //
-// Dial makes one connection and never makes it again. A Conn that is lost ends everything that was built on it: each Publisher and
-// Consumer closes its Done or Deliveries and says why in Err. Whoever built them starts again from Dial, so crash, restart, failover
-// and network blip are one code path. An error that the broker answers to one request (a queue that is exclusive, a limit, a bad
-// argument) closes only a channel that was opened for that request, and comes back as an error.
+// Dial opens one connection. A Conn never reconnects:
+//
+//	Dial ─▶ open ◀─▶ blocked (alarm)
+//	         │          │
+//	         ▼          ▼
+//	     lost (ErrLost) or closed (ErrClosed)
+//
+// The end of a Conn ends everything that was built on it. Each Publisher closes Done, each Consumer
+// closes Deliveries and Done, and Err returns the reason. The caller starts again with Dial. So
+// crash, restart, failover and a short network failure take one code path.
 //
 // # Promises
 //
-//   - Nothing waits for ever. Calls that wait for the broker end with their context; Close has a deadline of its own; a peer that
-//     sends nothing for one and a half heartbeats is cut off, even while a write to it is stuck.
-//   - Publish never waits for a confirm. Every tag that Publish gave is reported once by Confirms, as the broker answers, not in the order
-//     of the tags: one slow queue hides nobody else's confirm. Tags still unknown when the publisher is done are in doubt.
-//   - A message that amqp091-go or the broker would answer by ending the connection is refused with ErrUnpublishable before a byte
-//     of it is sent.
-//   - What exists on the broker is used as it is. Everything is declared passively first, and never redeclared with other arguments.
-//   - No password reaches a log or an error.
+//   - No call waits forever. A call that waits for the broker returns when its context ends. Close
+//     has its own deadline. A connection is closed when its peer has sent nothing for one and a
+//     half heartbeats, even while a write is blocked.
+//   - Publish never waits for a confirm. Confirms reports each tag once, in the order of the
+//     broker's answers and not of the tags. So one slow queue delays no other confirm.
+//   - A queue or exchange that exists is used as it is. To declare it otherwise changes nothing on
+//     the broker, and is reported as a Finding. Only what belongs to Millrace alone must be as
+//     declared.
+//   - No log and no error contains a password.
 //
-// # What amqp091-go needs
+// # Failures
 //
-// Its notification channels must be read or the connection stalls, so each has a goroutine here that does nothing else. A request
-// that got no answer must not be followed by another one on its channel, so a request whose context ended keeps its channel to itself
-// until the answer or the end of the connection comes. Its ConsumeWithContext can hang a shutdown and is not used. When a write is stuck it holds
-// the lock that ending the connection needs, so the socket is closed below it (socket.go).
+//   - The connection is lost: calls return ErrLost. Tags that a Publisher has not reported when it
+//     is done are in doubt.
+//   - The broker refuses a request, because a queue is exclusive, a limit is reached or an argument
+//     is invalid: the call returns an error. The refusal closes only the channel that was opened
+//     for that request.
+//   - A message would make amqp091-go or the broker end the connection: it is refused with
+//     ErrUnpublishable, before a byte is sent.
+//   - The broker has an alarm: RabbitMQ stops reading, the connection stays open, and Blocked
+//     reports the reason. LavinMQ closes channels, with ErrAlarm.
+//
+// # Rules for amqp091-go
+//
+//   - Its notification channels must be read, or the connection stalls. So each has its own
+//     goroutine that does nothing else.
+//   - A request must not follow an unanswered one on the same channel. So a request whose context
+//     ended keeps its channel until it is answered or the connection ends.
+//   - ConsumeWithContext can hang a shutdown. It is not used.
+//   - A blocked write holds the lock that ending the connection needs. So the socket is closed
+//     below the library: see socket.
 package broker

@@ -11,27 +11,33 @@ import (
 )
 
 var (
-	// ErrClosed is why something ended that was closed on purpose.
+	// ErrClosed is the reason of an end that the caller requested.
 	ErrClosed = errors.New("closed")
-	// ErrLost says that the channel or connection ended before the answer: the message may or may not have arrived.
+	// ErrLost is returned when the channel or connection ended before the answer. The message may
+	// or may not have arrived.
 	ErrLost = errors.New("connection or channel lost")
-	// ErrNacked says that the broker refused a message, or could not store it in every queue it was routed to.
+	// ErrNacked is returned when the broker refused a message, or could not store it in every queue
+	// to which it was routed.
 	ErrNacked = errors.New("refused by the broker (nack)")
-	// ErrReturned says that a mandatory message had no queue to go to.
+	// ErrReturned is returned when no queue took a mandatory message.
 	ErrReturned = errors.New("returned: no queue takes it")
-	// ErrUnpublishable says that a message was not sent because no broker could take it.
+	// ErrUnpublishable is returned when a message was not sent because no broker could take it.
 	ErrUnpublishable = errors.New("cannot be published")
-	// ErrCancelled says that the broker ended a consumer, for instance because its queue was deleted.
+	// ErrCancelled is the reason of a consumer that the broker ended, for example because its queue
+	// was deleted.
 	ErrCancelled = errors.New("consumer cancelled by the broker")
-	// ErrLocked says that another connection has jobs.leader, the leader's lock, as its exclusive queue.
+	// ErrLocked is returned when another connection has jobs.leader, the leader's lock, as its
+	// exclusive queue.
 	ErrLocked = errors.New("locked by another connection")
-	// ErrForeignLock says that jobs.leader exists, and is a queue that no sidecar has declared.
+	// ErrForeignLock is returned when jobs.leader is a queue that no sidecar declared.
 	ErrForeignLock = errors.New("declared by another program")
-	// ErrNoConditions says that the broker does not delete a queue on condition that it is idle: a quorum queue.
+	// ErrNoConditions is returned when the broker cannot delete a queue on the condition that it is
+	// idle. A quorum queue is such a queue.
 	ErrNoConditions = errors.New("a quorum queue is not deleted on conditions")
-	// ErrAlarm says that a channel ended because the broker is out of disk space. LavinMQ answers so; RabbitMQ blocks (see Conn.Blocked).
+	// ErrAlarm is the reason of a channel that ended because the broker is out of disk space.
+	// LavinMQ closes channels then, and RabbitMQ blocks connections: see Conn.Blocked.
 	ErrAlarm = errors.New("the broker is out of disk space")
-	// ErrRefused says that the broker does not make queues of this kind.
+	// ErrRefused is returned when the broker does not allow queues of this kind.
 	ErrRefused = errors.New("refused by the broker")
 )
 
@@ -61,7 +67,8 @@ func (e *QueueError) Error() string {
 
 func (e *QueueError) Unwrap() error { return e.Err }
 
-// queueError sorts what the broker answered to a request about one queue. What ended more than a channel is not the queue's fault.
+// queueError turns the broker's refusal of a request about one queue into a QueueError. It returns
+// other errors unchanged: the end of a connection is not the fault of the queue.
 func queueError(queue string, err error) error {
 	var answer *amqp.Error
 	if err == nil || errors.Is(err, ErrLost) || !errors.As(err, &answer) {
@@ -93,8 +100,9 @@ func reason(answer *amqp.Error) string {
 	return ReasonRefused
 }
 
-// IsMissing tells a thing that does not exist from one that the broker cannot reach just now: RabbitMQ answers 404 to both, the second
-// with "home node … is down or inaccessible". A text that is in neither list is not taken for missing.
+// IsMissing reports whether a thing does not exist. RabbitMQ answers 404 also if it cannot reach
+// the thing now, with "home node … is down or inaccessible". A text that is in neither list does
+// not count as missing.
 func IsMissing(err error) bool {
 	var answer *amqp.Error
 	if !errors.As(err, &answer) || answer.Code != amqp.NotFound {
@@ -112,8 +120,9 @@ func IsMissing(err error) bool {
 	return false
 }
 
-// IsAway reports whether err says that a thing cannot be reached now: its node is down, its process has stopped, or nothing answered in
-// time. It is neither missing nor refused, and may be back at any moment.
+// IsAway reports whether a thing cannot be reached now: its node is down, its process has stopped,
+// or there was no answer in time. Such a thing is neither missing nor refused, and may be back at
+// any moment.
 func IsAway(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -124,7 +133,7 @@ func IsAway(err error) bool {
 
 var homeNode = regexp.MustCompile(`home node '([^']+)'`)
 
-// AwayNode is the node that is away according to err; empty where err names none.
+// AwayNode returns the node that is away according to err, or "" if err names none.
 func AwayNode(err error) string {
 	var answer *amqp.Error
 	if !errors.As(err, &answer) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What brokers answer, word for word.
+// The answers are quoted from brokers.
 func TestReasonsOfRefusals(t *testing.T) {
 	for _, c := range []struct {
 		code   int

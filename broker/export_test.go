@@ -6,7 +6,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// What follows is for tests that need internals and a broker: package brokertest knows this one, so that they cannot be in it.
+// Exports for tests that need internals and a broker. Such tests cannot be in package broker,
+// because package brokertest imports it.
 
 type Assertion struct{ assertion }
 
@@ -18,12 +19,12 @@ func (a *Assertion) Assert(ctx context.Context, subject string, own bool, exists
 
 func (a *Assertion) Created() []string { return a.top.Created }
 
-// EndPings ends the channel on which pings are sent.
+// EndPings closes the channel on which pings are sent.
 func (l *Lock) EndPings() error { return l.pings.Close() }
 
 func (c *Conn) RebuildFire(ctx context.Context) error { return c.rebuildFire(ctx) }
 
-// LockExclusively has a connection claim the lock as LavinMQ needs it.
+// LockExclusively makes a connection claim the lock as on LavinMQ.
 func (c *Conn) LockExclusively() { c.features.ExclusiveLock = true }
 
 func (c *Conn) AMQP() *amqp.Connection { return c.amqp }

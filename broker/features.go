@@ -11,46 +11,48 @@ const (
 	LavinMQ  = "LavinMQ"
 )
 
-// Features is what differs between brokers and matters to Millrace. No other place asks for a product's name.
+// Features is what differs between brokers and matters to Millrace. No other code checks a
+// product's name.
 type Features struct {
 	Product string
 	Version string
-	Ctl     string // the program that administers it from a shell
+	Ctl     string // the shell program that administers the broker
 
-	DefaultExchange string // what permissions call the exchange that has no name
+	DefaultExchange string // the name of the default exchange in permissions
 
-	ExclusiveLock          bool  // the leader's lock is an exclusive queue, since one node leads the others; else a quorum queue
-	DelaysNodeLoss         bool  // a single active consumer stays active until its channel has ended, or its node has been lost for long enough
+	ExclusiveLock          bool  // the leader's lock is an exclusive queue, not a quorum queue
+	DelaysNodeLoss         bool  // keeps a single active consumer until its node is lost for long
 	StreamOffsetBase       int64 // offset of the first record of a new stream
-	StreamOffsetsDrift     bool  // a reader that retention overtook is given wrong offsets
-	StreamDepth            bool  // a passive declare of a stream tells how many records it has
-	ConsumerTimeoutPolicy  bool  // a policy may say consumer-timeout
-	RejectPublishDLXDrops  bool  // overflow reject-publish-dlx drops the head instead of refusing
+	StreamOffsetsDrift     bool  // offsets are wrong after retention has overtaken a reader
+	StreamDepth            bool  // a passive declare of a stream returns its number of records
+	ConsumerTimeoutPolicy  bool  // policies may have consumer-timeout
+	RejectPublishDLXDrops  bool  // reject-publish-dlx drops the head instead of refusing
 	PausesQueues           bool  // a queue can be paused for all consumers
-	OneNodeServes          bool  // of several nodes one has all queues, and the others pass on to it
-	DeadLettersToStream    bool  // dead-lettering into a stream works
-	Plugins                bool  // management API and native stream protocol are plugins, to be enabled
-	TaglessAreUnknown      bool  // the management API says the same of a user without tags and of a wrong password
-	NativeStreamProtocol   bool  // may have a stream listener
-	ReadersDieOnBadRecords bool  // some records end every AMQP 0-9-1 reader's connection
-	RefusalsNameArguments  bool  // who declares a thing otherwise than it is learns which argument differs
-	RefusalsOverflow       bool  // a refusal that repeats a long name, not all of it ASCII, ends the connection
+	OneNodeServes          bool  // one node has all queues; the others pass requests on to it
+	DeadLettersToStream    bool  // streams receive dead letters
+	Plugins                bool  // management API and native stream protocol must be enabled
+	TaglessAreUnknown      bool  // a user without tags gets the answer for a wrong password
+	NativeStreamProtocol   bool  // may have a listener of the native stream protocol
+	ReadersDieOnBadRecords bool  // some records end the connection of any AMQP 0-9-1 reader
+	RefusalsNameArguments  bool  // a refused declaration names the argument that differs
+	RefusalsOverflow       bool  // refusing a long name that is not ASCII ends the connection
 	ASCIINamesOnly         bool  // names of queues and exchanges are printable ASCII
-	StreamSegmentPolicy    bool  // a policy says how large the segments of a stream are
-	NoPartitionHandling    bool  // nodes that lose each other need no setting: a majority decides
+	StreamSegmentPolicy    bool  // policies set the size of a stream's segments
+	NoPartitionHandling    bool  // partitions need no setting: a majority decides
 	QuorumQueues           bool  // queues can have replicas on several nodes
-	QuorumPriorities       bool  // quorum queues hand out jobs of a higher priority first
-	HeadTimestamps         bool  // the management API tells of how old the oldest message in a queue is
-	QueueMemory            bool  // the management API tells how much memory a queue takes
-	BodyBytes              bool  // the management API tells the size of a queue's bodies, and not of all that it keeps
-	LargeStreamFrames      bool  // a native publish may be of over a megabyte
-	MessageLimit           int64 // how long a message's body may be, unless told otherwise
-	ClosesOnOddProperties  bool  // closes the connection over a message for a stream whose type says "amqp-1.0", or whose reply-to is no UTF-8
-	HoldsSmallFramesBack   bool  // leaves Nagle's algorithm on unless told otherwise
-	TearsMessages          bool  // killed in the middle of a publish, it delivers what it had written of it: often no body at all
+	QuorumPriorities       bool  // quorum queues deliver jobs of a higher priority first
+	HeadTimestamps         bool  // the management API reports the age of a queue's oldest message
+	QueueMemory            bool  // the management API reports the memory of a queue
+	BodyBytes              bool  // a queue's size is that of its bodies, not of all that it keeps
+	LargeStreamFrames      bool  // a native publish may be larger than a megabyte
+	MessageLimit           int64 // default limit of a message's body, in bytes
+	ClosesOnOddProperties  bool  // some properties of a message end the connection: see publishing
+	HoldsSmallFramesBack   bool  // leaves Nagle's algorithm on by default
+	TearsMessages          bool  // killed in a publish, it delivers what it had written of it
 }
 
-// FeaturesOf is the capability table. An unknown product is taken for a recent RabbitMQ.
+// FeaturesOf returns the features of a product and version. It takes an unknown product for a
+// recent RabbitMQ.
 func FeaturesOf(product, version string) Features {
 	f := Features{Product: product, Version: version, MessageLimit: 128 << 20}
 	if product == LavinMQ {

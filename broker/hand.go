@@ -9,13 +9,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Purge drops what waits in a queue, by its full name, and tells how many messages that were.
+// Purge deletes the messages that wait in a queue, by its full name, and returns how many there
+// were.
 func (c *Conn) Purge(ctx context.Context, name string) (dropped int, err error) {
 	return onQueue(ctx, c, name, func(ch *amqp.Channel) (int, error) { return ch.QueuePurge(name, false) })
 }
 
-// Peek takes up to n messages off the head of a queue, by its full name, and puts them back. They are marked as redelivered from then on, and a
-// queue with a delivery limit counts it.
+// Peek takes up to n messages from the head of a queue, by its full name, and puts them back. From
+// then on they are marked as redelivered, and a queue with a delivery limit counts the delivery.
 func (c *Conn) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, error) {
 	return onQueue(ctx, c, name, func(ch *amqp.Channel) (found []wire.Delivery, err error) {
 		for len(found) < n {
@@ -35,7 +36,7 @@ func (c *Conn) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, e
 	})
 }
 
-// onQueue does something to one queue, on a channel of its own.
+// onQueue runs a request about one queue on its own channel.
 func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Channel) (T, error)) (T, error) {
 	found, err := ask(ctx, c, do)
 	if err = queueError(name, err); err != nil && reasonOf(err) == "" {

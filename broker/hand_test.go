@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// filled is a broker with these messages in a queue.
+// filled returns a broker with these messages in a queue.
 func filled(t *testing.T, queue string, bodies ...string) (*brokertest.Vhost, *broker.Conn) {
 	t.Helper()
 	v := brokertest.New(t)
@@ -70,7 +70,7 @@ func TestAQueueThatIsNotThere(t *testing.T) {
 	require.NoError(t, conn.Err(), "that costs a channel, not the connection")
 }
 
-// into makes a message for another queue of what was taken.
+// into returns a function that turns a delivery into a message for another queue.
 func into(queue string) func(wire.Delivery) wire.Message {
 	return func(d wire.Delivery) wire.Message { return wire.Message{Key: queue, Body: d.Body} }
 }
@@ -113,7 +113,7 @@ func TestMoveEndsWithItsContext(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") >= 2 }, "%d were moved, and none is lost", moved)
 }
 
-// A pause that the broker itself knows is asked of it where it can; nowhere else is anything asked.
+// PauseQueue pauses a queue on a broker that can do that, and sends no request to any other broker.
 func TestPauseQueue(t *testing.T) {
 	var asked []string
 	product := `{"lavinmq_version":"2.9.1"}`
@@ -150,7 +150,7 @@ func TestAlarmsAreTold(t *testing.T) {
 func TestProvoked(t *testing.T) {
 	for err, want := range map[error]bool{
 		&amqp.Error{Code: amqp.PreconditionFailed, Server: true}:                                        true,
-		&amqp.Error{Code: amqp.ConnectionForced, Server: true}:                                          false, // it shuts down
+		&amqp.Error{Code: amqp.ConnectionForced, Server: true}:                                          false, // it is shutting down
 		&amqp.Error{Code: amqp.ChannelError}:                                                            false, // the client's own
 		errors.New("something else"):                                                                    false,
 		fmt.Errorf("%w: %w", broker.ErrAlarm, &amqp.Error{Code: amqp.PreconditionFailed, Server: true}): false,
@@ -165,7 +165,7 @@ func TestAConnectionKnowsItsUserAndVHost(t *testing.T) {
 	require.Equal(t, []string{v.Owner.Name, v.Name}, []string{conn.User(), conn.VHost()})
 }
 
-// What some queue has taken is handed over; what none takes stays where it was.
+// HandOver removes the messages that some queue has taken. The others stay where they were.
 func TestHandOver(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3", "4")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)

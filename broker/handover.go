@@ -9,12 +9,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// handAtOnce is how many messages wait for their confirms at once.
+// handAtOnce is how many publishes HandOver has in flight at a time.
 const handAtOnce = 32
 
-// HandOver takes up to so many messages from the head of a queue, by its full name, and publishes what become makes of each. What the broker
-// has confirmed and some queue has taken is acknowledged, and what become gave with it, if anything, is returned; all else is the queue's
-// again. A connection that is lost in between leaves a message in both places.
+// HandOver takes up to most messages from the head of a queue, by its full name, and publishes the
+// message that become makes of each.
+//
+// When the broker has confirmed a publish and a queue has taken it, HandOver acknowledges the
+// original message. It returns the values that become made with those messages. All other messages
+// go back to the queue. After the loss of a connection a message may be in both places.
 func HandOver[T any](ctx context.Context, c *Conn, name string, most int, become func(wire.Delivery) (wire.Message, *T)) ([]T, error) {
 	pub, err := c.Publisher(ctx)
 	if err != nil {
@@ -37,10 +40,10 @@ func HandOver[T any](ctx context.Context, c *Conn, name string, most int, become
 				return nil
 			})
 		}
-		_ = g.Wait() // each has its outcome
+		_ = g.Wait() // faults has the errors
 		for i, d := range taken {
 			if faults[i] != nil {
-				err = faults[i] // the others go on
+				err = faults[i] // continue with the others
 				continue
 			}
 			if fault := ch.Ack(d.Tag, false); fault != nil {

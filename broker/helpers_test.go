@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-// put changes something over the management API, as an administrator.
+// put sends a PUT request to the management API, as an administrator.
 func put(t *testing.T, v *brokertest.Vhost, path, body string) {
 	t.Helper()
 	v.Do(t, http.MethodPut, path, json.RawMessage(body), nil)
 }
 
-// open is the management API at another address than the broker's.
+// open returns the management API at another address than the broker's.
 func open(t *testing.T, url, vhost string) *broker.Management {
 	t.Helper()
 	m, err := broker.OpenManagement(soon(t), url, vhost, nil)
@@ -35,7 +35,7 @@ func open(t *testing.T, url, vhost string) *broker.Management {
 	return m
 }
 
-// at is the vhost's management URL with the address of a front.
+// at returns the vhost's management URL with the address of a front.
 func at(t *testing.T, front string, v *brokertest.Vhost) string {
 	t.Helper()
 	u, err := url.Parse(v.ManagementURL())
@@ -54,7 +54,7 @@ func dial(t *testing.T, url string) *broker.Conn {
 	return c
 }
 
-// client is somebody else's connection, with the library itself.
+// client returns a channel of another client, which uses the library directly.
 func client(t *testing.T, url string) *amqp.Channel {
 	t.Helper()
 	c, err := amqp.Dial(url)
@@ -65,14 +65,14 @@ func client(t *testing.T, url string) *amqp.Channel {
 	return ch
 }
 
-// soon is a context that ends before the test's patience does.
+// soon returns a context that ends before the test times out.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// forward hands a request to another server and tells its status.
+// forward passes a request on to another server and returns its status.
 func forward(t *testing.T, w http.ResponseWriter, r *http.Request, backend *url.URL) int {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = backend.Scheme, backend.Host, backend.Host, ""
@@ -90,7 +90,7 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request, backend *url.
 	return resp.StatusCode
 }
 
-// wanted asserts what Millrace wants on a broker, as a leader does, and reports what it found.
+// wanted asserts what Millrace wants on a broker, as a leader does.
 func wanted(t *testing.T, url string) (broker.Topology, []broker.Fault) {
 	t.Helper()
 	top, faults, err := broker.AssertWanted(soon(t), broker.Config{AMQPURL: url, Log: slog.New(slog.DiscardHandler)}, true)
@@ -98,7 +98,7 @@ func wanted(t *testing.T, url string) (broker.Topology, []broker.Fault) {
 	return top, faults
 }
 
-// makeAll makes everything that Millrace uses on the broker.
+// makeAll declares everything that Millrace uses on the broker.
 func makeAll(t *testing.T, url string, conn *broker.Conn) {
 	t.Helper()
 	_, err := conn.AssertTopology(soon(t))

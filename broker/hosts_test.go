@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// several is a URL with the hosts of several.
+// several returns a URL with the hosts of several URLs.
 func several(t *testing.T, urls ...string) string {
 	t.Helper()
 	u, err := hosts.Parse(strings.Join(urls, ","))
@@ -23,7 +23,7 @@ func several(t *testing.T, urls ...string) string {
 	return u.String()
 }
 
-// elsewhere is a URL with another host and port.
+// elsewhere returns a URL with another host and port.
 func elsewhere(t *testing.T, raw, hostPort string) string {
 	t.Helper()
 	u, err := url.Parse(raw)
@@ -82,14 +82,14 @@ func TestAfterALostConnectionAnotherHostComesFirst(t *testing.T) {
 	}
 	lost.Cut(t)
 	<-first.Done()
-	lost.Heal(t) // it could be used again
+	lost.Heal(t) // from now on it could be used again
 	second := connect()
 	require.NotEqual(t, first.Host(), second.Host())
 	second.Shun()
 	require.Equal(t, first.Host(), connect().Host())
 }
 
-// TLS checks the name that was given, not the address that it stands for.
+// TLS checks the given name of a host, not the address to which it resolves.
 func TestTLSChecksTheNameThatWasGiven(t *testing.T) {
 	v := brokertest.New(t)
 	certificate := brokertest.NewCertificate(t, "localhost")

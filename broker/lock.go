@@ -15,36 +15,40 @@ import (
 // lockPrefetch is how many messages of jobs.leader the broker sends ahead of their acknowledgement.
 const lockPrefetch = 256
 
-// lockArguments are those of jobs.leader where it is a quorum queue. RabbitMQ before 4.3 accepts and ignores the last one. Later
-// versions would keep the consumer of a lost node active for 60 seconds without it.
+// lockArguments are the arguments of jobs.leader as a quorum queue. RabbitMQ before 4.3 accepts and
+// ignores the last one. Without it, later versions keep the consumer of a lost node active for 60
+// seconds.
 var lockArguments = amqp.Table{
 	"x-queue-type":                    "quorum",
 	"x-single-active-consumer":        true,
 	"x-message-ttl":                   int32(wire.CommandTTL.Milliseconds()),
-	"x-quorum-initial-group-size":     int32(5), // RabbitMQ takes as many nodes as there are
+	"x-quorum-initial-group-size":     int32(5), // fewer if there are fewer nodes
 	"x-consumer-disconnected-timeout": int32(wire.LeaderWait.Milliseconds()),
 }
 
 // Lock is a connection's claim to lead: a consumer of the queue jobs.leader.
 //
-// On RabbitMQ that is a quorum queue with a single active consumer, and the claim waits in line: its connection has the lock once
-// Inbox delivers a message. LavinMQ has one node that leads all others. There it is an exclusive queue, consumed exclusively, and the
-// connection has the lock from the beginning.
+// On RabbitMQ, jobs.leader is a quorum queue with a single active consumer. Claims wait in line. A
+// connection has the lock when its Inbox delivers the first message.
 //
-// Inbox and Publisher share one channel. The lock passes on when that channel has ended, and the broker has handled by then all that
-// was published on it. A Consumer that was cancelled says that the queue was deleted: another connection may have the lock.
+// On LavinMQ one node leads all others. There, jobs.leader is an exclusive queue with an exclusive
+// consumer, and the connection has the lock from the beginning.
+//
+// Inbox and Publisher share one channel. The lock passes on when that channel has ended. By then
+// the broker has handled everything that was published on it. If Inbox was cancelled, the queue was
+// deleted, and another connection may have the lock.
 type Lock struct {
 	Inbox     *Consumer
 	Publisher *Publisher
-	Scout     *Publisher // for probes, on a channel that may end without harm
-	Exclusive bool       // the connection has the lock already
+	Scout     *Publisher // for probes; its channel may end without harm
+	Exclusive bool       // the connection already has the lock
 
 	conn  *Conn
-	pings *amqp.Channel // not the one that Inbox and Publisher share: its messages would wait behind fires
+	pings *amqp.Channel // a channel of its own, so that pings do not wait behind fires
 }
 
-// Lock claims the leader's lock. ErrLocked says that another connection has it exclusively, ErrForeignLock that jobs.leader is a
-// queue which no sidecar has declared.
+// Lock claims the leader's lock. It returns ErrLocked if another connection has the lock as its
+// exclusive queue, and ErrForeignLock if jobs.leader is a queue that no sidecar declared.
 func (c *Conn) Lock(ctx context.Context) (*Lock, error) {
 	lock, err := c.lock(ctx)
 	switch {
@@ -77,7 +81,7 @@ func (c *Conn) lock(ctx context.Context) (_ *Lock, err error) {
 	return lock, nil
 }
 
-// release ends what a failed claim has opened.
+// release closes what a failed claim has opened.
 func (l *Lock) release() {
 	if l.Inbox != nil {
 		_ = l.Inbox.Close()
@@ -87,8 +91,9 @@ func (l *Lock) release() {
 	}
 }
 
-// claimExclusive claims LavinMQ's lock. It gives an exclusive queue to both of two connections that declare it in the same moment, and an
-// exclusive consumer to only one. It deletes the queue when either connection ends: the winner may lose its lock.
+// claimExclusive claims LavinMQ's lock. LavinMQ gives an exclusive queue to both of two connections
+// that declare it at the same moment, but an exclusive consumer to only one. It deletes the queue
+// when either connection ends, so the winner may lose its lock.
 func (c *Conn) claimExclusive(ctx context.Context, lock *Lock) (err error) {
 	declare := func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
@@ -102,7 +107,7 @@ func (c *Conn) claimExclusive(ctx context.Context, lock *Lock) (err error) {
 	return err
 }
 
-// claimQuorum gets in line for RabbitMQ's lock, on a channel that the leader's streams know.
+// claimQuorum consumes RabbitMQ's lock, on a channel that is known to the leader's streams.
 func (c *Conn) claimQuorum(ctx context.Context, lock *Lock) error {
 	if err := c.declareLock(ctx); err != nil {
 		return err
@@ -132,7 +137,8 @@ func (c *Conn) consumeLock(ctx context.Context, exclusive bool, prepare func(*am
 	}, undo)
 }
 
-// introduced opens a publisher on a channel that these streams know, if they can be used on this node.
+// introduced opens a publisher on a channel that is known to the streams. If one of them cannot be
+// used on this node, the publisher is an ordinary one.
 func (c *Conn) introduced(ctx context.Context, streams ...string) (*Publisher, error) {
 	pub, err := c.publisher(ctx, false, func(ch *amqp.Channel) error { return introduce(ch, streams...) })
 	if errors.Is(err, errNotIntroduced) {
@@ -141,14 +147,16 @@ func (c *Conn) introduced(ctx context.Context, streams ...string) (*Publisher, e
 	return pub, err
 }
 
-// errNotIntroduced says that a stream cannot be used on this node, as where it has no replica there.
+// errNotIntroduced is returned when a stream cannot be consumed on this node, for example because
+// it has no replica there.
 var errNotIntroduced = errors.New("a stream cannot be consumed")
 
-// introduce makes a channel known to the streams to which the leader publishes, before it has the lock: RabbitMQ does that when a channel
-// first uses a stream. While the first node of a cluster is frozen, that takes seven seconds per stream, and the channel does nothing else
-// meanwhile. RabbitMQ notifies a channel that is known when the stream's leader changes.
+// introduce makes a channel known to the streams to which the leader publishes, before the leader
+// has the lock. RabbitMQ does that when a channel first uses a stream. While the first node of a
+// cluster is frozen, it takes seven seconds per stream and blocks the channel. When the leader of a
+// stream changes, RabbitMQ notifies the channels that are known to it.
 func introduce(ch *amqp.Channel, streams ...string) error {
-	if err := ch.Qos(1, 0, false); err != nil { // no stream can be consumed without
+	if err := ch.Qos(1, 0, false); err != nil { // streams need a prefetch
 		return err
 	}
 	for _, stream := range streams {
@@ -162,7 +170,8 @@ func introduce(ch *amqp.Channel, streams ...string) error {
 			return err
 		}
 		go func() {
-			for r := range records { // what is published in this moment; the broker ends a channel that keeps a record for long
+			// Records may arrive meanwhile. The broker ends a channel that does not acknowledge.
+			for r := range records {
 				_ = r.Ack(false)
 			}
 		}()
@@ -173,8 +182,8 @@ func introduce(ch *amqp.Channel, streams ...string) error {
 	return nil
 }
 
-// declareLock makes the quorum queue, or checks that the one that exists is the same. A queue without a single active consumer would
-// let two sidecars lead.
+// declareLock declares the quorum queue. It returns ErrForeignLock if a queue with other arguments
+// exists: without a single active consumer, two sidecars could lead.
 func (c *Conn) declareLock(ctx context.Context) error {
 	err := c.request(ctx, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(wire.LeaderInbox, true, false, false, false, lockArguments)
@@ -186,8 +195,8 @@ func (c *Conn) declareLock(ctx context.Context) error {
 	return err
 }
 
-// Ping sends a message to jobs.leader, with an id by which the sender knows it again, and waits for no confirm. Ping and RenewPings
-// must not be called concurrently.
+// Ping sends a message with an id to jobs.leader, and does not wait for its confirm. The sender
+// recognises the message by the id. Ping and RenewPings must not be called concurrently.
 func (l *Lock) Ping(id string) error {
 	msg, err := publishing(wire.LeaderPing(id), l.conn.user, l.conn.amqp.Config.FrameSize)
 	if err != nil {
@@ -199,8 +208,8 @@ func (l *Lock) Ping(id string) error {
 	return nil
 }
 
-// RenewPings has pings sent on another channel. RabbitMQ 3.10 loses what a channel publishes to a
-// quorum queue if the queue's leader died when the channel first used it, and says nothing.
+// RenewPings moves pings to a new channel. RabbitMQ 3.10 silently loses what a channel publishes to
+// a quorum queue if the queue's leader died when the channel first used it.
 func (l *Lock) RenewPings(ctx context.Context) error {
 	pings, err := l.conn.open(ctx, func(*amqp.Channel) error { return nil }, nil)
 	if err != nil {
@@ -208,11 +217,12 @@ func (l *Lock) RenewPings(ctx context.Context) error {
 	}
 	old := l.pings
 	l.pings = pings
-	go func() { _ = old.Close() }() // it waits for the broker's answer, or for the end of the connection
+	go func() { _ = old.Close() }() // waits for the broker's answer or the end of the connection
 	return nil
 }
 
-// DeclareProbes makes the exclusive queue that FollowProbes consumes. While it stands, its connection does.
+// DeclareProbes declares the exclusive queue that FollowProbes consumes. While the queue exists, so
+// does this connection.
 func (c *Conn) DeclareProbes(ctx context.Context, queue string) error {
 	err := c.request(ctx, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(queue, false, true, true, false, nil)
@@ -224,7 +234,8 @@ func (c *Conn) DeclareProbes(ctx context.Context, queue string) error {
 	return nil
 }
 
-// isLocked reports whether another connection has the queue, or its exclusive consumer. A missing permission is also a 403.
+// isLocked reports whether another connection has the queue or its exclusive consumer. The code is
+// not enough, because a missing permission is a 403 too.
 func isLocked(err error) bool {
 	var answer *amqp.Error
 	if !errors.As(err, &answer) {

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// claim asks for the lock. It is nil where another connection has the lock exclusively.
+// claim claims the lock. It returns nil if another connection has the lock exclusively.
 func claim(t *testing.T, conn *broker.Conn) *broker.Lock {
 	t.Helper()
 	lock, err := conn.Lock(soon(t))
@@ -29,7 +29,7 @@ func claim(t *testing.T, conn *broker.Conn) *broker.Lock {
 	return lock
 }
 
-// leads reports whether a claim has the lock: a ping that it sends comes back to it.
+// leads reports whether a claim has the lock: it gets the ping that it sends.
 func leads(t *testing.T, lock *broker.Lock, within time.Duration) bool {
 	t.Helper()
 	if lock == nil || lock.Exclusive {
@@ -83,7 +83,8 @@ func TestOneConnectionHasTheLock(t *testing.T) {
 	require.True(t, leads(t, waits, time.Minute))
 }
 
-// What a leader has published stands before anything that its successor publishes, however much that is.
+// Everything that a leader has published comes before anything that its successor publishes,
+// however much it is.
 func TestTheLockPassesOnBehindAllThatWasPublished(t *testing.T) {
 	v := brokertest.New(t)
 	work := v.Channel(t)
@@ -118,7 +119,7 @@ func TestTheLockPassesOnBehindAllThatWasPublished(t *testing.T) {
 	}
 }
 
-// The queue outlives its leader, so that the next one gets what was sent meanwhile.
+// The queue outlives its leader, so the next leader gets the commands that were sent meanwhile.
 func TestCommandsWaitForTheNextLeader(t *testing.T) {
 	v := brokertest.New(t)
 	leader, sender := dial(t, v.AMQPURL()), publisher(t, dial(t, v.AMQPURL()))
@@ -147,7 +148,7 @@ func TestALeaderLearnsThatItsLockIsGone(t *testing.T) {
 	leader := dial(t, v.AMQPURL())
 	lock := eventuallyLeads(t, leader)
 	require.False(t, lock.Inbox.Cancelled())
-	// RabbitMQ lets nobody else delete an exclusive queue but by rabbitmqctl; the owner may.
+	// Only its owner and rabbitmqctl can delete an exclusive queue on RabbitMQ.
 	require.NoError(t, leader.DeleteQueue(soon(t), wire.LeaderInbox, false, false))
 	_, open := <-lock.Inbox.Deliveries()
 	require.False(t, open)
@@ -158,7 +159,8 @@ func TestALeaderLearnsThatItsLockIsGone(t *testing.T) {
 	requireEnds(t, lock.Publisher.Done())
 }
 
-// A queue of another kind in the lock's place gives nobody the lock: two consumers of it could both be active.
+// A queue of another kind in the lock's place is refused: two of its consumers could both be
+// active.
 func TestAForeignQueueInTheLocksPlace(t *testing.T) {
 	for name, args := range map[string]amqp.Table{
 		"classic": nil,
@@ -179,8 +181,8 @@ func TestAForeignQueueInTheLocksPlace(t *testing.T) {
 	}
 }
 
-// Sidecars of older versions have the lock as an exclusive queue. Either kind keeps out the other, so that a rolling upgrade has one
-// leader at each moment.
+// Sidecars of older versions use an exclusive queue as the lock. The two kinds of queue exclude
+// each other, so a rolling upgrade never has two leaders.
 func TestOldAndNewSidecarsShareNoLock(t *testing.T) {
 	v := brokertest.New(t)
 	old := func() (*amqp.Connection, error) {
@@ -217,7 +219,7 @@ func TestOldAndNewSidecarsShareNoLock(t *testing.T) {
 
 var races = flag.Int("races", 30, "how often two connections race for the lock")
 
-// Connections that ask for the lock in the same moment never both get it, and one of them does.
+// Of two connections that claim the lock at the same moment, exactly one gets it.
 func TestRacingConnectionsNeverShareTheLock(t *testing.T) {
 	v := brokertest.New(t)
 	const rivals = 2
@@ -237,7 +239,9 @@ func TestRacingConnectionsNeverShareTheLock(t *testing.T) {
 		close(begin)
 		racing.Wait()
 		if slices.ContainsFunc(failed, func(err error) bool { return errors.Is(err, broker.ErrLost) || broker.IsAway(err) }) {
-			for _, conn := range conns { // RabbitMQ 3.10 may refuse or end one of two that declare a quorum queue in the same moment
+			// RabbitMQ 3.10 may refuse or end one of two connections that race to declare a quorum
+			// queue.
+			for _, conn := range conns {
 				_ = conn.Close()
 			}
 			continue
@@ -268,8 +272,8 @@ func TestRacingConnectionsNeverShareTheLock(t *testing.T) {
 	}
 }
 
-// requireNoPhantom requires of a lock that it either works or is known to be lost: LavinMQ may delete
-// the queue when the connection that lost the race ends.
+// requireNoPhantom checks that a lock either works or is known to be lost. LavinMQ may delete the
+// queue when the connection that lost the race ends.
 func requireNoPhantom(t *testing.T, lock *broker.Lock) {
 	t.Helper()
 	err := lock.Publisher.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox, CorrelationID: "works"})
@@ -289,7 +293,7 @@ func requireNoPhantom(t *testing.T, lock *broker.Lock) {
 	}
 }
 
-// pinged sends pings through all claims and counts those that get any.
+// pinged sends pings through all claims, and returns how many claims got any.
 func pinged(t *testing.T, locks []*broker.Lock) (active int) {
 	t.Helper()
 	const each = 5
@@ -317,7 +321,8 @@ func pinged(t *testing.T, locks []*broker.Lock) (active int) {
 	return active
 }
 
-// A claim is known to the leader's streams before it has the lock. One that is deleted and made again meanwhile gets what is published.
+// A claim is known to the leader's streams before it has the lock. So it can publish to a stream
+// that is deleted and created again meanwhile.
 func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
@@ -338,7 +343,7 @@ func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
 	require.Len(t, v.ReadStream(t, wire.Gated), 2)
 }
 
-// Pings that their channel loses are sent on another one.
+// After their channel is lost, pings are sent on a new one.
 func TestPingsAreRenewed(t *testing.T) {
 	v := brokertest.New(t)
 	lock := eventuallyLeads(t, dial(t, v.AMQPURL()))
@@ -351,13 +356,14 @@ func TestPingsAreRenewed(t *testing.T) {
 	require.True(t, leads(t, lock, time.Minute))
 }
 
-// A claim that comes when nobody waits for it any more must not be kept: nobody would lead.
+// A claim that succeeds after its context ended is given up. Otherwise no sidecar would lead.
 func TestALockThatCameTooLateIsGivenBack(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
 	late, rival := dial(t, proxy.URL()), dial(t, v.AMQPURL())
 	proxy.Slow(t, 150*time.Millisecond)
-	// Each step takes at least 300 ms: the channel is open, the lock asked for or taken, the consumer not confirmed.
+	// Each step takes at least 300 ms. So the deadline comes after the channel is open and the lock
+	// is claimed, and before the consumer is confirmed.
 	ctx, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
 	defer cancel()
 	_, err := late.Lock(ctx)
@@ -382,7 +388,8 @@ func TestAnswers(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// An exclusive queue that LavinMQ gave to two connections has one exclusive consumer, so that is the lock.
+// The lock of LavinMQ is the exclusive consumer, because LavinMQ may give an exclusive queue to two
+// connections.
 func TestAnExclusiveLockIsConsumedExclusively(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())

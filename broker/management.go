@@ -20,9 +20,11 @@ const (
 	managementMaxBody = 256 << 20
 )
 
-// Management is the broker's HTTP API as one user sees it, for one virtual host. It is safe for concurrent use.
+// Management is a client of the broker's HTTP API, for one user and one virtual host. It is safe
+// for concurrent use.
 //
-// It is spoken with the standard library: rabbit-hole's calls take no context, and its types refuse some of what LavinMQ answers.
+// It uses the standard library, because the calls of rabbit-hole take no context, and its types
+// reject some of LavinMQ's answers.
 type Management struct {
 	hosts    *managementHosts
 	user     string
@@ -34,7 +36,7 @@ type Management struct {
 	noConsumerTimeout atomic.Bool // this broker refused a policy with consumer-timeout
 }
 
-// StatusError is an answer of the management API other than success.
+// StatusError is returned when the management API answers with a status other than success.
 type StatusError struct {
 	Status int
 	Reason string // the broker's words
@@ -42,8 +44,8 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%d %s", e.Status, e.Reason) }
 
-// OpenManagement finds out what answers at a URL like http://user:password@host:15672. It may name
-// several hosts, with commas between them. log may be nil.
+// OpenManagement returns a client for a URL like http://user:password@host:15672, and asks which
+// broker answers there. The URL may name several hosts, with commas between them. log may be nil.
 func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger) (*Management, error) {
 	m, err := NewManagement(rawURL, vhost, log)
 	if err != nil {
@@ -56,7 +58,8 @@ func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger)
 	return m, nil
 }
 
-// NewManagement is OpenManagement that asks nothing yet, and so does not know the broker's features: enough to ask who users are.
+// NewManagement is OpenManagement without a request. The client does not know the broker's
+// features. It can check users.
 func NewManagement(rawURL, vhost string, log *slog.Logger) (*Management, error) {
 	u, user, password, err := splitCredentials(rawURL)
 	if err != nil {
@@ -68,11 +71,11 @@ func NewManagement(rawURL, vhost string, log *slog.Logger) (*Management, error) 
 	return &Management{hosts: &managementHosts{url: u}, user: user, password: password, vhost: vhost, log: log}, nil
 }
 
-// Near has the host asked first to which the AMQP connections of an order go. It is set before the
-// first question.
+// Near makes m ask the host first to which the AMQP connections of an order go. It must be called
+// before the first request.
 func (m *Management) Near(amqp *hosts.Order) { m.hosts.order.Near = amqp }
 
-// FindFeatures asks which broker it is.
+// FindFeatures asks which broker answers, and sets Features.
 func (m *Management) FindFeatures(ctx context.Context) error {
 	overview, err := m.Overview(ctx)
 	if err == nil {
@@ -81,22 +84,22 @@ func (m *Management) FindFeatures(ctx context.Context) error {
 	return err
 }
 
-// As is the same API as another user sees it, for asking whether a password is right and what its owner may.
+// As returns a client for another user, to check the user's password and permissions.
 func (m *Management) As(user, password string) *Management {
 	return &Management{hosts: m.hosts, user: user, password: password, vhost: m.vhost, log: m.log, features: m.features}
 }
 
-// Close lets go of idle connections, also of those that As shares.
+// Close closes idle connections, also those of clients that As returned.
 func (m *Management) Close() { m.hosts.close() }
 
-// VHost is the virtual host that it is for.
+// VHost returns the virtual host of m.
 func (m *Management) VHost() string { return m.vhost }
 
-// Reconnect has further questions asked over new connections. LavinMQ passes a connection on to the
-// node that leads, and one that was passed on to a node that froze never answers again.
+// Reconnect makes further requests use new connections. LavinMQ passes a connection on to the node
+// that leads. If that node freezes, the connection never answers again.
 func (m *Management) Reconnect() { m.hosts.close() }
 
-// Features is what this broker can do.
+// Features returns what this broker can do.
 func (m *Management) Features() Features { return m.features }
 
 func (m *Management) get(ctx context.Context, path string, into any) error {
@@ -104,7 +107,7 @@ func (m *Management) get(ctx context.Context, path string, into any) error {
 	return err
 }
 
-// getFrom is get that says which host answered.
+// getFrom is get, and returns the host that answered.
 func (m *Management) getFrom(ctx context.Context, path string, into any) (hosts.Target, error) {
 	return m.do(ctx, http.MethodGet, path, nil, into)
 }
@@ -118,7 +121,7 @@ func (m *Management) put(ctx context.Context, path string, body any) error {
 	return err
 }
 
-// do calls the API. path has its parts escaped by segment.
+// do calls the API. The parts of path must be escaped by segment.
 func (m *Management) do(ctx context.Context, method, path string, body []byte, into any) (hosts.Target, error) {
 	a, err := m.hosts.ask(ctx, request{method: method, path: path, body: body, user: m.user, password: m.password})
 	if err == nil {
@@ -157,7 +160,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// tags are a user's, as RabbitMQ (array) or LavinMQ (comma-joined string) writes them.
+// tags are the tags of a user. RabbitMQ sends an array, and LavinMQ a comma-separated string.
 type tags []string
 
 func (t *tags) UnmarshalJSON(raw []byte) error {
@@ -179,7 +182,7 @@ func (t *tags) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// object is a JSON object that some brokers write as [] when it is empty.
+// object is a JSON object. Some brokers send [] in place of an empty one.
 type object map[string]any
 
 func (o *object) UnmarshalJSON(raw []byte) error {

@@ -23,7 +23,8 @@ func management(t *testing.T, v *brokertest.Vhost) *broker.Management {
 	return open(t, v.ManagementURL()+"/", v.Name)
 }
 
-// queueWith waits until the broker shows a queue as it is expected to be. Its figures are up to five seconds old.
+// queueWith waits until the broker reports a queue as expected. Its figures are up to five seconds
+// old.
 func queueWith(t *testing.T, m *broker.Management, name string, is func(broker.QueueInfo) bool) broker.QueueInfo {
 	t.Helper()
 	var found broker.QueueInfo
@@ -66,11 +67,12 @@ func TestPoliciesAreSetAndMended(t *testing.T) {
 	} {
 		q := queueWith(t, m, name, func(q broker.QueueInfo) bool { return q.Policy != "" })
 		if !m.Features().StreamSegmentPolicy {
-			delete(want, "stream-max-segment-size-bytes") // it is taken, and does nothing
+			delete(want, "stream-max-segment-size-bytes") // the broker takes and ignores it
 		}
 		require.Equal(t, want, q.Definition, name)
 	}
-	// What clients publish for a queue that does not exist yet is kept by the policy on jobs.direct.
+	// The policy on jobs.direct keeps jobs that clients publish for a queue that does not exist
+	// yet.
 	require.NoError(t, publisher(t, conn).SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "unknown"}))
 
 	put(t, v, "/api/policies/"+v.Name+"/millrace-queues", `{"pattern":"^nothing$","definition":{"max-length":1},"priority":5}`)
@@ -100,7 +102,7 @@ func TestPoliciesAreWrittenOnlyWhenTheyDiffer(t *testing.T) {
 	}
 	want := 10
 	if m.Features().QuorumPriorities {
-		want++ // that of quorum queues
+		want++ // the policy of quorum queues
 	}
 	require.Equal(t, want, puts)
 }
@@ -134,7 +136,7 @@ func TestAPolicyThatWinsIsFound(t *testing.T) {
 	require.Contains(t, findings[1].Remedy, `"max-age":"7D"`)
 	require.Contains(t, findings[1].Remedy, `"max-length-bytes":1000000`)
 
-	// The remedy mends it: apply what it says, over the API.
+	// The remedy works: set the policy that it shows, over the API.
 	put(t, v, "/api/policies/"+v.Name+"/millrace-queues-merged",
 		`{"pattern":"^(queue\\.a)$","apply-to":"queues","priority":1,"definition":{"dead-letter-exchange":"jobs.dead","max-length":5,"overflow":"reject-publish"}}`)
 	require.Contains(t, findings[0].Remedy, `--priority=1 --apply-to queues 'millrace-queues-merged' '^(queue\.a)$'`)
@@ -205,7 +207,8 @@ func TestTheBroker(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{conn.Product(), conn.Version()}, []string{overview.Product, overview.Version})
 	require.Equal(t, conn.Features(), m.Features())
-	brokertest.Eventually(t, func() bool { // a node that has just started tells its uptime a moment later
+	// A node that has just started reports its uptime a moment later.
+	brokertest.Eventually(t, func() bool {
 		nodes, err := m.Nodes(soon(t))
 		require.NoError(t, err)
 		require.Len(t, nodes, 1)
@@ -347,7 +350,8 @@ func TestManagementErrorsNameNoPassword(t *testing.T) {
 	require.ErrorContains(t, err, "neither RabbitMQ nor LavinMQ")
 }
 
-// A broker that refuses consumer-timeout although its version should take it gets the policy without.
+// A broker may refuse consumer-timeout although its version should accept it. It gets the policy
+// without that key.
 func TestConsumerTimeoutIsLeftOutWhereRefused(t *testing.T) {
 	v := brokertest.New(t) // behind a front that calls it RabbitMQ 3.13
 	backend, err := url.Parse(v.ManagementURL())

@@ -19,18 +19,18 @@ import (
 // managementPatience is how long the first host may take before the next one is asked too.
 const managementPatience = 3 * time.Second
 
-// managementHosts are the hosts that answer for the management API. All who ask the same ones share
-// their connections.
+// managementHosts are the hosts of a management API, with their connections. All clients of the API
+// share them.
 type managementHosts struct {
-	url   hosts.URL // without user
+	url   hosts.URL // without credentials
 	order hosts.Order
-	proof *proof // nil: hosts of any broker are used
+	proof *proof // nil accepts hosts of any broker
 
 	mu      sync.Mutex
 	clients map[hosts.Target]*http.Client
 }
 
-// addresses lists the hosts with their ports.
+// addresses returns the hosts with their ports.
 func (h *managementHosts) addresses() []string {
 	if h.url.Scheme == "https" {
 		return h.url.Addresses("443")
@@ -38,7 +38,7 @@ func (h *managementHosts) addresses() []string {
 	return h.url.Addresses("80")
 }
 
-// client returns the one that connects to an address. It checks the certificate of the host's name.
+// client returns the HTTP client for an address. It checks the certificate against the host's name.
 func (h *managementHosts) client(to hosts.Target) *http.Client {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +51,7 @@ func (h *managementHosts) client(to hosts.Target) *http.Client {
 	c := &http.Client{Timeout: managementTimeout, Transport: &http.Transport{
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if address == to.Host { // and not one that it redirects to
+			if address == to.Host { // not the target of a redirect
 				address = to.Address
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -69,30 +69,30 @@ func (h *managementHosts) close() {
 	}
 }
 
-// request is one question to the management API.
+// request is a request to the management API.
 type request struct {
-	method, path   string // the path's parts are escaped
-	body           []byte // nil: none
+	method, path   string // the parts of path are escaped
+	body           []byte // nil for none
 	user, password string
 }
 
-// answer is what a host answered.
+// answer is the answer of a host.
 type answer struct {
 	from hosts.Target
 	body []byte
-	date string // when it was given, by the host's clock
-	err  error  // the answer was not success
+	date string // of the answer, by the host's clock
+	err  error  // set if the status is not success
 }
 
-// ask asks the hosts, and returns the first answer.
+// ask sends a request to the hosts, and returns the first answer.
 func (h *managementHosts) ask(ctx context.Context, r request) (answer, error) {
 	return hosts.Race(ctx, &h.order, h.addresses(), hosts.Rules[answer]{Patience: managementPatience}, func(ctx context.Context, to hosts.Target) (answer, error) {
 		return h.askOne(ctx, to, r)
 	})
 }
 
-// SilentHosts lists the hosts of the management API that do not answer, if others do. LavinMQ lists
-// none of its followers, and each of them answers.
+// SilentHosts returns the hosts of the management API that do not answer, if others do. LavinMQ
+// does not list its followers as nodes, but each of them answers here.
 func (m *Management) SilentHosts(ctx context.Context) []string {
 	all := m.hosts.addresses()
 	var silent []string
@@ -107,7 +107,8 @@ func (m *Management) SilentHosts(ctx context.Context) []string {
 	return silent
 }
 
-// greeting is what each host answers, to anybody. LavinMQ answers HEAD with a body, which the next request on the connection would read.
+// greeting is a request that each host answers, for any user. It is not a HEAD: LavinMQ answers
+// that with a body, which the next request on the connection would read.
 var greeting = request{method: http.MethodGet, path: "/"}
 
 // greet returns an error if a host does not answer.
@@ -116,7 +117,7 @@ func (h *managementHosts) greet(ctx context.Context, to hosts.Target) error {
 	return err
 }
 
-// each asks all these hosts at once, and returns an error or nil for each.
+// each asks all these hosts concurrently, and returns an error or nil for each.
 func (h *managementHosts) each(ctx context.Context, all []string, ask func(context.Context, hosts.Target) error) []error {
 	ctx, cancel := context.WithTimeout(ctx, managementPatience)
 	defer cancel()
@@ -129,8 +130,8 @@ func (h *managementHosts) each(ctx context.Context, all []string, ask func(conte
 	return errs
 }
 
-// askOne asks one host, once that is proven to be the broker's. It fails where another host may do
-// better: there was no answer, or one of a node that is in trouble.
+// askOne asks one host, once it is proven to belong to the broker. It returns an error if another
+// host may do better: there was no answer, or the answer shows that the node is in trouble.
 func (h *managementHosts) askOne(ctx context.Context, to hosts.Target, r request) (answer, error) {
 	err := h.prove(ctx, to)
 	switch {
@@ -157,11 +158,11 @@ func (h *managementHosts) send(ctx context.Context, to hosts.Target, r request) 
 	resp, err := h.client(to).Do(req)
 	if err != nil {
 		if h.proof != nil && ctx.Err() == nil {
-			h.proof.set(to, false) // what answers there next may be another broker's
+			h.proof.set(to, false) // another broker may answer there next
 		}
 		var inner *url.Error
 		if errors.As(err, &inner) {
-			return answer{}, inner.Err // without the address, which the caller names without credentials
+			return answer{}, inner.Err // without the URL; the caller adds the host
 		}
 		return answer{}, err
 	}
@@ -178,7 +179,7 @@ func (h *managementHosts) send(ctx context.Context, to hosts.Target, r request) 
 	return answer{from: to, body: raw, date: resp.Header.Get("Date"), err: err}, nil
 }
 
-// splitCredentials takes the user out of a management URL.
+// splitCredentials separates the user and password from a management URL.
 func splitCredentials(raw string) (u hosts.URL, user, password string, err error) {
 	u, err = hosts.Parse(raw)
 	if err != nil && !errors.Is(err, hosts.ErrMalformed) {

@@ -32,7 +32,7 @@ func TestManagementOfADeadHostIsAskedElsewhere(t *testing.T) {
 	require.NotContains(t, err.Error(), v.Owner.Password)
 }
 
-// A node that is frozen takes connections, and answers none.
+// A frozen node accepts connections and answers none.
 func TestManagementOfASilentHostIsAskedElsewhereToo(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -120,7 +120,7 @@ func TestManagementOfTheAMQPNodeIsAskedFirst(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, said.Status)
 }
 
-// A connection that was passed on to a node that froze never answers again, and a new one does.
+// A connection that LavinMQ passed on to a node that froze never answers again. A new one does.
 func TestManagementReconnects(t *testing.T) {
 	type connection struct{}
 	release := make(chan struct{})

@@ -11,19 +11,21 @@ import (
 // ownStreams are Millrace's streams whose names do not begin with "jobs.".
 var ownStreams = append([]string{wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.Rollups}, wire.EntryStreams...)
 
-// OfMillrace reports whether Millrace needs the queue: it is one of its own, or a job queue.
+// OfMillrace reports whether Millrace uses the queue: it is one of its own, or a job queue.
 func (q QueueInfo) OfMillrace() bool {
 	return strings.HasPrefix(q.Name, wire.QueuePrefix) || strings.HasPrefix(q.Name, "jobs.") || slices.Contains(ownStreams, q.Name)
 }
 
-// wantedMembers is how many members a stream or quorum queue should have: the loss of one of three leaves a majority.
+// wantedMembers is how many members a stream or quorum queue should have. Three keep a majority
+// when one is lost.
 const wantedMembers = 3
 
-// MissingMembers returns how many members a stream or quorum queue lacks on a cluster of these nodes. Members on nodes that are no part of
-// the cluster do not count. It is 0 for a classic queue, and while the broker has no figures.
+// MissingMembers returns how many members a stream or quorum queue lacks on a cluster of these
+// nodes. It does not count members on nodes outside the cluster. It returns 0 for a classic queue,
+// and while the broker has no figures.
 func (q QueueInfo) MissingMembers(nodes []Node) int { return q.missing(nodes, q.Members) }
 
-// MissingOnline is MissingMembers that counts only members which are online.
+// MissingOnline is MissingMembers, but counts only members that are online.
 func (q QueueInfo) MissingOnline(nodes []Node) int { return q.missing(nodes, q.Online) }
 
 func (q QueueInfo) missing(nodes []Node, members []string) int {
@@ -39,7 +41,7 @@ func (q QueueInfo) missing(nodes []Node, members []string) int {
 	return max(missing, 0)
 }
 
-// StrayMembers are the nodes that have a member of the queue and are no part of the cluster.
+// StrayMembers returns the nodes that have a member of the queue and do not belong to the cluster.
 func (q QueueInfo) StrayMembers(nodes []Node) (stray []string) {
 	for _, member := range q.Members {
 		if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == member }) {
@@ -49,8 +51,8 @@ func (q QueueInfo) StrayMembers(nodes []Node) (stray []string) {
 	return stray
 }
 
-// MemberCommands are the commands that give a queue the members that it lacks, and take those from it that are on no node of the cluster.
-// RabbitMQ has no API for that which all versions have.
+// MemberCommands returns the shell commands that add the missing members of a queue and delete
+// those outside the cluster. No API for this exists in all versions of RabbitMQ.
 func (q QueueInfo) MemberCommands(vhost string, nodes []Node) (commands []string) {
 	program, add, remove := "rabbitmq-queues", "add_member", "delete_member"
 	if q.Type == "stream" {
@@ -68,7 +70,8 @@ func (q QueueInfo) MemberCommands(vhost string, nodes []Node) (commands []string
 	}
 	for _, node := range q.StrayMembers(nodes) {
 		command(remove, node)
-		if q.Type == "stream" { // RabbitMQ 3 keeps it when a node is removed, and answers node_not_running
+		// RabbitMQ 3 keeps the replica of a removed node. To delete it fails with node_not_running.
+		if q.Type == "stream" {
 			commands[len(commands)-1] += " (once a node of this name has joined again)"
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-jobs/millrace/broker"
 )
 
-// A node that is down gets no member, and one that has left the cluster has none that counts.
+// A node that is down gets no member. A member on a node that has left the cluster does not count.
 func TestMembers(t *testing.T) {
 	nodes := []broker.Node{{Name: "a", Running: true}, {Name: "b"}, {Name: "c", Running: true}, {Name: "d", Running: true}}
 	lock := broker.QueueInfo{Name: "jobs.leader", Type: "quorum", Members: []string{"a", "gone"}, Online: []string{"a"}}

@@ -17,9 +17,13 @@ const (
 	contentType = "application/json"
 )
 
-// publishing turns a message into what amqp091-go sends, or refuses it. What is not refused here ends neither the library's
-// connection (over-long strings, unknown header types) nor the broker's (a header frame over the frame limit; a type of "amqp-1.0",
-// which RabbitMQ 4 answers with 541 after the job was queued; text that is not UTF-8 in what is converted for a stream).
+// publishing converts a message for amqp091-go. It returns ErrUnpublishable, or leaves out a
+// property, where the message would end the connection:
+//
+//   - The library closes it over an over-long string or a header of an unknown type.
+//   - The broker closes it over a header frame beyond the frame limit.
+//   - RabbitMQ 4 answers the type "amqp-1.0" with 541, after it has queued the job.
+//   - RabbitMQ closes it over text that is not UTF-8, in a property that it converts for a stream.
 func publishing(m wire.Message, user string, frameMax int) (amqp.Publishing, error) {
 	headers, size, err := headerTable(m.Headers)
 	if err != nil {
@@ -35,7 +39,7 @@ func publishing(m wire.Message, user string, frameMax int) (amqp.Publishing, err
 	if !utf8.ValidString(m.ReplyTo) {
 		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: reply_to is not valid UTF-8", ErrUnpublishable)
 	}
-	const fixed = 2048 // more than all properties but the headers can take
+	const fixed = 2048 // more than all other properties can take
 	if frameMax > 0 && size+fixed > frameMax {
 		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: headers take %d bytes", ErrUnpublishable, size)
 	}
@@ -69,7 +73,8 @@ func safeProperty(s string) bool {
 	return len(s) <= shortString && s != "amqp-1.0" && utf8.ValidString(s)
 }
 
-// headerTable takes what every broker and every transport gives back unchanged: strings, whole numbers, truth values.
+// headerTable accepts only values that every broker and every transport returns unchanged: strings,
+// int64 and booleans. It also returns an upper bound of their size.
 func headerTable(headers map[string]any) (amqp.Table, int, error) {
 	if len(headers) == 0 {
 		return nil, 0, nil
@@ -95,7 +100,7 @@ func headerTable(headers map[string]any) (amqp.Table, int, error) {
 	return table, size, nil
 }
 
-// headerName keeps names off that RabbitMQ 4 turns into annotations or acts upon (x-…, CC, BCC).
+// headerName rejects names that RabbitMQ 4 turns into annotations (x-…) or acts upon (CC, BCC).
 func headerName(name string) bool {
 	if name == "" || len(name) > shortString || strings.HasPrefix(strings.ToLower(name), "x-") || name == "CC" || name == "BCC" {
 		return false
@@ -125,7 +130,8 @@ func delivery(d amqp.Delivery) wire.Delivery {
 	}
 }
 
-// plain turns the library's tables, which x-death is made of, into maps that need no import to be read.
+// plain converts the library's tables, such as those in x-death, to maps. They can be read without
+// the library.
 func plain(value any) any {
 	switch v := value.(type) {
 	case amqp.Table:

@@ -10,14 +10,16 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// moveAtOnce is how many messages are in hand at once while a queue is moved.
+// moveAtOnce is how many messages Move has in flight at a time.
 const moveAtOnce = 128
 
-// errNotTaken says that the broker refused a message that was to be moved.
+// errNotTaken is returned when the broker refused a message that Move published.
 var errNotTaken = errors.New("broker: where it was to be moved to it was refused")
 
-// Move takes up to so many messages from the head of a queue, by its full name, and publishes in their order what become makes of each. What
-// the broker does not confirm, and what a lost connection leaves undone, is the queue's again; the latter may then be in both places.
+// Move takes up to most messages from the head of a queue, by its full name. It publishes, in the
+// same order, the message that become makes of each. A message goes back to its queue if the broker
+// does not confirm the publish, or if the connection is lost first. In the second case it may be in
+// both places.
 func (c *Conn) Move(ctx context.Context, name string, most int, become func(wire.Delivery) wire.Message) (moved int, err error) {
 	pub, err := c.Publisher(ctx)
 	if err != nil {
@@ -39,7 +41,7 @@ func (c *Conn) Move(ctx context.Context, name string, most int, become func(wire
 	return moved, nil
 }
 
-// take gets up to n messages; they are the queue's again when the channel ends.
+// take gets up to n messages. They go back to the queue when the channel ends.
 func take(ch *amqp.Channel, name string, n int) (taken []wire.Delivery, err error) {
 	for len(taken) < n {
 		d, ok, err := ch.Get(name, false)
@@ -51,7 +53,7 @@ func take(ch *amqp.Channel, name string, n int) (taken []wire.Delivery, err erro
 	return taken, nil
 }
 
-// passOn publishes what was taken, and acknowledges what the broker has confirmed.
+// passOn publishes messages, and acknowledges those that the broker has confirmed.
 func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.Delivery, become func(wire.Delivery) wire.Message) (moved int, err error) {
 	open := map[uint64]wire.Delivery{}
 	for _, d := range taken {
@@ -68,7 +70,7 @@ func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.
 				d := open[confirm.Tag]
 				delete(open, confirm.Tag)
 				if !confirm.Ack {
-					err = errNotTaken // the others go on
+					err = errNotTaken // continue with the others
 					continue
 				}
 				if err := ch.Ack(d.Tag, false); err != nil {

@@ -27,7 +27,7 @@ func (f Features) CheckMove(q QueueInfo, to QueueType) error {
 	return nil
 }
 
-// ArgumentsOf returns what a job queue of a type is declared with, where queues are of that type by
+// ArgumentsOf returns the arguments of a job queue of a type, where queues have this type by
 // default.
 func ArgumentsOf(t QueueType) map[string]any {
 	if t == QueueQuorum {
@@ -36,14 +36,14 @@ func ArgumentsOf(t QueueType) map[string]any {
 	return maps.Clone(classicArguments)
 }
 
-// DeclareAs declares a job queue, by its full name, as one of a type. It is refused if the queue
-// exists and is of another.
+// DeclareAs declares a job queue of a type, by its full name. The broker refuses that if the queue
+// exists and has another type.
 func (c *Conn) DeclareAs(ctx context.Context, queue string, t QueueType) error {
 	return c.declareJobQueue(ctx, queue, t)
 }
 
-// UnbindJobQueue unbinds queue.<name> from jobs.direct and jobs.route. Jobs that are published for
-// it are entries of jobs.gated from then on.
+// UnbindJobQueue unbinds queue.<name> from jobs.direct and jobs.route. From then on, jobs that are
+// published for it become entries of jobs.gated.
 func (c *Conn) UnbindJobQueue(ctx context.Context, name string) error {
 	queue := wire.QueuePrefix + name
 	for _, exchange := range []string{wire.ExchangeDirect, wire.ExchangeRoute} {
@@ -56,8 +56,8 @@ func (c *Conn) UnbindJobQueue(ctx context.Context, name string) error {
 }
 
 // Queue returns one queue, by its full name. counted reports whether the broker has counted its
-// messages: a new queue, or a broker that collects no statistics, has no figures, which is not the
-// same as no messages.
+// messages. Without a count the queue need not be empty: it is new, or the broker collects no
+// statistics.
 func (m *Management) Queue(ctx context.Context, name string) (q QueueInfo, counted bool, err error) {
 	var said struct {
 		queueObject
@@ -74,8 +74,8 @@ func (m *Management) Queue(ctx context.Context, name string) (q QueueInfo, count
 	return q, counted, nil
 }
 
-// BoundElsewhere returns the exchanges, but for jobs.direct, jobs.route and the default one, that a
-// queue is bound to.
+// BoundElsewhere returns the other exchanges to which a queue is bound: not jobs.direct, jobs.route
+// or the default exchange.
 func (m *Management) BoundElsewhere(ctx context.Context, name string) (exchanges []string, err error) {
 	var said []struct {
 		Source string `json:"source"`

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// outbox writes to a connection. While somebody gathers it keeps what is written, and sends it all at once when they are done, or
-// have let it wait for patience: they may be waiting for an answer.
+// outbox writes to a connection. While callers gather, it buffers what they write. It sends the
+// buffer when the last caller has finished, when the buffer is large enough, or after patience,
+// because a caller may be waiting for an answer.
 type outbox struct {
 	conn     net.Conn
 	patience time.Duration
 
 	mu        sync.Mutex
-	gathering int // how many do
+	gathering int // callers of gather that have not finished
 	waiting   []byte
 	due       *time.Timer
-	err       error // of what was sent when its writer had gone
+	err       error // of a buffered write, for later callers
 }
 
-// gatherMost is how many bytes are more than enough to go out together.
+// gatherMost is the size in bytes at which the outbox sends its buffer.
 const gatherMost = 32 << 10
 
 func newOutbox(conn net.Conn, patience time.Duration) *outbox {
@@ -33,7 +34,7 @@ func newOutbox(conn net.Conn, patience time.Duration) *outbox {
 	return o
 }
 
-// gather has what is written while fn runs go out together.
+// gather runs fn, and sends everything that is written meanwhile together.
 func (o *outbox) gather(fn func()) {
 	o.mu.Lock()
 	o.gathering++
@@ -66,7 +67,8 @@ func (o *outbox) write(p []byte) (int, error) {
 	return len(p), o.err
 }
 
-// send writes what waits. If it cannot the connection is done for: nobody knows how much went out.
+// send writes the buffer. On an error it closes the connection, because it is unknown how much was
+// sent.
 func (o *outbox) send() {
 	o.due.Stop()
 	if len(o.waiting) == 0 {
@@ -76,6 +78,6 @@ func (o *outbox) send() {
 		o.conn.Close()
 	}
 	if o.waiting = o.waiting[:0]; cap(o.waiting) > 2*gatherMost {
-		o.waiting = nil // a large message was among it
+		o.waiting = nil // release the memory of a large message
 	}
 }

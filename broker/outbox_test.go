@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorder keeps what is written to it, write by write.
+// recorder records what is written to it, one entry per write.
 type recorder struct {
 	net.Conn
 	mu     sync.Mutex
@@ -70,7 +70,7 @@ func TestOutboxGathers(t *testing.T) {
 	require.Equal(t, []string{"a", "bcd", "e"}, r.seen())
 }
 
-// Whoever gathers may wait for an answer to what they wrote.
+// A caller of gather may wait for an answer to what it has written.
 func TestOutboxSendsWhileItsWriterWaits(t *testing.T) {
 	r := newRecorder()
 	o := newOutbox(r, time.Millisecond)
@@ -94,7 +94,8 @@ func TestOutboxIsBounded(t *testing.T) {
 	})
 }
 
-// A write whose writer has gone on fails for the next one, and ends the connection: its reader tells everybody.
+// A buffered write that fails makes the next write fail, and closes the connection, so that its
+// reader learns of it.
 func TestOutboxThatCannotSend(t *testing.T) {
 	r := newRecorder()
 	o := newOutbox(r, time.Hour)

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Overview is what the broker says of itself.
+// Overview is what the broker reports about itself.
 type Overview struct {
 	Product   string
 	Version   string
-	Node      string // the one that answered
-	Cluster   string // its cluster's name; empty on LavinMQ
+	Node      string // the node that answered
+	Cluster   string // name of the cluster; empty on LavinMQ
 	Listeners []Listener
-	Host      string // of the management API, by which the node answered
+	Host      string // the host of the management API that answered
 }
 
-// Listener is a port of the broker.
+// Listener is a port on which the broker listens.
 type Listener struct {
 	Node     string `json:"node"`
 	Protocol string `json:"protocol"`
@@ -28,7 +28,7 @@ type Listener struct {
 	Port     int    `json:"port"`
 }
 
-// overview is how the broker writes it.
+// overview is an Overview as the broker writes it.
 type overview struct {
 	RabbitMQVersion string     `json:"rabbitmq_version"`
 	LavinMQVersion  string     `json:"lavinmq_version"`
@@ -37,7 +37,8 @@ type overview struct {
 	Listeners       []Listener `json:"listeners"`
 }
 
-// product returns the broker's name and version, empty where it is neither RabbitMQ nor LavinMQ.
+// product returns the broker's name and version, or empty strings if it is neither RabbitMQ nor
+// LavinMQ.
 func (o *overview) product() (name, version string) {
 	switch {
 	case o.LavinMQVersion != "":
@@ -48,7 +49,7 @@ func (o *overview) product() (name, version string) {
 	return "", ""
 }
 
-// Overview asks the broker what it is.
+// Overview asks the broker which product it is, and where it listens.
 func (m *Management) Overview(ctx context.Context) (Overview, error) {
 	var said overview
 	from, err := m.getFrom(ctx, "/api/overview", &said)
@@ -66,7 +67,8 @@ func (m *Management) Overview(ctx context.Context) (Overview, error) {
 	return o, nil
 }
 
-// Clock is the time on the node that answers, in whole seconds; ok is false if it does not tell.
+// Clock returns the time of the node that answers, in whole seconds. ok is false if the answer has
+// no time.
 func (m *Management) Clock(ctx context.Context) (now time.Time, ok bool, err error) {
 	a, err := m.hosts.ask(ctx, greeting)
 	if err != nil {
@@ -76,8 +78,8 @@ func (m *Management) Clock(ctx context.Context) (now time.Time, ok bool, err err
 	return now, err == nil, nil
 }
 
-// StreamListeners lists the hosts and ports where the broker's nodes speak the native stream protocol,
-// first that of the node that answered.
+// StreamListeners returns the hosts and ports where the broker's nodes speak the native stream
+// protocol. Those of the node that answered come first.
 func (m *Management) StreamListeners(ctx context.Context) ([]string, error) {
 	overview, err := m.Overview(ctx)
 	if err != nil {
@@ -98,8 +100,8 @@ func (m *Management) StreamListeners(ctx context.Context) ([]string, error) {
 	return append(here, elsewhere...), nil
 }
 
-// hostOf is a name of the host on which a listener is. One that listens on all addresses is where its
-// node is: where the management API answered, or on the host that the node is named after.
+// hostOf returns a name of the host that has a listener. If it listens on all addresses, that is
+// the host where the management API answered, or the host in the name of the listener's node.
 func (o Overview) hostOf(l Listener) string {
 	if ip := net.ParseIP(l.Address); ip != nil && !ip.IsUnspecified() {
 		return l.Address
@@ -111,32 +113,33 @@ func (o Overview) hostOf(l Listener) string {
 	return host
 }
 
-// Node is one node of the broker. LavinMQ tells of no alarms.
+// Node is one node of the broker. LavinMQ reports no alarms.
 type Node struct {
-	Name       string
-	Running    bool
-	Uptime     time.Duration // of the operating system process; restarts of the application or of a virtual host do not show
+	Name    string
+	Running bool
+	// Uptime is that of the process. It continues when the application or a vhost restarts.
+	Uptime     time.Duration
 	MemAlarm   bool
 	DiskAlarm  bool
-	Drained    bool     // it is in maintenance mode: new queues get no member there
-	Partitions []string // nodes it lost sight of
+	Drained    bool     // in maintenance mode: new queues get no member here
+	Partitions []string // nodes that this node cannot see
 	Links      []Link
 
-	Version     string // of RabbitMQ on it; empty where the broker does not say
-	NetTickTime int    // seconds; 0 where the broker does not say
+	Version     string // of RabbitMQ; empty if not reported
+	NetTickTime int    // seconds; 0 if not reported
 }
 
-// Link is a node's connection to another one. A link that breaks and comes back has other ports.
+// Link is a node's connection to another node. A link that breaks and comes back has other ports.
 type Link struct {
 	Peer     string `json:"name"`
 	Port     int    `json:"sock_port"`
 	PeerPort int    `json:"peer_port"`
 }
 
-// Ports identify the link, as long as it stands.
+// Ports returns the ports of the link. They identify it while it stands.
 func (l Link) Ports() string { return fmt.Sprintf("%d-%d", l.Port, l.PeerPort) }
 
-// Nodes lists the broker's nodes, also those that are down.
+// Nodes returns the broker's nodes, including those that are down.
 func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 	var said []struct {
 		Name       string   `json:"name"`
@@ -169,7 +172,8 @@ func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 	return nodes, nil
 }
 
-// DefaultQueueType is the type of a queue of the virtual host that is declared without one; empty where none is set.
+// DefaultQueueType returns the virtual host's type of a queue that is declared without one. It is
+// empty if the virtual host sets none.
 func (m *Management) DefaultQueueType(ctx context.Context) (string, error) {
 	var said struct {
 		Type string `json:"default_queue_type"`
@@ -183,7 +187,7 @@ func (m *Management) DefaultQueueType(ctx context.Context) (string, error) {
 	return said.Type, nil
 }
 
-// Alarms says what makes the broker stop taking messages, in words; empty when nothing does.
+// Alarms describes what makes the broker stop accepting messages. It is empty if nothing does.
 func (m *Management) Alarms(ctx context.Context) ([]string, error) {
 	nodes, err := m.Nodes(ctx)
 	if err != nil {

@@ -2,7 +2,8 @@ package broker
 
 import "context"
 
-// PauseQueue has the broker itself deliver nothing of a queue, by its full name, or go on, where it can do that.
+// PauseQueue makes the broker itself pause or resume a queue, by its full name. It does nothing on
+// a broker that cannot do that.
 func (m *Management) PauseQueue(ctx context.Context, name string, paused bool) error {
 	if !m.features.PausesQueues {
 		return nil

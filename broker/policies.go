@@ -15,14 +15,16 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// policyPriority is below any that an operator would choose: of the policies that match a thing only one applies. That for quorum queues
-// wins over that for all queues.
+// Only one policy applies to a queue or exchange: the one with the highest priority. Millrace's
+// priorities are below any that an operator would choose. The policy for quorum queues wins over
+// the policy for all queues.
 const (
 	policyPriority       = -10
 	quorumPolicyPriority = -9
 )
 
-// maxDeliveries is how often a quorum queue gives out a job before it becomes a dead one. Workers give up earlier.
+// maxDeliveries is how often a quorum queue delivers a job before the job becomes dead. Workers
+// give up earlier.
 const maxDeliveries = 50
 
 type policy struct {
@@ -39,7 +41,7 @@ const (
 	day  = 24 * 60 * 60 * 1000 // ms
 )
 
-// policies is what Millrace wants of a broker.
+// policies returns the policies that Millrace sets on a broker.
 func policies(f Features, consumerTimeout bool) []policy {
 	queues := map[string]any{"dead-letter-exchange": wire.ExchangeDead}
 	if consumerTimeout {
@@ -66,8 +68,9 @@ func policies(f Features, consumerTimeout bool) []policy {
 	return list
 }
 
-// quorumPolicy is what job queues that are quorum queues need beside what all job queues do: a dead letter that no queue takes is kept and
-// sent again, which works only in a queue that refuses when it is full.
+// quorumPolicy returns the policy of job queues that are quorum queues. It has the settings of all
+// job queues, and a strategy that keeps a dead letter that no queue takes, and sends it again. The
+// strategy works only in a queue that refuses messages when it is full.
 func quorumPolicy(all map[string]any) policy {
 	definition := map[string]any{"dead-letter-strategy": "at-least-once", "overflow": "reject-publish", "delivery-limit": maxDeliveries}
 	maps.Copy(definition, all)
@@ -82,7 +85,8 @@ func streamPolicy(name, maxAge string, maxBytes, segment int64) policy {
 	return policy{Name: "millrace-stream-" + name, Pattern: "^" + regexp.QuoteMeta(name) + "$", ApplyTo: "queues", Definition: definition}
 }
 
-// Policies sets Millrace's policies, or mends them, and reports where another one wins over them. It writes only what differs.
+// Policies sets Millrace's policies, and reports where another policy wins over them. It writes
+// only policies that are missing or differ.
 func (m *Management) Policies(ctx context.Context) ([]Finding, error) {
 	present, err := m.policies(ctx)
 	if err != nil {
@@ -112,7 +116,8 @@ func (m *Management) policies(ctx context.Context) (map[string]policy, error) {
 	return byName, nil
 }
 
-// putPolicy sets a policy; consumer-timeout is left out where the broker refuses the whole policy because of it.
+// putPolicy sets a policy. It leaves out consumer-timeout where the broker refuses the whole policy
+// because of it.
 func (m *Management) putPolicy(ctx context.Context, p policy) error {
 	path := "/api/policies/" + segment(m.vhost) + "/" + segment(p.Name)
 	err := m.put(ctx, path, p)
@@ -131,7 +136,7 @@ func samePolicy(a, b policy) bool {
 	return errors.Join(err1, err2) == nil && bytes.Equal(one, two)
 }
 
-// overruled finds the things that one of our policies is for and to which another applies.
+// overruled returns a finding for each foreign policy that applies in place of one of ours.
 func (m *Management) overruled(ctx context.Context, wanted []policy, present map[string]policy) ([]Finding, error) {
 	applied, err := m.applied(ctx)
 	if err != nil {
@@ -140,7 +145,7 @@ func (m *Management) overruled(ctx context.Context, wanted []policy, present map
 	var findings []Finding
 	for _, ours := range wanted {
 		pattern := regexp.MustCompile(ours.Pattern)
-		losses := map[string][]string{} // the policy that wins → what it wins
+		losses := map[string][]string{} // the winning policy → the names that it applies to
 		for _, thing := range applied[ours.ApplyTo] {
 			if thing.policy == "" || thing.policy == ours.Name || !pattern.MatchString(thing.name) {
 				continue
@@ -158,7 +163,7 @@ func (m *Management) overruled(ctx context.Context, wanted []policy, present map
 
 type application struct{ name, policy string }
 
-// applied tells which policy applies to what, by kind of thing.
+// applied returns which policy applies to each queue and exchange, by kind.
 func (m *Management) applied(ctx context.Context) (map[string][]application, error) {
 	applied := map[string][]application{}
 	for _, kind := range []string{"queues", "exchanges"} {
@@ -181,7 +186,8 @@ func (m *Management) applied(ctx context.Context) (map[string][]application, err
 	return applied, nil
 }
 
-// covers tells whether a policy says something to all that ours would, be it something else.
+// covers reports whether a policy sets everything that ours sets, to any value. Two of ours are
+// optional: the size of segments and consumer-timeout.
 func covers(theirs, ours map[string]any) bool {
 	for key := range ours {
 		_, has := theirs[key]
@@ -192,7 +198,7 @@ func covers(theirs, ours map[string]any) bool {
 	return true
 }
 
-// cost says what is lost where our policy does not apply.
+// cost returns what is lost where our policy does not apply.
 func cost(ours policy) string {
 	switch ours.Name {
 	case "millrace-queues":
@@ -206,7 +212,8 @@ func cost(ours policy) string {
 	}
 }
 
-// overruling proposes a policy above the one that wins, for just these things, that says what both say.
+// overruling returns a finding that proposes a policy with the settings of both, above the one that
+// wins, for these names alone.
 func (m *Management) overruling(ours, winner policy, names []string) Finding {
 	slices.Sort(names)
 	merged := policy{Name: ours.Name + "-merged", Pattern: namesPattern(names), ApplyTo: ours.ApplyTo, Priority: winner.Priority + 1, Definition: maps.Clone(ours.Definition)}
@@ -234,7 +241,8 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-// PolicyCommands are the commands that set Millrace's policies by hand, for where there is no management API.
+// PolicyCommands returns the shell commands that set Millrace's policies, for brokers without a
+// management API.
 func PolicyCommands(f Features, vhost string) []string {
 	var commands []string
 	for _, p := range policies(f, f.ConsumerTimeoutPolicy) {
@@ -252,5 +260,5 @@ func command(f Features, vhost string, p policy) string {
 		f.Ctl, quote(vhost), p.Priority, p.ApplyTo, quote(p.Name), quote(p.Pattern), quote(string(definition)))
 }
 
-// quote makes a word that a POSIX shell leaves as it is.
+// quote quotes a word for a POSIX shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

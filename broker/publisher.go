@@ -10,21 +10,21 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Publisher is a channel in confirm mode. It is safe for concurrent use, but tags are given in the order of the calls, so one
-// goroutine should own it.
+// Publisher is a channel in confirm mode. It is safe for concurrent use. The order of the calls
+// decides the tags, so one goroutine should own it.
 type Publisher struct {
 	conn     *Conn
 	ch       *amqp.Channel
 	confirms *confirms
 	returns  returns
 	ended    chan struct{} // closed when the channel is gone and err is set
-	done     chan struct{} // closed when, besides, all known confirms have been read
+	done     chan struct{} // closed after ended, when all known confirms have been read
 	discard  sync.Once
-	strict   bool // tells of what Publish sent and no queue took
+	strict   bool // Confirms reports what no queue took
 
 	mu      sync.Mutex
 	err     error
-	nowhere error // what Publish sent found nothing bound
+	nowhere error // a fire or burial came back: nothing was bound
 	closed  bool
 }
 
@@ -33,7 +33,8 @@ func (c *Conn) Publisher(ctx context.Context) (*Publisher, error) {
 	return c.publisher(ctx, false, func(*amqp.Channel) error { return nil })
 }
 
-// StrictPublisher is a Publisher whose Confirms tell what no queue took, which the broker confirms like anything else.
+// StrictPublisher opens a Publisher whose Confirms also report the messages that no queue took. The
+// broker confirms those like any other message.
 func (c *Conn) StrictPublisher(ctx context.Context) (*Publisher, error) {
 	return c.publisher(ctx, true, func(*amqp.Channel) error { return nil })
 }
@@ -51,11 +52,12 @@ func (c *Conn) publisher(ctx context.Context, strict bool, prepare func(*amqp.Ch
 	return c.publisherOn(ch, strict), nil
 }
 
-// publisherOn makes a Publisher of a channel that is in confirm mode.
+// publisherOn returns a Publisher on a channel that is in confirm mode.
 func (c *Conn) publisherOn(ch *amqp.Channel, strict bool) *Publisher {
 	p := &Publisher{conn: c, ch: ch, strict: strict, confirms: newConfirms(), ended: make(chan struct{}), done: make(chan struct{})}
-	// The library tells the second of a return when the first has been told, and of the confirm that follows it after both: whoever waits for
-	// the second knows that the first was dealt with before anybody hears of the confirm.
+	// The library sends a return to both listeners in turn, and only then reads the confirm that
+	// follows. watch reads the second listener after it has handled the return. So each return is
+	// handled before its confirm is reported.
 	returned, dealt := ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyReturn(make(chan amqp.Return))
 	go p.watch(returned, dealt, ch.NotifyClose(make(chan *amqp.Error, 1)))
 	go func() {
@@ -80,7 +82,7 @@ func (p *Publisher) watch(returned, dealt <-chan amqp.Return, closes <-chan *amq
 			}
 			select {
 			case <-dealt:
-			case cause := <-closes: // the library does not tell those who let it wait
+			case cause := <-closes: // the library skips a listener that keeps it waiting
 				p.end(cause)
 				return
 			}
@@ -102,13 +104,14 @@ func (p *Publisher) end(cause *amqp.Error) {
 	close(p.ended)
 }
 
-// takesWay tells of an exchange at which something must be bound: see MakeWay.
+// takesWay reports whether something must be bound to an exchange: see MakeWay.
 func takesWay(exchange string) bool {
 	return exchange == wire.ExchangeFire || exchange == wire.ExchangeBury
 }
 
-// takenNowhere ends the channel because a fire or burial found neither a queue nor the journal. The broker confirms it all the same, and it
-// must be known to nobody as done: no confirm is handed out any more.
+// takenNowhere ends the channel because neither a queue nor the journal took a fire or burial. The
+// broker confirms the message nevertheless. So no confirm is reported any more, and no reader takes
+// the message for done.
 func (p *Publisher) takenNowhere(r amqp.Return) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,12 +120,15 @@ func (p *Publisher) takenNowhere(r amqp.Return) {
 	}
 	p.nowhere = fmt.Errorf("broker: publish to %q by %q: %w", r.Exchange, r.RoutingKey, ErrReturned)
 	p.confirms.halt()
-	go func() { _ = p.ch.Close() }() // which waits for what we read here
+	go func() { _ = p.ch.Close() }() // not awaited: Close needs watch to read on
 }
 
-// Publish sends a message and gives the tag that its Confirm will carry. It waits for the network if the broker does not read, never
-// for the confirm. After ErrUnpublishable nothing was sent and the publisher is as good as before; after any other error the message may have
-// been sent, and the publisher is done for; as it is, with ErrReturned, when nothing at all takes a fire or burial.
+// Publish sends a message and returns the tag that its Confirm will have. It waits for the network
+// if the broker does not read, and never for the confirm.
+//
+// After ErrUnpublishable, nothing was sent and the publisher can still be used. After any other
+// error, the message may have been sent and the publisher cannot be used any more. The publisher
+// ends with ErrReturned when nothing at all takes a fire or burial.
 func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	if !p.confirms.expect() {
 		return 0, p.Err()
@@ -139,7 +145,8 @@ func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	return answer.DeliveryTag, nil
 }
 
-// Together has what is published while fn runs go out together, which costs less than one after the other. None of it waits for long.
+// Together runs fn, and sends what is published meanwhile together, which costs less than separate
+// writes. No message waits for long.
 func (p *Publisher) Together(fn func()) { p.conn.socket.outbox.gather(fn) }
 
 func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfirmation, error) {
@@ -154,22 +161,24 @@ func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfi
 	return answer, nil
 }
 
-// Confirms reports what Publish sent, each tag once, as the broker answers: all that have been answered since it was read last, at once. Tags
-// that it has not reported when Done is closed are in doubt. It is never closed. A slow reader holds nothing up but Done.
+// Confirms reports the outcome of each message that Publish sent, each tag once, as the broker
+// answers. One receive returns all answers since the last one. Tags that are not reported when Done
+// is closed are in doubt. The channel is never closed. A slow reader delays only Done.
 func (p *Publisher) Confirms() <-chan []Confirm { return p.confirms.out }
 
-// Done is closed when the channel is gone, for whatever reason, and Confirms has handed out all that was known by then. Closing the
-// publisher or the connection throws away what it has not.
+// Done is closed when the channel is gone, for any reason, and Confirms has reported everything
+// that was known by then. Closing the publisher or the connection discards what it has not
+// reported.
 func (p *Publisher) Done() <-chan struct{} { return p.done }
 
-// Err says why the channel is gone, nil while it is not.
+// Err returns why the channel is gone, or nil while it is not.
 func (p *Publisher) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Close ends the channel and discards what Confirms has not handed out yet. Closing twice does no harm.
+// Close ends the channel, and discards what Confirms has not reported. A second call has no effect.
 func (p *Publisher) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -73,7 +73,7 @@ func TestConfirmsOfManyPublishesWithASlowReader(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, i+1, tag)
 	}
-	other := publisher(t, conn) // the connection is not held up by the confirms that nobody read yet
+	other := publisher(t, conn) // confirms that were not read do not block the connection
 	require.NoError(t, other.Send(soon(t), wire.Message{Key: "many", Body: []byte("{}")}))
 	for tag, ack := range collect(t, p, n) {
 		if !ack {
@@ -103,7 +103,7 @@ func TestARefusedFireIsNacked(t *testing.T) {
 	require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: "free"}))
 }
 
-// The broker confirms what nothing took. Nobody must take that for done.
+// The broker confirms a message that no queue took. The publisher must not report it as confirmed.
 func TestAFireThatNothingTakesIsNotConfirmed(t *testing.T) {
 	for _, exchange := range []string{wire.ExchangeFire, wire.ExchangeBury} {
 		t.Run(exchange, func(t *testing.T) {
@@ -132,7 +132,8 @@ func TestAFireThatNothingTakesIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// A strict publisher is told of what no queue took, and tells that from what a queue refused, which LavinMQ returns as well.
+// A strict publisher reports what no queue took. It distinguishes that from what a queue refused,
+// which LavinMQ returns as well.
 func TestAStrictPublisherIsToldWhatNoQueueTook(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())

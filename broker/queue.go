@@ -13,12 +13,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// QueueType says what kind of queue Millrace makes for jobs. A queue that exists is used as it is.
+// QueueType is the type of queue that Millrace declares for jobs. A queue that exists is used as it
+// is.
 type QueueType string
 
 // Types of queues.
 const (
-	QueueAuto    QueueType = "auto" // classic; quorum where that is the virtual host's default and such queues know priorities
+	// Quorum if that is the virtual host's default and has priorities. Otherwise classic.
+	QueueAuto    QueueType = "auto"
 	QueueClassic QueueType = "classic"
 	QueueQuorum  QueueType = "quorum"
 )
@@ -32,20 +34,24 @@ func (f Features) CheckQueueType(t QueueType) error {
 		"or RabbitMQ 4.3 or later", f.Product, f.Version)
 }
 
-// What queue.* is declared with. Clients declare classicArguments too. A quorum queue has nothing else, so that a client which declares a
-// queue without arguments means the same one where quorum is the default; the rest is said by policy.
+// Arguments of queue.*. Clients declare classicArguments too. A quorum queue has only its type, so
+// that a client can declare the same queue without arguments where quorum is the default. Policies
+// set the rest.
 var (
-	classicArguments         = amqp.Table{"x-max-priority": int32(10)}
-	explicitClassicArguments = amqp.Table{"x-max-priority": int32(10), "x-queue-type": "classic"} // where another type is the default
+	classicArguments = amqp.Table{"x-max-priority": int32(10)}
+	// For a virtual host whose default is another type.
+	explicitClassicArguments = amqp.Table{"x-max-priority": int32(10), "x-queue-type": "classic"}
 	quorumArguments          = amqp.Table{"x-queue-type": "quorum"}
 )
 
-// EnsureQueue makes sure that queue.<name> exists and gets what is published for it, both by clients (jobs.direct) and by Millrace
-// (jobs.route). A queue that exists is used as it is. A refusal is a *QueueError and costs the connection nothing.
+// EnsureQueue makes sure that queue.<name> exists and is bound to jobs.direct, for jobs of clients,
+// and to jobs.route, for jobs of Millrace. It uses an existing queue as it is. A refusal is a
+// *QueueError and does not end the connection.
 func (c *Conn) EnsureQueue(ctx context.Context, name string) error {
 	queue := wire.QueuePrefix + name
 	if err := wire.CheckQueueName(name); err != nil {
-		return &QueueError{Queue: queue, Reason: ReasonName, Err: err} // RabbitMQ would close the connection
+		// RabbitMQ would close the connection over this name.
+		return &QueueError{Queue: queue, Reason: ReasonName, Err: err}
 	}
 	_, _, err := c.QueueDepth(ctx, queue)
 	if reasonOf(err) == ReasonMissing {
@@ -57,8 +63,8 @@ func (c *Conn) EnsureQueue(ctx context.Context, name string) error {
 	return c.bindQueue(ctx, queue, name)
 }
 
-// declareJobQueue makes a job queue of the type that was asked for. Which type is the virtual host's default, the broker says when it
-// refuses priorities: no other place knows it for sure.
+// declareJobQueue declares a job queue of a type. Which type is the virtual host's default follows
+// from the broker's refusal of priorities, because nothing else shows it for sure.
 func (c *Conn) declareJobQueue(ctx context.Context, queue string, of QueueType) error {
 	declare := func(args amqp.Table) error {
 		return c.queueRequest(ctx, queue, func(ch *amqp.Channel) error {
@@ -85,7 +91,8 @@ func (c *Conn) declareJobQueue(ctx context.Context, queue string, of QueueType) 
 
 var refusedPriority = regexp.MustCompile(`invalid arg 'x-max-priority' .* of queue type rabbit_(\w+)_queue`)
 
-// typeThatRefused is the type of queue that has no x-max-priority, if that is why the broker refused it; else it is empty.
+// typeThatRefused returns the type of queue that has no x-max-priority, if that is why the broker
+// refused it. Otherwise it returns "".
 func typeThatRefused(err error) string {
 	var answer *amqp.Error
 	if !errors.As(err, &answer) || answer.Code != amqp.PreconditionFailed {
@@ -108,7 +115,7 @@ func (c *Conn) bindQueue(ctx context.Context, queue, name string) error {
 	if reasonOf(err) != ReasonMissing {
 		return err
 	}
-	// A client deleted jobs.direct, which is a client's right.
+	// A client has deleted jobs.direct, as clients may.
 	if err := c.request(ctx, direct.declare); err != nil {
 		return fmt.Errorf("broker: declare %s: %w", direct.name, err)
 	}
@@ -123,13 +130,14 @@ func reasonOf(err error) string {
 	return ""
 }
 
-// longestRefusal is what RabbitMQ says about a queue, beside the names of queue and virtual host; only of one that is another connection's
-// alone it says more.
+// longestRefusal is RabbitMQ's longest refusal of a queue, without the names of queue and virtual
+// host. Only the refusal of another connection's exclusive queue is longer.
 const longestRefusal = "PRECONDITION_FAILED - inequivalent arg 'x-max-priority' for queue '' in vhost '': received the value '10' of type " +
 	"'signedint' but current is none"
 
-// checkRefusable refuses a name about which the broker may have to say more than fits into an answer. RabbitMQ 4 cuts that to 255
-// characters where 255 bytes fit, fails to send it, and closes the connection; and any client can have Millrace ask about any name.
+// checkRefusable refuses a name if the broker's refusal of it may not fit into an answer. RabbitMQ
+// 4 cuts the text to 255 characters, where 255 bytes fit. It then fails to send the answer, and
+// closes the connection. Any client can make Millrace ask about any name.
 func (c *Conn) checkRefusable(queue string) error {
 	room := shortString - len(longestRefusal) - len(c.VHost())
 	ascii := strings.IndexFunc(queue+c.VHost(), func(r rune) bool { return r > unicode.MaxASCII }) < 0
@@ -140,7 +148,7 @@ func (c *Conn) checkRefusable(queue string) error {
 		Err: fmt.Errorf("the name has %d bytes, and not all are ASCII: this broker refuses at most %d such bytes without closing the connection", len(queue), room)}
 }
 
-// queueRequest is a request about one queue, on a channel of its own.
+// queueRequest runs a request about one queue on its own channel.
 func (c *Conn) queueRequest(ctx context.Context, queue string, fn func(*amqp.Channel) error) error {
 	if err := c.checkRefusable(queue); err != nil {
 		return err
@@ -152,7 +160,8 @@ func (c *Conn) queueRequest(ctx context.Context, queue string, fn func(*amqp.Cha
 	return err
 }
 
-// QueueExists tells whether a queue, by its full name, is there. One that is there but cannot be reached is an error.
+// QueueExists reports whether a queue exists, by its full name. It returns an error if the queue
+// exists and cannot be reached.
 func (c *Conn) QueueExists(ctx context.Context, fullName string) (bool, error) {
 	_, _, err := c.QueueDepth(ctx, fullName)
 	switch reasonOf(err) {
@@ -164,7 +173,8 @@ func (c *Conn) QueueExists(ctx context.Context, fullName string) (bool, error) {
 	return err == nil, err
 }
 
-// QueueDepth is how many messages wait in a queue, without those that are being worked on, and how many consumers it has.
+// QueueDepth returns how many messages wait in a queue, without unacknowledged ones, and how many
+// consumers it has.
 func (c *Conn) QueueDepth(ctx context.Context, fullName string) (messages, consumers int, err error) {
 	if err := c.checkRefusable(fullName); err != nil {
 		return 0, 0, err
@@ -181,8 +191,9 @@ func (c *Conn) QueueDepth(ctx context.Context, fullName string) (messages, consu
 	return queue.Messages, queue.Consumers, nil
 }
 
-// DeclareWitness makes a queue that lives as long as the broker runs, and no longer. ErrRefused says that this broker makes none;
-// RabbitMQ, where its settings forbid them, ends the connection with that answer.
+// DeclareWitness declares a queue that lives exactly as long as the broker runs. It returns
+// ErrRefused if this broker allows none. A RabbitMQ whose settings forbid them ends the connection
+// with that answer.
 func (c *Conn) DeclareWitness(ctx context.Context, name string) error {
 	err := c.request(ctx, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, false, false, false, false, nil)
@@ -198,9 +209,9 @@ func (c *Conn) DeclareWitness(ctx context.Context, name string) error {
 	return nil
 }
 
-// DeleteIdle deletes a queue, by its full name, that has neither consumers nor messages. It uses a
-// connection of its own: RabbitMQ ends one that asks this of a quorum queue, and the error is
-// ErrNoConditions then.
+// DeleteIdle deletes a queue, by its full name, that has neither consumers nor messages. It uses
+// its own connection, because RabbitMQ ends the connection that asks this about a quorum queue.
+// DeleteIdle then returns ErrNoConditions.
 func DeleteIdle(ctx context.Context, cfg Config, name string) error {
 	conn, err := Dial(ctx, cfg)
 	if err != nil {
@@ -214,8 +225,9 @@ func DeleteIdle(ctx context.Context, cfg Config, name string) error {
 	return err
 }
 
-// DeleteQueue deletes a queue, by its full name; ifUnused and ifEmpty keep one that has consumers or messages, and must not be asked of a
-// quorum queue: see DeleteIdle. Deleting what does not exist does no harm.
+// DeleteQueue deletes a queue, by its full name. ifUnused keeps a queue that has consumers, ifEmpty
+// one that has messages. Neither may be set for a quorum queue: see DeleteIdle. It is no error if
+// the queue does not exist.
 func (c *Conn) DeleteQueue(ctx context.Context, name string, ifUnused, ifEmpty bool) error {
 	err := c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDelete(name, ifUnused, ifEmpty, false)

@@ -66,7 +66,7 @@ func TestWhichBrokersHaveWhichQueueTypes(t *testing.T) {
 	}
 }
 
-// typeOf is the type of a queue that Millrace made under a setting.
+// typeOf declares a job queue under a setting, and returns its type.
 func typeOf(t *testing.T, v *brokertest.Vhost, setting broker.QueueType, name string) (made broker.QueueInfo, err error) {
 	t.Helper()
 	conn, err := broker.Dial(soon(t), broker.Config{AMQPURL: v.AMQPURL(), QueueType: setting})
@@ -99,7 +99,8 @@ func TestTypesOfJobQueues(t *testing.T) {
 	}
 }
 
-// Where quorum queues are the virtual host's default, a plain declaration with priorities is refused.
+// Where quorum queues are the virtual host's default, RabbitMQ refuses a plain declaration with
+// priorities.
 func TestTypesOfJobQueuesWhereQuorumIsTheDefault(t *testing.T) {
 	for _, setting := range []broker.QueueType{broker.QueueAuto, broker.QueueClassic} {
 		t.Run(string(setting), func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestTypesOfJobQueuesWhereQuorumIsTheDefault(t *testing.T) {
 	}
 }
 
-// quorumVhost is a virtual host in which queues are quorum queues unless they say otherwise.
+// quorumVhost returns a virtual host whose default queue type is quorum.
 func quorumVhost(t *testing.T) *brokertest.Vhost {
 	t.Helper()
 	v := brokertest.New(t)
@@ -165,8 +166,8 @@ func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 	}
 }
 
-// Whatever a queue is called, and whatever is wrong with it, nobody but its own jobs suffers. What RabbitMQ 4 says of a queue may be too
-// long for it to say.
+// A bad name, or a fault of one queue, affects only the jobs of that queue. RabbitMQ 4 may want to
+// say more about a queue than fits into an answer.
 func TestNoNameEndsTheConnection(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
@@ -195,7 +196,7 @@ func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 	require.NoError(t, publisher(t, conn).SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"}))
 }
 
-// A fire for a queue that is gone must never be confirmed into the journal alone.
+// The broker must not confirm a fire that only the journal took because its queue is gone.
 func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// QueueInfo is one queue as the management API shows it; figures are a few seconds old.
+// QueueInfo is one queue as the management API reports it. Its figures are a few seconds old.
 type QueueInfo struct {
 	Name            string
 	Type            string // classic, quorum, stream
-	Node            string // that has a classic queue, or the leader of another one; empty on LavinMQ
-	Mirrored        bool   // a classic queue with copies on other nodes: it may move to one of them
+	Node            string // of a classic queue, or of the leader; empty on LavinMQ
+	Mirrored        bool   // classic, with copies on other nodes: it may move to one of them
 	Durable         bool
 	Exclusive       bool
 	Messages        int64
@@ -22,36 +22,37 @@ type QueueInfo struct {
 	Consumers       int64
 	State           string   // running, idle, closed, down, …
 	Members         []string // nodes with a replica of a stream or quorum queue
-	Online          []string // those of Members that are there
+	Online          []string // Members that are online
 	Arguments       map[string]any
 	Policy          string         // the one policy that applies; empty if none does
-	OperatorPolicy  string         // merged with it
-	Definition      map[string]any // of both
-	Overflow        string         // what happens beyond MaxLength: drop-head, reject-publish, reject-publish-dlx; empty is drop-head
+	OperatorPolicy  string         // merged with Policy
+	Definition      map[string]any // of both policies
+	Overflow        string         // beyond the limits: drop-head or empty, reject-publish[-dlx]
 	MaxLength       int64          // messages; 0 is no limit
 	MaxLengthBytes  int64          // 0 is no limit
-	DeadLetterTo    string         // exchange; empty: what a worker rejects is lost
+	DeadLetterTo    string         // exchange; if empty, jobs that a worker rejects are lost
 	MemoryBytes     int64
 	MessageBytes    int64
 	PublishRate     float64   // messages a second
 	DeliverRate     float64   // messages a second, acknowledged or not
 	AckRate         float64   // messages a second
 	Published       int64     // messages, since the broker began to count
-	Delivered       int64     // the same
-	Acked           int64     // the same
-	HeadTimestamp   time.Time // of the oldest message, if it carries one and the broker tells
-	IdleSince       time.Time // zero if the broker does not tell
+	Delivered       int64     // likewise
+	Acked           int64     // likewise
+	HeadTimestamp   time.Time // of the oldest message; zero if not reported
+	IdleSince       time.Time // zero if not reported
 	refusesByPolicy bool
 }
 
-// MayRefuse tells whether the queue may answer a publish with a nack although all is well with the broker.
+// MayRefuse reports whether the queue may nack a publish although the broker is healthy.
 func (q QueueInfo) MayRefuse() bool { return q.refusesByPolicy }
 
-// queueColumns keeps RabbitMQ from sending three times as much.
+// queueColumns are the columns that QueueInfo needs. RabbitMQ sends three times as much without
+// them.
 const queueColumns = "name,type,node,leader,members,online,durable,exclusive,messages,messages_ready,messages_unacknowledged,consumers,state,arguments,policy," +
 	"operator_policy,effective_policy_definition,memory,message_bytes,total_bytes,message_stats,head_message_timestamp,idle_since"
 
-// Queues lists the queues of the virtual host, in one call.
+// Queues returns the queues of the virtual host, with one request.
 func (m *Management) Queues(ctx context.Context) ([]QueueInfo, error) {
 	var said []queueObject
 	if err := m.get(ctx, "/api/queues/"+segment(m.vhost)+"?columns="+queueColumns, &said); err != nil {
@@ -101,7 +102,7 @@ type rate struct {
 	Rate float64 `json:"rate"`
 }
 
-// number is a whole number, however the broker writes it, also not at all.
+// number is an integer that the broker may write in any form, or leave out.
 type number int64
 
 func (n *number) UnmarshalJSON(raw []byte) error {
@@ -139,7 +140,7 @@ func (o *queueObject) info(f Features) QueueInfo {
 	return q
 }
 
-// text is a setting that may be an argument or in a policy: the argument wins.
+// text returns a setting that may be an argument or part of a policy. The argument wins.
 func (o *queueObject) text(name string) string {
 	if s, given := o.Arguments["x-"+name].(string); given {
 		return s
@@ -148,7 +149,8 @@ func (o *queueObject) text(name string) string {
 	return s
 }
 
-// least is a limit that may be both an argument and in a policy: the smaller one holds.
+// least returns a limit that may be an argument, part of a policy, or both. The smaller one
+// applies.
 func (o *queueObject) least(name string) int64 {
 	argument, _ := o.Arguments["x-"+name].(float64)
 	policy, _ := o.Definition[name].(float64)

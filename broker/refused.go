@@ -12,16 +12,16 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// Why the broker refuses a connection.
+// Reasons in a RefusedError.
 const (
 	RefusedLogin  = "login"  // wrong user or password
 	RefusedVHost  = "vhost"  // there is no such virtual host
 	RefusedAccess = "access" // the user has no permissions in the virtual host
 )
 
-// RefusedError is returned by Dial when a broker answered and refused.
+// RefusedError is returned by Dial when a broker answered and refused the connection.
 type RefusedError struct {
-	Host        string // the broker's, with its port
+	Host        string // host and port of the broker
 	User, VHost string
 	Reason      string // one of the Refused constants
 	Err         error  // the broker's words
@@ -40,7 +40,7 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // refusedFor returns why a broker refused a connection, and "" if err is no refusal. A limit on
-// connections is none: trying again may help.
+// connections is no refusal, because a later attempt may succeed.
 func refusedFor(err error) string {
 	var said *amqp.Error
 	if !errors.As(err, &said) {
@@ -58,8 +58,8 @@ func refusedFor(err error) string {
 	return RefusedAccess
 }
 
-// Refusal returns why Dial failed, if every host that answered has refused. Hosts that do not answer
-// may be down, and would refuse too.
+// Refusal returns why Dial failed, if every host that answered refused the connection. It ignores
+// hosts that did not answer: they may be down, and would refuse too.
 func Refusal(err error) *RefusedError {
 	failures := []error{err}
 	var several hosts.Errors
@@ -83,18 +83,18 @@ func Refusal(err error) *RefusedError {
 
 // isAnswer reports whether a host answered an attempt to connect that failed.
 func isAnswer(err error) bool {
-	var network net.Error // also what no name server knows
+	var network net.Error // an unknown host name is one, too
 	return !errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// First bytes of what is not AMQP.
+// The first bytes that a port sends, by protocol.
 const (
 	plainAMQP = "AMQP"
 	plainHTTP = "HTTP"
 	tlsAlert  = "\x15\x03"
 )
 
-// explainHandshake adds to the error of a handshake what seems to be at the other end. first is what
+// explainHandshake adds to the error of a handshake what the other end seems to be. first is what
 // came from there first.
 func explainHandshake(err error, scheme, first string) error {
 	var problem string

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// withUser is a vhost's AMQP URL with another user.
+// withUser returns a vhost's AMQP URL with another user.
 func withUser(v *brokertest.Vhost, user string) string {
 	return "amqp://" + user + v.AMQPURL()[strings.LastIndexByte(v.AMQPURL(), '@'):]
 }
@@ -71,7 +71,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// A limit on connections is nothing that ends a sidecar: one of them may end.
+// A limit on connections must not end a sidecar, because another connection may end soon.
 func TestALimitOnConnectionsIsNoRefusal(t *testing.T) {
 	v := brokertest.New(t)
 	limit := "/api/vhost-limits/" + v.Name + "/max-connections"
@@ -168,7 +168,7 @@ func TestLacks(t *testing.T) {
 	v.Do(t, http.MethodGet, "/api/queues/"+v.Name, nil, &queues)
 	require.Empty(t, queues, "it made nothing")
 
-	makeAll(t, v.AMQPURL(), dial(t, v.AMQPURL())) // and with all that is there
+	makeAll(t, v.AMQPURL(), dial(t, v.AMQPURL())) // the same with everything in place
 	require.NoError(t, dial(t, v.AMQPURL()).EnsureQueue(soon(t), "x"))
 	v.Publish(t, "", "queue.x", amqp.Publishing{Body: []byte("a")})
 	look()

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// relay passes one connection on, until it stops reading from either side: then writes to it get stuck, as they do when the peer's
-// machine vanishes. (brokertest's frozen proxy goes on reading, and throws away.)
+// relay passes one connection on until it stops reading from either side. Then writes to it block,
+// as they do when the peer's machine vanishes. brokertest's frozen proxy differs: it continues to
+// read, and discards the data.
 type relay struct {
 	url  string
 	gate sync.RWMutex // held for writing while stopped

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Retention is when a stream forgets what it holds. Zero is never.
+// Retention is when a stream deletes its records. Zero means never.
 type Retention struct {
 	Age   time.Duration
 	Bytes int64
 }
 
-// Retention is what policies and arguments together say of a stream.
+// Retention returns the retention of a stream that results from its policies and arguments.
 func (q QueueInfo) Retention() Retention {
 	r := Retention{Bytes: q.MaxLengthBytes}
 	for _, said := range []any{q.Definition["max-age"], q.Arguments["x-max-age"]} {
@@ -23,7 +23,7 @@ func (q QueueInfo) Retention() Retention {
 	return r
 }
 
-// parseAge reads RabbitMQ's way to write how long: a number and one of Y, M, D, h, m, s.
+// parseAge parses a duration as RabbitMQ writes it: a number and one of Y, M, D, h, m, s.
 func parseAge(text string) time.Duration {
 	if len(text) < 2 {
 		return 0

@@ -19,21 +19,22 @@ func (c *Conn) MayConfigure(ctx context.Context) (bool, error) {
 	if errors.Is(err, ErrLost) || ctx.Err() != nil {
 		return false, err
 	}
-	return !isForbidden(err), nil // where it differs, AssertWanted says so
+	return !isForbidden(err), nil // AssertWanted reports an exchange that differs
 }
 
-// isForbidden reports whether the broker refused a request because a right is missing. To a queue with
-// an exclusive consumer it gives the same code.
+// isForbidden reports whether the broker refused a request because a permission is missing. The
+// same code refuses a queue with an exclusive consumer.
 func isForbidden(err error) bool {
 	var said *amqp.Error
 	return errors.As(err, &said) && said.Code == amqp.AccessRefused && !strings.Contains(said.Reason, "exclusive")
 }
 
-// Lacks tries to configure, write and read things of the given names, to write the default exchange,
-// and to have queues of the broker's naming. It lists what the user may not, as "write job_journal".
+// Lacks returns the permissions that the user does not have, such as "write job_journal". It checks
+// configure, write and read for the given names, write for the default exchange, and the use of a
+// queue whose name the broker generates.
 //
-// Each request is one that the broker refuses in any case, and whose rights it checks first. So
-// nothing changes; the broker logs the refusals.
+// For each name it sends requests that the broker refuses in any case, after it has checked the
+// permission. So nothing changes, except that the broker logs the refusals.
 func (c *Conn) Lacks(ctx context.Context, names []string) (lacks []string, err error) {
 	a := attempts{ctx: ctx, conn: c}
 	for _, name := range names {
@@ -51,15 +52,15 @@ func (c *Conn) Lacks(ctx context.Context, names []string) (lacks []string, err e
 	return a.lacks, a.err
 }
 
-// anyPrivate stands for the names of privateQueue.
+// anyPrivate stands for the names that privateQueue returns.
 const anyPrivate = "amq.gen-*"
 
-// attempts is what was tried so far.
+// attempts are the attempts so far.
 type attempts struct {
 	ctx   context.Context //nolint:containedctx // they end with the call
 	conn  *Conn
 	lacks []string
-	err   error // the connection is gone
+	err   error // set when the connection is gone
 }
 
 func (a *attempts) try(right, name string, do func(*amqp.Channel) error) (may bool) {
@@ -69,7 +70,7 @@ func (a *attempts) try(right, name string, do func(*amqp.Channel) error) (may bo
 	return a.note(right, name, a.conn.request(a.ctx, do))
 }
 
-// note takes the answer to an attempt.
+// note records the answer to an attempt, and reports whether the user has the permission.
 func (a *attempts) note(right, name string, err error) (may bool) {
 	switch {
 	case errors.Is(err, ErrLost) || a.ctx.Err() != nil:
@@ -82,14 +83,14 @@ func (a *attempts) note(right, name string, err error) (may bool) {
 	return true
 }
 
-// tryUse tries to read a thing and to write it. Who may not read it cannot try to write it.
+// tryUse tries to read and to write. A user who may not read cannot try to write: see tryWrite.
 func (a *attempts) tryUse(name, shown string) {
 	if a.try("read", shown, tryRead(name)) {
 		a.try("write", shown, tryWrite(name))
 	}
 }
 
-// tryConfigure declares a queue with an argument that no queue can have.
+// tryConfigure declares a queue with an invalid argument.
 func tryConfigure(name string) func(*amqp.Channel) error {
 	return func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-expires": "never"})
@@ -97,10 +98,10 @@ func tryConfigure(name string) func(*amqp.Channel) error {
 	}
 }
 
-// tryRead consumes with a priority that no consumer can have: nothing is ever delivered.
+// tryRead consumes with an invalid priority, so nothing is ever delivered.
 func tryRead(name string) func(*amqp.Channel) error {
 	return func(ch *amqp.Channel) error {
-		if err := ch.Qos(1, 0, false); err != nil { // no stream can be consumed without
+		if err := ch.Qos(1, 0, false); err != nil { // streams need a prefetch
 			return err
 		}
 		_, err := ch.Consume(name, "", false, false, false, false, amqp.Table{"x-priority": "none"})
@@ -108,13 +109,13 @@ func tryRead(name string) func(*amqp.Channel) error {
 	}
 }
 
-// tryWrite takes away a binding that does not exist. It needs the right to read the source, too.
+// tryWrite removes a binding that does not exist. It needs permission to read the source, too.
 func tryWrite(name string) func(*amqp.Channel) error {
 	return func(ch *amqp.Channel) error { return ch.ExchangeUnbind(name, "millrace.doctor", name, false, nil) }
 }
 
-// tryWriteDefault publishes to a queue that does not exist. The broker drops the message, and answers
-// only what ends the channel: the next request learns of it.
+// tryWriteDefault publishes to a queue that does not exist. The broker drops the message. It
+// answers only a refusal, by closing the channel, and the next request returns that.
 func tryWriteDefault(ch *amqp.Channel) error {
 	return unanswered(ch, func() error { return ch.Publish("", "millrace.doctor", false, false, amqp.Publishing{}) })
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Send publishes and waits for the confirm: nil, ErrNacked, ErrLost, ErrUnpublishable, or ctx's error, after which the message may
-// still arrive. Its confirm is not reported by Confirms.
+// Send publishes a message and waits for the confirm. It returns nil, ErrNacked, ErrLost,
+// ErrUnpublishable, or ctx's error, after which the message may still arrive. Confirms does not
+// report the message.
 func (p *Publisher) Send(ctx context.Context, m wire.Message) error {
 	_, err := call(ctx, p.conn, func() (struct{}, error) { return struct{}{}, p.send(m, false) }, nil)
 	return err
 }
 
-// SendMandatory is Send, and ErrReturned if no queue took the message.
+// SendMandatory is Send, and returns ErrReturned if no queue took the message.
 func (p *Publisher) SendMandatory(ctx context.Context, m wire.Message) error {
 	_, err := call(ctx, p.conn, func() (struct{}, error) {
 		returned := p.returns.watch(m)
@@ -38,7 +39,7 @@ func (p *Publisher) send(m wire.Message, mandatory bool) error {
 	if err != nil {
 		return err
 	}
-	<-answer.Done() // the library ends this with the channel at the latest
+	<-answer.Done() // the library closes this when the channel ends, at the latest
 	switch known, ack := outcome(p.ch, answer); {
 	case ack:
 		return nil
@@ -50,9 +51,12 @@ func (p *Publisher) send(m wire.Message, mandatory bool) error {
 	}
 }
 
-// Reply answers a command: to its reply_to, if that is a name only the broker can have made (a client could else have us write, with
-// our user id, where only Millrace may), with its correlation id and nothing else. Nobody waits for the answer of an answer: one that
-// cannot be delivered is dropped.
+// Reply answers a command. It publishes body to the reply_to of the command, with its correlation
+// id and no other property of it.
+//
+// It answers only to a reply_to that the broker has generated. Otherwise a client could make
+// Millrace write, with Millrace's user id, where only Millrace may. Reply does not wait for a
+// confirm. An answer that cannot be delivered is dropped.
 func (p *Publisher) Reply(ctx context.Context, d wire.Delivery, body []byte) error {
 	if !strings.HasPrefix(d.ReplyTo, "amq.") {
 		return nil
@@ -65,8 +69,8 @@ func (p *Publisher) Reply(ctx context.Context, d wire.Delivery, body []byte) err
 	return err
 }
 
-// returns finds out which mandatory messages came back. The broker sends the message itself back, before its confirm and without its
-// tag, so messages are recognised by what they hold.
+// returns finds out which mandatory messages came back. The broker returns the message itself,
+// before its confirm and without its tag. So a message is recognised by its content.
 type returns struct {
 	mu   sync.Mutex
 	sent []*mandatory
@@ -85,7 +89,7 @@ func (r *returns) expect(m wire.Message) *mandatory {
 	return sent
 }
 
-// watch is expect; what it gives tells, once, whether the message was returned.
+// watch is expect. returned reports whether the message came back, and must be called once.
 func (r *returns) watch(m wire.Message) (returned func() bool) {
 	sent := r.expect(m)
 	return func() bool {
@@ -100,7 +104,7 @@ func (r *returns) forget(sent *mandatory) {
 	r.sent = slices.DeleteFunc(r.sent, func(other *mandatory) bool { return other == sent })
 }
 
-// mark notes that a message came back, and tells whether anybody waits to hear of that.
+// mark notes that a message came back, and reports whether the message is watched.
 func (r *returns) mark(back amqp.Return) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +118,8 @@ func (r *returns) mark(back amqp.Return) bool {
 	return false
 }
 
-// has tells whether a confirmed message was returned: what comes back is dealt with before anybody hears of its confirm.
+// has reports whether a confirmed message came back. A return is handled before its confirm is
+// reported.
 func (r *returns) has(sent *mandatory) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

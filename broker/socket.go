@@ -6,24 +6,27 @@ import (
 	"time"
 )
 
-// socket is the connection's TCP socket, with the two habits of amqp091-go mended that can hang or kill a healthy client, and one that makes
-// it slow.
+// socket is the TCP socket of a connection. It works around two faults of amqp091-go that can hang
+// or kill a healthy client, and one that makes a client slow:
 //
-// The library moves its read deadline from the goroutine that also writes heartbeats. While the broker does not read (an alarm), that
-// goroutine is stuck in a write, the deadline stands still, and a living connection is dropped. Here every read sets its own.
-//
-// The library ends a dead connection under a lock that a stuck write holds, and closes the socket last: neither ever ends. Here a
-// socket that cannot be read any more is closed at once, which ends the write.
-//
-// The library writes each message by itself, which costs both sides more than the message. Here messages can go out together.
+//   - The library sets its read deadline on the goroutine that also writes heartbeats. While an
+//     alarm keeps the broker from reading, that goroutine blocks in a write and sets no deadline,
+//     so the library drops a live connection. Here, every read sets its own deadline.
+//   - The library ends a dead connection under a lock that a blocked write holds, and closes the
+//     socket last. So neither ends. Here, the socket is closed as soon as it cannot be read. That
+//     ends the write.
+//   - The library writes each message separately, which costs both sides more than the message.
+//     Here, messages can be written together.
 type socket struct {
 	net.Conn
-	silence atomic.Int64 // nanoseconds without a byte after which the peer is taken for dead; 0 during the handshake
+	// silence is after how many nanoseconds without a byte the peer counts as dead; 0 in the
+	// handshake.
+	silence atomic.Int64
 	outbox  *outbox
-	first   atomic.Pointer[string] // how what came first begins; nil: nothing came yet
+	first   atomic.Pointer[string] // the first bytes that the peer sent; nil before that
 }
 
-// gatherFor is how long what is written together with more waits at most.
+// gatherFor is how long a gathered write waits at most.
 const gatherFor = 2 * time.Millisecond
 
 func newSocket(conn net.Conn) *socket { return &socket{Conn: conn, outbox: newOutbox(conn, gatherFor)} }
@@ -47,7 +50,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begunWith returns how what came first begins; "" if nothing came.
+// begunWith returns the first bytes that the peer sent, and "" if it sent none.
 func (s *socket) begunWith() string {
 	if first := s.first.Load(); first != nil {
 		return *first
@@ -55,7 +58,7 @@ func (s *socket) begunWith() string {
 	return ""
 }
 
-// SetReadDeadline is what the library's heartbeater calls.
+// SetReadDeadline is called by the library. It has no effect once limitSilence was called.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	if s.silence.Load() > 0 {
 		return nil
@@ -63,8 +66,8 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	return s.Conn.SetReadDeadline(t)
 }
 
-// limitSilence begins the watch, once the handshake is done and the heartbeat agreed. Half a heartbeat of grace is what the broker
-// gives us too.
+// limitSilence starts the check for silence. It is called after the handshake, which agrees on the
+// heartbeat. The broker, too, allows half a heartbeat more.
 func (s *socket) limitSilence(heartbeat time.Duration) {
 	s.silence.Store(int64(heartbeat + heartbeat/2))
 }

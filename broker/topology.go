@@ -12,35 +12,38 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Topology is what was found on the broker and done there.
+// Topology is what an assertion found on the broker and did there.
 type Topology struct {
-	JournalCreated bool      // the journal did not exist: this is a first start, or it was deleted
+	JournalCreated bool      // the journal did not exist: a first start, or it was deleted
 	Created        []string  // exchanges and queues that did not exist
-	Findings       []Finding // what exists, but not as Millrace would have made it
+	Findings       []Finding // things that exist, but differ from Millrace's declaration
 }
 
 // Finding is something on the broker that is not as it should be, in words for a person.
 type Finding struct {
-	Subject string // the thing's name
+	Subject string // kind and name of the thing
 	Problem string // what is wrong and what it costs
 	Remedy  string // what to do
 }
 
-// Fault is something that Millrace wants on the broker, and that it does not have or cannot reach now. Jobs fire without it.
+// Fault is something that Millrace wants on the broker, and does not have or cannot reach now.
+// Millrace fires jobs without it.
 type Fault struct {
 	Subject string // such as "queue heartbeats"
 	Costs   string // what does not work meanwhile
 	Err     error
 }
 
-// How long one step may take. A thing whose node is down, as that of a stream is for a moment after a restart, is waited for that long.
+// Limits of one step. A step waits that long for a queue whose node is down. The node of a stream
+// is down for a moment after a restart.
 const (
 	neededWithin = 5 * time.Second
 	wantedWithin = 3 * time.Second
-	patience     = 30 * time.Second // for all that MakeWay does
+	patience     = 30 * time.Second // for a whole MakeWay
 )
 
-// exchange and queue say how a thing is declared. An own thing is Millrace's alone, and is an error if it is not as declared.
+// exchange and queue describe a declaration. An own one belongs to Millrace alone, and must be
+// exactly as declared.
 type exchange struct {
 	name, kind string
 	args       amqp.Table
@@ -57,20 +60,23 @@ type queue struct {
 var (
 	direct = exchange{name: wire.ExchangeDirect, kind: amqp.ExchangeDirect}
 
-	// needed are the streams without which nothing can be fired. The exchanges that fires take are made by MakeWay.
+	// needed are the streams without which nothing can be fired. MakeWay declares the exchanges
+	// that fires use.
 	needed = streamSteps(append([]string{wire.Journal}, wire.EntryStreams...)...)
 )
 
-// SubjectDirect is the subject of a fault of jobs.direct: clients cannot publish jobs.
+// SubjectDirect is the subject of the fault that jobs.direct is missing. Clients cannot publish
+// jobs then.
 const SubjectDirect = "exchange " + wire.ExchangeDirect
 
-// want is something that Millrace fires without.
+// want is something that Millrace wants, and can fire without.
 type want struct {
 	step
 	costs string // what does not work without it
 }
 
-// wanted lists what Millrace fires without. jobs.direct comes first, apart: only a leader may make it.
+// wanted returns what Millrace wants and can fire without. jobs.direct comes first, and only a
+// leader declares it.
 func wanted(leads bool) []want {
 	first := want{direct.lookStep(), "clients cannot publish jobs"}
 	if leads {
@@ -90,9 +96,13 @@ func wanted(leads bool) []want {
 	}
 }
 
-// lettersStep asserts the queue of dead letters. Where the broker has quorum queues it is one, on a single node too: the loss of a node
-// then loses no letter, and a cluster that grows needs no other queue, only more members. Letters are never dropped for being given out
-// often, which RabbitMQ 4 would do after 20 times; the limit is one that every version takes.
+// lettersStep asserts the queue of dead letters.
+//
+// It is a quorum queue where the broker has those, even on a single node. Then the loss of a node
+// loses no letter, and a cluster that grows needs no other queue, only more members.
+//
+// A letter must not be dropped because it was delivered often, as RabbitMQ 4 does by default after
+// 20 times. The limit in its place is one that every version accepts.
 func lettersStep() step {
 	return step{"queue " + wire.DeadLetters, func(ctx context.Context, a *assertion) error {
 		q := queue{name: wire.DeadLetters}
@@ -103,8 +113,8 @@ func lettersStep() step {
 	}}
 }
 
-// RetireDeadLetters has dead letters go to jobs.letters alone: it binds that queue, and then unbinds the one that earlier versions had. It
-// can be repeated. The other queue is still to be emptied.
+// RetireDeadLetters sends dead letters to jobs.letters alone. It binds that queue, and then unbinds
+// the queue of earlier versions, which remains to be emptied. It can be repeated.
 func (c *Conn) RetireDeadLetters(ctx context.Context) error {
 	return c.request(ctx, func(ch *amqp.Channel) error {
 		if err := (binding{wire.ExchangeDead, wire.DeadLetters, true}).bind(ch); err != nil {
@@ -143,8 +153,9 @@ func (q queue) exists(ch *amqp.Channel) error {
 	})
 }
 
-// answered declares a queue and returns the broker's answer. A stream is declared without one, which would have its length: RabbitMQ asks
-// the stream's leader for that, and waits for seconds while the leader's node is frozen.
+// answered declares a queue and returns the broker's answer. It asks for no answer about a stream,
+// because that would contain the stream's length. RabbitMQ asks the stream's leader for the length,
+// and waits for seconds while the leader's node is frozen.
 func (q queue) answered(ch *amqp.Channel, declare func() error) error {
 	if q.stream {
 		return unanswered(ch, declare)
@@ -152,18 +163,22 @@ func (q queue) answered(ch *amqp.Channel, declare func() error) error {
 	return declare()
 }
 
-// AssertTopology makes what is missing of the streams that Millrace cannot fire without, and reports what is otherwise than it should
-// be. It may be called at any time, also beside a leader that fires. Each stream has five seconds to answer. An error says that one is
-// not there, cannot be reached, or is a different thing.
+// AssertTopology creates what is missing of the streams that Millrace needs to fire, and reports
+// those that differ. It may be called at any time, also while a leader fires. Each stream has five
+// seconds to answer. An error names the streams that do not exist, cannot be reached, or are
+// something else.
 func (c *Conn) AssertTopology(ctx context.Context) (Topology, error) {
 	a := &assertion{conn: c, within: neededWithin}
 	err := a.runAll(ctx, needed)
 	return a.top, err
 }
 
-// AssertWanted makes what is missing of what Millrace wants and fires without, and lists what it could not make or reach. It may be
-// called at any time; only a leader makes jobs.direct. Each thing has three seconds to answer. It works on connections of its own: some
-// refusals end the connection, and must not end the one that fires. An error says that there is no connection.
+// AssertWanted creates what is missing of the things that Millrace wants and can fire without. It
+// returns a fault for each thing that it could not create or reach. It may be called at any time,
+// but only a leader creates jobs.direct. Each thing has three seconds to answer.
+//
+// AssertWanted uses its own connections: some refusals end the connection, and must not end the one
+// that fires. It returns an error if it cannot connect.
 func AssertWanted(ctx context.Context, cfg Config, leads bool) (top Topology, faults []Fault, err error) {
 	a := &assertion{within: wantedWithin}
 	defer func() {

@@ -14,7 +14,7 @@ import (
 
 var streamArgs = amqp.Table{"x-queue-type": "stream"}
 
-// declareAsClient is the topology as the specification has every client write it.
+// declareAsClient declares the topology as the specification requires of every client.
 func declareAsClient(t *testing.T, ch *amqp.Channel) {
 	t.Helper()
 	require.NoError(t, ch.ExchangeDeclare("jobs.direct", "direct", true, false, false, false, nil))
@@ -120,7 +120,8 @@ func TestTopologyRefusesWhatItCannotUse(t *testing.T) {
 	require.Equal(t, []int{1, 0}, []int{messages, consumers}, "what is in it is left alone")
 }
 
-// Each thing that is wanted is made again on its own. Only a leader makes jobs.direct.
+// Each thing that Millrace wants is created again, independently of the others. Only a leader
+// creates jobs.direct.
 func TestWantedThingsAreMadeOneByOne(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
@@ -146,7 +147,7 @@ func TestWantedThingsAreMadeOneByOne(t *testing.T) {
 	require.Equal(t, []string{"exchange jobs.direct"}, top.Created)
 }
 
-// What cannot be used as it is does not keep the rest from being made.
+// Something that cannot be used as it is does not keep the rest from being created.
 func TestWantedThingsThatAreOfAnotherKind(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
@@ -161,7 +162,8 @@ func TestWantedThingsThatAreOfAnotherKind(t *testing.T) {
 	require.Contains(t, top.Created, "queue jobs.begins", "the last of them")
 }
 
-// A queue whose process has crashed is away: neither made again nor taken for missing. What is needed fails within five seconds.
+// A queue whose process has crashed is away. It is neither created again nor taken for missing. For
+// what Millrace needs, the assertion fails within five seconds.
 func TestThingsThatAreAway(t *testing.T) {
 	v := brokertest.Erlang(t)
 	conn := dial(t, v.AMQPURL())
@@ -191,7 +193,7 @@ func TestThingsThatAreAway(t *testing.T) {
 	require.Equal(t, broker.Topology{}, top)
 }
 
-// The queue of dead letters that earlier versions had is unbound once the new one is bound. Each step can be repeated.
+// The old queue of dead letters is unbound once the new one is bound. Each step can be repeated.
 func TestDeadLettersChangeTheirQueue(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())

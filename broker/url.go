@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// MaskURL hides the password in a URL, also in one that does not parse.
+// MaskURL hides the password in a URL, even in a malformed one.
 func MaskURL(raw string) string {
 	const mask = "***"
 	scheme, rest, found := strings.Cut(raw, "://")
@@ -19,7 +19,7 @@ func MaskURL(raw string) string {
 	} else {
 		scheme += "://"
 	}
-	at := strings.LastIndexByte(rest, '@') // the last one: an unescaped password may hold others
+	at := strings.LastIndexByte(rest, '@') // the last one: an unescaped password may contain others
 	if at < 0 {
 		return raw
 	}
@@ -32,8 +32,8 @@ func MaskURL(raw string) string {
 
 var errMalformed = errors.New("broker: the AMQP URL is malformed (amqp://user:password@host:port/vhost; reserved characters must be percent-encoded)")
 
-// parseURL says nothing of what was wrong with a URL: the standard library's errors quote it with its
-// password.
+// parseURL parses an AMQP URL. It does not say what is malformed, because the standard library's
+// errors quote the URL with its password.
 func parseURL(raw string) (hosts.URL, error) {
 	u, err := hosts.Parse(raw)
 	if errors.Is(err, hosts.ErrMalformed) {
@@ -48,13 +48,13 @@ func parseURL(raw string) (hosts.URL, error) {
 	return u, nil
 }
 
-// HasSeveralHosts reports whether there is another host to connect to.
+// HasSeveralHosts reports whether the AMQP URL names more than one host.
 func (c Config) HasSeveralHosts() bool {
 	u, err := parseURL(c.AMQPURL)
 	return err == nil && len(u.Hosts) > 1
 }
 
-// addresses lists the hosts of an AMQP URL with their ports.
+// addresses returns the hosts of an AMQP URL with their ports.
 func addresses(u hosts.URL) []string {
 	if u.Scheme == "amqps" {
 		return u.Addresses("5671")

@@ -5,13 +5,14 @@ import (
 	"net/http"
 )
 
-// User is who a name and password belong to.
+// User is a user of the broker.
 type User struct {
 	Name string
 	Tags []string
 }
 
-// WhoAmI asks whose name and password these are. An error of status 401 says that they are nobody's.
+// WhoAmI returns the user whose name and password m uses. An error with status 401 means that they
+// are invalid.
 func (m *Management) WhoAmI(ctx context.Context) (User, error) {
 	var said struct {
 		Name string `json:"name"`
@@ -23,9 +24,9 @@ func (m *Management) WhoAmI(ctx context.Context) (User, error) {
 	return User{said.Name, said.Tags}, nil
 }
 
-// MayUseVHost tells whether the user may see what is in the virtual host.
+// MayUseVHost reports whether the user may see what is in the virtual host.
 func (m *Management) MayUseVHost(ctx context.Context) (bool, error) {
-	// A list of virtual hosts will not do: RabbitMQ shows all of them to whoever may monitor.
+	// A list of virtual hosts is not enough: RabbitMQ shows all of them to a user who may monitor.
 	err := m.get(ctx, "/api/exchanges/"+segment(m.vhost)+"/amq.direct?columns=name", &struct{}{})
 	switch {
 	case err == nil:
@@ -36,7 +37,8 @@ func (m *Management) MayUseVHost(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// Permission is what one user may in the virtual host: three regular expressions over names.
+// Permission is what one user may do in the virtual host. Each field is a regular expression over
+// names.
 type Permission struct {
 	User      string `json:"user"`
 	Configure string `json:"configure"`
@@ -44,7 +46,8 @@ type Permission struct {
 	Read      string `json:"read"`
 }
 
-// Permissions lists what the users of the virtual host may. Only administrators may ask.
+// Permissions returns the permissions of all users in the virtual host. Only administrators may
+// ask.
 func (m *Management) Permissions(ctx context.Context) ([]Permission, error) {
 	var said []Permission
 	err := m.get(ctx, "/api/vhosts/"+segment(m.vhost)+"/permissions", &said)
@@ -56,12 +59,12 @@ type Connection struct {
 	Name     string // the broker's name for it
 	User     string
 	Given    string // the name that the client gave it
-	Product  string // the client library, as it calls itself; "Millrace" for our own
+	Product  string // the name of the client library; "Millrace" for our own
 	PeerHost string
 }
 
-// ConnectionsOf lists a user's connections to the virtual host, so that doctor can tell when clients share Millrace's user. The
-// broker takes a few seconds to show new ones.
+// ConnectionsOf returns a user's connections to the virtual host. With it, doctor detects that
+// clients share Millrace's user. The broker takes a few seconds to show a new connection.
 func (m *Management) ConnectionsOf(ctx context.Context, user string) ([]Connection, error) {
 	var said []struct {
 		Name       string `json:"name"`
@@ -84,7 +87,8 @@ func (m *Management) ConnectionsOf(ctx context.Context, user string) ([]Connecti
 	return connections, nil
 }
 
-// Unauthorized tells whether an error says that name and password are nobody's, or that their owner may not ask.
+// Unauthorized reports whether an error says that name and password are invalid, or that the user
+// may not ask.
 func Unauthorized(err error) bool {
 	status := statusOf(err)
 	return status == http.StatusUnauthorized || status == http.StatusForbidden

@@ -10,8 +10,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The way that fires and burials take, and jobs whose queue does not exist. Who mends it must know that nothing is fired meanwhile, and
-// must have seen to it that what went astray is known: so it is not part of the topology that every sidecar asserts.
+// The route of fires and burials, and of jobs whose queue does not exist. It may be repaired only
+// while nothing is fired, and after the fault is journaled. So it is not part of the topology that
+// every sidecar asserts.
 var (
 	wayExchanges = []exchange{
 		{name: wire.Unrouted, kind: amqp.ExchangeFanout, own: true},
@@ -21,13 +22,16 @@ var (
 	}
 
 	toGated = []binding{{wire.Unrouted, wire.Gated, true}}
-	// jobs.route before the journal: LavinMQ asks an alternate exchange only while no queue has matched yet.
+	// jobs.route comes before the journal: LavinMQ asks an alternate exchange only while no queue
+	// has matched.
 	ofFire = []binding{{wire.ExchangeFire, wire.ExchangeRoute, false}, {wire.ExchangeFire, wire.Journal, true}}
-	// What is buried and not journaled is buried twice, what is journaled and not buried is lost: but both are looked after.
+	// Without the journal, a burial would be repeated. Without dead_jobs, it would be lost. The
+	// leader checks for both.
 	ofBury = []binding{{wire.ExchangeBury, wire.DeadJobs, true}, {wire.ExchangeBury, wire.Journal, true}}
 )
 
-// MakeWay makes whatever is missing of the way that fires take, in the right order. Only who holds the lock may, and fires nothing meanwhile.
+// MakeWay declares what is missing of the route that fires take, in the right order. Only the
+// holder of the lock may call it, and it must fire nothing meanwhile.
 func (c *Conn) MakeWay(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -38,7 +42,7 @@ func (c *Conn) MakeWay(ctx context.Context) error {
 	return c.rebuildFire(ctx)
 }
 
-// rebuildFire makes the bindings of jobs.fire anew in the right order.
+// rebuildFire binds jobs.fire again, in the right order.
 func (c *Conn) rebuildFire(ctx context.Context) error {
 	return c.request(ctx, func(ch *amqp.Channel) error {
 		if err := ch.QueueUnbind(wire.Journal, "", wire.ExchangeFire, nil); err != nil {
@@ -48,13 +52,15 @@ func (c *Conn) rebuildFire(ctx context.Context) error {
 	})
 }
 
-// BindJournal binds again what is bound already where all is well: without these bindings nothing is lost, but much is done twice, or waits.
-// An error that IsMissing says that the way is broken.
+// BindJournal repeats bindings of streams, which normally exist. Without these bindings no job is
+// lost, but many are delivered twice, or wait. An error that IsMissing means that the route is
+// broken.
 func (c *Conn) BindJournal(ctx context.Context) error {
 	return c.request(ctx, func(ch *amqp.Channel) error { return bindAll(ch, append([]binding{toGated[0], ofFire[1]}, ofBury...)) })
 }
 
-// UnbindOldQueue unbinds the queue jobs.unrouted, which versions before jobs.gated had in its place. Where it is not there nothing is done.
+// UnbindOldQueue unbinds jobs.unrouted, the queue that earlier versions had in place of jobs.gated.
+// It does nothing if that queue does not exist.
 func (c *Conn) UnbindOldQueue(ctx context.Context) error {
 	err := c.queueRequest(ctx, wire.Unrouted, func(ch *amqp.Channel) error { return ch.QueueUnbind(wire.Unrouted, "", wire.Unrouted, nil) })
 	if reasonOf(err) == ReasonMissing {
@@ -63,8 +69,8 @@ func (c *Conn) UnbindOldQueue(ctx context.Context) error {
 	return err
 }
 
-// AssertDirect makes jobs.direct, if no client has yet. From then on clients publish, and what cannot be routed must have somewhere to go:
-// so the way comes first.
+// AssertDirect declares jobs.direct if no client has. From then on clients publish, and an
+// unroutable job needs a place to go. So MakeWay must come first.
 func (c *Conn) AssertDirect(ctx context.Context) (Topology, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -73,8 +79,8 @@ func (c *Conn) AssertDirect(ctx context.Context) (Topology, error) {
 	return a.top, err
 }
 
-// FollowProbes takes what arrives in a queue of this connection's own at the end of the way. An error that IsMissing says that the way is
-// broken.
+// FollowProbes consumes a queue of this connection at the end of the route. An error that IsMissing
+// means that the route is broken.
 func (c *Conn) FollowProbes(ctx context.Context, queue string) (*Consumer, error) {
 	consumer, err := c.consume(ctx, queue, probesAhead, true, func(ch *amqp.Channel) error {
 		if _, err := ch.QueueDeclare(queue, false, true, true, false, nil); err != nil {
@@ -90,7 +96,7 @@ func (c *Conn) FollowProbes(ctx context.Context, queue string) (*Consumer, error
 
 const probesAhead = 16
 
-// IsAstray tells whether a probe could not even set out, or found no queue at the end of its way.
+// IsAstray reports whether a probe was misrouted: its exchange is missing, or no queue took it.
 func IsAstray(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }
 
 func bindAll(ch *amqp.Channel, all []binding) error {

@@ -19,17 +19,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A node's witness is a transient message in a durable classic queue of its own on that node. The
-// message is gone once the node, or the virtual host on it, has restarted.
+// A node's witness is a transient message in its own durable classic queue on that node. The
+// message is gone after a restart of the node, or of the virtual host on it.
 
-// Fingerprint identifies one run of a RabbitMQ: that of its nodes and of the links between them. As
-// long as it stays the same, no classic queue has lost a message.
+// Fingerprint identifies one run of a RabbitMQ broker: of its nodes, and of the links between them.
+// While it stays the same, no classic queue has lost a message.
 type Fingerprint struct {
-	Nodes map[string]string // by running node, the id of its witness
-	Links map[string]string // by two nodes, the ports of the connection between them, as the first node sees it
+	Nodes map[string]string // running node → id of its witness
+	Links map[string]string // two nodes → ports of their connection, as the first one sees it
 }
 
-// String is the fingerprint as the journal has it; empty if it identifies nothing.
+// String returns the fingerprint as the journal has it, or "" if it identifies nothing.
 func (f Fingerprint) String() string {
 	if len(f.Nodes) == 0 {
 		return ""
@@ -43,23 +43,24 @@ func (f Fingerprint) String() string {
 	return strings.Join(parts, " ")
 }
 
-// WitnessQueue is the queue of a node's witness.
+// WitnessQueue returns the name of the queue of a node's witness.
 func WitnessQueue(node string) string {
 	sum := sha256.Sum256([]byte(node))
 	return wire.WitnessPrefix + hex.EncodeToString(sum[:4])
 }
 
-// IsWitnessQueue reports whether a queue is, by its name, that of a node's witness.
+// IsWitnessQueue reports whether a name is that of the queue of a witness.
 func IsWitnessQueue(name string) bool { return witnessName.MatchString(name) }
 
 var witnessName = regexp.MustCompile("^" + regexp.QuoteMeta(wire.WitnessPrefix) + "[0-9a-f]{8}$")
 
-// Witness returns the id of a node's witness; empty if there is none, or if its queue is away.
+// Witness returns the id of a node's witness, or "" if there is none or its queue cannot be
+// reached.
 func (c *Conn) Witness(ctx context.Context, node string) (id string, err error) {
 	name := WitnessQueue(node)
 	within, cancel := context.WithTimeout(ctx, witnessPatience)
 	defer cancel()
-	for range looks { // another sidecar may be looking at it
+	for range looks { // another sidecar may have taken it for a moment
 		err = c.queueRequest(within, name, func(ch *amqp.Channel) error {
 			d, found, err := ch.Get(name, false)
 			if err != nil || !found {
@@ -79,7 +80,7 @@ func (c *Conn) Witness(ctx context.Context, node string) (id string, err error) 
 	return id, err
 }
 
-// witnessPatience is how long a node may take to show its witness. A node that is frozen does not.
+// witnessPatience is how long a node may take to return its witness. A frozen node does not answer.
 const witnessPatience = 2 * time.Second
 
 const (
@@ -87,7 +88,7 @@ const (
 	lookAgain = 30 * time.Millisecond
 )
 
-// DeclareWitnessQueue makes the queue of a witness on the node of this connection.
+// DeclareWitnessQueue declares the queue of a witness on the node of this connection.
 func (c *Conn) DeclareWitnessQueue(ctx context.Context, node string) error {
 	name := WitnessQueue(node)
 	return c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
@@ -96,8 +97,7 @@ func (c *Conn) DeclareWitnessQueue(ctx context.Context, node string) error {
 	})
 }
 
-// MakeWitness gives a node a new witness with an id. Its queue must be there. What the queue has
-// from before goes.
+// MakeWitness gives a node a new witness with an id, and deletes the old one. The queue must exist.
 func (c *Conn) MakeWitness(ctx context.Context, node, id string) error {
 	name := WitnessQueue(node)
 	if err := c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
@@ -114,8 +114,8 @@ func (c *Conn) MakeWitness(ctx context.Context, node, id string) error {
 	return pub.SendMandatory(ctx, wire.Message{Key: name, MessageID: id, Transient: true, Body: []byte(id)})
 }
 
-// DeclareQueueOn makes a durable classic queue on a node of the cluster. One that is on another node, as definitions that were imported
-// put it on any, is made again.
+// DeclareQueueOn declares a durable classic queue on a node of the cluster. If the queue is on
+// another node, it is deleted and declared again. Imported definitions may put a queue on any node.
 func (m *Management) DeclareQueueOn(ctx context.Context, name, node string) error {
 	path := "/api/queues/" + segment(m.vhost) + "/" + segment(name)
 	for again := false; ; again = true {

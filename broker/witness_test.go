@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// The queue of a witness outlives a restart of its node, the witness in it does not, however the node
-// ends. Connections that come and go do it no harm.
+// The queue of a witness outlives a restart of its node, and the witness in it does not, however
+// the node ends. Other connections do not affect it.
 func TestWitnessEndsWithItsNode(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Own(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -53,7 +54,7 @@ func TestAnotherRoleCountsSoon(t *testing.T) {
 	w := newSecured(t)
 	cookie := w.session("management")
 	w.broker.change(func() {
-		w.broker.users["management"] = httpapi.User{Name: "management", Tags: []string{"monitoring"}, VHost: true}
+		w.broker.users["management"] = auth.User{Name: "management", Tags: []string{"monitoring"}, VHost: true}
 	})
 	w.broker.pass(31 * time.Second)
 	r := request(http.MethodDelete, "/api/retries/a", "")
@@ -118,12 +119,13 @@ func asNobody(name, password, from string) *http.Request {
 	return r
 }
 
-// Guesses that are sent at the same time are limited too: none of them has failed yet when the next one comes.
+// Guesses that are sent at the same time are limited too: none of them has failed yet when the next
+// one comes.
 func TestGuessingAtTheSameTimeIsSlow(t *testing.T) {
 	answers := make(chan struct{})
 	w := newSecured(t, func(c *httpapi.Config) {
 		ask := c.Identify
-		c.Identify = func(ctx context.Context, name, password string) (httpapi.User, error) {
+		c.Identify = func(ctx context.Context, name, password string) (auth.User, error) {
 			if password != "right" {
 				select {
 				case <-answers:
@@ -170,13 +172,13 @@ func TestGuessingAndLeavingIsSlow(t *testing.T) {
 	came, answers := make(chan struct{}), make(chan struct{})
 	w := newSecured(t, func(c *httpapi.Config) {
 		ask := c.Identify
-		c.Identify = func(ctx context.Context, name, password string) (httpapi.User, error) {
+		c.Identify = func(ctx context.Context, name, password string) (auth.User, error) {
 			if password != "right" {
 				select {
 				case came <- struct{}{}:
 					<-answers
 				case <-ctx.Done():
-					return httpapi.User{}, ctx.Err()
+					return auth.User{}, ctx.Err()
 				}
 			}
 			return ask(ctx, name, password)
@@ -274,9 +276,9 @@ func TestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	write("# who may come in\n\ngrafana monitoring " + sum("one") + "\nann administrator " + sum("two") + " # on call\n")
-	require.NoError(t, httpapi.CheckTokens(path))
+	require.NoError(t, auth.CheckTokens(path))
 	b := newDirectory()
-	w := newWorld(t, func(c *httpapi.Config) { c.Auth, c.TokensFile, c.Now = httpapi.AuthToken, path, b.clock })
+	w := newWorld(t, func(c *httpapi.Config) { c.Auth, c.TokensFile, c.Now = auth.ModeToken, path, b.clock })
 	ask := func(method string, sign func(*http.Request)) answer {
 		r := request(method, "/api/retries/a", "")
 		sign(r)
@@ -309,7 +311,7 @@ func TestTokens(t *testing.T) {
 		a := ask(http.MethodGet, bearer("one"))
 		a.problem(t, http.StatusServiceUnavailable, "service_unavailable")
 		require.NotContains(t, w.log.String(), " one\"", "it may be the token itself")
-		require.ErrorContains(t, httpapi.CheckTokens(path), "line 1")
+		require.ErrorContains(t, auth.CheckTokens(path), "line 1")
 	}
 	require.NoError(t, os.Remove(path))
 	b.pass(2 * time.Second)
@@ -324,22 +326,23 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, ask(http.MethodGet, bearer("one")).StatusCode)
 }
 
-// Where no way is set it is the broker's users, unless there are none to ask and only this machine can connect.
+// Where no way is set it is the broker's users, unless there are none to ask and only this machine
+// can connect.
 func TestWhoIsAskedWhereNothingIsSet(t *testing.T) {
 	for name, c := range map[string]struct {
-		has    httpapi.HasUsers
+		has    auth.HasUsers
 		addr   string
 		proxy  bool
 		status int
 	}{
-		"there is a management API": {httpapi.UsersPresent, "127.0.0.1:1", false, http.StatusUnauthorized},
-		"there is none":             {httpapi.UsersAbsent, "127.0.0.1:1", false, http.StatusOK},
-		"not found out yet":         {httpapi.UsersUnsettled, "127.0.0.1:1", false, http.StatusServiceUnavailable},
-		"none, and exposed":         {httpapi.UsersAbsent, "0.0.0.0:1", false, http.StatusUnauthorized},
-		"none, behind a proxy":      {httpapi.UsersAbsent, "127.0.0.1:1", true, http.StatusUnauthorized},
+		"there is a management API": {auth.UsersPresent, "127.0.0.1:1", false, http.StatusUnauthorized},
+		"there is none":             {auth.UsersAbsent, "127.0.0.1:1", false, http.StatusOK},
+		"not found out yet":         {auth.UsersUnsettled, "127.0.0.1:1", false, http.StatusServiceUnavailable},
+		"none, and exposed":         {auth.UsersAbsent, "0.0.0.0:1", false, http.StatusUnauthorized},
+		"none, behind a proxy":      {auth.UsersAbsent, "127.0.0.1:1", true, http.StatusUnauthorized},
 	} {
 		w := newWorld(t, func(cfg *httpapi.Config) {
-			cfg.HasUsers, cfg.Addr, cfg.BehindProxy = func() httpapi.HasUsers { return c.has }, c.addr, c.proxy
+			cfg.HasUsers, cfg.Addr, cfg.BehindProxy = func() auth.HasUsers { return c.has }, c.addr, c.proxy
 		})
 		require.Equal(t, c.status, w.get("/api/retries").StatusCode, name)
 		require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode, name)

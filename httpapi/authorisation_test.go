@@ -8,109 +8,110 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // row says from which role on a route may be taken, and how to take it.
 type row struct {
-	least  httpapi.Role // "": it is open to all
-	target string       // the path, where the route has parameters
+	least  auth.Role // "": it is open to all
+	target string    // the path, where the route has parameters
 	body   string
 }
 
 // authorisation has a row for every route.
 var authorisation = map[string]row{
-	"GET /api/scheduled-jobs":                     {least: httpapi.Monitoring},
-	"GET /api/retries":                            {least: httpapi.Monitoring},
-	"GET /api/dead-jobs":                          {least: httpapi.Monitoring},
-	"GET /api/scheduled-jobs/:jid":                {least: httpapi.Monitoring, target: "/api/scheduled-jobs/a"},
-	"GET /api/retries/:jid":                       {least: httpapi.Monitoring, target: "/api/retries/a"},
-	"GET /api/dead-jobs/:jid":                     {least: httpapi.Monitoring, target: "/api/dead-jobs/a"},
-	"DELETE /api/scheduled-jobs/:jid":             {least: httpapi.Management, target: "/api/scheduled-jobs/a"},
-	"DELETE /api/retries/:jid":                    {least: httpapi.Management, target: "/api/retries/a"},
-	"DELETE /api/dead-jobs/:jid":                  {least: httpapi.Management, target: "/api/dead-jobs/a"},
-	"POST /api/scheduled-jobs/:jid/trigger":       {least: httpapi.Management, target: "/api/scheduled-jobs/a/trigger"},
-	"POST /api/scheduled-jobs/:jid/kill":          {least: httpapi.Management, target: "/api/scheduled-jobs/a/kill"},
-	"POST /api/retries/:jid/retry":                {least: httpapi.Management, target: "/api/retries/a/retry"},
-	"POST /api/retries/:jid/kill":                 {least: httpapi.Management, target: "/api/retries/a/kill"},
-	"POST /api/dead-jobs/:jid/retry":              {least: httpapi.Management, target: "/api/dead-jobs/a/retry"},
-	"PATCH /api/scheduled-jobs/:jid":              {least: httpapi.Management, target: "/api/scheduled-jobs/a", body: `{"priority":1}`},
-	"POST /api/scheduled-jobs/:jid/undo":          {least: httpapi.Management, target: "/api/scheduled-jobs/a/undo"},
-	"PATCH /api/retries/:jid":                     {least: httpapi.Management, target: "/api/retries/a", body: `{"priority":1}`},
-	"POST /api/retries/:jid/undo":                 {least: httpapi.Management, target: "/api/retries/a/undo"},
-	"PATCH /api/dead-jobs/:jid":                   {least: httpapi.Management, target: "/api/dead-jobs/a", body: `{"priority":1}`},
-	"POST /api/dead-jobs/:jid/undo":               {least: httpapi.Management, target: "/api/dead-jobs/a/undo"},
-	"GET /api/gated-jobs":                         {least: httpapi.Monitoring},
-	"GET /api/gated-jobs/:jid":                    {least: httpapi.Monitoring, target: "/api/gated-jobs/a"},
-	"DELETE /api/gated-jobs/:jid":                 {least: httpapi.Management, target: "/api/gated-jobs/a"},
-	"PATCH /api/gated-jobs/:jid":                  {least: httpapi.Management, target: "/api/gated-jobs/a", body: `{"priority":1}`},
-	"POST /api/gated-jobs/:jid/undo":              {least: httpapi.Management, target: "/api/gated-jobs/a/undo"},
-	"POST /api/gated-jobs/:jid/kill":              {least: httpapi.Management, target: "/api/gated-jobs/a/kill"},
-	"GET /api/operations":                         {least: httpapi.Monitoring},
-	"POST /api/operations":                        {least: httpapi.Management, body: `{"action":"delete","set":"retries","jids":["a"]}`},
-	"GET /api/operations/:id":                     {least: httpapi.Monitoring, target: "/api/operations/a"},
-	"POST /api/operations/:id/undo":               {least: httpapi.Management, target: "/api/operations/a/undo"},
-	"DELETE /api/operations/:id":                  {least: httpapi.Management, target: "/api/operations/a"},
-	"POST /api/release":                           {least: httpapi.Administrator},
-	"GET /api/journal":                            {least: httpapi.Monitoring},
-	"GET /api/rejected":                           {least: httpapi.Monitoring},
-	"GET /api/rejected/:stream/:offset":           {least: httpapi.Monitoring, target: "/api/rejected/retries/1"},
-	"DELETE /api/rejected/:stream/:offset":        {least: httpapi.Management, target: "/api/rejected/retries/1"},
-	"POST /api/rejected/:stream/:offset/resubmit": {least: httpapi.Management, target: "/api/rejected/retries/1/resubmit", body: retry("r", 2_000_000_000, "q", "C", "E")},
-	"GET /api/job-queues":                         {least: httpapi.Monitoring},
-	"GET /api/job-queues/:queue":                  {least: httpapi.Monitoring, target: "/api/job-queues/q"},
-	"PUT /api/job-queues/:queue":                  {least: httpapi.Management, target: "/api/job-queues/q"},
-	"DELETE /api/job-queues/:queue":               {least: httpapi.Management, target: "/api/job-queues/q"},
-	"GET /api/job-queues/:queue/jobs":             {least: httpapi.Management, target: "/api/job-queues/q/jobs"},
-	"DELETE /api/job-queues/:queue/jobs":          {least: httpapi.Management, target: "/api/job-queues/q/jobs"},
-	"GET /api/events":                             {least: httpapi.Monitoring, target: "/api/events?for=0"},
-	"PUT /api/job-queues/:queue/pause":            {least: httpapi.Management, target: "/api/job-queues/q/pause"},
-	"PUT /api/job-queues/:queue/resume":           {least: httpapi.Management, target: "/api/job-queues/q/resume"},
-	"POST /api/job-queues/:queue/move":            {least: httpapi.Management, target: "/api/job-queues/q/move", body: `{"to":"r"}`},
-	"POST /api/job-queues/:queue/move-type":       {least: httpapi.Management, target: "/api/job-queues/q/move-type", body: `{"type":"quorum"}`},
-	"POST /api/job-queues/:queue/lease":           {least: httpapi.Management, target: "/api/job-queues/q/lease", body: `{"max":1}`},
-	"POST /api/leases/:id/ack":                    {least: httpapi.Management, target: "/api/leases/" + someLease + "/ack"},
-	"POST /api/leases/:id/fail":                   {least: httpapi.Management, target: "/api/leases/" + someLease + "/fail", body: `{"error_class":"E"}`},
-	"POST /api/leases/:id/extend":                 {least: httpapi.Management, target: "/api/leases/" + someLease + "/extend", body: `{"lease_ms":1000}`},
-	"GET /api/attention":                          {least: httpapi.Monitoring},
-	"GET /api/job-metrics":                        {least: httpapi.Monitoring},
-	"GET /api/job-metrics/:class":                 {least: httpapi.Monitoring, target: "/api/job-metrics/Mail"},
-	"GET /api/queue-throughput":                   {least: httpapi.Monitoring},
-	"GET /api/deploys":                            {least: httpapi.Monitoring},
-	"POST /api/deploys":                           {least: httpapi.Management, body: `{"label":"v1"}`},
-	"GET /api/processes":                          {least: httpapi.Monitoring},
-	"GET /api/processes/:identity":                {least: httpapi.Monitoring, target: "/api/processes/host:1:"},
-	"PUT /api/processes/:identity/quiet":          {least: httpapi.Management, target: "/api/processes/host:1:/quiet"},
-	"PUT /api/processes/:identity/stop":           {least: httpapi.Management, target: "/api/processes/host:1:/stop"},
-	"POST /api/jobs":                              {least: httpapi.Management, body: `{"class":"C","args":[]}`},
-	"GET /api/jobs":                               {least: httpapi.Monitoring},
-	"GET /api/jobs/:jid":                          {least: httpapi.Monitoring, target: "/api/jobs/a"},
-	"POST /api/jobs/:jid/cancel":                  {least: httpapi.Management, target: "/api/jobs/a/cancel"},
-	"DELETE /api/jobs/:jid":                       {least: httpapi.Management, target: "/api/jobs/a"},
-	"GET /api/errors":                             {least: httpapi.Monitoring},
-	"GET /api/due-times":                          {least: httpapi.Monitoring},
-	"GET /api/health/checks/:check":               {least: httpapi.Monitoring, target: "/api/health/checks/leader"},
-	"GET /api/overview":                           {least: httpapi.Monitoring},
-	"GET /api/whoami":                             {least: httpapi.Monitoring},
+	"GET /api/scheduled-jobs":                     {least: auth.Monitoring},
+	"GET /api/retries":                            {least: auth.Monitoring},
+	"GET /api/dead-jobs":                          {least: auth.Monitoring},
+	"GET /api/scheduled-jobs/:jid":                {least: auth.Monitoring, target: "/api/scheduled-jobs/a"},
+	"GET /api/retries/:jid":                       {least: auth.Monitoring, target: "/api/retries/a"},
+	"GET /api/dead-jobs/:jid":                     {least: auth.Monitoring, target: "/api/dead-jobs/a"},
+	"DELETE /api/scheduled-jobs/:jid":             {least: auth.Management, target: "/api/scheduled-jobs/a"},
+	"DELETE /api/retries/:jid":                    {least: auth.Management, target: "/api/retries/a"},
+	"DELETE /api/dead-jobs/:jid":                  {least: auth.Management, target: "/api/dead-jobs/a"},
+	"POST /api/scheduled-jobs/:jid/trigger":       {least: auth.Management, target: "/api/scheduled-jobs/a/trigger"},
+	"POST /api/scheduled-jobs/:jid/kill":          {least: auth.Management, target: "/api/scheduled-jobs/a/kill"},
+	"POST /api/retries/:jid/retry":                {least: auth.Management, target: "/api/retries/a/retry"},
+	"POST /api/retries/:jid/kill":                 {least: auth.Management, target: "/api/retries/a/kill"},
+	"POST /api/dead-jobs/:jid/retry":              {least: auth.Management, target: "/api/dead-jobs/a/retry"},
+	"PATCH /api/scheduled-jobs/:jid":              {least: auth.Management, target: "/api/scheduled-jobs/a", body: `{"priority":1}`},
+	"POST /api/scheduled-jobs/:jid/undo":          {least: auth.Management, target: "/api/scheduled-jobs/a/undo"},
+	"PATCH /api/retries/:jid":                     {least: auth.Management, target: "/api/retries/a", body: `{"priority":1}`},
+	"POST /api/retries/:jid/undo":                 {least: auth.Management, target: "/api/retries/a/undo"},
+	"PATCH /api/dead-jobs/:jid":                   {least: auth.Management, target: "/api/dead-jobs/a", body: `{"priority":1}`},
+	"POST /api/dead-jobs/:jid/undo":               {least: auth.Management, target: "/api/dead-jobs/a/undo"},
+	"GET /api/gated-jobs":                         {least: auth.Monitoring},
+	"GET /api/gated-jobs/:jid":                    {least: auth.Monitoring, target: "/api/gated-jobs/a"},
+	"DELETE /api/gated-jobs/:jid":                 {least: auth.Management, target: "/api/gated-jobs/a"},
+	"PATCH /api/gated-jobs/:jid":                  {least: auth.Management, target: "/api/gated-jobs/a", body: `{"priority":1}`},
+	"POST /api/gated-jobs/:jid/undo":              {least: auth.Management, target: "/api/gated-jobs/a/undo"},
+	"POST /api/gated-jobs/:jid/kill":              {least: auth.Management, target: "/api/gated-jobs/a/kill"},
+	"GET /api/operations":                         {least: auth.Monitoring},
+	"POST /api/operations":                        {least: auth.Management, body: `{"action":"delete","set":"retries","jids":["a"]}`},
+	"GET /api/operations/:id":                     {least: auth.Monitoring, target: "/api/operations/a"},
+	"POST /api/operations/:id/undo":               {least: auth.Management, target: "/api/operations/a/undo"},
+	"DELETE /api/operations/:id":                  {least: auth.Management, target: "/api/operations/a"},
+	"POST /api/release":                           {least: auth.Administrator},
+	"GET /api/journal":                            {least: auth.Monitoring},
+	"GET /api/rejected":                           {least: auth.Monitoring},
+	"GET /api/rejected/:stream/:offset":           {least: auth.Monitoring, target: "/api/rejected/retries/1"},
+	"DELETE /api/rejected/:stream/:offset":        {least: auth.Management, target: "/api/rejected/retries/1"},
+	"POST /api/rejected/:stream/:offset/resubmit": {least: auth.Management, target: "/api/rejected/retries/1/resubmit", body: retry("r", 2_000_000_000, "q", "C", "E")},
+	"GET /api/job-queues":                         {least: auth.Monitoring},
+	"GET /api/job-queues/:queue":                  {least: auth.Monitoring, target: "/api/job-queues/q"},
+	"PUT /api/job-queues/:queue":                  {least: auth.Management, target: "/api/job-queues/q"},
+	"DELETE /api/job-queues/:queue":               {least: auth.Management, target: "/api/job-queues/q"},
+	"GET /api/job-queues/:queue/jobs":             {least: auth.Management, target: "/api/job-queues/q/jobs"},
+	"DELETE /api/job-queues/:queue/jobs":          {least: auth.Management, target: "/api/job-queues/q/jobs"},
+	"GET /api/events":                             {least: auth.Monitoring, target: "/api/events?for=0"},
+	"PUT /api/job-queues/:queue/pause":            {least: auth.Management, target: "/api/job-queues/q/pause"},
+	"PUT /api/job-queues/:queue/resume":           {least: auth.Management, target: "/api/job-queues/q/resume"},
+	"POST /api/job-queues/:queue/move":            {least: auth.Management, target: "/api/job-queues/q/move", body: `{"to":"r"}`},
+	"POST /api/job-queues/:queue/move-type":       {least: auth.Management, target: "/api/job-queues/q/move-type", body: `{"type":"quorum"}`},
+	"POST /api/job-queues/:queue/lease":           {least: auth.Management, target: "/api/job-queues/q/lease", body: `{"max":1}`},
+	"POST /api/leases/:id/ack":                    {least: auth.Management, target: "/api/leases/" + someLease + "/ack"},
+	"POST /api/leases/:id/fail":                   {least: auth.Management, target: "/api/leases/" + someLease + "/fail", body: `{"error_class":"E"}`},
+	"POST /api/leases/:id/extend":                 {least: auth.Management, target: "/api/leases/" + someLease + "/extend", body: `{"lease_ms":1000}`},
+	"GET /api/attention":                          {least: auth.Monitoring},
+	"GET /api/job-metrics":                        {least: auth.Monitoring},
+	"GET /api/job-metrics/:class":                 {least: auth.Monitoring, target: "/api/job-metrics/Mail"},
+	"GET /api/queue-throughput":                   {least: auth.Monitoring},
+	"GET /api/deploys":                            {least: auth.Monitoring},
+	"POST /api/deploys":                           {least: auth.Management, body: `{"label":"v1"}`},
+	"GET /api/processes":                          {least: auth.Monitoring},
+	"GET /api/processes/:identity":                {least: auth.Monitoring, target: "/api/processes/host:1:"},
+	"PUT /api/processes/:identity/quiet":          {least: auth.Management, target: "/api/processes/host:1:/quiet"},
+	"PUT /api/processes/:identity/stop":           {least: auth.Management, target: "/api/processes/host:1:/stop"},
+	"POST /api/jobs":                              {least: auth.Management, body: `{"class":"C","args":[]}`},
+	"GET /api/jobs":                               {least: auth.Monitoring},
+	"GET /api/jobs/:jid":                          {least: auth.Monitoring, target: "/api/jobs/a"},
+	"POST /api/jobs/:jid/cancel":                  {least: auth.Management, target: "/api/jobs/a/cancel"},
+	"DELETE /api/jobs/:jid":                       {least: auth.Management, target: "/api/jobs/a"},
+	"GET /api/errors":                             {least: auth.Monitoring},
+	"GET /api/due-times":                          {least: auth.Monitoring},
+	"GET /api/health/checks/:check":               {least: auth.Monitoring, target: "/api/health/checks/leader"},
+	"GET /api/overview":                           {least: auth.Monitoring},
+	"GET /api/whoami":                             {least: auth.Monitoring},
 	"POST /api/session":                           {body: `{"name":"administrator","password":"right"}`},
 	"DELETE /api/session":                         {},
 	"GET /api/openapi.yaml":                       {},
 	"GET /healthz":                                {},
 	"GET /readyz":                                 {},
-	"GET /metrics":                                {least: httpapi.Monitoring},
+	"GET /metrics":                                {least: auth.Monitoring},
 }
 
 // someLease is the id of a lease that began long ago.
 const someLease = "lease-0-1-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-var strength = map[httpapi.Role]int{"": 0, httpapi.Monitoring: 1, httpapi.Management: 2, httpapi.Policymaker: 2, httpapi.Administrator: 3}
+var strength = map[auth.Role]int{"": 0, auth.Monitoring: 1, auth.Management: 2, auth.Policymaker: 2, auth.Administrator: 3}
 
 // caller is somebody who takes routes, with what they may and what refuses them.
 type caller struct {
 	name    string
 	sign    func(w *world, r *http.Request)
-	role    httpapi.Role // of those who are let in
-	refused int          // the status for those who are not, on routes that are not open
+	role    auth.Role // of those who are let in
+	refused int       // the status for those who are not, on routes that are not open
 	always  func(method string) bool
 }
 
@@ -129,22 +130,23 @@ var callers = []caller{
 	{"forged session", func(_ *world, r *http.Request) { r.AddCookie(&http.Cookie{Name: sessionName, Value: "AAAA"}) }, "", http.StatusUnauthorized, never},
 	{"no tag", basic("untagged", "right"), "", http.StatusForbidden, never},
 	{"no virtual host", basic("elsewhere", "right"), "", http.StatusForbidden, never},
-	{"monitoring", basic("monitoring", "right"), httpapi.Monitoring, 0, never},
-	{"management", basic("management", "right"), httpapi.Management, 0, never},
-	{"policymaker", basic("policymaker", "right"), httpapi.Policymaker, 0, never},
-	{"administrator", basic("administrator", "right"), httpapi.Administrator, 0, never},
-	{"session", func(w *world, r *http.Request) { r.AddCookie(w.session("management")) }, httpapi.Management, 0, never},
+	{"monitoring", basic("monitoring", "right"), auth.Monitoring, 0, never},
+	{"management", basic("management", "right"), auth.Management, 0, never},
+	{"policymaker", basic("policymaker", "right"), auth.Policymaker, 0, never},
+	{"administrator", basic("administrator", "right"), auth.Administrator, 0, never},
+	{"session", func(w *world, r *http.Request) { r.AddCookie(w.session("management")) }, auth.Management, 0, never},
 	{"foreign origin", func(_ *world, r *http.Request) {
 		r.SetBasicAuth("administrator", "right")
 		r.Header.Set("Origin", "https://evil.example")
-	}, httpapi.Administrator, http.StatusForbidden, func(method string) bool { return method != http.MethodGet && method != http.MethodHead }},
+	}, auth.Administrator, http.StatusForbidden, func(method string) bool { return method != http.MethodGet && method != http.MethodHead }},
 	{"foreign host", func(_ *world, r *http.Request) {
 		r.SetBasicAuth("administrator", "right")
 		r.Host = "evil.example"
-	}, httpapi.Administrator, http.StatusForbidden, func(string) bool { return true }},
+	}, auth.Administrator, http.StatusForbidden, func(string) bool { return true }},
 }
 
-// TestAuthorisation takes every route as everybody. It is made from the list of routes, so that a new one without a row fails.
+// TestAuthorisation takes every route as everybody. It is made from the list of routes, so that a
+// new one without a row fails.
 func TestAuthorisation(t *testing.T) {
 	w := newSecured(t)
 	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
@@ -209,7 +211,8 @@ func TestRefusedCommandsAreNotSent(t *testing.T) {
 	require.Empty(t, w.published)
 }
 
-// Every route that asks who somebody is says where that cannot be found out, as the contract has it.
+// Every route that asks who somebody is says where that cannot be found out, as the contract has
+// it.
 func TestEveryRouteSaysThatNobodyCanBeAsked(t *testing.T) {
 	w := newSecured(t)
 	w.broker.change(func() { w.broker.down = true })
@@ -232,7 +235,7 @@ func TestReadOnlyRefusesWhateverChanges(t *testing.T) {
 		r := request(method, orElse(row.target, target), row.body)
 		r.SetBasicAuth("administrator", "right")
 		a := w.send(r)
-		if method == http.MethodGet && row.least == httpapi.Monitoring || row.least == "" { // a look that leaves traces is no reading
+		if method == http.MethodGet && row.least == auth.Monitoring || row.least == "" { // a look that leaves traces is no reading
 			require.NotEqual(t, http.StatusForbidden, a.StatusCode, route)
 			continue
 		}

@@ -20,7 +20,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// fill folds n retries in batches, as the view does. Of their queues, q0 has every tenth and rare only the last.
+// fill folds n retries in batches, as the view does. Of their queues, q0 has every tenth and rare
+// only the last.
 func (w *world) fill(n int) {
 	w.t.Helper()
 	const batch = 1000
@@ -42,8 +43,8 @@ func (w *world) fill(n int) {
 	}
 }
 
-// BenchmarkAmongAMillion prints how long answers take with a million pending entries: the first pages and next must stay under 5 ms,
-// one entry under 1 ms.
+// BenchmarkAmongAMillion prints how long answers take with a million pending entries: the first
+// pages and next must stay under 5 ms, one entry under 1 ms.
 func BenchmarkAmongAMillion(b *testing.B) {
 	w := newWorld(b)
 	w.fill(1_000_000)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/feed"
@@ -19,105 +22,90 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// DefaultAddr is where the server listens if it is not told.
+// DefaultAddr is where the server listens by default.
 const DefaultAddr = "127.0.0.1:15680"
 
-// Config is what a Server is made of. A function that is nil answers as if what is behind it were out of reach.
+// Config configures a Server. A function that is nil answers as if what it reaches were out of
+// reach. Only New sees all of it: each group of handlers gets the few members that it needs.
 type Config struct {
-	Addr    string   // where Run listens if it is given no listener, and what it listens on if it is; default DefaultAddr
-	Hosts   []string // host names that requests may carry, beside localhost, 127.0.0.1, [::1], that of Addr and those of the certificate
-	Prefix  string   // of all paths but the probes', such as "/millrace"; default: none
+	Addr    string   // where Run listens, or what its listener listens on; default: DefaultAddr
+	Hosts   []string // more host names that requests may carry; see auth.NewHosts
+	Prefix  string   // of all paths except the probes', such as "/millrace"; default: none
 	Version string   // of this build
 	VHost   string   // the virtual host that this sidecar serves
 
-	Environment string        // what its users call the place, such as "staging"; default: nothing is said
-	DeadMax     int           // how many dead jobs are kept; 0: it is not said
-	DeadAge     time.Duration // how long dead jobs are kept; 0: it is not said
-	RunAge      time.Duration // how long workers' reports of single jobs are kept; 0: it is not said
+	Environment string        // a label for users, such as "staging"; default: none
+	DeadMax     int           // how many dead jobs are kept; 0: not shown
+	DeadAge     time.Duration // how long dead jobs are kept; 0: not shown
+	RunAge      time.Duration // how long workers' reports of single jobs are kept; 0: not shown
 
-	Entries *tracker.Entries // needed
-	View    *view.View       // needed
+	Entries *tracker.Entries // required
+	View    *view.View       // required
 
 	Processes *processes.Processes
 	Metrics   *metrics.Metrics
 	Queues    *queues.Watch
-	Feed      *feed.Feed // what happens to jobs, for those who watch
+	Feed      *feed.Feed // what happens to jobs, for viewers
 
-	QueueSLO func(queue string) time.Duration                                  // how long a job may wait in a queue; 0: as long as it likes
-	OnBroker func(ctx context.Context, do func(conn *broker.Conn) error) error // lends a connection to the broker
+	// QueueSLO returns how long a job may wait in a queue; 0: for any time.
+	QueueSLO func(queue string) time.Duration
+	// They lend a connection to the broker. OnQueues is for frequent use; it defaults to OnBroker.
+	OnBroker, OnQueues func(ctx context.Context, do func(conn *broker.Conn) error) error
+	// PauseQueue makes the broker itself pause a queue, if it can; by default it cannot.
+	PauseQueue func(ctx context.Context, queue string, paused bool) error
+	// Leader returns this sidecar's part in leadership.
+	Leader func() scheduler.Status
+	// Ask sends a command to the sidecar that leads.
+	Ask func(ctx context.Context, c wire.Command) wire.Reply
+	// Publish returns once the broker has confirmed.
+	Publish func(ctx context.Context, m wire.Message) error
+	// Fetch reads one record of a stream.
+	Fetch func(ctx context.Context, stream string, offset int64) (wire.Record, error)
+	// Broker returns what is known of the broker.
+	Broker func() (connected bool, product, version string)
 
-	OnQueues func(ctx context.Context, do func(conn *broker.Conn) error) error // the same for what is done often, such as leases; default: OnBroker
+	// Auth is auth.ModeBroker, ModeToken or ModeNone. For the default see auth.Authenticator.Mode.
+	Auth string
+	// HasUsers says whether there is a management API to ask.
+	HasUsers func() auth.HasUsers
+	// Identify asks it. It returns auth.ErrWrongPassword, auth.ErrNoTag, or why it cannot be asked.
+	Identify    func(ctx context.Context, name, password string) (auth.User, error)
+	TokensFile  string         // for auth.ModeToken
+	SessionKey  []byte         // a secret from which sessions' keys are derived; default: a new one
+	ReadOnly    bool           // nothing can be changed through this server
+	HideArgs    *regexp.Regexp // names of members that only users who may act see; default: none
+	TLS         *tls.Config    // default: no TLS
+	BehindProxy bool           // a proxy does TLS, and sets X-Forwarded-For and -Proto
+	CORSOrigins []string       // of pages that may use the API, such as "https://ops.example"
 
-	PauseQueue func(ctx context.Context, queue string, paused bool) error // has the broker itself pause a queue, where it can; default: it cannot
-
-	Leader  func() scheduler.Status                                                     // this sidecar's part in leadership
-	Ask     func(ctx context.Context, c wire.Command) wire.Reply                        // sends a command to whoever leads
-	Publish func(ctx context.Context, m wire.Message) error                             // returns once the broker has confirmed
-	Fetch   func(ctx context.Context, stream string, offset int64) (wire.Record, error) // reads one record of a stream
-	Broker  func() (connected bool, product, version string)                            // what is known of the broker
-
-	Auth        string                                                         // AuthBroker, AuthToken or AuthNone; default: broker, or none where there is no management API and only this machine can connect
-	HasUsers    func() HasUsers                                                // whether there is a management API to ask
-	Identify    func(ctx context.Context, name, password string) (User, error) // asks it; ErrWrongPassword, ErrNoTag, or it is out of reach
-	TokensFile  string                                                         // for AuthToken
-	SessionKey  []byte                                                         // a secret of which sessions' keys are made; default: a new one
-	ReadOnly    bool                                                           // nothing can be changed through this server
-	HideArgs    *regexp.Regexp                                                 // members whose names match are shown only to those who may act; see ParseHideArgs; default: none are hidden
-	TLS         *tls.Config                                                    // default: no TLS
-	BehindProxy bool                                                           // a proxy does TLS, and says in X-Forwarded-For and -Proto who asks
-	CORSOrigins []string                                                       // origins whose pages may read and act, such as "https://ops.example"
-
-	Now   func() time.Time // default time.Now
+	Now   func() time.Time // default: time.Now
 	Log   *slog.Logger     // default: none
-	Grace time.Duration    // how long Run lets requests end; default 5 s
+	Grace time.Duration    // how long Run waits for requests to end; default: 5 s
 }
 
 var errUnwired = errors.New("httpapi: this server was started without it")
 
 func (c Config) withDefaults() Config {
-	if c.Addr == "" {
-		c.Addr = DefaultAddr
-	}
-	if c.HasUsers == nil {
-		c.HasUsers = func() HasUsers { return UsersAbsent }
-	}
-	if c.Identify == nil {
-		c.Identify = func(context.Context, string, string) (User, error) { return User{}, errUnwired }
-	}
-	if c.Leader == nil {
-		c.Leader = func() scheduler.Status { return scheduler.Status{Epoch: -1} }
-	}
-	if c.Ask == nil {
-		c.Ask = func(context.Context, wire.Command) wire.Reply { return noLeader }
-	}
-	if c.Publish == nil {
-		c.Publish = func(context.Context, wire.Message) error { return errUnwired }
-	}
-	if c.Fetch == nil {
-		c.Fetch = func(context.Context, string, int64) (wire.Record, error) { return wire.Record{}, errUnwired }
-	}
-	if c.OnBroker == nil {
-		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return errUnwired }
-	}
-	if c.OnQueues == nil {
-		c.OnQueues = c.OnBroker
-	}
-	if c.PauseQueue == nil {
-		c.PauseQueue = func(context.Context, string, bool) error { return nil }
-	}
-	if c.Broker == nil {
-		c.Broker = func() (bool, string, string) { return false, "", "" }
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Grace == 0 {
-		c.Grace = 5 * time.Second
-	}
+	c.Addr = cmp.Or(c.Addr, DefaultAddr)
+	c.Grace = cmp.Or(c.Grace, 5*time.Second)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	unlessSet(&c.Now, c.Now == nil, time.Now)
+	unlessSet(&c.HasUsers, c.HasUsers == nil, func() auth.HasUsers { return auth.UsersAbsent })
+	unlessSet(&c.Identify, c.Identify == nil, func(context.Context, string, string) (auth.User, error) { return auth.User{}, errUnwired })
+	unlessSet(&c.Leader, c.Leader == nil, func() scheduler.Status { return scheduler.Status{Epoch: -1} })
+	unlessSet(&c.Ask, c.Ask == nil, func(context.Context, wire.Command) wire.Reply { return problem.NoLeader })
+	unlessSet(&c.Publish, c.Publish == nil, func(context.Context, wire.Message) error { return errUnwired })
+	unlessSet(&c.Fetch, c.Fetch == nil, func(context.Context, string, int64) (wire.Record, error) { return wire.Record{}, errUnwired })
+	unlessSet(&c.OnBroker, c.OnBroker == nil, func(context.Context, func(*broker.Conn) error) error { return errUnwired })
+	unlessSet(&c.OnQueues, c.OnQueues == nil, c.OnBroker)
+	unlessSet(&c.PauseQueue, c.PauseQueue == nil, func(context.Context, string, bool) error { return nil })
+	unlessSet(&c.Broker, c.Broker == nil, func() (bool, string, string) { return false, "", "" })
 	return c
 }
 
-var noLeader = wire.Reply{Status: wire.StatusUnavailable, Error: codeNoLeader, Reason: "no sidecar leads now: nothing was done, try again"}
+// unlessSet sets a function that is missing.
+func unlessSet[F any](f *F, missing bool, otherwise F) {
+	if missing {
+		*f = otherwise
+	}
+}

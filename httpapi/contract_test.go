@@ -16,7 +16,7 @@ import (
 const howToAddARoute = `
 A route is four things, and tests miss each: a line in httpapi/routes.go with who may take it, an operation in httpapi/openapi.yaml (all
 errors listed, answers closed with additionalProperties: false, an example of each body), a row in
-httpapi/authorisation_test.go, and a line in docs/api.md.`
+httpapi/authorisation_test.go, and a line in docs/api/routes.md.`
 
 // braces turns :parameter into {parameter}, as OpenAPI writes it.
 var braces = regexp.MustCompile(`:(\w+)`)

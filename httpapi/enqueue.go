@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -17,186 +16,234 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 const (
-	maxEnqueued   = 10_000 // jobs in one request
-	enqueueAtOnce = 256    // of them, published and not confirmed yet
-	headerOnce    = "Idempotency-Key"
+	maxEnqueued  = 10_000            // jobs in one request
+	maxPublished = 256               // of them, not confirmed yet
+	headerKey    = "Idempotency-Key" // of a single job
+	memberKey    = "idempotency_key" // of a job in an array
+	maxKeyedJob  = 1<<20 - 64<<10    // bytes of a job with a key, which is a command
 )
 
-// enqueued is what became of one job.
+// enqueueAPI publishes jobs as producers do.
+type enqueueAPI struct {
+	publish func(ctx context.Context, m wire.Message) error
+	ask     func(ctx context.Context, c wire.Command) wire.Reply
+	prefix  string
+	now     func() time.Time
+}
+
 type enqueued struct {
 	JID    string `json:"jid,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// enqueue publishes a job as a producer does, or an array of them.
-func (s *Server) enqueue(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
+// enqueue publishes a job, or an array of jobs.
+func (e *enqueueAPI) enqueue(in *problem.Request) error {
+	in.Query()
+	raw := bytes.TrimSpace(in.Raw())
+	if !utf8.Valid(raw) || !json.Valid(raw) {
+		in.BadRequest("the body is not valid JSON")
 	}
-	raw, err := io.ReadAll(c.Request().Body)
-	if err != nil {
-		return err
+	key := in.Request().Header.Get(headerKey)
+	if given := in.Request().Header.Values(headerKey); len(given) > 0 && given[0] == "" {
+		in.BadRequest("the header %s is empty: leave it out", headerKey)
 	}
-	if raw = bytes.TrimSpace(raw); !utf8.Valid(raw) || !json.Valid(raw) {
-		return badRequest("the body is not valid JSON")
+	if in.Err() != nil {
+		return in.Err()
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), commandBudget)
+	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
 	defer cancel()
-	if given := c.Request().Header.Values(headerOnce); len(given) > 0 && given[0] == "" { // somebody wanted to be sure, and would not be
-		return badRequest("the header %s is empty: leave it out", headerOnce)
-	}
+	actor := auth.PrincipalOf(in.Request()).Name
 	switch raw[0] {
 	case '[':
-		if c.Request().Header.Get(headerOnce) != "" {
-			return badRequest("the header %s is for a single job: in an array each has a member %s", headerOnce, memberOnce)
+		if key != "" {
+			return problem.BadRequest("the header %s is for a single job: in an array each has a member %s", headerKey, memberKey)
 		}
-		return s.enqueueAll(ctx, c, raw)
-	case '{':
-		jid, err := s.enqueueKeyed(ctx, raw, c.Request().Header.Get(headerOnce), whoSent(c.Request()).name)
+		outcomes, err := e.enqueueAll(ctx, raw, actor)
 		if err != nil {
 			return err
 		}
-		c.Response().Header().Set(echo.HeaderLocation, s.cfg.Prefix+"/api/jobs/"+url.PathEscape(jid))
-		return c.JSON(http.StatusCreated, enqueued{JID: jid})
+		return in.JSON(http.StatusOK, outcomes)
+	case '{':
+		jid, err := e.enqueueOne(ctx, raw, key, actor)
+		if err != nil {
+			return err
+		}
+		in.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
+		return in.JSON(http.StatusCreated, enqueued{JID: jid})
 	}
-	return badRequest("the body must be a job, or an array of jobs")
+	return problem.BadRequest("the body must be a job, or an array of jobs")
 }
 
-// enqueueAll publishes them all at once; each has an outcome of its own.
-func (s *Server) enqueueAll(ctx context.Context, c echo.Context, raw []byte) error {
+// enqueueAll publishes jobs concurrently; each has an outcome of its own.
+func (e *enqueueAPI) enqueueAll(ctx context.Context, raw []byte, actor string) ([]enqueued, error) {
 	var jobs []json.RawMessage
 	if err := json.Unmarshal(raw, &jobs); err != nil {
-		return badRequest("the body is not valid: %s", err)
+		return nil, problem.BadRequest("the body is not valid: %s", err)
 	}
 	if len(jobs) > maxEnqueued {
-		return badRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
+		return nil, problem.BadRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
 	}
-	outcomes, actor := make([]enqueued, len(jobs)), whoSent(c.Request()).name
+	outcomes := make([]enqueued, len(jobs))
 	var g errgroup.Group
-	g.SetLimit(enqueueAtOnce)
+	g.SetLimit(maxPublished)
 	for i, job := range jobs {
 		g.Go(func() error {
-			raw, key, err := keyIn(job)
+			raw, key, err := cutKey(job)
 			jid := ""
 			if err == nil {
-				jid, err = s.enqueueKeyed(ctx, raw, key, actor)
+				jid, err = e.enqueueOne(ctx, raw, key, actor)
 			}
 			if outcomes[i].JID = jid; err != nil {
-				p := problemOf(err)
+				p := problem.From(err)
 				outcomes[i] = enqueued{Error: p.Code, Reason: p.Reason}
 			}
 			return nil
 		})
 	}
-	_ = g.Wait() // each has its outcome
-	return c.JSON(http.StatusOK, outcomes)
+	return outcomes, g.Wait()
 }
 
-func (s *Server) enqueueOne(ctx context.Context, raw []byte) (jid string, err error) {
-	m, err := s.jobMessage(raw)
+// cutKey takes the key out of a job in an array.
+func cutKey(raw []byte) (job []byte, key string, err error) {
+	given := gjson.GetBytes(raw, memberKey)
+	if !given.Exists() {
+		return raw, "", nil
+	}
+	if given.Type != gjson.String || given.String() == "" {
+		return nil, "", problem.BadRequest("member %s must be a text", memberKey)
+	}
+	job, err = sjson.DeleteBytes(raw, memberKey)
+	if err != nil {
+		return nil, "", problem.BadRequest("member %s cannot be read: %s", memberKey, problem.Shorten(err.Error()))
+	}
+	return job, given.String(), nil
+}
+
+// enqueueOne publishes a job. Under a key the leader publishes it, once.
+func (e *enqueueAPI) enqueueOne(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
+	if key != "" {
+		return e.enqueueOnce(ctx, raw, key, actor)
+	}
+	m, jid, err := e.message(raw)
 	if err != nil {
 		return "", err
 	}
-	switch err := s.cfg.Publish(ctx, m.Message); {
+	switch err := e.publish(ctx, m); {
 	case errors.Is(err, broker.ErrUnpublishable):
-		return "", badRequest("no broker can take this job: %s", err)
+		return "", problem.BadRequest("no broker can take this job: %s", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, broker.ErrLost):
-		p := newProblem(http.StatusGatewayTimeout, "the broker did not confirm the job in time: it may have it, and a repeat may double it")
-		p.cause = err
+		p := problem.New(http.StatusGatewayTimeout, "the broker did not confirm the job in time: it may have it, and a repeat may double it")
+		p.Cause = err
 		return "", p
 	case err != nil:
-		return "", unavailable(err, "the broker did not take the job")
+		return "", problem.Unavailable(err, "the broker did not take the job")
 	}
-	return m.jid, nil
+	return jid, nil
 }
 
-type jobMessage struct {
-	wire.Message
-	jid string
-}
-
-// jobMessage makes a message of a job as a client wrote it. What Millrace adds (jid, enqueued_at) stands in front; the rest stays byte
-// for byte. A job with a time goes to the scheduled ones.
-func (s *Server) jobMessage(raw []byte) (m jobMessage, err error) {
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' {
-		return m, badRequest("a job must be a JSON object")
+func (e *enqueueAPI) enqueueOnce(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
+	if len(raw) > maxKeyedJob {
+		return "", problem.New(http.StatusRequestEntityTooLarge, "a job that is enqueued under a key has at most %d bytes", maxKeyedJob)
+	}
+	if _, _, err := e.message(raw); err != nil {
+		return "", err
 	}
 	at, timed, err := timeOf(raw)
 	if err != nil {
-		return m, err
+		return "", err
 	}
-	now := wire.Seconds(s.cfg.Now())
+	cmd := wire.Command{Command: wire.CommandEnqueue, Key: key, Job: raw, Actor: actor}
+	if timed {
+		cmd.At = &at
+	}
+	body, err := json.Marshal(cmd)
+	if err == nil {
+		_, err = wire.ParseCommand(body)
+	}
+	if err != nil {
+		return "", problem.BadRequest("%s", problem.Shorten(err.Error()))
+	}
+	reply := e.ask(ctx, cmd)
+	if p := problem.FromReply(reply); p != nil {
+		return "", p
+	}
+	return reply.JID, nil
+}
+
+// message makes a message of a job as a client wrote it. What Millrace adds (jid, enqueued_at) is
+// put in front; the rest stays byte for byte. A job with a time becomes a scheduled one.
+func (e *enqueueAPI) message(raw []byte) (m wire.Message, jid string, err error) {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' {
+		return m, "", problem.BadRequest("a job must be a JSON object")
+	}
+	at, timed, err := timeOf(raw)
+	if err != nil {
+		return m, "", err
+	}
 	var front []byte
-	if m.jid = gjson.GetBytes(raw, "jid").String(); !gjson.GetBytes(raw, "jid").Exists() {
-		m.jid = newJID()
-		front = fmt.Appendf(front, `"jid":%s,`, quote(m.jid))
+	if !gjson.GetBytes(raw, "jid").Exists() {
+		front = fmt.Appendf(front, `"jid":%s,`, quote(newJID()))
 	}
 	if !timed && !gjson.GetBytes(raw, "enqueued_at").Exists() {
-		front = fmt.Appendf(front, `"enqueued_at":%s,`, seconds(now))
+		front = fmt.Appendf(front, `"enqueued_at":%s,`, secondsText(wire.Seconds(e.now())))
 	}
-	body := inFront(raw, front)
+	body := prepend(raw, front)
 	job, err := wire.ParseJob(body)
 	if err != nil {
-		return m, badRequest("this is no job: %s", err)
+		return m, "", problem.BadRequest("this is no job: %s", err)
 	}
 	if args := gjson.GetBytes(raw, "args"); args.Exists() && args.Type != gjson.Null && !args.IsArray() {
-		return m, badRequest("member args must be an array")
+		return m, "", problem.BadRequest("member args must be an array")
 	}
-	if m.jid = job.JID; m.jid == "" {
-		return m, badRequest("the job's jid is empty: leave it out, and it gets one")
+	if job.JID == "" {
+		return m, "", problem.BadRequest("the job's jid is empty: leave it out, and it gets one")
 	}
-	m.Message = wire.Message{
-		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: s.cfg.Now(),
+	m = wire.Message{
+		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: e.now(),
 		Priority: job.Priority, Body: body,
 	}
 	if !timed {
-		return m, nil
+		return m, job.JID, nil
 	}
 	m.Exchange, m.Key, m.Priority = "", wire.ScheduledJobs, 0
 	m.Body = wire.ScheduledJob(job.JID, at, body)
 	if _, err := wire.ParseEntry(wire.ScheduledJobs, 0, m.Body); err != nil {
-		return m, badRequest("this is no job: %s", err)
+		return m, "", problem.BadRequest("this is no job: %s", err)
 	}
-	return m, nil
+	return m, job.JID, nil
 }
 
-// memberAt is when a job is to run. It stays in the job, as a worker may want to know.
-const memberAt = "at"
-
+// timeOf returns when a job is to run. The member stays in the job: a worker may want to know.
 func timeOf(job []byte) (at float64, given bool, err error) {
-	v := gjson.GetBytes(job, memberAt)
+	v := gjson.GetBytes(job, "at")
 	if !v.Exists() || v.Type == gjson.Null {
 		return 0, false, nil
 	}
-	var t time.Time
-	switch v.Type {
-	case gjson.String:
-		t, err = time.Parse(time.RFC3339Nano, v.String())
-	case gjson.Number:
-		t, err = params{memberAt: v.Raw}.time(memberAt, time.Time{})
-	default:
-		err = errTime
+	t, err := time.Parse(time.RFC3339Nano, v.String())
+	if v.Type == gjson.Number {
+		t, err = problem.ParseTime(v.Raw, time.Time{})
 	}
 	if err != nil {
-		return 0, false, badRequest("member at must be seconds since 1970 or a time like 2026-01-31T12:00:00Z")
+		return 0, false, problem.BadRequest("member at must be seconds since 1970 or a time like 2026-01-31T12:00:00Z")
 	}
 	return wire.Seconds(t), true, nil
 }
 
-var errTime = errors.New("no time")
+func secondsText(at float64) string { return strconv.FormatFloat(at, 'f', -1, 64) }
 
-func seconds(at float64) string { return strconv.FormatFloat(at, 'f', -1, 64) }
-
-// inFront puts members, each with a comma behind it, in front of an object's own.
-func inFront(object, members []byte) []byte {
+// prepend puts members, each followed by a comma, before an object's own.
+func prepend(object, members []byte) []byte {
 	if len(members) == 0 {
 		return object
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 )
 
-// Each body of a request or an answer has an example. That the examples match their schemas is part of the contract's validation.
+// Each body of a request or an answer has an example. That the examples match their schemas is part
+// of the contract's validation.
 func TestEachBodyHasAnExample(t *testing.T) {
 	used := map[string]bool{}
 	look := func(where string, content openapi3.Content) {

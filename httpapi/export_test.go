@@ -36,7 +36,8 @@ func TestExportIsTheWholeFilter(t *testing.T) {
 	require.Empty(t, w.get("/api/dead-jobs?format=ndjson").body)
 }
 
-// TestAnExportThatFailsIsCutOff lets nobody take its beginning for the whole, also while that is held back to be compressed.
+// TestAnExportThatFailsIsCutOff lets nobody take its beginning for the whole, also while that is
+// held back to be compressed.
 func TestAnExportThatFailsIsCutOff(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, retry("r", 2_000_000_000, "q", "C", "E"))

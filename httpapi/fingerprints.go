@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// fingerprints remembers what entries failed with. A record does not change, so that an entry is read once.
+// fingerprints remembers the errors of entries. A record does not change, so an entry is read once.
 type fingerprints struct {
 	seed maphash.Seed
 
@@ -21,27 +21,27 @@ type fingerprints struct {
 type entryKey struct {
 	stream string
 	offset int64
-	jid    uint64 // a stream that was made anew has others there
+	jid    uint64 // a stream that was recreated has another job there
 }
 
-// failure is what all entries with a fingerprint failed with; its message is without what changes from one time to the next, and example
-// is the first line of the message of one of them.
+// failure is the error of all entries with a fingerprint. Its message is without what changes from
+// one job to the next; example is the first line of the message of one of them.
 type failure struct{ fingerprint, class, errorClass, message, example string }
 
-const maxExample = 500 // bytes
-
-// maxFingerprints is how many entries are remembered, at least; twice as many at most.
-const maxFingerprints = 2 * maxSearched
+const (
+	maxExample      = 500             // bytes
+	maxFingerprints = 2 * maxSearched // are kept at least; at most twice as many
+)
 
 func newFingerprints() *fingerprints {
 	return &fingerprints{seed: maphash.MakeSeed(), known: map[entryKey]*failure{}, failures: map[string]*failure{}}
 }
 
-// of tells what an entry failed with. read is false if that would need its record from the stream, and nil is the answer too if it is gone.
+// of returns the error of an entry; nil if it is gone. read is false if the view has no record.
 func (f *fingerprints) of(entries *tracker.Entries, stream string, r *tracker.Row) (what *failure, read bool, err error) {
 	key := f.key(stream, r)
 	f.mu.Lock()
-	what, known := f.look(key)
+	what, known := f.get(key)
 	f.mu.Unlock()
 	if known {
 		return what, true, nil
@@ -55,7 +55,7 @@ func (f *fingerprints) of(entries *tracker.Entries, stream string, r *tracker.Ro
 	}
 	e, err := stored.Entry(nil)
 	if err != nil {
-		return nil, true, nil // it was one when it was taken in
+		return nil, true, nil // it was an entry when it was folded
 	}
 	what = &failure{fingerprint: wire.Fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage), class: stored.Class, errorClass: e.ErrorClass}
 	f.mu.Lock()
@@ -67,15 +67,14 @@ func (f *fingerprints) of(entries *tracker.Entries, stream string, r *tracker.Ro
 		what.message, what.example = wire.Normalised(e.ErrorMessage), wire.Shorten(strings.TrimSpace(line), maxExample)
 		f.failures[what.fingerprint] = what
 	}
-	f.keep(key, what)
+	f.put(key, what)
 	return what, true, nil
 }
 
-// has tells whether an entry is known.
 func (f *fingerprints) has(stream string, r *tracker.Row) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, known := f.look(f.key(stream, r))
+	_, known := f.get(f.key(stream, r))
 	return known
 }
 
@@ -83,18 +82,18 @@ func (f *fingerprints) key(stream string, r *tracker.Row) entryKey {
 	return entryKey{stream, r.Offset, maphash.String(f.seed, r.JID)}
 }
 
-func (f *fingerprints) look(key entryKey) (*failure, bool) {
+func (f *fingerprints) get(key entryKey) (*failure, bool) {
 	what, known := f.known[key]
 	if !known {
 		if what, known = f.old[key]; known {
-			f.keep(key, what)
+			f.put(key, what)
 		}
 	}
 	return what, known
 }
 
-// keep forgets those that were not asked for in a long time: they are what is left in old when known is full.
-func (f *fingerprints) keep(key entryKey, what *failure) {
+// put keeps an entry. Those that were not asked for in a long time are still in old, and removed.
+func (f *fingerprints) put(key entryKey, what *failure) {
 	if len(f.known) >= maxFingerprints {
 		f.old, f.known = f.known, map[entryKey]*failure{}
 		f.failures = map[string]*failure{}

@@ -30,8 +30,9 @@ var (
 	}
 )
 
-// FuzzRequests sends anything to every route: there must be no panic and no error 500, and every answer must be one that the contract
-// describes. Each query, each body and each header that is read at all is read on the way.
+// FuzzRequests sends anything to every route: there must be no panic and no error 500, and every
+// answer must be one that the contract describes. Each query, each body and each header that is
+// read at all is read on the way.
 func FuzzRequests(f *testing.F) {
 	w := fuzzed(f)
 	routes := w.server.Routes()
@@ -91,7 +92,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// fuzzed is a world with something in every list, before a server that is not wrapped: the target compares by itself.
+// fuzzed is a world with something in every list, before a server that is not wrapped: the target
+// compares by itself.
 func fuzzed(f *testing.F) *world {
 	w := newWorld(f, watching(true, broker.QueueInfo{Name: "queue.a", Ready: 5}), func(c *httpapi.Config) {
 		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return nil }

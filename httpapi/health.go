@@ -1,24 +1,38 @@
 package httpapi
 
 import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// healthz says that the process runs.
-func (s *Server) healthz(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, health{Status: "ok"})
+// healthAPI answers probes and health checks.
+type healthAPI struct {
+	leader  func() scheduler.Status
+	broker  func() (connected bool, product, version string)
+	ask     func(ctx context.Context, c wire.Command) wire.Reply
+	view    *view.View
+	workers *workers
+	now     func() time.Time
+
+	accepted atomic.Bool // clients could publish jobs once
+
+	mu     sync.Mutex
+	silent string    // why the leader does not respond; empty if it does
+	pinged time.Time // when that was found out
 }
 
 type health struct {
@@ -27,7 +41,7 @@ type health struct {
 	Degraded []degraded `json:"degraded,omitempty"`
 }
 
-// degraded is what anybody may know of a scheduler.Degraded: the broker's own words can name users.
+// degraded is what every user may know of a scheduler.Degraded: the broker's words can name users.
 type degraded struct {
 	Subject string    `json:"subject"`
 	Costs   string    `json:"costs"`
@@ -35,43 +49,49 @@ type degraded struct {
 	Since   time.Time `json:"since"`
 }
 
-// readyz reports whether clients can publish jobs, what is due is fired and what is answered here is up to date. Whether this sidecar leads does not matter, and
-// nor does what jobs fire without: that is listed as degraded.
-func (s *Server) readyz(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
-	if reason := s.unready(); reason != "" {
-		return c.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
-	}
-	h := health{Status: "ok"}
-	for _, d := range s.degraded() {
-		h.Degraded = append(h.Degraded, degraded{d.Subject, d.Costs, d.Node, d.Since})
-	}
-	return c.JSON(http.StatusOK, h)
+// live answers that the process runs.
+func (h *healthAPI) live(in *problem.Request) (any, error) {
+	in.Query()
+	return health{Status: "ok"}, nil
 }
 
-func (s *Server) unready() string {
-	leader := s.cfg.Leader()
-	if connected, _, _ := s.cfg.Broker(); !connected {
+// ready reports whether clients can publish jobs, due jobs fire and answers are up to date. It does
+// not matter whether this sidecar leads. What jobs fire without is listed as degraded.
+func (h *healthAPI) ready(in *problem.Request) error {
+	if in.Query(); in.Err() != nil {
+		return in.Err()
+	}
+	if reason := h.unready(); reason != "" {
+		return in.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
+	}
+	answer := health{Status: "ok"}
+	for _, d := range h.degraded() {
+		answer.Degraded = append(answer.Degraded, degraded{d.Subject, d.Costs, d.Node, d.Since})
+	}
+	return in.JSON(http.StatusOK, answer)
+}
+
+func (h *healthAPI) unready() string {
+	leader := h.leader()
+	if connected, _, _ := h.broker(); !connected {
 		return "the broker is not connected" + whileAway(leader.Degraded)
 	}
 	if leader.Lacks != "" {
 		return "jobs cannot be fired: a stream is missing or cannot be reached" + whileAway(leader.Degraded) +
 			"; `millrace status` and the log say which"
 	}
-	for _, t := range s.cfg.View.Status() {
-		if !t.CaughtUp && !s.dispensable(&t) {
+	for _, t := range h.view.Status() {
+		if !t.CaughtUp && !h.dispensable(&t) {
 			return "the view has not caught up with " + t.Stream + whileAway(leader.Degraded)
 		}
 	}
 	if gap := leader.Gap; gap != "" {
 		return "what was pending is held and does not fire until an administrator runs millrace release, because the journal has a gap: " + gap
 	}
-	if !leader.Accepts && !s.accepted.Load() {
+	if !leader.Accepts && !h.accepted.Load() {
 		return "clients cannot publish jobs yet: no leader has made " + wire.ExchangeDirect
 	}
-	s.accepted.Store(true)
+	h.accepted.Store(true)
 	return ""
 }
 
@@ -92,31 +112,118 @@ func whileAway(all []scheduler.Degraded) string {
 	return " while the nodes " + strings.Join(nodes, ", ") + " are away"
 }
 
-// dispensable reports whether a stream that the view cannot read leaves it ready: jobs fire without it, and it was read before.
-func (s *Server) dispensable(t *view.Status) bool {
+// firstReadLimit is how long a stream that jobs fire without may keep a new sidecar unready.
+const firstReadLimit = 10 * time.Second
+
+// dispensable reports whether a stream that cannot be read leaves a sidecar ready.
+func (h *healthAPI) dispensable(t *view.Status) bool {
 	if t.Stream == wire.Journal || slices.Contains(wire.EntryStreams, t.Stream) || t.Fault == "" {
 		return false
 	}
 	select {
-	case <-s.cfg.View.Ready():
+	case <-h.view.Ready():
 		return true
 	default:
-		return t.Lag > readFirstWithin // what was away from the start
+		return t.Lag > firstReadLimit // it was away from the start
 	}
 }
 
-// readFirstWithin is how long a stream that jobs fire without may keep a sidecar that has just started from being ready.
-const readFirstWithin = 10 * time.Second
-
 // degraded lists what fails and is not needed to fire jobs.
-func (s *Server) degraded() []scheduler.Degraded {
-	all := s.cfg.Leader().Degraded
-	for _, t := range s.cfg.View.Status() {
+func (h *healthAPI) degraded() []scheduler.Degraded {
+	all := h.leader().Degraded
+	for _, t := range h.view.Status() {
 		known := slices.ContainsFunc(all, func(d scheduler.Degraded) bool { return d.Subject == "queue "+t.Stream })
-		if !known && !t.CaughtUp && s.dispensable(&t) {
+		if !known && !t.CaughtUp && h.dispensable(&t) {
 			all = append(all, scheduler.Degraded{Subject: "view of " + t.Stream, Problem: t.Fault, Costs: "the data shown of it are out of date",
-				Since: s.cfg.Now().Add(-t.Lag)})
+				Since: h.now().Add(-t.Lag)})
 		}
 	}
 	return all
+}
+
+// check returns a handler that answers as RabbitMQ's health checks do.
+func (h *healthAPI) check() handler {
+	checks := map[string]func(context.Context) string{ // each returns a reason if it fails
+		"alarms":            h.checkAlarms,
+		"broker-connection": h.checkBroker,
+		"views-caught-up":   h.checkViews,
+		"leader":            h.checkLeader,
+		"workers":           h.checkWorkers,
+	}
+	return func(in *problem.Request) error {
+		in.Query()
+		check, known := checks[in.PathParam("check")]
+		if !known {
+			in.Fail(problem.New(http.StatusNotFound, "there is no such check"))
+		}
+		if in.Err() != nil {
+			return in.Err()
+		}
+		if reason := check(in.Request().Context()); reason != "" {
+			return in.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
+		}
+		return in.JSON(http.StatusOK, health{Status: "ok"})
+	}
+}
+
+// checkAlarms asks the leader: the broker blocks its connection while an alarm lasts.
+func (h *healthAPI) checkAlarms(context.Context) string {
+	if blocked := h.leader().Blocked; blocked != "" {
+		return "the broker takes no messages: " + blocked
+	}
+	return ""
+}
+
+func (h *healthAPI) checkBroker(context.Context) string {
+	if connected, _, _ := h.broker(); !connected {
+		return "the broker is not connected"
+	}
+	return ""
+}
+
+func (h *healthAPI) checkViews(context.Context) string {
+	var behind []string
+	for _, t := range h.view.Status() {
+		if !t.CaughtUp {
+			behind = append(behind, t.Stream)
+		}
+	}
+	if len(behind) == 0 {
+		return ""
+	}
+	return "the view has not caught up with " + strings.Join(behind, ", ")
+}
+
+const (
+	pingLimit = 2 * time.Second
+	pingEvery = time.Second // at most, for all requests
+)
+
+// checkLeader pings the leader.
+func (h *healthAPI) checkLeader(ctx context.Context) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.pinged.IsZero() && time.Since(h.pinged) < pingEvery {
+		return h.silent
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit) // for others too
+	defer cancel()
+	r := h.ask(ctx, wire.Command{ID: rand.Text(), Command: wire.CommandPing})
+	h.silent, h.pinged = "no leader responds: "+cmp.Or(r.Reason, "the reason is not known"), time.Now()
+	if r.Status >= 200 && r.Status < 300 {
+		h.silent = ""
+	}
+	return h.silent
+}
+
+// checkWorkers wants a worker process that takes jobs.
+func (h *healthAPI) checkWorkers(context.Context) string {
+	all := h.workers.list()
+	if slices.ContainsFunc(all, func(p processes.Process) bool { return p.State == processes.Live }) {
+		return ""
+	}
+	if len(all) == 0 {
+		return "no live worker processes"
+	}
+	return fmt.Sprintf("no live worker processes (quiet, stopping or lost: %d)", len(all))
 }

@@ -68,7 +68,8 @@ func lastEvent(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3f
 	return event, nil
 }
 
-// held compares every answer of a server with the contract: whatever a test asks for is checked on its way.
+// held compares every answer of a server with the contract: whatever a test asks for is checked on
+// its way.
 func held(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent []byte
@@ -181,7 +182,8 @@ func compareError(doc *openapi3.T, answer *tee) error {
 	return doc.Components.Schemas["Error"].Value.VisitJSON(value)
 }
 
-// lookUp finds the path that an escaped path matches, literal segments first, with its parameters unescaped once.
+// lookUp finds the path that an escaped path matches, literal segments first, with its parameters
+// unescaped once.
 func lookUp(doc *openapi3.T, escaped string) (path string, parameters map[string]string) {
 	asked := strings.Split(escaped, "/")
 	for candidate := range doc.Paths.Map() {

@@ -355,7 +355,8 @@ func (w *world) again(change func(*httpapi.Config)) *world {
 	return w
 }
 
-// unchecked is the same world behind another server whose answers are not held to the contract: its paths are others.
+// unchecked is the same world behind another server whose answers are not held to the contract: its
+// paths are others.
 func (w *world) unchecked(change func(*httpapi.Config)) {
 	change(&w.config)
 	w.server = httpapi.New(w.config)

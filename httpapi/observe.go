@@ -1,124 +1,117 @@
 package httpapi
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/httpapi/prom"
 )
 
 const (
-	jsonType        = "application/json"
 	headerRequestID = "X-Request-Id"
 	headerTiming    = "Server-Timing"
 	maxRequestID    = 64
 )
 
-// requestInfo is what is noted of a request while it is answered.
-type requestInfo struct {
+// observedWriter notes when an answer begins, and its status.
+type observedWriter struct {
 	http.ResponseWriter
-	began   time.Time
-	id      string
-	route   string // the route's pattern: one of few, unlike paths
-	user    string // who asked, where that was asked
-	status  int
-	problem *problem
-	command []any // what it asked for, for the log
-
-	streamed bool // it lasts for as long as somebody watches
+	info  *problem.RequestInfo
+	began time.Time // the request
 }
 
-type infoKey struct{}
-
-func infoOf(r *http.Request) *requestInfo {
-	info, _ := r.Context().Value(infoKey{}).(*requestInfo)
-	return info
-}
-
-func (i *requestInfo) begun() bool { return i.status != 0 }
-
-// begin notes the status of an answer, and tells the client how long it was thought about.
-func (i *requestInfo) begin(status int) {
-	if i.begun() {
+// begin notes the status of an answer, and tells the client how long the handler took.
+func (w *observedWriter) begin(status int) {
+	if w.info.Begun() {
 		return
 	}
-	i.status = status
-	i.Header().Set(headerTiming, fmt.Sprintf("handler;dur=%.3f", time.Since(i.began).Seconds()*1000))
+	w.info.Status = status
+	w.Header().Set(headerTiming, fmt.Sprintf("handler;dur=%.3f", time.Since(w.began).Seconds()*1000))
 }
 
 // WriteHeader notes the status.
-func (i *requestInfo) WriteHeader(status int) {
+func (w *observedWriter) WriteHeader(status int) {
 	if status >= 200 {
-		i.begin(status)
+		w.begin(status)
 	}
-	i.ResponseWriter.WriteHeader(status)
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that an answer has begun.
-func (i *requestInfo) Write(b []byte) (int, error) {
-	i.begin(http.StatusOK)
-	return i.ResponseWriter.Write(b)
+func (w *observedWriter) Write(b []byte) (int, error) {
+	w.begin(http.StatusOK)
+	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap gives http.ResponseController what it controls.
-func (i *requestInfo) Unwrap() http.ResponseWriter { return i.ResponseWriter }
+// Unwrap returns the writer that http.ResponseController controls.
+func (w *observedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// noteRoute notes which route a request took.
+// noteRoute notes the route of a request.
 func noteRoute(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		infoOf(c.Request()).route = c.Path()
+		problem.InfoOf(c.Request()).Route = c.Path()
 		return next(c)
 	}
 }
 
-// observe gives each request an id, and counts and logs it.
-func (s *Server) observe(next http.Handler) http.Handler {
+// observer gives each request an id, counts it and logs it.
+type observer struct {
+	requests *prom.Requests
+	log      *slog.Logger
+	running  sync.RWMutex // every request holds it for reading, so that Run can wait for them
+}
+
+func (o *observer) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.running.RLock()
-		defer s.running.RUnlock()
-		info := &requestInfo{ResponseWriter: w, began: time.Now(), id: requestID(r)}
-		r = r.WithContext(context.WithValue(r.Context(), infoKey{}, info))
-		w.Header().Set(headerRequestID, info.id)
+		o.running.RLock()
+		defer o.running.RUnlock()
+		info := &problem.RequestInfo{ID: requestID(r)}
+		observed := &observedWriter{ResponseWriter: w, info: info, began: time.Now()}
+		r = problem.WithInfo(r, info)
+		w.Header().Set(headerRequestID, info.ID)
 		defer func() {
-			cut := s.recovered(info, r, recover())
-			info.begin(http.StatusOK) // where there was nothing to write
-			s.note(info, r, time.Since(info.began))
+			cut := o.recovered(observed, r, recover())
+			observed.begin(http.StatusOK) // where there was nothing to write
+			o.note(info, r, time.Since(observed.began))
 			if cut {
-				panic(http.ErrAbortHandler) // net/http closes the connection, so that the client sees a broken answer
+				panic(http.ErrAbortHandler) // net/http closes the connection
 			}
 		}()
-		next.ServeHTTP(info, r)
+		next.ServeHTTP(observed, r)
 	})
 }
 
-// recovered turns a panic into a 500 and tells whether the answer must be cut off.
-func (s *Server) recovered(info *requestInfo, r *http.Request, what any) bool {
+// recovered turns a panic into a 500, and reports whether the answer must be cut off.
+func (o *observer) recovered(w *observedWriter, r *http.Request, what any) bool {
 	if what == nil {
 		return false
 	}
 	if err, ok := what.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return true
 	}
-	s.cfg.Log.Error("httpapi: handler panicked", "request_id", info.id, "panic", fmt.Sprint(what), "stack", string(debug.Stack()))
-	if info.begun() {
+	o.log.Error("httpapi: handler panicked", "request_id", w.info.ID, "panic", fmt.Sprint(what), "stack", string(debug.Stack()))
+	if w.info.Begun() {
 		return true
 	}
-	writeError(info, r, fmt.Errorf("panic: %v", what))
+	problem.Write(w, r, fmt.Errorf("panic: %v", what))
 	return false
 }
 
-// note counts a request and logs it: what changes something always, reads only when they failed or on request.
-func (s *Server) note(info *requestInfo, r *http.Request, took time.Duration) {
-	status := info.status
-	s.requests.count(info.route, r.Method, status)
-	if !info.streamed {
-		s.requests.time(info.route, r.Method, took)
+// note counts a request and logs it. Changes are logged at level info, reads at debug.
+func (o *observer) note(info *problem.RequestInfo, r *http.Request, took time.Duration) {
+	status := info.Status
+	o.requests.Answered(info.Route, r.Method, status)
+	if !info.Streamed {
+		o.requests.Took(info.Route, r.Method, took)
 	}
 	level := slog.LevelDebug
 	switch {
@@ -127,20 +120,20 @@ func (s *Server) note(info *requestInfo, r *http.Request, took time.Duration) {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		level = slog.LevelInfo
 	}
-	attrs := []any{"request_id", info.id, "method", r.Method, "path", shorten(r.URL.EscapedPath()), "status", status, "took", took}
-	if info.user != "" {
-		attrs = append(attrs, "user", shorten(info.user))
+	attrs := []any{"request_id", info.ID, "method", r.Method, "path", problem.Shorten(r.URL.EscapedPath()), "status", status, "took", took}
+	if info.User != "" {
+		attrs = append(attrs, "user", problem.Shorten(info.User))
 	}
-	if p := info.problem; p != nil {
+	if p := info.Problem; p != nil {
 		attrs = append(attrs, "error", p.Code, "reason", p.Reason)
-		if p.cause != nil {
-			attrs = append(attrs, "cause", p.cause.Error())
+		if p.Cause != nil {
+			attrs = append(attrs, "cause", p.Cause.Error())
 		}
 	}
-	s.cfg.Log.Log(r.Context(), level, "httpapi: request", append(attrs, info.command...)...)
+	o.log.Log(r.Context(), level, "httpapi: request", append(attrs, info.Command...)...)
 }
 
-// requestID is the client's id for the request, if it has one that may stand in a log, else a new one.
+// requestID returns the client's id for the request if a log can hold it, else a new one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(headerRequestID)
 	if id == "" || len(id) > maxRequestID {

@@ -3,10 +3,19 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/httpapi/prom"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// operationsAPI begins, shows and cancels operations: commands for many entries.
+type operationsAPI struct {
+	entries  *tracker.Entries
+	leader   *leader
+	requests *prom.Requests
+}
 
 // operation is an operation as clients see it.
 type operation struct {
@@ -50,12 +59,11 @@ func newOperation(op *wire.Operation) operation {
 	return o
 }
 
-// operationRequest is what a client asks for.
 type operationRequest struct {
 	Action   string        `json:"action"`
 	Set      string        `json:"set"`
 	JIDs     []string      `json:"jids"`
-	Filter   *statedFilter `json:"filter"`
+	Filter   *strictFilter `json:"filter"`
 	AsOf     *int64        `json:"as_of"`
 	Expected *int64        `json:"expected_count"`
 	At       *float64      `json:"at"`
@@ -65,18 +73,14 @@ type operationRequest struct {
 
 func (r *operationRequest) UnmarshalJSON(raw []byte) error {
 	type plain operationRequest
-	return stated(raw, (*plain)(r), "reason")
+	return problem.DecodeStrict(raw, (*plain)(r), "reason")
 }
 
-// operate has the leader do something to many entries. It is answered once that has begun.
-func (s *Server) operate(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
+// create makes the leader do something to many entries. The answer comes once that has begun.
+func (a *operationsAPI) create(in *problem.Request) error {
+	in.Query()
 	var body operationRequest
-	if err := readBody(c, &body); err != nil {
-		return err
-	}
+	in.Body(&body)
 	op := &wire.Operation{Action: body.Action, JIDs: body.JIDs, Filter: (*wire.Filter)(body.Filter), AsOf: body.AsOf, Expected: body.Expected, At: body.At}
 	for _, set := range entrySets {
 		if set.path == body.Set {
@@ -84,105 +88,92 @@ func (s *Server) operate(c echo.Context) error {
 		}
 	}
 	if op.Stream == "" {
-		return badRequest("set is %q: it must be scheduled-jobs, retries, dead-jobs or gated-jobs", shorten(body.Set))
+		in.BadRequest("set is %q: it must be scheduled-jobs, retries, dead-jobs or gated-jobs", problem.Shorten(body.Set))
 	}
 	if op.Action == wire.CommandUndo {
-		return badRequest("undo is asked for at /api/operations/:id/undo")
+		in.BadRequest("undo is asked for at /api/operations/:id/undo")
 	}
-	return s.begin(c, op, body.Rate, body.Reason)
+	return a.begin(in, op, body.Rate, body.Reason)
 }
 
-// begunOperation answers that one has begun.
 type begunOperation struct {
 	ID     string `json:"id"`
 	Action string `json:"action"`
 	Undoes string `json:"undoes,omitempty"`
 }
 
-// begin has the leader begin an operation.
-func (s *Server) begin(c echo.Context, op *wire.Operation, rate *float64, reason string) error {
+// begin makes the leader begin an operation.
+func (a *operationsAPI) begin(in *problem.Request, op *wire.Operation, rate *float64, reason string) error {
 	if rate != nil {
 		if op.Rate = *rate; op.Rate <= 0 {
-			return badRequest("rate must be a number above 0: entries a second")
+			in.BadRequest("rate must be a number above 0: entries a second")
 		}
 	}
 	if err := op.Check(); err != nil {
-		return badRequest("%s", err)
+		in.BadRequest("%s", err)
 	}
-	cmd, err := sign(c, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: reason})
-	if err != nil {
-		return err
+	cmd := sign(in, wire.Command{Command: wire.CommandOperate, Bulk: op, Reason: reason})
+	if in.Err() != nil {
+		return in.Err()
 	}
-	p := s.send(c, cmd)
-	s.requests.operated(op.Action, p, whoSent(c.Request()).role)
+	_, p := a.leader.send(in, cmd)
+	result := "begun"
+	if p != nil {
+		result = p.Code
+	}
+	a.requests.Operation(op.Action, result, string(auth.PrincipalOf(in.Request()).Role))
 	if p != nil {
 		return p
 	}
-	s.readBack(c.Request().Context(), readBackWithin, func() bool { // so that who asks for it next finds it
-		_, known := s.cfg.Entries.Operation(cmd.ID)
+	// The client must find it.
+	a.leader.readBack(in.Request().Context(), readBackLimit, func() bool {
+		_, known := a.entries.Operation(cmd.ID)
 		return known
 	})
-	c.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
-	return c.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
+	in.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
+	return in.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
 }
 
-// undoOperation begins to take back what an operation did: an operation of its own.
-func (s *Server) undoOperation(c echo.Context) error {
-	id, err := pathParam(c, "id")
-	if err != nil {
-		return err
-	}
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
+// undo begins an operation that takes back what another did.
+func (a *operationsAPI) undo(in *problem.Request) error {
+	id := in.PathParam("id")
+	in.Query()
 	var body struct {
 		Rate   *float64 `json:"rate"`
 		Reason string   `json:"reason"`
 	}
-	if err := readBody(c, &body); err != nil {
-		return err
-	}
-	return s.begin(c, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
+	in.Body(&body)
+	return a.begin(in, &wire.Operation{Action: wire.CommandUndo, Undoes: id}, body.Rate, body.Reason)
 }
 
-func (s *Server) listOperations(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
+func (a *operationsAPI) list(in *problem.Request) (any, error) {
+	in.Query()
 	all := []operation{}
-	for _, op := range s.cfg.Entries.Operations() {
+	for _, op := range a.entries.Operations() {
 		all = append(all, newOperation(&op))
 	}
-	return c.JSON(http.StatusOK, all)
+	return all, nil
 }
 
-func (s *Server) showOperation(c echo.Context) error {
-	id, err := pathParam(c, "id")
-	if err != nil {
-		return err
-	}
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
-	op, known := s.cfg.Entries.Operation(id)
+func (a *operationsAPI) show(in *problem.Request) (any, error) {
+	id := in.PathParam("id")
+	in.Query()
+	op, known := a.entries.Operation(id)
 	if !known {
-		return newProblem(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
+		return nil, problem.New(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
 	}
-	return c.JSON(http.StatusOK, newOperation(&op))
+	return newOperation(&op), nil
 }
 
-// cancelOperation ends an operation where it is.
-func (s *Server) cancelOperation(c echo.Context) error {
-	id, err := pathParam(c, "id")
-	if err != nil {
-		return err
-	}
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
-	reason, err := readReason(c)
-	if err != nil {
-		return err
-	}
-	return s.ask(c, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: reason})
+// cancel ends an operation where it is.
+func (a *operationsAPI) cancel(in *problem.Request) error {
+	id := in.PathParam("id")
+	in.Query()
+	return a.leader.do(in, wire.Command{Command: wire.CommandCancel, Bulk: &wire.Operation{ID: id}, Reason: readReason(in)})
+}
+
+type strictFilter wire.Filter
+
+func (f *strictFilter) UnmarshalJSON(raw []byte) error {
+	return problem.DecodeStrict(raw, (*wire.Filter)(f))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
 func TestPagesOfOtherOriginsOnlyWhereTheyAreListed(t *testing.T) {
@@ -55,9 +56,9 @@ func TestPagesOfOtherOriginsOnlyWhereTheyAreListed(t *testing.T) {
 			require.Equal(t, "Origin", a.Header.Get("Vary"))
 		}
 	}
-	require.NoError(t, httpapi.CheckOrigins([]string{ops, "http://localhost:3000"}))
+	require.NoError(t, auth.CheckOrigins([]string{ops, "http://localhost:3000"}))
 	for _, faulty := range []string{"*", "ops.example", "https://ops.example/", "https://ops.example/x", "ftp://ops.example", "null", "https://"} {
-		require.Error(t, httpapi.CheckOrigins([]string{faulty}), faulty)
+		require.Error(t, auth.CheckOrigins([]string{faulty}), faulty)
 	}
 }
 
@@ -106,24 +107,24 @@ func TestBehindAProxy(t *testing.T) {
 
 func TestOthersMayConnectOnlyWhereTheyAreAsked(t *testing.T) {
 	for _, c := range []struct {
-		exposure httpapi.Exposure
+		exposure auth.Exposure
 		ok       bool
 	}{
-		{httpapi.Exposure{}, false},
-		{httpapi.Exposure{Auth: httpapi.AuthBroker}, false},
-		{httpapi.Exposure{TLS: true}, true}, // whoever connects is asked as soon as others can
-		{httpapi.Exposure{Auth: httpapi.AuthToken, TLS: true}, true},
-		{httpapi.Exposure{Auth: httpapi.AuthNone, TLS: true}, false},
-		{httpapi.Exposure{BehindProxy: true}, true},
-		{httpapi.Exposure{Auth: httpapi.AuthNone, BehindProxy: true}, true},
+		{auth.Exposure{}, false},
+		{auth.Exposure{Auth: auth.ModeBroker}, false},
+		{auth.Exposure{TLS: true}, true}, // whoever connects is asked as soon as others can
+		{auth.Exposure{Auth: auth.ModeToken, TLS: true}, true},
+		{auth.Exposure{Auth: auth.ModeNone, TLS: true}, false},
+		{auth.Exposure{BehindProxy: true}, true},
+		{auth.Exposure{Auth: auth.ModeNone, BehindProxy: true}, true},
 	} {
-		l, err := httpapi.Listen(t.Context(), "0.0.0.0:0", c.exposure)
+		l, err := auth.Listen(t.Context(), "0.0.0.0:0", c.exposure)
 		if c.ok {
 			require.NoError(t, err)
 			require.NoError(t, l.Close())
 			continue
 		}
-		require.ErrorIs(t, err, httpapi.ErrNotLocal, "%+v", c.exposure)
+		require.ErrorIs(t, err, auth.ErrNotLocal, "%+v", c.exposure)
 	}
 }
 
@@ -153,7 +154,7 @@ func selfSigned(t *testing.T, dir string, serial int64, names ...string) (certFi
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, pool := selfSigned(t, dir, 1, "localhost", "jobs.example", "*.jobs.example")
-	cfg, err := httpapi.LoadTLS(certFile, keyFile, slog.New(slog.DiscardHandler))
+	cfg, err := auth.LoadTLS(certFile, keyFile, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	w := newSecured(t, func(c *httpapi.Config) { c.TLS = cfg })
 	url, stop := w.serve()
@@ -178,8 +179,8 @@ func TestTLS(t *testing.T) {
 	r.TLS = &tls.ConnectionState{}
 	require.True(t, w.send(r).Cookies()[0].Secure)
 
-	_, err = httpapi.LoadTLS(certFile, filepath.Join(dir, "none"), nil)
+	_, err = auth.LoadTLS(certFile, filepath.Join(dir, "none"), nil)
 	require.Error(t, err)
-	_, err = httpapi.LoadTLS(filepath.Join(dir, "none"), keyFile, nil)
+	_, err = auth.LoadTLS(filepath.Join(dir, "none"), keyFile, nil)
 	require.Error(t, err)
 }

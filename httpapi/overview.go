@@ -1,16 +1,31 @@
 package httpapi
 
 import (
-	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// overviewAPI sums everything up.
+type overviewAPI struct {
+	version string
+	vhost   string
+	deadMax int           // dead jobs that are kept; 0: not shown
+	deadAge time.Duration // for which they are kept; 0: not shown
+	entries *tracker.Entries
+	view    *view.View
+	workers *workers
+	metrics *metrics.Metrics // may be nil
+	leader  func() scheduler.Status
+	broker  func() (connected bool, product, version string)
+	now     func() time.Time
+}
 
 // overview is the state of everything on one page.
 type overview struct {
@@ -22,21 +37,12 @@ type overview struct {
 	Leader   leaderState        `json:"leader"`
 	Self     scheduler.Status   `json:"scheduler"`
 	Sets     map[string]setSize `json:"sets"`
-	Overdue  float64            `json:"scheduled_overdue_seconds"` // how long the oldest due entry waits; 0 if none is due
+	Overdue  float64            `json:"scheduled_overdue_seconds"` // of the oldest due entry
 	Views    viewState          `json:"views"`
 	Rejected map[string]counts  `json:"rejected"`
 	Journal  journalState       `json:"journal"`
 	Workers  workerState        `json:"processes"`
 	Jobs     jobTotals          `json:"jobs"`
-}
-
-// workerState is the sum of all worker processes.
-type workerState struct {
-	Running     int            `json:"running"` // all that are not lost
-	States      map[string]int `json:"states"`
-	Concurrency int64          `json:"concurrency"`
-	Busy        int64          `json:"busy"`
-	RSSKB       int64          `json:"rss_kb"`
 }
 
 type brokerState struct {
@@ -45,16 +51,16 @@ type brokerState struct {
 	Version   string `json:"version"`
 }
 
-// leaderState is the newest leader that the journal tells of.
+// leaderState is the newest leader that the journal has.
 type leaderState struct {
 	Identity string  `json:"identity"`
-	Epoch    int64   `json:"epoch"` // -1: none was ever seen
+	Epoch    int64   `json:"epoch"` // -1: there was none
 	Since    float64 `json:"since"`
 }
 
 type setSize struct {
 	Total  int64   `json:"total"`
-	Bytes  int64   `json:"bytes"` // of their records
+	Bytes  int64   `json:"bytes"` // of the records
 	AsOf   int64   `json:"as_of"`
 	Max    int     `json:"max,omitempty"`             // how many are kept
 	MaxAge float64 `json:"max_age_seconds,omitempty"` // how long they are kept
@@ -80,87 +86,84 @@ type counts struct {
 	Ever int64 `json:"ever"`
 }
 
-// journalState is what the journal says was done, by whichever leader.
+// journalState is what leaders did, as the journal has it.
 type journalState struct {
 	Fired      int64            `json:"fired"`
 	Buried     int64            `json:"buried"`
 	Duplicates int64            `json:"duplicates"`
 	Void       map[string]int64 `json:"void_records"`
-	Held       map[string]int64 `json:"held"` // stream → offset up to which entries are held after a gap
+	Held       map[string]int64 `json:"held"` // up to which offset, by stream, after a gap
 }
 
-func (s *Server) overview(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
-	o, err := s.overviewAt(s.cfg.Now())
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, o)
+// workerState is the sum of all worker processes.
+type workerState struct {
+	Running     int            `json:"running"` // all that are not lost
+	States      map[string]int `json:"states"`
+	Concurrency int64          `json:"concurrency"`
+	Busy        int64          `json:"busy"`
+	RSSKB       int64          `json:"rss_kb"`
 }
 
-func (s *Server) overviewAt(now time.Time) (o overview, err error) {
-	state := s.cfg.Entries.State()
+// jobTotals count the attempts of jobs.
+type jobTotals struct {
+	ProcessedToday int64 `json:"processed_today"` // since midnight UTC
+	FailedToday    int64 `json:"failed_today"`
+	Processed      int64 `json:"processed"`
+	Failed         int64 `json:"failed"`
+}
+
+func (a *overviewAPI) show(in *problem.Request) (any, error) {
+	in.Query()
+	return a.at(a.now())
+}
+
+func (a *overviewAPI) at(now time.Time) (o overview, err error) {
+	state := a.entries.State()
 	o = overview{
-		Product: "Millrace", Version: s.cfg.Version, VHost: s.cfg.VHost, Now: wire.Seconds(now), Self: s.cfg.Leader(),
+		Product: "Millrace", Version: a.version, VHost: a.vhost, Now: wire.Seconds(now), Self: a.leader(),
 		Leader:  leaderState{state.Identity, state.Epoch, state.OpenedAt},
-		Views:   newViewState(s.cfg.View.Status()),
+		Views:   newViewState(a.view.Status()),
 		Journal: journalState{state.Fired, state.Buried, state.Duplicates, state.Void, state.Held},
-		Workers: s.workers(),
+		Workers: newWorkerState(a.workers.list()),
+		Sets:    map[string]setSize{}, Rejected: map[string]counts{},
 	}
-	o.Broker.Connected, o.Broker.Product, o.Broker.Version = s.cfg.Broker()
-	late, err := s.cfg.Entries.Overdue(now)
+	o.Broker.Connected, o.Broker.Product, o.Broker.Version = a.broker()
+	late, err := a.entries.Overdue(now)
 	if err != nil {
 		return o, err
 	}
 	o.Overdue = late.Seconds()
-	if o.Jobs, err = s.jobTotals(now); err != nil {
-		return o, err
+	if a.metrics != nil {
+		today, ever, err := a.metrics.Totals(now)
+		if err != nil {
+			return o, err
+		}
+		o.Jobs = jobTotals{today.Processed(), today.Failures(), ever.Processed(), ever.Failures()}
 	}
-	if o.Sets, err = s.sets(); err != nil {
-		return o, err
+	for _, set := range entrySets {
+		if o.Sets[set.path], err = a.setSize(set.stream); err != nil {
+			return o, err
+		}
 	}
-	o.Rejected, err = s.rejectedCounts(state.Rejected)
+	kept, err := a.entries.RejectedKept()
+	for stream, n := range state.Rejected {
+		o.Rejected[stream] = counts{Kept: kept[stream], Ever: n}
+	}
 	return o, err
 }
 
-func (s *Server) workers() workerState {
-	sum := processes.Sum(s.processes())
-	return workerState{sum.Processes, sum.States, sum.Concurrency, sum.Busy, sum.RSSKB}
-}
-
-func (s *Server) sets() (map[string]setSize, error) {
-	sets := map[string]setSize{}
-	for _, set := range entrySets {
-		size, err := s.setSize(set.stream)
-		if err != nil {
-			return nil, err
-		}
-		sets[set.path] = size
-	}
-	return sets, nil
-}
-
-func (s *Server) setSize(stream string) (setSize, error) {
-	asOf, err := s.cfg.Entries.Position(stream)
-	size := setSize{Total: s.cfg.Entries.Total(stream), Bytes: s.cfg.Entries.Bytes(stream), AsOf: asOf}
+func (a *overviewAPI) setSize(stream string) (setSize, error) {
+	asOf, err := a.entries.Position(stream)
+	size := setSize{Total: a.entries.Total(stream), Bytes: a.entries.Bytes(stream), AsOf: asOf}
 	if stream == wire.DeadJobs {
-		size.Max, size.MaxAge = s.cfg.DeadMax, s.cfg.DeadAge.Seconds()
+		size.Max, size.MaxAge = a.deadMax, a.deadAge.Seconds()
 	}
 	return size, err
 }
 
-func (s *Server) rejectedCounts(ever map[string]int64) (map[string]counts, error) {
-	kept, err := s.cfg.Entries.RejectedKept()
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]counts{}
-	for stream, n := range ever {
-		all[stream] = counts{Kept: kept[stream], Ever: n}
-	}
-	return all, nil
+func newWorkerState(all []processes.Process) workerState {
+	sum := processes.Sum(all)
+	return workerState{sum.Processes, sum.States, sum.Concurrency, sum.Busy, sum.RSSKB}
 }
 
 func newViewState(streams []view.Status) viewState {

@@ -1,18 +1,25 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// processesAPI shows worker processes, and tells them to stop.
+type processesAPI struct {
+	workers  *workers
+	controls *controls
+}
 
 // process is a worker process as clients see it.
 type process struct {
@@ -25,7 +32,7 @@ type process struct {
 	HeardAt     float64           `json:"heard_at"`
 	Silent      float64           `json:"silent_seconds"`
 	Beat        float64           `json:"beat"`       // by the worker's own clock
-	StartedAt   *float64          `json:"started_at"` // null: it does not say
+	StartedAt   *float64          `json:"started_at"` // null: not reported
 	Concurrency int64             `json:"concurrency"`
 	Busy        int64             `json:"busy"`
 	RSSKB       int64             `json:"rss_kb"`
@@ -35,15 +42,16 @@ type process struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Lanes       []wire.Lane       `json:"lanes,omitempty"`
 	Work        []runningJob      `json:"work"`
-	Cut         bool              `json:"cut,omitempty"` // some of what it said is left out
+	Cut         bool              `json:"cut,omitempty"` // parts of the heartbeat are left out
 }
 
+// runningJob is a job that a process runs, as clients see it.
 type runningJob struct {
 	JID       string   `json:"jid"`
 	Class     string   `json:"class"`
 	Queue     string   `json:"queue"`
-	StartedAt *float64 `json:"started_at"` // null: it does not say
-	Usual     *float64 `json:"usual_ms"`   // how long its class usually runs; null: that is not known
+	StartedAt *float64 `json:"started_at"` // null: not reported
+	Usual     *float64 `json:"usual_ms"`   // how long its class usually runs; null: not known
 	Stuck     bool     `json:"stuck,omitempty"`
 }
 
@@ -63,10 +71,19 @@ func newProcess(p *processes.Process, usual map[string]time.Duration) process {
 	return shown
 }
 
-// queueNames gives names as the API has them, whatever the worker calls them.
-func queueNames(said []string) []string {
-	all := make([]string, len(said))
-	for i, q := range said {
+func newRunning(p *processes.Process, w *wire.Work, usual map[string]time.Duration) runningJob {
+	job := runningJob{JID: w.JID, Class: w.Class, Queue: wire.QueueName(w.Queue), StartedAt: secondsIf(w.StartedAt)}
+	if u, known := usual[w.Class]; known {
+		ms := millis(u)
+		job.Usual, job.Stuck = &ms, attention.Stuck(p.Age(w), u)
+	}
+	return job
+}
+
+// queueNames returns names as the API has them; workers may report them with their prefix.
+func queueNames(reported []string) []string {
+	all := make([]string, len(reported))
+	for i, q := range reported {
 		all[i] = wire.QueueName(q)
 	}
 	return all
@@ -80,205 +97,95 @@ func secondsIf(t time.Time) *float64 {
 	return &seconds
 }
 
-func (s *Server) processes() []processes.Process {
-	if s.cfg.Processes == nil {
-		return nil
-	}
-	return s.cfg.Processes.List()
-}
-
-// listProcesses lists the worker processes by identity.
-func (s *Server) listProcesses(c echo.Context) error {
-	p, err := parseParams(c.Request(), append([]string{"state", "queue"}, pageParams...)...)
+func (a *processesAPI) list(in *problem.Request) (any, error) {
+	in.Query(append([]string{"state", "queue"}, pageParams...)...)
+	page, state, queue := readPaging(in), in.Text("state"), in.Text("queue")
+	usual, err := a.workers.usual(in.Request().Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	q, err := p.parsePage()
-	if err != nil {
-		return err
-	}
-	usual, err := s.usual(c.Request().Context())
-	if err != nil {
-		return err
-	}
-	all := s.processes()
+	all := a.workers.list()
 	found := []process{}
 	for i := range all {
 		one := newProcess(&all[i], usual)
-		if (p["state"] == "" || one.State == p["state"]) && (p["queue"] == "" || slices.Contains(one.Queues, p["queue"])) {
+		if (state == "" || one.State == state) && (queue == "" || slices.Contains(one.Queues, queue)) {
 			found = append(found, one)
 		}
 	}
-	return writeList(c, q, len(all), found)
+	return pageOf(page, len(all), found), nil
 }
 
-// showProcess shows one.
-func (s *Server) showProcess(c echo.Context) error {
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
+func (a *processesAPI) show(in *problem.Request) (any, error) {
+	in.Query()
+	identity := in.PathParam("identity")
+	p, ok := a.workers.get(identity)
+	if !ok {
+		return nil, noProcess(identity)
 	}
-	identity, err := pathParam(c, "identity")
-	if err != nil {
-		return err
-	}
-	if s.cfg.Processes != nil {
-		if p, ok := s.cfg.Processes.Get(identity); ok {
-			usual, err := s.usual(c.Request().Context())
-			if err != nil {
-				return err
-			}
-			return c.JSON(http.StatusOK, newProcess(&p, usual))
-		}
-	}
-	return noProcess(identity)
+	usual, err := a.workers.usual(in.Request().Context())
+	return newProcess(&p, usual), err
 }
 
 func noProcess(identity string) error {
-	return newProblem(http.StatusNotFound, "no process %q: it has stopped, or sent no heartbeat in the last hour", shorten(identity))
+	return problem.New(http.StatusNotFound, "no process %q: it has stopped, or sent no heartbeat in the last hour", problem.Shorten(identity))
 }
 
-// everyProcess stands for an identity where all are meant.
-const everyProcess = "*"
-
-// controlNoted is what the journal calls what processes are told.
-var controlNoted = map[string]string{wire.ControlQuiet: wire.NotedQuieted, wire.ControlStop: wire.NotedStopped, wire.ControlCancel: wire.NotedCancelled}
-
-// control tells a process, or all, to take no more jobs, or to stop.
-func (s *Server) control(op string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if _, err := parseParams(c.Request()); err != nil {
-			return err
+// control returns a handler that tells a process, or all, to take no more jobs, or to stop.
+func (a *processesAPI) control(op string) handler {
+	return func(in *problem.Request) error {
+		in.Query()
+		identity := in.PathParam("identity")
+		reason := checkReason(in, readReason(in))
+		if _, ok := a.workers.get(identity); !ok && identity != everyProcess {
+			in.Fail(noProcess(identity))
 		}
-		identity, err := pathParam(c, "identity")
+		id, err := a.controls.send(in, wire.Controls{Op: op, Identity: identity}, reason)
 		if err != nil {
 			return err
 		}
-		reason, err := readReason(c)
-		if err != nil {
-			return err
-		}
-		if _, err := reasonGiven(c, reason); err != nil {
-			return err
-		}
-		if identity != everyProcess {
-			if s.cfg.Processes == nil {
-				return noProcess(identity)
-			}
-			if _, ok := s.cfg.Processes.Get(identity); !ok {
-				return noProcess(identity)
-			}
-		}
-		id, err := s.tellWorkers(c, wire.Controls{Op: op, Identity: identity}, reason)
-		if err != nil {
-			return err
-		}
-		return c.JSON(http.StatusAccepted, struct {
+		return in.JSON(http.StatusAccepted, struct {
 			ID string `json:"id"`
 		}{id})
 	}
 }
 
-// tellWorkers asks workers for something, after the journal has who asks for it and why.
-func (s *Server) tellWorkers(c echo.Context, said wire.Controls, reason string) (id string, err error) {
-	signed, err := sign(c, wire.Command{Reason: reason})
-	if err != nil {
-		return "", err
+// everyProcess stands for an identity where all are meant.
+const everyProcess = "*"
+
+// controls sends requests to worker processes.
+type controls struct {
+	leader  *leader
+	publish func(ctx context.Context, m wire.Message) error
+	now     func() time.Time
+}
+
+// controlOps maps a request to the operation that the journal has of it.
+var controlOps = map[string]string{wire.ControlQuiet: wire.NotedQuieted, wire.ControlStop: wire.NotedStopped, wire.ControlCancel: wire.NotedCancelled}
+
+// send journals a request and then publishes it. It returns the id of the request.
+func (s *controls) send(in *problem.Request, request wire.Controls, reason string) (id string, err error) {
+	signed := sign(in, wire.Command{Reason: reason})
+	if in.Err() != nil {
+		return "", in.Err()
 	}
-	// A message to no process finds out whether any process listens. What cannot be done is not journaled.
-	probe := wire.Controls{ID: rand.Text(), Op: said.Op, At: wire.Seconds(s.cfg.Now())}
-	if err := s.cfg.Publish(c.Request().Context(), probe.Message(s.cfg.Now())); err != nil {
+	// A message to no process finds out whether any process listens: else nothing is journaled.
+	probe := wire.Controls{ID: rand.Text(), Op: request.Op, At: wire.Seconds(s.now())}
+	if err := s.publish(in.Request().Context(), probe.Message(s.now())); err != nil {
 		return "", notHeard(err)
 	}
-	if err := s.noted(c, wire.Noted{Op: controlNoted[said.Op], Identity: said.Identity, JID: said.JID}, signed.Reason); err != nil {
+	if err := s.leader.note(in, wire.Noted{Op: controlOps[request.Op], Identity: request.Identity, JID: request.JID}, signed.Reason); err != nil {
 		return "", err
 	}
-	said.ID, said.At, said.Actor, said.Reason = rand.Text(), wire.Seconds(s.cfg.Now()), signed.Actor, signed.Reason
-	if err := s.cfg.Publish(c.Request().Context(), said.Message(s.cfg.Now())); err != nil {
+	request.ID, request.At, request.Actor, request.Reason = rand.Text(), wire.Seconds(s.now()), signed.Actor, signed.Reason
+	if err := s.publish(in.Request().Context(), request.Message(s.now())); err != nil {
 		return "", notHeard(err)
 	}
-	return said.ID, nil
-}
-
-// cancelJob asks the process that runs a job to cancel it.
-func (s *Server) cancelJob(c echo.Context) error {
-	jid, err := pathParam(c, "jid")
-	if err != nil {
-		return err
-	}
-	if _, err := parseParams(c.Request()); err != nil {
-		return err
-	}
-	reason, err := readReason(c)
-	if err != nil {
-		return err
-	}
-	if _, err := reasonGiven(c, reason); err != nil {
-		return err
-	}
-	identity, err := s.runsOn(jid)
-	if err != nil {
-		return err
-	}
-	id, err := s.tellWorkers(c, wire.Controls{Op: wire.ControlCancel, Identity: identity, JID: jid}, reason)
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusAccepted, struct {
-		ID       string `json:"id"`
-		Identity string `json:"identity"`
-	}{id, identity})
-}
-
-// runsOn returns the process that says that it runs a job; everyProcess where several do, or where one has more jobs than it lists.
-func (s *Server) runsOn(jid string) (identity string, err error) {
-	unlisted := false
-	workers := s.processes()
-	for i := range workers {
-		p := &workers[i]
-		if p.State == processes.Lost {
-			continue
-		}
-		unlisted = unlisted || p.Busy > int64(len(p.Work))
-		for j := range p.Work {
-			if p.Work[j].JID == jid && identity != p.Identity {
-				if identity != "" {
-					return everyProcess, nil
-				}
-				identity = p.Identity
-			}
-		}
-	}
-	if identity != "" {
-		return identity, nil
-	}
-	if unlisted {
-		return everyProcess, nil
-	}
-	return "", s.notRunning(jid)
-}
-
-// notRunning says why a job cannot be cancelled.
-func (s *Server) notRunning(jid string) error {
-	held, err := s.cfg.Entries.Leases(jid)
-	if err != nil {
-		return err
-	}
-	if len(held) > 0 {
-		return newProblem(http.StatusConflict, "the job is leased over HTTP: only its holder can end it")
-	}
-	found, err := s.waiting(jid)
-	if err != nil {
-		return err
-	}
-	if len(found) > 0 {
-		return newProblem(http.StatusConflict, "the job does not run: it waits in %s, delete it there", setOf(found[0].Stream))
-	}
-	return newProblem(http.StatusNotFound, "no worker process says that it runs this job: one that has just begun is listed with the next heartbeat, within 10 seconds")
+	return request.ID, nil
 }
 
 func notHeard(err error) error {
 	if errors.Is(err, broker.ErrReturned) {
-		return newProblem(http.StatusConflict, "no process listens to %s: these workers take no commands", wire.Control)
+		return problem.New(http.StatusConflict, "no process listens to %s: these workers take no commands", wire.Control)
 	}
-	return unavailable(err, "the broker did not take it: nothing was done")
+	return problem.Unavailable(err, "the broker did not take it: nothing was done")
 }

@@ -1,31 +1,23 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
 	"math"
-	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Bounds of a list.
-const (
-	defaultSize = 100
-	maxSize     = 500
-	maxPage     = 1_000_000_000
-)
-
-// query is what a list was asked for.
+// query is what a list of entries was asked for.
 type query struct {
+	paging
 	stream  string
-	paged   bool // with page: the answer is an envelope, else a bare array
-	page    int64
-	size    int            // items at most
-	skip    int64          // entries of the list ahead of the first item
 	behind  tracker.Cursor // where the list begins; page and offset do not count then
 	format  string         // csv or ndjson: all of it
 	filter  filter
@@ -37,116 +29,157 @@ var (
 	listParams   = append([]string{"page", "page_size", "limit", "offset", "next", "sort", "format"}, filterParams...)
 )
 
-func parseQuery(r *http.Request, stream string, now time.Time) (*query, error) {
-	p, err := parseParams(r, listParams...)
-	if err != nil {
-		return nil, err
-	}
-	q := &query{stream: stream}
-	if q.filter, err = p.filter(now); err != nil {
-		return nil, err
-	}
-	if q.format = p["format"]; q.format != "" {
-		return q, p.checkExport()
-	}
-	if q.sorting, err = p.sorting(stream); err != nil {
-		return nil, err
-	}
-	if q.behind, err = p.next(); err != nil {
-		return nil, err
-	}
-	return q, q.readPaging(p)
-}
-
-// readPaging reads page and page_size, or limit and offset: the brokers' way, or the specification's.
-func (q *query) readPaging(p params) (err error) {
-	var size int64
-	if q.paged = p["page"] != ""; q.paged {
-		if err := p.without("page", "limit", "offset"); err != nil {
-			return err
+func readQuery(in *problem.Request, stream string, now time.Time) *query {
+	in.Query(listParams...)
+	q := &query{stream: stream, filter: readFilter(in, now)}
+	if q.format = in.Text("format"); q.format != "" {
+		if q.format != formatCSV && q.format != formatNDJSON {
+			in.BadRequest("parameter format is %q: it must be csv or ndjson", problem.Shorten(q.format))
 		}
-		if q.page, err = p.number("page", 1, 1, maxPage); err != nil {
-			return err
-		}
-		if size, err = p.number("page_size", defaultSize, 1, maxSize); err != nil {
-			return err
-		}
-		q.skip = (q.page - 1) * size
-	} else {
-		if p["page_size"] != "" {
-			return badRequest("parameter page_size needs page: without it, use limit")
-		}
-		if size, err = p.number("limit", defaultSize, 1, maxSize); err != nil {
-			return err
-		}
-		if q.skip, err = p.number("offset", 0, 0, maxPage*maxSize); err != nil {
-			return err
-		}
+		in.Without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
+		return q
 	}
-	if q.size = int(size); q.behind.Set {
+	q.sorting = readSorting(in, stream)
+	q.behind = readCursor(in)
+	if q.paging = readPaging(in); q.behind.Set {
 		q.skip = 0
-		if p["offset"] != "" {
-			return badRequest("parameter offset does not go with next")
-		}
+		in.Without("next", "offset")
 	}
-	return nil
+	return q
 }
 
-func (p params) without(with string, names ...string) error {
-	for _, name := range names {
-		if p[name] != "" {
-			return badRequest("parameter %s does not go with %s", name, with)
-		}
-	}
-	return nil
-}
-
-func (p params) checkExport() error {
-	if p["format"] != formatCSV && p["format"] != formatNDJSON {
-		return badRequest("parameter format is %q: it must be csv or ndjson", shorten(p["format"]))
-	}
-	return p.without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
-}
-
-// next reads a cursor: the time in microseconds and the offset of the last entry that was seen.
-func (p params) next() (c tracker.Cursor, err error) {
-	text, given := p["next"]
-	if !given {
-		return c, nil
+// readCursor reads next: the time in microseconds and the offset of the last entry that was seen.
+func readCursor(in *problem.Request) tracker.Cursor {
+	text := in.Text("next")
+	if text == "" {
+		return tracker.Cursor{}
 	}
 	micros, offset, found := strings.Cut(text, ",")
 	at, err1 := strconv.ParseInt(micros, 10, 64)
 	o, err2 := strconv.ParseInt(offset, 10, 64)
-	if !found || err1 != nil || err2 != nil || at < earliest*1e6 || at > (latest+1)*1e6 {
-		return c, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
+	if !found || err1 != nil || err2 != nil || at < problem.Earliest*1e6 || at > (problem.Latest+1)*1e6 {
+		badCursor(in)
 	}
-	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}, nil
+	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}
+}
+
+func badCursor(in *problem.Request) {
+	in.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(in.Text("next")))
 }
 
 func cursorText(c tracker.Cursor) string { return fmt.Sprintf("%d,%d", c.At.UnixMicro(), c.Offset) }
 
-// start is where the list must be read from: the cursor, or the time that the filter begins with, whichever is later in the list.
+// newestFirst reports whether the list has its newest entries first.
+func (q *query) newestFirst() bool { return q.stream == wire.DeadJobs }
+
+// start returns where the list is read from: the cursor or the filter's first time, the later one.
 func (q *query) start() tracker.Cursor {
-	bound := tracker.Cursor{At: q.filter.from, Offset: math.MinInt64, Set: !q.filter.from.IsZero()}
-	newestFirst := q.stream == wire.DeadJobs
-	if newestFirst {
-		bound = tracker.Cursor{At: q.filter.to, Offset: math.MinInt64, Set: !q.filter.to.IsZero()}
+	first := q.filter.from
+	if q.newestFirst() {
+		first = q.filter.to
 	}
+	bound := tracker.Cursor{At: first, Offset: math.MinInt64, Set: !first.IsZero()}
 	switch {
 	case !bound.Set:
 		return q.behind
 	case !q.behind.Set:
 		return bound
-	case q.behind.At.Before(bound.At) == newestFirst:
+	case q.behind.At.Before(bound.At) == q.newestFirst():
 		return q.behind
 	}
 	return bound
 }
 
-// past tells whether an entry at a time, and all behind it, lie outside the filter's times.
+// past reports whether an entry at a time, and all after it, lie outside the filter's times.
 func (q *query) past(at time.Time) bool {
-	if q.stream == wire.DeadJobs {
+	if q.newestFirst() {
 		return !q.filter.from.IsZero() && at.Before(q.filter.from)
 	}
 	return !q.filter.to.IsZero() && !at.Before(q.filter.to)
+}
+
+// filter says which entries a list shows. Empty members match all entries.
+type filter struct {
+	queue, class, jid string
+	errorClass, tag   string    // these two and text look into the record
+	text              string    // is in the record; ASCII letters match in both cases
+	from, to          time.Time // from ≤ at < to
+	needles           [][]byte  // text in every encoding that JSON allows
+	hide              *redactor // what is hidden is not found either
+}
+
+func readFilter(in *problem.Request, now time.Time) filter {
+	f := filter{queue: in.Text("queue"), class: in.Text("class"), jid: in.Text("jid"), errorClass: in.Text("error"), tag: in.Text("tag"), text: in.Text("text")}
+	if f.from, f.to = in.Period(now); f.text != "" {
+		f.needles = wire.Spellings(f.text)
+	}
+	return f
+}
+
+// looksInside reports whether the filter needs the record itself.
+func (f *filter) looksInside() bool { return f.errorClass != "" || f.tag != "" || f.text != "" }
+
+// countable reports whether the view has counted the entries that match.
+func (f *filter) countable() bool {
+	return f.unset() || f.set() == 1 && (f.queue != "" || f.class != "")
+}
+
+// count returns how many entries of a stream match a countable filter.
+func (f *filter) count(e *tracker.Entries, stream string) int64 {
+	switch {
+	case f.queue != "":
+		return e.InQueue(stream, f.queue)
+	case f.class != "":
+		return e.OfClass(stream, f.class)
+	}
+	return e.Total(stream)
+}
+
+func (f *filter) unset() bool { return f.set() == 0 }
+
+func (f *filter) set() (n int) {
+	for _, set := range []bool{f.queue != "", f.class != "", f.jid != "", f.errorClass != "", f.tag != "", f.text != "", !f.from.IsZero(), !f.to.IsZero()} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *filter) within(at time.Time) bool {
+	return (f.from.IsZero() || !at.Before(f.from)) && (f.to.IsZero() || at.Before(f.to))
+}
+
+// row reports whether an entry may match, judging by its row in the list.
+func (f *filter) row(r *tracker.Row) bool {
+	return (f.queue == "" || r.Queue == f.queue) && (f.class == "" || r.Class == f.class) && (f.jid == "" || r.JID == f.jid)
+}
+
+// record reports whether an entry that passed row matches. scratch is a buffer for reuse.
+func (f *filter) record(s *tracker.Stored, scratch *[]byte) bool {
+	if f.text != "" && !f.contains(s.Raw, scratch) {
+		return false
+	}
+	if f.errorClass == "" && f.tag == "" {
+		return true
+	}
+	e, err := s.Entry(nil)
+	if err != nil {
+		return false
+	}
+	return (f.errorClass == "" || f.hasError(&e)) && (f.tag == "" || slices.Contains(e.Job.Tags, f.tag))
+}
+
+// hasError reports whether an entry has the error class, or the fingerprint, that is asked for.
+func (f *filter) hasError(e *wire.Entry) bool {
+	if wire.IsFingerprint(f.errorClass) {
+		return wire.Fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == f.errorClass
+	}
+	return e.ErrorClass == f.errorClass
+}
+
+func (f *filter) contains(raw []byte, scratch *[]byte) bool {
+	raw, _ = f.hide.record(raw)
+	*scratch = wire.LowerASCII(append((*scratch)[:0], raw...))
+	return slices.ContainsFunc(f.needles, func(n []byte) bool { return bytes.Contains(*scratch, n) })
 }

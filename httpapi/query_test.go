@@ -11,16 +11,19 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func asked(raw string) *http.Request {
-	return &http.Request{URL: &url.URL{Path: "/api/retries", RawQuery: raw}}
+func asked(raw string) *problem.Request {
+	r := &http.Request{URL: &url.URL{Path: "/api/retries", RawQuery: raw}}
+	return problem.Read(echo.New().NewContext(r, nil))
 }
 
 // checkQuery holds for every query that is accepted.
@@ -35,9 +38,10 @@ func checkQuery(t require.TestingT, q *query) {
 	require.Equal(t, q.paged, q.page > 0)
 	if q.behind.Set {
 		require.Zero(t, q.skip)
-		again, err := params{"next": cursorText(q.behind)}.next()
-		require.NoError(t, err)
-		require.Equal(t, q.behind, again)
+		in := asked("next=" + cursorText(q.behind))
+		in.Query("next")
+		require.Equal(t, q.behind, readCursor(in))
+		require.NoError(t, in.Err())
 	}
 	if q.sorting.key != "" {
 		require.Contains(t, sortKeys[q.stream], q.sorting.key)
@@ -65,9 +69,10 @@ func FuzzParseQuery(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		q, err := parseQuery(asked(raw), wire.Retries, time.Now())
-		if err != nil {
-			p := problemOf(err)
+		in := asked(raw)
+		q := readQuery(in, wire.Retries, time.Now())
+		if in.Err() != nil {
+			p := problem.From(in.Err())
 			require.Equal(t, http.StatusBadRequest, p.Status)
 			require.True(t, p.Reason != "" && len(p.Reason) < 1000, p.Reason)
 			return
@@ -80,7 +85,7 @@ func FuzzParseQuery(f *testing.F) {
 // Whatever a client means and writes properly is understood as it was meant.
 func TestQueryMeansWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values, want := url.Values{}, query{stream: wire.Retries, size: defaultSize}
+		values, want := url.Values{}, query{stream: wire.Retries, paging: paging{size: defaultSize}}
 		text := rapid.StringN(1, 20, -1)
 		maybe := func(name string, g *rapid.Generator[string]) string {
 			if !rapid.Bool().Draw(t, "has "+name) {
@@ -97,7 +102,7 @@ func TestQueryMeansWhatWasWritten(t *testing.T) {
 			f.needles = wire.Spellings(f.text)
 		}
 		micros := rapid.Int64Range(-1e11*1e6, 1e11*1e6).Draw(t, "from")
-		micros = max(micros, earliest*1e6)
+		micros = max(micros, problem.Earliest*1e6)
 		if rapid.Bool().Draw(t, "has from") {
 			f.from = time.UnixMicro(micros).UTC()
 			values.Set("from", f.from.Format(time.RFC3339Nano))
@@ -126,42 +131,12 @@ func TestQueryMeansWhatWasWritten(t *testing.T) {
 				want.sorting = sorting{}
 			}
 		}
-		got, err := parseQuery(asked(values.Encode()), wire.Retries, time.Now())
-		require.NoError(t, err)
+		in := asked(values.Encode())
+		got := readQuery(in, wire.Retries, time.Now())
+		require.NoError(t, in.Err())
 		require.Equal(t, &want, got)
 		checkQuery(t, got)
 	})
-}
-
-func TestTimesAsSeconds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		micros := rapid.Int64Range(-4e9*1e6, 4e9*1e6).Draw(t, "micros") // until 2096: a number of seconds tells microseconds apart up to 2^32
-		at := time.UnixMicro(micros).UTC()
-		got, err := params{"from": strconv.FormatFloat(wire.Seconds(at), 'f', -1, 64)}.time("from", time.Now())
-		require.NoError(t, err)
-		require.Equal(t, at, got, "what an item says as at finds it again")
-	})
-}
-
-func TestTimesRelativeToNow(t *testing.T) {
-	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	for given, want := range map[string]time.Time{
-		"-90s": now.Add(-90 * time.Second), "-15m": now.Add(-15 * time.Minute), "-1h": now.Add(-time.Hour), "+2d": now.AddDate(0, 0, 2),
-		"-99999d": now.Add(-99999 * 24 * time.Hour), "-0s": now,
-	} {
-		got, err := params{"from": given}.time("from", now)
-		require.NoError(t, err, given)
-		require.Equal(t, want, got, given)
-	}
-	for _, bad := range []string{"1h", " 1h", "-1", "-h", "-1.5h", "-1w", "--1h", "-100000d", "-1h30m"} {
-		got, err := params{"from": bad}.time("from", now)
-		if bad == "-1" { // seconds before 1970
-			require.NoError(t, err)
-			require.Equal(t, time.Unix(-1, 0).UTC(), got)
-			continue
-		}
-		require.ErrorContains(t, err, "relative to now like -1h", bad)
-	}
 }
 
 func TestTextIsFoundHoweverItIsWritten(t *testing.T) {

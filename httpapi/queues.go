@@ -4,19 +4,25 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"time"
-	"unicode/utf8"
 
-	"github.com/labstack/echo/v4"
-
-	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// jobQueue is a job queue as clients see it. What only the management API tells is null without it.
+// queuesAPI shows the job queues.
+type queuesAPI struct {
+	watch   *queues.Watch // nil: this server does not look at queues
+	entries *tracker.Entries
+	workers *workers
+	leader  func() scheduler.Status
+}
+
+// jobQueue is a job queue as clients see it. What only the management API knows may be null.
 type jobQueue struct {
 	Name        string      `json:"name"`
 	State       string      `json:"state"`
@@ -28,7 +34,7 @@ type jobQueue struct {
 	AckRate     *float64    `json:"ack_rate"`
 	GrowthRate  float64     `json:"growth_rate"`
 	Bytes       *int64      `json:"bytes"`
-	Oldest      *queueAge   `json:"oldest"` // null: nothing waits
+	Oldest      *queueAge   `json:"oldest"` // null: no job waits
 	Scheduled   int64       `json:"scheduled"`
 	Retries     int64       `json:"retries"`
 	Dead        int64       `json:"dead"`
@@ -46,14 +52,14 @@ type queueAge struct {
 	Accuracy string  `json:"accuracy"` // exact or at_least
 }
 
-// queueHold is why jobs that are due do not come into the queue.
+// queueHold is why due jobs do not enter the queue.
 type queueHold struct {
 	Reason string  `json:"reason"`
 	Since  float64 `json:"since"`
 	Until  float64 `json:"until"`
 }
 
-// What is said of a queue's state beside what the broker says.
+// States of a queue, besides those that the broker names.
 const (
 	queueRunning     = "running"
 	queueIdle        = "idle"
@@ -62,37 +68,28 @@ const (
 	queueSaturated   = attention.Saturated
 )
 
-// look gives the shared snapshot.
-func (s *Server) look(ctx context.Context) (queues.Snapshot, error) {
-	if s.cfg.Queues == nil {
-		return queues.Snapshot{}, unavailable(errUnwired, "this server does not look at queues")
+func (q *queuesAPI) all(ctx context.Context) ([]jobQueue, error) {
+	if q.watch == nil {
+		return nil, problem.Unavailable(errUnwired, "this server does not look at queues")
 	}
-	snap, err := s.cfg.Queues.Look(ctx)
+	snap, err := q.watch.Look(ctx)
 	if err != nil {
-		return snap, unavailable(err, "the broker does not report its queues now")
+		return nil, problem.Unavailable(err, "the broker does not report its queues now")
 	}
-	return snap, nil
-}
-
-func (s *Server) jobQueues(ctx context.Context) ([]jobQueue, error) {
-	snap, err := s.look(ctx)
+	usual, err := q.workers.usual(ctx)
 	if err != nil {
 		return nil, err
 	}
-	usual, err := s.usual(ctx)
-	if err != nil {
-		return nil, err
-	}
-	workers := s.processes()
+	workers := q.workers.list()
 	serving, full := processes.Serving(workers), processes.Saturated(workers)
 	held := map[string]*queueHold{}
-	for _, h := range s.cfg.Leader().Held {
+	for _, h := range q.leader().Held {
 		held[h.Queue] = &queueHold{h.Reason, wire.Seconds(h.Since), wire.Seconds(h.Until)}
 	}
-	paused := s.cfg.Entries.Paused()
+	paused := q.entries.Paused()
 	all := make([]jobQueue, len(snap.Queues))
 	for i := range snap.Queues {
-		all[i] = s.jobQueue(&snap.Queues[i], snap.Rates, serving)
+		all[i] = q.jobQueue(&snap.Queues[i], snap.Rates, serving)
 		if _, is := attention.Stalled(&snap.Queues[i], full, usual); is && all[i].State == queueRunning {
 			all[i].State = queueSaturated
 		}
@@ -104,24 +101,24 @@ func (s *Server) jobQueues(ctx context.Context) ([]jobQueue, error) {
 	return all, nil
 }
 
-func (s *Server) jobQueue(q *queues.Queue, rates bool, serving map[string]processes.Slots) jobQueue {
-	slots := serving[q.Name]
+func (q *queuesAPI) jobQueue(found *queues.Queue, rates bool, serving map[string]processes.Slots) jobQueue {
+	slots := serving[found.Name]
 	shown := jobQueue{
-		Name: q.Name, State: queueState(q), Ready: q.Ready, Consumers: q.Consumers, GrowthRate: q.Growth,
-		Scheduled: s.cfg.Entries.InQueue(wire.ScheduledJobs, q.Name), Retries: s.cfg.Entries.InQueue(wire.Retries, q.Name),
-		Dead: s.cfg.Entries.InQueue(wire.DeadJobs, q.Name), Processes: slots.Processes, Slots: slots.Slots, Busy: slots.Busy,
-		Leased: s.cfg.Entries.LeasedOf(q.Name),
+		Name: found.Name, State: queueState(found), Ready: found.Ready, Consumers: found.Consumers, GrowthRate: found.Growth,
+		Scheduled: q.entries.InQueue(wire.ScheduledJobs, found.Name), Retries: q.entries.InQueue(wire.Retries, found.Name),
+		Dead: q.entries.InQueue(wire.DeadJobs, found.Name), Processes: slots.Processes, Slots: slots.Slots, Busy: slots.Busy,
+		Leased: q.entries.LeasedOf(found.Name),
 	}
-	if q.Ready > 0 {
-		shown.Oldest = &queueAge{q.Oldest.Seconds(), "at_least"}
-		if q.Exact {
+	if found.Ready > 0 {
+		shown.Oldest = &queueAge{found.Oldest.Seconds(), "at_least"}
+		if found.Exact {
 			shown.Oldest.Accuracy = "exact"
 		}
 	}
 	if rates {
-		lost := q.DeadLetterTo != wire.ExchangeDead
-		shown.Unacked, shown.Bytes, shown.RejectsLost = &q.Unacked, &q.MessageBytes, &lost
-		shown.PublishRate, shown.DeliverRate, shown.AckRate = &q.PublishRate, &q.DeliverRate, &q.AckRate
+		lost := found.DeadLetterTo != wire.ExchangeDead
+		shown.Unacked, shown.Bytes, shown.RejectsLost = &found.Unacked, &found.MessageBytes, &lost
+		shown.PublishRate, shown.DeliverRate, shown.AckRate = &found.PublishRate, &found.DeliverRate, &found.AckRate
 	}
 	return shown
 }
@@ -133,174 +130,51 @@ func queueState(q *queues.Queue) string {
 	case q.Ready > 0 && q.Consumers == 0:
 		return queueNoConsumers
 	case q.Ready == 0 && q.Unacked == 0 && q.PublishRate == 0 && q.DeliverRate == 0:
-		return queueIdle // quick workers keep a busy queue empty: that one runs
+		return queueIdle // not a busy queue that quick workers keep empty
 	}
 	return queueRunning
 }
 
-// listQueues lists the job queues by name.
-func (s *Server) listQueues(c echo.Context) error {
-	p, err := parseParams(c.Request(), append([]string{"state"}, pageParams...)...)
-	if err != nil {
-		return err
+// list lists the job queues by name.
+func (q *queuesAPI) list(in *problem.Request) (any, error) {
+	in.Query(append([]string{"state"}, pageParams...)...)
+	page := readPaging(in)
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	q, err := p.parsePage()
-	if err != nil {
-		return err
-	}
-	all, err := s.jobQueues(c.Request().Context())
-	if err != nil {
-		return err
-	}
-	found := slices.DeleteFunc(slices.Clone(all), func(q jobQueue) bool { return p["state"] != "" && q.State != p["state"] })
-	return writeList(c, q, len(all), found)
+	all, err := q.all(in.Request().Context())
+	state := in.Text("state")
+	found := slices.DeleteFunc(slices.Clone(all), func(q jobQueue) bool { return state != "" && q.State != state })
+	return pageOf(page, len(all), found), err
 }
 
-// showQueue shows one.
-func (s *Server) showQueue(c echo.Context) error {
-	name, err := queueOf(c)
-	if err != nil {
-		return err
+func (q *queuesAPI) show(in *problem.Request) (any, error) {
+	name := readQueue(in)
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	all, err := s.jobQueues(c.Request().Context())
+	all, err := q.all(in.Request().Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range all {
 		if all[i].Name == name {
-			return c.JSON(http.StatusOK, all[i])
+			return all[i], nil
 		}
 	}
-	return noQueue(name)
+	return nil, noQueue(name)
 }
 
 func noQueue(name string) error {
-	return newProblem(http.StatusNotFound, "there is no queue %q", shorten(name))
+	return problem.New(http.StatusNotFound, "there is no queue %q", problem.Shorten(name))
 }
 
-// queueOf is the queue in the path, of a request without parameters.
-func queueOf(c echo.Context, known ...string) (string, error) {
-	if _, err := parseParams(c.Request(), known...); err != nil {
-		return "", err
-	}
-	name, err := pathParam(c, "queue")
-	if err != nil {
-		return "", err
-	}
+// readQueue returns the queue in the path of a request that may have the known parameters.
+func readQueue(in *problem.Request, known ...string) string {
+	in.Query(known...)
+	name := in.PathParam("queue")
 	if err := wire.CheckQueueName(name); err != nil {
-		return "", badRequest("%s", err)
+		in.BadRequest("%s", err)
 	}
-	return name, nil
-}
-
-// queueBudget bounds what is done to a queue.
-const queueBudget = 15 * time.Second
-
-// onQueue does something to a queue, which is noted as op, and answers 204.
-func (s *Server) onQueue(op string, do func(ctx context.Context, conn *broker.Conn, name string) error) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		name, err := queueOf(c)
-		if err != nil {
-			return err
-		}
-		reason, err := readReason(c)
-		if err != nil {
-			return err
-		}
-		if _, err := reasonGiven(c, reason); err != nil {
-			return err
-		}
-		err = s.withBroker(c, name, func(ctx context.Context, conn *broker.Conn, name string) error {
-			if err := s.noteOnQueue(ctx, c, conn, wire.Noted{Op: op, Queue: name}, reason); err != nil {
-				return err
-			}
-			return do(ctx, conn, name)
-		})
-		if err != nil {
-			return err
-		}
-		return c.NoContent(http.StatusNoContent)
-	}
-}
-
-func (s *Server) withBroker(c echo.Context, name string, do func(ctx context.Context, conn *broker.Conn, name string) error) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), queueBudget)
-	defer cancel()
-	err := s.cfg.OnBroker(ctx, func(conn *broker.Conn) error { return do(ctx, conn, name) })
-	if err := brokerProblem(err); err != nil {
-		return err
-	}
-	if s.cfg.Queues != nil {
-		s.cfg.Queues.Forget()
-	}
-	return nil
-}
-
-func makeQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	return conn.EnsureQueue(ctx, name)
-}
-
-func deleteQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	return conn.DeleteQueue(ctx, wire.QueuePrefix+name, false, false)
-}
-
-func purgeQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	_, err := conn.Purge(ctx, wire.QueuePrefix+name)
-	return err
-}
-
-// peekedJob is a message at the head of a queue.
-type peekedJob struct {
-	MessageID   string `json:"message_id"`
-	Priority    uint8  `json:"priority"`
-	Redelivered bool   `json:"redelivered"` // it had been given to a worker, or looked at, before
-	Size        int    `json:"size"`
-	Body        string `json:"body"`
-	Encoding    string `json:"encoding"` // utf-8 or base64
-	Truncated   bool   `json:"truncated,omitempty"`
-}
-
-// Bounds of a peek.
-const (
-	peekDefault = 20
-	peekMost    = 100
-	peekBody    = 64 << 10
-)
-
-// peekQueue shows the messages at the head of a queue.
-func (s *Server) peekQueue(c echo.Context) error {
-	name, err := queueOf(c, "count")
-	if err != nil {
-		return err
-	}
-	p, err := parseParams(c.Request(), "count")
-	if err != nil {
-		return err
-	}
-	count, err := p.number("count", peekDefault, 1, peekMost)
-	if err != nil {
-		return err
-	}
-	jobs := []peekedJob{}
-	err = s.withBroker(c, name, func(ctx context.Context, conn *broker.Conn, name string) error {
-		found, err := conn.Peek(ctx, wire.QueuePrefix+name, int(count))
-		for i := range found {
-			jobs = append(jobs, newPeeked(&found[i]))
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, jobs)
-}
-
-func newPeeked(d *wire.Delivery) peekedJob {
-	body := d.Body[:min(len(d.Body), peekBody)]
-	j := peekedJob{MessageID: d.MessageID, Priority: d.Priority, Redelivered: d.Redelivered, Size: len(d.Body), Encoding: "utf-8", Truncated: len(body) < len(d.Body)}
-	if whole := trimRune(body); j.Truncated && utf8.Valid(whole) {
-		body = whole
-	}
-	j.Body, j.Encoding = textOrBase64(body)
-	return j
+	return name
 }

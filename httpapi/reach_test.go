@@ -5,42 +5,36 @@ import (
 	"time"
 )
 
-// SetMaxSearched lowers how many entries one call looks at. Answers that took so long that they are kept are made anew.
+// SetMaxSearched lowers how many entries one call looks at. Answers that took so long that they are
+// kept are made anew.
 func (s *Server) SetMaxSearched(n int64) {
-	s.maxSearched = n
-	s.shared.mu.Lock()
-	defer s.shared.mu.Unlock()
-	s.shared.made = nil
+	s.limits.searched = n
+	s.answers.mu.Lock()
+	defer s.answers.mu.Unlock()
+	s.answers.kept = nil
 }
 
 // SetMaxTally raises how long one call counts on.
-func (s *Server) SetMaxTally(d time.Duration) { s.maxTally = d }
+func (s *Server) SetMaxTally(d time.Duration) { s.limits.tally = d }
 
 // SetMaxFetchTime raises how long a list reads large records.
-func (s *Server) SetMaxFetchTime(d time.Duration) { s.maxFetchTime = d }
+func (s *Server) SetMaxFetchTime(d time.Duration) { s.limits.fetch = d }
 
 // ReadWithin lowers how long a viewer of events may take nothing.
-func (s *Server) ReadWithin(d time.Duration) { s.times.taken = d }
+func (s *Server) ReadWithin(d time.Duration) { s.events.Times.Read = d }
 
 // AskWhoEvery has it asked more often whether a viewer of events may still look.
-func (s *Server) AskWhoEvery(d time.Duration) { s.times.ping, s.times.askWho = d, d }
+func (s *Server) AskWhoEvery(d time.Duration) { s.events.Times.Ping, s.events.Times.Recheck = d, d }
 
 // Wake has what viewers watch computed now.
-func (s *Server) Wake() {
-	for _, kick := range s.hub.kick {
-		select {
-		case kick <- struct{}{}:
-		default:
-		}
-	}
-}
+func (s *Server) Wake() { s.events.Wake() }
 
 // WrapHandler puts something before the whole server.
 func (s *Server) WrapHandler(wrap func(http.Handler) http.Handler) { s.handler = wrap(s.handler) }
 
 // Routes lists what is registered, as "GET /path/:parameter".
 func (s *Server) Routes() (all []string) {
-	for _, r := range s.table() {
+	for _, r := range s.routes {
 		all = append(all, r.method+" "+r.path)
 	}
 	return all

@@ -3,15 +3,27 @@ package httpapi
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 	"unicode/utf8"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
 )
+
+// rejectedAPI shows records that could not be taken in, and takes corrected ones.
+type rejectedAPI struct {
+	entries *tracker.Entries
+	leader  *leader
+	fetch   func(ctx context.Context, stream string, offset int64) (wire.Record, error)
+	publish func(ctx context.Context, m wire.Message) error
+	hide    *redactor
+	now     func() time.Time
+}
 
 // maxPreview is how much of a rejected record a list shows, in bytes.
 const maxPreview = 1024
@@ -23,33 +35,33 @@ type rejectedRecord struct {
 	Reason    string `json:"reason"`
 	Size      int64  `json:"size"` // in bytes
 	Body      string `json:"body"`
-	Encoding  string `json:"encoding"`            // of body: utf-8, or base64 for what is not that
+	Encoding  string `json:"encoding"`            // of body: utf-8, or base64
 	Truncated bool   `json:"truncated,omitempty"` // body is only the beginning
-	Redacted  bool   `json:"redacted,omitempty"`  // something in it, or all of it, is not shown
+	Redacted  bool   `json:"redacted,omitempty"`  // parts of it, or all of it, are hidden
 }
 
-func newRejected(h *hider, j *tracker.Reject, most int) rejectedRecord {
-	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size, Encoding: "utf-8"}
-	var all []byte
-	all, r.Redacted = h.anything(j.Body)
-	body := all[:min(len(all), most)]
-	r.Truncated = len(body) < len(all) || int64(len(j.Body)) < j.Size
-	if whole := trimRune(body); r.Truncated && utf8.Valid(whole) {
-		body = whole
-	}
-	r.Body, r.Encoding = textOrBase64(body)
+func newRejected(hide *redactor, j *tracker.Reject, most int) rejectedRecord {
+	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size}
+	var body []byte
+	body, r.Redacted = hide.anything(j.Body)
+	r.Body, r.Encoding, r.Truncated = preview(body, most, int64(len(j.Body)) < j.Size)
 	return r
 }
 
-// textOrBase64 writes bytes so that JSON can hold them.
-func textOrBase64(b []byte) (text, encoding string) {
-	if utf8.Valid(b) {
-		return string(b), "utf-8"
+// preview returns the beginning of a body as a text that JSON can hold: without a character that is
+// cut in two, or in base64. The body itself may be cut.
+func preview(body []byte, most int, cut bool) (text, encoding string, truncated bool) {
+	shown := body[:min(len(body), most)]
+	truncated = cut || len(shown) < len(body)
+	if whole := trimRune(shown); truncated && utf8.Valid(whole) {
+		shown = whole
 	}
-	return base64.StdEncoding.EncodeToString(b), "base64"
+	if utf8.Valid(shown) {
+		return string(shown), "utf-8", truncated
+	}
+	return base64.StdEncoding.EncodeToString(shown), "base64", truncated
 }
 
-// trimRune takes off a last character that was cut in two.
 func trimRune(b []byte) []byte {
 	for i := 1; i <= min(len(b), utf8.UTFMax); i++ {
 		if c := b[len(b)-i]; utf8.RuneStart(c) {
@@ -62,56 +74,38 @@ func trimRune(b []byte) []byte {
 	return b
 }
 
-// listRejected lists rejected records by stream, the newest of each first.
-func (s *Server) listRejected(c echo.Context) error {
-	p, err := parseParams(c.Request(), "page", "page_size", "limit", "offset", "stream")
+// list lists rejected records by stream, the newest of each first.
+func (a *rejectedAPI) list(in *problem.Request) (any, error) {
+	in.Query("page", "page_size", "limit", "offset", "stream")
+	page := readPaging(in)
+	kept, err := a.entries.RejectedKept()
 	if err != nil {
-		return err
-	}
-	q := &query{}
-	if err := q.readPaging(p); err != nil {
-		return err
-	}
-	kept, err := s.cfg.Entries.RejectedKept()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	total := sum(kept)
-	if stream := p["stream"]; stream != "" {
+	if stream := in.Text("stream"); stream != "" {
 		kept = map[string]int64{stream: kept[stream]}
 	}
-	items, err := s.rejected(q, s.hiderFor(whoSent(c.Request())), kept)
-	if err != nil {
-		return err
-	}
-	if !q.paged {
-		return c.JSON(http.StatusOK, items)
-	}
-	count := sum(kept)
-	pages := (count + int64(q.size) - 1) / int64(q.size)
-	return c.JSON(http.StatusOK, struct {
-		envelope
-		Items []rejectedRecord `json:"items"`
-	}{envelope{Total: total, Filtered: &count, ItemCount: len(items), Page: q.page, PageSize: q.size, PageCount: &pages}, items})
+	items, err := a.read(page, a.hide.of(in), kept)
+	return pageWith(page, total, sum(kept), items), err
 }
 
-// rejected reads a page of the streams' rejected records.
-func (s *Server) rejected(q *query, h *hider, kept map[string]int64) ([]rejectedRecord, error) {
-	items, skip := []rejectedRecord{}, q.skip
+func (a *rejectedAPI) read(page paging, hide *redactor, kept map[string]int64) ([]rejectedRecord, error) {
+	items, skip := []rejectedRecord{}, page.skip
 	for _, stream := range slices.Sorted(maps.Keys(kept)) {
 		if skip >= kept[stream] {
 			skip -= kept[stream]
 			continue
 		}
-		err := s.cfg.Entries.Rejects(stream, func(j tracker.Reject) bool {
+		err := a.entries.Rejects(stream, func(j tracker.Reject) bool {
 			if skip > 0 {
 				skip--
 				return true
 			}
-			if len(items) < q.size {
-				items = append(items, newRejected(h, &j, maxPreview))
+			if len(items) < page.size {
+				items = append(items, newRejected(hide, &j, maxPreview))
 			}
-			return len(items) < q.size
+			return len(items) < page.size
 		})
 		if err != nil {
 			return nil, err
@@ -127,48 +121,123 @@ func sum(counts map[string]int64) (n int64) {
 	return n
 }
 
-// rejectedOf finds the rejected record that a request is about.
-func (s *Server) rejectedOf(c echo.Context) (*tracker.Reject, error) {
-	stream, err := pathParam(c, "stream")
-	if err != nil {
-		return nil, err
+func (a *rejectedAPI) pick(in *problem.Request) (*tracker.Reject, error) {
+	stream := in.PathParam("stream")
+	offset := in.Offset(in.PathParam("offset"))
+	in.Query()
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	offset, err := pathOffset(c)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := parseParams(c.Request()); err != nil {
-		return nil, err
-	}
-	j, ok, err := s.cfg.Entries.Rejected(stream, offset)
+	j, ok, err := a.entries.Rejected(stream, offset)
 	if err != nil {
 		return nil, err
 	}
 	if !ok || j.Stream != stream || j.Offset != offset {
-		return nil, newProblem(http.StatusNotFound, "no rejected record of %q is kept at offset %d", shorten(stream), offset)
+		return nil, problem.New(http.StatusNotFound, "no rejected record of %q is kept at offset %d", problem.Shorten(stream), offset)
 	}
 	return &j, nil
 }
 
-// showRejected gives one rejected record, whole if its stream still has it.
-func (s *Server) showRejected(c echo.Context) error {
-	j, err := s.rejectedOf(c)
+// show shows one rejected record: all of it, if its stream still has it.
+func (a *rejectedAPI) show(in *problem.Request) (any, error) {
+	j, err := a.pick(in)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(j.Body)) < j.Size && hasStream(j.Stream) {
+		ctx, cancel := context.WithTimeout(in.Request().Context(), fetchTimeout)
+		defer cancel()
+		r, err := a.fetch(ctx, j.Stream, j.Offset)
+		if err == nil && r.Offset == j.Offset && int64(len(r.Body)) == j.Size {
+			j.Body = r.Body
+		}
+	}
+	return newRejected(a.hide.of(in), j, maxBody), nil
+}
+
+// hasStream reports whether the rejected records of a name are in a stream, to be read again.
+func hasStream(name string) bool {
+	switch name {
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.Journal:
+		return true
+	}
+	return false
+}
+
+// dismiss removes a rejected record from the list.
+func (a *rejectedAPI) dismiss(in *problem.Request) error {
+	j, err := a.pick(in)
 	if err != nil {
 		return err
 	}
-	s.complete(c.Request().Context(), j)
-	return c.JSON(http.StatusOK, newRejected(s.hiderFor(whoSent(c.Request())), j, maxBody))
+	return a.leader.do(in, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: readReason(in)})
 }
 
-// complete reads the rest of a large record from its stream. Without it, what is kept must do.
-func (s *Server) complete(ctx context.Context, j *tracker.Reject) {
-	if int64(len(j.Body)) >= j.Size || !isStream(j.Stream) {
-		return
+// resubmit publishes a corrected record to where the rejected one was, and then removes that from
+// the list. A crash in between leaves both: an entry that comes twice is recognised by its bytes.
+func (a *rejectedAPI) resubmit(in *problem.Request) error {
+	j, err := a.pick(in)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	body := in.Raw()
+	if in.Err() != nil {
+		return in.Err()
+	}
+	m, err := a.corrected(j.Stream, body)
+	if err != nil {
+		return err
+	}
+	dismiss := sign(in, wire.Command{Command: wire.CommandDismiss, Stream: j.Stream, Offset: &j.Offset, Reason: "resubmitted"})
+	if in.Err() != nil {
+		return in.Err()
+	}
+	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
 	defer cancel()
-	r, err := s.cfg.Fetch(ctx, j.Stream, j.Offset)
-	if err == nil && r.Offset == j.Offset && int64(len(r.Body)) == j.Size {
-		j.Body = r.Body
+	switch err := a.publish(ctx, m); {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		p := problem.New(http.StatusGatewayTimeout, "the broker did not confirm the record in time: it may have it")
+		p.Cause = err
+		return p
+	case err != nil:
+		return problem.Unavailable(err, "the record was not published, and the rejected one is still listed")
 	}
+	if _, p := a.leader.send(in, dismiss); p != nil {
+		p.Reason = "the record was published, but the old one is still listed: DELETE it. " + p.Reason
+		return p
+	}
+	return nil
+}
+
+// corrected returns a record as a message to where it is taken in. It is published as Millrace, so
+// what only Millrace may write (barriers, the journal) is refused.
+func (a *rejectedAPI) corrected(stream string, body []byte) (wire.Message, error) {
+	m := wire.Message{Key: stream, Timestamp: a.now(), Body: body}
+	var job wire.Job
+	var err error
+	switch stream {
+	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
+		var e wire.Entry
+		e, err = wire.ParseEntry(stream, 0, body)
+		job = e.Job
+	case wire.Heartbeats:
+		err = wire.CheckHeartbeat(body)
+	case wire.JobMetrics:
+		err = wire.CheckMetrics(body)
+	case wire.Unrouted:
+		job, err = wire.ParseJob(body)
+		m.Exchange, m.Key = wire.ExchangeRoute, job.Queue
+	case wire.DeadLetters, wire.OldDeadLetters:
+		m.Key = wire.DeadLetters
+		if job, err = wire.ParseJob(body); err != nil {
+			_, err = wire.ParseEntry(wire.DeadJobs, 0, body) // the other form that is taken there
+		}
+	default:
+		return m, problem.New(http.StatusConflict, "records of %s cannot be resubmitted: only Millrace writes there", stream)
+	}
+	if err != nil {
+		return m, problem.BadRequest("this record would be rejected again: %s", err)
+	}
+	m.MessageID, m.Type = wire.Property(job.JID), wire.Property(job.Class)
+	return m, nil
 }

@@ -162,7 +162,8 @@ func TestResubmit(t *testing.T) {
 	}
 }
 
-// What a client could not write, because it is not trusted, must not come in under Millrace's own name.
+// What a client could not write, because it is not trusted, must not come in under Millrace's own
+// name.
 func TestResubmitDoesNotLendMillracesName(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, `{"type":"barrier","epoch":99}`)

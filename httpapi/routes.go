@@ -1,119 +1,176 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/live"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/httpapi/prom"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// route is one line of the API. What it needs stands in it, so that none is ever added that forgot to ask.
+// route is one line of the API. Its access is part of it, so that no route can be added without.
 //
-// A new route is also an operation in openapi.yaml, a row in authorisation_test.go and a line in docs/api.md: tests name what is missing.
+// A new route is also an operation in openapi.yaml, a row in authorisation_test.go and a line in
+// docs/api/routes.md: tests name what is missing.
 type route struct {
 	method string // GET answers HEAD too
 	path   string // without the prefix
-	needs  access
+	needs  auth.Access
 	handle echo.HandlerFunc
 }
 
-// Methods, short enough for a table.
+// Methods and levels of access, short enough for a table.
 const (
 	get   = http.MethodGet
 	post  = http.MethodPost
 	del   = http.MethodDelete
 	put   = http.MethodPut
 	patch = http.MethodPatch
+
+	open       = auth.Open
+	reads      = auth.Read
+	acts       = auth.Act
+	administer = auth.Administer
 )
 
-// table lists everything that can be asked.
-func (s *Server) table() []route {
+// handler handles a request that it reads strictly.
+type handler = func(in *problem.Request) error
+
+// writes returns the handler of a route that writes its answer.
+func writes(handle handler) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		return handle(problem.Read(c))
+	}
+}
+
+// ok returns the handler of a route that answers 200 with what handle returns. Err is checked
+// once more, so that a handle that only looks need not.
+func ok(handle func(in *problem.Request) (any, error)) echo.HandlerFunc {
+	return writes(func(in *problem.Request) error {
+		answer, err := handle(in)
+		if err := cmp.Or(in.Err(), err); err != nil {
+			return err
+		}
+		return in.JSON(http.StatusOK, answer)
+	})
+}
+
+// done returns the handler of a route that answers 204.
+func done(handle handler) echo.HandlerFunc {
+	return writes(func(in *problem.Request) error {
+		err := handle(in)
+		if err := cmp.Or(in.Err(), err); err != nil {
+			return err
+		}
+		return in.NoContent(http.StatusNoContent)
+	})
+}
+
+func entryRoutes(a *entriesAPI, operations *operationsAPI, rejected *rejectedAPI) []route {
 	var all []route
 	for _, set := range entrySets {
 		path := "/api/" + set.path
 		all = append(all,
-			route{get, path, reads, s.list(set.stream)},
-			route{get, path + "/:jid", reads, s.show(set.stream)},
-			route{del, path + "/:jid", acts, s.command(wire.CommandDelete, set.stream)},
-			route{patch, path + "/:jid", acts, s.change(set.stream)},
-			route{post, path + "/:jid/undo", acts, s.undo(set.stream)},
+			route{get, path, reads, writes(a.list(set.stream))},
+			route{get, path + "/:jid", reads, writes(a.show(set.stream))},
+			route{del, path + "/:jid", acts, done(a.command(wire.CommandDelete, set.stream))},
+			route{patch, path + "/:jid", acts, writes(a.change(set.stream))},
+			route{post, path + "/:jid/undo", acts, writes(a.undo(set.stream))},
 		)
 	}
 	return append(all,
-		route{post, "/api/scheduled-jobs/:jid/trigger", acts, s.command(wire.CommandTrigger, wire.ScheduledJobs)},
-		route{post, "/api/scheduled-jobs/:jid/kill", acts, s.command(wire.CommandKill, wire.ScheduledJobs)},
-		route{post, "/api/retries/:jid/retry", acts, s.command(wire.CommandRetry, wire.Retries)},
-		route{post, "/api/retries/:jid/kill", acts, s.command(wire.CommandKill, wire.Retries)},
-		route{post, "/api/gated-jobs/:jid/kill", acts, s.command(wire.CommandKill, wire.Gated)},
-		route{post, "/api/dead-jobs/:jid/retry", acts, s.command(wire.CommandRetry, wire.DeadJobs)},
-		route{post, "/api/release", administer, s.release},
+		route{post, "/api/scheduled-jobs/:jid/trigger", acts, done(a.command(wire.CommandTrigger, wire.ScheduledJobs))},
+		route{post, "/api/scheduled-jobs/:jid/kill", acts, done(a.command(wire.CommandKill, wire.ScheduledJobs))},
+		route{post, "/api/retries/:jid/retry", acts, done(a.command(wire.CommandRetry, wire.Retries))},
+		route{post, "/api/retries/:jid/kill", acts, done(a.command(wire.CommandKill, wire.Retries))},
+		route{post, "/api/gated-jobs/:jid/kill", acts, done(a.command(wire.CommandKill, wire.Gated))},
+		route{post, "/api/dead-jobs/:jid/retry", acts, done(a.command(wire.CommandRetry, wire.DeadJobs))},
+		route{post, "/api/release", administer, done(a.release)},
 
-		route{get, "/api/operations", reads, s.listOperations},
-		route{post, "/api/operations", acts, s.operate},
-		route{get, "/api/operations/:id", reads, s.showOperation},
-		route{del, "/api/operations/:id", acts, s.cancelOperation},
-		route{post, "/api/operations/:id/undo", acts, s.undoOperation},
-
-		route{get, "/api/journal", reads, s.showJournal},
-
-		route{get, "/api/rejected", reads, s.listRejected},
-		route{get, "/api/rejected/:stream/:offset", reads, s.showRejected},
-		route{del, "/api/rejected/:stream/:offset", acts, s.dismissRejected},
-		route{post, "/api/rejected/:stream/:offset/resubmit", acts, s.resubmitRejected},
-
-		route{get, "/api/processes", reads, s.listProcesses},
-		route{get, "/api/processes/:identity", reads, s.showProcess},
-		route{put, "/api/processes/:identity/quiet", acts, s.control(wire.ControlQuiet)},
-		route{put, "/api/processes/:identity/stop", acts, s.control(wire.ControlStop)},
-
-		route{post, "/api/jobs", acts, s.enqueue},
-		route{get, "/api/jobs", reads, s.listRuns},
-		route{get, "/api/jobs/:jid", reads, s.showJob},
-		route{del, "/api/jobs/:jid", acts, s.deleteJob},
-		route{post, "/api/jobs/:jid/cancel", acts, s.cancelJob},
-		route{get, "/api/errors", reads, s.listErrors},
-		route{get, "/api/due-times", reads, s.listDueTimes},
-		route{get, "/api/job-queues", reads, s.listQueues},
-		route{get, "/api/job-queues/:queue", reads, s.showQueue},
-		route{put, "/api/job-queues/:queue", acts, s.onQueue(wire.NotedMade, makeQueue)},
-		route{del, "/api/job-queues/:queue", acts, s.onQueue(wire.NotedRemoved, deleteQueue)},
-		route{get, "/api/job-queues/:queue/jobs", acts, s.peekQueue},
-		route{del, "/api/job-queues/:queue/jobs", acts, s.onQueue(wire.NotedPurged, purgeQueue)},
-		route{put, "/api/job-queues/:queue/pause", acts, s.pauseQueue(wire.CommandPause)},
-		route{put, "/api/job-queues/:queue/resume", acts, s.pauseQueue(wire.CommandResume)},
-		route{post, "/api/job-queues/:queue/move", acts, s.moveQueue},
-		route{post, "/api/job-queues/:queue/move-type", acts, s.moveType},
-		route{post, "/api/job-queues/:queue/lease", acts, s.leaseJobs},
-		route{post, "/api/leases/:id/ack", acts, s.ackLease},
-		route{post, "/api/leases/:id/fail", acts, s.failLease},
-		route{post, "/api/leases/:id/extend", acts, s.extendLease},
-		route{get, "/api/attention", reads, s.attention},
-		route{get, "/api/job-metrics", reads, s.jobMetrics},
-		route{get, "/api/job-metrics/:class", reads, s.jobMetrics},
-		route{get, "/api/queue-throughput", reads, s.showThroughput},
-		route{get, "/api/deploys", reads, s.listDeploys},
-		route{post, "/api/deploys", acts, s.addDeploy},
-
-		route{get, "/api/overview", reads, s.overview},
-		route{get, "/api/events", reads, s.events},
-		route{get, "/api/health/checks/:check", reads, s.health()},
-		route{get, "/api/whoami", reads, s.whoami},
-		route{post, "/api/session", open, s.signIn},
-		route{del, "/api/session", open, s.signOut},
-		route{get, "/api/openapi.yaml", open, s.contract},
-		route{get, "/healthz", open, s.healthz},
-		route{get, "/readyz", open, s.readyz},
-		route{get, "/metrics", reads, s.metrics()},
+		route{get, "/api/operations", reads, ok(operations.list)},
+		route{post, "/api/operations", acts, writes(operations.create)},
+		route{get, "/api/operations/:id", reads, ok(operations.show)},
+		route{del, "/api/operations/:id", acts, done(operations.cancel)},
+		route{post, "/api/operations/:id/undo", acts, writes(operations.undo)},
+		route{get, "/api/rejected", reads, ok(rejected.list)},
+		route{get, "/api/rejected/:stream/:offset", reads, ok(rejected.show)},
+		route{del, "/api/rejected/:stream/:offset", acts, done(rejected.dismiss)},
+		route{post, "/api/rejected/:stream/:offset/resubmit", acts, done(rejected.resubmit)},
 	)
 }
 
-func (s *Server) routes() http.Handler {
+func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, processes *processesAPI, queues *queuesAPI, actions *queueActionsAPI, leases *leasesAPI) []route {
+	return []route{
+		{post, "/api/jobs", acts, writes(enqueue.enqueue)},
+		{get, "/api/jobs", reads, ok(jobs.runs.list)},
+		{get, "/api/jobs/:jid", reads, writes(jobs.show)},
+		{del, "/api/jobs/:jid", acts, done(jobs.delete)},
+		{post, "/api/jobs/:jid/cancel", acts, writes(jobs.cancel)},
+
+		{get, "/api/processes", reads, ok(processes.list)},
+		{get, "/api/processes/:identity", reads, ok(processes.show)},
+		{put, "/api/processes/:identity/quiet", acts, writes(processes.control(wire.ControlQuiet))},
+		{put, "/api/processes/:identity/stop", acts, writes(processes.control(wire.ControlStop))},
+
+		{get, "/api/job-queues", reads, ok(queues.list)},
+		{get, "/api/job-queues/:queue", reads, ok(queues.show)},
+		{put, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedMade, makeQueue))},
+		{del, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedRemoved, deleteQueue))},
+		{get, "/api/job-queues/:queue/jobs", acts, ok(actions.peek)},
+		{del, "/api/job-queues/:queue/jobs", acts, done(actions.do(wire.NotedPurged, purgeQueue))},
+		{put, "/api/job-queues/:queue/pause", acts, done(actions.pause(wire.CommandPause))},
+		{put, "/api/job-queues/:queue/resume", acts, done(actions.pause(wire.CommandResume))},
+		{post, "/api/job-queues/:queue/move", acts, ok(actions.move)},
+		{post, "/api/job-queues/:queue/move-type", acts, writes(actions.moveType)},
+
+		{post, "/api/job-queues/:queue/lease", acts, writes(leases.take)},
+		{post, "/api/leases/:id/ack", acts, done(leases.ack)},
+		{post, "/api/leases/:id/fail", acts, done(leases.fail)},
+		{post, "/api/leases/:id/extend", acts, done(leases.extend)},
+	}
+}
+
+func insightRoutes(metrics *metricsAPI, audit *auditAPI, failures *failuresAPI, dueTimes *dueTimesAPI, attention *attentionAPI, overview *overviewAPI) []route {
+	return []route{
+		{get, "/api/job-metrics", reads, ok(metrics.jobs)},
+		{get, "/api/job-metrics/:class", reads, ok(metrics.jobs)},
+		{get, "/api/queue-throughput", reads, ok(metrics.throughput)},
+		{get, "/api/deploys", reads, ok(metrics.deploys)},
+		{post, "/api/deploys", acts, writes(metrics.addDeploy)},
+		{get, "/api/journal", reads, ok(audit.list)},
+		{get, "/api/errors", reads, ok(failures.list)},
+		{get, "/api/due-times", reads, ok(dueTimes.list)},
+		{get, "/api/attention", reads, ok(attention.list)},
+		{get, "/api/overview", reads, ok(overview.show)},
+	}
+}
+
+func serverRoutes(prefix string, health *healthAPI, sessions *sessionsAPI, events *live.Events, exporter *prom.Exporter) []route {
+	return []route{
+		{get, "/api/health/checks/:check", reads, writes(health.check())},
+		{get, "/healthz", open, ok(health.live)},
+		{get, "/readyz", open, writes(health.ready)},
+		{get, "/api/whoami", reads, ok(sessions.show)},
+		{post, "/api/session", open, ok(sessions.begin)},
+		{del, "/api/session", open, done(sessions.end)},
+		{get, "/api/openapi.yaml", open, writes(showContract(prefix))},
+		{get, eventsPath, reads, events.Serve},
+		{get, "/metrics", reads, echo.WrapHandler(exporter.Handler())},
+	}
+}
+
+// router returns a handler of the routes, for users whom the authenticator admits.
+func router(routes []route, authenticator *auth.Authenticator) http.Handler {
 	e := echo.New()
-	e.HTTPErrorHandler = func(err error, c echo.Context) { writeError(c.Response(), c.Request(), err) }
+	e.HTTPErrorHandler = func(err error, c echo.Context) { problem.Write(c.Response(), c.Request(), err) }
 	e.Use(noteRoute)
-	for _, r := range s.table() {
-		handle := s.admit(r)
+	for _, r := range routes {
+		handle := authenticator.Admit(r.needs, r.handle)
 		e.Add(r.method, r.path, handle)
 		if r.method == get {
 			e.Add(http.MethodHead, r.path, handle)

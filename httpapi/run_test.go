@@ -12,22 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 func TestListenOnLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{":15680", "0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "10.0.0.1:0"} {
-		_, err := httpapi.Listen(t.Context(), addr, httpapi.Exposure{})
-		require.ErrorIs(t, err, httpapi.ErrNotLocal, addr)
+		_, err := auth.Listen(t.Context(), addr, auth.Exposure{})
+		require.ErrorIs(t, err, auth.ErrNotLocal, addr)
 		require.EqualError(t, err, "refusing to listen on "+addr+" (not a loopback address) without TLS: "+
 			"set --tls-cert and --tls-key, or --behind-proxy if a proxy terminates TLS; or listen on 127.0.0.1")
 	}
-	_, err := httpapi.Listen(t.Context(), "127.0.0.1", httpapi.Exposure{})
+	_, err := auth.Listen(t.Context(), "127.0.0.1", auth.Exposure{})
 	require.ErrorContains(t, err, "has the form")
 	for _, addr := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.2:0"} {
-		l, err := httpapi.Listen(t.Context(), addr, httpapi.Exposure{})
+		l, err := auth.Listen(t.Context(), addr, auth.Exposure{})
 		require.NoError(t, err)
-		_, err = httpapi.Listen(t.Context(), l.Addr().String(), httpapi.Exposure{})
+		_, err = auth.Listen(t.Context(), l.Addr().String(), auth.Exposure{})
 		require.ErrorContains(t, err, "httpapi: listen")
 		require.NoError(t, l.Close())
 	}
@@ -37,10 +38,10 @@ func TestRunRefusesOtherListeners(t *testing.T) {
 	w := newWorld(t)
 	l, err := net.Listen("tcp", ":0") //nolint:gosec // it is closed before anybody connects
 	require.NoError(t, err)
-	require.ErrorIs(t, w.server.Run(t.Context(), l), httpapi.ErrNotLocal)
+	require.ErrorIs(t, w.server.Run(t.Context(), l), auth.ErrNotLocal)
 	_, err = l.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
-	require.ErrorIs(t, w.server.Run(t.Context(), strange{l}), httpapi.ErrNotLocal)
+	require.ErrorIs(t, w.server.Run(t.Context(), strange{l}), auth.ErrNotLocal)
 }
 
 // strange is a listener of a kind that is not known.
@@ -52,7 +53,7 @@ func (strange) Close() error   { return nil }
 // serve runs a server until the test ends it.
 func (w *world) serve() (url string, stop func() error) {
 	w.t.Helper()
-	l, err := httpapi.Listen(w.t.Context(), "127.0.0.1:0", httpapi.Exposure{})
+	l, err := auth.Listen(w.t.Context(), "127.0.0.1:0", auth.Exposure{})
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -93,12 +94,12 @@ func TestRunListensByItself(t *testing.T) {
 	cancel()
 	require.NoError(t, w.server.Run(ctx, nil))
 	w = newWorld(t, func(c *httpapi.Config) { c.Addr = "0.0.0.0:0" })
-	require.ErrorIs(t, w.server.Run(t.Context(), nil), httpapi.ErrNotLocal)
+	require.ErrorIs(t, w.server.Run(t.Context(), nil), auth.ErrNotLocal)
 }
 
 func TestRunEndsWithItsListener(t *testing.T) {
 	w := newWorld(t)
-	l, err := httpapi.Listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
+	l, err := auth.Listen(t.Context(), "127.0.0.1:0", auth.Exposure{})
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	require.ErrorContains(t, w.server.Run(t.Context(), l), "httpapi: serve")

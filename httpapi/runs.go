@@ -2,17 +2,23 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// runsAPI lists what workers reported of single attempts.
+type runsAPI struct {
+	metrics *metrics.Metrics // nil: this server does not know what ran
+	limits  *limits
+	maxAge  time.Duration // for which reports are kept
+	now     func() time.Time
+}
 
 // run is an attempt that a worker reported, as clients see it.
 type run struct {
@@ -21,9 +27,9 @@ type run struct {
 	Class    string   `json:"class"`
 	Queue    string   `json:"queue"`
 	Status   string   `json:"status"`
-	Duration *float64 `json:"duration_ms"` // null: the worker did not say
+	Duration *float64 `json:"duration_ms"` // null: not reported
 	Wait     *float64 `json:"wait_ms"`
-	Attempt  int64    `json:"attempt"` // 0: the worker did not say
+	Attempt  int64    `json:"attempt"` // 0: not reported
 	Worker   string   `json:"worker,omitempty"`
 	Error    string   `json:"error_class,omitempty"`
 }
@@ -41,24 +47,26 @@ func millisIf(d time.Duration) *float64 {
 	return &ms
 }
 
+type past[T any] struct {
+	Items    []T     `json:"items"`
+	Searched int     `json:"searched"`
+	Next     *string `json:"next"` // null: there is no more
+	Older    bool    `json:"older_than_kept"`
+}
+
 // pastRuns are runs, and how long they are kept.
 type pastRuns struct {
 	past[run]
 	MaxAge float64 `json:"max_age_seconds,omitempty"`
 }
 
-// listRuns lists what workers reported, the newest report first.
-func (s *Server) listRuns(c echo.Context) error {
-	q, err := parseRuns(c.Request(), s.cfg.Now())
-	if err != nil {
-		return err
+func (a *runsAPI) list(in *problem.Request) (any, error) {
+	q := readRuns(in, a.now())
+	if in.Err() != nil {
+		return nil, in.Err()
 	}
-	q.Most = int(s.maxSearched)
-	found, err := s.runs(q)
-	if err != nil {
-		return err
-	}
-	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, s.cfg.RunAge.Seconds()}
+	found, err := a.find(q)
+	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, a.maxAge.Seconds()}
 	for i := range found.Runs {
 		shown.Items[i] = newRun(&found.Runs[i])
 	}
@@ -66,71 +74,61 @@ func (s *Server) listRuns(c echo.Context) error {
 		next := fmt.Sprintf("%d,%d", found.Next.Offset, found.Next.Index)
 		shown.Next = &next
 	}
-	return c.JSON(http.StatusOK, shown)
+	return shown, err
 }
 
-func (s *Server) runs(q metrics.RunQuery) (metrics.RunsFound, error) {
-	if s.cfg.Metrics == nil {
-		return metrics.RunsFound{}, unavailable(errUnwired, "this server does not know what ran")
+func (a *runsAPI) find(q metrics.RunQuery) (metrics.RunsFound, error) {
+	if a.metrics == nil {
+		return metrics.RunsFound{}, problem.Unavailable(errUnwired, "this server does not know what ran")
 	}
-	return s.cfg.Metrics.Runs(q)
+	q.Most = int(a.limits.searched)
+	return a.metrics.Runs(q)
 }
 
-func parseRuns(r *http.Request, now time.Time) (q metrics.RunQuery, err error) {
-	p, err := parseParams(r, "queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
-	if err != nil {
-		return q, err
+func readRuns(in *problem.Request, now time.Time) metrics.RunQuery {
+	in.Query("queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
+	q := metrics.RunQuery{Queue: in.Text("queue"), Class: in.Text("class"), JID: in.Text("jid"), Error: in.Text("error"), Worker: in.Text("worker")}
+	if wire.IsFingerprint(q.Error) {
+		in.BadRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
 	}
-	if wire.IsFingerprint(p["error"]) {
-		return q, badRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
-	}
-	q = metrics.RunQuery{Queue: p["queue"], Class: p["class"], JID: p["jid"], Error: p["error"], Worker: p["worker"]}
-	if q.From, q.To, err = p.period(now); err != nil {
-		return q, err
-	}
-	limit, err := p.number("limit", defaultSize, 1, maxSize)
-	if err != nil {
-		return q, err
-	}
-	q.Limit = int(limit)
-	if q.Status, err = p.statuses(); err != nil {
-		return q, err
-	}
-	q.Behind, err = p.behindRun()
-	return q, err
+	q.From, q.To = in.Period(now)
+	q.Limit = int(in.Number("limit", defaultSize, 1, maxSize))
+	q.Status = readStatuses(in)
+	q.Behind = readRunCursor(in)
+	return q
 }
 
-// statuses reads what runs are to have come to: one status, or whether they failed.
-func (p params) statuses() ([]string, error) {
-	status, failed := p["status"], p["failed"]
+// readStatuses reads the outcome of runs: one status, or whether they failed.
+func readStatuses(in *problem.Request) []string {
+	status, failed := in.Text("status"), in.Text("failed")
 	switch {
 	case status != "" && failed != "":
-		return nil, badRequest("parameter failed does not go with status")
+		in.BadRequest("parameter failed does not go with status")
 	case status != "" && !slices.Contains(wire.MetricStatuses, status):
-		return nil, badRequest("parameter status is %q: it must be %s", shorten(status), strings.Join(wire.MetricStatuses, ", "))
+		in.BadRequest("parameter status is %q: it must be %s", problem.Shorten(status), strings.Join(wire.MetricStatuses, ", "))
 	case status != "":
-		return []string{status}, nil
+		return []string{status}
 	case failed == "true":
-		return []string{wire.MetricFailed, wire.MetricDead}, nil
+		return []string{wire.MetricFailed, wire.MetricDead}
 	case failed == "false":
-		return []string{wire.MetricSuccess, wire.MetricDiscarded, wire.MetricExpired}, nil
+		return []string{wire.MetricSuccess, wire.MetricDiscarded, wire.MetricExpired}
 	case failed != "":
-		return nil, badRequest("parameter failed is %q: it must be true or false", shorten(failed))
+		in.BadRequest("parameter failed is %q: it must be true or false", problem.Shorten(failed))
 	}
-	return nil, nil
+	return nil
 }
 
-// behindRun reads a cursor: where the last run stood that was seen.
-func (p params) behindRun() (*metrics.RunPlace, error) {
-	text, given := p["next"]
-	if !given {
-		return nil, nil
+// readRunCursor reads next: the place of the last run that was seen.
+func readRunCursor(in *problem.Request) *metrics.RunPlace {
+	text := in.Text("next")
+	if text == "" {
+		return nil
 	}
 	offset, index, found := strings.Cut(text, ",")
 	o, err1 := strconv.ParseUint(offset, 10, 62)
 	i, err2 := strconv.ParseUint(index, 10, 16)
 	if !found || err1 != nil || err2 != nil {
-		return nil, badRequest("parameter next is %q: it must be what an answer gave as next", shorten(text))
+		badCursor(in)
 	}
-	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}, nil
+	return &metrics.RunPlace{Offset: int64(o), Index: int(i)}
 }

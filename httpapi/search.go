@@ -7,93 +7,104 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/tracker"
-	"github.com/millrace-jobs/millrace/wire"
 )
 
 const (
 	maxSearched = 100_000                // entries that one call looks at
-	maxTally    = 150 * time.Millisecond // how long a call may take, once its page is full, to count further
+	maxTally    = 150 * time.Millisecond // for which a call may count on, once its page is full
 )
 
-// found is what a search came up with.
-type found struct {
-	entries []*tracker.Stored
-	next    tracker.Cursor // set if there is, or may be, more behind it
-	asOf    int64          // the offset of the stream up to which the view had been read
-	total   int64          // entries in the set
-	count   int64          // entries that match, where exact; else those that this call saw
-	exact   bool
-	looked  int64 // entries that were looked at, to find those that match
-	unread  int64 // of them, those whose record is large and stays in the stream: they match no filter that looks inside
+// finder finds pending entries.
+type finder struct {
+	entries      *tracker.Entries
+	fingerprints *fingerprints
+	answers      *answerCache
+	limits       *limits
 }
 
-// search finds the entries that a query asks for. tally has it count on when it has found them.
-func (s *Server) search(ctx context.Context, q *query, tally bool) (*found, error) {
-	e := s.cfg.Entries
-	asOf, err := e.Position(q.stream) // first: what is folded from here on may show, but is not in as_of
+type found struct {
+	entries []*tracker.Stored
+	next    tracker.Cursor // set if more entries follow, or may
+	asOf    int64          // the offset of the stream up to which the view had read
+	total   int64          // entries in the set
+	count   int64          // entries that match, if exact; else those that this call saw
+	exact   bool
+	looked  int64 // entries that were looked at
+	unread  int64 // of them, those whose record is in the stream only
+}
+
+// find returns the page that a query asks for. With tally it counts on when the page is full.
+func (f *finder) find(ctx context.Context, q *query, tally bool) (*found, error) {
+	e := f.entries
+	asOf, err := e.Position(q.stream) // first: later entries may show, too
 	if err != nil {
 		return nil, err
 	}
-	f := &found{asOf: asOf, total: e.Total(q.stream)}
-	if f.exact = q.filter.countable(); f.exact {
-		f.count = q.filter.counted(e, q.stream)
+	result := &found{asOf: asOf, total: e.Total(q.stream)}
+	if result.exact = q.filter.countable(); result.exact {
+		result.count = q.filter.count(e, q.stream)
 	}
 	switch {
 	case q.filter.jid != "":
-		return f, s.searchJID(q, f)
-	case f.exact && q.skip >= f.count && !q.behind.Set:
-		return f, nil
+		return result, f.findJID(q, result)
+	case result.exact && q.skip >= result.count && !q.behind.Set:
+		return result, nil
 	}
-	scan := &scan{query: q, found: f, entries: e, most: s.maxSearched, skip: q.skip, tally: tally && !f.exact, began: time.Now(), patience: s.maxTally}
+	sc := &scan{query: q, found: result, entries: e, most: f.limits.searched, skip: q.skip, tally: tally && !result.exact, began: time.Now(), patience: f.limits.tally}
 	from := q.start()
 	if q.filter.unset() {
 		if from, err = e.Skip(q.stream, from, q.skip); err != nil {
 			return nil, err
 		}
-		scan.skip = 0
+		sc.skip = 0
 	}
-	return f, scan.run(ctx, from)
+	return result, sc.run(ctx, from)
 }
 
-// searchJID finds by jid, of which there is an index.
-func (s *Server) searchJID(q *query, f *found) error {
-	all, err := q.withJID(s.cfg.Entries)
+// findJID finds by jid, which has an index.
+func (f *finder) findJID(q *query, result *found) error {
+	all, err := q.withJID(f.entries)
 	if err != nil {
 		return err
 	}
-	newestFirst := q.stream == wire.DeadJobs
 	var scratch []byte
-	f.exact, f.looked = true, int64(len(all))
+	result.exact, result.looked = true, int64(len(all))
 	for _, e := range all {
 		row := rowOf(e)
 		if !q.filter.row(&row) || !q.filter.within(e.At) {
 			continue
 		}
 		if q.filter.looksInside() && e.Raw == nil {
-			f.unread++
+			result.unread++
 			continue
 		}
 		if !q.filter.record(e, &scratch) {
 			continue
 		}
-		f.count++
+		result.count++
 		switch {
-		case q.behind.Set && inOrder(row.Cursor, q.behind, newestFirst) <= 0, f.count <= q.skip:
-		case len(f.entries) == q.size:
-			f.next = cursorOf(f.entries[q.size-1])
+		case q.behind.Set && q.compare(row.Cursor, q.behind) <= 0, result.count <= q.skip:
+		case len(result.entries) == q.size:
+			result.next = cursorOf(result.entries[q.size-1])
 		default:
-			f.entries = append(f.entries, e)
+			result.entries = append(result.entries, e)
 		}
 	}
 	return nil
 }
 
-// withJID returns the entries with the jid that the filter names, in the list's own order.
+// withJID returns the entries with the filter's jid, in the list's own order.
 func (q *query) withJID(entries *tracker.Entries) ([]*tracker.Stored, error) {
 	all, err := entries.Find(q.stream, q.filter.jid)
-	newestFirst := q.stream == wire.DeadJobs
-	slices.SortStableFunc(all, func(a, b *tracker.Stored) int { return inOrder(cursorOf(a), cursorOf(b), newestFirst) })
+	slices.SortStableFunc(all, func(a, b *tracker.Stored) int { return q.compare(cursorOf(a), cursorOf(b)) })
 	return all, err
+}
+
+func (q *query) compare(a, b tracker.Cursor) int {
+	if q.newestFirst() {
+		a, b = b, a
+	}
+	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Offset, b.Offset))
 }
 
 func rowOf(e *tracker.Stored) tracker.Row {
@@ -104,10 +115,138 @@ func cursorOf(e *tracker.Stored) tracker.Cursor {
 	return tracker.Cursor{At: e.At, Offset: e.Offset, Set: true}
 }
 
-// inOrder compares two places in a list.
-func inOrder(a, b tracker.Cursor, newestFirst bool) int {
-	if newestFirst {
-		a, b = b, a
+// scan looks at the entries of a list until the page is full and counted, or enough was looked at.
+type scan struct {
+	*found
+	query    *query
+	entries  *tracker.Entries
+	most     int64 // entries to look at
+	skip     int64 // matches before the page
+	tally    bool  // count on when the page is full
+	began    time.Time
+	patience time.Duration // for counting on
+
+	hits    []tracker.Cursor
+	kept    []*tracker.Stored // of the hits, where matching needed the record
+	matched int64
+	last    tracker.Cursor // the last entry that was looked at
+	stopped bool           // before the end of the list
+	full    bool           // the page is, and more entries match
+	scratch []byte
+}
+
+func (sc *scan) run(ctx context.Context, from tracker.Cursor) error {
+	var fault error
+	err := sc.entries.List(sc.query.stream, from, func(r tracker.Row) bool {
+		if sc.looked&1023 == 0 {
+			if fault = ctx.Err(); fault != nil || sc.full && time.Since(sc.began) > sc.patience {
+				sc.stopped = true
+				return false
+			}
+		}
+		var more bool
+		more, fault = sc.look(&r)
+		return more && fault == nil
+	})
+	if err != nil {
+		return err
 	}
-	return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Offset, b.Offset))
+	if fault != nil {
+		return fault
+	}
+	sc.conclude()
+	return sc.load()
+}
+
+// look takes one entry in, and reports whether to continue.
+func (sc *scan) look(r *tracker.Row) (more bool, err error) {
+	if sc.query.past(r.At) {
+		return false, nil
+	}
+	if sc.looked == sc.most {
+		sc.stopped = true
+		return false, nil
+	}
+	sc.looked++
+	sc.last = r.Cursor
+	hit, stored, err := sc.matches(r)
+	if err != nil || !hit {
+		return true, err
+	}
+	sc.matched++
+	switch {
+	case sc.matched <= sc.skip:
+	case len(sc.hits) < sc.query.size:
+		sc.hits = append(sc.hits, r.Cursor)
+		if stored != nil {
+			sc.kept = append(sc.kept, stored)
+		}
+	default:
+		sc.full, sc.stopped = true, !sc.tally
+		return sc.tally, nil
+	}
+	return !sc.allFound(), nil
+}
+
+// allFound reports whether the scan has found all that match, now and when it began.
+func (sc *scan) allFound() bool {
+	if !sc.exact || sc.query.behind.Set || sc.matched < sc.count {
+		return false
+	}
+	return sc.matched >= sc.query.filter.count(sc.entries, sc.query.stream)
+}
+
+// matches reports whether an entry does, and returns it if it had to be read for that.
+func (sc *scan) matches(r *tracker.Row) (bool, *tracker.Stored, error) {
+	f := &sc.query.filter
+	if !f.row(r) {
+		return false, nil, nil
+	}
+	if !f.looksInside() {
+		return true, nil, nil
+	}
+	stored, err := sc.entries.Get(sc.query.stream, r.Offset)
+	if err != nil || stored == nil { // it has left the set a moment ago
+		return false, nil, err
+	}
+	if stored.Raw == nil {
+		sc.unread++
+		return false, nil, nil
+	}
+	return f.record(stored, &sc.scratch), stored, nil
+}
+
+// conclude says where the list continues, and whether the count is exact.
+func (sc *scan) conclude() {
+	switch {
+	case sc.full:
+		sc.next = sc.hits[len(sc.hits)-1]
+	case sc.stopped:
+		sc.next = sc.last
+	}
+	if !sc.exact {
+		sc.count, sc.exact = sc.matched, !sc.stopped && !sc.query.behind.Set
+	}
+}
+
+// load reads the page's entries, without those that have left the set meanwhile.
+func (sc *scan) load() error {
+	if sc.query.filter.looksInside() {
+		sc.found.entries = sc.kept
+		return nil
+	}
+	offsets := make([]int64, len(sc.hits))
+	for i, h := range sc.hits {
+		offsets[i] = h.Offset
+	}
+	stored, err := sc.entries.Load(sc.query.stream, offsets)
+	if err != nil {
+		return err
+	}
+	for _, h := range sc.hits {
+		if e := stored[h.Offset]; e != nil {
+			sc.found.entries = append(sc.found.entries, e)
+		}
+	}
+	return nil
 }

@@ -12,12 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
-// directory is who a management API would say that users are. Its users' names are their tags, and their password is "right".
+// directory is who a management API would say that users are. Its users' names are their tags, and
+// their password is "right".
 type directory struct {
 	mu    sync.Mutex
-	users map[string]httpapi.User
+	users map[string]auth.User
 	down  bool
 	asked int
 	now   time.Time
@@ -26,28 +28,28 @@ type directory struct {
 var errDown = errors.New("connection refused")
 
 func newDirectory() *directory {
-	b := &directory{users: map[string]httpapi.User{}, now: time.Unix(1_700_000_000, 0)}
+	b := &directory{users: map[string]auth.User{}, now: time.Unix(1_700_000_000, 0)}
 	for _, tag := range []string{"monitoring", "management", "policymaker", "administrator"} {
-		b.users[tag] = httpapi.User{Name: tag, Tags: []string{tag}, VHost: true}
+		b.users[tag] = auth.User{Name: tag, Tags: []string{tag}, VHost: true}
 	}
-	b.users["both"] = httpapi.User{Name: "both", Tags: []string{"monitoring", "policymaker", "impersonator"}, VHost: true}
-	b.users["untagged"] = httpapi.User{Name: "untagged", Tags: []string{"impersonator"}, VHost: true}
-	b.users["elsewhere"] = httpapi.User{Name: "elsewhere", Tags: []string{"administrator"}}
+	b.users["both"] = auth.User{Name: "both", Tags: []string{"monitoring", "policymaker", "impersonator"}, VHost: true}
+	b.users["untagged"] = auth.User{Name: "untagged", Tags: []string{"impersonator"}, VHost: true}
+	b.users["elsewhere"] = auth.User{Name: "elsewhere", Tags: []string{"administrator"}}
 	return b
 }
 
-func (b *directory) identify(_ context.Context, name, password string) (httpapi.User, error) {
+func (b *directory) identify(_ context.Context, name, password string) (auth.User, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
 	u, found := b.users[name]
 	switch {
 	case b.down:
-		return httpapi.User{}, fmt.Errorf("ask: %w", errDown)
+		return auth.User{}, fmt.Errorf("ask: %w", errDown)
 	case !found || password != "right":
-		return httpapi.User{}, httpapi.ErrWrongPassword
+		return auth.User{}, auth.ErrWrongPassword
 	case name == "tagless":
-		return httpapi.User{}, httpapi.ErrNoTag
+		return auth.User{}, auth.ErrNoTag
 	}
 	return u, nil
 }
@@ -77,7 +79,7 @@ func newSecured(t *testing.T, change ...func(*httpapi.Config)) *world {
 	t.Helper()
 	b := newDirectory()
 	w := newWorld(t, append([]func(*httpapi.Config){func(c *httpapi.Config) {
-		c.HasUsers = func() httpapi.HasUsers { return httpapi.UsersPresent }
+		c.HasUsers = func() auth.HasUsers { return auth.UsersPresent }
 		c.Identify, c.Now = b.identify, b.clock
 		c.SessionKey = []byte("a secret that only this test has")
 	}}, change...)...)

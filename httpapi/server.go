@@ -2,19 +2,18 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/singleflight"
-
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/live"
+	"github.com/millrace-jobs/millrace/httpapi/prom"
 )
 
 // Bounds of a connection.
@@ -26,74 +25,166 @@ const (
 	maxHeader     = 64 << 10
 )
 
-// entrySets are the sets of entries: how paths name them, where they stand, and how metrics name them.
-var entrySets = []struct{ path, stream, metric string }{
-	{"scheduled-jobs", wire.ScheduledJobs, "scheduled"}, {"retries", wire.Retries, "retry"}, {"dead-jobs", wire.DeadJobs, "dead"},
-	{"gated-jobs", wire.Gated, "gated"},
-}
-
 // Server answers HTTP requests.
 type Server struct {
-	cfg      Config
-	hosts    hosts
-	seal     *seal
-	known    *known
-	attempts *attempts
-	tokens   *tokens
-	shared   shared
-	failing  singleflight.Group // leases whose failure is being written down
+	addr     string
+	exposure auth.Exposure
+	tls      *tls.Config
+	grace    time.Duration
+	log      *slog.Logger
 
-	fingerprints *fingerprints
-	leading      memo
-	accepted     atomic.Bool // clients could publish jobs once
-	registry     *prometheus.Registry
-	requests     *requestMetrics
-	handler      http.Handler
-	origins      *http.CrossOriginProtection
-	hub          *hub
-	times        eventTimes
-	stopping     chan struct{} // closed when Run is to end
+	routes   []route
+	handler  http.Handler
+	observer *observer
+	exporter *prom.Exporter
+	events   *live.Events
+	stopping chan struct{} // closed when Run is to end
 
-	maxSearched int64         // entries that one call looks at; tests lower it
-	maxTally    time.Duration // how long it counts on; tests raise it
-
-	maxFetchTime time.Duration // how long a list reads large records; tests raise it
-	running      sync.RWMutex  // held for reading by every request, so that Run can wait for them
+	limits  *limits
+	answers *answerCache
 }
 
-// New makes a server; Run or Handler puts it to use.
+// New returns a server. Handler and Run use it.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg.withDefaults(), maxSearched: maxSearched, maxTally: maxTally, maxFetchTime: maxFetchTime, stopping: make(chan struct{}), times: usualTimes}
-	s.hub, s.origins = newHub(s), http.NewCrossOriginProtection()
-	s.hosts = expectedHosts(s.cfg.Addr, append(certificateNames(s.cfg.TLS), s.cfg.Hosts...))
-	s.seal, s.attempts, s.tokens = newSeal(s.cfg.SessionKey), newAttempts(), newTokens(s.cfg.TokensFile, s.cfg.Now)
-	s.known, s.fingerprints = newKnown(s.cfg.Identify, s.cfg.Now), newFingerprints()
-	s.registry, s.requests = s.newRegistry()
-	s.handler = s.observe(s.guard(s.prefixed(routeEscaped(compressed(s.withUI(s.routes()))))))
+	cfg = cfg.withDefaults()
+	s := &Server{
+		addr: cfg.Addr, tls: cfg.TLS, grace: cfg.Grace, log: cfg.Log, stopping: make(chan struct{}),
+		exposure: auth.Exposure{Auth: cfg.Auth, TLS: cfg.TLS != nil, BehindProxy: cfg.BehindProxy},
+		limits:   &limits{maxSearched, maxTally, maxFetchTime}, answers: &answerCache{},
+	}
+	origins := auth.NewOrigins(cfg.CORSOrigins)
+	authenticator := auth.New(auth.Config{
+		Mode: cfg.Auth, HasUsers: cfg.HasUsers, Identify: cfg.Identify, TokensFile: cfg.TokensFile, SessionKey: cfg.SessionKey,
+		CookiePath: cfg.Prefix + "/", Exposed: cfg.BehindProxy || !auth.IsLocalAddr(cfg.Addr), BehindProxy: cfg.BehindProxy,
+		ReadOnly: cfg.ReadOnly, Now: cfg.Now, Log: cfg.Log,
+	})
+	s.connect(&cfg, authenticator, origins)
+	s.observer = &observer{requests: s.exporter.Requests, log: cfg.Log}
+	s.handler = withUI(cfg.Prefix, router(s.routes, authenticator))
+	s.handler = stripPrefix(cfg.Prefix, routeEscaped(compressed(s.handler)))
+	s.handler = origins.Guard(checkBody(s.handler))
+	s.handler = auth.NewHosts(cfg.Addr, cfg.TLS, cfg.Hosts).Guard(s.handler)
+	s.handler = s.observer.wrap(harden(cfg.Version, s.handler))
 	return s
 }
 
-// Handler is everything that the server answers, with all of its protections.
+// parts are what several groups of handlers need.
+type parts struct {
+	hide         *redactor
+	leader       *leader
+	records      *records
+	workers      *workers
+	controls     *controls
+	health       *healthAPI
+	overview     *overviewAPI
+	queues       *queuesAPI
+	fingerprints *fingerprints
+}
+
+// connect makes the groups of handlers, each with the few things that it needs.
+func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins *auth.Origins) {
+	p := &parts{hide: &redactor{cfg.HideArgs}, leader: &leader{cfg.Ask, cfg.View}, records: &records{cfg.Fetch, s.limits}, fingerprints: newFingerprints()}
+	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
+	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
+	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
+	p.queues = &queuesAPI{watch: cfg.Queues, entries: cfg.Entries, workers: p.workers, leader: cfg.Leader}
+	p.overview = &overviewAPI{
+		version: cfg.Version, vhost: cfg.VHost, deadMax: cfg.DeadMax, deadAge: cfg.DeadAge, entries: cfg.Entries, view: cfg.View,
+		workers: p.workers, metrics: cfg.Metrics, leader: cfg.Leader, broker: cfg.Broker, now: cfg.Now,
+	}
+	s.events = live.New(live.Config{
+		Source: &topics{p.overview, p.queues, cfg.Feed}, MayStillRead: authenticator.MayStillRead, CheckOrigin: origins.CheckRead,
+		Stopping: s.stopping, Log: cfg.Log,
+	})
+	s.exporter = prom.New(prom.Config{
+		Version: cfg.Version, VHost: cfg.VHost, Entries: cfg.Entries, View: cfg.View, Processes: cfg.Processes, Metrics: cfg.Metrics,
+		Queues: cfg.Queues, QueueSLO: cfg.QueueSLO, Leader: cfg.Leader, Broker: cfg.Broker, Usual: p.workers.usual,
+		Viewers: s.events.Counts, Now: cfg.Now,
+	})
+	s.routes = slices.Concat(
+		s.entryRoutes(cfg, p), s.workRoutes(cfg, p), s.insightRoutes(cfg, p),
+		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
+	)
+}
+
+// entryRoutes are about pending and rejected records.
+func (s *Server) entryRoutes(cfg *Config, p *parts) []route {
+	finder := &finder{entries: cfg.Entries, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits}
+	return entryRoutes(
+		&entriesAPI{entries: cfg.Entries, finder: finder, records: p.records, leader: p.leader, hide: p.hide, now: cfg.Now},
+		&operationsAPI{entries: cfg.Entries, leader: p.leader, requests: s.exporter.Requests},
+		&rejectedAPI{entries: cfg.Entries, leader: p.leader, fetch: cfg.Fetch, publish: cfg.Publish, hide: p.hide, now: cfg.Now},
+	)
+}
+
+// workRoutes are about jobs, and the workers and queues that they are in.
+func (s *Server) workRoutes(cfg *Config, p *parts) []route {
+	return workRoutes(
+		&jobsAPI{
+			entries: cfg.Entries, records: p.records, workers: p.workers, answers: s.answers, leader: p.leader, controls: p.controls, hide: p.hide,
+			runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
+		},
+		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, prefix: cfg.Prefix, now: cfg.Now},
+		&processesAPI{p.workers, p.controls},
+		p.queues,
+		&queueActionsAPI{onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, watch: cfg.Queues, workers: p.workers, now: cfg.Now},
+		&leasesAPI{
+			entries: cfg.Entries, records: p.records, leader: p.leader, health: p.health, onQueues: cfg.OnQueues, publish: cfg.Publish,
+			stopping: s.stopping, now: cfg.Now, log: cfg.Log,
+		},
+	)
+}
+
+// insightRoutes sum up, count and explain.
+func (s *Server) insightRoutes(cfg *Config, p *parts) []route {
+	return insightRoutes(
+		&metricsAPI{metrics: cfg.Metrics, answers: s.answers, publish: cfg.Publish, now: cfg.Now},
+		&auditAPI{cfg.Entries, s.answers, s.limits, cfg.Now},
+		&failuresAPI{
+			entries: cfg.Entries, metrics: cfg.Metrics, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits, hide: p.hide, now: cfg.Now,
+		},
+		&dueTimesAPI{cfg.Entries, s.answers, s.limits, cfg.Now},
+		&attentionAPI{
+			entries: cfg.Entries, view: cfg.View, workers: p.workers, metrics: cfg.Metrics, queues: cfg.Queues, slo: cfg.QueueSLO,
+			leader: cfg.Leader, health: p.health, answers: s.answers, now: cfg.Now,
+		},
+		p.overview,
+	)
+}
+
+// Handler returns the handler of all requests, with all of its protections.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Run serves until ctx ends, then lets requests end for a while. With a nil listener it listens on the configured address.
+// Metrics returns a handler of /metrics alone, without sign-in: for a port of its own.
+func (s *Server) Metrics() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.exporter.Handler())
+	return mux
+}
+
+// Run serves until ctx ends, and then waits for requests to end. Without a listener it listens on
+// the configured address.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	if l == nil {
 		var err error
-		if l, err = Listen(ctx, s.cfg.Addr, s.cfg.exposure()); err != nil {
+		if l, err = auth.Listen(ctx, s.addr, s.exposure); err != nil {
 			return err
 		}
 	}
-	if err := s.cfg.exposure().check(l.Addr().String(), l.Addr()); err != nil {
+	if err := s.exposure.Check(l.Addr().String(), l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	// Requests outlive ctx by the grace: a command that was sent still gets its answer.
+	// Requests may outlive ctx: a command that was sent still gets its answer.
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	server := s.httpServer(requests)
+	server := &http.Server{
+		Handler: s.handler, TLSConfig: s.tls, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
 	failed := make(chan error, 1)
 	go func() {
-		if s.cfg.TLS != nil {
+		if s.tls != nil {
 			failed <- server.ServeTLS(l, "", "")
 			return
 		}
@@ -112,44 +203,30 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-func (s *Server) httpServer(requests context.Context) *http.Server {
-	return &http.Server{
-		Handler:           s.handler,
-		TLSConfig:         s.cfg.TLS,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ErrorLog:          slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
-	}
-}
-
-// shutdown waits for the requests that run, then ends them.
+// shutdown waits for requests to end, and then cuts them off.
 func (s *Server) shutdown(ctx context.Context, server *http.Server, cancel context.CancelFunc) {
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer stop()
 	err := server.Shutdown(grace)
 	ended := make(chan struct{})
 	go func() {
-		s.running.Lock()
-		defer s.running.Unlock()
+		s.observer.running.Lock()
+		defer s.observer.running.Unlock()
 		close(ended)
 	}()
-	if err == nil { // WebSockets are not the server's any more: it does not wait until they have been told
+	if err == nil { // the server does not wait for WebSockets, which are no longer its own
 		select {
 		case <-ended:
 			return
 		case <-grace.Done():
 		}
 	}
-	s.cfg.Log.Warn("httpapi: requests were cut off at shutdown", "grace", s.cfg.Grace)
+	s.log.Warn("httpapi: requests were cut off at shutdown", "grace", s.grace)
 	cancel()
 	_ = server.Close()
 	select {
 	case <-ended:
-	case <-time.After(s.cfg.Grace):
-		s.cfg.Log.Error("httpapi: a request does not end")
+	case <-time.After(s.grace):
+		s.log.Error("httpapi: a request does not end")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -33,59 +34,77 @@ var sortKeys = map[string][]string{
 	wire.Gated:         {sortAt, sortClass, sortQueue},
 }
 
-// sorting is the order in which a list is asked for. The zero value is the order of the index.
+// sorting is the order of a list. The zero value is the order of the index.
 type sorting struct {
 	key      string
 	reversed bool
 }
 
-// sorting reads the order of a list. What the index has anyway is the zero value.
-func (p params) sorting(stream string) (s sorting, err error) {
-	text, given := p["sort"]
-	if !given {
-		return s, nil
+func readSorting(in *problem.Request, stream string) (s sorting) {
+	text := in.Text("sort")
+	if text == "" {
+		return s
 	}
 	s.key, s.reversed = strings.CutPrefix(text, "-")
 	if !slices.Contains(sortKeys[stream], s.key) {
-		return s, badRequest("parameter sort is %q: it must be one of %s, with a - in front for the reverse order",
-			shorten(text), strings.Join(sortKeys[stream], ", "))
+		in.BadRequest("parameter sort is %q: it must be one of %s, with a - in front for the reverse order",
+			problem.Shorten(text), strings.Join(sortKeys[stream], ", "))
 	}
 	if s.key == sortAt && s.reversed == (stream == wire.DeadJobs) {
-		return sorting{}, nil
+		return sorting{}
 	}
-	return s, p.without("sort: use page or offset", "next")
+	in.Without("sort: use page or offset", "next")
+	return s
 }
 
-// sortedList is all of a list that matches, in the order that was asked for.
+// sort sorts rows. Rows with equal keys keep the list's own order; rows without a key come last.
+func (s sorting) sort(rows []sortRow) {
+	if s.key == sortAt {
+		slices.Reverse(rows)
+		return
+	}
+	slices.SortStableFunc(rows, func(a, b sortRow) int {
+		switch {
+		case a.none != b.none && a.none:
+			return 1
+		case a.none != b.none:
+			return -1
+		case s.reversed:
+			a, b = b, a
+		}
+		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.number, b.number))
+	})
+}
+
+// sortedList is a sorted list: all entries that match, and the result of a page without them.
 type sortedList struct {
-	offsets               []int64
-	asOf, total           int64
-	looked, unread, count int64
+	offsets []int64
+	page    found
 }
 
-// sorted returns a page of a sorted list. No index has that order: all that matches is read and sorted, once for identical requests.
-func (s *Server) sorted(r *http.Request, q *query) (*found, error) {
-	made, err := s.shared.get(r.Context(), sortedKey(r, q), 0, func(ctx context.Context) (any, error) { return s.sort(ctx, q) })
+// findSorted returns a page of a sorted list. All entries that match are read, once for all pages.
+func (f *finder) findSorted(r *http.Request, q *query) (*found, error) {
+	made, err := f.answers.get(r.Context(), sortedKey(r, q), 0, func(ctx context.Context) (any, error) { return f.sort(ctx, q) })
 	if err != nil {
 		return nil, err
 	}
 	list := made.(*sortedList)
-	f := &found{asOf: list.asOf, total: list.total, count: list.count, exact: true, looked: list.looked, unread: list.unread}
-	from := min(q.skip, list.count)
-	page := list.offsets[from:min(from+int64(q.size), list.count)]
-	stored, err := s.cfg.Entries.Load(q.stream, slices.Clone(page))
+	result := list.page
+	from := min(q.skip, result.count)
+	offsets := list.offsets[from:min(from+int64(q.size), result.count)]
+	stored, err := f.entries.Load(q.stream, slices.Clone(offsets))
 	if err != nil {
 		return nil, err
 	}
-	for _, offset := range page {
-		if e := stored[offset]; e != nil { // else it was settled since
-			f.entries = append(f.entries, e)
+	for _, offset := range offsets {
+		if e := stored[offset]; e != nil { // else it has left the set since
+			result.entries = append(result.entries, e)
 		}
 	}
-	return f, nil
+	return &result, nil
 }
 
-// sortedKey is the same for all pages of a sorted list. What is hidden from some users does not match their filter.
+// sortedKey is the same for all pages of a sorted list. Filters do not match what is hidden.
 func sortedKey(r *http.Request, q *query) string {
 	asked := url.Values{}
 	for name, values := range r.URL.Query() {
@@ -96,73 +115,47 @@ func sortedKey(r *http.Request, q *query) string {
 	return fmt.Sprint("sorted ", q.stream, "?", asked.Encode(), q.filter.hide != nil)
 }
 
-// sortRow is an entry of a list and what it is sorted by: one of the two, the other is empty for all.
-type sortRow struct {
-	offset int64
-	text   string
-	number float64
-	none   bool // it does not have what the list is sorted by
-}
-
-func (s *Server) sort(ctx context.Context, q *query) (*sortedList, error) {
-	e := s.cfg.Entries
-	asOf, err := e.Position(q.stream) // first, as for a list
+func (f *finder) sort(ctx context.Context, q *query) (*sortedList, error) {
+	asOf, err := f.entries.Position(q.stream) // first, as in find
 	if err != nil {
 		return nil, err
 	}
-	sc := &scan{query: q, found: &found{}, entries: e}
-	rows, err := s.matching(ctx, sc)
+	sc := &scan{query: q, found: &found{}, entries: f.entries}
+	rows, err := f.matching(ctx, sc)
 	if err != nil {
 		return nil, err
 	}
 	q.sorting.sort(rows)
-	list := &sortedList{asOf: asOf, total: e.Total(q.stream), looked: sc.looked, unread: sc.unread, count: int64(len(rows)), offsets: make([]int64, len(rows))}
+	list := &sortedList{offsets: make([]int64, len(rows))}
+	list.page = found{asOf: asOf, total: f.entries.Total(q.stream), count: int64(len(rows)), exact: true, looked: sc.looked, unread: sc.unread}
 	for i := range rows {
 		list.offsets[i] = rows[i].offset
 	}
 	return list, nil
 }
 
-// sort sorts rows that are in the list's own order, which those keep that have the same key. Those without a key come last.
-func (by sorting) sort(rows []sortRow) {
-	if by.key == sortAt {
-		slices.Reverse(rows)
-		return
-	}
-	slices.SortStableFunc(rows, func(a, b sortRow) int {
-		switch {
-		case a.none != b.none && a.none:
-			return 1
-		case a.none != b.none:
-			return -1
-		case by.reversed:
-			a, b = b, a
-		}
-		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.number, b.number))
-	})
-}
-
 // matching returns all rows that match, in the list's own order.
-func (s *Server) matching(ctx context.Context, sc *scan) (rows []sortRow, err error) {
+func (f *finder) matching(ctx context.Context, sc *scan) (rows []sortRow, err error) {
 	each := func(r *tracker.Row) error {
 		hit, stored, err := sc.matches(r)
 		if err != nil || !hit {
 			return err
 		}
-		row, err := s.sortRow(sc.query, r, stored)
+		row, err := f.sortRow(sc.query, r, stored)
 		rows = append(rows, row)
 		return err
 	}
 	if sc.query.filter.jid != "" {
 		return rows, sc.eachWithJID(each)
 	}
+	most := f.limits.searched
 	var fault error
 	err = sc.entries.List(sc.query.stream, sc.query.start(), func(r tracker.Row) bool {
 		switch {
 		case sc.query.past(r.At):
 			return false
-		case sc.looked == s.maxSearched:
-			fault = badRequest("the list is too long to be sorted: at most %d entries are, so narrow it down with from and to", s.maxSearched)
+		case sc.looked == most:
+			fault = problem.BadRequest("the list is too long to be sorted: at most %d entries are, so narrow it down with from and to", most)
 		case sc.looked&1023 == 0:
 			fault = ctx.Err()
 		}
@@ -174,7 +167,7 @@ func (s *Server) matching(ctx context.Context, sc *scan) (rows []sortRow, err er
 	return rows, cmp.Or(fault, err)
 }
 
-// eachWithJID calls fn for the entries with the jid that the filter names, within its times, in the list's own order.
+// eachWithJID calls fn for the entries with the filter's jid, in the list's own order.
 func (sc *scan) eachWithJID(fn func(*tracker.Row) error) error {
 	all, err := sc.query.withJID(sc.entries)
 	if err != nil {
@@ -191,8 +184,16 @@ func (sc *scan) eachWithJID(fn func(*tracker.Row) error) error {
 	return nil
 }
 
-// sortRow returns what a row is sorted by. stored is nil if nobody has read the entry yet.
-func (s *Server) sortRow(q *query, r *tracker.Row, stored *tracker.Stored) (row sortRow, err error) {
+// sortRow is an entry of a list and its key: a text or a number.
+type sortRow struct {
+	offset int64
+	text   string
+	number float64
+	none   bool // the entry has no key
+}
+
+// sortRow returns a row with its key. stored is nil if the entry has not been read yet.
+func (f *finder) sortRow(q *query, r *tracker.Row, stored *tracker.Stored) (row sortRow, err error) {
 	row.offset = r.Offset
 	switch q.sorting.key {
 	case sortAt:
@@ -204,14 +205,14 @@ func (s *Server) sortRow(q *query, r *tracker.Row, stored *tracker.Stored) (row 
 		row.text = r.Queue
 		return row, nil
 	case sortError:
-		failed, _, err := s.fingerprints.of(s.cfg.Entries, q.stream, r)
+		failed, _, err := f.fingerprints.of(f.entries, q.stream, r)
 		if row.none = failed == nil || failed.errorClass == ""; !row.none {
 			row.text = failed.errorClass
 		}
 		return row, err
 	}
 	if stored == nil {
-		if stored, err = s.cfg.Entries.Get(q.stream, r.Offset); err != nil || stored == nil {
+		if stored, err = f.entries.Get(q.stream, r.Offset); err != nil || stored == nil {
 			row.none = true
 			return row, err
 		}

@@ -121,7 +121,8 @@ func TestAListThatIsTooLongIsNotSorted(t *testing.T) {
 	require.EqualValues(t, n-600, *p.Searched)
 }
 
-// An order that took long to find serves for a while. A job that was deleted meanwhile is not in it.
+// An order that took long to find serves for a while. A job that was deleted meanwhile is not in
+// it.
 func TestASortedListHasNothingThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.fill(20_000)

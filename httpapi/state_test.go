@@ -39,7 +39,8 @@ func TestHealthAndReadiness(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
 }
 
-// A broker is ready when clients can publish, not before. A client that deletes jobs.direct later does not change that.
+// A broker is ready when clients can publish, not before. A client that deletes jobs.direct later
+// does not change that.
 func TestReadyOnceClientsCanPublish(t *testing.T) {
 	w := newWorld(t)
 	defer w.catchUp()()
@@ -89,7 +90,8 @@ func TestLockThatIsAClientsNeedsALook(t *testing.T) {
 	require.Contains(t, w.get("/metrics").body, `millrace_leader_lock_orphaned{vhost="/"} 1`)
 }
 
-// A health check that fails is on the list: it must not be empty while the broker is lost, no leader responds or no worker is connected.
+// A health check that fails is on the list: it must not be empty while the broker is lost, no
+// leader responds or no worker is connected.
 func TestFailingHealthChecksNeedALook(t *testing.T) {
 	items := func(w *world) string { return gjson.Get(w.get("/api/attention").body, "items").Raw }
 	const noWorkers = `{"kind":"no_workers","severity":"warning","text":"no live worker processes","value":1}`

@@ -24,7 +24,8 @@ func (w *world) whats(jid string) []string {
 	return all
 }
 
-// A job that is changed, deleted, restored and sent tells all of it, in the order in which it happened, with what was changed.
+// A job that is changed, deleted, restored and sent tells all of it, in the order in which it
+// happened, with what was changed.
 func TestAJobTellsItsWholeStory(t *testing.T) {
 	w := newWorld(t)
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: 1})

@@ -150,8 +150,7 @@ func (s *Scheduler) awaitEligible(ctx context.Context, conn *broker.Conn, lock *
 // leader that is connected there may live. It falls silent after leaseLasts, because its pings do
 // not come back.
 func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, activeAt time.Time) error {
-	f := conn.Features()
-	if f.ExclusiveLock || f.DelaysNodeLoss && !s.olderNodes.Load() {
+	if !s.waitsForPredecessor(conn.Features()) {
 		return nil
 	}
 	until, cancel := context.WithDeadline(ctx, activeAt.Add(wire.LeaderWait))
@@ -162,6 +161,12 @@ func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, a
 		}
 	}
 	return nil
+}
+
+// waitsForPredecessor reports whether a new leader may have to wait until the leader before can no
+// longer act.
+func (s *Scheduler) waitsForPredecessor(f broker.Features) bool {
+	return !f.ExclusiveLock && (!f.DelaysNodeLoss || s.olderNodes.Load())
 }
 
 // predecessorGone reports whether the leader before has certainly ended. A leader of an older

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,6 +27,48 @@ func TestFencedLeaderDoesNothing(t *testing.T) {
 	require.Empty(t, stale.out)
 	sc.rounds(next, 3, nil)
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
+}
+
+// A claim that was given up may arrive late, behind the next leader's: no view will ever have that one's.
+func TestAClaimThatWasOvertakenIsGivenUp(t *testing.T) {
+	sc := newScene(t)
+	first, second := sc.sidecar("first"), sc.sidecar("second")
+	for _, s := range []*modelSidecar{first, second} {
+		require.NoError(t, s.readAll())
+		s.stand(never)
+		require.NoError(t, s.step(sc.now))
+		require.Len(t, s.conn.out, 1)
+	}
+	for _, s := range []*modelSidecar{second, first} { // the broker takes them in another order than they were sent
+		sc.broker.process(s.conn, sc.now)
+	}
+	require.NoError(t, second.readAll())
+	require.NoError(t, second.step(sc.now), "it has no answer yet")
+	require.NoError(t, second.answer(sc.now))
+	for range int(overtakenAfter / time.Second) {
+		require.NoError(t, second.step(sc.now))
+		sc.now = sc.now.Add(time.Second)
+	}
+	sc.now = sc.now.Add(time.Second)
+	require.ErrorIs(t, second.step(sc.now), errFenced)
+}
+
+// What the view has read was taken, whether the broker says so or not.
+func TestAClaimThatIsReadNeedsNoAnswer(t *testing.T) {
+	sc := newScene(t)
+	s := sc.sidecar("a")
+	require.NoError(t, s.readAll())
+	s.stand(never)
+	for s.core.phase <= phaseCatchingUp {
+		require.NoError(t, s.step(sc.now))
+		for len(s.conn.out) > 0 {
+			sc.broker.process(s.conn, sc.now)
+		}
+		s.conn.answers = nil
+		require.NoError(t, s.readAll())
+	}
+	_, open := s.core.ledger.Oldest()
+	require.False(t, open)
 }
 
 // A confirm of something that was never published says nothing.

@@ -47,7 +47,7 @@ var errResigned = errors.New("scheduler: resigned")
 
 func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership {
 	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, binder: newBinder(s, conn),
-		watchdog: newWatchdog(time.Now, s.unanswered.patience(time.Now())), rolledBack: s.view.RolledBack()}
+		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
 	l.evidence = evidence{decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}
 	l.prober, l.mover, l.oldQueue = newProber(l), newMover(l), newOldQueue(l)
@@ -92,7 +92,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	if errors.Is(err, errSmallLock) {
 		s.remakeLock(ctx, conn)
 	}
-	s.unanswered.note(time.Now(), err)
+	s.unanswered.note(l.core.phase, err)
 	if l.core.ledger.Epoch() >= 0 {
 		s.knownBy, s.knownAt = l.core.setup.identity, l.rolledBack
 	}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,6 +16,8 @@ import (
 type opening struct {
 	base
 	said      *wire.JournalRecord // the record opened, as it was appended
+	before    int64               // the newest epoch when that was appended
+	unread    time.Time           // since when the view could have read it
 	least     int64               // the lowest epoch that will do
 	raised    map[string]int64    // how far each stream was read when its barrier was appended
 	recreated map[string]bool     // the streams of which it was journaled that they are new
@@ -35,8 +38,9 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 		o.least, o.said = state.Epoch+1, nil
 	}
 	if o.said != nil {
-		return false, nil
+		return false, o.awaitOpened(now, state)
 	}
+	o.before, o.unread = state.Epoch, now
 	confirmed, err := o.entries.ConfirmedTo() // a failover may lose what was read beyond that
 	if err != nil {
 		return false, err
@@ -47,6 +51,20 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 		Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Reason: cmp.Or(gap, state.Why), ReadTo: confirmed, RoutedTo: &state.RoutedTo,
 	}
 	return false, o.ledger.Append(wire.Journal, *o.said)
+}
+
+// overtakenAfter is how long the view may lack a claim that the journal took, if it has another's.
+const overtakenAfter = 3 * time.Second
+
+// awaitOpened waits until the view has read the record. If the claim of an earlier leader arrived
+// behind it, the view never will: that claim was given up, and the broker took it late.
+func (o *opening) awaitOpened(now time.Time, state tracker.State) error {
+	if _, open := o.ledger.Oldest(); open || state.Epoch == o.before || now.Before(o.unread) {
+		o.unread = now
+	} else if now.Sub(o.unread) > overtakenAfter {
+		return fmt.Errorf("%w: the claim of epoch %d arrived behind this one's", errFenced, state.Epoch)
+	}
+	return nil
 }
 
 // repeats reports whether a record opened says all that the journal said before it.
@@ -111,7 +129,11 @@ func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err er
 	if !done {
 		return false, nil
 	}
-	return o.narrowHold(now, state)
+	known, err := o.narrowHold(now, state)
+	if known && err == nil {
+		o.ledger.ForgetPlain() // the view has read it: it needs no answer, which may never come
+	}
+	return known, err
 }
 
 // isRecreated journals, once, that a stream was deleted and declared again. What was said about it

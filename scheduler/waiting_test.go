@@ -127,7 +127,7 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	model := sc.leader("a")
 	sc.at("j", "q", sc.now)
 	require.NoError(t, model.readAll())
-	l := &leadership{s: s, conn: conn, core: model.core, lock: &candidate{}, watchdog: newWatchdog(time.Now, openWithinAtFirst), background: background{beside: func(func(context.Context)) {}}}
+	l := &leadership{s: s, conn: conn, core: model.core, lock: &candidate{}, watchdog: newWatchdog(time.Now, claimWithin), background: background{beside: func(func(context.Context)) {}}}
 	passes := func(d time.Duration) {
 		l.watchdog.steppedAt, l.watchdog.oldestAt = l.watchdog.steppedAt.Add(-d), l.watchdog.oldestAt.Add(-d)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -14,11 +16,12 @@ const (
 	// maxStuck is how long a leader may take for its next step, unless the broker prevents it.
 	maxStuck = 30 * time.Second
 	// openWithin is how long the broker may leave a publish unanswered before the epoch fires. What
-	// it lost while a link between two nodes was broken is never answered. openWithinAtFirst is
-	// that for the first publishes of an epoch, unless those of the epoch before were not answered
-	// in time either.
-	openWithin        = 10 * time.Second
-	openWithinAtFirst = time.Second
+	// it lost while a link between two nodes was broken is never answered.
+	openWithin = 10 * time.Second
+	// claimWithin is that for the claim, the first publishes of an epoch, if the next leader begins
+	// immediately. If it waits for this one, giving up costs more: claimWithinSlowly.
+	claimWithin       = time.Second
+	claimWithinSlowly = 3 * time.Second
 	// stuckEvery is how often that is checked.
 	stuckEvery = 500 * time.Millisecond
 )
@@ -44,35 +47,52 @@ type watchdog struct {
 	steppedAt time.Time // when last changed
 	oldestAt  time.Time // when last.oldest changed
 	awaits    bool      // the leader takes answers as they come
-	busyAt    time.Time // since when it did not, otherwise
+	busyAt    time.Time // when it last stopped taking them
 }
 
 func newWatchdog(clock func() time.Time, open time.Duration) *watchdog {
 	return &watchdog{clock: clock, open: open, steppedAt: clock(), oldestAt: clock()}
 }
 
-// unanswered counts the epochs in a row whose first publishes were not answered in time.
+// unanswered counts the epochs in a row whose claims were not answered in time, since any sidecar
+// led.
 type unanswered struct {
 	epochs int
-	last   time.Time
+	led    int64 // the newest epoch in which anything was done, as far as was known
 }
 
-// forgetUnanswered is when they are forgotten: another sidecar may have led since.
-const forgetUnanswered = time.Minute
-
-// patience returns how long the first publishes of the next epoch may take. It doubles each time:
-// the broker may be slow.
-func (u *unanswered) patience(now time.Time) time.Duration {
-	if now.Sub(u.last) > forgetUnanswered {
-		u.epochs = 0
+// patience returns how long the next claim may take, if the first may take so long. It doubles each
+// time: the broker may be slow. led is the newest epoch in which anything was done: a broker that
+// has answered another sidecar answers in time.
+func (u *unanswered) patience(first time.Duration, led int64) time.Duration {
+	if led != u.led {
+		u.epochs, u.led = 0, led
 	}
-	return min(openWithinAtFirst<<min(u.epochs, 4), openWithin)
+	return min(first<<min(u.epochs, 4), openWithin)
 }
 
-func (u *unanswered) note(now time.Time, err error) {
-	if errors.Is(err, errUnanswered) {
-		u.epochs, u.last = u.epochs+1, now
+// note takes in why an epoch ended, and in which phase.
+func (u *unanswered) note(p phase, err error) {
+	if p <= phaseCatchingUp && errors.Is(err, errUnanswered) {
+		u.epochs++
 	}
+}
+
+// claimPatience returns how long the broker may leave the claim of the next epoch unanswered. Only
+// RabbitMQ forgets one. If one node serves, another claim would wait for the same disk.
+func (s *Scheduler) claimPatience(f broker.Features) time.Duration {
+	state, first := s.entries.State(), claimWithin
+	switch {
+	case f.OneNodeServes:
+		first = openWithin
+	case s.waitsForPredecessor(f):
+		first = claimWithinSlowly
+	}
+	led := state.LastLed
+	if state.Led {
+		led = state.Epoch
+	}
+	return s.unanswered.patience(first, led)
 }
 
 // errUnanswered ends an epoch: the broker has forgotten a publish, or is slow.
@@ -104,7 +124,7 @@ func (w *watchdog) Acts() {
 func (w *watchdog) Awaits() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := w.clock(); w.last.phase <= phaseCatchingUp && now.Sub(w.busyAt) >= stuckEvery {
+	if now := w.clock(); w.last.phase < phaseLeading && now.Sub(w.busyAt) >= stuckEvery {
 		w.oldestAt = now
 	}
 	w.awaits = true
@@ -117,9 +137,10 @@ func (w *watchdog) Check(blocked bool) error {
 	defer w.mu.Unlock()
 	now, patience := w.clock(), maxStuck
 	switch {
-	case w.last.phase <= phaseCatchingUp && w.awaits:
+	case w.last.phase == phaseLeading || !w.awaits: // its answers wait
+	case w.last.phase <= phaseCatchingUp:
 		patience = w.open
-	case w.last.phase != phaseLeading:
+	default:
 		patience = openWithin
 	}
 	switch {
@@ -140,9 +161,9 @@ func (w *watchdog) Hesitates() bool {
 	return w.last.phase != phaseLeading && w.clock().Sub(w.steppedAt) >= stuckEvery
 }
 
-// askEndsEvery is how often a leader asks where the streams end. If its readers are cut off, it
-// hears of nothing new.
-const askEndsEvery = 5 * time.Second
+// askEndsEvery is how often a leader that fires asks where the streams end. If its readers are cut
+// off, it hears of nothing new. The connections for that are kept from one time to the next.
+const askEndsEvery = streams.KeepLink - time.Second
 
 // progress returns how far this leader is. A view that lags but reads on makes progress: a failover
 // would not make it faster.
@@ -168,7 +189,7 @@ func (l *leadership) progress() progress {
 func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) error {
 	ticks := time.NewTicker(stuckEvery)
 	defer ticks.Stop()
-	asked := time.Now()
+	asked, canMove := time.Now(), !l.conn.Features().OneNodeServes
 	for {
 		select {
 		case <-ctx.Done():
@@ -178,9 +199,18 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 				resign(err)
 				return nil
 			}
-			if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery {
+			switch {
+			case !canMove:
+			case l.watchdog.Hesitates():
 				asked = time.Now()
 				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, leaderStreams...) })
+			case time.Since(asked) >= askEndsEvery:
+				asked = time.Now()
+				l.beside(func(ctx context.Context) {
+					for _, stream := range leaderStreams { // by one connection to each node
+						l.s.view.AskEnds(ctx, stream)
+					}
+				})
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/broker"
 )
 
 // watchdogScene is a watchdog whose clock the test moves.
@@ -16,7 +18,7 @@ type watchdogScene struct {
 
 func newWatchdogScene() *watchdogScene {
 	s := &watchdogScene{now: time.Now()}
-	s.watchdog = newWatchdog(func() time.Time { return s.now }, openWithinAtFirst)
+	s.watchdog = newWatchdog(func() time.Time { return s.now }, claimWithin)
 	return s
 }
 
@@ -74,7 +76,7 @@ func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
 
 // Nothing is fired before an epoch's first publishes are answered, so that one which never is ends the epoch soon.
 func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
-	for phase, patience := range map[phase]time.Duration{phaseOpening: openWithinAtFirst, phaseCatchingUp: openWithinAtFirst, phaseReconciling: openWithin} {
+	for phase, patience := range map[phase]time.Duration{phaseOpening: claimWithin, phaseCatchingUp: claimWithin, phaseReconciling: openWithin} {
 		s := newWatchdogScene()
 		s.Awaits()
 		s.Note(progress{phase: phase, oldest: 1, waits: true})
@@ -87,18 +89,34 @@ func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
 
 func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 	var u unanswered
-	now := time.Now()
-	u.note(now, errors.New("another reason"))
-	require.Equal(t, openWithinAtFirst, u.patience(now))
-	for _, patience := range []time.Duration{2 * openWithinAtFirst, 4 * openWithinAtFirst, 8 * openWithinAtFirst} {
-		u.note(now, errUnanswered)
-		require.Equal(t, patience, u.patience(now))
+	patience := func(led int64) time.Duration { return u.patience(claimWithin, led) }
+	u.note(phaseCatchingUp, errors.New("another reason"))
+	u.note(phaseLeading, errUnanswered)
+	require.Equal(t, claimWithin, patience(-1))
+	for _, longer := range []time.Duration{2 * claimWithin, 4 * claimWithin, 8 * claimWithin} {
+		u.note(phaseOpening, errUnanswered)
+		require.Equal(t, longer, patience(-1))
 	}
 	for range 100 {
-		u.note(now, errUnanswered)
-		require.Equal(t, openWithin, u.patience(now))
+		u.note(phaseCatchingUp, errUnanswered)
+		require.Equal(t, openWithin, patience(-1), "however long that takes")
 	}
-	require.Equal(t, openWithinAtFirst, u.patience(now.Add(forgetUnanswered+1)), "another may have led meanwhile")
+	require.Equal(t, claimWithin, patience(7), "another sidecar has led meanwhile")
+	u.note(phaseOpening, errUnanswered)
+	require.Equal(t, 2*claimWithin, patience(7))
+}
+
+// To give up a claim costs more where the next leader waits for this one, and gains nothing where one node serves.
+func TestPatienceByBroker(t *testing.T) {
+	s := &Scheduler{services: &services{entries: newScene(t).sidecar("a").entries}}
+	for _, c := range []struct {
+		product, version string
+		first            time.Duration
+	}{{broker.RabbitMQ, "3.10.8", 3 * time.Second}, {broker.RabbitMQ, "4.2.0", 3 * time.Second}, {broker.RabbitMQ, "4.3.0", time.Second}, {broker.LavinMQ, "2.9.1", openWithin}} {
+		require.Equal(t, c.first, s.claimPatience(broker.FeaturesOf(c.product, c.version)), c.version)
+	}
+	s.olderNodes.Store(true)
+	require.Equal(t, claimWithinSlowly, s.claimPatience(broker.FeaturesOf(broker.RabbitMQ, "4.3.0")), "an upgrade is under way")
 }
 
 // What a leader does may take long, and then it has not looked at the answers.
@@ -106,11 +124,21 @@ func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
 	s := newWatchdogScene()
 	s.Note(progress{phase: phaseCatchingUp, oldest: 1, waits: true})
 	s.Acts()
-	s.now = s.now.Add(openWithinAtFirst + 1)
+	s.now = s.now.Add(claimWithin + 1)
 	require.NoError(t, s.Check(false))
 	s.Awaits()
 	require.NoError(t, s.Check(false), "it takes them now")
-	s.now = s.now.Add(openWithinAtFirst + 1)
+	s.now = s.now.Add(claimWithin + 1)
+	require.ErrorIs(t, s.Check(false), errUnanswered)
+
+	s = newWatchdogScene()
+	s.Note(progress{phase: phaseReconciling, oldest: 1, waits: true})
+	s.Acts()
+	s.now = s.now.Add(openWithin + 1)
+	require.NoError(t, s.Check(false), "also later in the epoch")
+	s.Awaits()
+	require.NoError(t, s.Check(false))
+	s.now = s.now.Add(openWithin + 1)
 	require.ErrorIs(t, s.Check(false), errUnanswered)
 }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs Debian packages, as root, without starting a service: neither now nor at the next boot does
-# anything run that did not run before, and nothing that runs is stopped or restarted.
+# Installs Debian packages, as root, without starting a service. Nothing runs that did not run
+# before, now or after the next boot. No running service is stopped or restarted.
 #
-# Debian asks /usr/sbin/policy-rc.d before it starts, stops or restarts a service for a package. Ours
-# denies everything while we install; what was there before is put back however this script ends.
+# Debian asks /usr/sbin/policy-rc.d before it starts, stops or restarts a service for a package.
+# This script puts a policy there that denies everything during the installation. However the script
+# ends, it puts the previous policy back.
 set -euo pipefail
 
 policy=/usr/sbin/policy-rc.d
@@ -11,7 +12,7 @@ kept=$policy.before-millrace
 mark='# Written by scripts/apt-install.sh of Millrace for the time of one installation.'
 
 deny_starts() {
-	# One that carries our mark was left by a run that was killed: it is not to be kept.
+	# A policy with this mark was left by a run that was killed. It must not be kept.
 	if [[ -e $policy ]] && ! grep -qF "$mark" "$policy"; then
 		mv -f "$policy" "$kept"
 	fi
@@ -24,14 +25,14 @@ allow_starts() {
 	if [[ -e $kept ]]; then mv -f "$kept" "$policy"; fi
 }
 
-# enabled: the units that the next boot starts; none where there is no systemd.
+# enabled: the units that the next boot starts; none without systemd.
 enabled() {
 	command -v systemctl >/dev/null || return 0
 	systemctl --root=/ list-unit-files --state=enabled --no-legend --plain | cut -d ' ' -f 1 | sort
 }
 
 exec 9>/run/lock/millrace-apt-install
-flock 9 # two at a time would keep each other's policy
+flock 9 # two runs at a time would save each other's policy
 before=$(enabled)
 trap allow_starts EXIT
 trap 'exit 130' INT TERM HUP

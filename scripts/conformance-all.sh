@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Takes every client library through every scenario on each broker, then each language with the other
-# drivers that it supports: scripts/conformance-all.sh [ARGUMENT...], with arguments as `make conformance` has them.
+# Runs every client library through every scenario on each broker, and then each language with the
+# other drivers that it supports: scripts/conformance-all.sh [ARGUMENT...]. The arguments are those
+# of `make conformance`.
 #
-# The brokers are the installed RabbitMQ, RabbitMQ 4 (scripts/rabbitmq4.sh), and LavinMQ where
-# MILLRACE_TEST_LAVINMQ names its program. `make conformance` runs with the newest pika and amqplib,
-# with Debian's bunny, and with the amqp-client and amqp091-go that pom.xml and go.mod pin. Here come
-# pika 1.2.0, the newest bunny 3 and an amqplib that is newer than the lock file's, as far as they can
-# be had. What is left out is said, and what failed is listed at the end.
+# The brokers are the installed RabbitMQ, RabbitMQ 4 (scripts/rabbitmq4.sh), and LavinMQ if
+# MILLRACE_TEST_LAVINMQ names its program. `make conformance` uses the newest pika and amqplib,
+# Debian's bunny, and the versions of amqp-client and amqp091-go in pom.xml and go.mod. This script
+# adds pika 1.2.0, the newest bunny 3, and an amqplib that is newer than the one in the lock file,
+# if they are available. It reports what it leaves out, and lists the failed runs at the end.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 lavinmq=${MILLRACE_TEST_LAVINMQ:-}
@@ -14,7 +15,7 @@ unset MILLRACE_TEST_LAVINMQ MILLRACE_TEST_RABBITMQ
 failed=()
 left=()
 
-# take NAME COMMAND... makes a run.
+# take NAME COMMAND... does one run.
 take() {
 	local name=$1
 	shift
@@ -48,7 +49,7 @@ if [[ $newest && $newest != "$locked" ]]; then
 	clients/javascript/conformance/build &&
 		npm install --prefix clients/javascript --no-save --ignore-scripts --no-audit --no-fund --loglevel=error "amqplib@$newest"
 	take "amqplib $newest" go run ./clients/conformance "$@" -lang javascript
-	rm -f clients/javascript/node_modules/.millrace-lock.json # the next build installs what is locked
+	rm -f clients/javascript/node_modules/.millrace-lock.json # the next build installs the locked version
 else
 	left+=("amqplib newer than $locked: $([[ $newest ]] && echo "there is none" || echo "npm does not answer")")
 fi

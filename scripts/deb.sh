@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a Debian package of an unpacked archive, and prints its name: scripts/deb.sh TREE FOLDER VERSION ARCH. scripts/dist.sh calls it.
+# Makes a Debian package from an unpacked archive, and prints its name: scripts/deb.sh TREE FOLDER
+# VERSION ARCH. scripts/dist.sh calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Installs what is missing of the parts named: broker etcd compiler python ruby rails ruby-tools node java browser firefox promtool.
+# Installs the missing ones of the named parts:
 #
-#   broker    RabbitMQ, run privately by `millrace up` and by the tests; never as a service
-#   etcd      which clusters of LavinMQ need; run privately by the tests, never as a service
-#   compiler  a C compiler, which Go's race detector needs
-#   python    pika for Debian's own Python (/usr/bin/python3), and what makes environments
+#   broker    RabbitMQ, which `millrace up` and the tests run privately; never as a service
+#   etcd      for clusters of LavinMQ; the tests run it privately, never as a service
+#   compiler  a C compiler, for Go's race detector
+#   python    pika for Debian's own Python (/usr/bin/python3), and the packages for environments
 #   ruby      Ruby with bunny
-#   rails     Rails with ActiveJob, for which the Ruby client has an adapter and a Railtie
+#   rails     Rails with ActiveJob, for the adapter and the Railtie of the Ruby client
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
-#   java      a JDK and Maven; what Maven needs, it fetches into .cache/maven (scripts/mvn.sh)
-#   promtool  Prometheus, whose promtool tests the alerts; never as a service
+#   java      a JDK and Maven; Maven puts its downloads into .cache/maven (scripts/mvn.sh)
 #   browser   Chromium, for the tests of the web UI
-#   firefox   Firefox, for those of them that are about layout and signing in
+#   firefox   Firefox, for the tests of layout and signing in
+#   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
-# Says first what it is going to install. Where nothing is missing it says and does nothing.
+# It first says what it is going to install. If nothing is missing, it says and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -86,7 +86,7 @@ install_packages() {
 	"${as_root[@]}" scripts/apt-install.sh "${packages[@]}"
 }
 
-# amqplib is pinned by a lock file; it is fetched again only when that changes.
+# A lock file pins amqplib. It is installed again only when that file changes.
 node_modules() {
 	local dir=.cache/node
 	if ! cmp -s scripts/node/package-lock.json "$dir/installed-lock.json"; then

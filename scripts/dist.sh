@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds what is installed without a compiler: an archive for each system, a Debian package for each Linux, and SHA256SUMS of them.
+# Builds everything for installations without a compiler: an archive for each system, a Debian
+# package for each Linux, and their SHA256SUMS.
 #
 #   scripts/dist.sh FOLDER [OS/ARCH...]
 #
-# One commit and one Go version give the same bytes wherever they are built: paths are trimmed, times are those of the commit. VERSION and
-# SOURCE_DATE_EPOCH say version and time where there is no git.
+# One commit and one Go version give the same bytes on every machine: paths are trimmed, and times
+# are those of the commit. Without git, VERSION and SOURCE_DATE_EPOCH give the version and the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +27,7 @@ build() { # build BINARY
 	go build -v -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$1" ./cmd/millrace 2>&1 | scripts/progress.sh
 }
 
-# What every archive has but the binary: written by the binary itself.
+# Every archive has these files besides the binary, which writes them itself.
 common() {
 	echo "Building millrace ${version#v} …"
 	GOOS=${host%/*} GOARCH=${host#*/} build "$work/millrace"

@@ -1,7 +1,7 @@
-# Sourced by the scripts that set a program of Debian forky up, in a root folder of its own.
-# Needs root: debootstrap and chroot do. Nothing stays mounted and no service is started.
+# Sourced by the scripts that install a program of Debian forky in a root directory of its own.
+# Needs root, for debootstrap and chroot. Nothing stays mounted, and no service is started.
 
-# debian_mirror prints where Debian's packages are: DEBIAN_MIRROR, or the mirror that apt itself uses.
+# debian_mirror prints the address of Debian's packages: DEBIAN_MIRROR, or the mirror that apt uses.
 debian_mirror() {
 	if [[ ${DEBIAN_MIRROR:-} ]]; then
 		echo "$DEBIAN_MIRROR"
@@ -9,7 +9,7 @@ debian_mirror() {
 	fi
 	local found
 	found=$(apt_mirror)
-	if [[ ! $found ]]; then # apt knows whose packages a source has only after an update
+	if [[ ! $found ]]; then # apt knows the origin of a source only after an update
 		apt-get update -qq >&2
 		found=$(apt_mirror)
 	fi
@@ -20,13 +20,13 @@ debian_mirror() {
 	echo "$found"
 }
 
-# apt_mirror prints the first of apt's sources with Debian's packages; apt reads .sources and .list.
+# apt_mirror prints the first of apt's sources with Debian's packages. apt reads .sources and .list.
 apt_mirror() {
 	apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Identifier: Packages' |
 		sed -nE 's,^Debian (https?://.*[^/])/?$,\1,p' | sed -n 1p
 }
 
-# forky_root FOLDER LOG PACKAGE... makes a root folder of Debian forky with these packages.
+# forky_root FOLDER LOG PACKAGE... creates a root directory of Debian forky with these packages.
 forky_root() {
 	local root=$1 log=$2
 	shift 2
@@ -41,7 +41,8 @@ forky_root() {
 	local mirror
 	mirror=$(debian_mirror)
 	use_apt_proxy
-	# forky is made as sid is; an older debootstrap does not know its name. It leaves /proc mounted.
+	# forky is installed like sid. An older debootstrap does not know its name, and leaves /proc
+	# mounted.
 	local script=${DEBOOTSTRAP_DIR:-/usr/share/debootstrap}/scripts/sid
 	logged "$log" unshare --mount "${DEBOOTSTRAP:-debootstrap}" --variant=minbase forky "$root" "$mirror" "$script"
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
@@ -50,7 +51,7 @@ forky_root() {
 	rm -f "$root/var/cache/apt/archives/"*.deb
 }
 
-# in_root FOLDER LOG PROGRAM ARGUMENT... runs a program in the root folder.
+# in_root FOLDER LOG PROGRAM ARGUMENT... runs a program in the root directory.
 in_root() {
 	local root=$1 log=$2
 	shift 2
@@ -63,14 +64,14 @@ in_root() {
 		exec chroot "$root" "$@"' - "$root" "$@"
 }
 
-# use_apt_proxy has debootstrap, and apt in the root folder, use the proxy that apt is set up for.
+# use_apt_proxy makes debootstrap, and apt in the root directory, use the proxy of this apt.
 use_apt_proxy() {
 	local proxy=
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
 	if [[ $proxy && ! ${http_proxy:-} ]]; then export http_proxy=$proxy; fi
 }
 
-# logged LOG COMMAND... runs a command, and shows the end of the log where it fails.
+# logged LOG COMMAND... runs a command, and shows the end of the log if it fails.
 logged() {
 	local log=$1
 	shift

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for the time given, one after the other.
+# Runs every fuzz target for the given time, one after another.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -7,15 +7,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache=$(go env GOCACHE)/fuzz
 
-# Go now and then takes the end of the time, while a worker is busy, for a failure: it says this, and has no input that failed.
+# If the time ends while a worker is busy, Go sometimes reports a failure. Then the log has this
+# message and no failing input.
 timed_out() {
 	grep -q 'context deadline exceeded' "$work/log" && ! grep -q 'Failing input' "$work/log"
 }
 
-# Looked for as text: `go test -list` would build the tests of all packages.
+# Finds the targets as text: `go test -list` would build the tests of all packages.
 targets=$(grep -ro --include='*_test.go' --exclude-dir=node_modules --exclude-dir=.cache '^func Fuzz[A-Za-z0-9_]*' . | sort)
 for folder in $(cut -d : -f 1 <<<"$targets" | xargs -n 1 dirname | sort -u); do
-	go test -c -fuzz . -o "$work/test" "$folder" # with the instructions that lead the fuzzer
+	go test -c -fuzz . -o "$work/test" "$folder" # with the instrumentation for the fuzzer
 	package=$(go list "$folder")
 	fuzz() { # target, time
 		(cd "$folder" && exec "$work/test" -test.run '^$' -test.fuzz "^$1\$" -test.fuzztime "$2" -test.fuzzcachedir "$cache/$package") </dev/null 2>&1 | tee "$work/log"

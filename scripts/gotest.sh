@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs go test, with the arguments given, on the packages that standard input names.
+# Runs go test, with the given arguments, on the packages that standard input names.
 #
-# With RERUN set, as in CI, tests that fail are run once more, unless there are many. They are listed
-# at the end either way: a test that passes only then has a fault, or meets one.
+# If RERUN is set, as in CI, failed tests are run once more, unless there are many. They are listed
+# at the end in any case: a test that passes only the second time has a fault, or has found one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=$(sort | awk '/\/(scheduler|cmd\/millrace|internal\/readmetest)$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }') # what takes longest comes first
+packages=$(sort | awk '/\/(scheduler|cmd\/millrace|internal\/readmetest)$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }') # the slowest packages come first
 [[ $packages ]] || exit 0
 arguments=(-shuffle=on -timeout 30m -p "$(($(nproc) + 1))" "$@") # most tests wait most of the time
 if [[ ! ${RERUN:-} ]]; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prints the licences of what is in the binary and is not ours: Go's library, the modules of GOOS and GOARCH, and the files in ui/vendor.
+# Prints the licences of the third-party code in the binary: Go's library, the modules for GOOS and
+# GOARCH, and the files in ui/vendor.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

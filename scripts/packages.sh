@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the packages of the client libraries, as they would be published, into a folder.
+# Builds the packages of the client libraries, as for publishing, into a directory.
 #
 #   scripts/packages.sh FOLDER [python] [javascript] [ruby] [java]
 #
-# Each is built from a copy, so that nothing of it stays beside the sources. What the builds need was fetched by scripts/deps.sh and
-# `make`; they ask no registry for more, but for Maven's plugins the first time.
+# Each is built from a copy, so that no build files remain in the sources. scripts/deps.sh and
+# `make` have installed everything that the builds need. Only Maven downloads its plugins, the first
+# time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ shift
 copies=$(mktemp -d)
 trap 'rm -rf "$copies"' EXIT
 
-# copy LANGUAGE: prints where the copy of its sources is.
+# copy LANGUAGE: prints the directory with the copy of its sources.
 copy() {
 	mkdir "$copies/$1"
 	git ls-files -z --cached --others --exclude-standard "clients/$1" | tar --null --create --files-from - | tar --extract --strip-components 2 --directory "$copies/$1"

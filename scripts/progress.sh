@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Reads what `go build -v` writes: counts the modules that are downloaded and the packages that are compiled, each on one line of a
-# terminal or on a line now and then elsewhere, and passes on everything else.
+# Reads the output of `go build -v`, and counts the downloaded modules and the compiled packages. On
+# a terminal it shows each count in one line. Elsewhere it prints a line from time to time. It
+# passes on all other output.
 set -euo pipefail
 
 modules=0
 packages=0
-counted= # what the terminal's last line counts
+counted= # the subject of the terminal's last line
 
-# count WHAT N STEP: elsewhere than on a terminal, each STEP of them has a line.
+# count WHAT N STEP: prints a line for each STEP of them, if this is not a terminal.
 count() {
 	local what=$1 n=$2 step=$3
 	if [[ -t 2 ]]; then

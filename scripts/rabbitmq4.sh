@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Sets RabbitMQ 4 up, from Debian forky: scripts/rabbitmq4.sh [FOLDER]
+# Installs RabbitMQ 4 from Debian forky: scripts/rabbitmq4.sh [FOLDER]
 #
-# FOLDER (.cache/rabbitmq4) gets a root folder of its own, and in bin/ the three programs that a
-# private node is made of. MILLRACE_TEST_RABBITMQ=.cache/rabbitmq4/bin then has the tests and
-# `millrace up` run that RabbitMQ, each on free ports of 127.0.0.1, as they run the installed one.
-# Prints FOLDER/bin, and does nothing else where it is there already.
+# FOLDER (.cache/rabbitmq4) gets a root directory, and in bin/ the three programs of a private node.
+# With MILLRACE_TEST_RABBITMQ=.cache/rabbitmq4/bin, the tests and `millrace up` run this RabbitMQ
+# instead of the installed one, each node on free ports of 127.0.0.1. The script prints FOLDER/bin.
+# It does nothing else if that exists already.
 #
-# The packages come from apt's own mirror, or from DEBIAN_MIRROR. Needs root. Nothing is mounted for
-# longer than a program runs, and nothing is seen outside of it.
+# The packages come from apt's own mirror, or from DEBIAN_MIRROR. Needs root. Mounts last only as
+# long as a program runs, and are not visible to other programs.
 set -euo pipefail
 dir=$(realpath -m "${1:-$(dirname "$0")/../.cache/rabbitmq4}")
 cd "$(dirname "$0")/.."
 . scripts/forky.bash
 
-# Debian allows transient queues, which RabbitMQ itself refuses by default from 4.3 on.
+# Debian allows transient queues. RabbitMQ itself refuses them by default since 4.3.
 as_upstream() {
 	mkdir -p "$dir/root/etc/rabbitmq/conf.d"
 	echo 'deprecated_features.permit.transient_nonexcl_queues = false' >"$dir/root/etc/rabbitmq/conf.d/upstream.conf"
@@ -30,7 +30,7 @@ echo "setting RabbitMQ 4 up in $dir, from Debian forky (once; takes some minutes
 forky_root "$dir/root" "$dir/log" rabbitmq-server
 as_upstream
 
-# A program sees the node's own folder, which is its HOME, where it is. The whole may be moved to another place.
+# The program sees its node's directory, which is its HOME, at the same path. FOLDER can be moved.
 wrap() {
 	cat >"$dir/bin/$1" <<END
 #!/bin/bash

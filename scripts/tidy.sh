@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs go mod tidy on both Go modules, with the client as it is here in place of the version that go.mod requires, which may not be
-# released yet. So go.sum gets no sum of that version: the release writes it (see CONTRIBUTING.md).
+# Runs go mod tidy for both Go modules, with the client in this tree instead of the version that
+# go.mod requires, which may not be released yet. So go.sum gets no checksum of that version. The
+# release adds it (see CONTRIBUTING.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Checks that the machine has the tools that are named, or all of them: go node npm python git make. Says what is missing.
+# Checks that the machine has the named tools, or all of them: go node npm python git make. Reports
+# what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 missing=()
 
-# want NAME MINIMUM WHERE VERSION: VERSION is what is here, empty if nothing is.
+# want NAME MINIMUM WHERE VERSION: VERSION is the installed version, or empty.
 want() {
 	local name=$1 minimum=$2 where=$3 version=$4
 	if [[ -z $version ]]; then
@@ -15,7 +16,7 @@ want() {
 	fi
 }
 
-# numbers COMMAND...: the first dotted number that the command prints.
+# numbers COMMAND...: the first dotted number in the output of the command.
 numbers() { { "$@" 2>/dev/null || true; } | { grep -oE '[0-9]+(\.[0-9]+)+' || true; } | head -n 1; }
 
 (($#)) || set -- go node npm python git make

@@ -10,17 +10,18 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// address is where and as whom the stream protocol is spoken.
+// address holds the host, the user and the virtual host of a connection over the stream protocol.
 type address struct {
 	hostPort       string
 	host           string // TLS checks this name
-	dial           string // hostPort with an IP address of host; empty: any
+	dial           string // hostPort with one IP address of host; empty: any address
 	tls            bool
 	user, password string
 	vhost          string
 }
 
-// parseStreamURLs reads a URL of several hosts: the address is that of the first.
+// parseStreamURLs parses a URL with one or more hosts. It returns the address of the first host,
+// and host:port of each.
 func parseStreamURLs(raw string) (first address, all []string, err error) {
 	u, err := hosts.Parse(raw)
 	if errors.Is(err, hosts.ErrMalformed) {
@@ -64,7 +65,8 @@ func parseStreamURL(raw string) (address, error) {
 		a.user = u.User.Username()
 		a.password, _ = u.User.Password()
 	}
-	// As in AMQP URLs, the vhost is the path without its first slash, percent-encoded: /%2F is the vhost /.
+	// As in AMQP URLs, the vhost is the path without its first slash, percent-encoded: /%2F is the
+	// vhost /.
 	if vhost := strings.TrimPrefix(u.EscapedPath(), "/"); vhost != "" {
 		if a.vhost, err = url.PathUnescape(vhost); err != nil {
 			return address{}, fmt.Errorf("streams: stream URL: vhost: %w", err)
@@ -73,7 +75,7 @@ func parseStreamURL(raw string) (address, error) {
 	return a, nil
 }
 
-// at is the same at another host.
+// at returns a copy of a for another host.
 func (a address) at(to hosts.Target) address {
 	a.hostPort, a.dial = to.Host, to.Address
 	a.host, _, _ = net.SplitHostPort(to.Host)
@@ -87,7 +89,7 @@ func orPort(port, fallback string) string {
 	return port
 }
 
-// withoutURL takes the URL, and with it the password, out of a parse error.
+// withoutURL removes the URL, and with it the password, from a parse error.
 func withoutURL(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {

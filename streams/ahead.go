@@ -7,11 +7,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// recordOverhead is what a record costs beside its body: the struct, its headers, the slice it stands in.
+// recordOverhead is the memory that a record needs besides its body: the struct, its headers and
+// its place in a slice.
 const recordOverhead = 256
 
-// ahead holds the records that were read and not yet delivered. One goroutine puts, one takes; its size in bytes is what both
-// transports regulate their reading by.
+// ahead is a queue of records that were read and are not delivered yet. One goroutine puts, another
+// takes. Both transports read no further while the queue has reached its limit in bytes.
 type ahead struct {
 	limit int64
 
@@ -21,15 +22,15 @@ type ahead struct {
 	ended  bool
 	reason error
 
-	more chan struct{} // something was put, or the end was declared
-	room chan struct{} // something was delivered
+	more chan struct{} // signals a put, or the end
+	room chan struct{} // signals a delivery, or the end
 }
 
 func newAhead(limit int64) *ahead {
 	return &ahead{limit: limit, more: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 }
 
-// put never blocks: it is for those who asked hasRoom or waitRoom before they read.
+// put never blocks. Callers check hasRoom or waitRoom before they read more.
 func (a *ahead) put(records ...wire.Record) {
 	if len(records) == 0 {
 		return
@@ -45,7 +46,8 @@ func (a *ahead) put(records ...wire.Record) {
 	signal(a.more)
 }
 
-// weight counts a body's capacity: the AMQP client lets it grow to up to a quarter more than is in it.
+// weight counts the capacity of a body: the AMQP client lets the buffer grow to up to a quarter
+// more than its content.
 func weight(r *wire.Record) int64 { return int64(cap(r.Body)) + recordOverhead }
 
 // end declares that nothing more will be put, and why.
@@ -83,7 +85,8 @@ func (a *ahead) waitRoom(ctx context.Context) error {
 	return nil
 }
 
-// take gives the next batch; with none at hand it waits. At the end it gives the reason.
+// take returns the next batch, and waits while there is none. After the last batch it returns the
+// reason that was given to end.
 func (a *ahead) take(ctx context.Context) ([]wire.Record, error) {
 	for {
 		if ctx.Err() != nil {
@@ -118,7 +121,7 @@ func (a *ahead) next() (batch []wire.Record, reason error, ended bool) {
 	return batch, nil, false
 }
 
-// delivered makes room again for what a batch took.
+// delivered frees the room that a batch took.
 func (a *ahead) delivered(batch []wire.Record) {
 	var size int64
 	for i := range batch {

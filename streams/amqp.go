@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// amqpTransport reads streams as AMQP 0-9-1 consumers do.
+// amqpTransport reads streams as an AMQP 0-9-1 consumer.
 type amqpTransport struct {
 	cfg      Config
 	hosts    *amqpHosts
@@ -55,7 +55,8 @@ func (t *amqpTransport) Read(ctx context.Context, stream string, from int64, del
 	return err
 }
 
-// readChecked begins anew where wrong offsets are noticed before anything was delivered. Later on its caller has to.
+// readChecked starts again if it detects wrong offsets before anything was delivered. After that,
+// only the caller can start again.
 func (t *amqpTransport) readChecked(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error {
 	if err := t.awaitFirst(ctx, stream); err != nil {
 		return err
@@ -77,12 +78,15 @@ func (t *amqpTransport) readChecked(ctx context.Context, stream string, from int
 }
 
 const (
-	depthEvery   = 100 * time.Millisecond // how often it is asked at first whether an empty stream has a record
-	depthAtLeast = time.Second            // how often later on
+	// An empty stream is checked for a record every depthEvery at first, and later every
+	// depthAtLeast.
+	depthEvery   = 100 * time.Millisecond
+	depthAtLeast = time.Second
 )
 
-// awaitFirst waits until a stream has a record. A reader that waits at an empty stream costs LavinMQ
-// a whole core from the first record on, and gets that seconds late and with a wrong offset.
+// awaitFirst waits until a stream has a record. A reader that subscribes to an empty stream costs
+// LavinMQ a whole core from the first record on. It gets that record seconds late and with a wrong
+// offset.
 func (t *amqpTransport) awaitFirst(ctx context.Context, stream string) error {
 	for wait := depthEvery; ; wait = min(wait+wait/10, depthAtLeast) {
 		n, err := t.depth(ctx, stream)
@@ -108,8 +112,8 @@ func (t *amqpTransport) read(ctx context.Context, stream string, from int64, che
 	})
 }
 
-// pump reads the stream until that fails or ctx ends. The one loss that it gets over by itself is that of a connection which the broker
-// closes because it cannot read what stands at an offset (see steps).
+// pump reads the stream until reading fails or ctx ends. It reconnects in one case only: the broker
+// closed the connection because it cannot convert a record (see steps).
 func (t *amqpTransport) pump(ctx context.Context, stream string, from int64, check *relabelCheck, out *ahead) error {
 	step := t.steps.of(stream)
 	r := &amqpReader{cfg: t.cfg, hosts: t.hosts, stream: stream, from: from, next: from, out: out, step: step, check: check}

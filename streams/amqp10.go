@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// decoder reads AMQP 1.0 values off the front of rest.
+// decoder reads AMQP 1.0 values from the front of rest.
 type decoder struct{ rest []byte }
 
 func (d *decoder) take(n int) ([]byte, error) {
@@ -27,7 +27,7 @@ func (d *decoder) byte() (byte, error) {
 	return b[0], nil
 }
 
-// section reads a section's descriptor.
+// section reads the descriptor of a section.
 func (d *decoder) section() (byte, error) {
 	if marker, err := d.byte(); err != nil || marker != 0 {
 		return 0, errors.New("no section where one must begin")
@@ -43,7 +43,8 @@ func (d *decoder) section() (byte, error) {
 	return byte(descriptor), nil
 }
 
-// value reads one undescribed value: its code and the bytes behind it (for what is sized, without the size).
+// value reads one value that has no descriptor. It returns the type code and the content, without
+// the size field that some types begin with.
 func (d *decoder) value() (code byte, payload []byte, err error) {
 	if code, err = d.byte(); err != nil {
 		return 0, nil, err
@@ -80,7 +81,8 @@ func (d *decoder) value() (code byte, payload []byte, err error) {
 	return code, payload, err
 }
 
-// skip reads past one value, described or not. A described value is a zero and two values, of which each may be described in turn.
+// skip reads past one value, with or without a descriptor. A value with a descriptor is a zero byte
+// and two values, each of which may have a descriptor in turn.
 func (d *decoder) skip() error {
 	for pending := 1; pending > 0; pending-- {
 		if len(d.rest) > 0 && d.rest[0] == 0 {
@@ -95,7 +97,7 @@ func (d *decoder) skip() error {
 	return nil
 }
 
-// compound reads a list or map: its items and how many they are.
+// compound reads a list or a map. It returns the encoded items and their number.
 func (d *decoder) compound(small, large byte) (items decoder, count uint32, err error) {
 	code, payload, err := d.value()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// amqpChannel is a channel on which one stream is consumed.
+// amqpChannel is a channel that consumes one stream.
 type amqpChannel struct {
 	*amqp.Channel
 	conn       *amqpConn
@@ -19,7 +19,7 @@ type amqpChannel struct {
 	cancels    <-chan string
 }
 
-// consume subscribes on a new channel. Where is an offset, "first" or "last".
+// consume subscribes on a new channel. where is an offset, "first", "last" or "next".
 func (c *amqpConn) consume(stream string, where any, prefetch int) (*amqpChannel, error) {
 	ch := &amqpChannel{conn: c, stream: stream}
 	raw, err := c.conn.Channel()
@@ -45,8 +45,8 @@ func (ch *amqpChannel) subscribe(where any, prefetch int) (err error) {
 	return err
 }
 
-// end closes the channel alone. What still comes until the broker has heard of it is thrown away as it comes: it may be a whole chunk
-// of large bodies, and the client library would collect them.
+// end closes only the channel. It discards the deliveries that arrive before the broker has handled
+// the close. They may be a whole chunk of large bodies, and the client library would buffer them.
 func (ch *amqpChannel) end() {
 	var draining sync.WaitGroup
 	draining.Go(func() {
@@ -57,15 +57,15 @@ func (ch *amqpChannel) end() {
 	draining.Wait()
 }
 
-// errPoison is what the broker does to a connection when it fails to convert what it should deliver.
+// errPoison is returned when the broker closes the connection because it cannot convert a record.
 var errPoison = errors.New("the broker failed to deliver")
 
 func isPoison(err error) bool { return errors.Is(err, errPoison) }
 
-// ended says why the deliveries ended.
+// ended returns the reason why the deliveries ended.
 func (ch *amqpChannel) ended() error {
 	select {
-	case _, sent := <-ch.cancels: // when the connection dies it is closed, and nothing is sent
+	case _, sent := <-ch.cancels: // closed without a value when the connection is lost
 		if sent {
 			return cancelled(ch.stream)
 		}
@@ -87,7 +87,8 @@ func (ch *amqpChannel) reason() *amqp.Error {
 	return ch.conn.reason()
 }
 
-// explain says what an error means to a reader. If it only says that the channel is closed, it asks why.
+// explain converts an AMQP error to an error of this package. If err only says that the channel is
+// closed, explain looks up the reason.
 func (ch *amqpChannel) explain(err error) error {
 	var e *amqp.Error
 	if !errors.As(err, &e) || e == nil || e.Code == amqp.ErrClosed.Code {
@@ -97,7 +98,7 @@ func (ch *amqpChannel) explain(err error) error {
 	case e == nil:
 		return lost("reading %s: the channel is closed", ch.stream)
 	case e.Code == amqp.NotFound && strings.Contains(e.Reason, "inaccessible"):
-		return lost("reading %s: %s", ch.stream, e.Reason) // right after a restart
+		return lost("reading %s: %s", ch.stream, e.Reason) // happens right after a restart
 	case e.Code == amqp.NotFound, e.Code == amqp.PreconditionFailed && strings.Contains(e.Reason, "x-stream-offset"):
 		return fmt.Errorf("streams: %w: %s", ErrNoStream, ch.stream)
 	case e.Code == amqp.AccessRefused:
@@ -107,7 +108,8 @@ func (ch *amqpChannel) explain(err error) error {
 	}
 }
 
-// offsetOf gives a delivery's offset. A queue that is no stream has none, and must be left alone: to acknowledge would be to take.
+// offsetOf returns the offset of a delivery. A message of a queue that is not a stream has none. It
+// must not be acknowledged, because that would remove it from the queue.
 func (ch *amqpChannel) offsetOf(d amqp.Delivery) (int64, error) {
 	offset, ok := d.Headers["x-stream-offset"].(int64)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// leaveTimeout bounds how long a connection takes to say goodbye.
+// leaveTimeout limits the time to close a connection properly.
 const leaveTimeout = time.Second
 
 // amqpConn is one AMQP 0-9-1 connection.
@@ -27,8 +27,8 @@ type amqpConn struct {
 	why    *amqp.Error
 }
 
-// amqpHosts are where AMQP 0-9-1 is spoken. Their order is not that of the process's other AMQP
-// connections: a node may be well and have no replica of a stream.
+// amqpHosts are the hosts for AMQP 0-9-1. They are tried in an order of their own, not in that of
+// the process's other AMQP connections: a healthy node may have no replica of a stream.
 type amqpHosts struct {
 	url   hosts.URL
 	all   []string
@@ -52,12 +52,12 @@ func newAMQPHosts(cfg Config) (*amqpHosts, error) {
 }
 
 const (
-	amqpEach     = 4 * time.Second // bounds connecting to one of several hosts; see also broker.Dial
-	amqpPatience = time.Second     // after which another one is tried beside it
+	amqpEach     = 4 * time.Second // limits connecting to one of several hosts, as in broker.Dial
+	amqpPatience = time.Second     // after this time another host is tried in parallel
 )
 
-// dial connects to one of the hosts. With out, nothing is read from the socket while out is full: the client library itself buffers
-// without limit.
+// dial connects to one of the hosts. If out is not nil, the connection does not read from its
+// socket while out is full: the client library buffers without limit.
 func (h *amqpHosts) dial(ctx context.Context, cfg Config, purpose string, out *ahead) (*amqpConn, error) {
 	rules := hosts.Rules[*amqpConn]{
 		Patience: amqpPatience, Repeat: true,
@@ -76,10 +76,10 @@ func (h *amqpHosts) dial(ctx context.Context, cfg Config, purpose string, out *a
 	return c, nil
 }
 
-// lost has the next connection try other hosts first.
+// lost makes the next connection try other hosts first.
 func (h *amqpHosts) lost(c *amqpConn) { h.order.Lost(c.host) }
 
-// several reports whether there is another host than one.
+// several reports whether there is more than one host.
 func (h *amqpHosts) several() bool { return len(h.all) > 1 }
 
 func dialAMQP(ctx context.Context, cfg Config, url string, to hosts.Target, purpose string, out *ahead) (*amqpConn, error) {
@@ -101,7 +101,7 @@ func dialAMQP(ctx context.Context, cfg Config, url string, to hosts.Target, purp
 		},
 	})
 	if stop != nil && !stop() && err == nil {
-		conn.Close() // its socket is closed
+		conn.Close() // its socket is closed already
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -118,11 +118,12 @@ func dialError(err error) error {
 	return lost("connecting over AMQP 0-9-1: %w", err)
 }
 
-// leave makes whatever waits on this connection end soon.
+// leave makes all calls that wait on this connection return soon.
 func (c *amqpConn) leave() { c.socket.leave() }
 
-// leaveIfStuck gives the connection up if whoever uses it has not finished soon after ctx ended. The client library's calls know no
-// context: on a broker that does not answer they would wait until the heartbeats fail.
+// leaveIfStuck gives up the connection if finished is not called soon after ctx ended. The calls of
+// the client library take no context. If the broker does not answer, they wait until the heartbeats
+// fail.
 func (c *amqpConn) leaveIfStuck(ctx context.Context) (finished func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -143,7 +144,7 @@ func (c *amqpConn) close() {
 	_ = c.conn.CloseDeadline(time.Now().Add(leaveTimeout))
 }
 
-// reason tells why the connection was closed, if it was.
+// reason returns the error that closed the connection, or nil.
 func (c *amqpConn) reason() *amqp.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +154,7 @@ func (c *amqpConn) reason() *amqp.Error {
 	return c.why
 }
 
-// receive waits for a notice that is on its way.
+// receive waits briefly for a close notification that may be on its way.
 func receive(closed <-chan *amqp.Error) *amqp.Error {
 	select {
 	case e := <-closed:
@@ -163,14 +164,14 @@ func receive(closed <-chan *amqp.Error) *amqp.Error {
 	}
 }
 
-// pacedConn is a socket that is not read from while out is full.
+// pacedConn is a socket that is not read while out is full.
 type pacedConn struct {
 	net.Conn
 	out       *ahead
 	heartbeat time.Duration
 
 	mu   sync.Mutex
-	left chan struct{} // closed when the connection is being given up
+	left chan struct{} // closed by leave
 }
 
 func (p *pacedConn) Read(b []byte) (int, error) {
@@ -188,7 +189,7 @@ func (p *pacedConn) wait() {
 		case <-p.out.room:
 		}
 	}
-	// The deadline that was set before the pause has passed; the broker is not to blame.
+	// The read deadline from before the pause has passed, through no fault of the broker.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !isClosed(p.left) {
@@ -206,7 +207,7 @@ func (p *pacedConn) leave() {
 	_ = p.Conn.SetDeadline(time.Now().Add(leaveTimeout))
 }
 
-// SetReadDeadline is how the client library moves the deadline at each heartbeat; not once we are leaving.
+// SetReadDeadline does nothing after leave. The client library calls it at each heartbeat.
 func (p *pacedConn) SetReadDeadline(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

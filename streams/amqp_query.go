@@ -12,27 +12,31 @@ import (
 )
 
 const (
-	// firstWait is how long First, Last and Fetch wait for a first record before they believe that there is none. The broker does not say.
+	// firstWait is how long First, Last and Fetch wait for a first record before they conclude that
+	// there is none. The broker does not report that.
 	firstWait = 2 * time.Second
-	// quietWait is how long nothing must come for Last to believe that it has seen the end.
+	// quietWait is how long Last waits for another record before it concludes that it has reached
+	// the end.
 	quietWait = 250 * time.Millisecond
 
-	// lateWait is for what the broker has sent and the client library has not handed over yet.
+	// lateWait is the time that the client library may take to hand over a record that the broker
+	// has sent.
 	lateWait = 20 * time.Millisecond
 
-	// lookTries is how often a question is asked whose connection dies.
+	// lookTries is how many times a query is tried if its connection is lost.
 	lookTries = 5
 
-	// lastPrefetch is for Last, which may have a chunk before it. Fetch takes one chunk at a time, since what comes after the record
-	// that it wants may be unreadable.
+	// lastPrefetch is for Last, which may have to read a whole chunk. Fetch gets one chunk at a
+	// time, because the records after the wanted one may be unreadable.
 	lastPrefetch  = 200
 	fetchPrefetch = 1
 )
 
-// amqpQueries keeps the connection on which Last and Fetch ask, each on a channel of its own.
+// amqpQueries keeps the connection for queries such as Last and Fetch. Each query opens its own
+// channel.
 type amqpQueries struct {
 	hosts *amqpHosts
-	turn  chan struct{} // held to look at what follows
+	turn  chan struct{} // held to use the fields below
 	conn  *amqpConn
 	over  bool
 }
@@ -48,14 +52,14 @@ func (q *amqpQueries) close() {
 	q.conn.close()
 }
 
-// alive reports whether the connection has not ended.
+// alive reports whether the connection is open.
 func (q *amqpQueries) alive() bool {
 	q.turn <- struct{}{}
 	defer func() { <-q.turn }()
 	return !q.conn.conn.IsClosed()
 }
 
-// get gives the connection, a new one if it is dead.
+// get returns the connection. If it is closed, get opens a new one.
 func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
 	select {
 	case q.turn <- struct{}{}:
@@ -86,8 +90,9 @@ func (t *amqpTransport) First(ctx context.Context, stream string) (offset int64,
 	return offset, ok, err
 }
 
-// Last counts where the broker tells how many records there are, and reads on from the last chunk elsewhere. There a stream that is always
-// written to would never end: what comes next tells.
+// Last computes the offset if the broker reports the number of records. If not, Last waits for the
+// next record, and reads on from the last chunk only if none comes. Reading on would never end in a
+// stream that is written to constantly.
 func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
 	if t.features.StreamDepth {
 		return t.count(ctx, stream)
@@ -104,15 +109,17 @@ func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, 
 		err = t.look(ctx, stream, question{"last", lastPrefetch, firstWait}, see)
 	}
 	if s := t.steps.of(stream); isPoison(err) && s.behind(s.last()+1) {
-		return s.last(), true, nil // a reader has been there
+		return s.last(), true, nil // a reader has stepped over this record
 	}
 	return offset, ok, err
 }
 
-// LastIsCheap is false where the end has to be read: it may hold what the broker cannot deliver, and closes the connection for.
+// LastIsCheap is false if Last has to read the end of the stream. The record there may be one that
+// the broker cannot convert, so that it closes the connection.
 func (t *amqpTransport) LastIsCheap() bool { return t.features.StreamDepth }
 
-// count takes the first record and how many there are. Retention may take records in between: it is asked again until it has not.
+// count returns the last offset, from the first offset and the number of records. Retention may
+// delete records between the two queries, so count repeats them until the first offset is the same.
 func (t *amqpTransport) count(ctx context.Context, stream string) (offset int64, ok bool, err error) {
 	before := int64(-1)
 	for {
@@ -169,16 +176,17 @@ func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) 
 	return record, err
 }
 
-// question is from where on a stream is looked at.
+// question says where in a stream to read, and how.
 type question struct {
 	where    any // an offset, "first", "last" or "next"
 	prefetch int
-	wait     time.Duration // for a first record
+	wait     time.Duration // how long to wait for a first record
 }
 
-// look consumes from where on until see has seen enough or nothing more comes. If the connection turns out to be dead it tries again, and
-// believes the second time that the broker closes it because of what it should deliver. That may be heard in the place of the answer to
-// the subscription, and is then not told from other losses.
+// look consumes from q.where until see returns true or no more records come. It tries again if the
+// connection is lost. After the second errPoison it concludes that the broker cannot convert a
+// record. That error may also arrive instead of the answer to the subscription. Then it looks like
+// any other loss.
 func (t *amqpTransport) look(ctx context.Context, stream string, q question, see func(*amqp.Delivery, int64) bool) error {
 	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
 		var err error
@@ -202,7 +210,8 @@ func (t *amqpTransport) lookOnce(ctx context.Context, stream string, q question,
 	defer c.leaveIfStuck(ctx)()
 	ch, err := c.consume(stream, q.where, q.prefetch)
 	if err != nil {
-		if errors.Is(err, ErrLost) && t.hosts.several() { // perhaps this node has no replica: the next try is on another
+		// This node may have no replica: the next try uses another host.
+		if errors.Is(err, ErrLost) && t.hosts.several() {
 			c.close()
 		}
 		return err
@@ -215,10 +224,11 @@ func (t *amqpTransport) lookOnce(ctx context.Context, stream string, q question,
 	}
 }
 
-// lookOn shows what is delivered within the time, and asks for more.
+// lookOn waits for one delivery, passes it to see, and acknowledges it to get more.
 //
-// When nothing was, the broker is made to answer a question: it does so after it has sent what was asked for before, so that a busy
-// broker is not taken for the end of the stream.
+// If nothing arrives in time, lookOn sends the broker a request. The broker answers it only after
+// it has sent the records that were requested before. So lookOn does not mistake a busy broker for
+// the end of the stream.
 func (ch *amqpChannel) lookOn(ctx context.Context, wait time.Duration, see func(*amqp.Delivery, int64) bool) (more bool, err error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

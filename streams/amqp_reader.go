@@ -10,21 +10,21 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// amqpReader reads one stream, over one connection after the other.
+// amqpReader reads one stream, over one connection after another.
 type amqpReader struct {
 	cfg    Config
 	hosts  *amqpHosts
 	stream string
-	from   int64 // what was asked for
-	next   int64 // what to read next
+	from   int64 // the offset that the caller asked for
+	next   int64 // the offset to read next
 	out    *ahead
 
 	step     *step
-	stepped  bool          // next is right behind something unreadable
-	idleness time.Duration // how long it last waited behind what was stepped over
+	stepped  bool          // next is directly behind an unreadable record
+	idleness time.Duration // how long the reader last waited for a record behind an unreadable one
 
-	check *relabelCheck // nil: this broker's offsets can be relied on
-	last  wire.Record   // what came last, for check
+	check *relabelCheck // nil if the offsets of this broker are reliable
+	last  wire.Record   // the record that came last, for check
 }
 
 var (
@@ -51,7 +51,8 @@ func (r *amqpReader) session(ctx context.Context) (err error) {
 		if err := r.subscription(ctx, c, pace); !errors.Is(err, errRepace) {
 			return err
 		}
-		// The next subscription's offsets are right again, whatever this one's were.
+		// Check now: the next subscription has right offsets again, even if this one had wrong
+		// ones.
 		if err := r.checkLast(ctx); err != nil {
 			return err
 		}
@@ -65,8 +66,8 @@ func (r *amqpReader) checkLast(ctx context.Context) error {
 	return r.check.check(ctx, r.last)
 }
 
-// idleTimer fires while nothing comes from behind a record that was stepped over: for all we know it is not there at all, and the next
-// record will be written at its very offset.
+// idleTimer returns a timer that fires if nothing comes from behind a record that was stepped over.
+// That record may not exist at all. Then the next record gets its offset.
 func (r *amqpReader) idleTimer() *time.Timer {
 	if !r.stepped {
 		t := time.NewTimer(time.Hour)
@@ -77,7 +78,7 @@ func (r *amqpReader) idleTimer() *time.Timer {
 	return time.NewTimer(r.idleness)
 }
 
-// receive puts a delivery into line, behind the fault for what was stepped over.
+// receive queues a delivery. If records were stepped over, it queues their Fault first.
 func (r *amqpReader) receive(offset int64, d amqp.Delivery) {
 	if offset < r.next {
 		return
@@ -100,7 +101,8 @@ func unreadable(stream string, first, through int64) wire.Record {
 }
 
 func amqpRecord(stream string, offset int64, d amqp.Delivery) wire.Record {
-	if d.Type == "amqp-1.0" { // so RabbitMQ 4 says that it delivers what it cannot convert as it stands
+	// RabbitMQ 4 sets this type on a message that it cannot convert and delivers unchanged.
+	if d.Type == "amqp-1.0" {
 		if _, err := parseMessage(d.Body); errors.Is(err, errValue) {
 			return wire.Record{Stream: stream, Offset: offset, Through: offset, Fault: "unreadable: " + err.Error()}
 		}
@@ -148,7 +150,7 @@ func amqpInteger(value any) (int64, bool) {
 	}
 }
 
-// where names an offset as a subscription does.
+// where returns an offset in the form that a subscription uses.
 func where(from int64) any {
 	if from < 0 {
 		return "first"

@@ -8,8 +8,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// ackInterval is how long a record is left unacknowledged at most. Acknowledging is but a request for more; yet a broker gives up a
-// consumer that does not (RabbitMQ after half an hour).
+// ackInterval is the longest time that a record stays unacknowledged. In a stream, an
+// acknowledgement only requests more records. But a broker closes a consumer that does not
+// acknowledge (RabbitMQ after half an hour).
 const ackInterval = 10 * time.Second
 
 // subscription reads on one channel.
@@ -17,18 +18,19 @@ type subscription struct {
 	*amqpReader
 	ch      *amqpChannel
 	pace    *pace
-	careful bool // the broker is about to fail
+	careful bool // a record that the broker cannot convert may be close
 	acks    acker
 	idle    *time.Timer
-	heard   int64 // next, when it was last looked whether the broker has fallen silent
+	heard   int64 // value of next when listen last checked for silence
 }
 
-// subscription subscribes, and reads until that ends.
+// subscription subscribes, and reads until the subscription ends.
 func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) error {
 	s := subscription{amqpReader: r, pace: pace, careful: r.step.near(r.next), heard: r.next}
 	prefetch := pace.prefetch
 	if s.careful {
-		prefetch = 1 // so that all that is readable has come before the broker looks at what is not
+		// All readable records must arrive before the broker converts the unreadable one.
+		prefetch = 1
 	}
 	var err error
 	if s.ch, err = c.consume(r.stream, where(r.next), prefetch); err != nil {
@@ -39,7 +41,7 @@ func (r *amqpReader) subscription(ctx context.Context, c *amqpConn, pace *pace) 
 	s.idle = r.idleTimer()
 	defer s.idle.Stop()
 	err = s.run(ctx)
-	if errors.Is(err, errRepace) { // else the whole connection is closed
+	if errors.Is(err, errRepace) { // otherwise the whole connection is closed
 		s.ch.end()
 	}
 	return err
@@ -73,8 +75,10 @@ func (s *subscription) run(ctx context.Context) error {
 	}
 }
 
-// listen subscribes anew where nothing has come for a while. RabbitMQ may forget a reader that retention overtakes: one that looks for the
-// next segment in the moment in which that was deleted and the stream's new beginning is not known yet is told of no record any more.
+// listen subscribes again if nothing has come for a while. RabbitMQ may forget a reader that
+// retention overtakes. That happens if the reader looks for its next segment just after that was
+// deleted, while the new beginning of the stream is not known yet. Such a reader gets no records
+// any more.
 func (s *subscription) listen() error {
 	if s.next == s.heard && !s.stepped && s.out.hasRoom() {
 		return errRepace
@@ -89,7 +93,7 @@ func (s *subscription) take(d amqp.Delivery) error {
 		return err
 	}
 	if s.stepped && offset < s.next {
-		return errProbe // what was taken for unreadable was not there yet, and is now
+		return errProbe // the record that seemed unreadable did not exist yet; now it does
 	}
 	s.idle.Stop()
 	s.receive(offset, d)
@@ -99,7 +103,7 @@ func (s *subscription) take(d amqp.Delivery) error {
 	return s.acks.add(d.DeliveryTag)
 }
 
-// acker acknowledges now and then.
+// acker acknowledges deliveries in batches.
 type acker struct {
 	ch      *amqpChannel
 	every   int

@@ -12,7 +12,8 @@ const (
 	codeAccessRefused      = 16
 )
 
-// ask sends a request and waits for its response, on a connection to which nothing is delivered.
+// ask sends a request and waits for its response. It discards deliveries that come before the
+// response.
 func (l *link) ask(r *request) (*content, error) {
 	id, err := l.start(r)
 	if err != nil {
@@ -41,7 +42,8 @@ func (l *link) start(r *request) (id uint32, err error) {
 	return id, l.send(r.withID(id))
 }
 
-// answers tells whether the frame is the response to a request. It reads the correlation id of every response: one reader, one question.
+// answers reports whether the frame is the response to r. It consumes the correlation id, so only
+// one request with this command may be open.
 func (f frame) answers(r *request, id uint32) (*content, bool) {
 	if f.command != r.command|response {
 		return nil, false
@@ -49,7 +51,7 @@ func (f frame) answers(r *request, id uint32) (*content, bool) {
 	return f.content, f.content.u32() == id
 }
 
-// check reads the response code, which all responses but metadata begin with.
+// check reads the response code. Every response but metadata begins with one.
 func (l *link) check(f frame, r *request) error {
 	if r.command == cmdMetadata {
 		return nil

@@ -14,7 +14,8 @@ import (
 
 const benchRecords = 200_000
 
-// BenchmarkRead reads 200,000 records of 300 bytes, through a transport and with the client libraries alone.
+// BenchmarkRead reads 200,000 records of 300 bytes, with the transports and with the client
+// libraries alone.
 func BenchmarkRead(b *testing.B) {
 	broker := newTestBroker(b)
 	name := broker.stream(b)

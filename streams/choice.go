@@ -14,7 +14,7 @@ import (
 const overAMQP = "streams: the native protocol does not answer, reading over AMQP 0-9-1: " +
 	"slower, and records that native clients published in sub-batches or not as AMQP 1.0 cannot be read"
 
-// choice reads natively, and over AMQP 0-9-1 while no node answers natively.
+// choice reads natively. While no node answers natively, it reads over AMQP 0-9-1.
 type choice struct {
 	cfg    Config
 	native *nativeTransport
@@ -23,14 +23,15 @@ type choice struct {
 
 	mu        sync.Mutex
 	amqp      *amqpTransport // nil unless native has failed
-	answersAt time.Time      // since when amqp has answered
-	fallen    bool           // amqp is used
-	back      chan struct{}  // closed when native is used again
-	lookedAt  time.Time      // when native was tried last
+	answersAt time.Time      // when amqp began to answer
+	fallen    bool           // amqp is in use
+	back      chan struct{}  // closed when native is in use again
+	lookedAt  time.Time      // when native was last tried
 	closed    bool
 }
 
-// openChoice tries the native protocol again for a while: right after its start a broker speaks AMQP before it speaks streams.
+// openChoice retries the native protocol for a while: after its start, a broker speaks AMQP before
+// it speaks streams.
 func openChoice(ctx context.Context, cfg Config, native *nativeTransport) (*choice, error) {
 	c := &choice{cfg: cfg, native: native, back: make(chan struct{})}
 	deadline := time.Now().Add(cfg.Patience)
@@ -54,7 +55,8 @@ func openChoice(ctx context.Context, cfg Config, native *nativeTransport) (*choi
 	}
 }
 
-// current returns the transport that is used; back is closed when it is native again.
+// current returns the transport in use. If it is AMQP 0-9-1, back is closed when native is in use
+// again.
 func (c *choice) current() (t Transport, back <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +131,8 @@ func (c *choice) Close() error {
 	return err
 }
 
-// note falls back to AMQP 0-9-1 where only that has answered for a while. The native protocol, which
-// reads more, is not given up because a broker has just started or is about to end.
+// note falls back to AMQP 0-9-1 if only that has answered for a while. The native protocol can read
+// more, so choice does not give it up just because a broker is starting or stopping.
 func (c *choice) note(ctx context.Context, used Transport) {
 	reason := c.native.nodes.whyDown()
 	if used != Transport(c.native) || ctx.Err() != nil || !c.opening.TryLock() {
@@ -146,7 +148,7 @@ func (c *choice) note(ctx context.Context, used Transport) {
 	}
 }
 
-// openAMQP connects, unless there is a connection that lives.
+// openAMQP connects, unless there is an open connection.
 func (c *choice) openAMQP(ctx context.Context) error {
 	c.mu.Lock()
 	amqp := c.amqp
@@ -171,7 +173,7 @@ func (c *choice) openAMQP(ctx context.Context) error {
 	return nil
 }
 
-// closeAMQP lets go of a connection that is not used.
+// closeAMQP closes the AMQP connection unless it is in use.
 func (c *choice) closeAMQP() {
 	c.mu.Lock()
 	amqp := c.amqp
@@ -197,7 +199,7 @@ func (c *choice) fallBack(reason error) {
 	c.cfg.Log.Warn(overAMQP, "url", broker.MaskURL(c.cfg.StreamURL), "error", reason)
 }
 
-// lookForNative tries the native protocol now and then, until a reader finds that it answers.
+// lookForNative tries the native protocol periodically, until one of the readers gets an answer.
 func (c *choice) lookForNative(ctx context.Context, back <-chan struct{}) {
 	ticker := time.NewTicker(c.cfg.Again)
 	defer ticker.Stop()
@@ -215,7 +217,7 @@ func (c *choice) lookForNative(ctx context.Context, back <-chan struct{}) {
 	}
 }
 
-// isTurn reports whether native is to be tried: of all readers, one does that.
+// isTurn reports whether the caller is to try native. Only one reader at a time does that.
 func (c *choice) isTurn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +228,7 @@ func (c *choice) isTurn() bool {
 	return true
 }
 
-// trusts reports whether native, which answers again, may be read from.
+// trusts reports whether native, which answers again, may be used.
 func (c *choice) trusts(ctx context.Context) bool {
 	if c.cfg.Trust == nil {
 		return true

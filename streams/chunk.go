@@ -12,11 +12,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Chunks up to wholeChunk are read at once and their checksum is verified; larger ones (some bodies are 15 MiB, and a chunk may hold
-// thousands) are read record by record, so that memory stays bounded.
+// wholeChunk is the largest chunk that is read in one go, with a check of its checksum. Larger
+// chunks are read record by record, so that memory stays bounded: a body may have 15 MiB, and a
+// chunk may have thousands of records.
 const wholeChunk = 4 << 20
 
-// chunk is the unit in which the broker stores and delivers: records with consecutive offsets.
+// chunk is the unit in which the broker stores and delivers records. Their offsets are consecutive.
 type chunk struct {
 	first   int64 // the offset of its first record
 	records uint32
@@ -26,13 +27,13 @@ type chunk struct {
 	size    uint32
 }
 
-// last is the offset of the chunk's last record.
+// last returns the offset of the chunk's last record.
 func (c chunk) last() int64 { return c.first + int64(c.records) - 1 }
 
-// readChunkHeader reads what stands before the entries.
+// readChunkHeader reads the fields before the entries.
 func readChunkHeader(c *content) (chunk, error) {
 	c.u8() // magic and version
-	c.u8() // type: only chunks of messages are delivered
+	c.u8() // type: the broker delivers only chunks of messages
 	h := chunk{entries: c.u16(), records: c.u32()}
 	h.stored = time.UnixMilli(int64(c.u64())).UTC()
 	c.u64() // epoch
@@ -46,7 +47,7 @@ func readChunkHeader(c *content) (chunk, error) {
 	return h, nil
 }
 
-// chunkReader hands the records of one chunk to emit, one by one. An error from emit ends it.
+// chunkReader passes the records of one chunk to emit, one by one. It stops when emit fails.
 type chunkReader struct {
 	chunk
 	stream string
@@ -58,7 +59,8 @@ type chunkReader struct {
 	word   [4]byte
 }
 
-// read reads the whole chunk. Whatever stands in it, every one of its offsets is accounted for, by a record or by a fault.
+// read reads the whole chunk. Even if the content is damaged, it emits a record or a Fault for each
+// of its offsets.
 func (r *chunkReader) read(c *content) error {
 	r.in, r.offset = c, r.first
 	if r.size <= wholeChunk {
@@ -85,7 +87,7 @@ func (r *chunkReader) read(c *content) error {
 	return r.fault(r.last(), "the chunk holds fewer records than it says")
 }
 
-// entry reads a record or, where the highest bit is set, a sub-batch of records.
+// entry reads a record, or a sub-batch of records if the highest bit is set.
 func (r *chunkReader) entry() error {
 	if err := r.fill(r.word[:]); err != nil {
 		return err
@@ -105,7 +107,7 @@ func (r *chunkReader) entry() error {
 	return r.record(b)
 }
 
-// record emits what one message holds.
+// record emits the record in one message.
 func (r *chunkReader) record(b []byte) error {
 	offset := r.offset
 	r.offset++
@@ -124,7 +126,7 @@ func (r *chunkReader) record(b []byte) error {
 	return r.emit(out)
 }
 
-// fault accounts for the offsets up to through that have not been emitted, if there are any.
+// fault emits one Fault for the offsets up to through that were not emitted yet, if there are any.
 func (r *chunkReader) fault(through int64, reason string) error {
 	first := max(r.offset, r.from)
 	r.offset = through + 1
@@ -170,7 +172,7 @@ func (r *chunkReader) subBatch() error {
 	return r.fault(through, "sub-batch: holds fewer records than it says")
 }
 
-// bytes reads n bytes. Those of a chunk in memory are not copied.
+// bytes reads n bytes. It does not copy them if the chunk is in memory.
 func (r *chunkReader) bytes(n uint32) ([]byte, error) {
 	if whole, ok := r.in.(*bytes.Buffer); ok {
 		b := whole.Next(int(n))

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// received gives a link on which these bytes come in, and then the end.
+// received returns a link that receives b, and then the end of the connection.
 func received(t *testing.T, b []byte) *link {
 	near, far := net.Pipe()
 	sent := make(chan struct{})
@@ -29,7 +29,7 @@ func received(t *testing.T, b []byte) *link {
 	return &link{conn: near, in: bufio.NewReader(near), heartbeat: time.Second, timeout: time.Second}
 }
 
-// delivery is a frame with a chunk of records 10, 11, … that says whatever it likes of itself.
+// delivery returns a frame with a chunk of the records 10, 11, …. Its header may state anything.
 func delivery(entries, records int, data []byte, crc uint32) []byte {
 	r := newRequest(cmdDeliver).u8(subscriptionID)
 	r.u8(0x50).u8(0).u16(uint16(entries)).u32(uint32(records)).u64(1_000_000).u64(1).u64(10)
@@ -102,7 +102,7 @@ func TestChunk(t *testing.T) {
 	}
 }
 
-// Large chunks are read piece by piece, to the same end.
+// A large chunk is read piece by piece, with the same result.
 func TestLargeChunk(t *testing.T) {
 	big := single(dataMessage(string(make([]byte, wholeChunk))))
 	data := slicesConcat(single(dataMessage("a")), big, subBatch(1, bodies("b", 2)...), single(dataMessage("c")))

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// declareOn makes a stream with ten records, whose leader is on that node.
+// declareOn declares a stream with ten records and its leader on node.
 func declareOn(t *testing.T, node *localbroker.Broker, stream string, replicas int) {
 	t.Helper()
 	conn, err := amqp.Dial(node.AMQPURL())

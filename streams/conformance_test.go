@@ -46,7 +46,8 @@ func TestReadTails(t *testing.T) {
 	})
 }
 
-// A position behind the end waits there; what is written below it in the meantime is none of its business.
+// A reader that starts behind the end waits there. It ignores records that are written below its
+// offset.
 func TestReadFromBehindTheEnd(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
@@ -88,7 +89,8 @@ func TestReadManyRecords(t *testing.T) {
 	}
 }
 
-// The largest bodies, many of them in one chunk, and a deliver that takes its time: what is read ahead stays within its budget.
+// With the largest bodies, many of them in one chunk, and a slow deliver, a reader does not read
+// further ahead than its budget.
 func TestReadBigBodies(t *testing.T) {
 	const n, size, ahead = 16, 15 << 20, 32 << 20
 	b := newTestBroker(t)
@@ -114,14 +116,15 @@ func TestReadBigBodies(t *testing.T) {
 				return nil
 			})
 			require.ErrorIs(t, err, errEnough)
-			// Beyond its budget there are: the record that overdraws it, the one that is half read (twice, while its buffer grows), the
-			// one that is being delivered, and what the AMQP client has not handed over yet.
+			// Four things come on top of the budget: the record that exceeds it, the record that is
+			// half read (twice, while its buffer grows), the record that is being delivered, and
+			// the records that the AMQP client has not handed over yet.
 			require.Less(t, most-min(before, most), uint64(ahead+8*size))
 		})
 	}
 }
 
-// settledHeap waits until nothing more is read, and gives the live heap.
+// settledHeap waits until nothing more is read, and returns the size of the live heap.
 func settledHeap() uint64 {
 	last := heap()
 	for same := 0; same < 3; {
@@ -184,7 +187,7 @@ func TestReadHeadersAndUser(t *testing.T) {
 	})
 }
 
-// Of a stream that an exchange leads to, a record says how it was published.
+// If an exchange leads to a stream, its records say how they were published.
 func TestReadRoute(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		_, err := b.ch.QueueDeclare(wire.Gated, true, false, false, false, amqp.Table{"x-queue-type": "stream"})
@@ -210,7 +213,7 @@ func TestReadRoute(t *testing.T) {
 	})
 }
 
-// A client may say that its message is AMQP 1.0 already, and then send no body.
+// A client may declare its message to be AMQP 1.0 and then send no body.
 func TestReadEmptyAMQP10(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
@@ -236,7 +239,7 @@ func TestReadMissingStream(t *testing.T) {
 	})
 }
 
-// An ordinary queue in a stream's place must not lose its messages to a reader.
+// A reader must not remove messages from an ordinary queue.
 func TestReadQueueThatIsNoStream(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		queue := strings.ReplaceAll(t.Name(), "/", "-")
@@ -263,7 +266,7 @@ func TestReadStreamDeletedUnderIt(t *testing.T) {
 		_, err := b.ch.QueueDelete(stream, false, false, false)
 		require.NoError(t, err)
 		if err = r.end(t); b.features.StreamOffsetsDrift && errors.Is(err, ErrNoStream) {
-			return // it was about to look at its offsets
+			return // the reader was about to check its offsets
 		}
 		require.ErrorIs(t, err, ErrCancelled)
 	})
@@ -302,7 +305,7 @@ func TestReadCancelled(t *testing.T) {
 	})
 }
 
-// A reader that is far behind must still end at once.
+// A reader that is far behind ends as soon as its context does.
 func TestReadCancelledWhileAhead(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
@@ -365,7 +368,7 @@ func TestFirstAndLast(t *testing.T) {
 	})
 }
 
-// Last is told of a stream that never comes to rest.
+// Last returns while records are being published all the time.
 func TestLastWhileMoreComes(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
@@ -392,11 +395,11 @@ func TestLastWhileMoreComes(t *testing.T) {
 	})
 }
 
-// Where Last may be asked time and again, it is no matter what stands at the end: no connection is lost for it.
+// Where Last is cheap, it does not lose its connection to an unreadable record at the end.
 func TestCheapLastOfGarbage(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {
-		return // nobody can publish it
+		return // no other client can publish garbage
 	}
 	stream := b.stream(t)
 	p := newNativePublisher(t, b, stream)
@@ -417,7 +420,8 @@ func TestCheapLastOfGarbage(t *testing.T) {
 	}
 }
 
-// Offsets that a consumer stores in the stream make chunks of their own, which nobody is delivered.
+// A consumer that stores its offset adds a chunk to the stream. No reader gets this chunk, and Last
+// ignores it.
 func TestLastBehindTracking(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
@@ -452,7 +456,8 @@ func TestFetch(t *testing.T) {
 	})
 }
 
-// What the broker's retention has taken is not found, and a reader begins where the stream does.
+// Fetch does not find records that retention has deleted, and a reader begins at the first record
+// that is left.
 func TestRetention(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := strings.ReplaceAll(t.Name(), "/", "-")
@@ -469,7 +474,7 @@ func TestRetention(t *testing.T) {
 			return errors.Is(err, ErrNotFound)
 		}, time.Minute, 50*time.Millisecond)
 		var records []wire.Record
-		require.Eventually(t, func() bool { // retention takes its time
+		require.Eventually(t, func() bool { // retention takes some time
 			records = readUntil(t, tr, stream, b.first, func(r wire.Record) bool { return r.Body[0] == 99 })
 			first, ok, err := tr.First(t.Context(), stream)
 			require.NoError(t, err)
@@ -478,7 +483,8 @@ func TestRetention(t *testing.T) {
 		require.Greater(t, records[0].Body[0], byte(1))
 		for i, r := range records[1:] {
 			require.Equal(t, records[i].Body[0]+1, r.Body[0])
-			require.Greater(t, r.Offset, records[i].Offset) // newer brokers begin each segment with a chunk of their own, which leaves a hole
+			// Newer brokers begin each segment with a chunk of their own, which leaves a hole.
+			require.Greater(t, r.Offset, records[i].Offset)
 		}
 	})
 }

@@ -2,22 +2,24 @@ package streams
 
 import "math"
 
-// envelope is what an AMQP 1.0 message says of how it was published. It is read where it is wanted: most streams do not need it.
+// envelope is the part of an AMQP 1.0 message that says how it was published. It is decoded on
+// demand, because most streams do not need it.
 type envelope struct {
-	header, annotations []byte // aliases of the message; nil where it has none
+	header, annotations []byte // parts of the message, not copied; nil if it has none
 }
 
-// route is how a message was published.
+// route says how a message was published.
 type route struct {
 	exchange, key string
 	priority      uint8
 }
 
-// route reads the envelope. What is not as the broker writes it counts as not said.
+// route decodes the envelope. It ignores values in a form that the broker does not write.
 func (e envelope) route() (r route) {
 	header := decoder{e.header}
-	if fields, count, err := header.compound(0xc0, 0xd0); err == nil && count >= 2 && fields.skip() == nil { // the first is durable
-		_ = r.setPriority(&fields) // RabbitMQ 4
+	// The first field is durable, the second the priority (RabbitMQ 4).
+	if fields, count, err := header.compound(0xc0, 0xd0); err == nil && count >= 2 && fields.skip() == nil {
+		_ = r.setPriority(&fields)
 	}
 	annotations := decoder{e.annotations}
 	pairs, count, err := annotations.compound(0xc1, 0xd1)
@@ -27,7 +29,7 @@ func (e envelope) route() (r route) {
 	return r
 }
 
-// annotation reads a name and its value.
+// annotation reads one name and its value.
 func (r *route) annotation(d *decoder) error {
 	code, name, err := d.value()
 	if err != nil || !isString(code) {
@@ -70,7 +72,7 @@ func (r *route) setPriority(d *decoder) error {
 	return nil
 }
 
-// raw returns the next value as it stands.
+// raw returns the next value in its encoded form.
 func (d *decoder) raw() ([]byte, error) {
 	before := d.rest
 	err := d.skip()

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// proxied gives a broker whose two ports are reached through proxies.
+// proxied returns a broker, and the same broker with proxies before its two ports.
 func proxied(t *testing.T) (direct, through *testBroker, proxies []*brokertest.Proxy) {
 	direct = newTestBroker(t)
 	proxies = []*brokertest.Proxy{brokertest.NewProxy(t, direct.amqpURL)}
@@ -36,7 +36,7 @@ func TestConnectionCut(t *testing.T) {
 			stream := b.stream(t)
 			b.publish(t, stream, b.numbered(0, 10)...)
 			tr := c.open(t, through, Config{})
-			_, err := tr.Fetch(t.Context(), stream, b.first) // keeps a connection
+			_, err := tr.Fetch(t.Context(), stream, b.first) // opens a connection that is kept
 			require.NoError(t, err)
 			r := startReading(t, tr, stream, First)
 			r.next(t)
@@ -59,7 +59,7 @@ func TestConnectionCut(t *testing.T) {
 	}
 }
 
-// A network that loses every packet tells nobody. Heartbeats, timeouts and contexts must end every wait.
+// In a network that loses every packet, heartbeats, timeouts and contexts end every wait.
 func TestConnectionFrozen(t *testing.T) {
 	b, through, proxies := proxied(t)
 	for _, c := range b.transports() {
@@ -95,7 +95,8 @@ func TestConnectionFrozen(t *testing.T) {
 	}
 }
 
-// Neither an idle stream nor a deliver that takes longer than several heartbeats is a lost connection.
+// An idle stream does not lose its connection, and neither does a deliver that takes several
+// heartbeats.
 func TestPatience(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
@@ -155,7 +156,7 @@ func TestReadersOutliveTheBroker(t *testing.T) {
 	b.Restart(t)
 	after := on(t, b.Vhost)
 	for _, tr := range transports {
-		// From the very first moment on: the stream is never said to be missing.
+		// The stream must never seem to be missing, not even right after the start.
 		require.Len(t, readUntil(t, tr, stream, First, func(r wire.Record) bool { return r.Offset == b.first+9 }), 10)
 		r := startReading(t, tr, stream, b.first+10)
 		after.publish(t, stream, b.numbered(10, 1)...)
@@ -165,7 +166,8 @@ func TestReadersOutliveTheBroker(t *testing.T) {
 	}
 }
 
-// A stream's own process may die while its queue, its node and the connection live on. A reader must not wait for it for ever.
+// A stream's process may die while its queue, its node and the connection survive. A reader must
+// not wait for that process forever.
 func TestStreamProcessKilled(t *testing.T) {
 	b := on(t, brokertest.Erlang(t))
 	for _, c := range b.transports() {
@@ -189,8 +191,8 @@ func TestStreamProcessKilled(t *testing.T) {
 	}
 }
 
-// publishPatiently publishes until a confirm comes. What was on its way to a stream's process when that died is sometimes neither
-// confirmed nor refused (RabbitMQ 3.10).
+// publishPatiently publishes until it gets a confirm. When a stream's process dies, RabbitMQ 3.10
+// sometimes neither confirms nor refuses a message that was on its way to it.
 func publishPatiently(t testing.TB, b *testBroker, stream, body string) {
 	t.Helper()
 	brokertest.Eventually(t, func() bool {
@@ -223,7 +225,8 @@ func TestOpenFallsBack(t *testing.T) {
 	readUntil(t, tr, stream, First, func(wire.Record) bool { return true })
 }
 
-// Right after its start a broker speaks AMQP, and streams a moment later.
+// Open waits for the stream listener, because a broker that starts speaks AMQP a moment before it
+// speaks streams.
 func TestOpenWaitsForTheStreamListener(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {
@@ -279,8 +282,9 @@ func TestNotPermitted(t *testing.T) {
 	}
 }
 
-// What a native publisher says of its user nobody checks. So that nobody can pass for Millrace, those who only publish through the
-// default exchange need not, and must not, be allowed to write to streams directly.
+// The broker does not check the user id of a native publisher. So users that publish only through
+// the default exchange must not have write permission on streams: with it they could pose as
+// Millrace.
 func TestUserIDOfNativePublisher(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
@@ -307,7 +311,7 @@ func TestUserIDOfNativePublisher(t *testing.T) {
 	require.Equal(t, onlyDefault.Name, records[1].UserID)
 }
 
-// Many ask at once, and some do not wait for the answer.
+// Many queries run concurrently, and some callers do not wait for the answer.
 func TestManyQueries(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
@@ -336,7 +340,7 @@ func TestManyQueries(t *testing.T) {
 	})
 }
 
-// Both protocols may be spoken over TLS.
+// Both protocols work over TLS.
 func TestTLS(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)

@@ -12,8 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// RabbitMQ deletes a stream's old segments, and takes note of its new beginning a moment later. A reader that comes to the end of its
-// segment in between is told of no record any more, however many are written. Here the moment is made to last.
+// RabbitMQ deletes the old segments of a stream, and updates the stream's first offset a moment
+// later. A reader that reaches the end of its segment between the two gets no records any more,
+// however many are written. This test makes that moment last.
 func TestAForgottenReader(t *testing.T) {
 	b := on(t, brokertest.Erlang(t))
 	for _, c := range b.transports() {
@@ -45,7 +46,8 @@ func TestAForgottenReader(t *testing.T) {
 			b.deleteSegments(t, stream)
 			close(proceed)
 			brokertest.Eventually(t, func() bool { return len(given) > 3 }, "it reads on, to its segment's end")
-			b.write(t, stream, 40, 10) // a segment begins, and where the stream begins is looked up
+			// A new segment begins, and the broker looks up the first offset of the stream.
+			b.write(t, stream, 40, 10)
 			select {
 			case err := <-result:
 				require.Equal(t, errEnough, err)
@@ -56,7 +58,7 @@ func TestAForgottenReader(t *testing.T) {
 	}
 }
 
-// deleteSegments deletes all files of a stream but those of its newest segment.
+// deleteSegments deletes all segments of a stream but the newest.
 func (b *testBroker) deleteSegments(t testing.TB, stream string) {
 	t.Helper()
 	require.Equal(t, "ok", b.Eval(t, fmt.Sprintf(`begin {ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)),

@@ -25,13 +25,15 @@ const (
 	response = 0x8000
 )
 
-// frame is what the broker sent: a command and, still unread, its content. It must be read or skipped before the next one.
+// frame is a frame from the broker: a command and its unread content. The content must be read or
+// skipped before the next frame.
 type frame struct {
 	command uint16
 	content *content
 }
 
-// content reads what is left of a frame. Errors stick, so that a whole response is read before one looks.
+// content reads the rest of a frame. It keeps the first error, so that a caller can read a whole
+// response and check err once.
 type content struct {
 	from *link
 	left int64
@@ -115,7 +117,7 @@ func newRequest(command uint16) *request {
 	return r.u16(command).u16(1)
 }
 
-// withID puts the correlation id where it belongs, behind the version.
+// withID inserts the correlation id behind the version.
 func (r *request) withID(id uint32) *request {
 	rest := append([]byte(nil), r.b[8:]...)
 	r.b = append(binary.BigEndian.AppendUint32(r.b[:8], id), rest...)

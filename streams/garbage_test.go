@@ -13,11 +13,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// expected is what must be read at each offset: a body, or a fault if it is empty.
+// expected has one element for each offset: the body that must be read, or empty for a Fault.
 type expected []string
 
-// requireRead checks that every offset from from on is accounted for, good records by their bodies. Where a broker leaves records out,
-// there may be a hole instead of a fault.
+// requireRead checks that there is a record for each offset from from on, and that good records
+// have the right bodies. If holes is true, an offset may also be missing, because some brokers
+// leave records out.
 func (want expected) requireRead(t *testing.T, from int64, records []wire.Record, holes bool) {
 	t.Helper()
 	next := from
@@ -41,13 +42,14 @@ func (want expected) requireRead(t *testing.T, from int64, records []wire.Record
 	require.EqualValues(t, len(want), next)
 }
 
-// entry is something written natively, with what must be read of it.
+// entry is the content of a native publish, and the records that must be read from it.
 type entry struct {
 	bytes []byte
 	want  expected
 }
 
-// garbage is everything that a native client may write where a record should be, between good records.
+// garbage returns everything that a native client may write in the place of a record, between good
+// records.
 func garbage() []entry {
 	good := func(name string) entry { return entry{single(dataMessage(name)), expected{name}} }
 	bad := func(records int, bytes []byte) entry { return entry{bytes, make(expected, records)} }
@@ -96,7 +98,7 @@ func TestNativeReadsAroundGarbage(t *testing.T) {
 		}
 		readGarbage(t, b, stream, want)
 	})
-	t.Run("together", func(t *testing.T) { // in one chunk, or a few
+	t.Run("together", func(t *testing.T) { // in one chunk, or in a few
 		stream := b.stream(t)
 		newNativePublisher(t, b, stream).publish(accepted...)
 		readGarbage(t, b, stream, want)
@@ -121,7 +123,8 @@ func readGarbage(t *testing.T, b *testBroker, stream string, want expected) {
 	require.EqualValues(t, len(want)-1, last)
 }
 
-// A small entry may unpack to more than there is memory, or to values so deeply nested that there is not enough stack.
+// A small entry may unpack to more bytes than fit in memory, or to values that are nested too
+// deeply for the stack.
 func TestNativeReadsAroundBombs(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {
@@ -136,7 +139,8 @@ func TestNativeReadsAroundBombs(t *testing.T) {
 	expected{"", "", "", "last"}.requireRead(t, 0, records, false)
 }
 
-// Over AMQP 0-9-1 the broker gives up the connection at such records. The reader gets past every one of them.
+// Over AMQP 0-9-1 the broker closes the connection at such records. The reader gets past each of
+// them.
 func TestAMQPStepsOverGarbage(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {
@@ -167,7 +171,7 @@ func TestAMQPStepsOverGarbage(t *testing.T) {
 	}
 }
 
-// What stands behind the garbage must be delivered when it is written, however long that takes.
+// A record that is written behind garbage is delivered, however late it is written.
 func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {
@@ -180,7 +184,7 @@ func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
 	log, reading := watchLog(t)
 	tr := openTransport(t, b, Config{Log: log})
 	records := readUntilInBackground(t, tr, stream, isLast)
-	for range 8 { // it has died, stepped, waited in vain, and tried again
+	for range 8 { // the reader dies, steps over the garbage, waits in vain, and tries again
 		await(t, reading)
 	}
 	last, ok, err := tr.Last(t.Context(), stream)
@@ -191,7 +195,8 @@ func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
 	expected{"first", "", "last"}.requireRead(t, 0, records(), false)
 }
 
-// A broker in trouble may close connections for reasons of its own. No record must be lost to the suspicion that it is unreadable.
+// A broker in trouble may close connections for other reasons. A record must not be lost because it
+// was suspected to be unreadable.
 func TestAMQPStepsBack(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
@@ -201,7 +206,7 @@ func TestAMQPStepsBack(t *testing.T) {
 	step := tr.steps.of(stream)
 	next := b.first + 3
 	require.False(t, step.died(next))
-	require.True(t, step.died(next)) // and now the reader believes that something unreadable is there
+	require.True(t, step.died(next)) // now the reader assumes an unreadable record there
 	out := newAhead(1 << 20)
 	r := &amqpReader{cfg: tr.cfg, hosts: tr.hosts, stream: stream, from: 0, next: next + 1, out: out, step: step, stepped: true}
 	ended := make(chan error)
@@ -219,7 +224,7 @@ func TestAMQPStepsBack(t *testing.T) {
 	require.False(t, step.behind(next+1), "the suspicion is gone")
 }
 
-// A chunk larger than what is read at once, with large and small records.
+// A chunk that is too large to be read in one go, with large and small records, is read completely.
 func TestNativeReadsLargeChunk(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watchLog gives a log, and a channel that tells of every reader that subscribes or waits for a first record.
+// watchLog returns a log, and a channel that receives a value when a reader subscribes or waits for
+// a first record.
 func watchLog(t testing.TB) (*slog.Logger, <-chan struct{}) {
 	reading := make(chan struct{}, 1000)
 	return slog.New(&watcher{slog.NewTextHandler(t.Output(), nil), reading}), reading
@@ -44,7 +45,8 @@ const (
 	cmdQueryOffset = 11
 )
 
-// storeOffset makes the broker keep a consumer's offset: RabbitMQ writes a chunk of its own into the stream.
+// storeOffset makes the broker store the offset of a consumer. RabbitMQ writes a chunk of its own
+// into the stream for that.
 func storeOffset(t testing.TB, b *testBroker, stream string) {
 	t.Helper()
 	if !b.hasNative(t) {
@@ -59,7 +61,8 @@ func storeOffset(t testing.TB, b *testBroker, stream string) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-// storeTag has a consumer's offset kept by its tag, as LavinMQ does for one that gives no offset.
+// storeTag makes the broker store the offset of a consumer under its tag. LavinMQ does that for a
+// consumer that states no offset.
 func storeTag(t testing.TB, b *testBroker, stream string) {
 	t.Helper()
 	ch := b.Channel(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// several is a URL with the hosts of several.
+// several returns one URL with the hosts of all urls.
 func several(t testing.TB, urls ...string) string {
 	t.Helper()
 	u, err := hosts.Parse(strings.Join(urls, ","))
@@ -24,7 +24,7 @@ func several(t testing.TB, urls ...string) string {
 	return u.String()
 }
 
-// elsewhere is a URL with another host and port.
+// elsewhere returns the URL with another host and port.
 func elsewhere(t testing.TB, raw, hostPort string) string {
 	t.Helper()
 	u, err := url.Parse(raw)
@@ -33,7 +33,8 @@ func elsewhere(t testing.TB, raw, hostPort string) string {
 	return u.String()
 }
 
-// TestAnotherHostIsReadAfterALoss has two ways to one node, which stand for two nodes.
+// After a loss, streams are read from another host. Two proxies before one node stand for two
+// nodes.
 func TestAnotherHostIsReadAfterALoss(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
@@ -66,14 +67,14 @@ func TestAnotherHostIsReadAfterALoss(t *testing.T) {
 				require.Less(t, time.Since(begun), 5*time.Second)
 				require.Equal(t, c.name, tr.Name())
 				r.cancel()
-				_ = r.end(t) // with or without its connection
+				_ = r.end(t) // its connection may be lost or not
 				cut.Heal(t)
 			}
 		})
 	}
 }
 
-// A node that is frozen takes connections, and answers none.
+// A host that accepts connections and never answers, like a frozen node, is passed over.
 func TestASilentHostIsPassedOver(t *testing.T) {
 	b := newTestBroker(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +85,8 @@ func TestASilentHostIsPassedOver(t *testing.T) {
 			stream := b.stream(t)
 			b.publish(t, stream, b.numbered(0, 10)...)
 			near := &hosts.Order{}
-			near.Good(hosts.Target{Host: "localhost:5672"}) // so that the silent one comes first
+			// The silent host must come first.
+			near.Good(hosts.Target{Host: "localhost:5672"})
 			at := "localhost:" + strings.Split(silent.Addr().String(), ":")[1]
 			through := &testBroker{Vhost: b.Vhost, ch: b.ch, first: b.first, amqpURL: several(t, elsewhere(t, b.amqpURL, at), b.amqpURL)}
 			if c.name == "native" {
@@ -99,7 +101,8 @@ func TestASilentHostIsPassedOver(t *testing.T) {
 	}
 }
 
-// A node that is cut off from the others keeps its connections, and does not say where a stream is.
+// A node that is cut off from the cluster keeps its connections and does not answer where a stream
+// is. Another node is asked then.
 func TestANodeThatDoesNotSayWhereAStreamIs(t *testing.T) {
 	b := newTestBroker(t)
 	if b.streamURL == "" {
@@ -111,7 +114,8 @@ func TestANodeThatDoesNotSayWhereAStreamIs(t *testing.T) {
 	_, port, _ := strings.Cut(strings.TrimPrefix(proxy.URL(), "rabbitmq-stream://"), "@127.0.0.1:")
 	port, _, _ = strings.Cut(port, "/")
 	near := &hosts.Order{}
-	near.Good(hosts.Target{Host: "localhost:5672"}) // so that the proxy comes first
+	// The proxy must come first.
+	near.Good(hosts.Target{Host: "localhost:5672"})
 	tr, err := Open(t.Context(), Config{AMQPURL: b.amqpURL, Hosts: near, Heartbeat: time.Hour,
 		StreamURL: several(t, elsewhere(t, b.streamURL, "localhost:"+port), b.streamURL)})
 	require.NoError(t, err)
@@ -152,7 +156,8 @@ func TestTLSChecksTheNameThatWasGiven(t *testing.T) {
 	require.ErrorContains(t, err, "certificate", "it is for localhost, not for 127.0.0.1")
 }
 
-// What only the native protocol can read is worth some patience, but not for ever.
+// Readers wait for the native protocol for a while, because it can read more. Then they fall back
+// to AMQP 0-9-1, and return when native answers again.
 func TestReadersFallBackAndReturn(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {

@@ -14,11 +14,12 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// socketBuffer is the size of the kernel's buffers. With the 8 KiB that are usual in stream clients, one chunk takes many round trips
-// and a read runs at a few hundred records a second.
+// socketBuffer is the size of the kernel's buffers. Stream clients usually have 8 KiB. With so
+// little, one chunk takes many round trips and a read gets only a few hundred records a second.
 const socketBuffer = 1 << 20
 
-// link is one connection that speaks RabbitMQ's stream protocol. One goroutine reads; any may write.
+// link is one connection that speaks RabbitMQ's stream protocol. One goroutine reads; any goroutine
+// may write.
 type link struct {
 	conn      net.Conn
 	in        *bufio.Reader
@@ -26,15 +27,15 @@ type link struct {
 	timeout   time.Duration
 
 	to     hosts.Target
-	node   string          // as the broker names it, see located; empty if it does not say
+	node   string          // the name that the broker advertises (see located), or empty
 	serves map[string]bool // streams of which this node has a replica
-	kept   int             // how often it was put aside, see links
+	kept   int             // how often the connection was kept for reuse (see links)
 
 	mu   sync.Mutex // guards writing
-	next uint32     // the last correlation id given out
+	next uint32     // the last correlation id used
 }
 
-// dial connects and logs in. The connection is of no use to anybody once ctx has ended.
+// dial connects and logs in. If ctx ends meanwhile, dial closes the connection.
 func dial(ctx context.Context, cfg Config, to address, purpose string) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
@@ -60,7 +61,7 @@ func dialSocket(ctx context.Context, cfg Config, to address) (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(socketBuffer) // a smaller buffer is slower, and no reason to give up
+		_ = tcp.SetReadBuffer(socketBuffer) // a smaller buffer is slower, but it works
 		_ = tcp.SetWriteBuffer(socketBuffer)
 	}
 	if !to.tls {
@@ -103,11 +104,11 @@ func (l *link) login(name string, to address) error {
 	return l.readNode(answer)
 }
 
-// silentAt is when a connection is lost on which nothing comes from now on. The broker sends a
-// heartbeat in half the time of one.
+// silentAt returns the time at which a connection counts as lost if nothing comes until then. The
+// broker sends two heartbeats in one heartbeat interval.
 func silentAt(heartbeat time.Duration) time.Time { return time.Now().Add(heartbeat + heartbeat/2) }
 
-// tune agrees on the heartbeat: the shorter of what the two sides want.
+// tune agrees on the heartbeat interval: the shorter one that the two sides ask for.
 func (l *link) tune() error {
 	f, err := l.read()
 	if err != nil {
@@ -126,7 +127,7 @@ func (l *link) tune() error {
 	return l.send(newRequest(cmdTune | response).u32(maxFrame).u32(uint32(l.heartbeat / time.Second)))
 }
 
-// read gives the next frame. It answers the broker's heartbeats and its wish to close by itself.
+// read returns the next frame. It skips the broker's heartbeats, and answers its request to close.
 func (l *link) read() (frame, error) {
 	for {
 		content := &content{from: l}
@@ -153,7 +154,7 @@ func (l *link) read() (frame, error) {
 	}
 }
 
-// skip reads past what is left of a frame.
+// skip reads past the rest of a frame.
 func (l *link) skip(f frame) error {
 	if _, err := io.Copy(io.Discard, f.content); err != nil {
 		return lost("reading: %w", err)
@@ -171,7 +172,7 @@ func (l *link) send(r *request) error {
 	return nil
 }
 
-// every sends what needs no answer, again and again, until ctx ends.
+// every sends a request that needs no answer at each interval, until ctx ends.
 func (l *link) every(ctx context.Context, interval time.Duration, what func() *request) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -181,16 +182,17 @@ func (l *link) every(ctx context.Context, interval time.Duration, what func() *r
 			return
 		case <-ticker.C:
 			if l.send(what()) != nil {
-				return // whoever reads will see it too
+				return // the reading goroutine sees the error too
 			}
 		}
 	}
 }
 
-// close takes leave, so that the broker does not log a lost connection, and does not wait for an answer.
+// close sends a close request, so that the broker does not log a lost connection. It does not wait
+// for the answer.
 func (l *link) close() {
 	_ = l.conn.SetReadDeadline(time.Now())
-	if l.mu.TryLock() { // whoever is writing now would be stuck for good
+	if l.mu.TryLock() { // if the lock is held, a write is stuck
 		_ = l.conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 		_, _ = l.conn.Write(newRequest(cmdClose).withID(0).u16(codeOK).str("bye").frame())
 		l.mu.Unlock()

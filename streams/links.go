@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	// keepLink is how long a connection for questions is kept after one: less than a heartbeat, since
-	// nothing reads from it meanwhile.
-	keepLink = 4 * time.Second
+	// KeepLink is how long a connection for queries is kept after a query. That is less than a
+	// heartbeat, because nothing reads from an idle connection. A caller that asks more often needs
+	// no new connection.
+	KeepLink = 4 * time.Second
 
-	// askedTogether is how many questions may be under way. One that waits for a node that does not
-	// answer holds up no other.
-	askedTogether = 4
+	// askedTogether is how many queries may run concurrently. A query that waits for a silent node
+	// does not hold up the others.
+	askedTogether = 8
 )
 
-// links keeps connections for questions, to whichever nodes were asked lately.
+// links keeps connections for queries, to the nodes that were asked recently.
 type links struct {
-	turns chan struct{} // as many as may ask
+	turns chan struct{} // one element for each running query
 
 	mu     sync.Mutex
 	idle   []*link
@@ -28,7 +29,7 @@ type links struct {
 
 func newLinks() *links { return &links{turns: make(chan struct{}, askedTogether)} }
 
-// begin waits for a turn to ask.
+// begin waits until another query may run.
 func (k *links) begin(ctx context.Context) (end func(), err error) {
 	select {
 	case k.turns <- struct{}{}:
@@ -38,7 +39,7 @@ func (k *links) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// take returns an idle connection that will do, or nil.
+// take removes and returns an idle connection that willDo accepts. It returns nil if there is none.
 func (k *links) take(willDo func(*link) bool) *link {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,7 +52,7 @@ func (k *links) take(willDo func(*link) bool) *link {
 	return l
 }
 
-// put keeps a connection for the next question, for a while.
+// put keeps a connection for the next query. It closes the connection after KeepLink.
 func (k *links) put(l *link) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +63,7 @@ func (k *links) put(l *link) {
 	k.idle = append(k.idle, l)
 	l.kept++
 	kept := l.kept
-	time.AfterFunc(keepLink, func() {
+	time.AfterFunc(KeepLink, func() {
 		if k.take(func(other *link) bool { return other == l && l.kept == kept }) != nil {
 			l.close()
 		}

@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// role is what a node must be for a stream.
+// role is the role that a node must have for a stream.
 type role int
 
 const (
-	anyReplica role = iota // has a copy of it, the leader's included
-	leader                 // is its leader, which alone knows where it ends
+	anyReplica role = iota // has a replica; the leader has one too
+	leader                 // leads the stream; only the leader knows where it ends
 )
 
 func (r role) String() string {
@@ -23,13 +23,14 @@ func (r role) String() string {
 	return "replica"
 }
 
-// located says which nodes have a stream. A node is named by the host and port that it advertises.
+// located says which nodes have a stream. A node's name is the host and port that it advertises.
 type located struct {
 	leader   string   // empty while the stream has none
-	replicas []string // those that follow the leader
+	replicas []string // the nodes that follow the leader
 }
 
-// nodes lists the nodes that have the role. Replicas come before the leader, which has enough to do.
+// nodes returns the nodes that have the role. Replicas come before the leader, which has the most
+// work.
 func (at located) nodes(r role) []string {
 	var all []string
 	if r == anyReplica {
@@ -41,14 +42,14 @@ func (at located) nodes(r role) []string {
 	return all
 }
 
-// suits reports whether the node has the role. A broker that does not say which node it is may be a
-// single one.
+// suits reports whether the node has the role. A broker that does not report the node's name may
+// have only one node.
 func (at located) suits(node string, r role) bool {
 	nodes := at.nodes(r)
 	return slices.Contains(nodes, node) || node == "" && len(nodes) > 0 && len(at.replicas) == 0
 }
 
-// locate asks which nodes have the stream; ErrNoStream if there is no such stream.
+// locate asks which nodes have the stream. It returns ErrNoStream if the stream does not exist.
 func (l *link) locate(stream string) (located, error) {
 	answer, err := l.ask(newRequest(cmdMetadata).u32(1).str(stream))
 	if err != nil {
@@ -64,14 +65,14 @@ func (l *link) locate(stream string) (located, error) {
 	return at, nil
 }
 
-// readMetadata reads the answer to a question about one stream.
+// readMetadata reads the response to a metadata request for one stream.
 func readMetadata(c *content) (at located, code uint16) {
 	nodes := map[uint16]string{}
 	for n := c.u32(); n > 0 && c.err == nil; n-- {
 		reference, host, port := c.u16(), c.str(), c.u32()
 		nodes[reference] = net.JoinHostPort(host, strconv.FormatUint(uint64(port), 10))
 	}
-	c.u32() // one stream
+	c.u32() // the number of streams: one
 	c.str()
 	code = c.u16()
 	at.leader = nodes[c.u16()]
@@ -83,7 +84,8 @@ func readMetadata(c *content) (at located, code uint16) {
 	return at, code
 }
 
-// readNode reads from the answer to cmdOpen which node it is that answers; empty if it does not say.
+// readNode reads the name of the answering node from the response to cmdOpen. The name stays empty
+// if the broker does not report it.
 func (l *link) readNode(c *content) error {
 	properties := map[string]string{}
 	if c.left > 0 {

@@ -37,7 +37,7 @@ func TestLeaderIsAsked(t *testing.T) {
 	}
 	stream := b.stream(t)
 	tr := transportCases[0].open(t, b, Config{}).(*choice).native
-	for range 2 { // on a new connection, and on one that was kept
+	for range 2 { // on a new connection, and on the one that was kept
 		require.NoError(t, tr.askLeader(t.Context(), stream, func(l *link) error {
 			at, err := l.locate(stream)
 			require.NoError(t, err)

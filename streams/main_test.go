@@ -19,13 +19,13 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-// testBroker is a vhost, and a channel to write to its streams.
+// testBroker is a vhost, with a channel to write to its streams.
 type testBroker struct {
 	*brokertest.Vhost
 	amqpURL, streamURL string
 	ch                 *amqp.Channel
 	features           broker.Features
-	first              int64 // offset of a stream's first record
+	first              int64 // offset of the first record of a stream
 }
 
 func newTestBroker(t testing.TB) *testBroker { return on(t, brokertest.New(t)) }
@@ -38,7 +38,8 @@ func on(t testing.TB, v *brokertest.Vhost) *testBroker {
 	return b
 }
 
-// hasNative tells whether the broker speaks the stream protocol. Where it does not, nobody gets anywhere with it.
+// hasNative reports whether the broker speaks the stream protocol. A broker that does not is not
+// reachable over it either.
 func (b *testBroker) hasNative(t testing.TB) bool {
 	t.Helper()
 	require.Equal(t, b.features.NativeStreamProtocol, b.streamURL != "", "a RabbitMQ for these tests has the plugin rabbitmq_stream")
@@ -51,7 +52,7 @@ func (b *testBroker) hasNative(t testing.TB) bool {
 	return b.streamURL != ""
 }
 
-// transports are those that the broker has.
+// transports returns the transports that the broker supports.
 func (b *testBroker) transports() []transportCase {
 	if b.streamURL == "" {
 		return transportCases[1:]
@@ -59,7 +60,7 @@ func (b *testBroker) transports() []transportCase {
 	return transportCases
 }
 
-// stream declares a stream of its own for the test.
+// stream declares a stream for this test only.
 func (b *testBroker) stream(t testing.TB) string {
 	name := strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
 	_, err := b.ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "stream"})
@@ -67,7 +68,7 @@ func (b *testBroker) stream(t testing.TB) string {
 	return name
 }
 
-// publish publishes with confirm, in as few round trips as possible.
+// publish publishes with confirms, in as few round trips as possible.
 func (b *testBroker) publish(t testing.TB, stream string, messages ...amqp.Publishing) {
 	t.Helper()
 	var confirms []*amqp.DeferredConfirmation
@@ -81,7 +82,8 @@ func (b *testBroker) publish(t testing.TB, stream string, messages ...amqp.Publi
 	}
 }
 
-// numbered gives n messages whose bodies are numbers; counted from a stream's beginning, their offsets.
+// numbered returns n messages with numbers as bodies. In a stream that contains only them, each
+// number is the offset.
 func (b *testBroker) numbered(from, n int) (messages []amqp.Publishing) {
 	for i := range n {
 		messages = append(messages, amqp.Publishing{Body: fmt.Append(nil, b.first+int64(from+i))})
@@ -89,7 +91,7 @@ func (b *testBroker) numbered(from, n int) (messages []amqp.Publishing) {
 	return messages
 }
 
-// transport names one of the two and opens it.
+// transportCase is a transport with its name.
 type transportCase struct {
 	name string
 	open func(t testing.TB, b *testBroker, cfg Config) Transport
@@ -114,7 +116,7 @@ func openTransport(t testing.TB, b *testBroker, cfg Config) Transport {
 	return tr
 }
 
-// onBoth runs a test over both transports.
+// onBoth runs a test with each transport.
 func onBoth(t *testing.T, test func(t *testing.T, b *testBroker, tr Transport)) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
@@ -128,7 +130,8 @@ func onBoth(t *testing.T, test func(t *testing.T, b *testBroker, tr Transport)) 
 
 var errEnough = errors.New("enough")
 
-// readUntil collects records until one satisfies enough, reading again after every loss, as a view would.
+// readUntil collects records until enough returns true. Like a view, it reads again after every
+// loss.
 func readUntil(t testing.TB, tr Transport, stream string, from int64, enough func(wire.Record) bool) []wire.Record {
 	t.Helper()
 	records, err := tryReadUntil(t.Context(), tr, stream, from, enough)
@@ -167,7 +170,8 @@ func tryReadUntil(ctx context.Context, tr Transport, stream string, from int64, 
 	}
 }
 
-// readUntilInBackground is readUntil; the function that it returns waits for the records.
+// readUntilInBackground runs readUntil in the background. The returned function waits for the
+// records.
 func readUntilInBackground(t testing.TB, tr Transport, stream string, enough func(wire.Record) bool) func() []wire.Record {
 	var records []wire.Record
 	result := make(chan error, 1)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxHeaders bounds what one message can make us keep; Millrace itself sets about a dozen.
+// maxHeaders limits the headers that are kept from one message. Millrace itself sets about a dozen.
 const maxHeaders = 64
 
 var (
@@ -15,7 +15,7 @@ var (
 	errValue  = errors.New("its body is an AMQP 1.0 value, not bytes")
 )
 
-// message is what Millrace wants of an AMQP 1.0 message.
+// message is the part of an AMQP 1.0 message that Millrace uses.
 type message struct {
 	userID   string
 	headers  map[string]any
@@ -26,7 +26,7 @@ type message struct {
 // The sections of an AMQP 1.0 message, by descriptor.
 const (
 	sectionHeader      = 0x70
-	sectionAnnotations = 0x72 // of the message; the broker notes there how it came
+	sectionAnnotations = 0x72 // of the message; the broker notes there how it was published
 	sectionProperties  = 0x73
 	sectionAppProps    = 0x74
 	sectionData        = 0x75
@@ -35,10 +35,12 @@ const (
 	sectionFooter      = 0x78
 )
 
-// parseMessage reads an AMQP 1.0 message without copying: the body aliases b unless it comes in several pieces.
+// parseMessage reads an AMQP 1.0 message without copying: the body aliases b unless it comes in
+// several sections.
 //
-// It is written for bytes that anyone may have published: it takes linear time, never recurses (AMQP 1.0 carries the size of whatever
-// can be nested) and allocates nothing but the headers it keeps.
+// Any client may have published these bytes. So parseMessage takes linear time, allocates only the
+// headers that it keeps, and never recurses: AMQP 1.0 gives the size of each value that can be
+// nested.
 func parseMessage(b []byte) (message, error) {
 	var m message
 	d := decoder{b}
@@ -75,7 +77,7 @@ func parseMessage(b []byte) (message, error) {
 	return m, nil
 }
 
-// keepHeader decides which of a client's headers anyone may see, and as what.
+// keepHeader adds a header to headers if a client may set it to this value.
 func keepHeader(headers map[string]any, name string, value any) map[string]any {
 	switch v := value.(type) {
 	case string:
@@ -133,7 +135,7 @@ func (d *decoder) data(m *message, before int) error {
 	return nil
 }
 
-// properties gives the second of the message's properties, the user id.
+// properties returns the user id, which is the second of the message's properties.
 func (d *decoder) properties() (string, error) {
 	items, count, err := d.compound(0xc0, 0xd0)
 	if err != nil || count < 2 {
@@ -179,7 +181,8 @@ func (d *decoder) header(headers map[string]any, name string) (map[string]any, e
 	if err != nil {
 		return nil, err
 	}
-	if isString(code) || isBytes(code) { // RabbitMQ 4 makes bytes of a string that is over 4 KiB long or not UTF-8
+	// RabbitMQ 4 sends a string as bytes if it is longer than 4 KiB or not UTF-8.
+	if isString(code) || isBytes(code) {
 		return keepHeader(headers, name, string(payload)), nil
 	}
 	if n, ok := integer(code, payload); ok {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What RabbitMQ's own client library writes must be read as it was meant.
+// A message that RabbitMQ's own client library encodes is decoded to the same values.
 func TestParseMessageOfStreamClient(t *testing.T) {
 	m := &amqp.Message{Data: [][]byte{[]byte("body")}}
 	m.Header = &amqp.MessageHeader{Durable: true, Priority: 3}
@@ -85,7 +85,8 @@ func TestParseMessageBody(t *testing.T) {
 
 func slicesConcat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// A body in pieces must not be put together in the bytes behind the first one: they belong to the next record.
+// A body in several sections must not be joined in the input: the bytes behind the first section
+// belong to the next record.
 func TestParseMessageLeavesItsInputAlone(t *testing.T) {
 	b := slicesConcat(dataMessage("one"), dataMessage("two"))
 	original := bytes.Clone(b)
@@ -95,7 +96,8 @@ func TestParseMessageLeavesItsInputAlone(t *testing.T) {
 	require.Equal(t, original, b)
 }
 
-// Millions of nested values are no deeper a stack, and no more time, than as many bytes of anything else.
+// Millions of nested values need no deeper stack, and no more time, than other bytes of the same
+// length.
 func TestParseMessageNesting(t *testing.T) {
 	const depth = 16 << 20
 	described := append([]byte{0, 0x53, sectionHeader}, make([]byte, depth)...)
@@ -124,7 +126,7 @@ func TestParseMessageKeepsFewHeaders(t *testing.T) {
 	require.Len(t, got.headers, maxHeaders)
 }
 
-// Whatever the bytes are, they are read or refused.
+// Any bytes are either decoded or refused.
 func TestParseMessageAnyBytes(t *testing.T) {
 	m := &amqp.Message{Data: [][]byte{[]byte("body")}}
 	m.Properties = &amqp.MessageProperties{UserID: []byte("user")}
@@ -154,7 +156,7 @@ func FuzzParseMessage(f *testing.F) {
 	})
 }
 
-// How a message was published is read as RabbitMQ 3 and 4 note it, and left alone where it is something else.
+// The envelope is decoded as RabbitMQ 3 and 4 write it, and ignored in any other form.
 func TestEnvelope(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations amqp.Annotations

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// mostChunks is how many chunks the broker is asked for at a time, if they are small.
+// mostChunks is how many small chunks may be requested at a time.
 const mostChunks = 8
 
 // nativeTransport speaks RabbitMQ's stream protocol.
@@ -21,7 +21,7 @@ type nativeTransport struct {
 	done  chan struct{} // closed by Close
 	once  sync.Once
 
-	links *links // for questions
+	links *links // for queries
 }
 
 func newNative(cfg Config) (*nativeTransport, error) {
@@ -46,7 +46,7 @@ func (t *nativeTransport) Read(ctx context.Context, stream string, from int64, d
 	})
 }
 
-// pump reads the stream from a connection of its own until that fails or ctx ends.
+// pump reads the stream over its own connection until reading fails or ctx ends.
 func (t *nativeTransport) pump(ctx context.Context, stream string, from int64, out *ahead) error {
 	l, err := t.nodes.dial(ctx, stream, anyReplica, "reads "+stream)
 	if err != nil {
@@ -81,16 +81,16 @@ func (t *nativeTransport) follow(ctx context.Context, l *link, stream string, fr
 	return f.follow(ctx)
 }
 
-// follower reads what a subscription delivers.
+// follower reads the chunks of a subscription.
 type follower struct {
 	*link
 	stream string
 	from   int64
 	out    *ahead
-	asked  int   // chunks that the broker may send and has not sent yet
+	asked  int   // chunks that were requested and have not come yet
 	size   int64 // of the last chunk
 
-	group []wire.Record // read, and not yet put out
+	group []wire.Record // read, and not put into out yet
 	bytes int64
 }
 
@@ -115,7 +115,7 @@ func (l *follower) follow(ctx context.Context) error {
 	}
 }
 
-// chunk reads the records of a delivery. Those below from are dropped: the broker sends whole chunks.
+// chunk reads the records of a delivery. It drops those below from: the broker sends whole chunks.
 func (l *follower) chunk(ctx context.Context, f frame) error {
 	f.content.u8() // subscription
 	header, err := readChunkHeader(f.content)
@@ -150,10 +150,11 @@ func (l *follower) flush(ctx context.Context) error {
 	return l.out.waitRoom(ctx)
 }
 
-// askForMore asks for as many chunks as there is room for, and for one in any case.
+// askForMore requests as many chunks as there is room for. At least one chunk always stays
+// requested.
 //
-// More must not be asked for than can be read at once: while the broker waits for us to take what it sends, it sees no heartbeat of
-// ours, and gives the connection up.
+// It must not request more than it can read without a pause. While the broker waits for us to read,
+// it does not see our heartbeats, and closes the connection.
 func (l *follower) askForMore() error {
 	room := l.out.limit - l.out.size()
 	more := 0
@@ -167,13 +168,15 @@ func (l *follower) askForMore() error {
 	return l.send(newRequest(cmdCredit).u8(subscriptionID).u16(uint16(more)))
 }
 
-// wake allows the broker no more chunks, and has it look for some. It may have forgotten to, see subscription.listen.
+// wake requests no more chunks, but makes the broker look for new ones. The broker may have
+// forgotten to do so (see subscription.listen).
 func wake() *request { return newRequest(cmdCredit).u8(subscriptionID).u16(0) }
 
 func heartbeat() *request { return newRequest(cmdHeartbeat) }
 
-// gone says what happened to a stream that is no longer available: it was deleted, or its process or node went away. The broker may
-// say so a moment before the stream is deleted.
+// gone returns the error for a stream that is no longer available: the stream was deleted, or its
+// process or node stopped. The broker may send its notice a moment before it deletes the stream, so
+// gone asks several times.
 func (l *link) gone(ctx context.Context, f frame, stream string) error {
 	if err := l.skip(f); err != nil {
 		return err
@@ -192,7 +195,7 @@ func (l *link) gone(ctx context.Context, f frame, stream string) error {
 	return lost("stream %s is not available on this node", stream)
 }
 
-// subscriptionID is that of the only subscription a connection has.
+// subscriptionID is the id of the only subscription on a connection.
 const subscriptionID = 0
 
 const (

@@ -19,8 +19,9 @@ func (t *nativeTransport) Last(ctx context.Context, stream string) (offset int64
 
 func (t *nativeTransport) LastIsCheap() bool { return true }
 
-// end gives the offset of the chunk that a subscription to the stream's leader begins with. A replica may be behind, and right after an
-// election knows nothing of what is committed.
+// end subscribes at the stream's leader. It returns the offset that the function of reads from the
+// first chunk. A replica may lag, and after an election it does not know at first which records are
+// committed.
 func (t *nativeTransport) end(ctx context.Context, stream string, sub func() *request, of func(chunk) int64) (at int64, ok bool, err error) {
 	err = t.askLeader(ctx, stream, func(l *link) error {
 		return l.peek(stream, sub(), func(header chunk, _ *content) error {
@@ -60,7 +61,7 @@ func (t *nativeTransport) Fetch(ctx context.Context, stream string, offset int64
 
 var errFound = errors.New("found")
 
-// query asks a node that has the role for the stream.
+// query runs ask on a connection to a node that has the role for the stream.
 func (t *nativeTransport) query(ctx context.Context, stream string, r role, ask func(*link) error) error {
 	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
 		end, err := t.links.begin(ctx)
@@ -76,7 +77,7 @@ func (t *nativeTransport) query(ctx context.Context, stream string, r role, ask 
 			if err := t.askOn(ctx, l, ask); !errors.Is(err, ErrLost) || ctx.Err() != nil {
 				return err
 			}
-			// It may have died long ago: a new one will tell.
+			// The connection may have been lost long ago. Try a new one.
 		}
 		if t.links.isClosed() {
 			return lost("the transport was closed")
@@ -88,16 +89,17 @@ func (t *nativeTransport) query(ctx context.Context, stream string, r role, ask 
 	})
 }
 
-// askLeader asks the stream's leader.
+// askLeader runs ask on a connection to the stream's leader.
 func (t *nativeTransport) askLeader(ctx context.Context, stream string, ask func(*link) error) error {
 	return t.query(ctx, stream, leader, ask)
 }
 
-// keptEach bounds asking over an idle connection where a stream is. That takes no time, where its node can say so.
+// keptEach limits a metadata request on an idle connection. A node that knows where a stream is
+// answers immediately.
 const keptEach = time.Second
 
-// kept returns an idle connection to a node that has the role, nil if there is none. Any connection
-// knows which nodes have it.
+// kept returns an idle connection to a node that has the role, or nil if there is none. It asks on
+// any idle connection which nodes have the role.
 func (t *nativeTransport) kept(ctx context.Context, stream string, r role) (*link, error) {
 	l := t.links.take(func(l *link) bool { return r == anyReplica && l.serves[stream] })
 	if l != nil {
@@ -114,7 +116,8 @@ func (t *nativeTransport) kept(ctx context.Context, stream string, r role) (*lin
 		})
 	})
 	if errors.Is(err, ErrLost) {
-		return nil, nil // it may have died long ago, or its node is cut off from the others and waits for them
+		// The connection may be lost, or its node is cut off from the cluster and waits.
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (t *nativeTransport) kept(ctx context.Context, stream string, r role) (*lin
 	return l, nil
 }
 
-// askOn asks on a connection, and keeps it if that has not lost it.
+// askOn runs ask on a connection, and keeps the connection unless it was lost.
 func (t *nativeTransport) askOn(ctx context.Context, l *link, ask func(*link) error) error {
 	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
 	err := ask(l)
@@ -140,10 +143,11 @@ func (t *nativeTransport) askOn(ctx context.Context, l *link, ask func(*link) er
 	return err
 }
 
-// peek subscribes with credit for one chunk and shows it, if there is one.
+// peek subscribes with credit for one chunk and passes that chunk to show, if there is one.
 //
-// Whether there is one is certain, not a matter of waiting: the broker answers in order, and sends what a new subscription may have
-// before it looks at the next request. So if the answer to that comes first, there was nothing.
+// peek need not wait to see that there is none. The broker answers in order, and sends the chunk of
+// a new subscription before it handles the next request. If the response to the next request comes
+// first, there is no chunk.
 func (l *link) peek(stream string, sub *request, show func(chunk, *content) error) error {
 	if _, err := l.ask(sub); err != nil {
 		return fmt.Errorf("%w: %s", err, stream)
@@ -154,7 +158,7 @@ func (l *link) peek(stream string, sub *request, show func(chunk, *content) erro
 	return l.chunkBefore(newRequest(cmdUnsubscribe).u8(subscriptionID), nil)
 }
 
-// chunkBefore makes a request and shows the chunk that comes before the response.
+// chunkBefore sends a request. It calls show with the chunk that comes before the response.
 func (l *link) chunkBefore(r *request, show func(chunk, *content) error) error {
 	id, err := l.start(r)
 	if err != nil {

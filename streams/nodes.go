@@ -10,23 +10,23 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// nodeEach bounds connecting to one of several nodes, and asking it where a stream is.
+// nodeEach limits connecting to one of several nodes, and asking it where a stream is.
 const nodeEach = 2 * time.Second
 
-// nodes are where the stream protocol is spoken: the hosts that were given, and what they say of each
-// other.
+// nodes are the nodes that speak the stream protocol: the given hosts, and the nodes that these
+// name.
 //
-// A host that was given is used as it is wherever its node has the role that is needed. Only then does
-// it not matter whether names that nodes advertise can be reached from here.
+// A given host is used under its own address if its node has the needed role. In that case it does
+// not matter whether this machine can reach the advertised names.
 type nodes struct {
 	cfg   Config
-	as    address // at any host
+	as    address // the address, at any host
 	given []string
 	order hosts.Order
 
 	mu      sync.Mutex
-	learned []string // advertised by other nodes than those that answered
-	down    error    // why none could be reached last; nil when one was, or when a stream had no leader
+	learned []string // nodes that were advertised and not given
+	down    error    // why the last attempt reached none; nil if only a leader was missing
 }
 
 func newNodes(cfg Config) (*nodes, error) {
@@ -39,10 +39,11 @@ func newNodes(cfg Config) (*nodes, error) {
 	return n, nil
 }
 
-// lost has the next connection try other nodes first.
+// lost makes the next connection try other nodes first.
 func (n *nodes) lost(l *link) { n.order.Lost(l.to) }
 
-// drop closes a connection whose node is dead, or too slow: others are tried first next time. Where the caller gave up, that is not known.
+// drop closes a connection to a node that is dead or too slow. The next connection tries other
+// nodes first. If the caller gave up, drop does not blame the node.
 func (n *nodes) drop(ctx context.Context, l *link) {
 	l.close()
 	if !errors.Is(ctx.Err(), context.Canceled) {
@@ -50,7 +51,7 @@ func (n *nodes) drop(ctx context.Context, l *link) {
 	}
 }
 
-// answer reports whether any node answers.
+// answer returns nil if any node answers.
 func (n *nodes) answer(ctx context.Context) error {
 	l, err := n.reach(ctx, func(ctx context.Context, to hosts.Target) (*link, error) {
 		return dial(ctx, n.cfg, n.as.at(to), "looks")
@@ -72,7 +73,7 @@ func (n *nodes) dial(parent context.Context, stream string, r role, purpose stri
 	return l, err
 }
 
-// reach connects by way of the hosts that were given, and else of those that were learned.
+// reach connects through the given hosts. If they all fail, it tries those that were learned.
 func (n *nodes) reach(ctx context.Context, connect func(context.Context, hosts.Target) (*link, error)) (l *link, err error) {
 	connectOnce := func(ctx context.Context, to hosts.Target) (err error) {
 		l, err = connect(ctx, to)
@@ -99,7 +100,7 @@ func (n *nodes) reach(ctx context.Context, connect func(context.Context, hosts.T
 	return l, err
 }
 
-// whyDown says why no node could be reached last, if none could.
+// whyDown returns why the last attempt reached no node, or nil if it reached one.
 func (n *nodes) whyDown() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,7 +113,7 @@ func (n *nodes) known() []string {
 	return slices.Clone(n.learned)
 }
 
-// learn keeps what a node says of the others.
+// learn remembers the other nodes that a node names.
 func (n *nodes) learn(from string, at located) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,8 +124,8 @@ func (n *nodes) learn(from string, at located) {
 	}
 }
 
-// errNoRole says that the nodes answer, and no node has the role that is needed: a stream without a
-// leader is no reason to read over AMQP.
+// errNoRole is returned when nodes answer and none has the needed role. A stream without a leader
+// is no reason to read over AMQP.
 var errNoRole = errors.New("no node has the role now")
 
 // search looks for a node that has a role.
@@ -133,11 +134,12 @@ type search struct {
 	stream, purpose string
 	role            role
 	parent          context.Context //nolint:containedctx // the search ends with the call
-	tried           []string        // nodes that are no use, by the names that they advertise
-	final           error           // no node will do
+	tried           []string        // nodes without the role, by the names that they advertise
+	final           error           // set when no node can have the role
 }
 
-// from connects to a node, and if that has not the role to one of those that it names.
+// from connects to a node. If that node does not have the role, from connects to one of the nodes
+// that it names.
 func (s *search) from(ctx context.Context, to hosts.Target) (*link, error) {
 	l, err := dial(ctx, s.cfg, s.as.at(to), s.purpose)
 	if err != nil {
@@ -156,7 +158,7 @@ func (s *search) from(ctx context.Context, to hosts.Target) (*link, error) {
 		return nil, err
 	}
 	l.close()
-	if err != nil { // the others would say the same
+	if err != nil { // the other nodes would answer the same
 		s.final = err
 		return nil, nil //nolint:nilnil // ends the search
 	}
@@ -167,7 +169,7 @@ func (s *search) from(ctx context.Context, to hosts.Target) (*link, error) {
 	return s.advertised(at, lost("%s has no %s at %s", s.stream, s.role, to.Host))
 }
 
-// locate asks where the stream is.
+// locate asks which nodes have the stream.
 func (s *search) locate(ctx context.Context, l *link) (located, error) {
 	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
 	defer stop()

@@ -15,15 +15,16 @@ import (
 
 const overtakenBody = 100_000
 
-// keptShort declares a stream that forgets almost all that is written to it, and tells how many records are more than it ever holds.
-// LavinMQ forgets segments of 8 MiB, whatever the arguments say.
+// keptShort declares a stream that keeps only a few of its records. It returns a number of records
+// that the stream never holds. LavinMQ ignores the arguments and deletes segments of 8 MiB.
 func (b *testBroker) keptShort(t testing.TB) (stream string, many int) {
 	t.Helper()
 	limit := int64(2 << 20)
 	if !b.features.StreamSegmentPolicy {
 		limit = 10 << 20
 	}
-	stream = "overtaken-" + rand.Text() // not its predecessor's name: see docs/brokers.md
+	// A new name each time: docs/brokers.md says why.
+	stream = "overtaken-" + rand.Text()
 	_, err := b.ch.QueueDeclare(stream, true, false, false, false, amqp.Table{
 		"x-queue-type": "stream", "x-max-length-bytes": limit, "x-stream-max-segment-size-bytes": int64(500_000)})
 	require.NoError(t, err)
@@ -42,8 +43,8 @@ func (b *testBroker) write(t testing.TB, stream string, from, n int) {
 
 func numberIn(r wire.Record) int { return int(binary.BigEndian.Uint64(r.Body)) }
 
-// A reader stands still for as long as retention needs to overtake it. What it is given from then on is what stands at the offsets that
-// it is told, or it learns that they were wrong; never does it go on with wrong ones.
+// A reader pauses until retention has overtaken it. From then on, either each record is the one at
+// its offset, or the reader gets ErrRelabelled. It never continues with wrong offsets.
 func TestAnOvertakenReaderHasTheRightOffsets(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
@@ -53,7 +54,8 @@ func TestAnOvertakenReaderHasTheRightOffsets(t *testing.T) {
 	}
 }
 
-// overtake reads a stream that had some records, and has very many as soon as the first of them was delivered.
+// overtake reads a stream of had records. As soon as the first one is delivered, it writes more
+// than the stream keeps.
 func (b *testBroker) overtake(t *testing.T, c transportCase, had int) {
 	stream, many := b.keptShort(t)
 	b.write(t, stream, 0, had)
@@ -87,7 +89,7 @@ func (b *testBroker) overtake(t *testing.T, c transportCase, had int) {
 	b.requireStands(t, tr, stream, given)
 }
 
-// requireStands fetches all that still stands in a stream of what a reader was given.
+// requireStands fetches the records in given that the stream still has, and compares them.
 func (b *testBroker) requireStands(t testing.TB, tr Transport, stream string, given map[int64]int) {
 	t.Helper()
 	first, ok, err := tr.First(t.Context(), stream)
@@ -99,7 +101,7 @@ func (b *testBroker) requireStands(t testing.TB, tr Transport, stream string, gi
 			continue
 		}
 		r, err := tr.Fetch(t.Context(), stream, offset)
-		if errors.Is(err, ErrNotFound) { // retention has gone on meanwhile
+		if errors.Is(err, ErrNotFound) { // retention has deleted more meanwhile
 			first, _, err = tr.First(t.Context(), stream)
 			require.NoError(t, err)
 			require.Less(t, offset, first)

@@ -1,23 +1,25 @@
 package streams
 
 const (
-	firstPrefetch = 64   // while nothing is known about the records' size
-	leastPrefetch = 4    // even of the largest
+	firstPrefetch = 64   // while the size of the records is unknown
+	leastPrefetch = 4    // even for the largest records
 	mostPrefetch  = 5000 // more makes no broker faster
 )
 
-// pace chooses the prefetch, so that the records under way are about as many bytes as we may read ahead. RabbitMQ fixes a stream
-// consumer's prefetch when it begins, so that another one means another subscription.
+// pace chooses the prefetch so that the records in flight have about as many bytes as a reader may
+// read ahead. RabbitMQ fixes the prefetch of a stream consumer when it subscribes. So a new
+// prefetch needs a new subscription.
 type pace struct {
 	budget   int64
 	prefetch int
-	mean     float64 // of the last records' sizes
-	seen     int     // with this prefetch
+	mean     float64 // of the sizes of the last records
+	seen     int     // records with this prefetch
 }
 
 func newPace(budget int64) *pace { return &pace{budget: budget, prefetch: firstPrefetch} }
 
-// observe takes a record's size into account, and tells whether it is worth while to subscribe again with the new prefetch.
+// observe adds the size of a record. It reports whether it is worth subscribing again with the new
+// prefetch.
 func (p *pace) observe(size int) bool {
 	p.seen++
 	weight := 1 / float64(min(p.seen, firstPrefetch))

@@ -100,7 +100,8 @@ func TestSteps(t *testing.T) {
 	require.False(t, s.died(7))
 }
 
-// What is put comes out once, in order, in batches within their bounds; and nobody waits who need not.
+// Records leave ahead once, in order, in batches within the limits. No goroutine waits without
+// need.
 func TestAhead(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.SampledFrom([]int{0, 10, 1000, maxBatchBytes / 3, maxBatchBytes, 2 * maxBatchBytes}), 0, 50).Draw(rt, "sizes")
@@ -137,7 +138,7 @@ func TestAhead(t *testing.T) {
 					size += len(r.Body)
 				}
 				require.True(t, size <= maxBatchBytes || len(batch) == 1)
-				synctest.Wait() // let it read as far ahead as it may
+				synctest.Wait() // let it read ahead as far as it may
 				require.LessOrEqual(t, a.bytes, int64(limit+len(body)+recordOverhead))
 				a.delivered(batch)
 			}
@@ -196,7 +197,9 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// What other clients pack is the frame of https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md: this is RabbitMQ's Go client's.
+// Other clients pack with the LZ4 frame format of
+// https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md. This frame is from RabbitMQ's Go
+// client.
 func TestUnpacksLZ4OfOtherClients(t *testing.T) {
 	packed, err := hex.DecodeString("04224d186470b91e0000009f6d696c6c7261636520090021013600013f00a0206d696c6c726163652000000000c1c1ff8d")
 	require.NoError(t, err)

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nativePublisher publishes over the stream protocol, byte for byte what it is told: also what no honest client would send.
+// nativePublisher publishes given bytes over the stream protocol, even those that no correct client
+// would send.
 type nativePublisher struct {
 	t    testing.TB
 	link *link
@@ -33,7 +34,7 @@ const (
 func newNativePublisher(t testing.TB, b *testBroker, stream string) *nativePublisher {
 	to, err := parseStreamURL(b.streamURL)
 	require.NoError(t, err)
-	// It sends no heartbeats, and large messages take long on a busy machine.
+	// nativePublisher sends no heartbeats, and large messages take long on a busy machine.
 	l, err := dial(context.Background(), Config{Heartbeat: time.Minute}.withDefaults(), to, "publishes")
 	require.NoError(t, err)
 	t.Cleanup(l.close)
@@ -42,14 +43,14 @@ func newNativePublisher(t testing.TB, b *testBroker, stream string) *nativePubli
 	return &nativePublisher{t: t, link: l}
 }
 
-// publish sends the entries in one frame and waits for their confirms.
+// publish sends the entries in one frame, and waits for their confirms.
 func (p *nativePublisher) publish(entries ...[]byte) {
 	p.t.Helper()
 	p.send(entries...)
 	require.Equal(p.t, len(entries), p.wait(len(entries)), "refused by the broker")
 }
 
-// try tells whether the broker takes an entry. Newer ones look at what a sub-batch says of itself.
+// try reports whether the broker accepts an entry. Newer brokers check the header of a sub-batch.
 func (p *nativePublisher) try(entry []byte) bool {
 	p.t.Helper()
 	p.send(entry)
@@ -85,12 +86,12 @@ func (p *nativePublisher) wait(n int) (confirmed int) {
 	return confirmed
 }
 
-// single is an entry of one message.
+// single returns an entry with one message.
 func single(message []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)
 }
 
-// subBatch is an entry of several messages.
+// subBatch returns an entry with several messages.
 func subBatch(compression byte, messages ...[]byte) []byte {
 	var plain []byte
 	for _, m := range messages {
@@ -99,7 +100,7 @@ func subBatch(compression byte, messages ...[]byte) []byte {
 	return rawSubBatch(compression, uint16(len(messages)), uint32(len(plain)), compress(compression, plain))
 }
 
-// rawSubBatch is a sub-batch that says of itself whatever it likes.
+// rawSubBatch returns a sub-batch with a header that may state anything.
 func rawSubBatch(compression byte, records uint16, plain uint32, packed []byte) []byte {
 	b := []byte{0x80 | compression<<4}
 	b = binary.BigEndian.AppendUint16(b, records)
@@ -132,14 +133,14 @@ func compress(compression byte, plain []byte) []byte {
 	return out.Bytes()
 }
 
-// dataMessage is an AMQP 1.0 message with one data section.
+// dataMessage returns an AMQP 1.0 message with one data section.
 func dataMessage(body string) []byte {
 	b := []byte{0, 0x53, sectionData, 0xb0}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
 	return append(b, body...)
 }
 
-// valueMessage is an AMQP 1.0 message whose body is a string.
+// valueMessage returns an AMQP 1.0 message with a string as its body.
 func valueMessage(body string) []byte {
 	return append([]byte{0, 0x53, sectionValue, 0xa1, byte(len(body))}, body...)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// readAhead runs pump in a goroutine of its own and delivers what it puts, until either ends. Whatever happens, pump has ended when
-// readAhead returns.
+// readAhead runs pump in a goroutine and delivers the records that it puts, until one of the two
+// ends. pump has always ended when readAhead returns.
 func readAhead(ctx context.Context, done <-chan struct{}, limit int64, deliver func([]wire.Record) error,
 	pump func(context.Context, *ahead) error) error {
 	pumping, stop := context.WithCancel(ctx)
@@ -60,7 +60,8 @@ func cancelled(stream string) error {
 	return fmt.Errorf("streams: %w: %s", ErrCancelled, stream)
 }
 
-// within bounds a question to the broker. The context's own end is its error; a broker that does not answer in time is as good as lost.
+// within limits the time of a query. If ctx itself ends, within returns its error. A broker that
+// does not answer in time counts as lost.
 func within(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

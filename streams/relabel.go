@@ -10,28 +10,32 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// ErrRelabelled says that a reader was given wrong offsets: LavinMQ does that to one that retention overtook. What it delivered is not to
-// be trusted, from the beginning on.
+// ErrRelabelled is returned when a reader got wrong offsets. LavinMQ does that to a reader that
+// retention has overtaken. Nothing that this reader has delivered can be trusted, from the first
+// record on.
 var ErrRelabelled = errors.New("records came with wrong offsets")
 
 const (
-	// relabelBytes and relabelAge are how much is delivered, and how much time passes, before a reader that has caught up is looked at
-	// again. Retention overtakes a reader that is some segments behind, of 8 MiB each: it has stood still, or has as much before it.
+	// A reader that has caught up is checked again after relabelBytes are delivered or relabelAge
+	// has passed. Retention overtakes only readers that are some segments of 8 MiB behind. Such a
+	// reader has either stood still, or has that much to read.
 	relabelBytes = 4 << 20
 	relabelAge   = 10 * time.Second
 )
 
-// relabelCheck looks whether the record that a reader was given as some offset is the one that stands there: once it has caught up, and
-// now and then from there on. Wrong offsets stay wrong for as long as a subscription lasts, so that a look at its last record is enough.
+// relabelCheck checks that the record that a reader got for an offset is the record at that offset.
+// It checks when the reader has caught up, and periodically from then on. Wrong offsets stay wrong
+// until the subscription ends, so it is enough to check the last record.
 type relabelCheck struct {
 	stream string
 	end    int64 // of the stream when the reader began
 	fetch  func(ctx context.Context, stream string, offset int64) (wire.Record, error)
-	bytes  int64 // delivered since the last look
+	bytes  int64 // delivered since the last check
 	looked time.Time
 }
 
-// over passes records on to deliver, and looks at the last of them when it is time to.
+// over returns a function that passes records on to deliver, and checks the last of them when a
+// check is due.
 func (c *relabelCheck) over(ctx context.Context, deliver func([]wire.Record) error) func([]wire.Record) error {
 	return func(records []wire.Record) error {
 		for i := range records {
@@ -49,13 +53,13 @@ func (c *relabelCheck) over(ctx context.Context, deliver func([]wire.Record) err
 }
 
 func (c *relabelCheck) isTime() bool {
-	return c.bytes >= relabelBytes || time.Since(c.looked) >= relabelAge // at first, it was never looked
+	return c.bytes >= relabelBytes || time.Since(c.looked) >= relabelAge // looked is zero at first
 }
 
 func (c *relabelCheck) check(ctx context.Context, given wire.Record) error {
 	stands, err := c.fetch(ctx, c.stream, given.Offset)
 	switch {
-	case errors.Is(err, ErrNotFound): // nothing stands where a record was said to be
+	case errors.Is(err, ErrNotFound): // there is no record at this offset
 	case err != nil:
 		return err
 	case bytes.Equal(stands.Body, given.Body):

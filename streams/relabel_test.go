@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// LavinMQ gives a wrong offset to the first record of a stream that was empty when its reader came. Nothing has to be built anew for that.
+// LavinMQ gives a wrong offset to the first record of a stream if its reader subscribed while the
+// stream was empty. The reader avoids that without starting again.
 func TestReaderAtAnEmptyStreamHasTheRightOffsets(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
@@ -27,8 +28,8 @@ func TestReaderAtAnEmptyStreamHasTheRightOffsets(t *testing.T) {
 	}
 }
 
-// A reader that waits at an empty stream costs LavinMQ a whole core, and gets the first record seconds
-// late: none subscribes there before there is one.
+// On LavinMQ, a reader that subscribes to an empty stream costs a whole core, and gets the first
+// record seconds late. So no reader subscribes before there is a record.
 func TestNoReaderWaitsAtAnEmptyStreamOfLavinMQ(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.features.StreamOffsetsDrift {

@@ -4,8 +4,9 @@ import "sync"
 
 // steps remembers, for each stream, where the broker closed the connection instead of delivering.
 //
-// RabbitMQ cannot convert everything that a stream may hold to AMQP 0-9-1: where it fails, the consumer's connection dies, every time.
-// A reader that dies twice at one offset steps over it, and one further at each death, until it comes through.
+// RabbitMQ cannot convert everything that a stream may hold to AMQP 0-9-1. At such a record it
+// closes the consumer's connection, every time. A reader that dies twice at one offset steps over
+// it. At each further death it steps over one more offset, until it comes through.
 type steps struct {
 	mu      sync.Mutex
 	streams map[string]*step
@@ -23,8 +24,9 @@ func (s *steps) of(stream string) *step {
 	return s.streams[stream]
 }
 
-// step is what is known about one stream: the connection died deaths times when at was to be read. From the second death on, a reader
-// that dies there goes on behind through. It always tries first: the stream may be another one of the same name by now.
+// step is the state of one stream: deaths counts how often a reader died when it was to read at.
+// From the second death on, a reader that dies there continues behind through. It always tries
+// first, because by now there may be another stream of the same name.
 type step struct {
 	mu      sync.Mutex
 	at      int64
@@ -35,11 +37,12 @@ type step struct {
 const (
 	deathsToStep = 2
 
-	// nearness is how far ahead of a reader's position the broker may have died: a whole prefetch, and a chunk.
+	// nearness is how far ahead of the reader's position the broker may have failed: a whole
+	// prefetch and a chunk.
 	nearness = 2 * mostPrefetch
 )
 
-// died notes a death when next was to be read, and tells whether to go on behind through.
+// died records a death at next, and reports whether to continue behind through.
 func (s *step) died(next int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +60,8 @@ func (s *step) died(next int64) bool {
 
 func (s *step) known() bool { return s.deaths >= deathsToStep }
 
-// read notes that what stands at offset was read: if the reader died there before, it was for another reason.
+// read records that offset was read. If the reader died there before, this record was not the
+// cause.
 func (s *step) read(offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,14 +70,14 @@ func (s *step) read(offset int64) {
 	}
 }
 
-// near tells whether a death is to be expected at next or soon after.
+// near reports whether a death is likely at next or soon after.
 func (s *step) near(next int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.deaths > 0 && next <= s.through+1 && next > s.at-nearness
 }
 
-// behind tells whether a reader that is to read next has just stepped over something.
+// behind reports whether a reader at next has just stepped over a record.
 func (s *step) behind(next int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

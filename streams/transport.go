@@ -14,75 +14,113 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What a caller may branch on. Every error of this package that is none of these is of the caller's own making (a bad URL, a refused
-// permission) and will not go away by trying again.
+// Errors on which a caller may branch. Any other error of this package has its cause in the
+// configuration, such as a bad URL, and trying again does not help.
 var (
-	ErrLost      = errors.New("connection lost")                 // try again, from the last record read
-	ErrNoStream  = errors.New("no such stream")                  // nothing of that name, or it is no stream
-	ErrCancelled = errors.New("stream deleted under its reader") // the broker cancelled the subscription
-	ErrNotFound  = errors.New("no record at that offset")        // never was, or retention took it
-	ErrRefused   = errors.New("refused")                         // no permission
-	ErrMoved     = errors.New("read from another node")          // as the cause of a reader's end: its node is not to be tried next
+	// ErrLost is returned when the connection is lost. Read again, from the last record.
+	ErrLost = errors.New("connection lost")
+	// ErrNoStream is returned when no queue has this name, or it is not a stream.
+	ErrNoStream = errors.New("no such stream")
+	// ErrCancelled is returned when the broker cancels the subscription.
+	ErrCancelled = errors.New("stream deleted under its reader")
+	// ErrNotFound is returned when the record never existed, or retention has deleted it.
+	ErrNotFound = errors.New("no record at that offset")
+	// ErrRefused is returned when the credentials are wrong, or a permission is missing.
+	ErrRefused = errors.New("refused")
+	// ErrMoved is a cause to cancel a Read with: the next Read tries another node first.
+	ErrMoved = errors.New("read from another node")
 )
 
-// First as an offset to read from: the first record that the stream still has.
+// First is an offset to read from: the first record that the stream still has.
 const First = int64(-1)
 
-// Most records, and most bytes of their bodies, that one batch holds. A single record may be larger.
+// maxBatch and maxBatchBytes limit the records and the bytes of bodies in one batch. A single
+// record may be larger.
 const (
 	maxBatch      = 1000
 	maxBatchBytes = 4 << 20
 )
 
-// Transport reads streams. It is safe for concurrent use; every Read has a connection of its own.
+// Transport reads streams. It is safe for concurrent use. Every Read has its own connection.
 type Transport interface {
-	// Name is "native" or "amqp".
+	// Name returns "native" or "amqp".
 	Name() string
 
-	// Read delivers the stream's records from offset from on, inclusive, in order, in batches: as many as are at hand, never waiting to
-	// fill one. From First it begins at the first record the stream still has. Offsets may have holes: compare them, never count.
+	// Read delivers the records of the stream in order, from offset from on, inclusive. From First
+	// it begins at the first record that the stream still has. A batch holds the records that are
+	// available: Read never waits to fill one. Offsets may have holes, so callers must compare them
+	// and not count.
 	//
-	// It blocks until ctx ends (nil), deliver fails (its error, as it is), the stream is not there (ErrNoStream), may not be read
-	// (ErrRefused), is deleted (ErrCancelled), or the connection is lost (ErrLost). It never connects again by itself. What was read
-	// before the end is delivered first, except when ctx ends. The records belong to deliver, which is called from the goroutine that
-	// called Read. Those with a Fault have no Body, and stand for the offsets up to Through.
+	// Read blocks until one of these happens:
+	//
+	//   - ctx ends: it returns nil.
+	//   - deliver fails: it returns the same error.
+	//   - The stream does not exist (ErrNoStream), may not be read (ErrRefused), or is deleted
+	//     (ErrCancelled).
+	//   - The connection is lost (ErrLost). Read never reconnects by itself.
+	//
+	// Read delivers what it has read before it returns, except when ctx ends. It calls deliver from
+	// the goroutine that called Read, and deliver owns the records. A record with a Fault has no
+	// Body, and stands for all offsets up to Through.
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
 
-	// First gives the offset of the oldest record that the stream still has; ok is false when the stream is empty.
+	// First returns the offset of the oldest record that the stream still has. ok is false if the
+	// stream is empty.
 	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
 
-	// Last gives the offset of the newest record; ok is false when the stream is empty.
+	// Last returns the offset of the newest record. ok is false if the stream is empty.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
 
-	// LastIsCheap tells whether Last may be asked time and again: it costs no connection, and little.
+	// LastIsCheap reports whether Last may be called repeatedly, because it loses no connection and
+	// costs little.
 	LastIsCheap() bool
 
-	// Fetch gives the one record at offset, or ErrNotFound. Over AMQP 0-9-1 that is a matter of waiting, where nothing comes: compare with
-	// First and Last before anything is given up for it.
+	// Fetch returns the record at offset, or ErrNotFound. Over AMQP 0-9-1, ErrNotFound only means
+	// that nothing came in time. Compare the offset with First and Last before you act on it.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
 
-	// Close ends every Read with ErrLost and lets go of the broker.
+	// Close ends every Read with ErrLost, and closes the connections.
 	Close() error
 }
 
-// Config says where the broker is. The zero value of every field but AMQPURL is its default.
+// Config says where the broker is. Every field but AMQPURL has a default for its zero value.
 type Config struct {
-	AMQPURL   string       // where AMQP 0-9-1 is spoken; required. Several hosts stand with commas between them, here and below
-	StreamURL string       // where the stream protocol is spoken, e.g. rabbitmq-stream://guest:guest@127.0.0.1:5552/vhost; "" = nowhere
-	Hosts     *hosts.Order // of the process's AMQP connections: streams are read from the node of the last one, if possible; nil = any
-	Name      string       // the connections' name in the broker's lists; "" = millrace
-	Log       *slog.Logger
-	TLS       *tls.Config // for amqps and rabbitmq-stream+tls; nil = the system's
+	// AMQPURL is the URL for AMQP 0-9-1. It is required. Commas separate several hosts, here and in
+	// StreamURL.
+	AMQPURL string
+	// StreamURL is the URL for the stream protocol, such as
+	// rabbitmq-stream://guest:guest@127.0.0.1:5552/vhost. Empty means that there is none.
+	StreamURL string
+	// Hosts is the order of the process's AMQP connections. Streams are read from the node of the
+	// last one, if possible. nil means from any node.
+	Hosts *hosts.Order
+	// Name is the name of the connections in the broker's lists. Defaults to millrace.
+	Name string
+	Log  *slog.Logger
+	// TLS is for amqps and rabbitmq-stream+tls. nil means the settings of the system.
+	TLS *tls.Config
 
-	Ahead     int64         // bytes read ahead of deliver, by each Read, give or take a few records; 0 = 16 MiB
-	Timeout   time.Duration // for connecting, and for each question to the broker; 0 = 10 s
-	Heartbeat time.Duration // a connection that is silent for one and a half of these is lost; 0 = 5 s
-	Quiet     time.Duration // after so long without a record a reader makes sure that the broker has not forgotten it; 0 = 20 s
-	Patience  time.Duration // how long Open waits for the native protocol before it falls back; 0 = 2 s
-	FallBack  time.Duration // how long only AMQP 0-9-1 answers before readers of the native protocol use that; 0 = 10 s
-	Again     time.Duration // after so long native is tried again; 0 = 1 min
+	// Ahead is how many bytes each Read reads ahead of deliver, give or take a few records.
+	// Defaults to 16 MiB.
+	Ahead int64
+	// Timeout limits connecting, and each query. Defaults to 10 s.
+	Timeout time.Duration
+	// Heartbeat is the heartbeat interval. A connection is lost after one and a half of them
+	// without a byte. Defaults to 5 s.
+	Heartbeat time.Duration
+	// Quiet is the time without a record after which a reader makes sure that the broker has not
+	// forgotten it. Defaults to 20 s.
+	Quiet time.Duration
+	// Patience is how long Open waits for the native protocol. Defaults to 2 s.
+	Patience time.Duration
+	// FallBack is how long only AMQP 0-9-1 must answer before readers of the native protocol use
+	// it. Defaults to 10 s.
+	FallBack time.Duration
+	// Again is the interval at which native is tried again. Defaults to 1 min.
+	Again time.Duration
 
-	// Trust says whether a stream listener that answers again may be read from: it may be another broker's now. nil = any may
+	// Trust returns nil if a stream listener that answers again may be used. It may belong to
+	// another broker now. If Trust is nil, any listener may be used.
 	Trust func(ctx context.Context, native, amqp Transport) error
 }
 
@@ -103,7 +141,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Open connects, so that a wrong URL shows immediately, and chooses the transport: native where StreamURL answers, AMQP 0-9-1 elsewhere.
+// Open connects, so that a wrong URL shows immediately, and chooses the transport: native if
+// StreamURL answers, else AMQP 0-9-1.
 func Open(ctx context.Context, cfg Config) (Transport, error) {
 	cfg = cfg.withDefaults()
 	if cfg.AMQPURL == "" {

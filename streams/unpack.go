@@ -12,13 +12,16 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// maxUnpacked bounds what one sub-batch may grow to: a megabyte of compressed zeros is a gigabyte.
+// maxUnpacked limits the size of one unpacked sub-batch: a megabyte of compressed zeros is a
+// gigabyte.
 const maxUnpacked = 64 << 20
 
-// unpack gives the records of a sub-batch. The size it should have is its publisher's word, which is not relied on.
+// unpack returns the records of a sub-batch. It does not rely on plain, the size that the publisher
+// states.
 func unpack(compression byte, packed []byte, plain uint32, limit int64) (unpacked []byte, err error) {
 	defer func() {
-		if p := recover(); p != nil { // not our code, and not our bytes
+		// A library may fail on any bytes, and any client may publish them.
+		if p := recover(); p != nil {
 			err = fmt.Errorf("does not unpack: %v", p)
 		}
 	}()

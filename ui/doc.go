@@ -1,9 +1,15 @@
-// Package ui is the web UI: ES modules, style sheets and a page that loads them, as they stand in static/ and vendor/, embedded. There is
-// no build step: what is edited is what runs.
+// Package ui is the web UI: ES modules, style sheets and a page that loads them, embedded from
+// static/ and vendor/. There is no build step: the files in the tree are the files that run.
 //
-// It talks HTTP to the API like any other client and knows nothing of it in Go. Handler serves the page under the paths of the UI, and the
-// rest under assets/<hash>/, where the hash is that of all files together: browsers keep them forever and never mix two versions.
+// The UI uses the HTTP API like any other client, and no Go package of Millrace. Handler serves the
+// page at the paths of the UI. It serves the other files at assets/<hash>/, where the hash covers
+// all files together. So browsers keep the files forever and never mix two versions.
 //
-// Promises. Nothing is loaded from elsewhere. The policy allows no inline script or style and no way from text to code (Trusted Types).
-// Everything works under any prefix of paths: the page's base says which. What is not the UI's is left to whoever comes next.
+// # Promises
+//
+//   - The page loads nothing from other hosts.
+//   - The Content-Security-Policy allows no inline script or style, and no conversion of text to
+//     code (Trusted Types).
+//   - Everything works below any path prefix, which the page has as its base.
+//   - Handler passes requests for all other paths to the next handler.
 package ui

@@ -23,11 +23,11 @@ var embedded embed.FS
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// pages are the paths that the page answers to. What lies below the ones with a wildcard is one escaped segment.
+// pages are the paths at which the page is served. A wildcard stands for one escaped segment.
 var pages = regexp.MustCompile(`^/(?:dashboard|job-queues(?:/[^/]+)?|scheduled-jobs|retries|dead-jobs|gated-jobs|jobs(?:/[^/]+)?|job-metrics(?:/[^/]+)?|` +
 	`worker-processes(?:/[^/]+)?|live|operations|rejected|health|api-docs|sign-in)$`)
 
-// file is what is answered for one path.
+// file is the answer for one path.
 type file struct {
 	body, zipped []byte
 	kind, tag    string
@@ -39,7 +39,7 @@ func newFile(name string, body []byte) file {
 	switch path.Ext(name) {
 	case ".woff2":
 		f.kind = "font/woff2"
-		return f // compressed as it is
+		return f // already compressed
 	case ".js":
 		f.kind = "text/javascript; charset=utf-8"
 	}
@@ -51,7 +51,7 @@ func newFile(name string, body []byte) file {
 	return f
 }
 
-// files are all assets by their path, and a hash of them all.
+// files returns all assets by their paths, and a hash of all of them.
 var files = sync.OnceValues(func() (map[string]file, string) {
 	all, sum := map[string]file{}, sha256.New()
 	err := fs.WalkDir(embedded, ".", func(name string, d fs.DirEntry, err error) error {
@@ -63,13 +63,14 @@ var files = sync.OnceValues(func() (map[string]file, string) {
 		sum.Write([]byte(name + "\x00" + all[name].tag))
 		return err
 	})
-	if err != nil { // what is embedded can be read
+	if err != nil { // embedded files can always be read
 		panic(err)
 	}
 	return all, hex.EncodeToString(sum.Sum(nil)[:8])
 })
 
-// Handler serves the UI, and leaves to next what is not of it. The prefix is off the paths already; links carry it.
+// Handler serves the UI, and passes all other requests to next. Requests arrive without the prefix,
+// but links in the page contain it.
 func Handler(prefix string, next http.Handler) http.Handler {
 	all, hash := files()
 	assets := "/assets/" + hash + "/"
@@ -96,7 +97,8 @@ func Handler(prefix string, next http.Handler) http.Handler {
 			answer := &unlessMissing{ResponseWriter: w}
 			next.ServeHTTP(answer, r)
 			if answer.missing {
-				w.Header().Del("Content-Length") // those of the answer that was dropped
+				// They belong to the answer that was dropped.
+				w.Header().Del("Content-Length")
 				w.Header().Del("Content-Encoding")
 				servePage(w, r, page, http.StatusNotFound)
 			}
@@ -112,7 +114,7 @@ func servePage(w http.ResponseWriter, r *http.Request, page file, status int) {
 	page.serve(w, r, "no-cache", status)
 }
 
-// unlessMissing drops an answer of 404, so that a person in a browser can be shown a page instead.
+// unlessMissing drops a 404 answer, so that a browser gets a page instead.
 type unlessMissing struct {
 	http.ResponseWriter
 	missing bool
@@ -134,7 +136,8 @@ func (u *unlessMissing) Write(b []byte) (int, error) {
 	return u.ResponseWriter.Write(b)
 }
 
-// fill puts into the page what depends on where it is served: the one thing that is not as it stands in the tree.
+// fill replaces the placeholders in the page. The page is the only file that is not served as it is
+// in the tree.
 func fill(page []byte, prefix, hash string) []byte {
 	page = bytes.ReplaceAll(page, []byte("{prefix}"), []byte(html.EscapeString(prefix)))
 	return bytes.ReplaceAll(page, []byte("{hash}"), []byte(hash))
@@ -174,7 +177,7 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// matches tells whether a list of tags has this one. A proxy may have made it weak.
+// matches reports whether a list of entity tags contains tag. A proxy may have made it a weak tag.
 func matches(list, tag string) bool {
 	for _, t := range strings.Split(list, ",") {
 		if strings.TrimPrefix(strings.TrimSpace(t), "W/") == tag {

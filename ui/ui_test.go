@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// elsewhere answers what is not the UI's.
+// elsewhere answers the requests that are not for the UI.
 var elsewhere = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 
 func get(t *testing.T, prefix, target string, headers ...string) *http.Response {
@@ -73,7 +73,7 @@ func TestOtherPathsAreLeftToOthers(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, w.Code)
 }
 
-// missing answers like the API where there is nothing.
+// missing answers like the API for a missing resource.
 var missing = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", "17")
@@ -105,10 +105,10 @@ func TestBrowsersGetAPageWhereNothingIs(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, r.StatusCode, "what is there is left alone")
 }
 
-// references are the files that a page or module names.
+// references matches the files that a page or a module names.
 var references = regexp.MustCompile(`(?:href|src)="(assets/[^"]+)"|(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]|url\("(\.[^"]+)"\)`)
 
-// TestEveryReferenceIsServed walks from the page to everything that is loaded, with a prefix.
+// Every file that the page loads, directly or indirectly, is served below a prefix.
 func TestEveryReferenceIsServed(t *testing.T) {
 	all, hash := files()
 	root := "/assets/" + hash + "/"
@@ -168,7 +168,8 @@ func TestUnchangedFilesAreNotSentAgain(t *testing.T) {
 	require.Equal(t, "image/svg+xml", get(t, "", "/favicon.ico").Header.Get("Content-Type"))
 }
 
-// loadedWith are files and what comes with them, but for the font: what they import, and what the page names.
+// loadedWith returns the named files, the files that they import, and the files that the page
+// names, without the font.
 func loadedWith(all map[string]file, names ...string) map[string]bool {
 	seen := map[string]bool{}
 	var walk func(name string)
@@ -181,7 +182,8 @@ func loadedWith(all map[string]file, names ...string) map[string]bool {
 			switch {
 			case m[1] != "":
 				walk(strings.TrimPrefix(m[1], "assets/{hash}/"))
-			case m[3] == "" && !strings.HasPrefix(m[0], "import("): // what a page alone needs is loaded with it
+			// A page is imported dynamically, and its modules are loaded with it.
+			case m[3] == "" && !strings.HasPrefix(m[0], "import("):
 				walk(path.Join(path.Dir(name), m[2]))
 			}
 		}
@@ -192,7 +194,8 @@ func loadedWith(all map[string]file, names ...string) map[string]bool {
 	return seen
 }
 
-// TestNothingIsFoundLate: what the page and its dashboard are made of is fetched at once, not module after module as each names the next.
+// The page preloads all modules that it and the dashboard need, so that the browser does not find
+// them one after another.
 func TestNothingIsFoundLate(t *testing.T) {
 	all, _ := files()
 	told := map[string]bool{"static/app.js": true}
@@ -202,7 +205,7 @@ func TestNothingIsFoundLate(t *testing.T) {
 	require.Equal(t, loadedWith(all, "static/app.js", "static/pages/dashboard.js"), told)
 }
 
-// TestFirstLoadIsSmall adds up what the dashboard needs, as it goes over the wire, without the font.
+// The files that the dashboard needs are small, as sent over the wire and without the font.
 func TestFirstLoadIsSmall(t *testing.T) {
 	const most = 110_000
 	all, _ := files()
@@ -234,7 +237,7 @@ func TestVendoredFilesAreAsTheyWereFetched(t *testing.T) {
 	require.Empty(t, listed, "these are missing")
 }
 
-// TestNothingIsLoadedFromElsewhere looks for addresses in what is not a comment.
+// No file loads anything from another host, outside of comments.
 func TestNothingIsLoadedFromElsewhere(t *testing.T) {
 	all, _ := files()
 	address := regexp.MustCompile(`(?i)(?:from|import|src=|href=|url\(|fetch\()\s*\(?\s*["']?(?:https?:)?//`)

@@ -2,10 +2,14 @@ package view
 
 import "time"
 
-// age tells how late records are folded. What the broker's clock says of a record is compared with ours, and the least difference that was
-// seen is taken for how far the clocks are apart. Either clock may be set. A difference that appears at once is that, and no delay: it is
-// taken both by our wall clock, which is set together with the broker's where they share a machine, and by one that nobody sets; the lesser
-// counts. Where the broker's clock goes back, both are taken anew.
+// age estimates how late records are folded. It compares the time at which the broker stored a
+// record with the time of folding. The smallest difference so far is the offset between the two
+// clocks; the rest is delay.
+//
+// A clock that is set must not look like a delay. So age measures with two clocks and uses the
+// smaller result. The wall clock is set together with the broker's clock if both run on one
+// machine. The monotonic clock is never set. When the broker's clock goes back, both measurements
+// start again.
 type age struct {
 	stored time.Time // when the newest record was stored, by the broker's clock
 	wall   excess
@@ -13,10 +17,11 @@ type age struct {
 	late   time.Duration
 }
 
-// setBack is by how much a record must seem older than the one before it for the broker's clock to have been set.
+// setBack is how much older than its predecessor a record must seem to show that the broker's clock
+// was set.
 const setBack = time.Second
 
-// note takes in that a record was folded: at which time by our wall clock, and how long after we began.
+// note adds a folded record. now is the wall clock, and since is the time since the view began.
 func (a *age) note(now time.Time, since time.Duration, stored time.Time) {
 	if stored.IsZero() {
 		return
@@ -28,7 +33,7 @@ func (a *age) note(now time.Time, since time.Duration, stored time.Time) {
 	a.late = min(a.wall.over(now.Sub(stored)), a.steady.over(since-time.Duration(stored.UnixNano())))
 }
 
-// excess is by how much a figure is above the least that was seen.
+// excess measures how far a value is above the smallest one so far.
 type excess struct {
 	least time.Duration
 	known bool

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClocksThatAreSetAreNoLag has records come a moment after they are stored, while somebody sets our clock, the broker's, or that of the
-// machine which both share.
+// Records arrive a moment after they are stored. The age stays small when our clock is set, or the
+// broker's, or that of a machine that both share.
 func TestClocksThatAreSetAreNoLag(t *testing.T) {
 	const usual, jitter = 20 * time.Millisecond, 5 * time.Millisecond
 	begun := time.Unix(1_800_000_000, 0)
@@ -38,9 +38,10 @@ func TestDelayIsLag(t *testing.T) {
 	begun := time.Unix(1_800_000_000, 0)
 	for i := range 60 {
 		since := time.Duration(i) * time.Second
-		a.note(begun.Add(since), since, begun.Add(since/2)) // half of what is stored in a time is folded in it
+		// Records are folded half as fast as they are stored.
+		a.note(begun.Add(since), since, begun.Add(since/2))
 	}
 	require.Equal(t, 59*time.Second/2, a.late)
-	a.note(begun.Add(time.Minute), time.Minute, time.Time{}) // a broker that tells no times
+	a.note(begun.Add(time.Minute), time.Minute, time.Time{}) // a broker that reports no times
 	require.Equal(t, 59*time.Second/2, a.late)
 }

@@ -6,9 +6,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Apply folds records of one stream and moves its position, in one transaction. It gives the streams that are to be read anew. guard
-// runs first and may refuse; commit runs once all is folded, before it is written. Where a fold fails nothing is written any more, of any
-// stream: what it has in memory is ahead of the store.
+// Apply folds records of one stream and moves its position, in one transaction. guard runs first
+// and may refuse. commit runs after the last fold and before the write. It gets the streams that
+// must be read again.
+//
+// When a fold fails, Apply writes nothing more, of any stream, because the fold's memory is ahead
+// of the store.
 func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard func() error, commit func(rewound []string)) error {
 	return s.Update(func(tx *Tx) (err error) {
 		if s.ahead != nil {
@@ -31,7 +34,8 @@ func (s *Store) Apply(fold Fold, stream string, records []wire.Record, guard fun
 				return err
 			}
 		}
-		for _, name := range tx.rewound { // after the position: a fold may rewind the stream that it reads
+		// After the position, because a fold may rewind the stream that it reads.
+		for _, name := range tx.rewound {
 			if err := tx.forgetPosition(name); err != nil {
 				return err
 			}

@@ -5,14 +5,16 @@ import (
 	"errors"
 )
 
-// Starter is a fold that knows from where a stream must be read of which it has no position: what stands before it knows otherwise.
+// Starter is a fold that knows where to start a stream that has no position, because it knows the
+// earlier records from elsewhere.
 type Starter interface {
-	// Start gives that offset (-1: from the first), and whether it is known. last is the stream's end, -1 if it is empty. It may rewind
-	// other streams.
+	// Start returns the offset to start from (-1: the first one), and whether it is known. last is
+	// the end of the stream, or -1 if it is empty. Start may rewind other streams.
 	Start(tx *Tx, stream string, last int64) (from int64, known bool, err error)
 }
 
-// After has a stream read only when another one was folded to its end, or is known not to be there.
+// After makes the view read stream only when first has been folded to its end, or is known to be
+// missing.
 func (v *View) After(stream, first string) {
 	for _, t := range v.streams {
 		if t.stream == stream {
@@ -32,7 +34,7 @@ func (v *View) tailOf(stream string) *tail {
 
 var errNotYet = errors.New("view: it is not known yet from where the stream must be read")
 
-// from is where a stream is read from.
+// from returns the offset to read the stream from.
 func (t *tail) from(ctx context.Context, at position) (int64, error) {
 	starter, knows := t.view.fold.(Starter)
 	if at.offset != none || !knows || t.first == nil {
@@ -67,7 +69,7 @@ func (t *tail) from(ctx context.Context, at position) (int64, error) {
 	return from, nil
 }
 
-// awaitFirst waits until the stream that must be read before this one was.
+// awaitFirst waits until the stream that comes before this one has been read, or is missing.
 func (t *tail) awaitFirst(ctx context.Context) error {
 	for t.first != nil {
 		changed := t.view.Changed()

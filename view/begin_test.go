@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// starter notes what it is given, and says from where the stream "late" is read.
+// starter records what it folds, and decides where the stream "late" begins.
 type starter struct {
 	mu    sync.Mutex
 	got   []string
@@ -68,7 +68,7 @@ func TestAStreamThatIsReadAfterAnother(t *testing.T) {
 	m.append("early", "a", "b", "c", "d")
 	m.append("late", "0", "1", "2")
 	m.upTo = map[string]int64{"early": 1}
-	s := &starter{from: 2, hold: true} // at first it does not know
+	s := &starter{from: 2, hold: true} // at first it does not know the start
 	v, stop, ended := followed(store, m, s)
 	require.Eventually(t, func() bool { return len(s.seen()) == 2 }, time.Minute, time.Millisecond)
 	require.Equal(t, []string{"early a", "early b"}, s.seen(), "late waits")
@@ -82,7 +82,7 @@ func TestAStreamThatIsReadAfterAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, -1, at, "the position is held")
 
-	again := &starter{from: 3, known: true} // all of it is known already
+	again := &starter{from: 3, known: true} // it has all records already
 	v, stop, ended = followed(store, m, again)
 	<-v.Ready()
 	stop()

@@ -10,41 +10,42 @@ import (
 	"github.com/cockroachdb/pebble/v2/batchrepr"
 )
 
-// A broker may show records that it does not have for good: LavinMQ shows a stream's records to
-// readers before its followers have them, and RabbitMQ confirms what is not on the disk yet. After
-// a failover such records may be gone. So the store can be rolled back by some seconds:
-// checkpoints are snapshots of the store, with what was written after each of them. Writing costs
-// one copy, and nothing is read.
+// A broker may show records that it loses in a failover. LavinMQ shows a stream's records to
+// readers before its followers have them, and RabbitMQ confirms records that are not on the disk
+// yet. So the store can be rolled back by some seconds. A checkpoint is a snapshot of the store,
+// together with the batches that were written after it. Each write is copied once, and nothing is
+// read.
 
 const (
 	checkpointEvery = 2 * time.Second
-	checkpointAge   = time.Minute // how far back a store can be rolled at least, unless very much was written
-	checkpointBytes = 32 << 20    // of what was written, in all
+	// A store can be rolled back at least this far, unless very much was written.
+	checkpointAge   = time.Minute
+	checkpointBytes = 32 << 20 // limits the batches that are kept
 )
 
-// checkpoints are those of a store, the oldest first. The store's write lock guards them.
+// checkpoints are the checkpoints of a store, the oldest first. The store's write lock guards them.
 type checkpoints struct {
 	db    *pebble.DB
 	every time.Duration // shorter in tests
 	all   []*checkpoint
-	count int64 // that were ever taken
-	bytes int   // of what was written
+	count int64 // how many were ever taken
+	bytes int   // of the batches that are kept
 }
 
-// checkpoint is the store as it stood at one moment.
+// checkpoint is the state of the store at one moment.
 type checkpoint struct {
 	number int64
 	taken  time.Time
 	at     *pebble.Snapshot
-	wrote  [][]byte // the batches that were written from then on until the next checkpoint
-	bytes  int      // of those
+	wrote  [][]byte // batches written after this checkpoint and before the next
+	bytes  int      // of these batches
 }
 
-// errNoCheckpoint says that a checkpoint is not there any more.
+// errNoCheckpoint is returned when a checkpoint has been dropped.
 var errNoCheckpoint = errors.New("view: the store cannot be rolled back so far")
 
-// take takes a checkpoint where it is time to, and drops the oldest ones. While nothing is written
-// none is taken: those from before an outage of the broker are needed after it.
+// take takes a checkpoint if one is due, and drops the oldest ones. It takes none while nothing is
+// written: the checkpoints from before an outage of the broker are needed after it.
 func (c *checkpoints) take(now time.Time) {
 	if c == nil {
 		return
@@ -64,7 +65,7 @@ func (c *checkpoints) take(now time.Time) {
 	}
 }
 
-// note keeps what a batch writes.
+// note keeps a copy of a batch.
 func (c *checkpoints) note(batch *pebble.Batch) {
 	if c == nil || len(c.all) == 0 || batch.Empty() {
 		return
@@ -75,7 +76,7 @@ func (c *checkpoints) note(batch *pebble.Batch) {
 	c.bytes += len(wrote)
 }
 
-// each calls fn for what was written since the checkpoint was taken, before the next one was.
+// each calls fn for every write between this checkpoint and the next.
 func (p *checkpoint) each(fn func(kind pebble.InternalKeyKind, key, value []byte) error) error {
 	for _, wrote := range p.wrote {
 		for r := batchrepr.Read(wrote); ; {
@@ -104,7 +105,7 @@ func (c *checkpoints) since(number int64) (int, error) {
 	return 0, errNoCheckpoint
 }
 
-// drop lets go of the checkpoints from an index on.
+// drop closes the checkpoints from index from on.
 func (c *checkpoints) drop(from int) error {
 	if c == nil {
 		return nil
@@ -118,7 +119,7 @@ func (c *checkpoints) drop(from int) error {
 	return errors.Join(errs...)
 }
 
-// restore fills a batch with what brings the store back to where it stood at a checkpoint.
+// restore fills a batch with the writes that bring the store back to a checkpoint.
 func (c *checkpoints) restore(from int, batch *pebble.Batch) error {
 	at, done := c.all[from].at, map[string]bool{}
 	one := func(kind pebble.InternalKeyKind, key, value []byte) error {
@@ -126,7 +127,8 @@ func (c *checkpoints) restore(from int, batch *pebble.Batch) error {
 			return restoreRange(at, key, value, batch)
 		}
 		if done[string(key)] || bytes.HasPrefix(key, prefixConfirmed) || bytes.Equal(key, keyIdentity) {
-			return nil // what is known to be confirmed stays known, and a condemned store condemned
+			// Confirmed records stay confirmed, and a store that is to be emptied stays so.
+			return nil
 		}
 		done[string(key)] = true
 		value, ok, err := get(at, key)
@@ -155,13 +157,13 @@ func restoreRange(at *pebble.Snapshot, lower, upper []byte, batch *pebble.Batch)
 	return errors.Join(err, fault)
 }
 
-// past is how far a stream had been read at a checkpoint.
+// past is the position of a stream at a checkpoint.
 type past struct {
 	number int64
 	at     position
 }
 
-// pasts returns how far a stream had been read at each checkpoint, the newest first.
+// pasts returns the position of a stream at each checkpoint, the newest first.
 func (s *Store) pasts(stream string) (all []past, err error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -175,7 +177,7 @@ func (s *Store) pasts(stream string) (all []past, err error) {
 	return all, nil
 }
 
-// rollBack brings the store back to where it stood at a checkpoint. then runs before anything else is written.
+// rollBack brings the store back to a checkpoint. It calls then before anything else is written.
 func (s *Store) rollBack(number int64, then func() error) error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -199,7 +201,7 @@ func (s *Store) rollBack(number int64, then func() error) error {
 	return then()
 }
 
-// snapshot reads one.
+// snapshot reads a snapshot of the store.
 type snapshot struct{ at *pebble.Snapshot }
 
 func (s snapshot) Get(key []byte) ([]byte, bool, error) { return get(s.at, key) }

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// crashing is a view whose process dies at any record.
+// crashing is a view with a process that may die at any record.
 type crashing struct {
 	t      *testing.T
 	source *memory
@@ -28,10 +28,11 @@ type crashing struct {
 
 func (c *crashing) open() { c.store = openStore(c.t, Config{Dir: c.dir, Identity: "x"}) }
 
-// crash goes on with the files as they are now: what was only in memory is gone.
+// crash continues with the files as they are now, without the data in memory.
 func (c *crashing) crash(t *rapid.T) {
 	next := ""
-	for err := os.ErrNotExist; errors.Is(err, os.ErrNotExist); { // files of the past may go while they are copied
+	// Old files may be deleted while they are copied.
+	for err := os.ErrNotExist; errors.Is(err, os.ErrNotExist); {
 		c.copies++
 		next = filepath.Join(c.t.TempDir(), fmt.Sprint(c.copies))
 		err = os.CopyFS(next, os.DirFS(c.dir))
@@ -42,7 +43,7 @@ func (c *crashing) crash(t *rapid.T) {
 	c.open()
 }
 
-// read folds up to some offset of each stream.
+// read folds each stream up to some offset.
 func (c *crashing) read(t *rapid.T) {
 	c.source.upTo = map[string]int64{}
 	want := map[string]int64{}
@@ -72,7 +73,7 @@ func (c *crashing) follow(t *rapid.T, want map[string]int64) {
 	require.NoError(t, v.stop())
 }
 
-// requireOnce checks that the records up to the position, and no others, were each folded once.
+// requireOnce checks that each record up to the position was folded once, and that no other was.
 func (c *crashing) requireOnce(t *rapid.T) {
 	var total uint64
 	for _, stream := range []string{journal, jobs} {
@@ -92,7 +93,8 @@ func (c *crashing) requireOnce(t *rapid.T) {
 	}
 }
 
-// few has rapid do with fewer checks than its default, for checks that open stores on disk. -rapid.checks is obeyed.
+// few makes rapid run only n checks by default, for checks that open stores on disk. -rapid.checks
+// still applies.
 func few(t *testing.T, n int) {
 	checks := flag.Lookup("rapid.checks")
 	if checks.Value.String() != checks.DefValue {
@@ -134,7 +136,8 @@ func TestEachRecordIsFoldedOnceWheneverTheProcessDies(t *testing.T) {
 	})
 }
 
-// A reader that begins while a rewind is being written must not go on where the old one stopped.
+// A reader that begins while a rewind is being written does not continue where the old reader
+// stopped.
 func TestReaderThatBeginsInTheMiddleOfARewind(t *testing.T) {
 	store := memoryStore(t)
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
@@ -165,7 +168,7 @@ func TestReaderThatBeginsInTheMiddleOfARewind(t *testing.T) {
 	require.Equal(t, begun{1, position{offset: none}, nil}, <-result)
 }
 
-// What an older reader delivers, or notes, after a rewind counts for nothing.
+// After a rewind, everything that an older reader delivers or records is ignored.
 func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	store := memoryStore(t)
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
@@ -191,7 +194,7 @@ func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	require.Equal(t, int64(none), of.status(time.Now()).Position)
 }
 
-// Streams that are rewound while they flow, again and again, end up folded once.
+// If streams are rewound again and again while records flow, each record is folded once in the end.
 func TestRewindsUnderLoad(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.batch = 20

@@ -1,13 +1,40 @@
-// Package view is the fold engine: it reads streams and keeps what they say in a store.
+// Package view folds streams into a store.
 //
-// A view is made of a Source (streams), a Fold (what each record means) and a Store (an embedded Pebble database). A batch of records
-// and the position that they bring the view to are written together or not at all, so each record is folded exactly once, whenever
-// the process dies. The store has no log of its own: it is a cache. Losing it, or a part of its newest writes, only means reading
-// again.
+// A view consists of a Source (the streams), a Fold (the meaning of each record) and a Store (an
+// embedded Pebble database). A batch of records and the position behind it are written together or
+// not at all. So each record is folded exactly once, no matter when the process dies.
 //
-// At every connection the last record that was folded is asked for again and compared. What does not fit is never read as "nothing
-// was done": the fold is told of records that retention took (Forgetter.Overtaken) and of a journal that was made anew (Forget); an entry
-// stream that was deleted and made anew stops being read until the leader has journaled that (Tx.Rewind). Older records are compared to
-// tell such a stream from one that lost its newest records to a power failure: then the view ends, to be built anew (ErrRebuild), with
-// word of it if the journal is such a stream (LostEndError).
+// The store is a cache and has no write-ahead log. If the store or its newest writes are lost, the
+// view reads the records again.
+//
+// # Resuming
+//
+// A reader that connects asks for the last folded record again, and compares it:
+//
+//	connect ─▶ compare ─ the same record ─▶ follow
+//	   ▲          │                            │
+//	   │          └ another record, or none    │ connection lost
+//	   │                  ▼                    │
+//	   └───────────── judge, act ◀─────────────┘
+//
+// If the stream does not fit, the view never concludes that nothing was done. It compares older
+// records, which the store keeps for this purpose, and acts on the result:
+//
+//   - Retention deleted records that were not read yet. The fold is informed (Forgetter.Overtaken),
+//     and reading continues behind the hole.
+//   - The stream was deleted and created again. The fold forgets the old one (Forgetter.Forget). A
+//     new journal is read immediately. A new entry stream is read when the leader has journaled the
+//     change (Tx.Rewind).
+//   - The stream lost its newest records in a failover or a power failure, but none that is known
+//     to be confirmed. The view is rolled back to a checkpoint from before these records.
+//   - The journal lost records that are known to be confirmed. The view is rebuilt, and the error
+//     says so (LostEndError).
+//   - It is too soon after a failover to know. The reader connects again. The view believes that a
+//     stream ends too early only after 30 seconds.
+//
+// # Failures
+//
+// Run connects again after every failure of a stream. It returns an error when the store or the
+// fold fails. It returns ErrRebuild when the store cannot be brought back to a correct state: the
+// store is emptied when it is opened next.
 package view

@@ -10,10 +10,10 @@ import (
 	"github.com/millrace-jobs/millrace/streams"
 )
 
-// End is where a stream ends, as far as is known.
+// End is where a stream ends, as far as the view knows.
 type End struct {
-	Written int64 // the newest record; -1 if the stream is empty
-	Left    int64 // offsets up to there of which nothing was folded yet; holes are among them
+	Written int64 // offset of the newest record; -1 if the stream is empty
+	Left    int64 // offsets up to Written that are not folded yet, including holes
 }
 
 const (
@@ -22,8 +22,8 @@ const (
 	askSoon      = 5 * time.Second // while a leader waits; leaves time to ask a second node
 )
 
-// askEnds asks the source time and again where the streams end, one after the other: a reader to which nothing comes does not know whether
-// there is more.
+// askEnds periodically asks the source where the streams end, one after another. A reader that gets
+// nothing does not know whether there is more.
 func (v *View) askEnds(ctx context.Context) error {
 	for pause.For(ctx, askEndsEvery) == nil {
 		for _, t := range v.streams {
@@ -33,8 +33,9 @@ func (v *View) askEnds(ctx context.Context) error {
 	return nil
 }
 
-// AskEnds asks where the named streams end. A reader that is behind, and got nothing between two calls, continues on another node: its own
-// may be cut off from the stream's leader. AskEnds returns within seconds, even if a node does not answer.
+// AskEnds asks where the named streams end. A reader that is behind and got nothing between two
+// calls continues on another node, because its own may be cut off from the stream's leader. AskEnds
+// returns within seconds, even if a node does not answer.
 func (v *View) AskEnds(ctx context.Context, names ...string) {
 	var asked sync.WaitGroup
 	defer asked.Wait()
@@ -45,7 +46,8 @@ func (v *View) AskEnds(ctx context.Context, names ...string) {
 	}
 }
 
-// askEnd asks where the stream ends. It does nothing if the stream has no reader, or has been asked and has not answered yet.
+// askEnd asks where the stream ends. It does nothing if the stream has no reader, or a question is
+// still open.
 func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	if !t.view.source.LastIsCheap() {
 		return
@@ -66,7 +68,8 @@ func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.asking = false
-	if t.gen != generation || !t.connected || t.aimedAt != aimedAt { // it is another reader's answer
+	// The answer is for another reader.
+	if t.gen != generation || !t.connected || t.aimedAt != aimedAt {
 		return
 	}
 	t.last, t.lastKnown = last, err == nil
@@ -84,14 +87,18 @@ func (t *tail) asks() (generation int, aimedAt time.Time, asks bool) {
 }
 
 const (
-	// behindFor is how long nothing must have come to a reader that is behind, before it goes on at another node.
+	// behindFor is how long a reader that is behind must get nothing before it moves to another
+	// node.
 	behindFor = 400 * time.Millisecond
-	// settlesIn is what a reader may need to begin.
+	// settlesIn is how long a reader may take to begin.
 	settlesIn = 2 * time.Second
+	// moveAgain is when a reader that is behind the same end moves again: its new node may be cut
+	// off too.
+	moveAgain = time.Minute
 )
 
-// noteBehind notes whether the reader is behind the stream's end, which has just been asked for. One to which nothing comes is ended.
-// t.mu is held.
+// noteBehind updates whether the reader is behind the stream's end, which was just asked for. It
+// stops a reader that is behind and gets nothing. The caller holds t.mu.
 func (t *tail) noteBehind(now time.Time) {
 	at := max(t.position, t.start-1)
 	switch {
@@ -100,22 +107,25 @@ func (t *tail) noteBehind(now time.Time) {
 	case t.behindAt != at:
 		t.behindAt, t.behindSince = at, now
 	case now.Sub(t.behindSince) < behindFor || now.Sub(t.aimedAt) < settlesIn:
-	case t.movedFor != t.last: // once for each end: what is left may be a hole
-		t.behindAt, t.movedFor = unmoved, t.last
+	// Only once for each end: the missing offsets may be a hole.
+	case t.movedFor != t.last || now.Sub(t.movedAt) >= moveAgain:
+		t.behindAt, t.movedFor, t.movedAt = unmoved, t.last, now
 		t.stop(streams.ErrMoved)
 	}
 }
 
-// unmoved is no position of a stream.
+// unmoved is not a position of any stream.
 const unmoved = none - 1
 
-// end is nil where it is not known: nobody reads the stream, or the last question had no answer. Nor is it before the first record of a
-// stream that is read from wherever it begins: the records that retention took are not left to be folded. t.mu is held.
+// end returns nil if the end is unknown, because the stream has no reader or the last question had
+// no answer. It also returns nil before the first record of a stream that is read from its
+// beginning: records that retention has deleted are not left to fold. The caller holds t.mu.
 func (t *tail) end() *End {
 	if !t.connected || !t.lastKnown {
 		return nil
 	}
-	written := max(t.last, t.position) // what was folded since the question is there too
+	// The records that were folded since the question are in the stream too.
+	written := max(t.last, t.position)
 	if t.position == none && t.start == none && written != none {
 		return nil
 	}

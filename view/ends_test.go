@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ends are where a view says that streams end.
+// ends returns where the view says that a stream ends.
 func ends(v *following, stream string) *End {
 	for _, s := range v.Status() {
 		if s.Stream == stream {
@@ -51,7 +51,8 @@ func TestWhatIsLeftOfAStream(t *testing.T) {
 	})
 }
 
-// A replica that is cut off from its stream's leader has nothing more to send, and does not say why.
+// A replica that is cut off from its stream's leader sends nothing more, and gives no reason. Its
+// readers move to another node.
 func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
@@ -105,7 +106,7 @@ func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
 	})
 }
 
-// Answers may come late, and all at once.
+// A reader is not moved too early when answers come late, or several arrive together.
 func TestReadersAreNotMovedInHaste(t *testing.T) {
 	at := &tail{connected: true, lastKnown: true, start: none, last: 9, position: 5, behindAt: unmoved, movedFor: none}
 	moved := 0
@@ -125,9 +126,21 @@ func TestReadersAreNotMovedInHaste(t *testing.T) {
 	at.noteBehind(begun.Add(time.Minute))
 	at.noteBehind(begun.Add(time.Hour))
 	require.Equal(t, 1, moved, "it reads from behind the end")
+
+	at.position, at.start, at.behindAt, at.movedFor = 5, none, unmoved, none
+	for after := range moveAgain {
+		at.noteBehind(begun.Add(2*time.Hour + after*time.Second))
+		if after*time.Second >= moveAgain {
+			break
+		}
+	}
+	require.Equal(t, 2, moved, "what is left may be a hole")
+	at.noteBehind(begun.Add(2*time.Hour + moveAgain + 2*time.Second))
+	at.noteBehind(begun.Add(2*time.Hour + moveAgain + 3*time.Second))
+	require.Equal(t, 3, moved, "the other node may be cut off too")
 }
 
-// Nobody leads who would ask more often.
+// Readers are also moved while there is no leader that asks more often.
 func TestReadersAreMovedAlsoWhereNobodyAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)

@@ -9,41 +9,42 @@ import (
 	"github.com/millrace-jobs/millrace/streams"
 )
 
-// verdict is what became of a stream that does not go on where the view had read it.
+// verdict says what happened to a stream that does not continue where the view had read it.
 type verdict int
 
 const (
-	whole   verdict = iota // the one that was read: the last record that was folded is there
-	short                  // the one that was read, without some of its newest records; what is known to be confirmed is there
-	gapped                 // the same, and what is known to be confirmed is not there
-	anew                   // another one of the same name
-	empty                  // nothing stands in it
-	unclear                // it seems to be gapped, anew or empty: too soon after a failover to believe that
+	whole   verdict = iota // the stream that was read: it has the last folded record
+	short                  // the stream that was read, without some of its newest records
+	gapped                 // the same, but records that are known to be confirmed are missing
+	anew                   // another stream of the same name
+	empty                  // a stream without records
+	unclear                // seems to be gapped, anew or empty, but it is too soon after a failover
 )
 
-// patience is for how long a stream must end below what was read before that is believed. After a
-// failover a stream's leader may not know yet how far the stream is committed: it answers as if it
-// were empty, or shorter than it is.
+// patience is how long a stream must end below the last folded record before the view believes it.
+// After a failover, the stream's leader may not know yet how far the stream is committed. It
+// answers as if the stream were empty, or shorter than it is.
 const patience = 30 * time.Second
 
-// LostEndError says that the journal has lost records that are known to be confirmed.
+// LostEndError is returned when the journal has lost records that are known to be confirmed.
 type LostEndError struct {
-	End int64 // the newest record that the journal still had
+	End int64 // the newest record that the journal still has
 }
 
 func (e *LostEndError) Error() string {
 	return fmt.Sprintf("the journal lost confirmed records, behind %d", e.End)
 }
 
-// finding is what a comparison of a stream with what is known of it came to.
+// finding is the result of comparing a stream with what the view knows about it.
 type finding struct {
 	verdict verdict
-	end     int64 // where a short or gapped stream stopped being the one that was read, or less
-	proven  bool  // another record stands where one was read: waiting changes nothing
-	below   bool  // it ends below what was read
+	// end is the last old record that a short or gapped stream has left, or an earlier one.
+	end    int64
+	proven bool // another record has the offset of a folded one: waiting changes nothing
+	below  bool // the stream ends below the last folded record
 }
 
-// judge compares a stream with what is known of it.
+// judge compares a stream with what the view knows about it.
 func (t *tail) judge(ctx context.Context) (f finding, err error) {
 	at, err := readPosition(t.view.store, t.stream)
 	if err != nil || at.offset == none {
@@ -51,7 +52,7 @@ func (t *tail) judge(ctx context.Context) (f finding, err error) {
 	}
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
-		t.endsBelow(false) // patience is counted in answers
+		t.endsBelow(false) // patience begins again
 		return f, err
 	}
 	below := !ok || last < at.offset
@@ -75,8 +76,8 @@ func (t *tail) judge(ctx context.Context) (f finding, err error) {
 	return f, nil
 }
 
-// stillThere reports whether a stream that ends at last has a record that was folded, as far as that
-// can be known. What retention took was there.
+// stillThere reports whether a stream that ends at last has the record at, as far as this can be
+// known. A record that retention has deleted counts as there.
 func (t *tail) stillThere(ctx context.Context, at position, last int64) (bool, error) {
 	c, err := t.compare(ctx, at)
 	switch {
@@ -89,7 +90,7 @@ func (t *tail) stillThere(ctx context.Context, at position, last int64) (bool, e
 	return c != differs, nil
 }
 
-// judgeByMarks judges a stream that has records, but not the last one that was folded, by older ones.
+// judgeByMarks judges a stream that has records, but not the last folded one, by older records.
 func (t *tail) judgeByMarks(ctx context.Context, at position, last int64) (f finding, err error) {
 	confirmed, err := readMark(t.view.store, keyConfirmed(t.stream))
 	if err != nil {
@@ -120,8 +121,8 @@ func shortOr(lost bool) verdict {
 	return short
 }
 
-// judgeByLandmarks looks for the newest record that is still there. kept is what is said of a stream
-// that has one.
+// judgeByLandmarks looks for the newest landmark that the stream still has. kept is the finding for
+// a stream that has one.
 func (t *tail) judgeByLandmarks(ctx context.Context, known []position, at position, last int64, kept finding) (finding, error) {
 	differ := false
 	for _, mark := range known {
@@ -145,30 +146,33 @@ func (t *tail) judgeByLandmarks(ctx context.Context, known []position, at positi
 	switch {
 	case err != nil:
 		return finding{}, err
-	case !ok: // it ends somewhere: the broker is too slow to say where it begins
+	// The stream has an end, so the broker was too slow to report the beginning.
+	case !ok:
 		return finding{verdict: unclear}, nil
 	}
-	if first > firstOffset { // it has forgotten its beginning, and with that what is known of it: it is not new
+	// Retention has deleted the beginning, and with it the landmarks. So the stream is not new.
+	if first > firstOffset {
 		kept.end = min(last, at.offset-1)
 		return kept, nil
 	}
 	return finding{verdict: anew, proven: differ}, nil
 }
 
-// firstOffset is the highest offset at which a broker begins a stream: RabbitMQ at 0, LavinMQ at 1.
+// firstOffset is the highest offset at which a broker begins a stream: RabbitMQ begins at 0,
+// LavinMQ at 1.
 const firstOffset = 1
 
-// comparison is what a stream has where a record was folded.
+// comparison says what a stream has at the offset of a folded record.
 type comparison int
 
 const (
 	same comparison = iota
 	differs
-	notFound    // nothing came
+	notFound    // no record came
 	notCompared // one of the two could not be read
 )
 
-// compare asks for a record that was folded.
+// compare fetches the record at a folded offset, and compares the two.
 func (t *tail) compare(ctx context.Context, at position) (comparison, error) {
 	if at.sum == unreadable {
 		return notCompared, nil
@@ -189,7 +193,8 @@ func (t *tail) compare(ctx context.Context, at position) (comparison, error) {
 	return differs, nil
 }
 
-// endsBelow notes whether the stream ends below what was read, and returns for how long it has.
+// endsBelow records whether the stream ends below the last folded record, and returns for how long
+// it has.
 func (t *tail) endsBelow(below bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -203,9 +208,8 @@ func (t *tail) endsBelow(below bool) time.Duration {
 	return time.Since(t.belowSince)
 }
 
-// rollBack brings the view back to where it stood when the stream's last record that was folded was
-// one that it still has, and has all streams read again from there. done is false where the view
-// cannot be rolled back so far.
+// rollBack brings the view back to the newest checkpoint with a last folded record that the stream
+// still has. All streams are read again from there. done is false if there is no such checkpoint.
 func (t *tail) rollBack(ctx context.Context, reason error) (done bool, err error) {
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// losses are the ways in which a stream that lost its end shows. All begin with five records, of which the last two go.
+// losses are the ways in which a lost end can look. Each begins with five records, and the last two
+// are lost.
 var losses = map[string]func(m *memory, stream string){
 	"it ends below":       func(m *memory, s string) { m.lose(s, 2) },
 	"it ends at the same": func(m *memory, s string) { m.lose(s, 2); m.append(s, "new", "new") },
@@ -24,16 +25,17 @@ var losses = map[string]func(m *memory, stream string){
 	},
 }
 
-// A stream that lost its newest records is no other one. The view is rolled back by those that are
-// not known to be confirmed, and reads on. A journal that lost a confirmed one has the view rebuilt,
-// and the next one is to know of it, whichever stream is looked at first.
+// A stream that lost its newest records does not count as another stream. The view is rolled back
+// by those that are not known to be confirmed, and reads on. If the journal lost a confirmed
+// record, the view is rebuilt, and the error says so. The order in which the streams are checked
+// does not matter.
 func TestViewOfAStreamThatLostItsEnd(t *testing.T) {
 	for name, lose := range losses {
 		for _, live := range []bool{false, true} {
 			for _, lost := range [][]string{{jobs}, {journal}, {journal, jobs}} {
 				for _, confirmed := range []int{-1, 0, 2, 3} {
 					if confirmed == 0 && name == "its beginning went too" {
-						continue // that went with it
+						continue // this record is lost with the beginning
 					}
 					t.Run(fmt.Sprintf("%s, live=%v, of %v, %d is confirmed", name, live, lost, confirmed), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
@@ -50,7 +52,7 @@ type lostEnd struct {
 	lose      func(m *memory, stream string)
 	live      bool
 	lost      []string
-	confirmed int // a record of the journal; -1: none
+	confirmed int // a record of the journal, or -1 for none
 }
 
 func (l lostEnd) check(t *testing.T) {
@@ -92,7 +94,7 @@ func (l lostEnd) check(t *testing.T) {
 	require.Empty(t, fold.forgotten)
 }
 
-// kept is the last of the journal's old records that it still has.
+// kept returns the offset of the last old record that the journal still has.
 func (l lostEnd) kept(source *memory) (at int) {
 	for _, r := range source.streams[journal].records {
 		if string(r.Body) != "new" {
@@ -102,7 +104,7 @@ func (l lostEnd) kept(source *memory) (at int) {
 	return at
 }
 
-// equal tells whether a view has all records of the streams, once each, and none behind them.
+// equal reports whether the view has all records of the streams, each once, and none behind them.
 func (l lostEnd) equal(t *testing.T, source *memory, store *Store) bool {
 	source.mu.Lock()
 	defer source.mu.Unlock()
@@ -124,7 +126,7 @@ func (l lostEnd) equal(t *testing.T, source *memory, store *Store) bool {
 	return true
 }
 
-// Where the broker cannot be asked, nothing is decided.
+// While the broker does not answer, the view decides nothing.
 func TestViewThatCannotAskWhatBecameOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
@@ -144,7 +146,7 @@ func TestViewThatCannotAskWhatBecameOfAStream(t *testing.T) {
 	})
 }
 
-// history is a stream that was read in batches of any size, and what then became of it.
+// history is a stream that was read in batches of any size and then changed.
 type history struct {
 	*rapid.T
 	source *memory
@@ -174,13 +176,14 @@ func (h *history) read() {
 }
 
 func (h *history) judged() (verdict, int64) {
-	h.tail.belowSince = time.Now().Add(-patience) // it has been like that for a while
+	h.tail.belowSince = time.Now().Add(-patience) // it has been short for a while
 	f, err := h.tail.judge(h.Context())
 	require.NoError(h, err)
 	return f.verdict, f.end
 }
 
-// Whatever was read of a stream, and however: one that lost its end, and may have grown again, is told from one that was made anew.
+// A stream that lost its end, and may have grown again, is distinguished from one that was created
+// again, however it was read.
 func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := memoryStore(t)
@@ -230,7 +233,8 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 			h.append(h.some("new", 1, 400))
 			verdict, _ := h.judged()
 			require.Equal(rt, anew, verdict)
-		case "anew and equal": // as far as it is: there is no telling it from one that lost its end there
+		// A new stream that repeats all old records so far looks like one that lost its end there.
+		case "anew and equal":
 			if old.records[0].Offset > 0 {
 				return
 			}
@@ -251,7 +255,7 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 	})
 }
 
-// gapAtEnd is how many offsets behind the last record are taken.
+// gapAtEnd returns how many offsets behind the last record are used up.
 func (h *history) gapAtEnd() int64 {
 	s := h.source.streams[jobs]
 	return s.next - 1 - s.records[len(s.records)-1].Offset

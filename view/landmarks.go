@@ -9,15 +9,17 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Landmarks are records of a stream that were folded, older and older: they tell a stream that lost its end from one that was made anew.
-// Slot k has the end of the first batch that passed a multiple of 4^k, the newest such; slot 0 has the first record of all.
+// Landmarks are folded records of a stream, at growing distances from its end. They distinguish a
+// stream that lost its end from one that was created again. Slot 0 holds the first folded record.
+// Slot k holds the end of the newest batch that passed a multiple of 4^k.
 const slots = 24
 
 func keyLandmarks(stream string) []byte { return append(append([]byte("\x00landmark/"), stream...), 0) }
 
 func keyLandmark(stream string, slot byte) []byte { return append(keyLandmarks(stream), slot) }
 
-// setLandmarks notes what a batch passed. What could not be read cannot be compared with later.
+// setLandmarks stores the landmarks that a batch passed. A record that could not be read cannot be
+// compared later, so it is no landmark.
 func (tx *Tx) setLandmarks(stream string, before int64, first *wire.Record, last position) error {
 	if before == none {
 		if at := positionOf(first); at.sum != unreadable {
@@ -37,7 +39,7 @@ func (tx *Tx) setLandmarks(stream string, before int64, first *wire.Record, last
 	return nil
 }
 
-// forgetPosition has a stream read from its beginning.
+// forgetPosition makes the view read a stream from its beginning.
 func (tx *Tx) forgetPosition(stream string) error {
 	delete(tx.positions, stream)
 	prefix := keyLandmarks(stream)
@@ -47,7 +49,7 @@ func (tx *Tx) forgetPosition(stream string) error {
 	return errors.Join(tx.Delete(keyConfirmed(stream)), tx.Delete(keyPosition(stream)))
 }
 
-// landmarks are those of a stream, the newest first, each once.
+// landmarks returns the landmarks of a stream, the newest first, without repetitions.
 func landmarks(r Reader, stream string) (all []position, err error) {
 	prefix := keyLandmarks(stream)
 	err = r.Scan(prefix, append(prefix, 0xff), false, func(_, value []byte) bool {

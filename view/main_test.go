@@ -31,7 +31,7 @@ func openStore(t testing.TB, cfg Config) *Store {
 	return s
 }
 
-// memoryStore is a store that ends with the test.
+// memoryStore returns a store that is closed at the end of the test.
 func memoryStore(t testing.TB) *Store {
 	t.Helper()
 	s := openStore(t, Config{})

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/streams"
 )
 
-// ended handles the end of a reader: above all what shows that the stream is not the one, or not all of the one, that was read before.
+// ended handles the end of a reader, in particular if the stream is not the one that was read
+// before, or not all of it.
 func (t *tail) ended(ctx context.Context, generation int, err error) error {
 	switch {
 	case t.generation() != generation:
@@ -19,16 +20,17 @@ func (t *tail) ended(ctx context.Context, generation int, err error) error {
 		return t.mismatched(ctx, generation, err)
 	case errors.Is(err, errTruncated):
 		return t.truncated(ctx, generation, err)
-	case errors.Is(err, streams.ErrRelabelled): // whatever was folded may have stood elsewhere
+	// All folded records may have had other offsets.
+	case errors.Is(err, streams.ErrRelabelled):
 		return t.rebuild(err)
 	}
 	return err
 }
 
-// mismatched handles a stream that does not go on where the view had read it. What the reader of another
-// stream rolls back meanwhile is no ground for a verdict.
+// mismatched handles a stream that does not continue where the view had read it. A verdict is void
+// if another stream's reader has rolled the view back meanwhile.
 func (t *tail) mismatched(ctx context.Context, generation int, reason error) error {
-	if t.isRecreated() { // that is known
+	if t.isRecreated() { // this is known already
 		return t.anew(generation, reason)
 	}
 	rolledBack := t.view.RolledBack()
@@ -49,14 +51,16 @@ func (t *tail) mismatched(ctx context.Context, generation int, reason error) err
 	case gapped:
 		return t.lostEnd(f, reason)
 	}
-	return reason // it was slow, or nothing can be said yet: it is read again
+	return reason // the reader was slow, or it is too soon to decide: read again
 }
 
-// shortened handles a stream that lost none of the records that are known to be confirmed: the
-// view is rolled back by those that it lost, or rebuilt where it cannot be.
+// shortened handles a stream that lost records, but none that is known to be confirmed. It rolls
+// the view back by these records, or rebuilds it if that is impossible.
 func (t *tail) shortened(ctx context.Context, f finding, reason error) error {
 	j, rolledBack := t.view.streams[0], t.view.RolledBack()
-	if t != j { // a view that is rolled back has forgotten how far it had read the journal, which may have lost more
+	// A view that is rolled back has forgotten how far it had read the journal, which may have lost
+	// more. So judge the journal first.
+	if t != j {
 		of, err := j.judge(ctx)
 		switch {
 		case err != nil:
@@ -81,8 +85,9 @@ func (t *tail) shortened(ctx context.Context, f finding, reason error) error {
 	return t.rebuild(reason)
 }
 
-// lostEnd handles a journal that lost what is known to be confirmed: the view is rebuilt, for the
-// older records say something else without the newer ones, and it must know.
+// lostEnd handles a journal that lost records that are known to be confirmed. It rebuilds the view,
+// because the older records mean something else without the newer ones. The new view must know
+// about the loss.
 func (t *tail) lostEnd(f finding, reason error) error {
 	why := fmt.Errorf("%w: %w", &LostEndError{End: f.end}, reason)
 	t.view.log.Error("view: the journal lost records that the broker had confirmed, as a power failure takes them; the view is rebuilt", "error", why)
@@ -96,16 +101,18 @@ func (t *tail) rebuild(why error) error {
 	return &fatalError{fmt.Errorf("%w: %w", ErrRebuild, why)}
 }
 
-// Forgetter is a fold that wants to know of what it cannot read any more.
+// Forgetter is a fold that must know which records cannot be read any more.
 type Forgetter interface {
-	// Forget forgets what a stream said that was deleted and made anew. If it returns true, the stream is read anew at once; else it
-	// waits for a Rewind. The journal is read anew at once in any case. ErrRebuild has the store built anew.
+	// Forget forgets the records of a stream that was deleted and created again. If it returns
+	// true, the new stream is read immediately. Otherwise it waits for a Rewind. A new journal is
+	// always read immediately. ErrRebuild makes the view rebuild the store.
 	Forget(tx *Tx, stream string) (bool, error)
-	// Overtaken is told that retention took records of a stream before they were read. What follows is behind the hole.
+	// Overtaken is called when retention deleted records of a stream before they were read. The
+	// next records are behind the hole.
 	Overtaken(tx *Tx, stream string) error
 }
 
-// anew handles a stream that was deleted and made anew.
+// anew handles a stream that was deleted and created again.
 func (t *tail) anew(generation int, reason error) error {
 	journal := t.stream == t.view.journal
 	if journal {
@@ -113,7 +120,8 @@ func (t *tail) anew(generation int, reason error) error {
 	}
 	forgotten := journal
 	err := t.view.store.Update(func(tx *Tx) error {
-		if t.generation() != generation { // the view was rolled back: that holds the store's lock too
+		// The view was rolled back, which also holds the store's lock.
+		if t.generation() != generation {
 			return errRewound
 		}
 		if f, ok := t.view.fold.(Forgetter); ok {
@@ -148,11 +156,13 @@ func (t *tail) startAnew(tx *Tx) error {
 	return t.view.fold.Commit(tx)
 }
 
-// rebuildAfter is how long a stream that was made anew may wait for the leader to journal it. One that leads without having known the
-// old stream has nothing to journal, and nothing that this view knows of the old one matters any more.
+// rebuildAfter is how long a new stream may wait for the leader to journal it. A leader that never
+// knew the old stream has nothing to journal. Then nothing that this view knows about the old
+// stream matters any more, and the view is rebuilt.
 const rebuildAfter = time.Minute
 
-// ErrRebuild ends a view whose store has to be built anew. Opening the store again empties it.
+// ErrRebuild is returned when the store must be rebuilt. The store is emptied when it is opened
+// next.
 var ErrRebuild = errors.New("view: has to be rebuilt")
 
 func (t *tail) waitForRewind(generation int, err error) error {
@@ -165,8 +175,8 @@ func (t *tail) waitForRewind(generation int, err error) error {
 	return t.rebuild(err)
 }
 
-// foundRecreated notes that the stream is not the one that was read, and returns for how long that is
-// known. known is false where the stream is read again from elsewhere meanwhile.
+// foundRecreated records that the stream is not the one that was read, and returns for how long
+// this has been known. known is false if the stream was rewound meanwhile.
 func (t *tail) foundRecreated(generation int) (since time.Duration, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,9 +189,9 @@ func (t *tail) foundRecreated(generation int) (since time.Duration, known bool) 
 	return time.Since(t.since), true
 }
 
-// truncated handles a reader to which the last record that was folded does not come, but a later one.
-// Retention took it; or a replica lacks what the stream still has; or the record is gone with the
-// stream's end, and nothing stands at its offset now.
+// truncated handles a reader that gets a later record instead of the last folded one. There are
+// three causes: retention deleted that record; a replica lacks it, but the stream has it; or the
+// stream lost its end, and now has a hole at the offset.
 func (t *tail) truncated(ctx context.Context, generation int, reason error) error {
 	at, err := readPosition(t.view.store, t.stream)
 	if err != nil {
@@ -197,7 +207,8 @@ func (t *tail) truncated(ctx context.Context, generation int, reason error) erro
 	return t.skip(reason)
 }
 
-// skip goes on behind a hole that retention made: the last record that was folded cannot be asked for any more.
+// skip continues behind a hole that retention made. The last folded record cannot be compared any
+// more.
 func (t *tail) skip(reason error) error {
 	level := slog.LevelWarn
 	if t.stream == t.view.journal {

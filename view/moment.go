@@ -8,19 +8,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Moment is a store as it stands at one moment, whatever is folded meanwhile. It keeps its place in each table: whoever asks for keys that stand
-// near each other finds them several times as soon as in the store. It is for one goroutine, and soon closed.
+// Moment is a snapshot of a store. It keeps its place in each table, so keys that are close
+// together are found several times faster than in the store. It is for one goroutine, and must be
+// closed soon.
 type Moment struct {
 	at     *pebble.Snapshot
 	places map[byte]*pebble.Iterator // by the first byte of the keys
 }
 
-// Moment gives the store as it stands now.
+// Moment returns a snapshot of the store.
 func (s *Store) Moment() *Moment {
 	return &Moment{at: s.db.NewSnapshot(), places: map[byte]*pebble.Iterator{}}
 }
 
-// Close ends it.
+// Close releases the snapshot.
 func (m *Moment) Close() error {
 	var errs []error
 	for _, it := range m.places {
@@ -41,7 +42,8 @@ func (m *Moment) Get(key []byte) (value []byte, ok bool, err error) {
 	return value, ok, err
 }
 
-// Scan is Store.Scan at the moment. fn must not ask for keys of the same table, and backwards nothing is sooner than in the store.
+// Scan is Store.Scan on the snapshot. fn must not ask for keys of the same table. A reverse scan is
+// no faster than in the store.
 func (m *Moment) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
 	if reverse {
 		return scan(m.at, lower, upper, reverse, fn)

@@ -7,16 +7,19 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// position is the last record of a stream that was folded.
+// position is the last folded record of a stream.
 type position struct {
 	offset int64
-	sum    uint32 // tells a stream that was made anew from the one that was read; unreadable if the transport could not read it
+	// sum distinguishes the stream from one that was created again. It is unreadable if the
+	// transport could not read the record.
+	sum uint32
 }
 
-// unreadable is the sum of a record that could not be read: another transport may read it, so there is nothing to compare.
+// unreadable is the sum of a record that could not be read. It is not compared, because another
+// transport may be able to read the record.
 const unreadable = 0
 
-// none is the position in a stream of which nothing was folded.
+// none is the position of a stream of which nothing was folded.
 const none = -1
 
 func keyPosition(stream string) []byte { return append([]byte("\x00position/"), stream...) }
@@ -36,7 +39,7 @@ func (tx *Tx) setPosition(stream string, p position) error {
 	return tx.Set(keyPosition(stream), p.encode())
 }
 
-// Position is the offset of the last record of a stream that was folded, -1 if none was.
+// Position returns the offset of the last folded record of a stream, or -1 if there is none.
 func (tx *Tx) Position(stream string) (int64, error) {
 	if at, known := tx.positions[stream]; known { // a fold asks for each record
 		return at, nil
@@ -52,14 +55,15 @@ func (tx *Tx) Position(stream string) (int64, error) {
 	return p.offset, nil
 }
 
-// Rewind makes the view read a stream anew, from the first record that it has.
+// Rewind makes the view read a stream again, from the first record that it has.
 func (tx *Tx) Rewind(stream string) error {
 	tx.rewound = append(tx.rewound, stream)
 	return tx.forgetPosition(stream)
 }
 
-// HoldPosition keeps a stream's position where it is: the fold has what the batch brought in memory, and writes it with a later one. After a
-// crash it is read again, so the fold must know what it has.
+// HoldPosition leaves a stream's position as it is. The fold has the records of the batch in
+// memory, and writes them with a later one. After a crash they are read again, so the fold must
+// recognise those that it has.
 func (tx *Tx) HoldPosition(stream string) {
 	if tx.held == nil {
 		tx.held = map[string]bool{}
@@ -67,27 +71,28 @@ func (tx *Tx) HoldPosition(stream string) {
 	tx.held[stream] = true
 }
 
-// Position is the offset of the last record of a stream that was folded, -1 if none was.
+// Position returns the offset of the last folded record of a stream, or -1 if there is none.
 func (s *Store) Position(stream string) (int64, error) {
 	p, err := readPosition(s, stream)
 	return p.offset, err
 }
 
-// prefixConfirmed begins the keys of records that are known to be confirmed. A store that is rolled
-// back keeps them: that the broker has confirmed a record stays true.
+// prefixConfirmed begins the keys of records that are known to be confirmed. A rollback keeps these
+// keys, because a confirmed record stays confirmed.
 var prefixConfirmed = []byte("\x00confirmed/")
 
 func keyConfirmed(stream string) []byte { return append(bytes.Clone(prefixConfirmed), stream...) }
 
-// Mark names a record of a stream, and by its checksum tells it from another one at the same offset.
+// Mark identifies a record of a stream. Its checksum distinguishes the record from another one at
+// the same offset.
 type Mark = position
 
 // MarkOf returns the mark of a record.
 func MarkOf(r *wire.Record) Mark { return positionOf(r) }
 
-// Confirmed notes that the broker has confirmed a record to its publisher. Then it has all that
-// stands before it too: a stream without that record has lost what was promised to be kept. What
-// stands behind the newest such record may be gone after a failover, and nothing is lost by that.
+// Confirmed stores that the broker has confirmed a record to its publisher. The broker then has all
+// earlier records too, so a stream without this record has lost records that it must not lose.
+// Records behind the newest confirmed one may be gone after a failover, which breaks no promise.
 func (tx *Tx) Confirmed(stream string, at Mark) error {
 	known, err := readMark(tx, keyConfirmed(stream))
 	if err != nil || at.offset <= known.offset || at.sum == unreadable {
@@ -96,8 +101,8 @@ func (tx *Tx) Confirmed(stream string, at Mark) error {
 	return tx.Set(keyConfirmed(stream), at.encode())
 }
 
-// Confirmed returns the offset of the newest record of a stream that is known to be confirmed, -1 if
-// none is.
+// Confirmed returns the offset of the newest record of a stream that is known to be confirmed, or
+// -1 if there is none.
 func (s *Store) Confirmed(stream string) (int64, error) {
 	at, err := readMark(s, keyConfirmed(stream))
 	return at.offset, err

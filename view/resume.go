@@ -10,18 +10,18 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// resume compares what a reader delivers first with the record that was folded last.
+// resume compares the first record of a reader with the last folded one.
 type resume struct {
 	at position
 
 	mu   sync.Mutex
-	seen bool // the record came again and was the same
+	seen bool // the last folded record came again, and was the same
 	why  error
 }
 
 var errTruncated = errors.New("view: retention took records that were not read")
 
-// check gives the records that are new. It fails where the first is not the one that was folded last.
+// check returns the new records. It fails if the first record is not the last folded one.
 func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,7 +43,8 @@ func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 	return records[1:], nil
 }
 
-// watch looks at the end of the stream if the record does not come again: nothing at all comes from a stream that ends below.
+// watch checks the end of the stream if the record does not come again. A reader gets nothing at
+// all from a stream that ends below its offset.
 func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *tail) (stop func()) {
 	done := make(chan struct{})
 	go func() {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// summing is a fold that keeps in memory what it also writes, and writes it only now and then.
+// summing is a fold with a sum in memory that it writes only now and then.
 type summing struct {
 	counting
 	store *Store
@@ -46,8 +46,8 @@ func (s *summing) Reload() error {
 	return nil
 }
 
-// failovers is a broker whose failovers take what it had shown and not confirmed, and a view of its
-// streams, whose readers are run by hand.
+// failovers is a broker that loses unconfirmed records in failovers, with a view of its streams.
+// The test runs the readers step by step.
 type failovers struct {
 	*rapid.T
 	test      *testing.T
@@ -57,13 +57,14 @@ type failovers struct {
 	view      *View
 	bodies    int
 	confirmed map[string]int // records of each stream that the broker has confirmed
-	ended     error          // why the view has to be rebuilt
+	ended     error          // why the view must be rebuilt
 }
 
 func newFailovers(test *testing.T, t *rapid.T) *failovers {
 	f := &failovers{T: t, test: test, source: newMemory(journal, jobs), confirmed: map[string]int{}}
 	f.source.once = true
-	for _, stream := range []string{journal, jobs} { // as each leader leaves one in each stream before anything else is done
+	// Each leader appends a barrier to each stream before it does anything else.
+	for _, stream := range []string{journal, jobs} {
 		f.source.append(stream, "barrier")
 		f.confirmed[stream] = 1
 	}
@@ -73,7 +74,7 @@ func newFailovers(test *testing.T, t *rapid.T) *failovers {
 	return f
 }
 
-// start is a new process that continues with the store, or the first one.
+// start starts a process, which continues with the store.
 func (f *failovers) start() {
 	f.fold = &summing{store: f.store}
 	require.NoError(f, f.fold.Reload())
@@ -92,14 +93,14 @@ func (f *failovers) append(*rapid.T) {
 	}
 }
 
-// confirm is the broker: some of what it has shown it has for good.
+// confirm makes the broker confirm some of the records that it has shown.
 func (f *failovers) confirm(*rapid.T) {
 	for _, stream := range []string{journal, jobs} {
 		f.confirmed[stream] = rapid.IntRange(f.confirmed[stream], f.source.count(stream)).Draw(f.T, "confirmed of "+stream)
 	}
 }
 
-// read connects to a stream and reads some of it.
+// read connects to a stream and reads some of its records.
 func (f *failovers) read(*rapid.T) {
 	f.source.batch = rapid.IntRange(1, 4).Draw(f.T, "batch")
 	stream := f.view.streams[rapid.IntRange(0, 1).Draw(f.T, "reads")]
@@ -111,7 +112,7 @@ func (f *failovers) read(*rapid.T) {
 	f.source.upTo = nil
 }
 
-// follow reads one stream until there is no more.
+// follow reads one stream to its end.
 func (f *failovers) follow(t *tail) {
 	if f.ended != nil {
 		return
@@ -126,7 +127,7 @@ func (f *failovers) follow(t *tail) {
 	require.Empty(f, f.view.Recreated(), "%v", err)
 }
 
-// failover takes some of what was not confirmed, and gives the offsets to other records.
+// failover loses some unconfirmed records, and gives their offsets to others.
 func (f *failovers) failover(*rapid.T) {
 	for _, stream := range []string{journal, jobs} {
 		most := f.source.count(stream) - f.confirmed[stream]
@@ -144,7 +145,7 @@ func (f *failovers) failover(*rapid.T) {
 	}
 }
 
-// show is the end of a failover: the streams are shown as they are.
+// show ends a failover: the streams show all their records.
 func (f *failovers) show(*rapid.T) {
 	f.source.hidden, f.source.short = nil, nil
 }
@@ -159,7 +160,7 @@ func contents(t require.TestingT, s *Store) (all []string) {
 	return all
 }
 
-// check reads all there is, and compares the view with one that is built from the streams as they are.
+// check reads all records, and compares the view with one that is built from the same streams.
 func (f *failovers) check() {
 	f.show(nil)
 	f.source.upTo, f.source.batch = nil, 3
@@ -197,15 +198,15 @@ func (f *failovers) readAll(v *View, store *Store) {
 	require.Fail(f, "it does not read on", "%+v", v.Status())
 }
 
-// reached reports whether the last reader went as far as that.
+// reached reports whether the last reader read up to the offset at.
 func (t *tail) reached(at int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.position == at && t.belowSince.IsZero()
 }
 
-// Whatever records a view has seen that are gone after a failover, and however the streams look
-// meanwhile: the view equals one that is built from the streams as they are. Nothing of it is
+// After any failovers, the view equals one that is built from the streams as they are. It does not
+// matter which lost records it had read, or how the streams looked meanwhile. The view is not
 // rebuilt, and no stream is taken for another one.
 func TestRecordsThatAreTakenBack(t *testing.T) {
 	rolledBack := 0
@@ -222,7 +223,7 @@ func TestRecordsThatAreTakenBack(t *testing.T) {
 	require.Positive(t, rolledBack)
 }
 
-// A journal without a record that is known to be confirmed has a gap, and only such a one.
+// The journal has a gap if, and only if, it lost a record that is known to be confirmed.
 func TestConfirmedRecordsThatAreLost(t *testing.T) {
 	gaps := map[bool]int{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -262,7 +263,7 @@ func TestConfirmedRecordsThatAreLost(t *testing.T) {
 	require.Positive(t, gaps[false])
 }
 
-// Where there is no checkpoint that is old enough, the view is rebuilt, and nothing is said of a gap.
+// If no checkpoint is old enough, the view is rebuilt, and no gap is reported.
 func TestViewThatCannotBeRolledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
@@ -285,7 +286,7 @@ func TestViewThatCannotBeRolledBack(t *testing.T) {
 	})
 }
 
-// What is done with what a view shows is done before the view is rolled back, or not at all.
+// An action that depends on the view happens before a rollback, or not at all.
 func TestSteadyView(t *testing.T) {
 	store := memoryStore(t)
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
@@ -315,7 +316,8 @@ func TestSteadyView(t *testing.T) {
 	require.ErrorIs(t, v.Steadily(at, func() error { panic("it is too late") }), ErrRolledBack)
 }
 
-// A store that is rolled back has again what was overwritten, deleted one by one, or deleted as a range.
+// A rollback of the store restores keys that were overwritten, deleted one by one, or deleted as a
+// range.
 func TestStoresAreRolledBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := memoryStore(t)
@@ -363,7 +365,7 @@ func TestStoresAreRolledBack(t *testing.T) {
 	})
 }
 
-// Checkpoints are bounded in number and in what they keep.
+// The number of checkpoints, and the bytes that they keep, are bounded.
 func TestCheckpointsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t, Config{})
@@ -384,7 +386,8 @@ func TestCheckpointsAreBounded(t *testing.T) {
 	})
 }
 
-// A store that is to be emptied stays so, whatever another stream's reader rolls back in that moment.
+// A store that is to be emptied stays so, even if the reader of another stream rolls it back in
+// that moment.
 func TestCondemnedStoresStayCondemned(t *testing.T) {
 	store, err := Open(Config{Identity: "x", Cache: 1 << 20})
 	require.NoError(t, err)

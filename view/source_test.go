@@ -17,27 +17,28 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// memory is a Source over slices. It behaves as RabbitMQ does: a reader that asks for more than there is gets nothing, without a word; one
-// that asks for what retention took gets the first there is.
+// memory is a Source over slices. Like RabbitMQ, it sends nothing to a reader that starts behind
+// the end, and begins at the first record if retention has deleted the offset that a reader asks
+// for.
 type memory struct {
 	mu       sync.Mutex
 	streams  map[string]*memoryStream
 	changed  chan struct{}
 	batch    int // records in a delivery; default 3
 	pass     func(records []wire.Record)
-	upTo     map[string]int64 // readers get no further: their replica is behind
-	lacks    map[string]int64 // readers get nothing below: retention took that from their replica already
-	hidden   map[string]bool  // these streams answer as if they were empty, as right after a failover
-	short    map[string]int   // so many of the newest records are not shown yet, as right after a failover
-	once     bool             // readers end with errRead where there is no more
+	upTo     map[string]int64 // readers get no further: their replica lags
+	lacks    map[string]int64 // readers get nothing below: their replica has deleted it already
+	hidden   map[string]bool  // streams that answer as if they were empty, as after a failover
+	short    map[string]int   // newest records that are not shown yet, as after a failover
+	once     bool             // readers end with errRead at the end
 	lastErr  error
-	costly   bool // to ask for the last record
+	costly   bool // asking for the last record is costly
 	readErr  error
 	fetchErr error
 	reads    int
 	lasts    int
-	moved    []string // streams whose readers were to go on at another node
-	others   bool     // replicas on other nodes are not behind
+	moved    []string // streams with readers that moved to another node
+	others   bool     // replicas on other nodes do not lag
 }
 
 type memoryStream struct {
@@ -54,7 +55,7 @@ func newMemory(streams ...string) *memory {
 	return m
 }
 
-// change does something to the streams and wakes who waits for it.
+// change changes the streams, and wakes the goroutines that wait for a change.
 func (m *memory) change(fn func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,10 +74,10 @@ func (m *memory) append(stream string, bodies ...string) {
 	})
 }
 
-// hole has the next offsets hold nothing.
+// hole leaves the next n offsets without records.
 func (m *memory) hole(stream string, n int64) { m.change(func() { m.streams[stream].next += n }) }
 
-// fault appends what the transport cannot read.
+// fault appends a record that the transport cannot read.
 func (m *memory) fault(stream string, n int64) {
 	m.change(func() {
 		s := m.streams[stream]
@@ -85,12 +86,12 @@ func (m *memory) fault(stream string, n int64) {
 	})
 }
 
-// forget is retention: the first n records go.
+// forget deletes the first n records, like retention.
 func (m *memory) forget(stream string, n int) {
 	m.change(func() { m.streams[stream].records = slices.Clone(m.streams[stream].records[n:]) })
 }
 
-// lose is a power failure: the last n records go, and their offsets are given out again.
+// lose deletes the last n records, like a power failure. Their offsets are used again.
 func (m *memory) lose(stream string, n int) {
 	m.change(func() {
 		old := m.streams[stream]
@@ -102,7 +103,7 @@ func (m *memory) lose(stream string, n int) {
 	})
 }
 
-// recreate deletes a stream and makes it anew.
+// recreate deletes a stream and creates it again.
 func (m *memory) recreate(stream, user string, bodies ...string) {
 	m.change(func() {
 		s := &memoryStream{generation: m.streams[stream].generation + 1}
@@ -114,7 +115,7 @@ func (m *memory) recreate(stream, user string, bodies ...string) {
 	})
 }
 
-// shown is what a stream shows of its records.
+// shown returns the records that a stream shows.
 func (m *memory) shown(stream string) []wire.Record {
 	all := m.streams[stream].records
 	if m.hidden[stream] {
@@ -123,7 +124,7 @@ func (m *memory) shown(stream string) []wire.Record {
 	return all[:max(0, len(all)-m.short[stream])]
 }
 
-// count is how many records a stream has.
+// count returns how many records a stream has.
 func (m *memory) count(stream string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +143,7 @@ func (m *memory) Last(_ context.Context, stream string) (int64, bool, error) {
 	return max(last.Offset, last.Through), true, nil
 }
 
-// asked is how often somebody asked for a last record.
+// asked returns how often the last record was asked for.
 func (m *memory) asked() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,7 +257,7 @@ type counting struct {
 	forgotten []string
 	pending   int // records since the last commit
 	failing   error
-	confirmed map[int64]Mark // of the journal's records
+	confirmed map[int64]Mark // of the records of the journal
 }
 
 func keyCount(stream string, offset int64) []byte {
@@ -293,7 +294,7 @@ func (c *counting) Fold(tx *Tx, r *wire.Record) error {
 	return tx.Set(key, append([]byte{n}, r.Body...))
 }
 
-// noteConfirmed obeys a record that says which one of the journal is confirmed.
+// noteConfirmed executes a record that says which record of the journal is confirmed.
 func (c *counting) noteConfirmed(tx *Tx, r *wire.Record) error {
 	if c.confirmed == nil {
 		c.confirmed = map[int64]Mark{}
@@ -323,7 +324,7 @@ func (c *counting) drop(tx *Tx, stream string) error {
 	return tx.DeleteRange([]byte("n/"+stream+"/"), []byte("n/"+stream+"0"))
 }
 
-// forgetting is counting that knows streams which nobody has to decide about.
+// forgetting is counting with a Forget that decides by itself about some streams.
 type forgetting struct {
 	counting
 	overtaken []string
@@ -344,7 +345,7 @@ func (f *forgetting) Forget(tx *Tx, stream string) (bool, error) {
 
 func keyForgot(stream string) []byte { return []byte("forgot/" + stream) }
 
-// folded is what was folded of a stream, with how often.
+// folded returns the folded records of a stream, and how often each was folded.
 func folded(t require.TestingT, s *Store, stream string) (all []string) {
 	err := s.Scan([]byte("n/"+stream+"/"), []byte("n/"+stream+"0"), false, func(k, v []byte) bool {
 		all = append(all, fmt.Sprintf("%s %s×%d", strings.TrimLeft(string(k[len(stream)+3:]), "0"), v[1:], v[0]))
@@ -359,7 +360,7 @@ type following struct {
 	*View
 	store *Store
 	stop  func() error
-	ended func() error // waits until it ends by itself
+	ended func() error // waits until the view ends by itself
 }
 
 func follow(t testing.TB, store *Store, source Source, fold Fold, streams ...string) *following {
@@ -386,7 +387,7 @@ func follow(t testing.TB, store *Store, source Source, fold Fold, streams ...str
 	return f
 }
 
-// until waits for a condition, which is looked at whenever something changed and a hundred times a second.
+// until waits for a condition. It checks after every change, and a hundred times a second.
 func (f *following) until(t require.TestingT, what string, holds func() bool) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for {

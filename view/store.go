@@ -17,31 +17,31 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Config says where a store lives and what it is a view of.
+// Config describes a store.
 type Config struct {
 	Dir      string // empty: in memory
 	Identity string // broker and vhost; a store with another identity is emptied
-	Schema   int    // version of what the fold writes; a store with another version is emptied
+	Schema   int    // version of the fold's data; a store with another version is emptied
 	Cache    int64  // bytes of block cache; default 96 MiB
 	Log      *slog.Logger
 }
 
-// Store is an ordered key-value store. Keys beginning with a zero byte are the engine's own.
+// Store is an ordered key-value store. Keys that begin with a zero byte belong to this package.
 type Store struct {
 	db    *pebble.DB
 	cache *pebble.Cache
 	write sync.Mutex // one transaction at a time
-	ahead error      // why the fold knows what the store does not have
+	ahead error      // why the fold's memory is ahead of the store
 
-	checkpoints *checkpoints // to which it can be rolled back
+	checkpoints *checkpoints // for rolling back
 
-	temporary string // a folder that goes when the store is closed
+	temporary string // directory that Close removes
 }
 
 var keyIdentity = []byte("\x00identity")
 
-// Open opens the store, empty where it is of another identity or schema, or damaged. Where the folder cannot be used at all, Open fails
-// and changes nothing.
+// Open opens the store. It empties a store that is damaged, or that has another identity or schema.
+// If the directory cannot be used at all, Open fails and changes nothing.
 func Open(cfg Config) (*Store, error) {
 	s, err := open(cfg)
 	if err == nil {
@@ -68,7 +68,7 @@ func Open(cfg Config) (*Store, error) {
 	return s.begin(), nil
 }
 
-// begin has checkpoints taken from here on.
+// begin starts taking checkpoints.
 func (s *Store) begin() *Store {
 	s.checkpoints = &checkpoints{db: s.db, every: checkpointEvery}
 	return s
@@ -79,14 +79,14 @@ var (
 	errForeign = errors.New("it belongs to another broker, virtual host or version")
 )
 
-// isUnusable reports whether the operating system refuses the use of a folder. Any other error says that the store in it is damaged, as
-// one of which a file is missing, or that it is another one.
+// isUnusable reports whether the operating system refuses the use of a directory. Any other error
+// means that the store in it is damaged (for example, a file is missing), or is another one.
 func isUnusable(err error) bool {
 	var refusal syscall.Errno
 	return errors.Is(err, fs.ErrPermission) || errors.As(err, &refusal) && refusal != syscall.ENOENT
 }
 
-// openError says why a store cannot be opened, and what to do.
+// openError returns an error that says why the store cannot be opened, and what to do.
 func openError(dir string, err error) error {
 	if dir == "" {
 		return fmt.Errorf("view: open a store in memory: %w", err)
@@ -108,11 +108,13 @@ func open(cfg Config) (*Store, error) {
 		cfg.Cache = 96 << 20
 	}
 	cache := pebble.NewCache(cfg.Cache)
-	// Small memtables have everything written again and again when a view is made anew. Two of them count as cache.
+	// With small memtables, a rebuild writes all data again and again. Two memtables count as
+	// cache.
 	options := &pebble.Options{
 		Cache: cache, DisableWAL: true, MemTableSize: 32 << 20, Logger: quiet{},
 		FormatMajorVersion: pebble.FormatNewest,
-		FS:                 vfs.Default, // Pebble's own choice leaves a goroutine behind when a damaged store is opened
+		// Pebble's own choice leaves a goroutine behind when it opens a damaged store.
+		FS: vfs.Default,
 	}
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
@@ -135,7 +137,7 @@ func open(cfg Config) (*Store, error) {
 	return &Store{db: db, cache: cache}, nil
 }
 
-// claim writes the identity into an empty store and compares it in another.
+// claim writes the identity into an empty store, and compares it in any other.
 func (s *Store) claim(cfg Config) error {
 	want := fmt.Appendf(nil, "%d %s", cfg.Schema, cfg.Identity)
 	return s.Update(func(tx *Tx) error {
@@ -150,12 +152,12 @@ func (s *Store) claim(cfg Config) error {
 	})
 }
 
-// Condemn has the store emptied when it is opened next.
+// Condemn makes the next Open empty the store.
 func (s *Store) Condemn() error {
 	return s.Update(func(tx *Tx) error { return tx.Set(keyIdentity, []byte("condemned")) })
 }
 
-// Close writes what is in memory and closes the store.
+// Close writes the data in memory to disk and closes the store.
 func (s *Store) Close() error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -170,7 +172,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Flush writes what is in memory to disk, so that a crash has less to read again.
+// Flush writes the data in memory to disk, so that less must be read again after a crash.
 func (s *Store) Flush() error {
 	if err := s.db.Flush(); err != nil {
 		return fmt.Errorf("view: flush store: %w", err)
@@ -178,7 +180,7 @@ func (s *Store) Flush() error {
 	return nil
 }
 
-// Update runs fn in a transaction; what it wrote is kept if it returns nil.
+// Update runs fn in a transaction. It commits the transaction if fn returns nil.
 func (s *Store) Update(fn func(*Tx) error) error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -203,29 +205,30 @@ func (s *Store) Update(fn func(*Tx) error) error {
 // Get reads one key.
 func (s *Store) Get(key []byte) ([]byte, bool, error) { return get(s.db, key) }
 
-// Scan calls fn for the keys from lower up to but not upper, backwards if reverse, until fn returns false. Key and value are valid
-// only during the call.
+// Scan calls fn for the keys from lower up to, but not including, upper, until fn returns false. If
+// reverse is set, it goes backwards. key and value are valid only during the call.
 func (s *Store) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
 	return scan(s.db, lower, upper, reverse, fn)
 }
 
-// Reader reads a store, what it was at one moment, or a transaction and the store below it.
+// Reader reads a store, a snapshot of it, or a transaction with the store below it.
 type Reader interface {
 	Get(key []byte) ([]byte, bool, error)
 	Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error
 }
 
-// Tx is a transaction: it reads what it wrote.
+// Tx is a transaction. It sees its own writes.
 type Tx struct {
 	batch   *pebble.Batch
 	rewound []string
 	held    map[string]bool
 	after   []func()
 
-	positions map[string]int64 // that were asked for
+	positions map[string]int64 // cached by Position
 }
 
-// AfterCommit has fn called once what the transaction wrote can be read, and before the next one begins: whoever is told by fn finds it.
+// AfterCommit calls fn when the writes of the transaction can be read, and before the next
+// transaction begins. A reader that fn notifies finds them.
 func (tx *Tx) AfterCommit(fn func()) { tx.after = append(tx.after, fn) }
 
 // Get reads one key.
@@ -242,7 +245,7 @@ func (tx *Tx) Set(key, value []byte) error { return tx.batch.Set(key, value, nil
 // Delete removes one key.
 func (tx *Tx) Delete(key []byte) error { return tx.batch.Delete(key, nil) }
 
-// DeleteRange removes the keys from lower up to but not upper.
+// DeleteRange removes the keys from lower up to, but not including, upper.
 func (tx *Tx) DeleteRange(lower, upper []byte) error { return tx.batch.DeleteRange(lower, upper, nil) }
 
 func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
@@ -281,7 +284,7 @@ func scan(r pebble.Reader, lower, upper []byte, reverse bool, fn func(key, value
 
 func closeQuietly(c io.Closer) { _ = c.Close() }
 
-// quiet drops Pebble's own chatter; its errors come back from the calls.
+// quiet drops Pebble's log. The calls return its errors.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)  {}

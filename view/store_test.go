@@ -63,7 +63,7 @@ func TestStoreReadsWhatWasWritten(t *testing.T) {
 	require.Empty(t, keys(t, s, "x", "z", true, 0))
 }
 
-// What is read in several steps is read as it stood at one moment.
+// Several reads from a Moment see the store as it was at that moment.
 func TestViewOfOneMoment(t *testing.T) {
 	s := memoryStore(t)
 	put(t, s, "a", "1", "b", "1")
@@ -128,7 +128,7 @@ func TestStoreOpensAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What a store was not meant for is thrown away: it is a cache.
+// A store that does not fit is emptied, because it is a cache.
 func TestStoreIsEmptiedWhereItDoesNotFit(t *testing.T) {
 	corrupt := func(pattern string, how func(path string) error) func(*testing.T, *Config) {
 		return func(t *testing.T, cfg *Config) {
@@ -187,7 +187,7 @@ func TestStoreThatCannotBeOpened(t *testing.T) {
 	require.Equal(t, "mine", string(kept))
 }
 
-// A store that this process may not open is left as it is.
+// A store that this process may not open is left unchanged.
 func TestStoreOfAnotherUser(t *testing.T) {
 	cfg := Config{Dir: filepath.Join(t.TempDir(), "view")}
 	s := openStore(t, cfg)
@@ -196,7 +196,7 @@ func TestStoreOfAnotherUser(t *testing.T) {
 
 	require.NoError(t, os.Chmod(cfg.Dir, 0))
 	command := []string{os.Args[0]}
-	if os.Geteuid() == 0 { // root opens everything, unless it gives that privilege up
+	if os.Geteuid() == 0 { // root opens everything, unless it gives up this privilege
 		command = []string{"setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search", os.Args[0]}
 	}
 	other := exec.CommandContext(t.Context(), command[0], command[1:]...)
@@ -219,7 +219,7 @@ func TestStoresInMemoryAreApart(t *testing.T) {
 	require.False(t, ok)
 }
 
-// holdDir has this test binary hold a store open, as another process.
+// holdDir makes this test binary hold a store open, as another process.
 const holdDir = "MILLRACE_TEST_HOLD_DIR"
 
 func holdStore(dir string) {
@@ -292,7 +292,8 @@ func (f failing) Fold(_ *Tx, r *wire.Record) error {
 
 func (failing) Commit(tx *Tx) error { return tx.Set([]byte("committed"), nil) }
 
-// A fold that failed has in memory what was not written: nothing that it says may be, whoever waited for the store meanwhile.
+// After a fold failed, nothing is written any more, because the fold's memory has data that was not
+// written. That includes callers that waited for the store meanwhile.
 func TestNothingIsWrittenBehindAFailedFold(t *testing.T) {
 	s := memoryStore(t)
 	apply := func(body string, guard error) error {

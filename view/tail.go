@@ -17,16 +17,16 @@ import (
 type tail struct {
 	view   *View
 	stream string
-	first  *tail // is read to its end before this one is begun
+	first  *tail // must be read to its end before this stream is read
 
 	mu        sync.Mutex
-	gen       int                     // rises with every rewind; what an older reader delivers is dropped
-	stop      context.CancelCauseFunc // of the reader that runs
+	gen       int                     // rises with every rewind; an older reader is ignored
+	stop      context.CancelCauseFunc // stops the reader
 	position  int64
-	target    int64 // the stream's end when the reader connected
-	start     int64 // where that began to read; none: at the first record
-	last      int64 // the stream's end when it was last asked for
-	lastKnown bool  // there was an answer, and will be more
+	target    int64 // end of the stream when the reader connected
+	start     int64 // where the reader began; none: at the first record
+	last      int64 // end of the stream when last asked for
+	lastKnown bool  // last was answered, and is asked for again
 	connected bool
 	caught    bool
 	behind    time.Time // when the view was last known to be caught up
@@ -34,18 +34,19 @@ type tail struct {
 	begun     time.Time
 	age       age
 	recreated bool
-	emptied   bool      // it has nothing any more; a leader's barrier shows whether it is another stream
+	emptied   bool      // is empty now; a leader's barrier shows whether it is another stream
 	missing   bool      // the broker has no such stream
 	since     time.Time // when it was found to be recreated
 	fault     string
 
-	belowSince time.Time // since when it ends below what was read; zero: it does not
+	belowSince time.Time // since when the stream ends below the last folded record, or zero
 
-	aimedAt     time.Time // when the reader had asked for the stream's end
-	asking      bool      // where the stream ends now
-	behindAt    int64     // where the reader was when it was found to be behind; unmoved: it was not
+	aimedAt     time.Time // when the reader had asked for the end
+	asking      bool      // a question for the end is open
+	behindAt    int64     // where the reader was found to be behind, or unmoved
 	behindSince time.Time // when that was
 	movedFor    int64     // the end for which a reader was last moved
+	movedAt     time.Time // when that was
 }
 
 // Status is the state of one stream.
@@ -56,7 +57,7 @@ type Status struct {
 	Lag       time.Duration `json:"lag"`
 	Recreated bool          `json:"recreated,omitempty"`
 	Fault     string        `json:"fault,omitempty"`
-	End       *End          `json:"end,omitempty"` // nil: not known
+	End       *End          `json:"end,omitempty"` // nil: unknown
 }
 
 var (
@@ -64,10 +65,11 @@ var (
 	errMismatch = errors.New("view: the stream does not continue where it was read")
 )
 
-// probeAfter is how long the last record that was folded may take to come again before the stream's end is looked at.
+// probeAfter is how long the last folded record may take to come again before the view checks the
+// stream's end.
 const probeAfter = 2 * time.Second
 
-// longestPause is how long a reader waits at most before it connects again. It adds to a failover.
+// longestPause is the longest wait before a reader connects again. It adds to a failover.
 const longestPause = time.Second
 
 func (t *tail) run(ctx context.Context) error {
@@ -85,7 +87,7 @@ func (t *tail) run(ctx context.Context) error {
 			return fatal.err
 		}
 		if ctx.Err() != nil {
-			err = nil // whatever the end of ctx made of it
+			err = nil // an error that the end of ctx caused
 		}
 		t.disconnected(err)
 		if t.isMissing() {
@@ -99,7 +101,7 @@ func (t *tail) run(ctx context.Context) error {
 	return nil
 }
 
-// fatalError ends the view: the store or the fold failed, not the stream.
+// fatalError ends the view, because the store or the fold failed and not a stream.
 type fatalError struct{ err error }
 
 func (e *fatalError) Error() string { return e.err.Error() }
@@ -148,7 +150,8 @@ func (t *tail) follow(parent context.Context) error {
 	return t.ended(parent, generation, err)
 }
 
-// aim notes where the stream ends now. An end below what was folded may show that the stream is another one, or lost its end.
+// aim asks where the stream ends. An end below the last folded record may show that the stream is
+// another one, or has lost its end.
 func (t *tail) aim(ctx context.Context, generation int, at position, from int64) error {
 	last, ok, err := t.view.source.Last(ctx, t.stream)
 	if err != nil {
@@ -184,8 +187,8 @@ func (t *tail) aimed(generation int, at position, from, last int64) bool {
 	return true
 }
 
-// begin notes of which generation the reader is and where it goes on. Both are read in one transaction: a rewind that is being written
-// would else be seen by half.
+// begin returns the generation of the reader and the position to continue from. It reads both in
+// one transaction, so that it never sees half of a rewind.
 func (t *tail) begin(stop context.CancelCauseFunc) (generation int, at position, err error) {
 	err = t.view.store.Update(func(tx *Tx) (err error) {
 		t.mu.Lock()
@@ -197,7 +200,8 @@ func (t *tail) begin(stop context.CancelCauseFunc) (generation int, at position,
 	return generation, at, err
 }
 
-// recognised notes that the stream is the one that was read before: only now can the view be caught up. It tells whether it is.
+// recognised records that the stream is the one that was read before. Only now can the view be
+// caught up. recognised reports whether it has just become so.
 func (t *tail) recognised(generation int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -252,7 +256,8 @@ func (t *tail) disconnected(err error) {
 	t.missing = errors.Is(err, streams.ErrNoStream) || errors.Is(err, streams.ErrCancelled)
 	if err != nil && !errors.Is(err, errRewound) && !errors.Is(err, errNotYet) {
 		level := slog.LevelWarn
-		if t.fault != "" || errors.Is(err, streams.ErrNoStream) { // said before, or a first start: whoever leads makes the stream
+		// It was logged before, or this is a first start, in which the leader declares the stream.
+		if t.fault != "" || errors.Is(err, streams.ErrNoStream) {
 			level = slog.LevelDebug
 		}
 		t.fault = err.Error()
@@ -284,7 +289,7 @@ func (t *tail) isEmptied() bool {
 	return t.emptied
 }
 
-// foundEmpty notes that the stream has nothing any more, until it turns out what it is.
+// foundEmpty records that the stream is empty. A later record shows whether it is another stream.
 func (t *tail) foundEmpty() {
 	t.mu.Lock()
 	t.emptied = true
@@ -292,7 +297,8 @@ func (t *tail) foundEmpty() {
 	t.view.announce()
 }
 
-// lag is the time since the stream was last known to be caught up; while records flow, the age of the newest when it was folded.
+// lag returns the time since the stream was last known to be caught up. While records flow, it
+// returns the age that the newest one had when it was folded.
 func (t *tail) lag(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -305,7 +311,7 @@ func (t *tail) lag(now time.Time) time.Duration {
 	return t.age.late
 }
 
-// stuck is the time since anything was folded, while there is more.
+// stuck returns the time since a record was folded, while there are more to fold.
 func (t *tail) stuck(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,13 +12,14 @@ import (
 const (
 	temporaryPrefix = "millrace-view-"
 
-	// beingMade is how old a folder must be to be taken for one that was left behind: somebody may be about to open a newer one.
+	// beingMade is the age at which a directory counts as left behind. A process may be about to
+	// open a newer one.
 	beingMade = time.Minute
 )
 
-// OpenTemporary opens an empty store in a new folder among the system's temporary files. The folder goes when the store is closed; one that a
-// killed process left behind goes when the next one starts. Where no such folder can be made the store is in memory, where it takes
-// several times as much.
+// OpenTemporary opens an empty store in a new temporary directory. Close removes the directory. If
+// the process is killed, the next process that starts removes it. If no directory can be created,
+// the store is in memory, and needs several times as much of it.
 func OpenTemporary(cfg Config) (*Store, error) {
 	sweep(os.TempDir(), time.Now())
 	dir, err := os.MkdirTemp("", temporaryPrefix)
@@ -37,7 +38,8 @@ func OpenTemporary(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// sweep removes what killed processes left behind. What cannot be removed is another user's, or in use.
+// sweep removes the directories of killed processes. A directory that cannot be removed belongs to
+// another user, or is in use.
 func sweep(root string, now time.Time) {
 	left, err := filepath.Glob(filepath.Join(root, temporaryPrefix+"*"))
 	if err != nil {

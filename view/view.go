@@ -13,29 +13,32 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Source is where a view reads streams from.
+// Source is what a view reads streams from.
 type Source interface {
-	// Read delivers a stream's records from an offset on (-1: from the first it has), in order, until ctx ends or something fails.
+	// Read delivers a stream's records in order from an offset on (-1: from the first one), until
+	// ctx ends or something fails.
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
-	// Fetch gives one record; an error that wraps streams.ErrNotFound says that none came.
+	// Fetch returns one record. The error wraps streams.ErrNotFound if none came.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
-	// First is the offset of a stream's oldest record; ok is false if the stream is empty. Where replicas differ First, Last and Fetch ask
-	// the stream's leader, wherever Read reads: it alone knows.
+	// First returns the offset of a stream's oldest record. ok is false if the stream is empty. If
+	// replicas may differ, First, Last and Fetch ask the stream's leader, because only the leader
+	// knows. Read may read from any replica.
 	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
-	// Last is the offset of a stream's newest record; ok is false if the stream is empty.
+	// Last returns the offset of a stream's newest record. ok is false if the stream is empty.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
-	// LastIsCheap tells whether Last may be asked time and again.
+	// LastIsCheap reports whether Last may be called repeatedly.
 	LastIsCheap() bool
 }
 
-// Fold says what a record means. It is deterministic and does nothing but write to tx.
+// Fold interprets records. It is deterministic, and does nothing but write to tx.
 type Fold interface {
 	Fold(tx *Tx, r *wire.Record) error
-	// Commit is called once a batch, before it is written.
+	// Commit is called once for each batch, before the batch is written.
 	Commit(tx *Tx) error
 }
 
-// ErrHalt ends the view for good where a fold's error wraps it: this build must not go on.
+// ErrHalt ends the view permanently if the error of a fold wraps it: this version of the program
+// must not continue.
 var ErrHalt = errors.New("view: cannot go on")
 
 // View keeps a store up to date with streams.
@@ -56,7 +59,7 @@ type View struct {
 	once    sync.Once
 }
 
-// New makes a view of streams. journal is the one of them whose loss makes the view gapped.
+// New returns a view of a journal and other streams. A view that loses the journal is gapped.
 func New(store *Store, source Source, fold Fold, log *slog.Logger, journal string, streams ...string) *View {
 	v := &View{store: store, source: source, fold: fold, log: log, journal: journal,
 		changed: make(chan struct{}), ready: make(chan struct{})}
@@ -66,7 +69,8 @@ func New(store *Store, source Source, fold Fold, log *slog.Logger, journal strin
 	return v
 }
 
-// Run reads until ctx ends. What fails is tried again; only a store that cannot be written, or a halt, is returned.
+// Run reads until ctx ends. It reads again after any failure of a stream. It returns an error if
+// the store or the fold fails, or if the store must be rebuilt.
 func (v *View) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, t := range v.streams {
@@ -76,10 +80,12 @@ func (v *View) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Ready is closed once every stream has been folded up to where it ended when the view connected.
+// Ready returns a channel that is closed once every stream has been folded up to its end at the
+// time of connecting.
 func (v *View) Ready() <-chan struct{} { return v.ready }
 
-// Changed is closed when something more has been folded. Ask for it before looking, then wait for it.
+// Changed returns a channel that is closed when more has been folded. Get the channel before you
+// look, and then wait for it.
 func (v *View) Changed() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,12 +105,12 @@ func (v *View) announce() {
 	v.once.Do(func() { close(v.ready) })
 }
 
-// Lag is how far the view is behind the streams, at least.
+// Lag returns how far the view is at least behind the streams.
 func (v *View) Lag() time.Duration {
 	return v.longest((*tail).lag, func(*tail) bool { return true })
 }
 
-// longest is the most that any of the streams that count says of itself.
+// longest returns the largest result of says among the streams that count.
 func (v *View) longest(says func(*tail, time.Time) time.Duration, counts func(*tail) bool) time.Duration {
 	var most time.Duration
 	for _, t := range v.streams {
@@ -115,14 +121,15 @@ func (v *View) longest(says func(*tail, time.Time) time.Duration, counts func(*t
 	return most
 }
 
-// goingOn chooses some of the streams, as long as they were not made anew, or emptied.
+// goingOn returns a filter for the named streams. It leaves out those that were created again or
+// emptied.
 func goingOn(streams []string) func(*tail) bool {
 	return func(t *tail) bool {
 		return slices.Contains(streams, t.stream) && !t.isRecreated() && !t.isEmptied()
 	}
 }
 
-// Status is the state of every stream.
+// Status returns the state of every stream.
 func (v *View) Status() []Status {
 	all := make([]Status, len(v.streams))
 	for i, t := range v.streams {
@@ -131,7 +138,7 @@ func (v *View) Status() []Status {
 	return all
 }
 
-// Recreated lists the streams that were found to be deleted and made anew, and that wait for a Rewind.
+// Recreated returns the streams that were deleted and created again, and that wait for a Rewind.
 func (v *View) Recreated() []string {
 	var all []string
 	for _, t := range v.streams {
@@ -142,8 +149,8 @@ func (v *View) Recreated() []string {
 	return all
 }
 
-// Emptied lists the streams that have had nothing for a while, although they had been read. An empty
-// stream proves nothing: a leader that appends its barrier finds out whether it is another stream.
+// Emptied returns the streams that had records, and have been empty for a while. An empty stream
+// proves nothing. A leader that appends its barrier finds out whether it is another stream.
 func (v *View) Emptied() []string {
 	var all []string
 	for _, t := range v.streams {
@@ -154,7 +161,7 @@ func (v *View) Emptied() []string {
 	return all
 }
 
-// Missing lists the streams that were deleted, as far as is known, and are not there again.
+// Missing returns the streams that do not exist, as far as the view knows.
 func (v *View) Missing() []string {
 	var all []string
 	for _, t := range v.streams {
@@ -165,8 +172,8 @@ func (v *View) Missing() []string {
 	return all
 }
 
-// Followed tells whether each of some streams has been folded to its end, or is known to have been made anew or emptied: whatever can be
-// known of them without a leader is.
+// Followed reports whether each of the named streams has been folded to its end, or is known to be
+// recreated or emptied. Then the view knows all that can be known without a leader.
 func (v *View) Followed(streams ...string) bool {
 	for _, t := range v.streams {
 		if slices.Contains(streams, t.stream) && !t.caughtUp() && !t.isRecreated() && !t.isEmptied() {
@@ -176,17 +183,18 @@ func (v *View) Followed(streams ...string) bool {
 	return true
 }
 
-// LagOf is Lag for some of the streams.
+// LagOf returns the lag of the named streams.
 func (v *View) LagOf(streams ...string) time.Duration {
 	return v.longest((*tail).lag, goingOn(streams))
 }
 
-// StuckOf is for how long nothing of some stream was folded although there is more, the longest of some streams.
+// StuckOf returns how long the view has not folded a record of one of the named streams, although
+// there are more. It returns the longest of these times.
 func (v *View) StuckOf(streams ...string) time.Duration {
 	return v.longest((*tail).stuck, goingOn(streams))
 }
 
-// apply folds a batch that a reader of some generation delivered.
+// apply folds a batch that a reader of this generation delivered.
 func (v *View) apply(t *tail, generation int, records []wire.Record) error {
 	current := func() error {
 		if t.generation() != generation {
@@ -194,7 +202,7 @@ func (v *View) apply(t *tail, generation int, records []wire.Record) error {
 		}
 		return nil
 	}
-	// Readers are stopped within the transaction, so that none folds what it has already.
+	// Readers are stopped within the transaction, so that none of them folds a record twice.
 	if err := v.store.Apply(v.fold, t.stream, records, current, v.rewind); err != nil {
 		return err
 	}
@@ -203,13 +211,13 @@ func (v *View) apply(t *tail, generation int, records []wire.Record) error {
 	return nil
 }
 
-// Reloader is a fold that keeps something in memory. Where the store is rolled back, it reads that
-// from the store again.
+// Reloader is a fold that keeps data in memory. After a rollback of the store, it reads the data
+// again.
 type Reloader interface {
 	Reload() error
 }
 
-// rollBack brings the store back to a checkpoint, and has every stream read on from there.
+// rollBack brings the store back to a checkpoint, and makes every stream continue from there.
 func (v *View) rollBack(number int64) error {
 	v.steady.Lock()
 	defer v.steady.Unlock()
@@ -236,8 +244,9 @@ func (v *View) RolledBack() int {
 	return v.rolledBack
 }
 
-// Steadily calls fn if the view has been rolled back so often and no more, and keeps it from being
-// rolled back meanwhile. What was done already is not to be seen as pending by a leader that did it.
+// Steadily calls fn if the view has been rolled back exactly rolledBack times, and delays a
+// rollback until fn returns. If there were more rollbacks, it returns ErrRolledBack. So a leader
+// never takes work that it has done for pending work.
 func (v *View) Steadily(rolledBack int, fn func() error) error {
 	v.steady.RLock()
 	defer v.steady.RUnlock()
@@ -247,7 +256,7 @@ func (v *View) Steadily(rolledBack int, fn func() error) error {
 	return fn()
 }
 
-// ErrRolledBack is returned where the view does not show any more what it had shown.
+// ErrRolledBack is returned when the view was rolled back since the caller read it.
 var ErrRolledBack = errors.New("view: rolled back")
 
 func (v *View) rewind(streams []string) {

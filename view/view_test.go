@@ -98,7 +98,8 @@ func TestViewReadsAroundHolesAndFaults(t *testing.T) {
 	require.Empty(t, v.Recreated())
 }
 
-// A transport that could not read the last record, followed by one that can, is no other stream. Nor the other way round.
+// The last record may be unreadable with one transport and readable with the next one, or the other
+// way round. The stream counts as the same.
 func TestViewResumesAtWhatOneTransportCannotRead(t *testing.T) {
 	for name, tc := range map[string][2]string{"can then": {"", "b"}, "can no more": {"b", ""}} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestViewResumesAtWhatOneTransportCannotRead(t *testing.T) {
 	}
 }
 
-// Where retention took records that were not read yet, the journal has a gap; other streams are read on.
+// If retention deleted unread records, the fold is informed, and the view reads on behind them.
 func TestViewAfterRetention(t *testing.T) {
 	for _, stream := range []string{journal, jobs} {
 		t.Run(stream, func(t *testing.T) {
@@ -150,7 +151,8 @@ func TestViewAfterRetention(t *testing.T) {
 	}
 }
 
-// Something that cannot be read where the last record stood proves nothing; behind it, it proves that the record is gone.
+// An unreadable record at the offset of the last folded one proves nothing. If it is behind that
+// offset, it proves that the record is gone.
 func TestViewAfterRetentionBeforeAFault(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.append(journal, "a", "b")
@@ -168,7 +170,8 @@ func TestViewAfterRetentionBeforeAFault(t *testing.T) {
 	require.Equal(t, []string{journal}, fold.overtaken)
 }
 
-// recreations are the ways in which a stream that was made anew shows. All begin with two records.
+// recreations are the ways in which a stream that was created again can look. Each begins with two
+// records.
 var recreations = map[string]func(m *memory, stream string){
 	"it ends below":       func(m *memory, s string) { m.recreate(s, "u", "new") },
 	"it is empty":         func(m *memory, s string) { m.recreate(s, "u") },
@@ -177,8 +180,8 @@ var recreations = map[string]func(m *memory, stream string){
 	"by another user":     func(m *memory, s string) { m.recreate(s, "other", "a", "b") },
 }
 
-// barrier is what a leader does where a stream has nothing any more: only then can it be told whether
-// it is another one.
+// barrier appends to an empty stream, as a leader does. Only then can the view find out whether it
+// is another stream.
 func barrier(t *testing.T, v *following, source *memory, stream string) {
 	t.Helper()
 	if source.count(stream) > 0 {
@@ -264,7 +267,7 @@ func TestViewOfAJournalMadeAnew(t *testing.T) {
 	}
 }
 
-// A stream that the fold can forget by itself is read anew at once.
+// If the fold can forget a stream by itself, a new stream of the same name is read immediately.
 func TestViewOfAStreamThatNobodyDecidesAbout(t *testing.T) {
 	for name, recreate := range recreations {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +288,8 @@ func TestViewOfAStreamThatNobodyDecidesAbout(t *testing.T) {
 	}
 }
 
-// A leader that never knew the old stream has nothing to journal. The view is built anew then, but not before it had time to.
+// A leader that never knew the old stream has nothing to journal. The view is then rebuilt, but not
+// before the leader had time to journal it.
 func TestViewIsBuiltAnewWhereNobodyDecides(t *testing.T) {
 	for name, recreate := range recreations {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +303,8 @@ func TestViewIsBuiltAnewWhereNobodyDecides(t *testing.T) {
 				go func() { ended <- v.Run(t.Context()) }()
 				<-v.Ready()
 				recreate(source, jobs)
-				if source.count(jobs) == 0 { // nor does anybody lead who appends a barrier
+				// There is no leader either that appends a barrier.
+				if source.count(jobs) == 0 {
 					time.Sleep(10 * rebuildAfter)
 					require.Empty(t, ended)
 					source.append(jobs, "client's")
@@ -393,7 +398,7 @@ func TestLag(t *testing.T) {
 		}
 		stored(time.Now().Add(-time.Minute))
 		require.Zero(t, v.LagOf(jobs), "the broker's clock is behind: that is no lag")
-		time.Sleep(10 * time.Second) // streams are in the order in which they were stored
+		time.Sleep(10 * time.Second) // records must be in the order in which they were stored
 		stored(time.Now().Add(-time.Minute - 3*time.Second))
 		require.Equal(t, 3*time.Second, v.LagOf(jobs))
 		require.Zero(t, v.LagOf(journal))
@@ -406,7 +411,8 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// late is a Source whose stream is made anew right after its end was asked for: its reader gets nothing, without a word.
+// late is a Source with a stream that is created again right after its end was asked for. Its
+// reader silently gets nothing.
 type late struct {
 	*memory
 	asked bool
@@ -450,7 +456,7 @@ func TestViewOfAStreamThatIsNotThere(t *testing.T) {
 	v.until(t, "nothing is missing", func() bool { return len(v.Missing()) == 0 })
 }
 
-// A reader that finds out that its offsets were wrong makes the whole view doubtful.
+// If a reader finds that its offsets were wrong, the whole view is rebuilt.
 func TestViewOfWrongOffsets(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.append(jobs, "a")
@@ -466,8 +472,8 @@ func TestViewOfWrongOffsets(t *testing.T) {
 	require.NoError(t, store.Close())
 }
 
-// Right after a failover a stream may look as if it were empty, or shorter than it is. Nothing follows
-// from that, neither before nor after it has been believed.
+// Right after a failover, a stream may look empty, or shorter than it is. This has no consequences,
+// neither before nor after the view believes it.
 func TestStreamsThatLookShortForAWhile(t *testing.T) {
 	for _, stream := range []string{journal, jobs} {
 		for _, long := range []time.Duration{time.Second, patience - 5*time.Second, 5 * patience} {
@@ -504,8 +510,8 @@ func TestStreamsThatLookShortForAWhile(t *testing.T) {
 	}
 }
 
-// A reader's replica may be behind the one that was read before, or have lost to retention what the
-// stream's leader still has. Then it waits, and reads on when its replica has come so far.
+// A reader's replica may lag behind the one that was read before, or may have deleted records that
+// the stream's leader still has. The reader waits, and reads on when the replica has the records.
 func TestReplicasThatAreBehind(t *testing.T) {
 	for name, behind := range map[string]func(m *memory){
 		"it is behind":                  func(m *memory) { m.upTo = map[string]int64{jobs: 1} },

@@ -13,7 +13,7 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Changes are what a person changes of an entry; nil leaves it as it is.
+// Changes are what a user changes of an entry. A nil field stays as it is.
 type Changes struct {
 	At       *time.Time
 	Queue    *string
@@ -23,7 +23,7 @@ type Changes struct {
 
 var changeMembers = shared.Set("at", "queue", "priority", "args")
 
-// ParseChanges reads what is to be changed of an entry of a stream.
+// ParseChanges parses the changes of an entry of a stream.
 func ParseChanges(stream string, raw []byte) (Changes, error) {
 	var c Changes
 	if len(raw) == 0 {
@@ -96,7 +96,7 @@ func (c *Changes) read(stream string, o shared.Object) error {
 	return nil
 }
 
-// readAt reads a time as people and programs write it: RFC 3339, or seconds since 1970.
+// readAt parses a time as people and programs write it: RFC 3339, or seconds since 1970.
 func readAt(v gjson.Result) (time.Time, error) {
 	if v.Type != gjson.String {
 		t, err := shared.ParseTime("at", v)
@@ -118,7 +118,7 @@ func readAt(v gjson.Result) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// Change is the entry's record with some of it changed. Every other byte stays as its owner wrote it.
+// Change returns the entry's record with the changes. Every other byte stays as its owner wrote it.
 func (e *Entry) Change(c Changes) ([]byte, error) {
 	record, err := WithEntryJID(e.Raw, e)
 	if err != nil {
@@ -149,7 +149,8 @@ func (e *Entry) Change(c Changes) ([]byte, error) {
 
 func (e *Entry) changeJob(c Changes) ([]byte, error) {
 	job := e.Job.Raw
-	if len(c.Args) > 0 { // nobody has looked at the member yet: which of two would the worker read?
+	// The job may have the member twice, and a worker might read the other one.
+	if len(c.Args) > 0 {
 		if _, err := shared.ParseObject(string(job), shared.Set("args")); err != nil {
 			return nil, fmt.Errorf("the job cannot be edited: %w", err)
 		}
@@ -173,7 +174,8 @@ func (e *Entry) changeJob(c Changes) ([]byte, error) {
 	return job, nil
 }
 
-// seconds writes a time as the formats have it. What would be taken for milliseconds is written in them.
+// seconds formats a time for a record. It writes milliseconds if the number would be taken for
+// those.
 func seconds(t time.Time) string {
 	s := Seconds(t)
 	if s > shared.MillisAbove {
@@ -182,24 +184,25 @@ func seconds(t time.Time) string {
 	return strconv.FormatFloat(s, 'f', -1, 64)
 }
 
-// Announcement is what the headers of a replacement say that a person asked for: the journal is to be told once it has been read back.
+// Announcement is what the headers of a replacement say about the request of a user. The leader
+// journals it after it has read the replacement back.
 type Announcement struct {
-	What      string `json:"what"`              // the journal record to come: changed or undone
-	Stream    string `json:"stream"`            // of the entries
+	What      string `json:"what"`              // the type of the journal record to come
+	Stream    string `json:"stream"`            // of both entries
 	Offset    int64  `json:"offset"`            // of the replacement
-	Replaces  int64  `json:"replaces"`          // the entry that it stands for
-	JIDTag    string `json:"jid"`               // of both
-	Command   string `json:"command,omitempty"` // the id of the command
+	Replaces  int64  `json:"replaces"`          // offset of the entry that it replaces
+	JIDTag    string `json:"jid"`               // of both entries
+	Command   string `json:"command,omitempty"` // id of the command
 	Actor     string `json:"actor,omitempty"`
-	Operation string `json:"operation,omitempty"` // the bulk operation that it is part of
-	Undoes    int64  `json:"undoes,omitempty"`    // undone: the journal record that is taken back
-	Dead      *int64 `json:"dead,omitempty"`      // undone, of a kill: the dead job that goes
-	Key       string `json:"key,omitempty"`       // enqueued: under which key; nothing is replaced
-	Sum       string `json:"sum,omitempty"`       // enqueued
-	JID       string `json:"full_jid,omitempty"`  // enqueued: as it is, not as a header can hold it
+	Operation string `json:"operation,omitempty"` // id of the bulk operation
+	Undoes    int64  `json:"undoes,omitempty"`    // undone: the journal record that is undone
+	Dead      *int64 `json:"dead,omitempty"`      // undone, of a kill: the dead job to remove
+	Key       string `json:"key,omitempty"`       // enqueued: the key; nothing is replaced
+	Sum       string `json:"sum,omitempty"`       // enqueued: checksum of the request
+	JID       string `json:"full_jid,omitempty"`  // enqueued: the jid itself, not its tag
 }
 
-// Headers is the announcement as the headers of the replacement.
+// Headers returns the announcement as headers of the replacement.
 func (a Announcement) Headers(epoch int64) map[string]any {
 	h := map[string]any{HeaderEpoch: epoch, HeaderAnnounces: a.What}
 	if a.What == OpEnqueued {
@@ -221,7 +224,7 @@ func (a Announcement) Headers(epoch int64) map[string]any {
 	return h
 }
 
-// AnnouncementOf reads the headers of a replacement; ok is false where nothing is to be told.
+// AnnouncementOf parses the headers of a replacement. ok is false if they announce nothing.
 func AnnouncementOf(r *Record, jidTag string) (a Announcement, ok bool) {
 	a.What, _ = r.Headers[HeaderAnnounces].(string)
 	if !slices.Contains([]string{TypeChanged, TypeUndone, OpEnqueued}, a.What) {
@@ -240,14 +243,14 @@ func AnnouncementOf(r *Record, jidTag string) (a Announcement, ok bool) {
 	return a, true
 }
 
-// Record is the journal record that tells of the replacement. What else it says is its writer's.
+// Record returns the journal record that was announced. The caller fills in the other members.
 func (a Announcement) Record() JournalRecord {
 	by := a.Offset
 	return JournalRecord{Type: a.What, Stream: a.Stream, Offset: a.Replaces, JID: a.JIDTag, By: &by, Undoes: a.Undoes, Dead: a.Dead,
 		Command: a.Command, Actor: a.Actor, InOperation: a.Operation}
 }
 
-// Undoable tells whether what a journal record, or a deed, says was done can be taken back.
+// Undoable reports whether an act can be undone. what is the type of its journal record or its op.
 func Undoable(what string) bool {
 	return what == TypeDeleted || what == TypeKilled || what == TypeChanged
 }

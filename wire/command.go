@@ -16,24 +16,24 @@ const (
 	CommandRetry   = "retry"
 	CommandKill    = "kill"
 	CommandDelete  = "delete"
-	CommandRelease = "release" // held entries fire
-	CommandDiscard = "discard" // held entries that are due are deleted, the others are released
-	CommandPing    = "ping"    // answered at once: somebody leads
-	CommandDismiss = "dismiss" // a rejected record leaves the list
+	CommandRelease = "release" // release held entries
+	CommandDiscard = "discard" // delete held entries that are due, and release the others
+	CommandPing    = "ping"    // find out whether a sidecar leads
+	CommandDismiss = "dismiss" // remove a rejected record from the list
 	CommandChange  = "change"
 	CommandUndo    = "undo"
 	CommandEnqueue = "enqueue"
 	CommandState   = shared.CommandState
-	CommandOperate = "operate" // the same to many entries
-	CommandCancel  = "cancel"  // an operation ends where it is
-	CommandPause   = "pause"   // nobody takes jobs of a queue
-	CommandResume  = "resume"  // workers take them again
-	CommandNote    = "note"    // a sidecar is about to do something past the leader
+	CommandOperate = "operate" // begin a bulk operation
+	CommandCancel  = "cancel"  // stop a bulk operation where it is
+	CommandPause   = "pause"   // stop workers from taking jobs of a queue
+	CommandResume  = "resume"  // let workers take them again
+	CommandNote    = "note"    // journal an act of a sidecar: see Noted
 
-	CommandMoveType = "move-type" // a queue becomes one of another type
+	CommandMoveType = "move-type" // turn a queue into a queue of another type
 )
 
-// Command asks the leader to do something.
+// Command is a request to the leader.
 type Command struct {
 	ID      string          `json:"id,omitempty"`
 	Command string          `json:"command"`
@@ -42,30 +42,30 @@ type Command struct {
 	Offset  *int64          `json:"offset,omitempty"` // picks one of several entries with the jid
 	Changes json.RawMessage `json:"changes,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
-	Actor   string          `json:"actor,omitempty"` // believed only of the sidecar's own account
+	Actor   string          `json:"actor,omitempty"` // counts only from Millrace's own user
 
 	Queue string `json:"queue,omitempty"` // pause, resume, move-type
 
 	Type   string  `json:"type,omitempty"`    // move-type: classic or quorum
-	Within float64 `json:"within,omitempty"`  // move-type: how many seconds jobs that are unacked are waited for
-	DryRun bool    `json:"dry_run,omitempty"` // move-type: only say what it would do
+	Within float64 `json:"within,omitempty"`  // move-type: seconds to wait for unacked jobs
+	DryRun bool    `json:"dry_run,omitempty"` // move-type: only report what it would do
 
 	Key string          `json:"key,omitempty"` // enqueue: the same key means the same job
 	Job json.RawMessage `json:"job,omitempty"` // enqueue
-	At  *float64        `json:"at,omitempty"`  // enqueue: when it is due; now if not given
+	At  *float64        `json:"at,omitempty"`  // enqueue: when the job is due; nil means now
 
 	Bulk *Operation `json:"operation,omitempty"` // operate, cancel
 
 	Noted *Noted `json:"noted,omitempty"` // note
 
-	Operation string     `json:"-"` // the bulk operation that it is part of; only the leader says so
-	Move      *PauseMove `json:"-"` // pause, resume: because a queue is moved to another type; only the leader says so
+	Operation string     `json:"-"` // id of the bulk operation; only the leader sets it
+	Move      *PauseMove `json:"-"` // pause, resume: for a move of type; only the leader sets it
 }
 
 // maxCommand is the largest command that is read, in bytes.
 const maxCommand = 1 << 20
 
-// commandStreams says what may be commanded where.
+// commandStreams lists the commands, with the streams on whose entries they act.
 var commandStreams = map[string][]string{
 	CommandTrigger: {ScheduledJobs},
 	CommandRetry:   {Retries, DeadJobs},
@@ -89,7 +89,7 @@ var commandStreams = map[string][]string{
 	CommandEnqueue: nil,
 }
 
-// ParseCommand reads a command and checks that it can be carried out.
+// ParseCommand parses a command and checks that it is valid.
 func ParseCommand(body []byte) (Command, error) {
 	var c Command
 	if len(body) > maxCommand {
@@ -98,7 +98,7 @@ func ParseCommand(body []byte) (Command, error) {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return c, fmt.Errorf("command is not valid: %w", err)
 	}
-	if c.ID != ASCII(c.ID) { // headers carry it, and a repeat is known by it
+	if c.ID != ASCII(c.ID) { // a header carries it, and it identifies a repeat
 		return c, fmt.Errorf("command id must be at most %d characters of printable ASCII", shared.MaxShort)
 	}
 	return c, c.check()
@@ -159,16 +159,18 @@ func (c Command) checkDismiss() error {
 const (
 	// CommandTTL is how long a command waits for a leader.
 	CommandTTL = 5 * time.Second
-	// LeaderWait is how long a new leader waits for one whose end nobody has seen. That one falls silent before.
+	// LeaderWait is how long a new leader waits if the end of the earlier leader is not known. The
+	// earlier leader stops publishing before that.
 	LeaderWait = 3500 * time.Millisecond
 )
 
-// LeaderPing is a ping by which a sidecar finds out whether the lock is its own. It wants no answer.
+// LeaderPing returns a ping with which a sidecar finds out whether it has the lock. It asks for no
+// answer.
 func LeaderPing(id string) Message {
 	return Message{Key: LeaderInbox, CorrelationID: id, Body: []byte(`{"command":"ping"}`)}
 }
 
-// Reply statuses, as in REST.
+// Statuses of a reply, as in the REST API.
 const (
 	StatusOK          = 200
 	StatusAccepted    = 202
@@ -181,25 +183,25 @@ const (
 	StatusUnknown     = 504
 )
 
-// Reply answers a command.
+// Reply is the answer to a command.
 type Reply struct {
 	Status   int       `json:"status"`
 	Error    string    `json:"error,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Happened *Happened `json:"happened,omitempty"`
-	Offsets  []int64   `json:"offsets,omitempty"`  // of all entries with the jid, where it is not unique
-	Entry    *int64    `json:"entry,omitempty"`    // where the entry stands now that was changed or brought back
+	Offsets  []int64   `json:"offsets,omitempty"`  // of all entries with the jid, if several
+	Entry    *int64    `json:"entry,omitempty"`    // offset of the entry after a change or undo
 	JID      string    `json:"jid,omitempty"`      // enqueue: of the job
 	Paused   []string  `json:"paused,omitzero"`    // state: the paused queues
-	Move     *TypeMove `json:"move,omitempty"`     // move-type: what it does, or would do
-	Repeated bool      `json:"repeated,omitempty"` // the same command was carried out before
+	Move     *TypeMove `json:"move,omitempty"`     // move-type: what it does or would do
+	Repeated bool      `json:"repeated,omitempty"` // the command was carried out before
 }
 
-// Happened is what became of an entry that is no longer there.
+// Happened is what became of an entry that is no longer pending.
 type Happened struct {
-	What   string  `json:"what"` // an op or a record's type
+	What   string  `json:"what"` // an op or the type of a journal record
 	At     float64 `json:"at,omitempty"`
-	Offset int64   `json:"offset"` // the entry's
-	Record int64   `json:"record"` // the journal's record of it
+	Offset int64   `json:"offset"` // of the entry
+	Record int64   `json:"record"` // offset of the journal record
 	Actor  string  `json:"actor,omitempty"`
 }

@@ -42,7 +42,8 @@ func TestOperationsAreChecked(t *testing.T) {
 	require.NoError(t, (&Operation{Action: CommandUndo, Undoes: "op"}).Check())
 }
 
-// Over one percent more or less than was seen is something else.
+// An operation has drifted if its filter matches over one percent more or fewer entries than the
+// user saw.
 func TestDrift(t *testing.T) {
 	expected := int64(1000)
 	o := &Operation{Expected: &expected}
@@ -89,7 +90,7 @@ func TestCommandsAreChecked(t *testing.T) {
 	}
 }
 
-// A keyed enqueue is one entry with the job's own bytes; what was asked for has a name of its own.
+// A keyed enqueue makes one entry with the job's own bytes. A checksum identifies the request.
 func TestKeyedEnqueue(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	c := Command{Command: CommandEnqueue, Key: "k", Job: []byte(`{"class":"A","args":[9007199254740993],"x":1}`)}

@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Confirmed says which fires and burials of an epoch are confirmed. All others that the journal
-// has are in doubt.
+// Confirmed says which fires and burials of an epoch are confirmed. All others in the journal are
+// in doubt.
 type Confirmed struct {
 	Epoch   int64  `json:"epoch"`
-	Through int64  `json:"through"`         // all up to this number
+	Through int64  `json:"through"`         // all numbers up to this one
 	Above   Ranges `json:"above,omitempty"` // and these
 }
 
-// ConfirmedBy reads what a record of the journal says in its headers.
+// ConfirmedBy returns what the headers of a journal record say about confirms.
 func ConfirmedBy(epoch int64, headers map[string]any) Confirmed {
 	k := Confirmed{Epoch: epoch, Through: Int(headers, HeaderConfirmed)}
 	if text, ok := headers[HeaderAbove].(string); ok {
-		k.Above, _ = ParseRanges(text) // what cannot be read leaves more in doubt, which loses nothing
+		k.Above, _ = ParseRanges(text) // an error leaves more in doubt, which loses nothing
 	}
 	return k
 }
 
-// Range is a run of numbers, from First to Last.
+// Range is the numbers from First to Last.
 type Range struct{ First, Last int64 }
 
-// Ranges are numbers as sorted ranges with gaps between them.
+// Ranges are sorted ranges of numbers with gaps between them.
 type Ranges []Range
 
-// Add returns the ranges with one more number.
+// Add returns the ranges with one more number. It may modify r.
 func (r Ranges) Add(n int64) Ranges {
 	at, found := slices.BinarySearchFunc(r, n, func(x Range, n int64) int {
 		switch {
@@ -60,7 +60,7 @@ func (r Ranges) Add(n int64) Ranges {
 	return slices.Insert(r, at, Range{n, n})
 }
 
-// String writes ranges as they stand in the header millrace-above: "7,1126-5193".
+// String returns the ranges as in the header millrace-above: "7,1126-5193".
 func (r Ranges) String() string {
 	var b strings.Builder
 	for i, x := range r {
@@ -76,7 +76,7 @@ func (r Ranges) String() string {
 	return b.String()
 }
 
-// ParseRanges reads what String wrote.
+// ParseRanges parses the output of String.
 func ParseRanges(text string) (Ranges, error) {
 	var all Ranges
 	if text == "" {
@@ -109,10 +109,10 @@ func parseRange(first, last string) (x Range, err error) {
 	return x, nil
 }
 
-// MarshalText and UnmarshalText have ranges stand in JSON as they stand in headers.
+// MarshalText writes ranges in JSON as they are in headers.
 func (r Ranges) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is MarshalText's counterpart.
+// UnmarshalText parses the output of MarshalText.
 func (r *Ranges) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRanges(string(text))
 	return err

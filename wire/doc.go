@@ -1,9 +1,27 @@
-// Package wire holds what stands on the broker: names, formats, records.
+// Package wire defines what is on the broker: the names of streams, exchanges and queues, and the
+// formats of records, messages and headers. docs/wire-format.md says the same in prose.
 //
-// It is pure: no I/O, no clock, nothing of Millrace's own imported. Everything that reads or writes a message, in whichever
-// direction, goes through here, so that the format has one definition. docs/wire-format.md is the same thing in prose.
+// All code that reads or writes a message uses this package, so each format has one definition. The
+// part that clients need is in clients/go/wire, the only package of Millrace that wire imports.
 //
-// Promises: a record is either understood whole or refused with a reason that a person can act on; a job's bytes are its owner's
-// and leave exactly as they came, but for the members that Millrace must set, which are edited in place; no input panics, and none
-// takes more than linear time.
+// Package wire does no I/O and reads no clock.
+//
+// # Promises
+//
+//   - The bytes of a job belong to its owner. They leave exactly as they came, except for the
+//     members that Millrace must set. Those are edited in place.
+//   - No input causes a panic.
+//   - No input takes more than linear time.
+//
+// # Failures
+//
+// A record is either understood completely or refused. The error of a parse function is the reason
+// of the rejected record. It says what is wrong, so that a person can correct the record and send
+// it again.
+//
+// Two formats keep the good part of a bad record:
+//
+//   - ParseMetrics refuses single records of an array.
+//   - ParseHeartbeat leaves out values that are not valid, because a worker that is partly
+//     understood is better than one that is not shown.
 package wire

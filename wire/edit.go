@@ -11,8 +11,9 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Body is the job as its queue gets it at a time: its owner's bytes, with the jid filled in if it is missing and, for what failed before,
-// the number of its attempt. A dead job that is retried starts anew, and waits from then on.
+// Body returns the job as its queue gets it: its owner's bytes, with a missing jid filled in. A job
+// of jobs.gated also gets its queue, and a retry the number of its attempt. A dead job that is
+// retried starts over: its attempt is 0, and its wait begins now.
 func (e *Entry) Body(now time.Time) ([]byte, error) {
 	raw, err := withJID(e.Job.Raw, e.Job.JID)
 	if err != nil || e.Stream == ScheduledJobs {
@@ -22,7 +23,7 @@ func (e *Entry) Body(now time.Time) ([]byte, error) {
 		return WithQueue(raw, e.Job.Queue)
 	}
 	attempt := e.Attempt
-	if e.Stream == DeadJobs { // it starts anew
+	if e.Stream == DeadJobs {
 		attempt = 0
 		if raw, err = waitingSince(raw, now); err != nil {
 			return nil, err
@@ -31,16 +32,17 @@ func (e *Entry) Body(now time.Time) ([]byte, error) {
 	return shared.SetRaw(raw, "retry_count", strconv.Itoa(attempt))
 }
 
-// waitingSince is a job that was read, whose enqueued_at, if it has one, is another time: from it a worker tells how long the job waited.
+// waitingSince returns a parsed job with enqueued_at set to at, if it has that member. Workers use
+// it to compute how long the job waited.
 func waitingSince(job []byte, at time.Time) ([]byte, error) {
-	if gjson.GetBytes(job, "enqueued_at").Type == gjson.Null { // as it is where there is none
+	if gjson.GetBytes(job, "enqueued_at").Type == gjson.Null {
 		return job, nil
 	}
 	return shared.SetRaw(job, "enqueued_at", seconds(at))
 }
 
-// Dead is the entry's job as a dead job, buried at a time for a reason that a person or the broker gave. It fails where the result
-// would be larger than what is read.
+// Dead returns the job as a dead job, buried at a time by a user or by the broker. class and
+// message say why. Dead returns an error if the record would be larger than MaxRecord.
 func (e *Entry) Dead(at time.Time, class, message string) ([]byte, error) {
 	raw, err := withJID(e.Job.Raw, e.Job.JID)
 	if err != nil {
@@ -53,7 +55,7 @@ func (e *Entry) Dead(at time.Time, class, message string) ([]byte, error) {
 	return record, nil
 }
 
-// DeadEnvelope is what is said of a dead job beside the job itself.
+// DeadEnvelope is what the record of a dead job has in addition to the job.
 type DeadEnvelope struct {
 	JID          string
 	DiedAt       time.Time
@@ -62,7 +64,7 @@ type DeadEnvelope struct {
 	ErrorMessage string
 }
 
-// DeadJob writes a record of dead_jobs around a job's own bytes.
+// DeadJob returns a record of dead_jobs with the job's own bytes.
 func DeadJob(d DeadEnvelope, job []byte) []byte {
 	head := fmt.Sprintf(`{"type":"dead_job","jid":%s,"died_at":%s,"retry_count":%d,"error_class":%s,"error_message":%s,"job":`,
 		shared.Quote(d.JID), strconv.FormatFloat(Seconds(d.DiedAt), 'f', -1, 64), d.Attempt,
@@ -71,21 +73,22 @@ func DeadJob(d DeadEnvelope, job []byte) []byte {
 	return append(append(append(out, head...), job...), '}')
 }
 
-// ScheduledJob writes a record of scheduled_jobs around a job's own bytes.
+// ScheduledJob returns a record of scheduled_jobs with the job's own bytes.
 func ScheduledJob(jid string, at float64, job []byte) []byte {
 	head := fmt.Sprintf(`{"type":"scheduled_job","jid":%s,"scheduled_at":%s,"job":`, shared.Quote(jid), strconv.FormatFloat(at, 'f', -1, 64))
 	return slices.Concat([]byte(head), job, []byte{'}'})
 }
 
-// What a dead job says of its error at most, in bytes: writing it down can take six times as many.
+// Limits of the error in a dead job, in bytes. JSON can take six times as many.
 const (
 	maxErrorClass   = 1 << 10
 	maxErrorMessage = 64 << 10
 )
 
-// withJID is a job that was read, with its jid filled in.
+// withJID returns a parsed job with its jid filled in.
 func withJID(raw []byte, jid string) ([]byte, error) {
-	if has := gjson.GetBytes(raw, "jid"); has.Type == gjson.String && has.Str != "" { // most have one: no need to look at all of them
+	// Most jobs have one, and need no full parse.
+	if has := gjson.GetBytes(raw, "jid"); has.Type == gjson.String && has.Str != "" {
 		return raw, nil
 	}
 	if _, err := shared.ParseObject(string(raw), shared.JobMembers); err != nil {
@@ -94,10 +97,10 @@ func withJID(raw []byte, jid string) ([]byte, error) {
 	return shared.SetRaw(raw, "jid", shared.Quote(jid))
 }
 
-// TraceOf is the traceparent that a message came with, if it may be passed on, else "".
+// TraceOf returns the traceparent of a message if it may be passed on, and "" otherwise.
 func TraceOf(headers map[string]any) string { return Traceparent(headers[HeaderTraceparent]) }
 
-// TraceHeaders are the headers of a message that has nothing else to say than its trace.
+// TraceHeaders returns headers that have nothing but a trace.
 func TraceHeaders(trace string) map[string]any {
 	if trace == "" {
 		return nil
@@ -105,7 +108,7 @@ func TraceHeaders(trace string) map[string]any {
 	return map[string]any{HeaderTraceparent: trace}
 }
 
-// ForQueue is a job that was read, with its queue set, whichever it named.
+// ForQueue returns a parsed job with its queue replaced.
 func ForQueue(job []byte, queue string) ([]byte, error) {
 	if err := CheckQueueName(queue); err != nil {
 		return nil, err
@@ -120,8 +123,8 @@ func ForQueue(job []byte, queue string) ([]byte, error) {
 	return shared.SetRaw(job, "queue", shared.Quote(queue))
 }
 
-// WithEntryJID is a record of an entry stream with the jid that it was read with, if it has none itself: one derived from where it stands
-// would change with its place.
+// WithEntryJID returns a record of an entry stream with the jid of e, if the record has none. A
+// derived jid depends on the offset, and would change when the record is written again.
 func WithEntryJID(record []byte, e *Entry) ([]byte, error) {
 	if e.Stream == Gated {
 		return withJID(record, e.JID)

@@ -12,7 +12,8 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// jsonText draws JSON as people and programs may write it: with space anywhere, escapes, names that stand twice.
+// jsonText draws JSON as people and programs may write it: with spaces, escapes and duplicate
+// names.
 func jsonText(t *rapid.T, depth int) string {
 	kinds := 5
 	if depth == 0 {
@@ -89,7 +90,8 @@ func TestBodyOfBrokenJob(t *testing.T) {
 	require.EqualError(t, err, "wire: set : path cannot be empty")
 }
 
-// Writing a text down can take six times its size. A dead job that grows over the limit could never be read again.
+// An escaped text can take six times its size. A dead job that grew over the limit could never be
+// read again.
 func TestDeadJobsErrorsAreCut(t *testing.T) {
 	e, err := ParseEntry(Retries, 0, []byte(`{"jid":"j","retry_at":1,"error_class":"`+strings.Repeat("é", 1000)+`","error_message":"`+
 		strings.Repeat("<", 10<<20)+`","job":{"class":"A"}}`))
@@ -134,7 +136,7 @@ func TestShorten(t *testing.T) {
 	require.Equal(t, "…", Shorten("\x80\x80", 1))
 }
 
-// A jid that is derived from where a record stands goes along when the record is carried over; everything else stays as it is.
+// An entry that is carried over keeps a derived jid. Everything else stays as it is.
 func TestWithEntryJID(t *testing.T) {
 	for record, named := range map[string]bool{
 		`{"scheduled_at":1,"job":{"class":"A"}}`:                      false,

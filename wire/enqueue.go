@@ -10,12 +10,12 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Enqueued is what is remembered of a job that was enqueued under a key: the same key means the same job.
+// Enqueued is the record of a job that was enqueued under a key. The same key means the same job.
 type Enqueued struct {
 	Key string  `json:"key"`
-	Sum string  `json:"sum"` // of what was asked for
+	Sum string  `json:"sum"` // checksum of the request
 	JID string  `json:"jid"`
-	At  float64 `json:"at"` // when that was
+	At  float64 `json:"at"` // time of the request
 }
 
 // EnqueuedFor is how long a key is remembered.
@@ -36,7 +36,7 @@ func (c Command) checkEnqueue() error {
 	return err
 }
 
-// Sum names what the command enqueue asks for.
+// Sum returns the checksum of the request in a command enqueue.
 func (c Command) Sum() string {
 	at := "now"
 	if c.At != nil {
@@ -48,7 +48,8 @@ func (c Command) Sum() string {
 
 var errNoJob = errors.New("command enqueue needs a job: an object with a class")
 
-// Entry is the job of the command enqueue as a record of scheduled_jobs: due at its time, else now. jid is given to a job that has none.
+// Entry returns the job of the command enqueue as a record of scheduled_jobs. It is due at its
+// time, or now if it has none. A job without a jid gets jid.
 func (c Command) Entry(now time.Time, jid string) (record []byte, e Entry, err error) {
 	if len(c.Job) == 0 || c.Job[0] != '{' {
 		return nil, e, errNoJob

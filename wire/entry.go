@@ -11,12 +11,13 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Entry is a job with a time, or a dead job, at one offset of a stream.
+// Entry is a scheduled job, a retry, a dead job or a job that waits for its queue, at one offset of
+// a stream.
 type Entry struct {
 	Stream       string
 	Offset       int64
 	JID          string
-	At           time.Time // due, or died
+	At           time.Time // when it is due, or died
 	Attempt      int       // retry_count
 	ErrorClass   string
 	ErrorMessage string
@@ -24,11 +25,11 @@ type Entry struct {
 	Raw          []byte // the record, byte for byte
 }
 
-// kind is what differs between the entry streams whose records are envelopes around a job.
+// kind describes an entry stream whose records are envelopes around a job.
 type kind struct {
 	record string // the value of "type"
 	at     string // the member with the time
-	form   string // shown to whoever used another form
+	form   string // shown in the reason when a record has another form
 }
 
 var kinds = map[string]kind{
@@ -40,8 +41,8 @@ var kinds = map[string]kind{
 var entryMembers = shared.Set("type", "jid", "scheduled_at", "retry_at", "died_at", "retry_count", "failed_at", "error_class", "error_message",
 	"job", "millrace")
 
-// ParseEntry reads what stands at an offset of an entry stream. Of jobs.gated that is what EntryBody returns, and when it is due the
-// body does not say.
+// ParseEntry parses the record at an offset of an entry stream. A body of jobs.gated is the result
+// of EntryBody. It has no due time, so At is zero.
 func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 	if stream == Gated {
 		return parseGated(offset, body)
@@ -58,7 +59,8 @@ func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
 	return RereadEntry(stream, offset, body)
 }
 
-// RereadEntry reads a record that ParseEntry has read before: that it is JSON, and not nested too deep, is known.
+// RereadEntry parses a record that ParseEntry has accepted before. It does not check again that the
+// record is JSON, and how deep it is nested.
 func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
 	if stream == Gated {
 		job, err := shared.RereadJob(string(body))
@@ -124,8 +126,9 @@ func (e *Entry) read(k kind, o shared.Object) (err error) {
 	return nil
 }
 
-// name fills in a missing jid: the job's for the envelope, the envelope's for the job, else one derived from where the record stands
-// and what it holds, so that every reader derives the same and a stream made anew does not repeat it.
+// name fills in a missing jid. An envelope without one takes the job's, and a job without one takes
+// the envelope's. If both are missing, name derives one from the record's place and bytes. So every
+// reader derives the same jid, and a stream that is created again does not repeat it.
 func (e *Entry) name() {
 	if e.JID == "" {
 		e.JID = e.Job.JID
@@ -138,7 +141,7 @@ func (e *Entry) name() {
 	}
 }
 
-// DerivedJID is the jid of a record that has none.
+// DerivedJID returns the jid of a record that has none.
 func DerivedJID(stream string, offset int64, raw []byte) string {
 	h := sha256.New()
 	h.Write([]byte(stream))
@@ -149,8 +152,9 @@ func DerivedJID(stream string, offset int64, raw []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// SamePublish tells whether b, which came later, is the publish of a repeated: the same jid, time and bytes, or, for a retry, the same
-// failed attempt of the same job. When a job of jobs.gated came does not matter.
+// SamePublish reports whether the later entry b repeats the publish of a: it has the same jid, time
+// and bytes. For a retry, the same failed attempt of the same job is enough. For a job of
+// jobs.gated the time does not matter.
 func SamePublish(a, b Entry) bool {
 	if a.Stream != b.Stream || a.JID != b.JID {
 		return false
@@ -164,8 +168,8 @@ func SamePublish(a, b Entry) bool {
 	return a.At.Equal(b.At) && string(a.Raw) == string(b.Raw)
 }
 
-// Item is the entry as the REST API shows it: the record byte for byte, with one member more. A job of jobs.gated is the member job
-// of the item, as in the other streams.
+// Item returns the entry as the REST API shows it: the bytes of the record, with one more member. A
+// job of jobs.gated becomes the member job of the item, as in the other streams.
 func (e *Entry) Item(first int64) []byte {
 	extra := fmt.Sprintf(`,"millrace":{"offset":%d,"first_offset":%d,"at":%s,"queue":%s,"class":%s,"attempt":%d}}`,
 		e.Offset, first, strconv.FormatFloat(Seconds(e.At), 'f', -1, 64), shared.Quote(e.Job.Queue), shared.Quote(e.Job.Class), e.Attempt)
@@ -184,7 +188,7 @@ func trimClose(raw []byte) []byte {
 	return append(make([]byte, 0, len(raw)+160), raw[:end]...)
 }
 
-// Shorten cuts a text behind its first n bytes, and says so.
+// Shorten cuts a text after its first n bytes, and marks the cut.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -7,24 +7,25 @@ import (
 	"strings"
 )
 
-// fingerprintForm is what a filter by error must look like to mean a group of errors, not an error class.
+// fingerprintForm matches a filter by error that means a group of errors, and not an error class.
 var fingerprintForm = regexp.MustCompile(`^fp-[0-9a-f]{16}$`)
 
-// IsFingerprint tells whether a filter by error means a group of errors.
+// IsFingerprint reports whether a filter by error means a group of errors.
 func IsFingerprint(text string) bool { return fingerprintForm.MatchString(text) }
 
-// maxMessage is how much of a message tells errors apart, in bytes.
+// maxMessage is how many bytes of a message distinguish errors.
 const maxMessage = 500
 
-// Fingerprint names a group of errors: those of one class of jobs, with one error class, whose messages differ in nothing but what
-// changes from one time to the next.
+// Fingerprint returns the name of a group of errors. They have the same job class, the same error
+// class, and messages that differ only in their variable parts.
 func Fingerprint(class, errorClass, message string) string {
 	sum := sha256.Sum256([]byte(class + "\x00" + errorClass + "\x00" + Normalised(message)))
 	return "fp-" + hex.EncodeToString(sum[:8])
 }
 
-// What changes from one time to the next, and what stands in its place. The order counts. Most messages have few of these, and regular
-// expressions are slow: each has a cheap test that whatever it matches passes.
+// volatile has the variable parts of messages, and what replaces them. The order matters. Most
+// messages have few such parts, and regular expressions are slow. So each has a cheap test, which
+// accepts everything that the expression matches.
 var volatile = []struct {
 	what *regexp.Regexp
 	sign string
@@ -43,7 +44,7 @@ func has(any string) func(string) bool {
 	return func(m string) bool { return strings.ContainsAny(m, any) }
 }
 
-// hasHex tells whether eight hexadecimal digits stand together.
+// hasHex reports whether the text has eight hexadecimal digits in a row.
 func hasHex(m string) bool {
 	run := 0
 	for i := range len(m) {
@@ -59,10 +60,10 @@ func hasHex(m string) bool {
 	return false
 }
 
-// spaced tells whether there is other white space than single blanks.
+// spaced reports whether the text has white space other than single blanks.
 func spaced(m string) bool { return strings.Contains(m, "  ") || strings.ContainsAny(m, "\t\n\f\r") }
 
-// Normalised is the first line of a message without what changes from one time to the next.
+// Normalised returns the first line of a message without its variable parts.
 func Normalised(message string) string {
 	message, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
 	if len(message) > maxMessage {

@@ -15,7 +15,7 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// seed adds the small vectors of a file.
+// seed adds the small vectors of a file to the corpus.
 func seed(f *testing.F, file string, add func(*vector)) {
 	for _, v := range vectors(f, file) {
 		if v.Build == nil && len(v.bytes()) < 4096 {
@@ -47,10 +47,10 @@ func FuzzParseEntry(f *testing.F) {
 	})
 }
 
-// fired is when the jobs of these tests go to their queues.
+// fired is when the jobs of these tests are fired.
 var fired = time.Unix(1800000000, 500000000)
 
-// requireBody checks that the job leaves as it came, but for what must be set.
+// requireBody checks that the job leaves as it came, except for what Millrace must set.
 func requireBody(t *testing.T, e *Entry) {
 	t.Helper()
 	before := bytes.Clone(e.Job.Raw)
@@ -66,7 +66,7 @@ func requireBody(t *testing.T, e *Entry) {
 	switch e.Stream {
 	case Retries:
 		want = setByReference(t, []byte(want), "retry_count", string(mustMarshal(t, e.Attempt)))
-	case Gated: // it says by itself where it belongs
+	case Gated: // the job must name its queue
 		if queue, _ := o.Text("queue"); queue == "" {
 			want = setByReference(t, []byte(want), "queue", shared.Quote(e.Job.Queue))
 		}
@@ -87,7 +87,7 @@ func requireBody(t *testing.T, e *Entry) {
 	require.Empty(t, cmp.Diff(again, job))
 }
 
-// requireDead checks that a burial holds the same job.
+// requireDead checks that a burial has the same job.
 func requireDead(t *testing.T, e *Entry) {
 	t.Helper()
 	at := time.Unix(1700000000, 123456000).UTC()
@@ -102,8 +102,8 @@ func requireDead(t *testing.T, e *Entry) {
 	require.Equal(t, string(want), string(dead.Job.Raw))
 }
 
-// requireItem checks that what the API shows is the record with one member more. A record of
-// jobs.gated is a bare job: there it is an entry with that job.
+// requireItem checks that the API shows the record with one more member. It shows a record of
+// jobs.gated, which is a bare job, as an entry with that job.
 func requireItem(t *testing.T, e *Entry) {
 	t.Helper()
 	item := e.Item(3)
@@ -180,7 +180,8 @@ func FuzzParseJournal(f *testing.F) {
 	})
 }
 
-// compacted is a record as it comes back: Marshal writes everything but an entry's bytes in its own way, and leaves out what is empty.
+// compacted returns a record as it comes back. Marshal reformats everything but an entry's bytes,
+// and leaves out empty members.
 func compacted(t *testing.T, r JournalRecord) JournalRecord {
 	if len(r.Entries) == 0 {
 		r.Entries = nil
@@ -246,7 +247,7 @@ func FuzzParseChanges(f *testing.F) {
 		again, err := ParseEntry(name, 8, changed)
 		require.NoError(t, err, "%s", changed)
 		if c.At != nil {
-			require.WithinDuration(t, *c.At, again.At, time.Millisecond) // of years far away
+			require.WithinDuration(t, *c.At, again.At, time.Millisecond) // far years are inexact
 		}
 		if c.Queue != nil {
 			require.Equal(t, *c.Queue, again.Job.Queue)
@@ -347,7 +348,7 @@ func FuzzParseHeartbeat(f *testing.F) {
 		require.Equal(t, identity, h.Identity)
 		require.Contains(t, said, "beat")
 		require.True(t, workerStates[h.State])
-		kept := mustMarshal(t, h) // it can be written: its texts are text, its times have years
+		kept := mustMarshal(t, h) // its texts are valid UTF-8 and its years have four digits
 		require.Less(t, len(kept), 8*len(body)+2000)
 		var again Heartbeat
 		require.NoError(t, json.Unmarshal(kept, &again))

@@ -8,14 +8,15 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// A record of jobs.gated is a bare job. It came through the alternate exchange of jobs.direct or jobs.route, because no queue was bound
-// for it; or it was published to the stream itself.
+// A record of jobs.gated is a bare job. It comes through the alternate exchange of jobs.direct or
+// jobs.route, because no queue was bound for it, or it was published to the stream itself.
 
-// HeaderCopy marks an entry of jobs.gated that stands for an older one there: the older one was a fire that found no queue, with this op.
+// HeaderCopy marks an entry of jobs.gated that replaces an older one there. The older one was a
+// fire that found no queue. The value is the op of that fire.
 const HeaderCopy = "millrace-copy"
 
-// EntryOf reads one record of an entry stream. A job of jobs.gated is due when it came, or at the zero time where the transport cannot
-// tell when that was.
+// EntryOf parses one record of an entry stream. A job of jobs.gated is due when it arrived, or at
+// the zero time if the transport does not report that.
 func EntryOf(r *Record) (Entry, error) {
 	body, err := EntryBody(r)
 	if err != nil {
@@ -28,8 +29,8 @@ func EntryOf(r *Record) (Entry, error) {
 	return e, err
 }
 
-// EntryBody is a record of an entry stream as it is stored and shown. Of jobs.gated it is the job with the queue and the priority with
-// which it was published, so that it says by itself where it belongs.
+// EntryBody returns a record of an entry stream as it is stored and shown. For jobs.gated it is the
+// job with the queue and the priority of its publish, so that the job itself says where it belongs.
 func EntryBody(r *Record) ([]byte, error) {
 	if r.Stream != Gated || r.Fault != "" {
 		return r.Body, nil

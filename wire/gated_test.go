@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The queue of a job in jobs.gated is the one that it was published for, and its priority the higher of the two that it was given.
+// A job in jobs.gated keeps the queue to which it was published, and the higher of its two
+// priorities.
 func TestGatedJobKeepsQueueAndPriority(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0).UTC()
 	for name, c := range map[string]struct {
@@ -46,7 +47,7 @@ func TestGatedJobKeepsQueueAndPriority(t *testing.T) {
 	}
 }
 
-// A job of jobs.gated says where it belongs when it is fired, buried or shown.
+// A job of jobs.gated names its queue when it is fired, buried or shown.
 func TestGatedJobSaysItsQueue(t *testing.T) {
 	e, err := EntryOf(&Record{Stream: Gated, Offset: 5, Time: time.Unix(7, 0), Key: Gated, Body: []byte(`{"class":"A"}`)})
 	require.NoError(t, err)
@@ -58,7 +59,7 @@ func TestGatedJobSaysItsQueue(t *testing.T) {
 		string(e.Item(3)))
 }
 
-// Two publishes of a job are one if jid, queue and bytes are the same, whenever they came.
+// Two publishes of a job are one if jid, queue and bytes are the same, even at different times.
 func TestGatedSamePublish(t *testing.T) {
 	entry := func(offset int64, key, body string) Entry {
 		e, err := EntryOf(&Record{Stream: Gated, Offset: offset, Time: time.Unix(offset, 0), Exchange: ExchangeDirect, Key: key, Body: []byte(body)})

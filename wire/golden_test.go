@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// vector is a record and what is to be understood of it, or why it is refused. testdata/*.json are for every client's author.
+// vector is a record with what it means, or why it is refused. testdata/*.json also serves the
+// authors of clients.
 type vector struct {
 	Name   string `json:"name"`
 	Stream string `json:"stream"`
 	Offset int64  `json:"offset"`
 
-	// The record: as text, as base64 where it is no text, or how to build it where it is large.
+	// The record: as text, as base64 if it is not text, or as the parts of a large one.
 	Record *string `json:"record"`
 	Base64 []byte  `json:"base64"`
 	Build  *build  `json:"build"`
@@ -31,7 +32,7 @@ type build struct {
 	Repeat string `json:"repeat"`
 	Times  int    `json:"times"`
 	After  string `json:"after"`
-	Close  string `json:"close"` // as often as Repeat
+	Close  string `json:"close"` // repeated as often as Repeat
 	End    string `json:"end"`
 }
 
@@ -56,7 +57,7 @@ func vectors(t testing.TB, name string) []vector {
 	return all
 }
 
-// understood is a job or entry as the vectors write it.
+// understood returns a job or entry in the form of the vectors.
 func understood(job *Job, e *Entry) map[string]any {
 	m := map[string]any{"jid": job.JID, "class": job.Class, "queue": job.Queue, "retry": job.Retry, "attempt": job.RetryCount,
 		"priority": job.Priority, "dead": job.Dead, "tags": job.Tags, "expires_at": nil}
@@ -152,7 +153,7 @@ func TestHeartbeatVectors(t *testing.T) {
 	}
 }
 
-// metricWanted is a metric record as the vectors write it.
+// metricWanted is a metric record in the form of the vectors.
 type metricWanted struct {
 	At         time.Time `json:"at"`
 	Class      string    `json:"class"`

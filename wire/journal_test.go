@@ -14,7 +14,7 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// journalRecords is one of each kind.
+// journalRecords returns one record of each type.
 func journalRecords() []JournalRecord {
 	entry := json.RawMessage(`{ "scheduled_at" : 1, "job":{"class":"<A>","args":["\u0000é` + "\u2028" + `"]} }`)
 	return []JournalRecord{
@@ -76,7 +76,7 @@ func TestJournalRefuses(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A record that would be too large to be read is written without its entry: what it says counts.
+// A record that would be too large to read is written without its entry. The rest of it counts.
 func TestJournalKeepsToTheLimit(t *testing.T) {
 	for size, kept := range map[int]bool{MaxRecord - 50: false, MaxRecord - 1000: true} {
 		head, tail := `{"jid":"j","scheduled_at":1,"job":{"class":"A","args":"`, `"}}`
@@ -133,7 +133,7 @@ func TestFireAndBury(t *testing.T) {
 		Body: body}, Bury(job, d, body, now))
 }
 
-// What is nested as deep as is read can still be buried, retried and journaled.
+// The most deeply nested job that is accepted can still be buried, retried and journaled.
 func TestTheDeepestFitsIntoTheJournal(t *testing.T) {
 	deep := strings.Repeat("[", shared.MaxJobDepth-1) + strings.Repeat("]", shared.MaxJobDepth-1)
 	job, err := ParseJob([]byte(`{"class":"A","args":` + deep + `}`))

@@ -13,29 +13,31 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// A lease is a job that somebody took from its queue over HTTP: an entry of scheduled_jobs that is due when the lease ends. The entry's jid is
-// the lease's id, so that two leases are never taken for one publish; the job within keeps its own.
+// A lease is a job that a worker took from its queue over HTTP. It is an entry of scheduled_jobs
+// that is due when the lease ends. The jid of the entry is the lease's id, so that two leases never
+// count as one publish. The job in it keeps its own jid.
 
 // HeaderLease marks an entry as a lease.
 const HeaderLease = "millrace-lease"
 
-// MaxRunOut is how many leases of a job may run out before nobody gets it any more: as many as workers may die of it.
+// MaxRunOut is how many leases of a job may run out before the job goes to no worker any more. A
+// poison job may kill as many workers.
 const MaxRunOut = 3
 
 const leasePrefix = "lease"
 
-// Lease is what a lease's id says.
+// Lease is what the id of a lease says.
 type Lease struct {
-	RanOut int       // how many leases of the job had run out before it
+	RanOut int       // how many leases of the job ran out before this one
 	At     time.Time // when it began
 }
 
-// NewLeaseID names a lease.
+// NewLeaseID returns a new id for a lease.
 func NewLeaseID(l Lease) string {
 	return fmt.Sprintf("%s-%d-%s-%s", leasePrefix, l.RanOut, strconv.FormatInt(l.At.UnixMilli(), 36), rand.Text())
 }
 
-// ParseLeaseID reads a lease's id.
+// ParseLeaseID parses the id of a lease.
 func ParseLeaseID(id string) (l Lease, ok bool) {
 	parts := strings.Split(id, "-")
 	if len(parts) != 4 || parts[0] != leasePrefix || len(parts[3]) < 16 || len(id) > 100 || id != ASCII(id) {
@@ -52,7 +54,8 @@ func ParseLeaseID(id string) (l Lease, ok bool) {
 	return Lease{int(n), time.UnixMilli(int64(at))}, true
 }
 
-// RanOut is how many leases of a job ran out that came back into its queue because of that. The message must be Millrace's own.
+// RanOut returns how many leases of a job have run out, if the last one brought the job back into
+// its queue. The message must be Millrace's own.
 func RanOut(d *Delivery) int {
 	deed, ok := DeedOf(d.Headers)
 	if !ok || deed.Stream != ScheduledJobs || deed.Op != OpFired && deed.Op != OpRefired {
@@ -64,8 +67,9 @@ func RanOut(d *Delivery) int {
 	return 0
 }
 
-// LeasedJob is the job of a delivery with what it needs to come back as it was: a jid, its queue, and the priority that only its message had.
-// What it refuses no worker can decode.
+// LeasedJob returns the job of a delivery with what it needs to come back unchanged: a jid, its
+// queue, and a priority that only its message had. It returns an error for a job that no worker can
+// decode.
 func LeasedJob(d *Delivery, queue string) (job Job, err error) {
 	if !utf8.Valid(d.Body) {
 		return job, fmt.Errorf("job is not UTF-8")
@@ -86,7 +90,7 @@ func LeasedJob(d *Delivery, queue string) (job Job, err error) {
 	return ParseJob(raw)
 }
 
-// namelessJID is how workers name a job that has no jid.
+// namelessJID returns the jid that workers give a job without one.
 func namelessJID(d *Delivery) string {
 	if d.MessageID != "" {
 		return d.MessageID
@@ -95,7 +99,8 @@ func namelessJID(d *Delivery) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// LeaseMessage is a leased job on its way to the scheduled jobs. It fails where the record would be larger than what is read.
+// LeaseMessage returns the message that adds a leased job to scheduled_jobs. It returns an error if
+// the record would be too large.
 func LeaseMessage(id string, until time.Time, job *Job, trace string) (Message, error) {
 	m := Message{Key: ScheduledJobs, MessageID: id, Type: Property(job.Class), Headers: map[string]any{HeaderLease: int64(1)}, Body: ScheduledJob(id, Seconds(until), job.Raw)}
 	if trace != "" {
@@ -105,12 +110,13 @@ func LeaseMessage(id string, until time.Time, job *Job, trace string) (Message, 
 	return m, err
 }
 
-// Commands that settle a lease have ids of their own, so that repeating one is answered from the journal.
+// Ids of commands that settle a lease begin with these. A repeated command with the same id is
+// answered from the journal.
 const (
 	LeaseAck    = "lease ack "
 	LeaseFail   = "lease fail "
 	LeaseExtend = "lease extend "
 )
 
-// SettlesLease tells whether a command's id is of one that settles a lease.
+// SettlesLease reports whether the command with this id settles a lease.
 func SettlesLease(command string) bool { return strings.HasPrefix(command, leasePrefix+" ") }

@@ -13,13 +13,13 @@ func nested(levels int) string {
 	return strings.Repeat("[", levels) + strings.Repeat("]", levels)
 }
 
-// padded is JSON with as many spaces in front of its last byte as make it n bytes long.
+// padded returns JSON with spaces before its last byte, n bytes long.
 func padded(body string, n int) []byte {
 	end := len(body) - 1
 	return []byte(body[:end] + strings.Repeat(" ", n-len(body)) + body[end:])
 }
 
-// The page says what limits there are; each is met at the limit and not beyond it.
+// docs/wire-format.md lists the limits. Each limit is accepted, and the next larger value is not.
 func TestLimitsOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/wire-format.md")
 	require.NoError(t, err)

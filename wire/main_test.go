@@ -9,5 +9,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is no measure of speed: it ends a test that would else run for hours, as anything that is not linear would here.
+// patience is not a measure of speed. It ends a test that would take hours because something is not
+// linear.
 const patience = 3 * time.Minute

@@ -6,22 +6,23 @@ import "time"
 type Record struct {
 	Stream  string
 	Offset  int64
-	Time    time.Time      // when the broker stored it; zero where the transport cannot tell
-	UserID  string         // vouched for by the broker; empty if the publisher gave none
+	Time    time.Time      // when the broker stored it; zero if the transport does not report it
+	UserID  string         // checked by the broker; empty if the publisher set none
 	Headers map[string]any // application headers; Millrace's own are strings or int64
 	Body    []byte
 
-	// How the message was published. Read only of streams that an exchange leads to: see Routed.
+	// How the message was published. Set only for streams behind an exchange: see Routed.
 	Exchange string
 	Key      string
 	Priority uint8
 
-	// Fault says why the transport could not read what stands at Offset (and up to Through); Body is empty then.
+	// Fault says why the transport could not read the records from Offset to Through. Body is empty
+	// then.
 	Fault   string
 	Through int64
 }
 
-// Message is one message to publish. Only what is listed here is ever set on what Millrace publishes.
+// Message is one message to publish. Package broker adds the properties that all messages have.
 type Message struct {
 	Exchange      string
 	Key           string
@@ -31,12 +32,12 @@ type Message struct {
 	Priority      uint8
 	ReplyTo       string
 	CorrelationID string
-	Transient     bool           // the broker may forget it when it restarts
+	Transient     bool           // the broker may lose it in a restart
 	Headers       map[string]any // strings and int64 only: streams drop arrays and tables
 	Body          []byte
 }
 
-// Delivery is one message taken from a classic queue.
+// Delivery is one message taken from a queue.
 type Delivery struct {
 	Tag           uint64
 	Exchange      string
@@ -48,6 +49,6 @@ type Delivery struct {
 	Timestamp     time.Time
 	Priority      uint8
 	Redelivered   bool           // it may have been delivered before
-	Headers       map[string]any // may hold x-death
+	Headers       map[string]any // may have x-death
 	Body          []byte
 }

@@ -10,34 +10,35 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// maxMetrics is how many metric records one message may hold.
+// maxMetrics is how many metric records one message may have.
 const maxMetrics = 500
 
-// MetricStatuses are what may become of an attempt.
+// MetricStatuses are the results that an attempt can have.
 var MetricStatuses = []string{MetricSuccess, MetricFailed, MetricDead, MetricDiscarded, MetricExpired}
 
-// Metric is what a worker says of one attempt.
+// Metric is a worker's report about one attempt.
 type Metric struct {
 	At         time.Time
 	Class      string
 	Queue      string
 	Status     string
-	Duration   time.Duration // negative: it does not say
-	Wait       time.Duration // negative: it does not say
-	Attempt    int64         // which attempt it was, from 1; 0: it does not say
+	Duration   time.Duration // negative if not reported
+	Wait       time.Duration // negative if not reported
+	Attempt    int64         // from 1; 0 if not reported
 	JID        string
 	Worker     string
 	ErrorClass string
 }
 
-// BadMetric is a record of an array that is refused, while the others are not.
+// BadMetric is a refused record of an array. The other records of the array count.
 type BadMetric struct {
 	Index int
 	Raw   string
 	Err   error
 }
 
-// CheckMetrics tells why a message of job_metrics, or a record in it, is refused, or nil.
+// CheckMetrics returns why a message of job_metrics, or the first bad record in it, is refused. It
+// returns nil if nothing is.
 func CheckMetrics(body []byte) error {
 	_, bad, err := ParseMetrics(nil, body)
 	if err == nil && len(bad) > 0 {
@@ -48,7 +49,8 @@ func CheckMetrics(body []byte) error {
 
 func (b *BadMetric) reason() error { return fmt.Errorf("metric record %d: %w", b.Index, b.Err) }
 
-// BadMetrics makes one rejected record of those that were refused: an array, so that they can be mended and sent again without the others.
+// BadMetrics combines refused records into one rejected record. That is an array, so that the
+// records can be corrected and sent again without the others.
 func BadMetrics(bad []BadMetric) (body []byte, reason string) {
 	raws := make([]string, len(bad))
 	for i := range bad {
@@ -61,8 +63,9 @@ func BadMetrics(bad []BadMetric) (body []byte, reason string) {
 	return []byte("[" + strings.Join(raws, ",") + "]"), reason
 }
 
-// ParseMetrics reads a message of job_metrics, one record or an array of up to 500, and appends what it says to into. A record of an
-// array that is not as it should be is refused alone; an error means that the whole message is.
+// ParseMetrics parses a message of job_metrics, one record or an array of up to 500, and appends
+// the records to into. A bad record of an array is refused alone. An error means that the whole
+// message is refused.
 func ParseMetrics(into []Metric, body []byte) (good []Metric, bad []BadMetric, err error) {
 	if err := shared.CheckJSON(body); err != nil {
 		return into, nil, err
@@ -93,7 +96,8 @@ func ParseMetrics(into []Metric, body []byte) (good []Metric, bad []BadMetric, e
 	return good, bad, nil
 }
 
-// The members of a metric record. They are told apart without a map: there may be a hundred thousand records a second.
+// Members of a metric record. They are looked up without a map, because there may be a hundred
+// thousand records a second.
 const (
 	metricType = iota
 	metricTimestamp
@@ -205,10 +209,11 @@ func (f *metricFields) text(i int) (string, error) {
 	return shared.TextOf(metricNames[i], f[i])
 }
 
-// maxMillis is thirty years; what is said to have taken longer did not.
+// maxMillis is thirty years. A longer time is an error.
 const maxMillis = 1e12
 
-// millis reads a span in milliseconds, -1 if there is none. A clock that was set back makes none negative: it counts as nothing.
+// millis returns a duration in milliseconds, or -1 if there is none. It returns 0 for a negative
+// one, which comes from a clock that was set back.
 func (f *metricFields) millis(i int) (time.Duration, error) {
 	v := &f[i]
 	switch {

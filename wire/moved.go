@@ -6,8 +6,8 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// MovedJob is a job that was taken from one queue as it is published to another. It says so itself, so that a retry comes there too; what is
-// no job is passed on as it is.
+// MovedJob returns the message that publishes a job of one queue to another. Its member queue names
+// the new one, so that a retry goes there too. A message that is not a job is passed on unchanged.
 func MovedJob(d Delivery, queue string, now time.Time) Message {
 	m := Message{Exchange: ExchangeRoute, Key: queue, MessageID: Property(d.MessageID), Timestamp: now, Priority: d.Priority,
 		Headers: TraceHeaders(TraceOf(d.Headers)), Body: d.Body}

@@ -2,27 +2,28 @@ package wire
 
 import "strings"
 
-// Streams beside those that clients publish to. Only Millrace writes the last two.
+// Streams in addition to those that clients publish to. Only Millrace writes the last two.
 const (
 	Gated   = "jobs.gated" // jobs for which no queue was bound when they were published
 	Journal = "job_journal"
 	Rollups = "job_metrics_rollups"
 )
 
-// Exchanges and classic queues beside those that clients know.
+// Exchanges and queues in addition to those that clients know.
 const (
 	ExchangeDead   = "jobs.dead"        // dead-letter exchange of every queue.*
-	ExchangeRoute  = "jobs.route"       // Millrace's own way to queue.*
-	ExchangeFire   = "jobs.fire"        // to jobs.route and to the journal
-	ExchangeBury   = "jobs.bury"        // to dead_jobs and to the journal
-	Unrouted       = "jobs.unrouted"    // alternate exchange of jobs.direct and jobs.route; leads to jobs.gated
-	DeadLetters    = "jobs.letters"     // what the broker dead-lettered
-	OldDeadLetters = "jobs.deadletters" // the same, of versions before wire format 2: emptied and deleted
-	ProbePrefix    = "jobs.probe."      // + random: where the leader's probes arrive, exclusive
-	WitnessPrefix  = "jobs.boot."       // + random: a queue that a broker restart would have removed
+	ExchangeRoute  = "jobs.route"       // Millrace's own route to queue.*
+	ExchangeFire   = "jobs.fire"        // leads to jobs.route and to the journal
+	ExchangeBury   = "jobs.bury"        // leads to dead_jobs and to the journal
+	Unrouted       = "jobs.unrouted"    // the alternate exchange; leads to jobs.gated
+	DeadLetters    = "jobs.letters"     // dead-lettered messages
+	OldDeadLetters = "jobs.deadletters" // the same before wire format 2; is emptied and deleted
+	ProbePrefix    = "jobs.probe."      // + random: exclusive queue of a leader's probes
+	WitnessPrefix  = "jobs.boot."       // + hash of a node or, on LavinMQ, random: a witness
 )
 
-// EntryStreams are the streams whose records are entries: jobs with a time, jobs that wait for their queue, or dead jobs.
+// EntryStreams are the streams whose records are entries: scheduled jobs, retries, dead jobs, and
+// jobs that wait for their queue.
 var EntryStreams = []string{ScheduledJobs, Retries, DeadJobs, Gated}
 
 // EntryStreamsOf returns the entry streams that leaders of a format know.
@@ -36,5 +37,5 @@ func EntryStreamsOf(format int) []string {
 // Routed reports whether the exchange, routing key and priority of a stream's records matter.
 func Routed(stream string) bool { return stream == Gated }
 
-// QueueName is a job queue's name as clients say it, from what a worker calls it: with or without the prefix.
+// QueueName returns the name of a job queue that a worker reports with or without the prefix.
 func QueueName(said string) string { return strings.TrimPrefix(said, QueuePrefix) }

@@ -5,27 +5,28 @@ import (
 	"slices"
 )
 
-// What is done past the leader, and noted in the journal before it is.
+// Acts that a sidecar does itself. The leader journals them first.
 const (
-	NotedMade      = "made"      // a queue was
-	NotedRemoved   = "removed"   // a queue was, with all jobs in it
-	NotedPurged    = "purged"    // a queue lost the jobs that waited in it
-	NotedMoved     = "moved"     // a queue's jobs went to another
-	NotedRetyped   = "retyped"   // a queue became one of another type; only the leader notes that
-	NotedQuieted   = "quieted"   // worker processes were told to take no more jobs
-	NotedStopped   = "stopped"   // worker processes were told to end
-	NotedCancelled = "cancelled" // worker processes were told to cancel a job that runs
+	NotedMade      = "made"      // creates a queue
+	NotedRemoved   = "removed"   // deletes a queue, with all jobs in it
+	NotedPurged    = "purged"    // deletes the jobs that wait in a queue
+	NotedMoved     = "moved"     // moves a queue's jobs to another queue
+	NotedRetyped   = "retyped"   // turns a queue into one of another type; only by the leader
+	NotedQuieted   = "quieted"   // asks worker processes to take no more jobs
+	NotedStopped   = "stopped"   // asks worker processes to stop
+	NotedCancelled = "cancelled" // asks worker processes to cancel a running job
 )
 
-// Noted is what a sidecar does past the leader: to a queue, or by telling workers. It has the leader journal who does that and why, and then
-// does it; so what was done always stands there, and what stands there may, after a crash or where the broker refused it, not have been done.
+// Noted is an act that a sidecar does itself, on a queue or on workers. First the leader journals
+// who does it and why, then the sidecar does it. So every such act is in the journal. After a
+// crash, or if the broker refuses it, the journal may have an act that was not done.
 type Noted struct {
 	Op       string `json:"op"`
 	Queue    string `json:"queue,omitempty"`
 	To       string `json:"to,omitempty"`       // moved: the other queue; retyped: the new type
-	Count    int64  `json:"count,omitempty"`    // how many jobs waited in the queue just before
-	Identity string `json:"identity,omitempty"` // quieted, stopped, cancelled: of the process; "*": all
-	JID      string `json:"jid,omitempty"`      // cancelled: of the job
+	Count    int64  `json:"count,omitempty"`    // how many jobs wait in the queue just before
+	Identity string `json:"identity,omitempty"` // quieted, stopped, cancelled; "*" means all
+	JID      string `json:"jid,omitempty"`      // cancelled: the job
 }
 
 func (n *Noted) check() error {

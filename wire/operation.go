@@ -11,46 +11,48 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Operation is something that is done to many entries of one stream: those with some jids, or those that a filter matches. An undo takes
-// back what another operation did.
+// Operation is one action on many entries of one stream: those with some jids, or those that a
+// filter matches. An undo reverts another operation.
 type Operation struct {
 	ID       string   `json:"id"`
 	Action   string   `json:"action,omitempty"` // trigger, retry, kill, delete, change or undo
 	Stream   string   `json:"stream,omitempty"`
 	JIDs     []string `json:"jids,omitempty"`
 	Filter   *Filter  `json:"filter,omitempty"`
-	AsOf     *int64   `json:"as_of,omitempty"`          // entries that came later, by their first offset, are not touched
-	Expected *int64   `json:"expected_count,omitempty"` // refused where the filter matches over 1 % more or less
+	AsOf     *int64   `json:"as_of,omitempty"`          // ignores entries with a later first offset
+	Expected *int64   `json:"expected_count,omitempty"` // refused if over 1 % more or fewer match
 	At       *float64 `json:"at,omitempty"`             // change: the new time
-	Rate     float64  `json:"rate,omitempty"`           // entries a second at most; 0 for no limit
+	Rate     float64  `json:"rate,omitempty"`           // most entries per second; 0 for no limit
 	Reason   string   `json:"reason,omitempty"`
 	Actor    string   `json:"actor,omitempty"`
-	Undoes   string   `json:"undoes,omitempty"`  // undo: the operation that is taken back
-	From     int64    `json:"from,omitempty"`    // undo: the first record of the journal that tells of that
-	Through  int64    `json:"through,omitempty"` // undo: the last
-	UndoneBy string   `json:"-"`                 // the newest operation that undoes this one; views find it
+	Undoes   string   `json:"undoes,omitempty"`  // undo: the operation to undo
+	From     int64    `json:"from,omitempty"`    // undo: its first record in the journal
+	Through  int64    `json:"through,omitempty"` // undo: its last record in the journal
+	UndoneBy string   `json:"-"`                 // the newest undo of this one; set by views
 
 	State     string  `json:"state"` // running, done, cancelled or interrupted
 	StartedAt float64 `json:"started_at,omitempty"`
 	EndedAt   float64 `json:"ended_at,omitempty"`
-	Total     int64   `json:"total,omitempty"` // entries that it is about, where that was counted
-	Done      int64   `json:"done"`            // entries that it was done to: the journal's records of it
-	Failed    int64   `json:"failed"`          // entries to which it could not be done
+	Total     int64   `json:"total,omitempty"` // matching entries, if they were counted
+	Done      int64   `json:"done"`            // done entries: its records in the journal
+	Failed    int64   `json:"failed"`          // entries on which it failed
 	LastError string  `json:"last_error,omitempty"`
-	Cursor    int64   `json:"cursor"` // everything up to here has been dealt with: an offset (undo: of the journal), or of jids how many
-	Skips     []Skip  `json:"skips,omitempty"`
+	// Everything up to Cursor is done. Cursor is an offset of the stream. In an undo it is an
+	// offset of the journal, and with JIDs it counts them.
+	Cursor int64  `json:"cursor"`
+	Skips  []Skip `json:"skips,omitempty"`
 
-	FirstRecord int64 `json:"first_record,omitempty"` // where the journal says that it begins; 0 if nobody knows
-	LastRecord  int64 `json:"last_record,omitempty"`  // and that it has ended
+	FirstRecord int64 `json:"first_record,omitempty"` // in which it began; 0 if not known
+	LastRecord  int64 `json:"last_record,omitempty"`  // in which it ended
 }
 
-// Skip counts entries that an undo leaves as they are, for one reason.
+// Skip counts the entries that an undo leaves unchanged for one reason.
 type Skip struct {
 	Reason string `json:"reason"`
 	Count  int64  `json:"count"`
 }
 
-// Skipped counts all of them.
+// Skipped returns the sum of all Skips.
 func (o *Operation) Skipped() (n int64) {
 	for _, s := range o.Skips {
 		n += s.Count
@@ -63,25 +65,25 @@ const (
 	OperationRunning     = "running"
 	OperationDone        = "done"
 	OperationCancelled   = "cancelled"
-	OperationInterrupted = "interrupted" // its stream was made anew
+	OperationInterrupted = "interrupted" // its stream was created again
 )
 
-// Filter chooses entries. What is empty does not count.
+// Filter selects entries. An empty field matches all.
 type Filter struct {
 	Queue string   `json:"queue,omitempty"`
 	Class string   `json:"class,omitempty"`
 	Error string   `json:"error,omitempty"`
 	Tag   string   `json:"tag,omitempty"`
 	JID   string   `json:"jid,omitempty"`
-	Text  string   `json:"text,omitempty"` // stands in the record, whatever the case of ASCII letters
+	Text  string   `json:"text,omitempty"` // part of the record, in any case of ASCII letters
 	From  *float64 `json:"from,omitempty"` // from ≤ at < to
 	To    *float64 `json:"to,omitempty"`
 }
 
-// maxJIDs is how many jids an operation names at most.
+// maxJIDs is how many jids an operation may name.
 const maxJIDs = 10_000
 
-// Check tells why an operation cannot be carried out, or nil.
+// Check returns an error if the operation cannot be carried out.
 func (o *Operation) Check() error {
 	if o.Action == CommandUndo {
 		return o.checkUndo()
@@ -141,7 +143,8 @@ func (f *Filter) check() error {
 	return nil
 }
 
-// Drifted tells whether a filter matches so many more or less than expected that whoever chose it saw something else: over 1 %.
+// Drifted reports whether a filter matches over 1 % more or fewer entries than expected. The user
+// who chose it then saw something else.
 func (o *Operation) Drifted(found int64) bool {
 	return o.Expected != nil && math.Abs(float64(found-*o.Expected)) > float64(*o.Expected)/100
 }

@@ -3,24 +3,27 @@ package wire
 // Probe is what the headers of a probe say.
 type Probe struct {
 	Epoch     int64
-	Number    int64 // tells the probes of an epoch apart
-	Confirmed int64 // as of a deed
-	Routed    int64 // up to here, in the journal, all that was fired is known to have reached its queue
+	Number    int64 // distinguishes the probes of an epoch
+	Confirmed int64 // as in a Deed
+	Routed    int64 // up to this offset of the journal all fires are known to have arrived
 }
 
-// To is the probe as a message that takes the way of a fire, to a queue of the leader's own, so that it is seen whether that way leads anywhere.
+// To returns the probe as a message that takes the route of a fire, to a queue of the leader. Its
+// arrival shows that the route works.
 func (p Probe) To(queue string) Message {
 	return Message{Exchange: ExchangeFire, Key: queue, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: map[string]any{
 		HeaderFormat: int64(Format), HeaderOp: OpProbe, HeaderEpoch: p.Epoch, HeaderSeq: p.Number, HeaderConfirmed: p.Confirmed, HeaderRouted: p.Routed,
 	}}
 }
 
-// UnroutedProbe takes the way of a job whose queue does not exist: to jobs.unrouted.
+// UnroutedProbe returns a message that takes the route of a job whose queue does not exist: to
+// jobs.unrouted.
 func UnroutedProbe() Message {
 	return Message{Exchange: ExchangeRoute, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: map[string]any{HeaderOp: OpProbe}}
 }
 
-// ProbeOf reads the headers of a probe; ok is false for any other message. Whether Millrace sent it the user tells.
+// ProbeOf parses the headers of a probe. ok is false for any other message. The caller must check
+// by the user that Millrace sent it.
 func ProbeOf(headers map[string]any) (p Probe, ok bool) {
 	if headers[HeaderOp] != OpProbe {
 		return p, false

@@ -42,7 +42,7 @@ func TestProbesComeBack(t *testing.T) {
 	require.Equal(t, []string{ExchangeRoute, ""}, []string{unrouted.Exchange, unrouted.Key})
 }
 
-// Newer builds may say more: what is not known is passed over.
+// Newer builds may write more members. They are ignored.
 func TestRollupsMaySayMore(t *testing.T) {
 	r, err := ParseRollup([]byte(`{"type":"rollup","format":1,"to":3,"moreover":{},"rows":[{"minute":60,"class":"A","queue":"q","success":2,"moreover":[1]}]}`))
 	require.NoError(t, err)
@@ -71,7 +71,8 @@ func TestRollupsComeBack(t *testing.T) {
 	}
 }
 
-// A job that is moved says where it is, so that a retry comes there too; what is no job is passed on as it is.
+// A job that is moved names its new queue, so that a retry goes there too. A message that is not a
+// job is passed on unchanged.
 func TestMovedJobs(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	trace := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -11,7 +11,7 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// member is one member of a JSON object as encoding/json sees it: a second opinion on what gjson and sjson do.
+// member is one member of a JSON object as encoding/json reads it, to check gjson and sjson.
 type member struct {
 	name       string
 	from, to   int // of the value
@@ -37,7 +37,8 @@ func members(t require.TestingT, raw []byte) []member {
 	return all
 }
 
-// setByReference sets a member as setRaw promises to: the first of that name, or a new one at the end.
+// setByReference sets a member as setRaw promises: the first one of that name, or a new one at the
+// end.
 func setByReference(t require.TestingT, raw []byte, name, value string) string {
 	all := members(t, raw)
 	for _, m := range all {
@@ -53,7 +54,7 @@ func setByReference(t require.TestingT, raw []byte, name, value string) string {
 	return fmt.Sprintf("%s%s%q:%s}", raw[:end], comma, name, value)
 }
 
-// requireObjectRead checks parseObject against encoding/json.
+// requireObjectRead compares parseObject with encoding/json.
 func requireObjectRead(t *testing.T, raw []byte, known map[string]bool) {
 	t.Helper()
 	o, err := shared.ParseObject(string(raw), known)

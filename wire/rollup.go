@@ -10,16 +10,17 @@ import (
 
 // Types of the records of job_metrics_rollups.
 const (
-	TypeRollup = "rollup" // what a range of job_metrics adds up to
+	TypeRollup = "rollup" // sums of a range of job_metrics
 	TypeDeploy = "deploy" // a mark in all charts
 )
 
-// Rollup is one record of job_metrics_rollups. Type says which of the members matter.
+// Rollup is one record of job_metrics_rollups. Type says which members matter.
 type Rollup struct {
 	Type   string `json:"type"`
 	Format int    `json:"format"`
 
-	// rollup: the records of job_metrics from one offset up to, but not, another. Generation counts how often that stream was made anew.
+	// rollup: the records of job_metrics from the offset From up to, but not including, To.
+	// Generation counts how often that stream was created again.
 	Generation int64       `json:"generation,omitempty"`
 	From       int64       `json:"from,omitempty"`
 	To         int64       `json:"to,omitempty"`
@@ -31,9 +32,10 @@ type Rollup struct {
 	Actor string  `json:"actor,omitempty"`
 }
 
-// RollupRow is what one class did in one queue in one minute. Class and queue are empty for what is over the bound on names.
+// RollupRow is what one class did in one queue in one minute. Class and Queue are empty in the row
+// for all that exceeds the limit on names.
 type RollupRow struct {
-	Minute    int64            `json:"minute"` // since 1970
+	Minute    int64            `json:"minute"` // its beginning, in seconds since 1970
 	Class     string           `json:"class"`
 	Queue     string           `json:"queue"`
 	Success   int64            `json:"success,omitempty"`
@@ -41,15 +43,15 @@ type RollupRow struct {
 	Dead      int64            `json:"dead,omitempty"`
 	Discarded int64            `json:"discarded,omitempty"`
 	Expired   int64            `json:"expired,omitempty"`
-	TotalUS   int64            `json:"total_us,omitempty"` // of all that ran
+	TotalUS   int64            `json:"total_us,omitempty"` // sum of all run times
 	MaxUS     int64            `json:"max_us,omitempty"`
-	Run       []byte           `json:"run,omitempty"`      // sketch of the run times, in microseconds
-	Wait      []byte           `json:"wait,omitempty"`     // sketch of the wait times, in microseconds
-	Attempts  []int64          `json:"attempts,omitempty"` // how many jobs came to their end at their first attempt, their second, …
+	Run       []byte           `json:"run,omitempty"`      // sketch of run times, in microseconds
+	Wait      []byte           `json:"wait,omitempty"`     // sketch of wait times, in microseconds
+	Attempts  []int64          `json:"attempts,omitempty"` // ended at attempt 1, 2, …
 	Errors    map[string]int64 `json:"errors,omitempty"`
 }
 
-// Message is the record as it is published.
+// Message returns the record as a message.
 func (r Rollup) Message(now time.Time) (Message, error) {
 	r.Format = Format
 	body, err := json.Marshal(r)
@@ -59,7 +61,7 @@ func (r Rollup) Message(now time.Time) (Message, error) {
 	return Message{Key: Rollups, Type: r.Type, Timestamp: now, Body: body}, nil
 }
 
-// ParseRollup reads a record of job_metrics_rollups.
+// ParseRollup parses a record of job_metrics_rollups.
 func ParseRollup(body []byte) (Rollup, error) {
 	var r Rollup
 	if err := shared.CheckRecord(body); err != nil {

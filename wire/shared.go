@@ -16,7 +16,7 @@ const (
 	JobBegins     = shared.JobBegins
 )
 
-// Exchanges and classic queues that clients know.
+// Exchanges and queues that clients know.
 const (
 	ExchangeDirect = shared.ExchangeDirect
 	Control        = shared.Control
@@ -40,7 +40,7 @@ const (
 	StateStopping = shared.StateStopping
 )
 
-// What became of an attempt.
+// Results of an attempt.
 const (
 	MetricSuccess   = shared.MetricSuccess
 	MetricFailed    = shared.MetricFailed
@@ -68,31 +68,31 @@ const (
 
 // Types that clients write or read.
 type (
-	// Job is what Millrace knows of a job.
+	// Job is what Millrace reads of a job.
 	Job = shared.Job
-	// Failure is what the record of a retry or a dead job says of a job that failed.
+	// Failure describes a failed job, in the record of a retry or a dead job.
 	Failure = shared.Failure
 	// MetricRecord is a record of job_metrics as a worker writes it.
 	MetricRecord = shared.MetricRecord
 )
 
-// ParseJob reads a job as it stands in a queue.
+// ParseJob parses a job of a queue.
 func ParseJob(body []byte) (Job, error) { return shared.ParseJob(body) }
 
 // WithQueue returns a job with its queue filled in, if it names none.
 func WithQueue(job []byte, queue string) ([]byte, error) { return shared.WithQueue(job, queue) }
 
-// CheckQueueName tells why no queue can have this name, or nil.
+// CheckQueueName returns an error if no queue can have this name.
 func CheckQueueName(name string) error { return shared.CheckQueueName(name) }
 
 // Backoff returns how long a job waits after its attempt number count (from 0) failed.
 func Backoff(count int, random func(n int) int) time.Duration { return shared.Backoff(count, random) }
 
-// Seconds is t as the formats write it.
+// Seconds returns t as the formats write it.
 func Seconds(t time.Time) float64 { return shared.Seconds(t) }
 
-// Property is s if it may stand in a message property, else "".
+// Property returns s if a message property may hold it, and "" otherwise.
 func Property(s string) string { return shared.Property(s) }
 
-// Traceparent is v if it is a traceparent that may be passed on, else "".
+// Traceparent returns v if it is a traceparent that may be passed on, and "" otherwise.
 func Traceparent(v any) string { return shared.Traceparent(v) }

@@ -8,8 +8,9 @@ import (
 	"unicode/utf16"
 )
 
-// Spellings lists how a text may stand in a JSON record, in lower case: plainly, with the escapes that must be, with those that Go
-// adds for HTML, and with everything beyond ASCII escaped, as Python does.
+// Spellings returns the forms in which a JSON record may contain a text, in lower case: plain, with
+// the escapes that JSON requires, with those that Go adds for HTML, and with everything beyond
+// ASCII escaped, as Python does.
 func Spellings(text string) [][]byte {
 	var all [][]byte
 	add := func(s []byte) {
@@ -27,12 +28,12 @@ func Spellings(text string) [][]byte {
 	return all
 }
 
-// escape writes a text as JSON does, without the quotes around it.
+// escape returns a text as a JSON string, without the quotes.
 func escape(text string, html bool) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(html)
-	if err := e.Encode(text); err != nil { // a string can always be written
+	if err := e.Encode(text); err != nil { // a string can always be encoded
 		panic(err)
 	}
 	return b.Bytes()[1 : b.Len()-len("\"\n")]
@@ -54,7 +55,7 @@ func escapeBeyondASCII(b []byte) []byte {
 	return out
 }
 
-// LowerASCII makes the ASCII letters of b small, in place.
+// LowerASCII changes the ASCII letters of b to lower case, in place.
 func LowerASCII(b []byte) []byte {
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
@@ -64,7 +65,7 @@ func LowerASCII(b []byte) []byte {
 	return b
 }
 
-// Counted says how many there are of something: "1 job", "2 jobs".
+// Counted returns a number with its noun: "1 job", "2 jobs".
 func Counted(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what

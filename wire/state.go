@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Pause is why nobody is to take jobs of a queue.
+// Pause says why workers take no jobs of a queue.
 type Pause struct {
 	At     float64 `json:"at"`
 	Actor  string  `json:"actor,omitempty"`
@@ -25,7 +25,7 @@ func (c Command) checkQueue() error {
 	return nil
 }
 
-// aboutQueue tells whether a command is about a queue.
+// aboutQueue reports whether a command is about a queue.
 func (c Command) aboutQueue() bool {
 	return slices.Contains([]string{CommandPause, CommandResume, CommandMoveType}, c.Command)
 }

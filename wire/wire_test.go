@@ -55,7 +55,7 @@ func TestASCII(t *testing.T) {
 	})
 }
 
-// Whatever Millrace writes as a time it reads as the same time.
+// A time that Millrace writes is read as the same time.
 func TestTimesComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(0, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()).Draw(t, "micros")
@@ -67,7 +67,7 @@ func TestTimesComeBack(t *testing.T) {
 	})
 }
 
-// Nothing is ever early by more than a number of its size can tell.
+// No job is early by more than the precision of its time.
 func TestTimesAreNeverEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seconds := rapid.Float64Range(-1e10, 1e11).Draw(t, "seconds")
@@ -80,7 +80,7 @@ func TestTimesAreNeverEarly(t *testing.T) {
 	})
 }
 
-// large is records of megabytes, each of them hard on some way of reading.
+// large returns records of megabytes. Each is hard for one kind of parser.
 func large() map[string]string {
 	const size = 1 << 20
 	times := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -130,7 +130,8 @@ func TestLargeRecords(t *testing.T) {
 	}
 }
 
-// A message of many tiny things must not take many times its size: sixteen megabytes come from anybody.
+// A message of many small values must not take many times its size in memory: any client can send
+// 16 MB.
 func TestLargeArraysTakeLittleMemory(t *testing.T) {
 	const size = 4 << 20
 	metrics := []byte("[" + strings.Repeat("1,", size/2) + "1]")

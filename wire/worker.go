@@ -10,7 +10,7 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Bounds of a heartbeat; what is beyond is cut off, since it is only shown.
+// Limits of a heartbeat. The rest is cut off, because it is only shown.
 const (
 	maxIdentity = 1024
 	maxShown    = 256 // bytes of a text
@@ -23,7 +23,7 @@ var workerStates = shared.Set(StateRunning, StateQuiet, StateStopping)
 var heartbeatMembers = shared.Set("type", "identity", "hostname", "pid", "tag", "concurrency", "busy", "beat", "rss_kb", "queues", "version",
 	"started_at", "state", "labels", "rtt_us", "weights", "lanes", "work")
 
-// Heartbeat is what a worker process says of itself.
+// Heartbeat is a worker process's report about itself.
 type Heartbeat struct {
 	Identity    string            `json:"identity"`
 	Hostname    string            `json:"hostname"`
@@ -36,16 +36,16 @@ type Heartbeat struct {
 	RSSKB       int64             `json:"rss_kb"`
 	RTTMicros   int64             `json:"rtt_us"`
 	Beat        time.Time         `json:"beat"`
-	StartedAt   time.Time         `json:"started_at"` // zero if it does not say
+	StartedAt   time.Time         `json:"started_at"` // zero if not reported
 	Queues      []string          `json:"queues"`
 	Weights     map[string]int64  `json:"weights,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Lanes       []Lane            `json:"lanes,omitempty"`
 	Work        []Work            `json:"work,omitempty"`
-	Cut         bool              `json:"cut,omitempty"` // some of what it said is left out
+	Cut         bool              `json:"cut,omitempty"` // some of it was cut off
 }
 
-// Lane is a part of a process with queues and slots of its own.
+// Lane is a part of a process with its own queues and slots.
 type Lane struct {
 	Name        string   `json:"name"`
 	Queues      []string `json:"queues"`
@@ -58,17 +58,18 @@ type Work struct {
 	JID       string    `json:"jid"`
 	Class     string    `json:"class"`
 	Queue     string    `json:"queue"`
-	StartedAt time.Time `json:"started_at"` // zero if it does not say
+	StartedAt time.Time `json:"started_at"` // zero if not reported
 }
 
-// CheckHeartbeat tells why a record of heartbeats is refused, or nil.
+// CheckHeartbeat returns why a record of heartbeats is refused, or nil.
 func CheckHeartbeat(body []byte) error {
 	_, err := ParseHeartbeat(body)
 	return err
 }
 
-// ParseHeartbeat reads a record of heartbeats. It is refused if it does not say who beats and when. Whatever else is not as it should be
-// is left out: a worker that is half understood is better than one that is not seen.
+// ParseHeartbeat parses a record of heartbeats. It refuses a record without identity or time. It
+// leaves out other values that are not valid: a worker that is partly understood is better than one
+// that is not shown.
 func ParseHeartbeat(body []byte) (h Heartbeat, err error) {
 	if err := shared.CheckRecord(body); err != nil {
 		return h, err
@@ -129,8 +130,8 @@ func (h *Heartbeat) readRest(o shared.Object) {
 	})
 }
 
-// each calls fn for the members or items of a value, at most limit of them. A label may well be called queues: values are not looked into
-// by path.
+// each calls fn for at most limit members or items of a value. It uses no gjson path, because a
+// label may have any name, even that of a member.
 func each(v gjson.Result, limit int, cut *bool, fn func(name, item gjson.Result)) {
 	if !v.IsArray() && !v.IsObject() {
 		return
@@ -147,7 +148,7 @@ func each(v gjson.Result, limit int, cut *bool, fn func(name, item gjson.Result)
 	})
 }
 
-// membersOf gives the values of an object's members by name, the first of each.
+// membersOf returns the values of an object's members by name, the first one of each name.
 func membersOf(v gjson.Result, wanted ...string) []gjson.Result {
 	found := make([]gjson.Result, len(wanted))
 	if !v.IsObject() {
@@ -173,7 +174,8 @@ func names(v gjson.Result, cut *bool) (all []string) {
 	return all
 }
 
-// shown is a text as it is shown: valid UTF-8, and not long. Objects and arrays are no text.
+// shown returns a value as text for people: valid UTF-8 and not long. Objects and arrays are not
+// text.
 func shown(v gjson.Result, cut *bool) string {
 	if v.Type == gjson.Null || v.Type == gjson.JSON {
 		return ""
@@ -186,7 +188,7 @@ func shown(v gjson.Result, cut *bool) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// maxWhole is the largest number that every JSON parser reads as it was written.
+// maxWhole is the largest number that every JSON parser reads exactly.
 const maxWhole = 1 << 53
 
 func whole(v gjson.Result) int64 {

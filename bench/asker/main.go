@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// between is the pause behind each answer, which leaves the machine to others too.
+// between is the pause after each answer, so that other processes get the machine too.
 const between = 2 * time.Millisecond
 
-// main reads addresses, one a line, and writes how many nanoseconds each answer took, and how many of them its handler says were its own.
+// main reads one address per line. For each it writes how many nanoseconds the answer took, and how
+// many of them the handler reports as its own.
 func main() {
 	if err := ask(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "asker:", err)

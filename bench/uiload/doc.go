@@ -1,3 +1,5 @@
-// Command uiload is what `make bench-ui` looks at: a private broker and a sidecar with a great many entries, queues and processes, and jobs
-// that go on. It says in one line of JSON on standard output where the sidecar is when all is there, and goes on until standard input ends.
+// Command uiload prepares the system that `make bench-ui` opens: a private broker, and a sidecar
+// with very many entries, queues and processes, and a flow of jobs. When everything is ready, it
+// writes the sidecar's address to standard output as one line of JSON. It continues until standard
+// input ends.
 package main

@@ -18,7 +18,7 @@ const classes = 40
 func queueName(i int) string { return fmt.Sprintf("team-%02d.queue-%03d", i%12, i) }
 func className(i int) string { return fmt.Sprintf("Shop::Job%02d", i%classes) }
 
-// spread puts the i-th of n somewhere in a time, not in their order.
+// spread places the i-th of n points in a period of time, not in their order.
 func spread(i, n int, over time.Duration) time.Duration {
 	return time.Duration(float64(i*7919%n) / float64(n) * float64(over))
 }
@@ -28,7 +28,8 @@ var failures = []string{"Timeout", "ConnectionRefused", "RecordNotFound", "RateL
 // window is how many publishes may be unconfirmed.
 const window = 1024
 
-// fill makes queues, entries and an hour of metrics, and waits until the sidecar has read it all.
+// fill creates queues, entries and an hour of metrics, and waits until the sidecar has read
+// everything.
 func (w *world) fill(ctx context.Context) error {
 	if err := w.until(ctx, func(o *overview) bool { return o.Scheduler.Leader }); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (w *world) publish(ctx context.Context, stream string, n int, record func(i
 	return settle(0)
 }
 
-// history is an hour of metrics: each queue has run two classes each minute.
+// history publishes an hour of metrics: each queue has run two classes in each minute.
 func (w *world) history(ctx context.Context, now time.Time) error {
 	const minutes = 60
 	return w.publish(ctx, wire.JobMetrics, minutes*w.queues/100, func(i int) string {
@@ -123,7 +124,7 @@ func (w *world) history(ctx context.Context, now time.Time) error {
 	})
 }
 
-// metric is one attempt; one in fifty has failed.
+// metric returns the record of one attempt. One in fifty attempts has failed.
 func metric(at time.Time, class, queue, n int) string {
 	text := fmt.Sprintf(`{"type":"job_metric","timestamp":%f,"job_class":%q,"queue":%q,"duration_ms":%d,"wait_ms":%d,"worker_identity":"worker-%03d:1:shop","attempt":1,"jid":"m%015x"`,
 		wire.Seconds(at), className(class), queueName(queue), 5+n*n%900, n%40, n%200, n)

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// size is how much of everything there is.
+// size says how many of each thing there are.
 type size struct {
 	scheduled, retries, dead int
 	processes, queues        int
@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return ended(ctx, g.Wait())
 }
 
-// ended is no failure where somebody asked for it.
+// ended returns nil if the program was asked to end.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || err == nil) {
 		return nil
@@ -97,7 +97,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// world is what is being filled.
+// world is the system that is being filled.
 type world struct {
 	size
 	amqpURL string
@@ -105,12 +105,12 @@ type world struct {
 	stderr  io.Writer
 }
 
-// say tells whoever waits.
+// say prints a progress message.
 func say(to io.Writer, format string, args ...any) {
 	fmt.Fprintf(to, "%s %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// until asks the overview until it says what is waited for.
+// until polls the overview until holds returns true.
 func (w *world) until(ctx context.Context, holds func(o *overview) bool) error {
 	for {
 		var o overview
@@ -152,7 +152,7 @@ func (w *world) ask(ctx context.Context, method, path string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// channel is a connection of its own, which ends with ctx.
+// channel opens a channel on a connection of its own, which is closed when ctx ends.
 func (w *world) channel(ctx context.Context) (*amqp.Channel, error) {
 	conn, err := amqp.Dial(w.amqpURL)
 	if err != nil {

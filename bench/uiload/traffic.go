@@ -13,10 +13,11 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// tick is how often traffic comes, in bundles.
+// tick is how often traffic is sent, in batches.
 const tick = 50 * time.Millisecond
 
-// every does something at each tick, n of them a second in all; do is told how many there were before.
+// every calls do at each tick, for perSecond items a second in all. from is the number of items
+// before.
 func every(ctx context.Context, perSecond float64, do func(from, n int) error) error {
 	begin, done := time.Now(), 0
 	t := time.NewTicker(tick)
@@ -54,7 +55,7 @@ func (w *world) produce(ctx context.Context) error {
 	})
 }
 
-// work takes the jobs, and tells what became of them.
+// work takes the jobs, and reports the result of each.
 func (w *world) work(ctx context.Context) error {
 	ch, err := w.channel(ctx)
 	if err != nil {
@@ -106,10 +107,10 @@ func (w *world) work(ctx context.Context) error {
 	}
 }
 
-// beatEvery is how often a process tells of itself.
+// beatEvery is how often a process sends a heartbeat.
 const beatEvery = 10 * time.Second
 
-// beat has all processes tell of themselves, one after the other.
+// beat sends the heartbeats of all processes, one after another.
 func (w *world) beat(ctx context.Context) error {
 	ch, err := w.channel(ctx)
 	if err != nil {

@@ -1,10 +1,15 @@
-// Command conformance examines client libraries: it starts their worker and producer programs against a private broker and a real
-// sidecar, takes them through scenarios, and prints a table. README.md is the contract of the programs.
+// Command conformance tests client libraries. It starts their worker and producer programs against
+// a private broker and a real sidecar, takes them through scenarios, and prints a table. README.md
+// is the contract of the programs.
 //
-// Judged is by queues, streams and what the jobs did (their effects), never by what a program prints. Each trial, a scenario with a
-// language, has a virtual host, a sidecar and processes of its own; they are gone when it ends. A language fails a scenario, or
-// passes: there is nothing in between, and nothing is skipped.
+// A trial is one scenario with one language. It has its own virtual host, sidecar and processes,
+// which are gone when it ends. It is judged by queues, streams and what the jobs did (their
+// effects), and never by what a program prints.
 //
-// Beside the languages there are clients that are wrong on purpose (mistakes.go): the scenarios that are there for their mistakes must fail
-// with them, else the suite itself fails.
+// # Failures
+//
+// A language passes a scenario or fails it. Nothing is skipped.
+//
+// The suite also runs clients that are wrong on purpose (mistakes.go). Each must fail the scenario
+// that is there for its mistake. Otherwise the suite fails.
 package main

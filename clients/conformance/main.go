@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-// languages are all that there are.
+// languages are all languages that have a client.
 var languages = []string{"go", "python", "ruby", "javascript", "java"}
 
 // suite is one run.
@@ -31,7 +31,7 @@ type suite struct {
 	rerun   bool
 	vhosts  atomic.Int64
 
-	parallel int // trials at a time
+	parallel int // concurrent trials
 }
 
 func main() {
@@ -96,7 +96,7 @@ func choose(only string) ([]scenario, error) {
 	return chosen, nil
 }
 
-// all runs the chosen scenarios with each language, and the deliberately wrong clients.
+// all runs the chosen scenarios with each language, and the clients that are wrong on purpose.
 func (s *suite) all(ctx context.Context, langs []string, chosen []scenario, withWrong bool, out io.Writer) (*table, error) {
 	stop, err := s.prepare(ctx)
 	if err != nil {
@@ -110,14 +110,16 @@ func (s *suite) all(ctx context.Context, langs []string, chosen []scenario, with
 		if err != nil {
 			return nil, err
 		}
-		all = append(mistaken, all...) // they wait longest, for what must not come
+		// They take longest, because they wait for effects that must not come.
+		all = append(mistaken, all...)
 	}
 	t := &table{langs: langs, scenarios: chosen, cells: map[cell]result{}}
 	s.carryOut(ctx, s.buildAll(ctx, all, t, out), t, out)
 	return t, ctx.Err()
 }
 
-// possible leaves out what LavinMQ does not have: crashes of a channel, quorum queues and the memory alarm.
+// possible leaves out the scenarios about what LavinMQ lacks: crashes of a channel, quorum queues
+// and the memory alarm.
 func (s *suite) possible(chosen []scenario, out io.Writer) (possible []scenario) {
 	for _, sc := range chosen {
 		if sc.rabbitmq && !s.broker.HasErlang() {
@@ -129,8 +131,8 @@ func (s *suite) possible(chosen []scenario, out io.Writer) (possible []scenario)
 	return possible
 }
 
-// buildAll builds the programs of all clients, and gives the trials for which they could be built. A crowd goes on without a client that
-// could not: that one has failed.
+// buildAll builds the programs of all clients, and returns the trials whose programs it could
+// build. A crowd runs without a client that could not be built. That client has failed.
 func (s *suite) buildAll(ctx context.Context, all []planned, t *table, out io.Writer) (possible []planned) {
 	built := map[string]error{}
 	for _, p := range all {
@@ -181,7 +183,8 @@ func (s *suite) prepare(ctx context.Context) (stop func(), err error) {
 	}, nil
 }
 
-// startBroker starts a private broker: the installed RabbitMQ, or what the environment names.
+// startBroker starts a private broker: the installed RabbitMQ, or the broker that the environment
+// names.
 func startBroker(ctx context.Context, dir string) (broker *localbroker.Broker, stop func(), err error) {
 	broker, err = localbroker.Start(ctx, localbroker.Config{Dir: dir, LavinMQ: os.Getenv("MILLRACE_TEST_LAVINMQ")})
 	return broker, func() {

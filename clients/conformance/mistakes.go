@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 )
 
-// mistake is what a deliberately wrong client does, and what the scenario that exists because of it must say of that. A failure for
-// another reason proves nothing.
+// mistake describes a client that is wrong on purpose. says is what the scenario for this mistake
+// must say. A failure for another reason proves nothing.
 type mistake struct {
 	name, scenario, says string
 
-	// lang is the client in a copy of which one piece of text is replaced by another. Without it, the client is the small worker in wrong/.
+	// lang is the client that is copied. In the copy, file has the text to in place of the text
+	// from. Without lang, the client is the small worker in wrong/.
 	lang, file, from, to string
 }
 
@@ -109,7 +110,8 @@ var mistakes = []mistake{
 	},
 }
 
-// library is what of a client is copied, and the variable with which its programs find the copy.
+// library says which sources of a client are copied, and which variable points its programs to the
+// copy.
 type library struct{ sources, variable string }
 
 var libraries = map[string]library{
@@ -117,11 +119,11 @@ var libraries = map[string]library{
 	"ruby":   {"clients/ruby/lib", "RUBYLIB"},
 }
 
-// correct is the small worker without a mistake: it passes, so a mistake's failure is the mistake's. A copied client is examined beside its
-// original, which passes.
+// correct is the small worker without a mistake. It passes, so a failure of the other small workers
+// comes from their mistakes. A copied client needs none: its original passes.
 const correct = "no-mistake"
 
-// make gives the wrong client. A copy goes to a folder in tmp.
+// make returns the wrong client. A copy goes to a folder in tmp.
 func (m *mistake) make(tmp string) (client, error) {
 	if m.lang == "" {
 		return client{name: m.name, dir: "clients/conformance/wrong/" + m.name}, nil

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// planned is a trial to come.
+// planned is a trial that is to run.
 type planned struct {
 	sc      scenario
 	c       client
-	langs   []string // whose cells it fills
-	mistake *mistake // of a deliberately wrong client: its trial is no cell
+	langs   []string // whose cells of the table it fills
+	mistake *mistake // of a client that is wrong on purpose, whose trial has no cell
 }
 
-// plan lists all trials in the order of the table.
+// plan returns all trials in the order of the table.
 func plan(langs []string, chosen []scenario) (all []planned) {
 	for _, sc := range chosen {
 		if sc.crowd {
@@ -37,7 +37,7 @@ func languageClient(lang string) client {
 	return client{name: lang, dir: "clients/" + lang + "/conformance"}
 }
 
-// clients are those that take part.
+// clients returns the clients that take part.
 func (p planned) clients() (all []client) {
 	if p.mistake != nil {
 		return []client{p.c}
@@ -48,7 +48,8 @@ func (p planned) clients() (all []client) {
 	return all
 }
 
-// carryOut makes all trials, several at a time: most of their time they wait. Those of all languages at once come last, one by one.
+// carryOut runs all trials. Several run at a time, because most of their time they wait. Trials of
+// all languages together come last, one by one.
 func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Writer) {
 	last := func(p planned) int {
 		if p.sc.crowd {
@@ -57,7 +58,7 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 		return 0
 	}
 	slices.SortStableFunc(all, func(a, b planned) int { return last(a) - last(b) })
-	var mu sync.Mutex // failed, and what is printed
+	var mu sync.Mutex // for failed and the output
 	var failed []failure
 	try := func(p planned) {
 		r := s.try(ctx, p.sc, p.clients())
@@ -79,7 +80,7 @@ func (s *suite) carryOut(ctx context.Context, all []planned, t *table, out io.Wr
 				return nil
 			})
 		}
-		_ = g.Wait() // trials give results, no errors
+		_ = g.Wait() // trials have results and no errors
 	}
 	together := slices.IndexFunc(all, func(p planned) bool { return last(p) > 0 })
 	if together < 0 {
@@ -114,7 +115,7 @@ type failure struct {
 	result
 }
 
-// maxAgain is how many failed trials are made once more: where more fail, it is no chance.
+// maxAgain is the limit of failed trials that are run once more. If more fail, it is not by chance.
 const maxAgain = 5
 
 // passes reports whether a trial ended as it must.
@@ -126,10 +127,11 @@ func (p planned) passes(r result) bool {
 	return asItMust
 }
 
-// idleBeside is how many trials that only wait are made beside the others.
+// idleBeside is how many trials that only wait run beside the others.
 const idleBeside = 3
 
-// idle reports whether a trial waits nearly all of its time: for a silent network to be noticed, or for what a wrong client does not do.
+// idle reports whether a trial waits nearly all of its time: until a silent network is noticed, or
+// for something that a wrong client does not do.
 func (p planned) idle() bool { return p.mistake != nil || p.sc.idle }
 
 func indent(text string) string {

@@ -35,7 +35,7 @@ func (t *trial) start(name string, cmd *exec.Cmd) *program {
 	}()
 	t.cleanup(func() {
 		if t.failed && !p.hasExited() {
-			p.signal(syscall.SIGQUIT) // Go, Java and Ruby tell where they are
+			p.signal(syscall.SIGQUIT) // Go, Java and Ruby print their stacks
 			<-time.After(time.Second)
 		}
 		p.kill()
@@ -59,7 +59,7 @@ func (p *program) hasExited() bool {
 	}
 }
 
-// stop stops a program in order: it must end by itself, and well.
+// stop stops a program with SIGTERM. The program must end by itself, with exit code 0.
 func (p *program) stop(t *trial, limit time.Duration) {
 	p.signal(syscall.SIGTERM)
 	select {
@@ -73,14 +73,14 @@ func (p *program) stop(t *trial, limit time.Duration) {
 	}
 }
 
-// runs fails the trial if a program has ended that should not have.
+// runs fails the trial if a program has ended that should be running.
 func (t *trial) runs(p *program) {
 	if p.hasExited() {
 		t.fatalf("%s has ended: %v", p.name, p.err)
 	}
 }
 
-// settings are what a worker is started with.
+// settings are the settings with which a worker is started.
 type settings struct {
 	Queues      any       `json:"queues,omitempty"`
 	Concurrency int       `json:"concurrency,omitempty"`
@@ -96,7 +96,7 @@ type laneSet struct {
 	Concurrency int    `json:"concurrency"`
 }
 
-// worker is a worker program and the file of its effects, which outlives it.
+// worker is a worker program, with the file of its effects. The file outlives the program.
 type worker struct {
 	*program
 	t        *trial
@@ -125,7 +125,7 @@ func (w *worker) launch() {
 	w.program = w.t.start(w.client.name+"'s worker", cmd)
 }
 
-// environ is the environment of a client's programs.
+// environ returns the environment of a client's programs.
 func (t *trial) environ(c client) []string {
 	return slices.Concat(os.Environ(), t.room.env, c.env, []string{"MILLRACE_AMQP_URL=" + t.room.amqpURL})
 }
@@ -146,8 +146,8 @@ type effect struct {
 	at              float64
 }
 
-// effects are what handlers appended so far. A last line without its end is still being written: a write over the end of a page can be
-// seen in two parts.
+// effects returns the lines that handlers have appended so far. It ignores a last line without its
+// end. That line is still being written: a write over the end of a page can be seen in two parts.
 func (w *worker) effects() (all []effect) {
 	text, err := os.ReadFile(w.file)
 	require.NoError(w.t, err)
@@ -174,7 +174,7 @@ func (t *trial) effect(line string) effect {
 	return e
 }
 
-// count is how often something was done.
+// count returns how often something was done.
 func (w *worker) count(what, text string) (n int) {
 	for _, e := range w.effects() {
 		if e.what == what && (e.text == text || text == "") {
@@ -189,7 +189,7 @@ func (w *worker) did(what, text string) {
 	w.t.eventually(func() bool { return w.count(what, text) > 0 }, "a job does %s %s", what, text)
 }
 
-// produce runs the language's producer with commands, and gives its results.
+// produce runs the language's producer with commands, and returns their results.
 func (t *trial) produce(commands ...map[string]any) []produced {
 	return t.startProducer(t.client, commands...).results(t)
 }
@@ -200,7 +200,7 @@ type producer struct {
 	commands int
 }
 
-// produced is what became of a command.
+// produced is the result of a command.
 type produced struct {
 	Line    int       `json:"line"`
 	JIDs    []*string `json:"jids"`
@@ -233,13 +233,13 @@ func (t *trial) startProducer(c client, commands ...map[string]any) *producer {
 	return p
 }
 
-// done is how many commands have ended.
+// done returns how many commands have ended.
 func (p *producer) done() int {
 	text, _ := os.ReadFile(p.file)
 	return strings.Count(string(text), "\n")
 }
 
-// results waits for the producer's end.
+// results waits for the producer's end, and returns the results of its commands.
 func (p *producer) results(t *trial) []produced {
 	select {
 	case <-p.exited:
@@ -260,7 +260,7 @@ func (p *producer) results(t *trial) []produced {
 	return all
 }
 
-// command is one for the producer.
+// command returns a command for the producer.
 func command(op, class string, options map[string]any, args ...any) map[string]any {
 	if args == nil {
 		args = []any{}
@@ -280,7 +280,7 @@ func with(options map[string]any, class string, args ...any) map[string]any {
 	return command("enqueue", class, options, args...)
 }
 
-// withTimeout gives a command's deadline, in seconds.
+// withTimeout gives a command a deadline, in seconds.
 func withTimeout(timeout float64, c map[string]any) map[string]any {
 	c["timeout"] = timeout
 	return c

@@ -27,7 +27,7 @@ type room struct {
 	api       string // of the sidecar
 }
 
-// enter makes an empty virtual host.
+// enter creates an empty virtual host.
 func (t *trial) enter() {
 	name := fmt.Sprintf("conformance-%d", t.vhosts.Add(1))
 	t.room = &room{vhost: name, amqpURL: t.broker.AMQPURL() + name, runnerURL: t.broker.AMQPURL() + name}
@@ -41,9 +41,9 @@ func (t *trial) manage(method, path string, in, out any) {
 	require.NoError(t, t.tryManage(method, path, in, out))
 }
 
-// tryManage asks the broker's management API.
+// tryManage sends a request to the broker's management API.
 func (t *trial) tryManage(method, path string, in, out any) error {
-	var body []byte // LavinMQ does not take null for none
+	var body []byte // LavinMQ does not accept null for no body
 	if in != nil {
 		var err error
 		if body, err = json.Marshal(in); err != nil {
@@ -94,7 +94,7 @@ func (t *trial) serve() (sidecar *program) {
 	return p
 }
 
-// must has the sidecar do something.
+// must sends a request to the sidecar, which must succeed.
 func (t *trial) must(method, path string) {
 	req, err := http.NewRequest(method, t.room.api+path, nil)
 	require.NoError(t, err)
@@ -117,12 +117,13 @@ func (t *trial) tryAPI(method, path string) gjson.Result {
 	return gjson.ParseBytes(body)
 }
 
-// understood checks that the sidecar could read everything.
+// understood checks that the sidecar has rejected no record.
 func (t *trial) understood() {
 	require.Empty(t, t.tryAPI(http.MethodGet, "/api/rejected").Array(), "records that the sidecar rejected")
 }
 
-// channel lends a channel, of a connection that lasts as long as the trial if the broker does.
+// channel runs use with a channel. All channels share a connection that lasts as long as the trial,
+// if the broker does.
 func (t *trial) channel(use func(*amqp.Channel) error) error {
 	ch, err := t.openChannel()
 	if err != nil {
@@ -153,7 +154,7 @@ func (t *trial) hangUp() {
 	}
 }
 
-// declare makes a job queue as a worker would.
+// declare declares job queues as a worker would.
 func (t *trial) declare(queues ...string) {
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
 		for _, q := range queues {
@@ -165,7 +166,7 @@ func (t *trial) declare(queues ...string) {
 	}))
 }
 
-// put puts raw messages into a queue.
+// put publishes messages directly to a queue.
 func (t *trial) put(queue string, messages ...amqp.Publishing) {
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
 		if err := ch.Confirm(false); err != nil {
@@ -185,7 +186,7 @@ func (t *trial) put(queue string, messages ...amqp.Publishing) {
 	}))
 }
 
-// job is a message with a job.
+// job returns a message with a job.
 func job(class string, priority int, args ...any) amqp.Publishing {
 	body, err := json.Marshal(map[string]any{"jid": fmt.Sprintf("raw-%s-%v", class, args[0]), "class": class, "args": args})
 	if err != nil {
@@ -210,7 +211,7 @@ func (t *trial) tell(c map[string]any) {
 	}))
 }
 
-// queue is what a queue holds; ok is false if it is not there.
+// queue returns the size of a queue. ok is false if the queue does not exist.
 func (t *trial) queue(name string) (q amqp.Queue, ok bool) {
 	err := t.channel(func(ch *amqp.Channel) (err error) {
 		q, err = ch.QueueDeclarePassive("queue."+name, true, false, false, false, nil)
@@ -219,13 +220,14 @@ func (t *trial) queue(name string) (q amqp.Queue, ok bool) {
 	return q, err == nil
 }
 
-// ready is how many jobs wait in a queue.
+// ready returns how many jobs wait in a queue.
 func (t *trial) ready(name string) int {
 	q, _ := t.queue(name)
 	return q.Messages
 }
 
-// empty tells whether a queue has no jobs, and workers have none of its; as the broker's management knew some seconds ago.
+// empty reports whether a queue has no jobs, not even unacknowledged ones. The answer is from the
+// management API, and some seconds old.
 func (t *trial) empty(name string) bool {
 	var q struct{ Messages *int }
 	err := t.tryManage(http.MethodGet, "/api/queues/"+t.room.vhost+"/"+wire.QueuePrefix+name, nil, &q)
@@ -237,8 +239,8 @@ func (t *trial) consumed(name string) bool {
 	return q.Consumers > 0
 }
 
-// left takes the jobs out of a queue that no worker has had, and gives how many those are. What was due again meanwhile, which takes a
-// while on a busy machine, does not count.
+// left removes the jobs from a queue, and returns how many of them no worker has had. On a busy
+// machine some jobs may have become due again meanwhile. They do not count.
 func (t *trial) left(queue string) (n int) {
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
 		for {
@@ -254,7 +256,7 @@ func (t *trial) left(queue string) (n int) {
 	return n
 }
 
-// peek takes jobs out of a queue and gives them back.
+// peek takes a job from a queue and returns it.
 func (t *trial) peek(queue string) {
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
 		d, ok, err := ch.Get("queue."+queue, false)
@@ -265,7 +267,7 @@ func (t *trial) peek(queue string) {
 	}))
 }
 
-// record waits for a record of a stream about a job, and gives the first.
+// record waits for a record of a stream about a job, and returns the first one.
 func (t *trial) record(stream, jid string) (found []byte) {
 	t.eventually(func() bool {
 		for _, body := range t.seen(stream) {
@@ -279,7 +281,7 @@ func (t *trial) record(stream, jid string) (found []byte) {
 	return found
 }
 
-// metrics are the metric records that have come, by jid.
+// metrics returns the metric records so far, by jid.
 func (t *trial) metrics() map[string][]gjson.Result {
 	found := map[string][]gjson.Result{}
 	for _, body := range t.seen(wire.JobMetrics) {
@@ -291,7 +293,7 @@ func (t *trial) metrics() map[string][]gjson.Result {
 	return found
 }
 
-// metric waits for the first metric of a job.
+// metric waits for the first metric of a job, and returns it.
 func (t *trial) metric(jid string) (found gjson.Result) {
 	t.eventually(func() bool {
 		all := t.metrics()[jid]

@@ -2,10 +2,11 @@ package main
 
 import "sync"
 
-// mostSaid is how much is kept of what the programs of a trial print.
+// mostSaid is how many bytes of the programs' output are kept for a trial.
 const mostSaid = 32 << 10
 
-// said keeps the end of what the programs of a trial print, to be shown if it fails: such a failure may not come again for hours.
+// said keeps the end of what the programs of a trial print. It is shown if the trial fails, because
+// the same failure may not come again for hours.
 type said struct {
 	mu   sync.Mutex
 	text []byte

@@ -121,7 +121,7 @@ func producerErrors(t *trial) {
 	require.Equal(t, "Unreachable", r[0].Error)
 }
 
-// returned has the broker return a job, for its queue comes late.
+// returned makes the broker return a job whose queue is declared late.
 func (t *trial) returned() {
 	h := t.host(t.brokerHost(), nil)
 	var p *producer
@@ -150,7 +150,7 @@ func priority(t *trial) {
 	w.stop(t, 20*time.Second)
 }
 
-// order is what ran, in order.
+// order returns the jobs that ran, in order.
 func (w *worker) order() string {
 	var texts []string
 	for _, e := range w.effects() {
@@ -161,7 +161,8 @@ func (w *worker) order() string {
 	return strings.Join(texts, " ")
 }
 
-// moment is how long the jobs of these lanes take: longer than it takes a busy broker to send the next, so that there is a choice.
+// moment is how long the jobs of these lanes take. That is longer than a busy broker takes to send
+// the next one, so that the lane has a choice.
 const moment = 0.1
 
 func lanes(t *trial) {
@@ -189,7 +190,7 @@ func lanes(t *trial) {
 	t.eventually(func() bool { return len(w.ranLike("heavy-"))+len(w.ranLike("light-")) == 120 }, "the weighted lane works its queues off")
 	early := w.first(30, "a-", "b-")
 	require.GreaterOrEqual(t, early, 26, "of the first 30 of a strict lane, so many are of its first queue: %s", w.order())
-	// 45 are expected; less than 31, or all, would be chance in one of 20,000 runs.
+	// 45 are expected. Fewer than 31, or all 60, come by chance in one of 20,000 runs.
 	share := w.first(60, "heavy-", "light-")
 	require.Greater(t, share, 30, "of the first 60 of a lane with weights 3 and 1")
 	require.Less(t, share, 60, "of the first 60 of a lane with weights 3 and 1")
@@ -210,7 +211,7 @@ func (w *worker) ranLike(prefix string) (texts []string) {
 	return texts
 }
 
-// first counts how many of the first n that ran of two kinds are of the one.
+// first returns how many of the first n jobs of two kinds are of the first kind.
 func (w *worker) first(n int, one, other string) (count int) {
 	for _, e := range w.effects() {
 		if e.what != "ran" || n == 0 || !strings.HasPrefix(e.text, one) && !strings.HasPrefix(e.text, other) {
@@ -264,7 +265,7 @@ func large(t *trial) {
 	t.understood()
 }
 
-// vector reads the vectors of a file.
+// vectors returns the vectors of a file.
 func (t *trial) vectors(file string) []gjson.Result {
 	text, err := os.ReadFile("clients/conformance/vectors/" + file)
 	require.NoError(t, err)
@@ -278,9 +279,9 @@ func hostile(t *trial) {
 	for i, v := range t.vectors("splice.json") {
 		queue := v.Get("queue").String()
 		if strings.ContainsAny(queue, `"\`) {
-			continue // its name is what is hostile: the unit tests look at that
+			continue // its name is hostile, which the unit tests check
 		}
-		// Jobs of their own, of a class that fails, with the case's bytes.
+		// The jobs have the bytes of the case, but other jids and a class that fails.
 		swap := strings.NewReplacer(`"class":"A"`, `"class":"Fail"`, `"jid":"j1"`, fmt.Sprintf(`"jid":"h%d"`, i), `"queue":"q"`, `"queue":"hostile"`,
 			`"queue" : "q"`, `"queue" : "hostile"`, `"queue":"low"`, `"queue":"hostile"`, `"queue" : "low"`, `"queue" : "hostile"`)
 		body, job := swap.Replace(v.Get("body").String()), swap.Replace(v.Get("job").String())
@@ -311,7 +312,8 @@ func hostile(t *trial) {
 	require.Empty(t, t.records(wire.DeadJobs))
 }
 
-// firstRetries are the records of jobs that have failed once: on a busy machine some are due and fail again meanwhile.
+// firstRetries returns the records of jobs that have failed once. On a busy machine some are due
+// and fail again meanwhile.
 func (t *trial) firstRetries() (all [][]byte) {
 	for _, record := range t.seen(wire.Retries) {
 		if gjson.GetBytes(record, "retry_count").Int() == 1 {

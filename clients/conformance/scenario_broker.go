@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// blocked has the broker's memory alarm go off, in which it reads nothing more of a connection that publishes. All clients go through it at
-// once, since the alarm is the whole broker's.
+// blocked sets off the broker's memory alarm, in which the broker reads nothing from a connection
+// that publishes. All clients run together, because the alarm is the whole broker's.
 func blocked(t *trial) {
 	t.serve()
 	type side struct {
@@ -67,7 +67,7 @@ func blocked(t *trial) {
 	require.Empty(t, t.records(wire.DeadJobs))
 }
 
-// limited is a job with a timeout.
+// limited returns a job with a timeout.
 func limited(class string, timeout float64, text string) amqp.Publishing {
 	body, err := json.Marshal(map[string]any{"jid": "raw-" + class + "-" + text, "class": class, "args": []any{text, 600}, "timeout": timeout})
 	if err != nil {
@@ -76,7 +76,7 @@ func limited(class string, timeout float64, text string) amqp.Publishing {
 	return amqp.Publishing{Body: body}
 }
 
-// alarm has the memory alarm go off, until endAlarm or the trial's end.
+// alarm sets off the memory alarm, until endAlarm or the end of the trial.
 func (t *trial) alarm() {
 	before, err := t.broker.Eval(t.ctx, "vm_memory_monitor:get_vm_memory_high_watermark().")
 	require.NoError(t, err)
@@ -99,7 +99,8 @@ func (t *trial) endAlarm() {
 	t.watermark = ""
 }
 
-// quorum has a worker on a quorum queue, which counts deliveries and knows no other priorities: what holds for other queues holds there.
+// quorum runs a worker on a quorum queue, which counts deliveries and has no x-max-priority. The
+// worker must behave as on other queues.
 func quorum(t *trial) {
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(wire.QueuePrefix+"default", true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})

@@ -29,10 +29,11 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// failover is how soon a client is connected to another host when its own is gone.
+// failover is how soon a client must connect to another host after it has lost its own.
 const failover = 5 * time.Second
 
-// hosts gives producer and worker three hosts. One is dead, and the other two go away in turn.
+// hosts gives the producer and the worker three hosts. One is down, and the other two go down in
+// turn.
 func hosts(t *trial) {
 	t.serve()
 	t.declare("default")
@@ -59,14 +60,15 @@ func hosts(t *trial) {
 	w.stop(t, 20*time.Second)
 	require.Empty(t, t.records(wire.DeadJobs))
 	require.Empty(t, t.records(wire.Retries))
-	// What ran and was not acknowledged runs again; what was enqueued and not confirmed is enqueued again.
+	// A job that ran and was not acknowledged runs again. A job that was not confirmed is enqueued
+	// again.
 	require.LessOrEqual(t, w.count("ran", "")-n, 2*(concurrency+1), "jobs ran twice that were not in flight")
 }
 
-// host is a broker's address that can go away.
+// host is an address of the broker that can go down.
 type host struct {
 	addr, broker string
-	tls          *tls.Config // nil: none
+	tls          *tls.Config // nil for none
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -76,7 +78,7 @@ type host struct {
 	returned atomic.Bool // the broker has returned a message
 }
 
-// host makes another address of the broker, with TLS if it is given a configuration.
+// host adds an address of the broker. It has TLS if it has a configuration.
 func (t *trial) host(broker string, config *tls.Config) *host {
 	h := &host{addr: "127.0.0.1:0", broker: broker, tls: config, conns: map[net.Conn]bool{}}
 	h.up(t)
@@ -115,7 +117,8 @@ func (h *host) down() {
 	}
 }
 
-// silence swallows what is sent from now on and leaves the connections open, as a network does that loses every packet.
+// silence discards everything that is sent from now on, and leaves the connections open, like a
+// network that loses every packet.
 func (h *host) silence() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +137,7 @@ type end struct {
 	h *host
 }
 
-// Write loses what is written while the network is silent.
+// Write discards p while the network is silent.
 func (e end) Write(p []byte) (int, error) {
 	if e.h.isSilent() {
 		return len(p), nil
@@ -163,7 +166,7 @@ func (h *host) forward(client net.Conn) {
 	h.mu.Unlock()
 	go func() {
 		_, _ = io.Copy(end{client, h}, broker)
-		if !h.isSilent() { // else the client does not hear of the end
+		if !h.isSilent() { // otherwise the client must not notice the end
 			_ = client.Close()
 		}
 	}()
@@ -173,8 +176,9 @@ func (h *host) forward(client net.Conn) {
 	delete(h.conns, client)
 }
 
-// crash has the broker answer 541 INTERNAL_ERROR in the middle of publishes, for its channels crash. RabbitMQ 3.10 does so to a first
-// publish to a stream whose coordinator's leader dies.
+// crash makes the broker answer 541 INTERNAL_ERROR during publishes, because its channels crash.
+// RabbitMQ 3.10 does so at a first publish to a stream if the leader of the stream coordinator
+// dies.
 func crash(t *trial) {
 	t.serve()
 	t.declare("default")
@@ -203,7 +207,8 @@ func crash(t *trial) {
 	require.Empty(t, t.records(wire.Retries))
 }
 
-// crashChannels crashes the channels of this trial's producers and workers, four times while there is a producer.
+// crashChannels crashes the channels of this trial's producers and workers, four times while there
+// is a producer.
 func (t *trial) crashChannels() error {
 	text, err := t.broker.Eval(t.ctx, fmt.Sprintf(`
 		Crash = fun() -> [begin exit(Ch, kill), Name end || Ch <- rabbit_channel:list_local(),
@@ -223,8 +228,9 @@ func (t *trial) crashChannels() error {
 	return err
 }
 
-// secure has producer and worker on a host with TLS, whose certificate is signed by a private authority that they trust. It is for the host's
-// name and for none of its addresses. A host whose certificate another authority signed they refuse.
+// secure gives the producer and the worker a host with TLS. The certificate of the host is signed
+// by a private authority that they trust. It is for the host's name, and for none of its addresses.
+// They must refuse a host whose certificate is signed by another authority.
 func secure(t *trial) {
 	t.serve()
 	t.declare("default")
@@ -271,7 +277,8 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// authority makes one. All of them have the same name, so it is the signature that tells them apart.
+// authority returns a new authority. All authorities have the same name, so only the signature
+// distinguishes them.
 func (t *trial) authority() *authority {
 	a := &authority{certificate: &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "conformance"}, NotBefore: time.Now().Add(-time.Hour),
@@ -281,7 +288,8 @@ func (t *trial) authority() *authority {
 	return a
 }
 
-// sign signs a certificate, its own if it has none yet, and gives it with its key.
+// sign signs a certificate, and returns it with its key. An authority without a key signs its own
+// certificate.
 func (a *authority) sign(t *trial, template *x509.Certificate) (der []byte, key *ecdsa.PrivateKey) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -294,7 +302,7 @@ func (a *authority) sign(t *trial, template *x509.Certificate) (der []byte, key 
 	return der, key
 }
 
-// certify makes a certificate for a server's name.
+// certify returns a certificate for the name of a server.
 func (a *authority) certify(t *trial, name string) *tls.Config {
 	der, key := a.sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "a broker"}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour),
@@ -303,21 +311,22 @@ func (a *authority) certify(t *trial, name string) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 }
 
-// trust has the programs of this trial trust an authority.
+// trust makes the programs of this trial trust an authority.
 func (t *trial) trust(a *authority) {
 	dir, err := os.MkdirTemp(t.tmp, "tls-")
 	require.NoError(t, err)
 	ca, store := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca.p12")
 	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}), 0o600))
 	t.room.env = []string{"SSL_CERT_FILE=" + ca, "NODE_EXTRA_CA_CERTS=" + ca}
-	if t.client.name == "java" { // which reads a key store only
+	if t.client.name == "java" { // it reads only a key store
 		out, err := exec.Command("keytool", "-importcert", "-noprompt", "-file", ca, "-keystore", store, "-storetype", "PKCS12", "-storepass", "public").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		t.room.env = []string{"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=" + store + " -Djavax.net.ssl.trustStorePassword=public"}
 	}
 }
 
-// queues has a worker on queues that exist, with arguments that no worker would declare, and on one that does not.
+// queues runs a worker on existing queues, with arguments that no worker would declare, and on one
+// that does not exist.
 func queues(t *trial) {
 	t.manage(http.MethodPut, "/api/vhosts/"+t.room.vhost, map[string]string{"default_queue_type": "quorum"}, nil)
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {

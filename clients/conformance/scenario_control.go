@@ -38,7 +38,7 @@ func control(t *trial) {
 	require.NoError(t, w.err)
 	require.Empty(t, t.records(wire.Retries))
 
-	// A worker that was not there when a queue was paused asks.
+	// A worker that starts after a queue was paused asks for the paused queues.
 	t.must(http.MethodPut, "/api/job-queues/default/pause")
 	t.put("default", job("Append", 0, "paused for later"))
 	w = t.worker(settings{Queues: []string{"default", "other"}, Concurrency: 3}).ready("other")
@@ -49,7 +49,7 @@ func control(t *trial) {
 	t.must(http.MethodPut, "/api/job-queues/default/resume")
 	w.did("ran", "paused for later")
 
-	// A worker that connects again while there is no leader keeps to what it knows.
+	// A worker that reconnects while there is no leader keeps what it knew.
 	t.must(http.MethodPut, "/api/job-queues/default/pause")
 	t.eventually(func() bool { return !t.consumed("default") }, "default is paused again")
 	sidecar.stop(t, 20*time.Second)
@@ -77,14 +77,15 @@ func stop(t *trial) {
 	w.stop(t, 20*time.Second)
 	require.Equal(t, 1, t.ready("default"))
 
-	// A deaf job, and one that listens: both are handed back, and nobody counts that.
+	// One job ignores the stop and one heeds it. Both are handed back, and neither counts as a
+	// death.
 	w = t.worker(settings{Queues: []string{"default"}, Concurrency: 3, StopTimeout: 2, MaxDeaths: 1})
 	w.did("ran", "for later")
 	t.put("default", job("Sleep", 0, "deaf", 600), job("Wait", 0, "polite", 600))
 	w.handsBack()
 	require.Equal(t, 1, w.count("shutdown", "-"))
 
-	// Told twice, it does not wait.
+	// A second SIGTERM ends the wait.
 	w = t.worker(settings{Queues: []string{"default"}, Concurrency: 3, StopTimeout: 600, MaxDeaths: 1})
 	w.did("began", "deaf")
 	w.did("began", "polite")
@@ -94,7 +95,7 @@ func stop(t *trial) {
 	require.Equal(t, 1, w.count("shutdown", "-"))
 }
 
-// handsBack waits until both jobs have begun, and stops the worker.
+// handsBack waits until both jobs have begun, stops the worker, and checks that both are back.
 func (w *worker) handsBack() {
 	t := w.t
 	w.did("began", "deaf")

@@ -15,7 +15,8 @@ func outcomes(t *trial) {
 	t.serve()
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 4}).ready("default")
 	never := map[string]any{"retry": 0}
-	t.metric(t.produce(enqueue("Append", "first"))[0].jid(t)) // from here on the queue is bound: a job that waits for that expires beside the leader
+	// From here on the queue is bound. A job that waited for that would expire in the sidecar.
+	t.metric(t.produce(enqueue("Append", "first"))[0].jid(t))
 	got := t.produce(
 		enqueue("Fail", "fail"), enqueue("Fatal", "fatal"), enqueue("Discard", "discard"), enqueue("Kill", "kill"), enqueue("Nobody", "nobody"),
 		with(map[string]any{"timeout": 0.3}, "Wait", "timeout", 30),
@@ -84,7 +85,8 @@ func retries(t *trial) {
 	require.Equal(t, "exhausted", gjson.GetBytes(body, "reason").String())
 	t.eventually(func() bool { return w.count("ran", "well in the end") == 4 }, "three failures and a success")
 	require.Equal(t, 3, w.count("ran", "dies"))
-	// The second retry's delivery is the sidecar's, so this is the first retry's too.
+	// The sidecar delivered the second retry. So this shows the traceparent of the first retry,
+	// too.
 	require.Equal(t, []string{parent, parent, parent}, t.traceparents(wire.Retries, got[0].jid(t), 3), "a retry has the job's traceparent")
 	for _, dead := range got[1:] {
 		require.Equal(t, []string{parent}, t.traceparents(wire.DeadJobs, dead.jid(t), 1), "a dead job has the job's traceparent")
@@ -102,7 +104,8 @@ func retries(t *trial) {
 	t.understood()
 }
 
-// confirm lets a job fail before there is a stream for its retry: it must not be acknowledged until there is.
+// confirm makes a job fail before the stream for its retry exists. The job must not be acknowledged
+// until the stream exists.
 func confirm(t *trial) {
 	t.declare("default")
 	t.put("default", job("Fail", 0, "early"), job("Kill", 0, "early too"))

@@ -18,7 +18,7 @@ func connection(t *trial) {
 	t.serve()
 	t.declare("default")
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 2, MaxDeaths: 1}).ready("default")
-	// A broker with much to do lists a connection late: the job would have ended before.
+	// A busy broker lists a connection late, when the job would have ended.
 	t.eventually(func() bool { return len(t.workerConnections()) > 0 }, "the worker's connection is listed")
 	t.put("default", job("Sleep", 0, "cut", 10))
 	w.did("began", "cut")
@@ -33,7 +33,8 @@ func connection(t *trial) {
 	require.Empty(t, t.records(wire.Retries))
 }
 
-// workerConnections are the names of the connections of workers, as far as the broker's management lists them yet.
+// workerConnections returns the names of the workers' connections that the management API lists so
+// far.
 func (t *trial) workerConnections() (names []string) {
 	var all []struct {
 		Name       string `json:"name"`
@@ -50,7 +51,7 @@ func (t *trial) workerConnections() (names []string) {
 	return names
 }
 
-// closeWorkers closes the connections of workers on the broker's side.
+// closeWorkers makes the broker close the connections of workers.
 func (t *trial) closeWorkers() {
 	closed := 0
 	t.eventually(func() bool {
@@ -71,8 +72,8 @@ func restart(t *trial) {
 		times = 5
 	}
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 4}).ready("default")
-	// If RabbitMQ 3.10 is killed while it creates a stream, it may look for the stream's file forever, and then
-	// answers no client.
+	// If RabbitMQ 3.10 is killed while it creates a stream, it may look for the stream's file
+	// forever. It then answers no client.
 	for _, stream := range []string{wire.Journal, wire.Retries, wire.DeadJobs, wire.JobBegins} {
 		t.records(stream)
 	}
@@ -92,8 +93,9 @@ func restart(t *trial) {
 		}
 		require.NoError(t, t.broker.Restart(t.ctx))
 		up := time.Now()
-		t.within(3*time.Minute, func() bool { return t.consumed("default") }, "it consumes again") // a queue of the broker may start late
-		if t.full {                                                                                // a busy machine is no fault
+		// A queue of the broker may start late.
+		t.within(3*time.Minute, func() bool { return t.consumed("default") }, "it consumes again")
+		if t.full { // a busy machine is not a fault
 			require.Less(t, time.Since(up), 12*time.Second, "it consumes again within 10 s (and the 2 that the runner needs to see it)")
 		}
 		t.all(w, text, 200)
@@ -176,7 +178,7 @@ func poison(t *trial) {
 	t.runs(w.program)
 	w.stop(t, 20*time.Second)
 
-	// Peeking at a job, and a worker of its queue that died before, make no poison.
+	// A job is not poison because it was peeked at, or because a worker of its queue died before.
 	t.put("default", job("Append", 0, "peeked"))
 	for range 5 {
 		t.peek("default")
@@ -187,7 +189,7 @@ func poison(t *trial) {
 	require.Zero(t, t.ready("default"))
 }
 
-// crowd has all producers and all workers at work at once, on the same queues.
+// crowd runs all producers and all workers together, on the same queues.
 func crowd(t *trial) {
 	t.serve()
 	each := 10_000 / len(t.clients)

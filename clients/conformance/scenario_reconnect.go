@@ -11,11 +11,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// soon is how long a worker may take for what a message or a timer of some seconds makes it do.
+// soon is how long a worker may take to react to a message, or to a timer of some seconds.
 const soon = 20 * time.Second
 
-// reconnect takes the worker's connection away for a while. Afterwards the worker must be what it was: its heartbeats and metrics come,
-// commands reach it, and it knows which queues were paused and resumed while it was away.
+// reconnect takes the worker's connection away for a while. Afterwards its heartbeats and metrics
+// must come, commands must reach it, and it must know which queues were paused and resumed
+// meanwhile.
 func reconnect(t *trial) {
 	t.serve()
 	t.declare("default", "held", "freed")
@@ -54,7 +55,7 @@ func reconnect(t *trial) {
 	require.Empty(t, t.records(wire.Retries))
 }
 
-// beatInterval is how often a worker says what it does.
+// beatInterval is the time between two heartbeats of a worker.
 const beatInterval = 10 * time.Second
 
 // beatsSince counts the heartbeats of running workers with this tag since a time.
@@ -69,14 +70,14 @@ func (t *trial) beatsSince(tag string, since float64) (n int) {
 	return n
 }
 
-// brokerHost is where the broker listens.
+// brokerHost returns the host and port of the broker.
 func (t *trial) brokerHost() string {
 	u, err := url.Parse(t.room.runnerURL)
 	require.NoError(t, err)
 	return u.Host
 }
 
-// by has programs that are started meanwhile connect to other hosts than the broker's own.
+// by starts programs that connect to these hosts in place of the broker's own.
 func (t *trial) by(hosts string, start func()) {
 	direct := t.room.amqpURL
 	t.room.amqpURL = strings.Replace(direct, t.brokerHost(), hosts, 1)
@@ -84,11 +85,13 @@ func (t *trial) by(hosts string, start func()) {
 	t.room.amqpURL = direct
 }
 
-// noticed is how soon a client is connected elsewhere when its network falls silent: two of its AMQP heartbeats, half of one more where the
-// library looks late, and the time to connect.
+// noticed is how soon a client must be connected elsewhere after its network falls silent. It is
+// two of its AMQP heartbeats, half of another one because the library checks late, and the time to
+// connect.
 const noticed = 40 * time.Second
 
-// silent has the network between the broker and its clients lose everything without a word: they notice by the AMQP heartbeat.
+// silent makes the network between the broker and its clients lose everything. The clients must
+// notice by the AMQP heartbeat.
 func silent(t *trial) {
 	t.serve()
 	t.declare("default")

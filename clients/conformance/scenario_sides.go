@@ -22,7 +22,7 @@ func middleware(t *trial) {
 	t.eventually(func() bool { return t.ready("default") == 2 }, "two jobs are enqueued")
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
 		d, _, err := ch.Get(wire.QueuePrefix+"default", false)
-		// Either of the two: the one that found no binding yet comes by way of the sidecar.
+		// It may be either job. The one that found no binding yet comes through the sidecar.
 		require.Equal(t, "outer inner", gjson.GetBytes(d.Body, "args.1").String()+" "+gjson.GetBytes(d.Body, "args.2").String(), "%s", d.Body)
 		return err
 	}))
@@ -73,7 +73,7 @@ func heartbeats(t *trial) {
 	t.understood()
 }
 
-// beat waits for a heartbeat of this kind, and gives the first.
+// beat waits for a heartbeat for which is returns true, and returns the first one.
 func (t *trial) beat(is func(wire.Heartbeat, gjson.Result) bool, what string) (found gjson.Result) {
 	t.eventually(func() bool {
 		for _, body := range t.seen(wire.Heartbeats) {
@@ -89,7 +89,8 @@ func (t *trial) beat(is func(wire.Heartbeat, gjson.Result) bool, what string) (f
 	return found
 }
 
-// outage enqueues one job after the other while something happens to the broker, and gives what tells how that went: each is enqueued.
+// outage starts to enqueue jobs one after the other, while something happens to the broker. finish
+// checks that all are enqueued, and returns their texts.
 func (t *trial) outage(prefix string, n int) (finish func() []string) {
 	var commands []map[string]any
 	for i := range n {

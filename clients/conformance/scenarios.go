@@ -1,6 +1,6 @@
 package main
 
-// scenarios are what each language is taken through, in the order of the table.
+// scenarios are the scenarios of each language, in the order of the table.
 var scenarios = []scenario{
 	{name: "happy", what: "producer, queues, schedule, worker, metrics, heartbeats, hooks", run: happy},
 	{name: "producer", what: "refused, unreachable and invalid jobs are said to be; a returned one is published again", run: producerErrors},

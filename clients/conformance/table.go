@@ -11,7 +11,7 @@ type cell struct{ lang, scenario string }
 
 // result is how a trial ended.
 type result struct {
-	failure string // empty: it passed
+	failure string // empty if it passed
 	said    string // the end of what its programs printed
 	took    time.Duration
 }
@@ -21,11 +21,11 @@ type table struct {
 	langs     []string
 	scenarios []scenario
 	cells     map[cell]result
-	blind     []string // what went wrong with the deliberately wrong clients
-	examined  []string // what went as it must with them
+	blind     []string // wrong clients that did not fail as they must
+	examined  []string // wrong clients that failed as they must
 }
 
-// note keeps the result of a trial.
+// note records the result of a trial.
 func (t *table) note(p planned, r result) {
 	if p.mistake == nil {
 		for _, lang := range p.langs {
@@ -75,7 +75,8 @@ func (t *table) print(out io.Writer) {
 	for _, e := range t.examined {
 		fmt.Fprintln(out, e)
 	}
-	t.printFailures(out) // once more: who looks at a long log looks at its end
+	// Once more, because readers of a long log look at its end.
+	t.printFailures(out)
 	for _, b := range t.blind {
 		fmt.Fprintln(out, "FAILED:", b)
 	}

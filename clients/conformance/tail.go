@@ -10,21 +10,21 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tail reads a stream from its beginning, for as long as the trial lasts and whatever the broker does meanwhile. So what has come is known
-// at once, as often as a scenario asks.
+// tail reads a stream from its beginning, as long as the trial lasts, whether or not the broker
+// restarts. So a scenario can ask for the records often, and gets them immediately.
 type tail struct {
 	t      *trial
 	stream string
 
 	mu      sync.Mutex
-	bodies  [][]byte // but a leader's own
+	bodies  [][]byte // without a leader's barriers
 	headers []amqp.Table
-	next    int64     // the offset behind the last one read
-	reading bool      // a consumer is there
+	next    int64     // the offset after the last record
+	reading bool      // there is a consumer
 	changed time.Time // when the last record came, or reading began
 }
 
-// tail gives the reader of a stream, which begins with the first question.
+// tail returns the reader of a stream. The first call starts it.
 func (t *trial) tail(stream string) *tail {
 	if tl := t.tails[stream]; tl != nil {
 		return tl
@@ -44,15 +44,16 @@ func (t *trial) tail(stream string) *tail {
 	return tl
 }
 
-// beginAnew is after what time without a record a tail begins anew where it was: RabbitMQ can forget a reader of a stream that was made, or
-// whose leader was killed, just then.
+// beginAnew is how long a tail waits for a record before it subscribes again where it was. RabbitMQ
+// can forget a reader of a stream that was just created, or whose leader was just killed.
 const beginAnew = 15 * time.Second
 
 func (tl *tail) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = tl.t.channel(func(ch *amqp.Channel) error { return tl.read(ctx, ch) })
 		select {
-		case <-time.After(100 * time.Millisecond): // the stream is not there yet, or the connection was lost
+		// The stream does not exist yet, or the connection was lost.
+		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
@@ -98,7 +99,8 @@ func (tl *tail) end() {
 	tl.reading = false
 }
 
-// add takes a record, but none that was read before: a broker begins with the chunk in which the offset is.
+// add adds a record that was not read before. A broker begins with the chunk that has the offset,
+// so earlier records may come again.
 func (tl *tail) add(d amqp.Delivery) {
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
@@ -112,7 +114,7 @@ func (tl *tail) add(d amqp.Delivery) {
 	}
 }
 
-// seen is what has come so far.
+// seen returns the records so far.
 func (t *trial) seen(stream string) [][]byte {
 	tl := t.tail(stream)
 	tl.mu.Lock()
@@ -120,8 +122,8 @@ func (t *trial) seen(stream string) [][]byte {
 	return tl.bodies[:len(tl.bodies):len(tl.bodies)]
 }
 
-// traceparents waits for so many records about a job in a stream, and gives the traceparents of all that have come: "" of a record without
-// one.
+// traceparents waits for n records about a job in a stream. It returns the traceparents of all that
+// have come, with "" for a record without one.
 func (t *trial) traceparents(stream, jid string, n int) (all []string) {
 	t.eventually(func() bool {
 		all = t.tail(stream).traceparents(jid)
@@ -142,10 +144,10 @@ func (tl *tail) traceparents(jid string) (all []string) {
 	return all
 }
 
-// calm is how long nothing more must have come of a stream to be taken for its end.
+// calm is how long no record may come before the stream counts as read to its end.
 const calm = 700 * time.Millisecond
 
-// records are all records of a stream: what has come when nothing more comes.
+// records returns all records of a stream, once no more come.
 func (t *trial) records(stream string) [][]byte {
 	tl, asked := t.tail(stream), time.Now()
 	t.eventually(func() bool {

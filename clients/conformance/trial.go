@@ -15,17 +15,17 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-// scenario is what a client is taken through.
+// scenario is a test of a client.
 type scenario struct {
 	name, what string
 	run        func(*trial)
-	crowd      bool // with all languages at once
-	restarts   bool // it restarts its broker, and has one of its own
-	idle       bool // it waits nearly all of its time
-	rabbitmq   bool // it is about what LavinMQ does not have
+	crowd      bool // runs with all languages together
+	restarts   bool // restarts its broker, so it has its own
+	idle       bool // waits nearly all of its time
+	rabbitmq   bool // is about something that LavinMQ lacks
 }
 
-// client is a library under examination.
+// client is a library under test.
 type client struct {
 	name string
 	dir  string   // of its programs
@@ -36,8 +36,8 @@ type client struct {
 type trial struct {
 	*suite
 	client
-	clients   []client // all of them, for a crowd
-	watermark string   // of the broker's memory before an alarm; empty: there is none
+	clients   []client // several for a crowd
+	watermark string   // of the broker's memory before an alarm; empty without an alarm
 	broker    *localbroker.Broker
 	ctx       context.Context
 	room      *room
@@ -52,13 +52,13 @@ type trial struct {
 	cleanups   []func()
 }
 
-// How long a trial may take.
+// Limits of how long a trial may take.
 const (
 	trialLimit     = 6 * time.Minute
 	fullTrialLimit = 20 * time.Minute
 )
 
-// try runs a scenario. However it ends, nothing of it is left.
+// try runs a scenario. It always cleans up.
 func (s *suite) try(ctx context.Context, sc scenario, clients []client) result {
 	limit := trialLimit
 	if s.full {
@@ -91,7 +91,7 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// ownBroker starts another broker, for a trial that others must not be disturbed by.
+// ownBroker starts a broker for this trial alone, because the trial would disturb others.
 func (t *trial) ownBroker() {
 	dir, err := os.MkdirTemp(t.tmp, "broker-")
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func (t *trial) ownBroker() {
 	t.cleanup(stop)
 }
 
-// Errorf notes a failure.
+// Errorf records a failure.
 func (t *trial) Errorf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ func (t *trial) Errorf(format string, args ...any) {
 // FailNow ends the trial.
 func (t *trial) FailNow() { runtime.Goexit() }
 
-// Helper is there for the assertions.
+// Helper is part of the interface that the assertions need.
 func (t *trial) Helper() {}
 
 func (t *trial) fatalf(format string, args ...any) {
@@ -122,7 +122,7 @@ func (t *trial) fatalf(format string, args ...any) {
 
 func (t *trial) cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 
-// patience is for a slow machine.
+// patience allows for a slow machine.
 const patience = 60 * time.Second
 
 // eventually waits until a condition holds.
@@ -140,12 +140,12 @@ func (t *trial) within(limit time.Duration, holds func() bool, format string, ar
 	}
 }
 
-// later is a text that is made when it is needed.
+// later is a text that is built only if it is needed.
 type later func() string
 
 func (l later) String() string { return l() }
 
-// pause lets time pass in which nothing may happen.
+// pause waits for a time in which nothing may happen.
 func (t *trial) pause(d time.Duration) {
 	select {
 	case <-time.After(d):

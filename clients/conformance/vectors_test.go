@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestSidecarReadsVectors has the sidecar's own parsers read the heartbeats and metrics that all clients write.
+// The sidecar's parsers accept the heartbeats and metrics that all clients write.
 func TestSidecarReadsVectors(t *testing.T) {
 	own := map[string]any{"identity": "host:7:", "hostname": "host", "pid": 7, "beat": 1700000000.5, "rss_kb": 1, "started_at": 1699999999.5}
 	for _, c := range vectors(t, "heartbeat.json") {
@@ -32,7 +32,7 @@ func TestSidecarReadsVectors(t *testing.T) {
 	}
 }
 
-// TestSidecarReadsOutcomes has them read the records and metrics of attempts that end.
+// The sidecar's parsers accept the records and metrics of attempts that end.
 func TestSidecarReadsOutcomes(t *testing.T) {
 	for _, c := range vectors(t, "outcomes.json") {
 		name := c.Get("name").String()
@@ -48,7 +48,7 @@ func TestSidecarReadsOutcomes(t *testing.T) {
 	}
 }
 
-// vectorRecord is the record around its job. Where a number may vary, it has the least.
+// vectorRecord returns a record with its job. A number that may vary has its minimum.
 func vectorRecord(t *testing.T, record gjson.Result, job string) []byte {
 	t.Helper()
 	text := []byte(record.Raw)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// wrong are the trials of the deliberately wrong clients that belong to the chosen scenarios and languages.
+// wrong returns the trials of the wrong clients for the chosen scenarios and languages.
 func (s *suite) wrong(langs []string, chosen []scenario) (plan []planned, err error) {
 	for _, m := range mistakes {
 		i := slices.IndexFunc(chosen, func(sc scenario) bool { return sc.name == m.scenario })
@@ -29,7 +29,7 @@ func (s *suite) wrong(langs []string, chosen []scenario) (plan []planned, err er
 	return plan, nil
 }
 
-// judge tells whether a wrong client fared as it must.
+// judge reports whether a wrong client failed as it must, and describes the result.
 func (m *mistake) judge(name, scenario string, r result) (verdict string, asItMust bool) {
 	switch {
 	case m.says == "" && r.failure == "":

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// JobArgs is the args of a job: one struct, which is encoded as JSON. Kind returns the name of the job's class, by which a worker
-// finds the handler.
+// JobArgs is the args of a job: one struct, which is encoded as JSON. Kind returns the name of the
+// job's class, with which a worker finds the handler.
 //
 //	type SendEmailArgs struct {
 //		To   string `json:"to"`
@@ -17,20 +17,21 @@ import (
 //
 //	func (SendEmailArgs) Kind() string { return "SendEmail" }
 //
-// A struct may get new fields while jobs wait: fields that a job does not have keep their zero values, and fields that a worker does
-// not know are ignored.
+// You can add fields to the struct while jobs wait. A field that a job does not have keeps its zero
+// value. A field that a worker does not know is ignored.
 type JobArgs interface {
 	Kind() string
 }
 
-// JobArgsWithOptions is JobArgs with options for every job of its kind. What the call of Enqueue sets wins.
+// JobArgsWithOptions is JobArgs with options for every job of its kind. Options in the call of
+// Enqueue take precedence.
 type JobArgsWithOptions interface {
 	JobArgs
 	EnqueueOptions() EnqueueOptions
 }
 
-// ArgList is JobArgs without a type of its own: a class and a list of args, as handlers in other languages often take them. The
-// function Args makes one.
+// ArgList is JobArgs without a type of its own: a class and a list of args, as handlers in other
+// languages often take them. The function Args returns one.
 type ArgList struct {
 	Class string
 	List  []any
@@ -44,7 +45,7 @@ func (a ArgList) Kind() string { return a.Class }
 //	client.Enqueue(ctx, millrace.Args("Resize", "cat.png", 640, 480), nil)
 func Args(class string, list ...any) ArgList { return ArgList{class, list} }
 
-// listOf returns args as they stand in the job.
+// listOf returns args as the list that is in the job.
 func listOf(args JobArgs) []any {
 	list, ok := args.(ArgList)
 	switch {
@@ -62,8 +63,8 @@ type Job[T JobArgs] struct {
 	Args T
 }
 
-// Handle registers the function that runs the jobs of a kind. The type of its job says which kind that is. Options may be nil. It
-// panics where [Worker.Handle] does.
+// Handle registers the function that runs the jobs of a kind. The type of its job determines the
+// kind. options may be nil. Handle panics in the same cases as [Worker.Handle].
 //
 //	millrace.Handle(worker, func(ctx context.Context, job *millrace.Job[SendEmailArgs]) error {
 //		return mailer.Send(ctx, job.Args.To, job.Args.Text)
@@ -101,7 +102,7 @@ func KindOf[T JobArgs]() (string, error) {
 	return kind, nil
 }
 
-// zeroArgs returns a value of a type of args. It is not nil.
+// zeroArgs returns a value of a type of args. It is never nil.
 func zeroArgs[T JobArgs]() (args T, err error) {
 	switch t := reflect.TypeFor[T](); t.Kind() {
 	case reflect.Interface:

@@ -33,7 +33,8 @@ func (reportArgs) EnqueueOptions() EnqueueOptions {
 	return EnqueueOptions{Queue: "reports", MaxAttempts: 3, Tags: []string{"slow"}, Fields: map[string]any{"tenant": "all", "locale": "en"}}
 }
 
-// One struct is the only arg of a job, on its way out and on its way in. What the job has beyond it, or lacks, is no error.
+// A struct is the only arg of a job, when it is enqueued and when it is handled. Additional and
+// missing fields are not an error.
 func TestStructsAsArgs(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	var got []Job[sendEmailArgs]
@@ -68,7 +69,7 @@ func TestStructsAsArgs(t *testing.T) {
 	require.Equal(t, []string{"cleo"}, names)
 }
 
-// Options of a kind hold for all its jobs, but for those that a call sets.
+// The options of a kind apply to all its jobs, unless a call sets them.
 func TestOptionsOfAKind(t *testing.T) {
 	members := func(options *EnqueueOptions) gjson.Result {
 		r, err := paramsOf(reportArgs{2026}, options).prepare(time.Now())

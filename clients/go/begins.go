@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// begin is a record of the stream of begins.
+// begin is a record of the stream jobs.begins.
 type begin struct {
 	Type     string   `json:"type"`
 	Process  string   `json:"process"`
@@ -21,7 +21,7 @@ type begin struct {
 	At       float64  `json:"at"`
 }
 
-// Types of these records.
+// Types of begin records.
 const (
 	typeOpened = "opened"
 	typeBegun  = "begun"
@@ -33,7 +33,7 @@ const (
 // memory is how long a dead process, or a job that never ended, is remembered.
 const memory = 72 * time.Hour
 
-// key tells jobs apart: two with one jid are not the same job.
+// key identifies a job. Two jobs with the same jid and different bytes are different jobs.
 type key struct{ jid, body string }
 
 func keyOf(j *RawJob) key {
@@ -41,19 +41,19 @@ func keyOf(j *RawJob) key {
 	return key{j.JID, hex.EncodeToString(sum[:8])}
 }
 
-// process is a worker process, as the stream tells.
+// process is a worker process, as the stream describes it.
 type process struct {
-	queue  string   // vanishes with its connection
-	queues []string // that it consumes
+	queue  string   // exclusive; vanishes with the connection of the process
+	queues []string // queues that it consumes
 	opened int      // the number of its latest record opened
 	died   time.Time
 	closed bool
 	heard  time.Time
 }
 
-// suspect is a job that began after it had been delivered before.
+// suspect is a redelivered job that began.
 type suspect struct {
-	processes map[string]bool // in which it began, or may have
+	processes map[string]bool // in which it began, or may have begun
 	heard     time.Time
 }
 
@@ -68,7 +68,7 @@ func newBegins() *begins {
 	return &begins{processes: map[string]*process{}, suspects: map[key]*suspect{}}
 }
 
-// apply folds one record, and gives it if it is one.
+// apply folds one record and returns it. It returns false if body is not a record.
 func (b *begins) apply(body []byte) (begin, bool) {
 	var r begin
 	if json.Unmarshal(body, &r) != nil || r.Process == "" {
@@ -125,12 +125,13 @@ func (b *begins) forget(before time.Time) {
 	}
 }
 
-// dead tells whether a process is: known to be, or gone without a word.
+// dead reports whether a process is dead: the stream says so, or its exclusive queue is gone.
 func (p *process) dead(gone map[string]bool) bool {
 	return !p.closed && (!p.died.IsZero() || gone[p.queue])
 }
 
-// doubtful are the queues by which to find out whether processes live that matter for a job.
+// doubtful returns the processes that matter for a job and may be dead. For each it returns the
+// exclusive queue that shows whether the process is alive.
 func (b *begins) doubtful(k key, queue, self string) map[string]string {
 	found := map[string]string{}
 	for id, p := range b.processes {
@@ -145,8 +146,8 @@ func (b *begins) doubtful(k key, queue, self string) map[string]string {
 	return found
 }
 
-// blame names the process that is to have begun a job of which nothing is known: of the dead that consumed its queue when the job was
-// there, the one that opened last.
+// blame returns the process that probably began a job of which the stream has no record. Of the
+// dead processes that consumed its queue while the job was there, it is the one that opened last.
 func (b *begins) blame(k key, queue, self string, enqueuedAt time.Time, gone map[string]bool) string {
 	if b.suspects[k] != nil {
 		return ""

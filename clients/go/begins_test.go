@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// What ended long ago is forgotten, or a worker that runs for years would remember every process there ever was. Who lives, and what
-// happened lately, is not.
+// Old records are forgotten. Otherwise a worker that runs for years would remember every process.
+// Live processes and recent records are kept.
 func TestBeginsAreForgotten(t *testing.T) {
 	b := newBegins()
 	tell := func(at time.Time, r begin) {

@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Result is what became of one job of many.
+// Result is the outcome of one job of a bulk.
 type Result struct {
-	JID string // empty if the job was not enqueued; with ErrUnconfirmed it may have been, and the jid is there
+	// JID is empty if the job was not enqueued. With ErrUnconfirmed it is set, because the job may
+	// have been.
+	JID string
 	Err error
 }
 
-// EnqueueBulk publishes many jobs, in order, and returns when all are answered: a result for each, and an error that joins those of
-// the jobs that failed.
+// EnqueueBulk publishes many jobs, in order, and returns when the broker has answered all of them.
+// It returns a result for each job, and an error that joins the errors of the jobs that failed.
 func (c *Client) EnqueueBulk(ctx context.Context, jobs []EnqueueParams) ([]Result, error) {
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
@@ -36,11 +38,13 @@ type bulk struct {
 	client  *Client
 	results []Result
 	jobs    []ready
-	todo    []int        // which are not answered yet, in order
-	sent    map[int]bool // which may have arrived
+	todo    []int        // jobs that are not answered yet, in order
+	sent    map[int]bool // jobs that may have arrived
 
-	returned map[int]error // which the broker returned in this round
-	parts    int           // how many parts of the bulk are still to be published, this one included: they share the time
+	returned map[int]error // jobs that the broker returned in this round
+	// parts is how many parts of the bulk are still to be published, with this one. They share the
+	// time.
+	parts int
 }
 
 func (b *bulk) prepare(jobs []EnqueueParams) {
@@ -60,7 +64,7 @@ func (b *bulk) add(i int, r ready) {
 	b.todo = append(b.todo, i)
 }
 
-// run publishes until all are answered.
+// run publishes until all jobs are answered.
 func (b *bulk) run(ctx context.Context) {
 	tries := b.client.tries(ctx)
 	tries.share(b.parts)
@@ -78,7 +82,7 @@ func (b *bulk) run(ctx context.Context) {
 	}
 }
 
-// round publishes what is left on one connection. An error ends it all.
+// round publishes the remaining jobs on one connection. An error ends the bulk.
 func (b *bulk) round(ctx context.Context) error {
 	b.returned = map[int]error{}
 	pub, err := b.client.publisher(ctx)
@@ -118,7 +122,7 @@ type waiting struct {
 	*answer
 }
 
-// unsentError ends a sender.
+// unsentError ends a sender. indexes are the jobs that it has not sent.
 type unsentError struct {
 	cause   error
 	indexes []int
@@ -137,7 +141,7 @@ func (b *bulk) send(ctx context.Context, pub *publisher, answers chan<- waiting)
 	return nil
 }
 
-// settle waits for an answer and reports whether the job is to be published again.
+// settle waits for an answer, and reports whether the job must be published again.
 func (b *bulk) settle(ctx context.Context, w waiting) (again bool) {
 	err := w.wait(ctx)
 	switch {
@@ -155,7 +159,7 @@ func (b *bulk) settle(ctx context.Context, w waiting) (again bool) {
 	return true
 }
 
-// giveUpReturned gives up what the broker returned.
+// giveUpReturned gives up the jobs that the broker returned.
 func (b *bulk) giveUpReturned(tries *tries) {
 	left := b.todo[:0]
 	for _, i := range b.todo {
@@ -168,7 +172,7 @@ func (b *bulk) giveUpReturned(tries *tries) {
 	b.todo = left
 }
 
-// fail gives up what is not answered.
+// fail gives up all jobs that are not answered.
 func (b *bulk) fail(err error, tries *tries) {
 	for _, i := range b.todo {
 		if returned := b.returned[i]; returned != nil {
@@ -185,7 +189,7 @@ func (b *bulk) giveUp(i int, err error) {
 	b.results[i] = Result{jidOf(err), err}
 }
 
-// joined says in each job's error which job it is, and joins them.
+// joined adds to each error which job it belongs to, and joins the errors.
 func (b *bulk) joined(jobs []EnqueueParams) error {
 	var errs []error
 	for i := range b.results {

@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// patienceInside is how long the middleware of one job may take before the jobs that wait inside of it get their answers first: it may
-// be waiting for them, as with a lock that is held around next.
+// patienceInside is how long the middleware of one job may take. Then the jobs that wait in next
+// get their answers first. The middleware may be waiting for them, for example for a lock that it
+// holds around next.
 const patienceInside = 50 * time.Millisecond
 
-// throughMiddleware takes jobs through the client's middleware and publishes them in one window: each job goes in as far as the
-// middleware's call of next, where it waits; then all are published; then each goes back with its answer. So middleware sees the jobs in
-// order, and no confirm is waited for before the next job is sent.
+// throughMiddleware takes jobs through the client's middleware and publishes them in one window.
+// Each job runs as far as the middleware's call of next, and waits there. Then all jobs are
+// published. Then each call of next returns with the answer for its job. So the middleware sees the
+// jobs in order, and no job waits for the confirm of an earlier one.
 func (b *bulk) throughMiddleware(ctx context.Context, jobs []EnqueueParams, first int) {
 	passes := make([]*pass, 0, len(jobs))
-	answered := 0 // how many of them
+	answered := 0 // how many passes have their answer
 	answer := func(upTo int) {
 		b.run(ctx)
 		for ; answered < upTo; answered++ {
@@ -46,20 +48,20 @@ func (b *bulk) throughMiddleware(ctx context.Context, jobs []EnqueueParams, firs
 	}
 }
 
-// pass is one job of a bulk on its way through the middleware, in a goroutine of its own.
+// pass is one job of a bulk on its way through the middleware, in its own goroutine.
 type pass struct {
 	client *Client
 	job    EnqueueParams
 	state  atomic.Int32 // whether the middleware has called next
 
-	reached chan struct{} // closed when it has, and the next three are valid
+	reached chan struct{} // closed when it has; then ready and invalid are valid
 	ready   ready
 	invalid error
 
-	answered chan struct{} // closed when the broker has answered, and result is valid
+	answered chan struct{} // closed when the broker has answered; then result is valid
 	result   Result
 
-	ended    chan struct{} // closed when the middleware has returned, and the rest is valid
+	ended    chan struct{} // closed when the middleware has returned; then the rest is valid
 	jid      string
 	err      error
 	returned bool
@@ -67,9 +69,9 @@ type pass struct {
 }
 
 const (
-	passOutside int32 = iota // the middleware has not called next yet
-	passInside               // it has
-	passOver                 // it returned without
+	passOutside int32 = iota // the middleware has not called next
+	passInside               // it has called next
+	passOver                 // it returned without a call of next
 )
 
 type passKey struct{}
@@ -83,14 +85,15 @@ func (p *pass) through(ctx context.Context) {
 	defer close(p.ended)
 	defer func() {
 		if !p.returned {
-			p.panicked = recover() // nil if the goroutine was ended
+			p.panicked = recover() // nil after runtime.Goexit
 		}
 	}()
 	p.jid, p.err = p.client.enqueue(context.WithValue(ctx, passKey{}, p), &p.job)
 	p.returned = true
 }
 
-// isIn waits until the middleware has called next or has returned. It returns false if the time is over first.
+// isIn waits until the middleware has called next or has returned. It returns false if timeout
+// comes first.
 func (p *pass) isIn(timeout <-chan time.Time) bool {
 	select {
 	case <-p.reached:
@@ -101,12 +104,13 @@ func (p *pass) isIn(timeout <-chan time.Time) bool {
 	return true
 }
 
-// publishes reports, when the pass is in, whether there is a job to publish. If not, the middleware has returned.
+// publishes reports whether the pass has a job to publish. If not, the middleware has returned. It
+// must be called after isIn.
 func (p *pass) publishes() bool {
 	if p.state.CompareAndSwap(passOutside, passOver) {
 		return false
 	}
-	<-p.reached // a goroutine of the middleware may be about to call next
+	<-p.reached // a goroutine of the middleware may have just called next
 	if p.invalid == nil {
 		return true
 	}
@@ -114,7 +118,7 @@ func (p *pass) publishes() bool {
 	return false
 }
 
-// goOut gives the middleware its answer, and returns what it makes of that.
+// goOut gives the middleware its answer, and returns the middleware's result.
 func (p *pass) goOut(answer Result) Result {
 	p.result = answer
 	close(p.answered)
@@ -125,10 +129,11 @@ func (p *pass) goOut(answer Result) Result {
 	return Result{p.jid, nil}
 }
 
-// take reports whether a call of next is the one that the bulk waits for. Every other call publishes by itself.
+// take reports whether a call of next is the one that the bulk waits for. Every other call
+// publishes on its own.
 func (p *pass) take() bool { return p.state.CompareAndSwap(passOutside, passInside) }
 
-// publish is the end of the middleware: it hands the job to the bulk, and waits for the answer.
+// publish is the end of the middleware. It hands the job to the bulk, and waits for the answer.
 func (p *pass) publish(ctx context.Context, job *EnqueueParams) (string, error) {
 	p.ready, p.invalid = job.prepare(time.Now())
 	close(p.reached)
@@ -138,7 +143,7 @@ func (p *pass) publish(ctx context.Context, job *EnqueueParams) (string, error) 
 	select {
 	case <-p.answered:
 		return p.result.JID, p.result.Err
-	case <-ctx.Done(): // of a context of the middleware's own
+	case <-ctx.Done(): // of a context that the middleware made
 		return p.ready.jid, p.ready.ended(ctx.Err(), true)
 	}
 }

@@ -14,28 +14,35 @@ import (
 
 // ClientConfig says how to reach the broker. The zero value connects to DefaultURL.
 type ClientConfig struct {
-	URL        string             // DefaultURL if empty. amqp://user:password@host:port/vhost, or amqps://; several hosts: host:port,host:port
-	URLs       []string           // in place of a URL with commas: one for each host
-	Timeout    time.Duration      // how long an enqueue may take whose context has no deadline; 30 s if zero
+	// URL is amqp://user:password@host:port/vhost, or amqps://. It may name several hosts, as
+	// host:port,host:port. If it is empty, it is DefaultURL.
+	URL        string
+	URLs       []string           // one for each host, in place of a URL with commas
+	Timeout    time.Duration      // of an enqueue whose context has no deadline; 30 s if zero
 	Middleware []ClientMiddleware // the first is the outermost
 
-	Credentials CredentialsFunc // called for each connection, in place of the URL's user; the URL's user if nil
-	TLS         *tls.Config     // for amqps:// URLs: a private authority, a client certificate; that of the URL's parameters if nil
+	Credentials CredentialsFunc // returns user and password of each connection; the URL's if nil
+	// TLS is for amqps:// URLs: a private authority, or a client certificate. If it is nil, the
+	// parameters of the URL apply.
+	TLS *tls.Config
 }
 
-// EnqueueFunc is what client middleware wraps: it publishes a job and returns its jid.
+// EnqueueFunc publishes a job and returns its jid. Client middleware wraps it.
 type EnqueueFunc func(ctx context.Context, job *EnqueueParams) (jid string, err error)
 
-// ClientMiddleware wraps each publish. It may change the job. If it does not call next, nothing is published.
+// ClientMiddleware wraps each publish. It may change the job. If it does not call next, nothing is
+// published. It must be safe for concurrent use, as the client is.
 //
-// For the jobs of EnqueueBulk it runs up to its call of next for each job, in order, up to 1,000 times; when the broker has answered, the
-// calls return, in order. A job that the broker returns is tried again for its share of the time: of 3,000 jobs, a third of what is left
-// for the first 1,000. Middleware has to be safe for concurrent use, as the client is.
+// For EnqueueBulk, the middleware runs as far as its call of next for each job, in order, for up to
+// 1,000 jobs. Then the client publishes these jobs. When the broker has answered, the calls of next
+// return, in order. A job that the broker returns is tried again for a share of the time: of 3,000
+// jobs, the first 1,000 have a third of the time that is left.
 type ClientMiddleware func(next EnqueueFunc) EnqueueFunc
 
 const defaultTimeout = 30 * time.Second
 
-// Client enqueues jobs. It is safe for concurrent use, connects when it has to, and connects again when a connection is lost.
+// Client enqueues jobs. It is safe for concurrent use. It connects when it has to, and connects
+// again after a connection is lost.
 type Client struct {
 	cfg     ClientConfig
 	hosts   *hosts
@@ -46,12 +53,14 @@ type Client struct {
 	mu      sync.Mutex
 	conn    *amqp.Connection
 	pub     *publisher
-	opening *opening // nil: nothing connects
-	why     error    // of the last attempt to connect; nil if it succeeded
-	welcome bool     // it was connected once: then what sounds like a refusal is a broker that is starting
+	opening *opening // nil if none is under way
+	why     error    // error of the last attempt to connect; nil if it succeeded
+	// welcome is set after the first connection. From then on, a refusal means that the broker is
+	// starting.
+	welcome bool
 }
 
-// NewClient makes a client. It does not connect yet.
+// NewClient returns a client. It does not connect yet.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	hosts, err := newHosts(urlsOf(cfg.URL, cfg.URLs), login{cfg.Credentials, cfg.TLS})
 	if err != nil {
@@ -82,23 +91,23 @@ func (c *Client) Close() error {
 	return conn.Close()
 }
 
-// Enqueue publishes a job and returns its jid when the broker has confirmed it. Options may be nil. With ErrUnconfirmed it returns
-// the jid too.
+// Enqueue publishes a job, and returns its jid when the broker has confirmed it. options may be
+// nil. With ErrUnconfirmed it returns the jid too.
 //
-// While the broker cannot be reached, or returns the job because no queue takes it, it tries again until the deadline of ctx, or for
-// ClientConfig.Timeout if ctx has no deadline.
+// Enqueue tries again while the broker cannot be reached, or returns the job because no queue takes
+// it. It stops at the deadline of ctx, or after ClientConfig.Timeout if ctx has no deadline.
 func (c *Client) Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error) {
 	return c.push(ctx, paramsOf(args, options))
 }
 
-// EnqueueAt publishes a job that is due at a time. One in the past is due immediately.
+// EnqueueAt publishes a job that is due at a time. If the time is past, the job is due immediately.
 func (c *Client) EnqueueAt(ctx context.Context, at time.Time, args JobArgs, options *EnqueueOptions) (jid string, err error) {
 	job := paramsOf(args, options)
 	job.Options.ScheduledAt = at
 	return c.push(ctx, job)
 }
 
-// EnqueueIn publishes a job that is due after a while.
+// EnqueueIn publishes a job that is due after a duration.
 func (c *Client) EnqueueIn(ctx context.Context, after time.Duration, args JobArgs, options *EnqueueOptions) (jid string, err error) {
 	return c.EnqueueAt(ctx, time.Now().Add(after), args, options)
 }
@@ -120,7 +129,7 @@ func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// one publishes one job, again and again until the broker has it or refuses it.
+// one publishes one job, and tries again until the broker has it or refuses it.
 func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
 	if p, _ := ctx.Value(passKey{}).(*pass); p != nil && p.take() {
 		return p.publish(ctx, job)
@@ -166,7 +175,7 @@ func (c *Client) publish(ctx context.Context, r ready) error {
 	}
 }
 
-// ended returns the error of a job that is published no more.
+// ended returns the error of a job that is given up.
 func (r ready) ended(err error, sent bool) error {
 	switch {
 	case sent:
@@ -177,27 +186,28 @@ func (r ready) ended(err error, sent bool) error {
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// forget drops a publisher whose channel is gone, and its connection with it.
+// forget drops a publisher whose channel is gone, together with its connection.
 func (c *Client) forget(pub *publisher) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pub == pub {
 		conn := c.conn
 		c.conn, c.pub = nil, nil
-		go conn.Close() // it may wait for a broker that does not answer
+		go conn.Close() // may wait for a broker that does not answer
 	}
 }
 
-// opening connects for all enqueues that wait. It goes on when an enqueue reaches its deadline: a later one gets the connection.
+// opening connects for all enqueues that wait. It continues when an enqueue reaches its deadline,
+// because a later enqueue can use the connection.
 type opening struct {
-	ended chan struct{} // closed when it has ended; then the next two are valid
+	ended chan struct{} // closed when it has ended; then pub and err are valid
 	pub   *publisher
 	err   error
 
-	waiting int // how many enqueues wait; under the client's lock
+	waiting int // enqueues that wait; guarded by Client.mu
 }
 
-// publisher returns the one that is open, or waits for one until ctx ends.
+// publisher returns the open publisher, or waits for one until ctx ends.
 func (c *Client) publisher(ctx context.Context) (*publisher, error) {
 	pub, o, err := c.current()
 	if o == nil {
@@ -214,7 +224,7 @@ func (c *Client) publisher(ctx context.Context) (*publisher, error) {
 	}
 }
 
-// current returns the publisher that is open, or the opening that makes one, in which the caller then waits.
+// current returns the open publisher, or the opening for which the caller must wait.
 func (c *Client) current() (*publisher, *opening, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,8 +248,8 @@ func (c *Client) leave(o *opening) {
 	o.waiting--
 }
 
-// unreached returns the error of an enqueue whose context ended before there was a connection: it says why the last attempt failed, or
-// that the first one waits for credentials.
+// unreached returns the error of an enqueue whose context ended before there was a connection. It
+// says why the last attempt failed, or that the first one waits for credentials.
 func (c *Client) unreached(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +262,8 @@ func (c *Client) unreached(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// open connects, again and again until it succeeds, the broker refuses the client, or no enqueue waits.
+// open connects, and tries again until it succeeds, the broker refuses the client, or no enqueue
+// waits.
 func (c *Client) open(o *opening) {
 	var pause pauses
 	for {
@@ -264,7 +275,7 @@ func (c *Client) open(o *opening) {
 	}
 }
 
-// opened notes how an attempt to connect has ended, and reports whether it was the last one.
+// opened records how an attempt to connect ended, and reports whether it was the last one.
 func (c *Client) opened(o *opening, pub *publisher, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,7 +311,7 @@ func (c *Client) connect() (*publisher, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
-		go conn.Close() // it may wait for a broker that does not answer
+		go conn.Close() // may wait for a broker that does not answer
 		return nil, ErrClosed
 	}
 	if c.conn != nil {

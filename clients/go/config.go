@@ -11,29 +11,38 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Version is this library's.
+// Version is the version of this library.
 const Version = "0.1.0"
 
-// WorkerConfig says what a worker works on, and how. The zero value works on the queue "default" of the broker at DefaultURL.
+// WorkerConfig says which queues a worker serves, and how. The zero value serves the queue
+// "default" of the broker at DefaultURL.
 type WorkerConfig struct {
-	URL         string         // DefaultURL if empty. amqp://user:password@host:port/vhost, or amqps://; several hosts: host:port,host:port
-	URLs        []string       // in place of a URL with commas: one for each host
-	Queues      []string       // strict: the first that has a job is served. "default" if there are neither Queues, Weights nor Lanes
+	// URL is amqp://user:password@host:port/vhost, or amqps://. It may name several hosts, as
+	// host:port,host:port. If it is empty, it is DefaultURL.
+	URL  string
+	URLs []string // one for each host, in place of a URL with commas
+	// Queues are served in strict order: the first one that has a job comes first. If Queues,
+	// Weights and Lanes are all empty, the worker serves "default".
+	Queues      []string
 	Weights     map[string]int // in place of Queues: each is served in proportion to its weight
-	Concurrency int            // how many jobs run at once; 5 if zero
-	Lanes       []Lane         // more pools, with queues and slots of their own
+	Concurrency int            // how many jobs run concurrently; 5 if zero
+	Lanes       []Lane         // more pools, with their own queues and slots
 
 	Tag         string            // part of the identity, for people
-	Labels      map[string]string // shown beside the worker
+	Labels      map[string]string // shown with the worker
 	Version     string            // of your program; this library's if empty
-	StopTimeout time.Duration     // how long running jobs may go on after Stop; 25 s if zero
-	MaxDeaths   int               // a job that has seen so many workers die is poison; 3 if zero, never if negative
-	NoDeclare   bool              // wait for queues instead of declaring them
-	Heartbeat   time.Duration     // between two heartbeats; 10 s if zero
-	Logger      *slog.Logger      // slog.Default() if nil; slog.New(slog.DiscardHandler) silences the worker
+	StopTimeout time.Duration     // how long running jobs may continue after Stop; 25 s if zero
+	// MaxDeaths is how many workers may die while they run a job, before the job becomes a dead
+	// job. It is 3 if zero, and unlimited if negative.
+	MaxDeaths int
+	NoDeclare bool          // wait for queues instead of declaring them
+	Heartbeat time.Duration // interval between heartbeats; 10 s if zero
+	Logger    *slog.Logger  // slog.Default() if nil; slog.DiscardHandler silences the worker
 
-	Credentials CredentialsFunc // called for each connection, in place of the URL's user; the URL's user if nil
-	TLS         *tls.Config     // for amqps:// URLs: a private authority, a client certificate; that of the URL's parameters if nil
+	Credentials CredentialsFunc // returns user and password of each connection; the URL's if nil
+	// TLS is for amqps:// URLs: a private authority, or a client certificate. If it is nil, the
+	// parameters of the URL apply.
+	TLS *tls.Config
 }
 
 // Lane is a pool of slots for some queues, so that quick jobs never wait for slow ones.
@@ -73,7 +82,7 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	return c
 }
 
-// lanes are all lanes, the worker's own first.
+// lanes returns all lanes, the worker's own first.
 func (c WorkerConfig) lanes() []Lane {
 	var all []Lane
 	if len(c.Queues)+len(c.Weights) > 0 || len(c.Lanes) == 0 {
@@ -90,7 +99,7 @@ func (c WorkerConfig) hosts() (*hosts, error) {
 	return newHosts(urlsOf(c.URL, c.URLs), login{c.Credentials, c.TLS})
 }
 
-// Check says what is wrong with a configuration. Run says the same.
+// Check returns an error if the configuration is not valid. Run returns the same error.
 func (c WorkerConfig) Check() error {
 	if _, err := c.hosts(); err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// attachment is a lane on one channel. Its loop alone opens and cancels consumers.
+// attachment is a lane on one channel. Only its loop opens and cancels consumers.
 type attachment struct {
 	*lane
 	s         *session
 	ch        *amqp.Channel
-	gone      chan struct{} // closed when the channel is
+	gone      chan struct{} // closed with the channel
 	in        chan arrival
-	consumers []*consumer // by queue, nil while it is not consumed
-	resting   []bool      // by queue: given back for others, until a slot is idle
-	missing   []bool      // by queue: there is none, which the next tick looks at again
+	consumers []*consumer // by queue; nil if it is not consumed
+	resting   []bool      // by queue: given back to other workers, until a slot is idle
+	missing   []bool      // by queue: it does not exist; the next tick looks again
 	hand      *hand
 }
 
@@ -29,12 +29,13 @@ type consumer struct {
 	tag   string
 }
 
-// patience is how long a delivery waits at hand before others may have it.
+// patience is how long a delivery waits for a slot before it is given back to other workers.
 const patience = 5 * time.Second
 
 var errCancelled = errors.New("millrace: the broker cancelled a consumer")
 
-// serve consumes a lane's queues on this connection until it is lost, on one channel after the other.
+// serve consumes a lane's queues until the connection is lost. It opens a new channel when one is
+// lost.
 func (l *lane) serve(s *session) {
 	var pause pauses
 	for {
@@ -89,8 +90,9 @@ func (l *lane) attach(s *session) error {
 	}
 }
 
-// prefetch is as much as can run; twice that where queues are chosen from: else the next job of the first would still be on its way
-// when a slot is free, and another's would be taken.
+// prefetch returns the number of slots, or twice that if the lane chooses between queues. Otherwise
+// the next job of the first queue would still be on its way when a slot becomes free, and a job of
+// another queue would run.
 func (l *lane) prefetch() int {
 	if len(l.queues) == 1 {
 		return cap(l.slots)
@@ -98,7 +100,7 @@ func (l *lane) prefetch() int {
 	return 2 * cap(l.slots)
 }
 
-// loop hands deliveries to slots. Whatever is to be begun goes through here, so what is paused cannot begin.
+// loop hands deliveries to slots. Every job begins here, so no job of a paused queue can begin.
 func (a *attachment) loop() error {
 	if err := a.adjust(); err != nil {
 		return err
@@ -159,10 +161,10 @@ func (a *attachment) arrived(x arrival) error {
 		a.hand.put(x.from.queue, x)
 		return nil
 	}
-	return x.d.Nack(false, true) // it was on its way when its consumer was cancelled
+	return x.d.Nack(false, true) // it arrived after its consumer was cancelled
 }
 
-// adjust consumes what is to be consumed, and cancels what is not.
+// adjust consumes the queues that should be consumed, and cancels the consumers of the others.
 func (a *attachment) adjust() error {
 	for q, name := range a.queues {
 		wanted := !a.w.quieted.isClosed() && !a.w.isPaused(name) && !a.resting[q]
@@ -180,7 +182,8 @@ func (a *attachment) adjust() error {
 	return nil
 }
 
-// share gives back what waits for long because the lane is busy with other queues, and takes it up again when it is idle.
+// share gives back deliveries that wait long because the lane is busy with other queues. It
+// consumes these queues again when the lane is idle.
 func (a *attachment) share() {
 	if len(a.queues) == 1 {
 		return
@@ -233,7 +236,7 @@ func (a *attachment) consume(q int) error {
 	return nil
 }
 
-// forward reads a consumer's deliveries to their end, so that the library is never held up.
+// forward reads a consumer's deliveries to their end, so that the library never blocks.
 func (a *attachment) forward(c *consumer, deliveries <-chan amqp.Delivery) {
 	for d := range deliveries {
 		a.deliver(arrival{from: c, d: d, at: time.Now()})
@@ -249,8 +252,8 @@ func (a *attachment) deliver(x arrival) {
 	}
 }
 
-// ensureQueue reports whether a queue is there, after it has declared a missing one. It never declares a queue that exists: that
-// may have other arguments.
+// ensureQueue reports whether a queue exists. It declares a missing queue, but never one that
+// exists, which may have other arguments.
 func (s *session) ensureQueue(name string) (bool, error) {
 	full := wire.QueuePrefix + name
 	found, err := s.exists(full)
@@ -263,7 +266,7 @@ func (s *session) ensureQueue(name string) (bool, error) {
 	return s.exists(full)
 }
 
-// exists asks on a channel of its own, which the answer may close.
+// exists asks on its own channel, because the answer may close it.
 func (s *session) exists(queue string) (bool, error) {
 	ch, err := s.conn.Channel()
 	if err != nil {
@@ -281,8 +284,8 @@ func (s *session) exists(queue string) (bool, error) {
 	return err == nil, err
 }
 
-// declare makes a classic queue with priorities. It names the type only where the virtual host makes queues of another type by
-// default, so that elsewhere the queue equals what other programs declare.
+// declare declares a classic queue with priorities. It names the type only where the virtual host
+// has another default type. Elsewhere the arguments equal those of other programs.
 func (s *session) declare(queue string) error {
 	err := s.declareWith(queue, amqp.Table{"x-max-priority": wire.MaxPriority})
 	var said *amqp.Error
@@ -292,7 +295,7 @@ func (s *session) declare(queue string) error {
 	return err
 }
 
-// declareWith declares on a channel of its own, which a refusal closes.
+// declareWith declares on its own channel, because a refusal closes it.
 func (s *session) declareWith(queue string, args amqp.Table) error {
 	ch, err := s.conn.Channel()
 	if err != nil {

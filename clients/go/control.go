@@ -19,7 +19,7 @@ type command struct {
 	JID      string `json:"jid"`
 }
 
-// listen declares the exclusive queue of this process and obeys what comes.
+// listen declares the exclusive queue of this process, and obeys the commands that arrive.
 func (s *session) listen() error {
 	ch, err := s.conn.Channel()
 	if err != nil {
@@ -43,7 +43,8 @@ func (s *session) listen() error {
 	return nil
 }
 
-// bind does so on a channel of its own, which breaks if there is no such exchange.
+// bind binds the queue on its own channel, because the broker closes it if there is no
+// jobs.control.
 func (s *session) bind(queue string) {
 	ch, err := s.conn.Channel()
 	if err != nil {
@@ -98,7 +99,8 @@ const (
 	askTimeout  = 2 * time.Second
 )
 
-// askPaused asks the leader which queues are paused. Without an answer, what the worker knew holds.
+// askPaused asks the leader which queues are paused. Without an answer, the worker keeps what it
+// knew.
 func (w *Worker) askPaused(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

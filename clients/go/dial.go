@@ -17,12 +17,13 @@ import (
 
 const (
 	heartbeatEvery = 10 * time.Second // of AMQP
-	dialTimeout    = 3 * time.Second  // to connect and to log in, each host
+	dialTimeout    = 3 * time.Second  // to connect and to log in, for each address
 	firstPause     = 100 * time.Millisecond
 	longestPause   = 5 * time.Second
 )
 
-// pauses is how long to wait between attempts: doubled each time, and not the same for everybody.
+// pauses are the waits between attempts. Each is twice the last one, and partly random, so that
+// clients do not all try together.
 type pauses struct{ last time.Duration }
 
 func (p *pauses) next(longest time.Duration) time.Duration {
@@ -43,7 +44,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// dial connects to an address of the host that a URL names. TLS checks that name.
+// dial connects to an address of the host that a URL names. TLS checks the name of the host.
 func dial(ctx context.Context, url, address string, config amqp.Config) (*amqp.Connection, error) {
 	uri, err := amqp.ParseURI(url)
 	if err != nil {
@@ -62,7 +63,7 @@ func dial(ctx context.Context, url, address string, config amqp.Config) (*amqp.C
 			return nil, err
 		}
 		conn := raw
-		err = raw.SetDeadline(deadline) // of the handshakes; the library lifts it
+		err = raw.SetDeadline(deadline) // for the handshakes; the library removes it
 		if err == nil && tlsConfig != nil {
 			tlsConn = tls.Client(raw, tlsConfig)
 			conn, err = tlsConn, tlsConn.HandshakeContext(ctx)
@@ -73,14 +74,16 @@ func dial(ctx context.Context, url, address string, config amqp.Config) (*amqp.C
 		}
 		return conn, nil
 	}
-	conn, err := amqp.DialConfig(strings.Replace(url, "amqps://", "amqp://", 1), config) // TLS is ours: see alertOf
+	// TLS is made in Dial above: see alertOf.
+	conn, err := amqp.DialConfig(strings.Replace(url, "amqps://", "amqp://", 1), config)
 	if err != nil {
 		return nil, alertOf(tlsConn, err)
 	}
 	return conn, nil
 }
 
-// tlsOf returns the TLS configuration of a connection, the program's or else that of the URL's parameters; nil if it is without TLS.
+// tlsOf returns the TLS configuration of a connection: the program's, or that of the URL's
+// parameters. It returns nil if the connection has no TLS.
 func tlsOf(uri amqp.URI, given *tls.Config) (*tls.Config, error) {
 	if uri.Scheme != "amqps" {
 		return nil, nil
@@ -110,20 +113,21 @@ func tlsOf(uri amqp.URI, given *tls.Config) (*tls.Config, error) {
 	return config, nil
 }
 
-// alertOf returns the TLS alert that ended a connection, or else the error that the library has. With TLS 1.3 a broker refuses a client's
-// certificate after the handshake. The library may have read the alert before it writes; then it says only that the connection is not open.
+// alertOf returns the TLS alert that ended a connection, or else the error of the library. With TLS
+// 1.3 a broker refuses a client's certificate after the handshake. The library may read the alert
+// before it writes, and then reports only that the connection is not open.
 func alertOf(conn *tls.Conn, err error) error {
 	if conn == nil || !errors.Is(err, amqp.ErrClosed) {
 		return err
 	}
-	_, why := conn.Read(make([]byte, 1)) // gives the error again that the library's own read had
+	_, why := conn.Read(make([]byte, 1)) // returns the error of the library's own read once more
 	if alert := (*net.OpError)(nil); errors.As(why, &alert) && alert.Op == "remote error" {
 		return alert
 	}
 	return err
 }
 
-// unwelcome tells whether the broker will not have us, however often we ask.
+// unwelcome reports whether the broker refuses this client, so that it is useless to try again.
 func unwelcome(err error) bool {
 	var own *credentialsError
 	if errors.As(err, &own) {

@@ -1,4 +1,5 @@
-// Package millrace enqueues background jobs and runs them, through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
+// Package millrace enqueues background jobs and runs them, through RabbitMQ or LavinMQ with a
+// Millrace sidecar beside it.
 //
 // The args of a job are a struct ([JobArgs]), and Kind names the job's class:
 //
@@ -16,23 +17,34 @@
 //
 // A [Worker] runs the handler of each job's class:
 //
-//	worker := millrace.NewWorker(millrace.WorkerConfig{URL: "amqp://localhost", Queues: []string{"critical", "default"}})
+//	worker := millrace.NewWorker(millrace.WorkerConfig{
+//		URL: "amqp://localhost", Queues: []string{"critical", "default"},
+//	})
 //	millrace.Handle(worker, func(ctx context.Context, job *millrace.Job[SendEmailArgs]) error {
 //		return mailer.Send(ctx, job.Args.To, job.Args.Text)
 //	}, nil)
 //	err := worker.Run(ctx)
 //
-// Jobs whose args are a list, as other languages write them, are enqueued with [Args], and handled with [Worker.Handle] and [Func2].
+// Jobs whose args are a list, as in other languages, are enqueued with [Args], and handled with
+// [Worker.Handle] and [Func2].
 //
 // # Promises
 //
-//   - Enqueue returns nil only when the broker has confirmed the job. A lost connection is made again, and what was not confirmed is
-//     published again with the same jid, until the context's deadline.
-//   - A job is acknowledged only after it has ended and after what became of it (a retry, a dead job) was confirmed. A worker that dies
-//     in between repeats a job and never loses one. Jobs should be idempotent.
-//   - A job's bytes are its owner's: what comes back after a failure is byte for byte what was enqueued.
-//   - A handler that panics fails; it does not end the process. A handler that blocks for an hour holds nothing up but its own slot.
-//   - Run returns after every job has ended or was handed back, and leaves no goroutine behind but those of handlers that do not end.
+//   - Enqueue returns nil only when the broker has confirmed the job.
+//   - A job is acknowledged only when it has ended, and the broker has confirmed its retry or dead
+//     job. So a worker that dies repeats a job and never loses one. Jobs should be idempotent.
+//   - The bytes of a job belong to its owner. After a failure, the job comes back byte for byte as
+//     it was enqueued.
+//   - Run returns when every job has ended or was handed back. It leaves no goroutine behind,
+//     except handlers that do not return.
 //
-// docs/clients.md has the rules that this package and the libraries of other languages follow.
+// # Failures
+//
+//   - The connection is lost: the client and the worker connect again. Until the deadline of its
+//     context, the client publishes unconfirmed jobs again, with the same jid.
+//   - A handler returns an error or panics: the job is retried. The process continues.
+//   - A handler blocks: it keeps its slot. All other slots continue.
+//   - A worker dies: the broker delivers its jobs again.
+//
+// docs/clients.md has the rules that the libraries of all languages follow.
 package millrace

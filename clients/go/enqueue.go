@@ -17,23 +17,24 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// EnqueueOptions are what may be set for a job beside its args. The zero value sets nothing.
+// EnqueueOptions are the options of a job. The zero value sets nothing.
 type EnqueueOptions struct {
-	Queue       string         // "default" if empty
-	ScheduledAt time.Time      // when the job is due; now if zero
-	MaxAttempts int            // how often the job is tried at most; 26 if zero, and 1 for no retries
-	Priority    int            // 0 to 10, the highest first
-	Tags        []string       // to find jobs by
-	JID         string         // 16 random bytes in hex if empty
-	ExpiresAt   time.Time      // a job that has not begun by then becomes a dead job
-	Timeout     time.Duration  // how long an attempt may run
-	NoDead      bool           // keep no dead job: when the job has used up its attempts or has expired, it is discarded
-	Backtrace   int            // how many lines of a failure's stack are kept; 20 if zero, none if negative
-	Fields      map[string]any // the job's own members, beside those of the format: a tenant, a locale
+	Queue       string        // "default" if empty
+	ScheduledAt time.Time     // when the job is due; now if zero
+	MaxAttempts int           // number of attempts; 26 if zero, 1 for no retries
+	Priority    int           // 0 to 10, the highest first
+	Tags        []string      // to find jobs by
+	JID         string        // 16 random bytes in hex if empty
+	ExpiresAt   time.Time     // a job that has not begun by then becomes a dead job
+	Timeout     time.Duration // how long an attempt may run
+	// NoDead keeps no dead job. A job that has used up its attempts, or has expired, is discarded.
+	NoDead      bool
+	Backtrace   int            // lines of a failure's stack to keep; 20 if zero, none if negative
+	Fields      map[string]any // the job's own members, such as a tenant or a locale
 	Traceparent string         // W3C trace context
 }
 
-// EnqueueParams is a job to be enqueued: what EnqueueBulk takes, and what client middleware may change.
+// EnqueueParams is a job to be enqueued. EnqueueBulk takes it, and client middleware may change it.
 type EnqueueParams struct {
 	Args    JobArgs
 	Options EnqueueOptions
@@ -47,7 +48,7 @@ func (p EnqueueParams) Class() string {
 	return p.Args.Kind()
 }
 
-// paramsOf returns the job of a call, with the options that hold for its kind.
+// paramsOf returns the job of a call, with the options of its kind.
 func paramsOf(args JobArgs, options *EnqueueOptions) EnqueueParams {
 	p := EnqueueParams{Args: args}
 	if options != nil {
@@ -56,7 +57,7 @@ func paramsOf(args JobArgs, options *EnqueueOptions) EnqueueParams {
 	return p.withDefaults()
 }
 
-// withDefaults returns the job with the options that hold for its kind, where it has none.
+// withDefaults returns the job with those options of its kind that the job does not set.
 func (p EnqueueParams) withDefaults() EnqueueParams {
 	if args, ok := p.Args.(JobArgsWithOptions); ok {
 		p.Options = p.Options.or(args.EnqueueOptions())
@@ -64,7 +65,7 @@ func (p EnqueueParams) withDefaults() EnqueueParams {
 	return p
 }
 
-// or returns options that are set in o or else in other.
+// or returns o, with those options of other that o does not set.
 func (o EnqueueOptions) or(other EnqueueOptions) EnqueueOptions {
 	o.Queue = cmp.Or(o.Queue, other.Queue)
 	o.MaxAttempts = cmp.Or(o.MaxAttempts, other.MaxAttempts)
@@ -91,13 +92,13 @@ func (o EnqueueOptions) or(other EnqueueOptions) EnqueueOptions {
 	return o
 }
 
-// ready is a job that is checked and written.
+// ready is a job that is checked and encoded.
 type ready struct {
 	jid string
 	message
 }
 
-// reserved are the members that the format names.
+// reserved are the members that the format defines.
 var reserved = map[string]bool{
 	"jid": true, "class": true, "args": true, "queue": true, "retry": true, "retry_count": true, "priority": true, "tags": true,
 	"expires_at": true, "timeout": true, "dead": true, "backtrace": true, "enqueued_at": true, "created_at": true, "failed_at": true,
@@ -158,7 +159,7 @@ func (o EnqueueOptions) check(class string) error {
 	return wire.CheckQueueName(o.Queue)
 }
 
-// members returns the job as it is encoded.
+// members returns the members of the encoded job.
 func (o EnqueueOptions) members(class string, args []any, now time.Time) map[string]any {
 	m := map[string]any{"jid": o.JID, "class": class, "args": args, "queue": o.Queue, "retry_count": 0}
 	if o.ScheduledAt.IsZero() {
@@ -205,7 +206,8 @@ func scheduled(jid string, at time.Time, job []byte) []byte {
 	return body
 }
 
-// publishing has the properties of everything that a client publishes about a job.
+// publishing returns a message with the properties of everything that a client publishes about a
+// job.
 func publishing(jid, class string, priority uint8, traceparent string, now time.Time, body []byte) amqp.Publishing {
 	p := amqp.Publishing{
 		ContentType: "application/json", DeliveryMode: amqp.Persistent, MessageId: wire.Property(jid), Type: wire.Property(class),
@@ -217,7 +219,7 @@ func publishing(jid, class string, priority uint8, traceparent string, now time.
 	return p
 }
 
-// marshal writes JSON as people write it: without escapes for HTML.
+// marshal encodes JSON without escapes for HTML.
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -228,6 +230,6 @@ func marshal(v any) ([]byte, error) {
 
 func newJID() string {
 	id := make([]byte, 16)
-	_, _ = rand.Read(id) // never fails, by its contract
+	_, _ = rand.Read(id) // never returns an error
 	return hex.EncodeToString(id)
 }

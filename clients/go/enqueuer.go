@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Enqueuer is what a Client and the fakes of package millracetest have in common. Code that enqueues jobs and is to be tested takes
-// an Enqueuer.
+// Enqueuer is implemented by Client and by the fakes of package millracetest. Code that takes an
+// Enqueuer can be tested without a broker.
 type Enqueuer interface {
 	Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error)
 	EnqueueAt(ctx context.Context, at time.Time, args JobArgs, options *EnqueueOptions) (jid string, err error)
@@ -16,7 +16,8 @@ type Enqueuer interface {
 
 var _ Enqueuer = (*Client)(nil)
 
-// Message checks a job as a Client does, and returns its jid and the bytes that a Client would publish. It is for test helpers.
+// Message checks a job as a Client does, and returns its jid and the bytes that a Client would
+// publish. It is for test helpers.
 func (p EnqueueParams) Message(now time.Time) (jid string, body []byte, err error) {
 	r, err := p.withDefaults().prepare(now)
 	return r.jid, r.Body, err

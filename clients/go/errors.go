@@ -9,24 +9,29 @@ import (
 	"time"
 )
 
-// What can go wrong with a publish. Each error of a Client is one of these, by errors.Is.
+// Errors of a publish. Every error of a Client is one of these, by errors.Is.
 var (
-	// ErrInvalid: the job breaks a rule. Nothing was sent.
+	// ErrInvalid is returned when the job breaks a rule. Nothing was sent.
 	ErrInvalid = errors.New("invalid job")
-	// ErrRefused: the broker said no: the queue is full or down, or there is none and no sidecar to make it.
+	// ErrRefused is returned when the broker refused the job: its queue is full or down, or it does
+	// not exist and no sidecar creates it.
 	ErrRefused = errors.New("refused by the broker")
-	// ErrUnreachable: there was no connection until the deadline. The broker does not have the job.
+	// ErrUnreachable is returned when there was no connection until the deadline. The broker does
+	// not have the job.
 	ErrUnreachable = errors.New("broker not reached")
-	// ErrUnconfirmed: it was sent, and the deadline passed, or the client was closed, without an answer. It may have arrived. The
-	// error is an *UnconfirmedError, which has the jid.
+	// ErrUnconfirmed is returned when the job was sent, and there was no answer until the deadline
+	// passed or the client was closed. The job may have arrived. The error is an *UnconfirmedError,
+	// which has the jid.
 	ErrUnconfirmed = errors.New("not confirmed")
-	// ErrClosed: the client was closed. The broker does not have the job.
+	// ErrClosed is returned when the client was closed. The broker does not have the job.
 	ErrClosed = errors.New("client is closed")
 )
 
-// UnconfirmedError is the error of a job that may have been enqueued, or not. Enqueue returns the jid beside it.
+// UnconfirmedError is the error of a job that may have been enqueued. Enqueue returns the jid with
+// it.
 //
-// To enqueue the job again, set EnqueueOptions.JID to the jid: a handler that is called twice can find out that it is the same job.
+// To enqueue the job again, set EnqueueOptions.JID to the jid. A handler that is called twice can
+// then recognise the job.
 type UnconfirmedError struct {
 	JID   string
 	cause error
@@ -36,7 +41,8 @@ func (e *UnconfirmedError) Error() string {
 	return fmt.Sprintf("%v, job %s may have arrived: %v", ErrUnconfirmed, e.JID, e.cause)
 }
 
-// Unwrap returns ErrUnconfirmed, and why there was no answer, unless that is another error of a Client: for this job it is not true.
+// Unwrap returns ErrUnconfirmed and the reason why there was no answer. It leaves out a reason that
+// is another error of a Client, because that error does not apply to this job.
 func (e *UnconfirmedError) Unwrap() []error {
 	if errors.Is(e.cause, ErrUnreachable) || errors.Is(e.cause, ErrClosed) || errors.Is(e.cause, ErrRefused) {
 		return []error{ErrUnconfirmed}
@@ -52,19 +58,20 @@ func jidOf(err error) string {
 	return ""
 }
 
-// ErrHandBack is what a handler returns when it gives up because the worker is stopping: the job goes back to its queue as it came.
-// From a worker that is not stopping it is a failure.
+// ErrHandBack is returned by a handler that gives up because the worker is stopping. The job goes
+// back to its queue unchanged. If the worker is not stopping, the error is a failure.
 var ErrHandBack = errors.New("handed back by a worker that is not stopping")
 
-// Why a handler's context has ended, by context.Cause.
+// Causes for which a handler's context has ended, as context.Cause returns them.
 var (
-	// ErrStopping: the worker's stop timeout is over.
+	// ErrStopping is the cause when the worker's stop timeout is over.
 	ErrStopping = errors.New("the worker is stopping")
-	// ErrCancelled: the job was cancelled, in the web UI for example.
+	// ErrCancelled is the cause when the job was cancelled, for example in the web UI.
 	ErrCancelled = errors.New("the job was cancelled")
 )
 
-// timeoutError is the cause of a context whose job ran longer than it may, and the job's failure.
+// timeoutError is the cause of a context whose job exceeded its timeout, and the failure of that
+// job.
 type timeoutError struct{ after time.Duration }
 
 func (e timeoutError) Error() string {
@@ -77,7 +84,7 @@ type unknownClassError struct{ class string }
 func (e unknownClassError) Error() string    { return "no handler for class " + e.class }
 func (unknownClassError) ErrorClass() string { return "UnknownClass" }
 
-// panicError is what is left of a panic.
+// panicError describes a panic.
 type panicError struct {
 	value any
 	stack []string
@@ -95,7 +102,8 @@ type discardError struct{ reason string }
 
 func (e discardError) Error() string { return "discarded: " + e.reason }
 
-// Discard is an error by which a handler drops its job: no retry, no dead job.
+// Discard returns an error with which a handler drops its job: it is not retried, and does not
+// become a dead job.
 func Discard(reason string) error { return discardError{reason} }
 
 type killError struct{ cause error }
@@ -109,7 +117,7 @@ type killed string
 func (k killed) Error() string    { return string(k) }
 func (killed) ErrorClass() string { return "Killed" }
 
-// Kill is an error by which a handler gives its job up at once: it becomes a dead job.
+// Kill returns an error with which a handler gives up its job immediately: it becomes a dead job.
 func Kill(reason string) error { return killError{killed(reason)} }
 
 // KillWith is Kill with an error that the dead job shows.
@@ -124,11 +132,11 @@ func (e retryInError) Error() string { return e.cause.Error() }
 func (e retryInError) Unwrap() error { return e.cause }
 func (retryInError) verdict()        {}
 
-// RetryIn is an error by which a handler fails and says when it is to be tried again.
+// RetryIn returns an error with which a handler fails, and says when the job is retried.
 func RetryIn(after time.Duration, cause error) error { return retryInError{after, cause} }
 
-// errorClass names an error for people: what it says of itself by a method ErrorClass() string, else the type of the first error in
-// its chain that is more than a text.
+// errorClass returns the class of an error, for people. It is the result of a method ErrorClass()
+// string, or else the type of the first error in the chain that is more than a text.
 func errorClass(err error) string {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if named, ok := e.(interface{ ErrorClass() string }); ok {
@@ -144,13 +152,13 @@ func errorClass(err error) string {
 	return "error"
 }
 
-// isOurs tells whether an error only says what is to become of a job.
+// isOurs reports whether an error only says what becomes of a job.
 func isOurs(err error) bool {
 	_, ours := err.(interface{ verdict() })
 	return ours
 }
 
-// bare returns an error without what only says what becomes of the job.
+// bare returns an error without the errors around it that only say what becomes of the job.
 func bare(err error) error {
 	for isOurs(err) {
 		err = errors.Unwrap(err)
@@ -158,15 +166,15 @@ func bare(err error) error {
 	return err
 }
 
-// backtrace returns where an error came from, if the error knows: by a method Backtrace() []string, or a method StackTrace whose result
-// %+v shows, as errors of github.com/pkg/errors have it.
+// backtrace returns the stack of an error that has one: from a method Backtrace() []string, or from
+// a method StackTrace whose result %+v formats, as in errors of github.com/pkg/errors.
 func backtrace(err error) []string {
 	var traced interface{ Backtrace() []string }
 	if errors.As(err, &traced) {
 		return traced.Backtrace()
 	}
 	var lines []string
-	for e := err; e != nil; e = errors.Unwrap(e) { // the innermost is the nearest
+	for e := err; e != nil; e = errors.Unwrap(e) { // the innermost one is nearest to the failure
 		m := reflect.ValueOf(e).MethodByName("StackTrace")
 		if m.IsValid() && m.Type().NumIn() == 0 && m.Type().NumOut() == 1 {
 			lines = strings.Split(strings.TrimSpace(fmt.Sprintf("%+v", m.Call(nil)[0])), "\n")

@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// A timeout reads as it was given, in whatever language the worker is written.
+// The error of a timeout has the number as it was given, as in every other language.
 func TestTimeoutsReadAsTheyWereGiven(t *testing.T) {
 	for _, text := range []string{"3600", "86400", "1234.5", "2", "0.3", "0.29", "1.001", "0.00001"} {
 		require.Equal(t, "ran longer than "+text+" s", timeoutError{seconds(gjson.Parse(text))}.Error())
@@ -21,7 +21,7 @@ type tooBusy struct{}
 
 func (*tooBusy) Error() string { return "too busy" }
 
-// What an error is called in the web UI: what it says of itself, else its type, else just an error.
+// The web UI shows an error under the class that it names, or its type, or else just "error".
 func TestErrorClasses(t *testing.T) {
 	for class, err := range map[string]error{
 		"error":             errors.New("x"),
@@ -55,7 +55,8 @@ type stackError struct {
 func (e stackError) StackTrace() frames { return e.frames }
 func (e stackError) Unwrap() error      { return e.error }
 
-// A stack is found where errors of the usual packages have it: the innermost is that of the place.
+// A stack is found where the usual packages for errors have it. The innermost one is the nearest to
+// the failure.
 func TestStacksOfErrors(t *testing.T) {
 	inner := stackError{errors.New("x"), frames{"main.work", "\tmain.go:12", "main.main", "\tmain.go:7"}}
 	outer := fmt.Errorf("failed: %w", stackError{inner, frames{"elsewhere"}})

@@ -22,12 +22,12 @@ type ReportArgs struct {
 
 func (ReportArgs) Kind() string { return "Report" }
 
-// EnqueueOptions holds for each report, unless a call sets something else.
+// EnqueueOptions applies to each report, unless a call sets something else.
 func (ReportArgs) EnqueueOptions() millrace.EnqueueOptions {
 	return millrace.EnqueueOptions{Queue: "reports", MaxAttempts: 3}
 }
 
-// One struct is the args of a job. It ties the class of the job, which Kind returns, to the type of its args.
+// One struct is the args of a job. Its type determines the class of the job, which Kind returns.
 func Example() {
 	client, err := millrace.NewClient(millrace.ClientConfig{URL: "amqp://localhost"})
 	if err != nil {
@@ -50,7 +50,8 @@ func Example() {
 	}
 }
 
-// Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what becomes of the job.
+// A worker with lanes, middleware and hooks. One handler notices when it should end, and another
+// one decides what becomes of a job that fails.
 func ExampleWorker() {
 	w := millrace.NewWorker(millrace.WorkerConfig{
 		URL:     "amqp://localhost",
@@ -92,7 +93,7 @@ func ExampleWorker() {
 	}
 }
 
-// One job now, one tomorrow, and many in one call.
+// Enqueue one job now, one for tomorrow, and many in one call.
 func ExampleClient() {
 	client, err := millrace.NewClient(millrace.ClientConfig{URL: "amqp://localhost"})
 	if err != nil {

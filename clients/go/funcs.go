@@ -2,14 +2,14 @@ package millrace
 
 import "context"
 
-// Handler works on one job. Its context ends when the job was cancelled, ran into its timeout, or has to end because the worker does;
-// context.Cause says which.
+// Handler runs one job. Its context ends when the job is cancelled, when its timeout is over, or
+// when the stop timeout of the worker is over. context.Cause returns which.
 type Handler func(ctx context.Context, job *RawJob) error
 
-// Middleware wraps handlers. What it returns is the job's outcome.
+// Middleware wraps handlers. The error that it returns decides what becomes of the job.
 type Middleware func(next Handler) Handler
 
-// Func0 makes a handler of a function without args.
+// Func0 returns a handler that calls a function without args.
 func Func0(work func(context.Context) error) Handler {
 	return func(ctx context.Context, job *RawJob) error {
 		if err := job.Bind(); err != nil {
@@ -19,7 +19,7 @@ func Func0(work func(context.Context) error) Handler {
 	}
 }
 
-// Func1 makes a handler of a function with one arg.
+// Func1 returns a handler that calls a function with one arg.
 func Func1[A any](work func(context.Context, A) error) Handler {
 	return func(ctx context.Context, job *RawJob) error {
 		var a A
@@ -30,7 +30,7 @@ func Func1[A any](work func(context.Context, A) error) Handler {
 	}
 }
 
-// Func2 makes a handler of a function with two args.
+// Func2 returns a handler that calls a function with two args.
 func Func2[A, B any](work func(context.Context, A, B) error) Handler {
 	return func(ctx context.Context, job *RawJob) error {
 		var a A
@@ -42,7 +42,7 @@ func Func2[A, B any](work func(context.Context, A, B) error) Handler {
 	}
 }
 
-// Func3 makes a handler of a function with three args.
+// Func3 returns a handler that calls a function with three args.
 func Func3[A, B, C any](work func(context.Context, A, B, C) error) Handler {
 	return func(ctx context.Context, job *RawJob) error {
 		var a A

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// beat is what a worker says of itself. Names are those of the format.
+// beat is a heartbeat. The format defines the names of its members.
 type beat struct {
 	Type           string            `json:"type"`
 	Identity       string            `json:"identity"`
@@ -69,13 +69,13 @@ func (s *session) beats() {
 
 func (s *session) heartbeat() { s.heartbeatAfter(0) }
 
-// heartbeatAfter sends a heartbeat that tells how long the last one took, and measures this one.
+// heartbeatAfter sends a heartbeat with the duration of the last one, and returns its own duration.
 func (s *session) heartbeatAfter(last time.Duration) time.Duration {
 	b := s.w.describe()
 	b.RTT = last.Microseconds()
 	body, err := json.Marshal(b)
 	if err != nil {
-		return 0 // texts and numbers
+		return 0 // texts and numbers are always valid
 	}
 	start := time.Now()
 	if s.publishSoon(wire.Heartbeats, body) != nil {
@@ -135,7 +135,8 @@ func (w *Worker) state() string {
 	return wire.StateRunning
 }
 
-// residentKB is what the process has in memory: as Linux tells it, else what the Go runtime got from the system.
+// residentKB returns the memory of the process, from Linux, or else what the Go runtime has from
+// the system.
 func residentKB() int64 {
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := strings.Fields(string(text)); len(fields) > 1 {

@@ -17,19 +17,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// hosts are the brokers of a cluster, and which of them took this client last.
+// hosts are the brokers of a cluster, with the one to which the client connected last.
 type hosts struct {
 	urls  []string // one for each host
 	login login
 
 	mu      sync.Mutex
-	url     string  // of the host that took the client last
+	url     string  // of the host to which the client connected last
 	address string  // of that host
-	lost    bool    // that connection has been used: it is gone when the next one is wanted
-	asking  *asking // the call of the function for credentials that has not returned; nil if there is none
+	lost    bool    // it did connect, so a new attempt means that it was lost
+	asking  *asking // running call of the function for credentials; nil if there is none
 }
 
-// newHosts reads URLs, each of which may name several hosts.
+// newHosts parses URLs, each of which may name several hosts.
 func newHosts(urls []string, login login) (*hosts, error) {
 	all, err := splitHosts(urls)
 	if err != nil {
@@ -46,7 +46,7 @@ func newHosts(urls []string, login login) (*hosts, error) {
 	return &hosts{urls: all, login: login}, nil
 }
 
-// withoutURL drops the URL from an error, since it has a password.
+// withoutURL removes the URL from an error, because it has a password.
 func withoutURL(err error) error {
 	var parse *url.Error
 	if errors.As(err, &parse) {
@@ -55,10 +55,10 @@ func withoutURL(err error) error {
 	return err
 }
 
-// DefaultURL is used where a configuration names no broker.
+// DefaultURL is used if a configuration names no broker.
 const DefaultURL = "amqp://guest:guest@127.0.0.1:5672/"
 
-// urlsOf returns the URLs of a configuration that has one, several, or none.
+// urlsOf returns the URLs of a configuration, which may have one, several, or none.
 func urlsOf(url string, urls []string) []string {
 	switch {
 	case url != "":
@@ -69,8 +69,9 @@ func urlsOf(url string, urls []string) []string {
 	return []string{DefaultURL}
 }
 
-// dial connects to the first host that takes this client, and tries each of them and each of their addresses once. The error
-// has the reason of each. All of them get the same credentials; without credentials it tries none.
+// dial connects to the first host that accepts this client. It tries each address of each host
+// once, and its error has the reason of each failure. All attempts use the same credentials.
+// Without credentials there is no attempt.
 func (h *hosts) dial(ctx context.Context, name string) (*amqp.Connection, error) {
 	config := amqp.Config{Heartbeat: heartbeatEvery, Properties: amqp.NewConnectionProperties(), TLSClientConfig: h.login.tls}
 	config.Properties.SetClientConnectionName(name)
@@ -109,7 +110,7 @@ func (h *hosts) took(url, address string, lost bool) {
 	h.url, h.address, h.lost = url, address, lost
 }
 
-// dialErrors are why none of the hosts took a client.
+// dialErrors are the reasons why no host accepted a client.
 type dialErrors []error
 
 func (e dialErrors) Error() string {
@@ -137,8 +138,8 @@ func lookUp(ctx context.Context, url string) ([]string, error) {
 	return addresses, err
 }
 
-// tryOrder returns in which order to try hosts, or addresses: the last good one first, but last when its connection was just
-// lost; the others in random order.
+// tryOrder returns the order in which to try hosts or addresses. The last good one comes first, or
+// last if its connection was just lost. The others are in random order.
 func tryOrder(all []string, good string, lost bool) []string {
 	others := slices.DeleteFunc(slices.Clone(all), func(a string) bool { return a == good })
 	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
@@ -160,7 +161,7 @@ var (
 	errEmptyHost = errors.New("the broker's URL has an empty host: write amqp://user:password@a,b/vhost")
 )
 
-// splitURLs returns the URLs of a text that has commas between them.
+// splitURLs returns the URLs of a text in which commas separate them.
 func splitURLs(text string) (all []string) {
 	from := 0
 	for _, at := range nextURL.FindAllStringIndex(text, -1) {
@@ -170,8 +171,8 @@ func splitURLs(text string) (all []string) {
 	return append(all, strings.TrimSpace(text[from:]))
 }
 
-// splitHosts returns a URL for each host of some URLs. Each of these may have several hosts with commas between them, and be
-// several URLs with commas between them.
+// splitHosts returns a URL for each host of some texts. Commas may separate several URLs in a text,
+// and several hosts in a URL.
 func splitHosts(urls []string) ([]string, error) {
 	if len(urls) == 0 {
 		return nil, errors.New("no URL of a broker is given")
@@ -181,7 +182,7 @@ func splitHosts(urls []string) ([]string, error) {
 		single = append(single, splitURLs(text)...)
 	}
 	seen := map[string]bool{}
-	rest := "" // of all URLs, what is not host and port
+	rest := "" // the part of a URL without host and port; the same in all URLs
 	for i, u := range single {
 		parts := oneURL.FindStringSubmatch(u)
 		if parts == nil {
@@ -191,7 +192,7 @@ func splitHosts(urls []string) ([]string, error) {
 		at := strings.LastIndex(authority, "@") + 1
 		user, list := authority[:at], authority[at:]
 		switch {
-		case strings.HasSuffix(u, ","): // it would count as the virtual host's
+		case strings.HasSuffix(u, ","): // the comma would belong to the virtual host
 			return nil, errEmptyHost
 		case at == 0 && strings.Contains(tail, "@"):
 			return nil, errors.New("the broker's URL has an @ behind a /, ? or #: write these characters as %40, %2F, %3F and %23")
@@ -220,7 +221,7 @@ func splitHosts(urls []string) ([]string, error) {
 	return all, nil
 }
 
-// withPort returns a host with its port, or with that of the scheme.
+// withPort returns a host with its port, or with the default port of the scheme.
 func withPort(host, scheme string) (string, error) {
 	if host == "" || strings.HasPrefix(host, ":") && strings.Count(host, ":") == 1 {
 		return "", errEmptyHost

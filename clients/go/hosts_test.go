@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A URL that is wrong is shown without its password.
+// The error about a malformed URL does not have its password.
 func TestWrongURLs(t *testing.T) {
 	for _, u := range []string{"amqp://ann:sec%ret@a", "amqp://ann:sec/ret@a", "amqp://ann:secret@a/%zz", "amqp://ann:secret@a:x"} {
 		_, err := NewClient(ClientConfig{URL: u})

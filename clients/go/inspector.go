@@ -17,20 +17,26 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// DefaultAPIURL is used where an InspectorConfig names no sidecar.
+// DefaultAPIURL is used if an InspectorConfig names no sidecar.
 const DefaultAPIURL = "http://guest:guest@127.0.0.1:15680"
 
-// InspectorConfig says how to reach a sidecar's REST API. The zero value asks the one at DefaultAPIURL.
+// InspectorConfig says how to reach a sidecar's REST API. The zero value uses the one at
+// DefaultAPIURL.
 type InspectorConfig struct {
-	URL        string       // http://user:password@host:port, or https://; the user is one of the broker's. DefaultAPIURL if empty
-	Token      string       // in place of user and password, where the sidecar has tokens
-	HTTPClient *http.Client // for certificates and limits of your own; a client whose calls may take 10 s if nil
+	// URL is http://user:password@host:port, or https://. The user is a user of the broker. If URL
+	// is empty, it is DefaultAPIURL.
+	URL   string
+	Token string // in place of user and password, if the sidecar has tokens
+	// HTTPClient may have its own certificates and limits. If it is nil, a call may take 10 s.
+	HTTPClient *http.Client
 }
 
-// Inspector finds jobs, and cancels, deletes, retries and reschedules them, over the REST API of a sidecar. It is safe for concurrent use.
+// Inspector finds jobs, and cancels, deletes, retries and reschedules them, over the REST API of a
+// sidecar. It is safe for concurrent use.
 //
-// An error is an *APIError where the sidecar refused, ErrUnreachable where no sidecar was reached, and ErrUnconfirmed where there was no
-// answer: then it may have been done, and to repeat it is safe.
+// The error is an *APIError if the sidecar refused, ErrUnreachable if no sidecar was reached, and
+// ErrUnconfirmed if there was no answer. After ErrUnconfirmed the request may have been carried
+// out. It is safe to repeat it.
 type Inspector struct {
 	base   *url.URL
 	user   *url.Userinfo
@@ -38,13 +44,13 @@ type Inspector struct {
 	client *http.Client
 }
 
-// ErrNotFound is the error where there is no such job or queue. It is an *APIError too.
+// ErrNotFound is returned when there is no such job or queue. The error is an *APIError too.
 var ErrNotFound = errors.New("not found")
 
-// APIError is what a sidecar answered in place of what an Inspector asked for.
+// APIError is returned when a sidecar refused a request.
 type APIError struct {
 	Status int    // of HTTP
-	Code   string // what a program branches on: conflict, access_refused
+	Code   string // for programs, such as conflict or access_refused
 	Reason string // for people
 }
 
@@ -52,13 +58,13 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("millrace: %s (%d %s)", e.Reason, e.Status, e.Code)
 }
 
-// Is reports whether target is ErrNotFound, and that is what the sidecar said.
+// Is reports whether target is ErrNotFound and the sidecar answered that.
 func (e *APIError) Is(target error) bool {
 	return target == ErrNotFound && e.Status == http.StatusNotFound
 }
 
-// FoundJob is what is known of a job: where it waits now, and how its attempts ended, the newest first. Without an entry it is in its
-// queue, runs, or has ended.
+// FoundJob is what is known of a job: where it waits now, and how its attempts ended, the newest
+// first. A job without an entry is in its queue, is running, or has ended.
 type FoundJob struct {
 	JID     string
 	Entries []FoundEntry
@@ -71,8 +77,10 @@ type FoundEntry struct {
 	At      time.Time // when the job is due, or died
 	Class   string
 	Queue   string
-	Attempt int             // how many attempts have failed
-	Record  json.RawMessage // what was published, with the job as its member job and what else is here as its member millrace
+	Attempt int // how many attempts have failed
+	// Record is the record that was published. Its member job is the job, and its member millrace
+	// has the other fields.
+	Record json.RawMessage
 }
 
 // FoundRun is an attempt that a worker reported.
@@ -81,18 +89,18 @@ type FoundRun struct {
 	Class      string
 	Queue      string
 	Status     string // success, failed, dead, discarded or expired
-	Attempt    int    // from 1; 0 if the worker did not say
+	Attempt    int    // from 1; 0 if not reported
 	ErrorClass string
 }
 
 // QueueSize is how full a queue is.
 type QueueSize struct {
 	Name      string `json:"name"`
-	State     string `json:"state"`     // running, idle, no_consumers, paused, or what the broker says
+	State     string `json:"state"`     // running, idle, no_consumers, paused, or the broker's word
 	Ready     int    `json:"ready"`     // jobs that wait in it
-	Running   *int   `json:"unacked"`   // jobs that are with workers; nil if the broker does not say
-	Scheduled int    `json:"scheduled"` // jobs of this queue that are scheduled
-	Retries   int    `json:"retries"`   // and that wait for a retry
+	Running   *int   `json:"unacked"`   // jobs that workers have; nil if not reported
+	Scheduled int    `json:"scheduled"` // scheduled jobs of this queue
+	Retries   int    `json:"retries"`   // jobs of this queue that wait for a retry
 	Dead      int    `json:"dead"`
 }
 
@@ -104,7 +112,7 @@ const (
 	deadSet       = "dead-jobs"
 )
 
-// NewInspector makes an inspector. It does not connect yet.
+// NewInspector returns an Inspector. It does not connect yet.
 func NewInspector(cfg InspectorConfig) (*Inspector, error) {
 	if cfg.URL == "" {
 		cfg.URL = DefaultAPIURL
@@ -121,7 +129,7 @@ func NewInspector(cfg InspectorConfig) (*Inspector, error) {
 	return i, nil
 }
 
-// Find returns what is known of a job. ErrNotFound: nothing is.
+// Find returns what is known of a job. It returns ErrNotFound if nothing is known.
 func (i *Inspector) Find(ctx context.Context, jid string) (*FoundJob, error) {
 	var answer struct {
 		Entries []json.RawMessage `json:"entries"`
@@ -160,18 +168,21 @@ func (i *Inspector) Find(ctx context.Context, jid string) (*FoundJob, error) {
 	return found, nil
 }
 
-// Delete deletes a job that is scheduled, waits for a retry, or is dead. ErrNotFound: it is none of these.
+// Delete deletes a job that is scheduled, waits for a retry, or is dead. It returns ErrNotFound if
+// the job is none of these.
 func (i *Inspector) Delete(ctx context.Context, jid string) error {
 	return i.call(ctx, http.MethodDelete, nil, nil, "jobs", jid)
 }
 
-// Cancel asks the worker that runs a job to cancel it: the context of its handler ends, with ErrCancelled as its cause. Whether the handler
-// heeds that shows in the job's runs. ErrNotFound: no worker says that it runs the job.
+// Cancel asks the worker that runs a job to cancel it. The context of the handler ends, with the
+// cause ErrCancelled. The runs of the job show whether the handler heeded that. Cancel returns
+// ErrNotFound if no worker reports that it runs the job.
 func (i *Inspector) Cancel(ctx context.Context, jid string) error {
 	return i.call(ctx, http.MethodPost, nil, nil, "jobs", jid, "cancel")
 }
 
-// Retry puts a job that waits for a retry, or is dead, into its queue now. ErrNotFound: it is neither.
+// Retry puts a job that waits for a retry, or is dead, into its queue now. It returns ErrNotFound
+// if the job is neither.
 func (i *Inspector) Retry(ctx context.Context, jid string) error {
 	set, err := i.setOf(ctx, jid, retriesSet, deadSet)
 	if err != nil {
@@ -180,7 +191,8 @@ func (i *Inspector) Retry(ctx context.Context, jid string) error {
 	return i.call(ctx, http.MethodPost, nil, nil, set, jid, "retry")
 }
 
-// Reschedule sets when a scheduled job, or a retry, is due. ErrNotFound: it is neither.
+// Reschedule sets when a scheduled job, or a retry, is due. It returns ErrNotFound if the job is
+// neither.
 func (i *Inspector) Reschedule(ctx context.Context, jid string, at time.Time) error {
 	set, err := i.setOf(ctx, jid, scheduledSet, retriesSet)
 	if err != nil {
@@ -189,7 +201,7 @@ func (i *Inspector) Reschedule(ctx context.Context, jid string, at time.Time) er
 	return i.call(ctx, http.MethodPatch, map[string]float64{"at": wire.Seconds(at)}, nil, set, jid)
 }
 
-// Queue returns how full a queue is. ErrNotFound: there is no such queue.
+// Queue returns the size of a queue. It returns ErrNotFound if there is no such queue.
 func (i *Inspector) Queue(ctx context.Context, name string) (QueueSize, error) {
 	var q QueueSize
 	err := i.call(ctx, http.MethodGet, nil, &q, "job-queues", name)
@@ -211,7 +223,7 @@ func (i *Inspector) Queues(ctx context.Context) ([]QueueSize, error) {
 	}
 }
 
-// setOf returns in which of some sets a job waits.
+// setOf returns the one of some sets in which a job waits.
 func (i *Inspector) setOf(ctx context.Context, jid string, sets ...string) (string, error) {
 	found, err := i.Find(ctx, jid)
 	if err != nil {
@@ -225,7 +237,7 @@ func (i *Inspector) setOf(ctx context.Context, jid string, sets ...string) (stri
 	return "", &APIError{http.StatusNotFound, "not_found", fmt.Sprintf("job %s is not in %s", jid, strings.Join(sets, " or "))}
 }
 
-// call sends a request. The parts of its path after the first are escaped.
+// call sends a request. It escapes the parts of the path after the first one.
 func (i *Inspector) call(ctx context.Context, method string, body, answer any, path ...string) error {
 	for n := range path[1:] {
 		path[n+1] = url.PathEscape(path[n+1])
@@ -271,7 +283,8 @@ func (i *Inspector) call(ctx context.Context, method string, body, answer any, p
 	return nil
 }
 
-// unanswered is the error of a request without an answer: ErrUnreachable or ErrUnconfirmed, and why.
+// unanswered is the error of a request without an answer: ErrUnreachable or ErrUnconfirmed, and
+// why.
 type unanswered struct{ is, cause error }
 
 func notAnswered(err error) error {
@@ -291,7 +304,7 @@ func (e unanswered) Error() string {
 
 func (e unanswered) Unwrap() []error { return []error{e.is, e.cause} }
 
-// refusal is the error of an answer that is none of success.
+// refusal returns the error for a status other than success.
 func refusal(status int, body []byte) error {
 	var said struct{ Error, Reason string }
 	if json.Unmarshal(body, &said) != nil || said.Error == "" {

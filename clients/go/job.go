@@ -18,38 +18,39 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// RawJob is a job as it was delivered, with args that are not decoded yet. Middleware, hooks and handlers of Worker.Handle get it,
-// and a Job has one inside.
+// RawJob is a job as it was delivered, with args that are not decoded. Middleware, hooks and
+// handlers of Worker.Handle get it. A Job contains one.
 type RawJob struct {
 	JID         string
 	Class       string
 	Args        json.RawMessage // as they were enqueued; nil if there are none
-	Queue       string          // that the job came from
+	Queue       string          // the queue that the job came from
 	Attempt     int             // 1 for the first
 	RetryCount  int             // how often the job has failed
-	MaxAttempts int             // how often the job is tried at most
+	MaxAttempts int             // limit of attempts
 	Priority    uint8
 	Tags        []string
 	Headers     map[string]any // of the message
-	Raw         []byte         // the job byte for byte; not to be changed
+	Raw         []byte         // the bytes of the job; must not be changed
 
 	expiresAt  time.Time
-	enqueuedAt time.Time // zero if it does not say
+	enqueuedAt time.Time // zero if the job does not say
 	timeout    time.Duration
-	backtrace  int // how many lines are kept
+	backtrace  int // lines of a stack to keep
 	bury       bool
 	stopping   <-chan struct{}
 }
 
-// Stopping is closed when the worker begins to stop. The handler may go on until its context ends, at the end of the stop timeout.
+// Stopping returns a channel that is closed when the worker begins to stop. The handler may
+// continue until its context ends, at the end of the stop timeout.
 func (j *RawJob) Stopping() <-chan struct{} { return j.stopping }
 
-// Traceparent is the job's W3C trace context, or "".
+// Traceparent returns the job's W3C trace context, or "".
 func (j *RawJob) Traceparent() string { return wire.Traceparent(j.Headers[headerTraceparent]) }
 
 const headerTraceparent = "traceparent"
 
-// Fields returns the job's own members, beside those of the format: what EnqueueOptions.Fields set. Numbers are json.Number.
+// Fields returns the job's own members, which EnqueueOptions.Fields set. Numbers are json.Number.
 //
 //	tenant, _ := job.Fields()["tenant"].(string)
 func (j *RawJob) Fields() map[string]any {
@@ -66,8 +67,8 @@ func (j *RawJob) Fields() map[string]any {
 	return fields
 }
 
-// Bind reads the args into variables: one pointer for each. Numbers keep their precision in a json.Number, integers and structs as
-// encoding/json reads them.
+// Bind decodes the args into variables, with one pointer for each. A number in an any becomes a
+// json.Number, which keeps its precision. Everything else is decoded as encoding/json does.
 func (j *RawJob) Bind(into ...any) error {
 	var args []json.RawMessage
 	if len(j.Args) > 0 {
@@ -86,7 +87,7 @@ func (j *RawJob) Bind(into ...any) error {
 	return nil
 }
 
-// decode reads JSON; a number that is to become an any stays as it is written.
+// decode decodes JSON. A number in an any becomes a json.Number.
 func decode(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -102,7 +103,7 @@ func count(n int, what string) string {
 
 type jobKey struct{}
 
-// JobFrom returns the job whose handler got this context, or nil.
+// JobFrom returns the job whose handler has this context, or nil.
 func JobFrom(ctx context.Context) *RawJob {
 	job, _ := ctx.Value(jobKey{}).(*RawJob)
 	return job
@@ -110,7 +111,7 @@ func JobFrom(ctx context.Context) *RawJob {
 
 var errNotUTF8 = errors.New("job is not UTF-8")
 
-// parseJob reads a delivery. What it refuses no worker can decode.
+// parseJob parses a delivery. It returns an error for a message that no worker can decode.
 func parseJob(d *amqp.Delivery, queue string) (*RawJob, error) {
 	if !utf8.Valid(d.Body) {
 		return nil, errNotUTF8
@@ -133,7 +134,7 @@ func parseJob(d *amqp.Delivery, queue string) (*RawJob, error) {
 	return j, nil
 }
 
-// readMore reads the members that only workers look at, in whatever form.
+// readMore reads the members that only workers use. A value of another type is not an error.
 func (j *RawJob) readMore() {
 	more := gjson.GetManyBytes(j.Raw, "args", "timeout", "backtrace", "enqueued_at")
 	if more[0].Exists() && more[0].Type != gjson.Null {
@@ -141,7 +142,7 @@ func (j *RawJob) readMore() {
 	}
 	j.timeout = seconds(more[1])
 	switch more[2].Type {
-	case gjson.Null: // also where there is none
+	case gjson.Null: // also if it is missing
 		j.backtrace = defaultBacktrace
 	case gjson.True:
 		j.backtrace = allLines
@@ -154,8 +155,8 @@ func (j *RawJob) readMore() {
 }
 
 const (
-	defaultBacktrace = 20  // how many lines of a backtrace are kept if the job does not say
-	allLines         = 100 // how many lines at most
+	defaultBacktrace = 20  // lines of a stack to keep if the job does not say
+	allLines         = 100 // most lines
 )
 
 func seconds(v gjson.Result) time.Duration {
@@ -165,7 +166,7 @@ func seconds(v gjson.Result) time.Duration {
 	return time.Duration(math.Round(v.Num * float64(time.Second)))
 }
 
-// clock reads a time of the format; milliseconds where seconds would be absurd.
+// clock returns a time of the format. A number that would be absurd as seconds is milliseconds.
 func clock(at float64) time.Time {
 	if math.Abs(at) > 1e11 {
 		at /= 1000
@@ -176,7 +177,8 @@ func clock(at float64) time.Time {
 	return time.UnixMicro(int64(at * 1e6))
 }
 
-// nameless is the id of a job that has none: that of its message, or one made of its bytes, the same whenever it is delivered.
+// nameless returns the jid of a job that has none: the id of its message, or a hash of its bytes.
+// It is the same at each delivery.
 func nameless(d *amqp.Delivery) string {
 	if d.MessageId != "" {
 		return d.MessageId

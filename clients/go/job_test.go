@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The members that a job's owner added reach handlers and middleware as they are.
+// The members that a job's owner added reach handlers and middleware unchanged.
 func TestFieldsOfAJob(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	var got []map[string]any

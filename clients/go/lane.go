@@ -8,14 +8,15 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// lane is a pool of slots for some queues. It outlives connections: a job whose delivery is lost keeps its slot until it ends.
+// lane is a pool of slots for some queues. It outlives connections: a job whose delivery is lost
+// keeps its slot until it ends.
 type lane struct {
 	w       *Worker
 	name    string
 	queues  []string
-	weights []int // as many as queues, or none
+	weights []int // one for each queue, or none
 	slots   chan struct{}
-	changed chan struct{} // something is paused or resumed, or the worker is quiet
+	changed chan struct{} // a queue was paused or resumed, or the worker became quiet
 }
 
 func newLane(w *Worker, cfg Lane) *lane {
@@ -35,7 +36,7 @@ func newLane(w *Worker, cfg Lane) *lane {
 	return l
 }
 
-// arrival is a delivery at hand that has not begun.
+// arrival is a delivery that has arrived and not begun.
 type arrival struct {
 	from *consumer
 	d    amqp.Delivery
@@ -43,7 +44,7 @@ type arrival struct {
 	end  bool // no delivery: the consumer has ended
 }
 
-// hand is what a lane has at hand, by queue.
+// hand is the deliveries of a lane that have not begun, by queue.
 type hand struct {
 	waiting [][]arrival
 	weights []int
@@ -54,7 +55,7 @@ func newHand(l *lane) *hand {
 	return &hand{waiting: make([][]arrival, len(l.queues)), weights: l.weights}
 }
 
-// put adds an arrival behind those of its priority.
+// put inserts an arrival after those of the same priority.
 func (h *hand) put(queue int, a arrival) {
 	list := h.waiting[queue]
 	at := len(list)
@@ -65,7 +66,8 @@ func (h *hand) put(queue int, a arrival) {
 	h.count++
 }
 
-// take removes what is to begin next: of the first queue that has something, or of one drawn by weight.
+// take removes the arrival that begins next. It is of the first queue that has one, or of a queue
+// drawn by weight.
 func (h *hand) take() (queue int, a arrival) {
 	queue = h.next()
 	a = h.waiting[queue][0]
@@ -94,10 +96,10 @@ func (h *hand) next() int {
 			return q
 		}
 	}
-	panic("millrace: nothing at hand") // the caller has looked
+	panic("millrace: nothing at hand") // the caller has checked
 }
 
-// empty removes all of one queue.
+// empty removes all arrivals of one queue.
 func (h *hand) empty(queue int) []arrival {
 	list := h.waiting[queue]
 	h.waiting[queue] = nil
@@ -105,7 +107,7 @@ func (h *hand) empty(queue int) []arrival {
 	return list
 }
 
-// oldest is when the longest waiting of a queue arrived.
+// oldest returns when the oldest arrival of a queue arrived.
 func (h *hand) oldest(queue int) (at time.Time, found bool) {
 	for _, a := range h.waiting[queue] {
 		if !found || a.at.Before(at) {

@@ -13,31 +13,37 @@ import (
 )
 
 const (
-	// aftermath is how long a broker takes, at most, to remove the exclusive queue of a dead process whose jobs it hands out again.
+	// aftermath is how long a broker may take to remove the exclusive queue of a dead process whose
+	// jobs it delivers again.
 	aftermath = 500 * time.Millisecond
-	// grace is how long a process may take to connect again before a job is buried because of its death.
+	// grace is how long a process may take to connect again. Then its death counts, and its job may
+	// be buried.
 	grace = 10 * time.Second
 	// readBack is how long a record may take to come back from the stream.
 	readBack = 30 * time.Second
+	// unendedKept is how many jobs a worker remembers whose end it could not record.
+	unendedKept = 10_000
 )
 
-// ledger reads and writes the stream of begins, by which workers find jobs that kill them. Without the stream it lets everything begin.
+// ledger reads and writes the stream jobs.begins, with which workers find jobs that kill them.
+// Without the stream, every job may begin.
 type ledger struct {
-	s *session
-	w *Worker
+	s    *session
+	w    *Worker
+	send func(context.Context, message) error
 
 	mu      sync.Mutex
 	begins  *begins
 	usable  bool
-	gone    map[string]bool // exclusive queues that are known to be
+	gone    map[string]bool // exclusive queues that no longer exist
 	waiting map[key][]chan struct{}
 }
 
 func newLedger(s *session) *ledger {
-	return &ledger{s: s, w: s.w, begins: newBegins(), gone: map[string]bool{}, waiting: map[key][]chan struct{}{}}
+	return &ledger{s: s, w: s.w, send: s.pub.publish, begins: newBegins(), gone: map[string]bool{}, waiting: map[key][]chan struct{}{}}
 }
 
-// open starts to read, and says that this process lives.
+// open starts to read, and records that this process is alive.
 func (l *ledger) open(ctx context.Context) {
 	if l.w.cfg.MaxDeaths < 0 {
 		return
@@ -65,12 +71,14 @@ func (w *Worker) consumed() []string {
 	return all
 }
 
-// close says that this process has nothing in hand any more.
+// close records that this process has no jobs any more.
 func (l *ledger) close() {
 	if l.isUsable() {
 		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
 		defer cancel()
-		_ = l.publish(ctx, begin{Type: typeClosed}) // else it counts as dead, which costs the jobs at hand one of three
+		// If it fails, the process counts as dead, which is one of three deaths, by default, for
+		// its jobs.
+		_ = l.publish(ctx, begin{Type: typeClosed})
 	}
 }
 
@@ -89,10 +97,10 @@ func (l *ledger) publish(ctx context.Context, r begin) error {
 	if err != nil {
 		return err
 	}
-	return l.s.pub.publish(ctx, record(wire.JobBegins, body))
+	return l.send(ctx, record(wire.JobBegins, body))
 }
 
-// read follows the stream from its first record, on a channel of its own.
+// read follows the stream from its first record, on its own channel.
 func (l *ledger) read() error {
 	ch, err := l.s.conn.Channel()
 	if err != nil {
@@ -131,8 +139,8 @@ func (l *ledger) apply(body []byte) {
 	delete(l.waiting, k)
 }
 
-// begin writes down that a job begins which was delivered before, and counts how often that went wrong. Not ok: it must not begin, for
-// the worker stops or has lost the delivery.
+// begin records that a redelivered job begins, and returns how many processes died of it. ok is
+// false if the job must not begin, because the worker stops or has lost the delivery.
 func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	if !l.isUsable() {
 		return 0, true
@@ -157,7 +165,7 @@ func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	if deaths = l.count(k, job.Queue); deaths < l.w.cfg.MaxDeaths {
 		return deaths, true
 	}
-	// It is to be buried, unless a process that seems dead was only cut off.
+	// The job would be buried. But a process that seems dead may only have been cut off.
 	if !t.pause(grace) {
 		return 0, false
 	}
@@ -165,16 +173,49 @@ func (l *ledger) begin(t *task, job *RawJob) (deaths int, ok bool) {
 	return l.count(k, job.Queue), true
 }
 
-// ended writes down that a job has ended whose begin was.
+// ended records that a job has ended whose begin was recorded. If this connection cannot, the next
+// one does.
 func (l *ledger) ended(k key) {
-	if l.isUsable() {
-		ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
-		defer cancel()
-		_ = l.publish(ctx, begin{Type: typeEnded, JID: k.jid, Body: k.body})
+	if !l.isUsable() || l.writeEnded(k) != nil {
+		l.w.owe(k)
 	}
 }
 
-// expect gives a channel that is closed when this process's next begin of a job is read.
+func (l *ledger) writeEnded(k key) error {
+	ctx, cancel := context.WithTimeout(l.s.ctx, settleTime)
+	defer cancel()
+	return l.publish(ctx, begin{Type: typeEnded, JID: k.jid, Body: k.body})
+}
+
+// catchUp records the ends that other connections could not record, until the session ends. A job
+// that outlives its connection may end at any time during the next one.
+func (l *ledger) catchUp() {
+	if !l.isUsable() {
+		return
+	}
+	for {
+		select {
+		case k := <-l.w.unended:
+			if l.writeEnded(k) != nil {
+				l.w.owe(k)
+				return
+			}
+		case <-l.s.ctx.Done():
+			return
+		}
+	}
+}
+
+// owe keeps the key of a job whose end the next connection must record. Above the limit it drops
+// the key: other workers then forget the job after 72 hours.
+func (w *Worker) owe(k key) {
+	select {
+	case w.unended <- k:
+	default:
+	}
+}
+
+// expect returns a channel that is closed when this process's next begin of a job is read.
 func (l *ledger) expect(k key) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +238,8 @@ func (l *ledger) count(k key, queue string) int {
 	return l.begins.deaths(k, l.w.process, gone)
 }
 
-// look finds out which of the processes that matter for a job are dead, and writes down what is new.
+// look returns the exclusive queues of processes that are dead. It checks the processes that matter
+// for a job, and records new deaths.
 func (l *ledger) look(k key, queue string) map[string]bool {
 	l.mu.Lock()
 	doubtful := l.begins.doubtful(k, queue, l.w.process)
@@ -230,7 +272,8 @@ func (l *ledger) forgetGone() {
 	l.gone = map[string]bool{}
 }
 
-// pause waits while the task holds its delivery. False: the delivery is lost, or the worker stops.
+// pause waits while the task has its delivery. It returns false if the delivery is lost or the
+// worker stops.
 func (t *task) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,22 +15,25 @@ import (
 // credentialsTimeout is how long a program may take to return credentials.
 const credentialsTimeout = 30 * time.Second
 
-// CredentialsFunc returns the user and the password, or token, of the next connection. It replaces those of the URL.
+// CredentialsFunc returns the user, and the password or token, of the next connection. They replace
+// those of the URL.
 //
-// It is called for each connection, the first and each later one, in a goroutine of its own. ctx ends after 30 seconds, and when the worker is
-// stopped or the client is closed; not with the context of an enqueue, for later enqueues use the connection too.
+// It is called for each connection, in its own goroutine. ctx ends after 30 seconds, and when the
+// worker is stopped or the client is closed. It does not end with the context of an enqueue,
+// because later enqueues use the connection too.
 //
-// If the function returns an error or panics, or if ctx ends, that attempt to connect fails, and the next one calls it again. A call that has
-// not returned by then is not repeated: the next attempt waits for it.
+// If the function returns an error or panics, or if ctx ends, the attempt to connect fails. The
+// next attempt calls the function again. If the earlier call has not returned, the next attempt
+// waits for that call.
 type CredentialsFunc func(ctx context.Context) (username, password string, err error)
 
-// login is what a connection needs beside a URL.
+// login is what a connection needs in addition to a URL.
 type login struct {
 	credentials CredentialsFunc
 	tls         *tls.Config
 }
 
-// check returns what is wrong with it for some URLs.
+// check returns an error if the login does not fit the URLs.
 func (l login) check(urls []string) error {
 	if l.tls != nil && slices.ContainsFunc(urls, func(u string) bool { return !strings.HasPrefix(u, "amqps://") }) {
 		return errors.New("TLS needs an amqps:// URL")
@@ -38,15 +41,15 @@ func (l login) check(urls []string) error {
 	return nil
 }
 
-// asking is a call of a CredentialsFunc.
+// asking is a running call of a CredentialsFunc.
 type asking struct {
 	answered chan struct{} // closed when it has returned; then the rest is valid
 	auth     *amqp.PlainAuth
 	err      error
 }
 
-// ask returns the credentials of one attempt to connect. While an earlier call of the program's function runs, it waits for that one: a
-// function that hangs costs one goroutine, however many attempts there are.
+// ask returns the credentials for one attempt to connect. If an earlier call of the program's
+// function is running, ask waits for that one. So a function that hangs costs only one goroutine.
 func (h *hosts) ask(ctx context.Context) (*amqp.PlainAuth, error) {
 	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
 	defer cancel()
@@ -54,12 +57,12 @@ func (h *hosts) ask(ctx context.Context) (*amqp.PlainAuth, error) {
 	select {
 	case <-a.answered:
 		return a.auth, a.err
-	case <-ctx.Done(): // the function may not heed it
+	case <-ctx.Done(): // the function may ignore its context
 		return nil, &credentialsError{fmt.Errorf("no answer: %w", ctx.Err())}
 	}
 }
 
-// call returns the call of the program's function that runs, or makes one.
+// call returns the running call of the program's function, or starts one.
 func (h *hosts) call(ctx context.Context) *asking {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,14 +87,15 @@ func (h *hosts) call(ctx context.Context) *asking {
 	return a
 }
 
-// isAsking reports whether the program's function for credentials has been called and has not returned.
+// isAsking reports whether a call of the program's function for credentials is running.
 func (h *hosts) isAsking() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.asking != nil
 }
 
-// credentialsError is a program's own error. Even if it looks like a refusal by the broker, the program is asked again.
+// credentialsError is an error of the program's function. The function is called again, even if its
+// error looks like a refusal by the broker.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string { return "credentials: " + e.err.Error() }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A call that has not returned is not repeated, however many attempts to connect give up on it.
+// A call that has not returned is not repeated, even if several attempts to connect give up on it.
 func TestCredentialsThatHangAreCalledOnce(t *testing.T) {
 	var calls atomic.Int32
 	answer := make(chan struct{})

@@ -14,10 +14,11 @@ const (
 	metricsKept   = 10_000
 	metricsAtOnce = 500
 	metricsAfter  = time.Second
-	longestWait   = 1_000_000_000_000 // ms; more is somebody's clock
+	longestWait   = 1_000_000_000_000 // ms; a longer wait comes from a wrong clock
 )
 
-// metrics collects records and sends them in arrays. Adding one never blocks: what does not fit is counted and dropped.
+// metrics collects records and sends them in arrays. Adding a record never blocks: a record that
+// does not fit is counted and dropped.
 type metrics struct {
 	identity string
 	records  chan wire.MetricRecord
@@ -54,7 +55,8 @@ func (m *metrics) add(job *RawJob, begin, end time.Time, o outcome) {
 	}
 }
 
-// run sends until close. While there is no connection it waits with what it has in hand, and the rest in the buffer.
+// run sends records until close. Without a connection it waits with its batch, and the other
+// records stay in the buffer.
 func (m *metrics) run() {
 	batch := make([]wire.MetricRecord, 0, metricsAtOnce)
 	timer := time.NewTimer(metricsAfter)
@@ -80,7 +82,7 @@ func (m *metrics) run() {
 	}
 }
 
-// drain sends all that there is, if there is a connection.
+// drain sends all records, if there is a connection.
 func (m *metrics) drain(batch []wire.MetricRecord) []wire.MetricRecord {
 	for {
 		select {
@@ -96,7 +98,7 @@ func (m *metrics) drain(batch []wire.MetricRecord) []wire.MetricRecord {
 
 var errNoSession = errors.New("no connection")
 
-// send publishes a batch, and gives an empty one. If it may wait, it does so for a connection.
+// send publishes a batch, and returns an empty one. With wait, it waits for a connection.
 func (m *metrics) send(batch []wire.MetricRecord, wait bool) []wire.MetricRecord {
 	if len(batch) == 0 {
 		return batch
@@ -113,7 +115,7 @@ func (m *metrics) send(batch []wire.MetricRecord, wait bool) []wire.MetricRecord
 		}
 		select {
 		case <-m.nextSession():
-		case flushed := <-m.flushes: // the worker ends
+		case flushed := <-m.flushes: // the worker is ending
 			close(flushed)
 		case <-m.done:
 			return batch[:0]
@@ -152,7 +154,7 @@ func (m *metrics) detach(s *session) {
 	}
 }
 
-// nextSession is closed when there is a connection again.
+// nextSession returns a channel that is closed when there is a connection.
 func (m *metrics) nextSession() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,7 +166,7 @@ func (m *metrics) nextSession() <-chan struct{} {
 	return m.arrived
 }
 
-// flush returns when all that was added before has been sent, if it can be.
+// flush returns when all records that were added before are sent, as far as possible.
 func (m *metrics) flush() {
 	flushed := make(chan struct{})
 	select {

@@ -15,7 +15,7 @@ func (m *metrics) addSome(n int) {
 	}
 }
 
-// Metrics hold up nobody: what there is no room for is counted and dropped.
+// Metrics never block. A record for which there is no room is counted and dropped.
 func TestMetricsAreDropped(t *testing.T) {
 	m := newMetrics("me")
 	m.addSome(metricsKept + 3)
@@ -25,7 +25,7 @@ func TestMetricsAreDropped(t *testing.T) {
 	require.EqualValues(t, metricsKept+3, m.dropped.Load())
 }
 
-// A worker that ends while it has no connection is not held up by the metrics that it could not send.
+// A worker that ends without a connection does not wait for metrics that it cannot send.
 func TestMetricsOfAWorkerThatEnds(t *testing.T) {
 	t.Parallel()
 	m := newMetrics("me")
@@ -38,5 +38,5 @@ func TestMetricsOfAWorkerThatEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return len(m.records) == 0 }, time.Minute, time.Millisecond, "they are in hand")
 	m.close()
 	<-ended
-	m.flush() // nobody is there any more: it returns
+	m.flush() // run has ended, and flush returns
 }

@@ -13,10 +13,10 @@ import (
 
 // outcome is what becomes of a delivery.
 type outcome struct {
-	stream  string // that gets a record before the delivery is settled, or ""
+	stream  string // gets a record before the delivery is settled; or ""
 	record  []byte
-	requeue bool      // hand it back
-	reject  bool      // no worker can do anything with it
+	requeue bool      // return it to its queue
+	reject  bool      // reject it: no worker can use it
 	status  string    // of its metric, or ""
 	class   string    // of its error, if it has one
 	err     error     // why the job did not end well
@@ -25,16 +25,16 @@ type outcome struct {
 	retryAt time.Time // when a job that is retried is due
 }
 
-// circumstances are what an outcome depends on beside the job and the error.
+// circumstances are what an outcome depends on in addition to the job and the error.
 type circumstances struct {
 	now       time.Time
 	stopping  bool
 	cancelled bool
-	retryIn   func(count int, err error, job *RawJob) time.Duration // the handler's own backoff, or nil
-	log       *slog.Logger                                          // for a backoff that panics
+	retryIn   func(count int, err error, job *RawJob) time.Duration // of the handler, or nil
+	log       *slog.Logger                                          // for a RetryIn that panics
 }
 
-// judge says what becomes of a job whose handler returned err.
+// judge returns the outcome of a job whose handler returned err.
 func judge(j *RawJob, err error, c circumstances) outcome {
 	var (
 		fatal killError
@@ -60,7 +60,8 @@ func judge(j *RawJob, err error, c circumstances) outcome {
 	return retry(j, err, c.now, c.backoff(j, err))
 }
 
-// backoff returns how long a failed job waits: what the handler's own function says, if it has one and that is above 0.
+// backoff returns how long a failed job waits. It is the result of the handler's RetryIn if that is
+// above 0, and otherwise the usual backoff.
 func (c circumstances) backoff(j *RawJob, err error) time.Duration {
 	if c.retryIn != nil {
 		if after := c.ask(j, err); after > 0 {
@@ -70,7 +71,7 @@ func (c circumstances) backoff(j *RawJob, err error) time.Duration {
 	return wire.Backoff(j.RetryCount, rand.IntN)
 }
 
-// ask calls the handler's own function, and returns 0 if it panics.
+// ask calls the handler's RetryIn, and returns 0 if it panics.
 func (c circumstances) ask(j *RawJob, err error) (after time.Duration) {
 	failure := guard(func() { after = c.retryIn(j.RetryCount, bare(err), j) })
 	if failure != nil {
@@ -111,7 +112,7 @@ func bury(j *RawJob, err error, reason string, now time.Time) outcome {
 	})
 }
 
-// sized rejects what would be too large to be read: the sidecar buries it, shortened.
+// sized rejects a job whose record would be too large. The sidecar then buries the job, shortened.
 func sized(o outcome) outcome {
 	if len(o.record) <= wire.MaxRecord {
 		return o
@@ -124,7 +125,7 @@ type namedError struct{ class, text string }
 func (e namedError) Error() string      { return e.text }
 func (e namedError) ErrorClass() string { return e.class }
 
-// expire is the outcome of a job that is past its time before it begins.
+// expire returns the outcome of a job that expired before it began.
 func expire(j *RawJob, now time.Time) outcome {
 	o := outcome{status: wire.MetricExpired, class: "expired", err: namedError{"expired", "expired before it began"}}
 	if j.bury {
@@ -136,7 +137,7 @@ func expire(j *RawJob, now time.Time) outcome {
 	return o
 }
 
-// poisoned is the outcome of a job that killed too many workers.
+// poisoned returns the outcome of a job that killed too many workers.
 func poisoned(j *RawJob, deaths int, now time.Time) outcome {
 	return bury(j, namedError{"poison", fmt.Sprintf("its worker died %d times while it ran", deaths)}, wire.ReasonPoison, now)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// A job that fills a record leaves no room for the other members of the record. It is rejected, with any outcome.
+// A job that is almost as large as a record leaves no room for the other members. It is rejected,
+// with every outcome.
 func TestRecordsThatAreTooLarge(t *testing.T) {
 	body := fmt.Appendf(nil, `{"class":"A","args":[%q]}`, strings.Repeat("x", wire.MaxRecord-100))
 	require.LessOrEqual(t, len(body), wire.MaxRecord)

@@ -9,32 +9,33 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Status says how an attempt that Perform ran has ended.
+// Status says how an attempt ended that Perform ran.
 type Status string
 
-// How an attempt may end.
+// Statuses of an attempt.
 const (
-	StatusSuccess    Status = wire.MetricSuccess
-	StatusFailed     Status = wire.MetricFailed    // it is retried
-	StatusDead       Status = wire.MetricDead      // it was given up, and is kept as a dead job
-	StatusDiscarded  Status = wire.MetricDiscarded // by Discard, by a cancellation, or when it was given up and is not kept
-	StatusExpired    Status = wire.MetricExpired   // it was not run, for it was past its ExpiresAt
-	StatusHandedBack Status = "handed back"        // it is in its queue again
-	StatusRejected   Status = "rejected"           // its bytes are no job
+	StatusSuccess Status = wire.MetricSuccess
+	StatusFailed  Status = wire.MetricFailed // it will be retried
+	StatusDead    Status = wire.MetricDead   // given up, and kept as a dead job
+	// By Discard or by a cancellation, or given up and not kept.
+	StatusDiscarded  Status = wire.MetricDiscarded
+	StatusExpired    Status = wire.MetricExpired // not run, because it was past its ExpiresAt
+	StatusHandedBack Status = "handed back"      // back in its queue
+	StatusRejected   Status = "rejected"         // its bytes are not a job
 )
 
 // Outcome is what became of a job that Perform ran.
 type Outcome struct {
 	Status  Status
-	Err     error     // why it failed, expired or was rejected; nil if it was not
+	Err     error     // why the job failed, expired or was rejected; or nil
 	RetryAt time.Time // when a job that failed is due again
 }
 
-// Perform runs one attempt of a job as if its bytes had been delivered from a queue, without a broker. It is for tests and test helpers:
-// see package millracetest.
+// Perform runs one attempt of a job without a broker, as if its bytes had been delivered from a
+// queue. It is for tests and test helpers: see package millracetest.
 //
-// Everything but the broker is as it is in Run: middleware, timeouts, RetryIn, logs, and the hooks Failure and Death. If ctx ends with
-// the cause ErrCancelled, the job was cancelled.
+// Everything except the broker works as in Run: middleware, timeouts, RetryIn, logs, and the hooks
+// Failure and Death. To cancel the job, end ctx with the cause ErrCancelled.
 func (w *Worker) Perform(ctx context.Context, body []byte, queue string) Outcome {
 	job, err := parseJob(&amqp.Delivery{Body: body}, queue)
 	if err != nil {

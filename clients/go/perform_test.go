@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A job's args become the variables of its function; a job with others fails, and its function does not run.
+// The args of a job become the parameters of its function. A job with other args fails, and the
+// function does not run.
 func TestArgsOfFunctions(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	got := map[string]string{}
@@ -45,8 +46,8 @@ func TestArgsOfFunctions(t *testing.T) {
 	require.Equal(t, map[string]string{"None": "ran", "One": "ann", "Two": "7 [a b]", "Three": "ann true 12345678901234567890"}, got)
 }
 
-// Without a broker a job goes through all that it would go through with one: the bytes that a client makes, the middleware in its order,
-// the handler, and what becomes of a panic.
+// Perform takes a job through everything except the broker: the bytes that a client makes, the
+// middleware in its order, the handler, and the outcome of a panic.
 func TestPerform(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	var order []string
@@ -87,7 +88,7 @@ func TestPerform(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
-// Perform ends an attempt in each way in which Run does, and calls the same hooks.
+// Perform ends an attempt with the same outcomes as Run, and calls the same hooks.
 func TestOutcomesOfPerform(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost", Logger: slog.New(slog.DiscardHandler)})
 	var hooks []string

@@ -10,7 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// message is what is published, and where.
+// message is a message and its destination.
 type message struct {
 	exchange, key string
 	amqp.Publishing
@@ -19,10 +19,12 @@ type message struct {
 // window is how many publishes may be unconfirmed on a channel.
 const window = 1000
 
-// errLost: the channel or connection is gone, and what became of the message is not known.
+// errLost is returned when the channel or connection is gone, and it is not known what became of
+// the message.
 var errLost = errors.New("connection lost")
 
-// returnedError: the broker has returned the message, for no queue takes it. It has not stored it.
+// returnedError is returned when the broker returned the message because no queue takes it. The
+// broker has not stored the message.
 type returnedError struct{ why string }
 
 func (e *returnedError) Error() string { return ErrRefused.Error() + ": " + e.why }
@@ -36,13 +38,13 @@ func isReturned(err error) bool {
 // publisher is a channel in confirm mode. It is safe for concurrent use.
 type publisher struct {
 	ch      *amqp.Channel
-	slots   chan struct{} // full: as much is unconfirmed as may be
+	slots   chan struct{} // one for each unconfirmed message
 	returns chan amqp.Return
 	closes  chan *amqp.Error
 
 	mu       sync.Mutex
 	sent     uint64
-	why      *amqp.Error       // the broker closed the channel
+	why      *amqp.Error       // why the broker closed the channel
 	returned map[string]string // correlation id → why
 }
 
@@ -56,14 +58,14 @@ func newPublisher(conn *amqp.Connection) (*publisher, error) {
 		return nil, fmt.Errorf("millrace: ask for confirms: %w", err)
 	}
 	p := &publisher{ch: ch, slots: make(chan struct{}, window), returned: map[string]string{}}
-	// As large as the window, so that the library never waits for us: a return comes before its confirm, and who waits for the
-	// confirm reads the return.
+	// The channel is as large as the window, so that the library never blocks. A return comes
+	// before its confirm, and the goroutine that waits for the confirm reads the return.
 	p.returns = ch.NotifyReturn(make(chan amqp.Return, window))
 	p.closes = ch.NotifyClose(make(chan *amqp.Error, 1))
 	return p, nil
 }
 
-// answer is a publish that the broker has yet to answer.
+// answer is a publish that the broker has not answered yet.
 type answer struct {
 	p           *publisher
 	id          string
@@ -72,7 +74,7 @@ type answer struct {
 	unconfirmed func()
 }
 
-// send publishes. It waits while the window is full, at most until ctx ends.
+// send publishes a message. While the window is full it waits, until ctx ends.
 func (p *publisher) send(ctx context.Context, m message) (*answer, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -91,12 +93,14 @@ func (p *publisher) send(ctx context.Context, m message) (*answer, error) {
 	return &answer{p: p, id: m.CorrelationId, exchange: m.exchange, confirm: confirm, unconfirmed: sync.OnceFunc(func() { <-p.slots })}, nil
 }
 
-// wait returns nil when the broker has the message, ErrRefused when it will not have it (a *returnedError when it returned it), errLost
-// when nobody knows, and ctx's error when that ends first.
+// wait returns nil if the broker has the message, ErrRefused if the broker refused it, and errLost
+// if neither is known. A message that the broker returned is a *returnedError. If ctx ends first,
+// wait returns ctx's error.
 func (a *answer) wait(ctx context.Context) error {
 	ok, err := a.confirm.WaitContext(ctx)
 	if err != nil {
-		go func() { // its place in the window is taken until the broker answers or the channel goes
+		// It keeps its place in the window until the broker answers or the channel is gone.
+		go func() {
 			<-a.confirm.Done()
 			a.unconfirmed()
 		}()
@@ -115,7 +119,7 @@ func (a *answer) wait(ctx context.Context) error {
 	return fmt.Errorf("%w: it answered nack", ErrRefused)
 }
 
-// whyReturned tells whether a message came back that has been answered.
+// whyReturned reports whether an answered message was returned, and why.
 func (p *publisher) whyReturned(id string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,8 +138,9 @@ func (p *publisher) whyReturned(id string) (string, bool) {
 	}
 }
 
-// whyClosed returns why a message was not answered when the channel closed: ErrRefused if there is no such exchange, or the user
-// may not write to it, for both of which the broker closes the channel; else errLost.
+// whyClosed returns why a message was not answered when the channel closed. It returns ErrRefused
+// if there is no such exchange, or if the user may not write to it, because the broker closes the
+// channel for both. Otherwise it returns errLost.
 func (p *publisher) whyClosed(exchange string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +157,7 @@ func (p *publisher) whyClosed(exchange string) error {
 	return errLost
 }
 
-// publish sends and waits for the answer.
+// publish sends a message and waits for the answer.
 func (p *publisher) publish(ctx context.Context, m message) error {
 	a, err := p.send(ctx, m)
 	if err != nil {

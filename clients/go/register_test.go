@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A handler that would replace another, or would never be called, is refused where it is registered.
+// A handler that would replace another one, or would never be called, is refused when it is
+// registered.
 func TestRegistrationsThatAreRefused(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	good := func(context.Context, *RawJob) error { return nil }

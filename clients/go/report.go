@@ -9,13 +9,13 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// report logs an attempt that did not end well, and calls the failure hooks. lost means that the outcome will have no effect, for the
-// broker gives the job to another worker.
+// report logs an attempt that did not end well, and calls the failure hooks. lost means that the
+// outcome has no effect, because the broker gives the job to another worker.
 func (w *Worker) report(job *RawJob, o outcome, lost bool) {
 	switch kept := o.record != nil || o.reject; {
 	case o.requeue && !lost:
 		w.cfg.Logger.Info("millrace: job handed back", about(job)...)
-	case o.err == nil: // it ended well, or was no job
+	case o.err == nil: // it succeeded, or was not a job
 	case o.failed || o.died:
 		attributes := append(about(job), o.next(lost)...)
 		attributes = append(attributes, "error_class", o.class, "error", o.err.Error())
@@ -50,7 +50,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// next says what comes after a failure.
+// next returns the attributes that say what comes after a failure.
 func (o outcome) next(lost bool) []any {
 	switch {
 	case lost:

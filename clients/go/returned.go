@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	longestReturned = time.Second            // between two tries of a message that the broker returns
-	answerTime      = 500 * time.Millisecond // that a try must leave for the broker's answer
+	longestReturned = time.Second            // between two attempts for a returned message
+	answerTime      = 500 * time.Millisecond // left for the broker to answer an attempt
 )
 
-// errNoTime: the deadline leaves no time for another try.
+// errNoTime is returned when the deadline leaves no time for another attempt.
 var errNoTime = errors.New("no time is left")
 
-// tries says when a message that the broker returned is published again. RabbitMQ returns what is meant for a stream that has no leader
-// yet, as in the moments after a restart.
+// tries says when a returned message is published again. RabbitMQ returns a message for a stream
+// that has no leader yet, as in the moments after a restart.
 type tries struct {
 	client *Client
 	began  time.Time
-	until  time.Time // when the last one may begin; none: for ever
+	until  time.Time // when the last attempt may begin; zero means no limit
 	pause  pauses
 }
 
@@ -32,14 +32,15 @@ func (c *Client) tries(ctx context.Context) *tries {
 	return t
 }
 
-// share leaves time for other parts of a bulk.
+// share leaves time for the other parts of a bulk.
 func (t *tries) share(parts int) {
 	if !t.until.IsZero() {
 		t.until = t.began.Add(t.until.Sub(t.began) / time.Duration(parts))
 	}
 }
 
-// wait returns nil when it is time for the next try, and otherwise why there is none: errNoTime, ErrClosed, or ctx's error.
+// wait returns nil when it is time for the next attempt. Otherwise it returns why there is none:
+// errNoTime, ErrClosed, or ctx's error.
 func (t *tries) wait(ctx context.Context) error {
 	pause := t.pause.next(longestReturned)
 	if !t.until.IsZero() && time.Now().Add(pause).After(t.until) {
@@ -55,7 +56,8 @@ func (t *tries) wait(ctx context.Context) error {
 	return err
 }
 
-// over returns the error of a message that was returned to the last, from why there is no other try.
+// over returns the error of a message whose last attempt was returned. why says why there is no
+// other attempt.
 func (t *tries) over(returned, why error) error {
 	if errors.Is(why, ErrClosed) {
 		return why

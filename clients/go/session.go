@@ -14,12 +14,12 @@ import (
 type session struct {
 	w       *Worker
 	conn    *amqp.Connection
-	pub     *publisher    // records and what else must arrive
-	tell    *amqp.Channel // metrics: nobody waits for them
-	control string        // the exclusive queue for commands; it vanishes with the connection
+	pub     *publisher    // for records and everything else that must arrive
+	tell    *amqp.Channel // for metrics, which are not confirmed
+	control string        // the exclusive queue for commands; vanishes with the connection
 	ledger  *ledger
-	lost    chan struct{}   // closed when the connection, or the channel for records, is gone
-	why     error           // valid then
+	lost    chan struct{}   // closed when the connection, pub or tell is gone
+	why     error           // valid after lost is closed
 	ctx     context.Context // ends when the session does
 	cancel  context.CancelFunc
 	tags    atomic.Int64
@@ -27,7 +27,7 @@ type session struct {
 	parts   sync.WaitGroup
 }
 
-// open connects and prepares everything but the lanes.
+// open connects and prepares everything except the lanes.
 func (w *Worker) open(ctx context.Context) (*session, error) {
 	conn, err := w.hosts.dial(ctx, "millrace worker "+w.identity)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *session) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// watch waits for the end of the connection, and of the channels that all of it needs.
+// watch waits until the connection, or a channel that the whole session needs, is gone.
 func (s *session) watch() {
 	closed := make(chan *amqp.Error, 3)
 	one := func(c chan *amqp.Error) {
@@ -92,10 +92,11 @@ func (s *session) isLost() bool {
 	}
 }
 
-// ending tells whether channels are not to be closed one by one: acknowledgements are still to come, or all is gone anyway.
+// ending reports whether channels must not be closed one by one, because acknowledgements are still
+// to come or everything is gone.
 func (s *session) ending() bool { return s.closing.Load() || s.isLost() }
 
-// start runs a part of the session, which waits for it when it ends.
+// start runs a part of the session. The session waits for its parts when it ends.
 func (s *session) start(part func()) {
 	s.parts.Add(1)
 	go func() {
@@ -106,12 +107,13 @@ func (s *session) start(part func()) {
 
 func (s *session) nextTag() int64 { return s.tags.Add(1) }
 
-// run serves the lanes until the connection is lost, which is an error, or the worker has stopped.
+// run serves the lanes until the worker has stopped. It returns an error if the connection is lost.
 func (s *session) run(ctx context.Context) error {
 	for _, l := range s.w.lanes {
 		s.start(func() { l.serve(s) })
 	}
 	s.start(s.beats)
+	s.start(s.ledger.catchUp)
 	s.w.metrics.attach(s)
 	defer func() {
 		s.w.metrics.detach(s)
@@ -129,7 +131,7 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// finish says good bye, as far as the broker still listens.
+// finish calls the shutdown hooks and sends the last records, as far as the broker accepts them.
 func (s *session) finish() {
 	for _, hooks := range s.w.hooks {
 		s.w.call("shutdown", hooks.Shutdown)
@@ -142,11 +144,11 @@ func (s *session) finish() {
 func (s *session) close() {
 	s.closing.Store(true)
 	s.cancel()
-	_ = s.conn.CloseDeadline(time.Now().Add(settleTime)) // a broker may not answer
+	_ = s.conn.CloseDeadline(time.Now().Add(settleTime)) // the broker may not answer
 	s.parts.Wait()
 }
 
-// publishSoon publishes what may be lost, within a short time.
+// publishSoon publishes a record that may be lost, within a short time.
 func (s *session) publishSoon(stream string, body []byte) error {
 	ctx, cancel := context.WithTimeout(s.ctx, settleTime)
 	defer cancel()

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// settle makes an outcome known: first its record, confirmed, and only then the acknowledgement.
+// settle publishes the record of an outcome, and answers the delivery only after the record is
+// confirmed.
 func (t *task) settle(job *RawJob, o outcome) {
 	if !t.claimed.CompareAndSwap(false, true) {
 		return // it was handed back
@@ -24,7 +25,8 @@ func (t *task) settle(job *RawJob, o outcome) {
 	}
 }
 
-// isLost reports whether the broker delivers the job again, so that its outcome here does not count.
+// isLost reports whether the broker delivers the job again, so that its outcome here does not
+// count.
 func (t *task) isLost() bool {
 	select {
 	case <-t.lost:
@@ -36,8 +38,8 @@ func (t *task) isLost() bool {
 	}
 }
 
-// publish gets an outcome's record confirmed, however long that takes. It gives up when the delivery is lost, for then the job comes
-// again by itself.
+// publish repeats the publish of an outcome's record until it is confirmed, however long that
+// takes. It gives up when the delivery is lost, because then the broker delivers the job again.
 func (t *task) publish(job *RawJob, o outcome) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -67,7 +69,8 @@ func (t *task) publish(job *RawJob, o outcome) bool {
 	}
 }
 
-// answer tells the broker. What fails here the broker learns from the lost channel.
+// answer answers the delivery. An error means that the channel is lost, which the broker notices
+// too.
 func (t *task) answer(o outcome) {
 	switch {
 	case o.requeue:
@@ -79,7 +82,7 @@ func (t *task) answer(o outcome) {
 	}
 }
 
-// handBack gives a job back that has not ended.
+// handBack returns a job that has not ended to its queue.
 func (t *task) handBack() {
 	if t.claimed.CompareAndSwap(false, true) {
 		t.answer(outcome{requeue: true})

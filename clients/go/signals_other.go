@@ -4,5 +4,5 @@ package millrace
 
 import "os"
 
-// quietSignals make a worker quiet: there are none here.
+// quietSignals make a worker quiet. This system has none.
 var quietSignals []os.Signal

@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// lastCall is how long handlers have to end after their contexts did.
+// lastCall is how long handlers may take to return after their contexts ended.
 const lastCall = 500 * time.Millisecond
 
-// settleTime is how long outcomes that are on their way may take when the worker ends.
+// settleTime is how long outcomes that are being settled may take when the worker ends.
 const settleTime = 2 * time.Second
 
-// wait lets the running jobs end, within the stop timeout, and then tells those that are left that they have to.
+// wait lets the running jobs end within the stop timeout. Then it ends the contexts of those that
+// remain.
 func (w *Worker) wait() {
 	timeout := time.NewTimer(w.cfg.StopTimeout)
 	defer timeout.Stop()
@@ -35,8 +36,10 @@ func (w *Worker) wait() {
 	}
 }
 
-// RunWithSignals is Run with the signals that job workers know: SIGTSTP makes it quiet (Windows has no such signal), SIGTERM and SIGINT
-// stop it, and a second one ends the wait for jobs that still run. A program that handles signals itself, by signal.NotifyContext for example, calls Run.
+// RunWithSignals is Run with the signals that job workers know. SIGTSTP makes the worker quiet;
+// Windows has no such signal. SIGTERM and SIGINT stop the worker, and a second one ends the wait
+// for running jobs. A program that handles signals itself, for example with signal.NotifyContext,
+// calls Run.
 func (w *Worker) RunWithSignals(ctx context.Context) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, slices.Concat(quietSignals, []os.Signal{syscall.SIGTERM, syscall.SIGINT})...)
@@ -63,7 +66,7 @@ func (w *Worker) RunWithSignals(ctx context.Context) error {
 	return err
 }
 
-// running are the jobs that run now, also those whose delivery is lost.
+// running is the set of running jobs, including those whose delivery is lost.
 type running struct {
 	mu    sync.Mutex
 	tasks map[*task]struct{}
@@ -94,7 +97,7 @@ func (r *running) remove(t *task) {
 	}
 }
 
-// none is closed when nothing runs.
+// none returns a channel that is closed when no job runs.
 func (r *running) none() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +120,7 @@ func (r *running) cancelAll(cause error) {
 	}
 }
 
-// handBack gives what still runs back to its queues, and waits for outcomes that are on their way.
+// handBack returns running jobs to their queues, and waits for outcomes that are being settled.
 func (r *running) handBack() {
 	for _, t := range r.all() {
 		t.handBack()

@@ -12,27 +12,27 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// task is one delivery on its way through the worker.
+// task is the work on one delivery.
 type task struct {
 	w       *Worker
 	s       *session
 	lane    *lane
-	lost    <-chan struct{} // its channel is gone: the broker has given the job to somebody else
+	lost    <-chan struct{} // closed with the channel: the broker delivers the job again
 	d       amqp.Delivery
 	queue   string
 	begun   time.Time
-	claimed atomic.Bool     // a goroutine is settling it
-	settled chan struct{}   // closed when that is done
-	base    context.Context // of the handler's context
+	claimed atomic.Bool     // a goroutine settles the delivery
+	settled chan struct{}   // closed when the delivery is settled
+	base    context.Context // parent of the handler's context
 
 	mu     sync.Mutex
 	job    *RawJob
 	since  time.Time // when its handler began
 	cancel context.CancelCauseFunc
-	ended  error // why its context is to end
+	ended  error // cause for which its context must end
 }
 
-// current is the job once its handler runs.
+// current returns the job, or nil before its handler runs.
 func (t *task) current() *RawJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *task) end(cause error) {
 	}
 }
 
-// work takes the delivery from its beginning to its end.
+// work runs the job of the delivery and settles the delivery.
 func (t *task) work() {
 	job, err := parseJob(&t.d, t.queue)
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *task) work() {
 	})
 }
 
-// suspect looks into what was delivered before. It tells whether the job may go on.
+// suspect checks a redelivered job. ok reports whether the job may begin.
 func (t *task) suspect(job *RawJob) (suspect bool, deaths int, ok bool) {
 	if !t.d.Redelivered || t.w.cfg.MaxDeaths < 0 {
 		return false, 0, true
@@ -82,7 +82,7 @@ func (t *task) suspect(job *RawJob) (suspect bool, deaths int, ok bool) {
 	return true, deaths, ok
 }
 
-// run runs the job, and gives its outcome to then.
+// run runs the job, and passes its outcome to then.
 func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 	now := time.Now()
 	if limit := t.w.cfg.MaxDeaths; limit > 0 && deaths >= limit {
@@ -110,7 +110,8 @@ func (t *task) run(job *RawJob, deaths int, then func(outcome)) {
 	})
 }
 
-// call calls the handler, and then with its error. The cause says why its context ended, if it did before the handler.
+// call calls the handler, and passes its error to then. cause is why the handler's context ended,
+// if it ended before the handler returned.
 func (t *task) call(job *RawJob, h *handler, then func(err, cause error)) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(t.base, jobKey{}, job))
 	defer cancel(nil)
@@ -140,15 +141,15 @@ func (t *task) call(job *RawJob, h *handler, then func(err, cause error)) {
 	})
 }
 
-// final tells whether a handler said itself what is to become of its job.
+// final reports whether a handler decided itself what becomes of its job.
 func final(err error) bool {
 	var drop discardError
 	var kill killError
 	return errors.As(err, &drop) || errors.As(err, &kill)
 }
 
-// protect turns a panic, and a handler that ends its goroutine, into an error. So what comes then is deferred: in a goroutine of its own
-// the handler would cost as much again as all the rest.
+// protect turns a panic, and a handler that ends its goroutine, into an error. It calls then in a
+// deferred function. To run each handler in its own goroutine would double the cost of a job.
 func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
 	err := error(namedError{"Goexit", "the function ended its goroutine"})
 	defer func() {
@@ -158,11 +159,13 @@ func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
 		then(err)
 	}()
 	if err = run(ctx, job); err != nil {
-		_, _, _ = err.Error(), errorClass(err), backtrace(err) // an error that panics when it is asked does so here
+		// An error that panics in one of its methods does so here.
+		_, _, _ = err.Error(), errorClass(err), backtrace(err)
 	}
 }
 
-// guard calls a function of the program's, and returns an error if it panics or ends its goroutine. For that it gets one of its own.
+// guard calls a function of the program in its own goroutine. It returns an error if the function
+// panics or ends the goroutine.
 func guard(call func()) error {
 	failed := make(chan error, 1)
 	go protect(context.Background(), nil, func(context.Context, *RawJob) error {
@@ -182,7 +185,7 @@ func stack() []string {
 	return lines
 }
 
-// measured puts the outcome into the metrics.
+// measured adds the outcome to the metrics.
 func (t *task) measured(job *RawJob, begin, end time.Time, o outcome) outcome {
 	if o.status != "" {
 		t.w.metrics.add(job, begin, end, o)

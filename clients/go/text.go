@@ -11,15 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// What encoding/json writes in place of bytes that are not UTF-8: an escape, or with GOEXPERIMENT=jsonv2 the character itself.
+// What encoding/json writes in place of bytes that are not UTF-8: an escape or, with
+// GOEXPERIMENT=jsonv2, the character itself.
 var (
 	replacedEscape    = []byte(`\ufffd`)
 	replacedCharacter = []byte("\ufffd")
 )
 
-// checkText refuses a value whose JSON has not all of its text, since some of that is not UTF-8.
+// checkText returns an error if the JSON of a value lacks text that is not UTF-8.
 func checkText(body []byte, v any) error {
-	if !utf8.Valid(body) { // by a json.Marshaler or a json.RawMessage
+	if !utf8.Valid(body) { // from a json.Marshaler or a json.RawMessage
 		return errors.New("its JSON is not UTF-8")
 	}
 	if !bytes.Contains(body, replacedEscape) && !bytes.Contains(body, replacedCharacter) {
@@ -28,7 +29,8 @@ func checkText(body []byte, v any) error {
 	return findBadText(reflect.ValueOf(v))
 }
 
-// findBadText returns an error that has the first text of a value that is not UTF-8. It skips values that marshal themselves to JSON.
+// findBadText returns an error with the first text in a value that is not UTF-8. It skips values
+// that marshal themselves to JSON.
 func findBadText(v reflect.Value) error {
 	if !v.IsValid() {
 		return nil
@@ -68,7 +70,7 @@ func findBadText(v reflect.Value) error {
 	return nil
 }
 
-// findBadField looks at the fields that are in the JSON of a struct.
+// findBadField checks the fields that are in the JSON of a struct.
 func findBadField(v reflect.Value) error {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)

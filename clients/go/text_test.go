@@ -31,7 +31,7 @@ type textArgs struct {
 
 func (textArgs) Kind() string { return "Text" }
 
-// Text that is not UTF-8 is refused wherever it is in the args of a job, and nothing else is.
+// Text that is not UTF-8 is refused anywhere in the args of a job. All other text is accepted.
 func TestTextThatIsNotUTF8(t *testing.T) {
 	bad := "a\xff"
 	for name, wrong := range map[string]EnqueueParams{
@@ -56,7 +56,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 	_, _, err := EnqueueParams{Args: textArgs{Text: bad}}.Message(time.Now())
 	require.EqualError(t, err, `invalid job: field text: the text "a\xff" is not UTF-8`)
 
-	// With GOEXPERIMENT=jsonv2 the replacement stands in the JSON without an escape.
+	// With GOEXPERIMENT=jsonv2, the replacement is in the JSON without an escape.
 	require.EqualError(t, checkText([]byte("[\"a\uFFFD\"]"), []string{bad}), `the text "a\xff" is not UTF-8`)
 	require.NoError(t, checkText([]byte("[\"a\uFFFD\"]"), []string{"a\uFFFD"}))
 

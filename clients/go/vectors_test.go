@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// vectors calls a function with each case of a file.
+// vectors calls each with every case of a file.
 func vectors(t *testing.T, file string, each func(*testing.T, gjson.Result)) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "conformance", "vectors", file))
@@ -58,7 +58,7 @@ func TestVectorsSplice(t *testing.T) {
 	})
 }
 
-// withoutJob is the rest of a record that holds just these bytes as its job.
+// withoutJob returns the rest of a record whose job must be exactly these bytes.
 func withoutJob(t *testing.T, record []byte, job string) string {
 	t.Helper()
 	rest, found := strings.CutSuffix(string(record), `,"job":`+job+"}")
@@ -223,7 +223,9 @@ func checkMetric(t *testing.T, want gjson.Result, job *RawJob, o outcome, now ti
 func TestVectorsPublish(t *testing.T) {
 	vectors(t, "publish.json", func(t *testing.T, c gjson.Result) {
 		if !c.Get("args").IsArray() || c.Get("options.queue").String() == "" && c.Get("options.queue").Exists() || c.Get("options.retry").IsBool() {
-			return // what Go's types cannot say: no array, empty and not absent, a flag for a number
+			// Go's types cannot express these: args that are no array, an empty queue, a flag for a
+			// number.
+			return
 		}
 		r, err := vectorJob(c).prepare(clock(c.Get("now").Float()))
 		if c.Get("error").Exists() {
@@ -244,7 +246,7 @@ func TestVectorsPublish(t *testing.T) {
 	})
 }
 
-// raw gives text with what JSON's escapes of half characters stand for, as bytes that are not UTF-8.
+// raw returns a value. Half a character in an escape becomes bytes that are not UTF-8.
 func raw(v gjson.Result) any {
 	if v.Type == gjson.String && strings.Contains(v.Raw, `\ud800`) {
 		return "\xed\xa0\x80"

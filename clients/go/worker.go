@@ -17,15 +17,16 @@ type Worker struct {
 	cfg        WorkerConfig
 	hosts      *hosts
 	identity   string
-	process    string // told apart from all others, also from one with the same identity
+	process    string // unique, even among processes with the same identity
 	started    time.Time
 	handlers   map[string]*handler
 	middleware []Middleware
-	hooks      []Hooks // of each call of On
+	hooks      []Hooks // one for each call of On
 	lanes      []*lane
 	running    *running
 	metrics    *metrics
-	beat       chan struct{} // the state has changed: a heartbeat is due
+	beat       chan struct{} // the state has changed, and a heartbeat is due
+	unended    chan key      // jobs whose end the next connection must record
 
 	begun                     atomic.Bool // Run was called
 	quieted, stopped, hurried onceChan
@@ -40,31 +41,37 @@ type handler struct {
 	opts HandlerOptions
 }
 
-// HandlerOptions are what may be set for a handler. The zero value sets nothing.
+// HandlerOptions are the options of a handler. The zero value sets nothing.
 type HandlerOptions struct {
-	// RetryIn returns how long a job waits that has now failed count+1 times. If the result is not above 0, the usual backoff holds.
+	// RetryIn returns how long a job waits that has failed count+1 times. If the result is not
+	// above 0, the usual backoff applies.
 	RetryIn func(count int, err error, job *RawJob) time.Duration
 	// Timeout is how long an attempt may run if the job has no timeout of its own.
 	Timeout time.Duration
 }
 
-// Hooks are functions that the worker calls. A nil one is skipped. One that panics is logged, and changes nothing.
+// Hooks are functions that the worker calls. A nil function is skipped. A hook that panics is
+// logged, and has no other effect.
 //
-// Failure and Death run in the slot of their job, which is not acknowledged before Failure has returned.
+// Failure and Death run in the slot of their job. The job is not acknowledged before Failure has
+// returned.
 type Hooks struct {
-	Startup  func()                       // the worker consumes for the first time
-	Quiet    func()                       // the worker takes no more jobs
-	Shutdown func()                       // every job has ended or was handed back
-	Failure  func(job *RawJob, err error) // an attempt failed; called before the retry or the dead job is published
-	Death    func(job *RawJob, err error) // a job was given up; called after Failure, when the dead job is published or discarded
+	Startup  func() // the worker consumes for the first time
+	Quiet    func() // the worker takes no more jobs
+	Shutdown func() // every job has ended or was handed back
+	// Failure is called when an attempt failed, before the retry or the dead job is published.
+	Failure func(job *RawJob, err error)
+	// Death is called when a job was given up: after Failure, when the dead job is published or
+	// discarded.
+	Death func(job *RawJob, err error)
 }
 
-// NewWorker makes a worker. What is wrong with its configuration Run says.
+// NewWorker returns a worker. Run returns an error if the configuration is not valid.
 func NewWorker(cfg WorkerConfig) *Worker {
 	cfg = cfg.withDefaults()
 	w := &Worker{
 		cfg: cfg, identity: identity(cfg.Tag), process: newProcess(), started: time.Now(), handlers: map[string]*handler{},
-		running: newRunning(), beat: make(chan struct{}, 1), paused: map[string]bool{},
+		running: newRunning(), beat: make(chan struct{}, 1), unended: make(chan key, unendedKept), paused: map[string]bool{},
 		quieted: newOnceChan(), stopped: newOnceChan(), hurried: newOnceChan(),
 	}
 	w.hosts, _ = cfg.hosts() // Run returns the error
@@ -77,14 +84,14 @@ func NewWorker(cfg WorkerConfig) *Worker {
 
 func newProcess() string {
 	id := make([]byte, 8)
-	_, _ = rand.Read(id) // never fails, by its contract
+	_, _ = rand.Read(id) // never returns an error
 	return hex.EncodeToString(id)
 }
 
-// Handle registers the function that runs the jobs of a class. Options may be nil. For args that are one struct the function
-// [Handle] is the better one.
+// Handle registers the function that runs the jobs of a class. options may be nil. For args that
+// are one struct, the function [Handle] is better.
 //
-// It panics, as http.ServeMux does, if the class has a handler already, and after Run was called.
+// It panics, as http.ServeMux does, if the class already has a handler, or if Run was called.
 func (w *Worker) Handle(class string, run Handler, options *HandlerOptions) {
 	w.beforeRun("Handle")
 	switch {
@@ -102,29 +109,30 @@ func (w *Worker) Handle(class string, run Handler, options *HandlerOptions) {
 	w.handlers[class] = h
 }
 
-// Use adds middleware around all handlers; the first is the outermost. It panics after Run was called.
+// Use adds middleware around all handlers. The first one is the outermost. Use panics if Run was
+// called.
 func (w *Worker) Use(m ...Middleware) {
 	w.beforeRun("Use")
 	w.middleware = append(w.middleware, m...)
 }
 
-// On adds hooks. Those of earlier calls stay, and are called first. It panics after Run was called.
+// On adds hooks. Hooks of earlier calls stay, and are called first. On panics if Run was called.
 func (w *Worker) On(hooks Hooks) {
 	w.beforeRun("On")
 	w.hooks = append(w.hooks, hooks)
 }
 
-// beforeRun panics if the worker runs, for what a method registers then would have no effect.
+// beforeRun panics if Run was called, because what method registers would have no effect.
 func (w *Worker) beforeRun(method string) {
 	if w.begun.Load() {
 		panic("millrace: " + method + " was called after Run: register handlers, middleware and hooks first")
 	}
 }
 
-// Identity is how the worker is called in heartbeats.
+// Identity returns the name of the worker in heartbeats.
 func (w *Worker) Identity() string { return w.identity }
 
-// Quiet makes the worker take no more jobs. What runs goes on.
+// Quiet makes the worker take no more jobs. Running jobs continue.
 func (w *Worker) Quiet() {
 	w.quieted.close(func() {
 		w.changed()
@@ -134,8 +142,8 @@ func (w *Worker) Quiet() {
 	})
 }
 
-// Stop makes Run return once all jobs have ended, or StopTimeout is over and what still runs was handed back. Called again, it does not
-// wait any longer.
+// Stop makes Run return when all jobs have ended, or when StopTimeout is over and the remaining
+// jobs were handed back. A second call ends the wait.
 func (w *Worker) Stop() {
 	if w.stopped.isClosed() {
 		w.hurried.close(nil)
@@ -145,8 +153,9 @@ func (w *Worker) Stop() {
 	w.stopped.close(w.changed)
 }
 
-// Run runs jobs until Stop is called or ctx ends, which is the same. It returns an error if the configuration is wrong, or if the broker
-// turns the worker away at its first attempt; everything else is tried again.
+// Run runs jobs until Stop is called or ctx ends, which has the same effect. It returns an error if
+// the configuration is not valid, or if the broker refuses the worker at its first attempt. After
+// any other error it tries again.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.cfg.Check(); err != nil {
 		return err
@@ -191,10 +200,10 @@ func (w *Worker) handlerOf(class string) *handler {
 	if h == nil || w.begun.Load() {
 		return h
 	}
-	return w.wrapped(h) // a test
+	return w.wrapped(h) // in a test
 }
 
-// sessions connects again and again until the worker has stopped.
+// sessions connects, and connects again after each lost connection, until the worker has stopped.
 func (w *Worker) sessions() error {
 	ctx, cancel := w.untilStopped()
 	defer cancel()
@@ -241,7 +250,7 @@ func (w *Worker) untilStopped() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// changed tells lanes and heartbeat that something else is to be done.
+// changed wakes the lanes and the heartbeat, because the state has changed.
 func (w *Worker) changed() {
 	for _, l := range w.lanes {
 		poke(l.changed)
@@ -274,7 +283,7 @@ func (w *Worker) callWith(name string, hook func(*RawJob, error), job *RawJob, e
 	}
 }
 
-// onceChan is closed once.
+// onceChan is a channel that is closed once.
 type onceChan struct {
 	c    chan struct{}
 	once *sync.Once

@@ -23,7 +23,8 @@ func withMiddleware(t *testing.T, url string, m ...ClientMiddleware) *Client {
 	return c
 }
 
-// Middleware, also one that does nothing, leaves a bulk what it is: hundreds of jobs are sent before the first confirm is waited for.
+// Middleware, also one that does nothing, leaves a bulk what it is: hundreds of jobs are sent
+// before the first confirm is waited for.
 func TestBulkThroughMiddleware(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -64,7 +65,8 @@ func TestBulkThroughMiddleware(t *testing.T) {
 	}
 }
 
-// Middleware that lets one job at a time past next, as a lock does, holds a bulk up no more than one job after the other would.
+// Middleware that lets one job at a time past next, as a lock does, holds a bulk up no more than
+// one job after the other would.
 func TestMiddlewareWithALock(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -88,7 +90,8 @@ func TestMiddlewareWithALock(t *testing.T) {
 	require.Equal(t, len(jobs), v.QueueLength(t, "queue.default"))
 }
 
-// What middleware may do with one job it may do with each of a bulk: change it, swallow it, fail, call next again, or in another goroutine.
+// What middleware may do with one job it may do with each of a bulk: change it, swallow it, fail,
+// call next again, or in another goroutine.
 func TestMiddlewareOfABulk(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -156,7 +159,8 @@ func TestMiddlewareOfABulk(t *testing.T) {
 	require.Equal(t, map[string]int{"Again": 1, "Elsewhere": 1, "Twice": 2, "Late": 1, "A": 1}, got)
 }
 
-// Middleware that panics, or ends its goroutine, ends the call in the same manner, and the jobs before it are enqueued.
+// Middleware that panics, or ends its goroutine, ends the call in the same manner, and the jobs
+// before it are enqueued.
 func TestMiddlewareThatPanics(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -183,7 +187,8 @@ func TestMiddlewareThatPanics(t *testing.T) {
 	require.Equal(t, 2, v.QueueLength(t, "queue.default"))
 }
 
-// A connection that is lost while jobs of a bulk are unanswered loses none of them, nor their order, nor what middleware waits for.
+// A connection that is lost while jobs of a bulk are unanswered loses none of them, nor their
+// order, nor what middleware waits for.
 func TestBulkThroughMiddlewareWhileTheNetworkFails(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

@@ -101,7 +101,8 @@ func TestEnqueueUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// A refusal ends a client's first connection. Later it is tried again: a broker that is starting refuses, too.
+// A refusal ends a client's first connection. Later it is tried again: a broker that is starting
+// refuses, too.
 func TestEnqueueAfterARefusal(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -132,7 +133,8 @@ func TestEnqueueAfterARefusal(t *testing.T) {
 	require.NoError(t, <-enqueued)
 }
 
-// TestEnqueueWhileTheNetworkFails cuts the network again and again: what returns without an error is there.
+// TestEnqueueWhileTheNetworkFails cuts the network again and again: what returns without an error
+// is there.
 func TestEnqueueWhileTheNetworkFails(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

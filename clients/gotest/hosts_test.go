@@ -16,7 +16,8 @@ import (
 // deadAddress is one where nothing listens. A free port would not do: another test may take it.
 const deadAddress = "127.0.0.1:1"
 
-// TestHosts cuts the host that producer and worker are connected to, of three of which one is dead from the beginning.
+// TestHosts cuts the host that producer and worker are connected to, of three of which one is dead
+// from the beginning.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -45,7 +46,8 @@ func TestHosts(t *testing.T) {
 	w.idle(t, v, "default")
 }
 
-// A round names the reason of each host, and one that refuses the client ends what others that are dead would not.
+// A round names the reason of each host, and one that refuses the client ends what others that are
+// dead would not.
 func TestHostsThatRefuse(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -82,7 +84,8 @@ func TestQueuesOfOtherKinds(t *testing.T) {
 	w.said.has(t, "missing")
 }
 
-// A missing queue becomes one with priorities, which no quorum queue has, also where queues are quorum queues by default.
+// A missing queue becomes one with priorities, which no quorum queue has, also where queues are
+// quorum queues by default.
 func TestMissingQueuesAreClassic(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

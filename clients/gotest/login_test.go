@@ -87,7 +87,8 @@ func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
 	require.NoError(t, err)
 	w.said.has(t, "before")
 
-	// An error that is the broker's own refusal elsewhere is here the program's, which is asked again.
+	// An error that is the broker's own refusal elsewhere is here the program's, which is asked
+	// again.
 	fault := fmt.Errorf("the vault is sealed: %w", amqp.ErrCredentials)
 	asked.set("secret-two", fault)
 	v.Do(t, http.MethodPut, "/api/users/"+user.Name, map[string]string{"password": "secret-two", "tags": ""}, nil)
@@ -120,7 +121,8 @@ func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
 	require.NotContains(t, log.String(), user.Password)
 }
 
-// closeConnections has the broker close the connections of a user, once it lists those of a client and a worker.
+// closeConnections has the broker close the connections of a user, once it lists those of a client
+// and a worker.
 func closeConnections(t *testing.T, v *brokertest.Vhost, user string) {
 	t.Helper()
 	var found []struct{ Name, User string }
@@ -216,7 +218,8 @@ func TestCredentialsSlowerThanEnqueues(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An enqueue that waits for a connection ends when its client is closed, and so does the context of the function for credentials.
+// An enqueue that waits for a connection ends when its client is closed, and so does the context of
+// the function for credentials.
 func TestClosedWhileCredentialsAreAwaited(t *testing.T) {
 	t.Parallel()
 	called := make(chan struct{})
@@ -237,7 +240,8 @@ func TestClosedWhileCredentialsAreAwaited(t *testing.T) {
 	require.ErrorIs(t, <-ended, ErrClosed)
 }
 
-// A function that never returns holds up neither an enqueue beyond its deadline nor the stop of a worker.
+// A function that never returns holds up neither an enqueue beyond its deadline nor the stop of a
+// worker.
 func TestCredentialsThatNeverCome(t *testing.T) {
 	t.Parallel()
 	never := make(chan struct{})

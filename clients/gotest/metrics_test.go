@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Without a connection metrics wait for the next, and none is lost: neither those of the attempts whose delivery was lost, nor what
-// is added later.
+// Without a connection metrics wait for the next, and none is lost: neither those of the attempts
+// whose delivery was lost, nor what is added later.
 func TestMetricsWaitForAConnection(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

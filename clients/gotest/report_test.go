@@ -55,8 +55,9 @@ type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
-// TestReports takes a job through each way to end, and looks at what the worker logs and which hooks it calls: a failure is a warning
-// that says what comes next, and where it is, if the error knows.
+// TestReports takes a job through each way to end, and looks at what the worker logs and which
+// hooks it calls: a failure is a warning that says what comes next, and where it is, if the error
+// knows.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -180,7 +181,8 @@ func members(r gjson.Result, names ...string) (all []string) {
 	return all
 }
 
-// A failure hook is called before the retry is published, and a job whose delivery is lost meanwhile is reported as what it is.
+// A failure hook is called before the retry is published, and a job whose delivery is lost
+// meanwhile is reported as what it is.
 func TestFailureHookComesFirst(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

@@ -131,7 +131,8 @@ func TestReturnedToTheLastIsRefused(t *testing.T) {
 	require.Empty(t, jid)
 }
 
-// Where a bulk is published in parts, because of middleware, a job that is returned leaves time for the later ones.
+// Where a bulk is published in parts, because of middleware, a job that is returned leaves time for
+// the later ones.
 func TestReturnedJobLeavesTimeForOtherParts(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -161,7 +162,8 @@ var ways = map[string]func(context.Context, *Client) error{
 	},
 }
 
-// betweenTries enqueues a job that is returned, ends that before the next try, and returns its error.
+// betweenTries enqueues a job that is returned, ends that before the next try, and returns its
+// error.
 func betweenTries(t *testing.T, v *brokertest.Vhost, enqueue func(context.Context, *Client) error, end func(*Client, context.CancelFunc)) (err error) {
 	t.Helper()
 	for range 5 { // on a busy machine the next try may have begun

@@ -291,7 +291,8 @@ func TestStopHandsBack(t *testing.T) {
 	require.Equal(t, []string{"INFO", "millrace: job handed back", "Polite", "default", "1"}, members(lines[0], "level", "msg", "class", "queue", "attempt"))
 }
 
-// TestConnectionLost cuts the network while a job runs: it comes again, and its first outcome is dropped.
+// TestConnectionLost cuts the network while a job runs: it comes again, and its first outcome is
+// dropped.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

@@ -1,4 +1,5 @@
-// Compiles src into dist, unless dist is up to date. Run by npm before it packs or installs this folder, before tests and before linting.
+// Compiles src into dist, unless dist is up to date. npm runs this before it packs or installs this
+// folder, before tests, and before linting.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -6,11 +7,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const TSC = 'node_modules/typescript/bin/tsc';
-const STAMP = '.build/stamp'; // what dist was compiled from
+const STAMP = '.build/stamp'; // the state of src from which dist was compiled
 
 process.chdir(fileURLToPath(new URL('.', import.meta.url)));
 
-/** Runs a command. Its output goes to stderr, for `npm pack --json` answers on stdout. */
+/**
+ * Runs a command. Its output goes to stderr, because the output of `npm pack --json` is on stdout.
+ */
 function run(command, args, options) {
   const { status, error } = spawnSync(command, args, { stdio: ['ignore', 2, 2], ...options });
   if (status === 0) return;
@@ -31,13 +34,14 @@ const wanted = hashOfSources();
 const isDone = () => existsSync('dist') && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === wanted;
 
 if (!isDone()) {
-  // npm installs no compiler when it installs this folder into another project.
+  // When npm installs this folder into another project, it does not install the compiler.
   if (!existsSync(TSC)) run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { shell: process.platform === 'win32' });
   mkdirSync('.build', { recursive: true });
   const compiled = mkdtempSync('.build/dist-');
   process.on('exit', () => rmSync(compiled, { recursive: true, force: true }));
   run(process.execPath, [TSC, '-p', '.', '--outDir', compiled]);
-  if (!isDone()) { // tests of several packages begin at the same time, and another one may have been faster
+  // Tests of several packages begin at the same time, so another one may have compiled first.
+  if (!isDone()) {
     rmSync('dist', { recursive: true, force: true });
     renameSync(compiled, 'dist');
     writeFileSync(STAMP, wanted);

@@ -2,7 +2,8 @@ import js from '@eslint/js';
 import globals from 'globals';
 
 export default [
-  // ESLint reads no TypeScript: the sources are checked as the compiler has written them, and by its own rules in tsconfig.json.
+  // ESLint does not read TypeScript. It checks the compiled sources. The compiler checks the
+  // originals, with the rules in tsconfig.json.
   { ignores: ['node_modules/', '.build/', '**/*.d.ts', '**/*.d.mts'] },
   js.configs.recommended,
   {

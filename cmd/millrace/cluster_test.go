@@ -11,12 +11,13 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A sidecar that knows all nodes of a cluster, and only their AMQP hosts and management API, loses the one
-// that it is connected to.
+// A sidecar that knows all nodes of a cluster, and only their AMQP hosts and management API, loses
+// the one that it is connected to.
 func TestSidecarOutlivesItsNode(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
 		t.Skip(err)
@@ -28,7 +29,7 @@ func TestSidecarOutlivesItsNode(t *testing.T) {
 	for _, n := range c.Nodes {
 		amqpURLs, managementURLs = append(amqpURLs, n.AMQPURL()), append(managementURLs, n.ManagementURL())
 	}
-	settings := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: strings.Join(amqpURLs, ",")},
+	settings := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: strings.Join(amqpURLs, ",")},
 		ManagementURL: strings.Join(managementURLs, ",")}}
 	settings.Auth = "none"
 	m, err := broker.OpenManagement(t.Context(), managementURLs[0], "/", nil)
@@ -68,7 +69,8 @@ func TestSidecarOutlivesItsNode(t *testing.T) {
 	t.Run("a node that is new", func(t *testing.T) { nodeIsNew(t, c, m, s, settings) })
 }
 
-// nodeIsNew has a node without members of the lock and of the dead letters, as a new one has none, and the witness of one that is gone.
+// nodeIsNew has a node without members of the lock and of the dead letters, as a new one has none,
+// and the witness of one that is gone.
 func nodeIsNew(t *testing.T, c *localbroker.Cluster, m *broker.Management, s *running, settings sidecarSettings) {
 	first, last := c.Nodes[0], c.Nodes[2]
 	gone := broker.WitnessQueue("rabbit@gone")

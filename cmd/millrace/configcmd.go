@@ -9,31 +9,34 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 type configCmd struct {
 	sidecarSettings
-	signInSettings `group:"Connection flags:"`
-	resultSettings
+	flags.SignIn `group:"Connection flags:"`
+	output.Result
 }
 
-// Run prints the settings as a configuration file that would have the same effect, except for the passwords.
-func (c *configCmd) Run(out output) error {
+// Run prints the settings as a configuration file that would have the same effect, except for the
+// passwords.
+func (c *configCmd) Run(out output.Streams) error {
 	var lines yaml.Node
 	lines.Kind = yaml.MappingNode
 	addSettings(&lines, reflect.ValueOf(c.masked()))
 	c.APIURL = broker.MaskURL(c.APIURL)
-	addSettings(&lines, reflect.ValueOf(c.signInSettings))
+	addSettings(&lines, reflect.ValueOf(c.SignIn))
 	text, err := yaml.Marshal(&lines)
 	if err != nil {
 		return err
 	}
-	p := c.printer(out)
-	if p.forPeople() || p.form == formYAML {
+	p := c.Printer(out)
+	if p.ForPeople() || c.Output == output.FormYAML {
 		_, err = fmt.Fprintf(out.Out, "%s", text)
 		return err
 	}
-	var settings fields
+	var settings output.Fields
 	if err := lines.Decode(&settings); err != nil {
 		return err
 	}
@@ -41,12 +44,12 @@ func (c *configCmd) Run(out output) error {
 	if err != nil {
 		return err
 	}
-	if p.whole() {
-		return p.answer(body)
+	if p.Structured() {
+		return p.Answer(body)
 	}
-	t := &table{columns: []column{{"SETTING", plainKind}, {"VALUE", plainKind}}}
-	addFacts(t, "", gjson.ParseBytes(body))
-	return p.table(t)
+	t := &output.Table{Columns: []output.Column{output.Plain("SETTING"), output.Plain("VALUE")}}
+	t.AddFacts("", gjson.ParseBytes(body))
+	return p.Table(t)
 }
 
 // addSettings adds the fields of a settings struct by their flags' names.

@@ -13,6 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/connect"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // What the files in deploy/ and docker-compose.yml say of flags, variables and metrics must be so.
@@ -27,8 +31,8 @@ func deployed(t *testing.T, path string) string {
 // known are the flags and variables that `millrace serve` has.
 func known(t *testing.T) (flags, variables []string) {
 	t.Helper()
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	all := parser.Model.Flags
 	for _, node := range parser.Model.Children {
@@ -90,8 +94,8 @@ func TestContainer(t *testing.T) {
 			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: anybody can connect to %s", name, port)
 		}
 	}
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(compose.Services["millrace"].Command)
 	require.NoError(t, err, "millrace does not take the command of docker-compose.yml")
@@ -120,12 +124,17 @@ func TestComposeTakesAnyPassword(t *testing.T) {
 	for name, value := range services["millrace"].Environment {
 		t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
 	}
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(services["millrace"].Command)
 	require.NoError(t, err)
-	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.amqp())})
+	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.URL())})
+}
+
+func passwordOf(u hosts.URL) string {
+	password, _ := connect.Userinfo(u).Password()
+	return password
 }
 
 // What is left out of the image's build must not be a part of the binary.
@@ -152,37 +161,38 @@ func TestUnit(t *testing.T) {
 	}
 	require.Contains(t, text, "DynamicUser=yes")
 
-	documented := regexp.MustCompile("(?s)```ini\n([^`]*\n\\[Service\\]\n[^`]*)```").FindAllStringSubmatch(deployed(t, "docs/operating.md"), -1)
+	documented := regexp.MustCompile("(?s)```ini\n([^`]*\n\\[Service\\]\n[^`]*)```").FindAllStringSubmatch(deployed(t, "docs/install.md"), -1)
 	require.Len(t, documented, 1, "there is one unit")
 	require.Equal(t, text, documented[0][1])
 }
 
-// TestUnitStartsWithTheDocumentedSettings has serve read the unit's command line, with what systemd puts into it, and the documented file.
+// TestUnitStartsWithTheDocumentedSettings has serve read the unit's command line, with what systemd
+// puts into it, and the documented file.
 func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/millrace (.*)$`).FindStringSubmatch(deployed(t, "deploy/millrace.service"))
 	require.NotNil(t, line)
-	settings := regexp.MustCompile("(?s)```yaml\n# /etc/millrace/millrace.yaml\n(.*?)```").FindStringSubmatch(deployed(t, "docs/operating.md"))
+	settings := regexp.MustCompile("(?s)```yaml\n# /etc/millrace/millrace.yaml\n(.*?)```").FindStringSubmatch(deployed(t, "docs/install.md"))
 	require.NotNil(t, settings)
 	credentials := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(credentials, "amqp-password"), []byte("s3cret\n"), 0o600))
-	args := strings.NewReplacer("/etc/millrace/millrace.yaml", file(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
+	args := strings.NewReplacer("/etc/millrace/millrace.yaml", clitest.File(t, settings[1]), "${STATE_DIRECTORY}", "/var/lib/millrace",
 		"${CREDENTIALS_DIRECTORY}", credentials).Replace(line[1])
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	_, err = parser.Parse(strings.Fields(args))
 	require.NoError(t, err)
-	amqp := root.Serve.amqp()
-	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{userOf(amqp), passwordOf(amqp), vhostOf(amqp), root.Serve.StateDir})
+	amqp := root.Serve.URL()
+	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{connect.User(amqp), passwordOf(amqp), connect.VHost(amqp), root.Serve.StateDir})
 }
 
 var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)
 
-// metricNames are those that docs/operating.md lists.
+// metricNames are those that docs/monitoring.md lists.
 func metricNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, line := range strings.Split(deployed(t, "docs/operating.md"), "\n") {
+	for _, line := range strings.Split(deployed(t, "docs/monitoring.md"), "\n") {
 		if name, isRow := strings.CutPrefix(line, "| `millrace_"); isRow {
 			name, _, _ = strings.Cut(name, "`")
 			names = append(names, "millrace_"+name)
@@ -216,16 +226,18 @@ func TestAlerts(t *testing.T) {
 		}
 	}
 	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "deploy/prometheus/alerts.yaml")), &rules))
-	tests, operating := deployed(t, "deploy/prometheus/alerts_test.yaml"), deployed(t, "docs/operating.md")
+	tests := deployed(t, "deploy/prometheus/alerts_test.yaml")
 	require.NotEmpty(t, rules.Groups[0].Rules)
 	for _, r := range rules.Groups[0].Rules {
 		requireMetrics(t, r.Alert, r.Expr, 1)
 		require.Contains(t, tests, "name: "+r.Alert+" fires", "no test has it fire")
 		require.Contains(t, []string{"critical", "warning"}, r.Labels["severity"], r.Alert)
-		_, anchor, found := strings.Cut(r.Annotations["runbook_url"], "docs/operating.md#")
+		_, target, found := strings.Cut(r.Annotations["runbook_url"], "/blob/main/docs/")
+		require.True(t, found, r.Alert)
+		page, anchor, found := strings.Cut(target, "#")
 		require.True(t, found, r.Alert)
 		heading := regexp.MustCompile(`(?mi)^##+ ` + strings.ReplaceAll(anchor, "-", " ") + `$`)
-		require.Regexp(t, heading, operating, r.Alert)
+		require.Regexp(t, heading, deployed(t, "docs/"+page), r.Alert)
 	}
 }
 

@@ -1,18 +1,17 @@
 // Command millrace is the sidecar and its tools, in one binary.
 //
-// Every command is a struct that kong fills from flags, the environment and the configuration file (cli.go), with a Run method in a
-// file of its own. The commands that look and act (status, scheduled, job, journal and the like) are clients of a running sidecar's
-// REST API. enqueue and schedule publish to the broker and need no sidecar; doctor asks the broker.
-//
-// look.go has what commands share that ask the API. print.go writes a result in the form that -o asks for, table.go writes tables,
-// confirm.go asks before something is deleted. help.go, complete.go and man.go write help, completion and man pages from the
-// command tree; examples.go has the examples that they show.
-//
-// run.go is the only place where the parts of the sidecar are wired together, and its defers are the order in which they end.
+// This package has the settings of a sidecar, and the wiring of its parts: run.go is the only place
+// where parts are connected, and the order of its defers is the order in which they end. All other
+// commands are in packages below internal: cli talks to a running sidecar, doctor examines a
+// broker, and devup is `millrace up`.
 //
 // # When things fail
 //
-// A broker that cannot be reached is waited for: the process stays up, says so in its log and in /readyz, and connects when the broker answers.
-// Where waiting does not help (a wrong flag, an address in use, a state folder that another sidecar has, a broker that refuses the first login),
-// the process ends with a message and an exit code (main.go): 2 where the command line or the configuration is wrong (usage.go), 1 otherwise.
+// A sidecar that cannot reach its broker stays up, says so in its log and in /readyz, and connects
+// when the broker answers. Where waiting does not help, the process ends with a message and an exit
+// code: 2 if the command line or the configuration is wrong, 1 otherwise. Examples are an address
+// that is in use, a state directory that another sidecar uses, and a broker that refuses the first
+// login.
+//
+// A view that cannot be trusted any more is rebuilt by the same process (serve.go).
 package main

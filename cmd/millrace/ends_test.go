@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -17,7 +17,7 @@ import (
 // metrics is what /metrics says.
 func (r *running) metrics(t *testing.T) string {
 	t.Helper()
-	body, err := r.api.do(t.Context(), http.MethodGet, "/metrics", nil, nil)
+	body, err := r.api.Do(t.Context(), apiclient.Request{Path: "/metrics"})
 	require.NoError(t, err)
 	return string(body)
 }

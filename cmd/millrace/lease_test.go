@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -23,20 +24,20 @@ type leasing struct {
 }
 
 func (l *leasing) post(path, body string) (string, error) {
-	answer, err := l.api.do(l.t.Context(), http.MethodPost, path, nil, []byte(body))
+	answer, err := l.api.Do(l.t.Context(), apiclient.Request{Method: http.MethodPost, Path: path, Body: []byte(body)})
 	return string(answer), err
 }
 
 func (l *leasing) get(path string) string {
 	l.t.Helper()
-	answer, err := l.api.do(l.t.Context(), http.MethodGet, path, nil, nil)
+	answer, err := l.api.Do(l.t.Context(), apiclient.Request{Path: path})
 	require.NoError(l.t, err)
 	return string(answer)
 }
 
 func (l *leasing) enqueue(queue, jid, more string) {
 	l.t.Helper()
-	_, err := l.api.do(l.t.Context(), http.MethodPut, "/api/job-queues/"+queue, nil, nil)
+	_, err := l.api.Do(l.t.Context(), apiclient.Request{Method: http.MethodPut, Path: "/api/job-queues/" + queue})
 	require.NoError(l.t, err)
 	_, err = l.post("/api/jobs", fmt.Sprintf(`{"jid":%q,"class":"Mail","queue":%q,"args":[1]%s}`, jid, queue, more))
 	require.NoError(l.t, err)
@@ -152,20 +153,21 @@ func TestLeases(t *testing.T) {
 	})
 	t.Run("a paused queue", func(t *testing.T) {
 		l := &leasing{s, t, v}
-		_, err := l.api.do(t.Context(), http.MethodPut, "/api/job-queues/done/pause", nil, nil)
+		_, err := l.api.Do(t.Context(), apiclient.Request{Method: http.MethodPut, Path: "/api/job-queues/done/pause"})
 		require.NoError(t, err)
 		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/journal"), "items.0.op").Str == "paused" }, "it is paused")
 		l.enqueue("done", "p1", "")
 		answer, err := l.post("/api/job-queues/done/lease", `{}`)
 		require.NoError(t, err)
 		require.Equal(t, "[]", answer[:2])
-		_, err = l.api.do(t.Context(), http.MethodPut, "/api/job-queues/done/resume", nil, nil)
+		_, err = l.api.Do(t.Context(), apiclient.Request{Method: http.MethodPut, Path: "/api/job-queues/done/resume"})
 		require.NoError(t, err)
 		require.NoError(t, l.settle(l.take("done", patiently), "fail", `{"kill":true}`))
 		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=p1"), "0.reason").Str == "killed" }, "it was given up")
 	})
 
-	// A crash between the confirm and the acknowledgement: the lease stands, and the job is in its queue as well. It comes twice and is not lost.
+	// A crash between the confirm and the acknowledgement: the lease stands, and the job is in its
+	// queue as well. It comes twice and is not lost.
 	l.enqueue("crash", "c1", "")
 	job, err := wire.LeasedJob(&wire.Delivery{Body: []byte(`{"jid":"c1","class":"Mail","queue":"crash"}`)}, "crash")
 	require.NoError(t, err)

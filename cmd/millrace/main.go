@@ -2,18 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
-)
 
-// Exit codes. 0 means that the command did what it was asked for.
-const (
-	exitFailed = 1 // it could not, or a check found something wrong
-	exitUsage  = 2 // the command line or the configuration is at fault: nothing was tried
+	"github.com/alecthomas/kong"
+
+	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/internal/cli"
+	"github.com/millrace-jobs/millrace/internal/cli/help"
 )
 
 func main() {
@@ -26,30 +24,33 @@ func main() {
 
 // execute is main without the process around it.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	command, done, err := parse(args, stdout, stderr)
-	if done {
-		return 0
-	}
-	if err != nil {
-		return fail(stderr, usage(err))
-	}
-	command.BindTo(ctx, (*context.Context)(nil))
-	return fail(stderr, command.Run())
+	return program().Execute(ctx, args, stdout, stderr)
 }
 
-// fail says what went wrong, if anything did, and gives the exit code.
-func fail(stderr io.Writer, err error) int {
-	if err == nil {
-		return 0
+func program() cli.Program {
+	return cli.Program{
+		Root: func() any { return &commands{} },
+		Vars: kong.Vars{"hide_args": httpapi.DefaultHideArgs, "version": versionLine(), "release": versionText()},
 	}
-	if !errors.Is(err, errSaid) {
-		fmt.Fprintf(stderr, "millrace: %v\n", err)
-	}
-	if errors.As(err, &usageError{}) {
-		return exitUsage
-	}
-	return exitFailed
 }
 
-// errSaid is the error of a command that has already said what is wrong.
-var errSaid = errors.New("said")
+// commands is the whole command line. Flags with an environment variable are settings: the
+// configuration file may set them too.
+type commands struct {
+	Config      kong.ConfigFlag  `group:"Global flags:" help:"Read settings from this YAML file. A flag's name is its key; flags and environment variables win over the file." env:"MILLRACE_CONFIG" placeholder:"FILE"`
+	ShowVersion kong.VersionFlag `group:"Global flags:" name:"version" short:"v" help:"Print the version."`
+
+	Up       upCmd     `cmd:"" group:"Run:" help:"Try Millrace out: a private local broker, the sidecar, a demo worker and traffic."`
+	Serve    serveCmd  `cmd:"" group:"Run:" help:"Run the sidecar beside a broker."`
+	Worker   workerCmd `cmd:"" group:"Run:" help:"Run jobs as shell commands."`
+	Doctor   doctorCmd `cmd:"" group:"Run:" help:"Check the broker, and say how to fix what is wrong."`
+	Settings configCmd `cmd:"" name:"config" group:"Run:" help:"Print the settings in effect, with passwords masked."`
+
+	cli.Commands
+
+	Help       help.Command    `cmd:"" group:"Help:" help:"Show the help of a command."`
+	Completion help.Completion `cmd:"" group:"Help:" help:"Print the completion script for a shell: bash, zsh or fish."`
+	Man        help.Man        `cmd:"" group:"Help:" help:"Print a man page, or write one for each command."`
+	Version    versionCmd      `cmd:"" group:"Help:" help:"Print the version."`
+	Complete   help.Complete   `cmd:"" name:"__complete" hidden:"" passthrough:""`
+}

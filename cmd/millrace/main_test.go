@@ -1,41 +1,26 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
+	"io"
 	"os"
-	"os/exec"
 	"regexp"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-// asMain makes this test binary be millrace itself, for the test that needs a process.
-const asMain = "MILLRACE_TEST_AS_MAIN"
-
-// forRace are the tests that the race detector is for: those of commands that run until they are stopped. Parsing a command line takes a
-// second under it, and happens in one goroutine.
+// forRace are the tests that the race detector is for: those of commands that run until they are
+// stopped. Parsing a command line takes a second under it, and happens in one goroutine.
 const forRace = `^Test(Serve|Sidecar|Sessions|Up|Worker|Looks|StreamListener)`
 
 // envRaced is set where these have been run with the race detector already.
 const envRaced = "MILLRACE_TEST_RACED"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asMain) != "" {
-		main()
-		return
-	}
-	for _, setting := range os.Environ() { // the settings of whoever runs the tests are none of theirs
-		name, _, _ := strings.Cut(setting, "=")
-		if strings.HasPrefix(name, "MILLRACE_") && !strings.HasPrefix(name, "MILLRACE_TEST_") {
-			os.Unsetenv(name)
-		}
-	}
+	clitest.Init(func(context.Context, []string, io.Writer, io.Writer) int { main(); return 0 })
 	flag.Parse()
 	if run := flag.Lookup("test.run"); raced && run.Value.String() == "" {
 		_ = run.Value.Set(forRace)
@@ -55,43 +40,14 @@ type result struct {
 // millrace runs a command line.
 func millrace(t *testing.T, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var out, err bytes.Buffer
-	code := execute(ctx, args, &out, &err)
-	return result{code, out.String(), err.String()}
-}
-
-// buffer is a bytes.Buffer that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	code, out, err := clitest.Run(t, execute, args...)
+	return result{code, out, err}
 }
 
 // contextOf is the test's context with an end of its own.
 func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithCancel(t.Context())
-}
-
-// process is a command line as a process of its own, to be started.
-func process(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asMain+"=1")
-	return cmd
 }
 
 func regexpMatch(pattern, text string) bool { return regexp.MustCompile(pattern).MatchString(text) }

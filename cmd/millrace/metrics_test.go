@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,27 +11,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestWhatMetricsAsksOfTheAPI(t *testing.T) {
-	a := newAPI(t, http.StatusOK, `{"total":{"success":3,"run":{"p50_ms":1500}},"series":[{"at":1700000000,"success":1}],
-		"classes":[{"name":"Mail","success":3,"failed":1,"dead":0,"total_ms":125000,"run":{"p50_ms":12.5,"p95_ms":900,"p99_ms":1000},"wait":{"p95_ms":1}}],"queues":[{"name":"low"}]}`)
-	r := millrace(t, "metrics", "--http-addr", a.addr())
-	require.Zero(t, r.code, r.err)
-	require.Regexp(t, `CLASS +SUCCESS +FAILED +DEAD +RUN P50 +RUN P95 +RUN P99 +WAIT P95 +RUN TOTAL\nMail +3 +1 +0 +12.5ms +900ms +1s +1ms +2m5s\ntotal +3 +0 +0 +1.5s`, r.out)
-	r = millrace(t, "metrics", "Mail/x", "--queue", "low", "--from", "2026-12-24T18:00:00Z", "--http-addr", a.addr())
-	require.Contains(t, r.out, "QUEUE")
-	r = millrace(t, "metrics", "--step", "1h", "-o", "json", "--http-addr", a.addr())
-	require.Contains(t, r.out, `"classes": [`)
-	require.Contains(t, millrace(t, "metrics", "--step", "1h", "--http-addr", a.addr()).out, "TIME")
-	require.Equal(t, []string{"GET /api/job-metrics", "GET /api/job-metrics/Mail%2Fx?from=2026-12-24T18%3A00%3A00Z&queue=low",
-		"GET /api/job-metrics?step=3600", "GET /api/job-metrics?step=3600"}, a.asked)
-	require.Contains(t, millrace(t, "metrics", "--to", "soon", "--http-addr", a.addr()).err, `--to: invalid time "soon"`)
-}
-
-// A sidecar that starts with nothing reads roll-ups and what came after them, and has the same answers.
+// A sidecar that starts with nothing reads roll-ups and what came after them, and has the same
+// answers.
 func TestMetricsOfARealBroker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -56,7 +41,7 @@ func TestMetricsOfARealBroker(t *testing.T) {
 
 	query := url.Values{"from": {strconv.FormatInt(now.Add(-72*time.Hour).Unix(), 10)}, "to": {strconv.FormatInt(now.Unix(), 10)}}
 	ask := func(s *running) string {
-		body, err := s.api.do(t.Context(), http.MethodGet, "/api/job-metrics", query, nil)
+		body, err := s.api.Do(t.Context(), apiclient.Request{Path: "/api/job-metrics", Query: query})
 		require.NoError(t, err)
 		return string(body)
 	}
@@ -81,7 +66,7 @@ func TestMetricsOfARealBroker(t *testing.T) {
 // attempts are the lines of /metrics that tell at which attempt jobs ended.
 func (s *running) attempts(t *testing.T) string {
 	t.Helper()
-	body, err := s.api.do(t.Context(), http.MethodGet, "/metrics", nil, nil)
+	body, err := s.api.Do(t.Context(), apiclient.Request{Path: "/metrics"})
 	require.NoError(t, err)
 	var lines strings.Builder
 	for line := range strings.Lines(string(body)) {

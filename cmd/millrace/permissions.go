@@ -1,72 +1,73 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
-	"github.com/millrace-jobs/millrace/wire"
+	"github.com/millrace-jobs/millrace/internal/connect"
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler"
 )
 
-// role is a kind of user of the broker, with what it needs there: regular expressions over names. Those that match nothing too are for
-// LavinMQ, to which the default exchange has no name.
-type role struct {
-	name, configure, write, read, note string
-}
+// permissionsEvery is how often a sidecar that has not led looks whether the broker refused
+// something.
+const permissionsEvery = time.Second
 
-const streamNames = `scheduled_jobs|retries|dead_jobs|heartbeats|job_metrics|job_metrics_rollups|job_journal`
-
-var (
-	// sidecarTags are those of a sidecar's user in the management API.
-	sidecarTags = []string{"policymaker", "monitoring"}
-	sidecarRole = role{
-		"sidecar",
-		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
-		`^(jobs\..*|queue\..*|amq\.(gen.*|default)|` + streamNames + `)?$`,
-		`^(jobs\..*|queue\..*|amq\.gen.*|` + streamNames + `)$`,
-		"a user of its own, with the tags " + strings.Join(sidecarTags, " and "),
+// watchPermissions returns a permanentError if the user lacks a permission without which this
+// sidecar cannot lead. It is already known that the user may declare things. Whether it may write
+// and read them shows only when the broker refuses that. A sidecar that leads has the permissions,
+// and keeps trying when it loses them.
+func (s *sidecar) watchPermissions(ctx context.Context) error {
+	for pause.For(ctx, permissionsEvery) == nil {
+		status := s.leader()
+		if status.Phase == phaseLeading {
+			return nil
+		}
+		degraded := slices.ContainsFunc(status.Degraded, func(d scheduler.Degraded) bool { return isForbidden(d.Problem) })
+		if !s.source.refused.Swap(false) && !degraded && !isForbidden(status.LastError) && !isForbidden(status.Lacks) {
+			continue
+		}
+		var permanent *permanentError
+		if err := s.tryPermissions(ctx); errors.As(err, &permanent) {
+			return err
+		}
+		_ = pause.For(ctx, remindEvery) // it was refused for another reason, or cannot be tried now
 	}
-	roles = []role{
-		sidecarRole,
-		{"producer", `^$`, `^(jobs\.direct|amq\.default)?$`, `^$`, "amq.default, and the ?, only if it schedules jobs"},
-		{"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))?$`, `^(queue\..*|amq\.gen.*|jobs\.(direct|control|begins))$`,
-			"configure and write queue.* only if it declares its queues"},
+	return nil
+}
+
+func (s *sidecar) tryPermissions(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.PermissionsTimeout)
+	defer cancel()
+	conn, err := broker.Dial(ctx, s.brokerConfig("looks"))
+	if err != nil {
+		return err
 	}
-)
-
-// needed are names that a sidecar must be allowed to configure, write and read, one of each kind. Queues of the broker's naming, and the
-// default exchange, come on top.
-var needed = []string{
-	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.Gated, wire.DeadLetters,
-	wire.Control, wire.LeaderInbox, wire.WitnessPrefix + "x", wire.QueuePrefix + "x", wire.ScheduledJobs, wire.Retries,
-	wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal, wire.Rollups,
+	defer conn.Close()
+	return missingPermissions(ctx, conn)
 }
 
-// mayLock tells whether a user can declare the leader's lock, and so keep everyone from leading.
-func mayLock(p broker.Permission) bool {
-	re, err := regexp.Compile(p.Configure)
-	return err == nil && p.Configure != "" && re.MatchString(wire.LeaderInbox)
-}
-
-// grant is the command that gives a user what a role needs.
-func (r role) grant(features broker.Features, vhost, user string) string {
-	return features.Ctl + " " + r.permissions(vhost, user)
-}
-
-// permissions is the command without the program, whose name depends on the broker.
-func (r role) permissions(vhost, user string) string {
-	return fmt.Sprintf("set_permissions --vhost %s %s %s %s %s", quote(vhost), quote(user), quote(r.configure), quote(r.write), quote(r.read))
-}
-
-// quote makes a word that a POSIX shell leaves as it is.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// permissionsText lists what each role needs.
-func permissionsText() string {
-	var b strings.Builder
-	for _, r := range roles {
-		fmt.Fprintf(&b, "\n  %s (%s)\n    configure  %s\n    write      %s\n    read       %s\n", r.name, r.note, r.configure, r.write, r.read)
+// missingPermissions returns a permanentError that names the permissions that the user lacks, and
+// nil if it has all of them. The broker logs each attempt, so this is only for when something was
+// refused.
+func missingPermissions(ctx context.Context, conn *broker.Conn) error {
+	lacks, err := conn.Lacks(ctx, connect.Needed)
+	if err != nil || len(lacks) == 0 {
+		return err
 	}
-	return b.String()
+	return &permanentError{
+		err:    fmt.Errorf("user %q may not do what Millrace needs in virtual host %q: %s", conn.User(), conn.VHost(), strings.Join(lacks, ", ")),
+		remedy: "give it the permissions: " + connect.Sidecar.Grant(conn.Features(), conn.VHost(), conn.User()),
+	}
+}
+
+// isForbidden reports whether an error's text says that a permission is missing. LavinMQ answers
+// the same where a virtual host has as many queues as it may.
+func isForbidden(text string) bool {
+	return strings.Contains(text, "ACCESS_REFUSED") && !strings.Contains(text, "limit")
 }

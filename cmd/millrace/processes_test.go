@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -46,7 +47,8 @@ func TestProcessesOfARealBroker(t *testing.T) {
 	require.Contains(t, string((<-told).Body), `"op":"stop","identity":"h:1:x"`)
 }
 
-// A queue whose workers hang, and a job that runs for much longer than usual, are named without any configuration.
+// A queue whose workers hang, and a job that runs for much longer than usual, are named without any
+// configuration.
 func TestWhatHangsNeedsAttention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -91,7 +93,7 @@ func TestARunningJobIsCancelled(t *testing.T) {
 		r := millrace(t, append(args, s.flags...)...)
 		return r.out + r.err
 	}
-	cmd := process(t, "worker", "--exec", plan(t, "queues: [default]\nclasses: {Hang: {command: [sleep, \"600\"]}}"), "--amqp-url", v.AMQPURL())
+	cmd := clitest.Process(t, "worker", "--exec", plan(t, "queues: [default]\nclasses: {Hang: {command: [sleep, \"600\"]}}"), "--amqp-url", v.AMQPURL())
 	require.NoError(t, cmd.Start())
 	brokertest.Eventually(t, func() bool { return !strings.Contains(says("processes"), "none") }, "the worker is heard")
 	require.Contains(t, says("job", "cancel", "hangs", "--yes"), "no worker process says that it runs this job")

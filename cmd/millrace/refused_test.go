@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
 )
 
 func serveOnce(t *testing.T, amqpURL, managementURL string) result {
@@ -16,7 +17,8 @@ func serveOnce(t *testing.T, amqpURL, managementURL string) result {
 	return millrace(t, "serve", "--amqp-url", amqpURL, "--management-url", managementURL, "--http-addr", "127.0.0.1:0")
 }
 
-// Where waiting does not help, a sidecar ends at its first connection, with one error and the command that helps.
+// Where waiting does not help, a sidecar ends at its first connection, with one error and the
+// command that helps.
 func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	v := brokertest.New(t)
 	stranger := brokertest.New(t).Owner
@@ -39,7 +41,7 @@ func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := serveOnce(t, c.url, v.ManagementURL())
-			require.Equal(t, exitFailed, r.code)
+			require.Equal(t, cli.ExitFailed, r.code)
 			for _, says := range c.says {
 				require.Equal(t, 1, strings.Count(r.err, says), "%s\n%s", says, r.err)
 			}
@@ -50,7 +52,8 @@ func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	}
 }
 
-// A sidecar that may connect and declare, and may not write or not read, names what is missing and ends.
+// A sidecar that may connect and declare, and may not write or not read, names what is missing and
+// ends.
 func TestServeEndsWhereItMayNotWriteOrRead(t *testing.T) {
 	v := brokertest.New(t)
 	for right, p := range map[string]brokertest.Permissions{"write": {Write: `^$`}, "read": {Read: `^$`}} {
@@ -58,7 +61,7 @@ func TestServeEndsWhereItMayNotWriteOrRead(t *testing.T) {
 			p.Tags = "policymaker,monitoring"
 			u := v.AddUser(t, right, p)
 			r := serveOnce(t, u.AMQPURL(), v.ManagementURL())
-			require.Equal(t, exitFailed, r.code, r.err)
+			require.Equal(t, cli.ExitFailed, r.code, r.err)
 			require.Contains(t, r.err, `user "`+u.Name+`" may not do what Millrace needs in virtual host "`+v.Name+`": `+right+" ")
 			require.Contains(t, r.err, "→ give it the permissions: "+v.Features(t).Ctl+" set_permissions --vhost '"+v.Name+"' '"+u.Name+"' '")
 		})

@@ -13,136 +13,110 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
+	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
-	"github.com/millrace-jobs/millrace/tracker"
-	"github.com/millrace-jobs/millrace/tracker/feed"
-	"github.com/millrace-jobs/millrace/tracker/metrics"
-	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/view"
-	"github.com/millrace-jobs/millrace/wire"
 )
 
-// viewed are the streams that the view is made of, beside the journal.
-var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.Rollups}
-
-// sidecar is the parts that outlive a connection.
+// sidecar has the parts that outlive a connection.
 type sidecar struct {
-	cfg     sidecarSettings
-	log     *slog.Logger
-	store   *view.Store
-	entries *tracker.Entries
-	workers *processes.Processes
-	metrics *metrics.Metrics
-	queues  *queues.Watch
-	view    *view.View
-	feed    *feed.Feed
-	source  *source
-	asker   *scheduler.Asker
-	lent    *lender
-	hosts   *hosts.Order                      // of AMQP
-	mgmt    atomic.Pointer[broker.Management] // nil where there is none
-	users   *broker.Management                // asks the management API who users are
-	has     atomic.Int32                      // an httpapi.HasUsers: whether there is one
-	foreign atomic.Bool                       // what answers in its place is another broker's
-	local   bool                              // only this machine can connect to the API
+	*state
 
-	scheduler atomic.Pointer[scheduler.Scheduler] // nil until the broker was reached
+	cfg       sidecarSettings
+	log       *slog.Logger
+	broker    connect.Broker
+	mgmt      *management
+	queues    *queues.Watch
+	asker     *scheduler.Asker
+	shared    *sharedConn                         // for leases
+	local     bool                                // only this machine can connect to the API
+	scheduler atomic.Pointer[scheduler.Scheduler] // nil before the first connection
 }
 
-// run is the sidecar, until ctx ends: the only place where parts are wired together. The order in which they end is that of the defers, from
-// the last to the first: the view's store goes last, and the API before all that it asks.
-func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener, short *view.LostEndError) (err error) {
+// run runs a sidecar until ctx ends. It is the only place where parts are wired together. Its
+// defers are the order in which they end: the store of the views last, and the API before all that
+// it asks.
+func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener, lost *view.LostEndError) (err error) {
 	defer listener.Close()
-	store, err := cfg.openView(log)
+	st, err := openState(&cfg, log, lost)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	trusted := append([]string{cfg.user()}, cfg.TrustedUsers...)
-	entries, err := tracker.NewEntries(store, trusted...)
-	if err != nil {
+	defer func() { err = errors.Join(err, st.close()) }()
+	s := newSidecar(cfg, log, st, onLoopback(listener) && !cfg.BehindProxy)
+	defer s.shared.close()
+	if err := s.mgmt.open(); err != nil {
 		return err
 	}
-	workers, err := processes.Open(store, time.Now)
-	if err != nil {
-		return err
-	}
-	sums, err := metrics.New(store, time.Now, trusted...)
-	if err != nil {
-		return err
-	}
-	kept, err := cfg.timelines()
-	if err != nil {
-		return err
-	}
-	sums.Keep(kept)
-	entries.Add(workers)
-	entries.Add(sums)
-	if short != nil {
-		if err := entries.LostEnd(short.End); err != nil {
-			return err
-		}
-	}
-	happens := feed.New()
-	entries.Tell(happens)
-	source := &source{}
-	defer source.Close()
-
-	s := &sidecar{cfg: cfg, log: log, store: store, entries: entries, workers: workers, metrics: sums, queues: queues.New(nil), feed: happens, source: source, hosts: &hosts.Order{},
-		local: onLoopback(listener) && !cfg.BehindProxy}
-	s.lent = &lender{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig("leases")) }}
-	defer s.lent.close()
-	s.view = view.New(store, source, entries, log, wire.Journal, viewed...)
-	s.view.After(wire.JobMetrics, wire.Rollups)
-	for _, stream := range wire.EntryStreams { // what the journal says was fired need not be stored first
-		s.view.After(stream, wire.Journal)
-	}
-	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
-	if s.users, err = newManagement(&cfg.brokerSettings, s.hosts, log); err != nil {
-		return err
-	}
-	defer s.users.Close()
+	defer s.mgmt.close()
 	api, err := s.api(listener.Addr().String())
 	if err != nil {
 		return err
 	}
-
 	ports, err := cfg.open(ctx, api.Metrics(), cfg.HTTPHosts)
 	if err != nil {
 		return err
 	}
 	defer closePorts(ports)
+	return s.run(ctx, api, listener, ports)
+}
 
+func newSidecar(cfg sidecarSettings, log *slog.Logger, st *state, local bool) *sidecar {
+	s := &sidecar{state: st, cfg: cfg, log: log, broker: cfg.Connect(&hosts.Order{}, log), queues: queues.New(nil), local: local}
+	s.mgmt = &management{broker: s.broker, log: log, absent: func() {
+		if cfg.auth() == "" && cfg.ManagementURL == "" && local {
+			s.warnOpen()
+		}
+	}}
+	s.shared = &sharedConn{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig("leases")) }}
+	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
+	return s
+}
+
+// run runs all parts until ctx ends. What the API asks runs until the last request has its answer.
+func (s *sidecar) run(ctx context.Context, api *httpapi.Server, listener net.Listener, ports []sidePort) error {
 	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, parts := errgroup.WithContext(parts)
-	g.Go(func() error { return s.connected(parts) })
+	g.Go(func() error { return s.runConnected(parts) })
 	for _, port := range ports {
-		log.Info("millrace: also serving", "what", port.what, "address", port.listener.Addr().String())
+		s.log.Info("millrace: also serving", "what", port.what, "address", port.listener.Addr().String())
 		g.Go(func() error { return port.run(parts) })
 	}
 	g.Go(func() error {
-		defer stop() // what the API asks goes on until the last request has its answer
+		defer stop()
 		serving, end := context.WithCancel(ctx)
 		defer end()
 		defer context.AfterFunc(parts, end)()
-		log.Info("millrace: serving", "api", s.cfg.scheme()+"://"+listener.Addr().String()+s.cfg.HTTPPrefix, "auth", s.cfg.Auth, "broker", broker.MaskURL(cfg.AMQPURL), "version", versionText())
-		if s.cfg.Auth == httpapi.AuthNone {
+		s.log.Info("millrace: serving", "api", s.cfg.scheme()+"://"+listener.Addr().String()+s.cfg.HTTPPrefix, "auth", s.cfg.Auth,
+			"broker", broker.MaskURL(s.cfg.AMQPURL), "version", versionText())
+		if s.cfg.Auth == auth.ModeNone {
 			s.warnOpen()
 		}
 		return api.Run(serving, listener)
 	})
-	err = g.Wait()
-	log.Info("millrace: stopped") // an error is the caller's to say
+	err := g.Wait()
+	s.log.Info("millrace: stopped") // the caller reports the error
 	return err
 }
 
-// connected runs what needs the broker, once that has been reached.
-func (s *sidecar) connected(ctx context.Context) error {
-	found, err := s.reach(ctx)
+// warnOpen logs that the API asks for no password.
+func (s *sidecar) warnOpen() {
+	who := "anyone who can connect"
+	if s.local {
+		who = "anyone on this machine"
+	}
+	s.log.Warn("millrace: auth=none: " + who + " can use the API; --auth and --management-url change that")
+}
+
+// runConnected connects, and then runs the parts that need the broker.
+func (s *sidecar) runConnected(ctx context.Context) error {
+	first, err := s.connect(ctx)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -150,34 +124,36 @@ func (s *sidecar) connected(ctx context.Context) error {
 	default:
 		return err
 	}
-	// The view ends last: a leader that stops waits until it has read what it journaled at last.
+	// The view ends last: a leader that stops waits until the view has read its last journal
+	// record.
 	viewing, endView := context.WithCancel(context.WithoutCancel(ctx))
 	defer endView()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		s.awaitTopology(ctx)
-		if err := s.useStreams(ctx, found); err != nil || ctx.Err() != nil {
+		if err := s.useStreams(ctx, first); err != nil || ctx.Err() != nil {
 			return err
 		}
 		return s.view.Run(viewing)
 	})
 	g.Go(func() error { return s.asker.Run(ctx) })
-	g.Go(func() error { return s.watchRights(ctx) })
+	g.Go(func() error { return s.watchPermissions(ctx) })
 	g.Go(func() error {
 		defer endView()
-		return s.schedule(ctx, found.mgmt)
+		return s.schedule(ctx, first.mgmt)
 	})
 	return g.Wait()
 }
 
-// awaitTopology waits until the scheduler has made the streams that are to be read.
+// awaitTopology waits until the scheduler has declared the streams.
 func (s *sidecar) awaitTopology(ctx context.Context) {
 	for s.leader().Phase == phaseConnecting && ctx.Err() == nil {
 		_ = pause.For(ctx, 20*time.Millisecond)
 	}
 }
 
-// schedule runs the scheduler. One that began without the management API begins anew when that answers.
+// schedule runs the scheduler. A scheduler without the management API is replaced when that
+// answers.
 func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
 	for ctx.Err() == nil {
 		if err := s.scheduleWith(ctx, &mgmt); err != nil {
@@ -201,7 +177,7 @@ func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) er
 	if *mgmt == nil {
 		g.Go(func() error {
 			defer cancel()
-			*mgmt = s.awaitManagement(ctx)
+			*mgmt = s.mgmt.awaitLate(ctx)
 			return nil
 		})
 	} else {
@@ -211,13 +187,12 @@ func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) er
 	return g.Wait()
 }
 
+// brokerConfig returns the configuration of a connection that is named for what it does.
 func (s *sidecar) brokerConfig(does string) broker.Config {
-	return broker.Config{AMQPURL: s.cfg.AMQPURL, Hosts: s.hosts, Name: connectionName + " " + does,
-		QueueType: broker.QueueType(s.cfg.QueueType), Log: s.log}
+	c := s.broker.Config(does)
+	c.QueueType = broker.QueueType(s.cfg.QueueType)
+	return c
 }
-
-// connectionName begins the names of all connections of a sidecar, so that doctor can tell them from its clients'.
-const connectionName = "millrace"
 
 func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 	cfg := httpapi.Config{
@@ -236,7 +211,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Feed:      s.feed,
 		QueueSLO:  s.cfg.queueSLO,
 		OnBroker:  s.onBroker,
-		OnQueues:  s.lent.lend,
+		OnQueues:  s.shared.do,
 
 		PauseQueue: s.pauseQueue,
 
@@ -245,28 +220,29 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		Publish:  s.asker.Publish,
 		Fetch:    s.source.Fetch,
 		Broker:   s.brokerState,
-		HasUsers: s.hasUsers,
-		Identify: s.identify,
+		HasUsers: s.mgmt.hasUsers,
+		Identify: s.mgmt.identify,
 		Log:      s.log,
 	}
 	if err := s.cfg.secure(&cfg, s.log); err != nil {
-		return nil, usage(err)
+		return nil, usage.Fault(err)
 	}
 	return httpapi.New(cfg), nil
 }
 
-// leader is this sidecar's part in leadership.
+// Phases of the scheduler.
+const (
+	phaseConnecting = "connecting" // until it has a connection and has declared the topology
+	phaseLeading    = "leading"
+)
+
+// leader returns this sidecar's part in leadership.
 func (s *sidecar) leader() scheduler.Status {
 	if scheduling := s.scheduler.Load(); scheduling != nil {
 		return scheduling.Status()
 	}
 	return scheduler.Status{Epoch: -1, Phase: phaseConnecting}
 }
-
-const (
-	phaseConnecting = "connecting" // what the scheduler calls the time until it has a connection and the topology stands
-	phaseLeading    = "leading"
-)
 
 func (s *sidecar) brokerState() (connected bool, product, version string) {
 	product, version = s.asker.Broker()

@@ -14,8 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
+	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -86,11 +90,12 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return command("scheduled").out == "none\n" }, "nothing is left")
 
 	gone := command("scheduled", "delete", jid["Delete"], "--yes")
-	require.Equal(t, exitFailed, gone.code)
+	require.Equal(t, cli.ExitFailed, gone.code)
 	require.Contains(t, gone.err, "was deleted")
 }
 
-// Jobs that wait for a queue that another connection keeps for itself are listed, and are changed one by one and in bulk.
+// Jobs that wait for a queue that another connection keeps for itself are listed, and are changed
+// one by one and in bulk.
 func TestGatedJobs(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
@@ -133,7 +138,7 @@ func TestRejectedRecordIsMended(t *testing.T) {
 	offset := gjson.Get(command("rejected", "-o", "json").out, "items.0.offset").String()
 	require.Equal(t, "{\"no\": \"retry\"}", command("rejected", "show", wire.Retries, offset, "--raw").out)
 
-	mended := file(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
+	mended := clitest.File(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
 	r := command("rejected", "resubmit", wire.Retries, offset, mended)
 	require.Zero(t, r.code, r.err)
 	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("retries").out, "1 in all\n") }, "it is a retry now")
@@ -151,14 +156,15 @@ func TestBrokerThatIsNotThereYet(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "the log says so")
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
 	require.Equal(t, http.StatusServiceUnavailable, s.status(t, "/readyz"))
-	require.Equal(t, exitFailed, millrace(t, append([]string{"dead", "retry", "a"}, s.flags...)...).code)
+	require.Equal(t, cli.ExitFailed, millrace(t, append([]string{"dead", "retry", "a"}, s.flags...)...).code)
 
 	proxy.Heal(t)
 	s.ready(t)
 	s.leads(t)
 }
 
-// A sidecar beside an empty broker is ready when a job that a client publishes is accepted, not before.
+// A sidecar beside an empty broker is ready when a job that a client publishes is accepted, not
+// before.
 func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	v := brokertest.New(t)
 	owner := v.Dial(t)
@@ -168,7 +174,7 @@ func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	require.NoError(t, err)
 	s := start(t, beside(v))
 	reason := func() string {
-		resp, err := s.api.http.Get(s.api.base + "/readyz")
+		resp, err := s.api.HTTP.Get(s.api.Base() + "/readyz")
 		require.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
@@ -183,7 +189,8 @@ func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return reason() == `{"status":"ok"}`+"\n" }, "nothing is degraded")
 }
 
-// A sidecar that is to make quorum queues on a broker whose quorum queues have no priorities ends, and says what to do.
+// A sidecar that is to make quorum queues on a broker whose quorum queues have no priorities ends,
+// and says what to do.
 func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
 	v := brokertest.New(t)
 	r := func() error {
@@ -208,7 +215,7 @@ func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
 }
 
 func TestSidecarEndsWhileItWaitsForTheBroker(t *testing.T) {
-	s := start(t, sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://127.0.0.1:1"}}})
+	s := start(t, sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://127.0.0.1:1"}}})
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "it tries")
 	require.NoError(t, s.end())
 }
@@ -231,20 +238,20 @@ func TestSidecarEndsQuicklyAndGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
-	settings := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://127.0.0.1:1"}}, StateDir: t.TempDir()}
+	settings := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://127.0.0.1:1"}}, StateDir: t.TempDir()}
 	s := start(t, settings)
 	brokertest.Eventually(t, func() bool { return s.status(t, "/healthz") == http.StatusOK }, "it runs")
-	second := process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
+	second := clitest.Process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
 	said, err := second.CombinedOutput()
 	require.Error(t, err)
-	require.Equal(t, exitFailed, second.ProcessState.ExitCode())
+	require.Equal(t, cli.ExitFailed, second.ProcessState.ExitCode())
 	require.Contains(t, string(said), "cannot open the state directory "+filepath.Join(settings.StateDir, "view")+": it is in use by another process")
 }
 
 func TestStateFolderThatCannotBe(t *testing.T) {
-	path := file(t, "")
+	path := clitest.File(t, "")
 	r := millrace(t, "serve", "--state-dir", path, "--http-addr", "127.0.0.1:0")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Equal(t, "millrace: view: cannot open the state directory "+filepath.Join(path, "view")+": mkdir "+path+
 		": not a directory; set --state-dir to a directory\n", r.err)
 }
@@ -252,32 +259,32 @@ func TestStateFolderThatCannotBe(t *testing.T) {
 func TestListensOnLoopbackOnly(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.com:0"} {
 		r := millrace(t, "serve", "--http-addr", addr)
-		require.Equal(t, exitUsage, r.code, addr)
+		require.Equal(t, cli.ExitUsage, r.code, addr)
 		require.Equal(t, "millrace: --http-addr: refusing to listen on "+addr+" (not a loopback address) without TLS: set --tls-cert and --tls-key, "+
 			"or --behind-proxy if a proxy terminates TLS; or listen on 127.0.0.1\n", r.err)
 	}
 	for _, addr := range []string{"127.0.0.1", "127.0.0.1:nonsense"} {
 		r := millrace(t, "serve", "--http-addr", addr)
-		require.Equal(t, exitUsage, r.code, addr)
+		require.Equal(t, cli.ExitUsage, r.code, addr)
 		require.Contains(t, r.err, "--http-addr", addr)
 	}
 }
 
 func TestAddressInUse(t *testing.T) {
-	taken, err := listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
+	taken, err := listen(t.Context(), "127.0.0.1:0", auth.Exposure{})
 	require.NoError(t, err)
 	defer taken.Close()
 	r := millrace(t, "serve", "--http-addr", taken.Addr().String())
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Equal(t, "millrace: --http-addr: "+taken.Addr().String()+" is in use, perhaps by another sidecar: choose another port\n", r.err)
 }
 
 func TestServeUntilInterrupted(t *testing.T) {
 	v := brokertest.New(t)
-	config := file(t, "amqp-url: "+v.AMQPURL()+"\nmanagement-url: "+v.ManagementURL()+"\nhttp-addr: 127.0.0.1:0\nlog-format: json\n")
+	config := clitest.File(t, "amqp-url: "+v.AMQPURL()+"\nmanagement-url: "+v.ManagementURL()+"\nhttp-addr: 127.0.0.1:0\nlog-format: json\n")
 	require.NoError(t, os.Chmod(config, 0o600))
 	ctx, interrupt := contextOf(t)
-	var out, log buffer
+	var out, log clitest.Buffer
 	ended := make(chan int, 1)
 	go func() { ended <- execute(ctx, []string{"serve", "--config", config}, &out, &log) }()
 	brokertest.Eventually(t, func() bool { return strings.Contains(log.String(), `"scheduler: elected"`) }, "it leads")
@@ -293,15 +300,15 @@ func TestWithoutManagementAPI(t *testing.T) {
 	proxy.Cut(t)
 	settings := beside(v)
 	settings.ManagementURL, settings.StreamURL, settings.Auth = proxy.URL(), "", "none"
-	managementPatience, managementEvery = 100*time.Millisecond, 100*time.Millisecond
-	t.Cleanup(func() { managementPatience, managementEvery = 5*time.Second, time.Minute })
+	managementTimeout, managementEvery = 100*time.Millisecond, 100*time.Millisecond
+	t.Cleanup(func() { managementTimeout, managementEvery = 5*time.Second, time.Minute })
 	s := start(t, settings)
 	s.leads(t)
 	require.Contains(t, s.log.String(), "no management API")
 	require.Contains(t, s.log.String(), "protocol=amqp")
 
 	r := millrace(t, "enqueue", "Mail", "--queue", "nobodys", "--amqp-url", v.AMQPURL())
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "there is no queue.nobodys, and no policy on jobs.direct")
 
 	proxy.Heal(t)
@@ -314,7 +321,7 @@ func TestWithoutManagementAPI(t *testing.T) {
 // The log names the command that gives the user its tags before what does not work without them.
 func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
 	v := brokertest.New(t)
-	untagged := v.AddUser(t, "untagged", brokertest.Permissions{Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read})
+	untagged := v.AddUser(t, "untagged", brokertest.Permissions{Configure: connect.Sidecar.Configure, Write: connect.Sidecar.Write, Read: connect.Sidecar.Read})
 	settings := beside(v)
 	settings.AMQPURL, settings.ManagementURL, settings.StreamURL, settings.Auth = untagged.AMQPURL(), untagged.ManagementURL(), "", "none"
 	s := start(t, settings)
@@ -326,10 +333,10 @@ func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
 
 func TestLeastPermissionsAreEnough(t *testing.T) {
 	v := brokertest.New(t)
-	allow := func(r role, tags string) *brokertest.User {
-		return v.AddUser(t, r.name, brokertest.Permissions{Configure: r.configure, Write: r.write, Read: r.read, Tags: tags})
+	allow := func(r connect.Role, tags string) *brokertest.User {
+		return v.AddUser(t, r.Name, brokertest.Permissions{Configure: r.Configure, Write: r.Write, Read: r.Read, Tags: tags})
 	}
-	sidecar, producer, worker := allow(roles[0], "policymaker,monitoring"), allow(roles[1], ""), allow(roles[2], "")
+	sidecar, producer, worker := allow(connect.Roles[0], "policymaker,monitoring"), allow(connect.Roles[1], ""), allow(connect.Roles[2], "")
 	settings := beside(v)
 	settings.AMQPURL, settings.ManagementURL, settings.StreamURL = sidecar.AMQPURL(), sidecar.ManagementURL(), ""
 	s := start(t, settings)

@@ -14,12 +14,14 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 // ask asks a sidecar with the API's URL of somebody.
 func (r *running) ask(t *testing.T, user *brokertest.User, line ...string) result {
 	t.Helper()
-	url := strings.Replace(r.api.base, "://", "://"+user.Name+":"+user.Password+"@", 1)
+	url := strings.Replace(r.api.Base(), "://", "://"+user.Name+":"+user.Password+"@", 1)
 	return millrace(t, append(line, "--api-url", url)...)
 }
 
@@ -69,7 +71,7 @@ func TestTheBrokersUsersSignIn(t *testing.T) {
 	wrong := *v.Owner
 	wrong.Password = "wrong"
 	require.Contains(t, s.ask(t, &wrong, "scheduled").err, "invalid user name or password")
-	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.base, "http://"), "--amqp-url", "amqp://nobody:x@127.0.0.1/").err, "invalid user name or password")
+	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.Base(), "http://"), "--amqp-url", "amqp://nobody:x@127.0.0.1/").err, "invalid user name or password")
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/api/overview"))
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/metrics"))
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
@@ -100,12 +102,12 @@ func TestReadOnlyAndHiddenArguments(t *testing.T) {
 func TestTokensOfAFile(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
-	settings.Auth, settings.TokensFile = "token", file(t, fmt.Sprintf("ann administrator %x\n", sha256.Sum256([]byte("t0ken"))))
+	settings.Auth, settings.TokensFile = "token", clitest.File(t, fmt.Sprintf("ann administrator %x\n", sha256.Sum256([]byte("t0ken"))))
 	s := start(t, settings)
 	s.ready(t)
-	flags := []string{"--http-addr", strings.TrimPrefix(s.api.base, "http://"), "--api-token-file"}
-	require.Zero(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "t0ken\n"))...)...).code)
-	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, file(t, "other"))...)...).err, "invalid access token")
+	flags := []string{"--http-addr", strings.TrimPrefix(s.api.Base(), "http://"), "--api-token-file"}
+	require.Zero(t, millrace(t, append([]string{"dead"}, append(flags, clitest.File(t, "t0ken\n"))...)...).code)
+	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, clitest.File(t, "other"))...)...).err, "invalid access token")
 	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, "/nowhere")...)...).err, "--api-token-file")
 }
 
@@ -128,20 +130,20 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 		"--auth":               {"--auth", "basic"},
 	} {
 		r := millrace(t, append([]string{"config"}, args...)...)
-		require.Equal(t, exitUsage, r.code, name)
+		require.Equal(t, cli.ExitUsage, r.code, name)
 		require.Contains(t, r.err, name)
 	}
 	for says, args := range map[string][]string{
 		"--tls-cert, --tls-key": {"--tls-cert", "/nowhere", "--tls-key", "/nowhere"},
 		"--session-key-file":    {"--session-key-file", "/nowhere"},
-		"and must have 32":      {"--session-key-file", file(t, "short")},
+		"and must have 32":      {"--session-key-file", clitest.File(t, "short")},
 		"--tokens-file":         {"--auth", "token", "--tokens-file", "/nowhere"},
 		"without TLS: set --tls-cert and --tls-key, or": {"--http-addr", "0.0.0.0:0"},
 		"without authentication and TLS: set --auth to broker or token, --tls-cert and --tls-key, or --behind-proxy if a proxy authenticates users and terminates TLS;": {
 			"--http-addr", "0.0.0.0:0", "--auth", "none"},
 	} {
 		r := millrace(t, append([]string{"serve", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:0"}, args...)...)
-		require.Equal(t, exitUsage, r.code, says)
+		require.Equal(t, cli.ExitUsage, r.code, says)
 		require.Contains(t, r.err, says)
 	}
 }
@@ -149,7 +151,7 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
 	for _, args := range [][]string{{"--api-url", "http://jobs.example:15680"}, {"--http-addr", "192.0.2.1:15680"}, {"--api-url", "http://ann:pw@[2001:db8::1]:1"}} {
 		r := millrace(t, append([]string{"dead"}, args...)...)
-		require.Equal(t, exitUsage, r.code)
+		require.Equal(t, cli.ExitUsage, r.code)
 		require.Contains(t, r.err, "without TLS: use https:// in --api-url")
 		require.NotContains(t, r.err, "pw")
 	}
@@ -160,27 +162,6 @@ func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
 	require.Contains(t, millrace(t, "config", "--api-url", "https://ann:s3cret@x/").out, "api-url: https://ann:***@x/")
 }
 
-func TestCommandsSignInAsWhoeverTheyAreTold(t *testing.T) {
-	var got []string
-	a := newAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
-	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, password, _ := r.BasicAuth()
-		got = append(got, r.URL.Path+" "+name+":"+password+r.Header.Get("X"))
-		_, _ = w.Write([]byte(`{"total_count":0,"items":[]}`))
-	})
-	for _, args := range [][]string{
-		{"--http-addr", a.addr()},
-		{"--http-addr", a.addr(), "--amqp-url", "amqp://bob:b@x/"},
-		{"--http-addr", a.addr(), "--amqp-url", "amqp://bob@x/", "--amqp-password-file", file(t, "c\n")},
-		{"--api-url", "http://ann:d@" + a.addr() + "/pre/"},
-		{"--api-url", "http://ann@" + a.addr(), "--api-password-file", file(t, "e\n")},
-	} {
-		r := millrace(t, append([]string{"dead"}, args...)...)
-		require.Zero(t, r.code, r.err)
-	}
-	require.Equal(t, []string{"/api/dead-jobs guest:guest", "/api/dead-jobs bob:b", "/api/dead-jobs bob:c", "/pre/api/dead-jobs ann:d", "/api/dead-jobs ann:e"}, got)
-}
-
 func TestSessionsSurviveARestart(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
@@ -188,22 +169,22 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	require.NoError(t, os.WriteFile(settings.SessionKeyFile, []byte(strings.Repeat("k", 32)), 0o600))
 	in := fmt.Sprintf(`{"name":%q,"password":%q}`, v.Owner.Name, v.Owner.Password)
 	first := start(t, settings)
-	resp, err := first.api.http.Post(first.api.base+"/api/session", "application/json", strings.NewReader(in))
+	resp, err := first.api.HTTP.Post(first.api.Base()+"/api/session", "application/json", strings.NewReader(in))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	cookie := resp.Cookies()[0]
-	first.api.http.CloseIdleConnections()
+	first.api.HTTP.CloseIdleConnections()
 	require.NoError(t, first.end())
 
 	second := start(t, settings)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api.base+"/api/whoami", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api.Base()+"/api/whoami", http.NoBody)
 	require.NoError(t, err)
 	req.AddCookie(cookie)
-	resp, err = second.api.http.Do(req)
+	resp, err = second.api.HTTP.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	defer second.api.http.CloseIdleConnections()
+	defer second.api.HTTP.CloseIdleConnections()
 	var body [1000]byte
 	n, _ := resp.Body.Read(body[:])
 	require.Equal(t, "policymaker", gjson.GetBytes(body[:n], "role").String())

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"syscall"
 
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/view"
 )
 
@@ -16,8 +19,8 @@ type serveCmd struct {
 	sidecarSettings
 }
 
-// Run is the sidecar, until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, out output) error {
+// Run runs a sidecar until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, out output.Streams) error {
 	listener, err := listen(ctx, c.HTTPAddr, c.exposure())
 	if err != nil {
 		return err
@@ -25,15 +28,15 @@ func (c *serveCmd) Run(ctx context.Context, out output) error {
 	return serve(ctx, c.sidecarSettings, newLog(out.Err, c.LogLevel, c.LogFormat), listener)
 }
 
-// serve runs the sidecar, and runs it again where its view has to be rebuilt.
+// serve runs a sidecar, and starts it again when its view must be rebuilt.
 func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener net.Listener) error {
-	var short *view.LostEndError // what the next view is to know of the journal
+	var lost *view.LostEndError // the end that the journal has lost
 	for {
-		err := run(ctx, cfg, log, listener, short)
+		err := run(ctx, cfg, log, listener, lost)
 		if !errors.Is(err, view.ErrRebuild) {
 			return err
 		}
-		_ = errors.As(err, &short)
+		_ = errors.As(err, &lost)
 		log.Warn("millrace: the view is rebuilt", "reason", err)
 		if listener, err = listen(ctx, listener.Addr().String(), cfg.exposure()); err != nil {
 			return err
@@ -41,16 +44,26 @@ func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener 
 	}
 }
 
-// listen listens where only those can come who may.
-func listen(ctx context.Context, addr string, e httpapi.Exposure) (net.Listener, error) {
-	listener, err := httpapi.Listen(ctx, addr, e)
+// listen opens the address of the API if the settings protect it well enough.
+func listen(ctx context.Context, addr string, e auth.Exposure) (net.Listener, error) {
+	listener, err := auth.Listen(ctx, addr, e)
 	switch {
-	case errors.Is(err, httpapi.ErrNotLocal):
-		return nil, usagef("--http-addr: %w", err)
+	case errors.Is(err, auth.ErrNotLocal):
+		return nil, usage.Errorf("--http-addr: %w", err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("--http-addr: %s is in use, perhaps by another sidecar: choose another port", addr)
 	case err != nil:
-		return nil, usagef("--http-addr: %w", err)
+		return nil, usage.Errorf("--http-addr: %w", err)
 	}
 	return listener, nil
+}
+
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+func newLog(w io.Writer, level, format string) *slog.Logger {
+	options := &slog.HandlerOptions{Level: logLevels[level]}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }

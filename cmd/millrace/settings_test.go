@@ -3,8 +3,6 @@ package main
 import (
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace-jobs/millrace/internal/cli"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 )
 
 // settingsOf is what `millrace config` says the settings are.
@@ -26,15 +28,8 @@ func settingsOf(t *testing.T, args ...string) map[string]any {
 	return said
 }
 
-func file(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
 func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
-	config := file(t, "max-queues: 3\nlog-level: debug\non-gap: fire\n")
+	config := clitest.File(t, "max-queues: 3\nlog-level: debug\non-gap: fire\n")
 	t.Setenv("MILLRACE_LOG_LEVEL", "warn")
 	t.Setenv("MILLRACE_ON_GAP", "discard")
 
@@ -47,16 +42,16 @@ func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
 }
 
 func TestConfigFileCanBeNamedByTheEnvironment(t *testing.T) {
-	t.Setenv("MILLRACE_CONFIG", file(t, "identity: blue\ntrusted-users: [ann, 'b,ob']\n"))
+	t.Setenv("MILLRACE_CONFIG", clitest.File(t, "identity: blue\ntrusted-users: [ann, 'b,ob']\n"))
 	s := settingsOf(t)
 	require.Equal(t, "blue", s["identity"])
 	require.Equal(t, []any{"ann", "b,ob"}, s["trusted-users"])
 }
 
 func TestConfigFileServesCommandsThatKnowOnlyAPart(t *testing.T) {
-	config := file(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
+	config := clitest.File(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
 	r := millrace(t, "dead", "--config", config)
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "no sidecar answers at http://127.0.0.1:1:")
 }
 
@@ -73,25 +68,25 @@ func TestConfigFileFaults(t *testing.T) {
 		"no mapping":          {"- a\n", "configuration file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := millrace(t, "config", "--config", file(t, test.text))
-			require.Equal(t, exitUsage, r.code)
+			r := millrace(t, "config", "--config", clitest.File(t, test.text))
+			require.Equal(t, cli.ExitUsage, r.code)
 			require.Contains(t, r.err, test.says)
 			require.Empty(t, r.out)
 		})
 	}
 	t.Run("empty", func(t *testing.T) {
-		require.Zero(t, millrace(t, "config", "--config", file(t, "")).code)
+		require.Zero(t, millrace(t, "config", "--config", clitest.File(t, "")).code)
 	})
 	t.Run("missing", func(t *testing.T) {
 		r := millrace(t, "config", "--config", "/nowhere/millrace.yaml")
-		require.Equal(t, exitUsage, r.code)
+		require.Equal(t, cli.ExitUsage, r.code)
 		require.Contains(t, r.err, "/nowhere/millrace.yaml")
 	})
 }
 
 func TestEverySettingHasOneNameInThreeForms(t *testing.T) {
-	var root cli
-	parser, err := newParser(&root, io.Discard, io.Discard)
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	settings := map[string]bool{}
 	require.NoError(t, kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
@@ -130,13 +125,13 @@ func TestPasswordsAreMasked(t *testing.T) {
 }
 
 func TestPasswordFromAFile(t *testing.T) {
-	var s brokerSettings
-	s.AMQPURL, s.AMQPPasswordFile = "amqp://ann@broker/v", file(t, "p@ss/word\n")
+	var s flags.Broker
+	s.AMQPURL, s.AMQPPasswordFile = "amqp://ann@broker/v", clitest.File(t, "p@ss/word\n")
 	require.NoError(t, s.AfterApply())
 	require.Equal(t, "amqp://ann:p%40ss%2Fword@broker/v", s.AMQPURL)
 
 	r := millrace(t, "config", "--amqp-password-file", "/nowhere")
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "--amqp-password-file")
 }
 
@@ -147,8 +142,8 @@ func TestPasswordFromTheEnvironment(t *testing.T) {
 	require.Contains(t, r.out, "amqp-url: amqp://ann:***@broker/v\n")
 	require.NotContains(t, r.out, "p@s")
 
-	r = millrace(t, "config", "--amqp-password-file", file(t, "x"))
-	require.Equal(t, exitUsage, r.code)
+	r = millrace(t, "config", "--amqp-password-file", clitest.File(t, "x"))
+	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "--amqp-password and --amqp-password-file cannot be used together")
 }
 
@@ -161,7 +156,7 @@ func TestURLsAreChecked(t *testing.T) {
 		{"--stream-url", "http://s3cret@broker:15672"},
 	} {
 		r := millrace(t, append([]string{"config"}, args...)...)
-		require.Equal(t, exitUsage, r.code, args)
+		require.Equal(t, cli.ExitUsage, r.code, args)
 		require.Contains(t, r.err, args[0]+": must be ")
 		require.NotContains(t, r.err, "s3cret")
 	}
@@ -179,12 +174,13 @@ func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
 		{"amqp://ann:@[::1]:1/v", "[::1]:1/v", "v", "ann", "http://ann:@[::1]:10001"},
 		{"amqp://ann:pw@b:2,[::1],a,a:3/v", "[::1]:5672,a:3,a:5672,b:2/v", "v", "ann", "http://ann:pw@b:10002,[::1]:15672,a:15672,a:10003"},
 	} {
-		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: test.url}}}
+		s := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: test.url}}}
 		require.NoError(t, s.AfterApply(), test.url)
 		require.Equal(t, test.identity, s.brokerIdentity())
 		require.Equal(t, test.vhost, s.vhost())
 		require.Equal(t, test.user, s.user())
-		require.Equal(t, test.management, strings.ToLower(s.managementURL()))
+		broker := s.Connect(nil, nil)
+		require.Equal(t, test.management, strings.ToLower(broker.Management()))
 	}
 }
 
@@ -197,9 +193,9 @@ func TestSeveralHosts(t *testing.T) {
 	check("--amqp-url", "amqp://ann:pw@a:1,b,c:2/v")
 	check("--amqp-url", "amqp://ann:pw@a:1/v", "--amqp-url", "amqp://ann:pw@b/v", "--amqp-url", "amqp://ann:pw@c:2/v")
 	check("--amqp-url", "amqp://ann:pw@a:1,b/v", "--amqp-url", "amqp://ann:pw@c:2/v")
-	check("--config", file(t, "amqp-url: amqp://ann:pw@a:1,b,c:2/v\n"))
-	check("--config", file(t, "amqp-url:\n  - amqp://ann:pw@a:1,b/v\n  - amqp://ann:pw@c:2/v\n"))
-	check("--amqp-url", "amqp://ann@a:1,b,c:2/v", "--amqp-password-file", file(t, "pw"))
+	check("--config", clitest.File(t, "amqp-url: amqp://ann:pw@a:1,b,c:2/v\n"))
+	check("--config", clitest.File(t, "amqp-url:\n  - amqp://ann:pw@a:1,b/v\n  - amqp://ann:pw@c:2/v\n"))
+	check("--amqp-url", "amqp://ann@a:1,b,c:2/v", "--amqp-password-file", clitest.File(t, "pw"))
 	t.Setenv("MILLRACE_AMQP_URL", "amqp://ann:pw@a:1,b,c:2/v")
 	check()
 	t.Setenv("MILLRACE_AMQP_URL", "amqp://ann:pw@a:1,b/v,amqp://ann:pw@c:2/v")
@@ -222,7 +218,7 @@ func TestBadListsOfHosts(t *testing.T) {
 		{"--stream-url", "rabbitmq-stream://ann:s3cret@a", "rabbitmq-stream+tls://ann:s3cret@b", "differ in their schemes"},
 	} {
 		r := millrace(t, "config", test.flag, test.first, test.flag, test.second)
-		require.Equal(t, exitUsage, r.code, test)
+		require.Equal(t, cli.ExitUsage, r.code, test)
 		require.Contains(t, r.err, test.flag+": ", test)
 		require.Contains(t, r.err, test.says, test)
 		require.NotContains(t, r.err, "s3cre", test)
@@ -235,7 +231,7 @@ func TestStreamURLTakesUserAndVHostFromTheAMQPURL(t *testing.T) {
 		"rabbitmq-stream://h:5552/":          "rabbitmq-stream://ann:pw@h:5552/a%2Fb",
 		"rabbitmq-stream+tls://bob:x@h/c%2F": "rabbitmq-stream+tls://bob:x@h/c%2F",
 	} {
-		s := sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: "amqp://ann:pw@h/a%2Fb"}}, StreamURL: given}
+		s := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://ann:pw@h/a%2Fb"}}, StreamURL: given}
 		require.NoError(t, s.AfterApply())
 		require.Equal(t, want, s.StreamURL)
 	}
@@ -251,7 +247,7 @@ func TestIdentityIsHostAndProcessUnlessGiven(t *testing.T) {
 // A private broker that comes back on other ports is the same, and so is its view.
 func TestPrivateBrokerKeepsItsView(t *testing.T) {
 	identity := func(amqpURL string) string {
-		s := brokerSettings{amqpSettings: amqpSettings{AMQPURL: amqpURL}, private: true}
+		s := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: amqpURL}}, private: true}
 		require.NoError(t, s.AfterApply())
 		return s.brokerIdentity()
 	}
@@ -259,7 +255,8 @@ func TestPrivateBrokerKeepsItsView(t *testing.T) {
 	require.NotEqual(t, identity("amqp://127.0.0.1:5672/"), identity("amqp://127.0.0.1:5672/other"))
 }
 
-// Without any setting a job may wait for ten minutes; what is said of one queue leaves the others as they are.
+// Without any setting a job may wait for ten minutes; what is said of one queue leaves the others
+// as they are.
 func TestHowLongJobsMayWait(t *testing.T) {
 	for _, c := range []struct {
 		given    map[string]time.Duration

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// shorten is what a power failure does to a stream: its newest records are gone, those before are as they were.
+// shorten is what a power failure does to a stream: its newest records are gone, those before are
+// as they were.
 func shorten(t *testing.T, v *brokertest.Vhost, stream string, n int) {
 	t.Helper()
 	kept := v.ReadStream(t, stream)
@@ -43,7 +44,8 @@ func schedule(t *testing.T, v *brokertest.Vhost, in time.Duration, jids ...strin
 	}
 }
 
-// sinceFired is how many records the journal has from the first fire on: what follows it depends on how fast the broker confirms.
+// sinceFired is how many records the journal has from the first fire on: what follows it depends on
+// how fast the broker confirms.
 func sinceFired(t *testing.T, v *brokertest.Vhost) int {
 	t.Helper()
 	records := v.ReadStream(t, wire.Journal)
@@ -69,7 +71,7 @@ func came(t *testing.T, v *brokertest.Vhost) (jids []string) {
 
 func (r *running) overview(t *testing.T, member string) string {
 	t.Helper()
-	body, err := r.api.do(t.Context(), http.MethodGet, "/api/overview", nil, nil)
+	body, err := r.api.Do(t.Context(), apiclient.Request{Path: "/api/overview"})
 	if err != nil {
 		return ""
 	}
@@ -81,8 +83,9 @@ func (r *running) untilScheduled(t *testing.T, n int) {
 	brokertest.Eventually(t, func() bool { return r.overview(t, "sets.scheduled-jobs.total") == fmt.Sprint(n) }, "%d are scheduled", n)
 }
 
-// A power failure took the newest records of a stream. What is left is what it was: nothing of it happens again, and what comes is done.
-// Where the journal lost records too, nobody knows what was done: everything is held.
+// A power failure took the newest records of a stream. What is left is what it was: nothing of it
+// happens again, and what comes is done. Where the journal lost records too, nobody knows what was
+// done: everything is held.
 func TestStreamsThatLostTheirEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		journal bool

@@ -10,13 +10,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 )
 
 // running is a sidecar that runs beside a test's virtual host.
 type running struct {
-	api   *client
-	log   *buffer
+	api   *apiclient.Client
+	log   *clitest.Buffer
 	end   func() error // ends it, and says how it ended
 	flags []string     // for commands that call its API or its broker
 }
@@ -31,7 +34,7 @@ func start(t *testing.T, settings sidecarSettings) *running {
 	listener, err := listen(t.Context(), settings.HTTPAddr, settings.exposure())
 	require.NoError(t, err)
 	settings.HTTPAddr = listener.Addr().String()
-	r := &running{api: settings.client(&signInSettings{}), log: &buffer{}, flags: []string{"--http-addr", settings.HTTPAddr, "--amqp-url", settings.AMQPURL}}
+	r := &running{api: settings.apiClient(&flags.SignIn{}), log: &clitest.Buffer{}, flags: []string{"--http-addr", settings.HTTPAddr, "--amqp-url", settings.AMQPURL}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, settings, newLog(r.log, "debug", "text"), listener) }()
@@ -57,7 +60,7 @@ func start(t *testing.T, settings sidecarSettings) *running {
 
 // beside is the settings of a sidecar beside a virtual host.
 func beside(v *brokertest.Vhost) sidecarSettings {
-	return sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: v.AMQPURL()}, ManagementURL: v.ManagementURL()}, StreamURL: v.StreamURL()}
+	return sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: v.AMQPURL()}, ManagementURL: v.ManagementURL()}, StreamURL: v.StreamURL()}
 }
 
 func (r *running) ready(t *testing.T) {
@@ -68,27 +71,27 @@ func (r *running) ready(t *testing.T) {
 func (r *running) leads(t *testing.T) {
 	t.Helper()
 	brokertest.Eventually(t, func() bool {
-		body, err := r.api.do(t.Context(), http.MethodGet, "/api/overview", nil, nil)
+		body, err := r.api.Do(t.Context(), apiclient.Request{Path: "/api/overview"})
 		return err == nil && strings.Contains(string(body), `"phase":"leading"`)
 	}, "the sidecar leads")
 }
 
 func (r *running) status(t *testing.T, path string) int {
 	t.Helper()
-	resp, err := r.api.http.Get(r.api.base + path)
+	resp, err := r.api.HTTP.Get(r.api.Base() + path)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
-	r.api.http.CloseIdleConnections()
+	r.api.HTTP.CloseIdleConnections()
 	return resp.StatusCode
 }
 
 func (r *running) body(t *testing.T, path string) string {
 	t.Helper()
-	resp, err := r.api.http.Get(r.api.base + path)
+	resp, err := r.api.HTTP.Get(r.api.Base() + path)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	r.api.http.CloseIdleConnections()
+	r.api.HTTP.CloseIdleConnections()
 	return string(body)
 }

@@ -9,12 +9,10 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"github.com/millrace-jobs/millrace/httpapi"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
-// Ports beside the API's, each with one purpose and nobody to sign in.
-
-// sideSettings say where they are.
+// sideSettings say where the side ports are. A side port has one purpose, and users do not sign in.
 type sideSettings struct {
 	MetricsAddr string `name:"metrics-addr" env:"MILLRACE_METRICS_ADDR" placeholder:"HOST:PORT" help:"Another address for /metrics, without sign-in and TLS: anyone who can connect can read them. Default: nowhere."`
 	PprofAddr   string `name:"pprof-addr" env:"MILLRACE_PPROF_ADDR" placeholder:"HOST:PORT" help:"The address of Go's profiles, /debug/pprof/; loopback only. Default: nowhere."`
@@ -22,14 +20,15 @@ type sideSettings struct {
 
 var errNotLoopback = errors.New("profiles tell secrets: only an address of this machine will do, such as 127.0.0.1:6060")
 
-// sidePort is a listener and what it answers.
+// sidePort is a listener and its handler.
 type sidePort struct {
 	what     string
 	listener net.Listener
 	handler  http.Handler
 }
 
-// open listens where it is asked to. What was opened must be closed. Ports of this machine alone are asked under its own names, or under hosts.
+// open listens where the settings say. The caller closes the ports. A port that only this machine
+// can reach answers only under names of the machine, or under hosts.
 func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []string) (ports []sidePort, err error) {
 	defer func() {
 		if err != nil {
@@ -44,7 +43,7 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []s
 			return ports, fmt.Errorf("--metrics-addr: %w", err)
 		}
 		if onLoopback(l) {
-			metrics = httpapi.OnlyExpectedHosts(s.MetricsAddr, hosts, metrics)
+			metrics = auth.OnlyExpectedHosts(s.MetricsAddr, hosts, metrics)
 		}
 		ports = append(ports, sidePort{"metrics", l, metrics})
 	}
@@ -53,7 +52,7 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []s
 		if err != nil {
 			return ports, fmt.Errorf("--pprof-addr: %w", err)
 		}
-		ports = append(ports, sidePort{"profiles", l, httpapi.OnlyExpectedHosts(s.PprofAddr, hosts, profiles())})
+		ports = append(ports, sidePort{"profiles", l, auth.OnlyExpectedHosts(s.PprofAddr, hosts, profiles())})
 		if !onLoopback(l) {
 			return ports, fmt.Errorf("--pprof-addr: %w", errNotLoopback)
 		}
@@ -87,7 +86,7 @@ const (
 	sideGrace         = time.Second
 )
 
-// run answers until ctx ends.
+// run serves until ctx ends.
 func (p sidePort) run(ctx context.Context) error {
 	server := &http.Server{Handler: p.handler, ReadHeaderTimeout: sideHeaderTimeout}
 	stopped := make(chan struct{})

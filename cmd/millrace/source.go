@@ -12,18 +12,18 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// source is where the view reads streams: a transport that is chosen once the broker has been reached, and kept, since it remembers what
-// it found.
+// source is where the view reads streams. Its transport is chosen after the first connection and
+// kept, because it remembers what it found.
 type source struct {
 	transport atomic.Pointer[streams.Transport]
-	refused   atomic.Bool // a stream may not be read that a leader needs
+	refused   atomic.Bool // the broker refused to let a stream be read that a leader needs
 
 	mu   sync.Mutex
-	move chan struct{} // closed to have streams read from another node
+	move chan struct{} // closed by Move
 }
 
-// Move has streams read from the node that the sidecar is connected to now: the one where they are read
-// may be cut off, and say nothing of that.
+// Move has streams read from the node that the sidecar is connected to now. The node where they are
+// read may be cut off without any error.
 func (s *source) Move() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *source) Move() {
 	}
 }
 
-// moves is closed by the next Move.
+// moves returns a channel that the next Move closes.
 func (s *source) moves() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *source) LastIsCheap() bool {
 	return t != nil && (*t).LastIsCheap()
 }
 
-// Fetch gets one record.
+// Fetch returns one record.
 func (s *source) Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {
 	t := s.transport.Load()
 	if t == nil {
@@ -112,9 +112,9 @@ func (s *source) Fetch(ctx context.Context, stream string, offset int64) (wire.R
 	return (*t).Fetch(ctx, stream, offset)
 }
 
-// Close lets go of the broker.
+// Close closes the transport.
 func (s *source) Close() {
 	if t := s.transport.Load(); t != nil {
-		_ = (*t).Close() // it has nothing left to write
+		_ = (*t).Close() // it writes nothing
 	}
 }

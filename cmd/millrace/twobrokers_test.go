@@ -13,11 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// privateBroker starts a node that the test alone has. Its user, virtual host and names are those of every other private node.
+// privateBroker starts a node that the test alone has. Its user, virtual host and names are those
+// of every other private node.
 func privateBroker(t *testing.T, amqpPort int) *localbroker.Broker {
 	t.Helper()
 	lavinmq := os.Getenv("MILLRACE_TEST_LAVINMQ")
@@ -33,8 +36,8 @@ func privateBroker(t *testing.T, amqpPort int) *localbroker.Broker {
 	return b
 }
 
-// neighbours are two brokers on one host: the management API of the first is where that of the second is looked for. The second has
-// none, if it can be had without.
+// neighbours are two brokers on one host: the management API of the first is where that of the
+// second is looked for. The second has none, if it can be had without.
 func neighbours(t *testing.T) (first, second *localbroker.Broker) {
 	t.Helper()
 	first = privateBroker(t, 0)
@@ -77,10 +80,11 @@ func untouched(t *testing.T, b *localbroker.Broker) {
 }
 
 func sidecarOf(b *localbroker.Broker) sidecarSettings {
-	return sidecarSettings{brokerSettings: brokerSettings{amqpSettings: amqpSettings{AMQPURL: b.AMQPURL()}}}
+	return sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: b.AMQPURL()}}}
 }
 
-// Beside a broker without a management API runs another one, whose API is where that of the first would be.
+// Beside a broker without a management API runs another one, whose API is where that of the first
+// would be.
 func TestManagementAPIOfAnotherBrokerOnTheHost(t *testing.T) {
 	other, ours := neighbours(t)
 	s := start(t, sidecarOf(ours))
@@ -113,7 +117,7 @@ func TestManagementURLOfAnotherBroker(t *testing.T) {
 	for _, address := range []string{other.ManagementURL(), ours.ManagementURL() + "," + other.ManagementURL()} {
 		flags := []string{"--amqp-url", ours.AMQPURL(), "--management-url", address, "--http-addr", "127.0.0.1:0"}
 		r := millrace(t, append([]string{"serve"}, flags...)...)
-		require.Equal(t, exitFailed, r.code, r.err)
+		require.Equal(t, cli.ExitFailed, r.code, r.err)
 		want := fmt.Sprintf("the management API at %s (", hostOf(t, other.ManagementURL()))
 		require.Equal(t, 1, strings.Count(r.err, want), r.err)
 		require.Contains(t, r.err, fmt.Sprintf("belongs to another broker than AMQP at %s (", hostOf(t, ours.AMQPURL())))
@@ -121,7 +125,7 @@ func TestManagementURLOfAnotherBroker(t *testing.T) {
 		require.NotContains(t, r.err, "guest:guest")
 
 		r = millrace(t, append([]string{"doctor"}, flags...)...)
-		require.Equal(t, exitFailed, r.code)
+		require.Equal(t, cli.ExitFailed, r.code)
 		require.Regexp(t, `(?m)^ok    broker .*\nFAIL  management API  the management API at .* belongs to another broker`, r.out)
 	}
 	untouched(t, other)
@@ -134,7 +138,7 @@ func TestStreamListenerOfAnotherBroker(t *testing.T) {
 	other, ours := privateBroker(t, 0), privateBroker(t, 0)
 	flags := []string{"--amqp-url", ours.AMQPURL(), "--management-url", ours.ManagementURL(), "--http-addr", "127.0.0.1:0"}
 	r := millrace(t, append([]string{"serve", "--stream-url", other.StreamURL()}, flags...)...)
-	require.Equal(t, exitFailed, r.code, r.err)
+	require.Equal(t, cli.ExitFailed, r.code, r.err)
 	require.Contains(t, r.err, "the stream listener at rabbitmq-stream://guest:***@"+hostOf(t, other.StreamURL()))
 	require.Contains(t, r.err, "belongs to another broker than AMQP at amqp://guest:***@"+hostOf(t, ours.AMQPURL()))
 	require.Contains(t, r.err, "→ set --stream-url")
@@ -145,12 +149,13 @@ func TestStreamListenerOfAnotherBroker(t *testing.T) {
 	beside.leads(t)
 	require.NoError(t, beside.end())
 	r = millrace(t, append([]string{"serve", "--stream-url", other.StreamURL()}, flags...)...)
-	require.Equal(t, exitFailed, r.code, r.err)
+	require.Equal(t, cli.ExitFailed, r.code, r.err)
 	require.Contains(t, r.err, "their streams "+wire.Journal+" differ")
 	r = millrace(t, append([]string{"doctor", "--stream-url", other.StreamURL()}, flags...)...)
 	require.Regexp(t, `FAIL  streams         the stream listener at \S+ belongs to another broker`, r.out)
 
-	// The management API names the other's listener, as it does where both listen on the same port of containers.
+	// The management API names the other's listener, as it does where both listen on the same port
+	// of containers.
 	_, err := ours.Eval(t.Context(), fmt.Sprintf(`begin ok = application:stop(rabbitmq_stream),
 		rabbit_networking:tcp_listener_started(stream, [], {127,0,0,1}, %d) end.`, portOf(t, other.StreamURL())))
 	require.NoError(t, err)

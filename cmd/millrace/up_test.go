@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/broker"
-	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
@@ -36,7 +36,8 @@ func shows(text string, columns ...int) bool {
 	return true
 }
 
-// connectsAs reports whether a sidecar is connected as a user, as far as the broker at the printed address shows.
+// connectsAs reports whether a sidecar is connected as a user, as far as the broker at the printed
+// address shows.
 func connectsAs(t *testing.T, text, user string) bool {
 	t.Helper()
 	address := regexp.MustCompile(`Broker +http://(\S+)`).FindStringSubmatch(text)
@@ -64,7 +65,7 @@ func TestUp(t *testing.T) {
 	up := func(until func(out string) bool, args ...string) string {
 		ctx, interrupt := contextOf(t)
 		defer interrupt()
-		var out, log buffer
+		var out, log clitest.Buffer
 		ended := make(chan int, 1)
 		go func() {
 			ended <- execute(ctx, append([]string{"up", "--rate", "100", "--http-addr", "127.0.0.1:15680"}, args...), &out, &log)
@@ -81,7 +82,7 @@ func TestUp(t *testing.T) {
 	}
 
 	out := up(func(out string) bool {
-		return shows(out, 1, 2, 3, 4, 5, 6) && connectsAs(t, out, upUser) && !connectsAs(t, out, "guest")
+		return shows(out, 1, 2, 3, 4, 5, 6) && connectsAs(t, out, "millrace") && !connectsAs(t, out, "guest")
 	})
 	require.Contains(t, out, filepath.Join(state, "millrace", "up"))
 	require.Regexp(t, `AMQP\s+amqp://guest:guest@127\.0\.0\.1:\d+/`, out)
@@ -93,39 +94,18 @@ func TestUp(t *testing.T) {
 	require.True(t, shows(out, 6), "the dead job of the first run is still there")
 }
 
-func TestFreshForgetsTheBrokerAndTheView(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	dir, unlock, err := openUpDir(false)
-	require.NoError(t, err)
-	for _, name := range []string{"broker", "view", "mine"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(dir, name, "x"), 0o700))
-	}
-	unlock()
-	dir, unlock, err = openUpDir(false)
-	require.NoError(t, err)
-	unlock()
-	require.DirExists(t, filepath.Join(dir, "broker"))
-
-	_, unlock, err = openUpDir(true)
-	require.NoError(t, err)
-	unlock()
-	require.NoDirExists(t, filepath.Join(dir, "broker"))
-	require.NoDirExists(t, filepath.Join(dir, "view"))
-	require.DirExists(t, filepath.Join(dir, "mine"), "whoever put something else there keeps it")
-}
-
 func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 	needsPackage(t)
 	state := t.TempDir()
-	cmd := process(t, "up")
+	cmd := clitest.Process(t, "up")
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
-	var out buffer
+	var out clitest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return shows(out.String(), 1) }, "jobs are enqueued")
 
-	second := process(t, "up")
+	second := clitest.Process(t, "up")
 	second.Env = append(second.Env, "XDG_STATE_HOME="+state)
 	said, err := second.CombinedOutput()
 	require.Error(t, err)
@@ -140,10 +120,10 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 func TestUpWhoseTerminalIsClosed(t *testing.T) {
 	needsPackage(t)
 	state := t.TempDir()
-	cmd := process(t, "up")
+	cmd := clitest.Process(t, "up")
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var out buffer
+	var out clitest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return shows(out.String(), 1) }, "jobs are enqueued")
@@ -168,35 +148,19 @@ func processesOf(t *testing.T, folder string) []string {
 	return found
 }
 
-func TestUpBesideOthers(t *testing.T) {
-	c := upCmd{}
-	taken, err := listen(t.Context(), "127.0.0.1:0", httpapi.Exposure{})
-	require.NoError(t, err)
-	defer taken.Close()
-	c.HTTPAddr = taken.Addr().String()
-	next, err := c.listen(t.Context())
-	require.NoError(t, err)
-	defer next.Close()
-	require.NotEqual(t, taken.Addr().String(), next.Addr().String())
-
-	c.HTTPAddr = "0.0.0.0:0"
-	_, err = c.listen(t.Context())
-	require.ErrorContains(t, err, "loopback")
-}
-
 func TestUpRefusesWhatItCannotDo(t *testing.T) {
 	r := millrace(t, "up", "--rate", "0")
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "--rate")
 
 	needsPackage(t)
-	t.Setenv("XDG_STATE_HOME", file(t, ""))
-	require.Equal(t, exitFailed, millrace(t, "up").code)
+	t.Setenv("XDG_STATE_HOME", clitest.File(t, ""))
+	require.Equal(t, cli.ExitFailed, millrace(t, "up").code)
 
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", "")
 	r = millrace(t, "up")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "XDG_STATE_HOME")
 }
 
@@ -206,36 +170,6 @@ func TestUpWithoutThePackageSaysWhatToInstall(t *testing.T) {
 		t.Skip("epmd does not come from PATH here")
 	}
 	r := millrace(t, "up")
-	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "package rabbitmq-server: `make up` installs it")
-}
-
-func TestTriesCarryWhatIsUnusual(t *testing.T) {
-	require.NotContains(t, strings.Join(tries("amqp://guest:guest@127.0.0.1:5672/", "127.0.0.1:15680"), "\n"), "-url")
-	for _, line := range tries("amqp://guest:guest@127.0.0.1:5673/", "127.0.0.1:15681") {
-		require.Regexp(t, `--amqp-url amqp://guest:guest@127.0.0.1:5673/$|--http-addr 127.0.0.1:15681$`, line)
-	}
-}
-
-// The sidecar of `millrace up` may do what a sidecar in production may, and no more.
-func TestUserOfUp(t *testing.T) {
-	b := privateBroker(t, 0)
-	before, err := makeUpUser(t.Context(), b.ManagementURL())
-	require.NoError(t, err)
-	user, err := makeUpUser(t.Context(), b.ManagementURL())
-	require.NoError(t, err)
-	require.NotEqual(t, before.String(), user.String())
-	_, err = amqp.Dial(as(before, b.AMQPURL()))
-	require.Error(t, err, "the password of an earlier start")
-	conn, err := amqp.Dial(as(user, b.AMQPURL()))
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-
-	admin, err := broker.NewManagement(b.ManagementURL(), "/", nil)
-	require.NoError(t, err)
-	permissions, err := admin.Permissions(t.Context())
-	require.NoError(t, err)
-	require.Contains(t, permissions, broker.Permission{User: "millrace", Configure: sidecarRole.configure, Write: sidecarRole.write, Read: sidecarRole.read})
-	_, err = makeUpUser(t.Context(), as(user, b.ManagementURL()))
-	require.ErrorContains(t, err, "make the broker user millrace: the management API answers 401", "it may not make users")
 }

@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
 // version is set by the release build.
 var version = ""
 
-type versionCmd struct{ resultSettings }
+type versionCmd struct{ output.Result }
 
 // Run prints what this binary was built from.
-func (c versionCmd) Run(out output) error {
-	return c.printer(out).did(fields{"version": versionText(), "go": runtime.Version(), "platform": platform()}, "%s", versionLine())
+func (c versionCmd) Run(out output.Streams) error {
+	return c.Printer(out).Done(output.Fields{"version": versionText(), "go": runtime.Version(), "platform": platform()}, "%s", versionLine())
 }
 
 func versionLine() string {

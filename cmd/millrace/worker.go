@@ -11,6 +11,8 @@ import (
 
 	lib "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/clients/go/execjobs"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 type workerCmd struct {
@@ -36,8 +38,8 @@ func logJobs(log *slog.Logger) lib.Middleware {
 	}
 }
 
-// Run works on jobs by running commands, until it is stopped.
-func (c *workerCmd) Run(ctx context.Context, out output) error {
+// Run runs commands for jobs until it is stopped.
+func (c *workerCmd) Run(ctx context.Context, out output.Streams) error {
 	file, err := os.Open(c.Exec)
 	if err != nil {
 		return err
@@ -45,12 +47,12 @@ func (c *workerCmd) Run(ctx context.Context, out output) error {
 	defer file.Close()
 	plan, err := execjobs.Read(file)
 	if err != nil {
-		return usagef("%s: %w", c.Exec, err)
+		return usage.Errorf("%s: %w", c.Exec, err)
 	}
 	log := newLog(out.Err, c.LogLevel, "text")
 	worker, err := plan.Worker(c.AMQPURL, log)
 	if err != nil {
-		return usagef("%s: %w", c.Exec, err)
+		return usage.Errorf("%s: %w", c.Exec, err)
 	}
 	worker.Use(logJobs(log))
 	if c.Check {
@@ -59,17 +61,11 @@ func (c *workerCmd) Run(ctx context.Context, out output) error {
 	}
 	quiet := make(chan os.Signal, 1)
 	signal.Notify(quiet, syscall.SIGTSTP)
+	defer close(quiet)
 	defer signal.Stop(quiet)
-	ended := make(chan struct{})
-	defer close(ended)
 	go func() {
-		for {
-			select {
-			case <-quiet:
-				worker.Quiet()
-			case <-ended:
-				return
-			}
+		for range quiet {
+			worker.Quiet()
 		}
 	}()
 	log.Info("working", slog.String("identity", worker.Identity()), slog.Int("classes", len(plan.Classes)))

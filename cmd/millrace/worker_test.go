@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
 func plan(t *testing.T, text string) string {
@@ -36,8 +37,8 @@ func TestWorkerRunsCommands(t *testing.T) {
 	v := brokertest.New(t)
 	dir := t.TempDir()
 	file := plan(t, "queues: [default]\nclasses: {Keep: {shell: 'cat > kept.new && mv kept.new kept', dir: "+dir+"}, Fail: {shell: exit 3}}")
-	cmd := process(t, "worker", "--exec", file, "--amqp-url", v.AMQPURL())
-	var log buffer
+	cmd := clitest.Process(t, "worker", "--exec", file, "--amqp-url", v.AMQPURL())
+	var log clitest.Buffer
 	cmd.Stderr = &log
 	require.NoError(t, cmd.Start())
 	ch := v.Channel(t)

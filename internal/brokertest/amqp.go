@@ -5,22 +5,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Dial connects as the owner. The connection is closed at the test's end at the latest.
+// Dial connects as the owner. The connection is closed at the end of the test, if not before.
 func (v *Vhost) Dial(t T) *amqp.Connection {
 	t.Helper()
 	return v.Owner.Dial(t)
 }
 
-// Dial connects as this user. The connection is closed at the test's end at the latest.
+// Dial connects as this user. The connection is closed at the end of the test, if not before.
 func (u *User) Dial(t T) *amqp.Connection {
 	t.Helper()
 	conn, err := amqp.Dial(u.AMQPURL())
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() }) // the test may have closed it
+	t.Cleanup(func() { _ = conn.Close() }) // the test may have closed it already
 	return conn
 }
 
-// Channel opens a channel on a connection of its own, so that an error there disturbs nothing else.
+// Channel opens a channel on its own connection, so that an error on it disturbs nothing else.
 func (v *Vhost) Channel(t T) *amqp.Channel {
 	t.Helper()
 	ch, err := v.Dial(t).Channel()
@@ -28,7 +28,7 @@ func (v *Vhost) Channel(t T) *amqp.Channel {
 	return ch
 }
 
-// withChannel lends a channel on a connection that is closed again right away.
+// withChannel calls do with a channel on a connection that it closes afterwards.
 func (v *Vhost) withChannel(t T, do func(*amqp.Channel)) {
 	t.Helper()
 	conn, err := amqp.Dial(v.AMQPURL())
@@ -39,7 +39,7 @@ func (v *Vhost) withChannel(t T, do func(*amqp.Channel)) {
 	do(ch)
 }
 
-// Publish publishes as the owner and waits until the broker has confirmed all messages.
+// Publish publishes as the owner, and waits until the broker has confirmed all messages.
 func (v *Vhost) Publish(t T, exchange, key string, messages ...amqp.Publishing) {
 	t.Helper()
 	v.withChannel(t, func(ch *amqp.Channel) {
@@ -58,7 +58,7 @@ func (v *Vhost) Publish(t T, exchange, key string, messages ...amqp.Publishing) 
 	})
 }
 
-// QueueLength is the number of messages ready in a queue. RabbitMQ says 0 for every stream.
+// QueueLength returns the number of ready messages in a queue. RabbitMQ reports 0 for every stream.
 func (v *Vhost) QueueLength(t T, queue string) int {
 	t.Helper()
 	var n int
@@ -70,7 +70,7 @@ func (v *Vhost) QueueLength(t T, queue string) int {
 	return n
 }
 
-// Get takes one message off a queue, ok if there was one.
+// Get takes one message from a queue. ok is false if the queue is empty.
 func (v *Vhost) Get(t T, queue string) (d amqp.Delivery, ok bool) {
 	t.Helper()
 	v.withChannel(t, func(ch *amqp.Channel) {
@@ -81,7 +81,7 @@ func (v *Vhost) Get(t T, queue string) (d amqp.Delivery, ok bool) {
 	return d, ok
 }
 
-// HasQueue reports whether a queue is there.
+// HasQueue reports whether a queue exists.
 func (v *Vhost) HasQueue(t T, queue string) (has bool) {
 	t.Helper()
 	conn := v.Dial(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// client keeps no connections, so that it leaves no goroutines.
+// client keeps no connections open, so that it leaves no goroutines behind.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // StatusError is an answer of the management API that is not 2xx.
@@ -25,20 +25,21 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Code, e.Text) }
 
-// isMissing tells whether the administrator asked for what is not there. LavinMQ then refuses a vhost.
+// isMissing reports whether the requested object does not exist. LavinMQ answers 403 for a missing
+// vhost.
 func isMissing(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && (status.Code == http.StatusNotFound || status.Code == http.StatusForbidden)
 }
 
-// Do sends a request to the management API as the administrator and reads a JSON answer into out,
-// unless that is nil. The path begins with /api/.
+// Do sends a request to the management API as the administrator. It reads the JSON answer into out,
+// unless out is nil. The path begins with /api/.
 func (v *Vhost) Do(t T, method, path string, in, out any) {
 	t.Helper()
 	require.NoError(t, call(t.Context(), v.server.management, method, path, in, out))
 }
 
-// Try is Do for a request that may fail; see StatusError.
+// Try is Do for a request that may fail (see StatusError).
 func (v *Vhost) Try(ctx context.Context, method, path string, in, out any) error {
 	return call(ctx, v.server.management, method, path, in, out)
 }

@@ -159,7 +159,7 @@ func TestFailuresAreSeen(t *testing.T) {
 	require.Contains(t, failed, "the broker refused a message")
 }
 
-// watch runs what should fail and returns how it failed.
+// watch runs a function that should fail, and returns the failure.
 func watch(ctx context.Context, run func(T)) string {
 	r := &recorder{ctx: ctx}
 	done := make(chan struct{})
@@ -197,8 +197,8 @@ func TestANodeThatAnswersErlang(t *testing.T) {
 	require.Equal(t, "3", Erlang(t).Eval(t, "1 + 2."))
 }
 
-// Debian's RabbitMQ 4 allows transient queues. The one that scripts/rabbitmq4.sh sets up refuses them,
-// as RabbitMQ itself does by default.
+// Debian's RabbitMQ 4 allows transient queues. The one from scripts/rabbitmq4.sh refuses them, as
+// RabbitMQ does by default.
 func TestRabbitMQ4DeniesTransientQueues(t *testing.T) {
 	if os.Getenv(envRabbitMQ) == "" {
 		t.Skip("this test needs a RabbitMQ 4, which " + envRabbitMQ + " names")

@@ -17,7 +17,7 @@ import (
 
 const defaultImage = "rabbitmq:3.13-management"
 
-// containerConfig makes the broker listen on the very ports that we see from outside, because the
+// containerConfig makes the broker listen on the ports that are visible from outside, because the
 // native stream protocol tells clients where to connect.
 const containerConfig = `loopback_users = none
 listeners.tcp.1 = 0.0.0.0:%[1]d
@@ -29,8 +29,9 @@ disk_free_limit.absolute = 10MB
 collect_statistics_interval = 1000
 `
 
-// startContainer runs a broker from an image whose command starts RabbitMQ and reads /etc/rabbitmq,
-// as the official image's does. Docker is on this machine: we connect to 127.0.0.1.
+// startContainer runs a broker from an image. Its command must start RabbitMQ and read
+// /etc/rabbitmq, as that of the official image does. Docker must be on this machine: the tests
+// connect to 127.0.0.1.
 func startContainer(ctx context.Context, image string) (*server, error) {
 	const count = 3
 	ports, err := freePorts(count)
@@ -85,10 +86,10 @@ func file(path, text string) testcontainers.ContainerFile {
 	return testcontainers.ContainerFile{ContainerFilePath: path, Reader: strings.NewReader(text), FileMode: readable}
 }
 
-// freePorts are ports that nobody listens on. Somebody else may take one before the broker does; then
-// its start fails and says so.
+// freePorts returns free ports. Another process may take one before the broker does. Then the
+// broker does not start, and says why.
 func freePorts(n int) ([]int, error) {
-	const first = 31000 // above those of localbroker, below the kernel's own choice
+	const first = 31000 // above those of localbroker, and below the range of the kernel
 	var ports []int
 	for next := first; len(ports) < n; next++ {
 		port, err := localbroker.FreePort(next)

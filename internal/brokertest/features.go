@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/broker"
 )
 
-// Features is what this broker can do. A test of what it cannot asserts what it does instead.
+// Features returns what this broker can do. If the broker lacks a feature, the test should assert
+// what happens instead.
 func (v *Vhost) Features(t T) broker.Features {
 	t.Helper()
 	var said struct {

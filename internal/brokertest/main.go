@@ -16,20 +16,22 @@ import (
 var shared struct {
 	sync.Mutex
 	server *server
-	err    error // why there is none; kept, so that only the first test waits for a start that fails
+	// err says why there is no broker. It is kept, so that only the first test waits for a start
+	// that fails.
+	err error
 }
 
-// startLimit bounds the start of the shared broker: a container's image may have to be pulled.
+// startLimit limits the start of the shared broker, which may have to pull an image.
 const startLimit = 5 * time.Minute
 
-// Main runs the tests of a package, stops the broker that they shared and then fails if a goroutine
-// is left behind.
+// Main runs the tests of a package and stops their shared broker. It fails if a goroutine is left
+// behind.
 func Main(m *testing.M, options ...goleak.Option) {
 	goleak.VerifyTestMain(runner{m}, append(leftByProxies(), options...)...)
 }
 
-// leftByProxies are goroutines that toxiproxy never ends: those of connections that ended while their data was held up. They are the
-// faults', not those of what is tested.
+// leftByProxies ignores goroutines that toxiproxy never ends: those of connections that ended while
+// their data was held up. They belong to the faults, and not to the code under test.
 func leftByProxies() []goleak.Option {
 	var all []goleak.Option
 	for _, function := range []string{".(*ToxicCollection).ResetToxics", ".(*ToxicLink).read", ".(*ToxicLink).write", ".(*ToxicLink).RemoveToxic", ".(*Proxy).server",
@@ -39,8 +41,8 @@ func leftByProxies() []goleak.Option {
 	return all
 }
 
-// runner stops the broker between the tests and the search for goroutines: those of its processes
-// are no leak.
+// runner stops the broker before goleak looks for goroutines, because those of the broker's
+// processes are no leak.
 type runner struct{ tests goleak.TestingM }
 
 func (r runner) Run() int {
@@ -57,7 +59,7 @@ func sharedServer(t testing.TB) *server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		// Not the test's context: the broker outlives the test that happens to need it first.
+		// Not the test's context: the broker outlives the test that needs it first.
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
 		shared.server, shared.err = findServer(ctx)

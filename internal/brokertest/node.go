@@ -9,11 +9,12 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-// CanKill says whether the broker is a node that this process started. One that others in this
-// process share can be killed too, but rather use Own.
+// CanKill reports whether the broker is a node that this process started. Tests should kill one
+// from Own, and not one that other tests share.
 func (v *Vhost) CanKill() bool { return v.server.node != nil }
 
-// Node is the node itself, to stop, start, kill and ask. The test is skipped if it is not ours.
+// Node returns the node, to stop, start, kill and query it. It skips the test if this process has
+// not started the node.
 func (v *Vhost) Node(t testing.TB) *localbroker.Broker {
 	t.Helper()
 	if !v.CanKill() {
@@ -22,7 +23,7 @@ func (v *Vhost) Node(t testing.TB) *localbroker.Broker {
 	return v.server.node
 }
 
-// Kill kills the broker (SIGKILL). Confirmed persistent messages stay.
+// Kill kills the broker (SIGKILL). Confirmed persistent messages survive.
 func (v *Vhost) Kill(t testing.TB) {
 	t.Helper()
 	require.NoError(t, v.Node(t).Kill())
@@ -34,15 +35,15 @@ func (v *Vhost) Stop(t testing.TB) {
 	require.NoError(t, v.Node(t).Stop(t.Context()))
 }
 
-// Restart starts the broker again after Kill or Stop and waits until it can be used.
+// Restart starts the broker again after Kill or Stop, and waits until it can be used.
 func (v *Vhost) Restart(t testing.TB) {
 	t.Helper()
 	require.NoError(t, v.Node(t).Restart(t.Context()))
 }
 
-// Sync has the broker put on disk which streams and quorum queues there are. RabbitMQ 3.10 that is
-// killed within half a second of making one forgets how to start it: the queue stands, and never
-// gets a leader.
+// Sync makes the broker write to disk which streams and quorum queues exist. A RabbitMQ 3.10 that
+// is killed within half a second of declaring one forgets how to start it: the queue exists, but
+// never gets a leader.
 func (v *Vhost) Sync(t testing.TB) {
 	t.Helper()
 	if v.Node(t).HasErlang() {
@@ -58,8 +59,9 @@ func (v *Vhost) Eval(t testing.TB, expr string) string {
 	return out
 }
 
-// SetQueueState has RabbitMQ take a queue for one in that state: "crashed" makes it answer as a queue whose process is gone for good, "live"
-// ends that. Its process runs on.
+// SetQueueState makes RabbitMQ treat a queue as being in that state. With "crashed" it answers as
+// for a queue with a process that is permanently gone; "live" ends that. The queue's process keeps
+// running.
 func (v *Vhost) SetQueueState(t testing.TB, queue, state string) {
 	t.Helper()
 	v.Eval(t, fmt.Sprintf(`begin N = rabbit_misc:r(<<"%s">>, queue, <<"%s">>), F = fun(Q) -> amqqueue:set_state(Q, %s) end,

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Proxy is a network between a client and the broker that can fail. One at a time uses it.
+// Proxy is a network between a client and the broker that can fail. It is not safe for concurrent
+// use.
 type Proxy struct {
 	url   url.URL
 	proxy *toxiproxy.Proxy
@@ -38,10 +39,11 @@ func (p *Proxy) start(t T, listen, upstream string) {
 	EventuallyWithin(t, healWithin, func() bool { err = p.proxy.Start(); return err == nil }, "the proxy listens on %s", listen)
 }
 
-// healWithin bounds what toxiproxy may take to forget a fault: it waits for ever for connections that ended while their data was held up.
+// healWithin limits how long toxiproxy may take to remove a fault. It waits forever for connections
+// that ended while their data was held up.
 const healWithin = 5 * time.Second
 
-// within tells whether something ends in time.
+// within reports whether do ends in time.
 func within(do func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -56,46 +58,49 @@ func within(do func()) bool {
 	}
 }
 
-// URL leads to the broker through the proxy.
+// URL returns the URL that leads to the broker through the proxy.
 func (p *Proxy) URL() string { return p.url.String() }
 
-// Cut closes all connections and refuses new ones until Heal.
+// Cut closes all connections, and refuses new ones until Heal.
 func (p *Proxy) Cut(t T) {
 	t.Helper()
 	p.proxy.Stop()
 }
 
-// Freeze swallows what is sent in both directions but leaves the connections open, as a network does
-// that loses every packet. Heal then ends the frozen connections, since bytes are missing from them.
+// Freeze discards what is sent in both directions, but leaves the connections open, like a network
+// that loses every packet. Heal then ends the frozen connections, because bytes are missing.
 func (p *Proxy) Freeze(t T) {
 	t.Helper()
 	p.add(t, "timeout", map[string]int64{"timeout": 0}, "upstream", "downstream")
 }
 
-// Mute swallows what the broker sends, while what is sent to it arrives. Heal then ends the connections.
+// Mute discards what the broker sends. What is sent to the broker arrives. Heal then ends the
+// connections.
 func (p *Proxy) Mute(t T) {
 	t.Helper()
 	p.add(t, "timeout", map[string]int64{"timeout": 0}, "downstream")
 }
 
-// Stall holds up what is sent in both directions, and loses none of it: Heal lets it go on, however late that is for those who wait.
+// Stall holds up what is sent in both directions, and loses nothing: Heal lets it pass, however
+// late.
 func (p *Proxy) Stall(t T) {
 	t.Helper()
 	p.Slow(t, 24*time.Hour)
 }
 
-// Slow delays what is sent by this much in both directions.
+// Slow delays what is sent in both directions.
 func (p *Proxy) Slow(t T, by time.Duration) {
 	t.Helper()
 	p.add(t, "latency", map[string]int64{"latency": by.Milliseconds()}, "upstream", "downstream")
 }
 
-// Heal undoes Cut, Freeze, Mute, Stall and Slow. Where toxiproxy cannot, another proxy takes its place; the connections it had are dead.
+// Heal undoes Cut, Freeze, Mute, Stall and Slow. If toxiproxy cannot, Heal replaces the proxy, and
+// the connections of the old one are dead.
 func (p *Proxy) Heal(t T) {
 	t.Helper()
 	old := p.proxy
 	if !within(func() { old.Toxics.ResetToxics(context.Background()) }) {
-		go old.Stop() // it stops to listen at once
+		go old.Stop() // it stops listening immediately
 		p.start(t, old.Listen, old.Upstream)
 		return
 	}

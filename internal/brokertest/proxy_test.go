@@ -68,7 +68,7 @@ func TestProxyFreeze(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
-// What a stall holds up arrives when it ends.
+// Data that a stall holds up arrives when the stall ends.
 func TestProxyStall(t *testing.T) {
 	v := New(t)
 	declare(t, v, "q")

@@ -23,7 +23,7 @@ const (
 type server struct {
 	amqp, management url.URL
 	stream           url.URL             // zero: it does not speak the native stream protocol
-	node             *localbroker.Broker // nil: not ours to kill
+	node             *localbroker.Broker // nil: tests may not kill it
 	close            func() error
 }
 
@@ -50,19 +50,20 @@ func findServer(ctx context.Context) (*server, error) {
 	}
 }
 
-// nodeConfig is of a private node of the broker that is tested.
+// nodeConfig returns the configuration of a private node of the broker under test.
 func nodeConfig(dir string) localbroker.Config {
 	return localbroker.Config{Dir: dir, LavinMQ: os.Getenv(envLavinMQ)}
 }
 
 func canStartNode() error {
 	if os.Getenv(envLavinMQ) != "" {
-		return nil // if it cannot be started after all, that is no reason to test another
+		// If it cannot be started after all, the tests must not use another broker instead.
+		return nil
 	}
 	return localbroker.Available()
 }
 
-// givenServer is one that runs already.
+// givenServer returns a server for a broker that is already running.
 func givenServer(ctx context.Context, amqpURL, managementURL string) (*server, error) {
 	if amqpURL == "" || managementURL == "" {
 		return nil, fmt.Errorf("brokertest: %s and %s must both be set, or neither", envAMQP, envManagement)
@@ -81,7 +82,7 @@ func givenServer(ctx context.Context, amqpURL, managementURL string) (*server, e
 	return s, nil
 }
 
-// startNode starts a private node. It is killed in the end: nobody needs its data.
+// startNode starts a private node. At the end it is killed, because its data is not needed.
 func startNode(ctx context.Context, cfg localbroker.Config) (*server, error) {
 	node, err := localbroker.Start(ctx, cfg)
 	if err != nil {
@@ -115,7 +116,7 @@ func newServer(amqpURL, managementURL, streamURL string) (*server, error) {
 	return s, nil
 }
 
-// streamPort is where a broker listens for the native stream protocol, 0 if it does not.
+// streamPort returns the port of the native stream protocol, or 0 if the broker does not speak it.
 func streamPort(ctx context.Context, management url.URL) (int, error) {
 	var overview struct {
 		Listeners []struct {

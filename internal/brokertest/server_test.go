@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A broker that runs already is taken as it is, streams included, and is not ours to kill.
+// A broker that is already running is used as it is, including its streams, and must not be killed.
 func TestGivenServer(t *testing.T) {
 	running := sharedServer(t)
 	management := running.management
-	management.User = nil // then the AMQP URL's is used
+	management.User = nil // then the user of the AMQP URL is used
 	t.Setenv(envAMQP, running.amqp.String())
 	t.Setenv(envManagement, management.String())
 	s, err := findServer(t.Context())
@@ -54,7 +54,7 @@ func TestGivenServerThatIsNotThere(t *testing.T) {
 	require.ErrorContains(t, err, "reading a URL")
 }
 
-// What runs a whole package's tests: the broker goes away with them, and there is none afterwards.
+// Main stops the broker with the tests of the package, and leaves nothing behind.
 func TestMainStopsTheBroker(t *testing.T) {
 	if os.Getenv("BROKERTEST_INNER") != "" {
 		New(t)
@@ -84,7 +84,7 @@ func TestABrokerThatDoesNotStopFailsTheTests(t *testing.T) {
 	require.Equal(t, 1, stopped)
 }
 
-// Without Docker the error says what to do instead.
+// Without Docker, the error says what to do instead.
 func TestNoDocker(t *testing.T) {
 	if os.Getenv(envImage) != "" {
 		t.Skip("Docker's address is found once a process, and TestContainer needs the real one")
@@ -95,7 +95,7 @@ func TestNoDocker(t *testing.T) {
 	require.ErrorContains(t, err, "make deps")
 }
 
-// A real container, where an image is named: see docs/brokers.md.
+// A real container works, if an image is named: see docs/brokers.md.
 func TestContainer(t *testing.T) {
 	image := os.Getenv(envImage)
 	if image == "" {

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// silence is how long a stream must say nothing before we believe that it has no more to say:
-	// no broker tells a stream's length over AMQP.
+	// silence is how long a stream must send nothing before the reader concludes that it has no
+	// more records: no broker reports the length of a stream over AMQP.
 	silence = 300 * time.Millisecond
 
-	// streamLimit bounds the reading of one stream, and opening it: right after a restart RabbitMQ
-	// says for some tenths of a second that the stream is not there.
+	// streamLimit limits reading one stream, and openLimit limits opening it: after a restart,
+	// RabbitMQ reports for some tenths of a second that the stream does not exist.
 	streamLimit = 30 * time.Second
 	openLimit   = 5 * time.Second
 )
 
-// DeclareStream declares a stream without arguments of its own.
+// DeclareStream declares a stream without additional arguments.
 func (v *Vhost) DeclareStream(t T, name string) {
 	t.Helper()
 	v.withChannel(t, func(ch *amqp.Channel) {
@@ -56,7 +56,7 @@ func (v *Vhost) ReadStream(t T, name string) []amqp.Delivery {
 	return records
 }
 
-// Offset is where a record lies in its stream; -1 if the message is from no stream.
+// Offset returns the offset of a record in its stream, or -1 if the message is not from a stream.
 func Offset(d amqp.Delivery) int64 {
 	offset, ok := d.Headers["x-stream-offset"].(int64)
 	if !ok {
@@ -65,12 +65,13 @@ func Offset(d amqp.Delivery) int64 {
 	return offset
 }
 
-// lastOffset finds the newest record: `last` begins at the newest chunk (RabbitMQ) or segment
-// (LavinMQ), which then comes in one go. Records that are published meanwhile may count or not.
+// lastOffset finds the newest record. "last" begins at the newest chunk (RabbitMQ) or segment
+// (LavinMQ), which then comes without a pause. Records that are published meanwhile may count or
+// not.
 func (v *Vhost) lastOffset(t T, name string) (offset int64, found bool) {
 	t.Helper()
 	v.follow(t, name, "last", func(deliveries <-chan amqp.Delivery) {
-		enough := time.After(10 * silence) // where records come without a pause
+		enough := time.After(10 * silence) // if records come without a pause
 		for {
 			select {
 			case <-enough:

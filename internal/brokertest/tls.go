@@ -20,15 +20,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Certificate is a certificate of the tests' own, for TLS servers in front of the broker.
+// Certificate is a certificate for TLS servers before the broker, made by the tests.
 type Certificate struct {
-	File string // has it as PEM
+	File string // PEM file with the certificate
 
 	roots *x509.CertPool
 	tls   tls.Certificate
 }
 
-// NewCertificate makes a certificate for DNS names and IP addresses.
+// NewCertificate creates a certificate for DNS names and IP addresses.
 func NewCertificate(t testing.TB, names ...string) *Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,26 +53,27 @@ func NewCertificate(t testing.TB, names ...string) *Certificate {
 	return c
 }
 
-// Config trusts the certificate.
+// Config returns a configuration that trusts the certificate.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{RootCAs: c.roots, MinVersion: tls.VersionTLS12}
 }
 
-// ClientConfig trusts the certificate, and shows it to a server that demands one.
+// ClientConfig returns a configuration that trusts the certificate, and presents it to a server
+// that requires one.
 func (c *Certificate) ClientConfig() *tls.Config {
 	config := c.Config()
 	config.Certificates = []tls.Certificate{c.tls}
 	return config
 }
 
-// Front puts a TLS server on 127.0.0.1 before a URL of the broker. It returns that URL as it is reached
-// through it, with another scheme.
+// Front puts a TLS server on 127.0.0.1 before a URL of the broker. It returns the URL of the TLS
+// server, with another scheme.
 func (c *Certificate) Front(t testing.TB, upstream, scheme string) string {
 	t.Helper()
 	return front(t, upstream, scheme, &tls.Config{Certificates: []tls.Certificate{c.tls}, MinVersion: tls.VersionTLS12})
 }
 
-// FrontForClientsWith is a Front that refuses clients without a certificate that the given one has signed.
+// FrontForClientsWith is a Front that refuses clients without a certificate that client has signed.
 func (c *Certificate) FrontForClientsWith(t testing.TB, client *Certificate, upstream, scheme string) string {
 	t.Helper()
 	return front(t, upstream, scheme, &tls.Config{

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-// T is what helpers need of a test; rapid's T has it too.
+// T is what the helpers need from a test. *rapid.T has it too.
 type T interface {
 	Helper()
 	Context() context.Context
@@ -25,30 +25,31 @@ type T interface {
 	FailNow()
 }
 
-// Vhost is a vhost of one test, with a user of its own that may do everything in it.
+// Vhost is a vhost for one test, with its own user, who has all permissions in it.
 type Vhost struct {
-	Name  string // of the vhost; it needs no escaping in URLs
+	Name  string // of the vhost; needs no escaping in URLs
 	Owner *User
 
 	server *server
 	own    bool
 }
 
-// New makes a vhost on the broker that the tests of this process share. It is deleted at the test's
-// end, with all that is in it.
+// New creates a vhost on the broker that the tests of this process share. It is deleted at the end
+// of the test, with everything in it.
 func New(t testing.TB) *Vhost {
 	t.Helper()
 	return newVhost(t, sharedServer(t), false)
 }
 
-// Own makes a vhost on a node that is the test's alone, to be killed and restarted at will. Where the
-// RabbitMQ package is not installed, and no LavinMQ named, the test is skipped.
+// Own creates a vhost on a node for this test alone, which the test may kill and restart. The test
+// is skipped if the RabbitMQ package is not installed and no LavinMQ is named.
 func Own(t testing.TB) *Vhost {
 	t.Helper()
 	return own(t, nodeConfig(t.TempDir()), canStartNode())
 }
 
-// OwnErlang is Own for a test of what only a RabbitMQ can be made to do, with Eval or Node: it gets one whatever the others get.
+// OwnErlang is Own for a test of effects that only RabbitMQ can be made to show, with Eval or Node.
+// It always starts a RabbitMQ.
 func OwnErlang(t testing.TB) *Vhost {
 	t.Helper()
 	return own(t, localbroker.Config{Dir: t.TempDir()}, localbroker.Available())
@@ -65,7 +66,8 @@ func own(t testing.TB, cfg localbroker.Config, missing error) *Vhost {
 	return newVhost(t, s, true)
 }
 
-// Erlang is OwnErlang for a test that does no harm to the node: it gets the shared one if that will do.
+// Erlang is OwnErlang for a test that does not harm the node. It uses the shared node if that is a
+// RabbitMQ.
 func Erlang(t testing.TB) *Vhost {
 	t.Helper()
 	if v := New(t); v.CanKill() && v.server.node.HasErlang() {
@@ -83,7 +85,7 @@ func newVhost(t testing.TB, s *server, own bool) *Vhost {
 	return v
 }
 
-// deleteAfter deletes at the test's end, unless the whole broker goes away then.
+// deleteAfter deletes path at the end of the test, unless the whole broker is deleted then.
 func (v *Vhost) deleteAfter(t testing.TB, path string) {
 	t.Helper()
 	if v.own {
@@ -92,19 +94,21 @@ func (v *Vhost) deleteAfter(t testing.TB, path string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		if err := call(ctx, v.server.management, http.MethodDelete, path, nil, nil); !isMissing(err) { // the test may have deleted it
+		// The test may have deleted it.
+		if err := call(ctx, v.server.management, http.MethodDelete, path, nil, nil); !isMissing(err) {
 			require.NoError(t, err)
 		}
 	})
 }
 
-// AMQPURL is for the owner, as are the other two.
+// AMQPURL is for the owner, like ManagementURL and StreamURL.
 func (v *Vhost) AMQPURL() string { return v.Owner.AMQPURL() }
 
-// ManagementURL is the root of the management API.
+// ManagementURL returns the root of the management API.
 func (v *Vhost) ManagementURL() string { return v.Owner.ManagementURL() }
 
-// StreamURL is for the native stream protocol; empty where the broker does not speak it.
+// StreamURL returns the URL of the native stream protocol. It is empty if the broker does not speak
+// it.
 func (v *Vhost) StreamURL() string { return v.Owner.StreamURL() }
 
 // User is a user of the broker with permissions in one vhost.
@@ -115,14 +119,15 @@ type User struct {
 	vhost *Vhost
 }
 
-// Permissions of a user; what is left empty allows everything.
+// Permissions are the permissions of a user. An empty pattern allows everything.
 type Permissions struct {
 	Configure, Write, Read string // regular expressions of names
-	Tags                   string // of the management API, for example "monitoring"; empty: no access to it
+	// Tags are the tags of the management API, such as "monitoring". Empty means no access to it.
+	Tags string
 }
 
-// AddUser makes a user whose name begins with "test-" and the given one. It is deleted at the test's
-// end.
+// AddUser creates a user with a name that begins with "test-" and name. It is deleted at the end of
+// the test.
 func (v *Vhost) AddUser(t testing.TB, name string, p Permissions) *User {
 	t.Helper()
 	u := &User{Name: "test-" + name + "-" + random(), Password: random(), vhost: v}
@@ -140,18 +145,18 @@ func orAll(pattern string) string {
 	return pattern
 }
 
-// AMQPURL is where this user connects to the vhost.
+// AMQPURL returns the URL with which this user connects to the vhost.
 func (u *User) AMQPURL() string { return u.in(u.vhost.server.amqp) }
 
-// ManagementURL is the root of the management API, as this user.
+// ManagementURL returns the root of the management API, for this user.
 func (u *User) ManagementURL() string {
 	root := u.vhost.server.management
 	root.User = url.UserPassword(u.Name, u.Password)
 	return root.String()
 }
 
-// StreamURL is where this user connects with the native stream protocol; empty where the broker does
-// not speak it.
+// StreamURL returns the URL with which this user connects over the native stream protocol. It is
+// empty if the broker does not speak it.
 func (u *User) StreamURL() string {
 	if u.vhost.server.stream.Host == "" {
 		return ""
@@ -167,7 +172,7 @@ func (u *User) in(base url.URL) string {
 
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9.]+`)
 
-// shorten makes a test's name fit for URLs and for the eye.
+// shorten makes a test's name short, and safe in URLs.
 func shorten(name string) string {
 	name = strings.Trim(unsafe.ReplaceAllString(name, "-"), "-")
 	return name[:min(len(name), 60)]

@@ -7,17 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is for a slow machine: a test that passes does not use it up.
+// patience is long enough for a slow machine. A test that passes does not use it up.
 const patience = time.Minute
 
-// Eventually waits until the condition holds, at most a minute. The message says what was expected.
+// Eventually waits until the condition holds, for a minute at most. The message says what was
+// expected.
 func Eventually(t T, holds func() bool, message string, args ...any) {
 	t.Helper()
 	EventuallyWithin(t, patience, holds, message, args...)
 }
 
-// EventuallyWithin is Eventually with a deadline that is part of what is tested. The condition is
-// tried in the test's own goroutine, so it may use require.
+// EventuallyWithin is Eventually with a deadline that is part of the test. It checks the condition
+// in the test's own goroutine, so the condition may use require.
 func EventuallyWithin(t T, limit time.Duration, holds func() bool, message string, args ...any) {
 	t.Helper()
 	deadline := time.Now().Add(limit)

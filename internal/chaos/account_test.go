@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// fate is what must become of a job.
+// fate is what must happen to a job.
 type fate int
 
 const (
-	comes   fate = iota // to its queue, once
-	stays               // where it is: nothing was done to it, and it is not due
-	deleted             // never comes
-	dies                // is a dead job, and does not come
+	comes   fate = iota // arrives in its queue, once
+	stays               // is where it was: no action on it, and not due
+	deleted             // never arrives
+	dies                // becomes a dead job, and does not arrive
 	unknown             // its last command was not answered: any of these
 )
 
 func (f fate) String() string { return [...]string{"comes", "stays", "deleted", "dies", "unknown"}[f] }
 
-// account is a job, and what must become of it.
+// account is a job, and what must happen to it.
 type account struct {
 	stream string
 	queue  string
 	due    time.Time
 	fate   fate
-	told   []string // what the leader answered
+	told   []string // the answers of the leader
 }
 
 // accounts are all jobs of a scenario.
@@ -56,7 +56,7 @@ func (a *accounts) size() int {
 	return len(a.all)
 }
 
-// missing counts the jobs that must come and have not.
+// missing returns the number of jobs that must arrive and have not.
 func (a *accounts) missing(c *counter) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,13 +68,14 @@ func (a *accounts) missing(c *counter) (n int) {
 	return n
 }
 
-// reckoning is what became of all jobs.
+// reckoning is the result for all jobs.
 type reckoning struct {
 	lost, doubled, early, wrong []string
 	doubledJIDs                 []string
 }
 
-// reckon compares what came with what must have come. where tells in which sets an entry is now.
+// reckon compares the jobs that arrived with the accounts. where returns the sets that have an
+// entry now.
 func (a *accounts) reckon(c *counter, where func(jid string) []string) (r reckoning) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,7 +108,7 @@ func (r *reckoning) add(j *account, n int, text string) {
 	r.wrong = append(r.wrong, text)
 }
 
-// fault is what is wrong with where a job is, empty if nothing.
+// fault says what is wrong with the state of a job, or returns an empty text.
 func (j *account) fault(n int, where func() []string) string {
 	switch j.fate {
 	case comes:

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// brokerKilled kills the broker again and again while entries fall due: nothing is lost, and only what was unconfirmed comes twice.
+// brokerKilled kills the broker again and again while entries fall due. Nothing is lost, and only
+// unconfirmed jobs arrive twice.
 func brokerKilled(w *world, jobs, kills int) {
 	w.run(w.slot("s", nil))
 	w.awaitLeader()
@@ -37,7 +38,7 @@ func brokerKilled(w *world, jobs, kills int) {
 	r := w.reckon()
 	all := w.epochs()
 	w.unconfirmed = 0
-	came := w.counter.furthest() // what the journal has lost with the broker was fired all the same
+	came := w.counter.furthest() // fires that the journal lost with the broker count too
 	for _, e := range all[:len(all)-1] {
 		if e.unconfirmed() || came[fmt.Sprint(e.number)] > e.confirmed {
 			w.unconfirmed++
@@ -49,13 +50,14 @@ func brokerKilled(w *world, jobs, kills int) {
 	w.note = fmt.Sprintf("%d fires without a confirm, of which %d came twice", open, len(r.doubledJIDs))
 }
 
-// deletion is something on the broker that somebody deletes.
+// deletion is a queue or exchange that a user deletes.
 type deletion struct {
 	what string
 	do   func(*amqp.Channel) error
 }
 
-// deletions are what may be deleted at any time. A queue is deleted only while it is empty: the jobs in it are its own.
+// deletions returns everything that may be deleted at any time. A queue is deleted only while it is
+// empty, because the jobs in it are lost with it.
 func deletions() (all []deletion) {
 	queue := func(name string) deletion {
 		return deletion{"queue " + name, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, true, false); return err }}
@@ -82,7 +84,7 @@ func deletions() (all []deletion) {
 		}})
 }
 
-// deletedThings has things on the broker deleted while entries fall due: nothing is lost.
+// deletedThings deletes queues and exchanges while entries fall due. Nothing is lost.
 func deletedThings(w *world, perSecond int, lasting time.Duration) {
 	w.run(w.slot("s", nil))
 	w.awaitLeader()
@@ -107,10 +109,11 @@ func deletedThings(w *world, perSecond int, lasting time.Duration) {
 	w.note = fmt.Sprintf("%d came again, %d went with their queue", w.doubled, w.gone)
 }
 
-// excuse takes out what a deletion explains. A broker deletes a queue that is empty, and with it what was on its way there and is confirmed
-// all the same. And while jobs.fire is not bound to the journal, what is fired is not known to be: it can be deleted afterwards.
+// excuse removes the findings that a deletion explains. With an empty queue, the broker also
+// deletes jobs that are on their way to it, although they are confirmed. While jobs.fire is not
+// bound to the journal, no fire is journaled, so commands can still delete the fired entries.
 func (w *world) excuse(r *reckoning, all []*epoch) {
-	const about = 2 * time.Second // the journal has seconds
+	const about = 2 * time.Second // the journal has whole seconds
 	if w.deletedAt == nil {
 		return
 	}

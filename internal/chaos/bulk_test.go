@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// bulk begins operations on jobs of their own, undoes some of them, and has what came back retried: each entry is there or not as the last
-// that was done says, and comes once.
+// bulk begins operations on its own jobs, undoes some of them, and retries the entries that came
+// back. The last action decides whether an entry exists, and each job arrives once.
 type bulk struct {
 	w      *world
 	broken *faults
@@ -32,7 +32,8 @@ func (b *bulk) work(ctx context.Context, c *caller, hand int) {
 	}
 }
 
-// round publishes retries of a class, deletes or kills them, and most often takes that back and has them retried.
+// round publishes retries of a class and deletes or kills them. Most often it then undoes that, and
+// retries them.
 func (b *bulk) round(c *caller, class string) {
 	jids := make([]string, inBulk)
 	all := make([]amqp.Publishing, inBulk)
@@ -71,7 +72,7 @@ func (b *bulk) mark(jids []string, f fate, told string) {
 	}
 }
 
-// pending waits until so many of a class are known.
+// pending waits until n jobs of a class are known.
 func (b *bulk) pending(c *caller, class string, n int) bool {
 	var list struct {
 		Count int `json:"filtered_count"`
@@ -91,7 +92,8 @@ type operation struct {
 	Skipped                           int
 }
 
-// operate begins an operation. One that is not answered may have begun: its reason tells.
+// operate begins an operation. If a call is not answered, the operation may have begun: the reason
+// identifies it.
 func (b *bulk) operate(c *caller, class, action string) (id string, ok bool) {
 	b.mu.Lock()
 	b.begun++
@@ -101,8 +103,8 @@ func (b *bulk) operate(c *caller, class, action string) (id string, ok bool) {
 	return b.begin(c, "/api/operations", body, func(o *operation) bool { return o.Reason == reason })
 }
 
-// begin asks for an operation until one has begun that is the one. On a busy machine no sidecar may lead at any of the moments when it asks,
-// as long as leaders are killed.
+// begin repeats a request for an operation until it has begun. On a busy machine with kills, there
+// may be no leader at any of the moments when it asks.
 func (b *bulk) begin(c *caller, path, body string, is func(*operation) bool) (id string, ok bool) {
 	status, answer := 0, []byte(nil)
 	for deadline := time.Now().Add(patient); time.Now().Before(deadline) || b.w.undisturbed() < patient; {
@@ -115,7 +117,7 @@ func (b *bulk) begin(c *caller, path, body string, is func(*operation) bool) (id
 			b.broken.note("%s %s is answered %d %s", path, body, status, answer)
 			return "", false
 		}
-		// Longer than a command may take: what has not begun by then will not.
+		// Longer than a command may take: an operation that has not begun by then never will.
 		for look := time.Now().Add(2 * answerWithin); time.Now().Before(look); b.w.pause(200 * time.Millisecond) {
 			var all []operation
 			if c.read("/api/operations", &all) {
@@ -131,8 +133,8 @@ func (b *bulk) begin(c *caller, path, body string, is func(*operation) bool) (id
 	return "", false
 }
 
-// await waits until an operation has done all it is to do. An undo reads the journal first, which may take longer than a leader lives where
-// they are killed again and again.
+// await waits until an operation is done. An undo reads the journal first. That may take longer
+// than a leader lives while leaders are killed.
 func (b *bulk) await(c *caller, id string, becomes fate, jids []string) bool {
 	b.mark(jids, unknown, "")
 	var o operation
@@ -141,7 +143,7 @@ func (b *bulk) await(c *caller, id string, becomes fate, jids []string) bool {
 		if c.read("/api/operations/"+id, &o) && o.State != wire.OperationRunning {
 			break
 		}
-		if o.Done > done { // a large one may take long, as long as it goes on
+		if o.Done > done { // a large one may take long, as long as it progresses
 			done, deadline = o.Done, time.Now().Add(patient)
 		}
 	}
@@ -153,7 +155,7 @@ func (b *bulk) await(c *caller, id string, becomes fate, jids []string) bool {
 	return true
 }
 
-// undo takes back what an operation did.
+// undo undoes an operation.
 func (b *bulk) undo(c *caller, id string, jids []string) bool {
 	b.mu.Lock()
 	b.undone++

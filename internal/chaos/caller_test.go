@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// caller is a client of the REST API. It asks any sidecar, and repeats what is not answered for sure, as the documents say is safe.
+// caller is a client of the REST API. It calls any sidecar, and repeats calls without a certain
+// answer, which is safe according to the documentation.
 type caller struct {
 	w      *world
 	random *rand.Rand
 }
 
-// callers has so many clients at work until it is told to stop, which waits until what they were at is answered.
+// callers runs n clients until stop is called. stop waits until their open calls are answered.
 func (w *world) callers(n int, work func(ctx context.Context, c *caller, i int)) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var working sync.WaitGroup
@@ -32,7 +33,8 @@ func (w *world) callers(n int, work func(ctx context.Context, c *caller, i int))
 
 func (c *caller) chance(percent int) bool { return c.random.IntN(100) < percent }
 
-// try asks any sidecar once. The status is 0 where nobody answers: it may have been done or not, as with those from 500 on.
+// try calls any sidecar once. Status 0 means that there was no answer. With that, or a status from
+// 500 on, the call may have had its effect or not.
 func (c *caller) try(method, path, body string, headers ...string) (status int, answer []byte) {
 	p := c.w.living(c.random.IntN(100))
 	if p == nil {
@@ -47,7 +49,7 @@ func (c *caller) try(method, path, body string, headers ...string) (status int, 
 
 func unsure(status int) bool { return status == 0 || status >= http.StatusInternalServerError }
 
-// call asks until it is answered for sure. repeated tells how often it was not.
+// call repeats a request until the answer is certain. repeated is the number of uncertain answers.
 func (c *caller) call(method, path, body string, headers ...string) (status int, answer []byte, repeated int) {
 	for deadline := time.Now().Add(patient); ; c.w.pause(100 * time.Millisecond) {
 		status, answer = c.try(method, path, body, headers...)
@@ -58,13 +60,13 @@ func (c *caller) call(method, path, body string, headers ...string) (status int,
 	}
 }
 
-// read asks for something until it is there.
+// read repeats a GET request until it succeeds.
 func (c *caller) read(path string, into any) bool {
 	status, answer, _ := c.call(http.MethodGet, path, "")
 	return status == http.StatusOK && json.Unmarshal(answer, into) == nil
 }
 
-// faults are promises that were broken, noted by many at once.
+// faults collects broken promises. It is safe for concurrent use.
 type faults struct {
 	mu  sync.Mutex
 	all []string

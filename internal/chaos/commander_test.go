@@ -12,8 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// commander gives commands about jobs of its own while a scenario is under way: half through the REST API, half to the leader's inbox, as
-// any AMQP client may. It repeats each until it is answered, as the documents say is safe.
+// commander sends commands about its own jobs during a scenario. Half go through the REST API, and
+// half to the leader's inbox, as any AMQP client may. It repeats each command until it is answered,
+// which is safe according to the documentation.
 type commander struct {
 	w      *world
 	random *rand.Rand
@@ -21,9 +22,10 @@ type commander struct {
 	n      int
 }
 
-// command starts giving so many commands a second. stop ends that, when those under way have been answered.
+// command starts sending this many commands per second. stop ends that, when the open ones have
+// been answered.
 func (w *world) command(perSecond int) (stop func()) {
-	const hands = 16 // that many at a time: some wait long for their answer
+	const hands = 16 // number of concurrent commands: some wait long for an answer
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var working sync.WaitGroup
 	for i := range hands {
@@ -53,19 +55,20 @@ func (w *world) command(perSecond int) (stop func()) {
 	}
 }
 
-// far is when most of its jobs are due, so that only a command makes them come; no clock is set by so much.
+// far is when most of its jobs are due, so that they only arrive after a command. No clock is set
+// by that much.
 const far = 10 * time.Hour
 
-// one publishes a job and gives a command about it.
+// one publishes a job and sends a command about it.
 func (c *commander) one(jid string) {
 	stream := []string{wire.ScheduledJobs, wire.Retries}[c.random.IntN(2)]
 	due := time.Now().Add(far)
-	if c.random.IntN(4) == 0 { // it may be fired at this very moment
+	if c.random.IntN(4) == 0 { // it may be fired at this moment
 		due = time.Now().Add(time.Duration(c.random.IntN(1000)) * time.Millisecond)
 	}
 	entry := c.w.entry(jid, stream, queues[c.random.IntN(len(queues))], due, unknown)
 	if !c.line.publish(stream, entry) {
-		return // it may be there or not
+		return // it may exist or not
 	}
 	c.w.set(jid, stays, "")
 	if time.Until(due) < time.Hour {
@@ -84,10 +87,10 @@ func (c *commander) one(jid string) {
 	}
 }
 
-// patient is how long a command is repeated that is not answered.
+// patient is how long an unanswered command is repeated.
 const patient = 90 * time.Second
 
-// give repeats a command until it is answered, and notes what must become of the job now.
+// give repeats a command until it is answered, and records what must happen to the job now.
 func (c *commander) give(jid, stream, verb string) fate {
 	c.w.set(jid, unknown, "")
 	id := fmt.Sprintf("%s-%s-%s", jid, verb, stream)
@@ -120,8 +123,8 @@ func told(stream, verb string, r wire.Reply, rest bool) string {
 	return text
 }
 
-// means tells what an answer says of a job, if it says anything: else the command is repeated. An entry that nobody knows yet may be known
-// a moment later.
+// means returns what an answer says about a job. If sure is false, the command must be repeated. An
+// entry that is unknown now may be known a moment later.
 func means(verb string, r wire.Reply) (f fate, sure bool) {
 	what := verb
 	switch {
@@ -142,7 +145,7 @@ func means(verb string, r wire.Reply) (f fate, sure bool) {
 	return unknown, false
 }
 
-// rest gives a command through the REST API of any sidecar.
+// rest sends a command through the REST API of any sidecar.
 func (c *commander) rest(jid, stream, verb string) wire.Reply {
 	set := map[string]string{wire.ScheduledJobs: "scheduled-jobs", wire.Retries: "retries", wire.DeadJobs: "dead-jobs"}[stream]
 	method, address := "POST", "/api/"+set+"/"+jid+"/"+verb
@@ -158,7 +161,7 @@ func (c *commander) rest(jid, stream, verb string) wire.Reply {
 		return wire.Reply{Status: wire.StatusUnknown}
 	}
 	r := wire.Reply{}
-	_ = json.Unmarshal(body, &r) // 204 has none
+	_ = json.Unmarshal(body, &r) // a 204 has no body
 	r.Status = status
 	return r
 }

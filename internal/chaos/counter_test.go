@@ -17,24 +17,24 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// counter counts jobs by jid. It is a client that is not Millrace's, in a process of its own.
+// counter counts jobs by jid. Its client does not use Millrace's code, and runs in its own process.
 type counter struct {
 	mu     sync.Mutex
 	jobs   map[string]*arrived
-	epochs map[int64]time.Time // when the first job of an epoch came
+	epochs map[int64]time.Time // when the first job of an epoch arrived
 	total  int                 // copies
-	again  int                 // copies that the broker handed out more than once
-	starts int                 // how often it began to consume
+	again  int                 // copies that the broker redelivered
+	starts int                 // how often the client began to consume
 }
 
-// arrived is what came of one jid.
+// arrived records the deliveries of one jid.
 type arrived struct {
 	first  time.Time
-	copies map[string]int // by the publish that brought it
+	copies map[string]int // by the publish that brought them
 	n      int
 }
 
-// python is Debian's own, for which pika is installed.
+// python is Debian's own Python, for which pika is installed.
 const python = "/usr/bin/python3"
 
 func startCounter(w *world, queues ...string) *counter {
@@ -83,7 +83,8 @@ func (c *counter) line(text string) {
 		j = &arrived{first: at, copies: map[string]int{}}
 		c.jobs[jid] = j
 	}
-	// The same copy comes again if it was not acknowledged when the connection died. Which publish it is from tells, or else the broker.
+	// The broker redelivers a copy if it was not acknowledged when the connection was lost. The
+	// headers of the publish identify such a copy, or else the redelivered flag.
 	if known := j.copies[publish] > 0; known && (publish != "-/-" || redelivered) {
 		c.again++
 		return
@@ -96,7 +97,7 @@ func (c *counter) line(text string) {
 	}
 }
 
-// forgetTorn forgets what was no job.
+// forgetTorn removes deliveries that were no jobs.
 func (c *counter) forgetTorn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,14 +110,14 @@ func (c *counter) began() int {
 	return c.starts
 }
 
-// distinct is how many jids have come.
+// distinct returns the number of jids that arrived.
 func (c *counter) distinct() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.jobs)
 }
 
-// of is how many copies of a job have come, and when the first did.
+// of returns how many copies of a job arrived, and when the first did.
 func (c *counter) of(jid string) (n int, first time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *counter) of(jid string) (n int, first time.Time) {
 	return 0, time.Time{}
 }
 
-// publishes lists which publishes brought copies of a job.
+// publishes returns the publishes that brought copies of a job.
 func (c *counter) publishes(jid string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +143,7 @@ func (c *counter) copies() int {
 	return c.total
 }
 
-// newest is the newest epoch of which a job has come, and when the first of it did.
+// newest returns the newest epoch from which a job arrived, and when the first of these jobs did.
 func (c *counter) newest() (epoch int64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +154,7 @@ func (c *counter) newest() (epoch int64, at time.Time) {
 	return epoch, c.epochs[epoch]
 }
 
-// furthest is the number of the last publish of each epoch that has come.
+// furthest returns, for each epoch, the number of its last publish that arrived.
 func (c *counter) furthest() map[string]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

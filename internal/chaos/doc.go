@@ -1,12 +1,19 @@
-// Package chaos kills, freezes and cuts off sidecars, sets their clocks, kills brokers and deletes what stands on them, while entries fall
-// due and commands are under way, and counts what arrives, by jid.
+// Package chaos injects faults while entries fall due and commands run, and counts the jobs that
+// arrive, by jid. It kills, freezes and disconnects sidecars, sets their clocks, kills brokers, and
+// deletes queues and exchanges.
 //
-// What is counted is what a client sees in the queues: one that is not Millrace's, a Python program with pika (testdata/count.py). Each job
-// has an account (account_test.go) of what must become of it; what the leader answered to a command is part of that. The journal is read
-// only to tell how many of the faults fell while fires were unconfirmed, or while the next leader was catching up or settling: the faults
-// aim at such moments.
+// # What counts
 //
-// `make chaos` runs all scenarios and prints one table. The plan of each comes from a seed: what is done, in which order, with which
-// pauses. When exactly a fault meets the machine does not, so a run that broke a promise may have to be repeated to break it again.
-// `make test` runs three scenarios at a small size.
+// The count is what a client sees in the queues. That client is a Python program with pika
+// (testdata/count.py), which uses no code of Millrace. Each job has an account (account_test.go)
+// that says what must happen to it, including the leader's answers to commands. The journal only
+// serves to see how many faults happened while fires were unconfirmed, or while the next leader was
+// catching up or settling. The faults aim at such moments.
+//
+// # Repeating a run
+//
+// `make chaos` runs all scenarios and prints one table. The plan of each scenario comes from a
+// seed: the actions, their order and the pauses. The exact moment of a fault does not, so a run
+// that broke a promise may have to be repeated several times to break it again. `make test` runs
+// three scenarios at a small size.
 package chaos

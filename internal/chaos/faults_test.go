@@ -9,13 +9,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// frozenFor is longer than the broker waits for the heartbeats of a leader, which are sent every 5 seconds.
+// frozenFor is longer than the broker waits for the heartbeats of a leader, which come every 5
+// seconds.
 const frozenFor = 20 * time.Second
 
 // followedWithin is how soon another sidecar must fire when the leader is frozen.
 const followedWithin = 18 * time.Second
 
-// frozen stops the leader of two for longer than its heartbeat, and lets it go on: it must notice that it has been followed.
+// frozen stops the leader of two sidecars for longer than its heartbeat, and lets it continue. The
+// old leader must notice that it has a successor.
 func frozen(w *world, perSecond, times int) {
 	for _, name := range []string{"x", "y"} {
 		w.run(w.slot(name, nil))
@@ -50,7 +52,8 @@ func frozen(w *world, perSecond, times int) {
 	w.must(longest <= followedWithin, "it took %v until the other fired", longest)
 }
 
-// network cuts, stalls and slows the connections of two sidecars, each on its own way to the broker.
+// network cuts, stalls and slows the connections of two sidecars. Each has its own proxies to the
+// broker.
 func network(w *world, perSecond int, lasting time.Duration) {
 	var ways [][]*brokertest.Proxy
 	for _, name := range []string{"x", "y"} {
@@ -77,7 +80,8 @@ func network(w *world, perSecond int, lasting time.Duration) {
 	w.exactlyOnce()
 }
 
-// disturb has one way, or a part of it, fail for some time: most often the leader's.
+// disturb makes the connections of one sidecar, or a part of them, fail for some time: most often
+// the leader's.
 func (w *world) disturb(ways [][]*brokertest.Proxy) {
 	w.t.Helper()
 	which := w.random.IntN(len(w.slots))
@@ -89,7 +93,7 @@ func (w *world) disturb(ways [][]*brokertest.Proxy) {
 		}
 	}
 	way := ways[which]
-	if !w.chance(40) { // one connection alone: they fail apart
+	if !w.chance(40) { // a single connection, because they can fail separately
 		way = way[w.random.IntN(len(way)):][:1]
 	}
 	what, lasting := w.random.IntN(4), w.upTo(20*time.Second)
@@ -116,8 +120,9 @@ func (w *world) disturb(ways [][]*brokertest.Proxy) {
 	}
 }
 
-// clock sets a sidecar's wall clock an hour forward and back, and by less, and kills the leader in between: what is due by its clock comes,
-// once, and nothing waits for a time that has been taken back.
+// clock sets a sidecar's wall clock an hour forward and back, and by less, and kills the leader in
+// between. Jobs that are due by its clock arrive, once. No job waits for a time that the clock has
+// left again.
 func clock(w *world, perSecond, times int) {
 	w.otherClock = true
 	s := w.slot("s", func(c *sidecar.Config) { c.OwnClock = true })
@@ -149,10 +154,10 @@ func clock(w *world, perSecond, times int) {
 	w.exactlyOnce()
 }
 
-// promptly is how soon a job must come that is due.
+// promptly is how soon a due job must arrive.
 const promptly = 20 * time.Second
 
-// dueBy publishes a job that is due by a clock that is ahead by so much, and waits for it.
+// dueBy publishes a job that is due by a clock that is ahead by this much, and waits for it.
 func (w *world) dueBy(ahead time.Duration, i int) {
 	w.t.Helper()
 	jid := fmt.Sprintf("clock-%02d", i)

@@ -11,18 +11,19 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// epoch is what the journal tells of one leadership.
+// epoch is what the journal says about one epoch.
 type epoch struct {
 	number    int64
 	identity  string
 	led       bool // it had settled everything, and fired
 	fires     map[int64]string
-	at        map[string]time.Time // when each job was fired last
+	at        map[string]time.Time // when each job was last fired
 	fired     int64
 	confirmed int64
 }
 
-// unconfirmed tells whether it ended while fires were, as far as the next leader could know.
+// unconfirmed reports whether the epoch ended with unconfirmed fires, as far as the next leader
+// could know.
 func (e *epoch) unconfirmed() bool { return e.fired > e.confirmed }
 
 // epochs reads the journal.
@@ -67,7 +68,7 @@ func (w *world) epochs() []*epoch {
 	return all
 }
 
-// moments tells in which moments of their leadership processes ended.
+// moments returns how many of the killed processes died at each of the two moments.
 func moments(all []*epoch, killed []string) (unconfirmed, settling int) {
 	last := map[string]*epoch{}
 	for _, e := range all {
@@ -90,8 +91,9 @@ func moments(all []*epoch, killed []string) (unconfirmed, settling int) {
 	return unconfirmed, settling
 }
 
-// unsure counts the fires that nobody knew to be confirmed when their epoch ended: those in the journal, and those that came although it
-// has lost them. sure are jobs that were fired again although they were.
+// unsure counts the fires that were not known to be confirmed when their epoch ended: those in the
+// journal, and those that arrived although the journal has lost them. sure are the jobs that were
+// fired again although a fire of them was known to be confirmed.
 func (w *world) unsure(all []*epoch, doubled []string) (open int, sure []string) {
 	byNumber := map[string]*epoch{}
 	for _, e := range all {
@@ -123,7 +125,7 @@ func (w *world) unsure(all []*epoch, doubled []string) (open int, sure []string)
 	return open, sure
 }
 
-// history tells when a job was fired, as the journal has it.
+// history returns when a job was fired, according to the journal.
 func history(all []*epoch, jid string) (text string) {
 	for _, e := range all {
 		if at, fired := e.at[jid]; fired {

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// keyed enqueues jobs under keys, and repeats that whenever it likes: each key is one job, which comes once.
+// keyed enqueues jobs with idempotency keys, and repeats that at random. Each key stands for one
+// job, which arrives once.
 type keyed struct {
 	w      *world
 	broken *faults
@@ -37,7 +38,7 @@ func (k *keyed) work(ctx context.Context, c *caller, hand int) {
 	}
 }
 
-// enqueue has the same job of a key enqueued, by either form of the call. A job of a key is always the same.
+// enqueue enqueues the job of a key, with either form of the call. A key always has the same job.
 func (k *keyed) enqueue(c *caller, key string) bool {
 	body := fmt.Sprintf(`{"class":"Keyed","args":[%q],"queue":%q}`, key, queues[len(key)%len(queues)])
 	began := time.Now()
@@ -49,7 +50,8 @@ func (k *keyed) enqueue(c *caller, key string) bool {
 		got = append(got, struct{ JID, Error string }{})
 		_ = json.Unmarshal(answer, &got[0])
 	} else {
-		for deadline := time.Now().Add(patient); ; k.w.pause(100 * time.Millisecond) { // a call for many is answered, and what became of each may be unknown
+		// A call for several jobs may be answered while the result for each is unknown.
+		for deadline := time.Now().Add(patient); ; k.w.pause(100 * time.Millisecond) {
 			var more int
 			status, answer, more = c.call(http.MethodPost, "/api/jobs", fmt.Sprintf(`[%s,"idempotency_key":%q}]`, body[:len(body)-1], key))
 			repeated += more + 1
@@ -69,7 +71,7 @@ func (k *keyed) enqueue(c *caller, key string) bool {
 	return true
 }
 
-// keep opens the account of a job that is new, and compares that of one that is not.
+// keep opens the account of a new job, or compares the job with its account.
 func (k *keyed) keep(key, jid string, since time.Time, times int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,7 +86,7 @@ func (k *keyed) keep(key, jid string, since time.Time, times int) {
 	k.w.open(jid, wire.ScheduledJobs, "", since, comes)
 }
 
-// again asks for every key once more, and for some with another job.
+// again enqueues the job of every key once more, and other jobs with some of the keys.
 func (k *keyed) again(c *caller) {
 	for key := range k.jids {
 		k.enqueue(c, key)

@@ -8,15 +8,16 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// aim is when a leader is killed.
+// aim is the moment at which a leader is killed.
 type aim int
 
 const (
-	aimFiring   aim = iota // while its fires are unconfirmed
-	aimSettling            // while it is catching up or settling what the one before it left
+	aimFiring   aim = iota // while fires of it are unconfirmed
+	aimSettling            // while it is catching up, or settling the fires of the leader before
 )
 
-// aims picks a moment: every fourth kill is to fall before the new leader fires. Not each does.
+// aims chooses a moment. Every fourth kill is to happen before the new leader fires, but not each
+// does.
 func (w *world) aims() aim {
 	if w.aimedAt++; w.aimedAt%4 == 0 {
 		return aimSettling
@@ -24,7 +25,7 @@ func (w *world) aims() aim {
 	return aimFiring
 }
 
-// await waits for the moment. Who is too late for the one waits for the other.
+// await waits for the moment. If it has passed, await waits for the other one.
 func (w *world) await(p *sidecar.Process, a aim) {
 	w.t.Helper()
 	brokertest.EventuallyWithin(w.t, time.Minute, func() bool {
@@ -46,7 +47,7 @@ func (w *world) await(p *sidecar.Process, a aim) {
 	}
 }
 
-// aimed holds the harness to its aim.
+// aimed checks that enough kills happened at the intended moments.
 func (w *world) aimed() {
 	w.t.Helper()
 	w.must(2*w.unconfirmed >= w.faults, "%d of %d kills fell while fires were unconfirmed, that is too few to show anything", w.unconfirmed, w.faults)
@@ -75,8 +76,8 @@ func sidecarKilled(w *world, jobs, kills int, stateDir bool) {
 	w.exactlyOnce()
 }
 
-// newQueues kills the only sidecar each time while it fires the first jobs of a queue that no client
-// has declared. The jobs are counted in the end.
+// newQueues kills the only sidecar each time while it fires the first jobs of a queue that no
+// client has declared. At the end, it counts the jobs.
 func newQueues(w *world, jobs, kills int) {
 	s := w.slot("s", nil)
 	p := w.run(s)
@@ -98,8 +99,8 @@ func newQueues(w *world, jobs, kills int) {
 // takeoverWithin is how soon another sidecar must fire after the leader was killed.
 const takeoverWithin = 3 * time.Second
 
-// standby kills the leader of two sidecars again and again: the other one takes over. Every third time that one is killed too, while it
-// settles.
+// standby kills the leader of two sidecars again and again, so that the other one takes over. Every
+// third time it also kills that one while it settles.
 func standby(w *world, jobs, kills int) {
 	for _, name := range []string{"x", "y"} {
 		w.run(w.slot(name, nil))
@@ -138,7 +139,7 @@ func standby(w *world, jobs, kills int) {
 	w.must(longest <= takeoverWithin, "it took %v until the other fired", longest)
 }
 
-// taken is how long it takes until a job comes that a newer epoch fired.
+// taken returns how long it takes until a job from a newer epoch arrives.
 func (w *world) taken(epoch int64, since time.Time) time.Duration {
 	w.t.Helper()
 	var at time.Time

@@ -10,15 +10,16 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// large is an operation on so many entries that one leader after another dies in the middle of it: it has each of them retried, once.
+// large is an operation on so many entries that several leaders die during it. It retries each
+// entry once.
 type large struct {
 	*bulk
 	jids   []string
 	id     string
-	middle int // kills that fell while it was under way
+	middle int // kills while it was running
 }
 
-const inLarge = "Large" // the class of its jobs
+const inLarge = "Large" // class of its jobs
 
 func (l *large) publish(jobs int) {
 	l.jids = make([]string, jobs)
@@ -31,7 +32,7 @@ func (l *large) publish(jobs int) {
 	l.w.publish(wire.Retries, all...)
 }
 
-// begin has it go on for as long as so many kills take, and longer.
+// begin starts the operation at a rate at which it takes longer than the kills.
 func (l *large) begin(c *caller, kills int) {
 	l.w.t.Helper()
 	require.True(l.w.t, l.pending(c, inLarge, len(l.jids)), "%v", l.broken.all)
@@ -42,7 +43,7 @@ func (l *large) begin(c *caller, kills int) {
 	l.mark(l.jids, unknown, "")
 }
 
-// killed counts a kill after which there was still something to do.
+// killed counts a kill after which the operation was not finished.
 func (l *large) killed(c *caller) {
 	var o operation
 	if c.read("/api/operations/"+l.id, &o) && o.State == wire.OperationRunning && o.Done > 0 {

@@ -14,28 +14,31 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// leasing is workers that speak only HTTP, and the account of their jobs. None may be lost. One may come twice only if a call that took it, or
-// told that it failed, was not answered.
+// leasing is a group of workers that use only HTTP, with the account of their jobs. No job may be
+// lost. A job may arrive twice only if a call that took it, or reported its failure, was not
+// answered.
 type leasing struct {
 	w      *world
 	broken *faults
 
-	mu       sync.Mutex
-	acked    map[string]int // by jid: leases that were acknowledged
-	taken    int
-	ranOut   int // that somebody let run out, or was too late for
-	unsure   int // jobs that may have been taken, or made a retry, twice
-	lostAcks int // acknowledgements that were not answered at once: whoever did them may not have counted them
+	mu     sync.Mutex
+	acked  map[string]int // by jid: leases that were acknowledged
+	taken  int
+	ranOut int // leases that a worker let run out, or was too late for
+	unsure int // jobs that may have been taken, or made a retry, twice
+	// lostAcks counts acknowledgements without an answer to the first call. The metrics may lack
+	// them.
+	lostAcks int
 	dead     int
 	twice    int
 }
 
-// job is one for a worker.
+// job returns a job for a worker.
 func job(jid, queue string) amqp.Publishing {
 	return amqp.Publishing{DeliveryMode: amqp.Persistent, Body: fmt.Appendf(nil, `{"jid":%q,"class":"Leased","args":[1],"queue":%q}`, jid, queue)}
 }
 
-// publish has more jobs wait in the queue.
+// publish adds n jobs to the queue.
 func (l *leasing) publish(n int) {
 	l.w.t.Helper()
 	all := make([]amqp.Publishing, n)
@@ -82,13 +85,13 @@ func (l *leasing) add(to *int, n int) {
 	*to += n
 }
 
-// settle does with a job what workers do: most often it is done.
+// settle ends a job like a worker: most often it is done.
 func (l *leasing) settle(c *caller, j *takenJob) {
 	verb, body := "ack", ""
 	switch dice := c.random.IntN(100); {
 	case dice < 10 && j.RanOut == 0:
 		l.add(&l.ranOut, 1)
-		return // and nobody ever hears of this worker again
+		return // this worker is never heard of again
 	case dice < 25:
 		verb, body = "fail", `{"error_class":"E","retry_in":0.5}`
 	case dice < 35:
@@ -113,13 +116,13 @@ func (l *leasing) settle(c *caller, j *takenJob) {
 	}
 }
 
-// ended tells whether a lease is over because somebody ended it: only this worker does.
+// ended reports whether a lease is over because its worker ended it. No other client does.
 func ended(answer []byte) bool {
 	var p struct{ Happened *wire.Happened }
 	return json.Unmarshal(answer, &p) == nil && p.Happened != nil && p.Happened.What == wire.TypeDeleted
 }
 
-// missing are the jobs that nobody has acknowledged.
+// missing returns the jobs that were never acknowledged.
 func (l *leasing) missing() (jids []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,14 +134,15 @@ func (l *leasing) missing() (jids []string) {
 	return jids
 }
 
-// drain waits until every job has been acknowledged, or is dead because too many leases of it ran out, and nothing is leased or waits.
+// drain waits until every job has been acknowledged, or is dead because too many of its leases ran
+// out, and the queue is empty.
 func (l *leasing) drain() {
 	l.w.t.Helper()
 	p := l.w.awaitLeader().p
 	few := func() bool { return len(l.missing()) <= 20 }
 	brokertest.EventuallyWithin(l.w.t, 10*time.Minute, few, "the jobs are leased and done")
 	brokertest.EventuallyWithin(l.w.t, 2*time.Minute, func() bool {
-		for _, jid := range l.missing() { // what the API says of the queue is some seconds old
+		for _, jid := range l.missing() { // the API's figures for a queue are some seconds old
 			if sets := l.w.where(p, jid); len(sets) != 1 || sets[0] != "dead-jobs" {
 				return false
 			}
@@ -150,7 +154,7 @@ func (l *leasing) drain() {
 	}, "nothing is leased, or waits")
 }
 
-// reckon compares what was acknowledged with what there was, and with what was counted.
+// reckon compares the acknowledged jobs with all jobs, and with the metrics.
 func (l *leasing) reckon() {
 	w, p := l.w, l.w.awaitLeader().p
 	w.t.Helper()
@@ -177,7 +181,7 @@ func (l *leasing) reckon() {
 	w.must(all >= acks-l.lostAcks, "%d of %d acknowledgements are counted, and only %d may be missing", all, acks, l.lostAcks)
 }
 
-// counted is how many successes each job has in the metrics.
+// counted returns the number of successes of each job in the metrics.
 func (w *world) counted() map[string]int {
 	w.t.Helper()
 	counted := map[string]int{}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// line is a plain AMQP client that gives commands. It connects again when it has to.
+// line is a plain AMQP client that sends commands. It reconnects when necessary.
 type line struct {
 	url     string
 	conn    *amqp.Connection
@@ -48,7 +48,7 @@ func (l *line) open() (err error) {
 
 const answerWithin = 5 * time.Second
 
-// publish tells whether the broker confirmed a message.
+// publish reports whether the broker confirmed a message.
 func (l *line) publish(stream string, m amqp.Publishing) bool {
 	if l.open() != nil {
 		l.close()
@@ -87,7 +87,7 @@ func (l *line) ask(cmd wire.Command) wire.Reply {
 		select {
 		case r, open := <-l.returns:
 			if !open || r.CorrelationId == cmd.ID {
-				return wire.Reply{Status: wire.StatusUnavailable} // nobody leads
+				return wire.Reply{Status: wire.StatusUnavailable} // there is no leader
 			}
 		case d, open := <-l.answers:
 			var r wire.Reply

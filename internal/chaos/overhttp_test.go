@@ -12,8 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// overHTTP kills sidecars at any moment while all that the API alone has is under way: workers lease jobs, clients enqueue under keys and
-// repeat themselves, operations are begun and undone, a large one goes on all the while, and a queue is paused.
+// overHTTP kills sidecars at any moment while everything runs that only the API offers: workers
+// lease jobs, clients enqueue with idempotency keys and repeat calls, operations begin and are
+// undone, a large operation runs all the time, and a queue is paused.
 func overHTTP(w *world, jobs, inOperation, kills int) {
 	for _, name := range []string{"x", "y"} {
 		w.run(w.slot(name, func(c *sidecar.Config) {
@@ -59,7 +60,7 @@ func overHTTP(w *world, jobs, inOperation, kills int) {
 	w.note = fmt.Sprintf("%s; %s; %s; %s", leases, keys, some, most)
 }
 
-// killAny kills the sidecar that leads, most often, or another, or both; and starts them again.
+// killAny kills the leading sidecar most often, or another one, or both, and starts them again.
 func (w *world) killAny() {
 	w.t.Helper()
 	w.pause(200*time.Millisecond + w.upTo(1500*time.Millisecond))
@@ -86,7 +87,7 @@ const (
 	pausedQueue = "paused"
 )
 
-// stayPaused looks whether every sidecar knows what was paused before all the kills.
+// stayPaused checks that every sidecar knows which queue was paused before all the kills.
 func stayPaused(w *world, c *caller) {
 	w.t.Helper()
 	w.v.Publish(w.t, "", "queue."+pausedQueue, job("waits", pausedQueue))

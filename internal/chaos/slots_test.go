@@ -12,14 +12,14 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// slot is where one sidecar runs, and after it has been killed the next.
+// slot is a place for one sidecar, and for its successors after kills.
 type slot struct {
 	name   string
 	config sidecar.Config
 	p      *sidecar.Process
 }
 
-// slot makes a place for a sidecar; change may alter how it is run.
+// slot creates a place for a sidecar. change may modify its configuration.
 func (w *world) slot(name string, change func(*sidecar.Config)) *slot {
 	w.t.Helper()
 	binary, err := sidecar.Binary()
@@ -42,7 +42,8 @@ func (w *world) slot(name string, change func(*sidecar.Config)) *slot {
 	return s
 }
 
-// run starts a sidecar in its slot. Each process has a name of its own, by which the journal tells them apart.
+// run starts a sidecar in its slot. Each process has its own name, by which the journal
+// distinguishes it.
 func (w *world) run(s *slot) *sidecar.Process {
 	w.t.Helper()
 	w.mu.Lock()
@@ -56,7 +57,7 @@ func (w *world) run(s *slot) *sidecar.Process {
 	return p
 }
 
-// kill is kill -9, and counts.
+// kill kills the sidecar (SIGKILL), and counts that.
 func (w *world) kill(s *slot) {
 	w.t.Helper()
 	s.p.Kill()
@@ -67,21 +68,21 @@ func (w *world) kill(s *slot) {
 	w.lastKill = time.Now()
 }
 
-// undisturbed is for how long nobody has been killed.
+// undisturbed returns the time since the last kill.
 func (w *world) undisturbed() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Since(w.lastKill)
 }
 
-// living is any sidecar, for requests to its API.
+// living returns any sidecar, for requests to its API.
 func (w *world) living(n int) *sidecar.Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.slots[n%len(w.slots)].p
 }
 
-// leads is the slot whose sidecar leads now, nil if none does.
+// leads returns the slot of the leading sidecar, or nil.
 func (w *world) leads() *slot {
 	for _, s := range w.slots {
 		if s.p.Leads() {
@@ -91,7 +92,7 @@ func (w *world) leads() *slot {
 	return nil
 }
 
-// leader waits until somebody leads.
+// leader waits for a leader. It returns nil if there is none in time.
 func (w *world) leader(within time.Duration) *sidecar.Process {
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); w.pause(10 * time.Millisecond) {
 		if s := w.leads(); s != nil {
@@ -101,7 +102,7 @@ func (w *world) leader(within time.Duration) *sidecar.Process {
 	return nil
 }
 
-// awaitLeader is leader, and fails where nobody leads.
+// awaitLeader waits for a leader, and fails if there is none.
 func (w *world) awaitLeader() *slot {
 	w.t.Helper()
 	var s *slot
@@ -109,7 +110,7 @@ func (w *world) awaitLeader() *slot {
 	return s
 }
 
-// where lists the sets that have an entry of a jid.
+// where returns the sets that have an entry with this jid.
 func (w *world) where(p *sidecar.Process, jid string) (sets []string) {
 	for _, set := range []string{"scheduled-jobs", "retries", "dead-jobs"} {
 		switch status, _, err := p.Do(http.MethodGet, "/api/"+set+"/"+jid, ""); {
@@ -124,7 +125,7 @@ func (w *world) where(p *sidecar.Process, jid string) (sets []string) {
 	return sets
 }
 
-// lines passes a process's output on to the test's log.
+// lines writes a process's output to the test's log.
 type lines struct {
 	w    *world
 	name string

@@ -6,7 +6,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// The scenarios that `make test` runs, small. Their seed is fixed: a failure should be the code's.
+// seed is the seed of the scenarios in `make test`, which are small. It is fixed, so that a failure
+// comes from the code.
 const seed = 20261120
 
 func TestSidecarKilled(t *testing.T) {

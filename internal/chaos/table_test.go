@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// row is what one scenario came to.
+// row is the result of one scenario.
 type row struct {
 	name        string
-	broker      string // product and version: who kills its broker may have another one
+	broker      string // product and version; a scenario that kills its broker may use another
 	seed        uint64
-	jobs        int // that were published, beside those that commands were about
+	jobs        int // published, without the jobs of commands
 	commanded   int
 	faults      int // kills, cuts, deletions
-	unconfirmed int // of the kills, how many fell while fires were unconfirmed
-	settling    int // and how many while the new leader was catching up or settling
+	unconfirmed int // kills while fires were unconfirmed
+	settling    int // kills while the new leader was catching up or settling
 	lost        int
 	doubled     int
 	note        string
 	took        time.Duration
-	broken      []string // promises
+	broken      []string // broken promises
 }
 
 var table results
@@ -39,7 +39,7 @@ func (r *results) add(one row) {
 	r.rows = append(r.rows, one)
 }
 
-// print prints all rows, and for each that broke a promise how to repeat it.
+// print prints all rows. For each row with a broken promise it prints how to repeat it.
 func (r *results) print(to io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

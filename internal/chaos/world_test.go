@@ -22,16 +22,17 @@ func TestMain(m *testing.M) {
 	brokertest.Main(m)
 }
 
-// queues are where the jobs go.
+// queues are the queues of the jobs.
 var queues = []string{"a", "b", "c"}
 
-// world is one scenario under way: a virtual host, sidecars, a client that counts, and an account of each job.
+// world is one run of a scenario: a virtual host, sidecars, a client that counts, and an account
+// for each job.
 type world struct {
 	t       testing.TB
 	v       *brokertest.Vhost
 	random  *rand.Rand
 	began   time.Time
-	queues  []string // that are counted
+	queues  []string // queues that are counted
 	counter *counter
 	accounts
 	row
@@ -44,12 +45,15 @@ type world struct {
 	sent     int
 	aimedAt  int // kills that were aimed
 
-	gone       int                    // jobs that went with their queue
-	deletedAt  map[string][]time.Time // job queues, by name: what was on its way to one went with it
-	otherClock bool                   // what is early by ours need not be by the leader's
+	gone int // jobs that were lost with their queue
+	// deletedAt has the deletions of job queues, by name. Jobs on their way to such a queue are
+	// lost with it.
+	deletedAt map[string][]time.Time
+	// otherClock is set when a job may be early by this clock and not by the leader's.
+	otherClock bool
 }
 
-// begin sets a scenario up. What its plan leaves to chance is told by the seed and its name.
+// begin sets up a scenario. Its random choices depend on the seed and its name.
 func begin(t testing.TB, v *brokertest.Vhost, seed uint64) *world {
 	t.Helper()
 	h := fnv.New64a()
@@ -63,7 +67,7 @@ func begin(t testing.TB, v *brokertest.Vhost, seed uint64) *world {
 	return w
 }
 
-// warmUp has the client consume, and one job fired to each queue, so that all are bound.
+// warmUp makes the client consume, and fires one job to each queue, so that all queues are bound.
 func (w *world) warmUp() {
 	w.t.Helper()
 	w.count()
@@ -74,7 +78,7 @@ func (w *world) warmUp() {
 	brokertest.EventuallyWithin(w.t, time.Minute, func() bool { return w.missing(w.counter) == 0 }, "the first jobs arrive")
 }
 
-// count has the client consume what it counts.
+// count makes the client consume the counted queues.
 func (w *world) count() {
 	w.t.Helper()
 	var names []string
@@ -84,7 +88,7 @@ func (w *world) count() {
 	w.counter = startCounter(w, names...)
 }
 
-// entry is a job with a time, and opens its account.
+// entry returns a job with a time, and opens its account.
 func (w *world) entry(jid, stream, queue string, due time.Time, f fate) amqp.Publishing {
 	due = due.Truncate(time.Microsecond)
 	w.open(jid, stream, queue, due, f)
@@ -100,13 +104,14 @@ func (w *world) publish(stream string, messages ...amqp.Publishing) {
 	w.v.Publish(w.t, "", stream, messages...)
 }
 
-// schedule publishes n jobs that fall due one after another within a span; half are scheduled, half are retries.
+// schedule publishes n jobs that fall due one after another within span. Half are scheduled jobs,
+// and half are retries.
 func (w *world) schedule(n int, from time.Time, span time.Duration) {
 	w.t.Helper()
 	w.scheduleTo(queues, n, from, span)
 }
 
-// scheduleTo is schedule for some queues.
+// scheduleTo is schedule for these queues.
 func (w *world) scheduleTo(queues []string, n int, from time.Time, span time.Duration) {
 	w.t.Helper()
 	batches := map[string][]amqp.Publishing{}
@@ -122,7 +127,7 @@ func (w *world) scheduleTo(queues []string, n int, from time.Time, span time.Dur
 	w.row.jobs += n
 }
 
-// feed publishes jobs at a pace until it is told to stop; each falls due within a second.
+// feed publishes jobs at an even pace until stop is called. Each falls due within a second.
 func (w *world) feed(perSecond int) (stop func()) {
 	const pause = 200 * time.Millisecond
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -145,13 +150,13 @@ func (w *world) feed(perSecond int) (stop func()) {
 	}
 }
 
-// chance says yes in so many cases of a hundred.
+// chance returns true in percent of 100 cases.
 func (w *world) chance(percent int) bool { return w.random.IntN(100) < percent }
 
-// upTo is a random part of a time.
+// upTo returns a random part of a time.
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.random.Int64N(int64(d))) }
 
-// pause waits: when the next fault comes is up to chance, and no condition tells it.
+// pause waits. The moment of the next fault is random, so there is no condition to wait for.
 func (w *world) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -159,13 +164,13 @@ func (w *world) pause(d time.Duration) {
 	}
 }
 
-// quiet is how long nothing more must come before the scenario is over.
+// quiet is how long nothing more must arrive before the scenario is over.
 const quiet = 2 * time.Second
 
-// patience is how long nothing may come before what is missing is lost.
+// patience is how long nothing may arrive before missing jobs count as lost.
 const patience = time.Minute
 
-// settle waits until every job has come that must, and nothing more does.
+// settle waits until all jobs that must arrive have arrived, and nothing more does.
 func (w *world) settle() {
 	w.t.Helper()
 	copies, since := -1, time.Now()
@@ -181,7 +186,7 @@ func (w *world) settle() {
 	}
 }
 
-// waiting is how many jobs lie in the queues.
+// waiting returns the number of jobs in the queues.
 func (w *world) waiting() (n int) {
 	for _, q := range w.queues {
 		n += w.v.QueueLength(w.t, wire.QueuePrefix+q)
@@ -213,14 +218,14 @@ func (w *world) reckon() reckoning {
 	return r
 }
 
-// exactlyOnce is what most scenarios promise.
+// exactlyOnce checks the promise of most scenarios.
 func (w *world) exactlyOnce() {
 	w.t.Helper()
 	r := w.reckon()
 	w.must(len(r.doubled) == 0, "%d jobs came more than once: %v", len(r.doubled), first(r.doubled))
 }
 
-// must notes a promise that was broken.
+// must records a broken promise.
 func (w *world) must(holds bool, format string, args ...any) {
 	w.t.Helper()
 	if !holds {
@@ -230,5 +235,5 @@ func (w *world) must(holds bool, format string, args ...any) {
 	}
 }
 
-// first are so many as a person reads.
+// first returns the first elements, as many as a person reads.
 func first(all []string) []string { return all[:min(len(all), 20)] }

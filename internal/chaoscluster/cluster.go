@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
-// nodes is a cluster that rows share, with what restarts a node that ends by itself.
+// nodes is a cluster that the rows share. It restarts nodes that exit by themselves.
 type nodes struct {
 	*localbroker.Cluster
 	kind string // one of brokers
@@ -31,7 +31,8 @@ type nodes struct {
 	all  sync.WaitGroup
 }
 
-// netTickTime is a quarter of RabbitMQ's own, so that the others notice a frozen node in a row's time.
+// netTickTime is a quarter of RabbitMQ's default, so that the other nodes detect a frozen node
+// during a row.
 const netTickTime = 15 * time.Second
 
 func startNodes(ctx context.Context, o options, dir string, log *slog.Logger) (*nodes, error) {
@@ -59,7 +60,7 @@ func (n *nodes) close() error {
 	return err
 }
 
-// supervise starts a node again that ended by itself, as LavinMQ's unit does.
+// supervise restarts a node that exited by itself, like LavinMQ's systemd unit.
 func (n *nodes) supervise(ctx context.Context, i int) {
 	const every, after = 100 * time.Millisecond, 5 * time.Second
 	for pause.For(ctx, every) == nil {
@@ -96,13 +97,13 @@ func (n *nodes) kill(i int) error {
 	return n.Nodes[i].Kill()
 }
 
-// halt stops a node in order, which stays down until back.
+// halt stops a node in an orderly way. It stays down until back.
 func (n *nodes) halt(ctx context.Context, i int) error {
 	n.setDown(i, true)
 	return n.Nodes[i].Stop(ctx)
 }
 
-// back starts a node again and waits until it can be used.
+// back starts a node again, and waits until it can be used.
 func (n *nodes) back(ctx context.Context, i int) error {
 	defer n.setDown(i, false)
 	return n.Nodes[i].Restart(ctx)
@@ -111,7 +112,7 @@ func (n *nodes) back(ctx context.Context, i int) error {
 // apiClient keeps no connection to a node that may be killed.
 var apiClient = &http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// api asks the management API of the first node that answers.
+// api calls the management API of the first node that answers.
 func (n *nodes) api(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -147,7 +148,7 @@ func ask(ctx context.Context, method, target string, body []byte) ([]byte, error
 	return text, err
 }
 
-// healthy waits until all nodes run and know each other.
+// healthy waits until all nodes run and are connected.
 func (n *nodes) healthy(ctx context.Context, limit time.Duration) error {
 	return eventually(ctx, limit, "all nodes run", func() bool {
 		for _, b := range n.Nodes {
@@ -173,11 +174,11 @@ func (n *nodes) healthy(ctx context.Context, limit time.Duration) error {
 	})
 }
 
-// rejoinWithin is how long a node that was frozen may take to find the others again.
+// rejoinWithin is how long a node that was frozen may take to rejoin the others.
 const rejoinWithin = 30 * time.Second
 
-// thaw lets a frozen node run on. RabbitMQ 3.10 may leave it alone for ever, while it answers its own clients: then it is started again,
-// as an operator would do. restarted says so.
+// thaw lets a frozen node continue. RabbitMQ 3.10 may leave the node alone forever, while it
+// answers its own clients. Then thaw restarts it, as an operator would, and restarted is true.
 func (n *nodes) thaw(ctx context.Context, i int) (restarted bool, err error) {
 	if err := n.Nodes[i].Thaw(); err != nil || n.kind == lavinMQ {
 		return false, err
@@ -194,7 +195,8 @@ func (n *nodes) thaw(ctx context.Context, i int) (restarted bool, err error) {
 	return true, n.healthy(ctx, startWithin)
 }
 
-// home is the node on which a queue is, or its leader if it is replicated; -1 if that is not known.
+// home returns the node of a queue, or the node of its leader if it is replicated. It returns -1 if
+// that is unknown.
 func (n *nodes) home(ctx context.Context, vhost, queue string) int {
 	if n.kind == lavinMQ {
 		return n.Leading(ctx)
@@ -211,7 +213,7 @@ func (n *nodes) home(ctx context.Context, vhost, queue string) int {
 	return -1
 }
 
-// placed is what the management API says of where a queue or stream is.
+// placed is where a queue or stream is, according to the management API.
 type placed struct{ Node, Leader string }
 
 func (q placed) home() string { return cmp.Or(q.Leader, q.Node) }
@@ -223,7 +225,7 @@ func queuePath(vhost, queue string) string {
 // needed are the streams without which nothing can be fired.
 var needed = []string{"job_journal", "scheduled_jobs", "retries", "dead_jobs", "jobs.gated"}
 
-// streamsLedBy returns the needed streams that a node leads, as another one sees it.
+// streamsLedBy returns the needed streams that a node leads, according to another node.
 func (n *nodes) streamsLedBy(ctx context.Context, vhost string, node int) (led []string) {
 	other := n.Nodes[(node+1)%len(n.Nodes)]
 	for _, stream := range needed {
@@ -236,7 +238,8 @@ func (n *nodes) streamsLedBy(ctx context.Context, vhost string, node int) (led [
 	return led
 }
 
-// name is what sidecars call a node: LavinMQ lists no followers, so there it is a host.
+// name returns the name that sidecars use for a node. For LavinMQ that is a host, because it lists
+// no followers.
 func (n *nodes) name(i int) string {
 	if n.kind != lavinMQ {
 		return fmt.Sprintf("millrace%d@localhost", i+1)
@@ -250,7 +253,7 @@ func (n *nodes) name(i int) string {
 
 var errNotWithin = errors.New("not in time")
 
-// errStandstill is Millrace's fault, not the program's: the run counts.
+// errStandstill is Millrace's fault and not this program's, so the run counts.
 var errStandstill = errors.New("nothing is delivered")
 
 // eventually waits until a condition holds.

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
-// dialLimit bounds a connection attempt: a frozen node accepts and never answers.
+// dialLimit limits a connection attempt: a frozen node accepts and never answers.
 const dialLimit = 3 * time.Second
 
-// dial connects to any node, the given one first.
+// dial connects to any node. It tries the given one first.
 func (w *world) dial(first int) (*amqp.Connection, error) {
 	var err error
 	for i := range w.nodes.Nodes {
@@ -33,11 +33,12 @@ func (w *world) dialNode(node int) (*amqp.Connection, error) {
 	return amqp.DialConfig(w.nodes.Nodes[node].AMQPURL()+w.vhost, amqp.Config{Dial: amqp.DefaultDial(dialLimit), Heartbeat: 2 * time.Second})
 }
 
-// dialEvery is how often an attempt to connect is begun while those before it hang.
+// dialEvery is how often a new attempt to connect begins while earlier ones hang.
 const dialEvery = 250 * time.Millisecond
 
-// dialSoon connects to the first node that answers. While a node is frozen, others may hang with it:
-// a client that waited for each in turn would be late where the cluster serves again.
+// dialSoon connects to the first node that answers. While a node is frozen, others may hang with
+// it. A client that waits for each node in turn would connect too late when the cluster serves
+// again.
 func (w *world) dialSoon(ctx context.Context, first int) (*amqp.Connection, error) {
 	connected := make(chan *amqp.Connection)
 	ctx, cancel := context.WithCancel(ctx)
@@ -64,7 +65,7 @@ func (w *world) dialSoon(ctx context.Context, first int) (*amqp.Connection, erro
 	}
 }
 
-// consume takes jobs from a queue until the context ends, through whichever node answers.
+// consume takes jobs from a queue until ctx ends, through any node that answers.
 func (w *world) consume(ctx context.Context, queue string, preferred int) {
 	for ctx.Err() == nil {
 		w.consumeOnce(ctx, queue, preferred)
@@ -73,7 +74,8 @@ func (w *world) consume(ctx context.Context, queue string, preferred int) {
 	}
 }
 
-// consumedAt lists the queues whose consumer is connected to a node. One that is cut off says nothing of it to its clients.
+// consumedAt returns the queues with a consumer that is connected to a node. A node that is cut off
+// does not inform its clients.
 func (w *world) consumedAt(node int) (queues []string) {
 	to, err := url.Parse(w.nodes.Nodes[node].AMQPURL())
 	if err != nil {
@@ -92,7 +94,7 @@ func (w *world) consumeOnce(ctx context.Context, queue string, preferred int) {
 	if err != nil {
 		return
 	}
-	// A close would wait for a frozen node.
+	// A plain close would wait for a frozen node.
 	defer func() { _ = conn.CloseDeadline(time.Now().Add(dialLimit)) }()
 	defer context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now().Add(dialLimit)) })()
 	ch, err := conn.Channel()
@@ -122,10 +124,11 @@ type feed struct {
 	serial int
 }
 
-// lookahead is how long before its time an entry is published. So jobs fall due while nothing can be published.
+// lookahead is how long before its time an entry is published. So jobs fall due while nothing can
+// be published.
 const lookahead = 10 * time.Second
 
-// run publishes until the context ends.
+// run publishes until ctx ends.
 func (f *feed) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := f.w.dial(rand.IntN(len(f.w.nodes.Nodes))) //nolint:gosec // no secret
@@ -150,7 +153,7 @@ func (f *feed) publish(ctx context.Context, conn *amqp.Connection) {
 	}
 }
 
-// batch is the entries that fall due until then.
+// batch returns the entries that fall due before until.
 func (f *feed) batch(until time.Time) (all []entry) {
 	every := time.Second / time.Duration(f.w.rate)
 	for f.next.Before(until) {

@@ -10,7 +10,7 @@ type frames struct {
 	buffer  []byte
 	preface int // bytes before the first frame: a client's protocol header
 	handle  func(frame)
-	broken  bool // what follows cannot be split any more
+	broken  bool // the rest cannot be split
 }
 
 type frame struct {
@@ -26,7 +26,7 @@ const (
 	frameHead   = 7
 )
 
-// Write never fails, so that what passes is not held up by what cannot be understood.
+// Write never fails, so that data passes even if it cannot be decoded.
 func (f *frames) Write(p []byte) (int, error) {
 	if f.broken {
 		return len(p), nil
@@ -55,7 +55,7 @@ func (f *frames) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// method is class and method of a method frame, and its arguments.
+// method returns the class and method of a method frame, and its arguments.
 func (f frame) method() (id uint32, args *reader) {
 	r := &reader{rest: f.payload}
 	return uint32(r.short())<<16 | uint32(r.short()), r
@@ -63,7 +63,7 @@ func (f frame) method() (id uint32, args *reader) {
 
 func methodID(class, method uint32) uint32 { return class<<16 | method }
 
-// Methods that the tap looks at.
+// The methods that the tap decodes.
 var (
 	channelOpen   = methodID(20, 10)
 	confirmSelect = methodID(85, 10)
@@ -72,7 +72,7 @@ var (
 	basicNack     = methodID(60, 120)
 )
 
-// properties is what a content header frame says in its headers table.
+// properties returns the headers table of a content header frame.
 func (f frame) properties() (map[string]any, error) {
 	const hasType, hasEncoding, hasHeaders = 1 << 15, 1 << 14, 1 << 13
 	r := &reader{rest: f.payload}
@@ -130,8 +130,8 @@ func (r *reader) table() map[string]any {
 	return t
 }
 
-// value reads a field of a table. Whole numbers become int64; types that the tap does not need are
-// skipped.
+// value reads a field of a table. It returns integers as int64, and skips types that the tap does
+// not need.
 func (r *reader) value() any {
 	switch kind := r.octet(); kind {
 	case 't':

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wireFrame is a frame as it stands on the wire.
+// wireFrame returns an encoded frame.
 func wireFrame(kind byte, channel uint16, payload ...byte) []byte {
 	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16([]byte{kind}, channel), uint32(len(payload)))
 	return append(append(head, payload...), frameEnd)
@@ -19,7 +19,7 @@ func longstr(s string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...)
 }
 
-// headerFrame is a content header with a content type and headers.
+// headerFrame returns a content header with a content type and headers.
 func headerFrame(channel uint16, headers ...byte) []byte {
 	payload := make([]byte, 12)
 	payload = append(payload, 0xA0, 0) // content type and headers
@@ -28,7 +28,7 @@ func headerFrame(channel uint16, headers ...byte) []byte {
 	return wireFrame(frameHeader, channel, payload...)
 }
 
-// fireHeaders are the headers of a fire.
+// fireHeaders returns the headers of a fire.
 func fireHeaders(op string, epoch, seq int64) (t []byte) {
 	t = append(append(t, shortstr("millrace-op")...), 'S')
 	t = append(t, longstr(op)...)
@@ -52,7 +52,7 @@ func answer(id uint16, channel uint16, tag uint64, flags byte) []byte {
 	return method(channel, 60, id, append(binary.BigEndian.AppendUint64(nil, tag), flags)...)
 }
 
-// A conversation is understood however it is cut into pieces.
+// A tap decodes a conversation, no matter how it is split into pieces.
 func TestTapSeesFiresAndAnswers(t *testing.T) {
 	for _, size := range []int{1, 7, 1 << 20} {
 		truth := newTruth()
@@ -100,7 +100,7 @@ func write(f *frames, all []byte, size int) {
 	}
 }
 
-// What is no AMQP is passed on and not looked at any more.
+// Data that is not AMQP is passed on, and not decoded any more.
 func TestFramesThatAreNone(t *testing.T) {
 	seen := 0
 	f := &frames{handle: func(frame) { seen++ }}

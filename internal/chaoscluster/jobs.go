@@ -13,22 +13,22 @@ import (
 type job struct {
 	queue string
 	due   time.Time
-	sure  bool // the broker confirmed it: it must come
+	sure  bool // the broker confirmed it, so it must arrive
 }
 
-// jobs are all that were published, and what came of them.
+// jobs has all published jobs, and their deliveries.
 type jobs struct {
 	mu          sync.Mutex
 	all         map[string]*job
 	came        map[string]*arrival
-	newest      time.Time      // when something came that the broker had not given out before
-	redelivered int            // copies of one fire that the broker gave out again
-	again       int            // copies of one fire that it did not call redelivered
-	strange     int            // what came and was never published
-	stored      map[string]int // by jid, how often scheduled_jobs has what was published once
+	newest      time.Time      // when a job last arrived that was not redelivered
+	redelivered int            // copies of one fire that the broker redelivered
+	again       int            // copies of one fire that the broker did not mark as redelivered
+	strange     int            // deliveries that were never published
+	stored      map[string]int // by jid, how often scheduled_jobs has an entry
 }
 
-// arrival is what came of one job.
+// arrival records the deliveries of one job.
 type arrival struct {
 	first time.Time
 	fires map[fire]bool
@@ -53,7 +53,7 @@ func (j *jobs) confirm(jid string) {
 	j.all[jid].sure = true
 }
 
-// arrive notes a delivery.
+// arrive records a delivery.
 func (j *jobs) arrive(jid string, headers map[string]any, redelivered bool) {
 	f, known := fireOf(headers)
 	j.mu.Lock()
@@ -84,7 +84,7 @@ func (j *jobs) arrive(jid string, headers map[string]any, redelivered bool) {
 	}
 }
 
-// missing are the jobs that must come and have not.
+// missing returns the jobs that must arrive and have not.
 func (j *jobs) missing() (all []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -118,7 +118,7 @@ func (j *jobs) last() time.Time {
 	return j.newest
 }
 
-// publisher publishes entries on a channel and notes which the broker confirmed.
+// publisher publishes entries on a channel, and records which ones the broker confirmed.
 type publisher struct {
 	jobs     *jobs
 	ch       *amqp.Channel
@@ -133,14 +133,15 @@ func (j *jobs) publisher(conn *amqp.Connection) (*publisher, error) {
 	if err := ch.Confirm(false); err != nil {
 		return nil, err
 	}
-	// The library waits until a returned message is taken, and each batch has fewer than this.
+	// The library blocks until a returned message is received, and each batch is smaller than this.
 	return &publisher{j, ch, ch.NotifyReturn(make(chan amqp.Return, mostPublished))}, nil
 }
 
-// mostPublished is the largest number of entries that are published at once.
+// mostPublished is the largest number of entries in one batch.
 const mostPublished = 100_000
 
-// publish publishes entries. One that is returned or not confirmed is never repeated: it may come or not.
+// publish publishes entries. It never repeats an entry that is returned or not confirmed: such a
+// job may arrive or not.
 func (p *publisher) publish(ctx context.Context, entries []entry) error {
 	if len(entries) > mostPublished {
 		return fmt.Errorf("%d entries are more than %d", len(entries), mostPublished)
@@ -162,7 +163,8 @@ func (p *publisher) publish(ctx context.Context, entries []entry) error {
 		ok, err := c.WaitContext(ctx)
 		confirmed[jid] = ok && err == nil
 	}
-	for len(p.returned) > 0 { // RabbitMQ confirms what it returns, after it has returned it
+	// RabbitMQ first returns a message, and then confirms it.
+	for len(p.returned) > 0 {
 		r := <-p.returned
 		confirmed[r.MessageId] = false
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-// A broker confirms what it returns. A job that was returned need not come.
+// A broker confirms the messages that it returns. A returned job need not arrive.
 func TestReturnedJobsAreNotCountedAsConfirmed(t *testing.T) {
 	v := brokertest.New(t)
 	j := newJobs()

@@ -14,15 +14,17 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// journal is what job_journal says about fires.
+// journal is the content of job_journal that concerns fires.
 type journal struct {
 	written  map[fire]int64 // the offset of each fire's record
 	confirms map[int64][]confirm
-	returned map[fire]bool // their leader had a nack, or no answer: a confirm that covers them says only that
-	opened   []string      // who opened each epoch, in order
+	// returned has the fires with a nack or no answer. A confirm that covers such a fire does not
+	// prove that it arrived.
+	returned map[fire]bool
+	opened   []string // the identity that opened each epoch, in order
 }
 
-// confirm is what one record says to be confirmed of an epoch.
+// confirm is the range that one record confirms for an epoch.
 type confirm struct {
 	offset, through int64
 	above           [][2]int64
@@ -32,8 +34,9 @@ func newJournal() *journal {
 	return &journal{written: map[fire]int64{}, confirms: map[int64][]confirm{}, returned: map[fire]bool{}}
 }
 
-// knew reports whether the leader that sent the second fire knew from the journal that the first was
-// confirmed. It may not have read yet what the first one's leader said after another had followed.
+// knew reports whether the leader that sent the second fire knew from the journal that the first
+// was confirmed. It may not have read yet what the first leader wrote after its successor had
+// begun.
 func (j *journal) knew(first, second fire) bool {
 	at, said := j.confirmedAt(first)
 	if !said || j.returned[first] {
@@ -46,7 +49,7 @@ func (j *journal) knew(first, second fire) bool {
 	return at < read
 }
 
-// confirmedAt is the offset of the first record that says that a fire was confirmed.
+// confirmedAt returns the offset of the first record that confirms a fire.
 func (j *journal) confirmedAt(f fire) (offset int64, said bool) {
 	for _, c := range j.confirms[f.epoch] {
 		if f.seq <= c.through || slices.ContainsFunc(c.above, func(r [2]int64) bool { return r[0] <= f.seq && f.seq <= r[1] }) {
@@ -56,7 +59,7 @@ func (j *journal) confirmedAt(f fire) (offset int64, said bool) {
 	return 0, false
 }
 
-// offset is where a fire is written; one that is not is taken for the last.
+// offset returns where a fire is written. A fire that is not written counts as the last.
 func (j *journal) offset(f fire) int64 {
 	if offset, ok := j.written[f]; ok {
 		return offset
@@ -64,7 +67,7 @@ func (j *journal) offset(f fire) int64 {
 	return math.MaxInt64
 }
 
-// known is what a record's body says that matters here.
+// known has the members of a record's body that matter here.
 type known struct {
 	Type     string `json:"type"`
 	Epoch    int64  `json:"epoch"`
@@ -79,7 +82,7 @@ type known struct {
 	} `json:"known_confirmed"`
 }
 
-// read takes one record in.
+// read adds one record.
 func (j *journal) read(offset int64, headers map[string]any, body []byte) {
 	if f, ok := fireOf(headers); ok {
 		j.written[f] = offset
@@ -90,7 +93,7 @@ func (j *journal) read(offset int64, headers map[string]any, body []byte) {
 	if said && hasEpoch {
 		j.confirm(epoch, offset, through, above)
 	}
-	if headers["millrace-op"] != nil { // the body is a job, or a probe
+	if headers["millrace-op"] != nil { // the body is a job or a probe
 		return
 	}
 	var k known
@@ -115,7 +118,7 @@ func (j *journal) confirm(epoch, offset, through int64, above string) {
 	j.confirms[epoch] = append(j.confirms[epoch], confirm{offset, through, ranges(above)})
 }
 
-// ranges reads "7,1126-5193".
+// ranges parses "7,1126-5193".
 func ranges(text string) (all [][2]int64) {
 	for part := range strings.SplitSeq(text, ",") {
 		first, last, run := strings.Cut(part, "-")
@@ -131,13 +134,13 @@ func ranges(text string) (all [][2]int64) {
 	return all
 }
 
-// readJournal reads the whole journal. No sidecar may run any more.
+// readJournal reads the whole journal. No sidecar may be running.
 func readJournal(ctx context.Context, conn *amqp.Connection) (*journal, error) {
 	j := newJournal()
 	return j, readStream(ctx, conn, "job_journal", j.read)
 }
 
-// readStored returns how often scheduled_jobs has what clients published, by jid.
+// readStored returns how often scheduled_jobs has each entry of a client, by jid.
 func readStored(ctx context.Context, conn *amqp.Connection) (map[string]int, error) {
 	stored := map[string]int{}
 	return stored, readStream(ctx, conn, "scheduled_jobs", func(_ int64, headers map[string]any, body []byte) {
@@ -147,7 +150,7 @@ func readStored(ctx context.Context, conn *amqp.Connection) (map[string]int, err
 	})
 }
 
-// publishedJID returns the jid of an entry that Millrace did not append itself.
+// publishedJID returns the jid of an entry, unless Millrace itself appended the entry.
 func publishedJID(headers map[string]any, body []byte) (string, bool) {
 	for name := range headers {
 		if strings.HasPrefix(name, "millrace-") {
@@ -160,7 +163,7 @@ func publishedJID(headers map[string]any, body []byte) (string, bool) {
 	return entry.JID, json.Unmarshal(body, &entry) == nil && entry.JID != ""
 }
 
-// endMark is the record that the program writes at a stream's end, to know when it has read all.
+// endMark is a record that this program appends to a stream, to know when it has read everything.
 const endMark = `{"type":"chaoscluster-end"}`
 
 // readStream reads a whole stream.

@@ -20,9 +20,9 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// options are the program's flags.
+// options are the options of the command line.
 type options struct {
-	broker    string // the one whose cluster runs
+	broker    string // the broker of the running cluster
 	rows      []int
 	runs      int
 	full      bool
@@ -64,7 +64,7 @@ const (
 
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// command is the program; it returns its exit code.
+// command is the program. It returns the exit code.
 func command(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -82,7 +82,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// parse reads the flags. chosen are the brokers to be run.
+// parse parses the flags. chosen are the brokers to run.
 func parse(args []string, stderr io.Writer) (o options, chosen []string, err error) {
 	flags := flag.NewFlagSet("chaoscluster", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -158,7 +158,7 @@ func numbers(list string) (all []int, err error) {
 	return all, nil
 }
 
-// missing says why a broker cannot be run here, empty if it can.
+// missing says why a broker cannot run here, or returns an empty text.
 func missing(o options) string {
 	switch {
 	case o.broker == lavinMQ && os.Getenv(envLavinMQ) == "":
@@ -187,7 +187,7 @@ func runAll(ctx context.Context, o options, chosen []string, out io.Writer) (err
 	} else {
 		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	}
-	// The nodes of 3.10 are the installed ones, also where the environment names another RabbitMQ.
+	// The nodes of 3.10 are the installed ones, even if the environment names another RabbitMQ.
 	if err := os.Unsetenv(envRabbitMQ); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func runAll(ctx context.Context, o options, chosen []string, out io.Writer) (err
 	return nil
 }
 
-// prepare makes the folder and the binary.
+// prepare creates the directory and builds the binary.
 func (o *options) prepare(ctx context.Context) (err error) {
 	parent := o.dir
 	if parent == "" {
@@ -235,7 +235,7 @@ func (o *options) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// runBroker runs the rows of one broker, on one cluster for as long as that stays whole.
+// runBroker runs the rows of one broker. They share one cluster as long as it is healthy.
 func runBroker(ctx context.Context, o options, t *results) (err error) {
 	log := slog.New(slog.DiscardHandler)
 	if o.verbose {

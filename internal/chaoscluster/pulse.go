@@ -12,8 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
-// pulse is when the broker confirmed a message of a client that has nothing to do with Millrace. It
-// shows for how long the broker itself served nobody: on RabbitMQ, a stream that was led by one node.
+// pulse records when the broker confirmed a message of a client that has nothing to do with
+// Millrace. It shows how long the broker itself served no client. On RabbitMQ, it uses a stream
+// with its leader on one node.
 type pulse struct {
 	queue string
 
@@ -22,11 +23,13 @@ type pulse struct {
 }
 
 const (
-	pulseEvery  = 100 * time.Millisecond
-	pulseWithin = time.Second // a broker that has not confirmed by then is tried over another connection
+	pulseEvery = 100 * time.Millisecond
+	// pulseWithin is how long a confirm may take before another connection is tried.
+	pulseWithin = time.Second
 )
 
-// beginPulses has a pulse for each node of RabbitMQ, and one for LavinMQ, which is led by one node.
+// beginPulses starts a pulse for each node of RabbitMQ, and one for LavinMQ, which has one leader
+// for everything.
 func (w *world) beginPulses(ctx context.Context) error {
 	for i := range w.nodes.Nodes {
 		p := &pulse{queue: fmt.Sprintf("pulse%d", i+1)}
@@ -60,7 +63,7 @@ func (w *world) declareOn(node int, queue string, args amqp.Table) error {
 	return err
 }
 
-// feel publishes until the context ends, through whichever node answers.
+// feel publishes until ctx ends, through any node that answers.
 func (p *pulse) feel(ctx context.Context, w *world) {
 	for ctx.Err() == nil {
 		conn, err := w.dialSoon(ctx, rand.IntN(len(w.nodes.Nodes))) //nolint:gosec // no secret
@@ -73,7 +76,7 @@ func (p *pulse) feel(ctx context.Context, w *world) {
 }
 
 func (p *pulse) feelOn(ctx context.Context, conn *amqp.Connection) {
-	// The client library's calls know no context.
+	// The calls of the client library take no context.
 	stuck := time.AfterFunc(pulseWithin, func() { _ = conn.CloseDeadline(time.Now()) })
 	defer stuck.Stop()
 	ch, err := conn.Channel()
@@ -103,7 +106,7 @@ func (p *pulse) note(at time.Time) {
 	p.at = append(p.at, at)
 }
 
-// brokerAway is for how long the broker confirmed nothing of one pulse, at most.
+// brokerAway returns the longest time in which the broker confirmed nothing of one pulse.
 func (w *world) brokerAway(from, to time.Time) (longest time.Duration) {
 	for _, p := range w.pulses {
 		longest = max(longest, p.away(from, to))

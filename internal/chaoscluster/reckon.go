@@ -3,11 +3,12 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
 
-// doubles are jobs of which two different fires arrived, by the truth of the first fire.
+// doubles counts the jobs of which two different fires arrived, by the truth about the first fire.
 type doubles struct {
 	Total     int `json:"total"`
 	Journaled int `json:"journaled"`
@@ -17,30 +18,27 @@ type doubles struct {
 	Open      int `json:"open"`
 	Bare      int `json:"bare"`   // a copy did not say which fire it was
 	Unseen    int `json:"unseen"` // the taps did not see it
-	Unkept    int `json:"unkept"` // the broker had confirmed the first, and the journal does not have it
+	Unkept    int `json:"unkept"` // the broker had confirmed the first, and the journal lacks it
 	Stored    int `json:"stored"` // the broker stored a record twice that was published once
 
 	byQueue map[string]int
 	example map[string]string // a jid for each truth
 }
 
-// staleAfter is how long after an answer a fire must say in the journal that it came.
+// staleAfter is how long after an answer a fire must be recorded as confirmed in the journal.
 const staleAfter = 2 * time.Second
 
-// countDoubles judges each pair of fires of one job that followed each other.
+// countDoubles judges each pair of consecutive fires of a job. A fire between two that arrived
+// counts too, if it was sent: the next fire followed because this one did not arrive.
 func countDoubles(j *jobs, t *truth, log *journal) doubles {
-	d := doubles{byQueue: map[string]int{}, example: map[string]string{}}
+	d, sent := doubles{byQueue: map[string]int{}, example: map[string]string{}}, t.byJob()
 	for jid, a := range j.came {
 		if a.copies() < 2 {
 			continue
 		}
 		d.Total++
 		d.byQueue[j.all[jid].queue]++
-		var fires []fire
-		for f := range a.fires {
-			fires = append(fires, f)
-		}
-		slices.SortFunc(fires, func(a, b fire) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq)) })
+		fires := fromFirst(a.fires, sent[jid])
 		verdict := "bare"
 		if j.stored[jid] > 1 {
 			verdict, fires = "stored", nil
@@ -57,7 +55,16 @@ func countDoubles(j *jobs, t *truth, log *journal) doubles {
 	return d
 }
 
-// history is what is known of the fires of one job.
+// fromFirst returns the fires of a job in order, beginning with the first that arrived.
+func fromFirst(arrived map[fire]bool, sent []fire) []fire {
+	fires := slices.AppendSeq(slices.Clone(sent), maps.Keys(arrived))
+	slices.SortFunc(fires, func(a, b fire) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq)) })
+	fires = slices.Compact(fires)
+	first := slices.IndexFunc(fires, func(f fire) bool { return arrived[f] })
+	return fires[max(first, 0):]
+}
+
+// history describes the fires of one job.
 func history(fires []fire, t *truth, log *journal) (text string) {
 	for _, f := range fires {
 		text += fmt.Sprintf("; fire %d/%d", f.epoch, f.seq)
@@ -110,9 +117,9 @@ func (d *doubles) of(verdict string) *int {
 	return &d.Unseen
 }
 
-// losses are jobs that did not come, by the truth of their last fire.
+// losses counts the jobs that did not arrive, by the truth about their last fire.
 type losses struct {
-	Unfired  int `json:"unfired"` // they are pending, or held
+	Unfired  int `json:"unfired"` // they are pending or held
 	Answered int `json:"answered"`
 	Nacked   int `json:"nacked"`
 	Open     int `json:"open"`
@@ -140,7 +147,7 @@ func countLosses(jids []string, t *truth) (l losses) {
 	return l
 }
 
-// judge says what was so of a fire when the second was sent.
+// judge returns the state of the first fire when the second was sent.
 func judge(first, second fire, t *truth, log *journal) string {
 	f, again := t.fires[first], t.fires[second]
 	_, written := log.written[first]
@@ -161,14 +168,14 @@ func judge(first, second fire, t *truth, log *journal) string {
 	return "answered"
 }
 
-// standstill is the longest time between two moments in which nothing came for these queues. The
-// time since the last job came counts only if jobs were due until the end.
+// standstill returns the longest time between two moments in which nothing arrived for these
+// queues. The time after the last job counts only if jobs were due until the end.
 func standstill(j *jobs, queues map[string]bool, from, to time.Time, dueUntilEnd bool) time.Duration {
 	return longestGap(j.times(queues), from, to, dueUntilEnd && len(queues) > 0)
 }
 
-// longestGap is the longest time between two of these moments. The time after the last one counts
-// only if untilEnd is set.
+// longestGap returns the longest time between two of these moments. The time after the last one
+// counts only if untilEnd is set.
 func longestGap(times []time.Time, from, to time.Time, untilEnd bool) time.Duration {
 	longest, before := time.Duration(0), from
 	for _, at := range times {
@@ -182,7 +189,8 @@ func longestGap(times []time.Time, from, to time.Time, untilEnd bool) time.Durat
 	return longest
 }
 
-// firstAfter is how long after a moment the next job came for these queues; zero if none did.
+// firstAfter returns how long after a moment the next job arrived for these queues, or zero if none
+// did.
 func firstAfter(j *jobs, queues map[string]bool, from time.Time) time.Duration {
 	for _, at := range j.times(queues) {
 		if at.After(from) {
@@ -192,7 +200,7 @@ func firstAfter(j *jobs, queues map[string]bool, from time.Time) time.Duration {
 	return 0
 }
 
-// times are when jobs came for these queues, in order.
+// times returns when jobs arrived for these queues, in order.
 func (j *jobs) times(queues map[string]bool) (times []time.Time) {
 	for jid, a := range j.came {
 		if queues[j.all[jid].queue] {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each pair of fires is judged by what was so of the first when the second was sent.
+// Each pair of fires is judged by the state of the first fire when the second was sent.
 func TestDoublesAreSplitByTruth(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	died := &connection{proven: at(10), ended: at(30)}
@@ -59,7 +59,7 @@ func fired(epoch, seq int64) map[string]any {
 	return map[string]any{"millrace-op": "fired", "millrace-epoch": epoch, "millrace-seq": seq}
 }
 
-// Each kind of record says what is confirmed, from there on.
+// Each kind of record that confirms fires does so from its offset on.
 func TestJournalSaysWhatIsConfirmed(t *testing.T) {
 	headers := func(confirmed int64, more ...any) map[string]any {
 		h := map[string]any{"millrace-epoch": int64(7), "millrace-confirmed": confirmed}
@@ -92,14 +92,15 @@ func TestJournalSaysWhatIsConfirmed(t *testing.T) {
 	j.read(50, headers(11), []byte(`{"type":"returned","epoch":7,"seq":4,"reason":"no answer"}`))
 	require.False(t, j.knew(fire{7, 4}, second), "its leader knew only that it had no answer")
 
-	j.read(60, headers(12), []byte(`{"type":"confirmed","epoch":7,"through":12}`)) // last words
+	// This is the last record of the leader.
+	j.read(60, headers(12), []byte(`{"type":"confirmed","epoch":7,"through":12}`))
 	j.written[second] = 60 + window
 	require.False(t, j.knew(fire{7, 12}, second), "its leader may not have read them yet")
 	j.written[second]++
 	require.True(t, j.knew(fire{7, 12}, second))
 }
 
-// Copies that do not say which fire they are count, unless the broker gave them out again.
+// Copies that do not say which fire they are count, unless the broker redelivered them.
 func TestCopiesWithoutHeaders(t *testing.T) {
 	j := newJobs()
 	j.add("x", "q", time.Now())
@@ -115,7 +116,7 @@ func TestCopiesWithoutHeaders(t *testing.T) {
 	require.Empty(t, j.missing())
 }
 
-// A copy of a fire that came before is the broker's only if it says so.
+// A second copy of a fire counts as redelivered only if the broker marks it so.
 func TestCopiesOfOneFire(t *testing.T) {
 	j := newJobs()
 	j.add("x", "q", time.Now())
@@ -174,8 +175,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A run that is in the results file is not repeated, unless it was void, broke a bound, or was run in
-// another way.
+// A run that is in the results file is not repeated, unless it was void, broke a bound, or had
+// other settings.
 func TestResume(t *testing.T) {
 	o := options{commit: "c", broker: rabbit310, hosts: "one", rate: 100, slack: 1}
 	r := rows()[0]
@@ -198,4 +199,27 @@ func TestResume(t *testing.T) {
 	require.True(t, table.has(o, r, 0))
 	require.False(t, table.has(o, r, 1))
 	require.Equal(t, 2, table.broken)
+}
+
+// If a fire did not arrive, the next one followed because of it. Then it does not matter what the
+// journal said about the first fire by that time.
+func TestAFireBetweenTwoThatArrived(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	first, lost, third := fire{1, 7}, fire{50, 1}, fire{90, 1}
+	log := newJournal()
+	log.written[first], log.written[lost], log.written[third] = 40, 53, 95
+	// This is behind the record that opened the next epoch.
+	log.read(52, map[string]any{"millrace-epoch": int64(1), "millrace-confirmed": int64(7)}, nil)
+	j := newJobs()
+	j.add("x", "q", at(0))
+	j.arrive("x", fired(first.epoch, first.seq), false)
+	j.arrive("x", fired(third.epoch, third.seq), false)
+	truth := newTruth()
+	truth.fires[first] = &fate{jid: "x", sent: at(1), acked: at(2), connection: &connection{proven: at(2)}}
+	truth.fires[third] = &fate{jid: "x", sent: at(20)}
+	require.Equal(t, 1, countDoubles(j, truth, log).Journaled, "nobody sent it in between")
+	truth.fires[lost] = &fate{jid: "x", sent: at(4)}
+	d := countDoubles(j, truth, log)
+	require.Equal(t, 1, d.Total)
+	require.Equal(t, 1, d.Open)
 }

@@ -15,49 +15,53 @@ import (
 	"time"
 )
 
-// result is one run of a row, as it stands in the results file.
+// result is one run of a row, as in the results file.
 type result struct {
-	Time        string            `json:"time"`
-	Commit      string            `json:"commit"`
-	Broker      string            `json:"broker"`
-	Row         int               `json:"row"`
-	Name        string            `json:"name"`
-	Run         int               `json:"run"`
-	Seed        uint64            `json:"seed"`
-	Hosts       string            `json:"hosts"`
-	Full        bool              `json:"full"`
-	Rate        int               `json:"rate"`
-	Slack       float64           `json:"slack"`
-	Jobs        int               `json:"jobs"`   // confirmed
-	Unsure      int               `json:"unsure"` // published and not confirmed
-	Lost        int               `json:"lost"`
-	Losses      losses            `json:"losses"`
-	Gap         string            `json:"gap,omitempty"` // why a sidecar holds what is pending
-	Doubled     doubles           `json:"doubled"`
-	ByQueue     map[string]int    `json:"doubled_by_queue,omitempty"`
-	Redelivered int               `json:"redelivered"`
-	Again       int               `json:"again"` // copies of one fire that the broker did not call redelivered
-	Open        int               `json:"open"`  // fires without an answer when the fault came, at most
-	Faults      int               `json:"faults"`
-	Standstill  float64           `json:"standstill"` // of queues that were not affected, seconds
-	Slowest     float64           `json:"slowest"`    // of the one of them that stood still for longest
-	SlowestName string            `json:"slowest_queue,omitempty"`
-	Own         float64           `json:"own"`                 // of the affected ones
-	Away        float64           `json:"away"`                // for how long the broker served no other client
-	Restarted   bool              `json:"restarted,omitempty"` // a node that was frozen did not find the others again, and was started again
-	Stuck       []string          `json:"stuck,omitempty"`     // streams that the broker gave no other leader while theirs was cut off: then nothing can fire
-	AfterBack   float64           `json:"after_back"`          // until an affected queue got jobs again, from when the fault had ended
-	Exits       int               `json:"sidecar_exits"`       // sidecars that ended by themselves
-	Epochs      int               `json:"epochs"`              // that the journal has
-	Load        string            `json:"load"`                // of the machine, at the end
-	Took        float64           `json:"took"`                // seconds
-	Broken      []string          `json:"broken"`              // which bounds
-	Error       string            `json:"error,omitempty"`     // why the run is void
-	LostJIDs    []string          `json:"lost_jids,omitempty"`
-	Examples    map[string]string `json:"examples,omitempty"`
+	Time        string         `json:"time"`
+	Commit      string         `json:"commit"`
+	Broker      string         `json:"broker"`
+	Row         int            `json:"row"`
+	Name        string         `json:"name"`
+	Run         int            `json:"run"`
+	Seed        uint64         `json:"seed"`
+	Hosts       string         `json:"hosts"`
+	Full        bool           `json:"full"`
+	Rate        int            `json:"rate"`
+	Slack       float64        `json:"slack"`
+	Jobs        int            `json:"jobs"`   // confirmed
+	Unsure      int            `json:"unsure"` // published and not confirmed
+	Lost        int            `json:"lost"`
+	Losses      losses         `json:"losses"`
+	Gap         string         `json:"gap,omitempty"` // why a sidecar holds pending jobs
+	Doubled     doubles        `json:"doubled"`
+	ByQueue     map[string]int `json:"doubled_by_queue,omitempty"`
+	Redelivered int            `json:"redelivered"`
+	Again       int            `json:"again"` // copies of one fire, not marked as redelivered
+	Open        int            `json:"open"`  // most fires without an answer at the time of a fault
+	Faults      int            `json:"faults"`
+	Standstill  float64        `json:"standstill"` // seconds, of queues that were not affected
+	Slowest     float64        `json:"slowest"`    // of the slowest of these queues
+	SlowestName string         `json:"slowest_queue,omitempty"`
+	Own         float64        `json:"own"`  // of the affected queues
+	Away        float64        `json:"away"` // how long the broker served no other client
+	// Restarted means that a node that was frozen did not rejoin the others, and was restarted.
+	Restarted bool `json:"restarted,omitempty"`
+	// Stuck has the streams that the broker gave no other leader while theirs was cut off. Then
+	// nothing can be fired.
+	Stuck []string `json:"stuck,omitempty"`
+	// AfterBack is the time from the end of the fault until an affected queue got jobs again.
+	AfterBack float64           `json:"after_back"`
+	Exits     int               `json:"sidecar_exits"`   // sidecars that exited by themselves
+	Epochs    int               `json:"epochs"`          // in the journal
+	Load      string            `json:"load"`            // of the machine, at the end
+	Took      float64           `json:"took"`            // seconds
+	Broken    []string          `json:"broken"`          // broken bounds
+	Error     string            `json:"error,omitempty"` // why the run is void
+	LostJIDs  []string          `json:"lost_jids,omitempty"`
+	Examples  map[string]string `json:"examples,omitempty"`
 }
 
-// runRow runs a row once. An error within it makes the run void, and is part of the result.
+// runRow runs a row once. An error makes the run void, and is part of the result.
 func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string, log *slog.Logger) result {
 	began := time.Now()
 	res := result{Time: began.UTC().Format(time.RFC3339), Commit: o.commit, Broker: o.broker, Row: r.number, Name: r.name, Run: run,
@@ -129,7 +133,7 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 	return stood
 }
 
-// watchOpen gives the most fires that were without an answer at one time.
+// watchOpen returns the most fires that were without an answer at the same time.
 func (w *world) watchOpen(ctx context.Context) <-chan int {
 	peak := make(chan int, 1)
 	go func() {
@@ -148,7 +152,7 @@ func (w *world) watchOpen(ctx context.Context) <-chan int {
 	return peak
 }
 
-// read reads the journal, and which entries are stored, through any node that has them all.
+// read reads the journal and the stored entries, through any node that has them all.
 func (w *world) read(ctx context.Context) (j *journal, err error) {
 	for i := range w.nodes.Nodes {
 		conn, dialled := w.dialNode(i)
@@ -166,14 +170,14 @@ func (w *world) read(ctx context.Context) (j *journal, err error) {
 	return nil, err
 }
 
-// Millrace's window: what may be open of all queues, of one classic queue, and of one quorum queue.
+// Millrace's limits of open fires: for all queues, for one classic queue, and for one quorum queue.
 const (
 	window        = 1024
 	windowClassic = 512
 	windowQuorum  = 64
 )
 
-// reckon fills the result in and compares it with the bounds.
+// reckon completes the result, and compares it with the bounds.
 func (w *world) reckon(r row, res *result, log *journal) {
 	j := w.jobs
 	lost := j.missing()
@@ -237,8 +241,12 @@ func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...an
 	}
 }
 
-// afterBack is how many seconds Millrace may need once what was broken is there again.
+// afterBack is how many seconds Millrace may need after the fault is repaired.
 const afterBack = 5
+
+// claimed is how many seconds a new leader may need after the broker's streams are served again. If
+// RabbitMQ could not start a stream, it tries again after five seconds.
+const claimed = 2
 
 func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) {
 	for i, f := range w.faults {
@@ -274,7 +282,8 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 	must(res.AfterBack <= afterBack*w.slack, "affected queues stood still for %.1f s after the fault had ended: more than %.1f s", res.AfterBack, afterBack*w.slack)
 }
 
-// electedWithin is how many seconds a single queue may stand still for longer than all others together: a quorum queue elects a leader.
+// electedWithin is how many seconds longer than all others a single queue may stand still, because
+// a quorum queue elects a leader.
 const electedWithin = 5
 
 // boundStill compares the standstill after one fault with its bound.
@@ -331,7 +340,8 @@ func (t *results) add(res result) error {
 	return errors.Join(err, f.Close())
 }
 
-// has reports whether the file has a run already that kept its bounds, at this size and as strictly.
+// has reports whether the file already has a run that kept its bounds, with the same size and
+// slack.
 func (t *results) has(o options, r row, run int) bool {
 	f, err := os.Open(t.path)
 	if err != nil {

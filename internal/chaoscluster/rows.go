@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The brokers whose clusters are broken.
+// The brokers with clusters under test.
 const (
 	rabbit310 = "3.10"
 	rabbit43  = "4.3"
@@ -24,38 +24,43 @@ const (
 
 var brokers = []string{rabbit310, rabbit43, lavinMQ}
 
-// scope is which jobs may be doubled in a row.
+// scope says which jobs may be doubled in a row.
 type scope int
 
 const (
 	none     scope = iota
-	quorums        // what was open of quorum queues: nothing proves that it arrived
-	affected       // what was open of the queues that were affected; of all, if the journal was
-	open           // what was open
+	quorums        // open fires of quorum queues, because nothing proves that they arrived
+	affected       // open fires of the affected queues; of all queues, if the journal was affected
+	open           // all open fires
 )
 
-// row is one fault and what Millrace promises for it.
+// row is one fault, with the promises of Millrace for it.
 type row struct {
 	number  int
 	name    string
 	do      func(context.Context, *world) error
 	doubled scope
-	still   map[string]float64 // seconds by broker, on a machine that is not overloaded; a broker that is not named is left out
-	// failover is set where a node goes away that LavinMQ may be led by: what was open may be doubled
-	// there, and still begins when LavinMQ serves again.
+	// still is the longest standstill in seconds, by broker, on a machine that is not overloaded. A
+	// broker that is not in the map is left out.
+	still map[string]float64
+	// failover is set if a node goes away that may be LavinMQ's leader. Then open fires may be
+	// doubled on LavinMQ, and still begins when LavinMQ serves again.
 	failover bool
-	// follows is set where RabbitMQ's streams may stand still for longer than the bound: then firing begins within so many seconds after
-	// they are served again.
-	follows    float64
-	own        bool // the affected queues get jobs within five seconds after the fault has ended
-	undeclared bool // the queues are left to Millrace
-	upgrades   bool // the sidecars are of an older version at first, which takes one host
-	nodesStay  bool // no node goes away, so the broker knows what it has given out before
-	// quorumByDefault has the virtual host make quorum queues where nothing else is said.
+	// follows is set if RabbitMQ's streams may stand still for longer than the bound. Then firing
+	// must begin within this many seconds after they are served again.
+	follows float64
+	// own means that the affected queues get jobs within five seconds after the end of the fault.
+	own        bool
+	undeclared bool // the queues are declared by Millrace
+	upgrades   bool // the sidecars begin with an older version, which takes one host
+	// nodesStay means that no node goes away, so the broker knows which jobs it has delivered
+	// before.
+	nodesStay bool
+	// quorumByDefault makes quorum queues the default queue type of the virtual host.
 	quorumByDefault bool
 }
 
-// addedToFailover is what Millrace may add to a failover of LavinMQ, or to its return.
+// addedToFailover is what Millrace may add to a failover of LavinMQ, or to the return of its node.
 const addedToFailover = 3
 
 func every(seconds float64) map[string]float64 {
@@ -70,47 +75,52 @@ func rabbits(seconds float64) map[string]float64 {
 	return map[string]float64{rabbit310: seconds, rabbit43: seconds}
 }
 
-// unbounded is the standstill of a row in which the broker itself serves nobody until its nodes are back.
+// unbounded is the standstill of a row in which the broker itself serves no client until its nodes
+// are back.
 const unbounded = math.MaxFloat64
 
-// frozenNode is when RabbitMQ's other nodes take a frozen one for dead, at the latest, and what the streams take then.
+// frozenNode is the latest time at which RabbitMQ's other nodes consider a frozen node dead, and
+// the time that the streams then need.
 const frozenNode = 1.25*15 + 5
 
 func rows() []row {
 	return []row{
 		{number: 1, name: "sidecar killed", do: sidecarKilled, doubled: quorums, still: every(1.5), nodesStay: true},
 		{number: 2, name: "sidecar frozen", do: sidecarFrozen, doubled: quorums, still: every(16), nodesStay: true},
-		{number: 3, name: "node of the leader's connection killed", do: leadersNodeKilled, doubled: open, failover: true, still: cluster(5, addedToFailover), own: true},
-		{number: 4, name: "node of a stream's leader killed", do: streamsNodeKilled, doubled: affected, still: rabbits(5), own: true},
+		{number: 3, name: "node of the leader's connection killed", do: leadersNodeKilled, doubled: open, failover: true, still: cluster(5, addedToFailover), own: true, follows: claimed},
+		{number: 4, name: "node of a stream's leader killed", do: streamsNodeKilled, doubled: affected, still: rabbits(5), own: true, follows: claimed},
 		{number: 5, name: "home of a classic queue killed", do: homeKilled, doubled: affected, failover: true, still: cluster(1, addedToFailover), own: true, follows: 1},
-		{number: 6, name: "leader of a quorum queue killed", do: quorumKilled, doubled: affected, still: rabbits(5)},
+		{number: 6, name: "leader of a quorum queue killed", do: quorumKilled, doubled: affected, still: rabbits(5), follows: claimed},
 		{number: 7, name: "home and leading sidecar killed together", do: homeAndSidecarKilled,
-			doubled: open, failover: true, // nothing proves a delivery on a cluster of which a node died
-			still: cluster(5, addedToFailover), own: true},
-		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
+			// On a cluster with a dead node, nothing proves a delivery.
+			doubled: open, failover: true,
+			still: cluster(5, addedToFailover), own: true, follows: claimed},
+		{number: 8, name: "each node stopped in turn", do: rolling(5*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 9, name: "leader's node cut off", do: cutOff, doubled: open,
-			// RabbitMQ 4 passes the lock on when the node has not been seen for a while; a node of RabbitMQ 3 closes its connections.
+			// RabbitMQ 4 passes the lock on when the node has been silent for a while. A node of
+			// RabbitMQ 3 closes its connections.
 			still: map[string]float64{rabbit310: 5, rabbit43: 5 + wire.LeaderWait.Seconds()}},
 		{number: 10, name: "link broken for 100 ms, sidecar killed meanwhile", do: linkBroken, doubled: open,
-			// pause_minority restarts two of the three nodes; a publish that the link lost is given up after 10 s.
+			// pause_minority restarts two of the three nodes. After 10 s, the leader gives up a
+			// publish that was lost on the link.
 			still: map[string]float64{rabbit310: unbounded, rabbit43: 15}},
 		{number: 11, name: "leader's node frozen", do: nodeFrozen, doubled: open, failover: true, still: cluster(frozenNode, addedToFailover), follows: afterBack},
 		{number: 12, name: "node of the dead letters away", do: deadLettersAway, doubled: affected, still: rabbits(1), follows: 1},
 		{number: 13, name: "new queue, leader killed in its first seconds", do: newQueue, doubled: quorums, still: every(5), nodesStay: true},
 		{number: 14, name: "quorum queues by default", do: nothing, nodesStay: true, undeclared: true, quorumByDefault: true, still: map[string]float64{rabbit43: 1.5}},
 		{number: 15, name: "two nodes of three away", do: twoAway, doubled: open, still: rabbits(unbounded), own: true},
-		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover)},
+		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 17, name: "rolling upgrade from an older version", do: upgrade, doubled: open, nodesStay: true, upgrades: true, still: every(5)},
 	}
 }
 
-// runsOn reports whether the row is about this broker.
+// runsOn reports whether the row has a bound for this broker.
 func (r row) runsOn(broker string) bool {
 	_, named := r.still[broker]
 	return named
 }
 
-// scope is which jobs may be doubled on this broker.
+// scope returns which jobs may be doubled on this broker.
 func (r row) scope(broker string) scope {
 	switch {
 	case broker != lavinMQ:
@@ -121,7 +131,7 @@ func (r row) scope(broker string) scope {
 	return none
 }
 
-// size is one number by default and another one with -full.
+// size returns small, or full with the flag -full.
 func (w *world) size(small, full int) int {
 	if w.full {
 		return full
@@ -136,7 +146,7 @@ func (w *world) lasting(small, full time.Duration) time.Duration {
 	return small
 }
 
-// upTo is a random part of a time: when a fault comes is left to chance.
+// upTo returns a random part of a time, because the moment of a fault is random.
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.random.Int64N(int64(d))) }
 
 func nothing(ctx context.Context, w *world) error {
@@ -162,14 +172,15 @@ func sidecarKilled(ctx context.Context, w *world) error {
 	return nil
 }
 
-// upgrade stops each sidecar in turn and starts the newer version in its place.
+// upgrade stops each sidecar in turn, and starts the newer version in its place.
 func upgrade(ctx context.Context, w *world) error {
 	for _, s := range w.slots {
 		if err := w.flows(ctx, w.rate); err != nil {
 			return err
 		}
 		w.mark()
-		_ = s.stop() // an older sidecar ends with an error once a newer one leads
+		// An older sidecar ends with an error once a newer one leads.
+		_ = s.stop()
 		if err := s.startAs(w.binary); err != nil {
 			return err
 		}
@@ -193,7 +204,7 @@ func sidecarFrozen(ctx context.Context, w *world) error {
 	if s, _, err = w.leader(); err != nil {
 		return err
 	}
-	// The same for the network: the sidecar runs on, and nothing reaches it.
+	// The same for the network: the sidecar keeps running, and nothing reaches it.
 	if err := errors.Join(w.flows(ctx, w.rate), pause.For(ctx, w.upTo(time.Second))); err != nil {
 		return err
 	}
@@ -210,7 +221,7 @@ func sidecarFrozen(ctx context.Context, w *world) error {
 	return pause.For(ctx, w.lasting(20*time.Second, 40*time.Second))
 }
 
-// nodeAway kills a node for a while; with is done in the same moment.
+// nodeAway kills a node for a while. It calls with in the same moment.
 func (w *world) nodeAway(ctx context.Context, node int, with func(), queues ...string) error {
 	if err := pause.For(ctx, w.upTo(time.Second)); err != nil {
 		return err
@@ -223,7 +234,8 @@ func (w *world) nodeAway(ctx context.Context, node int, with func(), queues ...s
 	}
 	with()
 	away := w.lasting(10*time.Second, 35*time.Second)
-	if w.nodes.kind == lavinMQ { // it fails over, and is led again, before anything can name the node
+	// LavinMQ fails over, and has a leader again, before a sidecar can name the node.
+	if w.nodes.kind == lavinMQ {
 		away = max(away, 25*time.Second)
 	}
 	return w.nodeBack(ctx, node, f, away)
@@ -233,8 +245,8 @@ func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Dur
 	return w.away(ctx, node, f, after, func() error { return w.nodes.back(ctx, node) })
 }
 
-// away waits, has the node back, and looks whether a sidecar says meanwhile that the node is away, and
-// none does afterwards.
+// away waits, and then calls back to bring the node back. It checks that a sidecar reports the node
+// as away meanwhile, and none does afterwards.
 func (w *world) away(ctx context.Context, node int, f *fault, after time.Duration, back func() error) error {
 	namedWithin, namedFor := w.slacken(10*time.Second), w.slacken(30*time.Second)
 	name, named := w.nodes.name(node), false
@@ -262,7 +274,7 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 	return err
 }
 
-// slacken is a bound of time on this machine.
+// slacken extends a time limit by the slack of this machine.
 func (w *world) slacken(d time.Duration) time.Duration { return time.Duration(float64(d) * w.slack) }
 
 // names reports whether a sidecar says that a node is away.
@@ -303,7 +315,7 @@ func streamsNodeKilled(ctx context.Context, w *world) error {
 	return w.nodeAway(ctx, node, nothingElse, classic(node))
 }
 
-// otherNode is a node to which the leader is not connected.
+// otherNode returns a node to which the leader is not connected.
 func (w *world) otherNode() (int, *slot, error) {
 	s, node, err := w.leader()
 	return (node + 1 + w.random.IntN(len(w.nodes.Nodes)-1)) % len(w.nodes.Nodes), s, err
@@ -473,7 +485,7 @@ func newQueue(ctx context.Context, w *world) error {
 			return err
 		}
 	}
-	// What is missing then is found in the end.
+	// Jobs that are missing then are found at the end.
 	err := eventually(ctx, w.patience, "the jobs of the new queues arrive", func() bool {
 		w.jobs.mu.Lock()
 		defer w.jobs.mu.Unlock()

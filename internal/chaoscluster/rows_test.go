@@ -17,7 +17,7 @@ func TestRowsAreNumbered(t *testing.T) {
 	require.False(t, rows()[13].runsOn(rabbit310), "it has no virtual hosts with quorum queues by default")
 }
 
-// What may be doubled depends on the row, the queue and the number of faults.
+// The number of jobs that may be doubled depends on the row, the queue and the number of faults.
 func TestBoundsOfDoubles(t *testing.T) {
 	w := &world{options: options{broker: rabbit43}}
 	w.mark(classic(0))
@@ -56,7 +56,7 @@ func TestBoundsOfDoubles(t *testing.T) {
 	require.Empty(t, broken(open, map[string]int{"classic1": 1024, "quorum1": 128}), "two faults")
 }
 
-// Times are measured from each fault to the next, for the queues that it did not affect.
+// Times are measured from each fault to the next, for the queues that the fault did not affect.
 func TestBoundsOfTimes(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	w := &world{options: options{broker: rabbit310, slack: 1}, jobs: newJobs(), queues: []string{"a", "b"}, ended: time.Now()}

@@ -11,15 +11,16 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// slot runs one sidecar after another: one that ends by itself is started again, as systemd would.
+// slot runs one sidecar after another. If a sidecar exits by itself, slot starts it again, like
+// systemd.
 type slot struct {
 	cfg sidecar.Config
 	log *os.File
 
 	mu    sync.Mutex
 	p     *sidecar.Process
-	down  bool // it is meant to be
-	exits int  // how often it ended by itself
+	down  bool // meant to be down
+	exits int  // how often it exited by itself
 }
 
 func newSlot(cfg sidecar.Config, dir string) (*slot, error) {
@@ -43,7 +44,7 @@ func (s *slot) start() error {
 	return err
 }
 
-// startAs is start with another program.
+// startAs is start with another binary.
 func (s *slot) startAs(binary string) error {
 	s.mu.Lock()
 	s.cfg.Binary = binary
@@ -57,7 +58,7 @@ func (s *slot) process() *sidecar.Process {
 	return s.p
 }
 
-// supervise ends with the context.
+// supervise restarts the sidecar until ctx ends.
 func (s *slot) supervise(ctx context.Context) {
 	for {
 		select {
@@ -90,7 +91,7 @@ func (s *slot) ended() bool {
 	}
 }
 
-// kill is kill -9; the sidecar stays down until start.
+// kill kills the sidecar (SIGKILL). It stays down until start.
 func (s *slot) kill() {
 	s.mu.Lock()
 	s.down = true
@@ -99,7 +100,7 @@ func (s *slot) kill() {
 	p.Kill()
 }
 
-// stop ends the sidecar in order; it stays down until start.
+// stop stops the sidecar in an orderly way. It stays down until start.
 func (s *slot) stop() error {
 	s.mu.Lock()
 	s.down = true

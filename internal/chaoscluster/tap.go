@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// tap is a proxy between a sidecar and a node that reads what passes, and can be cut.
+// tap is a proxy between a sidecar and a node. It decodes the traffic, and can be frozen.
 type tap struct {
 	listener      net.Listener
 	upstream      string
@@ -16,14 +16,15 @@ type tap struct {
 	sidecar, node int
 
 	mu     sync.Mutex
-	frozen chan struct{} // closed when what passes may pass; nil if it may
+	frozen chan struct{} // closed by thaw; nil if not frozen
 	conns  map[net.Conn]bool
 	closed bool
 	all    sync.WaitGroup
 }
 
 func newTap(t *truth, sidecar, node int, upstream string) (*tap, error) {
-	host, _, err := net.SplitHostPort(upstream) // the sidecar finds the node's management API by this name
+	// The sidecar finds the node's management API by this name.
+	host, _, err := net.SplitHostPort(upstream)
 	if err != nil {
 		return nil, fmt.Errorf("starting a tap: %w", err)
 	}
@@ -68,8 +69,8 @@ func (p *tap) serve(down net.Conn) {
 	both.Wait()
 }
 
-// copy passes bytes on, and shows them to the watcher before: what was sent counts as sent, and what
-// the broker answered counts as answered.
+// copy passes bytes on. It shows them to the watcher before: a fire counts as sent, and an answer
+// as received, before it passes.
 func (p *tap) copy(to, from net.Conn, watcher io.Writer) {
 	defer to.Close()
 	defer from.Close()
@@ -119,7 +120,7 @@ func (p *tap) forget(conns ...net.Conn) {
 	}
 }
 
-// freeze holds up all that is sent, in both directions, until thaw.
+// freeze holds up all data, in both directions, until thaw.
 func (p *tap) freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

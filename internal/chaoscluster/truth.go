@@ -8,7 +8,7 @@ import (
 // fire is one publish of a job by a leader.
 type fire struct{ epoch, seq int64 }
 
-// fate is what the broker answered to a fire, as far as the answer was passed on to its leader.
+// fate is the broker's answer to a fire, as far as the tap passed it on to the leader.
 type fate struct {
 	jid, queue string
 	sent       time.Time
@@ -19,21 +19,32 @@ type fate struct {
 
 func (f *fate) answered() bool { return !f.acked.IsZero() || !f.nacked.IsZero() }
 
-// truth is what taps saw of all fires.
+// truth has all fires that the taps saw.
 type truth struct {
 	mu    sync.Mutex
 	fires map[fire]*fate
-	last  *connection // on which the newest fire was sent
+	last  *connection // the connection of the newest fire
 }
 
 func newTruth() *truth { return &truth{fires: map[fire]*fate{}} }
+
+// byJob returns the fires of each job, by jid.
+func (t *truth) byJob() map[string][]fire {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	jobs := map[string][]fire{}
+	for f, fate := range t.fires {
+		jobs[fate.jid] = append(jobs[fate.jid], f)
+	}
+	return jobs
+}
 
 // connection is one AMQP connection of a sidecar to a node.
 type connection struct {
 	truth         *truth
 	sidecar, node int
 	channels      map[uint16]*channel
-	proven        time.Time // when the newest fire was sent that the broker answered with an ack
+	proven        time.Time // when the newest fire with an ack was sent
 	ended         time.Time
 }
 
@@ -55,7 +66,7 @@ func (c *connection) channel(n uint16) *channel {
 	return c.channels[n]
 }
 
-// fromSidecar notes what a sidecar sent.
+// fromSidecar records a frame from a sidecar.
 func (c *connection) fromSidecar(f frame) {
 	c.truth.mu.Lock()
 	defer c.truth.mu.Unlock()
@@ -85,7 +96,7 @@ func (c *connection) fromSidecar(f frame) {
 	}
 }
 
-// fromBroker notes what the broker answered.
+// fromBroker records an answer of the broker.
 func (c *connection) fromBroker(f frame) {
 	if f.kind != frameMethod {
 		return
@@ -130,7 +141,7 @@ func (c *connection) end() {
 	}
 }
 
-// leader is where the newest fire came from: a sidecar and the node that it is connected to.
+// leader returns the sidecar of the newest fire, and the node that it is connected to.
 func (t *truth) leader() (sidecar, node int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +151,7 @@ func (t *truth) leader() (sidecar, node int, ok bool) {
 	return t.last.sidecar, t.last.node, true
 }
 
-// open is how many fires have no answer on connections that stand.
+// open returns how many fires have no answer on open connections.
 func (t *truth) open() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +164,7 @@ func (t *truth) open() (n int) {
 	return n
 }
 
-// fireOf reads which fire a message is. Probes and burials are none.
+// fireOf returns which fire a message is. ok is false for probes and burials.
 func fireOf(headers map[string]any) (f fire, ok bool) {
 	switch headers["millrace-op"] {
 	case "fired", "triggered", "retried", "refired":
@@ -165,7 +176,7 @@ func fireOf(headers map[string]any) (f fire, ok bool) {
 	return fire{epoch, seq}, hasEpoch && hasSeq
 }
 
-// whole is a number of any of AMQP's types.
+// whole returns a number of any of AMQP's integer types.
 func whole(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// world is one run of a row: a virtual host, sidecars, jobs, and what was done to them.
+// world is one run of a row: a virtual host, sidecars, jobs, and the faults.
 type world struct {
 	options
 	nodes     *nodes
@@ -26,37 +26,39 @@ type world struct {
 	random    *rand.Rand
 	dir       string
 	vhost     string
-	starts    string // the program of the first sidecars
+	starts    string // the binary of the first sidecars
 	truth     *truth
 	taps      [][]*tap // by sidecar and node
 	slots     []*slot
 	jobs      *jobs
 	pulses    []*pulse
 	queues    []string // without "queue."
-	consumers sync.Map // the address at which each of them is consumed
+	consumers sync.Map // the address to which the consumer of each is connected
 	faults    []*fault
-	mute      []string  // nodes of which no sidecar said that they were away, or all did for too long
-	restarted bool      // a node that was frozen had to be started again
-	ended     time.Time // when all had come, or was given up
+	mute      []string  // nodes that no sidecar reported as away, or all did for too long
+	restarted bool      // a node that was frozen had to be restarted
+	ended     time.Time // when all jobs had arrived, or the run gave up
 	all       sync.WaitGroup
 	cancel    context.CancelFunc
 }
 
-// fault is what was done, and to which queues.
+// fault is one fault, with the queues that it affects.
 type fault struct {
 	from     time.Time
-	back     time.Time       // when what was broken was there again
-	affected map[string]bool // queues that cannot be expected to get jobs meanwhile
-	stuck    []string        // streams that the broker did not give another leader
-	journal  bool            // the journal's leader was on the node: what was open of any queue may be unanswered
+	back     time.Time       // when the fault was repaired
+	affected map[string]bool // queues that may get no jobs meanwhile
+	stuck    []string        // streams that the broker gave no other leader
+	// journal is set if the journal's leader was on the node. Then open fires of any queue may have
+	// no answer.
+	journal bool
 }
 
 func (w *world) jid(n int) string { return fmt.Sprintf("%s-%07d", w.vhost, n) }
 
-// startWithin bounds what sidecars take to be ready.
+// startWithin limits how long sidecars may take to be ready.
 const startWithin = 3 * time.Minute
 
-// begin makes the virtual host and starts the sidecars.
+// begin creates the virtual host and starts the sidecars.
 func (w *world) begin(ctx context.Context, r row) error {
 	path := "/api/vhosts/" + url.PathEscape(w.vhost)
 	body := map[string]any{}
@@ -138,7 +140,8 @@ func (w *world) startSidecars() error {
 	return nil
 }
 
-// sidecar is what one sidecar is given: its own node's addresses, or all.
+// sidecar returns the configuration of one sidecar: with the addresses of its own node, or of all
+// nodes.
 func (w *world) sidecar(i int) sidecar.Config {
 	hosts, management := []string{w.taps[i][i].address()}, []string{w.nodes.Nodes[i].ManagementURL()}
 	if w.hosts == "all" {
@@ -159,7 +162,7 @@ func (w *world) sidecar(i int) sidecar.Config {
 	}
 }
 
-// warmUp sends one job through each queue, so that all are bound.
+// warmUp sends one job through each queue, so that all queues are bound.
 func (w *world) warmUp(ctx context.Context) error {
 	conn, err := w.dial(0)
 	if err != nil {
@@ -183,7 +186,7 @@ func (w *world) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// end stops what the run started and deletes the virtual host.
+// end stops everything that the run started, and deletes the virtual host.
 func (w *world) end(ctx context.Context) error {
 	var errs []error
 	for _, s := range w.slots {
@@ -199,12 +202,12 @@ func (w *world) end(ctx context.Context) error {
 			errs = append(errs, t.close())
 		}
 	}
-	// What cannot be deleted now does no harm: each run has a virtual host of its own.
+	// A virtual host that cannot be deleted now does no harm, because each run has its own.
 	_ = w.nodes.api(ctx, http.MethodDelete, "/api/vhosts/"+url.PathEscape(w.vhost), nil, nil)
 	return errors.Join(errs...)
 }
 
-// flows waits until jobs come.
+// flows waits until jobs arrive.
 func (w *world) flows(ctx context.Context, more int) error {
 	was := w.jobs.arrived()
 	err := eventually(ctx, time.Minute, "jobs come", func() bool { return w.jobs.arrived() >= was+more })
@@ -214,8 +217,8 @@ func (w *world) flows(ctx context.Context, more int) error {
 	return err
 }
 
-// drain waits until all that must come has come, and nothing more does. A fire without an answer may be
-// repeated after half a minute.
+// drain waits until all jobs that must arrive have arrived, and nothing more does. A fire without
+// an answer may be repeated after half a minute.
 func (w *world) drain(ctx context.Context) error {
 	const quiet, repeated = 2 * time.Second, 35 * time.Second
 	for began := time.Now(); ; {
@@ -230,7 +233,7 @@ func (w *world) drain(ctx context.Context) error {
 	}
 }
 
-// leader is the sidecar that leads and the node that it is connected to.
+// leader returns the leading sidecar, and the node that it is connected to.
 func (w *world) leader() (*slot, int, error) {
 	s, n, ok := w.truth.leader()
 	if !ok {
@@ -239,7 +242,7 @@ func (w *world) leader() (*slot, int, error) {
 	return w.slots[s], n, nil
 }
 
-// leadElsewhere has another sidecar lead until it is not connected to this node.
+// leadElsewhere changes the leader until it is not connected to this node.
 func (w *world) leadElsewhere(ctx context.Context, node int) error {
 	for range 6 {
 		s, n, err := w.leader()
@@ -259,7 +262,7 @@ func (w *world) leadElsewhere(ctx context.Context, node int) error {
 	return fmt.Errorf("the leader stays connected to node %d", node)
 }
 
-// mark notes that a fault begins, of which these queues are part.
+// mark records the beginning of a fault, and the queues that it affects.
 func (w *world) mark(affected ...string) *fault {
 	f := &fault{from: time.Now(), affected: map[string]bool{}}
 	for _, q := range affected {

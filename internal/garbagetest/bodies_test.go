@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// bodies is everything that the tests of package wire know to be odd, and mutants of it.
+// bodies returns all unusual records from the tests of package wire, and mutants of them.
 func bodies(t *testing.T, r *rand.Rand) [][]byte {
 	all := slices.Concat(vectors(t), corpus(t))
 	for range 150 {
@@ -27,7 +27,7 @@ func bodies(t *testing.T, r *rand.Rand) [][]byte {
 
 const wireData = "../../wire/testdata/"
 
-// vectors are the small golden vectors.
+// vectors returns the small golden vectors.
 func vectors(t *testing.T) (all [][]byte) {
 	for _, name := range []string{"entries", "jobs", "heartbeats", "metrics", "commands"} {
 		raw, err := os.ReadFile(wireData + name + ".json")
@@ -50,7 +50,7 @@ func vectors(t *testing.T) (all [][]byte) {
 	return all
 }
 
-// corpus is what fuzzing has found to be worth keeping.
+// corpus returns the inputs that fuzzing has found to be worth keeping.
 func corpus(t *testing.T) (all [][]byte) {
 	files, err := filepath.Glob(wireData + "fuzz/*/*")
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func mutate(r *rand.Rand, body []byte) []byte {
 	return b
 }
 
-// refused tells whether a record by a client is bad.
+// refused reports whether a record from a client is bad.
 func refused(stream string, body []byte, replaces bool) bool {
 	switch stream {
 	case wire.Journal:

@@ -1,4 +1,10 @@
-// Package garbagetest writes to a real broker what nobody should write, wherever a client may write, and checks that nothing stops: every
-// good job between is fired once, each bad record is listed or counted with its reason, no epoch ends, and a sidecar that comes later makes
-// the same of it. It holds tests only.
+// Package garbagetest writes invalid data to every place of a real broker that clients may write
+// to, and checks that nothing stops:
+//
+//   - Each good job between the garbage is fired once.
+//   - Each bad record is listed or counted, with its reason.
+//   - No epoch ends.
+//   - A sidecar that starts later has the same state.
+//
+// It has only tests.
 package garbagetest

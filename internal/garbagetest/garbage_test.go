@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// vandal is a client that writes whatever it can, and good jobs between.
+// vandal is a client that writes every kind of garbage, and good jobs in between.
 type vandal struct {
 	t       *testing.T
 	user    *brokertest.User
@@ -25,8 +25,8 @@ type vandal struct {
 	random  *rand.Rand
 	closed  <-chan *amqp.Error
 	last    *amqp.DeferredConfirmation
-	good    map[string]bool  // the jids of good jobs
-	refused map[string]int64 // by stream, how many records are bad
+	good    map[string]bool  // the jids of the good jobs
+	refused map[string]int64 // number of bad records, by stream
 
 	features broker.Features
 }
@@ -45,7 +45,7 @@ func (x *vandal) publish(exchange, key string, m amqp.Publishing) {
 	x.last = c
 }
 
-// confirmed waits until the broker has everything.
+// confirmed waits until the broker has confirmed everything.
 func (x *vandal) confirmed() {
 	ok, err := x.last.WaitContext(x.t.Context())
 	require.NoError(x.t, err)
@@ -54,7 +54,7 @@ func (x *vandal) confirmed() {
 	}
 }
 
-// forged are headers that only Millrace may set.
+// forged returns headers that only Millrace may set.
 func (x *vandal) forged() amqp.Table {
 	values := []any{int64(0), int64(1), int64(-1), int64(1 << 62), "fired", "buried", wire.ScheduledJobs, "", nil, true, 1.5, []byte("x"), amqp.Table{"a": []any{int64(1)}}}
 	names := []string{wire.HeaderFormat, wire.HeaderOp, wire.HeaderStream, wire.HeaderOffset, wire.HeaderJID, wire.HeaderEpoch, wire.HeaderSeq,
@@ -68,18 +68,18 @@ func (x *vandal) forged() amqp.Table {
 	return all
 }
 
-// odd is a message with odd properties.
+// odd returns a message with unusual properties.
 func (x *vandal) odd(body []byte) amqp.Publishing {
 	m := amqp.Publishing{Body: body, Headers: x.forged()}
 	text := []string{"", "x", "amqp-1.0", "\xff", strings.Repeat("y", 255), "text/plain", "gzip"}
 	for _, property := range []*string{&m.ContentType, &m.ContentEncoding, &m.CorrelationId, &m.ReplyTo, &m.MessageId, &m.Type, &m.AppId} {
 		*property = text[x.random.IntN(len(text))]
 	}
-	if x.features.ClosesOnOddProperties { // it would be the vandal whom that stops
+	if x.features.ClosesOnOddProperties { // the broker would close the connection of the vandal
 		m.ReplyTo, m.Type = strings.ToValidUTF8(m.ReplyTo, ""), strings.TrimPrefix(m.Type, "amqp-1.0")
 	}
 	if x.random.IntN(2) == 0 {
-		m.UserId = x.user.Name // any other is refused
+		m.UserId = x.user.Name // the broker refuses any other
 	}
 	m.Priority, m.Timestamp = uint8(x.random.IntN(256)), time.Unix(x.random.Int64N(1<<33), 0)
 	return m
@@ -100,7 +100,7 @@ func (x *vandal) write(stream string, body []byte) {
 
 const queue = "good"
 
-// honest writes a good job, in one of the ways that there are.
+// honest publishes a good job, in each possible way in turn.
 func (x *vandal) honest() {
 	jid := fmt.Sprintf("good-%d", len(x.good))
 	x.good[jid] = true
@@ -115,7 +115,7 @@ func (x *vandal) honest() {
 	}
 }
 
-// sized is a good entry of n bytes.
+// sized returns a good entry of n bytes.
 func sized(n int) []byte {
 	head, tail := `{"jid":"j","scheduled_at":4e9,"job":{"class":"A","args":"`, `"}}`
 	return []byte(head + strings.Repeat("x", n-len(head)-len(tail)) + tail)
@@ -159,7 +159,7 @@ func TestGarbageEverywhere(t *testing.T) {
 	}
 }
 
-// toStreams writes everything odd to every stream, and good jobs between.
+// toStreams writes all bodies to every stream, and good jobs in between.
 func (x *vandal) toStreams(streams []string) {
 	all := bodies(x.t, x.random)
 	for i, body := range all {
@@ -176,7 +176,8 @@ func (x *vandal) toStreams(streams []string) {
 	x.confirmed()
 }
 
-// inBulk writes what is large: a record too long and one nested too deep to every stream, and what is just not too large.
+// inBulk writes large records: to every stream one that is too long and one that is nested too
+// deeply, and one that is just small enough.
 func (x *vandal) inBulk(streams []string) {
 	for _, stream := range streams {
 		if wire.MaxRecord < x.features.MessageLimit {
@@ -210,7 +211,7 @@ func (x *vandal) toQueues() {
 	x.confirmed()
 }
 
-// natively writes what only native readers can read: it counts like everything else.
+// natively writes records that only native readers can read. They count like all others.
 func (x *vandal) natively(v *brokertest.Vhost) {
 	var all []string
 	for i := range 25 {
@@ -223,7 +224,7 @@ func (x *vandal) natively(v *brokertest.Vhost) {
 	publishNative(x.t, v.StreamURL(), wire.ScheduledJobs, all...)
 }
 
-// requireGoodJobs checks that every good job has come once.
+// requireGoodJobs checks that every good job was delivered once.
 func (x *vandal) requireGoodJobs(v *brokertest.Vhost) {
 	ch := v.Channel(x.t)
 	deliveries, err := ch.Consume(wire.QueuePrefix+queue, "", true, false, false, false, nil)
@@ -264,7 +265,7 @@ func (x *vandal) requireRejects(s *sidecar) {
 	}
 }
 
-// requireSame compares what is pending.
+// requireSame checks that two sidecars have the same pending entries.
 func requireSame(t *testing.T, a, b *sidecar) {
 	t.Helper()
 	list := func(s *sidecar, stream string) (all []tracker.Row) {

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// publishNative publishes over the stream protocol, in compressed sub-batches, which RabbitMQ 3.10 cannot give to AMQP 0-9-1.
+// publishNative publishes over the stream protocol, in compressed sub-batches. RabbitMQ 3.10 cannot
+// deliver these over AMQP 0-9-1.
 func publishNative(t *testing.T, url, name string, bodies ...string) {
 	t.Helper()
 	env, err := stream.NewEnvironment(stream.NewEnvironmentOptions().SetUri(url))

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { brokertest.Main(m) }
 
 var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics}
 
-// sidecar is what folds and schedules, in this process.
+// sidecar folds and schedules, in this process.
 type sidecar struct {
 	*scheduler.Scheduler
 	entries *tracker.Entries
@@ -70,7 +70,7 @@ func start(t *testing.T, v *brokertest.Vhost, identity string, native bool) *sid
 	return s
 }
 
-// leads waits until the sidecar leads, and until everything that clients write to is there.
+// leads waits until the sidecar leads, and everything that clients write to exists.
 func (s *sidecar) leads(t *testing.T) *sidecar {
 	t.Helper()
 	brokertest.Eventually(t, func() bool {
@@ -80,7 +80,7 @@ func (s *sidecar) leads(t *testing.T) *sidecar {
 	return s
 }
 
-// rejected lists what is kept of a stream's rejected records.
+// rejected returns the rejected records of a stream that the sidecar keeps.
 func (s *sidecar) rejected(t *testing.T, stream string) (all []tracker.Reject) {
 	t.Helper()
 	require.NoError(t, s.entries.Rejects(stream, func(r tracker.Reject) bool {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Limits bound what one address may take.
+// Limits are the time limits for one address.
 type Limits struct {
-	Each time.Duration // where another one comes after it
+	Each time.Duration // if another address comes after it
 	Only time.Duration // for the last address of a single host
 }
 
-// of returns the limit of one address, where there are so many hosts.
+// of returns the limit for one address when there are this many hosts.
 func (l Limits) of(t numbered, hosts int) time.Duration {
 	if hosts == 1 && t.last {
 		return l.Only
@@ -23,13 +23,13 @@ func (l Limits) of(t numbered, hosts int) time.Duration {
 	return l.Each
 }
 
-// lookupWithin bounds how long a name is looked up.
+// lookupWithin limits how long a name is looked up.
 const lookupWithin = 3 * time.Second
 
 type lookup func(ctx context.Context, name string) (addresses []string, err error)
 
 // Connect tries all addresses of the hosts (host:port) in their order until connect succeeds, and
-// notes which one that was. Its error says why each failed, or that ctx has ended.
+// records which one that was. Its error says why each failed, or that ctx ended.
 func (o *Order) Connect(ctx context.Context, hosts []string, l Limits, connect func(context.Context, Target) error) error {
 	var failures Errors
 	note := func(t Target, err error) {
@@ -57,7 +57,7 @@ func (o *Order) Connect(ctx context.Context, hosts []string, l Limits, connect f
 	return failures
 }
 
-// within bounds an attempt.
+// within limits the time of an attempt.
 func within(ctx context.Context, limit time.Duration, attempt func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -68,7 +68,7 @@ func within(ctx context.Context, limit time.Duration, attempt func(context.Conte
 	return err
 }
 
-// Errors is why several addresses could not be reached.
+// Errors says why several addresses could not be reached.
 type Errors []error
 
 func (e Errors) Error() string {
@@ -79,17 +79,17 @@ func (e Errors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap lets errors.Is and errors.As look at each.
+// Unwrap lets errors.Is and errors.As check each error.
 func (e Errors) Unwrap() []error { return e }
 
-// numbered is a target, with whether it is the last one of its host.
+// numbered is a target. last says whether it is the last one of its host.
 type numbered struct {
 	Target
 	last bool
 }
 
-// targets looks up one host after the other, each only when its turn has come. A host that is not
-// found comes with the error.
+// targets looks up one host after another, each only when its turn comes. A host that is not found
+// is returned with the error.
 func (o *Order) targets(ctx context.Context, hosts []string) iter.Seq2[numbered, error] {
 	return func(yield func(numbered, error) bool) {
 		for _, host := range o.Sorted(hosts) {
@@ -109,7 +109,7 @@ func (o *Order) targets(ctx context.Context, hosts []string) iter.Seq2[numbered,
 	}
 }
 
-// addresses looks up what a host:port stands for.
+// addresses looks up the addresses of a host:port.
 func (o *Order) addresses(ctx context.Context, host string) ([]string, error) {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {

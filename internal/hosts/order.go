@@ -1,4 +1,4 @@
-// Package hosts finds one host of a broker among several: it reads the URLs that name them, and
+// Package hosts finds one host of a broker among several. It parses the URLs that name them, and
 // keeps the order in which to try them.
 package hosts
 
@@ -11,12 +11,13 @@ import (
 	"sync"
 )
 
-// Order is the order in which hosts are tried: random at first, the last good one first, the last
-// lost one last. All connections of a process to the same hosts share one, so that each profits from
-// what another found. It is safe for concurrent use; the zero value has tried nothing yet.
+// Order is the order in which hosts are tried. It is random at first. Then the last good host comes
+// first, and the last lost host comes last. All connections of a process to the same hosts share
+// one Order, so that each benefits from what the others found. It is safe for concurrent use. The
+// zero value has tried nothing yet.
 type Order struct {
 	// Near is the order of the same broker's hosts for another protocol, or nil. The host that is
-	// current there comes first here, unless it was lost here.
+	// current there comes first here too, unless it was lost here.
 	Near *Order
 
 	mu      sync.Mutex
@@ -24,16 +25,16 @@ type Order struct {
 	changes int64
 	current Target
 
-	lookup lookup // net.DefaultResolver's, unless a test sets it
+	lookup lookup // the lookup of net.DefaultResolver, unless a test sets another
 }
 
 // Target is one address of a host.
 type Target struct {
-	Host    string // host:port as it was given; TLS checks its name
+	Host    string // host:port as it was given; TLS checks this name
 	Address string // host:port to connect to, with an IP address of Host
 }
 
-// lastUnranked is the highest rank of what was neither good nor lost.
+// lastUnranked is the highest rank of a host that was neither good nor lost.
 const lastUnranked = 1 << 32
 
 // Good puts the target first.
@@ -45,7 +46,7 @@ func (o *Order) Good(t Target) {
 	o.current = t
 }
 
-// Lost puts the target last. Without an Order it does nothing.
+// Lost puts the target last. On a nil Order it does nothing.
 func (o *Order) Lost(t Target) {
 	if o == nil {
 		return
@@ -95,13 +96,13 @@ func (o *Order) Sorted(all []string) []string {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// isOn reports whether a host:port is on the target's machine, as far as names tell.
+// isOn reports whether a host:port is on the target's machine, as far as the names show.
 func (t Target) isOn(hostPort string) bool {
 	name := nameOf(hostPort)
 	return name != "" && (name == nameOf(t.Host) || name == nameOf(t.Address))
 }
 
-// nameOf is a host:port without the port.
+// nameOf returns a host:port without the port.
 func nameOf(hostPort string) string {
 	name, _, err := net.SplitHostPort(hostPort)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestNearHostComesFirstUnlessItWasLost(t *testing.T) {
 	require.Equal(t, "10.0.0.3:2", o.Sorted(all)[2])
 }
 
-// attempt is what a connection attempt does.
+// attempt has the result of a connection attempt for each address.
 type attempt map[string]func(context.Context) error
 
 func refuse(context.Context) error { return errors.New("refused") }
@@ -99,7 +99,8 @@ func TestConnect(t *testing.T) {
 					}
 					return nil, errors.New("unknown name")
 				}}
-				for _, first := range slices.Backward(append(test.hosts, names["two"]...)) { // in the order in which they are given
+				// Afterwards they are tried in the given order.
+				for _, first := range slices.Backward(append(test.hosts, names["two"]...)) {
 					if !strings.Contains(first, ":") {
 						first += ":1"
 					}

@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// Rules say how a race is run.
+// Rules say how to run a race.
 type Rules[T any] struct {
-	Patience time.Duration // how long an attempt may take before another one is made beside it
-	Limits   Limits        // of one attempt; zero: it ends by itself
-	Drop     func(T)       // gets each success that came too late; nil: it needs no care
+	Patience time.Duration // how long an attempt may take before the next one starts in parallel
+	Limits   Limits        // of one attempt; zero: an attempt ends by itself
+	Drop     func(T)       // gets each success that came too late; nil: nothing to do
 
-	// Repeat has addresses tried again, beside the attempts that hang, until each has failed once. A
-	// node that leads to a frozen one accepts and never answers: only a new attempt finds out that it
-	// leads elsewhere now. A single host, which may be slow, is given twice the patience.
+	// Repeat makes the race try addresses again, in parallel with the attempts that hang, until
+	// each has failed once. A node that leads to a frozen node accepts connections and never
+	// answers. Only a new attempt finds out that it leads elsewhere now. A single host, which may
+	// just be slow, gets twice the patience.
 	Repeat bool
 }
 
-// Race makes an attempt at the first address of the hosts (host:port) in their order, and at the next
-// one when that has failed or has taken longer than the rules' patience. The first success wins and
-// ends the other attempts.
+// Race tries the first address of the hosts (host:port) in their order. It tries the next one when
+// that has failed, or has taken longer than the patience of the rules. The first success wins, and
+// cancels the other attempts.
 func Race[T any](ctx context.Context, o *Order, hosts []string, rules Rules[T], attempt func(context.Context, Target) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	r := race[T]{Rules: rules, ctx: ctx, order: o, hosts: hosts, attempt: attempt, outcomes: make(chan outcome[T]), failed: map[Target]bool{}}
@@ -43,12 +44,12 @@ type race[T any] struct {
 	next     func() (numbered, error, bool)
 	stop     func()
 	again    bool     // all targets have been tried
-	targets  []Target // the different ones that have been tried
+	targets  []Target // the different targets that have been tried
 	running  sync.WaitGroup
 	outcomes chan outcome[T]
-	started  []Target // whose attempts are under way
+	started  []Target // targets with a running attempt
 	failed   map[Target]bool
-	failures Errors // the first of each target
+	failures Errors // the first error of each target
 }
 
 type outcome[T any] struct {
@@ -91,7 +92,7 @@ func (r *race[T]) run() (none T, err error) {
 	return none, r.failures
 }
 
-// over reports whether there is nothing to wait for.
+// over reports whether there is nothing left to wait for.
 func (r *race[T]) over() bool {
 	if r.again {
 		return len(r.failed) == len(r.targets)
@@ -99,8 +100,8 @@ func (r *race[T]) over() bool {
 	return len(r.started) == 0
 }
 
-// start makes the next attempt, if there is one. Where all have been made it looks the hosts up again,
-// once: lookups that fail now may succeed at the next call.
+// start makes the next attempt, if there is one. When all have been made, it looks the hosts up
+// once more. A lookup that fails now may succeed at the next call.
 func (r *race[T]) start() {
 	lookedUp := false
 	for r.ctx.Err() == nil {
@@ -148,7 +149,7 @@ func (r *race[T]) try(t numbered) {
 	}
 }
 
-// won notes that the others were slower.
+// won records that the others were slower.
 func (r *race[T]) won(winner Target) {
 	for _, t := range r.started {
 		if t != winner {
@@ -158,7 +159,7 @@ func (r *race[T]) won(winner Target) {
 	r.order.Good(winner)
 }
 
-// ended takes an attempt off those that are under way.
+// ended removes an attempt from the running ones.
 func (r *race[T]) ended(t Target) {
 	if i := slices.Index(r.started, t); i >= 0 {
 		r.started = slices.Delete(r.started, i, i+1)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A host name that cannot be looked up any more, while an attempt at it hangs, is looked up now and
-// then, and the race ends with its context.
+// If a host name can no longer be looked up while an attempt at it hangs, it is looked up again
+// periodically. The race ends with its context.
 func TestRaceWhoseNamesAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lookups := 0
@@ -49,7 +49,7 @@ func TestRace(t *testing.T) {
 		attempts attempt
 		wins     string
 		takes    time.Duration
-		next     string // is asked first from now on
+		next     string // the target that is tried first from now on
 		says     string
 	}{
 		"the first answers":           {attempt{"a:1": after(time.Second, nil)}, "a:1", time.Second, "a:1", ""},
@@ -95,13 +95,13 @@ func TestRaceEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Where nodes lead to a frozen one, all accept and none answers. A new attempt gets through as soon as
-// one leads elsewhere, and those that came before still hang.
+// If nodes lead to a frozen one, all accept connections and none answers. A new attempt succeeds as
+// soon as a node leads elsewhere, while the earlier attempts still hang.
 func TestRaceRepeats(t *testing.T) {
-	const each, patience = 3500 * time.Millisecond, time.Second // no two things happen at one time
+	const each, patience = 3500 * time.Millisecond, time.Second // no two events at the same time
 	all := []string{"9.0.0.1:1", "9.0.0.2:1", "9.0.0.3:1"}
 	for name, test := range map[string]struct {
-		serves time.Duration // from then on an attempt succeeds
+		serves time.Duration // from when on an attempt succeeds
 		refuse []string      // the others hang
 		takes  time.Duration
 		won    bool
@@ -135,7 +135,8 @@ func TestRaceRepeats(t *testing.T) {
 	}
 }
 
-// A single host may be a balancer, or a node that leads to a frozen one.
+// A single host may be a load balancer, or a node that leads to a frozen one. It is tried again
+// too.
 func TestRaceRepeatsWithOneHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := Rules[int]{Patience: time.Second, Repeat: true, Limits: Limits{Only: 15 * time.Second}}
@@ -156,7 +157,7 @@ func TestRaceRepeatsWithOneHost(t *testing.T) {
 	})
 }
 
-// A success that comes too late is not kept.
+// A success that comes too late is dropped.
 func TestRaceDropsWhatComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
@@ -164,7 +165,7 @@ func TestRaceDropsWhatComesTooLate(t *testing.T) {
 		won, err := Race(t.Context(), new(Order), []string{"9.0.0.1:1", "9.0.0.2:1"}, Rules[string]{Patience: time.Second, Drop: func(s string) { dropped = append(dropped, s) }},
 			func(ctx context.Context, _ Target) (string, error) {
 				if attempts.Add(1) == 1 {
-					<-ctx.Done() // and it succeeds nevertheless
+					<-ctx.Done() // it succeeds nevertheless
 					return "late", nil
 				}
 				return "first", nil

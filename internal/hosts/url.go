@@ -10,17 +10,18 @@ import (
 	"strings"
 )
 
-// ErrMalformed is returned for what is no URL. Its text does not quote it: it may hold a password.
+// ErrMalformed is returned when the text is not a URL. Its message does not quote the text, which
+// may contain a password.
 var ErrMalformed = errors.New("malformed URL")
 
-// URL is a URL that names one host or several: scheme://user:password@host:port,host:port/path.
+// URL is a URL that names one or more hosts: scheme://user:password@host:port,host:port/path.
 type URL struct {
 	url.URL          // its Host is empty
-	Hosts   []string // as they were given, with a port or without; at least one
+	Hosts   []string // as given, with or without a port; at least one
 }
 
-// Parse reads a URL whose host part may have commas, or several URLs with commas between them. These
-// may differ in nothing but their hosts.
+// Parse parses a URL with commas in its host part, or several URLs with commas between them. The
+// URLs may differ only in their hosts.
 func Parse(raw string) (URL, error) {
 	var all URL
 	parts := split(raw)
@@ -47,7 +48,7 @@ func Parse(raw string) (URL, error) {
 
 var nextURL = regexp.MustCompile(`,\s*[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// split cuts at the commas that stand before a scheme.
+// split cuts the text at the commas before a scheme.
 func split(raw string) []string {
 	var all []string
 	from := 0
@@ -66,7 +67,7 @@ func parse(raw string) (URL, error) {
 	switch {
 	case !found:
 		return URL{}, ErrMalformed
-	case strings.HasSuffix(raw, ","): // it would count as the virtual host's
+	case strings.HasSuffix(raw, ","): // the comma would count as part of the virtual host
 		return URL{}, errEmptyPart
 	}
 	end := strings.IndexAny(rest, "/?#")
@@ -92,7 +93,7 @@ func parse(raw string) (URL, error) {
 	return all, nil
 }
 
-// difference says in words what two URLs do not have in common.
+// difference names the part in which two URLs differ.
 func difference(a, b URL) string {
 	switch {
 	case a.Scheme != b.Scheme:
@@ -110,7 +111,7 @@ func difference(a, b URL) string {
 	return ""
 }
 
-// path is the virtual host of an AMQP URL: none is "/".
+// path returns the virtual host of an AMQP URL. No path means "/".
 func path(u URL) string {
 	if p := strings.TrimPrefix(u.Path, "/"); p != "" {
 		return p
@@ -128,17 +129,17 @@ func unique(all []string) []string {
 	return found
 }
 
-// String is the one URL that names all hosts. It has the password.
+// String returns one URL that names all hosts. It contains the password.
 func (u URL) String() string { return u.At(strings.Join(u.Hosts, ",")) }
 
-// At is the URL of one host.
+// At returns the URL of one host.
 func (u URL) At(host string) string {
 	one := u.URL
 	one.Host = host
 	return one.String()
 }
 
-// Names lists the hosts without their ports, each once.
+// Names returns the hosts without their ports, each once.
 func (u URL) Names() []string {
 	var all []string
 	for _, host := range u.Hosts {
@@ -147,7 +148,7 @@ func (u URL) Names() []string {
 	return unique(all)
 }
 
-// Addresses lists the hosts with their ports; port is that of a host that names none.
+// Addresses returns the hosts with their ports. port is for a host that names none.
 func (u URL) Addresses(port string) []string {
 	all := make([]string, len(u.Hosts))
 	for i, host := range u.Hosts {

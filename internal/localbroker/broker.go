@@ -12,26 +12,28 @@ import (
 	"time"
 )
 
-// Config says where a node lives and where it listens.
+// Config says where a node keeps its data and where it listens.
 type Config struct {
-	// Dir holds the node's data, logs, cookie and configuration. It is made if missing. Required.
+	// Dir holds the node's data, logs, cookie and configuration. It is created if it is missing.
+	// Required.
 	Dir string
 
-	// AMQPPort, ManagementPort and StreamPort are ports on 127.0.0.1. Default: free ones.
+	// AMQPPort, ManagementPort and StreamPort are ports on 127.0.0.1. They default to free ones.
 	AMQPPort, ManagementPort, StreamPort int
 
-	// LavinMQ is the program of a LavinMQ to run in RabbitMQ's place. It has neither a StreamURL nor what HasErlang tells of.
+	// LavinMQ is the program of a LavinMQ to run instead of RabbitMQ. It has no StreamURL, and
+	// HasErlang returns false.
 	LavinMQ string
 
-	// RabbitMQ is a folder with a RabbitMQ's rabbitmq-server, rabbitmqctl and epmd. Default: that of
-	// MILLRACE_TEST_RABBITMQ, or the installed RabbitMQ.
+	// RabbitMQ is a directory with rabbitmq-server, rabbitmqctl and epmd. It defaults to
+	// MILLRACE_TEST_RABBITMQ, or else to the installed RabbitMQ.
 	RabbitMQ string
 
-	// Log gets the node's comings and goings. Default: nothing is logged.
+	// Log gets messages about starts and stops. By default nothing is logged.
 	Log *slog.Logger
 }
 
-// Broker is a private node. Its methods may be called from several goroutines.
+// Broker is a private node. Its methods are safe for concurrent use.
 type Broker struct {
 	dir   string
 	tools tools
@@ -45,11 +47,11 @@ type Broker struct {
 	node *process
 }
 
-// stopGrace is how long an orderly stop may take when the caller's context sets no deadline.
+// stopGrace is how long an orderly stop may take if the context has no deadline.
 const stopGrace = 60 * time.Second
 
-// Start starts a node and waits until it can be used. The context bounds the start only: the node
-// runs until Stop, Kill or the end of this process.
+// Start starts a node and waits until it can be used. ctx limits only the start: the node runs
+// until Stop, Kill or the end of this process.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	tools, err := cfg.tools()
 	if err != nil {
@@ -78,7 +80,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Restart starts the node again after Stop, Kill or a death of its own: same ports, same data.
+// Restart starts the node again after Stop, Kill or a crash, with the same ports and the same data.
 func (b *Broker) Restart(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +96,8 @@ func (b *Broker) Restart(ctx context.Context) error {
 	return nil
 }
 
-// launch starts epmd and the node and waits until the node can be used. On an error the caller halts.
+// launch starts epmd and the node, and waits until the node can be used. After an error, the caller
+// must call halt.
 func (b *Broker) launch(ctx context.Context) (err error) {
 	if err := b.writeFiles(); err != nil {
 		return err
@@ -127,8 +130,8 @@ func (b *Broker) launch(ctx context.Context) (err error) {
 	return err
 }
 
-// Stop stops the node in an orderly way and lets go of everything but the data. If the context ends
-// first, the node is killed and the context's error returned. Stopping twice is no error.
+// Stop stops the node in an orderly way, and releases everything but the data. If ctx ends first,
+// Stop kills the node and returns the error of ctx. It is no error to stop twice.
 func (b *Broker) Stop(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,7 +151,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 
 func (b *Broker) stopNode(ctx context.Context) error {
 	if b.HasErlang() {
-		// Best effort: without it the stop only takes five seconds longer.
+		// Best effort: if this fails, the stop only takes five seconds longer.
 		if _, err := b.eval(ctx, dropStatistics); err != nil {
 			b.log.Debug("local broker: statistics could not be dropped before the stop", "error", err)
 		}
@@ -162,8 +165,8 @@ func (b *Broker) stopNode(ctx context.Context) error {
 	return nil
 }
 
-// Kill kills the node (SIGKILL), as a crash of the broker does. The data stays. Stop is still due
-// afterwards, or Restart.
+// Kill kills the node (SIGKILL), like a crash of the broker. The data stays. The caller must still
+// call Stop or Restart.
 func (b *Broker) Kill() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,10 +177,10 @@ func (b *Broker) Kill() error {
 	return b.node.kill()
 }
 
-// Freeze stops the node where it is (SIGSTOP), until Thaw. Its connections stay open.
+// Freeze stops the node until Thaw (SIGSTOP). Its connections stay open.
 func (b *Broker) Freeze() error { return b.signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen node run again.
+// Thaw lets a frozen node continue.
 func (b *Broker) Thaw() error { return b.signal(syscall.SIGCONT) }
 
 func (b *Broker) signal(s syscall.Signal) error {
@@ -189,7 +192,7 @@ func (b *Broker) signal(s syscall.Signal) error {
 	return b.node.signal(s)
 }
 
-// halt kills what still runs and unlocks the folder.
+// halt kills all remaining processes and unlocks the directory.
 func (b *Broker) halt() error {
 	err := errors.Join(b.node.kill(), b.epmd.kill())
 	if b.lock != nil {
@@ -199,17 +202,18 @@ func (b *Broker) halt() error {
 	return err
 }
 
-// AMQPURL is where clients connect, as guest, to the default vhost.
+// AMQPURL returns the URL for clients, as guest and with the default vhost.
 func (b *Broker) AMQPURL() string {
 	return fmt.Sprintf("amqp://guest:guest@%s:%d/", b.seat.host, b.ports.amqp)
 }
 
-// ManagementURL is the root of the management API and UI.
+// ManagementURL returns the root of the management API and UI.
 func (b *Broker) ManagementURL() string {
 	return fmt.Sprintf("http://guest:guest@%s:%d", b.seat.host, b.ports.management)
 }
 
-// StreamURL is where clients of the native stream protocol connect; empty if it does not speak that.
+// StreamURL returns the URL of the native stream protocol. It is empty if the node does not speak
+// it.
 func (b *Broker) StreamURL() string {
 	if !b.HasErlang() {
 		return ""
@@ -217,17 +221,17 @@ func (b *Broker) StreamURL() string {
 	return fmt.Sprintf("rabbitmq-stream://guest:guest@%s:%d/", b.seat.host, b.ports.stream)
 }
 
-// HasErlang says whether this is a RabbitMQ, which can be asked with Eval and whose application StopApp stops.
+// HasErlang reports whether this is a RabbitMQ, which supports Eval, StopApp and StartApp.
 func (b *Broker) HasErlang() bool { return b.tools.ctl != "" }
 
-// Pid is the process id of the node, of the last one if none runs.
+// Pid returns the process id of the node, or that of the last one if none runs.
 func (b *Broker) Pid() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.node.pid()
 }
 
-// Exited is closed when the node that runs now exits, for whatever reason.
+// Exited returns a channel that is closed when the running node exits, for any reason.
 func (b *Broker) Exited() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

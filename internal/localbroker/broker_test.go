@@ -33,7 +33,7 @@ func start(t *testing.T, cfg Config) *Broker {
 	return b
 }
 
-// channel connects and is closed by the test or at its end.
+// channel opens a channel on a connection that is closed at the end of the test.
 func channel(t *testing.T, b *Broker) *amqp.Channel {
 	t.Helper()
 	conn, err := amqp.Dial(b.AMQPURL())
@@ -69,7 +69,7 @@ func requireReadable(t *testing.T, b *Broker, stream string) {
 	conn, err := amqp.Dial(b.AMQPURL())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	for until := time.Now().Add(3 * time.Minute); ; { // a busy machine needs more than one
+	for until := time.Now().Add(3 * time.Minute); ; { // a busy machine needs more than one try
 		ch, err := conn.Channel()
 		require.NoError(t, err)
 		require.NoError(t, ch.Qos(1, 0, false))
@@ -89,7 +89,7 @@ func requireGet(t *testing.T, b *Broker, queue, body string) {
 	require.Equal(t, body, string(d.Body))
 }
 
-// The life of one node: data outlives a crash, an orderly stop and a move to other ports.
+// The data of a node survives a crash, an orderly stop and a move to other ports.
 func TestLife(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -97,7 +97,9 @@ func TestLife(t *testing.T) {
 	put(t, b, "crash", "one")
 	put(t, b, "stop", "two")
 	stream(t, b, "stream")
-	requireReadable(t, b, "stream") // a node of RabbitMQ 3.10 that is killed before the stream has a file cannot open it ever again
+	// If a node of RabbitMQ 3.10 is killed before the stream has a file, it can never open the
+	// stream again.
+	requireReadable(t, b, "stream")
 
 	exited := b.Exited()
 	require.NoError(t, b.Kill())
@@ -122,7 +124,7 @@ func TestLife(t *testing.T) {
 	requireReadable(t, moved, "stream")
 }
 
-// What can be tested on one node, since each start takes seconds. The last one stops it.
+// These tests share one node, because each start takes seconds. The last one stops it.
 func TestOneNode(t *testing.T) {
 	b := start(t, Config{Dir: t.TempDir()})
 	t.Run("restart of the application alone", func(t *testing.T) { testStopApp(t, b) })
@@ -155,7 +157,7 @@ func testStopApp(t *testing.T, b *Broker) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// One node a folder, and everything on the loopback interface.
+// Only one node can use a directory, and everything listens on the loopback interface.
 func testPrivacy(t *testing.T, b *Broker) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -174,7 +176,7 @@ func testPrivacy(t *testing.T, b *Broker) {
 	require.Equal(t, os.FileMode(0o400), cookie.Mode().Perm())
 }
 
-// A node that cannot start says why and leaves nothing behind.
+// If a node cannot start, the error says why, and nothing is left behind.
 func TestFailedStart(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, Config{Dir: dir})
@@ -208,7 +210,7 @@ func TestConfigErrors(t *testing.T) {
 	require.ErrorContains(t, err, "making the node's folder")
 }
 
-// Whatever stands in the way in the folder is named.
+// If a file or directory is in the way, the error names it.
 func TestFolderInTheWay(t *testing.T) {
 	for _, name := range []string{"rabbitmq.conf", "lock", "log/startup.log"} {
 		dir := t.TempDir()
@@ -237,7 +239,7 @@ func testWaitReady(t *testing.T, b *Broker) {
 	require.Error(t, probeManagement(t.Context(), "no url\n"))
 }
 
-// A stream that refuses is no stream that works: here the queue of that name is full.
+// A stream that refuses messages does not work: here the queue of that name is full.
 func testProbe(t *testing.T, b *Broker) {
 	ch := channel(t, b)
 	_, err := ch.QueueDeclare(probeStream, true, false, false, false, amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})

@@ -15,30 +15,31 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
-// clusterSize is how many nodes a cluster has: the fewest that can lose one.
+// clusterSize is the number of nodes: the fewest of which one can fail.
 const clusterSize = 3
 
 // ClusterConfig says what the nodes of a cluster run, and where.
 type ClusterConfig struct {
-	// Dir holds a folder for each node. It is made if missing. Required, and not used before.
+	// Dir holds a directory for each node. It is created if it is missing. Required, and not used
+	// before.
 	Dir string
 
 	// RabbitMQ and LavinMQ are as in Config.
 	RabbitMQ, LavinMQ string
 
-	// NetTickTime is after how long RabbitMQ's nodes take a silent one for dead, roughly.
-	// Default: RabbitMQ's own 60 seconds.
+	// NetTickTime is roughly how long a RabbitMQ node is silent before the others consider it dead.
+	// It defaults to RabbitMQ's own 60 seconds.
 	NetTickTime time.Duration
 
-	// Log gets the nodes' comings and goings. Default: nothing is logged.
+	// Log gets messages about starts and stops. By default nothing is logged.
 	Log *slog.Logger
 }
 
-// Cluster is three private nodes that know each other, on 127.0.0.11 to 127.0.0.13. RabbitMQ's share an
-// epmd and a cookie; a partition has the smaller side pause (RabbitMQ 3) or wait (RabbitMQ 4).
-// LavinMQ's have the same ports, and an etcd beside each.
+// Cluster is three private nodes that form a cluster, on 127.0.0.11 to 127.0.0.13. RabbitMQ's nodes
+// share an epmd and a cookie. In a partition, the smaller side pauses (RabbitMQ 3) or waits
+// (RabbitMQ 4). LavinMQ's nodes have the same ports, and an etcd each.
 //
-// Each node is a Broker, to be killed, stopped, frozen and started again.
+// Each node is a Broker, which can be killed, stopped, frozen and started again.
 type Cluster struct {
 	Nodes []*Broker
 
@@ -47,8 +48,8 @@ type Cluster struct {
 	log   *slog.Logger
 }
 
-// StartCluster starts three nodes and waits until all can be used. The context bounds the start
-// only: the nodes run until Stop or the end of this process.
+// StartCluster starts three nodes and waits until all can be used. ctx limits only the start: the
+// nodes run until Stop or the end of this process.
 func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -86,7 +87,7 @@ func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	return c, nil
 }
 
-// startAll starts the nodes beside each other, as each may wait for the others.
+// startAll starts the nodes in parallel, because each may wait for the others.
 func (c *Cluster) startAll(ctx context.Context) error {
 	errs := make([]error, len(c.Nodes))
 	var all sync.WaitGroup
@@ -113,8 +114,8 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	return nil
 }
 
-// startPatiently starts a node, again if it ends: RabbitMQ 3.10 does if another one comes or goes while
-// the two compare their feature flags.
+// startPatiently starts a node, and tries again if it exits. RabbitMQ 3.10 exits if another node
+// starts or stops while the two compare their feature flags.
 func startPatiently(ctx context.Context, b *Broker) (err error) {
 	const tries, rest = 3, time.Second
 	for range tries {
@@ -125,11 +126,11 @@ func startPatiently(ctx context.Context, b *Broker) (err error) {
 	return err
 }
 
-// waitTogether waits until the first node says that all nodes run.
+// waitTogether waits until the first node reports that all nodes run.
 func (c *Cluster) waitTogether(ctx context.Context) error {
 	b := c.Nodes[0]
 	if !b.HasErlang() {
-		return nil // a node that follows answers only once it has found its leader
+		return nil // a follower only answers when it has found its leader
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -187,8 +188,8 @@ func (c *Cluster) seatRabbitMQ(ctx context.Context, cfg ClusterConfig) error {
 
 func memberName(i int) string { return fmt.Sprintf("millrace%d@localhost", i+1) }
 
-// Cut cuts a RabbitMQ node off from other nodes, or from all if none are named, until Heal. Clients
-// reach it still.
+// Cut disconnects a RabbitMQ node from other nodes, or from all if none are named, until Heal.
+// Clients can still reach it.
 func (c *Cluster) Cut(ctx context.Context, node int, from ...int) error {
 	return c.forLinks(ctx, node, from, "erlang:set_cookie(N, cut), erlang:disconnect_node(N)")
 }
@@ -203,8 +204,8 @@ func (c *Cluster) forLinks(ctx context.Context, node int, others []int, do strin
 	return err
 }
 
-// Blip breaks a RabbitMQ node's link to another one, which comes back after a while. cut is called
-// when the link has just been broken.
+// Blip breaks a RabbitMQ node's link to another node for a while. It calls cut when the link has
+// just been broken.
 func (c *Cluster) Blip(ctx context.Context, node, other int, lasting time.Duration, cut func()) error {
 	b := c.Nodes[node]
 	mark := filepath.Join(b.dir, "cut")
@@ -231,7 +232,7 @@ func (c *Cluster) Blip(ctx context.Context, node, other int, lasting time.Durati
 	}
 }
 
-// names lists the other nodes for Erlang; all of them if none are given.
+// names lists the other nodes for Erlang, or all of them if none are given.
 func (c *Cluster) names(node int, others []int) string {
 	var names []string
 	for i := range c.Nodes {

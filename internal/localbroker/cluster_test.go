@@ -24,7 +24,7 @@ func startCluster(t *testing.T, cfg ClusterConfig) *Cluster {
 	return c
 }
 
-// eventually waits for what a cluster does in its own time.
+// eventually waits for an effect for which a cluster needs some time.
 func eventually(t *testing.T, holds func() bool, what string) {
 	t.Helper()
 	for until := time.Now().Add(2 * time.Minute); !holds(); {
@@ -33,7 +33,7 @@ func eventually(t *testing.T, holds func() bool, what string) {
 	}
 }
 
-// runningNodes is how many nodes a node says are there. A node that has paused does not know.
+// runningNodes returns how many running nodes a node reports. A paused node does not know.
 func runningNodes(t *testing.T, b *Broker) string {
 	t.Helper()
 	out, err := b.Eval(t.Context(), "length(rabbit_nodes:all_running()).")
@@ -43,7 +43,7 @@ func runningNodes(t *testing.T, b *Broker) string {
 	return out
 }
 
-// The life of a cluster: its nodes are killed, stopped, frozen and cut off, one after another.
+// A cluster survives that its nodes are killed, stopped, frozen and cut off, one after another.
 func TestCluster(t *testing.T) {
 	c := startCluster(t, ClusterConfig{})
 	replicated := amqp.Table{"x-queue-type": "quorum"}
@@ -88,7 +88,7 @@ func TestCluster(t *testing.T) {
 	require.Subset(t, all, []string{"one", "two", "three", "four"})
 }
 
-// A cluster that cannot start says why.
+// If a cluster cannot start, the error says why.
 func TestClusterErrors(t *testing.T) {
 	_, err := StartCluster(t.Context(), ClusterConfig{})
 	require.ErrorContains(t, err, "ClusterConfig.Dir is empty")
@@ -100,7 +100,7 @@ func TestClusterErrors(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The life of a LavinMQ cluster, where a LavinMQ is named.
+// A LavinMQ cluster can be started, and its nodes can be killed, if a LavinMQ is named.
 func TestLavinMQCluster(t *testing.T) {
 	const name = "MILLRACE_TEST_LAVINMQ"
 	program := os.Getenv(name)
@@ -139,7 +139,7 @@ func within(t *testing.T, limit time.Duration) context.Context {
 	return ctx
 }
 
-// tryPut puts a message into the queue "kept", which may fail.
+// tryPut puts a message into the queue "kept". It may fail.
 func tryPut(ctx context.Context, b *Broker, body string) error {
 	conn, err := amqp.DialConfig(b.AMQPURL(), amqp.Config{Dial: amqp.DefaultDial(probeLimit)})
 	if err != nil {
@@ -167,7 +167,7 @@ func tryPut(ctx context.Context, b *Broker, body string) error {
 	return err
 }
 
-// get takes what is in a queue now.
+// get takes all messages that are in a queue now.
 func get(t *testing.T, b *Broker, queue string) (all []string) {
 	t.Helper()
 	ch := channel(t, b)

@@ -10,28 +10,29 @@ import (
 	"time"
 )
 
-// ctlLimit bounds a command when the caller's context sets no deadline.
+// ctlLimit is the time limit of a command if the context has no deadline.
 const ctlLimit = time.Minute
 
-// dropStatistics takes the management plugin's listener off the event bus. Left there, RabbitMQ 3.10
-// deadlocks for five seconds when its application stops: the listener's farewell calls the application
-// controller, which is waiting for that very listener. Starting the application puts it back.
+// dropStatistics removes the management plugin's listener from the event bus. With it, RabbitMQ
+// 3.10 deadlocks for five seconds when its application stops: the listener calls the application
+// controller when it ends, and the controller waits for the listener. Starting the application adds
+// it again.
 const dropStatistics = "gen_event:delete_handler(rabbit_event, rabbit_mgmt_db_handler, [])."
 
-// syncTables puts on disk that the node coordinates streams, which it has done since our probe. A node
-// of RabbitMQ 3.10 that is killed within half a second of its first stream forgets all streams: they
-// answer 404 (home node is down) for ever.
+// syncTables writes to disk that the node coordinates streams, which it has done since our probe.
+// If a node of RabbitMQ 3.10 is killed within half a second of its first stream, it forgets all
+// streams: they answer 404 (home node is down) forever.
 const syncTables = "[ok = dets:sync(T) || T <- dets:all()]."
 
-// Eval evaluates an Erlang expression on the node (`rabbitmqctl eval`) and returns what it printed.
+// Eval evaluates an Erlang expression on the node (`rabbitmqctl eval`) and returns its output.
 func (b *Broker) Eval(ctx context.Context, expr string) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.eval(ctx, expr)
 }
 
-// StopApp stops RabbitMQ on the node but leaves the Erlang VM running (`rabbitmqctl stop_app`): a
-// restart that a node's uptime does not show.
+// StopApp stops RabbitMQ on the node, but not the Erlang VM (`rabbitmqctl stop_app`). The uptime of
+// a node does not show such a restart.
 func (b *Broker) StopApp(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +43,7 @@ func (b *Broker) StopApp(ctx context.Context) error {
 	return err
 }
 
-// StartApp starts RabbitMQ again after StopApp and waits until it can be used.
+// StartApp starts RabbitMQ again after StopApp, and waits until it can be used.
 func (b *Broker) StartApp(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +57,7 @@ func (b *Broker) eval(ctx context.Context, expr string) (string, error) {
 	return b.ctl(ctx, "eval", expr)
 }
 
-// ctl runs rabbitmqctl against the node.
+// ctl runs rabbitmqctl for the node.
 func (b *Broker) ctl(ctx context.Context, args ...string) (string, error) {
 	if !b.node.alive() {
 		return "", errors.New("localbroker: the node is not running")

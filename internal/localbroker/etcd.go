@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// Etcd is one of the three that tell the nodes of a LavinMQ cluster which of them leads.
+// Etcd is one of three etcds that say which node of a LavinMQ cluster leads.
 type Etcd struct {
 	program string
 	args    []string
 	dir     string
-	url     string // where clients connect
+	url     string // the address for clients
 	process *process
 }
 
-// lavinmqClustered goes on a node of a cluster. MQTT cannot be turned off there: a node that follows
-// another ends if it is.
+// lavinmqClustered is the configuration of a node in a cluster. MQTT cannot be disabled there,
+// because a follower exits if it is.
 const lavinmqClustered = `enabled = true
 advertised_uri = tcp://%[1]s:%[2]d
 etcd_endpoints = %[3]s
@@ -35,15 +35,15 @@ port = %[4]d
 tls_port = -1
 `
 
-// seatLavinMQ gives the nodes addresses with the same ports, as a node that follows another passes
-// connections on to the port that it listens on itself, and starts an etcd for each.
+// seatLavinMQ gives the nodes addresses with the same ports, and starts an etcd for each. The ports
+// must be the same, because a follower forwards connections to the port that it listens on itself.
 func (c *Cluster) seatLavinMQ(ctx context.Context, dir string) error {
 	program, err := exec.LookPath("etcd")
 	if err != nil {
 		return fmt.Errorf("localbroker: a LavinMQ cluster needs etcd (`apt-get install etcd-server`): %w", err)
 	}
 	first := c.Nodes[0].ports
-	// The ports of the first node's block, which no other node has.
+	// These ports of the first node's block are used by no other node.
 	client, peer, mqtt := first.block+6, first.block+7, first.block+8
 	var endpoints, members []string
 	for i := range c.Nodes {
@@ -81,13 +81,13 @@ func (c *Cluster) seatLavinMQ(ctx context.Context, dir string) error {
 	return nil
 }
 
-// host is the address of a LavinMQ node.
+// host returns the address of a LavinMQ node.
 func host(i int) string { return fmt.Sprintf("127.0.0.%d", 11+i) }
 
-// Etcds are a LavinMQ cluster's; RabbitMQ has none.
+// Etcds returns the etcds of a LavinMQ cluster. RabbitMQ has none.
 func (c *Cluster) Etcds() []*Etcd { return c.etcds }
 
-// Start starts the etcd, again after Kill.
+// Start starts the etcd, also again after Kill.
 func (e *Etcd) Start() error {
 	if err := os.MkdirAll(e.dir, 0o700); err != nil {
 		return fmt.Errorf("localbroker: making etcd's folder: %w", err)
@@ -107,7 +107,7 @@ func (e *Etcd) Start() error {
 // Kill kills the etcd (SIGKILL). Its data stays.
 func (e *Etcd) Kill() error { return e.process.kill() }
 
-// Leading is the node of a LavinMQ cluster that the others follow, -1 if none is known.
+// Leading returns the index of the node that leads a LavinMQ cluster, or -1 if none is known.
 func (c *Cluster) Leading(ctx context.Context) int {
 	name := base64.StdEncoding.EncodeToString([]byte("lavinmq/leader"))
 	for _, e := range c.etcds {

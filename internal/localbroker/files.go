@@ -11,15 +11,16 @@ import (
 	"strings"
 )
 
-// nodeName does not depend on anything, so that a folder's data can be used again wherever it lies:
-// RabbitMQ's data belongs to a node name. Two nodes of one name do not meet, as each has its own epmd.
+// nodeName is constant, so that the data can be used again in any directory: RabbitMQ's data
+// belongs to a node name. Two nodes with the same name do not meet, because each has its own epmd.
 const nodeName = "millrace@localhost"
 
-// plugins: the management API for queue lengths and policies, streams for their native protocol.
+// plugins are the management API, for queue lengths and policies, and streams, for their native
+// protocol.
 const plugins = "[rabbitmq_management,rabbitmq_stream].\n"
 
-// config is the node's rabbitmq.conf. The statistics interval is a second instead of five, so that
-// who watches queue lengths does not wait. The disk limit is low because a full disk of a developer's
+// config is the node's rabbitmq.conf. The statistics interval is one second instead of five, so
+// that queue lengths are current. The disk limit is low, because a full disk on a developer's
 // machine is no reason to block publishers.
 const config = `listeners.tcp.1 = %[1]s:%[2]d
 management.tcp.ip = %[1]s
@@ -34,14 +35,15 @@ log.file = rabbit.log
 log.file.level = notice
 `
 
-// inetrc tells Erlang where localhost and the machine are, so that the machine's own idea of them (none
-// at all in a bare chroot, ::1 on others) does not matter. RabbitMQ 4 looks the machine's name up for
-// every answer about its nodes: where only a slow or distant name server knows it, that takes seconds.
+// inetrc gives Erlang the addresses of localhost and of the machine, so that it does not depend on
+// the machine's own (none at all in a bare chroot, ::1 on others). RabbitMQ 4 looks up the
+// machine's name for every answer about its nodes. If only a slow or distant name server knows the
+// name, that takes seconds.
 const inetrc = `{host, {127,0,0,1}, ["localhost", %q]}.
 {lookup, [file, native]}.
 `
 
-// writeFiles prepares the folder. The cookie is kept if there is one, all else is written anew.
+// writeFiles prepares the directory. It keeps an existing cookie, and writes all other files again.
 func (b *Broker) writeFiles() error {
 	for _, d := range []string{b.dir, filepath.Join(b.dir, "data"), filepath.Join(b.dir, "log")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -72,7 +74,7 @@ func writeRabbitMQ(dir string, p ports, s seat) error {
 	return writeCookie(filepath.Join(dir, ".erlang.cookie"), s.cookie)
 }
 
-// writeCookie keeps the secret that lets rabbitmqctl and other nodes in, unless there is one.
+// writeCookie writes the secret for rabbitmqctl and other nodes, unless there is one.
 func writeCookie(path, secret string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
 	if errors.Is(err, fs.ErrExist) {
@@ -88,7 +90,7 @@ func writeCookie(path, secret string) error {
 	return nil
 }
 
-// newCookie returns a secret that nobody can guess.
+// newCookie returns a random secret.
 func newCookie() string {
 	secret := make([]byte, 20)
 	_, _ = rand.Read(secret) // never fails
@@ -97,17 +99,17 @@ func newCookie() string {
 
 func (b *Broker) env() []string { return env(b.dir, b.ports, b.seat.name) }
 
-// env is the whole environment of a node, epmd and rabbitmqctl. Nothing is inherited but PATH, so
-// that no RABBITMQ_ variable and no file in /etc/rabbitmq that is meant for another node reaches ours.
+// env returns the whole environment of a node, epmd and rabbitmqctl. Only PATH is inherited, so
+// that no RABBITMQ_ variable and no file in /etc/rabbitmq for another node affects this one.
 func env(dir string, p ports, name string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"),
 		"LANG=C.UTF-8",
-		"HOME=" + dir, // the Erlang cookie
+		"HOME=" + dir, // for the Erlang cookie
 		fmt.Sprintf("ERL_EPMD_PORT=%d", p.epmd),
 		"ERL_EPMD_ADDRESS=127.0.0.1",
 		"ERL_INETRC=" + filepath.Join(dir, "inetrc"),
-		// Every Erlang VM otherwise starts an epmd that stays for ever if it finds none.
+		// Otherwise every Erlang VM that finds no epmd starts one, which stays forever.
 		"ERL_FLAGS=-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}",
 		"RABBITMQ_NODENAME=" + name,
 		"RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "none"),
@@ -117,19 +119,20 @@ func env(dir string, p ports, name string) []string {
 		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "data"),
 		"RABBITMQ_LOG_BASE=" + filepath.Join(dir, "log"),
 		fmt.Sprintf("RABBITMQ_DIST_PORT=%d", p.dist),
-		// Ports for rabbitmqctl itself: any. Its ten default ones run out when nodes are many.
+		// rabbitmqctl may use any port. Its default range of ten is too small for many nodes.
 		"RABBITMQ_CTL_DIST_PORT_MIN=0",
 		"RABBITMQ_CTL_DIST_PORT_MAX=0",
-		// Two cores are enough for a broker of our own. Break signals are ours to handle.
+		// Two cores are enough for a private broker. The node ignores break signals, because this
+		// package handles them.
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +B i",
-		// Makes the script become the Erlang VM instead of watching over it from a shell, so that the
-		// process we start is the node: its signals, its exit.
+		// The script then becomes the Erlang VM, instead of supervising it from a shell. So the
+		// started process is the node, with its signals and its exit.
 		"RUNNING_UNDER_SYSTEMD=true",
 		"ERL_CRASH_DUMP=" + filepath.Join(dir, "log", "erl_crash.dump"),
 	}
 }
 
-// logTail is the end of what the node has written, for an error message.
+// logTail returns the last lines that the node wrote, for an error message.
 func logTail(dir string) string {
 	const lines = 15
 	for _, name := range []string{"startup.log", "rabbit.log"} {

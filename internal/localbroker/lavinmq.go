@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// lavinmqINI has no listeners but those three, of which the last cannot be turned off. Statistics come as often as config has them come.
+// lavinmqINI has only these three listeners. The last one cannot be disabled. The statistics
+// interval is the same as in config.
 const lavinmqINI = `[main]
 data_dir = %[1]s
 control_unix_path = %[2]s
@@ -26,13 +27,13 @@ bind = %[3]s
 port = %[6]d
 %[7]s`
 
-// lavinmqAlone goes on a node that is alone: it has no MQTT.
+// lavinmqAlone is the configuration of a single node, which has no MQTT.
 const lavinmqAlone = `
 [mqtt]
 port = -1
 `
 
-// writeLavinMQ prepares the folder for a LavinMQ.
+// writeLavinMQ prepares the directory for a LavinMQ.
 func writeLavinMQ(dir string, p ports, s seat) error {
 	ini := fmt.Sprintf(lavinmqINI, filepath.Join(dir, "data"), filepath.Join(dir, "ctl.sock"), s.host, p.amqp, p.management, p.dist, s.config)
 	if err := os.WriteFile(filepath.Join(dir, "lavinmq.ini"), []byte(ini), 0o600); err != nil {

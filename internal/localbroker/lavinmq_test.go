@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The life of a LavinMQ, where one is named.
+// The data of a LavinMQ survives a crash and a stop, if a LavinMQ is named.
 func TestLavinMQ(t *testing.T) {
 	const name = "MILLRACE_TEST_LAVINMQ"
 	program := os.Getenv(name)
@@ -43,7 +43,7 @@ func TestLavinMQ(t *testing.T) {
 	requireReadable(t, moved, "stream")
 }
 
-// What can be said without one.
+// Without a LavinMQ, the error messages and the configuration can be tested.
 func TestNoLavinMQ(t *testing.T) {
 	_, err := Start(t.Context(), Config{Dir: t.TempDir(), LavinMQ: filepath.Join(t.TempDir(), "missing")})
 	require.ErrorContains(t, err, "looking for LavinMQ")

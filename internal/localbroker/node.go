@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// startEpmd starts Erlang's name server in the foreground, so that it is ours to stop, and waits
-// until it answers: the node looks for it at once.
+// startEpmd starts Erlang's name server in the foreground, so that this package can stop it. It
+// waits until epmd answers, because the node needs it immediately.
 func startEpmd(ctx context.Context, program string, env []string, port int) (*process, error) {
 	cmd := exec.Command(program, "-port", strconv.Itoa(port), "-address", "127.0.0.1")
 	cmd.Env = env
@@ -27,7 +27,7 @@ func startEpmd(ctx context.Context, program string, env []string, port int) (*pr
 	return p, nil
 }
 
-// hasData says whether a node has run in the folder before.
+// hasData reports whether a node has run in the directory before.
 func (b *Broker) hasData() bool {
 	_, err := os.Stat(filepath.Join(b.dir, "data", b.seat.name))
 	return err == nil
@@ -44,7 +44,7 @@ func (b *Broker) startNode() (*process, error) {
 	cmd.Dir = b.dir
 	cmd.Env = b.env()
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.ExtraFiles = []*os.File{b.lock} // the folder stays locked for as long as the node lives
+	cmd.ExtraFiles = []*os.File{b.lock} // the directory stays locked as long as the node lives
 	return startProcess(cmd)
 }
 
@@ -55,11 +55,11 @@ func (b *Broker) args() []string {
 	return []string{"--config=" + filepath.Join(b.dir, "lavinmq.ini")}
 }
 
-// poll tries until it works, the process has exited or the context has ended.
+// poll tries until it succeeds, the process has exited or the context has ended.
 func poll(ctx context.Context, exited <-chan struct{}, try func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	var last error // why the newest try failed that had the time to
+	var last error // error of the newest try that had enough time
 	for {
 		err := try(ctx)
 		if err == nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // Free ports come in blocks below the range from which the kernel takes ports for outgoing
-// connections. Whoever listens on the first port of a block owns the block, so nodes that start at
-// the same time, in several processes, do not choose the same ports.
+// connections. The process that listens on the first port of a block owns it. So nodes that start
+// at the same time, in several processes, do not choose the same ports.
 const (
 	firstBlock = 20000
 	blocks     = 1000
@@ -19,13 +19,13 @@ const (
 // ports are the ports of one node, all on 127.0.0.1.
 type ports struct {
 	amqp, management, stream int
-	epmd, dist               int // Erlang's name server, and where other nodes connect
+	epmd, dist               int // Erlang's name server, and connections of other nodes
 
 	block int
-	owner net.Listener // holds the block while it is open; nobody ever connects
+	owner net.Listener // holds the block while it is open; accepts nothing
 }
 
-// choosePorts takes the ports that the configuration names and free ones for the others.
+// choosePorts takes the configured ports, and free ones for the others.
 func choosePorts(cfg Config) (ports, error) {
 	for _, port := range []int{cfg.AMQPPort, cfg.ManagementPort, cfg.StreamPort} {
 		if port != 0 && !isFree(port) {
@@ -43,7 +43,7 @@ func choosePorts(cfg Config) (ports, error) {
 	return ports{}, errors.New("localbroker: no free ports on 127.0.0.1")
 }
 
-// takeBlock fills in the ports and says whether all those that we chose are free.
+// takeBlock sets the ports, and reports whether all that it chose are free.
 func (p *ports) takeBlock(cfg Config) bool {
 	p.amqp, p.management, p.stream = cfg.AMQPPort, cfg.ManagementPort, cfg.StreamPort
 	for i, port := range []*int{&p.amqp, &p.management, &p.stream, &p.epmd, &p.dist} {
@@ -77,7 +77,7 @@ func (p *ports) release() {
 	}
 }
 
-// FreePort is the first port from the given one on that is free on 127.0.0.1.
+// FreePort returns the first port from the given one on that is free on 127.0.0.1.
 func FreePort(from int) (int, error) {
 	for port := from; port <= 65535; port++ {
 		if isFree(port) {

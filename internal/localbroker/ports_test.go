@@ -19,7 +19,7 @@ func TestPortsOfTwoNodesDiffer(t *testing.T) {
 	}
 }
 
-// A block is passed over when a port in it is taken by a stranger.
+// A block is skipped if another program uses a port in it.
 func TestPortsTakenByOthers(t *testing.T) {
 	p, err := choosePorts(Config{})
 	require.NoError(t, err)

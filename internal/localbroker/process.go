@@ -10,27 +10,27 @@ import (
 	"syscall"
 )
 
-// process is a child that dies with us. A nil one is a process that never ran.
+// process is a child that dies with this process. A nil process never ran.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed after it has exited and been reaped
+	done chan struct{} // closed when the child has exited and been reaped
 }
 
-// startProcess starts the command as a child that the kernel kills when this process dies.
+// startProcess starts a command as a child that the kernel kills when this process dies.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	cmd.SysProcAttr = childAttributes()
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		defer close(p.done)
-		// The kernel's 'parent' is the thread that forked, so that thread must live as long as the
-		// child does. Waiting on it keeps it.
+		// To the kernel, the parent is the thread that forked. That thread must live as long as the
+		// child. Waiting on it keeps it alive.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in ProcessState
+			_ = cmd.Wait() // ProcessState has the result
 		}
 	}()
 	if err := <-started; err != nil {
@@ -75,7 +75,7 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// kill kills the process, if it runs, and waits until it has gone; SIGKILL leaves it no choice.
+// kill kills the process if it runs, and waits until it is gone.
 func (p *process) kill() error {
 	if !p.alive() {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// helperDir makes the test binary start a node in that folder, print the process ids and wait to be
-// killed, as a program that uses this package might be.
+// helperDir makes the test binary start a node in that directory, print the process ids and wait
+// until it is killed, like a program that uses this package.
 const helperDir = "LOCALBROKER_HELPER_DIR"
 
 func helper(dir string) {
@@ -38,7 +38,8 @@ func helper(dir string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// runHelper runs it from a copy that any user may read, as the test binary itself is root's alone.
+// runHelper runs the helper from a copy that any user may read, because only root may read the test
+// binary.
 func runHelper(t *testing.T, cmd *exec.Cmd) (node, epmd int) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -97,7 +98,7 @@ func TestProcessThatCannotStart(t *testing.T) {
 	require.NoError(t, never.kill())
 }
 
-// running: there, and not just waiting to be reaped by a lazy init.
+// running reports whether a process runs, and is not just waiting to be reaped.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -112,7 +113,7 @@ func requireGone(t *testing.T, pid int) {
 	require.Eventually(t, func() bool { return !running(pid) }, time.Minute, 10*time.Millisecond)
 }
 
-// listeners are the TCP addresses on which a process listens.
+// listeners returns the TCP addresses on which a process listens.
 func listeners(t *testing.T, pid int) []string {
 	t.Helper()
 	var found []string
@@ -138,7 +139,7 @@ func listeners(t *testing.T, pid int) []string {
 	return found
 }
 
-// address reads the kernel's hexadecimal notation as far as these tests need it.
+// address converts the kernel's hexadecimal notation, as far as these tests need it.
 func address(t *testing.T, hex string) string {
 	t.Helper()
 	ip, port, _ := strings.Cut(hex, ":")

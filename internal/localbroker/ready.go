@@ -13,21 +13,22 @@ import (
 
 var errExited = errors.New("it exited")
 
-// probeStream shows that streams work. It exists during a start only; a start that dies half way
-// leaves it, and the next one deletes it.
+// probeStream is a stream that shows that streams work. It exists only during a start. If a start
+// is interrupted, the next one deletes it.
 const probeStream = "localbroker.probe"
 
-// startLimit bounds a start when the caller's context sets no deadline.
+// startLimit is the time limit of a start if the context has no deadline.
 const startLimit = 2 * time.Minute
 
-// probeLimit bounds one try.
+// probeLimit is the time limit of one try.
 const probeLimit = 5 * time.Second
 
 // waitReady waits until AMQP, the management API and streams all answer.
 func (b *Broker) waitReady(ctx context.Context, node *process) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	// Watching the port that is opened last is cheap. RabbitMQ's plugins' listeners open at the end of a start.
+	// It is cheap to watch the port that opens last. The listeners of RabbitMQ's plugins open at
+	// the end of a start.
 	last := b.ports.stream
 	if !b.HasErlang() {
 		last = b.ports.management
@@ -35,7 +36,7 @@ func (b *Broker) waitReady(ctx context.Context, node *process) error {
 	err := poll(ctx, node.done, func(ctx context.Context) error { return dial(ctx, b.seat.host, last) })
 	switch {
 	case err != nil:
-	case b.seat.shared: // what streams do depends on the other nodes too
+	case b.seat.shared: // in a cluster, streams depend on the other nodes too
 		err = probeMember(ctx, node.done, b.AMQPURL(), b.ManagementURL())
 	default:
 		err = probe(ctx, node.done, b.AMQPURL(), b.ManagementURL())
@@ -46,8 +47,8 @@ func (b *Broker) waitReady(ctx context.Context, node *process) error {
 	return nil
 }
 
-// WaitReady waits until a broker that somebody else started can be used: AMQP and the management API
-// answer, and a stream can be declared, written and read.
+// WaitReady waits until a broker can be used that this package has not started: AMQP and the
+// management API answer, and a stream can be declared, written and read.
 func WaitReady(ctx context.Context, amqpURL, managementURL string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -65,7 +66,7 @@ func probe(ctx context.Context, exited <-chan struct{}, amqpURL, managementURL s
 	return poll(ctx, exited, func(ctx context.Context) error { return probeStreams(ctx, amqpURL) })
 }
 
-// probeMember waits until a node of a cluster can be used for what needs no other node.
+// probeMember waits until a node of a cluster can be used for everything that needs no other node.
 func probeMember(ctx context.Context, exited <-chan struct{}, amqpURL, managementURL string) error {
 	err := poll(ctx, exited, func(ctx context.Context) error { return probeManagement(ctx, managementURL) })
 	if err != nil {
@@ -85,7 +86,7 @@ func probeManagement(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	req.Close = true // no connection stays open behind us
+	req.Close = true // leaves no open connection behind
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -99,7 +100,8 @@ func probeManagement(ctx context.Context, url string) error {
 }
 
 // probeStreams declares, writes, reads and deletes a stream. In the first tenths of a second of a
-// node's life that fails in several ways (404, 541, a nack), which is why it is tried.
+// node's life that fails in several ways (404, 541, a nack), so a node is not ready before it
+// succeeds.
 func probeStreams(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -108,7 +110,7 @@ func probeStreams(ctx context.Context, url string) error {
 		return err
 	}
 	defer conn.Close()
-	// A broker that falls silent half way must not hold us for longer.
+	// A broker that stops answering must not hold up the probe for longer.
 	defer context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })()
 	ch, err := conn.Channel()
 	if err != nil {

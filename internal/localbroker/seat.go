@@ -1,15 +1,15 @@
 package localbroker
 
-// loopback is where a node listens that is alone.
+// loopback is the address on which a single node listens.
 const loopback = "127.0.0.1"
 
-// seat is what a node is given by the cluster that it belongs to, and has by default if it is alone.
+// seat has the settings that a node gets from its cluster, or the defaults of a single node.
 type seat struct {
 	name   string // for Erlang
 	host   string // the address that it listens on
-	cookie string // for Erlang: who knows it is let in
-	config string // more lines of its configuration
-	shared bool   // it is one of a cluster, which owns epmd and the ports
+	cookie string // for Erlang: a secret that grants access
+	config string // more lines for its configuration
+	shared bool   // part of a cluster, which owns epmd and the ports
 }
 
 func lone(cfg Config) seat {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// childAttributes: killed when we die, and in a process group of its own, so that an interrupt typed
-// at our terminal reaches us alone.
+// childAttributes makes the kernel kill the child when this process dies. The child gets its own
+// process group, so that an interrupt from the terminal reaches only this process.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// lockDir takes the folder for one node. The lock belongs to the open file, which the node inherits:
-// it is free again when both we and the node have gone.
+// lockDir locks the directory for one node. The lock belongs to the open file, which the node
+// inherits. It is released when both this process and the node are gone.
 func lockDir(ctx context.Context, dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Elsewhere the package only has to compile: nothing there kills children with their parent.
+// On other systems the package only has to compile: they cannot kill children with their parent.
 
 func childAttributes() *syscall.SysProcAttr { return nil }
 

@@ -8,20 +8,21 @@ import (
 	"path/filepath"
 )
 
-// scriptDirs are where RabbitMQ's own scripts lie: Debian's package, then the generic archive. The
-// scripts in /usr/sbin are wrappers that refuse ordinary users.
+// scriptDirs are the directories of RabbitMQ's own scripts: Debian's package, then the generic
+// archive. The scripts in /usr/sbin are wrappers that refuse ordinary users.
 var scriptDirs = []string{"/usr/lib/rabbitmq/bin", "/opt/rabbitmq/sbin"}
 
-// envDir names a folder with another RabbitMQ's rabbitmq-server, rabbitmqctl and epmd.
+// envDir names a directory with rabbitmq-server, rabbitmqctl and epmd of another RabbitMQ.
 const envDir = "MILLRACE_TEST_RABBITMQ"
 
 var errNotInstalled = errors.New("localbroker: RabbitMQ is not installed on this machine: " +
 	"run `make deps`, or install the package rabbitmq-server (`apt-get install rabbitmq-server`)")
 
-// tools are the programs that a node is made of; a LavinMQ is made of a server only.
+// tools are the programs of a node. A LavinMQ has only a server.
 type tools struct{ server, ctl, epmd string }
 
-// Available says whether a RabbitMQ node can be started here; if not, the error says what to install.
+// Available returns nil if a RabbitMQ node can be started here. Otherwise the error says what to
+// install.
 func Available() error {
 	_, err := findTools()
 	return err

@@ -1,10 +1,13 @@
-// Command mutants shows that the tests of the core can fail: it breaks the code in one place at a time, each a mistake that would lose or
-// double jobs, and runs the test that must notice.
+// Command mutants shows that the tests of the core can fail. It breaks the code in one place at a
+// time, with a mistake that would lose or double jobs, and runs the test that must detect it.
 //
-// The tree, as git knows it, is copied to a temporary folder; nothing is changed here. A variant is one piece of text in one file that is
-// replaced by another; it must be there exactly once, so a variant that no longer applies is found, and is to be written anew. First all tests
-// run on the code as it is: what fails there catches nothing. The command fails where a variant survives, or does not apply, or does not
-// compile.
+// It works on a copy of the tree, as git knows it, in a temporary directory. A variant replaces one
+// piece of text in one file by another. The text must occur exactly once. So the command finds
+// variants that no longer apply and must be rewritten.
 //
-// `make mutants` runs all, `make mutants ARGS=-only=settling` those whose names contain a word.
+// First it runs all tests on the unchanged code, because a test that fails there detects nothing.
+// It fails if a variant survives, does not apply, or does not compile.
+//
+// `make mutants` runs all variants. `make mutants ARGS=-only=settling` runs those with a word in
+// their names.
 package main

@@ -16,7 +16,7 @@ import (
 
 func main() { os.Exit(command(os.Args[1:], variants)) }
 
-// command is the program; it gives its exit code.
+// command is the program. It returns the exit code.
 func command(args []string, all []variant) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -34,7 +34,7 @@ func command(args []string, all []variant) int {
 
 var errSurvived = errors.New("not every variant was caught")
 
-// result is what became of one variant.
+// result is the outcome of one variant.
 type result struct {
 	variant
 	verdict string
@@ -42,7 +42,7 @@ type result struct {
 	took    time.Duration
 }
 
-// run tries the variants that were chosen on the tree in which it runs.
+// run tries the chosen variants on the current tree.
 func run(ctx context.Context, all []variant, only string) (err error) {
 	var chosen []variant
 	for _, v := range all {
@@ -76,7 +76,7 @@ func run(ctx context.Context, all []variant, only string) (err error) {
 	return nil
 }
 
-// sound runs the tests on the code as it is.
+// sound runs the tests on the unchanged code.
 func sound(ctx context.Context, t *tree, all []variant) error {
 	done := map[string]bool{}
 	for _, v := range all {

@@ -32,7 +32,8 @@ func copyTree(ctx context.Context) (*tree, error) {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(files), "\x00"), "\x00") {
-		if err := copyFile(filepath.Join(from, name), filepath.Join(t.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) { // deleted, and not committed
+		// A file may be deleted without a commit.
+		if err := copyFile(filepath.Join(from, name), filepath.Join(t.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, errors.Join(err, t.remove())
 		}
 	}
@@ -56,7 +57,7 @@ func copyFile(from, to string) error {
 
 func (t *tree) remove() error { return os.RemoveAll(t.dir) }
 
-// try breaks the code as a variant says, runs its test, and mends it again.
+// try breaks the code as a variant says, runs its test, and restores the code.
 func (t *tree) try(ctx context.Context, v variant) result {
 	begun := time.Now()
 	verdict, caught := t.verdict(ctx, v)
@@ -91,7 +92,7 @@ func (t *tree) verdict(ctx context.Context, v variant) (verdict string, caught b
 
 var errNoTest = errors.New("no test has this name")
 
-// limit bounds one test.
+// limit is the time limit of one test.
 const limit = 10 * time.Minute
 
 func (t *tree) test(ctx context.Context, test check) ([]byte, error) {

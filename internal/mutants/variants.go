@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// check is the test that must notice.
+// check is the test that must detect the mistake.
 type check struct {
 	pkg, run string
 	args     []string
 }
 
-// drives is a property test that tries so often, and does not look for the shortest way to what it found.
+// drives returns a property test with this number of checks. It does not shrink what it finds.
 func drives(test string, times int) check {
 	return check{"./scheduler", test, []string{fmt.Sprintf("-rapid.checks=%d", times), "-rapid.shrinktime=1ms", "-rapid.nofailfile"}}
 }
@@ -19,7 +19,8 @@ func drives(test string, times int) check {
 func (c check) String() string { return c.pkg + " " + c.run + " " + strings.Join(c.args, " ") }
 
 var (
-	// property drives leaders and views through whatever may happen; more often than `make test` does.
+	// property drives leaders and views through all kinds of events, with more checks than `make
+	// test`.
 	property = drives("TestNothingIsLostOrDoubled", 2000)
 	// two drives two leaders that live at the same time.
 	two       = drives("TestTwoLeaders", 2000)
@@ -45,6 +46,7 @@ var (
 	locked    = check{"./broker", "TestAnExclusiveLockIsConsumedExclusively", nil}
 	refusals  = check{"./broker", "TestReasonsOfRefusals", nil}
 	awayTest  = check{"./scheduler", "TestLeadersFireWithoutWhatIsAway", nil}
+	claims    = check{"./scheduler", "TestAClaim.*", nil}
 	behind    = check{"./scheduler", "TestALeaderLeavesReplicas.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
 	unsaid    = check{"./streams", "TestANodeThatDoesNotSay.*", nil}
@@ -74,16 +76,22 @@ var variants = []variant{
 		`if n.header != "" {`, `if n.header != "" && false {`, property},
 	{"above-off-by-one", "a number above the watermark is called confirmed that is not", "scheduler/ledger/window.go",
 		"n.above.Add(seq)", "n.above.Add(seq).Add(seq + 1)", property},
-	{"cut-off-unasked", "a leader waits for what a replica that is cut off does not have", "scheduler/watchdog.go", "if l.watchdog.Hesitates() || time.Since(asked) >= askEndsEvery {", "if false {", behind},
-	{"open-impatient", "a slow broker gets no more time than one that forgot a publish", "scheduler/watchdog.go", "openWithinAtFirst<<min(u.epochs, 4)", "openWithinAtFirst<<0", behind},
+	{"cut-off-unasked", "a leader waits for what a replica that is cut off does not have", "scheduler/watchdog.go",
+		"case !canMove:", "case canMove:", behind},
+	{"open-impatient", "a slow broker gets no more time than one that forgot a publish", "scheduler/watchdog.go",
+		"min(first<<min(u.epochs, 4), openWithin)", "first", behind},
+	{"claim-overtaken", "a leader waits for its claim, though an earlier leader's arrived behind it", "scheduler/opening.go",
+		"now.Sub(o.unread) > overtakenAfter", "false", claims},
+	{"claim-awaited", "an epoch ends because its claim, which the view has read, was never confirmed", "scheduler/ledger/answers.go",
+		"\t\tif p.Plain {\n\t\t\tl.abandon", "\t\tif !p.Plain {\n\t\t\tl.abandon", claims},
 	{"cut-off-stays", "a reader stays at a replica that is cut off", "view/ends.go", "t.stop(streams.ErrMoved)", "_ = streams.ErrMoved", elsewhere},
 	{"cut-off-hasty", "a reader moves as soon as there is more", "view/ends.go", "case t.behindAt != at:\n\t\tt.behindAt", "case t.behindAt == unmoved:\n\t\tt.behindAt", elsewhere},
-	{"cut-off-again", "a reader moves again and again for an end that nobody has", "view/ends.go", "case t.movedFor != t.last:", "default:", elsewhere},
+	{"cut-off-again", "a reader moves again and again for an end that nobody has", "view/ends.go", "case t.movedFor != t.last || now.Sub(t.movedAt) >= moveAgain:", "default:", elsewhere},
 	{"unsaid-waits", "a question waits for a node that is cut off", "streams/native_query.go", "within(ctx, keptEach,", "within(ctx, t.cfg.Timeout,", unsaid},
 	{"cut-off-new", "a reader that has just begun moves", "view/ends.go", " || now.Sub(t.aimedAt) < settlesIn", "", elsewhere},
 	{"cut-off-start", "a reader moves that reads from behind the end", "view/ends.go", "at := max(t.position, t.start-1)", "at := t.position", elsewhere},
 	{"unanswered-busy", "answers that were not looked at count as missing", "scheduler/watchdog.go",
-		"w.last.phase <= phaseCatchingUp && w.awaits:", "w.last.phase <= phaseCatchingUp:", behind},
+		"w.last.phase == phaseLeading || !w.awaits:", "w.last.phase == phaseLeading:", behind},
 	{"silent-in-window", "fires of a silent queue take the place of the others'", "scheduler/ledger/window.go",
 		"len(w.open)-w.aside < MaxOpen", "len(w.open) < MaxOpen", windowed},
 	{"given-up-unread", "a fire is given up on that the journal may not have", "scheduler/ledger/answers.go",
@@ -196,7 +204,7 @@ var variants = []variant{
 	{"lease-left-out", "a leader fires although no ping comes back", "scheduler/lease.go",
 		"!l.heard.IsZero() && l.clock().Sub(l.heard) < leaseLasts", "!l.heard.IsZero()", two},
 	{"wait-left-out", "a new leader begins while the one before may still fire", "scheduler/election.go",
-		"if f.ExclusiveLock || f.DelaysNodeLoss && !s.olderNodes.Load() {", "if true || f.DelaysNodeLoss && !s.olderNodes.Load() {", waits},
+		"return !f.ExclusiveLock && (!f.DelaysNodeLoss || s.olderNodes.Load())", "return !f.ExclusiveLock && (false || s.olderNodes.Load())", waits},
 	{"answered-before-read-back", "a command is answered when its record is confirmed, which a newer epoch may have made void", "scheduler/actions.go",
 		"it.Folded = by.done", "it.Confirmed = func() { _ = by.done() }", two},
 	{"late-fires-void", "a fire of a leader that had been followed counts as little as its decisions", "tracker/fold_journal.go",

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryVariantApplies finds out at once, and not in the next run of all of them, that the code which a variant breaks was changed.
+// Each variant applies. So a change of the code that a variant breaks is found immediately, and not
+// in the next run of all variants.
 func TestEveryVariantApplies(t *testing.T) {
 	require.GreaterOrEqual(t, len(variants), 10)
 	names := map[string]bool{}
@@ -25,7 +26,7 @@ func TestEveryVariantApplies(t *testing.T) {
 	}
 }
 
-// example is a tree with one function and its test.
+// example returns a tree with one function and its test.
 func example(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +40,7 @@ func example(t *testing.T) string {
 	return dir
 }
 
-// TestAVariantIsCaughtOrSurvives tries the program itself on a tree with one function and its test.
+// A variant of a tree with one function and its test is caught, or survives.
 func TestAVariantIsCaughtOrSurvives(t *testing.T) {
 	dir := &tree{example(t)}
 	test := check{".", "TestTwo", nil}
@@ -64,7 +65,7 @@ func TestAVariantIsCaughtOrSurvives(t *testing.T) {
 	require.Regexp(t, "^DOES NOT APPLY", r.verdict)
 }
 
-// TestTheWholeRun tries variants on a repository: it succeeds where all are caught, and the repository is as it was.
+// A run on a repository succeeds if all variants are caught. It leaves the repository unchanged.
 func TestTheWholeRun(t *testing.T) {
 	dir := example(t)
 	t.Chdir(dir)

@@ -1,4 +1,5 @@
-// Package pause is how everything here waits: until a time has passed or a context ends, whichever comes first.
+// Package pause has the waits of all other packages: until a time has passed or a context ends,
+// whichever comes first.
 package pause
 
 import (
@@ -8,7 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// For waits. It fails if ctx ends first.
+// For waits for d. It returns an error if ctx ends first.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -20,7 +21,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Growing gives pauses between attempts: from a tenth of a second, growing up to the longest, and never twice the same.
+// Growing returns pauses between attempts. They grow from a tenth of a second to longest, and are
+// random.
 func Growing(longest time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, longest

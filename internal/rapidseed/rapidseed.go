@@ -1,5 +1,6 @@
-// Package rapidseed makes the runs of property tests the same each time when MILLRACE_TEST_SEED names
-// a seed. A package whose tests use rapid imports it for this effect; -rapid.seed comes before it.
+// Package rapidseed makes property tests repeatable: if MILLRACE_TEST_SEED names a seed, each run
+// is the same. Packages with tests that use rapid import it for this effect. -rapid.seed takes
+// precedence.
 package rapidseed
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPITable looks up each name of the table in docs/clients.md in the sources of its client.
+// The sources of each client have the names in the table of docs/clients.md.
 func TestAPITable(t *testing.T) {
 	head, rows := apiTable(t)
 	require.Greater(t, len(rows), 40)
@@ -51,7 +51,7 @@ func TestAPITable(t *testing.T) {
 	}
 }
 
-// apiTable reads the table: the languages, and what each row has for them.
+// apiTable returns the languages of the table, and the names in each row.
 func apiTable(t *testing.T) (head []string, rows [][]string) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "clients.md"))
 	require.NoError(t, err)
@@ -73,7 +73,8 @@ func apiTable(t *testing.T) (head []string, rows [][]string) {
 	return head, rows
 }
 
-// api tells whether a client has a name: of a type, or function, or of a member behind its type and a dot.
+// api reports whether a client has a name: of a type or function, or of a member, as type, dot,
+// member.
 type api interface{ has(name string) bool }
 
 // declared is the API of a Go package.
@@ -136,7 +137,8 @@ func (d declared) add(pkg string, decl ast.Decl) {
 	}
 }
 
-// described is the API of a client whose sources are read as text: the parts that belong to each type, those of the types above it included.
+// described is the API of a client with sources that are read as text. Each type has its own text
+// and that of its supertypes.
 type described struct {
 	types  map[string]*typeText
 	member string
@@ -172,7 +174,8 @@ func (d described) withAbove(kind string, depth int) (parts []string) {
 	return parts
 }
 
-// textAPI reads sources. A type's part ends with the first line that is indented no deeper than its own.
+// textAPI reads sources. The text of a type ends with the first line that is not indented more than
+// its declaration.
 func textAPI(t *testing.T, dir, suffix, declaration, member string) described {
 	d := described{types: map[string]*typeText{}, member: member}
 	declares := regexp.MustCompile(declaration)
@@ -215,7 +218,8 @@ func (d described) read(text string, declares *regexp.Regexp, file string) {
 			}
 		}
 	}
-	if module, is := strings.CutSuffix(file, ".py"); is && d.types[module] == nil { // a module's functions
+	// A module has functions.
+	if module, is := strings.CutSuffix(file, ".py"); is && d.types[module] == nil {
 		d.types[module] = &typeText{text: text}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is the top of the repository.
+// root is the root directory of the repository.
 var root = must(filepath.Abs(filepath.Join("..", "..")))
 
 var (
@@ -19,7 +19,8 @@ var (
 	named = regexp.MustCompile(`^(\w+) file=(\S+)$`)
 )
 
-// readmeBlocks are the blocks of a README that name a file. Only blocks of the languages of fragments may have no name.
+// readmeBlocks returns the blocks of a README that name a file. Only blocks in the languages of
+// fragments may have no name.
 func readmeBlocks(t *testing.T, path string, fragments ...string) map[string]string {
 	t.Helper()
 	blocks := map[string]string{}
@@ -35,7 +36,7 @@ func readmeBlocks(t *testing.T, path string, fragments ...string) map[string]str
 	return blocks
 }
 
-// commands are the lines of a shell block, without what is said about them.
+// commands returns the lines of a shell block, without comments.
 func commands(block string) []string {
 	var lines []string
 	for line := range strings.Lines(block) {
@@ -54,7 +55,7 @@ func document(t *testing.T, path string) string {
 	return string(text)
 }
 
-// documents are all Markdown files of the repository, by their paths in it.
+// documents returns all Markdown files of the repository, by their paths in it.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var paths []string

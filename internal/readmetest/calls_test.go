@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// call is a route that a document names, with what it says of its parameters.
+// call is a route that a document names, with its parameters.
 type call struct {
 	method, path string // the path as the documents write it, with :parameter
 	parameters   []string
@@ -27,13 +27,11 @@ func callsIn(text string) (calls []call) {
 	return calls
 }
 
-// behindUI is what docs/api.md says of the web UI: the table of its calls, and those that stand below, as they are not its.
+// behindUI returns two parts of docs/api/web-ui.md: the table of the web UI's calls, and the calls
+// below it, which the web UI does not make.
 func behindUI(t *testing.T) (table string, others string) {
 	t.Helper()
-	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Behind the web UI\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
-	_, section, found = strings.Cut(section, "\n|---")
+	_, section, found := strings.Cut(document(t, "docs/api/web-ui.md"), "\n|---")
 	require.True(t, found)
 	table, others, found = strings.Cut(section, "|\n\n")
 	require.True(t, found)
@@ -47,7 +45,7 @@ func contract(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// TestCallsBehindTheUI compares the table of calls with the contract, both ways: what no page asks for is named below it.
+// The table of calls and the contract have the same calls, together with the calls below the table.
 func TestCallsBehindTheUI(t *testing.T) {
 	routes := contract(t).Paths
 	table, others := behindUI(t)
@@ -64,7 +62,7 @@ func TestCallsBehindTheUI(t *testing.T) {
 	for path, item := range routes.Map() {
 		for method := range item.Operations() {
 			route := method + " " + regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(path, ":$1")
-			require.True(t, named[route], "docs/api.md, Behind the web UI, does not say what %s is for", route)
+			require.True(t, named[route], "docs/api/web-ui.md does not say what %s is for", route)
 		}
 	}
 }
@@ -81,7 +79,7 @@ func requireInContract(t *testing.T, routes *openapi3.Paths, c call) {
 	}
 }
 
-// TestMembersBehindTheUI finds each member of an answer that the table names in the contract.
+// The contract has every member of an answer that the table names.
 func TestMembersBehindTheUI(t *testing.T) {
 	table, _ := behindUI(t)
 	members := all("`([a-z][a-z0-9_.]*)`", table)
@@ -93,7 +91,7 @@ func TestMembersBehindTheUI(t *testing.T) {
 	}
 }
 
-// TestUIAsksForWhatIsListed finds whatever the web UI's code asks for in the table.
+// The table has every call in the code of the web UI.
 func TestUIAsksForWhatIsListed(t *testing.T) {
 	table, _ := behindUI(t)
 	listed := callsIn(table)
@@ -105,15 +103,16 @@ func TestUIAsksForWhatIsListed(t *testing.T) {
 				narrow := slices.Clone(a.segments)
 				narrow[i] = []string{one}
 				require.True(t, slices.ContainsFunc(listed, func(c call) bool { return asks(c, a.method, narrow) }),
-					"docs/api.md, Behind the web UI, has no call for %s (%s)", a.code, one)
+					"docs/api/web-ui.md has no call for %s (%s)", a.code, one)
 			}
 		}
 	}
 }
 
-// request is one that the UI's code makes. A segment of its path is one of some words, or where there is none a parameter.
+// request is a request in the code of the UI. A segment of its path is one of some words, or a
+// parameter if there are none.
 type request struct {
-	method   string // "": it is not known
+	method   string // empty: unknown
 	segments [][]string
 	code     string
 }
@@ -132,7 +131,8 @@ func asks(c call, method string, segments [][]string) bool {
 	return true
 }
 
-// oneOf says what the variables of the UI's code stand for that choose a route. All others are parameters of one.
+// oneOf has the values of variables in the UI's code that choose a route. All other variables are
+// parameters.
 var oneOf = map[string][]string{
 	"set":    {"scheduled-jobs", "retries", "dead-jobs", "gated-jobs"},
 	"path":   {"job-queues", "job-metrics", "processes"},
@@ -148,14 +148,14 @@ var (
 	options   = regexp.MustCompile(`^\), \{ method(?:: '([A-Z]+)')?`)
 )
 
-// askedByUI finds the requests in JavaScript.
+// askedByUI finds the requests in JavaScript code.
 func askedByUI(t *testing.T, code string) (found []request) {
 	t.Helper()
 	code = comment.ReplaceAllString(strings.Replace(code, "function apiPath(", "", 1), "")
 	parts := strings.Split(code, "apiPath(")
 	for _, rest := range parts[1:] {
 		arguments, after := argumentsOf(t, rest)
-		if len(arguments) > 1 && arguments[1] == "part" { // what is done to a queue: below
+		if len(arguments) > 1 && arguments[1] == "part" { // the actions on a queue: below
 			continue
 		}
 		for _, segments := range pathsOf(t, arguments) {
@@ -174,7 +174,8 @@ func askedByUI(t *testing.T, code string) (found []request) {
 	return found
 }
 
-// actionsOf reads which actions there are in which set. Changing and deleting have methods of their own.
+// actionsOf returns the requests for the actions that each set has. Changing and deleting have
+// their own methods.
 func actionsOf(t *testing.T, code string) (found []request) {
 	t.Helper()
 	list := regexp.MustCompile(`actionsOf = \{(.*)\};`).FindStringSubmatch(code)
@@ -189,7 +190,7 @@ func actionsOf(t *testing.T, code string) (found []request) {
 	return found
 }
 
-// segmentsOf splits a path as the contract writes it, or a part of one.
+// segmentsOf splits a path, or a part of one, in the form of the contract.
 func segmentsOf(path string) (segments [][]string) {
 	for word := range strings.SplitSeq(path, "/") {
 		if strings.HasPrefix(word, "{") {
@@ -201,7 +202,8 @@ func segmentsOf(path string) (segments [][]string) {
 	return segments
 }
 
-// methodOf is that of a request: what stands behind its path says so, or the command line in which a page shows it.
+// methodOf returns the method of a request: from the code after its path, or from the command line
+// in which a page shows it.
 func methodOf(after string) string {
 	if found := options.FindStringSubmatch(after); found != nil {
 		return found[1]
@@ -212,7 +214,7 @@ func methodOf(after string) string {
 	return "GET"
 }
 
-// pathsOf gives the paths that arguments of apiPath stand for: a part may be left out.
+// pathsOf returns the paths that the arguments of apiPath may mean. A part may be left out.
 func pathsOf(t *testing.T, arguments []string) [][][]string {
 	t.Helper()
 	words := wordsOf(arguments[0])
@@ -236,7 +238,7 @@ func pathsOf(t *testing.T, arguments []string) [][][]string {
 	return [][][]string{path}
 }
 
-// wordsOf gives the words that an expression may be, or none if it is a parameter.
+// wordsOf returns the possible words of an expression, or none if it is a parameter.
 func wordsOf(expression string) []string {
 	expression = strings.Trim(expression, " ()")
 	if _, chosen, is := strings.Cut(expression, " ? "); is {
@@ -248,7 +250,8 @@ func wordsOf(expression string) []string {
 	return oneOf[expression]
 }
 
-// argumentsOf splits what stands before the parenthesis that closes a call, and gives the rest from that on.
+// argumentsOf splits the text before the parenthesis that closes a call. It returns the rest from
+// there on.
 func argumentsOf(t *testing.T, text string) (arguments []string, rest string) {
 	t.Helper()
 	depth, begin := 0, 0

@@ -19,23 +19,24 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// reader is one who works through the README of a client library: in a project of their own, with a checkout of the repository beside it.
+// reader follows the README of a client library, in a project of their own, with a checkout of the
+// repository next to it.
 type reader struct {
 	network *namespace
 	project string
-	path    []string // folders in which programs are found first
+	path    []string // directories in which programs are found first
 	env     []string
 }
 
-// TestClientReadmes types what the READMEs of the client libraries print, beside a `millrace up` on the usual ports, and without
-// any environment variable of ours: the lines that install, the programs, the lines that run them.
+// The READMEs of the client libraries work with a `millrace up` on the usual ports, and without any
+// MILLRACE_ variable: the lines that install, the programs, and the lines that run them.
 func TestClientReadmes(t *testing.T) {
 	network, desk := upOnTheUsualPorts(t)
 	for _, language := range []struct {
 		name string
 		read func(*testing.T, *reader, map[string]string)
 	}{{"go", readGo}, {"python", readPython}, {"ruby", readRuby}, {"javascript", readJavaScript}, {"java", readJava}} {
-		t.Run(language.name, func(t *testing.T) { // one after the other: they have the same queues
+		t.Run(language.name, func(t *testing.T) { // one after another: they have the same queues
 			r := &reader{network: network, project: filepath.Join(desk, language.name)}
 			blocks := readmeBlocks(t, "clients/"+language.name+"/README.md", "go", "js", "ts")
 			for name, text := range blocks {
@@ -91,7 +92,8 @@ func readJava(t *testing.T, r *reader, blocks map[string]string) {
 	r.greets(t)
 }
 
-// greets runs the example that four of the READMEs have: a worker in the background, and a program that enqueues.
+// greets runs the example of four of the READMEs: a worker in the background, and a program that
+// enqueues.
 func (r *reader) greets(t *testing.T) {
 	t.Helper()
 	out := r.begin(t, ". ./run.sh; wait")
@@ -105,19 +107,19 @@ func (r *reader) command(t *testing.T, line string) *exec.Cmd {
 	cmd.Dir = r.project
 	cmd.Env = append(plain(), "PATH="+strings.Join(append(r.path, os.Getenv("PATH")), ":"))
 	cmd.Env = append(cmd.Env, r.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves in the background ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its background processes end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
 
-// install types what installs the library.
+// install runs the lines that install the library.
 func (r *reader) install(t *testing.T) {
 	t.Helper()
 	r.fetch(t, ". ./install.sh")
 }
 
-// fetch types a line that needs the network of this machine, and returns what it writes.
+// fetch runs a line that needs the network of this machine, and returns its output.
 func (r *reader) fetch(t *testing.T, line string) string {
 	t.Helper()
 	out, err := r.command(t, line).CombinedOutput()
@@ -125,7 +127,7 @@ func (r *reader) fetch(t *testing.T, line string) string {
 	return string(out)
 }
 
-// try types a line that ends by itself, and returns what it writes.
+// try runs a line that ends by itself, and returns its output.
 func (r *reader) try(t *testing.T, line string) string {
 	t.Helper()
 	if file, is := strings.CutPrefix(line, "./"); is {
@@ -140,13 +142,13 @@ func (r *reader) try(t *testing.T, line string) string {
 	return out.String()
 }
 
-// begin types a line that goes on until the test ends.
+// begin runs a line that continues until the test ends.
 func (r *reader) begin(t *testing.T, line string) *output {
 	t.Helper()
 	return r.network.start(t, r.command(t, line))
 }
 
-// plain is the environment without anything of ours.
+// plain returns the environment without the variables of Millrace.
 func plain() (env []string) {
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "MILLRACE_") {
@@ -156,7 +158,7 @@ func plain() (env []string) {
 	return env
 }
 
-// checkout copies what git has of the repository, changed or not.
+// checkout copies the files that git knows, with uncommitted changes.
 func checkout(t *testing.T, folder string) {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -182,8 +184,8 @@ func checkout(t *testing.T, folder string) {
 
 var inRepository = regexp.MustCompile(`\]\(https://github\.com/millrace-jobs/millrace/(?:blob|tree)/main/([^)\s]+)\)`)
 
-// TestLinksInPackages finds what the READMEs of the packages link to. A registry shows them without the rest of the repository, so their
-// links are absolute.
+// The READMEs of the packages have absolute links, because a registry shows them without the rest
+// of the repository. Links into the repository lead to an existing heading.
 func TestLinksInPackages(t *testing.T) {
 	for _, language := range []string{"go", "python", "ruby", "javascript", "java"} {
 		path := "clients/" + language + "/README.md"

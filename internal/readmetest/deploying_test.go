@@ -19,16 +19,18 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// stopTimeout is how long a worker that is stopped waits for its jobs, by default.
+// stopTimeout is how long a stopping worker waits for its jobs by default.
 const stopTimeout = 25 * time.Second
 
-// TestDeployedWorker runs the page's worker beside a sidecar. While its job runs, the user that the page makes for KEDA counts the job.
-// SIGTERM lets the job finish, and the worker ends before its supervisor would kill it.
+// The worker of the page runs with a sidecar. While its job runs, the user that the page creates
+// for KEDA can count the job. After SIGTERM the job finishes, and the worker ends before its
+// supervisor would kill it.
 func TestDeployedWorker(t *testing.T) {
 	blocks := readmeBlocks(t, "docs/deploying-workers.md")
 	s := serve(t)
 	path := filepath.Join(s.bin, "worker.py")
-	text := strings.Replace(blocks["worker.py"], "time.sleep(2)", "time.sleep(8)", 1) // the management API is up to 5 s late
+	// The figures of the management API are up to 5 s old.
+	text := strings.Replace(blocks["worker.py"], "time.sleep(2)", "time.sleep(8)", 1)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	worker := s.command(t, "/usr/bin/python3", path) // Debian's own: pika is one of its packages
 	worker.Env = append(worker.Env, "PYTHONPATH="+filepath.Join(root, "clients", "python", "src"))
@@ -53,7 +55,7 @@ func TestDeployedWorker(t *testing.T) {
 	require.NotContains(t, out.String(), "Traceback")
 }
 
-// countIn asks the management API as KEDA does.
+// countIn asks the management API, like KEDA.
 func countIn(t *testing.T, queue string) (waiting, all int) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, queue, http.NoBody)
@@ -70,7 +72,7 @@ func countIn(t *testing.T, queue string) (waiting, all int) {
 	return count.Ready, count.Messages
 }
 
-// scaler is the metadata of KEDA's trigger.
+// scaler returns the metadata of KEDA's trigger.
 func scaler(t *testing.T, blocks map[string]string) map[string]string {
 	t.Helper()
 	_, text, found := strings.Cut(blocks["scaler.yaml"], "\n---\n")
@@ -86,7 +88,7 @@ func scaler(t *testing.T, blocks map[string]string) map[string]string {
 	return object.Spec.Triggers[0].Metadata
 }
 
-// manifest is what the tests look at of a Deployment.
+// manifest has the parts of a Deployment that the tests check.
 type manifest struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -112,7 +114,7 @@ func deployment(t *testing.T, blocks map[string]string) (m manifest) {
 	return m
 }
 
-// TestDeploymentFiles compares what the page tells supervisors with what its worker needs.
+// The settings of the page for supervisors fit its worker.
 func TestDeploymentFiles(t *testing.T) {
 	blocks := readmeBlocks(t, "docs/deploying-workers.md")
 	require.Len(t, blocks, 7)
@@ -135,7 +137,8 @@ func TestDeploymentFiles(t *testing.T) {
 	verifyUnit(t, unit)
 }
 
-// verifyUnit lets systemd find unknown keys and values, where it is installed. It warns, and ends with 0.
+// verifyUnit lets systemd, if it is installed, find unknown keys and values. systemd warns about
+// them, and exits with 0.
 func verifyUnit(t *testing.T, unit string) {
 	t.Helper()
 	systemd, err := exec.LookPath("systemd-analyze")

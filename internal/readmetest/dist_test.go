@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDist builds what is installed without a compiler, for this system alone. In a copy of the sources that git does not know, the bytes are the
-// same.
+// dist.sh builds the packages for installations without a compiler; here only for this system. A
+// copy of the sources that git does not know gives the same bytes.
 func TestDist(t *testing.T) {
 	t.Parallel()
 	folder := dist(t, root)
@@ -47,7 +47,7 @@ func TestDist(t *testing.T) {
 	debianPackage(t, filepath.Join(folder, "millrace_1.2.3_"+runtime.GOARCH+".deb"))
 }
 
-// dist runs scripts/dist.sh of some sources, and returns where it built.
+// dist runs scripts/dist.sh of a source tree, and returns the directory with the result.
 func dist(t *testing.T, sources string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -62,7 +62,7 @@ func read(t *testing.T, folder, name string) string {
 	return string(text)
 }
 
-// requireStatic looks for what names the dynamic linker.
+// requireStatic checks that no dynamic linker is named.
 func requireStatic(t *testing.T, program string) {
 	t.Helper()
 	file, err := elf.Open(program)
@@ -73,7 +73,7 @@ func requireStatic(t *testing.T, program string) {
 	}
 }
 
-// debianPackage installs, removes and purges a package in a folder of its own.
+// debianPackage installs, removes and purges a package in a directory of its own.
 func debianPackage(t *testing.T, deb string) {
 	require.Equal(t, "millrace 1.2.3 "+runtime.GOARCH+"\n", tool(t, root, nil, "dpkg-deb", "--show", "--showformat", "${Package} ${Version} ${Architecture}\n", deb))
 	if os.Geteuid() != 0 {

@@ -1,8 +1,13 @@
-// Package readmetest holds the documents to their word. It has tests only.
+// Package readmetest checks that the documents are correct. It has only tests.
 //
-// Every block of README.md, of the tutorials and of docs/without-a-library.md has an info string that names a file (```python
-// file=worker.py), and is run. Quick start and tutorials are followed beside a `millrace up`, and what the page shows is compared with what
-// appears; the programs without a library run against a broker with a sidecar beside it, with a producer in each language, the shell
-// blocks line by line. Links between documents must lead somewhere; flags, environment variables, metrics, routes and tests that a document
-// names must exist.
+// Every block of README.md, of the tutorials and of docs/without-a-library.md has an info string
+// that names a file (```python file=worker.py), and is run:
+//
+//   - The quick start and the tutorials run with a `millrace up`. The tests compare the output with
+//     the page.
+//   - The programs without a library run with a broker and a sidecar, with a producer in each
+//     language. The lines of the shell blocks run one by one.
+//
+// Links between documents must lead to a heading. Flags, environment variables, metrics, routes and
+// tests that a document names must exist.
 package readmetest

@@ -16,8 +16,9 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// TestShop runs the web shop of each client's examples as its first lines say, beside a sidecar: an order's payment fails and is retried,
-// and the e-mail that is due a day later is sent, since the test does not wait for it.
+// The web shop in each client's examples runs as its first lines say, with a sidecar. The payment
+// of an order fails and is retried. The e-mail that is due a day later is sent, because the test
+// triggers it.
 func TestShop(t *testing.T) {
 	for language, open := range map[string]func(*testing.T, *shop){
 		"python": pythonShop, "ruby": rubyShop, "javascript": javascriptShop, "java": javaShop, "go": goShop,
@@ -31,21 +32,21 @@ func TestShop(t *testing.T) {
 	}
 }
 
-// TestSpringExample compares the README's class for Spring with the one that the Java client's tests run.
+// The README's class for Spring is the one that the Java client's tests run.
 func TestSpringExample(t *testing.T) {
 	shown := readmeBlocks(t, "clients/java/README.md")["spring/example/MillraceConfig.java"]
 	require.Equal(t, document(t, "clients/java/src/test/java/example/MillraceConfig.java"), shown)
 }
 
-// shop is a web shop that runs beside a sidecar.
+// shop is a web shop that uses a sidecar.
 type shop struct {
 	*sidecar
 	addr   string
 	worker *exec.Cmd
-	out    *output // the worker's
+	out    *output // of the worker
 }
 
-// command is a program in the folder of a client's examples.
+// command returns a program in the directory of a client's examples.
 func (s *shop) command(t *testing.T, language, name string, args ...string) *exec.Cmd {
 	cmd := s.sidecar.command(t, name, args...)
 	cmd.Dir = filepath.Join(root, "clients", language, "examples")
@@ -61,7 +62,8 @@ func (s *shop) run(t *testing.T, cmd *exec.Cmd) {
 
 func pythonShop(t *testing.T, s *shop) {
 	python := func(args ...string) *exec.Cmd {
-		cmd := s.command(t, "python", "/usr/bin/python3", args...) // Debian's own: pika is one of its packages
+		// This is Debian's own Python: pika is one of its packages.
+		cmd := s.command(t, "python", "/usr/bin/python3", args...)
 		cmd.Env = append(cmd.Env, "PYTHONPATH="+filepath.Join(root, "clients", "python", "src"), "PYTHONDONTWRITEBYTECODE=1")
 		return cmd
 	}
@@ -130,7 +132,7 @@ func (s *shop) sells(t *testing.T) {
 	require.NotContains(t, s.out.String(), "Exception in thread")
 }
 
-// ask sends the shop a request. A status of 0: nothing answers.
+// ask sends a request to the shop. Status 0 means that there was no answer.
 func (s *shop) ask(t *testing.T, method, path, body string) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.addr+path, strings.NewReader(body))

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// all gives what a pattern's group matches in a text, each once, in order.
+// all returns the matches of a pattern's group in a text, each once, in order.
 func all(pattern, text string) []string {
 	var found []string
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
@@ -25,7 +25,7 @@ func all(pattern, text string) []string {
 	return slices.Compact(found)
 }
 
-// everything is all documents in one.
+// everything returns all documents as one text.
 func everything(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -35,7 +35,7 @@ func everything(t *testing.T) string {
 	return text.String()
 }
 
-// sources are the Go files below a folder that a pattern matches.
+// sources returns the files below a directory that match a pattern, as one text.
 func sources(t *testing.T, folder, pattern string) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -55,7 +55,7 @@ func sources(t *testing.T, folder, pattern string) string {
 	return text.String()
 }
 
-// help is what `millrace … --help` says.
+// help returns the output of `millrace … --help`.
 func help(t *testing.T, command ...string) string {
 	t.Helper()
 	out, err := exec.Command(program(t), append(command, "--help")...).CombinedOutput()
@@ -65,9 +65,9 @@ func help(t *testing.T, command ...string) string {
 
 const flagPattern = `(--[a-z][a-z-]+)`
 
-// TestSettings compares the table of settings with what `millrace serve` takes, both ways.
+// The table of settings and `millrace serve` have the same settings.
 func TestSettings(t *testing.T) {
-	table := document(t, "docs/operating.md")
+	table := document(t, "docs/settings.md")
 	said := help(t, "serve")
 	general := []string{"--config", "--help", "--version"}
 	flags := slices.DeleteFunc(all(`(?m)^ +(?:-\w, )?`+flagPattern, said), func(f string) bool { return slices.Contains(general, f) })
@@ -81,7 +81,7 @@ func TestSettings(t *testing.T) {
 
 var otherTool = regexp.MustCompile(`rabbitmqctl|rabbitmq-(queues|streams|diagnostics|plugins)|npm install|millrace-worker|-m millrace_jobs`)
 
-// TestFlags finds each flag that a document names in the help of some command.
+// Each flag that a document names is in the help of a command.
 func TestFlags(t *testing.T) {
 	var said strings.Builder
 	for _, command := range all(`(?m)^  (\w+)  `, help(t)) {
@@ -93,9 +93,10 @@ func TestFlags(t *testing.T) {
 	}
 	known := all(flagPattern, said.String())
 	require.Greater(t, len(known), 20)
-	changelog := document(t, "CHANGELOG.md") // it also names flags that are gone
+	changelog := document(t, "CHANGELOG.md") // it also names flags that were removed
 	for line := range strings.Lines(everything(t)) {
-		if otherTool.MatchString(line) || strings.Contains(changelog, line) { // those tools have flags of their own
+		// Other tools have their own flags.
+		if otherTool.MatchString(line) || strings.Contains(changelog, line) {
 			continue
 		}
 		for _, flag := range all("(?:^|[ =`])"+flagPattern, line) {
@@ -104,7 +105,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestVariables finds each environment variable that a document names in the code: read, or set for others.
+// Each environment variable that a document names is in the code.
 func TestVariables(t *testing.T) {
 	code := sources(t, ".", "*.go")
 	for _, name := range all(`\b(MILLRACE_\w+)`, everything(t)) {
@@ -112,16 +113,18 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestMetrics compares the table of metrics with the code, both ways.
+// The table of metrics and the code have the same metrics.
 func TestMetrics(t *testing.T) {
-	code := sources(t, "httpapi", "*.go")
+	code := sources(t, "httpapi/prom", "*.go")
 	made := append(all(`Name: "(millrace_\w+)"`, code), prefixed("millrace_", all(`desc\("(\w+)"`, code))...)
 	slices.Sort(made)
 	require.Greater(t, len(made), 20)
-	require.Equal(t, made, all("(?m)^\\| `(millrace_\\w+)` \\|", document(t, "docs/operating.md")))
-	named := append(slices.Clone(made), "millrace_session")                         // a cookie
-	named = append(named, "millrace_jobs", "millrace_options", "millrace_retry_in") // Python's module; of classes in Ruby
-	named = append(named, "millrace_unroutable_queues", "millrace_rerouted_total")  // the changelog says that they are gone
+	require.Equal(t, made, all("(?m)^\\| `(millrace_\\w+)` \\|", document(t, "docs/monitoring.md")))
+	named := append(slices.Clone(made), "millrace_session") // a cookie
+	// The first is a Python module, and the others are class methods in Ruby.
+	named = append(named, "millrace_jobs", "millrace_options", "millrace_retry_in")
+	// The changelog says that these were removed.
+	named = append(named, "millrace_unroutable_queues", "millrace_rerouted_total")
 	for _, name := range all(`\b(millrace_[a-z]\w+)`, everything(t)) {
 		require.Contains(t, named, name)
 	}
@@ -134,30 +137,31 @@ func prefixed(prefix string, names []string) []string {
 	return names
 }
 
-// TestPermissions compares the permissions with those that doctor prints.
+// The documented permissions are those that doctor prints.
 func TestPermissions(t *testing.T) {
 	doctor := exec.Command(program(t), "doctor", "--permissions", "--amqp-url", "amqp://127.0.0.1:1/", "--http-addr", "127.0.0.1:1")
-	said, err := doctor.Output() // it fails, as there is no broker
+	said, err := doctor.Output() // it fails, because there is no broker
 	require.Error(t, err)
 	patterns := all(`(?m)^ +(?:configure|write|read) +(\S+)$`, string(said))
 	require.Greater(t, len(patterns), 5)
 	for _, pattern := range patterns {
-		require.True(t, strings.Contains(document(t, "docs/operating.md"), "'"+pattern+"'"), "%s is not in docs/operating.md", pattern)
+		require.True(t, strings.Contains(document(t, "docs/permissions.md"), "'"+pattern+"'"), "%s is not in docs/permissions.md", pattern)
 	}
 }
 
-// parameter is one of a path, as the documents write it.
+// parameter is a parameter of a path, as the documents write it.
 var parameter = regexp.MustCompile(`:(\w+)`)
 
-// TestRoutes compares the API's table with its contract, both ways, and asks a sidecar for each route.
+// The tables of docs/api/routes.md and the API's contract have the same routes, and a sidecar
+// answers each.
 func TestRoutes(t *testing.T) {
 	s := serve(t)
 	var documented []string
-	for _, route := range regexp.MustCompile("(?m)^\\| `([A-Z]+) (/\\S+)` \\|").FindAllStringSubmatch(document(t, "docs/api.md"), -1) {
+	for _, route := range regexp.MustCompile("(?m)^\\| `([A-Z]+) (/\\S+)` \\|").FindAllStringSubmatch(document(t, "docs/api/routes.md"), -1) {
 		method, path := route[1], route[2]
 		documented = append(documented, method+" "+parameter.ReplaceAllString(path, "{$1}"))
 		if method != http.MethodGet {
-			continue // what these do is tested elsewhere
+			continue // other tests check these
 		}
 		body, _ := s.request(method, parameter.ReplaceAllString(path, "1"))
 		require.NotContains(t, body, "nothing at this path", route[0])
@@ -177,7 +181,7 @@ func TestRoutes(t *testing.T) {
 	require.ElementsMatch(t, described, documented)
 }
 
-// TestNamedTests finds each test that a document names.
+// Each test that a document names exists.
 func TestNamedTests(t *testing.T) {
 	code := sources(t, ".", "*_test.go")
 	named := all(`\b(Test[A-Z]\w+)`, everything(t))
@@ -187,7 +191,7 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
-// TestDependencies finds each module that is required directly among the documented ones, and the other way round.
+// The directly required modules are the documented ones.
 func TestDependencies(t *testing.T) {
 	list := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...", "./clients/go/...")
 	list.Dir = root
@@ -212,7 +216,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestPackagesSayWhatTheyAreFor looks for a package comment in every package.
+// Every package has a package comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	list := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...", "./clients/go/...")
 	list.Dir = root
@@ -224,9 +228,9 @@ func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// TestItems compares what is said of an item's member `millrace` with the contract, both ways.
+// The documented members of an item's `millrace` are those of the contract.
 func TestItems(t *testing.T) {
-	_, table, found := strings.Cut(document(t, "docs/api.md"), "\n| member of `millrace` | |\n")
+	_, table, found := strings.Cut(document(t, "docs/api/lists.md"), "\n| member of `millrace` | |\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	var named []string
@@ -237,8 +241,8 @@ func TestItems(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(members)), named)
 }
 
-// TestStatusCodes finds each error code of the API's table in the code, and the other way round.
+// The API's table and the code have the same error codes.
 func TestStatusCodes(t *testing.T) {
-	codes := all(`(?:=|:) +"([a-z_]+)"`, sources(t, "httpapi", "errors.go"))
+	codes := all(`(?:=|:) +"([a-z_]+)"`, sources(t, "httpapi/problem", "problem.go"))
 	require.Equal(t, codes, all("(?m)^\\| \\d+ \\| `(\\w+)` \\|", document(t, "docs/api.md")))
 }

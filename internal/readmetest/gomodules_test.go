@@ -22,7 +22,8 @@ const (
 	clientModule  = sidecarModule + "/clients/go"
 )
 
-// modulePacked packs a module as a module proxy serves its tag, and returns the path of the zip.
+// modulePacked packs a module in the form that a module proxy serves, and returns the path of the
+// zip.
 func modulePacked(t *testing.T, proxy, path, folder string) string {
 	t.Helper()
 	at := filepath.Join(proxy, filepath.FromSlash(path), "@v")
@@ -41,8 +42,9 @@ func modulePacked(t *testing.T, proxy, path, folder string) string {
 	return archive
 }
 
-// packedModules packs both modules from a copy of the repository, and returns the environment of a machine that has nothing else of
-// ours: the go command finds the packed modules before all others. Modules of others come from the cache of this machine.
+// packedModules packs both modules from a copy of the repository. It returns the environment of a
+// machine that has nothing else of Millrace: the go command finds the packed modules first, and
+// other modules in the cache of this machine.
 func packedModules(t *testing.T) (copied, proxy string, env []string) {
 	t.Helper()
 	copied, proxy = t.TempDir(), t.TempDir()
@@ -57,7 +59,8 @@ func packedModules(t *testing.T) (copied, proxy string, env []string) {
 	}
 }
 
-// TestGoInstall installs the program as a user does when both modules are released, and builds a copy of the repository without go.work.
+// `go install` works when both modules are released, and a copy of the repository builds without
+// go.work.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()
 	copied, _, env := packedModules(t)
@@ -70,11 +73,12 @@ func TestGoInstall(t *testing.T) {
 	tool(t, copied, append(env, "GOFLAGS=-mod=mod -modcacherw -trimpath"), "go", "build", "-o", bin, "./cmd/millrace")
 }
 
-// TestGoClientAlone requires the released client from a program, and looks at what comes with it.
+// A program can require the released client, which brings few other modules.
 func TestGoClientAlone(t *testing.T) {
 	t.Parallel()
 	_, proxy, env := packedModules(t)
-	require.NoError(t, os.RemoveAll(filepath.Join(proxy, filepath.FromSlash(sidecarModule), "@v"))) // the client has no need of it
+	// The client does not need it.
+	require.NoError(t, os.RemoveAll(filepath.Join(proxy, filepath.FromSlash(sidecarModule), "@v")))
 	app := t.TempDir()
 	blocks := readmeBlocks(t, "clients/go/README.md", "go")
 	require.NoError(t, os.WriteFile(filepath.Join(app, "main.go"), []byte(blocks["main.go"]), 0o600))
@@ -95,8 +99,8 @@ func TestGoClientAlone(t *testing.T) {
 	}, all(required.String(), document(t, "clients/go/go.mod")), "each of them comes to every program that uses the client")
 }
 
-// TestVersionOfTheGoClient compares the places that name the version of the client that the sidecar requires. A sum of it is in go.sum
-// only when that version is released, and never fits anything else.
+// All places name the same version of the client that the sidecar requires. go.sum has its checksum
+// only after that version is released, and the checksum never fits another version.
 func TestVersionOfTheGoClient(t *testing.T) {
 	tag := "v" + version
 	require.Contains(t, document(t, "go.mod"), "\t"+clientModule+" "+tag+"\n")
@@ -126,7 +130,7 @@ func sumOfGoMod(t *testing.T, folder string) string {
 	return sum
 }
 
-// TestModulesAreTidy runs make tidy on a copy: go.mod and go.sum of both modules stay as they are.
+// `make tidy` leaves go.mod and go.sum of both modules unchanged.
 func TestModulesAreTidy(t *testing.T) {
 	t.Parallel()
 	copied := t.TempDir()
@@ -143,8 +147,8 @@ func withoutSumsOfTheClient(text string) string {
 	return regexp.MustCompile(fmt.Sprintf(`(?m)^%s v\S+ h1:.*\n`, regexp.QuoteMeta(clientModule))).ReplaceAllString(text, "")
 }
 
-// TestGoClientOnOtherSystems checks the client, and its tests, for the systems that its users have, without go.work. The check includes
-// that nothing is used that is newer than the Go version of its go.mod.
+// The client and its tests compile without go.work on the systems of its users. They use nothing
+// that is newer than the Go version in its go.mod.
 func TestGoClientOnOtherSystems(t *testing.T) {
 	require.Contains(t, document(t, "clients/go/go.mod"), "\ngo 1.24\n")
 	for _, system := range []string{"linux", "darwin", "windows"} {

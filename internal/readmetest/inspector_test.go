@@ -29,8 +29,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestInspectors has the clients' inspectors find, cancel, reschedule, retry and delete jobs beside a sidecar. All that they send and get is
-// what the contract describes.
+// The clients' inspectors find, cancel, reschedule, retry and delete jobs of a sidecar. All their
+// requests and answers follow the contract.
 func TestInspectors(t *testing.T) {
 	for language, inspect := range map[string]func(*testing.T, *sidecar, string){
 		"go": inspectByGo, "python": inspectByPython, "ruby": inspectByRuby, "javascript": inspectByJavaScript, "java": inspectByJava,
@@ -54,7 +54,7 @@ func TestInspectors(t *testing.T) {
 
 const oddJID = "a/b c%2F?ü"
 
-// publishForInspectors publishes a scheduled job, a retry and a dead job, of the queue mails.
+// publishForInspectors publishes a scheduled job, a retry and a dead job for the queue mails.
 func (s *sidecar) publishForInspectors(t *testing.T) {
 	t.Helper()
 	job := func(jid string) string {
@@ -80,10 +80,11 @@ func (s *sidecar) publishForInspectors(t *testing.T) {
 	}, "the leader takes commands")
 }
 
-// runForInspectors has a worker that runs the job runs. It returns what gets the commands to that worker.
+// runForInspectors simulates a worker that runs the job "runs". It returns a function that gets the
+// commands to that worker.
 func (s *sidecar) runForInspectors(t *testing.T) func() (amqp.Delivery, bool, error) {
 	t.Helper()
-	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection, at the test's end
+	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection at the end of the test
 	require.NoError(t, err)
 	commands, err := ch.QueueDeclare("", false, true, true, false, nil)
 	require.NoError(t, err)
@@ -162,7 +163,7 @@ func inspectByGo(t *testing.T, s *sidecar, address string) {
 
 func inspectByPython(t *testing.T, s *sidecar, address string) {
 	folder := filepath.Join(root, "clients", "python")
-	python := filepath.Join(root, ".cache", "python", "bin", "python") // which has pika
+	python := filepath.Join(root, ".cache", "python", "bin", "python") // has pika
 	cmd := s.command(t, python, filepath.Join(folder, "tests", "programs", "inspects.py"), address, s.vhost.Owner.Password, oddJID)
 	cmd.Env = append(cmd.Env, "PYTHONPATH="+filepath.Join(folder, "src"))
 	inspects(t, cmd)
@@ -184,7 +185,7 @@ func inspectByJava(t *testing.T, s *sidecar, address string) {
 	inspects(t, s.command(t, filepath.Join(folder, "conformance", "inspector"), address, s.vhost.Owner.Password, oddJID))
 }
 
-// inspects runs a program that asks what inspectByGo asks.
+// inspects runs a program with the same checks as inspectByGo.
 func inspects(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -192,8 +193,8 @@ func inspects(t *testing.T, cmd *exec.Cmd) {
 	require.Contains(t, string(out), "inspected")
 }
 
-// held serves what a sidecar answers, and fails the test if a request or an answer is not as the contract has it. The URL has the name and
-// password of the virtual host's owner.
+// held forwards requests to a sidecar, and fails the test if a request or an answer does not follow
+// the contract. The URL has the name and password of the virtual host's owner.
 func held(t *testing.T, s *sidecar) string {
 	t.Helper()
 	doc := contract(t)
@@ -231,10 +232,10 @@ func held(t *testing.T, s *sidecar) string {
 	return strings.Replace(server.URL, "://", "://"+url.UserPassword(s.vhost.Owner.Name, s.vhost.Owner.Password).String()+"@", 1)
 }
 
-// sentKey is the body of a request in its context.
+// sentKey is the key of a request's body in its context.
 type sentKey struct{}
 
-// compare holds a request and its answer to the contract.
+// compare compares a request and its answer with the contract.
 func compare(doc *openapi3.T, answer *http.Response, body []byte) error {
 	r := answer.Request
 	path, parameters := pathOf(doc, r.URL.EscapedPath())
@@ -262,7 +263,7 @@ func compare(doc *openapi3.T, answer *http.Response, body []byte) error {
 
 var inBraces = regexp.MustCompile(`\\\{(\w+)\\\}`)
 
-// pathOf finds the path of the contract that a request's is one of, and its parameters.
+// pathOf returns the path of the contract for the path of a request, and its parameters.
 func pathOf(doc *openapi3.T, escaped string) (path string, parameters map[string]string) {
 	for template := range doc.Paths.Map() {
 		form := regexp.MustCompile("^" + inBraces.ReplaceAllString(regexp.QuoteMeta(template), "(?P<$1>[^/]+)") + "$")

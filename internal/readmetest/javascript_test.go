@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJavaScriptHandlerBlocks holds the JavaScript client to what its README says of handlers that block.
+// The JavaScript client does what its README says about handlers that block.
 func TestJavaScriptHandlerBlocks(t *testing.T) {
 	s := serve(t)
 	build := exec.Command(filepath.Join(root, "clients", "javascript", "conformance", "build"))

@@ -16,7 +16,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// TestLinks follows every relative link of every document, to the heading that it names.
+// Every relative link of every document leads to an existing heading.
 func TestLinks(t *testing.T) {
 	for _, from := range documents(t) {
 		for _, found := range link.FindAllStringSubmatch(prose(document(t, from)), -1) {
@@ -41,10 +41,10 @@ func follow(t *testing.T, from, target string) {
 	}
 }
 
-// prose is a document without its code.
+// prose returns a document without its code.
 func prose(text string) string { return fence.ReplaceAllString(text, "") }
 
-// anchors are what the headings of a document are called in links.
+// anchors returns the names of the headings of a document in links.
 func anchors(text string) []string {
 	var all []string
 	for _, found := range heading.FindAllStringSubmatch(prose(text), -1) {
@@ -61,7 +61,7 @@ func anchors(text string) []string {
 	return all
 }
 
-// TestAnchors looks at names that are not just words.
+// The anchors of headings with special characters are right.
 func TestAnchors(t *testing.T) {
 	require.Equal(t, []string{"streams-over-amqp-0-9-1", "differences-from-the-specifications-code"},
 		anchors("# Streams over AMQP 0-9-1\n\n```sh\n# no heading\n```\n\n## Differences from the specification's code\n"))

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// namespace runs programs in a network of their own, where each port is free, and nothing but that network can be reached. Where it
-// cannot be made, they run in the machine's network.
+// namespace runs programs in a network of their own, in which every port is free and nothing else
+// can be reached. If it cannot be created, they run in the machine's network.
 type namespace struct{ calls chan func() }
 
 func newNamespace(t *testing.T) *namespace {
@@ -20,7 +20,7 @@ func newNamespace(t *testing.T) *namespace {
 	n := &namespace{calls: make(chan func())}
 	ready := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with its goroutine
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
 		if err == nil {
 			err = loopbackUp()
@@ -31,7 +31,8 @@ func newNamespace(t *testing.T) *namespace {
 		}
 	}()
 	t.Cleanup(func() { close(n.calls) })
-	if err := <-ready; err != nil { // not root, or in a container: then the machine's own ports have to be free
+	// Without root, or in a container, the machine's own ports must be free.
+	if err := <-ready; err != nil {
 		for _, port := range []string{"5672", "15672", "15680"} {
 			listener, free := net.Listen("tcp", "127.0.0.1:"+port)
 			require.NoError(t, free, "a network of its own takes root (%v), and on this machine's a port is in use", err)
@@ -41,10 +42,11 @@ func newNamespace(t *testing.T) *namespace {
 	return n
 }
 
-// run starts a program with the function that it is given, in the namespace.
+// run calls begin, which starts a program, in the namespace.
 func (n *namespace) run(begin func() error) error {
 	began := make(chan error, 1)
-	n.calls <- func() { began <- begin() } // a program is in the network of the thread that starts it
+	// A program is in the network of the thread that starts it.
+	n.calls <- func() { began <- begin() }
 	return <-began
 }
 
@@ -53,7 +55,7 @@ func (n *namespace) start(t *testing.T, cmd *exec.Cmd) *output {
 	return startWith(t, cmd, func() error { return n.run(cmd.Start) })
 }
 
-// loopbackUp brings up the interface lo of the thread's network.
+// loopbackUp enables the interface lo of the thread's network.
 func loopbackUp() error {
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package readmetest
 
-// raceFlag is explained in race_test.go.
+// race_test.go explains raceFlag.
 const raceFlag = "-race=false"

@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// version is that of all client libraries.
+// version is the version of all client libraries.
 const version = "0.1.0"
 
-// TestVersionsOfClients compares the places that have the version: a release changes all of them.
+// All places name the same version: a release changes all of them.
 func TestVersionsOfClients(t *testing.T) {
 	for path, place := range map[string]string{
 		"clients/go/config.go":                                           `const Version = "(.*)"`,
@@ -38,7 +38,8 @@ func TestVersionsOfClients(t *testing.T) {
 	}
 }
 
-// TestPackages builds the packages of the clients as they would be published, installs each where nothing else of ours is, and loads it.
+// The packages of the clients can be built as for publishing, and installed and loaded without
+// anything else of Millrace.
 func TestPackages(t *testing.T) {
 	for language, look := range map[string]func(t *testing.T, folder string){
 		"python": pythonPackage, "javascript": javascriptPackage, "ruby": rubyPackage, "java": javaPackage,
@@ -142,7 +143,7 @@ public class Load {
 	require.Contains(t, tool(t, folder, nil, "java", "-cp", strings.Join(libraries, ":"), program), "Hello Ann\n")
 }
 
-// tool runs a program that has to succeed, and returns what it writes to its standard output.
+// tool runs a program that must succeed, and returns its standard output.
 func tool(t *testing.T, folder string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -157,7 +158,7 @@ func tool(t *testing.T, folder string, env []string, name string, args ...string
 	return string(out)
 }
 
-// names are the files of a folder.
+// names returns the files of a directory.
 func names(t *testing.T, folder string) (found []string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -196,21 +197,23 @@ func inTar(t *testing.T, path string) (found []string) {
 	}
 }
 
-// TestLicencesOfPackages: each package brings its own copy, since it is built without what stands around it.
+// Each package has its own copy of the licence, because it is built without the rest of the
+// repository.
 func TestLicencesOfPackages(t *testing.T) {
 	for _, language := range []string{"python", "ruby", "javascript", "java"} {
 		require.Equal(t, document(t, "LICENSE"), document(t, "clients/"+language+"/LICENSE"))
 	}
 }
 
-// installs finds what a command installs from a registry, whichever the language.
+// installs matches a command that installs packages from a registry, in any language.
 var installs = regexp.MustCompile(`(?m)\b(?:(?:pip3?|pipx|uv pip|uv tool|gem|go|npm|cargo|brew) install|(?:uv|poetry|yarn|pnpm|bundle|npm|bun) add|npm i|pnpm i|go get)((?:[ \t]+[^\s` + "`" + `'")&|;]+)+)|\bgem '([^']+)'(?:, path:)?`)
 
-// others are packages of other projects that our documents install.
+// others are the packages of other projects that the documents install.
 var others = []string{"pika", "bunny", "amqplib"}
 
-// TestInstallCommands finds, in documents, clients and their comments, commands that would install what is not ours: no package of ours is
-// published, and the PyPI name millrace is another project's.
+// No document, client or comment has a command that would install a package from a registry in
+// Millrace's name: no package of Millrace is published, and the PyPI name millrace belongs to
+// another project.
 func TestInstallCommands(t *testing.T) {
 	for path, text := range texts(t) {
 		for _, command := range installs.FindAllStringSubmatch(text, -1) {
@@ -243,7 +246,7 @@ func TestInstallCommandsAreFound(t *testing.T) {
 	require.Equal(t, "millrace", installs.FindStringSubmatch("gem 'millrace'")[2])
 }
 
-// texts are the documents and all that the clients have, by their paths.
+// texts returns the documents and all files of the clients, by their paths.
 func texts(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -252,7 +255,8 @@ func texts(t *testing.T) map[string]string {
 	}
 	list := tool(t, root, nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "clients")
 	for path := range strings.SplitSeq(strings.TrimSuffix(list, "\x00"), "\x00") {
-		if _, err := os.Lstat(filepath.Join(root, path)); errors.Is(err, fs.ErrNotExist) { // it is deleted
+		// It may be deleted, without a commit.
+		if _, err := os.Lstat(filepath.Join(root, path)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		found[path] = document(t, path)

@@ -2,5 +2,5 @@
 
 package readmetest
 
-// raceFlag has what is built here share the build cache with the tests.
+// raceFlag makes the programs that these tests build share the build cache with the tests.
 const raceFlag = "-race"

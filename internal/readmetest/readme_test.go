@@ -18,10 +18,11 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// languages are how to run the programs of the page, by the ends of their names.
+// languages say how to run the programs of the page, by their file extensions.
 var languages = map[string]func(file string) (name string, args, env []string, err error){
 	".py": func(file string) (string, []string, []string, error) {
-		return "/usr/bin/python3", []string{"-u", file}, nil, nil // Debian's own: pika is one of its packages
+		// This is Debian's own Python: pika is one of its packages.
+		return "/usr/bin/python3", []string{"-u", file}, nil, nil
 	},
 	".rb": func(file string) (string, []string, []string, error) { return "ruby", []string{file}, nil, nil },
 	".js": func(file string) (string, []string, []string, error) {
@@ -33,8 +34,9 @@ var languages = map[string]func(file string) (name string, args, env []string, e
 	},
 }
 
-// TestWithoutALibrary tells the page's story with the producer of every language: jobs are enqueued and scheduled, done, retried and
-// buried, looked at and acted upon. The worker is the page's one, and meets what a worker must survive.
+// The page works with the producer of every language: jobs are enqueued, scheduled, done, retried,
+// buried, listed and acted upon. The worker is the one of the page, and survives everything that a
+// worker must survive.
 func TestWithoutALibrary(t *testing.T) {
 	blocks := readmeBlocks(t, "docs/without-a-library.md")
 	program(t) // so that it is built once, and first
@@ -87,7 +89,7 @@ func tell(t *testing.T, blocks map[string]string, end string) {
 	require.NotContains(t, out.String(), "Good morning")
 }
 
-// cutOff has the broker close the connections of a client library.
+// cutOff makes the broker close the connections of a client library.
 func (s *sidecar) cutOff(t *testing.T, product string) {
 	t.Helper()
 	brokertest.Eventually(t, func() bool { // the management API lists connections a moment later
@@ -107,7 +109,8 @@ func (s *sidecar) cutOff(t *testing.T, product string) {
 	}, "the connection of %s is closed", product)
 }
 
-// look runs lines that each list something. Those about one set show the entry with a jid, and come first: it is not there for long.
+// look runs lines that each list something. Lines about the set show the entry with this jid. They
+// run first, because the entry is not there for long.
 func look(t *testing.T, s *sidecar, lines []string, set, jid string) {
 	t.Helper()
 	for _, aboutIt := range []bool{true, false} {
@@ -122,7 +125,8 @@ func look(t *testing.T, s *sidecar, lines []string, set, jid string) {
 	}
 }
 
-// act runs lines that each do something to the one entry of class ImportUsers, once that is where the line expects it.
+// act runs lines that each perform an action on the only entry of class ImportUsers, once it is
+// where the line expects it.
 func act(t *testing.T, s *sidecar, lines []string) {
 	t.Helper()
 	var jid string
@@ -140,10 +144,11 @@ func act(t *testing.T, s *sidecar, lines []string) {
 	}, "the dead job is deleted")
 }
 
-// unhurried takes the place of the shortest wait before a retry, so that a slow machine does not get there before the test does.
+// unhurried lengthens the shortest wait before a retry, so that a slow machine does not retry
+// before the test does.
 var unhurried = strings.NewReplacer("+ 15 +", "+ 600 +")
 
-// program is one of the page's, with the address of this test's broker in it.
+// program returns a program of the page, with the address of this test's broker in it.
 func (s *sidecar) program(t *testing.T, blocks map[string]string, name string) *exec.Cmd {
 	t.Helper()
 	require.Contains(t, blocks, name)
@@ -160,7 +165,8 @@ func (s *sidecar) program(t *testing.T, blocks map[string]string, name string) *
 
 var curl = regexp.MustCompile(`^curl -u guest:guest (?:-X (\w+) )?localhost:15680(/\S*)$`)
 
-// run runs a line of a shell block. Not every machine has curl, so what it would do is done here.
+// run runs a line of a shell block. It does the work of curl itself, because not every machine has
+// curl.
 func (s *sidecar) run(t *testing.T, line string) string {
 	t.Helper()
 	if strings.HasPrefix(line, "curl ") {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRubySurvives holds the Ruby client to what its README says of handlers that end in the worst of ways, and of headers.
+// The Ruby client does what its README says about handlers that end in unusual ways, and about
+// headers.
 func TestRubySurvives(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestQuietScript: what installs packages is only heard if it fails.
+// quietly.sh shows the output of an installation only if it fails.
 func TestQuietScript(t *testing.T) {
 	quietly := filepath.Join(root, "scripts", "quietly.sh")
 	said, err := exec.Command(quietly, "sh", "-c", "echo noise; echo more noise >&2").CombinedOutput()
@@ -24,7 +24,7 @@ func TestQuietScript(t *testing.T) {
 	require.Equal(t, "sh failed with exit code 7:\nnoise\nwhy\n", string(said))
 }
 
-// TestProgressScript: a build shows how far it is, and its errors whole.
+// progress.sh shows the progress of a build, and prints its errors completely.
 func TestProgressScript(t *testing.T) {
 	progress := exec.Command(filepath.Join(root, "scripts", "progress.sh"))
 	progress.Stdin = strings.NewReader(strings.Repeat("go: downloading github.com/x/y-z/v2 v2.1.0\n", 45) +
@@ -35,7 +35,7 @@ func TestProgressScript(t *testing.T) {
 		"# github.com/x/y\nx.go:1:2: undefined: a\n", string(said))
 }
 
-// TestToolsScript: only the tools that a target names can be missing.
+// tools.sh reports only missing tools that a target needs.
 func TestToolsScript(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range []string{"bash", "dirname", "grep", "head", "sort"} {
@@ -64,7 +64,7 @@ func TestToolsScript(t *testing.T) {
 		"missing: Python 3.11 or newer is not installed (package python3)\n", said)
 }
 
-// TestMakeUpSaysWhatItDoes reads the recipe: `make up` must not be silent while it builds.
+// `make up` shows progress while it builds.
 func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	recipe, err := exec.Command("make", "-n", "-C", root, "up").CombinedOutput()
 	require.NoError(t, err, "%s", recipe)
@@ -76,7 +76,7 @@ func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
 }
 
-// TestMakeTestRunsAll: what runs without the race detector also runs where a test under it has failed.
+// `make test` also runs the tests without the race detector after a test with it has failed.
 func TestMakeTestRunsAll(t *testing.T) {
 	failing := filepath.Join(t.TempDir(), "gotest")
 	require.NoError(t, os.WriteFile(failing, []byte("#!/bin/sh\necho \"tested $(cat) $1\"\nexit 3\n"), 0o700))
@@ -88,7 +88,8 @@ func TestMakeTestRunsAll(t *testing.T) {
 	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/internal/pause \n")
 }
 
-// The binary's version is the sidecar's tag. The Go client's module has tags of its own in the same repository.
+// The binary's version comes from the tags of the sidecar. The Go client's module has its own tags
+// in the same repository.
 func TestVersionScript(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

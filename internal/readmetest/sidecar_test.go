@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// built is where programs that were built for the tests are.
+// built is the directory with the programs that were built for the tests.
 var built string
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// build compiles a command, or a Go file, and gives the program's path.
+// build compiles a command or a Go file, and returns the path of the program.
 func build(what string) (string, error) {
 	program := filepath.Join(built, strings.TrimSuffix(filepath.Base(what), ".go"))
 	compile := exec.Command("go", "build", raceFlag, "-o", program, what)
@@ -49,7 +49,7 @@ func build(what string) (string, error) {
 
 var millrace = sync.OnceValues(func() (string, error) { return build("./cmd/millrace") })
 
-// program is the built millrace.
+// program returns the path of the built millrace.
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := millrace()
@@ -57,12 +57,13 @@ func program(t *testing.T) string {
 	return path
 }
 
-// sidecar is a `millrace serve` that runs beside a virtual host of its own.
+// sidecar is a `millrace serve` with its own virtual host.
 type sidecar struct {
-	vhost   *brokertest.Vhost
-	addr    string
-	bin     string         // a folder with bin/millrace in it, where commands run
-	cookies http.CookieJar // of those who sign in as a browser does
+	vhost *brokertest.Vhost
+	addr  string
+	// bin is the directory with bin/millrace in which commands run.
+	bin     string
+	cookies http.CookieJar // of users that sign in like a browser
 }
 
 func serve(t *testing.T, flags ...string) *sidecar {
@@ -85,7 +86,7 @@ func serve(t *testing.T, flags ...string) *sidecar {
 	return s
 }
 
-// command is a program that finds this sidecar and its broker by itself.
+// command returns a program with this sidecar and its broker in its environment.
 func (s *sidecar) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = s.bin
@@ -120,7 +121,7 @@ func (s *sidecar) request(method, path string) (string, error) {
 	return string(body), err
 }
 
-// entry waits until a set has an entry of a class, and gives its jid.
+// entry waits until a set has an entry of a class, and returns its jid.
 func (s *sidecar) entry(t *testing.T, set, class string) (jid string) {
 	t.Helper()
 	brokertest.Eventually(t, func() bool {
@@ -135,7 +136,7 @@ func (s *sidecar) entry(t *testing.T, set, class string) (jid string) {
 	return jid
 }
 
-// output is what a program has written so far.
+// output is the output of a program so far.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -161,7 +162,7 @@ func start(t *testing.T, cmd *exec.Cmd) *output {
 	return startWith(t, cmd, cmd.Start)
 }
 
-// startWith starts a program by a function of the caller's.
+// startWith starts a program with begin.
 func startWith(t *testing.T, cmd *exec.Cmd, begin func() error) *output {
 	t.Helper()
 	out := &output{}
@@ -170,7 +171,7 @@ func startWith(t *testing.T, cmd *exec.Cmd, begin func() error) *output {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
-		err := <-ended // the test's context, and so the program, has ended
+		err := <-ended // the test's context has ended, and with it the program
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", filepath.Base(cmd.Path), err)
@@ -182,8 +183,8 @@ func startWith(t *testing.T, cmd *exec.Cmd, begin func() error) *output {
 	return out
 }
 
-// freeAddr returns an address of 127.0.0.1 that is free. Its port is below the range from which the kernel takes those of outgoing
-// connections, so that none of them takes it before the program that gets it listens.
+// freeAddr returns a free address of 127.0.0.1. The port is below the kernel's range for outgoing
+// connections, so that no such connection takes it before the program listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	var addr string

@@ -21,24 +21,22 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestTasks sends every request of the API's list of tasks, one after the other, to a sidecar that has something for each.
+// Every request of docs/api/examples.md succeeds, one after another, on a sidecar with suitable
+// jobs.
 func TestTasks(t *testing.T) {
-	s := serve(t, "--dead-age", "36500d") // the list tells of one day in particular
+	s := serve(t, "--dead-age", "36500d") // the examples list the jobs of one particular day
 	admin := s.vhost.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
 	s.publishForTasks(t)
-	_, section, found := strings.Cut(document(t, "docs/api.md"), "\n## Tasks\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
 	promised := promisedStatuses(t)
 	last := map[string]string{}
 	asked := 0
-	for line := range strings.Lines(fence.FindStringSubmatch(section)[2]) {
+	for line := range strings.Lines(fence.FindStringSubmatch(document(t, "docs/api/examples.md"))[2]) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		var route string
 		var status int
-		brokertest.Eventually(t, func() bool { // lists show a moment later what was done
+		brokertest.Eventually(t, func() bool { // lists show a change a moment later
 			var body []byte
 			route, status, body = s.task(t, admin, s.fillIn(t, line, last))
 			remember(line, body, last)
@@ -53,20 +51,20 @@ func TestTasks(t *testing.T) {
 	require.Greater(t, asked, 50)
 }
 
-// promised are the statuses that the table of routes promises, by method and path.
+// promised has the statuses that docs/api/routes.md promises, by method and path.
 type promised map[string][]string
 
 func promisedStatuses(t *testing.T) promised {
 	t.Helper()
 	statuses := promised{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /\\S+)` \\| ([\\d, ]+) \\|").FindAllStringSubmatch(document(t, "docs/api.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /\\S+)` \\| ([\\d, ]+) \\|").FindAllStringSubmatch(document(t, "docs/api/routes.md"), -1) {
 		statuses[row[1]] = strings.Split(row[2], ", ")
 	}
 	require.Greater(t, len(statuses), 50)
 	return statuses
 }
 
-// of gives those of the route that a request takes.
+// of returns the statuses for the route of a request.
 func (p promised) of(request string) []string {
 	for route, statuses := range p {
 		if regexp.MustCompile("^" + parameter.ReplaceAllString(route, "[^/]+") + "$").MatchString(request) {
@@ -76,7 +74,7 @@ func (p promised) of(request string) []string {
 	return nil
 }
 
-// remember keeps what later tasks name.
+// remember keeps ids that later requests use.
 func remember(line string, body []byte, last map[string]string) {
 	switch {
 	case strings.Contains(line, "/lease "):
@@ -88,7 +86,7 @@ func remember(line string, body []byte, last map[string]string) {
 	}
 }
 
-// task sends what a curl command would, and tells the method and path of that too.
+// task sends the request of a curl command. It also returns its method and path.
 func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (route string, status int, body []byte) {
 	t.Helper()
 	line = strings.Replace(line, `"name": "guest", "password": "guest"`, fmt.Sprintf(`"name": %q, "password": %q`, user.Name, user.Password), 1)
@@ -104,7 +102,7 @@ func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (route 
 	resp, err := client.Do(r)
 	require.NoError(t, err, line)
 	defer resp.Body.Close()
-	if strings.Contains(line, " -N ") { // it goes on for ever
+	if strings.Contains(line, " -N ") { // it never ends
 		for events := bufio.NewReader(resp.Body); err == nil && !bytes.HasPrefix(body, []byte("id: ")); {
 			body, err = events.ReadBytes('\n')
 		}
@@ -115,7 +113,7 @@ func (s *sidecar) task(t *testing.T, user *brokertest.User, line string) (route 
 	return r.Method + " " + r.URL.EscapedPath(), resp.StatusCode, body
 }
 
-// yesterday is, in the list, the day that began here.
+// yesterday is the beginning of that day in the examples.
 const yesterday = 1795219200
 
 func (s *sidecar) publishForTasks(t *testing.T) {
@@ -135,7 +133,7 @@ func (s *sidecar) publishForTasks(t *testing.T) {
 	}
 	publish(wire.Retries, "garbage")
 	publish(wire.Retries, "more garbage")
-	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection, at the test's end
+	ch, err := s.vhost.Owner.Dial(t).Channel() // closed with its connection at the end of the test
 	require.NoError(t, err)
 	listens, err := ch.QueueDeclare("", false, true, true, false, nil)
 	require.NoError(t, err)
@@ -157,7 +155,7 @@ func (s *sidecar) publishForTasks(t *testing.T) {
 
 var setInPath = regexp.MustCompile(`/api/(scheduled-jobs|retries|dead-jobs)/JID`)
 
-// fillIn puts what there is in the place of the words in capitals.
+// fillIn replaces the words in capitals by existing ids.
 func (s *sidecar) fillIn(t *testing.T, line string, last map[string]string) string {
 	t.Helper()
 	if set := setInPath.FindStringSubmatch(line); set != nil {
@@ -194,10 +192,10 @@ func (s *sidecar) fillIn(t *testing.T, line string, last map[string]string) stri
 	return strings.NewReplacer("IDENTITY", "host:1:mails", "LEASE", last["LEASE"], "OPERATION", last["OPERATION"], "EVENT", last["EVENT"]).Replace(line)
 }
 
-// word is one of a command line, quoted or not; what begins with # is said about it.
+// word matches a word of a command line, quoted or not. "#" begins a comment.
 var word = regexp.MustCompile(`'([^']*)'|(\S+)`)
 
-// curlRequest is what a curl command would send.
+// curlRequest returns the request that a curl command sends.
 func curlRequest(t *testing.T, line string) *http.Request {
 	t.Helper()
 	var words []string

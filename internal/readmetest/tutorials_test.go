@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-// TestTutorials does what README's quick start and the tutorials say, beside a `millrace up` on the usual ports, and compares what a
-// reader sees with what the page shows.
+// The quick start of README and the tutorials work with a `millrace up` on the usual ports, and the
+// output is what the page shows.
 func TestTutorials(t *testing.T) {
 	network, desk := upOnTheUsualPorts(t)
 	for _, page := range []struct {
@@ -33,7 +33,7 @@ func TestTutorials(t *testing.T) {
 		{"docs/tutorials/go.md", "go", inGo},
 		{"docs/tutorials/java.md", "java", inJava},
 	} {
-		t.Run(page.name, func(t *testing.T) { // one after the other: they have the same queue
+		t.Run(page.name, func(t *testing.T) { // one after another: they have the same queue
 			r := &reader{network: network, project: filepath.Join(desk, page.name)}
 			require.NoError(t, os.MkdirAll(r.project, 0o700))
 			page.prepare(t, r)
@@ -42,13 +42,14 @@ func TestTutorials(t *testing.T) {
 	}
 }
 
-// What an installation needs here, beside what the page says: where it goes, and that it asks no registry for what is on this machine.
+// The settings that an installation needs here, besides the page: its directories, and that it uses
+// packages from this machine and no registry.
 
 func inPython(_ *testing.T, r *reader) { r.path = []string{filepath.Join(r.project, ".venv", "bin")} }
 
 func inRuby(t *testing.T, r *reader) {
 	gems := t.TempDir()
-	settings := filepath.Join(gems, "gemrc") // bunny is Debian's: RubyGems need not be reached
+	settings := filepath.Join(gems, "gemrc") // bunny is Debian's, so RubyGems is not needed
 	require.NoError(t, os.WriteFile(settings, []byte("install: --local --no-document\n"), 0o600))
 	r.path, r.env = []string{filepath.Join(gems, "bin")}, []string{"GEM_HOME=" + gems, "GEMRC=" + settings}
 }
@@ -60,13 +61,14 @@ func inJavaScript(_ *testing.T, r *reader) {
 func inGo(_ *testing.T, r *reader) { r.env = []string{"GOFLAGS=", "GOWORK=off"} }
 
 func inJava(t *testing.T, r *reader) {
-	tools := t.TempDir() // Maven keeps what it fetches in .cache, as in all of our tests
+	tools := t.TempDir() // Maven keeps its downloads in .cache, as in all tests
 	script := "#!/bin/sh\nPATH='" + os.Getenv("PATH") + "' exec '" + filepath.Join(root, "scripts", "mvn.sh") + "' \"$@\"\n"
 	require.NoError(t, os.WriteFile(filepath.Join(tools, "mvn"), []byte(script), 0o700))
 	r.path = []string{tools}
 }
 
-// upOnTheUsualPorts runs `millrace up` in a network of its own, and returns a folder with a checkout of the repository in it.
+// upOnTheUsualPorts runs `millrace up` in a network of its own. It returns a directory with a
+// checkout of the repository.
 func upOnTheUsualPorts(t *testing.T) (network *namespace, desk string) {
 	t.Helper()
 	if err := localbroker.Available(); err != nil {
@@ -80,13 +82,13 @@ func upOnTheUsualPorts(t *testing.T) (network *namespace, desk string) {
 	up := exec.CommandContext(t.Context(), program(t), "up")
 	up.Env = append(plain(), "XDG_STATE_HOME="+t.TempDir())
 	up.Cancel = func() error { return up.Process.Signal(os.Interrupt) }
-	up.WaitDelay = 30 * time.Second // it stops its broker
+	up.WaitDelay = 30 * time.Second // it stops its broker first
 	said := network.start(t, up)
 	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return strings.Contains(said.String(), "amqp://guest:guest@127.0.0.1:5672/") }, "millrace up is up")
 	return network, desk
 }
 
-// block is a fenced block of a page: a program, commands (sh) or what the reader sees (text).
+// block is a fenced block of a page: a program, commands (sh) or the output (text).
 type block struct{ language, file, text string }
 
 // blocksOf returns the blocks of a page in their order. Each names a file.
@@ -107,10 +109,15 @@ var (
 	aBackoff = regexp.MustCompile(`\b(retry_in|retryIn)=[\d.]+`)
 )
 
-// follow does what a page says: it saves programs, types commands, and looks for what the page shows. The names of blocks say more:
-// install*.sh needs the network of this machine, worker.sh goes on in the background, worker*.out is what that writes, and look*.sh is typed
-// until it shows what comes next, because lists show a moment later what was done. JID in a command, and any job's id in an output, is the
-// id that was printed last.
+// follow does what a page says: it saves programs, runs commands, and compares their output with
+// the page. The names of blocks have a meaning:
+//
+//   - install*.sh needs the network of this machine.
+//   - worker.sh runs in the background, and worker*.out is its output.
+//   - look*.sh is repeated until it shows the next block, because lists show a change a moment
+//     later.
+//
+// JID in a command, and any job's id in an output, is the id that was printed last.
 func (r *reader) follow(t *testing.T, path string) {
 	t.Helper()
 	var worker *output
@@ -156,8 +163,8 @@ func (r *reader) follow(t *testing.T, path string) {
 	}
 }
 
-// shown is what a page shows of an output. … stands for anything, in a line of its own for any lines; times, and how many spaces there are
-// between columns, do not matter.
+// shown returns a pattern for an output that a page shows. "…" stands for any text, and for any
+// lines if it is alone in a line. Times, and the number of spaces between columns, do not matter.
 func shown(text string) *regexp.Regexp {
 	text = aBackoff.ReplaceAllString(aMoment.ReplaceAllString(text, "…"), "$1=…")
 	var pattern strings.Builder

@@ -14,7 +14,8 @@ import (
 )
 
 var (
-	// unplain are words that the field does not use, and the plain ones: docs are read by people whose English is their second language.
+	// unplain has unusual words, and the plain ones to use instead: many readers of the documents
+	// have English as their second language.
 	unplain = map[string]string{
 		"anew": "again", "whoever": "a user who", "whatever": "everything that", "somebody": "a user", "nobody": "no user", "astray": "misrouted",
 		"mend": "fix", "mended": "fixed", "mends": "fixes", "gravest": "most severe", "thereof": "of it",
@@ -24,8 +25,9 @@ var (
 	letters  = regexp.MustCompile(`[A-Za-z]+`)
 )
 
-// TestPlainWords reads what users read: the documents, the READMEs of the clients, the API's contract, what is deployed, and what the
-// commands and the API say: help, errors and log lines.
+// Texts for users have no unusual words. These are the documents, the READMEs of the clients, the
+// contract of the API, the files in deploy, and the help, errors and log lines of the commands and
+// the API.
 func TestPlainWords(t *testing.T) {
 	texts := map[string]string{}
 	for _, path := range []string{"httpapi/openapi.yaml", "deploy/prometheus/alerts.yaml", "docker-compose.yml"} {
@@ -38,7 +40,11 @@ func TestPlainWords(t *testing.T) {
 		path := filepath.Join("clients", language, "README.md")
 		texts[path] = prose(document(t, path))
 	}
-	for _, folder := range []string{"cmd/millrace", "cmd/millrace/demo", "httpapi"} {
+	for _, folder := range []string{
+		"cmd/millrace", "httpapi", "httpapi/auth", "httpapi/live", "httpapi/problem", "httpapi/prom", "internal/apiclient", "internal/cli",
+		"internal/cli/flags", "internal/cli/help", "internal/cli/humantime", "internal/cli/output", "internal/connect", "internal/devup",
+		"internal/devup/demo", "internal/doctor",
+	} {
 		addStrings(t, texts, folder)
 	}
 	require.Greater(t, len(texts), 1000)
@@ -52,7 +58,8 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// addStrings adds the strings in the Go files of a folder, by their places. What tests have is no text for users.
+// addStrings adds the strings in the Go files of a directory, by their positions. Strings in tests
+// are not for users.
 func addStrings(t *testing.T, texts map[string]string, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))

@@ -1,4 +1,7 @@
-// Package schematest has schemathesis, which makes requests from the contract, look for what is not as it says: a status or a member
-// that is not described, a request that is taken and should not be or the reverse, an error 500, a route that forgets to ask who is
-// there. The sidecar that it asks holds jobs of every kind. It takes minutes, and so is not part of `make test`: `make schemathesis`.
+// Package schematest checks the REST API against its contract with schemathesis. That tool
+// generates requests from the contract, and finds statuses and members that the contract does not
+// describe, requests that are wrongly accepted or refused, errors 500, and routes without
+// authentication. The sidecar has jobs of every kind.
+//
+// The check takes minutes, so it is not part of `make test`: run `make schemathesis`.
 package schematest

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// fill publishes jobs of every kind, and what is none, and does with them what the API can. It gives what hooks.py must know of that, as
-// environment variables.
+// fill publishes jobs of every kind, and garbage, and performs the actions of the API on them. It
+// returns the environment variables that hooks.py needs.
 func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	t.Helper()
 	fillStreams(t, v)
@@ -42,7 +42,7 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	return []string{"LEASES=" + strings.Join(leases, " "), "OPERATIONS=" + strings.Join(operations, " "), "REJECTED=" + strings.Join(f.rejected(), " ")}
 }
 
-// filler does through the API what must not fail.
+// filler makes API calls that must succeed.
 type filler struct {
 	t   *testing.T
 	v   *brokertest.Vhost
@@ -56,7 +56,7 @@ func (f *filler) do(method, path, body string, headers ...string) gjson.Result {
 	return gjson.Parse(answer)
 }
 
-// leases has jobs leased: some of the leases have ended in each way, the others last.
+// leases leases jobs. Some leases have ended, in each possible way; the others last.
 func (f *filler) leases() (ids []string) {
 	for _, queue := range []string{"q0", "q1", "leased"} {
 		f.do(http.MethodPut, "/api/job-queues/"+queue, "")
@@ -82,7 +82,8 @@ func (f *filler) leases() (ids []string) {
 	return ids
 }
 
-// operations begins some: one is done, one undone, one cancelled, and one goes on for as long as the test.
+// operations begins operations: one is done, one undone, one cancelled, and one runs as long as the
+// test.
 func (f *filler) operations() (ids []string) {
 	begin := func(path, body string) string {
 		id := f.do(http.MethodPost, path, body).Get("id").Str
@@ -106,7 +107,7 @@ func (f *filler) operations() (ids []string) {
 	return ids
 }
 
-// rejected are the offsets of retries' records that cannot be read.
+// rejected returns the offsets of unreadable records in the stream of retries.
 func (f *filler) rejected() (offsets []string) {
 	for _, record := range f.do(http.MethodGet, "/api/rejected?stream=retries&limit=500", "").Array() {
 		offsets = append(offsets, record.Get("offset").Raw)
@@ -122,7 +123,7 @@ func fillStreams(t *testing.T, v *brokertest.Vhost) {
 	for i := range 60 {
 		publish(wire.Retries, fmt.Sprint("garbage ", i))
 	}
-	for i := range 200 { // enough that what is done to some of them leaves others
+	for i := range 200 { // enough, so that some remain after all actions
 		job := fmt.Sprintf(`"jid":"more-%d","job":{"jid":"more-%[1]d","class":"More","queue":"q%d","args":[]}`, i, i%2)
 		publish(wire.ScheduledJobs, fmt.Sprintf(`{"type":"scheduled_job","scheduled_at":%d,%s}`, 4_000_000_000+i, job))
 		publish(wire.Retries, fmt.Sprintf(`{"type":"retry","retry_at":%d,"retry_count":1,"error_class":"More","error_message":"m",%s}`, 4_000_000_000+i, job))
@@ -150,7 +151,8 @@ func fillStreams(t *testing.T, v *brokertest.Vhost) {
 	}
 }
 
-// beat has two worker processes that live as long as the test, and listen to what they are told.
+// beat simulates two worker processes that live as long as the test and consume the control
+// commands.
 func beat(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	ch, err := v.Owner.Dial(t).Channel()
@@ -166,7 +168,8 @@ func beat(t *testing.T, v *brokertest.Vhost) {
 		defer close(done)
 		for {
 			for _, identity := range []string{"host:1:w", "höst:2:a/b"} {
-				_ = ch.Publish("", wire.Heartbeats, false, false, amqp.Publishing{Body: []byte(heartbeat(identity))}) // the next will do
+				// A heartbeat that fails does no harm: the next one follows.
+				_ = ch.Publish("", wire.Heartbeats, false, false, amqp.Publishing{Body: []byte(heartbeat(identity))})
 			}
 			select {
 			case <-tick.C:

@@ -1,4 +1,7 @@
-"""What OpenAPI cannot say. Requests that were meant to be right are made so; those that were meant to be wrong are left alone."""
+"""Rules that OpenAPI cannot express.
+
+They correct requests that are meant to be valid, and do not change the others.
+"""
 
 import os
 import re
@@ -14,8 +17,8 @@ OPERATIONS = os.environ["OPERATIONS"].split()
 REJECTED = os.environ["REJECTED"].split()
 RETRY = {"type": "retry", "jid": "mended", "retry_at": 4e9, "retry_count": 1, "job": {"jid": "mended", "class": "C", "args": []}}
 
-# schemathesis aims at answers of success. Once there is one Hypothesis spends most of what is left on making that request shorter: each
-# of the examples is to be another request.
+# schemathesis targets successful answers. After the first one, Hypothesis uses most of the remaining
+# examples to shorten that request. Without a target, each example is another request.
 hypothesis.target = lambda observation, *, label="": observation
 
 
@@ -30,7 +33,8 @@ def before_call(context, case, kwargs):
     together(case)
     existing(case)
     if isinstance(case.body, dict) and isinstance(case.body.get("queue"), str):
-        case.body["queue"] = "q0"  # a name's limit is in bytes, and random ones would each make a queue
+        # The limit of a name is in bytes, and each random name would create a queue.
+        case.body["queue"] = "q0"
     if case.operation.path == "/api/operations" and isinstance(case.body, dict):
         one_way(case.body)
     if case.operation.path.endswith("/move") and isinstance(case.body, dict):
@@ -38,7 +42,7 @@ def before_call(context, case, kwargs):
 
 
 def brief(case):
-    """Events go on for an hour, and who leases may wait for long."""
+    """Shortens long requests: an event stream lasts an hour, and a lease may wait long."""
     waits = case.body.get("wait_ms") if isinstance(case.body, dict) else None
     if case.operation.path.endswith("/lease") and type(waits) is int and 0 < waits <= 20_000:
         case.body["wait_ms"] = waits % 5
@@ -49,7 +53,10 @@ def brief(case):
 
 
 def stay(case):
-    """A parameter without any value is left out of the URL, and what was meant to be wrong is right then: it stays, empty."""
+    """Keeps a parameter without a value in the URL, as empty.
+
+    Without the parameter, an invalid request would be valid.
+    """
     for name, value in list((case.query or {}).items()):
         if nothing(value):
             case.query[name] = ""
@@ -62,7 +69,7 @@ def nothing(value):
 
 
 def together(case):
-    """Some parameters do not go together."""
+    """Removes parameters that exclude each other."""
     if isinstance(case.body, list) and case.headers:
         drop(case.headers, "Idempotency-Key")
     query = case.query
@@ -83,16 +90,17 @@ def together(case):
         drop(query, "failed")
     if "next" in query:
         drop(query, "offset")
-    if case.operation.path.startswith(("/api/job-metrics", "/api/queue-throughput")):  # a range has an order, and so many steps
+    # A time range must be in order, and must not have too many steps.
+    if case.operation.path.startswith(("/api/job-metrics", "/api/queue-throughput")):
         drop(query, "from", *(["step"] if "to" in query else []))
 
 
 def one_way(body):
-    """An operation is on jids or on what a filter finds, and each action has sets of its own."""
+    """Makes an operation valid: it has jids or a filter, and a set that its action allows."""
     if ("jids" in body) == ("filter" in body):
         body.pop("jids", None)
         body["filter"] = {"class": "Class1"}
-    drop(body, "expected_count")  # random ones are answered 412
+    drop(body, "expected_count")  # random numbers are answered 412
     if body.get("action") == "trigger":
         body["set"] = "scheduled-jobs"
     elif (body.get("action"), body.get("set")) in {("kill", "dead-jobs"), ("change", "dead-jobs"), ("change", "gated-jobs")}:
@@ -111,13 +119,13 @@ def drop(query, *names):
 
 
 def existing(case):
-    """Random names find nothing: most requests get one that is there. Which one the request tells, so that a run can be repeated."""
+    """Replaces most random names by existing ones. The request decides which one, so that a run can be repeated."""
     parameters = case.path_parameters or {}
     path = case.operation.path
     n = zlib.crc32(repr((case.operation.label, parameters, case.query, case.body)).encode())
     if "queue" in parameters and len(unquote_to_bytes(parameters["queue"])) > 200:
-        parameters["queue"] = "q0"  # a name's limit is in bytes
-    if path.endswith("/resubmit"):  # what is right depends on the stream
+        parameters["queue"] = "q0"  # the limit of a name is in bytes
+    if path.endswith("/resubmit"):  # the valid body depends on the stream
         parameters["stream"] = "retries"
         case.body = RETRY
     if n % 4 == 0:

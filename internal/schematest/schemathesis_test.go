@@ -27,8 +27,9 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// TestSchemathesis asks as an administrator, and at the same time as somebody who may only look: it is schemathesis that takes long. It asks
-// the same again where SEED is the same.
+// The API answers as its contract says, to an administrator and to a user with the tag monitoring.
+// The two run in parallel, because schemathesis takes long. With the same SEED, the requests are
+// the same.
 func TestSchemathesis(t *testing.T) {
 	for _, role := range []string{"administrator", "monitoring"} {
 		t.Run(role, func(t *testing.T) {

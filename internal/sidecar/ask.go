@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Overview is what matters to tests of /api/overview.
+// Overview is the part of /api/overview that tests use.
 type Overview struct {
-	Now    float64 `json:"now"` // its clock, in seconds since the epoch
+	Now    float64 `json:"now"` // the sidecar's clock, in seconds since the epoch
 	Leader struct {
 		Identity string `json:"identity"`
 	} `json:"leader"`
@@ -38,10 +38,11 @@ type Overview struct {
 	} `json:"journal"`
 }
 
-// client keeps no connections: the process may be another one next time.
+// client keeps no connections open, because the process may be another one next time.
 var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// Overview asks for the overview; ok is false while there is none. An error says that the process has ended.
+// Overview returns the overview. ok is false while there is none. An error means that the process
+// has ended.
 func (p *Process) Overview() (o Overview, ok bool, err error) {
 	select {
 	case <-p.exited:
@@ -55,7 +56,7 @@ func (p *Process) Overview() (o Overview, ok bool, err error) {
 	return o, true, json.Unmarshal(body, &o)
 }
 
-// Do sends a request to the REST API. more are headers, each a name and a value.
+// Do sends a request to the REST API. more are headers, each as a name and a value.
 func (p *Process) Do(method, path, body string, more ...string) (status int, answer []byte, err error) {
 	req, err := http.NewRequest(method, p.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -76,13 +77,13 @@ func (p *Process) Do(method, path, body string, more ...string) (status int, ans
 	return resp.StatusCode, answer, err
 }
 
-// Ready tells whether it has reached the broker and read what there is.
+// Ready reports whether the sidecar has reached the broker and read its streams.
 func (p *Process) Ready() bool {
 	status, _, err := p.Do(http.MethodGet, "/readyz", "")
 	return err == nil && status == http.StatusOK
 }
 
-// Leads tells whether it leads, and knows of no newer leader.
+// Leads reports whether the sidecar leads, and does not know of a newer leader.
 func (p *Process) Leads() bool {
 	o, ok, err := p.Overview()
 	return err == nil && ok && o.Self.Leader && strings.HasPrefix(o.Leader.Identity, p.Identity+"/")

@@ -2,7 +2,8 @@ package sidecar
 
 import "syscall"
 
-// attributes: killed when we die, and in a process group of its own, so that an interrupt typed at our terminal is for us alone.
+// attributes makes the kernel kill the process when this process dies. The process gets its own
+// process group, so that an interrupt from the terminal reaches only this process.
 func attributes(traced bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Ptrace: traced}
 }

@@ -12,11 +12,13 @@ import (
 	"time"
 )
 
-// A wall clock of its own for one process. No namespace has one, and a preloaded library does not reach Go programs, which ask the vDSO:
-// the piece of code that the kernel maps into every process, so that reading the clock is no system call. While the new process stands
-// still before its first instruction, its copy of that code is replaced. The binary is not changed, and knows nothing.
+// The code below gives one process its own wall clock. There is no namespace for that, and a
+// preloaded library does not affect Go programs. They call the vDSO: code that the kernel maps into
+// every process, so that reading the clock is no system call. While the new process is stopped
+// before its first instruction, its copy of that code is replaced. The binary is unchanged.
 
-// ownClock is what __vdso_clock_gettime becomes: the system call, and for CLOCK_REALTIME the word behind it added to the seconds.
+// ownClock replaces __vdso_clock_gettime. It makes the system call, and for CLOCK_REALTIME it adds
+// the word at its end to the seconds.
 var ownClock = []byte{
 	0xb8, 0xe4, 0x00, 0x00, 0x00, // mov  eax, 228 (clock_gettime)
 	0x0f, 0x05, //                   syscall
@@ -38,10 +40,10 @@ const (
 // clock is the wall clock of one process.
 type clock struct {
 	pid   int
-	shift int64 // where the word is
+	shift int64 // address of the word
 }
 
-// ownClockOf gives a process that stands still under our trace a clock of its own.
+// ownClockOf gives a process its own clock. The process must be stopped and traced by this one.
 func ownClockOf(pid int) (*clock, error) {
 	from, to, err := vdsoOf(pid)
 	if err != nil {
@@ -70,7 +72,7 @@ func ownClockOf(pid int) (*clock, error) {
 	return &clock{pid, from + room + shiftAt}, nil
 }
 
-// vdsoOf is where a process has the vDSO.
+// vdsoOf returns the addresses of the vDSO in a process.
 func vdsoOf(pid int) (from, to int64, err error) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -85,7 +87,8 @@ func vdsoOf(pid int) (from, to int64, err error) {
 	return 0, 0, errors.New("the kernel maps no vDSO")
 }
 
-// placesIn finds where the function begins, and room for another: nobody reads the table of sections at run time.
+// placesIn returns where the function begins, and where there is room for another one: in the table
+// of sections, which nothing reads at run time.
 func placesIn(image []byte) (entry, room int64, err error) {
 	file, err := elf.NewFile(bytes.NewReader(image))
 	if err != nil {
@@ -108,7 +111,7 @@ func placesIn(image []byte) (entry, room int64, err error) {
 	return entry, room, nil
 }
 
-// set has the clock be ahead by so much, or behind.
+// set makes the clock run ahead of the machine's, or behind it.
 func (c *clock) set(by time.Duration) error {
 	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", c.pid), os.O_WRONLY, 0)
 	if err != nil {
@@ -119,7 +122,7 @@ func (c *clock) set(by time.Duration) error {
 	return err
 }
 
-// awaitTrace waits until a process that we trace stands still before its first instruction.
+// awaitTrace waits until a traced process is stopped before its first instruction.
 func awaitTrace(pid int) error {
 	var status syscall.WaitStatus
 	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil {
@@ -131,5 +134,5 @@ func awaitTrace(pid int) error {
 	return nil
 }
 
-// letGo ends the trace: the process runs.
+// letGo ends the trace, so that the process runs.
 func letGo(pid int) error { return syscall.PtraceDetach(pid) }

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process that cannot be given a clock of its own is no process with the machine's.
+// A process that cannot get its own clock is not started with the clock of the machine.
 func TestProcessesWithoutAClock(t *testing.T) {
-	cmd := exec.Command("true") // nobody traces it: it does not stand still
+	cmd := exec.Command("true") // not traced, so it does not stop
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	p.run(true, started)
@@ -28,7 +28,7 @@ func TestProcessesWithoutAClock(t *testing.T) {
 	require.Error(t, (&clock{pid: gone}).set(time.Hour))
 }
 
-// What is not the code that is known is not written over.
+// Unknown code is not overwritten.
 func TestOtherVDSOs(t *testing.T) {
 	_, _, err := placesIn([]byte("garbage"))
 	require.ErrorContains(t, err, "reading the vDSO")

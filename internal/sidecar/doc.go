@@ -1,7 +1,8 @@
-// Package sidecar runs the real binary, `millrace serve`, as a process: for tests and benchmarks that need one which can be killed, frozen,
-// and told a wrong time.
+// Package sidecar runs the real binary, `millrace serve`, as a process, for tests and benchmarks
+// that must kill it, freeze it, or give it a wrong clock.
 //
-// Nobody has to say who they are: its API listens on this machine alone.
-// A process dies with whoever started it, however that dies. Its API's address can be given, so that one which follows another is
-// found where the first was.
+// The API of the process listens on this machine only, and requires no login.
+//
+// The process dies with the process that started it, even if that is killed. Config.Addr sets the
+// address of its API, so that a new process can have the address of the one before it.
 package sidecar

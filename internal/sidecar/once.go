@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Binary builds the binary once a process, into a temporary folder that is left to the system.
+// Binary builds the binary once per process, in a temporary directory that is left to the system.
 var Binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "millrace-binary-")
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Build compiles the binary into a folder.
+// Build compiles the binary into a directory.
 func Build(ctx context.Context, dir string) (binary string, err error) {
 	return BuildCommand(ctx, dir, "cmd/millrace")
 }
 
-// BuildCommand compiles another of the repository's commands into a folder.
+// BuildCommand compiles another command of the repository into a directory.
 func BuildCommand(ctx context.Context, dir, command string) (binary string, err error) {
 	binary = filepath.Join(dir, path.Base(command))
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/millrace-jobs/millrace/"+command)
@@ -30,9 +30,9 @@ func BuildCommand(ctx context.Context, dir, command string) (binary string, err 
 	return binary, nil
 }
 
-// Config says what to run. Empty members are left to the binary's own defaults.
+// Config says what to run. For empty members, the binary uses its own defaults.
 type Config struct {
-	Binary    string // as Build gave it; required
+	Binary    string // the result of Build; required
 	AMQPURL   string // required
 	StreamURL string
 	// ManagementURL is the root of the management API.
@@ -40,9 +40,9 @@ type Config struct {
 	StateDir      string
 	Identity      string
 	LogLevel      string
-	Addr          string    // of the REST API, host:port. Default: one that is free
-	Output        io.Writer // gets what it logs. Default: nobody does
-	OwnClock      bool      // so that SetClock can be called
+	Addr          string    // of the REST API, host:port; default: a free one
+	Output        io.Writer // gets the log; default: discarded
+	OwnClock      bool      // makes SetClock possible
 }
 
 // Process is one `millrace serve`.
@@ -51,11 +51,11 @@ type Process struct {
 	Identity string
 	cmd      *exec.Cmd
 	clock    *clock
-	exited   chan struct{} // closed when it has, and err is set
+	exited   chan struct{} // closed when the process has ended and err is set
 	err      error
 }
 
-// Start starts a sidecar; it does not wait until it is ready.
+// Start starts a sidecar. It does not wait until the sidecar is ready.
 func Start(cfg Config) (*Process, error) {
 	if cfg.Addr == "" {
 		var err error
@@ -81,7 +81,8 @@ func Start(cfg Config) (*Process, error) {
 	return p, nil
 }
 
-// run owns the process. What the kernel calls its parent, and its tracer, is the thread that forked: it must live as long.
+// run owns the process. To the kernel, its parent and its tracer is the thread that forked. That
+// thread must live as long as the process.
 func (p *Process) run(ownClock bool, started chan<- error) {
 	defer close(p.exited)
 	runtime.LockOSThread()
@@ -113,7 +114,7 @@ func (p *Process) giveClock() (err error) {
 	return letGo(pid)
 }
 
-// FreeAddress is an address on 127.0.0.1 that nobody listens on now.
+// FreeAddress returns an address on 127.0.0.1 that is free now.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,14 +124,14 @@ func FreeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// Pid is the process's id.
+// Pid returns the id of the process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// SetClock has the process's wall clock be ahead of the machine's by so much, or behind it. Its monotonic clock is not touched, just as
-// when somebody sets a machine's clock.
+// SetClock sets how far the wall clock of the process is ahead of the machine's, or behind it. The
+// monotonic clock does not change, as when an administrator sets a machine's clock.
 func (p *Process) SetClock(ahead time.Duration) error {
 	if p.clock == nil {
 		return errors.New("sidecar: the process was started without a clock of its own")
@@ -138,22 +139,22 @@ func (p *Process) SetClock(ahead time.Duration) error {
 	return p.clock.set(ahead)
 }
 
-// Kill is kill -9. It returns when the process is gone.
+// Kill kills the process (SIGKILL), and waits until it is gone.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.exited
 }
 
-// Freeze stops the process where it is, until Thaw.
+// Freeze stops the process until Thaw (SIGSTOP).
 func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Thaw has a frozen process go on.
+// Thaw lets a frozen process continue.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// stopWithin is how long a sidecar may take to end in order.
+// stopWithin is how long a sidecar may take to stop in an orderly way.
 const stopWithin = 15 * time.Second
 
-// Stop has the process end in order.
+// Stop stops the process in an orderly way.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(os.Signal(syscall.SIGTERM))
 	select {

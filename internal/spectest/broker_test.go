@@ -29,7 +29,7 @@ func TestJobsForQueuesThatNobodyDeclared(t *testing.T) {
 	}
 }
 
-// The moment jobs.direct is there, clients may publish: they do not know what Millrace still has to do.
+// Clients may publish as soon as jobs.direct exists, even while Millrace still starts.
 func TestJobsPublishedWhileMillraceStarts(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -46,7 +46,7 @@ func TestJobsPublishedWhileMillraceStarts(t *testing.T) {
 	require.Equal(t, job, arrives(t, v, "queue.early").Raw)
 }
 
-// What the broker dead-letters becomes a dead job, with the broker's reason.
+// A message that the broker dead-letters becomes a dead job, with the broker's reason.
 func TestWhatTheBrokerDeadLetters(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestWhatTheBrokerDeadLetters(t *testing.T) {
 	}
 }
 
-// Streams and queues keep what comes while no sidecar runs.
+// Streams and queues keep messages that arrive while no sidecar runs.
 func TestWhatComesWhileMillraceIsDown(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// hardArgs do not survive what most libraries make of JSON.
+// hardArgs are changed by most libraries when they decode and encode JSON.
 const hardArgs = `[9007199254740993, 1e400, "\u0000é", {"b":1,"a":2}]`
 
-// unknown are members of a job of which Millrace knows nothing.
+// unknown are members of a job that Millrace does not know.
 var unknown = map[string]string{
 	"deadline":     `12345678901234567890.123456789`,
 	"trace":        `{ "z" : [1.0, 1E+2, -0, 0.10],` + "\n\t" + `"a":"\/\ud83d\ude00\ud800", "z": 2 }`,
@@ -23,13 +23,14 @@ var unknown = map[string]string{
 	"empty":        `""`,
 }
 
-// jobOf writes a job around what Millrace has to leave alone.
+// jobOf returns a job with the content that Millrace must not change.
 func jobOf(more string) string {
 	return `{ "args" : ` + hardArgs + ` ,
 		"deadline":` + unknown["deadline"] + `, "trace" :` + unknown["trace"] + `, "\u006eote\"é":` + unknown[`note"é`] + `,"empty":` + unknown["empty"] + more + `}`
 }
 
-// unchanged checks a job's body, members and all that stands between them, and gives its retry_count.
+// unchanged checks that the members of a job's body, and the bytes between them, are unchanged. It
+// returns the retry_count.
 func unchanged(t *testing.T, body string) string {
 	t.Helper()
 	untouched := strings.TrimSuffix(jobOf(""), "}")
@@ -53,7 +54,7 @@ func TestBytesAreTheirOwners(t *testing.T) {
 	at := func(in time.Duration) float64 { return float64(time.Now().Add(in).UnixMilli()) / 1000 }
 	more := `, "class":"HardJob","queue":"hard"}`
 
-	// Through the schedule, by time and by hand.
+	// Through the schedule, by time and by command.
 	scheduled := `{"type":"scheduled_job", "jid":"b-1","scheduled_at":%.3f,"mine" : 1e999, "job":%s}`
 	send("scheduled_jobs", scheduled, at(time.Second), jobOf(strings.TrimSuffix(more, "}")))
 	job := take(t, c, "queue.hard")
@@ -63,7 +64,7 @@ func TestBytesAreTheirOwners(t *testing.T) {
 	s.post(t, "/api/scheduled-jobs/b-1/trigger")
 	require.Equal(t, job, take(t, c, "queue.hard"))
 
-	// Through a retry, by time and by hand.
+	// Through a retry, by time and by command.
 	retry := `{"type":"retry","jid":"b-1","retry_at":%.3f,"retry_count":%d,"failed_at":%.3f,"error_message":"\u0000é","error_class":"E","job":%s, "mine":1e999}`
 	send("retries", retry, at(time.Second), 1, at(0), job)
 	job = take(t, c, "queue.hard")
@@ -97,7 +98,7 @@ func TestBytesAreTheirOwners(t *testing.T) {
 	send("dead_jobs", `{"type":"dead_job","jid":"b-1","died_at":%.3f,"retry_count":25,"error_message":"m","error_class":"E","backtrace":"a\nb","job":%s}`, at(0), job)
 	revive()
 
-	// And once more through a retry.
+	// Through a retry again.
 	send("retries", retry, at(0), 1, at(0), job)
 	require.Equal(t, "1", unchanged(t, take(t, c, "queue.hard")))
 }

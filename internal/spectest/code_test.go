@@ -16,11 +16,11 @@ import (
 // difference is a change without which a piece of the specification's code does not run here.
 type difference struct {
 	why string
-	old string // must stand in the code; empty: new is put before the first line
+	old string // must occur in the code; empty: new is put before the first line
 	new string
 }
 
-// specification gives the code of a section with differences.
+// specification returns the code of a section, with differences.
 func specification(t *testing.T, section string, differences ...difference) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "specification", section))
@@ -37,13 +37,13 @@ func specification(t *testing.T, section string, differences ...difference) stri
 	return code
 }
 
-// language is one in which programs of a test are written.
+// language is a language of the test programs.
 type language struct {
 	name    string
 	ending  string
-	check   []string // succeeds if all is installed
+	check   []string // succeeds if everything is installed
 	missing string   // what to install otherwise
-	run     []string // what runs a file
+	run     []string // the command that runs a file
 }
 
 var nodeModules = absolute("../../.cache/node/node_modules")
@@ -65,7 +65,7 @@ func absolute(path string) string {
 	return path
 }
 
-// need fails a test whose language is not installed.
+// need fails a test if the language is not installed.
 func (l language) need(t *testing.T) {
 	t.Helper()
 	out, err := command(t.Context(), "", "", l.check[0], l.check[1:]...).CombinedOutput()
@@ -75,14 +75,15 @@ func (l language) need(t *testing.T) {
 	t.Fatalf("%s is not installed (`make deps` does it): %v %s", l.missing, err, out)
 }
 
-// client is a folder with programs in one language, beside one virtual host.
+// client is a directory with programs in one language, for one virtual host.
 type client struct {
 	language
 	dir   string
 	vhost *brokertest.Vhost
 }
 
-// client makes a folder with the specification's code, in a file `specification`, and the drivers.
+// client creates a directory with the specification's code, in a file `specification`, and the
+// drivers.
 func (l language) client(t *testing.T, v *brokertest.Vhost, code string) *client {
 	t.Helper()
 	l.need(t)
@@ -108,13 +109,13 @@ func (c *client) command(ctx context.Context, file string, args ...string) *exec
 	return command(ctx, c.dir, c.vhost.AMQPURL(), c.language.run[0], args...)
 }
 
-// run runs a program to its end and gives what it wrote.
+// run runs a program to its end, and returns its output.
 func (c *client) run(t *testing.T, file string, args ...string) string {
 	t.Helper()
 	return string(run(t, c.command(t.Context(), file, args...)))
 }
 
-// start runs a program beside the test.
+// start runs a program during the test.
 func (c *client) start(t *testing.T, file string, args ...string) *process {
 	t.Helper()
 	return start(t, c.name+"'s "+file, c.command(t.Context(), file, args...))
@@ -125,7 +126,7 @@ func goBinary(t *testing.T, dir, driver, code string) string {
 	t.Helper()
 	file := filepath.Join(dir, "specification.go")
 	require.NoError(t, os.WriteFile(file, []byte(code), 0o600))
-	// Files on a command line are one package, which must lie in one folder.
+	// Files on a command line are one package, and must be in one directory.
 	drivers, err := filepath.Glob(filepath.Join("testdata", "drivers", driver, "*.go"))
 	require.NoError(t, err)
 	require.NotEmpty(t, drivers)

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// Whoever comes first, a client of any language or Millrace, nobody meets a 406.
+// A client of any language and Millrace can declare the queues in any order, without an error 406.
 func TestClientsDeclareWhatSectionTwoNames(t *testing.T) {
 	t.Parallel()
 	for _, first := range []language{python, ruby, javascript} {

@@ -2,10 +2,10 @@ package spectest
 
 import "github.com/millrace-jobs/millrace/internal/brokertest"
 
-// What has to differ from the specification's code so that it runs, and why. docs/wire-format.md lists
-// the same.
+// The changes without which the specification's code does not run, and the reasons.
+// docs/wire-format/specification.md has the same list.
 
-// host names the broker.
+// host replaces the name of the broker.
 func host(v *brokertest.Vhost, literal string) difference {
 	quote := literal[:1]
 	return difference{"host", literal, quote + v.AMQPURL() + quote}
@@ -21,7 +21,7 @@ var (
 	hurry     = difference{"a test waits no ten seconds", "sleep 10", "sleep 1"}
 	bodyFirst = difference{"bunny's basic_publish takes the body first", "basic_publish('', 'heartbeats', heartbeat.to_json)", "basic_publish(heartbeat.to_json, '', 'heartbeats')"}
 
-	// Section 4.2, JavaScript: await stands in functions only.
+	// Section 4.2, JavaScript: await is only allowed in functions.
 	insideAsync = []difference{
 		{"JavaScript's usage lines inside an async function", "// Usage\n", "module.exports.usage = async () => {\n"},
 		{"JavaScript's usage lines inside an async function", "Date.now() / 1000 + 3600);\n", "Date.now() / 1000 + 3600);\nreturn client;\n};\n"},

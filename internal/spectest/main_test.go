@@ -15,13 +15,13 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// built is where the binaries of this test process are.
+// built is the directory with the binaries of this test process.
 var built struct {
 	sync.Mutex
 	dir string
 }
 
-// atOnce is how many tests run beside each other: they wait more than they compute.
+// atOnce is how many tests run in parallel. They wait more than they compute.
 const atOnce = "6"
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// binary builds a Go program, once: a package of this module, or files.
+// binary builds a Go program once, from a package of this module or from files.
 func binary(t *testing.T, name string, sources ...string) string {
 	t.Helper()
 	built.Lock()

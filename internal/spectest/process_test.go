@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// process is a program that runs beside a test, at most until that ends.
+// process is a program that runs during a test, and not longer.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -26,16 +26,16 @@ type process struct {
 	out bytes.Buffer
 }
 
-// start runs a program. If the test fails, its output is shown.
+// start runs a program. If the test fails, it logs the program's output.
 func start(t *testing.T, name string, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{name: name, cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p, p
-	cmd.WaitDelay = time.Second // a grandchild may hold the pipe open
+	cmd.WaitDelay = time.Second // a grandchild may keep the pipe open
 	require.NoError(t, cmd.Start())
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // how it ended is in ProcessState
+		_ = cmd.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(func() {
 		p.kill()
@@ -52,7 +52,7 @@ func (p *process) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// said is all that the program has written so far.
+// said returns everything that the program has written so far.
 func (p *process) said() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *process) said() string {
 // says waits until the program has written the text.
 func (p *process) says(t *testing.T, text string) { t.Helper(); p.saysTimes(t, 1, text) }
 
-// saysTimes waits until the program has written the text so often.
+// saysTimes waits until the program has written the text n times.
 func (p *process) saysTimes(t *testing.T, n int, text string) {
 	t.Helper()
 	p.saysWithin(t, 30*time.Second, n, text)
@@ -92,13 +92,13 @@ func (p *process) fails(t *testing.T) {
 	require.NotZero(t, p.cmd.ProcessState.ExitCode(), "%s should have failed", p.name)
 }
 
-// kill ends the program as a crash would.
+// kill kills the program, like a crash.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.ended
 }
 
-// stop asks the program to end, which it must do well.
+// stop asks the program to end, which it must do without an error.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -110,7 +110,7 @@ func (p *process) stop(t *testing.T) {
 	require.Zero(t, p.cmd.ProcessState.ExitCode(), "how %s ended", p.name)
 }
 
-// run runs a program to its end and gives what it wrote to standard output.
+// run runs a program to its end, and returns its standard output.
 func run(t *testing.T, cmd *exec.Cmd) []byte {
 	t.Helper()
 	var out, complaints bytes.Buffer
@@ -119,7 +119,7 @@ func run(t *testing.T, cmd *exec.Cmd) []byte {
 	return out.Bytes()
 }
 
-// command is a program in a folder, with the broker's URL in its environment.
+// command returns a program in a directory, with the broker's URL in its environment.
 func command(ctx context.Context, dir, url, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -84,11 +84,12 @@ func TestProducerOfSectionEight(t *testing.T) {
 
 	start(t, "the producer as written", code().command(t.Context(), "produce")).fails(t)
 
-	// The default exchange leads to the queue of that very name. Nobody has it: the job is gone.
+	// The default exchange routes to the queue with exactly this name. There is none, so the job is
+	// lost.
 	lost := code(rubyImports, reserved)
 	lost.run(t, "produce")
 	require.False(t, hasQueue(t, v, "critical"))
-	// Somebody has it: the job lies there, where no worker of queue.critical looks.
+	// If there is one, the job is in it, but no worker of queue.critical takes it from there.
 	_, err := v.Channel(t).QueueDeclare("critical", true, false, false, false, nil)
 	require.NoError(t, err)
 	lost.run(t, "produce")

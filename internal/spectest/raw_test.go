@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// publish publishes bytes as they are, through pika.
+// publish publishes a body unchanged, through pika.
 func publish(t *testing.T, c *client, exchange, key, body string, expiration ...string) {
 	t.Helper()
 	cmd := c.command(t.Context(), "raw", append([]string{"publish", exchange, key}, expiration...)...)
@@ -37,7 +37,7 @@ func hasQueue(t *testing.T, v *brokertest.Vhost, name string) bool {
 	return ok
 }
 
-// inspect asks for a queue, ok if it is there.
+// inspect returns the state of a queue. ok is false if the queue does not exist.
 func inspect(t *testing.T, v *brokertest.Vhost, name string) (q amqp.Queue, ok bool) {
 	t.Helper()
 	conn := v.Dial(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// sidecar is a `millrace serve` of one test.
+// sidecar is a `millrace serve` for one test.
 type sidecar struct {
 	*process
 	url     string
@@ -28,7 +28,7 @@ type sidecar struct {
 
 var servesAt = regexp.MustCompile(`api=(http://\S+)`)
 
-// serve starts a sidecar beside a virtual host and waits until it leads.
+// serve starts a sidecar for a virtual host and waits until it leads.
 func serve(t *testing.T, v *brokertest.Vhost) *sidecar {
 	t.Helper()
 	s := launch(t, v)
@@ -56,7 +56,7 @@ func launch(t *testing.T, v *brokertest.Vhost) *sidecar {
 	return s
 }
 
-// stop asks the sidecar to end. Until then it must have understood everything.
+// stop asks the sidecar to end. Before that, it checks that no record was rejected.
 func (s *sidecar) stop(t *testing.T) {
 	t.Helper()
 	require.Empty(t, s.get(t, "/api/rejected").Array(), "records that the sidecar could not read")
@@ -64,10 +64,11 @@ func (s *sidecar) stop(t *testing.T) {
 	s.process.stop(t)
 }
 
-// do sends a request and gives the status and the body of the answer.
+// do sends a request, and returns the status and the body of the answer.
 func (s *sidecar) do(t *testing.T, method, path string) (int, []byte) {
 	t.Helper()
-	req, err := http.NewRequest(method, s.url+path, http.NoBody) // also after the test's context has ended
+	// It must also work after the test's context has ended.
+	req, err := http.NewRequest(method, s.url+path, http.NoBody)
 	require.NoError(t, err)
 	resp, err := s.http.Do(req)
 	require.NoError(t, err)
@@ -77,7 +78,7 @@ func (s *sidecar) do(t *testing.T, method, path string) (int, []byte) {
 	return resp.StatusCode, body
 }
 
-// get asks for what must be there.
+// get requests something that must exist.
 func (s *sidecar) get(t *testing.T, path string) gjson.Result {
 	t.Helper()
 	status, body := s.do(t, http.MethodGet, path)
@@ -85,7 +86,7 @@ func (s *sidecar) get(t *testing.T, path string) gjson.Result {
 	return gjson.ParseBytes(bytes.TrimSpace(body))
 }
 
-// post does something to an entry.
+// post performs an action on an entry.
 func (s *sidecar) post(t *testing.T, format string, args ...any) {
 	t.Helper()
 	path := fmt.Sprintf(format, args...)
@@ -93,7 +94,7 @@ func (s *sidecar) post(t *testing.T, format string, args ...any) {
 	require.Equal(t, http.StatusNoContent, status, "%s: %s", path, body)
 }
 
-// entries waits until a set has so many entries of a class, and gives them.
+// entries waits until a set has n entries of a class, and returns them.
 func (s *sidecar) entries(t *testing.T, n int, set, class string) []gjson.Result {
 	t.Helper()
 	var found []gjson.Result
@@ -104,13 +105,13 @@ func (s *sidecar) entries(t *testing.T, n int, set, class string) []gjson.Result
 	return found
 }
 
-// entry waits for the only entry of a class in a set, and gives it.
+// entry waits for the only entry of a class in a set, and returns it.
 func (s *sidecar) entry(t *testing.T, set, class string) gjson.Result {
 	t.Helper()
 	return s.entries(t, 1, set, class)[0]
 }
 
-// holds waits until a set has an entry with that jid, and gives its bytes.
+// holds waits until a set has an entry with the jid, and returns its bytes.
 func (s *sidecar) holds(t *testing.T, set, jid string) string {
 	t.Helper()
 	var found string

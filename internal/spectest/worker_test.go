@@ -11,10 +11,10 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// The jobs that workers know beside the specification's: FlakyJob fails the first time for each
-// argument, with the shortest backoff where the language lets us; BrokenJob always fails.
+// The workers know two jobs besides those of the specification. FlakyJob fails the first time for
+// each argument, with the shortest backoff if the language allows that. BrokenJob always fails.
 
-// enqueue calls section 4.2's Python producer, whose usage lines enqueue one SendEmailJob more.
+// enqueue calls section 4.2's Python producer. Its usage lines enqueue one more SendEmailJob.
 func enqueue(t *testing.T, v *brokertest.Vhost, calls ...[]any) {
 	t.Helper()
 	raw, err := json.Marshal(calls)
@@ -24,7 +24,7 @@ func enqueue(t *testing.T, v *brokertest.Vhost, calls ...[]any) {
 
 func call(args ...any) []any { return args }
 
-// work takes a worker through all that can happen to its jobs.
+// work makes a worker meet everything that can happen to its jobs.
 func work(t *testing.T, v *brokertest.Vhost, s *sidecar, w *process) {
 	t.Helper()
 	const soon = 1.5
@@ -39,7 +39,7 @@ func work(t *testing.T, v *brokertest.Vhost, s *sidecar, w *process) {
 	w.says(t, "Sending email to critical@example.com: Quick!")
 	w.says(t, "Sending email to later@example.com: Hello again!")
 
-	// A failure comes back by retry.
+	// A failed job comes back as a retry.
 	retry := s.entry(t, "retries", "FlakyJob")
 	require.Equal(t, int64(1), retry.Get("retry_count").Int())
 	require.Equal(t, "not the first time", retry.Get("error_message").String())
@@ -47,7 +47,7 @@ func work(t *testing.T, v *brokertest.Vhost, s *sidecar, w *process) {
 	s.post(t, "/api/retries/%s/retry", retry.Get("jid").String())
 	w.says(t, "FlakyJob ran: retried")
 
-	// The exhausted land in the dead set, and come back when somebody says so.
+	// A job without attempts left becomes a dead job, and comes back when a user retries it.
 	dead := s.entry(t, "dead-jobs", "FlakyJob")
 	require.Equal(t, int64(0), dead.Get("retry_count").Int())
 	s.post(t, "/api/dead-jobs/%s/retry", dead.Get("jid").String())
@@ -61,7 +61,7 @@ func work(t *testing.T, v *brokertest.Vhost, s *sidecar, w *process) {
 	require.Equal(t, "never works", dead.Get("error_message").String())
 	w.saysTimes(t, 2, "BrokenJob fails: for ever")
 
-	// Back from the dead it begins anew.
+	// A dead job that is retried starts with attempt 1.
 	s.post(t, "/api/dead-jobs/%s/retry", jid)
 	require.Equal(t, int64(1), s.entry(t, "retries", "BrokenJob").Get("retry_count").Int())
 	w.saysTimes(t, 3, "BrokenJob fails: for ever")
@@ -69,7 +69,7 @@ func work(t *testing.T, v *brokertest.Vhost, s *sidecar, w *process) {
 	s.entries(t, 0, "dead-jobs", "BrokenJob")
 }
 
-// comesBack waits until a failed job comes back when its time has come, and not before.
+// comesBack checks that a failed job comes back at its time, and not before.
 func comesBack(t *testing.T, v *brokertest.Vhost, s *sidecar, w *process) {
 	t.Helper()
 	enqueue(t, v, call("enqueue", "FlakyJob", []any{"by itself"}))
@@ -139,24 +139,24 @@ func TestGoWorker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := serve(t, v)
-	// This worker declares nothing: its queues must be there.
+	// This worker declares nothing, so its queues must exist.
 	require.Contains(t, python.client(t, v, "").run(t, "declare", "queue.critical", "queue.default"), "declared")
 	w := goProgram(t, v, "worker", specification(t, "4.4-worker.go.txt", goImport, goHost, goQueues, goHostname, goJobs))
 	w.says(t, "Worker started")
 	work(t, v, s, w)
 
-	// A class that it does not know it rejects, and that makes a dead job.
+	// It rejects a job of an unknown class, which becomes a dead job.
 	enqueue(t, v, call("enqueue", "UnknownJob", []any{}))
 	require.Equal(t, "rejected", s.entry(t, "dead-jobs", "UnknownJob").Get("error_class").String())
 
-	// As written it never acknowledges a job that failed: what it has long handed over as retry or dead
-	// job comes again when it ends.
+	// As written, it never acknowledges a failed job. When it ends, the broker delivers these jobs
+	// again, although they have long been handed over as retries or dead jobs.
 	require.Zero(t, v.QueueLength(t, "queue.default"))
 	w.kill()
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.default") == 5 }, "five failures, five jobs that come again")
 }
 
-// goProgram builds a program of the specification's code and a driver, and starts it.
+// goProgram builds a program from the specification's code and a driver, and starts it.
 func goProgram(t *testing.T, v *brokertest.Vhost, name, code string) *process {
 	t.Helper()
 	dir := t.TempDir()
@@ -181,7 +181,7 @@ func TestHeartbeatOfSectionThree(t *testing.T) {
 	v := brokertest.New(t)
 	serve(t, v)
 	asWritten := ruby.client(t, v, specification(t, "3.5-heartbeat.rb", hurry)).start(t, "heartbeat")
-	asWritten.says(t, "o exchange 'heartbeats'") // no, or No
+	asWritten.says(t, "o exchange 'heartbeats'") // "no" or "No"
 	require.Empty(t, v.ReadStream(t, "heartbeats"))
 
 	ruby.client(t, v, specification(t, "3.5-heartbeat.rb", hurry, bodyFirst)).start(t, "heartbeat")

@@ -90,6 +90,16 @@ func (l *Ledger) abandon(tag uint64) *Publish {
 	return l.takeOut(tag)
 }
 
+// ForgetPlain stops waiting for the answers to publishes without a number. The view must have read
+// all of them.
+func (l *Ledger) ForgetPlain() {
+	for tag, p := range l.open {
+		if p.Plain {
+			l.abandon(tag)
+		}
+	}
+}
+
 // Quiet reports whether the broker has answered nothing for a while although something is open.
 func (l *Ledger) Quiet() bool { return !l.Drained() && l.clock-l.answered > QuietAfter }
 

@@ -1,5 +1,6 @@
 // @ts-check
-// Begins: asks who is signed in, then shows the page that the URL names. Pages are loaded when they are first seen.
+// Starts the UI: asks who is signed in, then shows the page that the URL names. A page is loaded
+// when it is first shown.
 import { html, render, useEffect, useState, visible } from './core/h.js';
 import { signedOut } from './core/api.js';
 import { watchOverview } from './core/overview.js';
@@ -28,7 +29,7 @@ const pages = {
   'api-docs': [common.httpApi, '', () => import('./pages/api-docs.js')],
 };
 
-/** The page of a path. @param {string[]} parts */
+/** Returns the page of a path. @param {string[]} parts */
 function pageOf([name, part, ...more]) {
   if (!pages[name] || part === '' || more.length || (part !== undefined && !pages[name][3])) return null;
   const [title, titleOfOne, load, loadOne] = pages[name];
@@ -67,7 +68,8 @@ function Lazy({ load, part }) {
   return it && html`<${it.page} part=${part} />`;
 }
 
-pageOf(route.value.parts)?.load().catch(() => {}); // it loads while the session does; Lazy shows why it could not
+// This runs while the session is loaded. If it fails, Lazy shows the reason.
+pageOf(route.value.parts)?.load().catch(() => {});
 watchOverview();
 watchEvents();
 render(html`<${App} />`, document.getElementById('app'));

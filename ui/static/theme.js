@@ -1,4 +1,4 @@
-// Runs before anything is drawn, so that no page flashes in the wrong theme.
+// Runs before the first drawing, so that no page flashes in the wrong theme.
 (function () {
   try {
     var theme = localStorage.getItem('millrace.theme');
@@ -6,5 +6,5 @@
     var density = localStorage.getItem('millrace.density');
     if (density) document.documentElement.dataset.density = density;
     if (localStorage.getItem('millrace.nav') === 'narrow') document.documentElement.dataset.nav = 'narrow';
-  } catch (e) { /* a browser that keeps nothing has the system's theme */ }
+  } catch (e) { /* a browser without storage has the system's theme */ }
 })();

@@ -1,4 +1,5 @@
-// `make bench-ui`: what the pages cost with a great deal behind them. Each figure is the median of five, beside the same page while nothing comes.
+// `make bench-ui`: the cost of the pages with a large amount of data. Each figure is the median of
+// five, compared with the same page without events.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -10,13 +11,20 @@ const quick = args.has('quick');
 const runs = Number(args.get('runs')) || (quick ? 1 : 5);
 const only = args.get('only')?.split(',');
 const load = quick ? ['-scheduled=50000', '-retries=5000', '-dead=20000', '-rate=500'] : [];
-const seconds = quick ? [6, 3] : [8, 4]; // an update is watched for, and the page while nothing comes
+// How long an update is measured, and how long the page without events.
+const seconds = quick ? [6, 3] : [8, 4];
 
-/** What must hold: milliseconds until a page is usable, milliseconds of the main thread an update, part of a core for ten dashboards. */
+/**
+ * The limits: milliseconds until a page is usable, milliseconds of the main thread for an update,
+ * part of a core for ten dashboards.
+ */
 const most = { usable: 1000, update: 20, core: 0.1 };
 
 const row = 'main tbody tr:not(.sk) td:not(:empty)';
-/** Path, what shows that the page can be used, and how often it is drawn in a second while all goes on: most once. */
+/**
+ * The path, an element that shows that the page is usable, and how many drawings per second there
+ * are under load: usually one.
+ */
 const pages = {
   dashboard: ['/dashboard', '#queues tbody tr:not(.sk) td'], queue: ['/job-queues/team-00.queue-000', row], scheduled: ['/scheduled-jobs', row], 'scheduled, filtered': ['/scheduled-jobs?class=Shop%3A%3AJob07', row], retries: ['/retries', row],
   'retries by error': ['/retries?view=storm', row], dead: ['/dead-jobs', row], 'dead by error': ['/dead-jobs?view=storm', row], 'dead by text': ['/dead-jobs?text=is+gone', row], job: ['/jobs/d0000000000000ff', 'main .code'], metrics: ['/job-metrics', row],
@@ -26,7 +34,10 @@ const pages = {
 
 const median = (all) => [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)];
 
-/** Starts what there is to look at; -at=URL,PID: that stands already. */
+/**
+ * Starts the broker, the sidecar and the data; with -at=URL,PID it uses a sidecar that runs
+ * already.
+ */
 async function start() {
   if (args.has('at')) return { base: args.get('at').split(',')[0], pid: args.get('at').split(',')[1], stop: async () => {} };
   const child = spawn(new URL('../../bin/uiload', import.meta.url).pathname, [...load, '-binary', new URL('../../bin/millrace', import.meta.url).pathname], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -35,7 +46,7 @@ async function start() {
   return { ...JSON.parse(String(line)), stop: async () => { child.stdin.end(); await ended; } };
 }
 
-/** A page with an empty cache, which notes when it can be used. */
+/** Opens a page with an empty cache, which notes when it becomes usable. */
 async function open(browser, selector) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
@@ -60,10 +71,13 @@ async function usable(browser, base, [path, selector]) {
   return at;
 }
 
-/** Milliseconds of the main thread's CPU that an update costs, and that a second costs while none comes. */
+/**
+ * Returns the milliseconds of the main thread's CPU for an update, and for a second without
+ * updates.
+ */
 async function update(browser, base, [path, selector, often = 1]) {
   const { context, page } = await open(browser, selector);
-  const news = new Set(); // the seconds in which something came: that is one update
+  const news = new Set(); // the seconds in which events came; each counts as one update
   const note = () => news.add(Math.floor(performance.now() / 1000));
   page.on('request', (r) => { if (r.url().includes('/api/')) note(); });
   page.on('websocket', (socket) => socket.on('framereceived', note));
@@ -72,7 +86,7 @@ async function update(browser, base, [path, selector, often = 1]) {
   const spent = async () => (await cdp.send('Performance.getMetrics')).metrics.find((m) => m.name === 'TaskDuration').value * 1000;
   await page.goto(base + path);
   await page.waitForFunction(() => window.usableAt);
-  await sleep(4000); // what is loaded once
+  await sleep(4000); // until all modules are loaded
   const samples = { live: [], still: [] };
   for (let i = 0; i < runs; i++) {
     news.clear();
@@ -94,7 +108,7 @@ async function update(browser, base, [path, selector, often = 1]) {
   return [median(samples.live), median(samples.still)];
 }
 
-/** CPU seconds that a process has used. */
+/** Returns the CPU seconds that a process has used. */
 function cpu(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
@@ -106,7 +120,7 @@ async function share(pid, s) {
   return (cpu(pid) - before) / ((performance.now() - began) / 1000);
 }
 
-/** What part of a core the sidecar uses with no dashboard open, and with ten. */
+/** Returns the part of a core that the sidecar uses with no dashboard open, and with ten. */
 async function dashboards(browser, { base, pid }) {
   const [without, ten] = [[], []];
   for (let i = 0; i < runs; i++) {
@@ -126,7 +140,8 @@ const verdict = (ok) => (ok ? '' : '  MISSED');
 const world = await start();
 const browser = await launch();
 try {
-  // A store that has just taken in millions of records puts them in order for a while, and a browser that has just begun is busy with itself.
+  // After millions of records, the store compacts for a while, and a browser is busy after its
+  // start.
   await usable(browser, world.base, pages.health);
   await sleep(quick ? 1000 : 20_000);
   console.log(`${quick ? 'A small size: the targets are for the full one. ' : ''}Median of ${runs}; load of the machine ${readFileSync('/proc/loadavg', 'utf8').split(' ').slice(0, 3).join(' ')}\n`);

@@ -1,5 +1,5 @@
-// Debian's own Firefox, over WebDriver BiDi: commands and events in JSON on a WebSocket. Playwright asks for more of it than Firefox ESR has, and
-// Node 20 has no WebSocket.
+// Debian's own Firefox, over WebDriver BiDi: commands and events in JSON on a WebSocket. Firefox
+// ESR lacks features that Playwright needs, and Node 20 has no WebSocket.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -11,13 +11,18 @@ import { until } from './sidecar.js';
 
 const program = process.env.FIREFOX || ['/usr/bin/firefox-esr', '/usr/bin/firefox'].find(existsSync);
 
-/** It talks to nobody but this machine, and nothing moves. */
+/** Firefox connects to this machine only, and nothing is animated. */
 const prefs = {
   'network.proxy.type': 1, 'network.proxy.http': '127.0.0.1', 'network.proxy.http_port': 9, 'network.proxy.ssl': '127.0.0.1', 'network.proxy.ssl_port': 9, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false,
   'datareporting.policy.dataSubmissionEnabled': false, 'toolkit.telemetry.server': '', 'browser.shell.checkDefaultBrowser': false, 'app.update.auto': false, 'ui.prefersReducedMotion': 1,
 };
 
-/** A WebSocket: what is sent is masked, as clients must. @param {string} url @param {(text: string) => void} heard @returns {Promise<{send: (text: string) => void, close: () => void}>} */
+/**
+ * Opens a WebSocket. Sent frames are masked, as the protocol requires from clients.
+ * @param {string} url
+ * @param {(text: string) => void} heard
+ * @returns {Promise<{send: (text: string) => void, close: () => void}>}
+ */
 function webSocket(url, heard) {
   const { hostname, port, pathname } = new URL(url);
   const tcp = connect(Number(port), hostname);
@@ -30,7 +35,7 @@ function webSocket(url, heard) {
   let got = Buffer.alloc(0);
   /** @type {Buffer[]} */
   let parts = [];
-  /** Takes a frame off what has come, if it is there whole. */
+  /** Takes a frame from the received bytes, if it is complete. */
   const next = () => {
     if (got.length < 2) return false;
     const short = got[1] & 127;
@@ -69,7 +74,7 @@ function webSocket(url, heard) {
   });
 }
 
-/** Starts Firefox, and gives a page of it. */
+/** Starts Firefox, and returns a page of it. */
 export async function launchFirefox() {
   if (!program) throw new Error('no Firefox: apt-get install firefox-esr, or set FIREFOX');
   const profile = await mkdtemp(join(tmpdir(), 'millrace-firefox-'));
@@ -127,7 +132,10 @@ function pageOf(command, context) {
     if (answer.type === 'exception') throw new Error(answer.exceptionDetails.text);
     return JSON.parse(answer.result.value);
   };
-  /** Clicks what has a role and a name, or a name alone, with the pointer. @param {{role?: string, name: string}} what */
+  /**
+   * Clicks with the pointer on an element with a role and a name, or only a name.
+   * @param {{role?: string, name: string}} what
+   */
   const click = async (what) => {
     const [node] = await until(`${what.role || ''} ${what.name} is there`, async () => {
       const { nodes } = await command('browsingContext.locateNodes', { context, locator: { type: 'accessibility', value: what } });
@@ -142,13 +150,18 @@ function pageOf(command, context) {
     click,
     goto: (/** @type {string} */ url) => command('browsingContext.navigate', { context, url, wait: 'complete' }),
     setViewportSize: (/** @type {{width: number, height: number}} */ viewport) => command('browsingContext.setViewport', { context, viewport }),
-    /** Types into a field, which is empty then. @param {string} name @param {string} text */
+    /** Clears a field, and types into it. @param {string} name @param {string} text */
     fill: async (name, text) => {
       await click({ name });
       await evaluate(() => /** @type {any} */ (document.activeElement).select());
       await type(text);
     },
-    /** Waits until something holds in the page. @param {string} what @param {(arg: any) => any} check @param {any} [arg] */
+    /**
+     * Waits until a condition holds in the page.
+     * @param {string} what
+     * @param {(arg: any) => any} check
+     * @param {any} [arg]
+     */
     shows: (what, check, arg) => until(what, () => evaluate(check, arg)),
   };
 }

@@ -1,4 +1,5 @@
-// Runs in the page: what is wider than it, cut without saying so, covered by something else, or out of line with the header.
+// Runs in the page: finds what is wider than the page, cut without a sign of it, covered by
+// something else, or not aligned with the header.
 export async function overflow() {
   await document.fonts.ready;
   const wrong = [];
@@ -23,17 +24,19 @@ export async function overflow() {
       if (r.width && (Math.abs(r.left - content.left) > 1 || Math.abs(r.right - content.right) > 1)) wrong.push(`${name(el)} does not keep to the gutter`);
     }
   }
-  const dialog = document.querySelector('dialog[open]'); // what it covers cannot be reached
+  // The elements that it covers cannot be reached.
+  const dialog = document.querySelector('dialog[open]');
   const known = new Map();
   const edges = (box) => known.get(box) || known.set(box, { overflowX: getComputedStyle(box).overflowX, b: box.getBoundingClientRect() }).get(box);
-  // What can be clicked must be there whole: within the window, and within what cuts off or scrolls around it.
+  // Everything that can be clicked must be completely visible: within the window, and within the
+  // elements that cut or scroll it.
   for (const el of document.querySelectorAll(dialog ? 'dialog[open] :is(button, a.btn, select, input)' : 'main :is(button, a.btn, select, input), header :is(button, a), .toasts button')) {
     const r = el.getBoundingClientRect();
     if (!r.width || getComputedStyle(el).visibility === 'hidden' || el.closest('.sr')) continue;
     for (let box = el.parentElement; box && box !== document.body; box = box.parentElement) {
       const { overflowX, b } = edges(box);
       if (overflowX === 'visible' || /^(auto|scroll)$/.test(overflowX) && !el.closest('.acts')) {
-        if (overflowX !== 'visible') break; // one can scroll to it
+        if (overflowX !== 'visible') break; // the user can scroll to it
         continue;
       }
       if (r.right > b.right + 1 || r.left < b.left - 1) wrong.push(`${el.ariaLabel || name(el)} is cut off by ${box.tagName}.${box.className}`);

@@ -9,7 +9,7 @@ export function launch() {
   return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'] });
 }
 
-/** A page that notes what should not be: errors on its console, and what its policy refused. */
+/** Opens a page that notes faults: errors on its console, and requests that its policy refused. */
 export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce', ...options });
   const page = await context.newPage();
@@ -20,11 +20,15 @@ export async function open(browser, options = {}) {
   });
   page.on('console', (m) => { if (m.type() === 'error') faults.push('console: ' + m.text() + ' ' + m.location().url); });
   page.on('pageerror', (e) => faults.push('error: ' + (e.stack || e.message)));
-  page.setDefaultTimeout(60_000); // machines may be slow
+  page.setDefaultTimeout(60_000); // test machines may be slow
   return { context, page, faults };
 }
 
-/** Goes to a page by the navigation. @param {import('playwright-core').Page} page @param {string} name */
+/**
+ * Opens a page through the navigation.
+ * @param {import('playwright-core').Page} page
+ * @param {string} name
+ */
 export const go = (page, name) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click();
 
 export async function signIn(page, base, name = 'guest', password = 'guest') {

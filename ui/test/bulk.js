@@ -1,11 +1,12 @@
-// What is done to many at once, and its undo: all that match, an error at a time, and from the list of operations.
+// Bulk actions and their undo: on all matching entries, on one error, and from the list of
+// operations.
 import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
 const now = () => Date.now() / 1000;
 
-/** Has operations be told of to nobody, and time go fast. @param {any} page */
+/** Blocks events about operations, and makes time pass fast. @param {any} page */
 async function unheard(page) {
   await page.clock.install();
   const fast = setInterval(() => page.clock.fastForward(1000).catch(() => clearInterval(fast)), 500);
@@ -15,7 +16,7 @@ async function unheard(page) {
 
 export function bulk(world) {
   const there = (set, query, n) => until(`${n} are in ${set}`, async () => (await http(`${world.base}/api/${set}?page=1&${query}`)).filtered_count === n);
-  /** Waits until an operation has ended, and keeps it in sight. */
+  /** Waits until an operation has ended, and keeps it visible. */
   const done = async (me, name, n) => {
     await me.operation(name).pointAt();
     await me.operation(name).reads(new RegExp(`${n} of ${n} done`));
@@ -94,7 +95,7 @@ export function bulk(world) {
         else await row.gone();
         await me.operation(name).find('button', 'Undo').click();
         await done(me, new RegExp(`^(Undo|Restored) 3 ${noun}`), 3);
-        if (deed === 'Reschedule') await row.reads(/in 2 h/); // what is acted on is what is shown
+        if (deed === 'Reschedule') await row.reads(/in 2 h/); // the action affects what is shown
         await me.tidy();
       }
       await row.reads(/ 3 /);

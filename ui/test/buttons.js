@@ -1,4 +1,4 @@
-// Every other button: what is shown how, copied, saved, folded, turned and held back.
+// All other buttons: display, copy, save, fold, sort, and pause.
 import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
@@ -27,7 +27,7 @@ export function buttons(world) {
     const fold = me.find('navigation', 'Main').find('button', 'Collapse');
     await fold.click();
     await pressed(fold);
-    await me.go('Retries'); // still there by its name
+    await me.go('Retries'); // a collapsed link still has its name
     await fold.click();
 
     const live = me.find('button', 'Live updates');
@@ -103,7 +103,7 @@ export function buttons(world) {
     const rows = me.find('table', 'scheduled jobs').find('row');
     await me.listed.reads(/^1 matching/);
     await rows.nth(1).pointAt();
-    await plant('still-1', 80_000); // it would stand above
+    await plant('still-1', 80_000); // its row would be above the others
     await me.find('button', 'Show 1 new').seen();
     assert.equal(await rows.count(), 2);
     await me.find('button', 'Show 1 new').click();

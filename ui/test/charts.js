@@ -1,4 +1,4 @@
-// Charts that lead to a list, are drawn of what is ticked, and compare.
+// Charts that lead to a list, that show ticked rows, and that compare ranges.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
@@ -10,7 +10,7 @@ const halfDay = 43_200;
 
 export function charts(world) {
   story(world, 'a bar of due times filters the list, by a click and from the table', async (me) => {
-    /** What the list is filtered by, once it is by those alone. */
+    /** Returns the filters of the list, once they are exactly these. */
     const filtered = (/** @type {string[]} */ ...names) => until('the list is filtered by ' + names, () => {
       const query = new URLSearchParams(me.address().split('?')[1]);
       return [...query.keys()].sort().join() === names.join() && names.map((name) => Number(query.get(name)));

@@ -1,4 +1,4 @@
-// Each thing that can be done, and how it is taken back.
+// Each action on an entry, and its undo.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
@@ -6,7 +6,7 @@ import { http, until } from './sidecar.js';
 
 const now = () => Date.now() / 1000;
 
-/** One entry in each set, with a class of its own. @param {any} world @param {string} cls */
+/** Makes an entry in each set, with a class of its own. @param {any} world @param {string} cls */
 export async function plant(world, cls) {
   const job = (jid) => ({ jid, class: cls, queue: 'deeds', args: [1], retry: 5 });
   await world.publish('scheduled_jobs', { type: 'scheduled_job', jid: cls + '-s', scheduled_at: now() + 90_000, job: job(cls + '-s') });
@@ -36,14 +36,15 @@ export function deeds(world) {
           await page.getByRole('dialog').getByRole('button', { name: 'Change' }).click();
         } else if (deed === 'Delete') await page.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }).click();
         const notes = page.getByRole('region', { name: 'Notifications' });
-        await notes.hover(); // they stay while somebody points at them, and rows do not
+        await notes.hover(); // notifications stay while the pointer is over them, and rows do not
         if (deed === 'Change') await row.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
         else await page.getByText(/No matches in [\d,]+ jobs/).waitFor();
         await notes.getByRole('button', { name: 'Undo' }).last().click();
         await page.mouse.move(5, 5);
         await row.getByRole('link', { name: 'deeds', exact: true }).waitFor();
         const away = notes.getByRole('button', { name: 'Dismiss' });
-        while (await away.count()) await away.first().click({ timeout: 2000 }).catch(() => {}); // it may have gone by itself
+        // It may have disappeared by itself.
+        while (await away.count()) await away.first().click({ timeout: 2000 }).catch(() => {});
         await page.mouse.move(5, 5);
       }
       await row.getByRole('button', { name: new RegExp('^' + last) }).click();

@@ -1,4 +1,5 @@
-// A sidecar beside an empty virtual host, under a prefix and behind a proxy: what pages say where nothing is, and what they do when it starts anew.
+// A sidecar with an empty virtual host, under a prefix and behind a proxy: the texts of empty
+// pages, and a restart.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
@@ -8,13 +9,16 @@ import { http, serve, until, virtualHost } from './sidecar.js';
 
 const prefix = '/ops/jobs';
 
-/** What each page says where nothing is. */
+/** The text of each empty page. */
 const said = {
   '/dashboard': 'No queues yet', '/job-queues': 'No queues yet', '/scheduled-jobs': 'No scheduled jobs', '/retries': 'No retries', '/retries?view=storm': 'No errors', '/dead-jobs': 'No dead jobs', '/dead-jobs?view=storm': 'No errors', '/gated-jobs': 'No jobs without a queue',
   '/job-metrics': 'No jobs ran in this range', '/job-metrics/Nobody': 'No jobs of this class ran in this range', '/worker-processes': 'No workers connected', '/live': 'No runs yet', '/operations': 'No bulk operations yet', '/operations?tab=audit': 'No actions yet',
   '/rejected': 'No rejected records', '/health': 'Leader responding', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Job not found', '/jobs': 'No jobs are running', '/jobs?state=finished': 'No runs yet', '/jobs?state=retries': 'No retries', '/worker-processes/missing': 'Not found', '/nothing/here': 'Page not found', '/retries/x': 'Page not found',
 };
-/** Answers that are errors by design, which browsers note on the console: no such thing, and no worker. */
+/**
+ * Answers that are errors by design, which browsers note on the console: missing things, and no
+ * worker.
+ */
 const expected = /missing|nothing\/here|retries\/x|health\/checks\/workers/;
 
 export function empty(world) {
@@ -45,7 +49,7 @@ async function look(world, base, options) {
   await page.setViewportSize({ width: 390, height: 844 });
   assert.ok(await page.getByRole('banner').getByText('staging').isVisible(), 'the environment is named on a phone too');
   await page.setViewportSize(options.viewport);
-  faults.length = 0; // that nobody was signed in
+  faults.length = 0; // the errors from before the sign-in
   for (const [path, text] of Object.entries(said)) {
     await page.goto(base + path);
     await page.getByRole('main').getByText(text).first().waitFor();
@@ -57,7 +61,7 @@ async function look(world, base, options) {
   await context.close();
 }
 
-/** The sidecar ends and comes back: nobody has to do anything. */
+/** The sidecar stops and comes back. The user need not do anything. */
 async function restart(world, base, sidecar) {
   const { page, context } = await open(world.browser);
   await signIn(page, base);

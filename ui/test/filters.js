@@ -1,11 +1,11 @@
-// What lists are filtered by: what is taken, what is refused, and what leads from one place to another.
+// Filters of lists: which terms are accepted, which are refused, and which links set them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
-/** Has some scheduled jobs be late. @param {any} page */
+/** Makes some scheduled jobs late. @param {any} page */
 export const late = (page) => page.route('**/api/due-times*', async (route) => {
   const response = await route.fetch();
   await route.fulfill({ response, json: { ...await response.json(), before: 7 } });

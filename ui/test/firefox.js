@@ -1,13 +1,19 @@
-// What browsers may differ in, in Firefox: layout, signing in, and the policy of the page.
+// Features in which browsers may differ, in Firefox: layout, sign-in, and the policy of the page.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { launchFirefox } from './bidi.js';
 import { resized } from './layout.js';
 import { all } from './pages.js';
 
-/** A large screen, a tablet and a phone: others would show nothing that Chromium does not. */
+/**
+ * A large screen, a tablet and a phone. Other widths would show nothing that Chromium does not
+ * show.
+ */
 const widths = [1400, 768, 390];
-/** What is an error by design, and what Firefox says of a page that is left before it has connected to its events. */
+/**
+ * Errors by design, and Firefox's message about a page that is left before it has connected to its
+ * events.
+ */
 const expected = /401|jobs\/nobody-knows-it|health\/checks|connection to the server at ws:.*\/api\/events/;
 
 const heading = (/** @type {string} */ name) => document.querySelector('h1')?.textContent.includes(name);

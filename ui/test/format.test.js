@@ -1,4 +1,4 @@
-// Numbers, times and sizes as people read them: without a browser.
+// The formats of numbers, times and sizes, without a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { brief, bytes, millis, percent, rate, relative, seconds } from '../static/core/format.js';

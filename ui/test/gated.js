@@ -1,4 +1,5 @@
-// Jobs whose queue cannot be created: in a virtual host of their own, whose sidecar creates one queue.
+// Jobs whose queue cannot be created. They have a virtual host of their own, whose sidecar creates
+// one queue.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
@@ -15,7 +16,7 @@ async function plant(base) {
   await until('four wait', async () => (await http(base + '/api/gated-jobs?page=1')).total_count === 4);
 }
 
-/** Undoes what was done to one of three jobs. @param {import('./person.js').Person} me */
+/** Undoes the last action on one of three jobs. @param {import('./person.js').Person} me */
 async function undoLast(me) {
   await me.pointAtNotes();
   await me.listed.reads(/^1–2 of 2/);
@@ -80,7 +81,7 @@ const acts = (base) => async (/** @type {import('./person.js').Person} */ me) =>
 async function looks(own) {
   const { page, context, faults } = await open(own.browser);
   await signIn(page, own.base);
-  faults.length = 0; // that nobody was signed in
+  faults.length = 0; // the errors from before the sign-in
   await page.goto(own.base + '/gated-jobs');
   await page.getByRole('table', { name: 'jobs without a queue' }).getByRole('row').nth(3).waitFor();
   assert.deepEqual([...await faultsOf(page, '/gated-jobs', {}), ...await resized(page, '/gated-jobs'), ...faults], []);

@@ -1,5 +1,6 @@
-// Names and messages that would break a page: very long ones without a place to break, some written from right to left, some that look like
-// markup, some of signs that are made of many; and errors of 200 KB. They have a virtual host of their own.
+// Names and messages that could break a page: very long ones without a place to break,
+// right-to-left ones, markup, combined characters, and errors of 200 KB. They have a virtual host
+// of their own.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
@@ -16,7 +17,7 @@ const arabic = 'إرسال_الفواتير_'.repeat(6);
 const hebrew = 'תור-דחוף';
 const emoji = '👩‍👩‍👧‍👦🏳️‍🌈'.repeat(12);
 const wordy = 'many words that say little '.repeat(12).trim();
-/** What is called so, by the end of the id of its jobs. */
+/** The names, by the end of the ids of their jobs. */
 const names = { long, markup, turned, arabic, emoji, wordy };
 const queues = { long: longQueue, arabic: hebrew };
 const lines = Array.from({ length: 10_000 }, (_, i) => `/app/jobs/deep.rb:${i}:in \`call'`);
@@ -44,10 +45,14 @@ async function plant({ base, publish }) {
   }
   await http(`${base}/api/deploys`, 'POST', { label: 'v'.repeat(60), at: now() - 600 });
   await http(`${base}/api/operations`, 'POST', { action: 'delete', set: 'dead-jobs', jids: ['hostile-many-0'], reason: `${emoji} ${long}`.slice(0, 400) });
-  await until('they are read', async () => (await http(`${base}/api/dead-jobs?page=1&text=hostile-`)).filtered_count_at_least >= 60); // records over 64 KiB are not searched
+  // Records over 64 KiB are not searched.
+  await until('they are read', async () => (await http(`${base}/api/dead-jobs?page=1&text=hostile-`)).filtered_count_at_least >= 60);
 }
 
-/** A process of which everything is too long. @param {(queue: string, record: any) => Promise<any>} publish */
+/**
+ * A process in which everything is too long.
+ * @param {(queue: string, record: any) => Promise<any>} publish
+ */
 function beat(publish) {
   const [hostname, , tag] = identity.split(':');
   const one = () => publish('heartbeats', {
@@ -66,7 +71,7 @@ const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-qu
 const dialogs = [['/dead-jobs?jid=hostile-long', (p) => p.getByRole('button', { name: /^Delete: / }).first()], ['/jobs/hostile-again-emoji', (p) => p.getByRole('button', { name: 'Change', exact: true })], ['/job-queues/' + longQueue, (p) => p.getByRole('button', { name: 'Purge' })],
   ['/worker-processes/' + at(identity), (p) => p.getByRole('button', { name: 'Stop' })], ['/rejected', (p) => p.getByRole('button', { name: /^Dismiss / }).first()]];
 
-/** Answers that are errors by design: what is sent to a queue is not there at once. */
+/** Answers that are errors by design: a job that is sent to a queue is not in it immediately. */
 const expected = /job-queues|404|health\/checks/;
 
 /** @param {any} page @param {string} path */

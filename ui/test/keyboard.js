@@ -1,4 +1,4 @@
-// Everything without a pointer.
+// The whole UI without a pointer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
@@ -39,7 +39,8 @@ export function keyboard(world) {
     await page.getByRole('combobox', { name: /^Filter/ }).fill('class:DeedOnce');
     await page.keyboard.press('Enter');
     await page.getByText(/^1 matching/).waitFor();
-    await page.getByRole('heading', { name: 'Retries', level: 1 }).click(); // the field has the focus no more
+    // Takes the focus away from the field.
+    await page.getByRole('heading', { name: 'Retries', level: 1 }).click();
     const sent = [];
     page.on('request', (r) => { if (r.method() === 'POST') sent.push(new URL(r.url()).pathname); });
     const chosen = page.getByRole('region', { name: 'Selection' });
@@ -47,7 +48,8 @@ export function keyboard(world) {
 
     await page.keyboard.press('#');
     await page.getByRole('dialog', { name: 'Delete this job?' }).waitFor();
-    await page.getByRole('heading', { name: 'Delete this job?' }).click(); // no button has the focus now
+    // Takes the focus away from the buttons.
+    await page.getByRole('heading', { name: 'Delete this job?' }).click();
     for (const key of ['x', 'r', 'g', 'd', '?']) await page.keyboard.press(key);
     assert.equal(await page.getByRole('dialog').count(), 1);
     await page.keyboard.press('Escape');

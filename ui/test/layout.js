@@ -1,4 +1,4 @@
-// The frame and the layout: windows that change their width, rows that are close together, and what the header says.
+// The frame and the layout: windows that change their width, compact rows, and the header.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { overflow } from './boxes.js';
@@ -7,13 +7,22 @@ import { all } from './pages.js';
 import { story } from './person.js';
 import { until } from './sidecar.js';
 
-/** From a large screen over half of one and a tablet to a phone, and back: nothing is loaded again. */
+/**
+ * From a large screen through half of one and a tablet to a phone, and back. Nothing is loaded
+ * again.
+ */
 export const widths = [1700, 1400, 1100, 900, 768, 600, 480, 390, 1400];
-/** Theme and height of rows: neither changes what the other does. */
+/** The theme and the height of rows: neither affects the other. */
 const looks = [['light', 'comfortable'], ['dark', 'compact']];
 let turn = 0;
 
-/** What is wrong with a page at each width, in one of the looks: that is the other one at the next width, and on the next page. @param {any} page @param {string} path @param {number[]} [at] */
+/**
+ * Returns the faults of a page at each width. The looks alternate from width to width, and from
+ * page to page.
+ * @param {any} page
+ * @param {string} path
+ * @param {number[]} [at]
+ */
 export async function resized(page, path, at = widths) {
   assert.ok(at.length % 2, 'an even number of widths would be seen in the same looks on each page');
   const wrong = [];
@@ -28,7 +37,7 @@ export async function resized(page, path, at = widths) {
   return [...new Set(wrong)];
 }
 
-/** The heights of a table's rows. @param {any} page @param {string} name */
+/** Returns the heights of a table's rows. @param {any} page @param {string} name */
 const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) => [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
 
 export function layout(world) {
@@ -98,13 +107,15 @@ export function layout(world) {
     await signIn(page, world.base);
     const word = (/** @type {string} */ text) => page.getByRole('banner').getByRole('button', { name: text + ' updates' });
     await word('Live').waitFor();
-    await page.route('**/api/**', () => {}); // the connection is lost without an error; events are on a WebSocket, which stays open
+    // The connection is lost without an error; events use a WebSocket, which stays open.
+    await page.route('**/api/**', () => {});
     await until('it is said', async () => {
       await page.clock.fastForward(25_000);
       return word('Offline').isVisible();
     });
     await page.unrouteAll({ behavior: 'ignoreErrors' });
-    await page.clock.fastForward(25_000); // the question whether it is back may have no answer either
+    // The request that checks the connection may have no answer either.
+    await page.clock.fastForward(25_000);
     await word('Live').waitFor();
     await context.close();
   });
@@ -127,13 +138,14 @@ export function layout(world) {
 
   test('a chart whose page is left before the browser is idle is not drawn', async () => {
     const { page, context, faults } = await open(world.browser);
-    // A busy browser, and one that does not call off what it was asked to do: tests with a clock of their own have such.
+    // A busy browser that does not cancel idle callbacks. Tests with a clock of their own have such
+    // a browser.
     await page.addInitScript(() => {
       window.requestIdleCallback = (fn) => window.setTimeout(fn, 700);
       window.cancelIdleCallback = () => {};
     });
     await signIn(page, world.base);
-    faults.length = 0; // that nobody was signed in
+    faults.length = 0; // the errors from before the sign-in
     await page.getByRole('region', { name: 'Throughput' }).getByRole('figure').waitFor();
     await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Processes' }).click();
     await page.getByRole('table', { name: 'Worker processes' }).getByRole('row').nth(1).waitFor();

@@ -1,4 +1,5 @@
-// Every page in both themes: nothing on the console, nothing refused by the policy, nothing that axe finds, nothing that overflows.
+// Every page in both themes: no errors on the console, no requests refused by the policy, no
+// findings of axe, no overflow.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +9,10 @@ import { open, signIn } from './browser.js';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Path, what is seen when the page is there, and what is done for that. @type {[string, (p: any) => any, ((p: any) => Promise<any>)?][]} */
+/**
+ * The path, an element that shows that the page is ready, and the actions before that.
+ * @type {[string, (p: any) => any, ((p: any) => Promise<any>)?][]}
+ */
 export const all = [
   ['/dashboard', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/demo.low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
   ['/job-queues/archive', (p) => p.getByText('no workers consume this queue')], ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
@@ -36,7 +40,12 @@ async function key(page, name) {
   await page.keyboard.press(name);
 }
 
-/** What is wrong with what is seen. @param {any} page @param {string} path @param {any} rules of axe */
+/**
+ * Returns the faults of the visible page.
+ * @param {any} page
+ * @param {string} path
+ * @param {any} rules of axe
+ */
 export async function faultsOf(page, path, rules) {
   const wrong = (await page.evaluate(overflow)).map((/** @type {string} */ w) => `${path}: ${w}`);
   await page.evaluate(axe);
@@ -58,7 +67,7 @@ export function pages(world) {
       await page.getByLabel('Password').waitFor();
       const wrong = [...faults.filter((f) => !f.includes('401')), ...await faultsOf(page, '/sign-in', rules)];
       await signIn(page, world.base);
-      faults.length = 0; // that nobody was signed in
+      faults.length = 0; // the errors from before the sign-in
       for (const [path, there, act] of all) {
         await page.goto(world.base + path);
         await act?.(page);

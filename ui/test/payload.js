@@ -1,9 +1,13 @@
-// Arguments and records: what is copied of them, and what changes in them before it is sent.
+// Arguments and records: copies of them, and their changes before they are sent.
 import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
-/** A scheduled job with what JSON.parse would not keep. @param {any} world @param {string} jid */
+/**
+ * Makes a scheduled job with values that JSON.parse would change.
+ * @param {any} world
+ * @param {string} jid
+ */
 async function plant(world, jid) {
   const at = Math.round(Date.now() / 1000) + 90_000;
   await world.publish('scheduled_jobs', `{"type":"scheduled_job","jid":"${jid}","scheduled_at":${at},"job":{"jid":"${jid}","class":"PayloadOf","queue":"bulk","args":[{"user":{"id":9007199254740993,"full name":"Zo\\u00eb"}},[1.10,2]]}}`);
@@ -18,7 +22,10 @@ async function look(me, jid) {
   await me.find('region', 'the arguments').reads(/9007199254740993/);
 }
 
-/** Has the browser let no page write to the clipboard but in the old way. @param {any} page */
+/**
+ * Makes the browser refuse the clipboard API, so that pages must copy in the old way.
+ * @param {any} page
+ */
 const insecure = (page) => page.evaluate(() => { Object.defineProperty(navigator.clipboard, 'writeText', { value: () => Promise.reject(new Error('not here')) }); });
 
 export function payload(world) {

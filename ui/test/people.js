@@ -1,4 +1,4 @@
-// Who may come in, and what they see.
+// Who may sign in, and what each user sees.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
@@ -6,7 +6,7 @@ import { plant } from './deeds.js';
 import { proxy } from './proxy.js';
 import { http, until } from './sidecar.js';
 
-/** What nobody may press who may only look, and pages that have it for others. */
+/** Buttons that a user with read access must not have. The pages have them for other users. */
 const acts = /^(Pause|Resume|Move|Purge|Delete|Peek|Run now|Run a copy|Retry|Kill|Change|Reschedule|Undo|Stop|Quiet|Fix|Dismiss|Release|Discard)\b/;
 /** @type {[string, (main: any) => any][]} */
 const watched = [['/job-queues/archive', (m) => m.getByText('no workers consume this queue')], ['/job-queues/archive?tab=jobs', (m) => m.getByRole('button', { name: 'Peek 20' })], ['/jobs/dead-invoice-1', (m) => m.getByRole('button', { name: 'Show the record' })],
@@ -64,7 +64,7 @@ export function people(world) {
     await signIn(page, world.base, 'manager', 'manages');
     await go(page, 'Dead');
     await page.getByRole('table', { name: 'dead jobs' }).getByRole('button', { name: /^Delete/ }).first().waitFor();
-    await page.routeWebSocket(/\/api\/events/, () => {}); // it would tell how things are
+    await page.routeWebSocket(/\/api\/events/, () => {}); // it would report the state
     await page.route('**/api/overview', async (route) => {
       const answer = await route.fetch();
       const o = await answer.json();
@@ -88,7 +88,8 @@ export function people(world) {
     await page.getByText("Can't reach Millrace").first().waitFor();
     assert.ok(await rows.count() > 3, 'what was there stays');
     await context.setOffline(false);
-    await page.getByRole('button', { name: 'Try now' }).click({ timeout: 2000 }).catch(() => {}); // it may have been tried by itself
+    // It may have been tried by itself.
+    await page.getByRole('button', { name: 'Try now' }).click({ timeout: 2000 }).catch(() => {});
     await page.getByText("Can't reach Millrace").first().waitFor({ state: 'detached' });
     await context.close();
   });
@@ -105,7 +106,7 @@ export function people(world) {
       const pages = [[502, 'Retries', 'retries'], [503, 'Dead', 'dead jobs'], [504, 'Scheduled', 'scheduled jobs']];
       for (const [, link, name] of pages) {
         await go(page, link);
-        await table(name); // what the page is made of is there
+        await table(name); // the modules of the page are loaded
       }
       for (const [status, link, name] of pages) {
         front.says = status;
@@ -139,7 +140,7 @@ export function people(world) {
     await notes.getByRole('button', { name: 'Undo' }).waitFor();
     await page.getByRole('row', { name: /LeftBehind/ }).getByRole('button', { name: /^Delete/ }).click();
     await page.getByRole('dialog').waitFor();
-    await context.clearCookies(); // the session ends while something is asked
+    await context.clearCookies(); // the session ends during a request
     await page.getByLabel('Password').waitFor();
     await page.getByLabel('Name').fill('watcher');
     await page.getByLabel('Password').fill('watches');

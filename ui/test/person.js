@@ -1,5 +1,6 @@
-// What a person has who is signed in: things on the page by their role and name, a pointer, a keyboard, and the way back. No way leads from here
-// to an address, a request, a selector, a test id or what the page is made of: what is told with this can be done by hand.
+// The tools of a signed-in user: elements by their role and name, a pointer, a keyboard, and the
+// back button. They give no access to addresses, requests, selectors, test ids or the markup. So a
+// user can do everything that a story does.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
@@ -9,7 +10,12 @@ import { until } from './sidecar.js';
 function thing(at) {
   const text = async () => (await at.allInnerTexts()).join(' ').replace(/\s+/g, ' ').trim();
   return {
-    /** What is in it. @param {string} role @param {string|RegExp} [name] @param {any} [more] */
+    /**
+     * Returns an element in it.
+     * @param {string} role
+     * @param {string|RegExp} [name]
+     * @param {any} [more]
+     */
     find: (role, name, more) => thing(at.getByRole(role, { ...more, ...(name === undefined ? {} : { name }) })),
     nth: (/** @type {number} */ n) => thing(at.nth(n)),
     first: () => thing(at.first()),
@@ -21,12 +27,16 @@ function thing(at) {
     uncheck: () => at.uncheck(),
     press: (/** @type {string} */ key) => at.press(key),
     pointAt: () => at.hover(),
-    /** Clicks on a part of its width. @param {number} part */
+    /** Clicks at a part of its width. @param {number} part */
     clickAt: async (part) => {
       const { width, height } = await at.boundingBox();
       await at.click({ position: { x: width * part, y: height * 0.4 } });
     },
-    /** Drags the pointer over it, from one part of its width to another. @param {number} from @param {number} to */
+    /**
+     * Drags the pointer over it, from one part of its width to another.
+     * @param {number} from
+     * @param {number} to
+     */
     drag: async (from, to) => {
       await at.scrollIntoViewIfNeeded();
       const box = await at.boundingBox();
@@ -45,10 +55,13 @@ function thing(at) {
     value: () => at.inputValue(),
     disabled: () => at.isDisabled(),
     checked: () => at.isChecked(),
-    /** What it says to whoever cannot see it, beside its name. @param {'pressed'|'expanded'|'selected'|'sort'|'valuenow'|'current'} state */
+    /**
+     * Returns what a screen reader says about it, beside its name.
+     * @param {'pressed'|'expanded'|'selected'|'sort'|'valuenow'|'current'} state
+     */
     state: (state) => at.getAttribute('aria-' + state),
     focused: () => until(`${at} has the focus`, () => at.evaluate((el) => el === document.activeElement)),
-    /** Waits until it says something, and gives what was found. @param {RegExp} pattern */
+    /** Waits until its text matches, and returns the match. @param {RegExp} pattern */
     reads: async (pattern) => {
       let said = '';
       try {
@@ -73,49 +86,59 @@ function person(page) {
     press: (/** @type {string} */ key) => page.keyboard.press(key),
     type: (/** @type {string} */ text) => page.keyboard.type(text),
     back: () => page.goBack(),
-    /** Rows stay while somebody points at them. */
+    /** Moves the pointer away, because rows do not move while it is over them. */
     pointAway: () => page.mouse.move(5, 5),
-    /** Points at what stands in the corner: that stays then, and rows do not. */
+    /** Points at the notifications: then they stay, and rows may move. */
     pointAtNotes: () => whole.find('region', 'Notifications').pointAt(),
-    /** What stands in the address bar behind the host. */
+    /** Returns the address after the host. */
     address: () => page.url().replace(/^https?:\/\/[^/]+/, ''),
-    /** Waits until what was copied is what it should be, and gives it. @param {RegExp} pattern */
+    /** Waits until the copied text matches, and returns the match. @param {RegExp} pattern */
     copied: (pattern) => until('copied is ' + pattern, async () => {
       const text = await page.evaluate(() => navigator.clipboard.readText());
       return pattern.test(text) && text;
     }),
-    /** Does something that saves a file, and gives its name. @param {() => Promise<any>} act */
+    /** Saves a file, and returns its name. @param {() => Promise<any>} act */
     saves: async (act) => (await Promise.all([page.waitForEvent('download'), act()]))[0].suggestedFilename(),
 
-    /** Goes to a page by the navigation. @param {string} name */
+    /** Opens a page through the navigation. @param {string} name */
     go: (name) => whole.find('navigation', 'Main').find('link', name).click(),
-    /** Adds a term to the list's filter, and waits until the list is no longer dim: until then it has the rows of before. @param {string} term */
+    /**
+     * Adds a term to the list's filter, and waits until the list is no longer dim. Until then it
+     * has the old rows.
+     * @param {string} term
+     */
     filter: async (term) => {
       const box = whole.find('combobox', /^Filter /);
       await box.fill(term);
       await box.press('Enter');
       await until('the list has answered', async () => await page.locator('[aria-busy="true"]').count() === 0);
     },
-    /** What stands under a list. */
+    /** The text below a list. */
     listed: whole.find('navigation', 'Pages of the list'),
     notes: whole.find('region', 'Notifications'),
-    /** Takes away what stands in the corner, as far as it does not go by itself. */
+    /** Closes the notifications that do not disappear by themselves. */
     tidy: async () => {
       const away = page.getByRole('region', { name: 'Notifications' }).getByRole('button', { name: 'Dismiss' });
       while (await away.count()) await away.first().click({ timeout: 1000 }).catch(() => {});
-      await page.mouse.move(5, 5); // what lay below is under the pointer now
+      await page.mouse.move(5, 5); // the pointer is now over the element that was below
     },
     dialog: whole.find('dialog'),
-    /** An operation that goes on in the corner. @param {RegExp|string} name */
+    /** An operation that runs, in the corner. @param {RegExp|string} name */
     operation: (name) => whole.find('region', 'Notifications').find('group', name),
   };
 }
 
-/** Somebody signs in and does something; nothing may go wrong meanwhile. @param {any} world @param {(me: Person) => Promise<void>} tell @param {{as?: [string, string], expected?: RegExp, name?: string, prepare?: (page: any) => Promise<void>}} [how] prepare: what the world is like */
+/**
+ * Signs a user in, and runs the story of the user. No error may occur meanwhile.
+ * @param {any} world
+ * @param {(me: Person) => Promise<void>} tell
+ * @param {{as?: [string, string], expected?: RegExp, name?: string, prepare?: (page: any) =>
+ *   Promise<void>}} [how] `prepare`: sets the scene
+ */
 export async function by(world, tell, how = {}) {
   const { page, context, faults } = await open(world.browser, { permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true });
   await signIn(page, world.base, ...(how.as || []));
-  faults.length = 0; // that nobody was signed in
+  faults.length = 0; // the errors from before the sign-in
   await how.prepare?.(page);
   page.on('request', (r) => { if (r.isNavigationRequest()) faults.push('went to another document: ' + r.url()); });
   try {
@@ -129,5 +152,11 @@ export async function by(world, tell, how = {}) {
   await context.close();
 }
 
-/** A test of what somebody does who has signed in. @param {any} world @param {string} name @param {(me: Person) => Promise<void>} tell @param {any} [how] */
+/**
+ * A test of a story of a signed-in user.
+ * @param {any} world
+ * @param {string} name
+ * @param {(me: Person) => Promise<void>} tell
+ * @param {any} [how]
+ */
 export const story = (world, name, tell, how) => test(name, () => by(world, tell, { name, ...how }));

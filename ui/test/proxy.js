@@ -1,8 +1,11 @@
-// A reverse proxy as small as can be, for what must work behind one.
+// The smallest possible reverse proxy, for tests behind one.
 import { createServer, request } from 'node:http';
 import { connect } from 'node:net';
 
-/** Its member says is what it answers by itself while that is not 0: a status. @param {number} port of what it stands before */
+/**
+ * If its member `says` is not 0, the proxy answers this status by itself.
+ * @param {number} port of the server behind it
+ */
 export async function proxy(port) {
   const server = createServer((q, a) => {
     if (front.says) {

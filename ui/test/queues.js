@@ -1,4 +1,4 @@
-// The table of queues: very many of them, one that stands for too long, and the ways to it.
+// The table of queues: very many of them, one in which jobs wait too long, and the links to it.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
@@ -8,7 +8,11 @@ import { http, until } from './sidecar.js';
 const name = (/** @type {number} */ i) => 'queue-' + String(i).padStart(5, '0');
 const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', ready: 0, unacked: 0, consumers: 1, publish_rate: 0, deliver_rate: 0, ack_rate: 0, growth_rate: 0, bytes: 0, oldest: null, scheduled: 0, retries: 0, dead: 0, leased: 0, processes: 0, slots: 0, busy: 0, rejects_lost: false });
 
-/** More queues than a broker should have. @param {number} total @param {string[]} asked what the page asks of metrics */
+/**
+ * More queues than a broker should have.
+ * @param {number} total
+ * @param {string[]} asked the requests of the page for metrics
+ */
 const crowd = (total, asked) => async (/** @type {any} */ page) => {
   page.on('request', (/** @type {any} */ r) => { if (r.url().includes('/api/queue-throughput')) asked.push(r.url()); });
   await page.route(/\/api\/job-queues\?page=/, (/** @type {any} */ route) => {
@@ -19,13 +23,17 @@ const crowd = (total, asked) => async (/** @type {any} */ page) => {
   });
 };
 
-/** Has the sidecar say that jobs wait for too long in a queue. @param {string} name */
+/** Makes the sidecar report that jobs wait too long in a queue. @param {string} name */
 const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention', async (/** @type {any} */ route) => {
   const answer = await (await route.fetch()).json();
   await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9m; the limit is 10s', value: 540 }, ...answer.items] } });
 });
 
-/** Has all attempts of the last hour fail, ten a second, as many as are acknowledged now. @param {any} page */
+/**
+ * Makes all attempts of the last hour fail, ten per second, which is the present rate of
+ * acknowledgements.
+ * @param {any} page
+ */
 const failing = async (page) => {
   await page.route(/\/api\/job-metrics\?/, async (/** @type {any} */ route) => {
     const answer = await (await route.fetch()).json();
@@ -37,7 +45,7 @@ const failing = async (page) => {
   });
 };
 
-/** Has more need attention than a dashboard has room for. @param {any} page */
+/** Makes more problems than the dashboard has room for. @param {any} page */
 const crises = (page) => page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: [
   { kind: 'process_lost', severity: 'warning', subject: 'web-1:7:shop', text: 'no heartbeat for 2m0s; 1 job was running', value: 120 },
   ...Array.from({ length: 10 }, (_, i) => ({ kind: 'queue_growing', severity: 'warning', subject: name(i), text: 'it grows by 9.0 jobs/s, 300 jobs wait', value: 9 })),
@@ -54,7 +62,8 @@ export function queues(world) {
     await me.find('region', 'Now').reads(/in the first 10,000 queues/);
     const table = me.find('table', 'Queues');
     await until('each row has its line', async () => await table.find('img', /^Jobs per minute in queue-/).count() === 50);
-    assert.ok(asked.length <= 2, `${asked.length} questions for 50 lines`); // one, and another where a minute has ended meanwhile
+    // One, and a second one if a minute has ended meanwhile.
+    assert.ok(asked.length <= 2, `${asked.length} questions for 50 lines`);
     await me.find('searchbox', 'Filter queues by name').fill(name(9999));
     await table.find('link', name(9999)).seen();
     assert.equal(await table.find('rowheader').count(), 1);
@@ -67,7 +76,7 @@ export function queues(world) {
     /** @type {number[][]} */
     const ranges = [];
     await page.clock.install();
-    // The page's own clock is to count: it is put forward below.
+    // Removes the sidecar's time, so that the page uses its own clock, which is moved below.
     await page.route('**/api/overview', async (/** @type {any} */ route) => route.fulfill({ json: { ...await (await route.fetch()).json(), now: undefined } }));
     await page.route('**/api/queue-throughput*', (/** @type {any} */ route) => {
       const [from, to, step] = ['from', 'to', 'step'].map((name) => Number(new URL(route.request().url()).searchParams.get(name)));
@@ -120,7 +129,8 @@ export function queues(world) {
     await me.find('main').find('link', 'Queues', { exact: true }).click();
     await me.find('table', 'Queues').find('row', /archive/).reads(/paused by guest .*: the archive is full/);
     await me.find('table', 'Queues').find('link', 'archive').click();
-    await me.find('button', 'Resume', { exact: true }).click(); // it asks nothing: this can be undone
+    // No confirmation is needed, because this can be undone.
+    await me.find('button', 'Resume', { exact: true }).click();
     await me.pointAtNotes();
     await me.find('button', 'Pause', { exact: true }).seen();
     await me.find('status').gone();

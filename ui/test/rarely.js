@@ -1,4 +1,5 @@
-// What is there for rare cases: a token, a part of a chart, a search that is not done, an argument that is too long, a job that is late.
+// Features for rare cases: a token, a part of a chart, an incomplete search, an argument that is
+// too long, a late job.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -9,7 +10,11 @@ import { open } from './browser.js';
 import { story } from './person.js';
 import { http, serve, until, virtualHost } from './sidecar.js';
 
-/** Has a search of dead jobs come to nothing in the first hundred thousand of many: so many take too long to make. @param {any} page */
+/**
+ * Makes a search of dead jobs find nothing in the first hundred thousand. To make so many jobs
+ * would take too long.
+ * @param {any} page
+ */
 const unfinished = (page) => page.route(/\/api\/dead-jobs\?.*text=/, async (route) => {
   const url = new URL(route.request().url());
   const next = url.searchParams.get('next');
@@ -19,7 +24,10 @@ const unfinished = (page) => page.route(/\/api\/dead-jobs\?.*text=/, async (rout
   await route.fulfill({ response, json: next ? answer : { ...answer, items: [], item_count: 0, filtered_count_at_least: 0, next: 'there' } });
 });
 
-/** Has errors be told of before all have been counted. @param {any} page */
+/**
+ * Makes the answer with errors incomplete, as if not all jobs had been counted.
+ * @param {any} page
+ */
 const uncounted = (page) => page.route(/\/api\/errors/, async (route) => {
   const response = await route.fetch();
   const answer = await response.json();

@@ -1,4 +1,5 @@
-// Records that nobody can read, and what is held after the journal had a gap: what may be decided about them.
+// Unreadable records, and entries that are held after a gap in the journal: the decisions about
+// them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { by, story } from './person.js';
@@ -44,7 +45,7 @@ export function records(world) {
     const at = { ...world, base };
     const put = (jid, seconds) => http(`${world.management}/api/exchanges/gap/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: 'scheduled_jobs', payload_encoding: 'string',
       payload: JSON.stringify({ type: 'scheduled_job', jid, scheduled_at: Date.now() / 1000 + seconds, job: { jid, class: 'Gap', queue: 'gap', args: [] } }) });
-    /** The journal goes while no sidecar runs, as an entry comes that is due and one that is not. */
+    /** Deletes the journal while no sidecar runs. One entry is due then, and one is not. */
     const lose = async (n) => {
       await until('it leads', async () => (await http(base + '/api/overview')).scheduler.leader);
       await sidecar.stop();

@@ -1,4 +1,5 @@
-// Writes docs/screenshots: each page in both themes. A small shop's virtual host, with a worker that does its jobs.
+// Writes docs/screenshots: each page in both themes. It uses the virtual host of a small shop, with
+// a worker for its jobs.
 import { mkdir } from 'node:fs/promises';
 import { launch, open, signIn } from './browser.js';
 import { beat, dice, seed } from './seed.js';
@@ -13,20 +14,26 @@ const only = process.env.ONLY?.split(',');
 const widths = (process.env.WIDTHS || '1440').split(',').map(Number);
 const themes = (process.env.THEMES || 'light,dark').split(',');
 
-/** Class, queue, and how long one takes in seconds. */
+/** Class, queue, and the duration of a job in seconds. */
 const kinds = [['SendInvoice', 'mails', 0.3], ['SyncInventory', 'inventory', 0.9], ['ChargeCard', 'critical', 0.2], ['SendReminder', 'mails', 0.2], ['ResizeImage', 'low', 0.1], ['DailyReport', 'reports', 4]];
 /** One in four fails. */
 const sometimes = '[ $((1$(date +%N | tail -c 3) % 4)) != 0 ] || { echo "81 megapixels are too many" >&2; exit 65; }';
 const plan = ['queues: {critical: 5, mails: 2, inventory: 1, reports: 1, low: 1}', 'concurrency: 10', 'classes:', ...kinds.map(([name, , takes]) => `  ${name}: {shell: 'sleep ${takes}${name === 'ResizeImage' ? '; ' + sometimes : ''}'}`)];
 
-/** Class, queue, error class, message and arguments of what is retried soon. @type {((n: number) => string[])[]} */
+/**
+ * Class, queue, error class, message and arguments of jobs that are retried soon.
+ * @type {((n: number) => string[])[]}
+ */
 const failing = [
   (n) => ['ResizeImage', 'low', 'ImageTooLarge', `photo-${4000 + n}.jpg has ${60 + n % 40} megapixels`, `photo-${4000 + n}.jpg`],
   (n) => ['ChargeCard', 'critical', 'CardDeclined', 'the bank refused: insufficient funds', `order-${7000 + n}`],
   (n) => ['SyncInventory', 'inventory', 'Timeout', `no answer from 10.0.3.${n % 20} within ${3000 + n} ms`, `warehouse-${n % 7}`],
 ];
 
-/** What the last week left: deaths, and some retries that are due soon and that the worker will do. */
+/**
+ * The remains of the last week: dead jobs, and some retries that are due soon and that the worker
+ * will run.
+ */
 async function past(publish) {
   const now = Date.now() / 1000;
   const random = dice(11);
@@ -47,7 +54,7 @@ async function past(publish) {
 }
 
 const any = dice(5);
-/** Some jobs, one after the other. */
+/** Publishes some jobs, one after the other. */
 async function some(base, n) {
   for (let i = 0; i < n; i++) {
     const [name, queue] = kinds[Math.floor(any() * kinds.length)];
@@ -55,7 +62,10 @@ async function some(base, n) {
   }
 }
 
-/** Some things to see that come of acting: three operations, of which one was taken back and one goes on. */
+/**
+ * The results of some actions: three operations, one of which was undone and one of which still
+ * runs.
+ */
 async function act(page) {
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Dead' }).click();
   const many = async (cls, deed, verb, reason, minutes) => {
@@ -122,7 +132,7 @@ try {
   const browser = await launch();
   ends.push(() => browser.close());
   let first = true;
-  // The live page comes last: it is no fun without traffic, and that shows in the charts.
+  // The live page is last: it needs traffic, which would show in the charts.
   for (const names of [Object.keys(pages).filter((n) => n !== 'live'), ['live']]) {
     for (const width of widths) {
       for (const theme of themes) {

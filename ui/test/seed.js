@@ -1,11 +1,12 @@
-// What the tests and the pictures look at: a day of a small shop's background jobs, some of which went wrong.
+// The data of the tests and the screenshots: a day of a small shop's background jobs, some of which
+// failed.
 import { http, until } from './sidecar.js';
 
 const now = () => Date.now() / 1000;
 let n = 0;
 const jid = () => (++n).toString(16).padStart(4, '0') + 'c0ffee' + (n * 2654435761 % 2 ** 32).toString(16).padStart(8, '0') + '5eed';
 
-/** The same numbers each time. */
+/** Returns the same random numbers each time. */
 export function dice(seed) {
   return () => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -20,9 +21,12 @@ const importTrace = ['/app/lib/users/import.rb:12:in `open\'', '/app/jobs/import
 
 export const classes = { sync: 'SyncInventory', report: 'DailyReport', invoice: 'SendInvoice', archive: 'ArchiveOrders' };
 
-/** @param {{base: string, management: string, vhost?: string}} to @param {number} [scale] how much has run of late */
+/**
+ * @param {{base: string, management: string, vhost?: string}} to
+ * @param {number} [scale] how much has run recently
+ */
 export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
-  // A number that JSON.parse would round stands in the text alone.
+  // A number that JSON.parse would round can only be in a text.
   const exact = (text) => text.replaceAll('"INVOICE"', '9007199254740993');
   const publish = (queue, record) => http(`${management}/api/exchanges/${vhost}/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: queue, payload: typeof record === 'string' ? record : exact(JSON.stringify(record)), payload_encoding: 'string' });
   const random = dice(7);
@@ -49,7 +53,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
     const kind = i % 4;
     const died = now() - 3600 * 40 * random() ** 2;
     if (!i) {
-      // What workers said of the last attempts of this one.
+      // The reports of workers about the last attempts of this job.
       for (const attempt of [9, 10, 11]) lastAttempts.push({ type: 'job_metric', timestamp: died - 1800 * (11 - attempt) - 1, jid: 'dead-invoice-1', job_class: classes.invoice, queue: 'mails', duration_ms: 180 + 37 * attempt, status: attempt < 11 ? 'failed' : 'dead', worker_identity: 'web-1:4711:shop', wait_ms: 12, attempt, error_class: 'SMTPAuthenticationError' });
     }
     const enqueued = { enqueued_at: died - 3600 * 9 * random() - 60 };
@@ -57,7 +61,8 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: i ? j.jid : 'dead-invoice-1', died_at: died, retry_count: 10, error_class: kind === 3 ? 'FileNotFound' : 'SMTPAuthenticationError', error_message: kind === 3 ? `no such file: users-${i}.csv` : '535 5.7.8 Authentication credentials invalid', backtrace: kind === 3 ? importTrace : mailTrace, job: { ...j, jid: i ? j.jid : 'dead-invoice-1', retry_count: 10 } }));
   }
   for (let i = 0; i < 80; i++) {
-    // Sixty died within the last half an hour, the others hours before: the tests may take their time.
+    // Sixty died within the last half an hour, the others hours before. So the tests have enough
+    // time.
     const died = now() - (i < 60 ? 60 + 25 * i : 7200 + 600 * i);
     const j = job(classes.sync, 'inventory', [`warehouse-${i % 7}`, 5000 + i], { enqueued_at: died - 3600 });
     all.push(() => publish('dead_jobs', { type: 'dead_job', jid: j.jid, died_at: died, retry_count: 10, error_class: 'Timeout', error_message: `no answer from 10.0.3.${i % 20} within ${3000 + i} ms`, backtrace, job: { ...j, retry_count: 10 } }));
@@ -73,7 +78,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   return { publish };
 }
 
-/** A day of metrics; since the deploy one class is slower. */
+/** A day of metrics. Since the deploy, one class is slower. */
 async function metrics(publish, random, scale) {
   const kinds = [[classes.sync, 'inventory', 900, 0.12, 'Timeout'], [classes.invoice, 'mails', 220, 0.02, 'SMTPAuthenticationError'], [classes.report, 'reports', 9000, 0.01, 'OutOfMemory'], ['ResizeImage', 'demo.low', 60, 0.05, 'Timeout'], ['ChargeCard', 'demo.critical', 140, 0.01, 'CardDeclined']];
   let batch = [];
@@ -94,14 +99,18 @@ async function metrics(publish, random, scale) {
   await publish('job_metrics', batch);
 }
 
-/** What a process runs at a time: reports, each of which takes twenty seconds. @param {number} process @param {number} slots */
+/**
+ * The jobs that a process runs: reports, each of which takes twenty seconds.
+ * @param {number} process
+ * @param {number} slots
+ */
 const reports = (process, slots) => Array.from({ length: slots }, (_, k) => {
   const takes = 20;
   const began = Math.floor(now() / takes - k / slots) * takes + (k * takes) / slots;
   return { jid: `report-${process + 1}${k}-${(began * 10 % 1e7).toFixed(0)}`, class: classes.report, queue: 'reports', started_at: began };
 });
 
-/** Heartbeats of three processes, again every few seconds; one is stuck. */
+/** Sends the heartbeats of three processes every few seconds. One process is stuck. */
 export function beat(publish) {
   const started = now() - 17_000;
   const stuck = now() - 3 * 3600 - 40;

@@ -1,4 +1,5 @@
-// How the page is served: kept by browsers, answered 304 where nothing has changed, and under a policy that lets nothing in.
+// How the page is served: browsers cache it, unchanged files are answered with 304, and a policy
+// blocks everything foreign.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
@@ -13,7 +14,7 @@ export function served(world) {
     for (const late of ['/parts/lower.js', '/parts/palette.js']) {
       await page.waitForFunction((name) => performance.getEntriesByType('resource').some((e) => e.name.endsWith(name)), late);
     }
-    // And then what these import.
+    // And then the modules that these import.
     await page.waitForFunction(() => {
       const before = globalThis.loaded;
       globalThis.loaded = performance.getEntriesByType('resource').length;
@@ -23,7 +24,7 @@ export function served(world) {
     const asked = new Map();
     const got = [];
     cdp.on('Network.requestWillBeSent', (e) => asked.set(e.requestId, new URL(e.request.url).pathname));
-    // What went over the wire; an answer of the browser's own cache has none of it.
+    // The headers from the network. An answer from the browser's own cache has none.
     cdp.on('Network.responseReceivedExtraInfo', (e) => got.push(e));
     const answers = () => got.map((e) => [asked.get(e.requestId), e.statusCode]);
     await cdp.send('Network.enable');
@@ -32,7 +33,7 @@ export function served(world) {
     assert.deepEqual(answers().filter(([path]) => path === '/dashboard').map(([, status]) => status), [304], 'the page is the one that the browser has');
     assert.deepEqual(answers().filter(([path]) => path?.includes('/assets/')), [], 'modules of this version are not asked for again');
 
-    // A proxy or a browser that does ask again is answered 304, module by module, with nothing in it.
+    // A proxy or a browser that asks again gets 304 for each module, with an empty body.
     const modules = await page.evaluate(() => performance.getEntriesByType('resource').map((e) => e.name).filter((name) => name.includes('/assets/')));
     assert.ok(modules.length > 30, `${modules.length} modules`);
     const wrong = await page.evaluate(async (all) => {
@@ -63,7 +64,8 @@ export function served(world) {
       const tried = {};
       const attempt = async (name, act) => { try { await act(); tried[name] = 'done'; } catch (e) { tried[name] = e.name; } };
       await attempt('markup from text', () => { document.createElement('div').innerHTML = '<img src=x>'; });
-      await attempt('code from text', () => new Promise((done, no) => { setTimeout(() => { try { done((0, eval)('1')); } catch (e) { no(e); } }, 0); })); // not from here: tools may
+      // Not from here, because tools are allowed to do this.
+      await attempt('code from text', () => new Promise((done, no) => { setTimeout(() => { try { done((0, eval)('1')); } catch (e) { no(e); } }, 0); }));
       await attempt('a policy of its own', () => window.trustedTypes.createPolicy('own', { createHTML: (s) => s }));
       await attempt('a request elsewhere', () => fetch('http://127.0.0.1:9/'));
       const script = document.createElement('script');

@@ -1,4 +1,4 @@
-// A sidecar with a broker of its own, a demo worker and its traffic: what `millrace up` runs.
+// A sidecar with a broker of its own, a demo worker and its traffic, as `millrace up` runs them.
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -17,7 +17,7 @@ function freePort() {
   });
 }
 
-/** Waits until something holds, for a minute: machines may be slow. */
+/** Waits until a condition holds, for a minute, because test machines may be slow. */
 export async function until(what, check, ms = 60_000) {
   const end = Date.now() + ms;
   for (let last; ;) {
@@ -57,7 +57,13 @@ export async function start({ rate = 20 } = {}) {
   return { base: `http://127.0.0.1:${port}`, management: /Broker\s+(\S+)/.exec(said)[1], amqp: /AMQP\s+(\S+)/.exec(said)[1], stop };
 }
 
-/** Another sidecar, beside a virtual host of the same broker; it can be stopped and begun anew. @param {any} beside @param {string} vhost @param {string[]} more flags */
+/**
+ * Starts another sidecar, for a virtual host of the same broker. It can be stopped and started
+ * again.
+ * @param {any} beside
+ * @param {string} vhost
+ * @param {string[]} more flags
+ */
 export async function serve({ amqp, management }, vhost, more) {
   const state = await mkdtemp(join(tmpdir(), 'millrace-ui-'));
   const port = await freePort();
@@ -85,7 +91,13 @@ export async function serve({ amqp, management }, vhost, more) {
   return { port, begin, stop, end };
 }
 
-/** A worker process whose jobs are commands. @param {any} beside @param {string} vhost @param {string} tag @param {string[]} plan lines of its file */
+/**
+ * Starts a worker process whose jobs are commands.
+ * @param {any} beside
+ * @param {string} vhost
+ * @param {string} tag
+ * @param {string[]} plan lines of its file
+ */
 export async function work({ amqp }, vhost, tag, plan) {
   const dir = await mkdtemp(join(tmpdir(), 'millrace-ui-'));
   const file = join(dir, 'jobs.yaml');
@@ -100,7 +112,11 @@ export async function work({ amqp }, vhost, tag, plan) {
   return { ended, stop };
 }
 
-/** Makes a virtual host of the broker's, where guest may do everything. @param {{management: string}} at @param {string} name */
+/**
+ * Makes a virtual host on the broker, with all permissions for guest.
+ * @param {{management: string}} at
+ * @param {string} name
+ */
 export async function virtualHost({ management }, name) {
   await http(`${management}/api/vhosts/${name}`, 'PUT', {});
   await http(`${management}/api/permissions/${name}/guest`, 'PUT', { configure: '.*', write: '.*', read: '.*' });
@@ -108,7 +124,10 @@ export async function virtualHost({ management }, name) {
 
 const authorization = 'Basic ' + Buffer.from('guest:guest').toString('base64');
 
-/** Asks the sidecar or the broker's management, on a connection of its own: the broker may close one that is kept while it is asked again. */
+/**
+ * Sends a request to the sidecar or to the broker's management API, on a connection of its own. The
+ * broker may close a connection that is kept, while the next request is sent.
+ */
 export async function http(url, method = 'GET', body = undefined) {
   const r = await fetch(url, { method, headers: { authorization, connection: 'close', 'content-type': 'application/json' }, body: body === undefined ? undefined : JSON.stringify(body) });
   const text = await r.text();

@@ -1,15 +1,15 @@
-// In which order lists are.
+// The order of lists.
 import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
-/** Has the list of dead jobs be one of very many. @param {any} page */
+/** Makes the list of dead jobs look very long. @param {any} page */
 const crowded = (page) => page.route(/\/api\/dead-jobs\?/, async (/** @type {any} */ route) => {
   const response = await route.fetch();
   await route.fulfill({ response, json: { ...await response.json(), total_count: 100_001, filtered_count: 100_001 } });
 });
 
-/** Has the API refuse to sort dead jobs. @param {any} page */
+/** Makes the API refuse to sort dead jobs. @param {any} page */
 const unsorted = (page) => page.route(/\/api\/dead-jobs\?.*sort=/, (/** @type {any} */ route) => route.fulfill({ status: 400, json: { error: 'bad_request', reason: 'the list is too long to be sorted', request_id: 'x' } }));
 
 export function sorting(world) {

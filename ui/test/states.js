@@ -1,4 +1,4 @@
-// What pages show when something is not as usual: errors, refusals, nothing that matches, a view that is behind.
+// Pages in unusual states: errors, refusals, filters without matches, a view that lags.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
@@ -6,9 +6,9 @@ import { overflow } from './boxes.js';
 
 const reason = 'the broker does not tell of this now';
 const pages = ['/dashboard', '/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/gated-jobs', '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
-/** What is said where nothing is: it must not be said of what could not be asked. */
+/** The texts of empty lists. A page must not show them for a request that failed. */
 const none = /^(No (queues|errors|jobs|workers|running|runs|retries|dead|scheduled|rejected|matching|matches|bulk|issues|data|failed|recent|actions)|Idle|Workers reported no)\b/;
-/** Filters that nothing matches, and what is said then. */
+/** Filters without matches, and the texts that they show. */
 const nothing = { '/job-queues?text=zzz': /No matches in \d+ queues/, '/scheduled-jobs?class=Zzz': /No matches in [\d,]+ jobs/, '/retries?queue=zzz': /No matches in [\d,]+ jobs/, '/dead-jobs?error=Zzz': /No matches in [\d,]+ jobs/, '/gated-jobs?class=Zzz': /No matches in \d+ jobs/, '/jobs?class=zzz': /No matches in \d+ jobs/, '/jobs?state=finished&class=zzz': 'No matching runs', '/job-metrics?text=zzz': 'No matching classes', '/worker-processes?text=zzz': /No matches in \d+ processes/, '/live?text=zzz': 'No matching runs' };
 
 export function states(world) {
@@ -26,7 +26,8 @@ export function states(world) {
       }
       await page.goto(world.base + '/dead-jobs');
       await page.getByRole('alert').filter({ hasText: 'REQUEST-1' }).first().waitFor();
-      await page.getByRole('button', { name: 'Live updates' }).click(); // else it is tried again by itself
+      // Otherwise it is tried again automatically.
+      await page.getByRole('button', { name: 'Live updates' }).click();
       await page.unroute(/\/api\/(?!whoami|session|events)/);
       await page.getByRole('region', { name: 'dead jobs' }).getByRole('button', { name: 'Try again' }).click();
       await page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(3).waitFor();
@@ -41,7 +42,7 @@ export function states(world) {
     const charts = [['/dashboard', 'Throughput', 'job-metrics'], ['/dashboard', 'Due', 'due-times'], ['/dead-jobs', 'Died per hour (7 days)', 'job-metrics']];
     for (const [path, name, route] of charts) {
       const chart = page.getByRole('region', { name, exact: true }).getByRole('figure');
-      await page.route(`**/api/${route}*`, () => {}); // it never comes
+      await page.route(`**/api/${route}*`, () => {}); // the answer never comes
       await page.goto(world.base + path);
       await chart.filter({ hasText: 'Loading' }).waitFor();
       assert.doesNotMatch(await chart.innerText(), /No data in this range|0 jobs are due/);
@@ -49,7 +50,7 @@ export function states(world) {
       await page.route(`**/api/${route}*`, (r) => r.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'service_unavailable', reason, request_id: 'R' }) }));
       await page.goto(world.base + path);
       await page.getByRole('main').getByText(reason).first().waitFor();
-      // What shares its answer with a whole page gives way to what went wrong.
+      // A chart that shares its answer with a whole page is replaced by the error.
       if (name === 'Throughput') assert.equal(await chart.count(), 0);
       else await chart.filter({ hasText: 'Could not be loaded' }).waitFor();
       await page.unrouteAll({ behavior: 'ignoreErrors' });
@@ -86,7 +87,7 @@ export function states(world) {
   test('a view that is behind says so, and one that is being read takes no actions on many jobs', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
-    await page.routeWebSocket(/\/api\/events/, () => {}); // it would tell how things are
+    await page.routeWebSocket(/\/api\/events/, () => {}); // it would report the state
     let change = (o) => o;
     await page.route('**/api/overview', async (route) => {
       const answer = await route.fetch();

@@ -1,8 +1,12 @@
-// What an operator comes for, as nine stories. Each is told with what a person has: nothing here knows of addresses, requests or test ids, and
-// this file may import nothing that does.
+// The tasks of an operator, as nine stories. Each uses only the tools of a person: no addresses,
+// requests or test ids. This file may import nothing that uses those.
 import assert from 'node:assert/strict';
 
-/** How many there are by what stands under a list that is filtered. @param {import('./person.js').Person} me @param {RegExp} pattern */
+/**
+ * Returns the number in the text below a filtered list.
+ * @param {import('./person.js').Person} me
+ * @param {RegExp} pattern
+ */
 const many = async (me, pattern) => (await me.listed.reads(pattern))[1];
 
 /** @type {[string, (me: import('./person.js').Person) => Promise<void>][]} */
@@ -37,7 +41,8 @@ export const stories = [
     await operation.reads(/cancelled/);
     await me.pointAway();
     await me.find('button', 'Remove filter from').click();
-    await me.listed.reads(/^1–50 of ([3-6]\d|7\d) matching/); // the older ones, and those that it had not come to
+    // The older ones, and those that it had not reached.
+    await me.listed.reads(/^1–50 of ([3-6]\d|7\d) matching/);
     await me.find('button', 'Remove filter class').click();
     await me.filter('error:SMTPAuthenticationError');
     await me.listed.reads(new RegExp(`of ${others} matching`));
@@ -54,7 +59,8 @@ export const stories = [
     assert.equal(lines.length, 3);
     for (const [i, line] of lines.entries()) assert.match(line, new RegExp(`^Attempt ${i + 9} failed.*web-1:4711:shop.*ran .*SMTPAuthenticationError`));
     await me.find('region', 'Error').reads(/535 5\.7\.8 Authentication credentials invalid/);
-    await me.find('region', 'the arguments').reads(/9007199254740993/); // which JSON.parse would round
+    // Which JSON.parse would round.
+    await me.find('region', 'the arguments').reads(/9007199254740993/);
   }],
 
   ['undo a wrong “delete all”', async (me) => {

@@ -1,4 +1,4 @@
-// What happened to a job, in order: without a browser.
+// The timeline of a job, in order, without a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { storyOf } from '../static/core/story.js';

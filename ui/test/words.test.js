@@ -1,4 +1,4 @@
-// The UI's texts stand in one file: the linter refuses them elsewhere, and none is kept that nothing says.
+// The UI's texts are in one file. The linter refuses them elsewhere, and each text is used.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';

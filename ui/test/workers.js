@@ -1,14 +1,14 @@
-// Workers are told to be quiet and to stop, and do so: real processes.
+// Real worker processes become quiet and stop when the UI asks them to.
 import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http, until, work } from './sidecar.js';
 
 const plan = ['queues: [side]', 'classes: {Side: {command: ["true"]}}'];
 
-/** A worker of the stories. */
+/** A worker for the stories. */
 export const side = (world) => work(world, '', 'side', plan);
 
-/** Has one process be gone by the time that it is told something, and the others take it. @param {any} page */
+/** Makes one process be gone before it gets the request. The others get it. @param {any} page */
 const gone = (page) => page.route(/\/api\/processes\/[^/]+\/quiet$/, (/** @type {any} */ route) => (route.request().url().includes('worker-1')
   ? route.fulfill({ status: 404, json: { error: 'not_found', reason: 'no such process is known' } }) : route.fulfill({ status: 202, json: { id: '1' } })));
 
@@ -58,7 +58,7 @@ export function workers(world) {
         await bar.find('button', deed).click();
         await me.dialog.find('button', `${deed} 2 processes`).click();
         await me.notes.reads(/requested for 2 processes/);
-        await bar.gone(); // the page unselects those that were asked
+        await bar.gone(); // the page unselects the processes that got the request
         await me.pointAway();
         if (deed === 'Quiet') await many('quiet', 2);
       }

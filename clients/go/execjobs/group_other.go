@@ -4,5 +4,5 @@ package execjobs
 
 import "syscall"
 
-// ownGroup gives a command a process group.
+// ownGroup gives a command its own process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

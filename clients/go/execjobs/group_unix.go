@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// endGroup asks a command, and what it has started, to end.
+// endGroup asks a command, and the processes that it has started, to end.
 func endGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGTERM) }
 
-// killGroup ends a command, and what it has started.
+// killGroup kills a command, and the processes that it has started.
 func killGroup(leader *os.Process) error { return syscall.Kill(-leader.Pid, syscall.SIGKILL) }

@@ -14,7 +14,7 @@ import (
 	millrace "github.com/millrace-jobs/millrace/clients/go"
 )
 
-// Plan is what the YAML file says.
+// Plan is the content of the YAML file.
 type Plan struct {
 	Queues      Queues           `yaml:"queues"`
 	Concurrency int              `yaml:"concurrency"`
@@ -30,7 +30,7 @@ type Lane struct {
 	Concurrency int    `yaml:"concurrency"`
 }
 
-// Class is how the jobs of a class are run: by a command, or a line for the shell.
+// Class says how the jobs of a class run: with a command, or with a line for the shell.
 type Class struct {
 	Command []string          `yaml:"command"`
 	Shell   string            `yaml:"shell"`
@@ -38,7 +38,8 @@ type Class struct {
 	Env     map[string]string `yaml:"env"`
 	Timeout time.Duration     `yaml:"timeout"`
 	RetryIn time.Duration     `yaml:"retry_in"`
-	// Discard and Kill are exit codes that are no failures: of a job that is to be dropped, or given up at once.
+	// Discard and Kill are exit codes that are not failures. They discard the job, or make it a
+	// dead job immediately.
 	Discard []int `yaml:"discard"`
 	Kill    []int `yaml:"kill"`
 }
@@ -49,7 +50,7 @@ type Queues struct {
 	Weights map[string]int
 }
 
-// UnmarshalYAML reads either form.
+// UnmarshalYAML accepts both forms.
 func (q *Queues) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.MappingNode {
 		return node.Decode(&q.Weights)
@@ -57,7 +58,7 @@ func (q *Queues) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode(&q.Strict)
 }
 
-// Read reads a plan and checks it. Unknown keys are errors.
+// Read parses a plan and checks it. Unknown keys are errors.
 func Read(r io.Reader) (*Plan, error) {
 	decoder := yaml.NewDecoder(r)
 	decoder.KnownFields(true)
@@ -85,7 +86,7 @@ func (p *Plan) check() error {
 	return errors.Join(errs...)
 }
 
-// Worker makes the worker. Log may be nil.
+// Worker returns a worker for the plan. log may be nil.
 func (p *Plan) Worker(url string, log *slog.Logger) (*millrace.Worker, error) {
 	cfg := millrace.WorkerConfig{
 		URL: url, Queues: p.Queues.Strict, Weights: p.Queues.Weights, Concurrency: p.Concurrency, Tag: p.Tag, StopTimeout: p.StopTimeout, Logger: log,

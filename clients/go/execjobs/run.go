@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// killAfter is how long a command may go on that was told to end.
+	// killAfter is how long a command may continue after it was asked to end.
 	killAfter = 5 * time.Second
-	// kept is how much of the end of what a command writes stands in its failure.
+	// kept is how many bytes of the end of a command's output its failure contains.
 	kept = 8 << 10
 )
 
-// exitError is a command that failed. What it wrote is the failure's text.
+// exitError is the error of a command that failed. Its text is the command's output.
 type exitError struct {
 	state  string
 	output []byte
@@ -48,9 +48,11 @@ func (c Class) run(ctx context.Context, job *millrace.RawJob) error {
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	if ctx.Err() != nil && cmd.Process != nil {
-		_ = killGroup(cmd.Process) // what is left of it
+		_ = killGroup(cmd.Process) // what is left of its group
 	}
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // it ended well; what it left behind holds its output open
+	// After ErrWaitDelay the command succeeded, and a process that it left behind has its output
+	// open.
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
 	var exit *exec.ExitError
@@ -93,10 +95,11 @@ func (c Class) command(ctx context.Context, job *millrace.RawJob) *exec.Cmd {
 	return cmd
 }
 
-// envText is s as it may stand in an environment.
+// envText returns s as an environment may contain it.
 func envText(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
-// tail keeps the end of what is written to it. A command's pipes are copied by one goroutine, since both are the same writer.
+// tail keeps the end of what is written to it. One goroutine copies both pipes of a command,
+// because both are the same writer.
 type tail struct{ kept []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

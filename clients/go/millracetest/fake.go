@@ -21,8 +21,8 @@ type Job struct {
 	JID     string
 	Class   string
 	Queue   string
-	At      time.Time       // when it is due; zero: now
-	Attempt int             // which is next, 1 for the first; of a dead job, which was the last
+	At      time.Time       // when it is due; zero means now
+	Attempt int             // the next attempt, from 1; of a dead job, the last one
 	Args    json.RawMessage // as a handler gets them
 	Body    []byte          // the job, as it would be published
 	Err     error           // of its last attempt, if that failed
@@ -38,8 +38,8 @@ type Fake struct {
 	running map[string]context.CancelCauseFunc // by jid
 }
 
-// Inline runs each job when it is enqueued, also one that is scheduled. The error of an attempt that fails is the caller's; there are no
-// retries.
+// Inline runs each job when it is enqueued, even one that is scheduled. The caller gets the error
+// of an attempt that fails. There are no retries.
 type Inline struct{ pusher }
 
 var (
@@ -47,7 +47,8 @@ var (
 	_ millrace.Enqueuer = (*Inline)(nil)
 )
 
-// NewFake makes a fake whose jobs run in a worker's handlers. The worker may be nil if no job is run.
+// NewFake returns a Fake that runs jobs in a worker's handlers. The worker may be nil if no job is
+// run.
 func NewFake(worker *millrace.Worker) *Fake {
 	f := &Fake{running: map[string]context.CancelCauseFunc{}}
 	f.pusher = pusher{worker: worker, take: func(_ context.Context, j Job) error {
@@ -59,7 +60,7 @@ func NewFake(worker *millrace.Worker) *Fake {
 	return f
 }
 
-// NewInline makes an Inline that runs a worker's handlers.
+// NewInline returns an Inline that runs jobs in a worker's handlers.
 func NewInline(worker *millrace.Worker) *Inline {
 	i := &Inline{}
 	i.pusher = pusher{worker: worker, take: func(ctx context.Context, j Job) error {
@@ -90,13 +91,15 @@ func Enqueued[T millrace.JobArgs](t testing.TB, f *Fake) []T {
 	return all
 }
 
-// Jobs lists what was enqueued and not drained, of some classes or of all.
+// Jobs returns the jobs that were enqueued and not drained. With classes, it returns only jobs of
+// these.
 func (f *Fake) Jobs(classes ...string) []Job { return f.list(&f.jobs, classes) }
 
-// Retries lists the jobs that failed and wait for a retry. At is when that would be due.
+// Retries returns the jobs that failed and wait for a retry. At is when the retry would be due.
 func (f *Fake) Retries(classes ...string) []Job { return f.list(&f.retries, classes) }
 
-// Dead lists the jobs that were given up or had expired, and are kept as dead jobs. Err is the reason.
+// Dead returns the jobs that were given up or had expired, and are kept as dead jobs. Err is the
+// reason.
 func (f *Fake) Dead(classes ...string) []Job { return f.list(&f.dead, classes) }
 
 func (f *Fake) list(jobs *[]Job, classes []string) (found []Job) {
@@ -110,15 +113,16 @@ func (f *Fake) list(jobs *[]Job, classes []string) (found []Job) {
 	return found
 }
 
-// Clear forgets all jobs.
+// Clear removes all jobs.
 func (f *Fake) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.jobs, f.retries, f.dead = nil, nil, nil
 }
 
-// Cancel cancels a job that runs, as the web UI does: its context ends with ErrCancelled. It is for a handler, or a goroutine beside
-// Drain. It reports whether the job runs.
+// Cancel cancels a running job, as the web UI does: its context ends with ErrCancelled. Call it
+// from a handler, or from another goroutine while Drain runs. It reports whether the job was
+// running.
 func (f *Fake) Cancel(jid string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,8 +133,9 @@ func (f *Fake) Cancel(jid string) bool {
 	return cancel != nil
 }
 
-// Drain runs what was enqueued, and what that enqueues, in order, also what is scheduled for later. It continues after a job that fails,
-// and returns the errors of all. A job that was discarded has ended well.
+// Drain runs the enqueued jobs in order, even those that are scheduled for later, and the jobs that
+// they enqueue. It continues after a job that fails, and returns the errors of all. A job that its
+// handler discards is not an error.
 func (f *Fake) Drain(ctx context.Context) error {
 	var errs []error
 	var handedBack []Job
@@ -154,7 +159,8 @@ func (f *Fake) Drain(ctx context.Context) error {
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// Retry runs the jobs that wait for a retry, without waiting until it is due, as Drain does. One that fails again waits for the next.
+// Retry runs the jobs that wait for a retry, as Drain does, without waiting until they are due. A
+// job that fails again waits for its next retry.
 func (f *Fake) Retry(ctx context.Context) error {
 	f.mu.Lock()
 	f.jobs, f.retries = append(f.retries, f.jobs...), nil
@@ -187,7 +193,7 @@ func (f *Fake) run(ctx context.Context, j Job) millrace.Outcome {
 	return f.perform(ctx, j)
 }
 
-// settle puts a job that has run where it belongs, and returns its error.
+// settle moves a job that has run to its list, and returns its error.
 func (f *Fake) settle(j Job, o millrace.Outcome) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +218,7 @@ func (f *Fake) settle(j Job, o millrace.Outcome) error {
 	return o.Err
 }
 
-// pusher is what both do: check a job, and take it.
+// pusher is the common part of Fake and Inline: it checks a job and takes it.
 type pusher struct {
 	worker *millrace.Worker
 	take   func(context.Context, Job) error
@@ -231,7 +237,8 @@ func (p pusher) push(ctx context.Context, n millrace.EnqueueParams) (string, err
 		return "", err
 	}
 	j := Job{JID: jid, Class: n.Class(), Body: body, Attempt: 1}
-	if entry := gjson.GetManyBytes(body, "class", "job", "scheduled_at"); !entry[0].Exists() { // a scheduled job is inside of a record
+	// A scheduled job is inside a record.
+	if entry := gjson.GetManyBytes(body, "class", "job", "scheduled_at"); !entry[0].Exists() {
 		j.Body = []byte(entry[1].Raw)
 		j.At = time.UnixMicro(int64(entry[2].Float() * 1e6))
 	}
@@ -240,7 +247,7 @@ func (p pusher) push(ctx context.Context, n millrace.EnqueueParams) (string, err
 	return jid, p.take(ctx, j)
 }
 
-// Enqueue takes a job.
+// Enqueue checks a job and takes it.
 func (p pusher) Enqueue(ctx context.Context, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
 	n := millrace.EnqueueParams{Args: args}
 	if options != nil {
@@ -249,12 +256,12 @@ func (p pusher) Enqueue(ctx context.Context, args millrace.JobArgs, options *mil
 	return p.push(ctx, n)
 }
 
-// EnqueueIn takes a job for later.
+// EnqueueIn takes a job that is due after a duration.
 func (p pusher) EnqueueIn(ctx context.Context, after time.Duration, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
 	return p.EnqueueAt(ctx, time.Now().Add(after), args, options)
 }
 
-// EnqueueAt takes a job for a time.
+// EnqueueAt takes a job that is due at a time.
 func (p pusher) EnqueueAt(ctx context.Context, at time.Time, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
 	var with millrace.EnqueueOptions
 	if options != nil {
@@ -264,7 +271,7 @@ func (p pusher) EnqueueAt(ctx context.Context, at time.Time, args millrace.JobAr
 	return p.Enqueue(ctx, args, &with)
 }
 
-// EnqueueBulk takes many.
+// EnqueueBulk takes many jobs.
 func (p pusher) EnqueueBulk(ctx context.Context, jobs []millrace.EnqueueParams) ([]millrace.Result, error) {
 	results := make([]millrace.Result, len(jobs))
 	var errs []error

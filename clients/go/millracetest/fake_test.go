@@ -30,7 +30,7 @@ type welcomeArgs struct{ To string }
 
 func (welcomeArgs) Kind() string { return "Welcome" }
 
-// Typed args are compared as values, and options of their kind hold.
+// Typed args are compared as values. The options of their kind apply.
 func TestEnqueued(t *testing.T) {
 	t.Parallel()
 	fake := millracetest.NewFake(nil)
@@ -53,7 +53,7 @@ func TestEnqueued(t *testing.T) {
 	require.PanicsWithValue(t, "millracetest: there is no worker to run jobs: give one to NewFake or NewInline", func() { _ = fake.Drain(t.Context()) })
 }
 
-// A job goes through its retries to its death, as it would in production but for the time between.
+// A job goes through its retries until it is dead, as in production but without the waits.
 func TestRetriesOfAFake(t *testing.T) {
 	t.Parallel()
 	w := newWorker()
@@ -109,7 +109,7 @@ func TestRetriesOfAFake(t *testing.T) {
 	require.Equal(t, []string{"failure 1 it broke", "failure 1 it broke", "failure 2 it broke", "death 2 it broke"}, hooks)
 }
 
-// Timeouts, cancellations, and the end of a worker reach a handler.
+// The context of a handler ends by a timeout, by a cancellation, or at the end of the worker.
 func TestHandlersThatHaveToEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorker()

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// SetRaw sets one member of an object and leaves every other byte alone.
+// SetRaw sets one member of an object, and leaves every other byte unchanged.
 func SetRaw(raw []byte, name, value string) ([]byte, error) {
 	out, err := sjson.SetRawBytesOptions(raw, name, []byte(value), &sjson.Options{Optimistic: false})
 	if err != nil {
@@ -18,10 +18,11 @@ func SetRaw(raw []byte, name, value string) ([]byte, error) {
 	return out, nil
 }
 
-// MaxShort is the longest AMQP short string.
+// MaxShort is the length in bytes of the longest AMQP short string.
 const MaxShort = 255
 
-// Property is s if it may stand in a message property, else "". RabbitMQ 4.3 closes the connection over the type "amqp-1.0".
+// Property returns s if a message property may hold it, and "" otherwise. RabbitMQ 4.3 closes the
+// connection over the type "amqp-1.0".
 func Property(s string) string {
 	if len(s) > MaxShort || !utf8.ValidString(s) || s == "amqp-1.0" {
 		return ""
@@ -29,7 +30,7 @@ func Property(s string) string {
 	return s
 }
 
-// Traceparent is v if it is a traceparent that may be passed on, else "".
+// Traceparent returns v if it is a traceparent that may be passed on, and "" otherwise.
 func Traceparent(v any) string {
 	s, ok := v.(string)
 	if !ok || len(s) > MaxShort || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -38,7 +39,8 @@ func Traceparent(v any) string {
 	return s
 }
 
-// WithQueue is a job with its queue filled in, if it names none: otherwise what comes back would go to the default queue.
+// WithQueue returns a job with its queue filled in, if it names none. Without that, a job that
+// comes back would go to the default queue.
 func WithQueue(job []byte, queue string) ([]byte, error) {
 	o, err := ParseObject(string(job), JobMembers)
 	if err != nil {
@@ -50,10 +52,10 @@ func WithQueue(job []byte, queue string) ([]byte, error) {
 	return SetRaw(job, "queue", Quote(queue))
 }
 
-// Quote writes a text as a JSON string.
+// Quote returns a text as a JSON string.
 func Quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }
 
-// FirstBytes cuts a text behind its first n bytes, between characters.
+// FirstBytes returns at most the first n bytes of a text, cut between characters.
 func FirstBytes(s string, n int) string {
 	if len(s) <= n {
 		return s

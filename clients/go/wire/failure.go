@@ -15,10 +15,10 @@ const (
 	ReasonPoison    = "poison"
 )
 
-// Failure is what is said of a job that failed, in the record of a retry or a dead job.
+// Failure describes a failed job, in the record of a retry or a dead job.
 type Failure struct {
 	JID          string
-	RetryCount   int // how often it had failed before
+	RetryCount   int // how often the job had failed before
 	ErrorClass   string
 	ErrorMessage string
 	Backtrace    string
@@ -38,21 +38,22 @@ type failed struct {
 	Reason       string  `json:"reason,omitempty"`
 }
 
-// Retry is the record of a job that is to be tried again. queue is where the job came from: it comes back there, whatever it says or does not.
+// Retry returns the record of a job that will be retried. The job comes back to queue, unless it
+// names another one.
 func (f Failure) Retry(queue string, job []byte, at, due time.Time) []byte {
 	r := f.record()
 	r.Type, r.RetryAt, r.FailedAt, r.RetryCount = "retry", Seconds(due), Seconds(at), f.RetryCount+1
 	return r.around(queue, job)
 }
 
-// Dead is the record of a job that is given up.
+// Dead returns the record of a job that is given up.
 func (f Failure) Dead(queue string, job []byte, reason string, at time.Time) []byte {
 	r := f.record()
 	r.Type, r.DiedAt, r.Reason = "dead_job", Seconds(at), reason
 	return r.around(queue, job)
 }
 
-// What a record says of an error at most.
+// Limits of an error in a record.
 const (
 	maxFailureClass   = 1024   // bytes
 	maxFailureMessage = 10_000 // characters
@@ -63,14 +64,16 @@ func (f Failure) record() failed {
 		ErrorMessage: firstRunes(validText(f.ErrorMessage), maxFailureMessage), Backtrace: validText(f.Backtrace)}
 }
 
-// around puts the record around the job's own bytes, with its queue filled in if it names none: otherwise it would come back to the default
-// queue.
+// around returns the record with the job's own bytes. It fills in the queue if the job names none,
+// so that the job does not come back to the default queue.
 func (f failed) around(queue string, job []byte) []byte {
 	text, err := json.Marshal(f)
 	if err != nil {
-		panic(fmt.Sprintf("wire: a record of texts and numbers: %v", err)) // cannot be: no float here is infinite
+		// It cannot fail: no float here is infinite.
+		panic(fmt.Sprintf("wire: a record of texts and numbers: %v", err))
 	}
-	if named, err := WithQueue(job, queue); err == nil { // it was parsed before: it has no such fault
+	// The job was parsed before, so this does not fail.
+	if named, err := WithQueue(job, queue); err == nil {
 		job = named
 	}
 	out := make([]byte, 0, len(text)+len(job)+len(`,"job":`))

@@ -7,31 +7,31 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// DefaultRetry is how often a job is retried that does not say.
+// DefaultRetry is how often a job is retried that does not say otherwise.
 const DefaultRetry = 25
 
-// MaxPriority is the highest priority of a job; queue.* are declared with it.
+// MaxPriority is the highest priority of a job. Job queues are declared with it.
 const MaxPriority = 10
 
-// Job is what Millrace knows of a job. Raw has everything else, as its owner wrote it.
+// Job is what Millrace reads of a job. Raw is the whole job, as its owner wrote it.
 type Job struct {
 	JID        string
 	Class      string
 	Queue      string
-	Retry      int // how often at most; 0 never
+	Retry      int // most retries; 0 means none
 	RetryCount int
 	Priority   uint8
-	ExpiresAt  time.Time // zero: never
-	Dead       bool      // false: what is exhausted or expired is dropped, not buried
+	ExpiresAt  time.Time // zero means never
+	Dead       bool      // false: discard the job when it is exhausted or expired
 	Tags       []string
 	Raw        []byte
 }
 
-// JobMembers are the members of a job that Millrace knows. Others are its owner's.
+// JobMembers are the members of a job that Millrace reads. All others belong to its owner.
 var JobMembers = Set("jid", "class", "queue", "retry", "retry_count", "priority", "created_at", "enqueued_at", "expires_at", "timeout",
 	"dead", "tags", "error_class", "error_message", "failed_at")
 
-// ParseJob reads a job as it stands in a queue.
+// ParseJob parses a job of a queue.
 func ParseJob(body []byte) (Job, error) {
 	if err := CheckRecord(body); err != nil {
 		return Job{}, err
@@ -42,7 +42,7 @@ func ParseJob(body []byte) (Job, error) {
 	return RereadJob(string(body))
 }
 
-// RereadJob reads a job from JSON that is known to be valid.
+// RereadJob parses a job from JSON that is known to be valid.
 func RereadJob(raw string) (Job, error) {
 	o, err := ParseObject(raw, JobMembers)
 	if err != nil {
@@ -95,7 +95,7 @@ func (o Object) jobOptions(job *Job) error {
 	return err
 }
 
-// Queue reads the queue of a job: the default one if it names none.
+// Queue returns the queue of a job, or the default queue if it names none.
 func (o Object) Queue() (string, error) {
 	name, err := o.Text("queue")
 	if err != nil {

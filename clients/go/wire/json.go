@@ -12,16 +12,18 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// MaxRecord is the largest record that is read, in bytes.
+// MaxRecord is the size of the largest record that is read, in bytes.
 const MaxRecord = 16 << 20
 
-// How deep records may be nested. encoding/json reads 10,000 levels; a job must still fit into an entry, and an entry into the journal.
+// Limits of nesting. encoding/json reads 10,000 levels. A job must fit into an entry, and an entry
+// into the journal.
 const (
 	MaxEntryDepth = 9_998
 	MaxJobDepth   = MaxEntryDepth - 1
 )
 
-// Object is the members of a JSON object that Millrace knows: so few that looking through them is sooner done than hashing.
+// Object is the members of a JSON object that Millrace reads. They are so few that a search through
+// all of them is faster than a hash.
 type Object []Member
 
 // Member is a member of an Object.
@@ -30,7 +32,7 @@ type Member struct {
 	Value gjson.Result
 }
 
-// Get gives a member; given is false if there is none.
+// Get returns a member. given is false if there is none.
 func (o Object) Get(name string) (value gjson.Result, given bool) {
 	for i := range o {
 		if o[i].Name == name {
@@ -40,14 +42,15 @@ func (o Object) Get(name string) (value gjson.Result, given bool) {
 	return gjson.Result{}, false
 }
 
-// At gives a member, and the zero Result if there is none.
+// At returns a member, or the zero Result if there is none.
 func (o Object) At(name string) gjson.Result {
 	value, _ := o.Get(name)
 	return value
 }
 
-// ParseObject reads the members in known. It ignores all others. A known member that stands twice or is written
-// with escapes is refused: Millrace edits in place, and parsers differ on which of two they read.
+// ParseObject reads the members in known, and ignores all others. It refuses a known member that
+// occurs twice or is written with escapes: Millrace edits in place, and parsers differ on which of
+// two members they read.
 func ParseObject(raw string, known map[string]bool) (Object, error) {
 	found := make(Object, 0, 8)
 	var fault error
@@ -70,7 +73,7 @@ func ParseObject(raw string, known map[string]bool) (Object, error) {
 	return found, fault
 }
 
-// CheckRecord refuses what is no JSON object of acceptable size.
+// CheckRecord returns an error if body is not a JSON object of acceptable size.
 func CheckRecord(body []byte) error {
 	if err := CheckJSON(body); err != nil {
 		return err
@@ -81,7 +84,7 @@ func CheckRecord(body []byte) error {
 	return nil
 }
 
-// CheckJSON refuses what is no JSON of acceptable size.
+// CheckJSON returns an error if body is not JSON of acceptable size.
 func CheckJSON(body []byte) error {
 	if len(body) > MaxRecord {
 		return fmt.Errorf("record has %d bytes, at most %d are read", len(body), MaxRecord)
@@ -92,7 +95,8 @@ func CheckJSON(body []byte) error {
 	return nil
 }
 
-// isJSON is json.Valid. gjson says the same in less than half of the time, but has no limit of depth and would overflow the stack.
+// isJSON reports whether body is valid JSON. gjson takes less than half the time of json.Valid, but
+// it has no limit of depth and would overflow the stack.
 func isJSON(body []byte) bool {
 	if mostDepth(body) > MaxEntryDepth {
 		return json.Valid(body)
@@ -100,12 +104,12 @@ func isJSON(body []byte) bool {
 	return gjson.ValidBytes(body)
 }
 
-// mostDepth is how deep a text can be nested at most, if it is JSON.
+// mostDepth returns an upper bound of how deep JSON is nested.
 func mostDepth(body []byte) int {
 	return bytes.Count(body, []byte{'['}) + bytes.Count(body, []byte{'{'})
 }
 
-// CheckDepth refuses valid JSON that is nested too deep to be put into something else.
+// CheckDepth returns an error if valid JSON is nested too deep to be put into something else.
 func CheckDepth(body []byte, limit int) error {
 	if mostDepth(body) <= limit {
 		return nil
@@ -129,7 +133,7 @@ func CheckDepth(body []byte, limit int) error {
 	return nil
 }
 
-// First is the first byte of valid JSON.
+// First returns the first byte of valid JSON.
 func First(body []byte) byte { return bytes.TrimLeft(body, " \t\r\n")[0] }
 
 // Has reports whether a member is given, and not null.
@@ -138,7 +142,8 @@ func (o Object) Has(name string) bool {
 	return ok && v.Type != gjson.Null
 }
 
-// Text reads an optional string. What cannot be written back as it was (lone surrogates, bytes that are not UTF-8) is refused.
+// Text returns an optional string. It refuses text that cannot be written back unchanged: lone
+// surrogates, and bytes that are not UTF-8.
 func (o Object) Text(name string) (string, error) {
 	if !o.Has(name) {
 		return "", nil
@@ -146,7 +151,7 @@ func (o Object) Text(name string) (string, error) {
 	return TextOf(name, o.At(name))
 }
 
-// TextOf is the string that the value of a member is, refused as Text refuses it.
+// TextOf returns the value of a member as a string. It refuses the same text as Text.
 func TextOf(name string, v gjson.Result) (string, error) {
 	if v.Type != gjson.String {
 		return "", fmt.Errorf("member %q must be a string", name)
@@ -157,7 +162,8 @@ func TextOf(name string, v gjson.Result) (string, error) {
 	return v.String(), nil
 }
 
-// hasLoneSurrogate tells whether a JSON string has an escape that is half of a character. Parsers differ on what it becomes.
+// hasLoneSurrogate reports whether a JSON string has an escape that is half a character. Parsers
+// differ on what it means.
 func hasLoneSurrogate(raw string) bool {
 	for {
 		i := strings.IndexByte(raw, '\\')
@@ -181,7 +187,7 @@ func hasLoneSurrogate(raw string) bool {
 	}
 }
 
-// unicodeEscape reads the \uXXXX that valid JSON begins with.
+// unicodeEscape returns the character of the \uXXXX at the beginning of valid JSON.
 func unicodeEscape(raw string) (rune, bool) {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return 0, false
@@ -190,7 +196,7 @@ func unicodeEscape(raw string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// Loose reads an optional text that is only shown: any value becomes valid UTF-8.
+// Loose returns an optional text that is only shown. Any value becomes valid UTF-8.
 func (o Object) Loose(name string) string {
 	if !o.Has(name) {
 		return ""
@@ -198,7 +204,7 @@ func (o Object) Loose(name string) string {
 	return strings.ToValidUTF8(o.At(name).String(), "\uFFFD")
 }
 
-// Count reads an optional whole number from 0 to limit.
+// Count returns an optional integer from 0 to limit.
 func (o Object) Count(name string, limit int64) (int64, error) {
 	if !o.Has(name) {
 		return 0, nil
@@ -211,7 +217,7 @@ func (o Object) Count(name string, limit int64) (int64, error) {
 	return n, nil
 }
 
-// Flag reads an optional true or false.
+// Flag returns an optional boolean.
 func (o Object) Flag(name string, otherwise bool) (bool, error) {
 	if !o.Has(name) {
 		return otherwise, nil
@@ -223,7 +229,7 @@ func (o Object) Flag(name string, otherwise bool) (bool, error) {
 	return v.Bool(), nil
 }
 
-// Texts reads an optional array of strings.
+// Texts returns an optional array of strings.
 func (o Object) Texts(name string) ([]string, error) {
 	if !o.Has(name) {
 		return nil, nil
@@ -234,7 +240,8 @@ func (o Object) Texts(name string) ([]string, error) {
 	}
 	var all []string
 	valid := true
-	v.ForEach(func(_, item gjson.Result) bool { // not Array, which would take ten times the record's size
+	// Array would take ten times the size of the record.
+	v.ForEach(func(_, item gjson.Result) bool {
 		if valid = item.Type == gjson.String; valid && len(all) < MaxTexts {
 			all = append(all, strings.ToValidUTF8(item.String(), "\uFFFD"))
 		}
@@ -246,10 +253,10 @@ func (o Object) Texts(name string) ([]string, error) {
 	return all, nil
 }
 
-// MaxTexts is how many strings of an array are read; they are only shown.
+// MaxTexts is how many strings of an array are read. They are only shown.
 const MaxTexts = 1000
 
-// Set is a set of names, as ParseObject takes them.
+// Set returns a set of names for ParseObject.
 func Set(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
 	for _, n := range names {

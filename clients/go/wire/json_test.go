@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is JSON is said by the standard library.
+// isJSON agrees with the standard library.
 func FuzzIsJSON(f *testing.F) {
 	for _, text := range []string{"", " ", "{}", `{"a":[1,-0,0.5e-7,1E+9,true,false,null,"\\u00e9\\ud800\\n"]} `, `{"a":01}`, `[1,]`, `{"a":1,}`, `"\x01"`, `"\\x"`,
 		"\"\xff\"", "\"\x7f\"", "[1] x", "-", "1.", ".5", "1e", "+1", "nul", "tru e", "{1:2}", `{"a" 1}`, "\ufeff{}", "\v1", `"\\u12g4"`, "[", "{", `"`, "[[[[]]]]"} {
@@ -19,7 +19,7 @@ func FuzzIsJSON(f *testing.F) {
 	})
 }
 
-// TestJobVectors reads the jobs that every client's author has, and compares what it understands of them with what they say.
+// The vectors for the authors of clients say what each job means, and ParseJob agrees.
 func TestJobVectors(t *testing.T) {
 	raw, err := os.ReadFile("../../../wire/testdata/jobs.json")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestJobVectors(t *testing.T) {
 	require.NotEmpty(t, vectors)
 	for _, v := range vectors {
 		if v.Record == nil {
-			continue // large, or no text: the sidecar's package wire tests those
+			continue // large, or not text: the sidecar's package wire tests those
 		}
 		job, err := ParseJob([]byte(*v.Record))
 		if v.Reason != "" {
@@ -56,7 +56,7 @@ func TestJobVectors(t *testing.T) {
 	}
 }
 
-// Options of a job that are not of their type are refused by name.
+// An option of a job that has another type is refused, and the error names it.
 func TestJobsThatAreRefused(t *testing.T) {
 	for body, reason := range map[string]string{
 		`{"class":"A","retry":"x"}`:         `job: member "retry" must be a whole number, true or false`,

@@ -1,15 +1,15 @@
 package wire
 
-// What became of an attempt.
+// Results of an attempt.
 const (
 	MetricSuccess   = "success"
-	MetricFailed    = "failed"    // it will be tried again
+	MetricFailed    = "failed"    // it will be retried
 	MetricDead      = "dead"      // it failed for the last time
-	MetricDiscarded = "discarded" // it was not run, or failed, and is dropped
-	MetricExpired   = "expired"   // it came too late to be run
+	MetricDiscarded = "discarded" // it was not run, or failed, and is discarded
+	MetricExpired   = "expired"   // it was not run, because it had expired
 )
 
-// MetricRecord is a record of job_metrics as it is written: of one attempt.
+// MetricRecord is a record of job_metrics, about one attempt, as workers write it.
 type MetricRecord struct {
 	Type           string  `json:"type"`
 	Timestamp      float64 `json:"timestamp"`

@@ -14,10 +14,11 @@ const (
 	DeadJobs      = "dead_jobs"
 	Heartbeats    = "heartbeats"
 	JobMetrics    = "job_metrics"
-	JobBegins     = "jobs.begins" // written and read by workers alone: which redelivered jobs began, and which processes died
+	// Only workers write and read it: which redelivered jobs began, and which processes died.
+	JobBegins = "jobs.begins"
 )
 
-// Exchanges and classic queues.
+// Exchanges and queues.
 const (
 	ExchangeDirect = "jobs.direct"  // producers publish here, routing key = queue name
 	Control        = "jobs.control" // commands to workers
@@ -28,22 +29,23 @@ const (
 // Commands to workers, on jobs.control.
 const (
 	ControlQuiet  = "quiet"  // take no more jobs
-	ControlStop   = "stop"   // end when the jobs have
-	ControlCancel = "cancel" // set the cancel signal of a job, if it runs
+	ControlStop   = "stop"   // stop when the running jobs have ended
+	ControlCancel = "cancel" // set the cancel signal of a running job
 	ControlPause  = "pause"  // take no more jobs of a queue
 	ControlResume = "resume" // take jobs of a queue again
 )
 
-// CommandState is the command to the leader that asks which queues are paused.
+// CommandState is the command that asks the leader which queues are paused.
 const CommandState = "state"
 
-// DefaultQueue is where a job goes that names no queue.
+// DefaultQueue is the queue of a job that names none.
 const DefaultQueue = "default"
 
-// MaxQueueName is the longest queue name in bytes: with QueuePrefix it still fits an AMQP short string.
+// MaxQueueName is the length in bytes of the longest queue name. With QueuePrefix it fits an AMQP
+// short string.
 const MaxQueueName = 200
 
-// CheckQueueName tells why no queue can have this name, or nil.
+// CheckQueueName returns an error if no queue can have this name.
 func CheckQueueName(name string) error {
 	switch {
 	case name == "":

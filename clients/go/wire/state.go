@@ -1,6 +1,6 @@
 package wire
 
-// States of a worker process, as it tells them.
+// States of a worker process in its heartbeats.
 const (
 	StateRunning  = "running"
 	StateQuiet    = "quiet"

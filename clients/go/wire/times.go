@@ -8,16 +8,18 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Bounds of times, in seconds.
+// Limits of times, in seconds.
 const (
-	// MillisAbove: a time above it is in milliseconds, as Sidekiq 8 writes it; in seconds it would be the year 5138.
+	// MillisAbove is the largest number of seconds. A larger number is milliseconds, as Sidekiq 8
+	// writes them; in seconds it would be the year 5138.
 	MillisAbove = 1e11
 	Earliest    = -62135596800 // the year 1
 	Latest      = 253402300799 // the end of the year 9999
 )
 
-// ParseTime reads seconds (or milliseconds) since the epoch, to the microsecond. What is between two is rounded up, so that nothing is
-// ever early, unless it is nearer to one than a number of its size can say: 1700000000.123456 means just that.
+// ParseTime parses seconds or milliseconds since 1970, to the microsecond. It rounds up, so that no
+// job is early. It rounds down only by less than the precision of the number: 1700000000.123456
+// means exactly that.
 func ParseTime(name string, v gjson.Result) (time.Time, error) {
 	if v.Type != gjson.Number {
 		return time.Time{}, fmt.Errorf("member %q must be a number: seconds since 1970", name)
@@ -37,7 +39,7 @@ func ParseTime(name string, v gjson.Result) (time.Time, error) {
 	return time.Unix(int64(whole), int64(micros)*1000).UTC(), nil
 }
 
-// Time reads an optional time: zero if it is not given.
+// Time returns an optional time, or the zero time.
 func (o Object) Time(name string) (time.Time, error) {
 	if !o.Has(name) {
 		return time.Time{}, nil
@@ -45,5 +47,5 @@ func (o Object) Time(name string) (time.Time, error) {
 	return ParseTime(name, o.At(name))
 }
 
-// Seconds is t as the formats write it.
+// Seconds returns t as the formats write it.
 func Seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

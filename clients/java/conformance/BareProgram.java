@@ -5,7 +5,7 @@ import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
 import java.io.IOException;
 
-/** The loop that the Java client is measured against: amqp-client alone. */
+/** The loop to which the Java client is compared: amqp-client alone. */
 final class BareProgram {
     private BareProgram() {}
 
@@ -34,7 +34,7 @@ final class BareProgram {
             } catch (IOException e) {
                 System.err.println(e);
             }
-            Runtime.getRuntime().halt(0); // else it would be 143
+            Runtime.getRuntime().halt(0); // otherwise the exit code would be 143
         }));
         Thread.currentThread().join();
     }

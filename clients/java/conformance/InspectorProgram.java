@@ -7,7 +7,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
 
-/** Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password in it, and a jid. */
+/**
+ * Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password for
+ * it, and a jid.
+ */
 public final class InspectorProgram {
     private static final Instant DUE = Instant.ofEpochSecond(4_000_000_000L);
     private static final Instant LATER = Instant.ofEpochSecond(4_100_000_000L);

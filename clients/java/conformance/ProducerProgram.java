@@ -18,7 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Examined by clients/conformance, whose README says what it has to do. */
+/** Tested by clients/conformance, whose README says what this program must do. */
 final class ProducerProgram {
     private static final Duration USUAL = Duration.ofSeconds(30);
 
@@ -47,7 +47,7 @@ final class ProducerProgram {
         return Client.builder(System.getenv("MILLRACE_AMQP_URL")).use(marks("outer")).use(marks("inner")).build();
     }
 
-    /** Middleware that shows where it stands. */
+    /** Returns middleware that records its position. */
     private static ClientMiddleware marks(String name) {
         return (job, next) -> {
             if (job.className().equals("Swallowed")) {

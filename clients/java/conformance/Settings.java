@@ -76,7 +76,7 @@ final class Settings {
             }
             out.writeEndArray();
         } else {
-            out.writePOJO(value); // what is left are texts, numbers, booleans and null
+            out.writePOJO(value); // texts, numbers, booleans and null
         }
     }
 }

@@ -22,7 +22,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** Examined by clients/conformance, whose README says what it has to do. */
+/** Tested by clients/conformance, whose README says what this program must do. */
 final class WorkerProgram {
     private static FileChannel effects;
 
@@ -100,7 +100,7 @@ final class WorkerProgram {
         worker.handle("Noop", job -> { });
     }
 
-    /** Middleware that shows where it stands. */
+    /** Returns middleware that records its position. */
     private static Middleware around(String name) {
         return (job, next) -> {
             if (!job.className().equals("Wrapped")) {

@@ -9,14 +9,14 @@ import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.Map;
 
-/** Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what is to become of the job. */
+/** Shows lanes, middleware, hooks, a handler that stops early, and several ways to fail. */
 public final class Lanes {
     private Lanes() {}
 
     /** The argument of a job of class Charge. */
     private record Order(String customer, BigDecimal amount) {}
 
-    /** Works until it is told to stop. */
+    /** Runs until a signal stops it. */
     public static void main(String[] args) {
         Worker.builder(System.getenv().getOrDefault("MILLRACE_AMQP_URL", "amqp://localhost"))
                 .queues(Map.of("critical", 3, "default", 1))
@@ -38,7 +38,7 @@ public final class Lanes {
     /** Works for long, in steps. */
     private static void report(Job job) throws InterruptedException {
         for (int page = 0; page < 100; page++) {
-            if (job.await(Duration.ofSeconds(1))) { // in place of a second's work
+            if (job.await(Duration.ofSeconds(1))) { // stands for a second's work
                 throw new HandBack();
             }
             System.out.printf("page %d%n", page);

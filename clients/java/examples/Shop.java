@@ -19,21 +19,25 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * A small web shop: a request enqueues the payment, which is retried while the bank is busy, and a day later the customer gets an e-mail.
+ * A small web shop. A request enqueues the payment, which is retried while the bank is busy. A day
+ * later, the customer gets an e-mail.
  *
- * <p>It needs a broker and Millrace ({@code make up}). Web server and worker are one program, because the orders are in memory in place of
- * a database. With the jars of Millrace and of what it needs in the class path:
+ * <p>It needs a broker and Millrace ({@code make up}). Web server and worker are one program,
+ * because the orders are in memory instead of a database. Run it with the jars of Millrace and of
+ * its dependencies in the class path:
  *
  * <pre>
  * java Shop.java                                                        # on port 8000
  * curl -d '{"email": "ann@example.com"}' http://127.0.0.1:8000/orders   # an order
- * curl http://127.0.0.1:8000/orders/1                                   # what became of it
+ * curl http://127.0.0.1:8000/orders/1                                   # its state
  * </pre>
  */
 public final class Shop {
-    private static final Pattern EMAIL = Pattern.compile("\\{\\s*\"email\"\\s*:\\s*\"([^\"\\\\]+)\"\\s*}"); // a real shop has a JSON library
+    // A real shop has a JSON library.
+    private static final Pattern EMAIL = Pattern.compile("\\{\\s*\"email\"\\s*:\\s*\"([^\"\\\\]+)\"\\s*}");
 
-    private final Map<Integer, Order> orders = new ConcurrentHashMap<>(); // stands in for a table of a database
+    // Stands for a table of a database.
+    private final Map<Integer, Order> orders = new ConcurrentHashMap<>();
     private final AtomicInteger numbers = new AtomicInteger();
     private final Client client;
 
@@ -43,7 +47,7 @@ public final class Shop {
 
     private record Order(String email, boolean paid, boolean mailed) {}
 
-    /** The bank takes no payments at the moment. */
+    /** Thrown when the bank takes no payments at the moment. */
     private static final class BankBusy extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -52,11 +56,12 @@ public final class Shop {
         }
     }
 
-    /** Serves and works until SIGTERM. */
+    /** Runs the web server and the worker until SIGTERM. */
     public static void main(String[] args) throws IOException {
         String url = System.getenv().getOrDefault("MILLRACE_AMQP_URL", "amqp://guest:guest@127.0.0.1:5672/");
         int port = Integer.parseInt(System.getenv().getOrDefault("SHOP_PORT", "8000"));
-        try (Client client = Client.builder(url).timeout(Duration.ofSeconds(2)).build()) { // a request does not wait longer for the broker
+        // A request waits at most 2 seconds for the broker.
+        try (Client client = Client.builder(url).timeout(Duration.ofSeconds(2)).build()) {
             Shop shop = new Shop(client);
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
             server.setExecutor(Executors.newCachedThreadPool());
@@ -71,15 +76,15 @@ public final class Shop {
                     .runWithSignals();
             server.stop(0);
         }
-        System.exit(0); // the web server's threads
+        System.exit(0); // ends the web server's threads
     }
 
-    /** Soon again while the bank is busy; null is the usual backoff. */
+    /** Returns a short wait while the bank is busy, or null for the default backoff. */
     private static Duration untilRetry(long count, Throwable error, Job job) {
         return error instanceof BankBusy ? Duration.ofSeconds(Math.min(1L << Math.min(count, 10), 600)) : null;
     }
 
-    /** Has an order paid. A job may run twice, so it looks first whether the order is paid. */
+    /** Pays an order. A job may run twice, so it first checks whether the order is paid. */
     private void charge(int number, Job job) throws BankBusy {
         Order order = orders.get(number);
         if (order == null || order.paid()) {
@@ -91,14 +96,20 @@ public final class Shop {
         System.out.printf("order %d is paid%n", number);
     }
 
-    /** Stands in for a bank that is busy at first. A real one gets the order's number, so that it takes each payment once. */
+    /**
+     * Stands for a bank that is busy at first. A real bank gets the order's number, so that it
+     * takes each payment once.
+     */
     private static void askBank(int number, long attempt) throws BankBusy {
         if (attempt == 1) {
             throw new BankBusy(number);
         }
     }
 
-    /** Sends the e-mail that asks how the customer liked it. It is noted first: rather none than two. */
+    /**
+     * Sends the e-mail that asks for a review. It marks the order first, because no e-mail is
+     * better than two.
+     */
     private void askForReview(int number, Job job) {
         Order before = orders.get(number);
         if (before == null || before.mailed()) {
@@ -127,9 +138,11 @@ public final class Shop {
         int number = numbers.incrementAndGet();
         orders.put(number, new Order(body.group(1), false, false));
         try {
-            client.enqueue(NewJob.of("Charge", number).queue("payments").retry(10)); // the order is there: the worker must find it
+            // After the order is stored, so that the worker finds it.
+            client.enqueue(NewJob.of("Charge", number).queue("payments").retry(10));
         } catch (MillraceException e) {
-            System.err.printf("order %d waits for its payment: %s%n", number, e.getMessage()); // a real shop enqueues such orders later
+            // A real shop enqueues such orders later.
+            System.err.printf("order %d waits for its payment: %s%n", number, e.getMessage());
             send(exchange, 503, "{\"order\": %d, \"error\": \"we cannot take payments at the moment\"}".formatted(number));
             return;
         }

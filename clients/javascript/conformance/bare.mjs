@@ -1,4 +1,4 @@
-// The loop that the JavaScript client is measured against: amqplib alone.
+// The loop to which the JavaScript client is compared: amqplib alone.
 import amqplib from 'amqplib';
 
 const { queues, concurrency } = JSON.parse(process.env.MILLRACE_WORKER);

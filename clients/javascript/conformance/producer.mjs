@@ -1,4 +1,4 @@
-// Is examined by clients/conformance, whose README says what it has to do.
+// Tested by clients/conformance, whose README says what this program must do.
 import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { BulkError, Client } from 'millrace-jobs';
@@ -6,7 +6,7 @@ import { BulkError, Client } from 'millrace-jobs';
 const client = new Client({ url: process.env.MILLRACE_AMQP_URL });
 
 for (const name of ['outer', 'inner']) {
-  // Middleware that shows where it stands.
+  // Middleware that records its position.
   client.use((job, next) => {
     if (job.class === 'Swallowed') return null;
     if (job.class === 'Wrapped') job.args = [...(job.args ?? []), name];

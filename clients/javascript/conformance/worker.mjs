@@ -1,4 +1,4 @@
-// Is examined by clients/conformance, whose README says what it has to do.
+// Tested by clients/conformance, whose README says what this program must do.
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Discard, HandBack, Kill, Worker } from 'millrace-jobs';
@@ -16,7 +16,7 @@ const worker = new Worker({
 for (const hook of /** @type {const} */ (['startup', 'quiet', 'shutdown'])) worker.on(hook, () => write(hook, '-', '-', 0));
 worker.on('death', (job) => effect('death', job, '-'));
 
-/** Handles a class whose jobs say one thing and then end so. */
+/** Handles a class whose jobs write a line and then end with this function. */
 const simple = (name, end, options) => worker.handle(name, (job) => {
   effect('ran', job);
   end(...job.args, job);
@@ -28,7 +28,7 @@ const fail = (text) => {
 const overflow = () => 1 + overflow();
 
 for (const name of ['outer', 'inner']) {
-  // Middleware that shows where it stands.
+  // Middleware that records its position.
   worker.use(async (job, next) => {
     if (job.class !== 'Wrapped') return next();
     effect(name, job);
@@ -73,4 +73,4 @@ worker.handle('Trace', (job) => effect('trace', job, job.traceparent ?? 'none'))
 worker.handle('Noop', () => {});
 
 await worker.run({ signals: true });
-process.exit(); // even if a handler lingers
+process.exit(); // even if a handler still runs

@@ -1,4 +1,5 @@
-// Quick and slow jobs apart, weighted queues, backoff of one's own, and a job that heeds its signal.
+// Separate lanes for quick and slow jobs, weighted queues, a backoff of its own, and a job that
+// notices its signal.
 import { HandBack, Kill, Worker } from 'millrace-jobs';
 
 const worker = new Worker({

@@ -1,10 +1,12 @@
-// A small web shop: a request enqueues the payment, which is retried while the bank is busy, and a day later the customer gets an e-mail.
+// A small web shop. A request enqueues the payment, which is retried while the bank is busy. A day
+// later, the customer gets an e-mail.
 //
-// It needs a broker and Millrace (`make up`). Web server and worker are one program, because the orders are in memory in place of a database:
+// It needs a broker and Millrace (`make up`). Web server and worker are one program, because the
+// orders are in memory instead of a database:
 //
 //     node shop.mjs                                                         # on port 8000
 //     curl -d '{"email": "ann@example.com"}' http://127.0.0.1:8000/orders   # an order
-//     curl http://127.0.0.1:8000/orders/1                                   # what became of it
+//     curl http://127.0.0.1:8000/orders/1                                   # its state
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { Client, MillraceError, Worker, defineJob } from 'millrace-jobs';
@@ -13,26 +15,33 @@ const url = process.env.MILLRACE_AMQP_URL; // undefined: amqp://guest:guest@127.
 const port = Number(process.env.SHOP_PORT ?? 8000);
 const A_DAY = 24 * 3600;
 
-const client = new Client({ url, timeout: 2 }); // a request does not wait longer than 2 seconds for the broker
+const client = new Client({ url, timeout: 2 }); // a request waits at most 2 seconds for the broker
 const worker = new Worker({ url, queues: ['payments', 'mail'], concurrency: 5 });
 
 const charge = defineJob('Charge', { queue: 'payments', retry: 10, timeout: 30 });
 const askForReview = defineJob('AskForReview', { queue: 'mail', retry: 5 });
 
-/** Stands in for a table of a database. @type {Map<number, {email: string, paid: boolean, mailed: boolean}>} */
+/**
+ * Stands for a table of a database.
+ *
+ * @type {Map<number, {email: string, paid: boolean, mailed: boolean}>}
+ */
 const orders = new Map();
 
-/** The bank takes no payments at the moment. */
+/** Thrown when the bank takes no payments at the moment. */
 class BankBusy extends Error {
   name = 'BankBusy';
 }
 
-/** Stands in for a bank that is busy at first. A real one gets the order's number, so that it takes each payment once. */
+/**
+ * Stands for a bank that is busy at first. A real bank gets the order's number, so that it takes
+ * each payment once.
+ */
 async function askBank(number, attempt) {
   if (attempt === 1) throw new BankBusy(`order ${number}: try again later`);
 }
 
-// Has an order paid. A job may run twice, so it looks first whether the order is paid.
+// Pays an order. A job may run twice, so it first checks whether the order is paid.
 worker.handle(charge, async (job) => {
   const [number] = job.args;
   const order = orders.get(number);
@@ -42,11 +51,12 @@ worker.handle(charge, async (job) => {
   order.paid = true;
   console.log(`order ${number} is paid`);
 }, {
-  // Soon again while the bank is busy; after another error, with the usual backoff.
+  // A short wait while the bank is busy. The default backoff for other errors.
   retryIn: (count, error) => (error instanceof BankBusy ? Math.min(2 ** count, 600) : undefined),
 });
 
-// Sends the e-mail that asks how the customer liked it. It is noted first: rather none than two.
+// Sends the e-mail that asks for a review. It marks the order first, because no e-mail is better
+// than two.
 worker.handle(askForReview, async (job) => {
   const [number] = job.args;
   const order = orders.get(number);
@@ -62,10 +72,12 @@ async function order(request) {
   const number = orders.size + 1;
   orders.set(number, { email: body.email, paid: false, mailed: false });
   try {
-    await client.enqueue(charge, [number]); // the order is there: the worker must find it
+    // After the order is stored, so that the worker finds it.
+    await client.enqueue(charge, [number]);
   } catch (error) {
     if (!(error instanceof MillraceError)) throw error;
-    console.error(`order ${number} waits for its payment: ${error.message}`); // a real shop enqueues such orders later
+    // A real shop enqueues such orders later.
+    console.error(`order ${number} waits for its payment: ${error.message}`);
     return [503, { order: number, error: 'we cannot take payments at the moment' }];
   }
   return [202, { order: number }];

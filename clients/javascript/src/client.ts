@@ -12,12 +12,12 @@ import { prepare } from './write.js';
 const TIMEOUT = 30; // s
 const LONGEST_TIMER = 2 ** 31 - 1; // ms
 const AGAIN = '; the job may have arrived';
-// A message that the broker returns is tried again: RabbitMQ returns what is meant for a stream that has no leader yet, as in the moments
-// after a restart.
+// RabbitMQ returns a message while its stream has no leader, as in the moments after a restart. So
+// a returned message is tried again.
 const LONGEST_RETURNED = 1_000; // ms between two tries
-const ANSWER_TIME = 500; // ms that a try must leave for the answer
+const ANSWER_TIME = 500; // ms before the deadline in which no try begins
 
-/** When a publish has to be answered, as a promise that can be raced. */
+/** The deadline for the answer to a publish, as a promise for races. */
 class Deadline {
   readonly promise: Promise<this>;
   #timer: NodeJS.Timeout | undefined;
@@ -30,12 +30,12 @@ class Deadline {
     });
   }
 
-  /** The promise's value; or this deadline, if it passes before. */
+  /** Resolves to the promise's value, or to this deadline if it passes first. */
   or<T>(promise: Promise<T>): Promise<T | this> {
     return Promise.race([promise, this.promise]);
   }
 
-  /** How many ms are left. */
+  /** The ms that are left. */
   get left(): number {
     return this.#end - performance.now();
   }
@@ -45,7 +45,7 @@ class Deadline {
   }
 }
 
-/** Enqueues jobs. It connects when it has to, and connects again when a connection is lost. */
+/** Enqueues jobs. It connects when it is first used, and again when the connection is lost. */
 export class Client {
   #hosts: Hosts;
   #timeout: number;
@@ -56,8 +56,8 @@ export class Client {
   #waiters = 0;
   #welcomed = false;
   #closed = false;
-  #why: unknown; // the last attempt to connect failed
-  #waits = new Set<() => void>(); // of jobs that were returned, for their next try
+  #why: unknown; // the error of the last attempt to connect
+  #waits = new Set<() => void>(); // ends the pauses of returned jobs
   #closing!: () => void;
   #ended = new Promise<void>((resolve) => {
     this.#closing = resolve;
@@ -74,8 +74,9 @@ export class Client {
   }
 
   /**
-   * Wraps each publish: async (job, next) => next(). The first is the outermost. Not calling next publishes nothing; the jid is then ''.
-   * What the middleware returns is ignored.
+   * Adds middleware around each publish: async (job, next) => next(). The first is the outermost.
+   * If it does not call next, nothing is published and the jid is ''. The result of the middleware
+   * is ignored.
    */
   use(middleware: ClientMiddleware): this {
     this.#middleware.push(middleware);
@@ -83,8 +84,9 @@ export class Client {
   }
 
   /**
-   * Publishes a job, and resolves to its jid when the broker has confirmed it; to '' if middleware did not pass it on. Rejects with Invalid,
-   * Refused, Unreachable, Unconfirmed or Closed.
+   * Publishes a job, and resolves to its jid when the broker has confirmed it. Resolves to '' if
+   * middleware did not publish it. Rejects with Invalid, Refused, Unreachable, Unconfirmed or
+   * Closed.
    */
   enqueue<A extends readonly unknown[]>(job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
   enqueue<const A extends readonly unknown[]>(className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
@@ -92,21 +94,26 @@ export class Client {
     return this.#push({ class: job, args, options });
   }
 
-  /** The same for a job that is due at a time. One in the past is due immediately. */
+  /**
+   * Publishes a job that is due at a given time. If the time is past, the job is due immediately.
+   */
   enqueueAt<A extends readonly unknown[]>(at: Date, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
   enqueueAt<const A extends readonly unknown[]>(at: Date, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
   enqueueAt(at: Date, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
     return this.#push({ class: job, args, options, at: at ?? null });
   }
 
-  /** The same for a job that is due after so many seconds. */
+  /** Publishes a job that is due after a number of seconds. */
   enqueueIn<A extends readonly unknown[]>(seconds: number, job: JobDefinition<A>, ...rest: Rest<A>): Promise<string>;
   enqueueIn<const A extends readonly unknown[]>(seconds: number, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
   enqueueIn(seconds: number, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
     return this.#push({ class: job, args, options, at: new Date(Date.now() + seconds * 1000) });
   }
 
-  /** Publishes many jobs, and resolves to their jids, in order, when all are answered. Rejects with BulkError if some were not enqueued. */
+  /**
+   * Publishes many jobs, and resolves to their jids, in order, when all are answered. Rejects with
+   * BulkError if some were not enqueued.
+   */
   async enqueueBulk<J extends NewJob>(jobs: readonly (J & Checked<J>)[], { deadline = this.#timeout }: { deadline?: number } = {}): Promise<string[]> {
     const until = new Deadline(deadline);
     try {
@@ -119,7 +126,7 @@ export class Client {
     }
   }
 
-  /** Ends the connection. Publishes that wait for an answer fail. */
+  /** Closes the connection. Publishes that still wait for an answer fail. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#closing();
@@ -140,7 +147,7 @@ export class Client {
     return throughMiddleware(this.#middleware, job, () => this.#publish(job, until));
   }
 
-  /** Publishes the same bytes again and again, until the broker has them or refuses them. */
+  /** Publishes the same bytes repeatedly, until the broker has them or refuses them. */
   async #publish(job: OutgoingJob, until: Deadline): Promise<string> {
     const message = prepare(job);
     const begin = performance.now();
@@ -167,7 +174,7 @@ export class Client {
     }
   }
 
-  /** Waits, or until the client is closed. */
+  /** Waits for some ms, or until the client is closed. */
   #wait(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
@@ -185,7 +192,7 @@ export class Client {
     return this.#publisher?.gone ? undefined : this.#publisher;
   }
 
-  /** A publisher on a new connection, for a job that was never sent, or for that with the jid, which was. */
+  /** Returns a publisher on a new connection. `jid` is that of the job if it was already sent. */
   async #connect(until: Deadline, jid?: string): Promise<Publisher> {
     try {
       return await this.#reconnected(until);

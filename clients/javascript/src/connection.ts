@@ -4,7 +4,10 @@ import { hostname as osHostname } from 'node:os';
 import { connect, credentials as mechanisms, type Channel, type ChannelModel, type ConfirmChannel, type Message } from 'amqplib';
 import type { Credentials, TlsOptions } from './types.js';
 
-/** A connection or channel, with why it ended, once it has, and whether it has. */
+/**
+ * A connection or channel. `lost` resolves to the reason when it has ended, and `gone` is then
+ * true.
+ */
 export type Watched<T> = T & { lost: Promise<Error>; gone: boolean };
 export type Connection = Watched<ChannelModel>;
 
@@ -21,7 +24,10 @@ const LONGEST_PAUSE = 5_000;
 
 export const hostname = (): string => osHostname() || 'localhost';
 
-/** How long to wait between attempts, in ms: doubled each time, and not the same for everybody. */
+/**
+ * The pauses between attempts, in ms. Each is twice the one before, with a random factor, so that
+ * clients do not try at the same time.
+ */
 export class Pauses {
   #next = 0;
   #longest: number;
@@ -40,7 +46,9 @@ export class Pauses {
   }
 }
 
-/** Waits, or until one of the promises is settled. True if the time passed. */
+/**
+ * Waits for some ms, or until one of the promises is settled. Resolves to true if the time passed.
+ */
 export async function pause(ms: number, ...unless: Promise<unknown>[]): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const passed = new Promise<boolean>((resolve) => {
@@ -53,7 +61,7 @@ export async function pause(ms: number, ...unless: Promise<unknown>[]): Promise<
   }
 }
 
-/** A URL of one host with our heartbeat, or a TypeError. */
+/** Returns a URL of one host with our heartbeat. Throws TypeError if it is not one. */
 export function brokerUrl(url: string): string {
   const parsed = new URL(url);
   if (!parsed.searchParams.has('heartbeat')) parsed.searchParams.set('heartbeat', String(HEARTBEAT));
@@ -61,8 +69,9 @@ export function brokerUrl(url: string): string {
 }
 
 /**
- * Connects once, to an address of the URL's host, whose name TLS checks, with TLS options; as the user of the URL, unless there are other
- * credentials. The connection gets `lost`, a promise of why it ended, which is settled when it has; and `gone`, whether it has.
+ * Connects once, to an address of the URL's host. TLS checks the name of the host. `user` replaces
+ * the user of the URL. The connection gets `lost`, a promise of the reason for its end, and `gone`,
+ * whether it has ended.
  */
 export async function dial(url: string, address: Address, name: string, tls?: TlsOptions, user?: Credentials): Promise<Connection> {
   const opening = connect(brokerUrl(url), {
@@ -79,8 +88,8 @@ export async function dial(url: string, address: Address, name: string, tls?: Tl
 }
 
 /**
- * Has all that is written to a socket in one go leave in one call to the system: amqplib writes each frame by itself, and for an
- * acknowledgement that call costs more than all else.
+ * Collects all writes to a socket in one turn, and sends them with one system call. amqplib writes
+ * each frame by itself, and for an acknowledgement that call costs more than all else.
  */
 function gather(socket: Socket | undefined): void {
   if (!socket?.cork) return;
@@ -94,7 +103,10 @@ function gather(socket: Socket | undefined): void {
   };
 }
 
-/** Gives a connection or channel `lost` and `gone`, and hears its errors, which would end the process if nobody did. */
+/**
+ * Gives a connection or channel `lost` and `gone`, and handles its errors. An unhandled error event
+ * would end the process.
+ */
 export function watched<T extends EventEmitter>(ended: T): Watched<T> {
   const emitter = ended as Watched<T>;
   let why = new Error('closed');
@@ -116,7 +128,7 @@ export const openChannel = async (connection: Connection): Promise<Watched<Chann
 /** Opens a channel in confirm mode. */
 export const openConfirmChannel = async (connection: Connection): Promise<Watched<ConfirmChannel>> => watched(await connection.createConfirmChannel());
 
-/** Closes a connection or channel in any state, and waits at most this long. */
+/** Closes a connection or channel in any state, and waits at most `ms` for that. */
 export async function close(closable: Watched<ChannelModel | Channel>, ms = 2_000): Promise<void> {
   if (closable.gone) return;
   try {
@@ -126,7 +138,7 @@ export async function close(closable: Watched<ChannelModel | Channel>, ms = 2_00
   }
 }
 
-/** Answers a delivery. If its channel has closed, or is closing, the broker delivers the job again. */
+/** Answers a delivery. If its channel is closed or closing, the broker delivers the job again. */
 export function answer(channel: Watched<Channel>, then: 'ack' | 'reject' | 'requeue', message: Message): void {
   if (channel.gone) return;
   try {
@@ -138,7 +150,7 @@ export function answer(channel: Watched<Channel>, then: 'ack' | 'reject' | 'requ
   }
 }
 
-/** Whether the broker will not have us, however often we ask. */
+/** Returns whether the broker refuses the client, so that further attempts are useless. */
 export function unwelcome(error: unknown): boolean {
   const { unwelcome: known, message } = (error ?? {}) as { unwelcome?: boolean; message?: unknown };
   return known ?? /ACCESS[-_]REFUSED|NOT[-_]ALLOWED|\b403\b|\b530\b/.test(String(message));

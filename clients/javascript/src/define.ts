@@ -4,7 +4,10 @@ import { OPTIONS } from './write.js';
 
 declare const ARGS: unique symbol;
 
-/** A class of jobs with typed args and options of its own: see defineJob. Clients and workers take it in place of the class's name. */
+/**
+ * A class of jobs with typed args and its own options: see defineJob. Clients and workers accept it
+ * in place of the class's name.
+ */
 export class JobDefinition<A extends readonly unknown[] = any> {
   readonly class: string;
   readonly options: DefinitionOptions;
@@ -23,7 +26,8 @@ export class JobDefinition<A extends readonly unknown[] = any> {
 }
 
 /**
- * Defines a class of jobs once, for the code that enqueues and for its handler. The options hold where a job has none of its own.
+ * Defines a class of jobs once, for the code that enqueues and for its handler. The options apply
+ * to jobs that do not set them.
  *
  *     const orderMail = defineJob<[mail: OrderMail]>('OrderMail', { queue: 'mail' });
  *     await client.enqueue(orderMail, [mail]);
@@ -39,7 +43,10 @@ export function defineJob<A extends readonly unknown[] = any[]>(
   return new JobDefinition(className, Object.freeze({ ...options }));
 }
 
-/** A job as middleware gets it: with the name of its class, and options of its definition and its own. */
+/**
+ * Returns a job as middleware gets it: with the name of its class, and the options of its
+ * definition and its own.
+ */
 export function resolved({ class: job, args = [], options = {}, ...rest }: NewJob): OutgoingJob {
   if (!(job instanceof JobDefinition)) return { class: job, args: args as any[], options: { ...options }, ...rest };
   return { class: job.class, args: args as any[], options: { ...job.options, ...options }, ...rest };

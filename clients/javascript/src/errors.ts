@@ -1,18 +1,19 @@
 import { inspect } from 'node:util';
 import { isNativeError } from 'node:util/types';
 
-/** Whether it is an Error, also one of another realm, as Jest and node:vm have. */
+/** Returns whether a value is an Error, also one of another realm, as in Jest and node:vm. */
 export const isError = (value: unknown): value is Error => value instanceof Error || isNativeError(value);
 
-/** The message of what was thrown, or what it is, if it is no Error. */
+/** Returns the message of an Error, or a description of any other thrown value. */
 export const messageOf = (error: unknown): string => (isError(error) ? String(error.message) : inspect(error, { depth: 1 }));
 
-/** What can go wrong with a publish, and what a handler throws to say what is to become of its job. */
+/** Errors of a publish, and errors with which a handler decides the outcome of its job. */
 
 /** The base of all errors of this library. */
 export class MillraceError extends Error {
   static {
-    // The name of each class is that of its errors. The compiler takes no getter in its place, for Error declares a property.
+    // The `name` of each error is that of its class. A getter does not compile, because Error
+    // declares a property.
     Object.defineProperty(this.prototype, 'name', {
       get(this: object) {
         return this.constructor.name;
@@ -24,15 +25,21 @@ export class MillraceError extends Error {
 
 /** The job breaks a rule. Nothing was sent. */
 export class Invalid extends MillraceError {}
-/** The broker refused the job: its queue is full or down, or there is none and no sidecar to declare it. */
+/**
+ * The broker does not take the job. Its queue is full or down, or does not exist and no sidecar can
+ * declare it.
+ */
 export class Refused extends MillraceError {}
-/** There was no connection until the deadline. The broker does not have the job. */
+/** There was no connection before the deadline. The broker does not have the job. */
 export class Unreachable extends MillraceError {}
 /** The client was closed. The broker does not have the job. */
 export class Closed extends MillraceError {}
-/** It was sent, and no answer came before the deadline, or before the client was closed. It may have arrived. */
+/**
+ * The job was sent, and no answer came before the deadline or before the client was closed. The job
+ * may have arrived.
+ */
 export class Unconfirmed extends MillraceError {
-  /** Of the job: enqueue it again with this jid, or look it up. */
+  /** The job's jid. Enqueue the job again with it, or look it up. */
   readonly jid: string;
 
   constructor(message: string, jid: string, options?: { cause?: unknown }) {
@@ -40,12 +47,12 @@ export class Unconfirmed extends MillraceError {
     this.jid = jid;
   }
 }
-/** What became of a job of a bulk: its jid, or the error. */
+/** The result of a job of a bulk: its jid, or the error. */
 export type BulkResult = { jid: string | null; error?: undefined } | { error: Error; jid?: undefined };
 
 /** Some jobs of a bulk were not enqueued. */
 export class BulkError extends MillraceError {
-  /** What became of each, in order. */
+  /** The result of each job, in order. */
   readonly results: BulkResult[];
 
   constructor(results: BulkResult[]) {
@@ -55,11 +62,11 @@ export class BulkError extends MillraceError {
   }
 }
 
-/** What a sidecar answered in place of what an Inspector asked for. */
+/** A sidecar answered an Inspector with an error. */
 export class ApiError extends MillraceError {
-  /** Of HTTP. */
+  /** The HTTP status. */
   readonly status: number;
-  /** What a program branches on: conflict, access_refused. */
+  /** The code of the error, for programs: conflict, access_refused. */
   readonly code: string;
   readonly reason: string;
 
@@ -73,17 +80,20 @@ export class ApiError extends MillraceError {
 /** There is no such job or queue. */
 export class NotFound extends ApiError {}
 
-/** Thrown by a handler: drop the job, without retry and dead job. */
+/** Thrown by a handler to drop its job: no retry, and no dead job. */
 export class Discard extends MillraceError {}
 
-/** Thrown by a handler: give the job up at once. It becomes a dead job, which shows the reason, or the error given. */
+/**
+ * Thrown by a handler to end its job without further attempts. The job becomes a dead job that
+ * shows the reason, or the given error.
+ */
 export class Kill extends MillraceError {
   constructor(reason: string | Error) {
     super(isError(reason) ? reason.message : String(reason), isError(reason) ? { cause: reason } : undefined);
   }
 }
 
-/** Thrown by a handler: the job has failed, and is to be tried again after so many seconds. */
+/** Thrown by a handler to fail with a given number of seconds until the next attempt. */
 export class RetryIn extends MillraceError {
   readonly seconds: number;
 
@@ -93,14 +103,14 @@ export class RetryIn extends MillraceError {
   }
 }
 
-/** Thrown by a handler because the worker is stopping: the job goes back to its queue as it came. */
+/** Thrown by a handler because the worker is stopping. The job goes back to its queue unchanged. */
 export class HandBack extends MillraceError {
   constructor(message: string = 'handed back by a worker that is not stopping') {
     super(message);
   }
 }
 
-/** The reason of `job.cancelled` when the job's time is over; then it is the job's failure. */
+/** The reason of `job.cancelled` when the job's timeout is over. It is then the job's failure. */
 export class Timeout extends MillraceError {
   constructor(seconds: number) {
     super(`ran longer than ${seconds} s`);

@@ -20,19 +20,22 @@ export const MAX_DEPTH = 9_997;
 export const MAX_COUNT = 2_147_483_648;
 export const DEFAULT_RETRY = 25;
 
-/** Members of a job that the format names: options write them, and all others are the user's. */
+/** The members of a job that the format names. Options write them. All others are the user's. */
 export const MEMBERS = new Set([
   'jid', 'class', 'args', 'queue', 'retry', 'retry_count', 'priority', 'tags', 'expires_at', 'timeout', 'dead', 'backtrace', 'enqueued_at',
   'created_at', 'failed_at', 'error_class', 'error_message', 'millrace',
 ]);
 
-/** A time of the format, in milliseconds: it is in seconds, or in milliseconds where seconds would be absurd. */
+/**
+ * Converts a time of the format to milliseconds. A number too large for seconds is already in
+ * milliseconds.
+ */
 export const millis = (at: number): number => (Math.abs(at) > 1e11 ? at : at * 1000);
 
-/** Now, as records say it: seconds with a fraction. */
+/** The present time as records have it: seconds with a fraction. */
 export const seconds = (ms = Date.now()): number => ms / 1000;
 
-/** What is wrong with a queue's name, or nothing. */
+/** Returns the fault of a queue's name, or undefined. */
 export function queueNameFault(name: unknown): string | undefined {
   if (typeof name !== 'string' || name === '') return 'queue name is empty';
   if (Buffer.byteLength(name) > 200) return 'queue name is longer than 200 bytes';
@@ -42,18 +45,18 @@ export function queueNameFault(name: unknown): string | undefined {
   return undefined;
 }
 
-/** A queue's name as clients say it, with or without the prefix. */
+/** Returns a queue's name without the prefix. */
 export const queueName = (said: string): string => (said.startsWith(QUEUE_PREFIX) ? said.slice(QUEUE_PREFIX.length) : said);
 
 const TRACEPARENT = /^[\x20-\x7e]{1,255}$/;
 
-/** A trace context that may be carried on, or nothing. */
+/** Returns a trace context that may be passed on, or undefined. */
 export const traceparent = (value: unknown): string | undefined => (typeof value === 'string' && TRACEPARENT.test(value) ? value : undefined);
 
-/** Text that a property of a message can hold, or nothing. */
+/** Returns a text that a property of a message can hold, or undefined. */
 export const shortText = (text: string): string | undefined => (text.isWellFormed() && Buffer.byteLength(text) <= 255 ? text : undefined);
 
-/** The properties of a message that holds a job or a record of one. */
+/** Returns the properties of a message that holds a job or a record of one. */
 export function properties(jid: string, className: string, priority: number, trace?: unknown, now = Date.now()): Options.Publish {
   const carried = traceparent(trace);
   return {

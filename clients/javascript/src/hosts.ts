@@ -4,12 +4,12 @@ import { messageOf } from './errors.js';
 import type { Credentials, TlsOptions } from './types.js';
 
 const LOOKUP_TIMEOUT = 3_000;
-const ASK_TIMEOUT = 30_000; // ms that a program may take to give credentials
+const ASK_TIMEOUT = 30_000; // ms that the function for credentials may take
 const PORTS: Record<string, number> = { 'amqp://': 5672, 'amqps://': 5671 };
 const EMPTY_HOST = "the broker's URL has an empty host: write amqp://user:password@a,b/vhost";
 const ANY_PORT = /^[0-9]{1,5}$/;
 
-/** Gives the user of the next connection. */
+/** Returns the user of the next connection. */
 export type Ask = () => Credentials | Promise<Credentials>;
 
 interface HostFailure {
@@ -17,17 +17,21 @@ interface HostFailure {
   error: unknown;
 }
 
-/** The hosts of a broker, and which of them took this client last. */
+/** The hosts of a broker. It remembers the host to which this client connected last. */
 export class Hosts {
   #urls: string[];
   #tls: TlsOptions | undefined;
   #ask: Ask | undefined;
   #url: string | undefined;
   #address: string | undefined;
-  #lost = false; // that connection has been used: it is gone when the next one is wanted
-  #asked: Promise<Credentials> | undefined; // what the program was asked for and has not answered
+  // Whether the last attempt connected; then a new attempt means that the connection was lost.
+  #lost = false;
+  #asked: Promise<Credentials> | undefined; // the program's pending answer
 
-  /** Takes a URL for each host, as splitHosts gives them, TLS options, and what to ask for credentials at each connection. */
+  /**
+   * Takes a URL for each host (see splitHosts), TLS options, and a function that returns the
+   * credentials of each connection.
+   */
   constructor(urls: string[], tls?: TlsOptions, ask?: Ask) {
     this.#urls = urls;
     this.#tls = tls;
@@ -35,8 +39,9 @@ export class Hosts {
   }
 
   /**
-   * Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Throws Unreached, or NoCredentials. When
-   * `ended` is settled, it waits for credentials no longer.
+   * Connects to the first host that accepts. It tries each address of each host once. Throws
+   * Unreached if none accepts, and NoCredentials if the program gives none. When `ended` is
+   * settled, it stops waiting for credentials.
    */
   async dial(name: string, ended: Promise<void> = new Promise(() => {})): Promise<Connection> {
     const user = await this.#user(ended);
@@ -59,8 +64,9 @@ export class Hosts {
   }
 
   /**
-   * The credentials that the program gives for this connection. Nothing: it has no such option, and those of the URL are used. A program that
-   * has not answered yet is not asked again: a function that hangs costs one call, however many attempts to connect fail.
+   * Resolves to the credentials that the program gives for this connection, or to undefined if
+   * those of the URL are used. While a call of the program's function is pending, no other is made.
+   * So a function that hangs costs one call, however many attempts to connect fail.
    */
   async #user(ended: Promise<void>): Promise<Credentials | undefined> {
     if (!this.#ask) return undefined;
@@ -80,7 +86,7 @@ export class Hosts {
     }
   }
 
-  /** The addresses of the host of a URL, in the order in which to try them. */
+  /** Resolves to the addresses of the URL's host, in the order in which to try them. */
   async #addresses(url: string, failures: HostFailure[]): Promise<Address[]> {
     const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
     const looking = lookup(host, { all: true });
@@ -97,7 +103,7 @@ export class Hosts {
   }
 }
 
-/** No host took us. */
+/** No host accepted a connection. */
 export class Unreached extends Error {
   readonly unwelcome: boolean;
 
@@ -107,7 +113,10 @@ export class Unreached extends Error {
   }
 }
 
-/** The program gave no credentials. It is asked again for the next connection, even if its own error looks like a refusal by the broker. */
+/**
+ * The program gave no credentials. The client asks again for the next connection, even if the error
+ * looks like a refusal by the broker.
+ */
 class NoCredentials extends Error {
   readonly unwelcome = false;
 }
@@ -121,7 +130,10 @@ export async function askFor(ask: Ask): Promise<Credentials> {
   return { username, password };
 }
 
-/** The order in which to try hosts, or addresses: the last good one first, but last when its connection was just lost; the others shuffled. */
+/**
+ * Returns the order in which to try hosts or addresses. The last good one is first, or last if its
+ * connection was just lost. The others are in random order.
+ */
 export function tryOrder(all: string[], good: string | undefined, lost: boolean): string[] {
   const others = all.filter((one) => one !== good);
   for (let i = others.length - 1; i > 0; i--) {
@@ -136,23 +148,23 @@ function fail(text: string): never {
   throw new TypeError(`millrace: ${text}`);
 }
 
-/** The broker where none is named. */
+/** The URL that is used if none is given. */
 export const DEFAULT_URL = 'amqp://guest:guest@127.0.0.1:5672/';
 
 /**
- * A URL for each host of a URL, or of an array of URLs. Each may be several, with commas between them. A TypeError says what is wrong, and
- * never shows the password.
+ * Returns a URL for each host of a URL or an array of URLs. Each text may contain several URLs,
+ * separated by commas. Throws TypeError with the reason, and never with the password.
  */
 export function splitHosts(urls: string | string[]): string[] {
   const found = new Map<string, string>(); // by host and port
-  let rest: string | undefined; // of all URLs, what is not host and port
+  let rest: string | undefined; // the part without host and port, which all URLs must share
   for (const url of [urls].flat().flatMap((text) => String(text).split(/,\s*(?=amqps?:\/\/)/).map((part) => part.trim()))) {
     const parts = /^(amqps?:\/\/)([^/?#]*)([^]*)$/.exec(url);
     if (!parts) fail("the broker's URL must begin with amqp:// or amqps://");
     const [, scheme = '', authority = '', tail = ''] = parts;
     const at = authority.lastIndexOf('@') + 1;
     const before = scheme + authority.slice(0, at);
-    if (url.endsWith(',')) fail(EMPTY_HOST); // it would count as the virtual host's
+    if (url.endsWith(',')) fail(EMPTY_HOST); // the comma would become part of the virtual host
     if (at === 0 && tail.includes('@')) fail("the broker's URL has an @ behind a /, ? or #: write these characters as %40, %2F, %3F and %23");
     const one = before + (tail === '/' ? '' : tail);
     rest ??= one;
@@ -167,7 +179,7 @@ export function splitHosts(urls: string | string[]): string[] {
   return [...found.values()];
 }
 
-/** A host with its port, or with that of the scheme. */
+/** Returns a host with its port, or with the default port of the scheme. */
 function withPort(text: string, scheme: string): string {
   if (/^(:[^:]*)?$/.test(text)) fail(EMPTY_HOST);
   const bare = !text.startsWith('[') && text.split(':').length > 2;

@@ -1,4 +1,7 @@
-/** The same classes for `import`: a program that imports and one of its modules that requires have one Discard, not two. */
+/**
+ * The same classes for `import`. So a program that uses `import`, with a module that uses
+ * `require`, has one class Discard and not two.
+ */
 export {
   ApiError, BulkError, Cancelled, Client, Closed, Discard, HandBack, Inspector, Invalid, Job, Kill, MillraceError, NotFound, RetryIn, Refused,
   Stopping, Timeout, Unconfirmed, Unreachable, Worker, defineJob,

@@ -1,4 +1,7 @@
-/** Millrace for Node: enqueue jobs with a Client, run them with a Worker, find and change them with an Inspector. */
+/**
+ * Millrace for Node. A Client enqueues jobs, a Worker runs them, and an Inspector finds and changes
+ * them.
+ */
 export { Client } from './client.js';
 export { defineJob } from './define.js';
 export {

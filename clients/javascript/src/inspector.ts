@@ -6,14 +6,17 @@ import type { TlsOptions } from './types.js';
 
 const DEFAULT_API_URL = 'http://guest:guest@127.0.0.1:15680';
 const TIMEOUT = 10; // s
-const UNKNOWN: string = undefined!; // the jid of an error that is about no job that was sent
+const UNKNOWN: string = undefined!; // the jid of an error that concerns no job
 const PAGE = 500; // queues in one answer
 export interface InspectorOptions {
-  /** http://user:password@host:port, or https://; the user is one of the broker's. Default http://guest:guest@127.0.0.1:15680. */
+  /**
+   * http://user:password@host:port, or https://. The user is one of the broker's. Default
+   * http://guest:guest@127.0.0.1:15680.
+   */
   url?: string;
-  /** In place of user and password, where the sidecar has tokens. */
+  /** Replaces user and password, if the sidecar has tokens. */
   token?: string;
-  /** Seconds that a call may take. Default 10. */
+  /** How many seconds a call may take. Default 10. */
   timeout?: number;
   /** For https:// URLs. */
   tls?: TlsOptions;
@@ -22,13 +25,13 @@ export interface InspectorOptions {
 /** A job that waits outside of its queue. */
 export interface FoundEntry {
   set: 'scheduled-jobs' | 'retries' | 'dead-jobs' | 'gated-jobs';
-  /** When it is due, or died. */
+  /** When it is due, or when it died. */
   at: Date;
   class: string;
   queue: string;
   /** How many attempts have failed. */
   attempt: number;
-  /** What was published, with the job as its member `job`. */
+  /** The published record, with the job as its member `job`. */
   record: { [name: string]: any };
 }
 
@@ -39,12 +42,12 @@ export interface FoundRun {
   class: string;
   queue: string;
   status: 'success' | 'failed' | 'dead' | 'discarded' | 'expired';
-  /** From 1; 0 if the worker did not say. */
+  /** From 1; 0 if the worker did not report it. */
   attempt: number;
   errorClass?: string;
 }
 
-/** What is known of a job. Without an entry it is in its queue, runs, or has ended. */
+/** A job. Without an entry it is in its queue, runs, or has ended. */
 export interface FoundJob {
   jid: string;
   entries: FoundEntry[];
@@ -55,13 +58,13 @@ export interface FoundJob {
 /** How full a queue is. */
 export interface QueueSize {
   name: string;
-  /** running, idle, no_consumers, paused, or what the broker says. */
+  /** running, idle, no_consumers, paused, or a state of the broker. */
   state: string;
-  /** Jobs that wait in it. */
+  /** How many jobs wait in it. */
   ready: number;
-  /** Jobs that are with workers; null if the broker does not say. */
+  /** How many jobs workers have; null if the broker does not report it. */
   running: number | null;
-  /** Jobs of this queue that wait elsewhere. */
+  /** How many jobs of this queue wait elsewhere. */
   scheduled: number;
   retries: number;
   dead: number;
@@ -69,7 +72,7 @@ export interface QueueSize {
 
 const NO_CONNECTION = new Set<string | undefined>(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
-/** What a sidecar says of a job, an attempt and a queue: docs/api.md. */
+/** The sidecar's answers about a job, an attempt and a queue: docs/api.md. */
 interface EntryAnswer {
   millrace: { set: FoundEntry['set']; at: number; class: string; queue: string; attempt: number };
   [name: string]: unknown;
@@ -98,13 +101,13 @@ function size({ name, state, ready, unacked, scheduled, retries, dead }: QueueAn
   return { name, state, ready, running: unacked, scheduled, retries, dead };
 }
 
-/** The error that an answer stands for. */
+/** Returns the error for an answer. */
 function refusal(status: number, text: string): Error {
   let said: { error: string; reason: string } | undefined;
   try {
     said = JSON.parse(text);
   } catch {
-    // Something else than a sidecar has answered.
+    // This is not the answer of a sidecar.
   }
   if (typeof said?.error !== 'string') said = { error: 'unknown', reason: 'this is no answer of a sidecar' };
   if (status === 504) return new Unconfirmed(said.reason, UNKNOWN);
@@ -112,8 +115,14 @@ function refusal(status: number, text: string): Error {
 }
 
 /**
- * Finds jobs and acts on them, over the REST API of a sidecar. What the sidecar refuses is an ApiError, an unknown job or queue a NotFound.
- * Unreachable: no sidecar was reached. Unconfirmed: there was no answer, so it may have been done; to repeat it is safe.
+ * Finds jobs and acts on them, over the REST API of a sidecar.
+ *
+ * Every method may reject with:
+ *
+ * - ApiError: the sidecar refuses the request
+ * - NotFound: there is no such job or queue
+ * - Unreachable: no sidecar was reached
+ * - Unconfirmed: there was no answer. The action may have been done, and it is safe to repeat it
  */
 export class Inspector {
   #url: URL;
@@ -137,7 +146,10 @@ export class Inspector {
     this.#tls = tlsOptions(tls, [this.#url.href], 'https://');
   }
 
-  /** What is known of a job: where it waits, and how its attempts ended. Rejects with NotFound if nothing is. */
+  /**
+   * Finds a job: where it waits, and how its attempts ended. Rejects with NotFound if it is not
+   * known.
+   */
   async find(jid: string): Promise<FoundJob> {
     const { entries, runs = [] } = await this.#call<{ entries: EntryAnswer[]; runs?: RunAnswer[] }>('GET', ['jobs', jid]);
     return { jid, entries: entries.map(entry), runs: runs.map(run) };
@@ -148,7 +160,10 @@ export class Inspector {
     await this.#call('DELETE', ['jobs', jid]);
   }
 
-  /** Asks the worker that runs a job to cancel it: its signal `cancelled` is aborted. Rejects with NotFound if no worker says that it runs it. */
+  /**
+   * Asks the worker that runs a job to cancel it, which aborts its signal `cancelled`. Rejects with
+   * NotFound if no worker reports that it runs the job.
+   */
   async cancel(jid: string): Promise<void> {
     await this.#call('POST', ['jobs', jid, 'cancel']);
   }
@@ -164,12 +179,12 @@ export class Inspector {
     await this.#call('PATCH', [await this.#set(jid, 'scheduled-jobs', 'retries'), jid], { at: at.getTime() / 1000 });
   }
 
-  /** How full a queue is. */
+  /** Resolves to how full a queue is. */
   async queue(name: string): Promise<QueueSize> {
     return size(await this.#call('GET', ['job-queues', name]));
   }
 
-  /** All queues, by name. */
+  /** Resolves to all queues, by name. */
   async queues(): Promise<QueueSize[]> {
     const all: QueueSize[] = [];
     for (;;) {
@@ -179,7 +194,7 @@ export class Inspector {
     }
   }
 
-  /** In which of some sets a job waits. */
+  /** Resolves to the set in which a job waits, out of some sets. */
   async #set(jid: string, ...sets: FoundEntry['set'][]): Promise<string> {
     const { entries } = await this.find(jid);
     const found = entries.find(({ set }) => sets.includes(set));

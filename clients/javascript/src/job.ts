@@ -3,7 +3,7 @@ import type { JobData } from './outbox.js';
 import { items, members } from './scan.js';
 import type { Parsed } from './types.js';
 
-/** What a handler works on. */
+/** A job, as its handler gets it. */
 export class Job<A extends readonly unknown[] = any> {
   #text: string;
   #args: Parsed<A> | undefined;
@@ -14,13 +14,13 @@ export class Job<A extends readonly unknown[] = any> {
   readonly class: string;
   /** The queue that it came from. */
   readonly queue: string;
-  /** 1 for the first. */
+  /** The number of this attempt, from 1. */
   readonly attempt: number;
   /** How often it failed. */
   readonly retryCount: number;
   readonly priority: number;
   readonly tags: string[];
-  /** Of the message. */
+  /** The headers of the message. */
   readonly headers: { [name: string]: unknown };
 
   /** A worker makes its jobs; tests make them with millrace-jobs/testing. */
@@ -37,13 +37,13 @@ export class Job<A extends readonly unknown[] = any> {
     this.headers = data.headers;
   }
 
-  /** The args as JSON.parse reads them: integers beyond 2⁵³ lose digits, see rawArgs. */
+  /** The args as JSON.parse reads them. Integers beyond 2⁵³ lose digits: see rawArgs. */
   get args(): Parsed<A> {
     this.#args ??= (JSON.parse(this.#text).args ?? []) as Parsed<A>;
     return this.#args;
   }
 
-  /** The args as they are spelled, a JSON text for each: BigInt(job.rawArgs[0]). */
+  /** The JSON text of each arg, for example for BigInt(job.rawArgs[0]). */
   get rawArgs(): string[] {
     const { found } = members(this.#text);
     const args = found.findLast((m) => m.name === 'args');
@@ -51,23 +51,26 @@ export class Job<A extends readonly unknown[] = any> {
     return text.startsWith('[') ? items(text) : [];
   }
 
-  /** The job's own members, which the option `fields` wrote: a tenant, a locale. */
+  /** The program's own members of the job, such as a tenant, as the option `fields` set them. */
   get fields(): { readonly [name: string]: any } {
     this.#fields ??= Object.fromEntries(Object.entries(JSON.parse(this.#text)).filter(([name]) => !MEMBERS.has(name)));
     return this.#fields;
   }
 
-  /** The job byte for byte. */
+  /** The body of the job, byte for byte. */
   get raw(): Buffer {
     return Buffer.from(this.#text);
   }
 
-  /** Aborted when the worker begins to stop. The job may go on until `cancelled` is aborted, at the end of the stop timeout. */
+  /**
+   * Aborted when the worker begins to stop. The job may continue until `cancelled` is aborted, at
+   * the end of the stop timeout.
+   */
   get stopping(): AbortSignal {
     return this.#stopping;
   }
 
-  /** Aborted when the job has to end. Its reason is a Timeout, a Cancelled or a Stopping. */
+  /** Aborted when the job must end. Its reason is a Timeout, a Cancelled or a Stopping. */
   get cancelled(): AbortSignal {
     this.#controller ??= new AbortController();
     return this.#controller.signal;

@@ -8,17 +8,17 @@ const LEVELS = ['info', 'warn', 'error'] as const;
 
 type Write = (text: string, fields?: object) => void;
 
-/** A logger, made of what it does at each level. */
+/** Makes a logger from a function that returns the writer of a level. */
 const made = (write: (level: Level) => Write): Logger => Object.fromEntries(LEVELS.map((level) => [level, write(level)])) as Record<Level, Write>;
 
-/** A value of a log line: as it is, or in quotes where it would be taken for more than one. */
+/** Returns a value for a log line, in quotes unless it is one word. */
 const shown = (value: unknown): string => {
   const text = Array.isArray(value) ? value.join(',') : typeof value === 'object' ? inspect(value) : String(value);
   // eslint-disable-next-line no-control-regex
   return /^[^\s"=\u0000-\u001f\u007f-\u009f]+$/.test(text) ? text : JSON.stringify(text);
 };
 
-/** One line of text and fields, and under it the stack, if there is one. */
+/** Returns one line of text and fields, and the stack below it, if there is one. */
 export function formatted(text: string, { stack, ...fields }: Fields = {}): string {
   const pairs = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '').map(([name, value]) => `${name}=${shown(value)}`);
   return (pairs.length > 0 ? `${text}  ${pairs.join(' ')}` : text) + (stack ? `\n${stack}` : '');
@@ -27,7 +27,10 @@ export function formatted(text: string, { stack, ...fields }: Fields = {}): stri
 /** Writes to the console. */
 const CONSOLE = made((level) => (text, fields) => console[level](formatted(text, fields as Fields)));
 
-/** A logger that has all levels and never throws: the given one, none for false, or the console. */
+/**
+ * Returns a logger that has all levels and never throws: the given one, none for false, or the
+ * console.
+ */
 export function loggerOf(given: Logger | false = CONSOLE): Logger {
   if (given && !LEVELS.every((level) => typeof given[level] === 'function')) {
     throw new TypeError('millrace: the logger needs the functions info, warn and error, each (text, fields); false is no logger');
@@ -48,7 +51,7 @@ export const attempt = (job: Pick<Job, 'class' | 'jid' | 'queue' | 'attempt'>): 
   class: job.class, jid: job.jid, queue: job.queue, attempt: job.attempt,
 });
 
-/** Logs how an attempt ended that did not end well. */
+/** Logs an attempt that did not end well. */
 export function logEnd(log: Logger, job: Job, { next, failed, reason, after = 0, due = 0, error }: End, stack: string): void {
   if (next === 'handed_back') log.info('job handed back', attempt(job));
   else if (next === 'discarded' && !failed) log.info('job discarded', { ...attempt(job), reason });

@@ -1,4 +1,7 @@
-/** The thread in which a worker's engine runs. It is a file of its own in a bundle too: see thread-file.js. */
+/**
+ * The thread in which a worker's engine runs. It is a separate file in a bundle too: see
+ * thread-file.js.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { Engine, type EngineSettings, type Host } from './engine/engine.js';
 import { messageOf } from './errors.js';
@@ -8,7 +11,7 @@ import { VERSION } from './version.js';
 
 const HOOK_TIME = 5_000; // ms that a hook for which the engine waits may take
 
-/** What a worker gives its thread. */
+/** The data that a worker passes to its thread. */
 export type ThreadData = Omit<EngineSettings, 'classes'> & { classes: string[] };
 
 const port = parentPort!;
@@ -19,7 +22,7 @@ const hooks = new Map<string, () => void>();
 const asked = new Map<number, { resolve(given: Credentials): void; reject(error: Error): void }>();
 let questions = 0;
 
-/** The other thread has called hooks, or takes too long. */
+/** Resolves when the other thread has called the hooks, or takes too long. */
 const answered = (name: string): Promise<void> => new Promise((resolve) => {
   const timer = setTimeout(done, HOOK_TIME);
   timer.unref();

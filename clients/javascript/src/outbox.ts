@@ -2,13 +2,13 @@ import type { Failure, Next, Verdict } from './outcome.js';
 import type { Delivered } from './parse.js';
 import type { Credentials } from './types.js';
 
-/** What a job is to the thread of the handlers. */
+/** The members of a job that the thread of the handlers gets. */
 const FIELDS = ['text', 'jid', 'class', 'queue', 'retryCount', 'priority', 'tags', 'headers', 'timeout', 'backtrace'] as const;
 
 /** A job as the thread of the handlers has it. */
 export type JobData = Pick<Delivered, (typeof FIELDS)[number]>;
 
-/** How an attempt ended that did not end well. */
+/** The end of an attempt that did not end well. */
 export interface End {
   next: Next;
   failed?: boolean;
@@ -27,7 +27,7 @@ export interface Times {
 export type Level = 'info' | 'warn' | 'error';
 export type Fields = Record<string, unknown>;
 
-/** What the engine says to the thread of the handlers. */
+/** A message from the engine to the thread of the handlers. */
 export type ToHandlers =
   | { t: 'run'; id: number; job: JobData }
   | { t: 'abort'; id: number; why: 'cancelled' | 'stopping' }
@@ -40,7 +40,7 @@ export type ToHandlers =
   | { t: 'ask'; id: number }
   | { t: 'end'; error?: string };
 
-/** What the thread of the handlers says to the engine. */
+/** A message from the thread of the handlers to the engine. */
 export type ToEngine =
   | { t: 'verdict'; id: number; verdict: Verdict & Times }
   | { t: 'hooked'; name: string }
@@ -48,14 +48,15 @@ export type ToEngine =
   | { t: 'quiet' }
   | { t: 'stop' };
 
-/** All that a thread sends in one turn: jobs or good ends, flat, and messages. */
+/** All that a thread sends in one turn: jobs or good ends as a flat array, and messages. */
 export type Batch<M> = [flat: unknown[], messages: M[]];
 const JOB = FIELDS.length + 1;
 const END = 3;
 
 /**
- * What one thread of a worker sends the other: once in a turn of its event loop all that there is, for a message costs both of them more
- * than a quick job does. Jobs and their good ends stand in one flat array, since that is copied faster than objects are.
+ * Sends messages from one thread of a worker to the other. All messages of one turn of the event
+ * loop go together, because one message costs both threads more than a quick job. Jobs and their
+ * good ends are in one flat array, which is copied faster than objects.
  */
 export class Outbox<M> {
   #send: (batch: Batch<M>) => void;
@@ -73,7 +74,7 @@ export class Outbox<M> {
     this.#schedule();
   }
 
-  /** Sends a job that is to run. */
+  /** Sends a job to run. */
   run(id: number, job: JobData): void {
     this.#flat.push(id);
     for (const field of FIELDS) this.#flat.push(job[field]);
@@ -101,7 +102,7 @@ export class Outbox<M> {
   }
 }
 
-/** The jobs of a batch, and what else it says, as messages. */
+/** Yields the jobs of a batch, and its other messages. */
 export function* jobs([flat, messages]: Batch<ToHandlers>): Generator<ToHandlers> {
   for (let i = 0; i < flat.length; i += JOB) {
     const job: Record<string, unknown> = {};
@@ -113,7 +114,7 @@ export function* jobs([flat, messages]: Batch<ToHandlers>): Generator<ToHandlers
   yield* messages;
 }
 
-/** The good ends of a batch, and what else it says, as messages. */
+/** Yields the good ends of a batch, and its other messages. */
 export function* ends([flat, messages]: Batch<ToEngine>): Generator<ToEngine> {
   for (let i = 0; i < flat.length; i += END) {
     yield { t: 'verdict', id: flat[i] as number, verdict: { kind: 'success', begin: flat[i + 1] as number, end: flat[i + 2] as number } };

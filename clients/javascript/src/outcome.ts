@@ -2,32 +2,35 @@ import { DEAD, MAX_RECORD, RETRIES, seconds } from './format.js';
 import type { Delivered } from './parse.js';
 import { withQueue } from './scan.js';
 
-/** What a record says of a failure. */
+/** A failure, as a record describes it. */
 export interface Failure {
   errorClass: string;
   message: string;
   backtrace?: string[] | undefined;
 }
 
-/** Why a job's signal was set. */
+/** Why a job's signal was aborted. */
 export type Cause = 'cancelled' | 'stopping' | 'timeout';
 
-/** What a handler came to. `after` is the seconds that it asked for. */
+/** The result of a handler. `after` is the number of seconds that it asked for. */
 export type Verdict =
   | { kind: 'success'; cause?: undefined }
   | { kind: 'discard'; cause?: Cause | undefined; message: string }
   | (Failure & { kind: 'kill' | 'hand_back' | 'fail'; cause?: Cause | undefined; after?: number | undefined });
 
-/** What becomes of a job: how its delivery is answered, after which record, and what the log, the hooks and the metrics say of it. */
+/**
+ * The outcome of a job: the answer to its delivery, the record before it, and the facts for the
+ * log, the hooks and the metrics.
+ */
 export interface Outcome {
   then: 'ack' | 'reject' | 'requeue';
   stream?: string;
   record?: Buffer;
   status?: 'success' | 'failed' | 'dead' | 'discarded' | 'expired';
   errorClass?: string;
-  /** The job was given up because of it. */
+  /** The error for which the job was given up. */
   died?: Failure | undefined;
-  /** What comes next; nothing for a job that ended well. */
+  /** The next step; undefined for a job that ended well. */
   next?: Next;
   failed?: boolean;
   reason?: string;
@@ -40,7 +43,7 @@ export type Next = 'retry' | 'dead' | 'discarded' | 'handed_back';
 
 const HUNDRED_YEARS = 100 * 365 * 24 * 3600;
 
-/** Seconds until a job is tried again that has failed n times before this one. */
+/** Returns the seconds until a job is retried that has failed n times before this failure. */
 export function backoff(n: number, random = Math.random): number {
   return Math.min(n ** 4 + 15 + Math.floor(random() * (30 * (n + 1) + 1)), HUNDRED_YEARS);
 }
@@ -59,7 +62,7 @@ function firstBytes(text: string, n: number): string {
   return bytes.toString('utf8', 0, n);
 }
 
-/** What a record says of a failure. */
+/** Returns the members of a record that describe a failure. */
 function failure(job: Delivered, { errorClass, message, backtrace = [] }: Failure): Record<string, string> {
   const lines = backtrace.slice(0, job.backtrace).join('\n').toWellFormed();
   return {
@@ -69,7 +72,7 @@ function failure(job: Delivered, { errorClass, message, backtrace = [] }: Failur
   };
 }
 
-/** The record around the job's own bytes. */
+/** Returns the head of a record with the job's own bytes. */
 const around = (job: Delivered, head: object): Buffer => Buffer.from(`${JSON.stringify(head).slice(0, -1)},"job":${withQueue(job.text, job.queue)}}`);
 
 function retryRecord(job: Delivered, error: Failure, now: number, after: number): Buffer {
@@ -83,7 +86,10 @@ function deadRecord(job: Delivered, error: Failure, reason: string, now: number)
   return around(job, { type: 'dead_job', jid: job.jid, died_at: seconds(now), retry_count: job.retryCount, ...failure(job, error), reason });
 }
 
-/** What would be too large to be read is rejected: the sidecar buries it, shortened. */
+/**
+ * If the record is too large to be read, returns a rejection: the sidecar makes a dead job of it,
+ * shortened.
+ */
 function sized(outcome: Outcome & { record: Buffer }): Outcome {
   if (outcome.record.length <= MAX_RECORD) return outcome;
   const { errorClass, died, failed, error } = outcome;
@@ -110,10 +116,7 @@ function exhaust(job: Delivered, error: Failure, now: number): Outcome {
 
 const discard = (reason: string): Outcome => ({ then: 'ack', status: 'discarded', next: 'discarded', failed: false, reason });
 
-/**
- * Says what becomes of a job whose handler has ended: how its delivery is answered, after which record, and for the log and hooks what comes
- * next, why, and whether this attempt failed.
- */
+/** Returns the outcome of a job whose handler has ended. */
 export function judge(job: Delivered, verdict: Verdict, { now = Date.now(), stopping = false } = {}): Outcome {
   const { kind, cause } = verdict;
   if (kind === 'success') return { then: 'ack', status: 'success' };
@@ -127,14 +130,14 @@ export function judge(job: Delivered, verdict: Verdict, { now = Date.now(), stop
 
 export const unknownClass = (name: string): Verdict & Failure => ({ kind: 'fail', errorClass: 'UnknownClass', message: `no handler for class ${name}` });
 
-/** The outcome of a job that is past its time before it begins. */
+/** Returns the outcome of a job that expired before it began. */
 export function expire(job: Delivered, now = Date.now()): Outcome {
   const error = { errorClass: 'expired', message: 'expired before it began' };
   if (!job.dead) return { ...discard('expired'), status: 'expired', errorClass: 'expired' };
   return { ...bury(job, error, 'expired', now), status: 'expired', died: undefined };
 }
 
-/** The outcome of a job that killed too many workers. */
+/** Returns the outcome of a job that killed too many workers. */
 export function poisoned(job: Delivered, deaths: number, now = Date.now()): Outcome {
   return bury(job, { errorClass: 'poison', message: `its worker died ${deaths} times while it ran` }, 'poison', now);
 }

@@ -4,7 +4,7 @@ import { messageOf } from './errors.js';
 import { DEFAULT_RETRY, MAX_COUNT, MAX_DEPTH, MAX_PRIORITY, millis } from './format.js';
 import { members } from './scan.js';
 
-/** A job as it was delivered. Times are in ms, durations in seconds; 0 where there is none. */
+/** A delivered job. Times are in ms, durations in seconds. An absent one is 0. */
 export interface Delivered {
   text: string;
   queue: string;
@@ -33,7 +33,7 @@ const isCount = (v: unknown): v is number => Number.isInteger(v) && (v as number
 const isTime = (v: unknown): v is number => typeof v === 'number' && Number.isFinite(v);
 const isText = (v: unknown): v is string => typeof v === 'string' && v.isWellFormed();
 
-/** What the members of a job have to be, where they are there. */
+/** The rules for the members of a job. A missing member breaks no rule. */
 const rules: Record<string, (value: unknown) => boolean> = {
   class: (v) => isText(v) && v !== '',
   jid: isText,
@@ -53,7 +53,7 @@ function retries(value: number | boolean | null | undefined): number {
   return value === false ? 0 : DEFAULT_RETRY;
 }
 
-/** How many lines of a backtrace are kept. */
+/** Returns how many lines of a backtrace are kept. */
 function lines(value: unknown): number {
   if (typeof value === 'boolean') return value ? MOST_LINES : 0;
   return typeof value === 'number' ? Math.min(Math.max(Math.floor(value), 0), MOST_LINES) : DEFAULT_LINES;
@@ -61,7 +61,9 @@ function lines(value: unknown): number {
 
 const positive = (value: unknown): number => (typeof value === 'number' && value > 0 && value < 1e9 ? value : 0);
 
-/** Refuses what parsers differ about: a member that is there twice, or is spelled with escapes. */
+/**
+ * Refuses a job about which parsers differ: one that has a member twice, or spelled with escapes.
+ */
 function checkSpelling(text: string): void {
   const { found, depth } = members(text);
   if (depth > MAX_DEPTH) throw new Undecodable(`it is nested ${depth} levels deep`);
@@ -75,7 +77,7 @@ function checkSpelling(text: string): void {
   }
 }
 
-/** What a job's members are once they are checked. */
+/** The members of a job after the checks. */
 interface Members {
   class: string;
   jid?: string | null;
@@ -106,17 +108,20 @@ function read(text: string): Members {
   return value;
 }
 
-/** The id of a job that has none: that of its message, or one made of its bytes, the same whenever it is delivered. */
+/**
+ * Returns the id of a job without a jid: that of its message, or a hash of its bytes, which is the
+ * same at each delivery.
+ */
 const nameless = (body: Buffer, messageId: string): string => messageId || createHash('sha256').update(body).digest('hex').slice(0, 24);
 
-/** What a worker reads of the properties of a message. */
+/** The properties of a message that a worker reads. */
 interface Properties {
   messageId?: string;
   timestamp?: number;
   headers?: Record<string, unknown>;
 }
 
-/** Reads a delivery, from a queue, with the properties of its message. What it refuses, no worker can decode. */
+/** Reads a delivery. Throws Undecodable if it is not a job. */
 export function parseJob(body: Buffer, queue: string, { messageId = '', timestamp = 0, headers = {} }: Properties = {}): Delivered {
   if (!isUtf8(body)) throw new Undecodable('it is not UTF-8');
   const text = body.toString('utf8');

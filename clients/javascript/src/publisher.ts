@@ -4,13 +4,16 @@ import { Refused } from './errors.js';
 
 const WINDOW = 1000;
 
-/** The channel or connection is gone, and what became of a message is not known. */
+/** The channel or connection is gone. It is unknown whether the message arrived. */
 export class Lost extends Error {}
 
-/** The broker has returned the message, for no queue takes it. It has not stored it. */
+/** The broker returned the message because no queue takes it. The broker has not stored it. */
 export class Returned extends Refused {}
 
-/** What is published where: without an exchange, to the queue or stream that the key names. */
+/**
+ * A message to publish, and where to publish it. Without an exchange, the key names the queue or
+ * stream.
+ */
 export interface Publication {
   exchange?: string;
   key: string;
@@ -48,10 +51,14 @@ export class Publisher {
     return this.#channel.gone;
   }
 
-  /** Publishes {exchange, key, body, properties}. Ends when the broker has the message; else with Refused, Returned or Lost. */
+  /**
+   * Publishes {exchange, key, body, properties}. Resolves when the broker has the message. Rejects
+   * with Refused, Returned or Lost.
+   */
   async publish(message: Publication): Promise<void> {
     if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve)); // a publish that ends hands over its place
+    // An ending publish passes on its place.
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
       await this.#send(message);
     } finally {
@@ -81,7 +88,7 @@ export class Publisher {
 
   #unanswered(error: Error, exchange: string): Error {
     if (error.message === 'message nacked') return new Refused('it answered nack');
-    // Without the exchange no sidecar has been here; the broker ends the channel for it.
+    // If no sidecar has been here, the exchange does not exist, and the broker closes the channel.
     if (exchange && (this.#why?.code === 403 || this.#why?.code === 404)) return new Refused(this.#why.message);
     return new Lost('connection lost', { cause: this.#why ?? error });
   }

@@ -17,10 +17,10 @@ function check(ok: unknown, what: string): asserts ok {
   if (!ok) throw new TypeError(`millrace: ${what}`);
 }
 
-/** The name of a class, which may be given as a definition. */
+/** Returns the name of a class, also of a definition. */
 export const nameOf = (job: string | JobDefinition): string => (typeof job === 'object' && job !== null ? job.class : job);
 
-/** What a program registers with a worker: handlers, middleware and hooks. */
+/** The handlers, middleware and hooks that a program registers with a worker. */
 export class Registry {
   #handlers = new Map<string, HandlerOptions & { handler: Handler }>();
   #middleware: WorkerMiddleware[] = [];
@@ -62,7 +62,7 @@ export class Registry {
     if (this.#sealed) throw new Error(`millrace: ${what} comes too late: register it before run()`);
   }
 
-  /** From here on nothing can be registered: the worker runs. */
+  /** Called when the worker runs. From then on, nothing can be registered. */
   seal(): void {
     this.#sealed = true;
   }
@@ -79,7 +79,7 @@ export class Registry {
     return this.#hooks[hook].length > 0;
   }
 
-  /** Calls the functions of a hook. One that fails is logged. */
+  /** Calls the functions of a hook, and logs their errors. */
   async call(hook: Hook, ...args: unknown[]): Promise<void> {
     for (const call of this.#hooks[hook]) {
       try {
@@ -90,7 +90,10 @@ export class Registry {
     }
   }
 
-  /** Runs a job in its handler: when that began and ended, and if it failed, the verdict and the error to show. */
+  /**
+   * Runs a job in its handler. Resolves to the times of its begin and end. If it failed, also to
+   * the verdict and the error to show.
+   */
   async perform(job: Job, ownTimeout: number): Promise<Times & Partial<Judged>> {
     const { handler, retryIn, timeout } = this.#handlers.get(job.class)!;
     const limit = ownTimeout || timeout;
@@ -110,7 +113,7 @@ export class Registry {
       }
       return { begin, end };
     } catch (error) {
-      // A handler that held the thread has kept its own timer from running.
+      // A handler that blocked the thread has also delayed its own timer.
       if (limit && end - begin >= limit * 1000) job.cancel(new Timeout(limit));
       const report = (fault: unknown) => this.log.warn('retryIn failed, the default backoff is used', { ...attempt(job), ...fieldsOf(fault) });
       return { begin, end, ...(await verdictOf(error, job, retryIn, report)) };

@@ -1,13 +1,13 @@
 /**
- * Finds the members of a JSON object without changing a byte of it. What is scanned was parsed before, so it is valid JSON; only its
- * nesting and its members are still unknown.
+ * Finds the members of a JSON object without changing a byte. The text was parsed before, so it is
+ * valid JSON. The scan finds only its nesting and its members.
  */
 
 const QUOTE = 34;
 const BACKSLASH = 92;
 const isSpace = (c: number): boolean => c === 32 || c === 10 || c === 13 || c === 9;
 
-/** The index behind the string that begins at i. */
+/** Returns the index behind the string that begins at i. */
 function afterString(text: string, i: number): number {
   for (let from = i + 1; ; ) {
     const end = text.indexOf('"', from);
@@ -23,7 +23,7 @@ function afterSpace(text: string, i: number): number {
   return i;
 }
 
-/** The index behind the value that begins at i, and how deep it is nested. */
+/** Returns the index behind the value that begins at i, and how deep it is nested. */
 function afterValue(text: string, i: number): { end: number; deepest: number } {
   let depth = 0;
   let deepest = 0;
@@ -47,14 +47,14 @@ function afterValue(text: string, i: number): { end: number; deepest: number } {
   }
 }
 
-/** A member of an object: its name as spelled, and where its value begins and ends. */
+/** A member of an object: the spelling of its name, and where its value begins and ends. */
 export interface Member {
   name: string;
   begin: number;
   end: number;
 }
 
-/** The members of an object: name as spelled, where the value begins and ends. */
+/** Returns the members of an object. */
 export function members(text: string): { found: Member[]; depth: number } {
   const found: Member[] = [];
   let depth = 1;
@@ -72,7 +72,7 @@ export function members(text: string): { found: Member[]; depth: number } {
   return { found, depth };
 }
 
-/** The items of an array, each as it is spelled. */
+/** Returns the text of each item of an array. */
 export function items(text: string): string[] {
   const found: string[] = [];
   let i = afterSpace(text, text.indexOf('[') + 1);
@@ -85,13 +85,16 @@ export function items(text: string): string[] {
   return found;
 }
 
-/** The text of a job that a client wrote, with another retry_count. */
+/** Returns the text of a job that a client wrote, with another retry_count. */
 export function withRetryCount(text: string, count: number): string {
   const { begin, end } = members(text).found.find((m) => m.name === 'retry_count')!;
   return text.slice(0, begin) + count + text.slice(end);
 }
 
-/** A job's text with the queue that it came from, if it names none: otherwise it would come back to the default queue. */
+/**
+ * Returns a job's text with the queue that it came from, if it names none. Otherwise it would be
+ * retried in the default queue.
+ */
 export function withQueue(text: string, queue: string): string {
   const { found } = members(text);
   const own = found.find((m) => m.name === 'queue');

@@ -47,13 +47,13 @@ function lane({ name, queues, concurrency = DEFAULTS.concurrency }: { name: stri
   return { name, queues: names, weights, concurrency };
 }
 
-/** The option credentials, checked. */
+/** Returns the option credentials, checked. */
 export function credentialsOption(given: Ask | undefined): Ask | undefined {
   check(given === undefined || typeof given === 'function', 'credentials is no function that returns { username, password }');
   return given;
 }
 
-/** The configuration of a worker, complete and checked. */
+/** Returns the configuration of a worker, complete and checked. */
 export function settings(given: WorkerOptions): Settings {
   for (const name of Object.keys(given)) check(NAMES.has(name), `there is no option ${name}`);
   const set: Omit<WorkerOptions, 'logger'> = Object.fromEntries(Object.entries(given).filter(([name, value]) => value !== undefined && name !== 'logger'));

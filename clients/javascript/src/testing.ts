@@ -1,4 +1,7 @@
-/** Test helpers without a broker. They run the handlers, middleware and hooks of a worker, and check jobs as a Client does. */
+/**
+ * Test helpers without a broker. They run the handlers, middleware and hooks of a worker, and check
+ * jobs as a Client does.
+ */
 import type { Client } from './client.js';
 import { resolved, type JobDefinition } from './define.js';
 import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
@@ -18,7 +21,7 @@ export interface Enqueued {
   class: string;
   args: any;
   queue: string;
-  /** The number of the attempt that comes next. */
+  /** The number of the next attempt. */
   attempt: number;
   /** When it is due, if it is scheduled. */
   at?: Date;
@@ -41,27 +44,27 @@ export interface Result {
   retryIn?: number;
 }
 
-/** The bytes of a job, and what else a delivery has. */
+/** The bytes of a job, and the other parts of a delivery. */
 interface Written {
   raw: Buffer;
   headers: Record<string, unknown>;
   at?: Date;
 }
 
-/** The job of a message, and when it is due. */
+/** Returns the job of a message, and when it is due. */
 function written(job: OutgoingJob): Written {
   const { body, properties } = prepare(job);
   const raw = job.at === undefined ? body : body.subarray(body.indexOf('"job":') + 6, -1);
   return { raw, headers: properties.headers as Record<string, unknown>, ...(job.at && { at: job.at }) };
 }
 
-/** A job at one of its attempts: as a worker would get it. */
+/** Returns a job at one of its attempts, as a worker would get it. */
 function delivered({ raw, headers }: Written, number: number): Delivered {
   const body = Buffer.from(withRetryCount(raw.toString(), number - 1));
   return parseJob(body, JSON.parse(body.toString()).queue, { headers });
 }
 
-/** One attempt at a job that was delivered. It ends as it would in a worker, and says how. */
+/** One attempt at a delivered job. It ends as it would in a worker, and returns its result. */
 class Delivery {
   #registry: Registry;
   #data: Delivered;
@@ -92,7 +95,7 @@ class Delivery {
     return this;
   }
 
-  /** Runs the job, with the hooks, and resolves to {status, failed, error, retryIn}. */
+  /** Runs the job with the hooks, and resolves to {status, failed, error, retryIn}. */
   async run(): Promise<Result> {
     const { outcome, error } = await this.#outcome();
     const { next, failed = false, after } = outcome;
@@ -114,7 +117,10 @@ class Delivery {
   }
 }
 
-/** One attempt at a job, {class, args, options}, as a client would enqueue it. `attempt` is its number, 1 for the first. */
+/**
+ * One attempt at a job, {class, args, options}, as a client would enqueue it. `attempt` is the
+ * number of the attempt, from 1.
+ */
 export class Attempt extends Delivery {
   constructor(worker: Worker, job: NewJob, { attempt = 1 }: { attempt?: number } = {}) {
     if (!Number.isInteger(attempt) || attempt < 1) throw new TypeError(`millrace: attempts are counted from 1: ${attempt}`);
@@ -122,7 +128,7 @@ export class Attempt extends Delivery {
   }
 }
 
-/** What stands for a Client; what is enqueued goes to a function. */
+/** Replaces a Client. Each enqueued job is passed to a function. */
 class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'enqueueBulk' | 'close'> {
   #middleware: ClientMiddleware[] = [];
   #enqueued: (message: Written) => Promise<void>;
@@ -184,7 +190,10 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'e
   }
 }
 
-/** In place of a Client: enqueue makes the first attempt at once, and its error is the caller's. */
+/**
+ * Replaces a Client. enqueue makes the first attempt immediately, and its error is thrown to the
+ * caller.
+ */
 export class Inline extends Offline {
   constructor(worker: Worker) {
     super(async (message) => {
@@ -202,7 +211,7 @@ interface Kept {
   error?: unknown;
 }
 
-/** In place of a Client: enqueue collects, and drain runs. */
+/** Replaces a Client. enqueue collects jobs, and drain runs them. */
 export class Fake extends Offline {
   #worker: Worker | undefined;
   #waiting: Kept[] = [];
@@ -218,17 +227,22 @@ export class Fake extends Offline {
     this.#worker = worker;
   }
 
-  /** What was enqueued and has not run, in order; of one class, if named. */
+  /**
+   * Returns the jobs that were enqueued and have not run, in order; with a class, only its jobs.
+   */
   jobs(job?: string | JobDefinition): Enqueued[] {
     return this.#listed(this.#waiting, job);
   }
 
-  /** Jobs that failed and are to be tried again: with `attempt`, the next one, `retryIn` and the `error`. */
+  /**
+   * Returns jobs that failed and wait for a retry, with the next `attempt`, `retryIn` and the
+   * `error`.
+   */
   retries(job?: string | JobDefinition): (Failed & { retryIn: number })[] {
     return this.#listed(this.#retries, job) as (Failed & { retryIn: number })[];
   }
 
-  /** Jobs that were given up, with their `error`. */
+  /** Returns jobs that were given up, with their `error`. */
   dead(job?: string | JobDefinition): Failed[] {
     return this.#listed(this.#dead, job) as Failed[];
   }
@@ -243,8 +257,9 @@ export class Fake extends Offline {
   }
 
   /**
-   * Runs what is there, and what that enqueues; with {retries: true} failed jobs too, at once, until they end well or are given up. All jobs
-   * run: the errors of those that failed are thrown at the end, several as an AggregateError.
+   * Runs the collected jobs, and those that they enqueue. With {retries: true} it also retries
+   * failed jobs immediately, until they end well or are given up. All jobs run. At the end, the
+   * errors of those that failed are thrown, several as an AggregateError.
    */
   async drain({ retries = false }: { retries?: boolean } = {}): Promise<number> {
     const failures: unknown[] = [];
@@ -271,14 +286,14 @@ export class Fake extends Offline {
     return failed && !(retries && status === 'retry') ? [error] : [];
   }
 
-  /** Cancels the job that runs, if it has the jid, as an operator would. */
+  /** Cancels the running job if it has the jid, as an operator would. */
   cancel(jid: string): boolean {
     if (this.#running?.job.jid !== jid) return false;
     this.#running.cancel();
     return true;
   }
 
-  /** Forgets all jobs. */
+  /** Removes all jobs. */
   clear(): void {
     for (const list of [this.#waiting, this.#retries, this.#dead]) list.length = 0;
   }

@@ -7,8 +7,8 @@ const MISSING = `millrace: ${NAMES[0]} is not found. A bundle needs it as a seco
   'or keep millrace-jobs out of the bundle. See "Bundlers" in the README';
 
 /**
- * The file that the engine's thread runs. It is beside this one, or beside the bundle that has this one; or a bundle has left it in
- * node_modules.
+ * Returns the file that the engine's thread runs. It is beside this file, or beside the bundle that
+ * contains this file. If a bundle does not include it, it is in node_modules.
  */
 export function threadFile(given?: string | URL, program = process.argv[1]): string | URL {
   if (given !== undefined) return given;

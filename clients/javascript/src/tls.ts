@@ -2,12 +2,15 @@ import { createSecureContext } from 'node:tls';
 import { messageOf } from './errors.js';
 import type { TlsOptions } from './types.js';
 
-/** Options of tls.connect that a thread can be given. */
+/** The options of tls.connect that a thread can be given. */
 const NAMES = new Set([
   'ca', 'cert', 'key', 'passphrase', 'pfx', 'crl', 'servername', 'rejectUnauthorized', 'ciphers', 'sigalgs', 'minVersion', 'maxVersion',
 ]);
 
-/** TLS options, checked: certificates and keys are read, so that a wrong one is refused here, not at each connection. */
+/**
+ * Returns the TLS options, checked. Certificates and keys are read here, so that a wrong one is
+ * refused now and not at each connection.
+ */
 export function tlsOptions(given: TlsOptions | undefined, urls: string[], scheme = 'amqps://'): TlsOptions | undefined {
   if (given === undefined) return undefined;
   const fail = (what: string, cause?: unknown): never => {

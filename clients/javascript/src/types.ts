@@ -3,10 +3,10 @@ import type { ConnectionOptions, SecureContextOptions } from 'node:tls';
 import type { JobDefinition } from './define.js';
 import type { Job } from './job.js';
 
-/** What can be written as JSON: a bigint becomes a number, a Date text. */
+/** A value that can be written as JSON: a bigint becomes a number, a Date becomes text. */
 export type Json = string | number | bigint | boolean | null | Date | readonly Json[] | { readonly [name: string]: Json | undefined };
 
-/** T, if all of it can be written as JSON; where it cannot, never. T may be an interface. */
+/** T, if all of it can be written as JSON, or else never. T may be an interface. */
 export type Jsonable<T> = T extends string | number | bigint | boolean | null | Date | { toJSON(): unknown }
   ? T
   : T extends
@@ -19,7 +19,10 @@ export type Jsonable<T> = T extends string | number | bigint | boolean | null | 
         ? { [K in keyof T]: undefined extends T[K] ? Jsonable<Exclude<T[K], undefined>> | undefined : Jsonable<T[K]> }
         : never;
 
-/** What a handler gets of T, which was written as JSON and read again: a Date is text, a bigint a number. */
+/**
+ * The type that a handler gets for T after T was written as JSON and read again: a Date is text, a
+ * bigint a number.
+ */
 export type Parsed<T> = 0 extends 1 & T
   ? any
   : T extends string | number | boolean | null | undefined
@@ -36,11 +39,11 @@ export type Parsed<T> = 0 extends 1 & T
 export interface JobOptions {
   /** Default "default". */
   queue?: string;
-  /** How often at most it is retried: true is 25, false is 0. Default 25. */
+  /** The maximum of retries: true is 25, false is 0. Default 25. */
   retry?: number | boolean;
   /** 0 to 10, the highest first. */
   priority?: number;
-  /** To find jobs by. */
+  /** Tags by which to find jobs. */
   tags?: readonly string[];
   /** Default: 16 random bytes in hex. */
   jid?: string;
@@ -48,34 +51,34 @@ export interface JobOptions {
   expiresAt?: Date;
   /** How many seconds it may run. */
   timeout?: number;
-  /** false: do not keep it in the dead set when it is given up. */
+  /** false: the job does not become a dead job when it is given up. */
   dead?: boolean;
-  /** How many lines of a failure's stack are kept: 20 by default; true is 100, false or 0 none. */
+  /** How many lines of a failure's stack are kept. Default 20; true is 100, false or 0 none. */
   backtrace?: number | boolean;
-  /** Members of your own, which handlers read as `job.fields`. */
+  /** Your own members of the job, which handlers read as `job.fields`. */
   fields?: { readonly [name: string]: Json | undefined };
   /** W3C trace context. */
   traceparent?: string;
 }
 
 export interface PublishOptions extends JobOptions {
-  /** Seconds until the publish fails if it is not answered. Default: the client's timeout. */
+  /** Seconds until an unanswered publish fails. Default: the client's timeout. */
   deadline?: number;
 }
 
-/** The options that a definition gives all jobs of its class. */
+/** The options that a definition sets for all jobs of its class. */
 export type DefinitionOptions = Omit<JobOptions, 'jid'>;
 
-/** A job that is to be enqueued. */
+/** A job to enqueue. */
 export interface NewJob<A extends readonly unknown[] = readonly any[]> {
   class: string | JobDefinition<any>;
   args?: A;
   options?: JobOptions;
-  /** When it is due; immediately if not given. */
+  /** When it is due; immediately if absent. */
   at?: Date;
 }
 
-/** A job on its way through middleware. */
+/** A job, as middleware gets it. */
 export interface OutgoingJob {
   class: string;
   args: any[];
@@ -83,7 +86,10 @@ export interface OutgoingJob {
   at?: Date;
 }
 
-/** Wraps each publish. It may change the job; if it does not call next, nothing is published and the jid is ''. What it returns is ignored. */
+/**
+ * Wraps each publish. It may change the job. If it does not call next, nothing is published and the
+ * jid is ''. Its result is ignored.
+ */
 export type ClientMiddleware = (job: OutgoingJob, next: () => Promise<string>) => unknown;
 
 /** Options of node:tls. Certificates and keys are PEM, as text or bytes. */
@@ -99,38 +105,54 @@ export interface Credentials {
 }
 
 export interface ClientOptions {
-  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
-   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  /**
+   * amqp://user:password@host:port/vhost, or amqps://. For a cluster:
+   * amqp://user:password@a,b/vhost, or an array of URLs. Default
+   * amqp://guest:guest@127.0.0.1:5672/.
+   */
   url?: string | string[];
-  /** Seconds that a publish may take, also while the broker is away. Default 30: too long for a web request. */
+  /**
+   * How many seconds a publish may take, including the wait for a connection. Default 30, which is
+   * too long for a web request.
+   */
   timeout?: number;
-  /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
+  /**
+   * For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its
+   * key.
+   */
   tls?: TlsOptions;
   /**
-   * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
-   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again, but never while
-   * an earlier call runs.
+   * Returns the user and password, in place of those of the URL, for passwords and tokens that
+   * rotate. It is called for each connection, the first and each later one. If it throws, rejects,
+   * or takes more than 30 s, that attempt to connect fails. The next attempt calls it again, but
+   * never while an earlier call runs.
    */
   credentials?: () => Credentials | Promise<Credentials>;
 }
 
-/** The arguments of enqueue behind a definition. */
+/** The arguments of enqueue after a definition. */
 export type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: PublishOptions] : [args: A, options?: PublishOptions];
 
 /** A job of a bulk, if its args can be written as JSON. */
 export type Checked<J extends NewJob> = J extends { class: JobDefinition<infer A> } ? J & { args?: A } : J extends NewJob ? J & { args?: Jsonable<J['args']> } : never;
 
-/** What it returns or resolves to is ignored; what it throws is the job's failure. */
+/** Its result is ignored. An error that it throws is the job's failure. */
 export type Handler<A extends readonly unknown[] = any> = (job: Job<A>) => unknown;
 
 export interface HandlerOptions<A extends readonly unknown[] = any> {
-  /** Seconds until a failed job is tried again; nothing, 0 or less for the default backoff, which is also used if it throws: that is logged. */
+  /**
+   * Returns the seconds until a failed job is retried. Undefined, 0 or less means the default
+   * backoff. If it throws, that is logged, and the default backoff is used.
+   */
   retryIn?: (count: number, error: any, job: Job<A>) => number | undefined | Promise<number | undefined>;
-  /** Seconds that a job may run that does not say so itself. */
+  /** How many seconds a job may run that has no timeout of its own. */
   timeout?: number;
 }
 
-/** An array is strict: a queue's jobs begin only when none of an earlier one is at hand. An object is weighted. */
+/**
+ * An array is strict: a queue's jobs begin only when no job of an earlier queue waits. An object is
+ * weighted.
+ */
 export type Queues = string[] | { [queue: string]: number };
 
 /** Queues with slots of their own. */
@@ -141,7 +163,10 @@ export interface Lane {
   concurrency?: number;
 }
 
-/** Gets each line as a text and fields: `class`, `jid`, `queue`, `attempt`, `next`, `retryAt`, `errorClass`, `error`, `stack` of a failed job. */
+/**
+ * Gets each line as a text and fields. A line about a failed job has `class`, `jid`, `queue`,
+ * `attempt`, `next`, `retryAt`, `errorClass`, `error` and `stack`.
+ */
 export interface Logger {
   info(text: string, fields?: object): void;
   warn(text: string, fields?: object): void;
@@ -149,41 +174,51 @@ export interface Logger {
 }
 
 export interface WorkerOptions {
-  /** amqp://user:password@host:port/vhost, or amqps://; of a cluster amqp://user:password@a,b/vhost, or an array of URLs.
-   * Default amqp://guest:guest@127.0.0.1:5672/. */
+  /**
+   * amqp://user:password@host:port/vhost, or amqps://. For a cluster:
+   * amqp://user:password@a,b/vhost, or an array of URLs. Default
+   * amqp://guest:guest@127.0.0.1:5672/.
+   */
   url?: string | string[];
-  /** Of the lane "default". Default ["default"] if there are no lanes. */
+  /** The queues of the lane "default". Default ["default"] if there are no lanes. */
   queues?: Queues;
-  /** How many jobs run at once. Default 5. */
+  /** How many jobs run concurrently. Default 5. */
   concurrency?: number;
   lanes?: Lane[];
   /** Part of the worker's identity. */
   tag?: string;
   /** Shown with the worker. */
   labels?: { [name: string]: string };
-  /** Seconds that jobs have to end when the worker stops. Default 25. */
+  /** How many seconds jobs have to end when the worker stops. Default 25. */
   stopTimeout?: number;
-  /** A job that killed so many workers is given up. Default 3; 0: never. */
+  /** After how many deaths of workers a job is given up. Default 3; 0: never. */
   maxDeaths?: number;
-  /** For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its key. */
+  /**
+   * For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its
+   * key.
+   */
   tls?: TlsOptions;
   /**
-   * Asked for at each connection, the first and each later one, in place of the URL's user and password: for passwords and tokens that
-   * rotate. If it throws, rejects, or takes more than 30 s, that attempt to connect fails, and the next one asks again, but never while
-   * an earlier call runs.
+   * Returns the user and password, in place of those of the URL, for passwords and tokens that
+   * rotate. It is called for each connection, the first and each later one. If it throws, rejects,
+   * or takes more than 30 s, that attempt to connect fails. The next attempt calls it again, but
+   * never while an earlier call runs.
    */
   credentials?: () => Credentials | Promise<Credentials>;
-  /** Of your program. */
+  /** The version of your program. */
   version?: string;
   /** Whether queues that do not exist are declared. Default true. */
   declare?: boolean;
   /** Seconds between heartbeats. Default 10. */
   heartbeat?: number;
-  /** Default: the console. false: none. */
+  /** Default: the console. false: nothing is logged. */
   logger?: Logger | false;
-  /** The file made of `millrace-jobs/thread`, where a bundle has it under another name than millrace-thread.js beside itself. */
+  /**
+   * The file that a bundler made of `millrace-jobs/thread`. Necessary only if it is not
+   * millrace-thread.js beside the bundle.
+   */
   thread?: string | URL;
 }
 
-/** Wraps all handlers. What it throws is the job's failure. */
+/** Wraps all handlers. An error that it throws is the job's failure. */
 export type WorkerMiddleware = (job: Job, next: () => Promise<unknown>) => unknown;

@@ -27,12 +27,12 @@ function frames(error: unknown): string[] {
   return lines.filter((line) => /^\s+at /.test(line)).slice(0, 100).map((line) => line.trim());
 }
 
-/** What a record says of an error. */
+/** Returns an error as a record describes it. */
 const described = (error: unknown): Failure & { backtrace: string[] } => ({ errorClass: className(error), message: messageOf(error), backtrace: frames(error) });
 
 const indented = (lines: string[]): string[] => lines.map((line) => `    ${line}`);
 
-/** The stack of an error and of its causes, for a log. */
+/** Returns the stack of an error and of its causes, for a log. */
 export function stackOf(error: unknown): string {
   try {
     const lines = indented(frames(error));
@@ -42,11 +42,11 @@ export function stackOf(error: unknown): string {
     }
     return lines.join('\n');
   } catch {
-    return ''; // an error whose members throw
+    return ''; // the members of the error throw
   }
 }
 
-/** The class, message and stack of an error, for a log. */
+/** Returns the class, message and stack of an error, for a log. */
 export function fieldsOf(error: unknown): Fields {
   try {
     return { errorClass: className(error), error: messageOf(error), stack: stackOf(error) };
@@ -55,7 +55,7 @@ export function fieldsOf(error: unknown): Fields {
   }
 }
 
-/** Why a job's signal was set, as the engine calls it. */
+/** Returns why a job's signal was aborted, in the words of the engine. */
 function causeOf(reason: unknown): Cause | undefined {
   if (reason instanceof Cancelled) return 'cancelled';
   if (reason instanceof Stopping) return 'stopping';
@@ -64,7 +64,10 @@ function causeOf(reason: unknown): Cause | undefined {
 
 const isWait = (seconds: unknown): seconds is number => typeof seconds === 'number' && Number.isFinite(seconds);
 
-/** The seconds that a handler's own backoff returns. If it fails, or returns something else than seconds, that is reported. */
+/**
+ * Resolves to the seconds that a handler's own backoff returns. If it fails, or does not return
+ * seconds, that is reported.
+ */
 async function ownBackoff(retryIn: RetryInOption, error: unknown, job: Job, report: (fault: unknown) => void): Promise<number | undefined> {
   if (!retryIn) return undefined;
   try {
@@ -77,7 +80,7 @@ async function ownBackoff(retryIn: RetryInOption, error: unknown, job: Job, repo
   }
 }
 
-/** The error that a record and hooks show of one that was thrown. */
+/** Returns the error that a record and hooks show for a thrown value. */
 function shownError(error: unknown, job: Job, cause: Cause | undefined): unknown {
   if (error instanceof Kill || error instanceof RetryIn) return isError(error.cause) ? error.cause : error;
   if (cause !== 'timeout' || error instanceof Discard) return error;
@@ -101,8 +104,8 @@ async function judged(error: unknown, job: Job, retryIn: RetryInOption, report: 
 }
 
 /**
- * What the engine needs to know of a handler that threw, and the error to show. Anything may have been thrown: this ends well. A fault of
- * the handler's own backoff goes to report.
+ * Returns the verdict on a handler that threw, for the engine, and the error to show. It accepts
+ * any thrown value, and never throws. A fault of the handler's own backoff goes to `report`.
  */
 export async function verdictOf(
   error: unknown, job: Job, retryIn?: RetryInOption, report: (fault: unknown) => void = () => {},

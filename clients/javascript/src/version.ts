@@ -1,2 +1,2 @@
-/** Of this library. Bundlers take the file along. */
+/** The version of this library. Bundlers include the file. */
 export const { version: VERSION } = require('../package.json') as { version: string };

@@ -13,19 +13,20 @@ import { threadFile } from './thread-file.js';
 import type { Handler, HandlerOptions, Logger, WorkerMiddleware, WorkerOptions } from './types.js';
 import { VERSION } from './version.js';
 
-const LONGEST_TURN = 5; // ms for which jobs are begun before the ends of others are sent
+const LONGEST_TURN = 5; // ms for which jobs begin before the ends of others are sent
 
-/** An error that no handler threw, as a record shows it. */
+/** Returns an error that no handler threw, as a record describes it. */
 function unthrown({ errorClass, message }: Failure): Error {
   return Object.assign(new Error(message), { name: errorClass, stack: `${errorClass}: ${message}` });
 }
 
-/** What is registered with a worker. */
+/** Returns the registry of a worker. */
 export let registryOf: (worker: Worker) => Registry;
 
 /**
- * Runs jobs. Handlers run in the thread that calls run(); everything else, the broker's connection first of all, in another, so that a
- * handler which blocks its thread does not cost the connection.
+ * Runs jobs. Handlers run in the thread that calls run(). Everything else runs in another thread,
+ * above all the connection to the broker. So a handler that blocks its thread does not cost the
+ * connection.
  */
 export class Worker {
   #config: Settings;
@@ -36,7 +37,8 @@ export class Worker {
   #quiet = false;
   #thread: Thread | undefined;
   #jobs = new Map<number, Job>();
-  #failures = new Map<number, { job: Job; error: unknown }>(); // jobs that failed, and why, until their outcomes are known to the broker
+  // Jobs that failed, with the errors, until their outcomes are settled.
+  #failures = new Map<number, { job: Job; error: unknown }>();
   #inbox: ToHandlers[] = [];
   #outbox = new Outbox<ToEngine>((batch) => this.#thread?.postMessage(batch));
   #end!: (error?: string) => void;
@@ -51,7 +53,10 @@ export class Worker {
     this.#registry = new Registry(this.#log);
   }
 
-  /** Registers the handler of a class, or of a definition. It throws if the class has one already, or if the worker runs. */
+  /**
+   * Registers the handler of a class, or of a definition. Throws if the class has one already, or
+   * if the worker runs.
+   */
   handle<A extends readonly unknown[]>(job: JobDefinition<A>, handler: Handler<A>, options?: HandlerOptions<A>): this;
   handle(className: string, handler: Handler, options?: HandlerOptions): this;
   handle(job: string | JobDefinition, handler: Handler, options?: HandlerOptions): this {
@@ -59,17 +64,24 @@ export class Worker {
     return this;
   }
 
-  /** Adds middleware, which wraps all handlers, before run(): async (job, next) => next(). The first is the outermost. */
+  /**
+   * Adds middleware around all handlers: async (job, next) => next(). Call it before run(). The
+   * first is the outermost.
+   */
   use(middleware: WorkerMiddleware): this {
     this.#registry.use(middleware);
     return this;
   }
 
-  /** Calls a function when the worker consumes for the first time, is quiet, or has handed over everything. */
+  /**
+   * Calls a function when the worker consumes for the first time, becomes quiet, or has settled all
+   * jobs.
+   */
   on(hook: 'startup' | 'quiet' | 'shutdown', call: () => unknown): this;
   /**
-   * failure: calls a function after each failed attempt, before its retry or death is published, which waits for it at most 5 s.
-   * death: calls a function when a job was given up. What a hook throws is logged, and changes nothing.
+   * failure: calls a function after each failed attempt. The retry or death is published after
+   * that, or after 5 s. death: calls a function when a job was given up. A hook that throws is
+   * logged, and changes nothing.
    */
   on(hook: 'failure' | 'death', call: (job: Job, error: any) => unknown): this;
   on(hook: Hook, call: (...args: any[]) => unknown): this {
@@ -77,13 +89,16 @@ export class Worker {
     return this;
   }
 
-  /** Takes no more jobs. What runs goes on. */
+  /** Takes no more jobs. Running jobs continue. */
   quiet(): void {
     this.#quiet = true;
     this.#post({ t: 'quiet' });
   }
 
-  /** Ends run() once all jobs have ended, or stopTimeout is over and what still runs was handed back. Twice: do not wait. */
+  /**
+   * Ends run() once all jobs have ended, or were handed back when stopTimeout is over. A second
+   * call ends the wait.
+   */
   stop(): void {
     this.#stops++;
     this.#stopping.abort(new Stopping());
@@ -91,8 +106,9 @@ export class Worker {
   }
 
   /**
-   * Works until it has stopped. With signals, SIGTSTP makes it quiet, and SIGTERM and SIGINT stop it. Throws if the broker turns the
-   * worker away at its first attempt; everything else is tried again.
+   * Runs jobs until the worker has stopped. With signals, SIGTSTP makes it quiet, and SIGTERM and
+   * SIGINT stop it. Throws if the broker refuses the worker at its first attempt. Everything else
+   * is tried again.
    */
   async run({ signals = false }: { signals?: boolean } = {}): Promise<void> {
     if (this.#thread) throw new Error('millrace: a worker runs once');
@@ -119,7 +135,8 @@ export class Worker {
     const { thread: file, credentials, ...config } = this.#config;
     const thread = new Thread(threadFile(file), {
       workerData: { ...config, credentials: credentials !== undefined, library: VERSION, classes: this.#registry.classes, failureHooks: this.#registry.hasHook('failure') } satisfies ThreadData,
-      // Node's own flags are inherited, and would be refused if they were given; that of `node -e` cannot go with a file.
+      // The thread inherits Node's own flags, which must not be given again. The flag of `node -e`
+      // is not allowed with a file.
       ...(process.execArgv.some((arg) => arg.startsWith('--input-type')) && { execArgv: [] }),
     });
     this.#thread = thread;
@@ -129,7 +146,8 @@ export class Worker {
         thread.on('message', (batch: Batch<ToHandlers>) => this.#receive(batch));
         thread.on('error', reject);
         thread.on('exit', () => {
-          for (const message of this.#inbox.splice(0)) this.#obey(message); // the end, perhaps
+          // Perhaps the engine's last messages.
+          for (const message of this.#inbox.splice(0)) this.#obey(message);
           reject(new Error('millrace: the thread of the connection has ended'));
         });
         if (this.#quiet) this.#post({ t: 'quiet' });
@@ -149,7 +167,10 @@ export class Worker {
     this.#proceed();
   }
 
-  /** Does what the engine says. When handlers have held the thread, what others before them came to is sent before it goes on. */
+  /**
+   * Handles messages of the engine. If handlers have blocked the thread, it first sends the ends of
+   * other jobs.
+   */
   #proceed(): void {
     const began = Date.now();
     for (let message; (message = this.#inbox.shift()); ) {
@@ -198,7 +219,7 @@ export class Worker {
     }
   }
 
-  /** Gives the engine the credentials of its next connection, or says why there are none. */
+  /** Sends the engine the credentials of its next connection, or the reason why there are none. */
   async #answer(id: number): Promise<void> {
     try {
       this.#post({ t: 'credentials', id, credentials: await askFor(this.#config.credentials!) });
@@ -219,7 +240,7 @@ export class Worker {
     this.#registry.call('death', failure.job, failure.error);
   }
 
-  /** A job and why it failed, also if it never came to its handler. */
+  /** Returns a failed job and its error, also if the job never came to its handler. */
   #failure(id: number, data: JobData | undefined, error: Failure | undefined): { job: Job; error: unknown } {
     return this.#failures.get(id) ?? { job: new Job(data!, this.#stopping.signal), error: error && unthrown(error) };
   }

@@ -22,7 +22,10 @@ function encodeText(text: string): string {
   return JSON.stringify(text);
 }
 
-/** What JSON.stringify would make `{}`, or a list of bytes, with what to write instead. */
+/**
+ * Values that JSON.stringify would change to `{}` or a list of bytes, with the form to write
+ * instead.
+ */
 const LOST: [(value: unknown) => boolean, string][] = [
   [isError, 'no Error: pass error.message, or an object of what you need of it'],
   [(v) => isMap(v) || isWeakMap(v), 'no Map: pass Object.fromEntries(map)'],
@@ -46,10 +49,13 @@ function encodeObject(value: object): string {
   return `{${parts.join(',')}}`;
 }
 
-/** Whether it is a Date without a time, of which JSON.stringify would make null. */
+/** Returns whether a value is a Date without a time. JSON.stringify would write null. */
 const isInvalidDate = (value: unknown): boolean => isDate(value) && Number.isNaN(value.getTime());
 
-/** JSON as JSON.stringify writes it, but that nothing is changed silently: what JSON cannot say is refused, a BigInt is a number. */
+/**
+ * Writes JSON as JSON.stringify does, but changes nothing silently: it refuses values that JSON
+ * does not have, and writes a BigInt as a number.
+ */
 function encode(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -72,7 +78,7 @@ function encode(value: unknown): string {
   }
 }
 
-/** The JSON of a value, or Invalid. */
+/** Returns the JSON of a value. Throws Invalid if it has none. */
 export function toJSON(value: unknown): string {
   try {
     return encode(value);
@@ -101,7 +107,7 @@ function checkOptions(o: PublishOptions): void {
   for (const name of Object.keys(o.fields ?? {})) check(!MEMBERS.has(name), `field ${name} is named by the format`);
 }
 
-/** The members of a job that its options say; what was not given is left out. */
+/** Returns the members of a job that its options set. Absent options are left out. */
 function optional(o: PublishOptions): Record<string, unknown> {
   const m: Record<string, unknown> = {};
   for (const name of ['retry', 'priority', 'tags', 'timeout', 'dead', 'backtrace'] as const) if (o[name] !== undefined) m[name] = o[name];
@@ -109,13 +115,13 @@ function optional(o: PublishOptions): Record<string, unknown> {
   return { ...m, ...o.fields };
 }
 
-/** A job that is to be published, of a class that is named. */
+/** A job to publish, with the name of its class. */
 export type NamedJob = Omit<NewJob, 'class' | 'at'> & { class: string; at?: unknown };
 
-/** A job that is written down: what is published where. */
+/** An encoded job, and where to publish it. */
 export type Prepared = Publication & { jid: string };
 
-/** Checks a job, {class, args, options, at}, and writes it down: what is published where. */
+/** Checks a job, {class, args, options, at}, and encodes it. */
 export function prepare(job: NamedJob, now = Date.now()): Prepared {
   const options: PublishOptions = job.options ?? {};
   check(typeof job.class === 'string' && job.class !== '', 'it has no class');

@@ -1,4 +1,5 @@
-// Clients and workers on a real broker, for what their users rely on. Scenarios with a sidecar are those of clients/conformance.
+// Clients and workers with a real broker: behaviour on which users rely. Scenarios with a sidecar
+// are in clients/conformance.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,7 +27,7 @@ after(async () => {
   await broker?.stop();
 });
 
-/** A queue of the test's own, with jobs bound to it. */
+/** Returns a queue of its own for the test, bound to get its jobs. */
 async function aQueue(name) {
   await channel.assertQueue(`queue.${name}`, { maxPriority: 10 });
   await channel.bindQueue(`queue.${name}`, 'jobs.direct', name);
@@ -87,7 +88,7 @@ test('a worker logs each failure with what comes next, and calls its hooks', asy
   await client.close();
   await eventually('each has a line', () => Object.values(others).every((jid) => of(jid).some((line) => line.text.startsWith('job '))));
   worker.stop();
-  await running; // all outcomes are known to the broker
+  await running; // all outcomes are settled
   const retries = await take('retries');
   const dead = await take('dead_jobs');
   const hooks = (jid) => called.filter((call) => call.jid === jid).map((call) => call.hook);
@@ -202,7 +203,8 @@ test('a bulk with middleware is published in one go, not job by job', async () =
   const client = new Client({ url: proxy.url });
   client.use((job, next) => next()).use(async (job, next) => next());
   await client.enqueue('A', [], { queue });
-  // The broker's confirms come only when all jobs are sent: one after the other they never would be.
+  // The broker's confirms come only after all jobs are sent. If each job waited for its confirm,
+  // none would come.
   proxy.hold();
   const jobs = Array.from({ length: 300 }, (_, n) => ({ class: 'A', args: [`bulk-${n}.`], options: { queue } }));
   const bulk = client.enqueueBulk(jobs, { deadline: 60 });
@@ -256,7 +258,9 @@ test('a job for a queue that nobody declares until the deadline is refused', asy
   await client.close();
 });
 
-/** A client on a network of its own, and how often the broker has returned messages there. */
+/**
+ * Returns a client on a network of its own, and a function that counts the messages returned there.
+ */
 async function watched(t) {
   const proxy = await startProxy(broker.url);
   const client = new Client({ url: proxy.url });
@@ -284,7 +288,8 @@ test('a job that the broker returns is published again', async (t) => {
 test('a client that is closed between two tries has not enqueued', async (t) => {
   /** @type {any} */
   let error;
-  for (let i = 0; i < 5 && !(error instanceof Closed); i++) { // on a busy machine the next try may have begun
+  // On a busy machine the next try may have begun.
+  for (let i = 0; i < 5 && !(error instanceof Closed); i++) {
     const { client, returns } = await watched(t);
     const enqueuing = client.enqueue('A', [], { queue: 'nowhere' }).catch((e) => {
       error = e;

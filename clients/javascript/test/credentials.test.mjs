@@ -1,4 +1,4 @@
-// Credentials that the broker changes between two connections, and certificates that it demands.
+// Credentials that the broker changes between two connections, and client certificates.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import amqplib from 'amqplib';
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => broker?.stop());
 
-/** A queue, with jobs bound to it, and what else a worker writes to. */
+/** Returns a queue, bound to get jobs, and makes the other queues of a worker. */
 async function aQueue(name) {
   const connection = await amqplib.connect(broker.url);
   const channel = await connection.createChannel();
@@ -50,7 +50,7 @@ test('credentials are asked for at each connection: the password changes, and th
   await eventually('the job has run', () => seen.includes('before'));
   assert.deepEqual(asked, { client: 1, worker: 1 });
 
-  // A message that looks like the broker's refusal is still the program's own error.
+  // This error looks like the broker's refusal, but comes from the program.
   fault = new Error('the vault is sealed: HTTP 403');
   password = 'secret-two';
   broker.ctl('change_password', 'rotating', password);

@@ -8,7 +8,7 @@ const job = parseJob(Buffer.from('{"class":"Mail","jid":"a","args":[1],"retry_co
   headers: { traceparent: '00' },
 });
 
-/** An outbox, and what it has sent, as the other thread gets it. */
+/** Returns an outbox, and its messages as the other thread gets them. */
 function outbox() {
   const sent = [];
   return { sent, box: new Outbox((batch) => sent.push(structuredClone(batch))) };

@@ -1,4 +1,4 @@
-// The package as npm would publish it, in projects of other kinds than this one.
+// The package as npm would publish it, in projects of other kinds.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ function run(command, args, cwd = root) {
   return stdout;
 }
 
-/** A project into which the packed archive is installed. */
+/** Returns a project into which the packed archive is installed. */
 function project(name, files) {
   const directory = join(root, name);
   const installed = join(directory, 'node_modules', 'millrace-jobs');
@@ -63,7 +63,7 @@ test('CommonJS and ES modules have the same classes, also where Node cannot requ
       import('millrace-jobs').then((esm) => console.log(esm.Discard === Discard, esm.Worker === Worker, typeof Fake));`,
     'b.cjs': `const { Worker } = require('millrace-jobs'); ${stops}`,
   });
-  // A Node that does not know the flag cannot do it anyway. Jest cannot either.
+  // A Node that does not know the flag does not have the feature. Jest does not have it either.
   const flag = '--no-experimental-require-module';
   const flags = process.allowedNodeEnvironmentFlags.has('--experimental-require-module') ? [flag] : [];
   assert.equal(run(process.execPath, [...flags, 'a.cjs'], directory), 'true true function\n');

@@ -25,7 +25,7 @@ const vectors = (name, each) => test(name, async (t) => {
 
 const body = (c) => (c.body_base64 === undefined ? Buffer.from(c.body) : Buffer.from(c.body_base64, 'base64'));
 
-/** The rest of a record that holds just these bytes as its job. */
+/** Returns the rest of a record that has exactly these bytes as its job. */
 function withoutJob(record, job) {
   const text = record.toString();
   const tail = `,"job":${job}}`;
@@ -52,7 +52,7 @@ vectors('host_order', (c) => {
   assert.deepEqual([...firsts].sort(), c.order[0].toSorted(), 'each comes first at times');
 });
 
-/** A worker's engine that has obeyed messages, without a broker. */
+/** Returns a worker's engine that has followed messages, without a broker. */
 function engineOf(options, messages) {
   /** @type {any} */
   const host = { log() {}, async hook() {}, stopping() {} };
@@ -81,7 +81,7 @@ vectors('metrics', ({ delivery, ended, took, metric }) => {
   const metrics = new Metrics('me');
   metrics.add(parseJob(body(delivery), queue, { messageId, timestamp }), { status: 'success' }, (ended - took) * 1000, ended * 1000);
   assert.deepEqual(JSON.parse(JSON.stringify(metrics.waiting)), [metric]);
-  metrics.flush(); // and with it its timer
+  metrics.flush(); // ends its timer too
 });
 
 vectors('backoff', ({ retry_count: n, min, max }) => {
@@ -117,10 +117,10 @@ vectors('poison', (c) => {
   assert.equal(begins.deaths(c.key, c.self, gone), c.deaths);
 });
 
-/** An error with just this backtrace. */
+/** Returns an error with exactly this backtrace. */
 const traced = (error, backtrace = []) => Object.assign(error, { stack: ['Error', ...backtrace.map((line) => `    at ${line}`)].join('\n') });
 
-/** An error as a handler would throw it. */
+/** Returns an error as a handler would throw it. */
 const thrown = ({ error_class: name, error_message: message, backtrace }) => traced(Object.assign(new Error(message), { name }), backtrace);
 
 async function outcomeOf(job, o, now) {
@@ -178,7 +178,7 @@ function checkMetric(want, job, outcome, now) {
   const metrics = new Metrics('me');
   if (outcome.status) metrics.add(job, outcome, now, now);
   const [got] = metrics.waiting;
-  metrics.flush(); // and with it its timer
+  metrics.flush(); // ends its timer too
   if (want === null) assert.equal(got, undefined);
   else for (const name of [...Object.keys(want), 'error_class']) assert.deepEqual(got[name], want[name], name);
 }

@@ -1,4 +1,4 @@
-"""The loop that the Python client is measured against: pika alone."""
+"""The loop to which the Python client is compared: pika alone."""
 
 import json
 import os

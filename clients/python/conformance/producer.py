@@ -1,4 +1,4 @@
-"""Examined by clients/conformance, whose README says what it has to do."""
+"""Tested by clients/conformance, whose README says what this program must do."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
 
 
 def marks(name: str) -> Callable[[NewJob, Callable[[NewJob], str | None]], str | None]:
-    """Middleware that shows where it stands."""
+    """Return middleware that records its position."""
 
     def around(job: NewJob, next_: Callable[[NewJob], str | None]) -> str | None:
         if job.class_ == "Swallowed":

@@ -1,4 +1,7 @@
-"""Examined by clients/conformance, whose README says what it has to do. Some of its handlers are async, as a program's may be."""
+"""Tested by clients/conformance, whose README says what this program must do.
+
+Some of its handlers are async, because those of a program may be.
+"""
 
 import asyncio
 import json
@@ -25,7 +28,7 @@ def add(what: str, job: Job, text: str | None = None) -> None:
 
 
 def handles(class_: str, **options: Any) -> Callable[[Callable[[Job], None]], Callable[[Job], None]]:
-    """Register a handler that says first that it runs."""
+    """Register a handler that first reports that it runs."""
 
     def register(then: Callable[[Job], None]) -> Callable[[Job], None]:
         def handler(job: Job) -> None:
@@ -39,7 +42,7 @@ def handles(class_: str, **options: Any) -> Callable[[Callable[[Job], None]], Ca
 
 
 def around(name: str) -> Callable[[Job, Callable[[], object]], object]:
-    """Middleware that shows where it stands."""
+    """Return middleware that records its position."""
 
     def middleware(job: Job, next_: Callable[[], object]) -> object:
         if job.class_ != "Wrapped":
@@ -80,7 +83,7 @@ async def fail_soon(job: Job) -> None:
 
 @handles("Fatal")
 def fatal(job: Job) -> None:
-    raise SystemExit("told to end it all")  # no Exception: only a BaseException
+    raise SystemExit("told to end it all")  # a BaseException, but no Exception
 
 
 @handles("Discard")

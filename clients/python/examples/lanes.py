@@ -1,4 +1,4 @@
-"""Lanes, middleware, hooks, a handler that notices when it should end, and failures that say what is to become of the job."""
+"""Shows lanes, middleware, hooks, a handler that stops early, and several ways to fail."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ def log(job: Job, call_next: Callable[[], object]) -> None:
 def report(job: Job) -> None:
     """Work for long, in steps."""
     for page in range(100):
-        if job.wait(1):  # in place of a second's work
+        if job.wait(1):  # stands for a second's work
             raise HandBack
         logging.info("page %d", page)
 
@@ -54,12 +54,12 @@ async def notify(job: Job) -> None:
 
 @worker.on("failure")
 def failed(job: Job, error: BaseException) -> None:
-    """Report each failed attempt to an error tracker; the log has it already."""
+    """Report each failed attempt to an error tracker. The log has it already."""
 
 
 @worker.on("death")
 def died(job: Job, error: BaseException) -> None:
-    """Page a person: nothing tries this job again."""
+    """Page a person: this job is not retried."""
     logging.error("%s %s is dead: %s", job.class_, job.jid, error)
 
 

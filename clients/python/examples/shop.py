@@ -1,11 +1,14 @@
-"""A small web shop: a request enqueues the payment, which is retried while the bank is busy, and a day later the customer gets an e-mail.
+"""A small web shop.
+
+A request enqueues the payment, which is retried while the bank is busy. A day later, the customer
+gets an e-mail.
 
 It needs a broker and Millrace (``make up``). The web server and the worker are two programs::
 
-    python shop.py                                                        # the web server, on port 8000
+    python shop.py                                                        # the server, on port 8000
     python -m millrace_jobs worker shop:worker                            # the worker
     curl -d '{"email": "ann@example.com"}' http://127.0.0.1:8000/orders   # an order
-    curl http://127.0.0.1:8000/orders/1                                   # what became of it
+    curl http://127.0.0.1:8000/orders/1                                   # its state
 """
 
 import json
@@ -26,7 +29,7 @@ DATABASE = os.environ.get("SHOP_DATABASE", "shop.db")
 PORT = int(os.environ.get("SHOP_PORT", "8000"))
 A_DAY = 24 * 3600
 
-app = App(BROKER, timeout=2)  # a request does not wait longer than 2 seconds for the broker
+app = App(BROKER, timeout=2)  # a request waits at most 2 seconds for the broker
 
 
 @contextmanager
@@ -44,17 +47,17 @@ def database() -> Iterator[sqlite3.Connection]:
 
 
 class BankBusy(Exception):
-    """The bank takes no payments at the moment."""
+    """Raised when the bank takes no payments at the moment."""
 
 
 def seconds_until_retry(count: int, error: BaseException, _job: Job) -> float | None:
-    """Try again soon while the bank is busy; after another error, with the usual backoff."""
+    """Return a short wait while the bank is busy. Other errors have the default backoff."""
     return min(2.0**count, 600) if isinstance(error, BankBusy) else None
 
 
 @app.task("Charge", queue="payments", retry=10, timeout=30, retry_in=seconds_until_retry)
 def charge(number: int) -> None:
-    """Have an order paid. A job may run twice, so it looks first whether the order is paid."""
+    """Pay an order. A job may run twice, so it first checks whether the order is paid."""
     with database() as orders:
         (paid,) = orders.execute("SELECT paid FROM orders WHERE number = ?", [number]).fetchone()
     if paid:
@@ -67,14 +70,20 @@ def charge(number: int) -> None:
 
 
 def ask_bank(number: int) -> None:
-    """Stand in for a bank that is busy at first. A real one gets the order's number, so that it takes each payment once."""
+    """Stand for a bank that is busy at first.
+
+    A real bank gets the order's number, so that it takes each payment once.
+    """
     if current_job().attempt == 1:
         raise BankBusy(f"order {number}: try again later")
 
 
 @app.task("AskForReview", queue="mail", retry=5)
 def ask_for_review(number: int) -> None:
-    """Send the e-mail that asks how the customer liked it. It is noted first: rather none than two."""
+    """Send the e-mail that asks for a review.
+
+    It marks the order first, because no e-mail is better than two.
+    """
     with database() as orders:
         found = orders.execute("UPDATE orders SET mailed = 1 WHERE number = ? AND mailed = 0 RETURNING email", [number]).fetchone()
     if found:
@@ -85,7 +94,7 @@ worker = app.register(Worker(BROKER, queues=["payments", "mail"], concurrency=5)
 
 
 class Web(BaseHTTPRequestHandler):
-    """The web server's requests: POST /orders and GET /orders/{number}."""
+    """Handles the web server's requests: POST /orders and GET /orders/{number}."""
 
     def do_POST(self) -> None:
         """Take an order."""
@@ -98,9 +107,10 @@ class Web(BaseHTTPRequestHandler):
             number = orders.execute("INSERT INTO orders (email) VALUES (?)", [email]).lastrowid
         assert number is not None
         try:
-            charge.enqueue(number)  # after the commit: the worker must find the order
+            charge.enqueue(number)  # after the commit, so that the worker finds the order
         except Error as e:
-            logging.error("order %d waits for its payment: %s", number, e)  # a real shop enqueues such orders later
+            # A real shop enqueues such orders later.
+            logging.error("order %d waits for its payment: %s", number, e)
             self.answer(503, {"order": number, "error": "we cannot take payments at the moment"})
             return
         self.answer(202, {"order": number})

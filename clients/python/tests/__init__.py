@@ -1,5 +1,6 @@
-"""Unit tests; those of test_broker need RabbitMQ."""
+"""Unit tests. Those of test_broker need RabbitMQ."""
 
 import logging
 
-logging.getLogger("asyncio").setLevel(logging.ERROR)  # IsolatedAsyncioTestCase warns of each slow step, and machines are busy
+# IsolatedAsyncioTestCase warns of each slow step, and test machines are busy.
+logging.getLogger("asyncio").setLevel(logging.ERROR)

@@ -1,4 +1,7 @@
-"""A private RabbitMQ for tests, and a proxy that makes its network slow or deaf. Everything is on 127.0.0.1."""
+"""A private RabbitMQ for tests, and a proxy that delays or blocks its answers.
+
+Everything is on 127.0.0.1.
+"""
 
 import contextlib
 import os
@@ -20,9 +23,10 @@ _SCRIPTS = [Path("/usr/lib/rabbitmq/bin"), Path("/opt/rabbitmq/sbin")]
 
 
 class Broker:
-    """A node of its own, in a folder of its own: nothing of another RabbitMQ on the machine reaches it.
+    """A node of its own, in a folder of its own. It does not use other RabbitMQs on the machine.
 
-    ``tls_url`` demands a client certificate. ``certificates`` is the folder with one: ca.pem, client.pem and client.key.
+    ``tls_url`` requires a client certificate. ``certificates`` is the folder with one: ca.pem,
+    client.pem and client.key.
     """
 
     def __init__(self) -> None:
@@ -82,7 +86,7 @@ class Broker:
             raise RuntimeError(f"rabbitmqctl {arguments[0]}: {done.stdout}{done.stderr}")
 
     def stop(self) -> None:
-        """End it, and remove what it wrote."""
+        """Stop the node, and remove its files."""
         for process in reversed(self._processes):
             process.kill()
             process.wait()
@@ -99,7 +103,10 @@ class Broker:
                 connection.close()
 
     def topology(self, *queues: str) -> None:
-        """Make what a sidecar makes, empty. Plain queues stand for most streams, since they are read once."""
+        """Make the exchanges and streams of a sidecar, empty.
+
+        Plain queues stand for most streams, because they are read once.
+        """
         with self.channel() as channel:
             channel.exchange_declare("jobs.direct", "direct", durable=True)
             channel.exchange_declare("jobs.control", "fanout", durable=True)
@@ -111,7 +118,7 @@ class Broker:
                     channel.queue_bind(name, "jobs.direct", name.removeprefix("queue."))
 
     def take(self, queue: str, timeout: float = 20) -> tuple[Any, bytes]:
-        """Take the next message of a queue, when there is one: its properties and body."""
+        """Take the next message of a queue, once there is one. Return its properties and body."""
         deadline = time.monotonic() + timeout
         with self.channel() as channel:
             while time.monotonic() < deadline:
@@ -122,19 +129,19 @@ class Broker:
         raise AssertionError(f"nothing came to {queue}")
 
     def count(self, queue: str) -> int:
-        """Count what waits in a queue."""
+        """Count the messages of a queue."""
         with self.channel() as channel:
             return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
 class Proxy:
-    """An address of the broker whose answers can be held up or delayed."""
+    """An address of the broker whose answers can be held back or delayed."""
 
     def __init__(self, port: int) -> None:
         self._to = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"amqp://guest:guest@127.0.0.1:{self._listener.getsockname()[1]}/"
-        self.heard = threading.Event()  # cleared: what the broker answers does not arrive
+        self.heard = threading.Event()  # while this is cleared, the broker's answers do not arrive
         self.heard.set()
         self.delay = 0.0
         self.connections = 0  # how many clients have made
@@ -163,13 +170,13 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         self.heard.set()
         self._listener.close()
 
 
 def _environment(folder: Path, epmd: int, distribution: int) -> dict[str, str]:
-    """Give the whole environment of a node, as internal/localbroker does: nothing but PATH is inherited."""
+    """Return the whole environment of a node. Only PATH is inherited, as in internal/localbroker."""
     return {
         "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(folder),
         "ERL_EPMD_PORT": str(epmd), "ERL_EPMD_ADDRESS": "127.0.0.1", "ERL_INETRC": str(folder / "inetrc"),
@@ -183,7 +190,7 @@ def _environment(folder: Path, epmd: int, distribution: int) -> dict[str, str]:
 
 
 def _certify(folder: Path) -> None:
-    """Write a CA, and certificates that it signed for the broker and for a client."""
+    """Write a CA, and certificates signed by it for the broker and for a client."""
 
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
@@ -203,7 +210,7 @@ def _certify(folder: Path) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Find ports below the range from which the kernel takes those of outgoing connections."""
+    """Find ports below the range that the kernel uses for outgoing connections."""
     while True:
         first = random.randrange(14_000, 19_900)
         with contextlib.suppress(OSError), contextlib.ExitStack() as listeners:

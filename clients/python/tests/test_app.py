@@ -197,7 +197,7 @@ class Mistakes(Case):
 
 
 def types() -> None:
-    """Say what a type checker has to refuse: an ignore that is not needed is an error of its own."""
+    """Contains calls that a type checker must refuse. An unused ignore is an error."""
     app = App(URL)
 
     @app.task

@@ -258,7 +258,8 @@ class Registering(unittest.TestCase):
                 with self.assertRaisesRegex(TypeError, why):
                     worker.handle("A")(bad)
                 self.assertEqual({}, worker._handlers)
-        with self.assertRaisesRegex(TypeError, "class of jobs must be a text"):  # @worker.handle without a class
+        # @worker.handle without a class.
+        with self.assertRaisesRegex(TypeError, "class of jobs must be a text"):
             worker.handle(print)
 
     def test_decorators_that_add_arguments_are_taken(self) -> None:

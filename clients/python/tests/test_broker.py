@@ -1,4 +1,4 @@
-"""What only a real broker can show."""
+"""Behaviour that needs a real broker."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class Case(unittest.TestCase):
 
 class Producing(Case):
     def check_again(self, unconfirmed: Unconfirmed, again: Callable[[str], str]) -> None:
-        """The job has arrived although its confirm has not; enqueued again it has the same jid."""
+        """The job has arrived without its confirm. Enqueued again, it has the same jid."""
         jid = unconfirmed.jid
         assert jid
         self.assertIn(jid, str(unconfirmed))
@@ -142,7 +142,8 @@ class Producing(Case):
             many = threads.submit(
                 client.enqueue_bulk, [NewJob("A", queue="later", jid="j1"), NewJob("A", jid="j2"), NewJob("A", queue="later", jid="j3")]
             )
-            self.assertEqual("j2", broker.take("queue.default")[0].message_id)  # it waits for none of the others
+            # The returned job delays none of the others.
+            self.assertEqual("j2", broker.take("queue.default")[0].message_id)
             self.returned(proxy, 2)
             self.bind("later")
             self.assertEqual(("j0", ["j1", "j2", "j3"]), (one.result(), many.result()))
@@ -197,7 +198,7 @@ class Producing(Case):
             self.assertEqual(["j1", "j2"], client.enqueue_bulk([NewJob("A", jid="j1"), NewJob("A", jid="j2")]))
         self.assertEqual(["j0", "j1", "j2"], [broker.take("queue.default")[0].message_id for _ in range(3)])
 
-    # With 0.2 s to each answer, 50 confirms one after the other take 10 s.
+    # With 0.2 s for each answer, 50 confirms one after the other take 10 s.
     def test_a_bulk_with_middleware_is_one_window(self) -> None:
         proxy = self.proxy()
         with Client(proxy.url) as client:

@@ -110,24 +110,27 @@ class Command(unittest.TestCase):
         return [int(line.split("identity=")[1].split(":")[1]) for line in self.log().splitlines() if "worker started" in line]
 
     def said(self, what: str) -> set[int]:
-        """List the processes in which a handler has said this."""
+        """List the processes in which a handler has reported this."""
         return {int(line.split()[1]) for line in self.log().splitlines() if line.startswith(f"{what} ")}
 
     def gone(self, pid: int) -> bool:
-        """Report whether a process has ended, also where nothing reaps orphans, as in a container."""
+        """Return whether a process has ended, also in a container, where nothing reaps orphans."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         return True
 
     def two(self) -> tuple[subprocess.Popen[str], int, int]:
-        """Start the command with two processes. Give it and both."""
+        """Start the command with two processes. Return it and both."""
         process = self.start("worker", "shop:worker", "--processes", "2")
         self.eventually(lambda: len(self.workers()) == 2, "both have started")
         first, second = self.workers()
         return process, first, second
 
     def holding(self) -> tuple[subprocess.Popen[str], int, int]:
-        """Start the command with two processes. Give it, the one that runs a job until there is a file ``release``, and the idle one."""
+        """Start the command with two processes. Return it, the busy one and the idle one.
+
+        The busy one runs a job until there is a file ``release``.
+        """
         process, *both = self.two()
         with self.client() as client:
             client.enqueue("Hold")
@@ -197,7 +200,7 @@ class Command(unittest.TestCase):
         with self.client() as client:
 
             def both_work() -> bool:
-                client.enqueue("Note", [0])  # again and again: one may begin to consume much later
+                client.enqueue("Note", [0])  # repeated, because one may begin to consume much later
                 return len(self.said("note")) == 2
 
             self.eventually(both_work, "both work")
@@ -248,7 +251,8 @@ class Command(unittest.TestCase):
         self.assertEqual(0, self.wait(process))
 
     def test_lines_are_written_in_one_piece(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # each write is a message
+        # Each write is a message.
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
             ours.settimeout(30)
             command = [sys.executable, "-u", "-m", "millrace_jobs", "worker", "shop"]

@@ -26,7 +26,7 @@ def tearDownModule() -> None:
 
 
 class Vault:
-    """What a program asks for credentials."""
+    """Gives a program its credentials."""
 
     def __init__(self, password: str) -> None:
         self.password = password
@@ -41,7 +41,7 @@ class Vault:
 
 
 class Slow:
-    """Credentials that are given when the test says so."""
+    """Credentials that arrive when the test releases them."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -59,7 +59,7 @@ class Case(unittest.TestCase):
         self.seen: list[Any] = []
 
     def run_worker(self, worker: Worker) -> None:
-        """Run a worker that sees jobs, until the test ends."""
+        """Run a worker that notes its jobs, until the test ends."""
         worker.handle("Seen", lambda job: self.seen.append(job.args[0]))
         running = threading.Thread(target=worker.run)
         running.start()
@@ -69,7 +69,10 @@ class Case(unittest.TestCase):
 
 class Rotation(Case):
     def failure(self, enqueue: Callable[..., object], why: str) -> BaseException:
-        """Give the error of a job that cannot be enqueued, once it says this: a client may send the job into a connection that is lost."""
+        """Return the error of a job that cannot be enqueued, once it contains ``why``.
+
+        Before, a client may send the job into a connection that is lost.
+        """
         for _ in range(30):
             with self.assertRaises((Unreachable, Unconfirmed)) as failed:
                 enqueue("Seen", ["never"], deadline=1)
@@ -78,7 +81,7 @@ class Rotation(Case):
         raise AssertionError(f"no job failed with {why}")
 
     def slow(self) -> Slow:
-        """Credentials that are given by the end of the test at the latest."""
+        """Credentials that arrive at the end of the test at the latest."""
         slow = Slow()
         self.addCleanup(slow.answer.set)
         return slow
@@ -110,7 +113,8 @@ class Rotation(Case):
             self.assertEqual(["async client", "client", "worker"], sorted(vault.asked))
 
             vault.password = "secret-two"
-            # An error that sounds like the broker's refusal is the program's own, and the next attempt asks again.
+            # This error sounds like the broker's refusal, but comes from the program. So the next
+            # attempt asks again.
             vault.fault = PermissionError("the vault is sealed: 403")
             broker.ctl("change_password", "rotating", vault.password)
             broker.ctl("close_all_user_connections", "rotating", "rotated")

@@ -1,4 +1,4 @@
-"""What the README says about Django, beside a real broker."""
+"""The README's advice for Django, with a real broker."""
 
 import importlib.util
 import re

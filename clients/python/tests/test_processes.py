@@ -1,4 +1,4 @@
-"""How the processes of one command are replaced; the rest is in test_command."""
+"""How the processes of one command are replaced. The rest is in test_command."""
 
 import signal
 import sys

@@ -114,7 +114,7 @@ class Helpers(unittest.TestCase):
 
 
 class Outcomes(unittest.TestCase):
-    """What becomes of a job can be tested without a broker."""
+    """Outcomes of jobs can be tested without a broker."""
 
     def setUp(self) -> None:
         self.worker = Worker("amqp://nowhere.invalid", log=logging.getLogger("millrace.tests.silent"))

@@ -23,7 +23,7 @@ from . import vectors
 
 
 def without_job(record: bytes, job: str) -> dict[str, Any]:
-    """Give the rest of a record that holds just these bytes as its job."""
+    """Return the rest of a record that has exactly these bytes as its job."""
     tail = b',"job":' + job.encode() + b"}"
     assert record.endswith(tail), (record, job)
     json.loads(record)
@@ -58,7 +58,7 @@ def wanted(case: dict[str, Any], job: Job) -> Outcome:
 
 
 def at_work(**settings: Any) -> Worker:
-    """Make a worker that obeys commands, without a broker."""
+    """Make a worker that follows commands, without a broker."""
     lanes = [Lane(**lane) for lane in settings.pop("lanes", ())]
     worker = Worker("amqp://localhost", lanes=lanes, **settings)
     worker._stopped, worker._beat_due, worker._settler = asyncio.Event(), asyncio.Event(), Settler(worker)

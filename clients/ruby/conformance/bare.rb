@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The loop that the Ruby client is measured against: bunny alone.
+# The loop to which the Ruby client is compared: bunny alone.
 
 require 'bunny'
 require 'json'

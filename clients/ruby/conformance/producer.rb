@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Examined by clients/conformance, whose README says what it has to do.
+# Tested by clients/conformance, whose README says what this program must do.
 
 require 'json'
 require 'millrace'
@@ -28,7 +28,7 @@ end
 results = File.open(ENV.fetch('MILLRACE_RESULTS'), 'a')
 results.sync = true
 Millrace::Client.open(ENV.fetch('MILLRACE_AMQP_URL')) do |client|
-  %w[outer inner].each do |name| # middleware that shows where it stands
+  %w[outer inner].each do |name| # middleware that records its position
     client.use do |job, next_one|
       job.args += [name] if job.job_class == 'Wrapped'
       next_one.call(job) unless job.job_class == 'Swallowed'

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Examined by clients/conformance, whose README says what it has to do.
+# Tested by clients/conformance, whose README says what this program must do.
 
 require 'json'
 require 'millrace'
@@ -21,7 +21,7 @@ settings[:lanes] = (settings[:lanes] || []).map do |lane|
 end
 worker = Millrace::Worker.new(ENV.fetch('MILLRACE_AMQP_URL'), **settings)
 
-%w[outer inner].each do |name| # middleware that shows where it stands
+%w[outer inner].each do |name| # middleware that records its position
   worker.use do |job, next_one|
     next next_one.call if job.job_class != 'Wrapped'
 
@@ -45,7 +45,7 @@ worker.handle('FailSoon', retry_in: ->(*) { 0.2 }) do |job|
 end
 worker.handle('Fatal') do |job|
   add('ran', job)
-  Thread.exit # there is nothing to rescue
+  Thread.exit # without an exception to rescue
 end
 worker.handle('Discard') do |job|
   add('ran', job)
@@ -79,5 +79,6 @@ worker.handle('Noop') { |_job| nil }
 
 %i[startup quiet shutdown].each { |event| worker.on(event) { write(event, '-', '', 0) } }
 worker.on(:death) { |job, _error| add('death', job, '-') }
-trap('QUIT') { Thread.list.each { |thread| warn(thread.inspect, *thread.backtrace.first(6)) } } # where it hangs
+# Shows where the program hangs.
+trap('QUIT') { Thread.list.each { |thread| warn(thread.inspect, *thread.backtrace.first(6)) } }
 worker.run(signals: true)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Quick and slow jobs apart, weighted queues, backoff of one's own, jobs that heed the worker's stop. Run it with
+# Separate lanes for quick and slow jobs, weighted queues, a backoff of its own, and jobs that
+# notice when the worker stops. Run it with
 #
 #     ruby examples/lanes.rb
 
@@ -23,7 +24,7 @@ end
 # Works for long, in steps.
 worker.handle('Report', timeout: 600) do |job|
   100.times do |page|
-    raise Millrace::HandBack if job.wait(1) # in place of a second's work
+    raise Millrace::HandBack if job.wait(1) # stands for a second's work
 
     Millrace.logger.info("page #{page}")
   end

@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
-# A small web shop: a request enqueues the payment, which is retried while the bank is busy, and a day later the customer gets an e-mail.
+# A small web shop. A request enqueues the payment, which is retried while the bank is busy. A day
+# later, the customer gets an e-mail.
 #
-# It needs a broker and Millrace (`make up`), and the gem webrick. Web server and worker are one program, because the orders are in
-# memory in place of a database:
+# It needs a broker and Millrace (`make up`), and the gem webrick. Web server and worker are one
+# program, because the orders are in memory instead of a database:
 #
 #     ruby shop.rb                                                          # on port 8000
 #     curl -d '{"email": "ann@example.com"}' http://127.0.0.1:8000/orders   # an order
-#     curl http://127.0.0.1:8000/orders/1                                   # what became of it
+#     curl http://127.0.0.1:8000/orders/1                                   # its state
 
 require 'json'
 require 'webrick'
@@ -15,10 +16,10 @@ require 'millrace'
 
 A_DAY = 24 * 3600
 
-# The bank takes no payments at the moment.
+# Raised when the bank takes no payments at the moment.
 class BankBusy < StandardError; end
 
-# Stands in for a table of a database.
+# Stands for a table of a database.
 class Orders
   Order = Struct.new(:email, :paid, :mailed)
 
@@ -32,7 +33,7 @@ class Orders
     @mutex.synchronize { @all.push(Order.new(email, false, false)).size }
   end
 
-  # Yields an order to read or change it; nil if there is none.
+  # Yields an order to read or change it. Returns nil if there is none.
   def find(number)
     @mutex.synchronize { yield @all[number - 1] if number.between?(1, @all.size) }
   end
@@ -40,11 +41,11 @@ end
 
 ORDERS = Orders.new
 
-# Has an order paid. A job may run twice, so it looks first whether the order is paid.
+# Pays an order. A job may run twice, so it first checks whether the order is paid.
 class Charge
   include Millrace::Handler
   millrace_options queue: 'payments', retry: 10, timeout: 30
-  # Soon again while the bank is busy; after another error, with the usual backoff.
+  # A short wait while the bank is busy. The usual backoff for other errors.
   millrace_retry_in { |count, error, _job| [2**count, 600].min if error.is_a?(BankBusy) }
 
   def perform(number)
@@ -58,13 +59,15 @@ class Charge
 
   private
 
-  # Stands in for a bank that is busy at first. A real one gets the order's number, so that it takes each payment once.
+  # Stands for a bank that is busy at first. A real bank gets the order's number, so that it takes
+  # each payment once.
   def ask_bank(number)
     raise BankBusy, "order #{number}: try again later" if job.attempt == 1
   end
 end
 
-# Sends the e-mail that asks how the customer liked it. It is noted first: rather none than two.
+# Sends the e-mail that asks for a review. It marks the order first, because no e-mail is better
+# than two.
 class AskForReview
   include Millrace::Handler
   millrace_options queue: 'mail', retry: 5
@@ -80,16 +83,17 @@ class AskForReview
   end
 end
 
-# The web server's requests: POST /orders and GET /orders/{number}.
+# Handles the web server's requests: POST /orders and GET /orders/{number}.
 class Web < WEBrick::HTTPServlet::AbstractServlet
   # Takes an order.
   def do_POST(request, response) # rubocop:disable Naming/MethodName -- webrick calls it so
     email = email_in(request.body) or return answer(response, 400, error: 'the body must be JSON with an "email"')
     number = ORDERS.add(email)
-    Charge.perform_async(number) # the order is there: the worker must find it
+    Charge.perform_async(number) # after the order is stored, so that the worker finds it
     answer(response, 202, order: number)
   rescue Millrace::Error => e
-    Millrace.logger.error("order #{number} waits for its payment: #{e.message}") # a real shop enqueues such orders later
+    # A real shop enqueues such orders later.
+    Millrace.logger.error("order #{number} waits for its payment: #{e.message}")
     answer(response, 503, order: number, error: 'we cannot take payments at the moment')
   end
 
@@ -116,7 +120,8 @@ class Web < WEBrick::HTTPServlet::AbstractServlet
   end
 end
 
-Millrace.client = Millrace::Client.new(Millrace.url, timeout: 2) # a request does not wait longer than 2 seconds for the broker
+# A request waits at most 2 seconds for the broker.
+Millrace.client = Millrace::Client.new(Millrace.url, timeout: 2)
 worker = Millrace::Worker.new(Millrace.url, queues: %w[payments mail], concurrency: 5)
 server = WEBrick::HTTPServer.new(BindAddress: '127.0.0.1', Port: ENV.fetch('SHOP_PORT', '8000').to_i, AccessLog: [])
 server.mount('/orders', Web)

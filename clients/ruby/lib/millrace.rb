@@ -41,49 +41,58 @@ require_relative 'millrace/worker'
 require_relative 'millrace/handler'
 require_relative 'millrace/inspector'
 
-# Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
+# Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 #
-# A producer is a {Client}, a {Worker} runs jobs by their class; a class whose `perform` runs jobs includes {Handler}. An {Inspector}
-# finds jobs, deletes, retries and reschedules them. `millrace/testing` has producers without a broker. `docs/clients.md` of the project
-# has the rules that this library and those of other languages follow.
+# - A {Client} enqueues jobs.
+# - A {Worker} runs jobs by their class. A class that includes {Handler} runs jobs in its method
+#   `perform`.
+# - An {Inspector} finds, deletes, retries and reschedules jobs.
+# - `millrace/testing` has producers that need no broker.
+#
+# The rules for this library and those of other languages are in the project's `docs/clients.md`.
 module Millrace
   @mutex = Mutex.new
   @worker_blocks = []
 
   class << self
-    # @return [Logger] where workers log; the default writes to standard error, from INFO on
+    # @return [Logger] the log of workers; by default it writes to standard error, from level INFO
     attr_reader :logger
 
-    # Replaces the logger. A logger has the methods `info`, `warn` and `error`; nil silences all.
+    # Replaces the logger. A logger has the methods `info`, `warn` and `error`. With nil, nothing is
+    # logged.
     # @param logger [Logger, nil]
     def logger=(logger)
       @logger = logger || Logger.new(nil)
     end
 
-    # Sets the client that {enqueue} and {Handler} use; for tests one of {Testing}.
+    # Sets the client that {enqueue} and {Handler} use. Tests set one of {Testing}.
     attr_writer :client
 
-    # The client that {enqueue} and {Handler} use. It is made with the {url}, if nobody has set one.
+    # Returns the client that {enqueue} and {Handler} use. If none was set, it is made with the
+    # {url}.
     # @return [Client]
     def client
       @mutex.synchronize { @client ||= Client.new(url) }
     end
 
-    # Sets the broker's URL, as {Client} takes it; nil: back to the default.
+    # Sets the broker's URL, in the form that {Client} takes. Nil restores the default.
     attr_writer :url
 
-    # The broker of {client}, and of the command `millrace-worker`: that of the environment variable MILLRACE_AMQP_URL, if nobody has set
-    # another.
+    # Returns the URL of the broker that {client} and the command `millrace-worker` use. If none was
+    # set, it is that of the environment variable MILLRACE_AMQP_URL.
     # @return [String, Array<String>]
     def url
       @url || ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)
     end
 
-    # Adds a block that gets the worker of the command `millrace-worker` before it runs, for hooks, middleware and handlers. The blocks are
-    # called in the order in which they were given. A program that makes its own {Worker} has no use for it.
+    # Adds a block that gets the worker of the command `millrace-worker` before the worker runs. Use
+    # it to add hooks, middleware and handlers. The blocks are called in the order in which they
+    # were added. A program that makes its own {Worker} does not need this.
     # @example
     #   Millrace.configure_worker do |worker|
-    #     worker.on(:failure) { |job, error| Sentry.capture_exception(error, extra: { jid: job.jid }) }
+    #     worker.on(:failure) do |job, error|
+    #       Sentry.capture_exception(error, extra: { jid: job.jid })
+    #     end
     #   end
     # @yieldparam worker [Worker]
     # @return [void]
@@ -93,13 +102,13 @@ module Millrace
       @mutex.synchronize { @worker_blocks << block }
     end
 
-    # Gives a worker to the blocks of {configure_worker}.
+    # Calls the blocks of {configure_worker} with a worker.
     # @private
     def configure(worker)
       @mutex.synchronize { @worker_blocks.dup }.each { |block| block.call(worker) }
     end
 
-    # Adds to Rails and to ActiveJob what they have of Millrace, if they are loaded by now.
+    # Adds Millrace's parts to Rails and to ActiveJob, if these are loaded.
     # @private
     def join_frameworks
       ActiveSupport.on_load(:active_job) { require 'active_job/queue_adapters/millrace_adapter' } if defined?(ActiveSupport.on_load)

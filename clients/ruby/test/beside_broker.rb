@@ -2,7 +2,7 @@
 
 require_relative 'private_broker'
 
-# What tests beside a real broker have in common. There is no sidecar: queues stand for its streams.
+# Helpers of tests with a real broker. There is no sidecar: queues stand for its streams.
 module BesideBroker
   include Millrace
 
@@ -31,14 +31,14 @@ module BesideBroker
     @client = Client.new(url, **options)
   end
 
-  # A client whose network the test watches.
+  # Returns a client whose network the test controls.
   def watched_client
     @network&.close
     @network = PrivateBroker::Network.new(URI(@url).port)
     client("amqp://guest:guest@127.0.0.1:#{@network.port}")
   end
 
-  # A client whose answers can be held back.
+  # Returns a client whose answers can be held back.
   def slow_client
     watched_client.tap { |made| made.enqueue('First', [], queue: @queue) }
   end
@@ -51,19 +51,20 @@ module BesideBroker
     end
   end
 
-  # Takes from a queue of the program, when there is something: where nothing comes, its own pop would wait for ever.
+  # Takes a message from a queue of the program, once there is one. Thread::Queue#pop would wait for
+  # ever.
   def pop(queue)
     eventually('something comes') { !queue.empty? }
     queue.pop
   end
 
-  # The messages of a queue, when there are as many.
+  # Returns the messages of a queue, once there are as many.
   def messages(queue, count)
     eventually("#{count} messages in #{queue.name}") { queue.message_count == count }
     Array.new(count) { queue.pop }
   end
 
-  # Runs a worker, and gives what it logs.
+  # Runs a worker, and returns its log.
   def working(**options)
     log = StringIO.new
     logger = Logger.new(log, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" })

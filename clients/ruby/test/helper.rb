@@ -8,10 +8,10 @@ require_relative 'vectors'
 
 Millrace.logger = Logger.new(nil)
 
-# Nobody listens there.
+# No broker listens there.
 NOWHERE = 'amqp://guest:guest@127.0.0.1:1/'
 
-# What the tests have in common.
+# Helpers of all tests.
 module Helper
   include Millrace
 
@@ -23,7 +23,7 @@ module Helper
     Outcome::Judge.failed(job, error, now, **more)
   end
 
-  # An error as it is when it was raised.
+  # Returns an error with a backtrace, as after a raise.
   def raised(error, cause: nil)
     raise error, cause: cause
   rescue error.class => e

@@ -7,7 +7,8 @@ require 'securerandom'
 require 'socket'
 require 'tmpdir'
 
-# A RabbitMQ node of the tests' own: it starts with the first test that needs it, and ends with them.
+# A RabbitMQ node for the tests. It starts with the first test that needs it, and stops after the
+# last.
 module PrivateBroker
   SCRIPTS = [*ENV.fetch('MILLRACE_TEST_RABBITMQ', nil), '/usr/lib/rabbitmq/bin', '/opt/rabbitmq/sbin'].freeze
   CONFIG = <<~TEXT
@@ -25,10 +26,11 @@ module PrivateBroker
   TEXT
 
   class << self
-    # The port for TLS, which demands a client certificate; and the folder that has ca.pem, client.pem and client.key.
+    # The port for TLS, which requires a client certificate, and the folder that has ca.pem,
+    # client.pem and client.key.
     attr_reader :tls_port, :folder
 
-    # Returns the node's AMQP port, nil if no RabbitMQ is installed.
+    # Returns the node's AMQP port, or nil if no RabbitMQ is installed.
     def port
       server = SCRIPTS.map { |folder| File.join(folder, 'rabbitmq-server') }.find { |path| File.executable?(path) }
       @port ||= start(server) if server
@@ -56,7 +58,7 @@ module PrivateBroker
       amqp
     end
 
-    # Ports below the range from which the kernel takes those of outgoing connections.
+    # Returns ports below the range that the kernel uses for outgoing connections.
     def free_ports(count)
       loop do
         first = Random.new.rand(14_000..19_900)
@@ -82,7 +84,8 @@ module PrivateBroker
         'RABBITMQ_CONFIG_FILE' => "#{folder}/rabbitmq.conf", 'RABBITMQ_ADVANCED_CONFIG_FILE' => "#{folder}/none.config",
         'RABBITMQ_ENABLED_PLUGINS_FILE' => "#{folder}/enabled_plugins", 'RABBITMQ_MNESIA_BASE' => "#{folder}/data",
         'RABBITMQ_LOG_BASE' => "#{folder}/log", 'RABBITMQ_DIST_PORT' => dist.to_s, 'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS' => '+S 1:1 +B i',
-        'RUNNING_UNDER_SYSTEMD' => 'true', # the script becomes the node: its process is ours to end
+        # The script becomes the node, so the tests can end its process.
+        'RUNNING_UNDER_SYSTEMD' => 'true',
         'ERL_CRASH_DUMP' => '/dev/null' }
     end
 
@@ -93,7 +96,7 @@ module PrivateBroker
       File.chmod(0o400, File.join(folder, '.erlang.cookie'))
     end
 
-    # Writes a CA, and certificates that it signed for the broker and for a client.
+    # Writes a CA, and certificates signed by it for the broker and for a client.
     def certify(folder)
       request(folder, 'ca', '-x509', '-days', '2', '-out', 'ca.pem')
       File.write(File.join(folder, 'names'), "subjectAltName=DNS:localhost\n")
@@ -141,7 +144,7 @@ module PrivateBroker
     end
   end
 
-  # A network between a program and the node, on which answers can be held back.
+  # A network between a program and the node. It can hold answers back.
   class Network
     # `returns` is how often the node has returned messages.
     attr_reader :port, :returns
@@ -156,7 +159,7 @@ module PrivateBroker
       @threads = [Thread.new { loop { connect(@server.accept) } }]
     end
 
-    # Holds back all that the node answers, until the block has ended.
+    # Holds back all answers of the node until the block ends.
     def without_answers
       @held = true
       yield

@@ -5,7 +5,7 @@ require_relative 'beside_broker'
 require 'active_job'
 require 'active_job/queue_adapters/millrace_adapter'
 
-# ActiveJob's own classes, enqueued and run beside a real broker.
+# Enqueues and runs ActiveJob's own classes with a real broker.
 class TestActiveJob < Minitest::Test
   include Helper
   include BesideBroker
@@ -32,7 +32,7 @@ class TestActiveJob < Minitest::Test
     end
   end
 
-  # Fails, and has ActiveJob enqueue it again.
+  # Fails, and lets ActiveJob enqueue it again.
   class Stubborn < ActiveJob::Base
     retry_on KeyError, wait: 3600, attempts: 2
 
@@ -50,7 +50,7 @@ class TestActiveJob < Minitest::Test
     end
   end
 
-  # Runs until it should end, and says why.
+  # Runs until it should end, and returns the reason.
   class Endless < ActiveJob::Base
     def perform
       SEEN << :began
@@ -196,7 +196,7 @@ class TestActiveJob < Minitest::Test
     assert_equal 30, Handler.entry_of(Welcome.name).timeout
   end
 
-  # As in a Rails application, where the gem is loaded behind Rails.
+  # As in a Rails application, where the gem is loaded after Rails.
   def test_the_adapter_is_found_by_its_name
     program = "require 'active_job'; require 'millrace'; ActiveJob::Base.queue_adapter = :millrace; puts ActiveJob::Base.queue_adapter_name"
     assert_equal "millrace\n", IO.popen([RbConfig.ruby, "-I#{File.expand_path('../lib', __dir__)}", '-e', program], &:read)

@@ -3,7 +3,7 @@
 require_relative 'helper'
 require_relative 'beside_broker'
 
-# What a client and a worker do beside a real broker, without a sidecar: queues stand for its streams.
+# Clients and workers with a real broker, without a sidecar: queues stand for its streams.
 class TestBroker < Minitest::Test
   include Helper
   include BesideBroker
@@ -54,7 +54,7 @@ class TestBroker < Minitest::Test
     assert_equal %w[many one], arrived.sort
   end
 
-  # Enqueues a job that fails, and checks its record in the queue that gets it.
+  # Enqueues a job that fails, and checks its record in the queue for it.
   def fail_once(set, **options)
     client.enqueue('Fails', [], queue: @queue, **options)
     record = JSON.parse(messages(@sets.fetch(set), 1).first.last)
@@ -64,7 +64,7 @@ class TestBroker < Minitest::Test
 
   def test_hooks_of_a_failure_are_called_before_its_record_is_published
     seen = Thread::Queue.new
-    asking = @bunny.create_channel # a channel is one thread's
+    asking = @bunny.create_channel # a thread may not use the channel of another
     written = -> { @sets.keys.map { |name| asking.queue_declare(name, passive: true).message_count } }
     working do |worker, _log|
       worker.on(:failure) { |_job, error| seen << [:failure, error.class, written.call] }
@@ -95,7 +95,7 @@ class TestBroker < Minitest::Test
      /^INFO worker stopped identity=/].each { |line| assert_match line, said }
   end
 
-  # What ends a thread in a hook or a backoff left the job unacknowledged, or had it rejected.
+  # A hook or a backoff that ended the thread left the job unacknowledged, or rejected it.
   def test_hooks_and_backoffs_that_end_their_thread
     said = working do |worker, _log|
       worker.on(:failure) { |job| Thread.exit if job.job_class == 'Hook' }

@@ -2,7 +2,7 @@
 
 require_relative 'helper'
 
-# A client whose broker is not there; the rest is in the conformance suite.
+# A client without a broker. The conformance suite tests the rest.
 class TestClient < Minitest::Test
   include Helper
 

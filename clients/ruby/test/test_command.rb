@@ -5,7 +5,7 @@ require_relative 'helper'
 require_relative 'beside_broker'
 require 'millrace/command'
 
-# The command's line.
+# The arguments of the command.
 class TestCommand < Minitest::Test
   def test_help_and_version
     assert_output(/--queue NAME/) { assert_equal 0, Millrace::Command.run(['--help']) }
@@ -34,11 +34,11 @@ class TestCommand < Minitest::Test
   end
 end
 
-# The command beside a real broker.
+# The command with a real broker.
 class TestCommandBesideBroker < Minitest::Test
   include BesideBroker
 
-  # Runs a program of the tests, and yields what it writes.
+  # Runs a program of the tests, and yields its output.
   def command(program)
     lib, exe, file = ['../lib', '../exe/millrace-worker', "programs/#{program}"].map { |path| File.expand_path(path, __dir__) }
     Tempfile.create('millrace-worker') do |out|

@@ -30,7 +30,7 @@ class TestCredentials < Minitest::Test
     Client.new(url, **options).tap { |made| @ending << made.method(:close) }
   end
 
-  # Runs a worker that sees jobs until the test ends, and gives what it logs.
+  # Runs a worker that notes its jobs until the test ends. Returns its log.
   def work(url, **options)
     log = StringIO.new
     logger = Logger.new(log, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" })
@@ -59,7 +59,7 @@ class TestCredentials < Minitest::Test
     PrivateBroker.ctl('close_all_user_connections', user, 'rotated')
   end
 
-  # What a program asks for credentials.
+  # Gives a program its credentials.
   class Vault
     attr_accessor :password, :fault
     attr_reader :asked
@@ -77,7 +77,7 @@ class TestCredentials < Minitest::Test
     end
   end
 
-  # The vault of a user that the broker knows.
+  # Returns the vault of a user that the broker knows.
   def vault_of_a_user(password)
     PrivateBroker.ctl('add_user', 'rotating', password)
     PrivateBroker.ctl('set_permissions', 'rotating', '.*', '.*', '.*')
@@ -93,11 +93,12 @@ class TestCredentials < Minitest::Test
     assert_equal 'before', seen
     assert_equal 2, vault.asked
 
-    # An error that looks like the broker's refusal is the program's own.
+    # This error looks like the broker's refusal, but comes from the program.
     vault.fault = 'the vault is sealed: 403'
     change_password('rotating', vault.password = 'secret-two')
     eventually('the worker has asked twice in vain') { log.string.scan("WARN #{WAITING}").size >= 2 }
-    eventually('the producer says why') do # one that has not noticed the loss sends the job into it
+    # A producer that has not noticed the loss publishes the job on the lost connection.
+    eventually('the producer says why') do
       error = assert_raises(Unreachable, Unconfirmed) { producer.enqueue('Seen', ['never'], queue: @queue, deadline: 1) }
       error.message.include?('credentials: the vault is sealed: 403')
     end
@@ -108,7 +109,7 @@ class TestCredentials < Minitest::Test
     refute_match(/secret-/, log.string)
   end
 
-  # Not even `exit` and Thread.exit in the function end more than the attempt.
+  # Even `exit` and Thread.exit in the function end only the attempt.
   def test_the_first_attempts_may_fail
     faults = -> { [-> { raise '403' }, -> { exit }, -> { Thread.exit }] }
     give = ->(left) { -> { left.empty? ? %w[guest guest] : left.shift.call } }
@@ -117,7 +118,7 @@ class TestCredentials < Minitest::Test
     assert_equal 'late', seen
   end
 
-  # Has a call of the function take no longer than so many seconds, until the test ends.
+  # Limits the time of a call of the function, until the test ends.
   def limit(seconds)
     before = Hosts.send(:remove_const, :ASK_TIMEOUT)
     Hosts.const_set(:ASK_TIMEOUT, seconds)
@@ -143,7 +144,7 @@ class TestCredentials < Minitest::Test
       hosts.open('test').close(2)
       true
     rescue Hosts::NoCredentials
-      false # it has not answered in time
+      false # no answer in time
     end
   end
 

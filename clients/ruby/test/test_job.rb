@@ -2,7 +2,7 @@
 
 require_relative 'helper'
 
-# What vectors do not say of jobs that come.
+# Rules for delivered jobs that no vector has.
 class TestJob < Minitest::Test
   include Helper
 
@@ -33,7 +33,7 @@ class TestJob < Minitest::Test
     assert_equal [{ 'class' => 1 }, 'class:'], job('{"args":[{"class":1},"class:"],"class":"A","x":1,"x":2}').args
   end
 
-  # Two threads that load a digest at its first use fail: four jobs were rejected so.
+  # Two threads that load a digest at its first use fail. Four jobs were rejected because of this.
   def test_digests_are_loaded_before_threads_need_them
     lib = File.expand_path('../lib', __dir__)
     assert system(RbConfig.ruby, '-I', lib, '-r', 'millrace', '-e', 'exit Digest.const_defined?(:SHA256)')
@@ -41,7 +41,8 @@ class TestJob < Minitest::Test
 
   def test_depth
     nested = ->(levels) { %({"class":"A","args":#{'[' * levels}#{']' * levels}}) }
-    Thread.new { assert_equal 1, job(nested.call(900)).args.size }.join # with the stack that handlers have
+    # A thread has the stack that handlers have.
+    Thread.new { assert_equal 1, job(nested.call(900)).args.size }.join
     assert_raises(ArgumentError) { job(nested.call(1001)) }
   end
 

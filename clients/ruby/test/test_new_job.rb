@@ -2,7 +2,7 @@
 
 require_relative 'helper'
 
-# What vectors do not say of jobs that go.
+# Rules for new jobs that no vector has.
 class TestNewJob < Minitest::Test
   include Helper
 
@@ -19,7 +19,7 @@ class TestNewJob < Minitest::Test
      [{ "\xff" => 1 }], ['x' * (17 << 20)]].each { |args| refused('A', args) }
   end
 
-  # Handlers would get texts.
+  # Handlers would get strings instead.
   def test_symbols_are_refused_at_any_depth
     [[:paid], [{ paid: 1 }], [{ 'order' => [{ paid: 1 }] }], [[[:paid]]]].each do |args|
       assert_match(/JSON has no Symbol: write "paid" for :paid/, refused('A', args))

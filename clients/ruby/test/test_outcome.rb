@@ -2,7 +2,7 @@
 
 require_relative 'helper'
 
-# What vectors do not say of outcomes and records.
+# Outcomes and records that no vector has.
 class TestOutcome < Minitest::Test
   include Helper
 
@@ -10,7 +10,7 @@ class TestOutcome < Minitest::Test
     JSON.parse(failed(job(body), error, **more).record)
   end
 
-  # What a program logs to.
+  # Returns the log of a program.
   def log
     @log ||= StringIO.new
     Logger.new(@log, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" })
@@ -26,7 +26,7 @@ class TestOutcome < Minitest::Test
     assert_includes 16..46, record(RetryIn.new(Float::NAN))['retry_at']
   end
 
-  # A job whose backoff exits or overflows the stack was rejected as if it were no job.
+  # Before, a job was rejected as undecodable if its backoff exited or overflowed the stack.
   def test_a_backoff_that_fails_is_logged_and_the_default_is_used
     deeper = ->(*) { deeper.call }
     { ->(*) { raise KeyError, 'no such step' } => 'error_class=KeyError error="no such step"', ->(*) { exit } => 'error_class=SystemExit',

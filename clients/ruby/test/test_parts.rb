@@ -2,7 +2,7 @@
 
 require_relative 'helper'
 
-# Parts of a worker by themselves.
+# Parts of a worker, each alone.
 class TestParts < Minitest::Test
   include Helper
 

@@ -4,7 +4,7 @@ require 'tempfile'
 require_relative 'helper'
 require_relative 'beside_broker'
 
-# A Rails application beside a real broker, in processes of its own.
+# A Rails application with a real broker, in processes of its own.
 class TestRailtie < Minitest::Test
   include BesideBroker
 
@@ -16,7 +16,7 @@ class TestRailtie < Minitest::Test
     @sets.each_value(&:purge)
     @app = Dir.mktmpdir('millrace-rails-')
     FileUtils.cp_r("#{__dir__}/rails/.", @app)
-    write { |text| text } # older than what is written later
+    write { |text| text } # older than later versions
   end
 
   def teardown
@@ -28,14 +28,14 @@ class TestRailtie < Minitest::Test
     File.join(@app, 'app/jobs/resize.rb')
   end
 
-  # Changes the class Resize. The first time it is an hour ago.
+  # Changes the class Resize. The first version is an hour old.
   def write
     File.write(resize, yield(File.read(resize)))
     File.utime(Time.now - 3600, Time.now - 3600, resize) unless @written
     @written = true
   end
 
-  # Runs the application's worker, and yields what it writes.
+  # Runs the application's worker, and yields its output.
   def worker
     Tempfile.create('millrace-worker') do |out|
       pid = Process.spawn({ 'SHOP_BROKER' => @url }, RbConfig.ruby, "-I#{LIB}", WORKER, '--queue', @queue, 'config/environment.rb',
@@ -47,7 +47,7 @@ class TestRailtie < Minitest::Test
     end
   end
 
-  # What a program of the application prints.
+  # Returns the output of a program of the application.
   def program(text, broker = @url)
     whole = "require './config/environment'; #{text}"
     IO.popen([{ 'SHOP_BROKER' => broker }, RbConfig.ruby, "-I#{LIB}", '-e', whole, { chdir: @app }], &:read)

@@ -2,11 +2,11 @@
 
 require_relative 'helper'
 
-# What a worker logs of jobs.
+# What a worker logs about jobs.
 class TestReport < Minitest::Test
   include Helper
 
-  # Returns what is logged of an outcome.
+  # Returns the log lines of an outcome.
   def said(outcome, found = job, **more)
     out = StringIO.new
     Report.outcome(Logger.new(out, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" }), found, outcome, **more)

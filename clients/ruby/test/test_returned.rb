@@ -3,7 +3,7 @@
 require_relative 'helper'
 require_relative 'beside_broker'
 
-# Jobs that the broker returns, for no queue takes them.
+# Jobs that the broker returns because no queue takes them.
 class TestReturned < Minitest::Test
   include BesideBroker
 
@@ -16,7 +16,7 @@ class TestReturned < Minitest::Test
     eventually("the broker has returned #{times} times") { @network.returns >= times }
   end
 
-  # Has the jobs for a queue arrive there.
+  # Binds a queue, so that jobs for it arrive.
   def bind(name)
     queue("queue.#{name}").bind('jobs.direct', routing_key: name)
   end
@@ -26,7 +26,7 @@ class TestReturned < Minitest::Test
     one = Thread.new { watched.enqueue('A', [], queue: @later, jid: 'j0') }
     jobs = [@later, @queue, @later].each_with_index.map { |queue, i| NewJob.new('A', [], queue: queue, jid: "j#{i + 1}") }
     many = Thread.new { watched.enqueue_bulk(jobs) }
-    messages(@jobs, 1) # it waits for none of the others
+    messages(@jobs, 1) # the returned job delays none of the others
     returned(2)
     later = bind(@later)
     assert_equal ['j0', %w[j1 j2 j3]], [one.value, many.value]

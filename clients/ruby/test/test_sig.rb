@@ -2,11 +2,12 @@
 
 require_relative 'helper'
 
-# The signatures in sig/ are those of the library.
+# The signatures in sig/ match the library.
 class TestSig < Minitest::Test
   FILE = File.expand_path('../sig/millrace.rbs', __dir__)
 
-  # Signatures of methods, by class or module and by whether they are its own methods or those of its instances.
+  # Signatures of methods, by class or module, and by whether they are singleton or instance
+  # methods.
   def signatures
     env = RBS::Environment.from_loader(RBS::EnvironmentLoader.new.tap { |loader| loader.add(path: Pathname(FILE)) }).resolve_type_names
     builder = RBS::DefinitionBuilder.new(env: env)
@@ -63,7 +64,7 @@ class TestSig < Minitest::Test
     assert_operator count, :>, 80
   end
 
-  # The comment above a definition says whether it is the library's own.
+  # Returns whether the comment above a definition marks it as private.
   def hidden?(ruby)
     file, line = ruby.source_location
     return true unless file&.include?('/lib/millrace')

@@ -6,7 +6,7 @@ require_relative 'helper'
 class TestTesting < Minitest::Test
   include Helper
 
-  # Notes what it gets.
+  # Notes its arguments.
   class Note
     include Millrace::Handler
     millrace_options queue: 'notes', retry: 5, timeout: 30
@@ -18,7 +18,7 @@ class TestTesting < Minitest::Test
     end
   end
 
-  # Inherits what its parent says.
+  # Inherits the options of its parent.
   class Renamed < Note
     millrace_class 'note.renamed'
     millrace_options queue: 'others'
@@ -97,7 +97,7 @@ class TestTesting < Minitest::Test
     assert_equal(['changed'], client.jobs.map { |enqueued| enqueued.job.queue })
   end
 
-  # What middleware returns is its own: the jid is the client's.
+  # The result of middleware is its own. The client returns the jid.
   def test_client_middleware_returns_what_it_likes
     client = Testing::Fake.new
     client.use do |job, next_one|
@@ -119,7 +119,7 @@ class TestTesting < Minitest::Test
     assert_equal %w[acme acme], tenants
   end
 
-  # Fails as often as its argument says, and gives up early where it can.
+  # Fails as often as its argument says, and ends early if it can.
   class Flaky
     include Millrace::Handler
     millrace_options retry: 3, timeout: 30

@@ -40,7 +40,7 @@ class TestVectors < Minitest::Test
     assert_equal [c['state'], c['paused']], [worker.state, worker.paused.sort]
   end
 
-  # A worker of a vector.
+  # Returns a worker with the settings of a vector.
   def worker_of(settings)
     lanes = settings.fetch('lanes', []).map { |lane| Lane.new(lane['name'], lane['queues'], concurrency: lane['concurrency']) }
     Worker.new(NOWHERE, lanes: lanes, **settings.except('lanes').transform_keys(&:to_sym))
@@ -141,7 +141,7 @@ class TestVectors < Minitest::Test
     wanted.nil? ? assert_nil(got) : assert_equal(wanted, got)
   end
 
-  # The rest of a record that holds just these bytes as its job.
+  # Returns the rest of a record that has exactly these bytes as its job.
   def without_job(record, job)
     tail = ",\"job\":#{job}}".b
     assert record.end_with?(tail), record

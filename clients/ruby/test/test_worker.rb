@@ -3,7 +3,7 @@
 require 'tmpdir'
 require_relative 'helper'
 
-# A worker whose broker is not there; the rest is in the conformance suite.
+# A worker without a broker. The conformance suite tests the rest.
 class TestWorker < Minitest::Test
   include Helper
 
@@ -24,7 +24,7 @@ class TestWorker < Minitest::Test
     assert_match(/\Aclass A has two handlers, at .*test_worker\.rb:\d+ and at .*test_worker\.rb:\d+\z/, error.message)
   end
 
-  # Classes of this test only, as if a program had loaded them.
+  # Runs the block with these classes only, as if a program had loaded them.
   def with_classes(*classes)
     loaded = Handler.instance_variable_get(:@classes)
     Handler.instance_variable_set(:@classes, loaded | classes)
@@ -51,7 +51,8 @@ class TestWorker < Minitest::Test
       worker = Worker.new(NOWHERE).handle('Mail') { nil }
       assert_match(/class Mail has two handlers: Mail and the handler at/, assert_raises(ArgumentError) { worker.run }.message)
     end
-    with_classes(class_called('Mail'), class_called('Mail')) { Handler.check_unique({}) } # loaded again
+    # A class that was loaded again has no second handler.
+    with_classes(class_called('Mail'), class_called('Mail')) { Handler.check_unique({}) }
   end
 
   def test_a_class_is_found_without_asking_the_others
@@ -84,7 +85,7 @@ class TestWorker < Minitest::Test
     TestWorker.send(:remove_const, :Late) if TestWorker.const_defined?(:Late, false)
   end
 
-  # A class that is loaded when a job names it, as Zeitwerk does it.
+  # A class that is loaded when a job names it, as with Zeitwerk.
   module Lazy
     autoload :Greet, File.expand_path('programs/lazy_greet.rb', __dir__)
     autoload :Plain, File.expand_path('programs/lazy_plain.rb', __dir__)
@@ -103,7 +104,7 @@ class TestWorker < Minitest::Test
 
   AGAIN = 'TestWorker::Lazy::Again'
 
-  # Has that class load from a program of this version, as a reloader does.
+  # Makes the class load from a program of this version, as a reloader does.
   def reload(version)
     Dir.mktmpdir do |folder|
       File.write("#{folder}/again.rb", <<~RUBY)
@@ -175,7 +176,8 @@ class TestWorker < Minitest::Test
     worker.on(:quiet) { quiet << true }
     before = Signal.trap('TERM') { nil }
     thread = Thread.new { worker.run(signals: true) }
-    Thread.pass until Signal.trap('TSTP', 'IGNORE').is_a?(Proc) # it has taken them
+    # Wait until the worker handles the signals.
+    Thread.pass until Signal.trap('TSTP', 'IGNORE').is_a?(Proc)
     Process.kill('TERM', Process.pid)
     assert thread.join(30)
     refute_empty quiet

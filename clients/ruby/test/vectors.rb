@@ -3,14 +3,14 @@
 require 'base64'
 require 'json'
 
-# The cases that all client libraries are tested with.
+# The test cases of all client libraries.
 module Vectors
   FOLDER = File.expand_path('../../conformance/vectors', __dir__)
 
   module_function
 
   def cases(name)
-    # Ruby does not read lone surrogates: they become what Ruby has that is no text either.
+    # Ruby does not read lone surrogates. They become text that is invalid in Ruby too.
     text = File.read("#{FOLDER}/#{name}.json").gsub(/(?<!\\)"\\ud800"/, '"\ue000"')
     JSON.parse(text, max_nesting: 200_000).map { |vector| vector.transform_values { |value| broken(value) } }
   end

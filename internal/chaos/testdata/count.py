@@ -1,5 +1,6 @@
-"""Consumes queues and prints a line for each job: the queue, its jid, the epoch and number of the publish that brought it, whether the
-broker says that it was handed out before, and when it came. Connects and declares again whatever happens, until it is killed."""
+"""Consumes queues and prints a line for each job: the queue, the jid, the epoch and number of its
+publish, whether the broker marks it as redelivered, and the time. After any error it connects and
+declares again, until it is killed."""
 
 import json
 import sys
@@ -47,7 +48,7 @@ def work():
         while True:
             connection.process_data_events(time_limit=0.05)
             sys.stdout.flush()
-            if tag := counted.pop(channel, None):  # counted first, acknowledged then
+            if tag := counted.pop(channel, None):  # first counted, then acknowledged
                 channel.basic_ack(tag, multiple=True)
     finally:
         sys.stdout.flush()

@@ -1,12 +1,13 @@
 // @ts-check
-// Requests to the API. Answers are kept as text beside what they say: records are shown as they were sent, never parsed and written again.
+// Requests to the API. An answer is kept both parsed and as text: records are shown exactly as they
+// were sent.
 import { signal } from './h.js';
 import { encodePart, prefix, queryText } from './router.js';
 import { frame as words } from './words.js';
 
 /** @typedef {{status: number, data: any, text: string, headers: Headers}} Answer */
 
-/** An answer that is an error, or that there was none. */
+/** An error that the API answered, or the lack of an answer. */
 export class ApiError extends Error {
   /** @param {number} status 0: the sidecar was not reached @param {any} body */
   constructor(status, body) {
@@ -21,15 +22,20 @@ export class ApiError extends Error {
 
 /** Whether the sidecar is reached, and when it is tried again. */
 export const connection = signal({ up: true, retryAt: 0, since: 0 });
-/** Counts up whenever the connection is back: everything is read anew. */
+/** Increases when the connection is back, so that everything is read again. */
 export const generation = signal(0);
-/** Nobody is signed in. */
+/** Whether no user is signed in. */
 export const signedOut = signal(false);
-/** Another version of the sidecar answers than the one that this page is of. */
+/** The version of the sidecar, if it is not the version of this page. */
 export const newVersion = signal('');
 let version = '';
 
-/** The path of an API route. @param {string} path such as "retries" @param {string|string[]} [part] @param {any} [query] */
+/**
+ * Returns the path of an API route.
+ * @param {string} path such as "retries"
+ * @param {string|string[]} [part]
+ * @param {any} [query]
+ */
 export function apiPath(path, part, query) {
   let at = prefix + '/api/' + path;
   for (const p of [].concat(part ?? [])) at += '/' + encodePart(p);
@@ -37,11 +43,18 @@ export function apiPath(path, part, query) {
   return text ? at + '?' + text : at;
 }
 
-/** How long a GET waits for its answer, in milliseconds: a connection may be lost without an error. No route that is asked waits for something to happen. */
+/**
+ * How many milliseconds a GET waits for its answer, because a connection may be lost without an
+ * error. All routes that are requested answer immediately.
+ */
 const patience = 20_000;
 
-/** @param {string} url @param {{method?: string, body?: any, signal?: AbortSignal, reason?: string, quiet?: boolean, headers?: Record<string, string>}} [how]
- * @returns {Promise<Answer>} */
+/**
+ * @param {string} url
+ * @param {{method?: string, body?: any, signal?: AbortSignal, reason?: string, quiet?: boolean,
+ *   headers?: Record<string, string>}} [how]
+ * @returns {Promise<Answer>}
+ */
 export async function ask(url, how = {}) {
   /** @type {Record<string, string>} */
   const headers = { Accept: 'application/json', ...how.headers };
@@ -74,10 +87,18 @@ export async function ask(url, how = {}) {
   return { status: response.status, data, text, headers: response.headers };
 }
 
-/** A header's value is bytes: the sidecar reads them as UTF-8. @param {string} reason */
+/**
+ * Encodes a reason for a header, as UTF-8 bytes, which the sidecar decodes.
+ * @param {string} reason
+ */
 const encodeReason = (reason) => String.fromCharCode(...new TextEncoder().encode(reason.replace(/\p{Cc}/gu, ' ').slice(0, 1000)));
 
-/** Whether a proxy answers that it does not reach the sidecar, whose own errors say why. @param {Response} response @param {any} data */
+/**
+ * Returns whether a proxy answers that it does not reach the sidecar. The sidecar's own errors have
+ * a reason.
+ * @param {Response} response
+ * @param {any} data
+ */
 const fromProxy = (response, data) => [502, 503, 504].includes(response.status) && !data?.reason;
 
 /** @param {string} text */
@@ -103,7 +124,7 @@ function found(response) {
 let wait = 1000;
 let timer = 0;
 
-/** The sidecar is out of reach: tries again after pauses that grow. */
+/** Called when the sidecar is not reached: tries again after growing pauses. */
 function lost() {
   if (!connection.value.up && connection.value.retryAt > Date.now()) return;
   wait = connection.value.up ? 1000 : Math.min(wait * 2, 30_000);
@@ -112,14 +133,18 @@ function lost() {
   timer = setTimeout(retry, wait);
 }
 
-/** Tries to reach the sidecar now. @param {boolean} [doubt] also if it seems to be there */
+/** Tries to reach the sidecar now. @param {boolean} [doubt] also if it seems to be reached */
 export async function retry(doubt) {
   if (connection.value.up && !doubt) return;
   if (!connection.value.up) connection.value = { ...connection.value, retryAt: 0 };
   await ask(prefix + '/api/whoami', { quiet: true }).catch(() => {});
 }
 
-/** What the command line would say to ask the same. @param {string} url @param {{method?: string, body?: any}} [how] */
+/**
+ * Returns the curl command for the same request.
+ * @param {string} url
+ * @param {{method?: string, body?: any}} [how]
+ */
 export function curlOf(url, how = {}) {
   const quote = (/** @type {string} */ s) => "'" + s.replaceAll("'", "'\\''") + "'";
   let text = 'curl -u USER';

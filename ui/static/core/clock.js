@@ -1,13 +1,16 @@
 // @ts-check
-// The sidecar's clock, which all relative times are relative to.
+// The sidecar's clock. All relative times are relative to it.
 import { computed, signal } from './h.js';
 
-/** Seconds by which the sidecar's clock is ahead of this browser's. */
+/** How many seconds the sidecar's clock is ahead of this browser's. */
 export const skew = signal(0);
-/** Now, by the sidecar's clock, in seconds; once a second. */
+/** The present time by the sidecar's clock, in seconds. It changes once a second. */
 export const now = signal(Date.now() / 1000);
 
-/** Counts minutes: what is drawn of the last hour moves on with it, whether or not anything has come. */
+/**
+ * The minute by the sidecar's clock. Views of the last hour are drawn again each minute, even
+ * without new data.
+ */
 export const minute = computed(() => Math.floor(now.value / 60));
 
 /** @param {number} theirs seconds */
@@ -19,17 +22,25 @@ export function setServerTime(theirs) {
 /** @returns {number} */
 export const serverNow = () => Date.now() / 1000 + skew.value;
 
-/** A time relative to now, as the API has it. */
+/** A time relative to now, in the form of the API. */
 export const relativeTime = /^([+-]\d{1,5})([smhd])$/;
 const units = { s: 1, m: 60, h: 3600, d: 86400 };
 
-/** A time of the API, in seconds. @param {string|number} text @param {number} [from] what it is relative to */
+/**
+ * Returns a time of the API, in seconds.
+ * @param {string|number} text
+ * @param {number} [from] what it is relative to
+ */
 export function timeOf(text, from = serverNow()) {
   const m = relativeTime.exec(String(text));
   return m ? from + Number(m[1]) * units[m[2]] : Number(text);
 }
 
-/** A filter whose times stand still: relative to when its answer was read. @param {Record<string, any>} filter @param {number} read in milliseconds of this browser's clock */
+/**
+ * Returns a filter with absolute times, computed from when its answer was read.
+ * @param {Record<string, any>} filter
+ * @param {number} read in milliseconds of this browser's clock
+ */
 export const fixed = (filter, read) => Object.fromEntries(Object.entries(filter).map(([k, v]) => [k, k === 'from' || k === 'to' ? timeOf(v, read / 1000 + skew.value) : v]));
 
 setInterval(() => { if (!document.hidden) now.value = serverNow(); }, 1000);

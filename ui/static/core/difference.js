@@ -1,13 +1,20 @@
 // @ts-check
-// What differs between two texts, line by line.
+// The difference between two texts, line by line.
 
-/** @typedef {{sign: '-'|'+'|' ', text: string, left?: number}} Line left: so many lines that did not change stand here */
+/**
+ * @typedef {{sign: '-'|'+'|' ', text: string, left?: number}} Line `left` is the number of
+ *   unchanged lines left out here
+ */
 
-/** What is larger is not compared: it is done again with each key. */
+/** Larger texts are not compared, because the comparison is repeated at each key press. */
 const mostText = 64 * 1024;
 const mostLines = 2000;
 
-/** A text as lines that make it up. They end at line breaks, and behind commas between members: most arguments are a single line otherwise. @param {string} text */
+/**
+ * Splits a text into lines that together are the text. A line ends at a line break, or after a
+ * comma between members, because most arguments are on one line.
+ * @param {string} text
+ */
 export function linesOf(text) {
   const lines = [];
   const end = /,[ \t\r]*\n?|\n/y;
@@ -23,14 +30,20 @@ export function linesOf(text) {
       lines.push(text.slice(from, end.lastIndex));
       from = end.lastIndex;
       i = from - 1;
-      quoted = false; // no string goes on in another line
+      quoted = false; // a string cannot continue on the next line
     }
   }
   if (from < text.length) lines.push(text.slice(from));
   return lines;
 }
 
-/** What has to go from one text, and to come, for it to be the other; null if they are too large. @param {string} was @param {string} is @returns {Line[]|null} */
+/**
+ * Returns the lines to remove and to add to change one text into the other, or null if they are too
+ * large.
+ * @param {string} was
+ * @param {string} is
+ * @returns {Line[]|null}
+ */
 export function difference(was, is) {
   if (Math.max(was.length, is.length) > mostText) return null;
   const [a, b] = [linesOf(was), linesOf(is)];
@@ -46,10 +59,11 @@ export function difference(was, is) {
 /** @param {Line['sign']} sign @param {string[]} lines @returns {Line[]} */
 const signed = (sign, lines) => lines.map((text) => ({ sign, text }));
 
-/** Keeps as many lines as can be kept. @param {string[]} a @param {string[]} b */
+/** Finds the largest number of lines to keep. @param {string[]} a @param {string[]} b */
 function between(a, b) {
   const wide = b.length + 1;
-  const kept = new Uint16Array((a.length + 1) * wide); // of what stands from a line of each on
+  // How many lines can be kept from each pair of lines on.
+  const kept = new Uint16Array((a.length + 1) * wide);
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) kept[i * wide + j] = a[i] === b[j] ? kept[(i + 1) * wide + j + 1] + 1 : Math.max(kept[(i + 1) * wide + j], kept[i * wide + j + 1]);
   }
@@ -66,7 +80,11 @@ function between(a, b) {
   return [...lines, ...signed('-', a.slice(i)), ...signed('+', b.slice(j))];
 }
 
-/** Leaves out what did not change, but for some lines beside what did. @param {Line[]} lines @param {number} [beside] */
+/**
+ * Leaves out unchanged lines, except for some beside each change.
+ * @param {Line[]} lines
+ * @param {number} [beside]
+ */
 export function changed(lines, beside = 2) {
   /** @type {Line[]} */
   const shown = [];

@@ -1,14 +1,23 @@
 // @ts-check
-// What this sidecar's API has, by its own contract: a page may be newer than the sidecar that it asks.
+// The features of this sidecar's API, from its own contract. A page may be newer than the sidecar.
 import { signal } from './h.js';
 import { ask } from './api.js';
 import { link } from './router.js';
 
-/** @type {import('../../vendor/signals.js').Signal<any>} paths of the contract; null until it has been read */
+/**
+ * @type {import('../../vendor/signals.js').Signal<any>} the paths of the contract; null until it
+ *   has been read
+ */
 const paths = signal(null);
 let asked = false;
 
-/** Whether there is a route, and a parameter of it. It is not known at once. @param {string} path @param {string} method @param {string} [parameter] */
+/**
+ * Returns whether the API has a route, and a parameter of it. The answer is false until the
+ * contract has been read.
+ * @param {string} path
+ * @param {string} method
+ * @param {string} [parameter]
+ */
 export function has(path, method, parameter) {
   if (!asked) {
     asked = true;

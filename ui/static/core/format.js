@@ -1,5 +1,5 @@
 // @ts-check
-// Numbers, times and sizes as people read them.
+// Formats numbers, times and sizes for people.
 const whole = new Intl.NumberFormat('en');
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const two = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 });
@@ -11,7 +11,7 @@ export const count = (n) => (n === null || n === undefined ? '–' : whole.forma
 export const brief = (n) => (n === null || n === undefined ? '–' : Math.abs(n) < 100_000 ? whole.format(n) : compact.format(n));
 /** A number of things. @param {number} n @param {string} one @param {string} [many] */
 export const plural = (n, one, many) => count(n) + ' ' + (n === 1 ? one : many || one + 's');
-/** Something a second; what is rare is counted by the minute. @param {number|null|undefined} n */
+/** A rate per second, or per minute if it is low. @param {number|null|undefined} n */
 export const rate = (n) => (n === null || n === undefined ? '–' : n === 0 ? '0/s' : n >= 0.1 ? (n < 10 ? two : three).format(n) + '/s' : n < 0.1 / 60 ? '<0.1/min' : two.format(n * 60) + '/min');
 /** @param {number|null|undefined} part of 1 */
 export const percent = (part) => (part === null || part === undefined || Number.isNaN(part) ? '–' : part > 0 && part < 0.001 ? '<0.1 %' : three.format(Math.round(part * 1000) / 10) + ' %');
@@ -22,7 +22,7 @@ export function millis(ms) {
   if (ms < 1000) return Math.round(ms) + ' ms';
   return seconds(ms / 1000);
 }
-/** A span of time. @param {number|null|undefined} s */
+/** A duration. @param {number|null|undefined} s */
 export function seconds(s) {
   if (s === null || s === undefined) return '–';
   s = Math.max(0, s);
@@ -38,9 +38,9 @@ function parts(s, a, an, b, bn) {
   const left = Math.floor((s % a) / b);
   return Math.floor(s / a) + an + (left && s / a < 10 ? ' ' + left + bn : '');
 }
-/** The beginning of a text that may be long. @param {string|undefined} text */
+/** The beginning of a text, if it is long. @param {string|undefined} text */
 export const short = (text) => (text?.length > 300 ? text.slice(0, 300) + '…' : text);
-/** Relative to now; the future is "in …". @param {number} at @param {number} now */
+/** A time relative to now. A future one is "in …". @param {number} at @param {number} now */
 export function relative(at, now) {
   const d = at - now;
   if (Math.abs(d) < 1) return 'now';
@@ -55,12 +55,12 @@ export function absolute(at, utc) {
   return utc ? d.toISOString().slice(0, 19).replace('T', ' ') + ' UTC'
     : `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())} ${pad(d.getHours())}:${pad(d.getMinutes())}:${pad(d.getSeconds())}`;
 }
-/** With its offset from UTC. @param {number} at */
+/** A time with its offset from UTC. @param {number} at */
 export function exact(at) {
   const off = -new Date(at * 1000).getTimezoneOffset();
   return absolute(at) + ' ' + (off < 0 ? '−' : '+') + pad(Math.floor(Math.abs(off) / 60)) + ':' + pad(Math.abs(off) % 60);
 }
-/** Time of day. @param {number} at seconds @param {boolean} [withSeconds] */
+/** The time of day. @param {number} at seconds @param {boolean} [withSeconds] */
 export const clock = (at, withSeconds) => absolute(at).slice(11, withSeconds ? 19 : 16);
 /** @param {number|null|undefined} n */
 export function bytes(n) {
@@ -70,5 +70,5 @@ export function bytes(n) {
   for (; n >= 1000 && i < units.length - 1; i++) n /= 1024;
   return (i ? three.format(n) : n) + ' ' + units[i];
 }
-/** For an <input type=datetime-local>. @param {number} at */
+/** A time for an <input type=datetime-local>. @param {number} at */
 export const local = (at) => absolute(at).slice(0, 16).replace(' ', 'T');

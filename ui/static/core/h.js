@@ -1,5 +1,5 @@
 // @ts-check
-// One place for what everything is drawn with.
+// Everything with which the UI is drawn, from one module.
 import { Component, h, render, Fragment } from '../../vendor/preact.js';
 import htm from '../../vendor/htm.js';
 
@@ -7,7 +7,10 @@ export { Component, h, render, Fragment };
 export { useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from '../../vendor/preact-hooks.js';
 export { batch, signal, computed, effect, useSignal, useComputed, untracked } from '../../vendor/signals.js';
 
-/** Control characters, and those that turn the direction of what follows: they are shown as escapes, or a name would look like another. */
+/**
+ * Control characters, and characters that change the direction of the text. They are shown as
+ * escapes, so that no name can look like another.
+ */
 const hidden = /(?![\t\n\r])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 /** @param {any} text */
 export const visible = (text) => (typeof text === 'string' && text.search(hidden) >= 0 ? text.replace(hidden, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0')) : text);
@@ -24,5 +27,5 @@ function element(type, props, ...children) {
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(/** @type {any} */ (element));
 
-/** Class names, of which those that are false are left out. @param {...any} names */
+/** Joins class names, without the false ones. @param {...any} names */
 export const cx = (...names) => names.filter(Boolean).join(' ');

@@ -1,22 +1,29 @@
 // @ts-check
-// Keys without Ctrl, and the one that opens the palette.
+// Keys without Ctrl, and the key that opens the palette.
 import { paused } from './paused.js';
 import { shortcuts, theme } from './prefs.js';
 import { link, navigate } from './router.js';
 import { common } from './words.js';
 
-/** Whether a key is the page's: not a field's, not a dialog's, and not handled yet. @param {KeyboardEvent} e */
+/**
+ * Returns whether the page should handle a key. It should not if a field or a dialog has the focus,
+ * or the key is already handled.
+ * @param {KeyboardEvent} e
+ */
 export const forPage = (e) => shortcuts.value !== 'off' && !e.ctrlKey && !e.metaKey && !e.altKey && !e.defaultPrevented && !document.querySelector('dialog[open]')
   && !(/** @type {Element} */ (e.target).closest?.('input:not([type=checkbox]),textarea,select'));
 
-/** Which page a letter after g leads to. @type {Record<string, string>} */
+/** The page to which each letter leads after g. @type {Record<string, string>} */
 export const goTo = { d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', r: 'retries', x: 'dead-jobs', u: 'gated-jobs', m: 'job-metrics', l: 'live', w: 'worker-processes', o: 'operations', j: 'rejected', h: 'health', a: 'api-docs' };
 
 const dark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 /** @param {string} label */
 const press = (label) => /** @type {any} */ (document.querySelector(`[aria-label="${label}"]`))?.click();
 
-/** Handles keys before tables do: what follows g is not a row's. Returns what ends it. @param {(box: 'openPalette'|'openKeys') => void} open */
+/**
+ * Handles keys before tables do, because the key after g is not for a row. The result stops this.
+ * @param {(box: 'openPalette'|'openKeys') => void} open
+ */
 export function watchKeys(open) {
   let afterG = -Infinity;
   const filter = (/** @type {number} */ tries) => {

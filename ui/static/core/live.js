@@ -1,6 +1,7 @@
 // @ts-check
-// Events of the sidecar: one WebSocket for the page, since browsers allow six server-sent streams to one host and people open more tabs than
-// that. Where it cannot be had, pages ask every few seconds.
+// Events of the sidecar, over one WebSocket for each page. Browsers allow only six server-sent
+// streams to one host, and users open more tabs than that. Without a WebSocket, pages poll every
+// few seconds.
 import { effect, signal } from './h.js';
 import { apiPath, connection, retry, signedOut } from './api.js';
 import { whoami } from './session.js';
@@ -8,7 +9,7 @@ import { paused } from './paused.js';
 
 /** How updates come: 'poll' or 'events'. */
 export const source = signal('poll');
-/** Whether there were no events when there should have been: pages ask every few seconds. */
+/** Whether events are missing, so that pages poll every few seconds. */
 export const polling = signal(false);
 
 const always = ['overview', 'queues', 'processes', 'scheduled', 'retries', 'dead', 'operations'];
@@ -16,7 +17,12 @@ const always = ['overview', 'queues', 'processes', 'scheduled', 'retries', 'dead
 const listeners = new Map();
 const wanted = signal('');
 
-/** Calls what is given whenever something of a topic has changed. @param {string} topic @param {(e: any) => void} call @returns {() => void} ends it */
+/**
+ * Calls a function whenever something of a topic has changed.
+ * @param {string} topic
+ * @param {(e: any) => void} call
+ * @returns {() => void} stops this
+ */
 export function onTopic(topic, call) {
   const all = listeners.get(topic) || new Set();
   listeners.set(topic, all);
@@ -28,7 +34,7 @@ export function onTopic(topic, call) {
   };
 }
 
-/** Single runs are many: they are asked for only while somebody looks at them. */
+/** There are many single runs, so they are requested only while a page shows them. */
 const topics = () => [...always, ...(listeners.get('jobs')?.size ? ['jobs'] : [])].join(',');
 
 /** @param {string} topic @param {any} event */
@@ -82,7 +88,7 @@ function heard(m) {
   for (const topic of Object.keys(data)) if (topic !== 'now') tell(topic, data[topic]);
 }
 
-/** Listens to the sidecar's events while somebody is signed in and looks. */
+/** Receives the sidecar's events while a user is signed in and the page is visible. */
 export function watchEvents() {
   effect(() => {
     wanted.value;
@@ -92,7 +98,8 @@ export function watchEvents() {
     connection.value.up;
     tries = 0;
     last = '';
-    // Signing in changes several of these, and so does the page that is shown then: one socket is opened for all of it.
+    // Signing in changes several of these signals, and the page then changes them too. One socket
+    // is opened for all changes.
     clearTimeout(timer);
     timer = setTimeout(connect, 50);
   });

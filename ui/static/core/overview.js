@@ -1,5 +1,6 @@
 // @ts-check
-// The overview, which the frame of every page shows parts of. It is asked for once, whoever looks.
+// The overview, parts of which are in the frame of every page. It is requested once for all of
+// them.
 import { computed, effect, signal } from './h.js';
 import { apiPath, ask, connection, generation, signedOut } from './api.js';
 import { setServerTime } from './clock.js';
@@ -10,11 +11,11 @@ import { frame as words } from './words.js';
 
 /** @type {import('../../vendor/signals.js').Signal<any>} */
 export const overview = signal(null);
-/** How far the view is behind, in seconds. */
+/** How many seconds the view lags. */
 export const lag = computed(() => overview.value?.views?.lag_seconds ?? 0);
-/** The view has not read all there was yet. */
+/** Whether the view has not read all records yet. */
 export const replaying = computed(() => overview.value?.views?.caught_up === false);
-/** Why nothing can be done to many at once, or nothing. */
+/** Why bulk actions are not possible, or ''. */
 export const whyNotMany = computed(() => whyNot.value || (replaying.value ? words.stillReading : ''));
 
 let timer = 0;
@@ -26,28 +27,32 @@ async function load() {
     try {
       const { data } = await ask(apiPath('overview'));
       setServerTime(data.now);
-      if (mine === asked) overview.value = data; // an older answer says less
-    } catch { /* whoever asks for more shows it */ }
+      if (mine === asked) overview.value = data; // drop the answer if a later request was sent
+    } catch { /* a component that needs more shows the error */ }
   }
   clearTimeout(timer);
   timer = setTimeout(load, source.peek() === 'events' ? 30_000 : 5000);
 }
 
-/** The newest that events told, and when it is shown. @type {any} */
+/** The latest overview from the events, and when it is shown. @type {any} */
 let told = null;
 let due = 0;
 
-/** An event has all but the time: nothing is asked for, and it is drawn once a second. @param {any} data */
+/**
+ * Shows an overview from an event. It is complete except for the time, so no request is needed. It
+ * is drawn once a second.
+ * @param {any} data
+ */
 function hear(data) {
   told = data;
   due ||= setTimeout(() => {
     due = 0;
-    asked++; // what is on its way is older
+    asked++; // a pending answer is older
     if (told && !paused.value) overview.value = told;
   }, 1000);
 }
 
-/** Begins to ask. */
+/** Starts the requests. */
 export function watchOverview() {
   let first = true;
   effect(() => {
@@ -56,12 +61,12 @@ export function watchOverview() {
     first = false;
   });
   onSignOut(() => {
-    asked++; // what is on its way was for whoever was there
+    asked++; // a pending answer was for the previous user
     told = overview.value = null;
   });
   onTopic('overview', hear);
   document.addEventListener('visibilitychange', () => { if (!document.hidden) load(); });
 }
 
-/** Asks now. */
+/** Requests the overview now. */
 export const refreshOverview = load;

@@ -1,5 +1,5 @@
 // @ts-check
 import { signal } from './h.js';
 
-/** Live updates are held back. */
+/** Whether live updates are held back. */
 export const paused = signal(false);

@@ -1,5 +1,5 @@
 // @ts-check
-// What somebody prefers, kept in the browser.
+// The user's preferences, stored in the browser.
 import { effect, signal } from './h.js';
 
 /** @param {string} name @param {string} otherwise */
@@ -7,12 +7,12 @@ function kept(name, otherwise) {
   let first = otherwise;
   try {
     first = localStorage.getItem('millrace.' + name) || otherwise;
-  } catch { /* nothing is kept here */ }
+  } catch { /* the browser stores nothing */ }
   const s = signal(first);
   effect(() => {
     try {
       localStorage.setItem('millrace.' + name, s.value);
-    } catch { /* nothing is kept here */ }
+    } catch { /* the browser stores nothing */ }
   });
   return s;
 }
@@ -27,7 +27,7 @@ export const times = kept('times', 'relative');
 export const nav = kept('nav', 'wide');
 /** on or off: keys without Ctrl */
 export const shortcuts = kept('shortcuts', 'on');
-/** Columns that are not shown, by table. */
+/** The hidden columns of each table. */
 export const hiddenColumns = kept('columns', '{}');
 
 effect(() => {
@@ -39,7 +39,7 @@ effect(() => { document.documentElement.dataset.density = density.value; });
 effect(() => { document.documentElement.dataset.nav = nav.value; });
 
 const system = matchMedia('(prefers-color-scheme: dark)');
-/** Counts up when colours have changed, whoever changed them: charts read theirs anew. */
+/** Increases whenever colours have changed, for any reason. Charts then read theirs again. */
 export const colours = signal(0);
 system.addEventListener('change', () => { colours.value++; });
 effect(() => {

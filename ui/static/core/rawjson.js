@@ -1,10 +1,13 @@
 // @ts-check
-// Reads JSON without changing a byte of it: what stands where. JSON.parse rounds large numbers and reorders members; a record is shown as
-// it was written.
+// Reads JSON without changing a byte, and finds the position of each part. JSON.parse rounds large
+// numbers and reorders members, but a record is shown as it was written.
 
-/** @typedef {{kind: 'object'|'array'|'string'|'number'|'word', from: number, to: number, keys?: string[], items?: Node[]}} Node */
+/**
+ * @typedef {{kind: 'object'|'array'|'string'|'number'|'word', from: number, to: number, keys?:
+ *   string[], items?: Node[]}} Node
+ */
 
-/** Reads a whole text, or gives null if it is not JSON. @param {string} text @returns {Node|null} */
+/** Reads a whole text. Returns null if it is not JSON. @param {string} text @returns {Node|null} */
 export function read(text) {
   try {
     const r = new Reader(text);
@@ -86,7 +89,12 @@ class Reader {
   }
 }
 
-/** The member of an object, by its name. @param {Node|null|undefined} node @param {...string} path @returns {Node|null} */
+/**
+ * Returns the member of an object at a path of names.
+ * @param {Node|null|undefined} node
+ * @param {...string} path
+ * @returns {Node|null}
+ */
 export function member(node, ...path) {
   for (const name of path) {
     const i = node?.keys ? node.keys.lastIndexOf(JSON.stringify(name)) : -1;
@@ -96,28 +104,41 @@ export function member(node, ...path) {
   return node || null;
 }
 
-/** Where a member or an item stands, as JSONPath has it: args[0].user.id, args[0]["user-id"]. @param {string} path of what it is in @param {string|number} step the member's name as it is written, quotes and all, or which item */
+/**
+ * Returns the position of a member or an item as JSONPath: args[0].user.id, args[0]["user-id"].
+ * @param {string} path of the object or array that contains it
+ * @param {string|number} step the member's name as it is written, with its quotes, or the item's
+ *   index
+ */
 export function below(path, step) {
   const name = typeof step === 'string' && /^"([\p{L}_$][\p{L}\p{N}_$]*)"$/u.exec(step)?.[1];
   return name ? (path && path + '.') + name : `${path}[${step}]`;
 }
 
-/** The text of a member of a record. @param {string} text @param {...string} path */
+/** Returns the text of a member of a record. @param {string} text @param {...string} path */
 export function memberText(text, ...path) {
   const node = member(read(text), ...path);
   return node ? text.slice(node.from, node.to) : '';
 }
 
-/** The texts of the items of a list's answer. @param {string} text @param {string} [of] the member that has them; none: the answer is an array */
+/**
+ * Returns the texts of the items of a list's answer.
+ * @param {string} text
+ * @param {string} [of] the member with the items; without it, the answer is an array
+ */
 export function itemTexts(text, of) {
   const all = of ? member(read(text), of) : read(text);
   return (all?.items || []).map((n) => text.slice(n.from, n.to));
 }
 
-/** A record without the member that the API put into it. @param {string} text */
+/** Returns a record without the member that the API added. @param {string} text */
 export const ownText = (text) => without(text, 'millrace');
 
-/** An object without one of its members, everything else as it stands. @param {string} text @param {string} name */
+/**
+ * Returns an object without one of its members. The rest is unchanged.
+ * @param {string} text
+ * @param {string} name
+ */
 export function without(text, name) {
   const node = read(text);
   const i = node?.keys ? node.keys.lastIndexOf(JSON.stringify(name)) : -1;

@@ -1,24 +1,32 @@
 // @ts-check
-// What a page shows of the API: asked when it is first needed, and again while somebody looks. What was there stays while it is asked anew.
+// Data of the API that a page shows. It is requested at the first use, and again while the page is
+// visible. The old data stays during a request.
 import { useEffect, useRef, useState } from './h.js';
 import { apiPath, ask, connection, generation, signedOut } from './api.js';
 import { onTopic, source } from './live.js';
 import { paused } from './paused.js';
 
-/** Changes that follow each other closely are asked for together: milliseconds. */
+/** How many milliseconds to wait for further changes before one request for all of them. */
 const gather = 1500;
-/** With events, asking by the clock is for what they may have missed. */
+/** With events, polling only finds what the events missed. */
 const rarely = 30_000;
 
-/** @typedef {{data: any, text: string, error: any, loading: boolean, stale: boolean, at: number, url: string, refresh: () => void}} Resource stale: what is there answers another question */
+/**
+ * @typedef {{data: any, text: string, error: any, loading: boolean, stale: boolean, at: number,
+ *   url: string, refresh: () => void}} Resource `stale`: the data answers another question
+ */
 
-/** How many one answer holds, and of how many the whole list is had. */
+/** How many items one answer has, and how many a complete list may have. */
 const size = 500;
 const most = 10_000;
-/** A list of more than that takes so many questions that changes alone are not asked for. */
+/** A longer list needs so many requests that changes alone do not cause them. */
 const long = 1000;
 
-/** Reads a list page by page. What moves from one page to another meanwhile is there once. @param {string} url its first page @param {any} how */
+/**
+ * Reads a list page by page. An item that moves from one page to another meanwhile is there once.
+ * @param {string} url its first page
+ * @param {any} how
+ */
 async function readAll(url, how) {
   const answers = [await ask(url, how)];
   const total = answers[0].data.total_count;
@@ -27,7 +35,11 @@ async function readAll(url, how) {
   return { data: { items, total }, text: answers.map((a) => a.text).join('\n') };
 }
 
-/** All of a list that is short enough to be had whole; left: how many there are beyond. @param {string|null} path null: nothing is asked @param {any} how */
+/**
+ * Returns all items of a list, up to a limit. `left` is how many more there are.
+ * @param {string|null} path null: nothing is requested
+ * @param {any} how
+ */
 export function useAll(path, how) {
   const [much, setMuch] = useState(false);
   const url = path && apiPath(path, [], { page: 1, page_size: size });
@@ -36,8 +48,13 @@ export function useAll(path, how) {
   return { ...a, url: url || '', data: a.data?.items ?? null, left: Math.max(0, (a.data?.total || 0) - most) };
 }
 
-/** @param {string|null} url null: nothing is asked @param {{every?: number, topic?: string, keep?: boolean, read?: (url: string, how: any) => Promise<{data: any, text: string}>}} [how] every: milliseconds; 0: once; read: how the answer is had.
- * @returns {Resource} */
+/**
+ * @param {string|null} url null: nothing is requested
+ * @param {{every?: number, topic?: string, keep?: boolean, read?: (url: string, how: any) =>
+ *   Promise<{data: any, text: string}>}} [how] `every`: milliseconds, 0 for once; `read`: the
+ *   function that requests the data
+ * @returns {Resource}
+ */
 export function useResource(url, how = {}) {
   const every = how.every ?? 5000;
   const [state, set] = useState({ data: null, text: '', error: null, loading: !!url, at: 0, url: '' });
@@ -49,8 +66,9 @@ export function useResource(url, how = {}) {
     const stop = new AbortController();
     let timer = 0;
     let asking = false;
-    let next = Infinity; // after how long it is asked once more: something changed meanwhile
-    // One question at a time: where changes come faster than answers, to begin anew at each would never end.
+    let next = Infinity; // ms until the next request, because something changed during this one
+    // One request at a time: if changes come faster than answers, a restart at each change would
+    // never end.
     const load = async (wait = 0) => {
       clearTimeout(timer);
       if (asking) {
@@ -61,7 +79,7 @@ export function useResource(url, how = {}) {
       set((s) => (s.loading || s.url === url ? s : { ...s, loading: true }));
       try {
         const a = await (how.read || ask)(url, { signal: stop.signal });
-        // What says the same is not drawn again.
+        // An answer with the same text is not drawn again.
         if (!stop.signal.aborted) set((s) => (s.text === a.text && s.url === url && !s.error && !s.loading ? Object.assign(s, { at: Date.now() }) : { data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url }));
       } catch (error) {
         if (!stop.signal.aborted) set((s) => ({ ...s, error, loading: false, data: how.keep === false || s.url !== url && error.status ? null : s.data }));

@@ -1,5 +1,6 @@
 // @ts-check
-// The URL is the state: the path says which page, the query what it shows, in the words of the API.
+// The URL is the state. The path is the page, and the query is its content, in the words of the
+// API.
 import { signal } from './h.js';
 
 /** The prefix of all paths, without a slash at its end. */
@@ -25,17 +26,29 @@ function unescapePart(part) {
 
 export const route = signal(read());
 
-/** Whether a page's charts show a range of time. @param {string} page @param {string} [part] */
+/**
+ * Returns whether a page's charts show a range of time.
+ * @param {string} page
+ * @param {string} [part]
+ */
 const ranged = (page, part) => page === 'dashboard' || page === 'job-metrics' || (page === 'job-queues' && part !== undefined);
 
-/** The range that this page shows goes along to a page that has one too. @param {string} page @param {string} [part] */
+/**
+ * Returns the range of this page, for a link to another page with a range.
+ * @param {string} page
+ * @param {string} [part]
+ */
 function rangeFor(page, part) {
   const { parts, query } = route.peek();
   return ranged(page, part) && ranged(parts[0], parts[1]) ? Object.fromEntries(['range', 'from', 'to'].map((k) => [k, query.get(k)])) : {};
 }
 
-/** The path of a page, with its prefix. Parts are escaped.
- * @param {string} page @param {string|string[]} [part] @param {Record<string, any>|URLSearchParams} [query] */
+/**
+ * Returns the path of a page, with its prefix. Parts are escaped.
+ * @param {string} page
+ * @param {string|string[]} [part]
+ * @param {Record<string, any>|URLSearchParams} [query]
+ */
 export function link(page, part, query) {
   const parts = [].concat(part ?? []);
   const at = [prefix + '/' + page, ...parts.map(encodePart)].join('/');
@@ -43,7 +56,11 @@ export function link(page, part, query) {
   return text ? at + '?' + text : at;
 }
 
-/** Browsers fold segments that are dots alone, however they are escaped: nothing can be done about those. @param {any} part */
+/**
+ * Escapes a part of a path. Browsers remove segments that are only dots, also escaped ones, which
+ * cannot be prevented.
+ * @param {any} part
+ */
 export const encodePart = (part) => encodeURIComponent(String(part));
 
 /** @param {Record<string, any>|URLSearchParams} [query] */
@@ -64,10 +81,17 @@ export function navigate(to, how = {}) {
   }
 }
 
-/** Changes which rows a list shows: it begins at its first page. @param {Record<string, any>} changes */
+/**
+ * Changes which rows a list shows. The list begins at its first page.
+ * @param {Record<string, any>} changes
+ */
 export const setFilter = (changes) => setQuery({ ...changes, page: '', next: '' });
 
-/** Changes parts of the query; what is empty is taken out. @param {Record<string, any>} changes @param {{replace?: boolean}} [how] */
+/**
+ * Changes parts of the query. Empty ones are removed.
+ * @param {Record<string, any>} changes
+ * @param {{replace?: boolean}} [how]
+ */
 export function setQuery(changes, how) {
   const query = new URLSearchParams(location.search);
   for (const [k, v] of Object.entries(changes)) {
@@ -80,10 +104,10 @@ export function setQuery(changes, how) {
 
 addEventListener('popstate', () => { route.value = read(); });
 
-/** Whether a click is one that opens nothing elsewhere. @param {MouseEvent} e */
+/** Returns whether a click opens its link in this tab. @param {MouseEvent} e */
 export const plain = (e) => !(e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey);
 
-// Links are links: they can be opened in another tab. A plain click stays on the page.
+// Links remain links: they can be opened in another tab. A plain click stays on the page.
 document.addEventListener('click', (e) => {
   const a = /** @type {HTMLAnchorElement|null} */ (/** @type {Element} */ (e.target).closest?.('a[href]'));
   if (!a || e.defaultPrevented || !plain(e)) return;

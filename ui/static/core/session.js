@@ -1,25 +1,28 @@
 // @ts-check
-// Who looks, and what they may.
+// The signed-in user, and the user's permissions.
 import { computed, effect, signal, untracked } from './h.js';
 import { apiPath, ask, signedOut } from './api.js';
 import { frame as words } from './words.js';
 
-/** What /api/whoami said. @type {import('../../vendor/signals.js').Signal<any>} */
+/** The answer of /api/whoami. @type {import('../../vendor/signals.js').Signal<any>} */
 export const whoami = signal(null);
 export const mayAct = computed(() => !!whoami.value?.may_act);
 export const mayAdminister = computed(() => !!whoami.value?.may_administer);
 
-/** Why something cannot be done, or nothing. */
+/** Why actions are not possible, or ''. */
 export const whyNot = computed(() => {
   const w = whoami.value;
   if (!w || w.may_act) return '';
   return w.read_only ? words.readOnly : words.accountReadOnly;
 });
 
-/** Calls what is given when nobody is signed in any more: what somebody did and saw is not for the next one. @param {() => void} forget */
+/**
+ * Calls a function when the user signs out. The next user must not see what the last one did.
+ * @param {() => void} forget
+ */
 export const onSignOut = (forget) => effect(() => { if (signedOut.value) untracked(forget); });
 
-/** Asks who is signed in. */
+/** Requests the signed-in user. */
 export async function loadSession() {
   try {
     whoami.value = (await ask(apiPath('whoami'))).data;

@@ -1,25 +1,32 @@
 // @ts-check
 import { common, ops, story as words } from './words.js';
-// What happened to a job, in the order in which it happened: what was done to it, and what workers reported.
+// The timeline of a job: what was done to it, and what workers reported, in the order of time.
 
-/** What can be undone, of an event that has not been undone. */
+/** Events that can be undone, if they have not been undone. */
 const undoable = ['deleted', 'killed', 'changed'];
 
-/** @typedef {{at: number, what: string, look: string, text: string, event?: any, run?: any, undo?: boolean}} Fact look: ok, bad, warn, info or none; undo: it can be undone */
+/**
+ * @typedef {{at: number, what: string, look: string, text: string, event?: any, run?: any, undo?:
+ *   boolean}} Fact `look`: ok, bad, warn, info or none; `undo`: it can be undone
+ */
 
-/** How events look, and what is said of them. */
+/** The look and the text of each event. */
 const events = {
   fired: ['info', words.enqueuedOnSchedule], triggered: ['info', words.enqueuedManually], retried: ['info', words.enqueuedForAnotherAttempt], enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
   killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed], expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
   trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], returned: ['warn', words.notDelivered], refused: ['bad', words.theBrokerCannotTakeIt],
 };
 
-/** What workers report of an attempt. */
+/** The look and the text of each status that workers report. */
 const ends = { success: ['ok', words.succeeded], failed: ['bad', words.failed], dead: ['bad', words.failedNoRetriesLeft], discarded: ['warn', words.wasDiscarded], expired: ['warn', words.expired] };
 
 const members = words.members;
 
-/** @param {any} e @param {any} undid the event that it undoes, if it undoes one that is known @returns {[string, string]} */
+/**
+ * @param {any} e
+ * @param {any} undid the event that it undoes, if there is one and it is known
+ * @returns {[string, string]}
+ */
 function ofEvent(e, undid) {
   if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? words.changeUndone : words.restoredTo(ops.sets[e.set] || words.itsList)];
   const [look, text] = events[e.what] || ['', e.what];
@@ -32,16 +39,23 @@ function ofRun(r) {
   return [look, words.attemptEnded(r.attempt, text)];
 }
 
-/** What an entry that waits says of the job's state. @param {any} m what Millrace says of the entry */
+/**
+ * Returns the text for a job that waits in a set.
+ * @param {any} m the part of the entry that Millrace adds
+ */
 const waits = (m) => (m.set === 'retries' ? words.waitsForAttempt((m.attempt ?? 0) + 1) : m.set === 'gated-jobs' ? common.withoutAQueue : words.waitsUntilItIsDue);
 
-/** When the job was made, as its producer says. @param {any} d */
+/** Returns when the job was made, according to its producer. @param {any} d */
 export function madeAt(d) {
   const job = d.entries?.[0] ? d.entries[0].job || d.entries[0] : d.job;
   return job?.created_at || job?.enqueued_at;
 }
 
-/** @param {any} d what the API knows of a job @returns {Fact[]} the oldest first; how it stands now is the last of all, but for a dead job, which is dead since it died */
+/**
+ * @param {any} d the API's data about a job
+ * @returns {Fact[]} the oldest first. The present state is the last fact, except for a dead job: it
+ *   has been dead since it died
+ */
 export function storyOf(d) {
   /** @type {Fact[]} */
   const facts = [];
@@ -72,5 +86,5 @@ export function storyOf(d) {
   return facts;
 }
 
-/** After these it is in its queue, or with a worker. */
+/** After one of these events, the job is in its queue or with a worker. */
 export const sent = ['fired', 'triggered', 'retried', 'enqueued', 'refired'];

@@ -1,12 +1,18 @@
 // @ts-check
-// Every text that people read, in one place: one name for one thing, and one voice. Sentence case; buttons are verbs, labels are nouns; an empty
-// list says what would be in it. What depends on something is a function. The linter refuses such texts anywhere else.
+// Every text of the UI, in one place, so that a thing has one name and the texts have one style.
+// Sentence case; buttons are verbs, labels are nouns; an empty list describes what would be in it.
+// A text with variable parts is a function. The linter refuses texts in other files.
 import { brief, bytes, count, millis, percent, plural, rate, seconds } from './format.js';
 
-/** A text with elements in it, such as links. @param {TemplateStringsArray} strings @param {...any} parts @returns {any[]} */
+/**
+ * A text with elements in it, such as links.
+ * @param {TemplateStringsArray} strings
+ * @param {...any} parts
+ * @returns {any[]}
+ */
 const rich = (strings, ...parts) => strings.flatMap((s, i) => (i < parts.length ? [s, parts[i]] : [s]));
 
-/** What more than one page says. */
+/** Texts of more than one page. */
 export const common = {
   dashboard: 'Dashboard',
   queues: 'Queues',
@@ -367,7 +373,7 @@ export const due = {
   summary: (n, span, overdue) => `${plural(n, 'job is', 'jobs are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`,
 };
 
-/** The order in which a list stands, and the reverse. */
+/** The order of a list, and the reverse order. */
 const orders = {
   'scheduled-jobs': ['soonest first', 'latest first'], retries: ['soonest first', 'latest first'], 'dead-jobs': ['newest first', 'oldest first'], 'gated-jobs': ['oldest first', 'newest first'],
 };

@@ -25,7 +25,7 @@ export default function ApiDocs() {
       ${tags.map((/** @type {any} */ t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
 }
 
-/** Words between backticks are code. @param {string} [text] */
+/** Shows words between backticks as code. @param {string} [text] */
 const code = (text) => (text || '').split('`').map((part, i) => (i % 2 ? html`<code>${part}</code>` : part));
 
 /** @param {{doc: any, o: any}} p */
@@ -49,7 +49,13 @@ function Body({ doc, o }) {
       <p class="dim" style=${{ margin: '.375rem 0' }}>${answer?.description}</p>${media && html`<pre class="code" tabindex="0">${typeText(doc, /** @type {any} */ (media[1]).schema, 0)}</pre>`}</div></div>`;
 }
 
-/** A schema in short: what a value looks like. @param {any} doc @param {any} schema @param {number} depth @returns {string} */
+/**
+ * Returns a schema in short form: what a value looks like.
+ * @param {any} doc
+ * @param {any} schema
+ * @param {number} depth
+ * @returns {string}
+ */
 function typeText(doc, schema, depth) {
   const s = at(doc, schema);
   if (!s) return words.anything;

@@ -16,7 +16,8 @@ import { common, metrics as words } from '../core/words.js';
 export default function Class({ part: name }) {
   const m = useMetrics({ cls: name });
   const { step } = m.range;
-  const [from, to] = [Math.floor(m.range.from / step) * step, Math.ceil(m.range.to / step) * step]; // as the sidecar answers
+  // Rounded as the sidecar rounds them.
+  const [from, to] = [Math.floor(m.range.from / step) * step, Math.ceil(m.range.to / step) * step];
   const before = useResource(apiPath('job-metrics', name, { from: from - (to - from), to: from, step }), { every: 0 });
   const compare = route.value.query.get('compare') === '1';
   const lines = compare ? linesOf(m.data, before.data, to - from) : { run: [], jobs: [] };
@@ -38,10 +39,16 @@ export default function Class({ part: name }) {
       <${Recent} name=${name} /></div>`;
 }
 
-/** Lines of the time before, laid over a series; nothing where that is not known, or was of another range. @param {any} d @param {any} b the answer about the time before @param {number} length of the range, in seconds */
+/**
+ * Returns the lines of the previous range, drawn over a series. Returns none if the previous range
+ * is not known or has another length.
+ * @param {any} d
+ * @param {any} b the answer about the previous range
+ * @param {number} length of the range, in seconds
+ */
 function linesOf(d, b, length) {
   const shift = d && b ? d.to - b.to : NaN;
-  // The two answers do not come at the same moment: one may be a step ahead.
+  // The two answers come at different moments, so one may be a step ahead.
   const fits = d?.step_seconds === b?.step_seconds && Math.abs(shift - length) <= b?.step_seconds;
   const then = new Map(fits ? b.series.map((/** @type {any} */ s) => [s.at + shift, s]) : []);
   const line = (/** @type {string} */ label, /** @type {string} */ colour, /** @type {(s: any) => number|null} */ of) => ({ label: words.before(label), colour, kind: 'dash', values: (d?.series || []).map((/** @type {any} */ s) => (then.has(s.at) ? of(then.get(s.at)) : null)) });
@@ -58,7 +65,11 @@ const recent = [
   { id: 'jid', label: common.job, class: 'lim', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono cut" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') },
 ];
 
-/** The newest runs, in any range; by when they ended, which is not the order in which workers report them. @param {{name: string}} p */
+/**
+ * The newest runs, in any range, by the time when they ended. Workers may report them in another
+ * order.
+ * @param {{name: string}} p
+ */
 function Recent({ name }) {
   const url = apiPath('jobs', [], { class: name, limit: 20 });
   const runs = useResource(url, { every: 10_000 });
@@ -66,7 +77,11 @@ function Recent({ name }) {
     open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title=${words.noRecentRuns} />`} /><//><//>`;
 }
 
-/** Beside the time before, which is as long. @param {number|undefined} a @param {number|undefined} b */
+/**
+ * Compares a number with that of the previous range, which has the same length.
+ * @param {number|undefined} a
+ * @param {number|undefined} b
+ */
 function change(a, b) {
   if (!a || !b) return '';
   const d = a / b - 1;

@@ -19,7 +19,7 @@ export default function Dashboard() {
   const attention = useAttention();
   const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
   const table = html`<${Queues} list=${queues} metrics=${m} attention=${attention.data} />`;
-  const tall = attention.data?.items.length > 4; // it stands beside two charts then
+  const tall = attention.data?.items.length > 4; // it is then beside two charts
   const fresh = queues.data?.length === 0 && nothingYet(overview.value);
   return html`<${Title} title=${common.dashboard}>${!fresh && html`<${RangeChooser} />`}<//>
     <div class="grid">
@@ -34,17 +34,20 @@ export default function Dashboard() {
     </div>`;
 }
 
-/** Whether no job has come here: charts of it would be empty boxes. @param {any} o */
+/** Returns whether there has been no job, so that charts would be empty. @param {any} o */
 const nothingYet = (o) => !!o && !o.jobs.processed && !o.jobs.failed && Object.values(o.sets).every((/** @type {any} */ s) => !s.total);
 
-/** What is below the first screen is loaded after it. */
+/** The part below the first screen, which is loaded after it. */
 function Lower() {
   const [It, set] = useState(/** @type {any} */ (null));
   useEffect(() => whenIdle(() => { import('../parts/lower.js').then((l) => set(() => l.Lower), () => {}); }), []);
   return It && html`<${It} />`;
 }
 
-/** The last hour: where that is the page's range, it has been asked for. @param {any} metrics of the page */
+/**
+ * Returns the metrics of the last hour. If that is the page's range, no further request is needed.
+ * @param {any} metrics of the page
+ */
 function useLastHour(metrics) {
   const same = metrics.range.name === '1h';
   const own = useResource(same ? null : apiPath('job-metrics'), { every: 10_000 });
@@ -52,7 +55,10 @@ function useLastHour(metrics) {
   return same && d?.to - d?.from === 3600 ? d : own.data;
 }
 
-/** @param {{metrics: any, queues: any[]|null, left: number}} p left: how many queues are not among them */
+/**
+ * @param {{metrics: any, queues: any[]|null, left: number}} p `left`: how many queues are missing
+ *   from the list
+ */
 function Counters({ metrics, queues, left }) {
   const o = overview.value;
   const recent = useLastHour(metrics);
@@ -61,7 +67,8 @@ function Counters({ metrics, queues, left }) {
   const failures = (/** @type {any} */ p) => p.failed + p.dead;
   const [last, first] = [s.slice(-3, -1), s.slice(0, 2)];
   const sum = (/** @type {string} */ k) => queues?.reduce((n, q) => n + q[k], 0);
-  // What the table below says is sent out now; workers' own reports are some minutes late. Attempts that failed are acknowledged too.
+  // These are the acknowledgements of now, as in the table below; workers' own reports are some
+  // minutes late. Failed attempts are acknowledged too.
   const out = queues?.some((q) => q.ack_rate !== null) ? sum('ack_rate') : of(last, ran);
   const p = o?.processes;
   const cells = [
@@ -77,7 +84,11 @@ function Counters({ metrics, queues, left }) {
   return html`<section class="card flush" aria-label=${common.now}><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><dd class="note" title=${note}>${note || '\u00a0'}</dd></div>`)}</dl></section>`;
 }
 
-/** How a rate differs from that of an hour ago. @param {number|null|undefined} now @param {number|null} before */
+/**
+ * Compares a rate with that of an hour ago.
+ * @param {number|null|undefined} now
+ * @param {number|null} before
+ */
 function delta(now, before) {
   if (now === null || now === undefined || before === null) return '';
   if (!before) return now ? words.noneAnHourAgo : '';

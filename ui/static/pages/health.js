@@ -15,13 +15,16 @@ import { failed, toast } from '../parts/toast.js';
 /** @type {[string, string][]} */
 const checks = [['broker-connection', words.brokerReachable], ['alarms', words.brokerAcceptsMessages], ['views-caught-up', words.streamsCaughtUp], ['leader', words.leaderResponding], ['workers', words.workersAvailable]];
 
-/** The leader's and the standby's counters: a name, and what it counts. @type {Record<string, [string, string]>} */
+/**
+ * The counters of the leader and of the standby: the name, and what is counted.
+ * @type {Record<string, [string, string]>}
+ */
 const meanings = {
   epochs: [words.leaderTerms, words.leaderTermsAre], fired: [words.dispatched, words.dispatchedAre], returned: [words.returned, words.returnedAre], refused: [words.refused, words.refusedAre],
   dead_lettered: [words.deadLettered, words.deadLetteredAre], commands: [common.actions, words.actionsAre], lost_connections: [words.lostConnections, words.lostConnectionsAre],
 };
 
-/** A check that fails answers 503: that is its answer, not an error of the page. */
+/** A failed check answers 503, which is its result and not an error of the page. */
 function useChecks() {
   const [state, set] = useState(/** @type {Record<string, {ok: boolean, reason: string}>} */ ({}));
   useEffect(() => {

@@ -24,7 +24,7 @@ export default function Job({ part: jid }) {
   const job = useResource(url, { topic: 'jobs', every: 4000 });
   const d = job.data;
   const entries = useMemo(() => itemTexts(job.text, 'entries').map((raw, i) => ({ ...d.entries[i], raw })), [job.text]);
-  const seen = useRef(/** @type {any} */ (null)); // what an entry said that has gone since
+  const seen = useRef(/** @type {any} */ (null)); // the content of an entry that is gone now
   if (entries[0]) seen.current = entries[0].millrace;
   const cls = seen.current?.class || d?.running?.[0].class || d?.runs?.[0]?.class || d?.leases?.[0].class || d?.job?.class;
   return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${cls || common.job} <code class="dim">${jid}</code>`}>
@@ -63,7 +63,10 @@ function Entry({ row, done }) {
       <${Record} row=${row} />`}`;
 }
 
-/** The record of an entry. It repeats the error and the arguments, so it is shown on request. @param {{row: any}} p */
+/**
+ * The record of an entry. It repeats the error and the arguments, so it is shown on request.
+ * @param {{row: any}} p
+ */
 function Record({ row }) {
   const [open, setOpen] = useState(false);
   const tools = html`<button class="btn small" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? words.hideTheRecord : words.showTheRecord}</button>`;
@@ -93,8 +96,11 @@ function Facts({ row }) {
     ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} past /></dd>`}</dl>`;
 }
 
-/** A link to all that failed as this did. The API has fingerprints of groups, not of entries; the groups of the moment that an entry stands at are few, and its own is among them.
- * @param {{set: string, row: any}} p */
+/**
+ * A link to all jobs that failed with the same error. The API has fingerprints of groups, not of
+ * entries. It returns the groups at the time of this entry, which are few and include its own.
+ * @param {{set: string, row: any}} p
+ */
 function SameError({ set, row }) {
   const m = row.millrace;
   const then = useResource(apiPath('errors', [], { set, class: m.class, queue: m.queue, from: m.at - 0.001, to: m.at + 0.001 }), { every: 0 });

@@ -1,5 +1,6 @@
 // @ts-check
-// Jobs in every state but one: what waits in a queue is the broker's, and the queue's page shows it.
+// Jobs in every state but one. Jobs that wait in a queue are the broker's, and the page of the
+// queue shows them.
 import { html, useMemo } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, serverNow } from '../core/clock.js';
@@ -16,7 +17,10 @@ import { ColumnChooser, sorted, Table } from '../parts/table.js';
 import { Since, Time } from '../parts/time.js';
 import { timesUsual, Usual } from '../parts/usual.js';
 
-/** What is chosen is the URL's; the first is shown where it says nothing. @type {[string, string, (o: any) => number|undefined][]} state, name, and how many there are */
+/**
+ * The URL selects the state. Without one, the first is shown.
+ * @type {[string, string, (o: any) => number|undefined][]} state, name, and how many there are
+ */
 const states = [
   ['running', common.running, (o) => o.processes.busy], ['finished', common.recentRuns, () => undefined], ['scheduled-jobs', common.scheduled, (o) => o.sets['scheduled-jobs']?.total],
   ['retries', words.retrying, (o) => o.sets.retries?.total], ['dead-jobs', common.dead, (o) => o.sets['dead-jobs']?.total],
@@ -52,7 +56,7 @@ function attempts(label) {
 /** @param {{set: string}} p */
 const Waiting = ({ set }) => html`<${Entries} set=${set} topic=${sets[set].topic} columns=${sets[set].columns} empty=${sets[set].empty} />`;
 
-/** Names to choose from. @param {any[]} [processes] */
+/** Suggestions of names. @param {any[]} [processes] */
 function useSuggestions(processes) {
   const queues = useResource(apiPath('job-queues', [], { limit: 500 }), { every: 0 });
   const metrics = useResource(apiPath('job-metrics'), { every: 0 });
@@ -84,7 +88,7 @@ const runningColumns = [
   { id: 'jid', label: common.id, wide: true, cell: toJob },
 ];
 
-/** What worker processes say that they run. */
+/** The jobs that worker processes report as running. */
 function Running() {
   const query = route.value.query;
   const list = useAll('processes', { topic: 'processes' });
@@ -110,7 +114,7 @@ function Running() {
 const NoMatch = ({ of, names }) => html`<${Empty} icon="search" title=${of === undefined ? common.noMatchingRuns : common.noMatches(common.jobsOf(of))}><button class="btn" onClick=${() => setFilter(Object.fromEntries([...names, 'since'].map((n) => [n, ''])))}>${common.clearFilters}</button><//>`;
 
 const finishedNames = ['status', 'class', 'queue', 'error', 'worker', 'jid'];
-/** @type {[string, string][]} seconds, and how that is said */
+/** @type {[string, string][]} seconds, and their text */
 const spans = [['', words.anyTime], ['900', words.last15Min], ['3600', words.lastHour], ['86400', words.last24H], ['259200', words.last3D]];
 
 const finishedColumns = [
@@ -126,13 +130,13 @@ const finishedColumns = [
   { id: 'jid', label: common.id, wide: true, cell: toJob },
 ];
 
-/** What workers reported, those reported last first. */
+/** The attempts that workers reported, the latest report first. */
 function Finished() {
   const query = route.value.query;
   const filter = filterOf(query, finishedNames);
   const [since, next] = [query.get('since') || '', query.get('next')];
   minute.value;
-  // To the minute: a question that changes with each second would never be answered by what is known.
+  // Rounded to the minute. If the request changed each second, no earlier answer could be used.
   const from = since && !Number.isNaN(Number(since)) ? Math.floor(serverNow() / 60) * 60 - Number(since) : undefined;
   const url = apiPath('jobs', [], { ...filter, from, limit: 50, next });
   const runs = useResource(url, { topic: 'jobs', every: 5000 });

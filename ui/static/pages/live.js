@@ -7,21 +7,28 @@ import { common, live as words } from '../core/words.js';
 import { Empty, Title } from '../parts/states.js';
 import { Icon } from '../parts/icon.js';
 
-/** Rows that are kept. */
+/** How many rows are kept. */
 const most = 5000;
-/** Rows that are drawn while they are paused to be read; while they run, no more than can be seen. */
+/**
+ * How many rows are drawn while the feed is paused for reading. While it runs, only the visible
+ * ones are drawn.
+ */
 const held = 300;
-/** Milliseconds between two drawings: people read no faster. */
+/** Milliseconds between two drawings: people do not read faster. */
 const pace = 500;
 const rowHeight = 22;
 
 const looks = { success: 'ok', succeeded: 'ok', failed: 'warn', dead: 'bad', buried: 'bad', killed: 'bad', deleted: 'bad', started: 'info' };
-/** What happened to a job, in the place of what stood there: to fill a line anew is cheaper than to make one. @param {any} r @param {number} i */
+/**
+ * Draws an event into the line of an older one: to change a line is cheaper than to make one.
+ * @param {any} r
+ * @param {number} i
+ */
 const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><span class=${looks[r.what] || 'dim'}>${r.what}</span><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || common.job}</a>
   ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim" title=${r.jid}>${r.jid.slice(0, 8)}</span>
   <span class="dim cut" title=${r.worker}>${r.worker || ''}</span><span class="bad cut">${short(r.error_class) || ''}</span></div>`;
 
-/** What came, in a ring, and how often it is drawn. */
+/** The events, in a ring buffer, and when they are drawn. */
 function useRing() {
   const ring = useRef(/** @type {any[]} */ ([]));
   const [missed, setMissed] = useState(0);
@@ -53,7 +60,7 @@ export default function Live() {
   const text = (route.value.query.get('text') || '').toLowerCase();
   const [stopped, setStopped] = useState(false);
   const [over, setOver] = useState(false);
-  // Here too nothing moves under the pointer: a click would open another job.
+  // Nothing moves under the pointer here either: a click would open another job.
   const still = stopped || over;
   const { ring, missed, redraw } = useRing();
   const box = useRef(null);
@@ -66,7 +73,8 @@ export default function Live() {
   const rows = found.slice(-(still ? held : Math.ceil((box.current?.clientHeight || 600) / rowHeight) + 1));
   if (!still) last.current = ring.current.at(-1);
   const was = useRef(still);
-  // Before anybody hears of a new height: to be away from the end means that a person scrolled.
+  // This runs before any listener sees the new height. Only then does a distance from the end mean
+  // that the user scrolled.
   useLayoutEffect(() => {
     if ((!still || !was.current) && box.current) box.current.scrollTop = box.current.scrollHeight;
     was.current = still;

@@ -10,7 +10,7 @@ import { Answer, Card, CopyCurl, Empty, Segments, Title } from '../parts/states.
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
 import { flip, Tick, Ticked, tickedNow } from '../parts/ticked.js';
 
-/** The table of all classes, or of all queues: what each is called, and which page is about one. */
+/** The tables of all classes and all queues: their titles, and the pages to which rows lead. */
 const tables = {
   class: { id: 'classes', title: common.classes, name: common.class, page: 'job-metrics' },
   queue: { id: 'metric-queues', title: common.queues, name: common.queue, page: 'job-queues' },
@@ -21,7 +21,12 @@ const tables = {
 /** @param {string} key @param {string} label @param {'run'|'wait'} of @returns {Column} */
 const percentile = (key, label, of = 'run') => ({ id: of + key, label, right: true, sort: (s) => s[of]?.[key + '_ms'] ?? null, cell: (s) => millis(s[of]?.[key + '_ms']) });
 
-/** @param {import('../parts/ticked.js').Kind} kind @param {string[]} ticked @param {number} time that all took together @returns {Column[]} */
+/**
+ * @param {import('../parts/ticked.js').Kind} kind
+ * @param {string[]} ticked
+ * @param {number} time of all together
+ * @returns {Column[]}
+ */
 function columnsOf(kind, ticked, time) {
   const { name, page } = tables[kind];
   return [
@@ -57,11 +62,14 @@ export default function Metrics() {
       <${Failures} m=${m} /><//></div>`;
 }
 
-/** The queue that the page is about. @param {{queue: string}} p */
+/** The queue to which the page is limited. @param {{queue: string}} p */
 const QueueChip = ({ queue }) => html`<span class="chip"><b>${words.queue}</b>${queue}
   <button aria-label=${common.removeFilter('queue')} onClick=${() => setQuery({ queue: '' })}>×</button></span>`;
 
-/** All classes, or all queues. @param {{kind: import('../parts/ticked.js').Kind, m: any, ticked: string[]}} p */
+/**
+ * All classes, or all queues.
+ * @param {{kind: import('../parts/ticked.js').Kind, m: any, ticked: string[]}} p
+ */
 function Sums({ kind, m, ticked }) {
   const query = route.value.query;
   const sort = query.get('sort') || 'total';

@@ -45,17 +45,18 @@ function List() {
       acts=${mayAct.value ? acts : undefined} empty=${html`<${Empty} icon="ops" title=${words.noBulkOperationsYet}><p>${words.howToBegin}</p><//>`} /><//></section>`;
 }
 
-/** How far an operation is, and what went wrong last. @param {{op: any}} p */
+/** The progress of an operation, and its last error. @param {{op: any}} p */
 const Far = ({ op }) => html`<div class="far"><${Progress} op=${op} />${op.last_error && html`<div class="bad small anywhere">${op.last_error}</div>`}</div>`;
 
-/** What one operation did, job by job. @param {string} operation */
+/** Returns the link to the actions of one operation, job by job. @param {string} operation */
 const partsOf = (operation) => link('operations', [], { tab: 'audit', operation });
 
-/** The jobs, queue or process that an action is about. @param {any} r */
+/** Returns the jobs, queue or process of an action. @param {any} r */
 function about(r) {
   if (r.jid) return html`<a class="mono" href=${link('jobs', r.jid)}>${r.jid}</a>`;
   if (r.queue) {
-    const to = r.op === 'moved' ? html`<a href=${link('job-queues', r.to)}>${r.to}</a>` : r.to; // else a type of queues
+    // Otherwise a type of queue.
+    const to = r.op === 'moved' ? html`<a href=${link('job-queues', r.to)}>${r.to}</a>` : r.to;
     return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${to && words.movedTo(to)}${r.count > 0 && html` <span class="dim">(${common.jobsOf(r.count)})</span>`}`;
   }
   if (r.identity) return r.identity === '*' ? words.allProcesses : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
@@ -63,22 +64,22 @@ function about(r) {
   return '–';
 }
 
-/** What the audit log can be filtered by, in the words of the API. */
+/** The filters of the audit log, in the words of the API. */
 const terms = ['actor', 'op', 'queue', 'jid', 'operation', 'from', 'to'];
 const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted',
   'stopped', 'cancelled', 'released', 'dismissed', 'enqueued'];
 
-/** What the journal is asked, by this page's URL: an operation is one row, unless it is asked for. */
+/** Returns the request for this page's URL. An operation is one row, unless the URL selects it. */
 function journalUrl() {
   const query = route.value.query;
   const collapse = query.get('jid') || query.get('operation') ? undefined : 'operations';
   return apiPath('journal', [], { ...Object.fromEntries(terms.map((k) => [k, query.get(k)])), collapse, limit: 200, next: query.get('next') });
 }
 
-/** What was done, in a word or two. @param {any} r */
+/** Returns the text of an action, in a word or two. @param {any} r */
 const actionText = (r) => (r.action ? words.beganOrEnded(verbs[r.action] || r.action, r.state) : words.ops[r.op] || r.op);
 
-/** What was done, by whom and why, from the journal. */
+/** The audit log: the actions, who did them and why, from the journal. */
 function Audit() {
   const query = route.value.query;
   const next = query.get('next');

@@ -18,7 +18,13 @@ import { longest } from '../parts/usual.js';
 /** @param {string[]} all */
 const some = (all) => common.firstOf(all, 5);
 
-/** Tells processes something. @param {'quiet'|'stop'} what @param {string[]} identities @param {number} busy @param {(told: string[]) => void} done given those that were told */
+/**
+ * Sends a request to processes.
+ * @param {'quiet'|'stop'} what
+ * @param {string[]} identities
+ * @param {number} busy
+ * @param {(told: string[]) => void} done gets the processes to which it was sent
+ */
 export async function tellProcesses(what, identities, busy, done) {
   const n = identities.length;
   const verb = words.verbOf(what, n);
@@ -33,7 +39,11 @@ export async function tellProcesses(what, identities, busy, done) {
   setTimeout(() => done(told), 1500);
 }
 
-/** Queues that no other live process consumes. @param {string[]} identities @returns {Promise<string[]>} none where that is not known */
+/**
+ * Returns the queues that no other live process consumes.
+ * @param {string[]} identities
+ * @returns {Promise<string[]>} none if that is not known
+ */
 async function onlyThese(identities) {
   try {
     const { data } = await ask(apiPath('processes', [], { state: 'live', limit: 500 }));
@@ -45,8 +55,13 @@ async function onlyThese(identities) {
   }
 }
 
-/** Sends the request to one process after the other. A process that is gone does not stop the rest; any other error does.
- * @param {'quiet'|'stop'} what @param {string[]} identities @returns {Promise<string[]>} those that it was sent to */
+/**
+ * Sends the request to one process after the other. It continues after a process that is gone, and
+ * stops at any other error.
+ * @param {'quiet'|'stop'} what
+ * @param {string[]} identities
+ * @returns {Promise<string[]>} the processes to which it was sent
+ */
 async function tellEach(what, identities) {
   const told = [];
   const gone = [];
@@ -68,7 +83,11 @@ async function tellEach(what, identities) {
   return told;
 }
 
-/** Its queues, those that it asks most first. @param {any} p @returns {string[]} */
+/**
+ * Returns the queues of a process, those with the highest weight first.
+ * @param {any} p
+ * @returns {string[]}
+ */
 export const byWeight = (p) => [...p.queues].sort((a, b) => (p.weights?.[b] || 1) - (p.weights?.[a] || 1));
 
 const silence = (/** @type {any} */ p) => (p.state === 'lost' || p.silent_seconds > 60 ? 'bad' : p.silent_seconds > 25 ? 'warn' : 'ok');

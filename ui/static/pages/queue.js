@@ -67,7 +67,11 @@ function Classes({ m }) {
     empty=${html`<${Empty} icon="chart" title=${common.noJobsRan} />`} /><//>`;
 }
 
-/** What a table shows of a job, as far as it can be read; the arguments as they are written. @param {string} body */
+/**
+ * Returns the parts of a job for a table, as far as the job can be read, with the arguments as they
+ * are written.
+ * @param {string} body
+ */
 function partsOf(body) {
   try {
     const job = JSON.parse(body);

@@ -17,7 +17,7 @@ function attempts(r) {
   return html`<span class="num" title=${words.attempts(byAttempt(r), most, nextBackoff(r))}>${byAttempt(r)}<span class="dim">/${most}</span></span>`;
 }
 
-/** When it is due, or that the broker refused it. @param {{r: any}} p */
+/** When the retry is due, or that the broker refused it. @param {{r: any}} p */
 const Next = ({ r }) => html`<span class="row"><${Time} at=${r.millrace.at} />
   ${r.millrace.refused && html`<span class="tag bad" title=${r.millrace.refused}>${common.refused}</span>`}</span>`;
 

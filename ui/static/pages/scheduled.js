@@ -12,7 +12,7 @@ import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
 
-/** Later than this is late. */
+/** How many seconds after its time a job is late. */
 const late = 60;
 
 /** @param {{row: any}} p */

@@ -5,7 +5,7 @@ import { signIn, whoami } from '../core/session.js';
 import { common, signIn as words } from '../core/words.js';
 import { assets } from '../parts/shell.js';
 
-/** Leads only to pages of this UI. */
+/** Returns the page to open after the sign-in. It is always a page of this UI. */
 function target() {
   const to = route.value.query.get('to') || '';
   return /^[a-z]/.test(to) && !to.startsWith('sign-in') ? prefix + '/' + to : link('dashboard');

@@ -1,5 +1,6 @@
 // @ts-check
-// What can be done to entries. The more of them, the more is asked before; what can be undone says so.
+// The actions on entries. The more entries an action affects, the more it asks before. A text says
+// so if it can be undone.
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow, timeOf } from '../core/clock.js';
@@ -14,9 +15,15 @@ import { ofSet, operate, setNames } from './ops.js';
 import { failed, overtaken, toast } from './toast.js';
 import { common, actions as words } from '../core/words.js';
 
-/** @typedef {{set: string, rows?: any[], filter?: Record<string, any>, about?: string, count: number, asOf?: number, expected?: number}} Target what an action is about: rows, or all that a filter matches; about: that filter in words */
+/**
+ * @typedef {{set: string, rows?: any[], filter?: Record<string, any>, about?: string, count:
+ *   number, asOf?: number, expected?: number}} Target what an action is for: `rows`, or all entries
+ *   that match `filter`; `about` is that filter in words
+ */
 
-/** @type {Record<string, {label: string, icon: string, did: string, hurt?: boolean, key?: string}>} */
+/**
+ * @type {Record<string, {label: string, icon: string, did: string, hurt?: boolean, key?: string}>}
+ */
 export const actions = {
   trigger: { label: words.runNow, icon: 'play', did: words.enqueued, key: 'r' },
   retry: { label: words.retryNow, icon: 'retry', did: words.enqueued, key: 'r' },
@@ -24,9 +31,9 @@ export const actions = {
   kill: { label: common.kill, icon: 'skull', did: words.movedToDeadJobs, hurt: true },
   delete: { label: common.delete, icon: 'trash', did: words.deleted, hurt: true, key: '#' },
 };
-/** What can be done in which set. */
+/** The actions of each set. */
 export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'change', 'delete'], 'gated-jobs': ['change', 'kill', 'delete'] };
-/** And to many at once. */
+/** The bulk actions of each set. */
 export const bulkOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'], 'gated-jobs': ['kill', 'delete'] };
 
 export const jidOf = (/** @type {any} */ row) => row.jid || row.job?.jid || '';
@@ -43,7 +50,7 @@ export async function actOn(set, action, row, done) {
     if (!yes) return undefined;
     reason = yes.reason;
   }
-  overtaken((of) => of.jid === jid); // an undo that was offered before would undo something else now
+  overtaken((of) => of.jid === jid); // an earlier offer to undo would now undo something else
   const offset = row.millrace?.offset;
   try {
     const query = offset === undefined ? undefined : { offset };
@@ -71,7 +78,10 @@ export async function undoOne(set, jid, offset, done) {
   soon(done);
 }
 
-/** The list shows what was done once its record has been read back. @param {() => void} done */
+/**
+ * Refreshes the list. It shows the action once the record of it has been read back.
+ * @param {() => void} done
+ */
 function soon(done) {
   setTimeout(done, 150);
   setTimeout(done, 1200);
@@ -114,11 +124,14 @@ export async function actOnMany(action, t, done) {
   if (minutes) body.rate = Math.max(0.01, t.count / (minutes * 60));
   if (action === 'change') body.at = Date.parse(yes.value.at) / 1000;
   const id = await operate(body);
-  soon(done); // also where it was refused, as more has changed than was shown
+  soon(done); // also after a refusal: the list has changed, and must show it
   return id;
 }
 
-/** Where the newest of them begins: what came later under the same id was not seen. @param {any[]} rows */
+/**
+ * Returns the first offset of the newest entry. Later entries with the same id were not seen.
+ * @param {any[]} rows
+ */
 const lastOf = (rows) => rows.reduce((n, r) => Math.max(n, r.millrace.first_offset), -1);
 
 /** @param {Record<string, any>} filter */
@@ -141,7 +154,13 @@ function spreadField(set, value) {
     <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(/** @type {any} */ e) => set({ over: e.target.value })} /></label>`;
 }
 
-/** Changes time, queue, priority or arguments of one entry; the arguments are sent as they stand in the field. @param {string} set @param {any} row @param {() => void} done */
+/**
+ * Changes time, queue, priority or arguments of one entry. The arguments are sent exactly as they
+ * are in the field.
+ * @param {string} set
+ * @param {any} row
+ * @param {() => void} done
+ */
 export async function change(set, row, done) {
   const at = row.millrace.at;
   const args = memberText(row.raw, ...(row.job ? ['job', 'args'] : ['args']));
@@ -177,7 +196,11 @@ export async function change(set, row, done) {
   return soon(done);
 }
 
-/** Enqueues a copy of a job, with an id of its own and all its attempts; the rest of it byte for byte. @param {any} row */
+/**
+ * Enqueues a copy of a job, with a new id and all its attempts. The rest is unchanged, byte for
+ * byte.
+ * @param {any} row
+ */
 export async function copyOf(row) {
   if (!await confirm({ title: words.askCopy(nameOf(row)), verb: common.runACopy, facts: [[common.class, row.millrace.class], [common.queue, row.millrace.queue]], body: html`<p class="dim">${words.aboutCopies}</p>` })) return;
   let job = row.job ? memberText(row.raw, 'job') : ownText(row.raw);

@@ -1,5 +1,5 @@
 // @ts-check
-// What needs attention, the most severe first, and where to go.
+// The problems that need attention, the most severe first, with links.
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { useResource } from '../core/resource.js';
@@ -10,20 +10,24 @@ import { Time } from './time.js';
 import { common, attention as words } from '../core/words.js';
 
 const queue = (/** @type {any} */ i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
-/** Where a problem leads, what stands below its headline, and the headline where that is not the API's text alone. @type {Record<string, (i: any) => string[]>} */
+/**
+ * For each kind of problem: the link, the text below the headline, and the headline if it is not
+ * the API's text.
+ * @type {Record<string, (i: any) => string[]>}
+ */
 const to = {
   queue_down: queue, no_consumer: queue, saturated: queue, oldest_too_old: queue, queue_growing: queue, queue_paused: queue,
   process_lost: (i) => [link('worker-processes', i.subject), '', words.ofProcess(i.subject, i.text)], job_stuck: (i) => [link('jobs', i.subject), i.subject], retry_storm: () => [link('retries', [], { view: 'storm' }), common.retriesByError], dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), words.deadJobsByError],
   schedule_overdue: () => [link('scheduled-jobs'), common.scheduledJobs], view_lag: () => [link('health'), common.health], degraded: (i) => [link('health'), i.subject], broker_alarm: () => [link('health'), common.health], broker_disconnected: () => [link('health'), common.health], no_leader: () => [link('health'), common.health], no_workers: () => [link('worker-processes'), common.workerProcesses], version_skew: (i) => (i.subject ? [link('worker-processes'), '', words.ofTag(i.subject, i.text)] : [link('worker-processes'), common.processes]),
 };
 
-/** More are shown on request. */
+/** How many are shown. The others are shown on request. */
 const most = 8;
 
-/** What needs attention, as the API has it. */
+/** Returns the problems, as the API has them. */
 export const useAttention = () => useResource(apiPath('attention'), { topic: 'overview', every: 10_000 });
 
-/** @param {{of: any, class?: string}} p of: what useAttention gives */
+/** @param {{of: any, class?: string}} p `of`: the result of useAttention */
 export function Attention({ of: a, class: extra }) {
   const items = a.data?.items || [];
   const { query } = route.value;
@@ -38,5 +42,8 @@ export function Attention({ of: a, class: extra }) {
     : a.data && !a.error && html`<div class="empty" style=${{ padding: '1.5rem 0' }}><${Icon} name="check" class="ok" /><p class="lead">${words.noIssues}</p><p>${words.checked(html`<${Time} at=${a.data.now} past />`)}</p></div>`}<//>`;
 }
 
-/** What is wrong is the headline; where comes below. @param {string} text */
+/**
+ * Returns the headline, which is the problem. Its place is in the text below.
+ * @param {string} text
+ */
 const sentence = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -1,5 +1,6 @@
 // @ts-check
-// The one chart: lines and stacked bars over time, or a heat map. Its figures can be had as a table, and it says in words what it shows.
+// The component for all charts: lines and stacked bars over time, or a heat map. It also offers its
+// figures as a table, and a summary in words.
 import { cx, html, useLayoutEffect, useRef, useState, visible } from '../core/h.js';
 import { colours } from '../core/prefs.js';
 import { absolute, clock } from '../core/format.js';
@@ -9,12 +10,20 @@ import { Icon } from './icon.js';
 import { Table } from './table.js';
 import { common, charts as words } from '../core/words.js';
 
-/** @typedef {{label: string, colour: string, values: (number|null)[], kind?: 'line'|'bars'|'dash', axis?: string}} Series */
+/**
+ * @typedef {{label: string, colour: string, values: (number|null)[], kind?: 'line'|'bars'|'dash',
+ *   axis?: string}} Series
+ */
 /** @typedef {{at: number, label: string}} Mark */
 
 export const palette = ['#54be7e', '#4589ff', '#d12771', '#d2a106', '#08bdba', '#8a3ffc', '#ba4e00', '#33b1ff', '#007d79', '#d4bbff'];
 
-/** A colour token as the theme has it now: light-dark() is resolved by an element that uses it. @param {string} name @param {Element} [within] */
+/**
+ * Returns a colour token in the present theme. An element that uses the token resolves
+ * light-dark().
+ * @param {string} name
+ * @param {Element} [within]
+ */
 export function token(name, within = document.body) {
   const probe = document.createElement('i');
   probe.style.color = `var(${name})`;
@@ -24,8 +33,14 @@ export function token(name, within = document.body) {
   return c;
 }
 
-/** @param {{title: string, x: number[], series: Series[], format: (n: number|null) => string, height?: number, marks?: Mark[], log?: boolean, sync?: string, stacked?: boolean,
- *   onZoom?: (from: number, to: number) => void, href?: (i: number) => string, buckets?: {bounds: number[], rows: (number[]|null)[], paint: (u: any, p: any) => void}, summary?: string, now?: number, from?: number, to?: number, of?: {data: any, error: any}}} p of: what its figures were asked with; href: where a step leads, '': nowhere */
+/**
+ * @param {{title: string, x: number[], series: Series[], format: (n: number|null) => string,
+ *   height?: number, marks?: Mark[], log?: boolean, sync?: string, stacked?: boolean, onZoom?:
+ *   (from: number, to: number) => void, href?: (i: number) => string, buckets?: {bounds: number[],
+ *   rows: (number[]|null)[], paint: (u: any, p: any) => void}, summary?: string, now?: number,
+ *   from?: number, to?: number, of?: {data: any, error: any}}} p `of`: the answer with the figures;
+ *   `href`: the link of a step, or ''
+ */
 export function Chart(p) {
   const box = useRef(null);
   const plot = useRef(null);
@@ -47,7 +62,7 @@ export function Chart(p) {
       drawn.current = { plot: plot.current, p: latest.current };
       observer.observe(box.current);
     };
-    // A page's first charts wait until what can be read and clicked is there.
+    // A page's first charts wait until its text and controls are drawn.
     const callOff = drawn.current ? null : whenIdle(draw);
     if (drawn.current) draw();
     return () => {
@@ -57,14 +72,14 @@ export function Chart(p) {
       plot.current = null;
     };
   }, [shape]);
-  // A chart is drawn anew when its figures have changed, not whenever the page around it is.
+  // A chart is drawn again only when its figures have changed, not whenever its page is drawn.
   useLayoutEffect(() => {
     if (!plot.current || (drawn.current?.plot === plot.current && same(drawn.current.p, p))) return;
     drawn.current = { plot: plot.current, p };
     plot.current.setData(stack(p));
   });
   const i = cursor === null ? null : cursor;
-  // What is loading keeps its place; what has nothing to show needs little.
+  // A chart that is loading keeps its height. An empty chart needs little.
   return html`<figure class="chart" style=${{ '--h': (empty && !lacking ? Math.min(height, 72) : height) + 'px' }}>
     <figcaption class="sr">${p.title}. ${lacking || p.summary || summary(p)}${released(p)}</figcaption>
     ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || words.noDataInThisRange}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
@@ -76,16 +91,19 @@ export function Chart(p) {
   </figure>`;
 }
 
-/** What to say while there are no figures: none is not zero. @param {{data: any, error: any}|undefined} of */
+/**
+ * Returns the text of a chart without figures, which must not look like zero.
+ * @param {{data: any, error: any}|undefined} of
+ */
 const lacks = (of) => (!of || of.data ? '' : of.error ? words.couldNotBeLoaded : words.loading);
 
-/** Whether there is anything to draw: no bars of height 0. @param {any} p */
+/** Returns whether there is anything to draw. Bars of height 0 do not count. @param {any} p */
 function figures(p) {
   if (p.buckets) return p.buckets.rows.some(Boolean);
   return p.series.some((/** @type {Series} */ s) => s.values.some((v) => (p.stacked ? v : v !== null && v !== undefined)));
 }
 
-/** Whether two charts show the same figures. @param {any} a @param {any} b */
+/** Returns whether two charts show the same figures. @param {any} a @param {any} b */
 function same(a, b) {
   const equal = (/** @type {any[]} */ x, /** @type {any[]} */ y) => x.length === y.length && x.every((v, i) => v === y[i]);
   return a.from === b.from && a.to === b.to && equal(a.x, b.x) && a.series.length === b.series.length && a.series.every((/** @type {Series} */ s, /** @type {number} */ i) => equal(s.values, b.series[i].values))
@@ -127,7 +145,12 @@ function stack(p) {
   return [p.x, ...all];
 }
 
-/** @param {any} latest @param {number} height @param {number} width @param {(i: number|null) => void} setCursor */
+/**
+ * @param {any} latest
+ * @param {number} height
+ * @param {number} width
+ * @param {(i: number|null) => void} setCursor
+ */
 function options(latest, height, width, setCursor) {
   const p = latest.current;
   const uPlot = /** @type {any} */ (window).uPlot;
@@ -144,13 +167,15 @@ function options(latest, height, width, setCursor) {
     scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] } },
     axes: [{ ...axis, size: (/** @type {any} */ u, /** @type {string[]} */ all) => (all?.some((v) => v.includes('\n')) ? 42 : 28), gap: 7, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
       { ...axis, size: 56, gap: 4, space: height < 100 ? 14 : 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
-        filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }], // uPlot's own shows powers of ten only
+        // The filter of uPlot shows only powers of ten.
+        filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }],
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
     cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false, filters: { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' } } : undefined },
     hooks: {
       ready: [(/** @type {any} */ u) => u.over.addEventListener('click', () => follow(u, latest.current))],
       setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
-      // What moves the pointer by next to nothing is meant as a click, which uPlot tells of only if it did not move at all.
+      // A tiny movement of the pointer is meant as a click, but uPlot reports a click only without
+      // any movement.
       setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); else follow(u, latest.current); u.setSelect({ left: 0, width: 0 }, false); }],
       drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) latest.current.buckets.paint(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
       draw: [(/** @type {any} */ u) => marks(u, latest.current, dim, card)],
@@ -158,7 +183,7 @@ function options(latest, height, width, setCursor) {
   };
 }
 
-/** To where the step leads that is pointed at. @param {any} u @param {any} p */
+/** Opens the link of the step under the pointer. @param {any} u @param {any} p */
 function follow(u, p) {
   const at = u.posToVal(u.cursor.left, 'x');
   const to = p.href?.(p.x.findLastIndex((/** @type {number} */ t) => t <= at));
@@ -168,7 +193,11 @@ function follow(u, p) {
 /** Jobs are counted in whole numbers. */
 const whole = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 
-/** Stacked bars: sums, the largest first, so that none hides a smaller one. @param {any} u @param {any} p */
+/**
+ * Draws stacked bars as sums, the largest first, so that none hides a smaller one.
+ * @param {any} u
+ * @param {any} p
+ */
 function bottomUp(u, p) {
   const n = p.series.filter((/** @type {Series} */ s) => s.kind === 'bars').length;
   const ctx = u.ctx;
@@ -193,11 +222,22 @@ function bottomUp(u, p) {
 
 /** @param {any} p */
 const xRange = (p) => [p.from ?? p.x[0], p.to ?? (p.x.at(-1) + (p.x.length > 1 ? p.x[1] - p.x[0] : 60))];
-/** Above the highest bar there is room for the names of marks. @param {number} n @param {any} p @param {number} height */
+/**
+ * Returns the top of the axis, with room for the names of marks above the highest bar.
+ * @param {number} n
+ * @param {any} p
+ * @param {number} height
+ */
 const top = (n, p, height) => (n > 0 ? n * (p.now || p.marks?.length ? Math.max(1.1, height / (height - 38 - 18)) : 1.1) : 1);
-/** Milliseconds that read well beside a log axis: tens as far as seconds go, then minutes, hours and days. */
+/**
+ * Values for a log axis of milliseconds: powers of ten up to seconds, then minutes, hours and days.
+ */
 const spans = [1, 10, 100, 1e3, 1e4, 6e4, 6e5, 36e5, 36e6, 864e5, 864e6, 864e7];
-/** From the tick below the smallest to that above the largest. @param {number} a @param {number} b */
+/**
+ * Returns the range from the tick below the smallest value to the tick above the largest.
+ * @param {number} a
+ * @param {number} b
+ */
 const logRange = (a, b) => [spans.findLast((t) => t <= (a || 1)) || spans[0], spans.find((t) => t >= (b || 10) * 1.05) || spans.at(-1)];
 /** @param {any} p */
 function logTicks(p) {
@@ -210,12 +250,19 @@ function dayOrClock(t, all) {
   const step = all.length > 1 ? all[1] - all[0] : 60;
   if (step >= 86_400) return absolute(t).slice(5, 10);
   const time = clock(t, step < 60);
-  return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time; // where a day begins, below the time
+  // At the begin of a day, the date is below the time.
+  return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time;
 }
 /** @param {any} p @param {number} n */
 const boundText = (p, n) => p.format(p.buckets.bounds[Math.min(Math.round(n) - 1, p.buckets.bounds.length - 1)]);
 
-/** Deploys, as lines; what lies below their names does not show through. @param {any} u @param {any} p @param {string} colour @param {string} ground */
+/**
+ * Draws deploys as lines. Their names cover what is below them.
+ * @param {any} u
+ * @param {any} p
+ * @param {string} colour
+ * @param {string} ground
+ */
 function marks(u, p, colour, ground) {
   const ctx = u.ctx;
   ctx.save();
@@ -241,5 +288,5 @@ function marks(u, p, colour, ground) {
   ctx.restore();
 }
 
-/** The range chooser of all charts of a page. */
+/** The ranges of time that a page offers, in seconds. */
 export const ranges = { '15m': 900, '1h': 3600, '6h': 21_600, '24h': 86_400, '7d': 604_800, '30d': 2_592_000 };

@@ -1,5 +1,6 @@
 // @ts-check
-// The charts of metrics: throughput and percentiles. One range of time for all of a page, in the URL.
+// The charts of metrics: throughput and percentiles. All charts of a page have one range of time,
+// which is in the URL.
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { minute, serverNow } from '../core/clock.js';
@@ -12,7 +13,7 @@ import { common, charts as words } from '../core/words.js';
 
 const steps = [60, 300, 900, 3600, 7200, 21_600, 86_400];
 
-/** The range that the URL names: from and to, or the last so many seconds. */
+/** Returns the range of the URL: from and to, or a number of seconds up to now. */
 export function rangeOf() {
   const q = route.value.query;
   const [from, to] = [Number(q.get('from')), Number(q.get('to'))];
@@ -25,7 +26,7 @@ export function rangeOf() {
   return { from: end - length, to: end, name, step };
 }
 
-/** The API has minutes, hours and days; several of them make a step. @param {number} length */
+/** The API has minutes, hours and days. A step is one or more of them. @param {number} length */
 const stepFor = (length) => steps.find((s) => length / s <= 130) || 86_400;
 
 export function RangeChooser() {
@@ -34,7 +35,11 @@ export function RangeChooser() {
     ${!r.name && html`<button class="btn small" onClick=${() => setQuery({ from: '', to: '' })}>${words.zoomOut}</button>`}`;
 }
 
-/** Metrics of the page's range. @param {{queue?: string, cls?: string}} [of] @param {number} [every] */
+/**
+ * Returns the metrics of the page's range.
+ * @param {{queue?: string, cls?: string}} [of]
+ * @param {number} [every]
+ */
 export function useMetrics(of = {}, every = 10_000) {
   const r = rangeOf();
   const url = apiPath('job-metrics', of.cls === undefined ? [] : of.cls, { queue: of.queue, from: Math.floor(r.from), to: Math.ceil(r.to), step: r.step });
@@ -44,7 +49,10 @@ export function useMetrics(of = {}, every = 10_000) {
 export const zoom = (/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), range: '' });
 export const deploys = (/** @type {any} */ d) => (d?.deploys || []).map((/** @type {any} */ m) => ({ at: m.at, label: m.label }));
 
-/** @param {{m: any, height?: number, tools?: any, class?: string, more?: any[]}} p more: lines over the bars */
+/**
+ * @param {{m: any, height?: number, tools?: any, class?: string, more?: any[]}} p `more`: lines
+ *   over the bars
+ */
 export function Throughput({ m, height, tools, class: extra, more = [] }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[k] || 0);
@@ -55,20 +63,25 @@ export function Throughput({ m, height, tools, class: extra, more = [] }) {
 
 /** @param {number|undefined} s */
 export const stepText = (s) => (!s ? words.step : s < 3600 ? words.steps(s / 60, 'min') : s < 86_400 ? words.steps(s / 3600, 'h') : words.steps(s / 86_400, 'd'));
-/** What the bars of a chart count. @param {{d: any}} p */
+/** The unit of a chart's bars. @param {{d: any}} p */
 export const PerStep = ({ d }) => html`<span class="dim small nowrap">${words.unit(stepText(d?.step_seconds))}</span>`;
 
-/** @param {{m: any, of: 'run'|'wait', oldest?: number|null, height?: number, class?: string, title?: string, more?: any[]}} p oldest: age of the oldest waiting job, in seconds; more: lines behind these */
+/**
+ * @param {{m: any, of: 'run'|'wait', oldest?: number|null, height?: number, class?: string, title?:
+ *   string, more?: any[]}} p `oldest`: age of the oldest waiting job, in seconds; `more`: lines
+ *   behind these
+ */
 export function Percentiles({ m, of, oldest, height, class: extra, title, more = [] }) {
   const s = m.data?.series || [];
   const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[of]?.[k] || null);
-  const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', kind: /** @type {'dash'} */ ('dash'), values: pick('p99_ms') }]; // dashes: few samples put it on p95
-  // A distribution of waits falls silent exactly when a queue stands still: how old the oldest job is does not.
+  // Dashes, because few samples put p99 on p95.
+  const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', kind: /** @type {'dash'} */ ('dash'), values: pick('p99_ms') }];
+  // When a queue stops, there are no new waits to show, but the age of its oldest job still grows.
   if (oldest) series.push(/** @type {any} */ ({ label: words.oldestJobNow, colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
   return html`<${Card} title=${title || (of === 'run' ? words.runTime : words.queueLatencyFirstAttempts)} class=${extra}><${Chart} of=${m} title=${of === 'run' ? words.runTime : words.queueLatency} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
 }
 
-/** Jobs that did not succeed, of all that ran. @param {any} s */
+/** Returns the part of jobs that did not succeed. @param {any} s */
 export const failShare = (s) => { const n = s.success + s.failed + s.dead + s.discarded + s.expired; return n ? 1 - s.success / n : null; };
 /** @param {any} s */
 export const ran = (s) => s.success + s.failed + s.dead + s.discarded + s.expired;

@@ -1,13 +1,16 @@
 // @ts-check
-// The one dialog. How much it asks for grows with what is at stake.
+// The component for all dialogs. The more is at stake, the more it asks for.
 import { html, signal, useLayoutEffect, useRef, useState } from '../core/h.js';
 import { cx } from '../core/h.js';
 import { overlays, register } from '../core/overlays.js';
 import { onSignOut } from '../core/session.js';
 import { common, dialog as words } from '../core/words.js';
 
-/** @typedef {{title: string, body?: any, facts?: [string, any][], verb: string|((value: any) => string), danger?: boolean, typed?: string, reason?: boolean,
- *   fields?: (set: (v: any) => void, value: any) => any, value?: any, check?: (v: any) => string, wide?: boolean}} Question */
+/**
+ * @typedef {{title: string, body?: any, facts?: [string, any][], verb: string|((value: any) =>
+ *   string), danger?: boolean, typed?: string, reason?: boolean, fields?: (set: (v: any) => void,
+ *   value: any) => any, value?: any, check?: (v: any) => string, wide?: boolean}} Question
+ */
 
 /** @type {import('../../vendor/signals.js').Signal<(Question & {done: (v: any) => void})|null>} */
 const asked = signal(null);
@@ -20,7 +23,11 @@ function answer(v) {
 }
 onSignOut(() => answer(null));
 
-/** Asks, and gives null if the answer is no. @param {Question} question @returns {Promise<null|{reason: string, value: any}>} */
+/**
+ * Asks the user. Resolves to null if the answer is no.
+ * @param {Question} question
+ * @returns {Promise<null|{reason: string, value: any}>}
+ */
 export function confirm(question) {
   return new Promise((done) => { asked.value = { ...question, done }; });
 }
@@ -40,7 +47,7 @@ function Ask({ q }) {
   const [value, setValue] = useState(q.value);
   const wrong = q.check?.(value) || '';
   const may = (!q.typed || typed.trim() === q.typed) && !wrong;
-  // At once, not after the next frame: keys that are pressed until then would go to the page below.
+  // Immediately, not after the next frame: until then, keys would go to the page below.
   useLayoutEffect(() => {
     const before = /** @type {HTMLElement} */ (document.activeElement);
     box.current.showModal();

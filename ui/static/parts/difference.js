@@ -1,10 +1,10 @@
 // @ts-check
-// What changes in a text that is being edited, before it is sent.
+// The changes in a text that is being edited, before it is sent.
 import { html, useMemo } from '../core/h.js';
 import { changed, difference } from '../core/difference.js';
 import { common, record as words } from '../core/words.js';
 
-/** More cannot be read, and would have to be drawn with each key. */
+/** More lines cannot be read, and would be drawn at each key press. */
 const most = 300;
 
 const looks = { '-': ['bad', '−', words.lineRemoved], '+': ['ok', '+', words.lineAdded], ' ': ['dim', ' ', ''] };

@@ -15,15 +15,23 @@ const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '
 /** @param {number[]} all */
 const sum = (all) => all.reduce((a, b) => a + b, 0);
 
-/** The range that shows what there is: not one bar at the edge, and not nothing. @param {string} now @param {any} d */
+/**
+ * Returns a range that fits the data: not all in one bar, and not empty.
+ * @param {string} now
+ * @param {any} d
+ */
 function better(now, d) {
   if (now === '24h' && sum(d.counts) && !d.after && !sum(d.counts.slice(4))) return '1h';
   if (!sum(d.counts) && d.after) return { '1h': '24h', '24h': '7d' }[now] || '30d';
   return now;
 }
 
-/** The set's list of what is due then, with the filter that it has; from and to of another page are not its own.
- * @param {string} set @param {{from?: number, to: number}} span */
+/**
+ * Returns the link to the set's list of the entries that are due in a span, with the present
+ * filter. `from` and `to` of another page are left out.
+ * @param {string} set
+ * @param {{from?: number, to: number}} span
+ */
 const listOf = (set, { from, to }) => link(set, [], { ...(route.value.parts[0] === set ? Object.fromEntries(route.value.query) : {}), page: '', next: '', from, to });
 
 /** @param {{set: string, height?: number}} p */
@@ -32,7 +40,7 @@ export function DueTimes({ set, height = 80 }) {
   const [fit, setFit] = useState(set === 'retries' ? '1h' : '24h');
   const span = chosen || fit;
   const [length, step] = spans[span];
-  // The range moves on by the minute, so that the same question is asked for a while.
+  // The range changes only each minute, so that the request stays the same for a while.
   minute.value;
   const start = Math.floor(serverNow() / 60) * 60;
   const due = useResource(apiPath('due-times', [], { set, from: start, to: start + length, step }), { every: 10_000, topic: set === 'retries' ? 'retries' : 'scheduled' });
@@ -40,7 +48,7 @@ export function DueTimes({ set, height = 80 }) {
   const counts = d?.counts || [];
   const overdue = d ? d.before : 0;
   useEffect(() => { if (!chosen && d?.step === step) setFit(better(fit, d)); }, [d, chosen]);
-  // What is overdue is a bar of its own, before the others.
+  // Overdue entries have a bar of their own, before the others.
   const first = overdue > 0 ? 1 : 0;
   const x = first || counts.some(Boolean) ? Array.from({ length: first + counts.length }, (_, i) => d.from + (i - first) * d.step) : [];
   const href = (/** @type {number} */ i) => (first && !i ? listOf(set, { to: d.from }) : counts[i - first] ? listOf(set, { from: x[i], to: x[i] + d.step }) : '');

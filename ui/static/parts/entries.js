@@ -1,5 +1,6 @@
 // @ts-check
-// A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in columns and in what stands above.
+// A list of entries: scheduled jobs, retries or dead jobs. The three pages differ in their columns,
+// and in the part above the list.
 import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { fixed } from '../core/clock.js';
@@ -21,25 +22,34 @@ import { common, entries as words } from '../core/words.js';
 
 export const filterNames = ['queue', 'class', 'error', 'tag', 'jid', 'text', 'from', 'to'];
 
-/** What a URL filters by. @param {URLSearchParams} query @param {string[]} [names] @returns {Record<string, string>} */
+/**
+ * Returns the filter of a URL.
+ * @param {URLSearchParams} query
+ * @param {string[]} [names]
+ * @returns {Record<string, string>}
+ */
 export const filterOf = (query, names = filterNames) => Object.fromEntries(names.filter((n) => query.get(n)).map((n) => [n, query.get(n)]));
 
 /** How many jobs the API sorts at most. */
 const mostSorted = 100_000;
-/** The order in which a list stands. @param {string} set */
+/** Returns the default order of a list. @param {string} set */
 const natural = (set) => (set === 'dead-jobs' ? '-at' : 'at');
-/** What the API calls the column that a list is sorted by. @param {string} sort */
+/** Returns the API's name of the column by which a list is sorted. @param {string} sort */
 const keyOf = (sort) => sort.replace(/^-/, '');
 
 export const byAttempt = (/** @type {any} */ r) => r.millrace.attempt ?? 0;
 
-/** Reasons of workers for which the attempt that they end counts. */
+/** Reasons of dead jobs for which the last attempt counts as failed. */
 const failedNow = ['exhausted', 'killed', 'poison'];
-/** Error classes of dead jobs that Millrace writes without an attempt that failed. */
+/** Error classes of dead jobs that Millrace writes without a failed attempt. */
 const notRun = ['rejected', 'expired', 'maxlen', 'delivery_limit', 'killed'];
 
-/** How many attempts failed. The record of a retry counts the one just now. That of a dead job which a worker writes does not; some clients write
- * no reason. A retry that a user killed has none either: its record counts one more than the job within it. @param {any} r */
+/**
+ * Returns how many attempts failed. The record of a retry counts the last attempt. The record of a
+ * dead job from a worker does not, and from some clients it has no reason. A retry that a user
+ * killed has no reason either, but its record counts one more attempt than the job within it.
+ * @param {any} r
+ */
 export function failedAttempts(r) {
   const n = byAttempt(r);
   if (r.type !== 'dead_job') return n;
@@ -47,13 +57,17 @@ export function failedAttempts(r) {
   return more ? n + 1 : n;
 }
 
-/** How many attempts a job has: the first one, and its retries. @param {any} job */
+/** Returns how many attempts a job has: the first one, and its retries. @param {any} job */
 export const mostAttempts = (job) => 1 + (typeof job?.retry === 'number' ? job.retry : job?.retry === false ? 0 : 25);
 
-/** How long a worker waits at least after the next failure, in seconds, if its handler has no backoff of its own; null: the next attempt is the last. @param {any} r */
+/**
+ * Returns how many seconds a worker waits at least after the next failure, if its handler has no
+ * backoff of its own. Returns null if the next attempt is the last.
+ * @param {any} r
+ */
 export const nextBackoff = (r) => (byAttempt(r) + 1 < mostAttempts(r.job) ? byAttempt(r) ** 4 + 15 : null);
 
-/** @type {Record<string, any>} Columns that more than one set has. */
+/** @type {Record<string, any>} Columns of more than one set. */
 export const column = {
   class: {
     id: 'class', label: common.class, always: true, class: 'lim', sort: 'class',
@@ -78,7 +92,10 @@ export const column = {
   },
 };
 
-/** All with an error: in another tab, or here beside what the list is filtered by. @param {{of: string}} p */
+/**
+ * A link to all entries with an error: in another tab, or here together with the present filter.
+ * @param {{of: string}} p
+ */
 function ErrorLink({ of }) {
   const narrow = (/** @type {MouseEvent} */ e) => {
     if (!plain(e)) return;
@@ -93,15 +110,21 @@ function ErrorLink({ of }) {
 /** @param {any} r */
 const argsOf = (r) => (r.args === undefined ? (r.args = memberText(r.raw, ...(r.job ? ['job', 'args'] : ['args']))) : r.args);
 
-/** Where the pages begin of a list whose end has not been found. Such a list is gone through from cursor to cursor: its pages may have few
- * rows or none, so no number tells where one begins. @param {string} of what the list is of */
+/**
+ * The cursors of the pages of a list whose end is not known. Such a list is read from cursor to
+ * cursor. Its pages may have few rows or none, so a number cannot show where a page begins.
+ * @param {string} of the list and its filter
+ */
 function useTrail(of) {
   const trail = useRef({ of, starts: /** @type {Map<number, string>} */ (new Map()) });
   if (trail.current.of !== of) trail.current = { of, starts: new Map() };
   return trail.current.starts;
 }
 
-/** @param {{set: string, topic: string, columns: any[], empty: any, above?: (list: any) => any, controls?: any, always?: Record<string, string>}} p */
+/**
+ * @param {{set: string, topic: string, columns: any[], empty: any, above?: (list: any) => any,
+ *   controls?: any, always?: Record<string, string>}} p
+ */
 export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   const query = route.value.query;
   const names = filterNames.filter((n) => !(n in always));
@@ -114,7 +137,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   const next = (!sorted && query.get('next')) || '';
   const url = apiPath(set, [], { ...filter, page, page_size: size, sort: sorted ? sort : undefined, next: next || undefined });
   const list = useResource(url, { topic, every: 5000 });
-  // A record that is as it was is the same row.
+  // An unchanged record must be the same row object.
   const before = useRef(/** @type {Map<string, any>} */ (new Map()));
   const read = useMemo(() => {
     const all = list.data?.items ? itemTexts(list.text, 'items').map((raw, i) => before.current.get(raw) || { ...list.data.items[i], raw, args: undefined }) : [];
@@ -124,12 +147,12 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
   const [matching, setMatching] = useState(/** @type {any} */ (null));
   const filterText = JSON.stringify(filter);
-  // At once, not after the next frame: what is chosen by then must stay chosen.
+  // Immediately, not after the next frame: a row that is selected until then must stay selected.
   useLayoutEffect(() => { setChosen(new Map()); setMatching(null); }, [filterText, set]);
   const filtered = Object.keys(filter).length > 0;
   const done = () => list.refresh();
   const d = list.data;
-  // Behind a cursor nothing is counted of what stands before it.
+  // After a cursor, the rows before it are not counted.
   const all = filtered && !next && (d?.searched >= d?.total_count || (!d?.next && page === 1));
   const known = d && (d.filtered_count ?? (all ? d.filtered_count_at_least : undefined));
   const unsortable = d?.total_count > mostSorted && !filter.from && !filter.to && !filter.jid ? words.tooLongToSort(mostSorted) : '';
@@ -150,7 +173,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
     let start = '';
     if (to > page && known === undefined) start = d.next;
     else if (starts.has(to)) start = starts.get(to);
-    else if (next) to = 1; // the way here is not known: a link led here
+    else if (next) to = 1; // the earlier pages are not known, because a link led here
     setQuery({ page: to === 1 ? '' : to, next: start });
   };
   const choose = (/** @type {Map<string, any>} */ m) => {
@@ -199,14 +222,18 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   </section>`;
 }
 
-/** All that match, as files. @param {{set: string, filter: Record<string, string>}} p */
+/** Downloads of all matching entries. @param {{set: string, filter: Record<string, string>}} p */
 function Downloads({ set, filter }) {
   const file = (/** @type {string} */ format) => ({ download: `${set}.${format}`, href: apiPath(set, [], { ...filter, format }) });
   return html`<a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} ...${file('ndjson')}><${Icon} name="download" /></a>
     <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} ...${file('csv')}>${words.csv}</a>`;
 }
 
-/** What stands where no row does, though there are some elsewhere. @param {{d: any, page: number, next: string, clear: string[]}} p clear: what of the query filters */
+/**
+ * The text of a list without rows, if there are entries elsewhere.
+ * @param {{d: any, page: number, next: string, clear: string[]}} p `clear`: the filters of the
+ *   query
+ */
 function Nothing({ d, page, next, clear }) {
   const title = d?.next ? (page > 1 ? words.noMoreSoFar : common.noMatchesSoFar) : next ? words.noMoreMatches : page > 1 ? words.nothingLeftOnThisPage : common.noMatches(common.jobsOf(d?.total_count));
   const cleared = () => setQuery(Object.fromEntries(clear.map((n) => [n, ''])));
@@ -223,7 +250,7 @@ export function Acts({ set, row, done }) {
     aria-label=${words.actOn(actions[a].label, row.millrace.class || '', jidOf(row))} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
 }
 
-/** Names to choose from, asked for when a list is first seen. @param {string} set */
+/** Suggestions of names, which are requested when a list is first shown. @param {string} set */
 function useSuggestions(set) {
   const queues = useResource(apiPath('job-queues', [], { limit: 500 }), { every: 0 });
   const errors = useResource(set === 'retries' || set === 'dead-jobs' ? apiPath('errors', [], { set }) : null, { every: 0 });

@@ -1,5 +1,6 @@
 // @ts-check
-// A list's filter: terms as chips, in the URL under the API's names. A term that is not understood is shown, never dropped.
+// A list's filter: terms as chips, in the URL under the API's names. A term that is not understood
+// is shown, and never dropped.
 import { cx, html, useMemo, useRef, useState } from '../core/h.js';
 import { relativeTime } from '../core/clock.js';
 import { absolute } from '../core/format.js';
@@ -8,7 +9,13 @@ import { common, filter as words } from '../core/words.js';
 
 /** @typedef {{name: string, value: string}} Term */
 
-/** Reads one word of a filter. @param {string} word @param {string[]} names @param {string} [when] what a time is here: due or died @returns {{params?: Record<string, string>, wrong?: string}} */
+/**
+ * Parses one word of a filter.
+ * @param {string} word
+ * @param {string[]} names
+ * @param {string} [when] what a time is here: due or died
+ * @returns {{params?: Record<string, string>, wrong?: string}}
+ */
 export function parseTerm(word, names, when = '') {
   const m = /^([a-z_]+):(.*)$/s.exec(word);
   if (!m && names.includes('text')) return { params: { text: word } };
@@ -29,7 +36,12 @@ export function parseTerm(word, names, when = '') {
 /** @param {string[]} names @param {string} when */
 const known = (names, when) => words.or([...names, when].filter(Boolean));
 
-/** "<1h": within that time from now; ">1h": farther off. The URL says so too, so that it stays true. @param {string} value @param {1|-1} way ahead or back */
+/**
+ * "<1h" is within that time from now, and ">1h" is farther away. The URL has the relative time, so
+ * that it stays true.
+ * @param {string} value
+ * @param {1|-1} way ahead or back
+ */
 function span(value, way) {
   const m = /^([<>])(\d{1,5}[smhd])$/.exec(value);
   if (!m) return { wrong: words.notSpan(value) };
@@ -40,7 +52,11 @@ function span(value, way) {
 /** @param {Term} t */
 const shown = (t) => ((t.name === 'from' || t.name === 'to') && !relativeTime.test(t.value) ? absolute(Number(t.value)) : t.value);
 
-/** @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) => void, suggest?: Record<string, () => (string|[string, string])[]>, label: string, when?: 'due'|'died'|''}} p when: what a time is in this list */
+/**
+ * @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) =>
+ *   void, suggest?: Record<string, () => (string|[string, string])[]>, label: string, when?:
+ *   'due'|'died'|''}} p `when`: what a time is in this list
+ */
 export function FilterBox({ names, query, onChange, suggest = {}, label, when = '' }) {
   const [text, set] = useState('');
   const [wrong, setWrong] = useState(/** @type {{word: string, why: string}[]} */ ([]));
@@ -50,7 +66,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
   const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : words.ignored(t.name));
   const terms = Object.keys(words.hints).filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
   const list = useMemo(() => (open ? completions(text, names, suggest, when) : []), [text, open, query.toString()]);
-  // Together, so that Enter cannot come between the two.
+  // Both together, so that Enter cannot come between them.
   const setText = (/** @type {string} */ now) => {
     set(now);
     setAt(-1);
@@ -109,10 +125,15 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
 }
 
 
-/** What can be typed, of which the first ones are enough. @param {string[]} names */
+/** Returns examples of terms, of which a few are enough. @param {string[]} names */
 const offer = (names) => words.offer([...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map((n) => n + ':')], 4);
 
-/** @param {string} text @param {string[]} names @param {Record<string, () => (string|[string, string])[]>} suggest @param {string} when */
+/**
+ * @param {string} text
+ * @param {string[]} names
+ * @param {Record<string, () => (string|[string, string])[]>} suggest
+ * @param {string} when
+ */
 function completions(text, names, suggest, when) {
   const m = /^([a-z]+):(.*)$/.exec(text);
   if (m && suggest[m[1]]) {

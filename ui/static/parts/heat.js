@@ -1,5 +1,6 @@
 // @ts-check
-// A heat map: how many jobs took how long, column by column. More jobs are a stronger shade of one colour: no colour here is good or bad.
+// A heat map: how many jobs took how long, in columns of time. More jobs have a stronger shade of
+// one colour, because no value here is good or bad.
 import { html } from '../core/h.js';
 import { millis } from '../core/format.js';
 import { Chart, token } from './chart.js';

@@ -1,5 +1,5 @@
 // @ts-check
-// Icons as strokes on 24 × 24, drawn here: no file to fetch, no font.
+// Icons as strokes on 24 × 24, drawn here, without files or fonts.
 import { html } from '../core/h.js';
 
 /** @type {Record<string, string>} */

@@ -1,5 +1,5 @@
 // @ts-check
-// What the dashboard shows below the first screen: what fails most, and the newest bulk operations.
+// The dashboard below the first screen: the most frequent failures, and the newest bulk operations.
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, short } from '../core/format.js';

@@ -1,5 +1,5 @@
 // @ts-check
-// The menu behind the round button: who is signed in, and what this browser prefers.
+// The menu of the round button: the signed-in user, and the preferences of this browser.
 import { html, useLayoutEffect, useRef } from '../core/h.js';
 import { overview } from '../core/overview.js';
 import { density, theme, times } from '../core/prefs.js';

@@ -1,5 +1,5 @@
 // @ts-check
-// Operations that this page began: how far they are, until they have ended.
+// The operations that this page began, with their progress until they have ended.
 import { html, signal } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
@@ -23,10 +23,10 @@ export const verbs = words.verbs;
 export const setNames = words.sets;
 
 export const single = words.single;
-/** So many of a set. @param {string} set @param {number} n */
+/** A number of entries of a set. @param {string} set @param {number} n */
 export const ofSet = (set, n) => plural(n, single[set] || words.entry, setNames[set] || set || words.entries);
 
-/** What an operation does, in words. @param {any} op */
+/** Returns the text of an operation. @param {any} op */
 export const opText = (op) => `${op.action === 'undo' && op.state === 'done' ? words.restored : verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || words.entries : ofSet(op.set, op.total)}`;
 
 /** @param {any} body @returns {Promise<string|null>} its id */
@@ -50,9 +50,12 @@ export function follow(id, first) {
 }
 
 let timer = 0;
-/** After how long they are asked for again, in milliseconds: the later, the longer nothing is heard of them. */
+/**
+ * Milliseconds until the operations are requested again. The pause grows while no event reports
+ * them.
+ */
 let soon = 250;
-/** After how long without a word nobody waits for one any more, in milliseconds. */
+/** After how many milliseconds without an event or answer the page stops waiting. */
 const patience = 60_000;
 
 function plan() {
@@ -60,7 +63,7 @@ function plan() {
   if (followed.value.some((o) => o.state === 'running')) timer = setTimeout(look, soon);
 }
 
-/** Asks for all of them: one that has just begun may not be read back yet. */
+/** Requests all of them, because the list of the API may not have a new one yet. */
 async function look() {
   const { data, status } = await ask(apiPath('operations')).catch((e) => ({ data: [], status: e.status }));
   const running = followed.value.filter((o) => o.state === 'running');
@@ -69,7 +72,8 @@ async function look() {
   for (const o of running) {
     const op = known.get(o.id);
     if (op && op.state !== 'running') ended(op);
-    else if (!op && status && Date.now() - o.seen > patience) giveUp(o); // 0: nobody was there to ask
+    // Status 0 means that the sidecar was not reached.
+    else if (!op && status && Date.now() - o.seen > patience) giveUp(o);
   }
   soon = running.some((o) => known.has(o.id)) ? 500 : Math.min(soon * 2, 8000);
   plan();
@@ -102,16 +106,20 @@ export async function cancelOperation(id) {
   }
 }
 
-/** Whether an operation can be taken back: also the rest, where that was stopped. @param {any} op @param {any[]} [all] operations that are known */
+/**
+ * Returns whether an operation can be undone, also one that was stopped.
+ * @param {any} op
+ * @param {any[]} [all] operations that are known
+ */
 export const undoable = (op, all = followed.value) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action) && !['running', 'interrupted'].includes(op.state) && op.done > 0 && (!op.undone_by || stateOfUndo(op, all) === 'cancelled');
 
-/** What became of the undo of an operation. @param {any} op @param {any[]} all */
+/** Returns the state of the undo of an operation. @param {any} op @param {any[]} all */
 const stateOfUndo = (op, all) => all.find((o) => o.id === op.undone_by)?.state || 'done';
 
-/** How an operation itself stands. @param {any} op */
+/** Returns the state of an operation itself. @param {any} op */
 export const ownState = (op) => (op.state === 'running' ? 'under_way' : op.state);
 
-/** How it stands, and whether it was taken back since. @param {any} op @param {any[]} all */
+/** Returns the state to show, which includes a later undo. @param {any} op @param {any[]} all */
 export function shownState(op, all) {
   const undo = op.undone_by ? stateOfUndo(op, all) : 'cancelled';
   return undo === 'cancelled' ? ownState(op) : undo === 'running' ? 'undoing' : 'undone';
@@ -130,7 +138,7 @@ export async function undoOperation(op) {
   }
 }
 
-/** How far one is. @param {{op: any}} p */
+/** The progress of an operation. @param {{op: any}} p */
 export function Progress({ op }) {
   const dealt = op.done + op.failed + (op.skipped || 0);
   const part = op.total ? dealt / op.total : op.state === 'running' ? 0 : 1;
@@ -145,7 +153,10 @@ export function Progress({ op }) {
       ${left !== null && left > 1 && html`<span>${words.left(pace, left)}</span>`}</div></div>`;
 }
 
-/** Leads to what was done last to many of a set: it can be undone there. @param {{set: string}} p */
+/**
+ * A link to the latest bulk operation on a set, where it can be undone.
+ * @param {{set: string}} p
+ */
 export function LastOperation({ set }) {
   const all = useResource(apiPath('operations'), { topic: 'operations', every: 10_000 });
   const last = (all.data || []).filter((/** @type {any} */ o) => o.set === set).sort((/** @type {any} */ a, /** @type {any} */ b) => b.started_at - a.started_at)[0];

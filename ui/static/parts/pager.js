@@ -5,7 +5,11 @@ import { route, setQuery } from '../core/router.js';
 import { Icon } from './icon.js';
 import { common, pager as words } from '../core/words.js';
 
-/** The page of what is in memory that the URL names; what is not whole is never drawn whole: each row costs at every update. @param {any[]} all */
+/**
+ * Returns the page that the URL selects from a list in memory. A long list is never drawn as a
+ * whole, because each row costs time at every update.
+ * @param {any[]} all
+ */
 export function paged(all) {
   const query = route.value.query;
   const size = Number(query.get('page_size')) || 50;
@@ -20,10 +24,15 @@ export function PagerOf({ of, total, what }) {
   return html`<${Pager} page=${of.page} size=${of.size} items=${of.rows.length} total=${total} pages=${of.pages} what=${what} onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`;
 }
 
-/** Says that a list has more than is shown. @param {{list: any, what: string}} p */
+/** Says that a list has more items than are shown. @param {{list: any, what: string}} p */
 export const Cut = ({ list, what }) => list.left > 0 && html`<p class="banner" role="status"><span>${words.cut(list.data.length, what, list.left)}</span></p>`;
 
-/** @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number, pages?: number, more?: boolean, unplaced?: boolean, onPage: (p: number) => void, onSize: (s: number) => void, what: string}} p unplaced: how many stand before this page is not known */
+/**
+ * @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number,
+ *   pages?: number, more?: boolean, unplaced?: boolean, onPage: (p: number) => void, onSize: (s:
+ *   number) => void, what: string}} p `unplaced`: it is not known how many items are before this
+ *   page
+ */
 export function Pager({ page, size, items, total, atLeast, pages, more, unplaced, onPage, onSize, what }) {
   const from = (page - 1) * size + 1;
   const of = words.ofAll(total, atLeast);

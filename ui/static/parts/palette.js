@@ -1,5 +1,6 @@
 // @ts-check
-// Everything by name: pages, queues, classes, processes, a job's ID, commands. And the list of keys.
+// The palette finds everything by name: pages, queues, classes, processes, a job's ID, commands.
+// This file also has the list of keys.
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { goTo } from '../core/keys.js';
@@ -22,7 +23,7 @@ onSignOut(() => { shown.value = ''; });
 const pages = [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs], ['scheduled-jobs', 'clock', common.scheduledJobs], ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs], ['gated-jobs', 'clock', common.jobsWithoutAQueue],
   ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live], ['worker-processes', 'worker', common.workerProcesses], ['operations', 'ops', common.operations], ['rejected', 'rejected', common.rejectedRecords],
   ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]];
-/** The letter that leads to a page after g. @param {string} page */
+/** Returns the keys that lead to a page: g and a letter. @param {string} page */
 const letter = (page) => 'g ' + Object.keys(goTo).find((k) => goTo[k] === page);
 
 /** @returns {Entry[]} */
@@ -40,7 +41,7 @@ function Palette() {
 }
 register(overlays, Palette);
 
-/** What can be found by name is asked for when the palette opens. @returns {Entry[]} */
+/** Returns the names, which are requested when the palette opens. @returns {Entry[]} */
 function useNames() {
   const [names, set] = useState(/** @type {Entry[][]} */ ([[], [], []]));
   useEffect(() => {
@@ -49,7 +50,7 @@ function useNames() {
     const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, words.queue))],
       ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, words.class))],
       ['processes', (/** @type {any} */ d) => d.map((/** @type {any} */ p) => to('worker', 'worker-processes', p.identity, p.state))]];
-    // In this order, whichever answer comes first.
+    // In this order, regardless of the order of the answers.
     asks.forEach(([path, read], i) => ask(apiPath(/** @type {string} */ (path), [], path === 'job-metrics' ? {} : { limit: 500 })).then(({ data }) => { if (!ended) set((all) => Object.assign([...all], { [i]: /** @type {any} */ (read)(data) })); }, () => {}));
     return () => { ended = true; };
   }, []);
@@ -62,10 +63,10 @@ function Box() {
   const box = useRef(null);
   const names = useNames();
   const close = () => { shown.value = ''; };
-  // At once, not after the next frame: what is typed until then would be keys of the page below.
+  // Immediately, not after the next frame: until then, keys would go to the page below.
   useLayoutEffect(() => { box.current.showModal(); }, []);
   const found = useMemo(() => match([...fixed(), ...names], text), [text, names]);
-  // By its name, not by its place: names still come while somebody chooses.
+  // By name, not by position: names still arrive while the user chooses.
   const at = Math.max(0, found.findIndex((e) => nameOf(e) === chosen));
   const run = (/** @type {Entry|undefined} */ e) => {
     close();

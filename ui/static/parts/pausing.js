@@ -1,5 +1,5 @@
 // @ts-check
-// Pauses and resumes queues: one, or those that are selected.
+// Pauses and resumes queues: one, or the selected ones.
 import { html, useEffect } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -11,7 +11,12 @@ import { common, queues as words } from '../core/words.js';
 /** @param {any} q */
 export const isPaused = (q) => !!q.paused || q.state === 'paused';
 
-/** Resuming one queue asks nothing: it is undone by pausing it. @param {boolean} on paused, or resumed @param {any[]} queues @param {(names: string[]) => void} done given those that are so now */
+/**
+ * Resuming one queue asks for no confirmation, because pausing it undoes that.
+ * @param {boolean} on pause, or resume
+ * @param {any[]} queues
+ * @param {(names: string[]) => void} done gets the queues that were changed
+ */
 export async function pause(on, queues, done) {
   const [one] = queues;
   const alone = queues.length === 1;
@@ -28,14 +33,26 @@ export async function pause(on, queues, done) {
   return yes && send(on, queues.map((q) => q.name), yes.reason, done);
 }
 
-/** @param {boolean} on @param {string[]} names @param {string} reason @param {(names: string[]) => void} done @param {() => any} [undo] */
+/**
+ * @param {boolean} on
+ * @param {string[]} names
+ * @param {string} reason
+ * @param {(names: string[]) => void} done
+ * @param {() => any} [undo]
+ */
 async function send(on, names, reason, done, undo) {
   const changed = await changeEach(on ? 'pause' : 'resume', names, reason);
   if (changed.length) toast(words.changed(changed.length === 1 ? changed[0] : common.queuesOf(changed.length), on), { undo });
   setTimeout(() => done(changed), 300);
 }
 
-/** One after the other. A queue that is gone does not stop the rest; any other error does. @param {'pause'|'resume'} order @param {string[]} names @param {string} reason */
+/**
+ * Changes one queue after the other. It continues after a queue that is gone, and stops at any
+ * other error.
+ * @param {'pause'|'resume'} order
+ * @param {string[]} names
+ * @param {string} reason
+ */
 async function changeEach(order, names, reason) {
   const changed = [];
   for (const [i, name] of names.entries()) {
@@ -51,7 +68,11 @@ async function changeEach(order, names, reason) {
   return changed;
 }
 
-/** What can be done to queues that are chosen. @param {{chosen: Map<string, any>, all: any[], choose: (m: Map<string, any>) => void, refresh: () => void}} p all: as they are now */
+/**
+ * The actions on the selected queues.
+ * @param {{chosen: Map<string, any>, all: any[], choose: (m: Map<string, any>) => void, refresh: ()
+ *   => void}} p `all`: their present state
+ */
 export function ChosenQueues({ chosen, all, choose, refresh }) {
   const these = all.filter((q) => chosen.has(q.name));
   useEffect(() => say(common.selected(common.queuesOf(chosen.size))), [chosen.size]);

@@ -1,5 +1,6 @@
 // @ts-check
-// Shows a record as it was written: large numbers, the order of members and spaces survive, for nothing here is parsed and written again.
+// Shows a record as it was written. It is not parsed and written again, so large numbers, the order
+// of members, and spaces do not change.
 import { html, useMemo, useState } from '../core/h.js';
 import { bytes } from '../core/format.js';
 import { read } from '../core/rawjson.js';
@@ -10,7 +11,10 @@ import { common, record as words } from '../core/words.js';
 
 const first = 64 * 1024;
 
-/** @param {{text: string, label: string, name?: string, path?: string}} p path: where it stands in what it is a part of */
+/**
+ * @param {{text: string, label: string, name?: string, path?: string}} p `path`: its position in
+ *   the whole record
+ */
 export function Payload({ text, label, name = 'record', path = '' }) {
   const [mode, setMode] = useState('pretty');
   const [find, setFind] = useState('');

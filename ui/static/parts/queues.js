@@ -15,16 +15,19 @@ import { failed } from './toast.js';
 import { useTrends } from './trends.js';
 import { common, queues as words } from '../core/words.js';
 
-/** What is wrong with a queue counts more than its name. @param {any} q */
+/** Orders queues by how much is wrong with them, and only then by name. @param {any} q */
 const gravity = (q) => (q.paused ? 2 : { no_consumers: 0, saturated: 0, down: 0, stopped: 0, flow: 1 }[q.state] ?? (q.held ? 1 : 3));
 
-/** How long until it is empty. @param {any} q */
+/** Returns how long until the queue is empty. @param {any} q */
 function drain(q) {
   if (!q.ready) return null;
   return q.growth_rate < 0 ? q.ready / -q.growth_rate : Infinity;
 }
 
-/** @param {{list: any, metrics: any, attention: any, alone?: boolean}} p alone: the page is about nothing else, and says so above */
+/**
+ * @param {{list: any, metrics: any, attention: any, alone?: boolean}} p `alone`: the page has
+ *   nothing else, and its title says so
+ */
 export function Queues({ list, metrics, attention, alone }) {
   const query = route.value.query;
   const text = (query.get('text') || '').toLowerCase();
@@ -34,14 +37,16 @@ export function Queues({ list, metrics, attention, alone }) {
   const stat = (/** @type {any} */ q) => by.get(q.name);
   const all = list.data || [];
   const found = text ? all.filter((/** @type {any} */ q) => q.name.toLowerCase().includes(text)) : all;
-  // Only the sidecar knows how long jobs may wait: attention names the queues where they have waited for longer.
+  // Only the sidecar knows how long jobs may wait. Its problems name the queues in which they have
+  // waited longer.
   const late = useMemo(() => new Map((attention?.items || []).filter((/** @type {any} */ i) => i.kind === 'oldest_too_old').map((/** @type {any} */ i) => [i.subject, i.text])), [attention]);
   const columns = columnsOf(stat, late, useTrends());
   const rows = sort ? sorted(found, columns, sort, reverse) : [...found].sort((a, b) => gravity(a) - gravity(b) || (a.name < b.name ? -1 : 1));
   const part = paged(rows);
   const sum = (/** @type {string} */ k) => found.reduce((/** @type {number} */ n, /** @type {any} */ q) => n + (q[k] || 0), 0);
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
-  const [Bar, setBar] = useState(/** @type {any} */ (null)); // it is loaded when the first is chosen
+  // Loaded when the first queue is selected.
+  const [Bar, setBar] = useState(/** @type {any} */ (null));
   const choose = (/** @type {Map<string, any>} */ m) => {
     setChosen(m);
     if (!Bar) import('./pausing.js').then((p) => setBar(() => p.ChosenQueues), failed);
@@ -59,7 +64,11 @@ export function Queues({ list, metrics, attention, alone }) {
   </section>`;
 }
 
-/** @param {(q: any) => any} stat @param {Map<string, string>} late what is said of queues whose oldest job waits for too long @param {(name: string) => number[]} trend */
+/**
+ * @param {(q: any) => any} stat
+ * @param {Map<string, string>} late the text for each queue whose oldest job waits too long
+ * @param {(name: string) => number[]} trend
+ */
 function columnsOf(stat, late, trend) {
   const run = (/** @type {any} */ q) => stat(q)?.run?.p95_ms ?? null;
   const wait = (/** @type {any} */ q) => stat(q)?.wait?.p95_ms ?? null;
@@ -81,7 +90,11 @@ function columnsOf(stat, late, trend) {
   ];
 }
 
-/** How long the oldest job waits. @param {any} q @param {string} [late] that it is too long, in the sidecar's words */
+/**
+ * How long the oldest job waits.
+ * @param {any} q
+ * @param {string} [late] the sidecar's text, if that is too long
+ */
 function oldest(q, late) {
   if (!q.oldest) return html`<span class="dim">–</span>`;
   const exact = q.oldest.accuracy === 'exact';

@@ -30,20 +30,28 @@ export const groups = [
 /** @param {{children: any}} p */
 export function Shell({ children }) {
   useLayoutEffect(() => watchKeys(openBox), []);
-  useLayoutEffect(() => whenIdle(() => { import('./palette.js').catch(() => {}); }), []); // ready before it is wanted
+  // Loaded before the user needs it.
+  useLayoutEffect(() => whenIdle(() => { import('./palette.js').catch(() => {}); }), []);
   return html`<a class="sr" href="#main" onClick=${(/** @type {Event} */ e) => { e.preventDefault(); document.getElementById('main').focus(); }}>${words.skipToContent}</a>
     <${Header} /><${Nav} />
     <main id="main" tabindex="-1"><div class="page"><${Banners} />${children}</div></main>
     ${overlays.value.map((Over) => html`<${Over} />`)}<${Toasts} />`;
 }
 
-/** The palette is loaded when it is first wanted. @param {'openPalette'|'openKeys'} open */
+/** Opens the palette, which is loaded at the first use. @param {'openPalette'|'openKeys'} open */
 export const openBox = (open) => import('./palette.js').then((p) => p[open](), failed);
 
-/** How the name of an environment looks, so that production is not taken for staging: eu-production is it, pre-prod is not. @param {string} name */
+/**
+ * Returns the look of an environment's name, so that users do not take production for staging.
+ * eu-production is production, pre-prod is not.
+ * @param {string} name
+ */
 const envLook = (name) => (/(?<![a-z]|(pre|non)[^a-z])(prod|live)/i.test(name) ? 'bad' : /(?<![a-z])(stag|test|qa|uat|pre|non)/i.test(name) ? 'warn' : 'info');
 
-/** How what is shown is kept up to date. @returns {[string, string, string]} a word, how it looks, and what it means */
+/**
+ * Returns how the page is kept up to date.
+ * @returns {[string, string, string]} a word, its look, and its meaning
+ */
 function freshness() {
   if (!connection.value.up) return [words.offline, 'bad', words.millraceDoesNotAnswer];
   if (paused.value) return [common.paused, 'off', words.updatesArePaused];
@@ -53,7 +61,7 @@ function freshness() {
 function Header() {
   const [word, look, meaning] = freshness();
   const env = whoami.value?.environment;
-  route.value; // the link leads to the range that is shown
+  route.value; // reads the route, because the link must lead to the present range
   return html`<header class="top">
     <a class="brand" href=${link('dashboard')} aria-label=${words.toTheDashboard}><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" /><span class="name">${common.millrace}</span></a>
     ${env && html`<span class=${'pill env ' + envLook(env)} title=${env}><span class="cut">${env}</span></span>`}
@@ -65,10 +73,10 @@ function Header() {
   </header>`;
 }
 
-/** Where this file came from, the page's other files are. */
+/** The path of the page's files, which is the path of this file. */
 export const assets = new URL('../../', import.meta.url).pathname;
 
-/** How far what is shown is behind the streams. */
+/** How much the shown data lags behind the streams. */
 function Lag() {
   const o = overview.value;
   if (!o) return null;
@@ -79,7 +87,7 @@ function Lag() {
   return l < 1 && !look ? null : html`<span class=${'pill ' + look} title=${at === undefined ? '' : words.readTo(at)}>${common.behindBy(l)}</span>`;
 }
 
-/** What the menu offers is loaded when it is first opened. */
+/** The content of the menu is loaded when it is first opened. */
 function User() {
   const [open, setOpen] = useState(false);
   const [Menu, setMenu] = useState(/** @type {any} */ (null));

@@ -1,7 +1,11 @@
 // @ts-check
 import { html } from '../core/h.js';
 
-/** A line too small for axes. @param {{values: (number|null)[], label: string, width?: number, height?: number, colour?: string}} p */
+/**
+ * A line chart that is too small for axes.
+ * @param {{values: (number|null)[], label: string, width?: number, height?: number, colour?:
+ *   string}} p
+ */
 export function Spark({ values, label, width = 96, height = 24, colour }) {
   const v = values.map((n) => n || 0);
   const most = v.reduce((a, b) => Math.max(a, b), 0);

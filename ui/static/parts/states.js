@@ -1,5 +1,6 @@
 // @ts-check
-// What stands in the place of data: nothing yet, no matches, or an error; and the frame of cards and pages.
+// Replacements for missing data: nothing yet, no matches, or an error. Also the frames of cards and
+// pages.
 import { html } from '../core/h.js';
 import { clock } from '../core/format.js';
 import { curlOf } from '../core/api.js';
@@ -12,7 +13,10 @@ export function Empty({ icon = 'check', title, children }) {
   return html`<div class="empty"><${Icon} name=${icon} /><p class="lead">${title}</p>${children}</div>`;
 }
 
-/** @param {{error: any, at?: number, refresh?: () => void}} p at: when what is still shown was read */
+/**
+ * @param {{error: any, at?: number, refresh?: () => void}} p `at`: when the data that is still
+ *   shown was read
+ */
 export function Failure({ error, at, refresh }) {
   if (!error) return null;
   const forbidden = error.status === 403;
@@ -27,13 +31,17 @@ export function Failure({ error, at, refresh }) {
   </div>`;
 }
 
-/** Shows an answer, below its error. Without an answer nothing is shown: an empty list would claim that there is nothing.
- * @param {{of: any, quiet?: boolean, children?: any}} p of: a resource; quiet: what went wrong stands elsewhere */
+/**
+ * Shows an answer, below its error. Without an answer it shows nothing, because an empty list would
+ * mean that there is nothing.
+ * @param {{of: any, quiet?: boolean, children?: any}} p `of`: a resource; `quiet`: the error is
+ *   shown elsewhere
+ */
 export function Answer({ of, quiet, children }) {
   return html`${!quiet && html`<${Failure} error=${of.error} at=${of.data ? of.at : 0} refresh=${of.refresh} />`}${!(of.error && !of.data) && children}`;
 }
 
-/** Copies, also where the page is not secure. @param {string} text @param {string} [what] */
+/** Copies a text, also on a page that is not secure. @param {string} text @param {string} [what] */
 export async function copy(text, what = words.copied) {
   try {
     await navigator.clipboard.writeText(text);
@@ -51,7 +59,10 @@ export async function copy(text, what = words.copied) {
   toast(what);
 }
 
-/** @param {{url: string, method?: string, body?: any, jq?: string}} p jq: which items of the answer are shown, where the API has no such filter */
+/**
+ * @param {{url: string, method?: string, body?: any, jq?: string}} p `jq`: a filter for the items
+ *   of the answer, if the API has none
+ */
 export function CopyCurl({ url, method, body, jq }) {
   const rest = jq ? ` | jq '.items[] | ${jq.replaceAll("'", "'\\''")}'` : '';
   return html`<button class="icon" title=${words.copyAsCurl} aria-label=${words.copyAsCurl} onClick=${() => copy(curlOf(url, { method, body }) + rest, words.copiedAsCurl)}>
@@ -64,19 +75,27 @@ export function Card({ title, tools, children, class: extra, flush }) {
     <div class="head"><h2>${title}</h2>${tools && html`<div class="tools">${tools}</div>`}</div>${children}</section>`;
 }
 
-/** @param {{crumbs?: [string, string][], title: any, badge?: any, children?: any, after?: any}} p */
+/**
+ * @param {{crumbs?: [string, string][], title: any, badge?: any, children?: any, after?: any}} p
+ */
 export function Title({ crumbs = [], title, badge, children, after }) {
   return html`<div class="title"><h1>${crumbs.map(([text, to]) => html`<a href=${to}>${text}</a><span class="sep">›</span>`)}<span class="cut">${title}</span></h1>
     ${badge !== undefined && badge !== null && html`<span class="badge">${badge}</span>`}${after}<div class="tools">${children}</div></div>`;
 }
 
-/** @param {{value: string, options: [string, string][], onChange: (v: string) => void, label: string}} p */
+/**
+ * @param {{value: string, options: [string, string][], onChange: (v: string) => void, label:
+ *   string}} p
+ */
 export function Segments({ value, options, onChange, label }) {
   return html`<div class="seg" role="group" aria-label=${label}>${options.map(([v, text]) => html`
     <button type="button" aria-pressed=${String(v === value)} onClick=${() => onChange(v)}>${text}</button>`)}</div>`;
 }
 
-/** @param {{value: string, options: [string, any][], onChange: (v: string) => void, label: string}} p */
+/**
+ * @param {{value: string, options: [string, any][], onChange: (v: string) => void, label: string}}
+ *   p
+ */
 export function Tabs({ value, options, onChange, label }) {
   const move = (/** @type {KeyboardEvent} */ e) => {
     const d = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
@@ -96,13 +115,13 @@ const looks = {
   under_way: ['live', 'info'], cancelled: ['x', 'dim'], interrupted: ['warn', 'warn'], failed: ['alert', 'bad'], held: ['pause', 'warn'], critical: ['alert', 'bad'], warning: ['warn', 'warn'],
   success: ['check', 'ok'], dead: ['dead', 'bad'], discarded: ['trash', 'dim'], expired: ['clock', 'warn'], undone: ['undo', 'info'], undoing: ['undo', 'info'],
 };
-/** An icon, a word and a colour. @param {{state: string, text?: string}} p */
+/** A state, as an icon, a word and a colour. @param {{state: string, text?: string}} p */
 export function State({ state, text }) {
   const [icon, colour] = looks[state] || ['dot', 'dim'];
   return html`<span class=${'state ' + colour}><${Icon} name=${icon} small />${text || words.named[state] || state.replaceAll('_', ' ')}</span>`;
 }
 
-/** How much of something is taken. @param {{part: number, text?: string, label?: string}} p */
+/** How much of something is used. @param {{part: number, text?: string, label?: string}} p */
 export function Util({ part, text, label }) {
   const p = Math.max(0, Math.min(1, part || 0));
   return html`<div class="util"><div class=${'bar' + (p > 0.95 ? ' warn' : '')} role="meter" aria-label=${label || words.inUse} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(p * 100)}>

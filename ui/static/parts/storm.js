@@ -1,5 +1,5 @@
 // @ts-check
-// What fails, by error: one row is one decision.
+// Failures by error: one row for each decision.
 import { cx, html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { fixed } from '../core/clock.js';
@@ -18,24 +18,32 @@ import { Time } from './time.js';
 import { failed } from './toast.js';
 import { common, storm as words } from '../core/words.js';
 
-/** How many the sidecar looks at, of a set, at most. */
+/** How many jobs of a set the sidecar searches at most. */
 const mostSearched = 100_000;
 const names = ['queue', 'class', 'from', 'to'];
 
-/** How many there are by now: where not all had been counted, a group is larger than it says.
- * @param {string} set @param {Record<string, string>} filter @param {number} least */
+/**
+ * Returns how many there are now. If not all were counted before, a group is larger than its
+ * number.
+ * @param {string} set
+ * @param {Record<string, string>} filter
+ * @param {number} least
+ */
 async function countNow(set, filter, least) {
   const { data } = await ask(apiPath(set, [], { ...filter, page: 1, page_size: 1 }));
   return { count: data.filtered_count ?? Math.max(least, data.filtered_count_at_least), asOf: data.as_of, expected: data.filtered_count };
 }
 
-/** How many hosts are named of those that a group comes from. */
+/** How many hosts of a group are named. */
 const mostHosts = 2;
 
-/** A host without its domain. @param {string} host */
+/** Returns a host without its domain. @param {string} host */
 const shortHost = (host) => (/^[\d.]+$/.test(host) ? host : host.split('.')[0]);
 
-/** The hosts where a group's jobs failed of late, those with most failures first. @param {{g: any}} p */
+/**
+ * The hosts where a group's jobs failed recently, those with most failures first.
+ * @param {{g: any}} p
+ */
 function Hosts({ g }) {
   if (!g.host_count) return html`<span class="dim">–</span>`;
   const more = g.host_count - mostHosts;
@@ -45,11 +53,16 @@ function Hosts({ g }) {
   return html`<span class="cut" title=${all}>${g.hosts.slice(0, mostHosts).map(one)}${more > 0 && html`<span class="dim"> ${words.moreHosts(more)}</span>`}</span>`;
 }
 
-/** What an error is called, and the message of one job. @param {{set: string, g: any}} p */
+/** The class of an error, and the message of one job. @param {{set: string, g: any}} p */
 const What = ({ set, g }) => html`<a class="bad strong cut" href=${link(set, [], { error: g.fingerprint })} title=${g.error_class}>${g.error_class || common.error}</a>
   <span class="dim cut light" title=${short(g.message)}>${short(g.example ?? g.message)}</span>`;
 
-/** @param {string} set @param {number} total @param {number} over the time that recent is of, in seconds @returns {import('./table.js').Column[]} */
+/**
+ * @param {string} set
+ * @param {number} total
+ * @param {number} over how many seconds `recent` covers
+ * @returns {import('./table.js').Column[]}
+ */
 const columnsOf = (set, total, over) => [
   { id: 'error', label: common.error, always: true, head: true, class: 'fill', sort: (g) => g.error_class, cell: (g) => html`<${What} set=${set} g=${g} />` },
   { id: 'class', label: common.class, class: 'lim', sort: (g) => g.class, cell: (g) => html`<a class="cut" href=${link('job-metrics', g.class)}>${g.class}</a>` },
@@ -64,14 +77,17 @@ const columnsOf = (set, total, over) => [
   { id: 'last', label: set === 'retries' ? words.lastDue : words.lastDied, wide: true, off: set === 'retries', sort: (g) => g.last, cell: (g) => html`<${Time} at=${g.last} />` },
 ];
 
-/** What can be done to all of a group. @param {{set: string, g: any, act: (action: string, g: any) => void}} p */
+/**
+ * The bulk actions on a group.
+ * @param {{set: string, g: any, act: (action: string, g: any) => void}} p
+ */
 const Acts = ({ set, g, act }) => bulkOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => {
   const label = a === 'change' ? common.reschedule : actions[a].label;
   return html`<button class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} disabled=${!!whyNotMany.value} title=${whyNotMany.value || label}
     aria-label=${words.actOn(label, g)} onClick=${() => act(a, g)}><${Icon} name=${a === 'change' ? 'clock' : actions[a].icon} /></button>`;
 });
 
-/** Chooses between a list and its errors. @param {{storm: boolean}} p */
+/** Switches between a list and its errors. @param {{storm: boolean}} p */
 export const ListOrErrors = ({ storm }) => html`<${Segments} label=${common.view} value=${storm ? 'storm' : 'list'}
   onChange=${(/** @type {string} */ v) => setQuery({ view: v === 'storm' ? 'storm' : '' })} options=${[['list', common.list], ['storm', common.byError]]} />`;
 
@@ -81,7 +97,7 @@ export function Storm({ set }) {
   const filter = Object.fromEntries(names.filter((n) => query.get(n)).map((n) => [n, query.get(n)]));
   const url = apiPath('errors', [], { set, ...filter });
   const groups = useResource(url, { topic: set === 'retries' ? 'retries' : 'dead', every: 10_000 });
-  // Not all had been read: the next answer has more of them.
+  // Not all jobs had been read. The next answer has more of them.
   const partial = groups.data?.complete === false && groups.data.searched < mostSearched;
   useEffect(() => {
     if (!partial) return undefined;
@@ -93,7 +109,7 @@ export function Storm({ set }) {
   const [sort, setSort] = useState({ id: 'count', reverse: true });
   const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
     const f = { ...fixed(filter, groups.at), error: g.fingerprint };
-    // What was seen, so that nothing that came later is touched.
+    // The offsets that were seen, so that no later job is affected.
     const about = words.errorIn(g.error_class || common.error, g.class);
     const seen = { set, filter: f, about, count: g.count, asOf: groups.data.as_of, expected: g.count };
     try {

@@ -20,7 +20,10 @@ export function Story({ d, done }) {
     ${facts.map((f, i) => html`<${Line} key=${i} fact=${f} before=${facts[i - 1]} jid=${d.jid} done=${done} />`)}</ol><//>`;
 }
 
-/** @param {{fact: import('../core/story.js').Fact, before?: import('../core/story.js').Fact, jid: string, done: () => void}} p */
+/**
+ * @param {{fact: import('../core/story.js').Fact, before?: import('../core/story.js').Fact, jid:
+ *   string, done: () => void}} p
+ */
 function Line({ fact, before, jid, done }) {
   const { event, run } = fact;
   const process = run?.worker || (event?.identity !== '*' && event?.identity);
@@ -36,7 +39,10 @@ function Line({ fact, before, jid, done }) {
     ${fact.undo && mayAct.value && html`<button class="btn small" onClick=${() => undoOne(event.set, jid, event.offset, done)}><${Icon} name="undo" small />${common.undo}</button>`}</li>`;
 }
 
-/** What was changed: arguments on request, since they may be long. @param {{changes: {member: string, was: string, is: string}[]}} p */
+/**
+ * The changes of a job. Arguments may be long, so they are shown on request.
+ * @param {{changes: {member: string, was: string, is: string}[]}} p
+ */
 function Changes({ changes }) {
   const [open, setOpen] = useState(false);
   const args = changes.find((c) => c.member === 'args');

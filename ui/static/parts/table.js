@@ -1,5 +1,6 @@
 // @ts-check
-// The one table. Rows keep their place while somebody points at them or has chosen some: no click means another row than it was aimed at.
+// The component for all tables. Rows do not move while the pointer is over them or some are
+// selected, so that a click always hits the intended row.
 import { Component, cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { whenIdle } from '../core/idle.js';
 import { forPage } from '../core/keys.js';
@@ -7,11 +8,15 @@ import { hiddenColumns } from '../core/prefs.js';
 import { Icon } from './icon.js';
 import { common, table as words } from '../core/words.js';
 
-/** @typedef {{id: string, label: string, cell: (row: any) => any, sort?: ((row: any) => any)|string, right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?: boolean}} Column
- * sort: what rows are sorted by here, or what the API calls that where it sorts them; off: not shown by default; wide: not shown where there is little room */
+/**
+ * @typedef {{id: string, label: string, cell: (row: any) => any, sort?: ((row: any) => any)|string,
+ *   right?: boolean, class?: string, always?: boolean, off?: boolean, wide?: boolean, head?:
+ *   boolean}} Column `sort`: the value by which rows are sorted here, or the API's name if the API
+ *   sorts; `off`: hidden by default; `wide`: hidden if there is little room
+ */
 /** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
 
-/** So many rows are drawn close together. */
+/** From this number on, rows are drawn closer together. */
 const many = 100;
 
 /** @param {string} table @param {Column[]} columns */
@@ -29,14 +34,21 @@ export function sorted(rows, columns, sort, reverse) {
   return all.map(([, r]) => r);
 }
 
-/** Rows as they stood when somebody began to look closely, or asked for another order. @param {any[]} rows @param {(r: any) => string} key @param {boolean} still @param {string} order */
+/**
+ * Returns the rows as they were when the user pointed at the table or selected a row, or asked for
+ * another order.
+ * @param {any[]} rows
+ * @param {(r: any) => string} key
+ * @param {boolean} still
+ * @param {string} order
+ */
 export function useStill(rows, key, still, order) {
   const kept = useRef(/** @type {any[]} */ ([]));
   const was = useRef(order);
   if (!still || !kept.current.length || was.current !== order) kept.current = rows;
   was.current = order;
   const fresh = new Map(rows.map((r) => [key(r), r]));
-  // Where nothing is left of what was there, no click can go wrong.
+  // If none of the old rows is left, no click can hit a wrong row.
   if (still && !kept.current.some((r) => fresh.has(key(r)))) kept.current = rows;
   const before = new Set(kept.current.map(key));
   const shown = still ? kept.current.map((r) => fresh.get(key(r)) || r) : rows;
@@ -48,9 +60,15 @@ export function useStill(rows, key, still, order) {
   };
 }
 
-/** @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (r: any) => string, loading?: boolean, sort?: string, reverse?: boolean,
- *   onSort?: (id: string, reverse: boolean) => void, unsortable?: string, selection?: Selection, label?: (r: any) => string, acts?: (r: any) => any, empty?: any, foot?: any,
- *   open?: (r: any) => void, keys?: (key: string, row: any) => boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p unsortable: why there is no other order; steady: what a row shows depends on that row alone; of: the question that the rows answer; busy: another has been asked */
+/**
+ * @param {{id: string, caption: string, columns: Column[], rows: any[], rowKey: (r: any) => string,
+ *   loading?: boolean, sort?: string, reverse?: boolean, onSort?: (id: string, reverse: boolean) =>
+ *   void, unsortable?: string, selection?: Selection, label?: (r: any) => string, acts?: (r: any)
+ *   => any, empty?: any, foot?: any, open?: (r: any) => void, keys?: (key: string, row: any) =>
+ *   boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p
+ *   `unsortable`: why there is no other order; `steady`: the content of a row depends only on that
+ *   row; `of`: the request that the rows answer; `busy`: another request is pending
+ */
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
   const [over, setOver] = useState(false);
@@ -65,7 +83,7 @@ export function Table(p) {
   const first = useScreenful(rows);
   const skeleton = useSkeleton(!!p.loading && !rows.length);
   const last = useRef('');
-  // Keys may come faster than drawing: what was chosen last counts, drawn or not.
+  // Keys may come faster than drawings. The last selection counts, even if it is not drawn yet.
   const picked = useRef(chosen);
   picked.current = chosen;
   const pick = (/** @type {any} */ row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
@@ -132,10 +150,13 @@ class Steady extends Component {
   }
 }
 
-/** A screen that is larger than most shows so many rows. */
+/** How many rows fit on a large screen. */
 const screenful = 40;
 
-/** The rows that are drawn: of a long table the first ones before the others. @param {any[]} rows */
+/**
+ * Returns the rows to draw. In a long table, the first ones are drawn before the others.
+ * @param {any[]} rows
+ */
 function useScreenful(rows) {
   const [all, setAll] = useState(false);
   const long = rows.length > screenful;
@@ -143,7 +164,10 @@ function useScreenful(rows) {
   return all || !long ? rows : rows.slice(0, screenful);
 }
 
-/** Nothing flashes: what comes at once needs no placeholder. @param {boolean} wanted */
+/**
+ * Returns whether to show a placeholder. There is none for a fast answer, because it would flash.
+ * @param {boolean} wanted
+ */
 function useSkeleton(wanted) {
   const [shown, set] = useState(false);
   useEffect(() => {
@@ -157,7 +181,16 @@ function useSkeleton(wanted) {
   return wanted && shown;
 }
 
-/** j and k go from row to row, x chooses, Enter opens. @param {any} p @param {any[]} rows @param {string} at @param {(k: string) => void} setAt @param {any} pick @param {any} body @param {any} picked */
+/**
+ * j and k go from row to row, x selects, Enter opens.
+ * @param {any} p
+ * @param {any[]} rows
+ * @param {string} at
+ * @param {(k: string) => void} setAt
+ * @param {any} pick
+ * @param {any} body
+ * @param {any} picked
+ */
 function useRowKeys(p, rows, at, setAt, pick, body, picked) {
   const now = useRef(null);
   now.current = { p, rows, at, pick };
@@ -174,7 +207,7 @@ function useRowKeys(p, rows, at, setAt, pick, body, picked) {
         return;
       }
       const row = rows[i];
-      if (!row || e.repeat) return; // one press is one deed
+      if (!row || e.repeat) return; // one key press is one action
       if (e.key === 'x' && p.selection) pick(row, !picked.current.has(at), false);
       else if (e.key === 'Enter' && p.open && !(/** @type {Element} */ (e.target).closest('a,button'))) p.open(row);
       else if (p.keys?.(e.key, row)) e.preventDefault();
@@ -184,7 +217,7 @@ function useRowKeys(p, rows, at, setAt, pick, body, picked) {
   }, []);
 }
 
-/** Which columns are shown. @param {{id: string, columns: Column[]}} p */
+/** Chooses which columns are shown. @param {{id: string, columns: Column[]}} p */
 export function ColumnChooser({ id, columns }) {
   const [open, setOpen] = useState(false);
   const shown = useMemo(() => new Set(shownColumns(id, columns).map((c) => c.id)), [hiddenColumns.value, id]);

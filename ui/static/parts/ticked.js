@@ -1,5 +1,6 @@
 // @ts-check
-// Classes or queues whose rows are ticked: one chart has a line for each. The URL says which, each in the place that has its colour.
+// The classes or queues whose rows are ticked. One chart has a line for each. The URL has their
+// names, each at the position of its colour.
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { brief } from '../core/format.js';
@@ -10,17 +11,20 @@ import { deploys, PerStep, ran, stepText, zoom } from './charts.js';
 import { Card, Failure } from './states.js';
 import { charts as words } from '../core/words.js';
 
-/** @typedef {'class'|'queue'} Kind what is ticked */
+/** @typedef {'class'|'queue'} Kind the kind of the ticked rows */
 
-/** More lines than that cannot be told apart. */
+/** More lines cannot be told apart. */
 const most = 8;
 
-/** Commas stand between names. @param {string} name */
+/** Escapes commas, which separate names. @param {string} name */
 const written = (name) => name.replace(/[%,]/g, (c) => encodeURIComponent(c));
 /** @param {string} text */
 const meant = (text) => text.replace(/%2C|%25/g, (c) => decodeURIComponent(c));
 
-/** The names by place; one that is free is empty, so that the others keep their colours. @returns {string[]} */
+/**
+ * Returns the names by position. A free position is empty, so that the others keep their colours.
+ * @returns {string[]}
+ */
 export function tickedNow() {
   const all = (route.value.query.get('show') || '').split(',').slice(0, most).map(meant);
   return all.map((name, i) => (all.indexOf(name) === i ? name : ''));
@@ -47,7 +51,13 @@ export function Tick({ kind, name, ticked }) {
     style=${{ accentColor: at < 0 ? '' : palette[at] }} onChange=${() => flip(name)} />`;
 }
 
-/** Asks about each of them, as one question: all lines are of the same range. @param {Kind} kind @param {string[]} names @param {any} range @param {string|null} queue */
+/**
+ * Requests the metrics of all of them together, so that all lines have the same range.
+ * @param {Kind} kind
+ * @param {string[]} names
+ * @param {any} range
+ * @param {string|null} queue
+ */
 function useEach(kind, names, range, queue) {
   const of = { from: Math.floor(range.from), to: Math.ceil(range.to), step: range.step };
   const urls = names.map((name) => (kind === 'queue' ? apiPath('job-metrics', [], { queue: name, ...of }) : apiPath('job-metrics', name, { queue, ...of })));
@@ -58,12 +68,15 @@ function useEach(kind, names, range, queue) {
   return useResource(urls.join(' '), { every: 10_000, read });
 }
 
-/** How many jobs of each there were, step by step. @param {{kind: Kind, names: string[], range: any, queue: string|null}} p names: by place */
+/**
+ * How many jobs of each there were, step by step.
+ * @param {{kind: Kind, names: string[], range: any, queue: string|null}} p `names`: by position
+ */
 export function Ticked({ kind, names, range, queue }) {
   const all = useEach(kind, names.filter(Boolean), range, queue);
   const any = all.data?.values().next().value;
   const x = (any?.series || []).map((/** @type {any} */ s) => s.at);
-  // What was ticked just now has no line until there is an answer about it.
+  // A name that was ticked just now has no line before its answer.
   const line = (/** @type {string} */ name, /** @type {number} */ i) => {
     const points = all.data?.get(name)?.series || [];
     return { label: name, colour: palette[i], values: x.map((/** @type {number} */ _, /** @type {number} */ n) => (points[n] ? ran(points[n]) : null)) };

@@ -1,12 +1,15 @@
 // @ts-check
-// A point in time. Relative ones tick in their text alone; nothing is drawn anew.
+// A point in time. A relative time changes only its text, and nothing is drawn again.
 import { html, useComputed, useSignal } from '../core/h.js';
 import { now } from '../core/clock.js';
 import { absolute, exact, relative, seconds } from '../core/format.js';
 import { times } from '../core/prefs.js';
 import { common } from '../core/words.js';
 
-/** @param {{at: number|null|undefined, past?: boolean}} p at: seconds since 1970; past: it has been, whatever a clock that is wrong says */
+/**
+ * @param {{at: number|null|undefined, past?: boolean}} p `at`: seconds since 1970; `past`: it is
+ *   past, even if a wrong clock disagrees
+ */
 export function Time({ at, past }) {
   const when = useSignal(at);
   if (when.peek() !== at) when.value = at;
@@ -21,7 +24,7 @@ function iso(at) {
   return Number.isNaN(d.getTime()) ? undefined : d.toISOString();
 }
 
-/** How long something lasts that goes on. @param {{since: number|null|undefined}} p */
+/** How long something has lasted until now. @param {{since: number|null|undefined}} p */
 export function Since({ since }) {
   const from = useSignal(since);
   if (from.peek() !== since) from.value = since;

@@ -1,5 +1,5 @@
 // @ts-check
-// What was done, in the corner, for a while; with a way back where there is one.
+// Notifications in the corner: what was done, for a while, with an undo if there is one.
 import { html, signal } from '../core/h.js';
 import { signedOut } from '../core/api.js';
 import { notes } from '../core/overlays.js';
@@ -7,14 +7,17 @@ import { onSignOut } from '../core/session.js';
 import { Icon } from './icon.js';
 import { common, toast as words } from '../core/words.js';
 
-/** @typedef {{bad?: boolean, undo?: () => any, of?: {set: string, jid: string}, to?: string, toText?: string}} More of: the entry that it is about
- * @typedef {More & {id: number, text: string}} Toast */
+/**
+ * @typedef {{bad?: boolean, undo?: () => any, of?: {set: string, jid: string}, to?: string,
+ *   toText?: string}} More `of`: the entry that it concerns
+ * @typedef {More & {id: number, text: string}} Toast
+ */
 
 /** @type {import('../../vendor/signals.js').Signal<Toast[]>} */
 const toasts = signal([]);
 let last = 0;
 
-/** For whoever cannot see: said by one polite region. */
+/** The text for screen readers, in one polite region. */
 const said = signal('');
 /** @param {string} text */
 export const say = (text) => { said.value = text; };
@@ -33,16 +36,23 @@ export function toast(text, more = {}) {
   leave(() => drop(id), more.undo || more.bad ? 10_000 : 5000);
 }
 
-/** What stands in the corner goes by itself, but not while somebody points at it or has come to it with the keyboard. @param {() => void} go @param {number} ms */
+/**
+ * Removes a notification after some time, but not while the pointer or the focus is on it.
+ * @param {() => void} go
+ * @param {number} ms
+ */
 export const leave = (go, ms) => { setTimeout(() => (document.querySelector('.toasts:is(:hover, :focus-within)') ? leave(go, 2000) : go()), ms); };
 
 /** @param {number} id */
 const drop = (id) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
 
-/** Takes back the offer to undo what was done to entries: something else is done to them now. @param {(of: {set: string, jid: string}) => boolean} these */
+/**
+ * Withdraws offers to undo actions on entries, because another action changes these entries now.
+ * @param {(of: {set: string, jid: string}) => boolean} these
+ */
 export const overtaken = (these) => { toasts.value = toasts.value.filter((t) => !t.undo || !t.of || !these(t.of)); };
 
-/** What went wrong, in the words of the API. @param {any} error */
+/** Shows an error, in the words of the API. @param {any} error */
 export const failed = (error) => toast(error?.reason || String(error?.message || error), { bad: true });
 
 export function Toasts() {

@@ -8,7 +8,10 @@ import { common, trace as words } from '../core/words.js';
 
 const library = /\/(gems|site-packages|dist-packages|node_modules|vendor|lib\/(ruby|python)[^/]*|usr\/lib|go\/pkg\/mod|jre|jdk)\/|node:internal|^\s*at (java|javax|sun|jdk)\.|\/usr\/local\/go\//;
 
-/** Of a longer message and of more lines only the beginning is drawn until it is asked for. */
+/**
+ * Only the beginning of a longer message, and of more lines, is drawn until the user asks for the
+ * rest.
+ */
 const mostText = 2000;
 const mostLines = 200;
 

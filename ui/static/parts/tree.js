@@ -1,5 +1,6 @@
 // @ts-check
-// A record as a tree. Of each member and item can be copied where it stands and what it is, byte for byte.
+// A record as a tree. The position and the text of each member and item can be copied, byte for
+// byte.
 import { html, useState } from '../core/h.js';
 import { count } from '../core/format.js';
 import { below } from '../core/rawjson.js';
@@ -8,13 +9,19 @@ import { record as words } from '../core/words.js';
 
 /** @typedef {import('../core/rawjson.js').Node} Node */
 
-/** @param {{text: string, node: Node, find: string, path: string}} p path: where the whole of it stands */
+/**
+ * @param {{text: string, node: Node, find: string, path: string}} p `path`: the position of the
+ *   whole text
+ */
 export function Tree({ text, node, find, path }) {
   return html`<div class="tree" onKeyDown=${walk}><${Branch} text=${text} node=${node} depth=${0} find=${find} path=${path} /></div>`;
 }
 
-/** Arrows go from one to the next: as many buttons as there are nodes would be too far a way for Tab, which finds the first and what can be copied
- * of that where one is. @param {any} e */
+/**
+ * Moves between nodes with the arrow keys. A Tab stop at each node would be too many. Tab reaches
+ * the first node, and the copy buttons of the present one.
+ * @param {any} e
+ */
 function walk(e) {
   if (e.altKey || e.ctrlKey || e.metaKey || e.shiftKey) return;
   const all = [...e.currentTarget.querySelectorAll('li[tabindex]')];
@@ -43,13 +50,16 @@ function Branch({ text, node, depth, find, name, path, comma }) {
     : html`<button class="has" onClick=${() => setOpen(true)}> ${count(node.items.length)} … </button>`}<span class="c">${b}${comma && ','}</span>`;
 }
 
-/** A line of the tree, and what can be copied of it while the pointer or the keyboard is there. @param {{raw: string, path: string, first: boolean, children?: any}} p */
+/**
+ * A line of the tree. Its copy buttons are visible while it has the pointer or the focus.
+ * @param {{raw: string, path: string, first: boolean, children?: any}} p
+ */
 function Item({ raw, path, first, children }) {
   const [over, setOver] = useState(false);
   const [inside, setInside] = useState(false);
-  // What comes to this one has not come to those around it.
+  // The pointer or the focus is on this line only, not on the lines around it.
   const comes = (/** @type {(on: boolean) => void} */ set) => (/** @type {Event} */ e) => { e.stopPropagation(); set(true); };
-  // A window that is left keeps its focus.
+  // A window keeps its focus while the user is in another one.
   const goes = (/** @type {(on: boolean) => void} */ set, /** @type {any} */ otherwise) => (/** @type {any} */ e) => {
     e.stopPropagation();
     const to = e.relatedTarget || otherwise();

@@ -1,28 +1,35 @@
 // @ts-check
-// How much was done in each queue of late: one question about all of them when the lines are first drawn, then one a minute about what is new.
+// The recent throughput of each queue: one request for all queues when the lines are first drawn,
+// then one each minute for the new points.
 import { signal, useEffect } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { minute, serverNow } from '../core/clock.js';
 import { whenIdle } from '../core/idle.js';
 import { paused } from '../core/paused.js';
 
-/** Seconds that a point of a line is the sum of, and how many points there are. */
+/** How many seconds a point of a line covers, and how many points there are. */
 const span = 120;
 const points = 15;
-/** Workers may report late: what ended so many seconds ago does not change any more. */
+/** Workers may report late. Numbers older than this many seconds do not change any more. */
 const late = 60;
 
-/** What was done in each queue, by when the time began that it is the sum of; the oldest first. @type {import('../../vendor/signals.js').Signal<Map<number, Map<string, number>>>} */
+/**
+ * The throughput of each queue, by the begin of its time span, the oldest first.
+ * @type {import('../../vendor/signals.js').Signal<Map<number, Map<string, number>>>}
+ */
 const sums = signal(new Map());
-let settled = 0; // up to when
+let settled = 0; // up to when the numbers are final
 let asking = false;
 
-/** Asks for what is not known yet, or may have changed. All who look ask from and to the same times, so that the sidecar looks once for them. */
+/**
+ * Requests the points that are missing or may have changed. All browsers use the same times, so
+ * that the sidecar computes them once.
+ */
 async function load() {
   const now = serverNow();
   const to = Math.floor(now / span) * span;
   const first = to - points * span;
-  if (to < settled) settled = 0; // a clock went back: what was asked of the future is not known
+  if (to < settled) settled = 0; // a clock was set back: points in the future are not known
   const from = Math.max(settled, first);
   if (asking || from >= to) return;
   asking = true;
@@ -32,11 +39,15 @@ async function load() {
     for (let at = from, i = 0; at < to; at += span, i++) all.set(at, new Map(data.queues.map((/** @type {any} */ q) => [q.other ? '' : q.name, q.counts[i]])));
     sums.value = all;
     settled = Math.floor((now - late) / span) * span;
-  } catch { /* whoever asks for more shows it; it is tried again in a minute */ }
+  } catch { /* a component that needs more shows the error; the next minute tries again */ }
   asking = false;
 }
 
-/** Gives what there is to be drawn of a queue: jobs a minute, the oldest first; nothing while it is not known. @returns {(queue: string) => number[]} */
+/**
+ * Returns a function for the points of a queue: jobs per minute, the oldest first, and none while
+ * they are not known.
+ * @returns {(queue: string) => number[]}
+ */
 export function useTrends() {
   const now = minute.value;
   useEffect(() => (paused.value ? undefined : whenIdle(load)), [now, paused.value]);

@@ -1,3 +1,3 @@
 // @ts-check
-/** Where this sidecar is, for what people copy into a terminal. */
+/** The address of this sidecar, for commands that people copy. */
 export const location = globalThis.location.origin;

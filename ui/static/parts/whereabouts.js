@@ -17,12 +17,16 @@ import { failed, toast } from './toast.js';
 import { Usual } from './usual.js';
 import { common, whereabouts as words } from '../core/words.js';
 
-/** @param {{d: any, seen?: string}} p d: what the API knows of it; seen: the queue that an entry named */
+/**
+ * @param {{d: any, seen?: string}} p `d`: the API's data about it; `seen`: the queue that an entry
+ *   named
+ */
 export function Whereabouts({ d, seen }) {
   const last = storyOf(d).filter((f) => f.what !== 'made').at(-1);
   const queue = seen || d.leases?.[0].queue || d.runs?.[0]?.queue || d.job?.queue;
   const waits = !d.leases && last && !last.run && sent.includes(last.what);
-  // Among all of them: one that was made for this job is not listed at once, and to ask for it alone would fail until then.
+  // All queues, because a queue that was made for this job is not listed immediately. Until then a
+  // request for it alone would fail.
   const queues = useAll(waits && queue ? 'job-queues' : null, { topic: 'queues' });
   const q = queues.data?.find((/** @type {any} */ one) => one.name === queue);
   return html`<section class="card" aria-label=${words.location}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
@@ -36,7 +40,7 @@ const ToQueue = ({ name }) => html`<a class="strong" href=${link('job-queues', n
 /** @param {{run: any}} p */
 const OfRun = ({ run }) => html`<p>${common.class} <a class="strong" href=${link('job-metrics', run.class || '-')}>${run.class || '–'}</a> · ${common.queue} <${ToQueue} name=${run.queue || 'default'} /></p>`;
 
-/** A process that says that it runs the job. @param {{w: any, jid: string}} p */
+/** A process that reports that it runs the job. @param {{w: any, jid: string}} p */
 export function Running({ w, jid }) {
   const lost = w.state === 'lost';
   const cancel = mayAct.value && !lost && html`<button class="btn small hurt" onClick=${() => cancelRun(jid, w)}><${Icon} name="x" small />${words.cancelJob}</button>`;
@@ -73,7 +77,7 @@ async function cancelRun(jid, w) {
 /** @param {{l: any}} p */
 const Leased = ({ l }) => html`<${Empty} icon="clock" title=${words.leased}><p>${words.aboutLease(l.attempt, html`<${Time} at=${l.until} />`, html`<${ToQueue} name=${l.queue} />`)}</p><//>`;
 
-/** Why it may wait. @param {{q: any}} p */
+/** Why the job may wait. @param {{q: any}} p */
 function Why({ q }) {
   if (q.paused) return html`<p class="warn strong">${words.queuePausedBy(html`<${PausedBy} pause=${q.paused} />`)}</p>`;
   if (q.state === 'paused') return html`<p class="warn strong">${words.queuePaused}</p>`;

@@ -1,6 +1,11 @@
-// Command worker is a small worker that makes one mistake on purpose, MILLRACE_MISTAKE, so that the suite shows that it would notice:
-// acks-first (acknowledges before the retry is confirmed), re-encodes (writes the job anew instead of its bytes), forgets (at its end
-// it acknowledges what it has not finished instead of handing it back). Without a mistake it is right as far as those scenarios go.
+// Command worker is a small worker that makes one mistake on purpose, so that the suite shows that
+// it notices. MILLRACE_MISTAKE is the mistake:
+//
+//   - acks-first acknowledges a job before its retry is confirmed.
+//   - re-encodes encodes the job again in place of its bytes.
+//   - forgets acknowledges unfinished jobs at its end, in place of handing them back.
+//
+// Without a mistake the worker is correct, as far as these scenarios go.
 package main
 
 import (
@@ -82,7 +87,7 @@ func (w *worker) consume(conn *amqp.Connection, prefetch int) (_ <-chan amqp.Del
 	return w.ch.Consume("queue."+w.queue, "worker", false, false, false, false, nil)
 }
 
-// serve works until SIGTERM, and hands back what is left then.
+// serve runs jobs until SIGTERM, and then hands back the rest.
 func (w *worker) serve(deliveries <-chan amqp.Delivery, timeout time.Duration) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTSTP, syscall.SIGTERM)
@@ -110,7 +115,7 @@ func (w *worker) serve(deliveries <-chan amqp.Delivery, timeout time.Duration) e
 	}
 }
 
-// end waits until the time is over or it is told again, and hands back what is left.
+// end waits for the timeout or a second signal, and hands back unfinished jobs.
 func (w *worker) end(timeout time.Duration, again <-chan os.Signal) error {
 	close(w.stop)
 	select {
@@ -160,7 +165,7 @@ func (w *worker) work(d amqp.Delivery) {
 	w.settle(d, j, text)
 }
 
-// text is the job's first argument, if it is one.
+// text returns the job's first argument, if it is a string.
 func (j job) text() (text string) {
 	if len(j.Args) > 0 {
 		_ = json.Unmarshal(j.Args[0], &text)
@@ -181,10 +186,10 @@ func (w *worker) sleep(j job, text string) {
 	if j.Class == "Wait" {
 		w.say("stopped", text, j.JID)
 	}
-	select {} // it is handed back, or not
+	select {} // the job is handed back, or not
 }
 
-// settle publishes what became of a failed job, and acknowledges.
+// settle publishes the record of a failed job, and acknowledges the job.
 func (w *worker) settle(d amqp.Delivery, j job, text string) {
 	stream := map[string]string{"Fail": "retries", "Kill": "dead_jobs"}[j.Class]
 	if stream == "" {
@@ -211,7 +216,8 @@ func (w *worker) done(d amqp.Delivery, err error) {
 	}
 }
 
-// record publishes a retry or a dead job; it is true when that is confirmed and was not returned.
+// record publishes a retry or a dead job. It returns true when the broker has confirmed the record
+// and not returned it.
 func (w *worker) record(stream string, d amqp.Delivery, j job, text string) bool {
 	body, err := wire.WithQueue(d.Body, w.queue)
 	if err != nil {
@@ -219,7 +225,7 @@ func (w *worker) record(stream string, d amqp.Delivery, j job, text string) bool
 	}
 	if w.mistake == "re-encodes" {
 		var parsed any
-		_ = json.Unmarshal(d.Body, &parsed) // it was parsed before
+		_ = json.Unmarshal(d.Body, &parsed) // it was parsed before, so this does not fail
 		body, _ = json.Marshal(parsed)
 	}
 	now := float64(time.Now().UnixMicro()) / 1e6
@@ -243,10 +249,12 @@ func (w *worker) record(stream string, d amqp.Delivery, j job, text string) bool
 	}
 }
 
-// answered is how long the broker may take to answer a publish. One to a stream that was made just now may never be answered.
+// answered is how long the broker may take to answer a publish. It may never answer one to a stream
+// that was just created.
 const answered = 10 * time.Second
 
-// publish is true when the broker has confirmed a message in time and did not return it. One at a time.
+// publish returns true when the broker has confirmed a message in time and not returned it. It
+// publishes one message at a time.
 func (w *worker) publish(stream string, m amqp.Publishing) (bool, error) {
 	w.publishing.Lock()
 	defer w.publishing.Unlock()
@@ -258,7 +266,8 @@ func (w *worker) publish(stream string, m amqp.Publishing) (bool, error) {
 	defer cancel()
 	ok, err := confirm.WaitContext(ctx)
 	if err != nil {
-		return false, nil // it may be there, or not: it is published again
+		// It may have arrived, or not: it is published again.
+		return false, nil
 	}
 	select {
 	case _, open := <-w.returned:

@@ -1,11 +1,12 @@
-// Command shop is a small web shop: a request enqueues the payment, which is retried while the bank is busy, and a day later the customer
-// gets an e-mail.
+// Command shop is a small web shop. A request enqueues the payment, which is retried while the bank
+// is busy. A day after the payment the customer gets an e-mail.
 //
-// It needs a broker and Millrace (make up). Web server and worker are one program, because the orders are in memory in place of a database:
+// It needs a broker and Millrace (make up). The web server and the worker are one program, because
+// the orders are in memory and not in a database:
 //
 //	go run ./examples/shop                                                # on port 8000
 //	curl -d '{"email": "ann@example.com"}' http://127.0.0.1:8000/orders   # an order
-//	curl http://127.0.0.1:8000/orders/1                                   # what became of it
+//	curl http://127.0.0.1:8000/orders/1                                   # the state of the order
 package main
 
 import (
@@ -24,8 +25,9 @@ import (
 )
 
 func main() {
-	url := os.Getenv("MILLRACE_AMQP_URL")                                                        // empty: amqp://guest:guest@127.0.0.1:5672/
-	client, err := millrace.NewClient(millrace.ClientConfig{URL: url, Timeout: 2 * time.Second}) // a request does not wait longer for the broker
+	url := os.Getenv("MILLRACE_AMQP_URL") // if empty: amqp://guest:guest@127.0.0.1:5672/
+	// A request must not wait for the broker longer than 2 seconds.
+	client, err := millrace.NewClient(millrace.ClientConfig{URL: url, Timeout: 2 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func main() {
 	_ = server.Close()
 }
 
-// chargeArgs is the args of a job that has an order paid.
+// chargeArgs is the args of the job that charges the customer of an order.
 type chargeArgs struct {
 	Order int `json:"order"`
 }
@@ -58,7 +60,7 @@ func (chargeArgs) EnqueueOptions() millrace.EnqueueOptions {
 	return millrace.EnqueueOptions{Queue: "payments", MaxAttempts: 11}
 }
 
-// reviewArgs is the args of a job that sends the e-mail.
+// reviewArgs is the args of the job that sends the e-mail.
 type reviewArgs struct {
 	Order int `json:"order"`
 }
@@ -69,12 +71,12 @@ func (reviewArgs) EnqueueOptions() millrace.EnqueueOptions {
 	return millrace.EnqueueOptions{Queue: "mail", MaxAttempts: 6}
 }
 
-// bankBusy is the error of a bank that takes no payments at the moment.
+// bankBusy is the error of a bank that accepts no payments at the moment.
 type bankBusy struct{ order int }
 
 func (b bankBusy) Error() string { return fmt.Sprintf("order %d: try again later", b.order) }
 
-// untilRetry tries again soon while the bank is busy; zero is the usual backoff.
+// untilRetry returns a short wait while the bank is busy. Zero means the usual backoff.
 func untilRetry(count int, err error, _ *millrace.RawJob) time.Duration {
 	if busy := (bankBusy{}); errors.As(err, &busy) {
 		return min(time.Second<<min(count, 10), 10*time.Minute)
@@ -82,7 +84,8 @@ func untilRetry(count int, err error, _ *millrace.RawJob) time.Duration {
 	return 0
 }
 
-// askBank stands in for a bank that is busy at first. A real one gets the order's number, so that it takes each payment once.
+// askBank stands in for a bank that is busy at first. A real bank gets the number of the order, so
+// that it accepts each payment only once.
 func askBank(order, attempt int) error {
 	if attempt == 1 {
 		return bankBusy{order}
@@ -90,7 +93,8 @@ func askBank(order, attempt int) error {
 	return nil
 }
 
-// charge has an order paid. A job may run twice, so it looks first whether the order is paid.
+// charge charges the customer of an order. A job may run twice, so charge first checks whether the
+// order is paid.
 func (s *shop) charge(ctx context.Context, job *millrace.Job[chargeArgs]) error {
 	number := job.Args.Order
 	if o, ok := s.orders.get(number); !ok || o.Paid {
@@ -107,7 +111,8 @@ func (s *shop) charge(ctx context.Context, job *millrace.Job[chargeArgs]) error 
 	return nil
 }
 
-// askForReview sends the e-mail that asks how the customer liked it. It is noted first: rather none than two.
+// askForReview sends the e-mail that asks for a review. It first records that the e-mail was sent:
+// no e-mail is better than two.
 func (s *shop) askForReview(_ context.Context, job *millrace.Job[reviewArgs]) error {
 	number, first := job.Args.Order, false
 	s.orders.change(number, func(o *order) { first, o.Mailed = !o.Mailed, true })
@@ -117,13 +122,13 @@ func (s *shop) askForReview(_ context.Context, job *millrace.Job[reviewArgs]) er
 	return nil
 }
 
-// shop is what the web server's requests and the jobs work on.
+// shop is the state that the requests of the web server and the jobs share.
 type shop struct {
 	client *millrace.Client
 	orders orders
 }
 
-// order takes an order.
+// order accepts an order.
 func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Email string }
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Email == "" {
@@ -131,15 +136,17 @@ func (s *shop) order(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	number := s.orders.add(body.Email)
-	if _, err := s.client.Enqueue(r.Context(), chargeArgs{number}, nil); err != nil { // the order is there: the worker must find it
-		log.Printf("order %d waits for its payment: %v", number, err) // a real shop enqueues such orders later
+	// The order was added first, because the worker must find it.
+	if _, err := s.client.Enqueue(r.Context(), chargeArgs{number}, nil); err != nil {
+		// A real shop enqueues such orders later.
+		log.Printf("order %d waits for its payment: %v", number, err)
 		answer(w, http.StatusServiceUnavailable, map[string]any{"order": number, "error": "we cannot take payments at the moment"})
 		return
 	}
 	answer(w, http.StatusAccepted, map[string]any{"order": number})
 }
 
-// show shows an order.
+// show returns an order.
 func (s *shop) show(w http.ResponseWriter, r *http.Request) {
 	number, _ := strconv.Atoi(r.PathValue("number"))
 	if o, ok := s.orders.get(number); ok {

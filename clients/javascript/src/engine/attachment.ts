@@ -7,16 +7,16 @@ import { answer, close, openChannel, type Watched } from '../connection.js';
 import { messageOf } from '../errors.js';
 import { QUEUE_PREFIX } from '../format.js';
 
-const PATIENCE = 5_000; // ms that a delivery waits at hand before others may have it
+const PATIENCE = 5_000; // ms that a delivery may wait while the lane is busy with other queues
 const SHARE_EVERY = 1_000;
 
-/** A consumer of a queue; not current once it is being cancelled. */
+/** A consumer of a queue. It is not current while it is being cancelled. */
 interface Consumer {
   current: boolean;
   tag: string | undefined;
 }
 
-/** A delivery at hand. */
+/** A delivery that waits. */
 export interface Arrival {
   queue: string;
   message: ConsumeMessage;
@@ -26,9 +26,9 @@ export interface Arrival {
 
 /** A lane on one channel. */
 export class Attachment {
-  #consumers: (Consumer | undefined)[]; // by queue: nothing while it is not consumed
-  #adjusting: boolean[]; // by queue: it is being consumed or cancelled
-  #resting: boolean[]; // by queue: given back for others, until a slot is idle
+  #consumers: (Consumer | undefined)[]; // by queue; undefined while it is not consumed
+  #adjusting: boolean[]; // by queue; whether it is being consumed or cancelled
+  #resting: boolean[]; // by queue; whether it was given back, until a slot is free
   #hand: Hand<Arrival>;
   #timer: NodeJS.Timeout | undefined;
   readonly lane: Lane;
@@ -55,10 +55,11 @@ export class Attachment {
 
   end(): void {
     clearInterval(this.#timer);
-    if (!this.session.ending()) close(this.channel); // acknowledgements may be to come while it ends
+    // While the session ends, acknowledgements may still come.
+    if (!this.session.ending()) close(this.channel);
   }
 
-  /** Consumes what is to be consumed, and cancels what is not. */
+  /** Starts the consumers that are wanted, and cancels the others. */
   adjust(): void {
     this.lane.queues.forEach((_, q) => this.#adjustOne(q));
   }
@@ -78,7 +79,7 @@ export class Attachment {
     } catch (error) {
       if (!this.session.ending()) {
         this.lane.engine.log('warn', 'a queue is not consumed', { queue: this.lane.queues[q], error: messageOf(error) });
-        close(this.channel); // the lane opens another
+        close(this.channel); // the lane opens another channel
       }
     } finally {
       this.#adjusting[q] = false;
@@ -89,7 +90,7 @@ export class Attachment {
     const name = this.lane.queues[q]!;
     if (!(await this.session.ensureQueue(name, () => this.#wanted(q) && !this.channel.gone))) return;
     const consumer: Consumer = { current: true, tag: undefined };
-    // Set before the answer: deliveries come with it, in one go.
+    // Set before the answer: deliveries come with it, in the same turn.
     this.#consumers[q] = consumer;
     const { consumerTag } = await this.channel.consume(QUEUE_PREFIX + name, (message) => this.#arrived(q, consumer, message));
     consumer.tag = consumerTag;
@@ -106,16 +107,17 @@ export class Attachment {
 
   #arrived(q: number, consumer: Consumer, message: ConsumeMessage | null): void {
     if (!message) {
-      if (consumer.current) close(this.channel); // the broker ended it: the queue was deleted, perhaps
+      // The broker ended it, perhaps because the queue was deleted.
+      if (consumer.current) close(this.channel);
     } else if (!consumer.current || !this.#wanted(q)) {
-      answer(this.channel, 'requeue', message); // it was on its way
+      answer(this.channel, 'requeue', message); // the delivery was on its way
     } else {
       this.#hand.put(q, { queue: this.lane.queues[q]!, message, priority: message.properties.priority ?? 0, at: Date.now() });
       this.pump();
     }
   }
 
-  /** Begins what can begin. All that begins comes through here. */
+  /** Begins the deliveries that may begin. There is no other place that begins one. */
   pump(): void {
     while (this.#hand.count > 0 && this.lane.busy < this.lane.concurrency && !this.channel.gone && !this.lane.engine.quieted) {
       const task = new Task(this, this.#hand.take());
@@ -124,7 +126,10 @@ export class Attachment {
     }
   }
 
-  /** Gives back what waits for long because the lane is busy with other queues, and takes it up again when it is idle. */
+  /**
+   * Gives back queues whose deliveries wait too long because the lane is busy with others. Consumes
+   * such queues again when the lane has a free slot.
+   */
   #share(): void {
     const idle = this.#hand.count === 0 && this.lane.busy < this.lane.concurrency;
     this.lane.queues.forEach((_, q) => {

@@ -1,12 +1,15 @@
 const MEMORY = 72 * 3600; // s that a dead process, or a job that never ended, is remembered
 
-/** A job, and a hash of its bytes. */
+/** A job's jid and a hash of its bytes. */
 export interface Key {
   jid: string;
   body: string;
 }
 
-/** A record of the stream. Other programs may write there too, so a member may be missing or of another type. */
+/**
+ * A record of the stream. Other programs may write there too, so a member may be missing or have
+ * another type.
+ */
 export type BeginRecord = Partial<Key> & { type?: string; process?: string; at?: unknown; queue?: string; queues?: unknown; blames?: string };
 
 interface Process {
@@ -25,13 +28,16 @@ interface Suspect {
 
 const keyOf = ({ jid, body }: Partial<Key>): string => `${body} ${jid}`;
 
-/** The fold of the stream jobs.begins: which processes live, and in which of them jobs began that were delivered before. */
+/**
+ * The fold of the stream jobs.begins: which processes live, and in which of them redelivered jobs
+ * began.
+ */
 export class Begins {
   #processes = new Map<string, Process>();
   #suspects = new Map<string, Suspect>();
   #records = 0;
 
-  /** Folds one record. What is none is skipped. */
+  /** Folds one record. Skips invalid ones. */
   apply(record: BeginRecord | null | undefined): void {
     if (typeof record?.process !== 'string' || !record.process) return;
     this.#records++;
@@ -78,7 +84,10 @@ export class Begins {
     return !process.closed && (process.died !== undefined || gone.has(process.queue));
   }
 
-  /** The exclusive queues by which to find out whether processes live that matter for a job: process → queue. */
+  /**
+   * Returns the exclusive queues of the processes that count for a job and may be dead, by process.
+   * If such a queue does not exist, its process is dead.
+   */
   doubtful(job: Key, queue: string, self: string): Map<string, string> {
     const found = new Map<string, string>();
     const suspect = this.#suspects.get(keyOf(job));
@@ -89,7 +98,11 @@ export class Begins {
     return found;
   }
 
-  /** The process that is to have begun a job first of which nothing is known: of the dead that consumed its queue, the last opened. */
+  /**
+   * Returns the process that is blamed for the earlier delivery of an unknown job, or ''. It is the
+   * process that opened last, of the dead ones that consumed the job's queue and did not die before
+   * the job was enqueued.
+   */
   blame(job: Key, queue: string, self: string, enqueuedAt: number, gone: Set<string>): string {
     if (this.#suspects.has(keyOf(job))) return '';
     let latest = 0;
@@ -103,7 +116,7 @@ export class Begins {
     return name;
   }
 
-  /** How many dead processes a job began in. */
+  /** Counts the dead processes in which a job began. */
   deaths(job: Key, self: string, gone: Set<string>): number {
     let n = 0;
     for (const id of this.#suspects.get(keyOf(job))?.processes ?? []) {

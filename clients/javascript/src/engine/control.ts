@@ -7,7 +7,7 @@ import { newJid } from '../write.js';
 const ASK_TIMEOUT = 2_000; // ms
 const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
 
-/** Reads a message as JSON; what is none has no members. */
+/** Parses a message as JSON. An invalid one has no members. */
 export function parse(body: Buffer): any {
   try {
     return JSON.parse(body.toString()) ?? {};
@@ -16,13 +16,16 @@ export function parse(body: Buffer): any {
   }
 }
 
-/** Declares the exclusive queue of this process and obeys what comes. Gives the queue's name. */
+/**
+ * Declares the exclusive queue of this process, follows its commands, and resolves to the queue's
+ * name.
+ */
 export async function listen(session: Session): Promise<string> {
   const { engine } = session;
   const channel = await openChannel(session.connection);
   const { queue } = await channel.assertQueue('', { exclusive: true, durable: false });
   await channel.consume(queue, (message) => message && engine.obey(parse(message.content)), { noAck: true });
-  const binding = await openChannel(session.connection); // it breaks if there is no such exchange
+  const binding = await openChannel(session.connection); // it closes if the exchange does not exist
   try {
     await binding.bindQueue(queue, CONTROL, '');
   } catch (error) {
@@ -32,7 +35,7 @@ export async function listen(session: Session): Promise<string> {
   return queue;
 }
 
-/** Asks the leader which queues are paused. Without an answer, what the worker knew holds. */
+/** Asks the leader which queues are paused. Without an answer, nothing changes. */
 export async function askPaused(session: Session): Promise<string[]> {
   const channel = await openChannel(session.connection);
   try {

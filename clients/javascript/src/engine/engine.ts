@@ -14,13 +14,13 @@ import type { Settings } from '../settings.js';
 import type { Credentials } from '../types.js';
 
 const LAST_CALL = 500; // ms that handlers have to end after their signals
-const SETTLE_TIME = 2_000; // ms that outcomes on their way may take when the worker ends
+const SETTLE_TIME = 2_000; // ms that outcomes in progress may take when the worker ends
 
-/** The configuration of a worker, as its engine gets it. */
+/** The configuration of a worker, for its engine. */
 export type EngineSettings = Omit<Settings, 'thread' | 'credentials'> & {
   /** Whether the host gives credentials. */
   credentials: boolean;
-  /** The version of the library that the host has. */
+  /** The version of the host's library. */
   library: string;
   classes: Set<string>;
   failureHooks: boolean;
@@ -48,10 +48,10 @@ export interface Command {
   jid?: string;
 }
 
-/** An error without its backtrace: the other thread has that. */
+/** Returns an error without its backtrace, which the other thread has. */
 const shortened = (error: Failure): Failure => ({ errorClass: error.errorClass, message: error.message });
 
-/** Something that happens once, and can be waited for. */
+/** An event that happens once, and can be awaited. */
 class Once {
   is = false;
   set!: () => void;
@@ -68,8 +68,8 @@ class Once {
 }
 
 /**
- * All of a worker but its handlers: they run in another thread, the program's own, so that the connection lives whatever they do. The host
- * is that thread.
+ * All parts of a worker except its handlers. The handlers run in another thread, that of the
+ * program, so that they cannot harm the connection. The host is that thread.
  */
 export class Engine {
   process = randomBytes(8).toString('hex');
@@ -79,7 +79,7 @@ export class Engine {
   quieted = false;
   paused = new Set<string>();
   running = new Map<number, Task>(); // by id
-  owed: Delivered[] = []; // jobs whose end is to be written down on the next connection
+  owed: Delivered[] = []; // jobs whose end must be written on the next connection
   #hurried = new Once();
   #lastId = 0;
   #idle: (() => void)[] = [];
@@ -103,7 +103,10 @@ export class Engine {
     this.queues = [...new Set(this.lanes.flatMap((l) => l.queues))];
   }
 
-  /** Works until it is stopped. Throws if the broker turns the worker away at its first attempt; all else is tried again. */
+  /**
+   * Runs until the worker is stopped. Throws if the broker refuses the worker at its first attempt.
+   * Everything else is tried again.
+   */
   async run(): Promise<void> {
     const { identity, queues, config } = this;
     const concurrency = config.lanes.reduce((sum, lane) => sum + lane.concurrency, 0);
@@ -139,7 +142,7 @@ export class Engine {
     await this.hook('shutdown');
   }
 
-  /** A session, or nothing if the worker stops meanwhile. */
+  /** Opens a session, or resolves to undefined if the worker stops meanwhile. */
   #open(): Promise<Session | undefined> {
     return Promise.race([Session.open(this), this.stopped.promise]);
   }
@@ -152,7 +155,7 @@ export class Engine {
     return this.host.hook(name);
   }
 
-  /** A queue is consumed. */
+  /** Called when a queue is consumed. */
   consuming(): void {
     if (this.#consuming) return;
     this.#consuming = true;
@@ -170,7 +173,7 @@ export class Engine {
     this.running.set(task.id, task);
   }
 
-  /** A task needs its slot no more. */
+  /** Frees the slot of a task. */
   release(task: Task): void {
     if (!this.running.delete(task.id)) return;
     task.lane.busy--;
@@ -184,14 +187,17 @@ export class Engine {
     if (task.abortedAs) this.host.abort(task, task.abortedAs);
   }
 
-  /** A handler has ended. */
+  /** Called when a handler has ended. */
   verdict(id: number, verdict: Verdict & Times): void {
     const task = this.running.get(id);
     if (task) task.verdict(verdict);
     else this.host.forget({ id }); // it was handed back
   }
 
-  /** An attempt has not ended well. A promise that the failure hooks have run, if it failed and there are some. */
+  /**
+   * Called when an attempt did not end well. If it failed and there are failure hooks, returns a
+   * promise that resolves when they have run.
+   */
   ended(task: Task, { next, failed, reason, after, due, error }: Outcome & { next: Next }): Promise<void> | undefined {
     const hooks = failed === true && this.config.failureHooks;
     return this.host.ended(task, { next, failed, reason, after, due, error: error && shortened(error) }, hooks);
@@ -225,7 +231,10 @@ export class Engine {
     this.session?.beat();
   }
 
-  /** Lets the running jobs end, within the stop timeout, and then tells those that are left that they have to. */
+  /**
+   * Waits until the running jobs have ended, at most for the stop timeout. Then aborts those that
+   * still run.
+   */
   async wait(): Promise<void> {
     if (await pause(this.config.stopTimeout * 1000, this.#none(), this.#hurried.promise) || this.#hurried.is) {
       for (const task of this.running.values()) this.#abort(task, 'stopping');
@@ -238,7 +247,7 @@ export class Engine {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** Gives what still runs back to its queues, and waits for outcomes that are on their way. */
+  /** Requeues jobs that still run, and waits for outcomes in progress. */
   async handBack(): Promise<void> {
     const tasks = [...this.running.values()];
     for (const task of tasks) task.handBack();
@@ -254,7 +263,7 @@ export class Engine {
     this.paused = new Set(queues);
   }
 
-  /** A message on jobs.control. */
+  /** Carries out a message on jobs.control. */
   obey({ op, identity, queue, jid }: Command): void {
     if (identity !== '*' && identity !== this.identity) return;
     this.log('info', 'command', { op, queue, jid });

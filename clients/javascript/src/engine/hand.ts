@@ -1,4 +1,4 @@
-/** What a lane with several queues has at hand, by queue. */
+/** The waiting deliveries of a lane with several queues, by queue. */
 export class Hand<T extends { priority: number; at: number }> {
   #waiting: T[][];
   #weights: number[] | undefined;
@@ -9,7 +9,7 @@ export class Hand<T extends { priority: number; at: number }> {
     this.#weights = weights;
   }
 
-  /** Adds a delivery behind those of its priority. */
+  /** Adds a delivery behind all of the same or a higher priority. */
   put(queue: number, arrival: T): void {
     const list = this.#waiting[queue]!;
     let at = list.length;
@@ -18,7 +18,10 @@ export class Hand<T extends { priority: number; at: number }> {
     this.count++;
   }
 
-  /** Removes what is to begin next: of the first queue that has something, or of one that is drawn by weight. */
+  /**
+   * Removes the next delivery to begin: from the first queue that has one, or from a queue that is
+   * drawn by weight.
+   */
   take(random = Math.random): T {
     const list = this.#waiting[this.#next(random)]!;
     this.count--;
@@ -37,7 +40,7 @@ export class Hand<T extends { priority: number; at: number }> {
     return ready.at(-1)!.q;
   }
 
-  /** Removes all of one queue. */
+  /** Removes and returns all deliveries of a queue. */
   empty(queue: number): T[] {
     const list = this.#waiting[queue]!;
     this.#waiting[queue] = [];
@@ -45,7 +48,7 @@ export class Hand<T extends { priority: number; at: number }> {
     return list;
   }
 
-  /** When the longest waiting of a queue arrived, or nothing. */
+  /** Returns when the oldest delivery of a queue arrived, or undefined if the queue has none. */
   oldest(queue: number): number | undefined {
     const list = this.#waiting[queue]!;
     return list.length ? Math.min(...list.map((a) => a.at)) : undefined;

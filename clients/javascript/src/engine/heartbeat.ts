@@ -3,7 +3,7 @@ import { seconds } from '../format.js';
 
 const SHOWN_WORK = 100;
 
-/** What a worker says of itself. */
+/** Returns a worker's heartbeat. */
 export function heartbeat(engine: Engine, rtt: number | undefined): object {
   const { config, lanes } = engine;
   const weights = Object.assign({}, ...lanes.map(({ queues, weights: each }) => each && Object.fromEntries(queues.map((q, i) => [q, each[i]]))));

@@ -5,7 +5,10 @@ import { Pauses, pause } from '../connection.js';
 import { messageOf } from '../errors.js';
 import type { LaneSettings } from '../settings.js';
 
-/** A pool of slots for some queues. It outlives connections: a job whose delivery is lost keeps its slot until it ends. */
+/**
+ * A number of slots for some queues. It outlives connections: a job whose delivery is lost keeps
+ * its slot until it ends.
+ */
 export class Lane {
   busy = 0;
   readonly engine: Engine;
@@ -23,12 +26,16 @@ export class Lane {
     this.concurrency = concurrency;
   }
 
-  /** As much as can run; twice that where queues are chosen from, so that the next job of the first one is at hand in time. */
+  /**
+   * How many unacknowledged deliveries the broker sends for each queue. For one queue it is the
+   * concurrency. For several queues it is twice that, so that the next job of the first queue
+   * arrives in time.
+   */
   get prefetch(): number {
     return this.queues.length === 1 ? this.concurrency : 2 * this.concurrency;
   }
 
-  /** Consumes on a connection until it is lost, on one channel after the other. */
+  /** Consumes on a connection until it is lost. Opens a new channel when one is lost. */
   async serve(session: Session): Promise<void> {
     for (const pauses = new Pauses(); !session.ending(); ) {
       const began = Date.now();
@@ -46,12 +53,12 @@ export class Lane {
     }
   }
 
-  /** Something is paused or resumed, or the worker is quiet. */
+  /** Reacts when a queue was paused or resumed, or the worker became quiet. */
   changed(): void {
     this.attachment?.adjust();
   }
 
-  /** A slot is free. */
+  /** Called when a slot is free. */
   freed(): void {
     this.attachment?.pump();
   }

@@ -9,15 +9,18 @@ import { messageOf } from '../errors.js';
 import { BEGINS, seconds } from '../format.js';
 import type { Delivered } from '../parse.js';
 
-const AFTERMATH = 500; // ms that a broker takes at most to remove the exclusive queue of a dead process whose jobs it hands out again
-const GRACE = 10_000; // ms that a process may take to connect again before a job is buried because of its death
+// Milliseconds that a broker takes at most to remove the exclusive queue of a dead process, after
+// it has begun to deliver that process's jobs again.
+const AFTERMATH = 500;
+// Milliseconds that a process may take to reconnect, before a job is buried for its death.
+const GRACE = 10_000;
 const READ_BACK = 30_000; // ms that a record may take to come back from the stream
 
 export const keyOf = (job: Delivered): Key => ({ jid: job.jid, body: createHash('sha256').update(job.text).digest('hex').slice(0, 16) });
 
 /**
- * Reads and writes the stream of begins, by which workers find jobs that kill them; docs/clients.md, "Poison jobs". Without the stream
- * it lets everything begin.
+ * Reads and writes the stream jobs.begins, from which workers find jobs that kill their workers:
+ * docs/client-contract.md, "Poison jobs". Without the stream, it lets every job begin.
  */
 export class Ledger {
   #session: Session;
@@ -36,7 +39,7 @@ export class Ledger {
     return this.#engine.process;
   }
 
-  /** Starts to read, and says that this process lives. */
+  /** Begins to read, and writes that this process lives. */
   async open(): Promise<void> {
     if (this.#engine.config.maxDeaths <= 0) return;
     try {
@@ -49,9 +52,10 @@ export class Ledger {
     }
   }
 
-  /** Says that this process has nothing in hand any more. */
+  /** Writes that this process has no jobs any more. */
   async close(): Promise<void> {
-    if (this.usable) await this.#publish({ type: 'closed' }).catch(() => {}); // else it counts as dead: one of three
+    // Otherwise it counts as dead: one of three.
+    if (this.usable) await this.#publish({ type: 'closed' }).catch(() => {});
   }
 
   async #read(): Promise<void> {
@@ -76,7 +80,7 @@ export class Ledger {
     try {
       record = JSON.parse(body.toString());
     } catch {
-      return; // somebody else's
+      return; // of another program
     }
     this.#begins.apply(record);
     if (record?.type !== 'begun' || record.process !== this.#self) return;
@@ -91,8 +95,9 @@ export class Ledger {
   }
 
   /**
-   * Writes down that a job begins which was delivered before, and counts how often that went wrong. Undefined: it must not begin, for
-   * the worker stops or has lost the delivery.
+   * Writes that a redelivered job begins. Resolves to the number of processes that died while they
+   * ran it. Resolves to undefined if the job must not begin, because the worker stops or has lost
+   * the delivery.
    */
   async begin(task: Task, job: Delivered): Promise<number | undefined> {
     if (!this.usable) return 0;
@@ -111,13 +116,13 @@ export class Ledger {
     if (task.isLost()) return undefined;
     const deaths = await this.#count(key, job.queue);
     if (deaths < this.#engine.config.maxDeaths) return deaths;
-    // It is to be buried, unless a process that seems dead was only cut off.
+    // Wait before the job is buried: a process that seems dead may only be reconnecting.
     if (!(await task.pause(GRACE))) return undefined;
     this.#gone.clear();
     return this.#count(key, job.queue);
   }
 
-  /** Writes down that a job has ended whose begin was. */
+  /** Writes that a job has ended whose begin was written. */
   ended(job: Delivered): Promise<void> {
     return this.#publish({ type: 'ended', ...keyOf(job) });
   }
@@ -133,7 +138,7 @@ export class Ledger {
     return this.#begins.deaths(key, this.#self, await this.#look(key, queue));
   }
 
-  /** Finds out which of the processes that matter for a job are dead, and writes down what is new. */
+  /** Checks which of the processes that count for a job are dead. Writes newly found deaths. */
   async #look(key: Key, queue: string): Promise<Set<string>> {
     for (const [process, exclusive] of this.#begins.doubtful(key, queue, this.#self)) {
       if (this.#gone.has(exclusive) || (await this.#session.exists(exclusive).catch(() => true))) continue;

@@ -7,9 +7,12 @@ type Send = (stream: string, body: Buffer) => unknown;
 const KEPT = 10_000;
 const AT_ONCE = 500;
 const AFTER = 1_000; // ms
-const LONGEST_WAIT = 1e12; // ms; more is somebody's clock
+const LONGEST_WAIT = 1e12; // ms; a longer wait means that a clock is wrong
 
-/** Collects one record a job and sends them in arrays. What does not fit is dropped and counted; nobody ever waits. */
+/**
+ * Collects one record for each job, and sends them in arrays. Adding a record never blocks. A
+ * record that does not fit is dropped and counted.
+ */
 export class Metrics {
   #identity: string;
   #records: object[] = [];
@@ -37,7 +40,7 @@ export class Metrics {
     else this.#timer ??= setTimeout(() => this.flush(), AFTER);
   }
 
-  /** Sends over a connection from now on: a function that takes a stream and a body, and throws if it cannot. */
+  /** Sets the function that sends. It takes a stream and a body, and throws if it cannot send. */
   attach(send: Send): void {
     this.#send = send;
     this.flush();
@@ -47,7 +50,7 @@ export class Metrics {
     this.#send = undefined;
   }
 
-  /** Sends all that there is, if there is a connection. */
+  /** Sends all records, if there is a connection. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -8,8 +8,8 @@ import { messageOf } from '../errors.js';
 import { HEARTBEATS, MAX_PRIORITY, QUEUE_PREFIX } from '../format.js';
 import { Publisher } from '../publisher.js';
 
-const SETTLE_TIME = 2_000; // ms for what may be lost, and for goodbyes
-const QUEUE_EVERY = 1_000; // ms between looks for a queue that does not exist
+const SETTLE_TIME = 2_000; // ms for what may be lost, and for the end
+const QUEUE_EVERY = 1_000; // ms between checks for a missing queue
 
 const record = (): Options.Publish => ({ contentType: 'application/json', deliveryMode: 2, timestamp: Math.floor(Date.now() / 1000) });
 
@@ -20,8 +20,8 @@ export class Session {
   #rtt: number | undefined;
   readonly engine: Engine;
   readonly connection: Connection;
-  publisher!: Publisher; // records and what else must arrive
-  tell!: Watched<Channel>; // metrics: nobody waits for them
+  publisher!: Publisher; // for records that must arrive
+  tell!: Watched<Channel>; // for metrics, whose publishes are not confirmed
   lost!: Promise<Error>;
   control!: string;
   ledger!: Ledger;
@@ -54,12 +54,15 @@ export class Session {
     for (const job of this.engine.owed.splice(0)) this.ledger.ended(job).catch(() => {});
   }
 
-  /** Whether channels are not to be closed one by one: all is gone anyway, or is ending in order. */
+  /**
+   * Returns whether channels must not be closed one by one, because the connection is lost or is
+   * being closed.
+   */
   ending(): boolean {
     return this.#closing || this.connection.gone || this.publisher.gone || this.tell.gone;
   }
 
-  /** Serves the lanes until the connection is lost, which it throws, or the worker has stopped. */
+  /** Serves the lanes until the worker has stopped. Throws if the connection is lost. */
   async run(): Promise<void> {
     const { engine } = this;
     for (const lane of engine.lanes) lane.serve(this);
@@ -78,7 +81,7 @@ export class Session {
     }
   }
 
-  /** Says good bye, as far as the broker still listens. */
+  /** Calls the shutdown hooks, and sends the last records and the last heartbeat. */
   async #finish(): Promise<void> {
     await this.engine.hook('shutdown');
     if (this.connection.gone) return;
@@ -98,20 +101,20 @@ export class Session {
     return this.publisher.publish({ key: stream, body, properties: { ...record(), mandatory: true } });
   }
 
-  /** Sends a heartbeat, which tells how long the last one took. */
+  /** Sends a heartbeat. It contains the round trip of the one before. */
   async beat(): Promise<void> {
     const start = performance.now();
     try {
       await this.publish(HEARTBEATS, Buffer.from(JSON.stringify(heartbeat(this.engine, this.#rtt))));
       this.#rtt = Math.round((performance.now() - start) * 1000);
     } catch {
-      this.#rtt = undefined; // the next one comes by itself
+      this.#rtt = undefined; // the next one comes later anyway
     }
   }
 
   /**
-   * Waits until a queue is there, after it declared a missing one. One that exists it never declares: it may have other arguments. False: the
-   * queue is not wanted any more.
+   * Waits until a queue exists, after declaring a missing one. It does not declare an existing
+   * queue, which may have other arguments. Resolves to false if the queue is not wanted any more.
    */
   async ensureQueue(name: string, wanted: () => boolean): Promise<boolean> {
     const full = QUEUE_PREFIX + name;
@@ -127,7 +130,10 @@ export class Session {
     }
   }
 
-  /** Asks on a channel of its own, which the answer may close. */
+  /**
+   * Resolves to whether a queue exists. It asks on a channel of its own, because the answer may
+   * close the channel.
+   */
   async exists(queue: string): Promise<boolean> {
     const channel = await openChannel(this.connection);
     try {
@@ -136,7 +142,7 @@ export class Session {
     } catch (error) {
       const { code } = error as { code?: number };
       if (code === 404) return false;
-      if (code === 405) return true; // another connection's own
+      if (code === 405) return true; // an exclusive queue of another connection
       throw error;
     } finally {
       await close(channel);
@@ -144,8 +150,8 @@ export class Session {
   }
 
   /**
-   * Makes a classic queue with priorities. It names the type only where the virtual host makes queues of another type by default, so that
-   * elsewhere the queue equals what other programs declare.
+   * Declares a classic queue with priorities. It sets the type only if the virtual host has another
+   * default type. Elsewhere the queue then equals the queues that other programs declare.
    */
   async #declare(queue: string): Promise<void> {
     try {
@@ -158,7 +164,7 @@ export class Session {
     }
   }
 
-  /** Declares on a channel of its own, which a refusal closes. */
+  /** Declares on a channel of its own, because a refusal closes the channel. */
   async #declareWith(queue: string, more: Record<string, string>): Promise<void> {
     const channel = await openChannel(this.connection);
     try {

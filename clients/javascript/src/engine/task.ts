@@ -12,21 +12,21 @@ import type { Times } from '../outbox.js';
 import { parseJob, type Delivered } from '../parse.js';
 import { Lost } from '../publisher.js';
 
-/** One delivery on its way through the worker. */
+/** The processing of one delivery. */
 export class Task {
   #channel: Watched<Channel>;
   #message: ConsumeMessage;
-  #claimed = false; // somebody settles it
-  #suspect = false; // it was written down in the ledger
+  #claimed = false; // it is being settled
+  #suspect = false; // its begin was written to the ledger
   #settled = false;
-  #waiting: (() => void) | undefined; // is called when it is settled
+  #waiting: (() => void) | undefined; // called when it is settled
   readonly engine: Engine;
   readonly lane: Lane;
   readonly session: Session;
   readonly queue: string;
   id = 0; // until the engine adds it
   job: Delivered | undefined; // until it has begun
-  since: number | undefined; // it was given to its handler
+  since: number | undefined; // when it was given to its handler
   abortedAs: 'cancelled' | 'stopping' | undefined;
   verdictGiven = false;
   failed = false;
@@ -41,7 +41,7 @@ export class Task {
     this.#message = arrival.message;
   }
 
-  /** A promise that its outcome is known to the broker, or never will be. For one caller: few tasks are ever waited for. */
+  /** Resolves when the task is settled. It has room for one caller. */
   settling(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#settled) resolve();
@@ -55,12 +55,12 @@ export class Task {
     this.engine.release(this);
   }
 
-  /** The broker has given the job to somebody else. */
+  /** Returns whether the delivery is lost, so that the broker delivers the job again. */
   isLost(): boolean {
     return this.#channel.gone || this.session.connection.gone;
   }
 
-  /** Takes the delivery from its beginning to its end. */
+  /** Processes the delivery up to its outcome. */
   begin(): void {
     try {
       this.job = parseJob(this.#message.content, this.queue, this.#message.properties);
@@ -80,7 +80,7 @@ export class Task {
     else this.start(job, deaths);
   }
 
-  /** Waits while the delivery is held. False: it is lost, or the worker stops. */
+  /** Waits while the delivery is held. Resolves to false if it is lost, or the worker stops. */
   pause(ms: number): Promise<boolean> {
     return pause(ms, this.#channel.lost, this.session.lost, this.engine.stopped.promise);
   }
@@ -98,7 +98,7 @@ export class Task {
     }
   }
 
-  /** The handler has ended. */
+  /** Called when the handler has ended. */
   verdict(verdict: Verdict & Times): void {
     const job = this.job!;
     this.verdictGiven = true;
@@ -116,7 +116,10 @@ export class Task {
     if (outcome.then !== 'requeue') this.engine.metrics.add(job, outcome, begin, end);
   }
 
-  /** Makes an outcome known, after the failure hooks: first its record, confirmed, and only then the acknowledgement. */
+  /**
+   * Settles an outcome after the failure hooks: publishes the record, waits for the confirm, and
+   * only then acknowledges.
+   */
   settle(outcome: Outcome, hooks?: Promise<void>): void {
     if (this.#claimed) {
       this.engine.release(this); // it was handed back
@@ -142,7 +145,10 @@ export class Task {
     if (this.#suspect && job) this.session.ledger.ended(job).catch(() => this.engine.owed.push(job));
   }
 
-  /** Gets a record confirmed, however long that takes. Gives up when the delivery is lost: then the job comes again by itself. */
+  /**
+   * Publishes a record until it is confirmed. Resolves to false if the delivery is lost, because
+   * then the broker delivers the job again.
+   */
   async #publish({ stream, record }: { stream: string; record: Buffer }): Promise<boolean> {
     const job = this.job!;
     const message = { key: stream, body: record, properties: properties(job.jid, job.class, job.priority, job.headers['traceparent']) };
@@ -159,7 +165,7 @@ export class Task {
     }
   }
 
-  /** Gives a job back that has not ended. */
+  /** Requeues a job that has not ended. */
   handBack(): void {
     if (this.#claimed) return;
     this.#claimed = true;

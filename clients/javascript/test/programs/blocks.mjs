@@ -1,5 +1,5 @@
-// A handler that blocks its thread for longer than the broker waits for a heartbeat: the job runs once, and is acknowledged.
-// Started by internal/readmetest, with a broker at MILLRACE_AMQP_URL.
+// A handler blocks its thread for longer than the broker waits for a heartbeat. The job runs once,
+// and is acknowledged. Run by internal/readmetest, with a broker at MILLRACE_AMQP_URL.
 import assert from 'node:assert/strict';
 import { Client, Worker } from 'millrace-jobs';
 

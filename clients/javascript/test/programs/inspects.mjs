@@ -1,4 +1,5 @@
-// Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password in it, and a jid.
+// Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password for
+// it, and a jid.
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError, Inspector, NotFound, Unreachable } from 'millrace-jobs';

@@ -1,4 +1,4 @@
-// A worker whose broker is away, and that stops when it notices. Started by worker.test.js.
+// A worker without a broker stops when it notices that. Run by worker.test.mjs.
 import { Worker } from 'millrace-jobs';
 
 const logger = { info() {}, error() {}, warn: () => worker.stop() };

@@ -1,4 +1,4 @@
-// A RabbitMQ of a test's own on 127.0.0.1, and a proxy before it that can hold back what the broker says.
+// A private RabbitMQ for tests on 127.0.0.1, and a proxy that can hold back its answers.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, connect } from 'node:net';
@@ -15,7 +15,7 @@ async function listen(server, port = 0) {
   return server.address().port;
 }
 
-/** Ports below the range from which the kernel takes those of outgoing connections. */
+/** Returns ports below the range that the kernel uses for outgoing connections. */
 async function freePorts(n) {
   for (;;) {
     const first = 14_000 + Math.floor(Math.random() * 5_900);
@@ -36,7 +36,7 @@ async function freePorts(n) {
   }
 }
 
-/** A CA, and certificates that it signed for the broker and for a client, as files. */
+/** Writes a CA, and certificates signed by it for the broker and for a client. */
 function certificates(directory) {
   const openssl = (...args) => {
     const { status, stderr, error } = spawnSync('openssl', args, { cwd: directory, encoding: 'utf8' });
@@ -52,7 +52,10 @@ function certificates(directory) {
   return Object.fromEntries(['ca.pem', 'client.pem', 'client.key'].map((name) => [name, readFileSync(join(directory, name))]));
 }
 
-/** Starts a broker: {url, tlsUrl, files, ctl(), stop()}. It demands a certificate of its TLS clients. */
+/**
+ * Starts a broker: {url, tlsUrl, files, ctl(), stop()}. It requires a certificate from its TLS
+ * clients.
+ */
 export async function startBroker() {
   const folder = FOLDERS.find((f) => f && existsSync(join(f, 'rabbitmq-server')));
   if (!folder) throw new Error('RabbitMQ is not installed on this machine: run `make deps`, or install the package rabbitmq-server');
@@ -115,7 +118,10 @@ export async function startBroker() {
   }
 }
 
-/** A proxy before a URL: hold() keeps what the broker says until release(), sent() is what clients have said, returns() how often it returned messages. */
+/**
+ * Starts a proxy for a URL. hold() holds back the broker's answers until release(). sent() returns
+ * what clients have sent. returns() is how often the broker returned messages.
+ */
 export async function startProxy(url) {
   const target = new URL(url);
   const sockets = new Set();

@@ -1,9 +1,9 @@
-// What tests wait for, and what they look at.
+// Helpers that wait for and look at results.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Waits until something holds.
+ * Waits until a condition holds.
  *
  * @param {string} what
  * @param {() => boolean | Promise<boolean>} holds
@@ -15,7 +15,7 @@ export async function eventually(what, holds) {
   }
 }
 
-/** A logger, what it has logged, and what of it is about a job. */
+/** Returns a logger, its lines, and a function for the lines about a job. */
 export function capture() {
   const lines = [];
   const logger = Object.fromEntries(['info', 'warn', 'error'].map((level) => [level, (text, fields) => lines.push({ level, text: text.replace('millrace: ', ''), ...fields })]));

@@ -1,4 +1,5 @@
-// What a program in TypeScript may write, and what the compiler must refuse. Checked by package.test.mjs with strict settings.
+// Code that a TypeScript program may write, and code that the compiler must refuse.
+// package.test.mjs checks it with strict settings.
 import { Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Job, type Logger, type NewJob } from 'millrace-jobs';
 import { Attempt, Fake, Inline } from 'millrace-jobs/testing';
 

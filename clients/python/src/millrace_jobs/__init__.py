@@ -1,9 +1,11 @@
-"""Background jobs through RabbitMQ or LavinMQ with a Millrace sidecar beside it.
+"""Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 
-A producer is a `Client`, or in async code an `AsyncClient`. A `Worker` runs functions, plain or async, by the class of a job.
-An `Inspector` finds jobs, deletes, retries and reschedules them.
-``millrace_jobs.testing`` has all of them without a broker.
-``docs/clients.md`` of the project has the rules that this library and those of other languages follow.
+- A `Client` enqueues jobs, in async code an `AsyncClient`.
+- A `Worker` runs jobs with plain or async functions, one for each class of jobs.
+- An `Inspector` finds, deletes, retries and reschedules jobs.
+- ``millrace_jobs.testing`` has producers and workers that need no broker.
+
+The rules for this library and those of other languages are in the project's ``docs/clients.md``.
 """
 
 from ._handler import Middleware

@@ -1,4 +1,4 @@
-"""AMQP as coroutines: pika's asyncio connection, the only place that imports pika.
+"""AMQP as coroutines, on pika's asyncio connection. Only this module imports pika.
 
 Everything here belongs to the thread of one event loop.
 """
@@ -26,7 +26,7 @@ PRECONDITION_FAILED = 406
 
 
 class Lost(Exception):
-    """The connection or channel is gone. ``code`` is the broker's, or 0."""
+    """Raised when the connection or channel is lost. ``code`` is the broker's reply code, or 0."""
 
     def __init__(self, reason: BaseException) -> None:
         self.reason = _innermost(reason)
@@ -35,7 +35,7 @@ class Lost(Exception):
 
 
 class Unreached(Exception):
-    """No host took us. ``failures`` has the address and the reason of each."""
+    """Raised when no host accepted a connection. ``failures`` has each address with the reason."""
 
     def __init__(self, failures: Sequence[tuple[str, BaseException]]) -> None:
         super().__init__("; ".join(f"{where}: {str(why) or 'no answer in time'}" for where, why in failures))
@@ -43,20 +43,23 @@ class Unreached(Exception):
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Give what pika wrapped: the failure of an attempt to connect stands several errors deep."""
+    """Return the original error. Pika wraps an error of connecting in several others."""
     attempts = getattr(error, "exceptions", None)
     inner = attempts[-1] if attempts else error.args[0] if error.args else None
     return _innermost(inner) if isinstance(inner, BaseException) else error
 
 
 def host_of(url: str) -> tuple[str, int]:
-    """Give the host and port of a URL with one host; ValueError if it is none."""
+    """Return the host and port of a URL. Raise ValueError unless it is a URL of one host."""
     parameters = pika.URLParameters(url)
     return parameters.host, parameters.port
 
 
 def unwelcome(error: BaseException) -> bool:
-    """Report whether the broker refuses us, so that asking again is of no use. Of several hosts, one refusal is enough."""
+    """Return whether the broker refuses the client, so that further attempts are useless.
+
+    If several hosts were tried, the refusal of one is enough.
+    """
     reason = error.reason if isinstance(error, Lost) else error
     if isinstance(reason, Unreached):
         return any(unwelcome(why) for _, why in reason.failures)
@@ -66,7 +69,7 @@ def unwelcome(error: BaseException) -> bool:
 
 
 class Connection:
-    """A connection that is open, until ``closed`` has a result."""
+    """A connection. It is open until ``closed`` has a result."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -77,7 +80,10 @@ class Connection:
     async def open(
         cls, url: str, address: str, name: str, within: float, user: tuple[str, str] | None = None, tls: ssl.SSLContext | None = None
     ) -> Connection:
-        """Connect once, to an address of the URL's host, and log in within some seconds. Lost, or TimeoutError."""
+        """Connect once to an address of the URL's host, and log in within the given seconds.
+
+        Raise Lost or TimeoutError if that fails.
+        """
         parameters = pika.URLParameters(url)
         if user:
             parameters.credentials = pika.PlainCredentials(*user)
@@ -136,13 +142,13 @@ class Connection:
         return channel
 
     def drop(self) -> None:
-        """Begin to close, without waiting for the broker."""
+        """Close without waiting for the broker."""
         with contextlib.suppress(pika.exceptions.AMQPError):
             if not (self._raw.is_closed or self._raw.is_closing):
                 self._raw.close()
 
     async def close(self, within: float) -> None:
-        """Close, and wait for the broker's answer for some seconds."""
+        """Close, and wait for the broker's answer for the given seconds."""
         self.drop()
         await asyncio.wait([self.closed], timeout=within)
 
@@ -153,7 +159,7 @@ def _result(future: asyncio.Future[Any], value: Any = None) -> None:
 
 
 class Channel:
-    """A channel that is open, until ``closed`` has a result."""
+    """A channel. It is open until ``closed`` has a result."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -169,7 +175,7 @@ class Channel:
                 future.set_exception(Lost(lost.reason))
 
     async def wait(self, future: asyncio.Future[Any]) -> Any:
-        """Wait for something that the broker says on this channel."""
+        """Wait for an answer of the broker on this channel."""
         if self.closed.done():
             raise self.closed.result()
         self._waiting.add(future)
@@ -187,11 +193,11 @@ class Channel:
         return await self.wait(future)
 
     async def qos(self, prefetch: int) -> None:
-        """Limit what is unacknowledged of each consumer."""
+        """Limit the unacknowledged messages of each consumer."""
         await self._call(self.raw.basic_qos, prefetch_count=prefetch)
 
     async def declare(self, queue: str, **options: Any) -> str:
-        """Declare a queue and give its name."""
+        """Declare a queue and return its name."""
         return str((await self._call(self.raw.queue_declare, queue, **options)).method.queue)
 
     async def bind(self, queue: str, exchange: str) -> None:
@@ -199,23 +205,26 @@ class Channel:
         await self._call(self.raw.queue_bind, queue, exchange, routing_key="")
 
     async def consume(self, queue: str, on_message: Callable[..., None], **options: Any) -> str:
-        """Consume a queue and give the consumer's tag. ``on_message(channel, method, properties, body)`` must not raise."""
+        """Consume a queue and return the consumer's tag.
+
+        ``on_message(channel, method, properties, body)`` must not raise.
+        """
         return str((await self._call(self.raw.basic_consume, queue, on_message, **options)).method.consumer_tag)
 
     def cancel(self, tag: str) -> None:
-        """Stop consuming. What comes after that pika requeues."""
+        """Stop consuming. Pika requeues deliveries that arrive later."""
         self._quietly(self.raw.basic_cancel, tag, callback=lambda _: None)
 
     def ack(self, tag: int) -> None:
-        """Acknowledge. What fails the broker learns from the lost channel."""
+        """Acknowledge. A lost channel ignores this: the broker delivers the message again."""
         self._quietly(self.raw.basic_ack, tag)
 
     def requeue(self, tag: int) -> None:
-        """Hand back."""
+        """Return a delivery to its queue."""
         self._quietly(self.raw.basic_nack, tag, requeue=True)
 
     def reject(self, tag: int) -> None:
-        """Give to the dead-letter exchange."""
+        """Reject a delivery, which the broker then dead-letters."""
         self._quietly(self.raw.basic_reject, tag, requeue=False)
 
     def _quietly(self, method: Callable[..., Any], *args: Any, **options: Any) -> None:
@@ -223,7 +232,7 @@ class Channel:
             method(*args, **options)
 
     def publish(self, message: Message, correlation_id: str | None = None) -> None:
-        """Publish without waiting for anything."""
+        """Publish without waiting."""
         if self.closed.done():
             raise self.closed.result()
         properties = pika.BasicProperties(
@@ -236,5 +245,5 @@ class Channel:
             raise Lost(e) from e
 
     def close(self) -> None:
-        """Begin to close."""
+        """Close without waiting for the broker."""
         self._quietly(self.raw.close)

@@ -14,28 +14,30 @@ from typing import Any
 from .job import Job, call_soon
 
 LAST_STEPS = 1.0
-"""How many seconds coroutines have to end after they were cancelled, when the loop is closed."""
+"""How many seconds cancelled coroutines have to end when the loop is closed."""
 
 
 class Loop:
-    """An event loop in a thread of its own, which starts when it is first needed.
+    """An event loop in a thread of its own, which starts at the first use.
 
-    All async handlers and hooks of a worker share it, so that they can share connection pools and sessions, which belong to one loop.
-    It is not the loop of the worker's input and output: a handler that blocks holds up other async handlers, and never heartbeats.
+    All async handlers and hooks of a worker share it, because connection pools and sessions belong
+    to one loop. The worker's input and output runs on another loop. So a handler that blocks delays
+    other async handlers, but never heartbeats.
     """
 
     def __init__(self, log: logging.Logger, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._log = log
-        self._loop = loop  # one that runs elsewhere already, or None: our own
+        self._loop = loop  # a loop that already runs elsewhere, or None for a loop of its own
         self._lock = threading.Lock()
-        self._tasks: set[asyncio.Task[Any]] = set()  # a loop itself keeps weak references only
+        self._tasks: set[asyncio.Task[Any]] = set()  # a loop keeps only weak references
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def run(self, awaitable: Awaitable[Any], job: Job | None = None) -> Any:
-        """Await something on the loop while the calling thread waits, and return its result or raise its error.
+        """Await something on the loop while the calling thread waits, and return its result.
 
-        It is cancelled when the job's cancel signal is set. It sees the context variables of the calling thread.
+        Its error is raised. It is cancelled when the job's cancel signal is set. It sees the
+        context variables of the calling thread.
         """
         ended: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
 
@@ -86,7 +88,7 @@ class Loop:
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        while not self._closed:  # a handler may also have called stop
+        while not self._closed:  # a handler may have called stop
             try:
                 loop.run_forever()
             except BaseException:  # a SystemExit in a task that a handler made
@@ -94,7 +96,7 @@ class Loop:
         loop.close()
 
     def close(self) -> None:
-        """Cancel what still runs and end the thread, unless a coroutine blocks it."""
+        """Cancel running tasks and end the thread, unless a coroutine blocks it."""
         with self._lock:
             closed, self._closed = self._closed, True
         if self._thread and self._loop and not closed:

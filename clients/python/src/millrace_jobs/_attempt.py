@@ -1,4 +1,4 @@
-"""One attempt of a job, from its handler to what becomes of the job."""
+"""One attempt of a job, from its handler to its outcome."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ Failed = Callable[[Job, BaseException], object]
 
 
 def limit_of(job: Job, handler: Handler) -> float | None:
-    """Give the seconds that an attempt may take: the job's own number wins."""
+    """Return how many seconds an attempt may take. The job's own timeout wins."""
     return job.timeout or handler.timeout
 
 
 def attempt(
     job: Job, handler: Handler | None, perform: Call | None, *, stopping: Callable[[], bool], failed: Failed, log: logging.Logger
 ) -> Outcome:
-    """Run a handler and say what becomes of its job. A failure is logged, and ``failed`` is called, before the outcome is published."""
+    """Run a handler and return the outcome of its job.
+
+    A failure is logged and passed to ``failed`` before the outcome is published.
+    """
     error: BaseException
     if handler is None or perform is None:
         error = UnknownClass(job.class_)
     else:
         try:
             perform(job)
-        except BaseException as e:  # also what is no Exception: one job does not end the process
+        except BaseException as e:  # also a BaseException: one job must not end the process
             error = e
         else:
             return SUCCEEDED

@@ -1,4 +1,4 @@
-"""The fold of the stream of begins, by which workers find jobs that kill them."""
+"""The fold of the stream ``jobs.begins``, from which workers find jobs that kill their workers."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ MEMORY = 72 * 3600.0
 
 
 class Key(NamedTuple):
-    """What tells jobs apart: two with one jid are not the same job."""
+    """The identity of a job. The jid alone is not enough: two jobs may share it."""
 
     jid: str
     body: str
 
 
 def key_of(job: Job) -> Key:
-    """Give a job's key."""
+    """Return a job's key."""
     return Key(job.jid, hashlib.sha256(job.raw).hexdigest()[:16])
 
 
 @dataclass
 class Process:
-    """A worker process, as the stream tells."""
+    """A worker process, as the stream describes it."""
 
-    queue: str  # vanishes with its connection
+    queue: str  # its exclusive queue, which vanishes with its connection
     queues: list[str]
-    opened: int  # the number of its latest record opened
+    opened: int  # the number of its latest record ``opened``
     heard: float
     died: float | None = None
     closed: bool = False
 
     def dead(self, gone: set[str]) -> bool:
-        """Tell whether it is known to be dead, or gone without a word."""
+        """Return whether the process died, or vanished without closing."""
         return not self.closed and (self.died is not None or self.queue in gone)
 
 
 @dataclass
 class Suspect:
-    """A job that began after it had been delivered before."""
+    """A job that began after an earlier delivery."""
 
-    processes: set[str] = field(default_factory=set)  # in which it began, or may have
+    processes: set[str] = field(default_factory=set)  # in which it began, or may have begun
     heard: float = 0
 
 
 class Begins:
-    """What the stream says so far."""
+    """The state that follows from the records read so far."""
 
     def __init__(self) -> None:
         self.processes: dict[str, Process] = {}
@@ -59,7 +59,7 @@ class Begins:
         self._records = 0
 
     def apply(self, body: bytes) -> dict[str, Any] | None:
-        """Fold one record, and give it if it is one."""
+        """Fold one record, and return it. Return None if the body is not a record."""
         try:
             r = json.loads(body)
         except (ValueError, RecursionError):
@@ -87,7 +87,7 @@ class Begins:
         return r
 
     def begun(self, key: Key, process: str, blames: str | None, at: float) -> None:
-        """Note that a job begins."""
+        """Note that a job began."""
         suspect = self.suspects.setdefault(key, Suspect())
         suspect.heard = at
         suspect.processes.update(p for p in (process, blames) if p)
@@ -97,7 +97,10 @@ class Begins:
         self.processes = {i: p for i, p in self.processes.items() if not (p.closed or p.died is not None) or p.heard >= before}
 
     def doubtful(self, key: Key, queue: str, own: str) -> dict[str, str]:
-        """Give the queues by which to find out whether processes live that matter for a job."""
+        """Return the exclusive queues of the processes that count for a job and may be dead.
+
+        If such a queue does not exist, its process is dead.
+        """
         suspect = self.suspects.get(key)
         found = {}
         for name, p in self.processes.items():
@@ -108,9 +111,10 @@ class Begins:
         return found
 
     def blame(self, key: Key, queue: str, own: str, enqueued_at: float | None, gone: set[str]) -> str:
-        """Name the process that is to have begun a job of which nothing is known.
+        """Return the process that is blamed for the earlier delivery of an unknown job, or "".
 
-        Of the dead that consumed its queue when the job was there, it is the one that opened last.
+        It is the process that opened last, of the dead ones that consumed the job's queue and did
+        not die before the job was enqueued.
         """
         if key in self.suspects:
             return ""

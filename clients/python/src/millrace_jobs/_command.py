@@ -22,11 +22,11 @@ example: in shop.py there is worker = Worker(queues=["mail"]), with its handlers
 
 
 class Mistake(Exception):
-    """What is wrong with the command line, or with what it names."""
+    """An error in the command line, or in the module that it names."""
 
 
 def main(args: Sequence[str]) -> int:
-    """Run the command, and give its exit code."""
+    """Run the command, and return its exit code."""
     options = _parser().parse_args(args)
     try:
         if options.processes > 1:
@@ -52,7 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     worker.add_argument("worker", metavar="module:worker", help="a module, found from the current folder, and the name of the Worker in it")
     worker.add_argument("--processes", metavar="N", type=_count, default=1, help="how many processes run it, each with all its lanes (1)")
-    worker.add_argument("--child", action="store_true", help=argparse.SUPPRESS)  # one of several processes
+    # Marks one of several processes.
+    worker.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
@@ -63,7 +64,10 @@ def _count(text: str) -> int:
 
 
 def _load(name: str) -> Worker:
-    """Import the module and give the worker, or raise Mistake. What the module itself raises is raised."""
+    """Import the module and return its worker, or raise Mistake.
+
+    Errors of the module itself are raised unchanged.
+    """
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise Mistake(f"{name!r} does not name a worker: write module:worker, for example {module_name or 'shop'}:worker")
@@ -74,7 +78,7 @@ def _load(name: str) -> Worker:
         found: object = importlib.import_module(module_name)
     except ModuleNotFoundError as e:
         if not e.name or not f"{module_name}.".startswith(f"{e.name}."):
-            raise  # the module is there, and another that it imports is not
+            raise  # the module exists, but another module that it imports does not
         hint = f"; write {module_name.removesuffix('.py')}:{path}" if module_name.endswith(".py") else ""
         raise Mistake(f"there is no module {e.name} in {folder} or in Python's path{hint}") from None
     for part in path.split("."):

@@ -1,4 +1,4 @@
-"""A lane on one channel: it consumes, and begins what arrives."""
+"""A lane on one channel. It consumes the lane's queues and begins the deliveries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ._session import Session
 
 PATIENCE = 5.0
-"""How long a delivery waits at hand before others may have it."""
+"""How many seconds a delivery may wait while the lane is busy with other queues."""
 
 
 class Attachment:
-    """Whatever is to be begun goes through here, so what is paused cannot begin."""
+    """The lane's only source of deliveries, so that no job of a paused queue can begin."""
 
     def __init__(self, session: Session, pool: Pool, channel: Channel) -> None:
         self.session = session
@@ -30,8 +30,9 @@ class Attachment:
         self._worker = session.worker
         self._hand = Hand(pool)
         self._tags: list[str | None] = [None] * len(pool.queues)  # of consumers, by queue
-        self._resting = [False] * len(pool.queues)  # given back for others, until a slot is idle
-        self._missing = [False] * len(pool.queues)  # looked for again every second
+        # Queues that were given back, until a slot is free.
+        self._resting = [False] * len(pool.queues)
+        self._missing = [False] * len(pool.queues)  # checked again every second
         self._changed = asyncio.Event()
         self._cancelled = False
         channel.raw.add_on_cancel_callback(self._on_cancel)
@@ -52,12 +53,12 @@ class Attachment:
             changed.cancel()
 
     def changed(self) -> None:
-        """Something was paused or resumed, or the worker is quiet."""
+        """React when a queue was paused or resumed, or the worker became quiet."""
         self._withdraw()
         self._changed.set()
 
     def begin(self) -> None:
-        """Begin what is at hand, as long as there are slots."""
+        """Begin waiting deliveries while slots are free."""
         while self._hand.count and self.pool.busy < self.pool.concurrency and not self.channel.closed.done():
             queue, arrival = self._hand.take()
             self._worker._settler.begin(Task(self._worker, self, self.pool.queues[queue], arrival))
@@ -74,7 +75,7 @@ class Attachment:
                     self.channel.requeue(arrival.tag)
 
     async def _adjust(self) -> None:
-        """Consume what is to be consumed, and cancel what is not."""
+        """Start the consumers that are wanted, and cancel the others."""
         self._withdraw()
         for queue, name in enumerate(self.pool.queues):
             if self._tags[queue] is None and self._wanted(queue):
@@ -87,11 +88,12 @@ class Attachment:
                 tag = f"{self._worker._process}-{self.session.next_tag()}"
                 self._tags[queue] = tag
                 await self.channel.consume(_wire.QUEUE_PREFIX + name, partial(self._on_message, queue, tag), consumer_tag=tag)
-                self._withdraw()  # it may have changed meanwhile
+                self._withdraw()  # the state may have changed meanwhile
 
     def _on_message(self, queue: int, tag: str, _: object, method: Any, properties: Any, body: bytes) -> None:
         if self._tags[queue] != tag:
-            self.channel.requeue(method.delivery_tag)  # it was on its way when its consumer was cancelled
+            # The delivery was on its way when its consumer was cancelled.
+            self.channel.requeue(method.delivery_tag)
             return
         priority = properties.priority or 0
         self._hand.put(queue, Arrival(method.delivery_tag, method.redelivered, properties, body, time.monotonic(), priority))
@@ -102,7 +104,10 @@ class Attachment:
         self._changed.set()
 
     def _share(self) -> None:
-        """Give back what waits for long because the lane is busy with other queues, and take it up again when it is idle."""
+        """Give back queues whose deliveries wait too long because the lane is busy with others.
+
+        Consume such queues again when the lane has a free slot.
+        """
         if len(self.pool.queues) == 1:
             return
         idle = self._hand.count == 0 and self.pool.busy < self.pool.concurrency
@@ -114,7 +119,7 @@ class Attachment:
 
 
 async def serve(session: Session, pool: Pool) -> None:
-    """Consume a lane's queues on this connection until it is lost, on one channel after the other."""
+    """Consume a lane's queues until the connection is lost. Open a new channel when one is lost."""
     pauses = Pauses()
     while not session.connection.closed.done():
         started = time.monotonic()
@@ -140,9 +145,9 @@ async def serve(session: Session, pool: Pool) -> None:
 
 
 async def ensure_queue(session: Session, name: str) -> bool:
-    """Report whether a queue exists, after declaring a missing one.
+    """Return whether a queue exists, after declaring a missing one.
 
-    One that exists is never declared: it may have other arguments.
+    It does not declare an existing queue, which may have other arguments.
     """
     full = _wire.QUEUE_PREFIX + name
     if await exists(session.connection, full):
@@ -154,7 +159,7 @@ async def ensure_queue(session: Session, name: str) -> bool:
 
 
 async def exists(connection: Connection, queue: str) -> bool:
-    """Ask on a channel of its own, which the answer may close."""
+    """Return whether a queue exists. Ask on a channel of its own, which the answer may close."""
     channel = await connection.channel()
     try:
         await channel.declare(queue, passive=True)
@@ -168,10 +173,10 @@ async def exists(connection: Connection, queue: str) -> bool:
 
 
 async def _declare(session: Session, queue: str) -> None:
-    """Make a classic queue with priorities.
+    """Declare a classic queue with priorities.
 
-    It names the type only where the virtual host makes queues of another type by default, so that elsewhere the queue equals what
-    other programs declare.
+    It sets the type only if the virtual host has another default type. Elsewhere the queue then
+    equals the queues that other programs declare.
     """
     arguments: dict[str, Any] = {"x-max-priority": _wire.MAX_PRIORITY}
     try:
@@ -186,7 +191,7 @@ async def _declare(session: Session, queue: str) -> None:
 
 
 async def _declare_with(connection: Connection, queue: str, arguments: dict[str, Any]) -> None:
-    """Declare on a channel of its own, which a refusal closes."""
+    """Declare on a channel of its own, because a refusal closes the channel."""
     channel = await connection.channel()
     try:
         await channel.declare(queue, durable=True, arguments=arguments)

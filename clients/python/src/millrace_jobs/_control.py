@@ -20,7 +20,10 @@ ASK_TIMEOUT = 2.0
 
 
 async def listen(session: Session) -> str:
-    """Declare the exclusive queue of this process, obey what comes, and give the queue's name. It vanishes with the connection."""
+    """Declare the exclusive queue of this process, follow its commands, and return its name.
+
+    The queue vanishes with the connection.
+    """
     channel = await session.connection.channel()
     queue = await channel.declare("", exclusive=True)
 
@@ -28,7 +31,8 @@ async def listen(session: Session) -> str:
         obey(session.worker, body)
 
     await channel.consume(queue, on_message, auto_ack=True)
-    binding = await session.connection.channel()  # of its own: it breaks if there is no such exchange
+    # A channel of its own, which closes if the exchange does not exist.
+    binding = await session.connection.channel()
     try:
         await binding.bind(queue, _wire.CONTROL)
     except Lost as e:
@@ -39,7 +43,7 @@ async def listen(session: Session) -> str:
 
 
 def obey(worker: Worker, body: bytes) -> None:
-    """Carry out a command, if it is one and for this worker."""
+    """Carry out a command, if it is valid and addressed to this worker."""
     command = _object(body)
     if command.get("identity") not in ("*", worker.identity):
         return
@@ -61,7 +65,7 @@ def obey(worker: Worker, body: bytes) -> None:
 
 
 async def ask_paused(session: Session) -> None:
-    """Ask the leader which queues are paused. Without an answer, what the worker knew holds."""
+    """Ask the leader which queues are paused. Without an answer, nothing changes."""
     answered = asyncio.Event()
     worker = session.worker
 

@@ -1,4 +1,4 @@
-"""Python values as args of a job, and back by the types that a function declares."""
+"""Conversion of Python values to args of a job, and back by the types that a function declares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _MAPS = (dict, collections.abc.Mapping)
 
 
 def encode(value: Any) -> Any:
-    """Give a value as JSON has it: dataclasses as objects, times, UUIDs and decimals as texts, enums as their value."""
+    """Convert a value to JSON.
+
+    Dataclasses become objects; times, UUIDs and decimals become texts; enums become their value.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
     if isinstance(value, Enum):
@@ -27,13 +30,16 @@ def encode(value: Any) -> Any:
         return [encode(one) for one in value]
     if isinstance(value, dict):
         return {key: encode(one) for key, one in value.items()}
-    if isinstance(value, date):  # datetime is one
+    if isinstance(value, date):  # includes datetime
         return value.isoformat()
     return str(value) if isinstance(value, UUID | Decimal) else value
 
 
 def decode(hint: Any, value: Any, what: str) -> Any:
-    """Make of JSON what a type says. TypeError or ValueError: it is something else. What the type does not say is left as it is."""
+    """Convert JSON to a declared type. Raise TypeError or ValueError if the value does not match.
+
+    A value is left unchanged where the type sets no rule.
+    """
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return decode(inner[0], value, what)
@@ -63,7 +69,7 @@ def _plain(kind: type, value: Any, what: str) -> Any:
 
 
 def _dataclass(kind: type, value: dict[str, Any], what: str) -> Any:
-    """Make a dataclass. Members that it does not have are of a newer program, and are left out."""
+    """Make a dataclass. Ignore members that it does not have: they are of a newer program."""
     hints = hints_of(kind)
     known = {field.name for field in dataclasses.fields(kind) if field.init}
     return kind(**{name: decode(hints[name], value[name], f"{what}.{name}") for name in known & value.keys()})
@@ -97,5 +103,5 @@ def _checked(kind: Any, value: Any, what: str) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def hints_of(thing: Any) -> dict[str, Any]:
-    """Give the types that a function or class declares."""
+    """Return the types that a function or class declares."""
     return get_type_hints(thing, include_extras=True)

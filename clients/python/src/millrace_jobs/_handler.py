@@ -1,4 +1,4 @@
-"""What a program registers: handlers, middleware and hooks. What could not be run properly is refused."""
+"""The handlers, middleware and hooks that a program registers. Unusable ones are refused."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Handler:
 
 
 def is_async(call: object) -> bool:
-    """Report whether calling it makes a coroutine."""
+    """Return whether a call makes a coroutine."""
     return any(inspect.iscoroutinefunction(function) for function in _functions(call))
 
 
 def check_callable(what: str, call: object, arguments: int | None = None) -> None:
-    """Raise TypeError for what cannot be called, what is a generator, and what cannot take so many arguments."""
+    """Raise TypeError unless it is callable, takes so many arguments, and is no generator."""
     if not callable(call):
         raise TypeError(f"{what} is not a function: {call!r:.200}")
     for function in _functions(call):
@@ -42,7 +42,7 @@ def check_callable(what: str, call: object, arguments: int | None = None) -> Non
         return
     try:
         signature = inspect.signature(call, follow_wrapped=False)
-    except (ValueError, TypeError):  # it does not say, as some builtins
+    except (ValueError, TypeError):  # some builtins have no signature
         return
     try:
         signature.bind(*[None] * arguments)
@@ -57,7 +57,7 @@ def check_sync(what: str, call: object, instead: str) -> None:
 
 
 def _functions(call: object) -> list[Any]:
-    """List what inspect has to look at: the function in a partial, or the ``__call__`` of an object."""
+    """List the functions to inspect: that of a partial, or the ``__call__`` of an object."""
     while isinstance(call, functools.partial):
         call = call.func
     return [call] if isinstance(call, type) else [call, getattr(call, "__call__", None)]  # noqa: B004
@@ -88,7 +88,10 @@ def _around(middleware: Middleware, call: Call) -> Call:
 
 
 def settled(result: Any, loop: Loop, job: Job | None = None) -> Any:
-    """Give what a handler or hook returned, after awaiting it if it can be awaited. TypeError: it is a generator, which has not run."""
+    """Return the result of a handler or hook, after awaiting it if necessary.
+
+    Raise TypeError if it is a generator, which has not run.
+    """
     if result is None:
         return None
     if inspect.isawaitable(result):

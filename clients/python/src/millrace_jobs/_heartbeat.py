@@ -1,4 +1,4 @@
-"""What a worker says of itself."""
+"""The description of a worker in its heartbeats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN_WORK = 100
 
 
 def describe(worker: Worker, rtt_us: int) -> dict[str, Any]:
-    """Write a heartbeat."""
+    """Return the body of a heartbeat."""
     pools = worker._pools
     weights = {q: w for pool in pools if pool.weights for q, w in zip(pool.queues, pool.weights, strict=True)}
     work = [
@@ -39,7 +39,7 @@ def describe(worker: Worker, rtt_us: int) -> dict[str, Any]:
 
 
 def resident_kb() -> int:
-    """Tell what the process has in memory; where the system does not say, the most that it ever had."""
+    """Return the resident memory of the process; if the system does not report it, the peak."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024

@@ -1,6 +1,7 @@
-"""Hooks: functions that a worker calls when something happens.
+"""Hooks: functions that a worker calls at events.
 
-They run one after the other in a thread of their own, where no I/O waits for them; those for failures in the thread of the job.
+Hooks for failures run in the thread of the job. All others run one after the other in a thread of
+their own, so that no I/O waits for them.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ class Hooks:
         return self._thread.submit(self.call_here, event, *args) if self._hooks[event] else None
 
     async def call_and_wait(self, event: Event) -> None:
-        """Call the hooks of an event, and return when they have."""
+        """Call the hooks of an event, and return when they have returned."""
         called = self.call(event)
         if called:
             await asyncio.wrap_future(called)
 
     def call_here(self, event: Event, *args: Any, loop: Loop | None = None) -> None:
-        """Call the hooks of an event in this thread. One that raises is logged."""
+        """Call the hooks of an event in this thread. Log errors."""
         for hook in self._hooks[event]:
             try:
                 settled(hook(*args), loop or self._loop)

@@ -1,4 +1,4 @@
-"""The hosts of a broker: reading the list, and connecting to the first that takes us."""
+"""The hosts of a broker: the list, and the connection to the first host that accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._async import Loop
 from ._login import Asker, Login, NoCredentials
 
 OPEN_TIMEOUT = 3.0
-"""How many seconds it may take to connect and to log in, each address."""
+"""How many seconds it may take to connect to one address and log in."""
 
 _NEXT_URL = re.compile(r",\s*(?=amqps?://)")
 _URL = re.compile(r"(amqps?://)([^/?#]*)(.*)", re.DOTALL)
@@ -23,19 +23,20 @@ _PORTS = {"amqp://": 5672, "amqps://": 5671}
 
 
 class Hosts:
-    """The hosts, and which of them took this client last."""
+    """The hosts of a broker, and the one to which this client connected last."""
 
     def __init__(self, urls: Sequence[str], login: Login, loop: Loop) -> None:
         self._urls = urls
         self._tls = login.tls
         self._asker = Asker(login.credentials, loop)
-        self._url = self._address = ""  # of the host that took the client last
-        self._lost = False  # that connection has been used: it is gone when the next one is wanted
+        self._url = self._address = ""  # of the last connection
+        self._lost = False  # that connection worked: when a new one is wanted, it was lost
 
     async def open(self, name: str) -> Connection:
-        """Connect to the first host that takes us; try each of them, and each of their addresses, once. Lost if none does.
+        """Connect to the first host that accepts. Try each address of each host once.
 
-        All of them get the same credentials, and if the program gives none, it is Lost without an attempt.
+        All of them get the same credentials. Raise Lost if no host accepts. Raise Lost without an
+        attempt if the program gives no credentials.
         """
         try:
             user = await self._asker.ask()
@@ -68,9 +69,10 @@ async def _look_up(host: str, port: int) -> list[str]:
 
 
 def try_order(every: Sequence[str], good: str, lost: bool) -> list[str]:
-    """Give the order in which to try hosts, or addresses.
+    """Return the order in which to try hosts or addresses.
 
-    The last good one comes first, but last when its connection was just lost. The others come in random order.
+    The last good one is first, or last if its connection was just lost. The others are in random
+    order.
     """
     order = [one for one in every if one != good]
     random.shuffle(order)
@@ -83,12 +85,13 @@ DEFAULT_URL = "amqp://guest:guest@127.0.0.1:5672/"
 
 
 def split_hosts(urls: str | Sequence[str]) -> list[str]:
-    """Give a URL for each host of a URL, or of a list of URLs. Each may be several, with commas between them.
+    """Return a URL for each host of a URL or a list of URLs.
 
-    ValueError says what is wrong, and never shows the password.
+    Each text may contain several URLs, separated by commas. Raise ValueError with the reason, and
+    never with the password.
     """
     found: dict[str, str] = {}  # by host and port
-    rest = ""  # of all URLs, what is not host and port
+    rest = ""  # the part without host and port, which all URLs must share
     texts = [urls] if isinstance(urls, str) else urls
     for url in [url.strip() for text in texts for url in _NEXT_URL.split(text)]:
         parts = _URL.fullmatch(url)
@@ -96,7 +99,7 @@ def split_hosts(urls: str | Sequence[str]) -> list[str]:
             raise ValueError("the broker's URL must begin with amqp:// or amqps://")
         scheme, authority, tail = parts.groups()
         user, at, hosts = authority.rpartition("@")
-        if url.endswith(","):  # it would count as the virtual host's
+        if url.endswith(","):  # the comma would become part of the virtual host
             raise ValueError(_EMPTY_HOST)
         if not at and "@" in tail:
             raise ValueError("the broker's URL has an @ behind a /, ? or #: write these characters as %40, %2F, %3F and %23")

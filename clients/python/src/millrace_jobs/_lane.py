@@ -1,4 +1,4 @@
-"""A pool of threads for some queues, and what it has at hand."""
+"""A pool of threads for some queues, and its waiting deliveries."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ Queues = Sequence[str] | Mapping[str, int]
 
 @dataclass
 class Lane:
-    """A named pool with queues and threads of its own, so that quick jobs never wait for slow ones.
+    """A named pool of threads with its own queues, so that quick jobs never wait for slow ones.
 
-    ``queues`` is a list (strict: the first that has a job is served) or a map (each is served in proportion to its weight).
+    ``queues`` is a list or a map. With a list, the first queue that has a job is served. With a
+    map, each queue is served in proportion to its weight.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Lane:
     concurrency: int = CONCURRENCY
 
     def check(self) -> None:
-        """Raise ValueError if it makes no sense."""
+        """Raise ValueError if a setting is invalid."""
         if isinstance(self.queues, str) or not self.queues or len(set(self.queues)) != len(self.queues):
             raise ValueError(f"lane {self.name}: queues must be a list or a map of different names, and not empty")
         for queue in self.queues:
@@ -45,7 +46,10 @@ class Lane:
 
 
 class Pool:
-    """A lane at work. It outlives connections: a job whose delivery is lost keeps its slot until it ends."""
+    """The threads of a lane.
+
+    It outlives connections: a job whose delivery is lost keeps its slot until it ends.
+    """
 
     def __init__(self, lane: Lane) -> None:
         self.name = lane.name
@@ -59,19 +63,21 @@ class Pool:
 
     @property
     def prefetch(self) -> int:
-        """How much the broker may send of each queue.
+        """How many unacknowledged deliveries the broker sends for each queue.
 
-        It is as much as can run; twice that where queues are chosen from: else the next job of the first would still be on its way when
-        a slot is free, and another's would be taken.
+        For one queue it is the concurrency. For several queues it is twice that. Otherwise, when a
+        slot is free, the next job of the first queue would still be on its way, and a job of
+        another queue would begin.
         """
         return self.concurrency if len(self.queues) == 1 else 2 * self.concurrency
 
     def begin(self, task: Task) -> None:
-        """Give a task to a thread. The caller has seen that a slot is free."""
+        """Give a task to a thread. The caller has checked that a slot is free."""
         self.busy += 1
         if len(self._threads) < min(self.busy, self.concurrency):
             name = f"millrace {self.name} {len(self._threads) + 1}"
-            thread = threading.Thread(target=self._run, name=name, daemon=True)  # a handler that never ends must not keep the process
+            # A handler that never ends must not keep the process alive.
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
         self._work.put(task)
@@ -82,20 +88,20 @@ class Pool:
             task.work()
 
     def release(self) -> None:
-        """Free the slot of a task that has ended and is settled."""
+        """Free the slot of a task that is settled."""
         self.busy -= 1
         if self.attachment:
             self.attachment.begin()
 
     def close(self) -> None:
-        """Let the threads end that are idle, and the others when they are."""
+        """End idle threads now, and busy threads when their jobs end."""
         for _ in self._threads:
             self._work.put(None)
 
 
 @dataclass(slots=True)
 class Arrival:
-    """A delivery at hand that has not begun."""
+    """A delivery that has not begun."""
 
     tag: int
     redelivered: bool
@@ -106,7 +112,7 @@ class Arrival:
 
 
 class Hand:
-    """What a lane has at hand, by queue."""
+    """A lane's waiting deliveries, by queue."""
 
     def __init__(self, pool: Pool) -> None:
         self.count = 0
@@ -114,7 +120,7 @@ class Hand:
         self._weights = pool.weights
 
     def put(self, queue: int, arrival: Arrival) -> None:
-        """Add an arrival behind those of its priority."""
+        """Add an arrival behind all of the same or a higher priority."""
         waiting = self._waiting[queue]
         at = len(waiting)
         while at > 0 and waiting[at - 1].priority < arrival.priority:
@@ -123,19 +129,22 @@ class Hand:
         self.count += 1
 
     def take(self) -> tuple[int, Arrival]:
-        """Remove what is to begin next: of the first queue that has something, or of one drawn by weight."""
+        """Remove the next delivery to begin.
+
+        It is from the first queue that has one, or from a queue that is drawn by weight.
+        """
         having = [q for q, waiting in enumerate(self._waiting) if waiting]
         queue = random.choices(having, [self._weights[q] for q in having])[0] if self._weights and len(having) > 1 else having[0]
         self.count -= 1
         return queue, self._waiting[queue].popleft()
 
     def empty(self, queue: int) -> list[Arrival]:
-        """Remove all of one queue."""
+        """Remove and return all deliveries of a queue."""
         waiting = list(self._waiting[queue])
         self._waiting[queue].clear()
         self.count -= len(waiting)
         return waiting
 
     def waits_since(self, queue: int) -> float:
-        """Tell when the longest waiting of a queue arrived; now, if there is none."""
+        """Return when the oldest delivery of a queue arrived, or now if there is none."""
         return min((a.at for a in self._waiting[queue]), default=time.monotonic())

@@ -1,4 +1,7 @@
-"""Reads and writes the stream of begins, by which workers find jobs that kill them. Without the stream it lets everything begin."""
+"""Reads and writes the stream ``jobs.begins``, from which workers find jobs that kill them.
+
+Without the stream, it lets every job begin.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +23,36 @@ if TYPE_CHECKING:
     from ._task import Task
 
 AFTERMATH = 0.5
-"""How long a broker takes, at most, to remove the exclusive queue of a dead process whose jobs it hands out again."""
+"""How many seconds a broker takes at most to remove the exclusive queue of a dead process.
+
+It may already deliver the jobs of that process again.
+"""
 GRACE = 10.0
-"""How long a process may take to connect again before a job is buried because of its death."""
+"""How many seconds a process may take to reconnect, before a job is buried for its death."""
 READ_BACK = 30.0
-"""How long a record may take to come back from the stream."""
+"""How many seconds a record may take to come back from the stream."""
 SHORT = 2.0
 FAILURES = (Lost, Refused, TimeoutError)
 
 
 class Ledger:
-    """It belongs to the event loop, but for one method that says so."""
+    """It belongs to the event loop, except for `begin_from_thread`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._worker = session.worker
         self._begins = Begins()
-        self._gone: set[str] = set()  # exclusive queues that are known to be
+        self._gone: set[str] = set()  # exclusive queues that do not exist any more
         self._waiting: dict[Key, list[asyncio.Event]] = {}
         self._channel: Channel | None = None
 
     @property
     def usable(self) -> bool:
-        """Whether there is a stream that can be read and written."""
+        """Whether the stream can be read and written."""
         return self._channel is not None and not self._channel.closed.done()
 
     async def open(self) -> None:
-        """Begin to read, and say that this process lives."""
+        """Begin to read, and write that this process lives."""
         if self._worker.max_deaths <= 0:
             return
         queues = [queue for pool in self._worker._pools for queue in pool.queues]
@@ -77,7 +83,7 @@ class Ledger:
         await self._session.publisher.publish(Message("", _wire.BEGINS, _wire.dump(record)))
 
     async def _try(self, kind: str, process: str = "", **members: Any) -> None:
-        """Write what may be lost."""
+        """Write a record that may be lost."""
         try:
             async with asyncio.timeout(SHORT):
                 await self._write(kind, process, **members)
@@ -85,12 +91,18 @@ class Ledger:
             self._worker.log.warning("millrace: could not write that a job or process has %s: %s", kind, e)
 
     async def close(self) -> None:
-        """Say that this process has nothing in hand any more; else it counts as dead, which costs the jobs at hand one of three."""
+        """Write that this process has no jobs any more.
+
+        Otherwise it would count as dead, which is one of three deaths for the jobs that it ran.
+        """
         if self.usable:
             await self._try("closed")
 
     async def ended(self, job: Job) -> None:
-        """Write down that a job has ended whose begin was; on the next connection, if this one is lost."""
+        """Write that a job has ended whose begin was written.
+
+        If the connection is lost, the next one writes it.
+        """
         key = key_of(job)
         if self.usable:
             await self._try("ended", jid=_wire.valid(key.jid), body=key.body)
@@ -98,19 +110,19 @@ class Ledger:
             self._worker._unended.append(key)
 
     async def catch_up(self) -> None:
-        """Write what the last connection could not."""
+        """Write the ends that the last connection could not write."""
         while self.usable and self._worker._unended:
             key = self._worker._unended.popleft()
             await self._try("ended", jid=_wire.valid(key.jid), body=key.body)
 
     def begin_from_thread(self, task: Task, job: Job) -> int | None:
-        """Call `begin` from a thread of the lane, and wait for it."""
+        """Call `begin` from a thread of the lane, and wait for the result."""
         return asyncio.run_coroutine_threadsafe(self.begin(task, job), self._worker._loop).result()
 
     async def begin(self, task: Task, job: Job) -> int | None:
-        """Write down that a job begins which was delivered before, and count how often that went wrong.
+        """Write that a redelivered job begins. Return how many processes died while they ran it.
 
-        None: it must not begin, for the worker stops or has lost the delivery.
+        Return None if the job must not begin, because the worker stops or has lost the delivery.
         """
         if not self.usable:
             return 0
@@ -133,7 +145,7 @@ class Ledger:
         deaths = await self._count(key, job.queue)
         if deaths < self._worker.max_deaths:
             return deaths
-        # It is to be buried, unless a process that seems dead was only cut off.
+        # Wait before the job is buried: a process that seems dead may only be reconnecting.
         if not await self._pause(task, GRACE):
             return None
         self._gone.clear()
@@ -153,7 +165,7 @@ class Ledger:
         return self._begins.deaths(key, self._worker._process, gone)
 
     async def _look(self, key: Key, queue: str) -> set[str]:
-        """Find out which of the processes that matter for a job are dead, and write down what is new."""
+        """Check which of the processes that count for a job are dead. Write newly found deaths."""
         for process, control in self._begins.doubtful(key, queue, self._worker._process).items():
             if control not in self._gone and not await exists(self._session.connection, control):
                 self._gone.add(control)

@@ -24,14 +24,20 @@ from .errors import Closed, Refused, Unconfirmed, Unreachable
 CLOSED = "the client was closed"
 
 LONGEST_RETURNED = 1.0
-"""How many seconds pass at most between two tries of a message that the broker returns, as RabbitMQ does while a stream has no leader."""
+"""The maximum of seconds between two tries of a returned message.
+
+RabbitMQ returns a message while its stream has no leader.
+"""
 
 ANSWER_TIME = 0.5
-"""How many seconds such a try must leave for the broker's answer."""
+"""How many seconds before the deadline the last try must be."""
 
 
 class Lines:
-    """Makes the connection when it is first needed, and another one in a child after a fork. It is safe to use from several threads."""
+    """Makes the connection at the first use, and another one in a child after a fork.
+
+    It is safe to use from several threads.
+    """
 
     def __init__(
         self,
@@ -48,8 +54,8 @@ class Lines:
         self._closed = False
 
     def publish(self, message: Message, until: float) -> Future[None]:
-        """Publish, and give the answer to come."""
-        with self._lock:  # so that a close, which comes later, knows of it
+        """Publish, and return a future for the answer."""
+        with self._lock:  # so that a later close knows of the publish
             if self._closed:
                 raise Closed(CLOSED)
             if self._line is None or self._line.pid != os.getpid():
@@ -57,7 +63,7 @@ class Lines:
             return self._line.publish(message, until)
 
     def close(self) -> None:
-        """End the connection. Publishes that wait for an answer fail."""
+        """Close the connection. Publishes that still wait for an answer fail."""
         with self._lock:
             line, self._line, self._closed = self._line, None, True
         if line and line.pid == os.getpid():
@@ -77,13 +83,13 @@ class Line:
         self._thread.start()
 
     def publish(self, message: Message, until: float) -> Future[None]:
-        """Publish until it is answered, from another thread."""
+        """Publish until the broker answers. Called from another thread."""
         return asyncio.run_coroutine_threadsafe(self._publish(message, until), self._loop)
 
     async def _publish(self, message: Message, until: float) -> None:
         began = time.monotonic()
         pauses = Pauses(LONGEST_RETURNED)
-        sent = False  # it may have arrived
+        sent = False  # the message may have arrived
         why: BaseException | None = None
         try:
             async with asyncio.timeout(max(until - began, 0)):
@@ -118,12 +124,16 @@ class Line:
         kind = Unconfirmed if sent else Unreachable
         raise kind(f"{'not confirmed' if sent else 'broker not reached'}: {why or 'the deadline passed'}") from why
 
-    _why: BaseException | None = None  # the last attempt to connect failed
-    _welcome = False  # one did not: then what sounds like a refusal is a broker that is starting
-    _closing = False  # the client was closed
+    _why: BaseException | None = None  # the error of the last attempt to connect
+    # Whether an attempt succeeded: then a refusal may come from a broker that is starting.
+    _welcome = False
+    _closing = False  # whether the client was closed
 
     async def _open(self) -> Publisher:
-        """Give the publisher that is open, or connect until there is one. Lost: the broker does not want us."""
+        """Return the open publisher, or connect until there is one.
+
+        Raise Lost if the broker refuses.
+        """
         if self._publisher:
             return self._publisher
         async with self._connecting:

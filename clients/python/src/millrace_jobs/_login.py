@@ -1,4 +1,4 @@
-"""What a connection needs beside a URL: credentials that are asked for each time, and TLS."""
+"""The settings of a connection beside its URL: a function for credentials, and TLS."""
 
 from __future__ import annotations
 
@@ -12,24 +12,31 @@ from ._async import Loop
 from ._handler import check_callable, check_sync, settled
 
 ASK_TIMEOUT = 30.0
-"""How many seconds a program may take to give credentials."""
+"""How many seconds the function for credentials may take."""
 
 Credentials = Callable[[], "tuple[str, str]"]
 AsyncCredentials = Callable[[], "Awaitable[tuple[str, str]]"]
 
 
 class NoCredentials(Exception):
-    """The program gave no credentials. It is asked again for the next connection: this is no refusal by the broker."""
+    """Raised when the program gave no credentials. It is not a refusal by the broker.
+
+    The client asks the program again for the next connection.
+    """
 
 
 class Login:
-    """The options ``credentials`` and ``tls``, checked. Raises TypeError or ValueError for what makes no sense."""
+    """The options ``credentials`` and ``tls``, checked.
+
+    Invalid options raise TypeError or ValueError.
+    """
 
     def __init__(
         self, urls: Sequence[str], credentials: Credentials | AsyncCredentials | None, tls: ssl.SSLContext | None, *, sync: bool = False
     ) -> None:
         if credentials is not None:
-            if not callable(credentials):  # it is not shown: it may be the password itself
+            # The message does not show the value, which may be the password.
+            if not callable(credentials):
                 raise TypeError("credentials is not a function that returns (username, password)")
             check_callable("credentials", credentials, 0)
             if sync:
@@ -44,7 +51,10 @@ class Login:
 
 
 class Asker:
-    """Asks a program for the credentials of each connection, in a thread of its own; a coroutine runs on ``loop``."""
+    """Asks a program for the credentials of each connection.
+
+    The function runs in a thread of its own. A coroutine runs on ``loop``.
+    """
 
     def __init__(self, credentials: Credentials | AsyncCredentials | None, loop: Loop) -> None:
         self._credentials = credentials
@@ -52,11 +62,14 @@ class Asker:
         self._asked: asyncio.Future[tuple[str, str]] | None = None
 
     async def ask(self) -> tuple[str, str] | None:
-        """Give the user and the password of the next connection; None: those of the URL. NoCredentials: the program gave none.
+        """Return the user and the password of the next connection. None means those of the URL.
 
-        When the caller is cancelled, or has waited too long, the function goes on, and the next caller waits for the same answer.
-        Otherwise a function that takes longer than the deadline of a publish would be called again and again, and no publish would see
-        its answer; and one that hangs would leave a thread at each call.
+        Raise NoCredentials if the program gave none.
+
+        If the caller is cancelled or its time is over, the call continues, and the next caller
+        waits for its answer. A new call each time would have two problems. If the function takes
+        longer than the deadline of a publish, no publish would see its answer. If it hangs, each
+        call would leave a thread.
         """
         if self._credentials is None:
             return None
@@ -71,7 +84,8 @@ class Asker:
     def _start(self, credentials: Credentials | AsyncCredentials) -> asyncio.Future[tuple[str, str]]:
         loop = asyncio.get_running_loop()
         asked: asyncio.Future[tuple[str, str]] = loop.create_future()
-        asked.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps no caller is left that looks
+        # Reads the error, because there may be no caller left.
+        asked.add_done_callback(lambda done: done.cancelled() or done.exception())
 
         def settle(given: tuple[str, str] | NoCredentials) -> None:
             if asked.cancelled():
@@ -88,7 +102,7 @@ class Asker:
             except BaseException as e:
                 given = NoCredentials(f"credentials: {str(e) or repr(e)}")
                 given.__cause__ = e
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and no caller waits
                 loop.call_soon_threadsafe(settle, given)
 
         threading.Thread(target=run, name="millrace credentials", daemon=True).start()

@@ -1,4 +1,7 @@
-"""One record a job, sent as arrays. Adding one never blocks: what does not fit is dropped and counted."""
+"""Metrics: one record for each job, sent in arrays.
+
+Adding a record never blocks. A record that does not fit is dropped and counted.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from .job import Job
 KEPT = 10_000
 AT_ONCE = 500
 AFTER = 1.0
-LONGEST_WAIT = 10**12  # ms; more is somebody's clock
+LONGEST_WAIT = 10**12  # ms; a longer wait means that a clock is wrong
 
 
 def metric(job: Job, outcome: Outcome, identity: str, end: float, took: float) -> dict[str, Any]:
-    """Write down an attempt that ended just now and took some seconds."""
+    """Return the record of an attempt that ended at ``end`` and took some seconds."""
     record: dict[str, Any] = {
         "type": "job_metric", "timestamp": end, "job_class": job.class_, "queue": job.queue, "duration_ms": int(took * 1000),
         "status": outcome.status, "worker_identity": identity, "jid": _wire.valid(job.jid),
@@ -44,12 +47,12 @@ class Metrics:
         self._timer: asyncio.TimerHandle | None = None
 
     def attach(self, channel: Channel) -> None:
-        """Send over this channel from now on."""
+        """Set the channel to send on."""
         self._channel = channel
         self.flush()
 
     def add(self, record: dict[str, Any]) -> None:
-        """Put a record in."""
+        """Add a record."""
         if len(self._records) >= KEPT:
             self.dropped += 1
             return
@@ -60,7 +63,7 @@ class Metrics:
             self._timer = asyncio.get_running_loop().call_later(AFTER, self.flush)
 
     def flush(self) -> None:
-        """Send what there is, if there is a connection; otherwise it waits for the next."""
+        """Send all records. Without a connection they wait for the next one."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

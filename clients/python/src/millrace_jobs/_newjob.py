@@ -1,4 +1,4 @@
-"""A job that is to be enqueued: checked, and written down."""
+"""A job to enqueue: its checks and its encoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import Invalid
 
 
 class TaskOptions(TypedDict, total=False):
-    """The options of a job that a task may give to all its jobs."""
+    """The options of a job that a task may set for all its jobs."""
 
     queue: str
     retry: int | bool
@@ -34,7 +34,7 @@ class Options(TaskOptions, total=False):
 
 
 class NewJob:
-    """A job as client middleware and ``enqueue_bulk`` see it: ``NewJob("Greet", ["Ann"], queue="low")``.
+    """A job for client middleware and ``enqueue_bulk``: ``NewJob("Greet", ["Ann"], queue="low")``.
 
     ``at`` is when it is due: seconds since the epoch, a datetime, or None for now.
     """
@@ -49,7 +49,7 @@ class NewJob:
         return f"NewJob({self.class_!r}, {self.args!r}, {self.at!r}, **{self.options!r})"
 
     def prepare(self, now: float) -> tuple[str, Message]:
-        """Give the jid and the message, or raise Invalid."""
+        """Return the jid and the message. Raise Invalid if the job breaks a rule."""
         try:
             return self._prepare(now)
         except (ValueError, TypeError) as e:
@@ -107,10 +107,13 @@ def _check_number(name: str, value: object, most: int) -> None:
 
 
 def seconds(at: float | datetime) -> float:
-    """Give a time in seconds since the epoch. A datetime without a zone is local time, as everywhere in Python."""
+    """Return a time in seconds since the epoch.
+
+    A datetime without a zone is local time, as everywhere in Python.
+    """
     return at.timestamp() if isinstance(at, datetime) else float(at)
 
 
 def splice(head: bytes, job: bytes) -> bytes:
-    """Put a record's head around a job, byte for byte."""
+    """Splice a job, byte for byte, into the head of a record."""
     return b"".join((head[:-1], b',"job":', job, b"}"))

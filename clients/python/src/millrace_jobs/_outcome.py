@@ -1,4 +1,4 @@
-"""What becomes of a delivery."""
+"""The outcome of a delivery."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from .job import End, Job
 SUCCESS, FAILED, DEAD, DISCARDED, EXPIRED = "success", "failed", "dead", "discarded", "expired"
 
 LIMIT = 1e10
-"""No number of seconds as large as this is a backoff. NaN is not below it either."""
+"""A backoff must be below this number of seconds. NaN is not below it either."""
 
 RetryDelay = Callable[[int, BaseException, Job], "float | None"]
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What is to be written, and how the delivery is answered: acknowledged, if nothing else is said."""
+    """The record to publish, and the answer to the broker: by default an acknowledgement."""
 
-    stream: str = ""  # that gets the record first
+    stream: str = ""  # that gets the record before the broker gets the answer
     record: bytes | None = None
     requeue: bool = False
-    reject: bool = False  # no worker can do anything with it
+    reject: bool = False  # for a message that no worker can run
     status: str = ""  # of its metric, if it has one
     error_class: str = ""
-    died: BaseException | None = None  # it was given up: the death hooks are called
+    died: BaseException | None = None  # the error of a job that was given up, for the death hooks
     error: BaseException | None = None
-    failure: bool = False  # the attempt failed: the failure hooks are called
+    failure: bool = False  # the attempt failed, so the failure hooks are called
     retry_at: float | None = None
     retry_in: float | None = None  # seconds
     reason: str = ""  # of a dead job
@@ -45,7 +45,7 @@ SUCCEEDED = Outcome(status=SUCCESS)
 
 
 class Said(Exception):
-    """An error that the library itself speaks of."""
+    """An error that the library itself makes."""
 
     def __init__(self, error_class: str, text: str) -> None:
         super().__init__(text)
@@ -56,7 +56,10 @@ def judge(
     job: Job, error: BaseException, now: float, *, stopping: bool = False, end: End | None = None, retry_in: RetryDelay | None = None,
     log: logging.Logger | None = None,
 ) -> Outcome:  # fmt: skip
-    """Say what becomes of a job whose handler failed. ``end`` is why its cancel signal was set, if it was."""
+    """Return the outcome of a job whose handler failed.
+
+    ``end`` is the reason of its cancel signal, if that was set.
+    """
     if isinstance(error, Discard):
         return Outcome(status=DISCARDED, error=error)
     if isinstance(error, Kill):
@@ -82,7 +85,7 @@ def _failed(outcome: Outcome) -> Outcome:
 
 
 def _delay(job: Job, error: BaseException, own: RetryDelay | None, log: logging.Logger | None) -> float:
-    """Give the handler's own backoff where it makes sense, else the usual one."""
+    """Return the handler's own backoff if it is valid, else the default one."""
     if own is not None:
         try:
             after = own(job.retry_count, error, job)
@@ -91,7 +94,7 @@ def _delay(job: Job, error: BaseException, own: RetryDelay | None, log: logging.
                     raise TypeError(f"it returned {after!r:.200}, not a number of seconds")
                 if after > 0:
                     return after
-        except BaseException:  # also what is no Exception: it must not keep the job from its retry
+        except BaseException:  # also a BaseException: the job must still get its retry
             with contextlib.suppress(Exception):
                 (log or _log).warning(
                     "millrace: retry_in failed, the usual backoff is used  class=%s jid=%s", job.class_, job.jid, exc_info=True
@@ -100,12 +103,12 @@ def _delay(job: Job, error: BaseException, own: RetryDelay | None, log: logging.
 
 
 def backoff(retry_count: int, draw: Callable[[int, int], int]) -> int:
-    """Give the usual backoff in seconds; ``draw(least, most)`` is random."""
+    """Return the default backoff in seconds. ``draw(least, most)`` returns a random number."""
     return min(retry_count**4 + 15 + draw(0, 30 * (retry_count + 1)), 100 * 365 * 24 * 3600)
 
 
 def bury(job: Job, error: BaseException, reason: str, now: float) -> Outcome:
-    """Give a job up."""
+    """Return the outcome of a job that becomes a dead job."""
     outcome = _write(job, error, _wire.DEAD, DEAD, lambda: dead_record(job, error, reason, now))
     outcome.died = error
     outcome.reason = outcome.reason or reason
@@ -113,7 +116,11 @@ def bury(job: Job, error: BaseException, reason: str, now: float) -> Outcome:
 
 
 def _write(job: Job, error: BaseException, stream: str, status: str, record: Callable[[], bytes]) -> Outcome:
-    """Write a record. What the sidecar could not read is rejected: it buries that, shortened."""
+    """Return an outcome with a record.
+
+    If the sidecar could not read the record, the outcome is a rejection: the sidecar makes a dead
+    job of it, shortened.
+    """
     name = error_class(error)
     try:
         body = record()
@@ -125,7 +132,7 @@ def _write(job: Job, error: BaseException, stream: str, status: str, record: Cal
 
 
 def expire(job: Job, now: float) -> Outcome:
-    """Give up a job that is past its time before it begins. No hook is called."""
+    """Return the outcome of a job that expired before it began. No hook is called."""
     if not job.dead:
         return Outcome(status=EXPIRED, error_class="expired")
     outcome = bury(job, Said("expired", "expired before it began"), "expired", now)
@@ -134,5 +141,5 @@ def expire(job: Job, now: float) -> Outcome:
 
 
 def poisoned(job: Job, deaths: int, now: float) -> Outcome:
-    """Give up a job that killed too many workers."""
+    """Return the outcome of a job that killed too many workers."""
     return bury(job, Said("poison", f"its worker died {deaths} times while it ran"), "poison", now)

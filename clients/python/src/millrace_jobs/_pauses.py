@@ -1,4 +1,4 @@
-"""How long to wait between attempts."""
+"""Pauses between attempts."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ LONGEST = 5.0
 
 
 async def first_of(*futures: asyncio.Future[Any], timeout: float | None = None) -> bool:
-    """Wait for one of some, at most for some seconds, and tell whether one is done."""
+    """Wait for one of several futures, at most for some seconds. Return whether one is done."""
     done, _ = await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     return bool(done)
 
 
 class Pauses:
-    """Doubled each time, and not the same for everybody."""
+    """Pauses that double, with a random factor, so that clients do not try at the same time."""
 
     def __init__(self, longest: float = LONGEST) -> None:
         self._longest = longest
         self._next = 0.05
 
     def next(self) -> float:
-        """Give the next one, in seconds."""
+        """Return the next pause, in seconds."""
         self._next = min(2 * self._next, self._longest)
         return self._next * random.uniform(0.5, 1)
 
     async def wait(self) -> None:
-        """Wait, longer each time."""
+        """Wait for the next pause."""
         await asyncio.sleep(self.next())

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 PROGRAM = "python -m millrace_jobs"
 
 PAUSE = 0.1
-"""How often it looks for processes that have ended, in seconds."""
+"""How many seconds pass between checks for processes that have ended."""
 
 AGAIN = 1.0
-"""How long it waits before it replaces one."""
+"""How many seconds pass before a process is replaced."""
 
 
 def supervise(command: Sequence[str], count: int) -> int:
-    """Run a command in several processes until they are stopped, and give the exit code.
+    """Run a command in several processes until they are stopped, and return the exit code.
 
-    Signals are passed on, see `Parent`. A process that a signal has killed, as by the system when memory is short, is replaced. One that
-    ends well is not, and the others continue. When one ends with an error, the others are stopped.
+    Signals are passed on: see `Parent`. A process that was killed by a signal, for example because
+    memory is short, is replaced. A process that ends without an error is not replaced, and the
+    others continue. When a process ends with an error, the others are stopped.
     """
     group = _Group(command)
     signals: deque[int] = deque()
@@ -59,7 +60,7 @@ class _Group:
         self.code = 0
 
     def start(self) -> None:
-        # In a group of its own: Ctrl-C in a terminal reaches it once, through us.
+        # In a group of its own, a Ctrl-C in a terminal reaches the process once, through this one.
         self.processes.append(subprocess.Popen(self._command, bufsize=0, stdin=subprocess.PIPE, process_group=0))
 
     def send(self, number: int) -> None:
@@ -72,7 +73,8 @@ class _Group:
         for process in self.processes:
             _tell(process, number)
             if self._stopping:
-                process.send_signal(signal.SIGCONT)  # SIGTSTP has suspended one that had not begun
+                # SIGTSTP has suspended a process whose worker had not begun.
+                process.send_signal(signal.SIGCONT)
 
     def look(self) -> None:
         """Find processes that have ended, and start those that are due."""
@@ -83,7 +85,7 @@ class _Group:
             self.due.pop(0)
             try:
                 self.start()
-            except OSError as e:  # as when memory is short
+            except OSError as e:  # for example because memory is short
                 say(f"a process cannot be started, trying again: {e}")
                 self.due.append(time.monotonic() + AGAIN)
 
@@ -92,12 +94,12 @@ class _Group:
         _close(process.stdin)
         code = process.returncode
         if self._stopping or self._quiet:
-            early = code in (-signal.SIGTERM, -signal.SIGINT)  # it had not begun
+            early = code in (-signal.SIGTERM, -signal.SIGINT)  # its worker had not begun
             self.code = self.code or (0 if early else code if code >= 0 else 1)
         elif code < 0:
             say(f"process {process.pid} was killed by {_name(-code)}, and is replaced")
             self.due.append(time.monotonic() + AGAIN)
-        elif code == 0:  # the web UI has stopped it, or the program itself
+        elif code == 0:  # the web UI, or the program itself, has stopped it
             say(f"process {process.pid} has ended, and is not replaced")
         else:
             say(f"process {process.pid} has ended with exit code {code}: the others are stopped")
@@ -106,22 +108,23 @@ class _Group:
 
 
 class Parent:
-    """The process that has started this one with `supervise`. It writes the numbers of the signals that it gets to our standard input.
+    """The process that has started this one with `supervise`.
 
-    They are not sent as signals: a supervisor may signal every process of a service, and this process could not tell its signal from the
-    parent's. When the parent ends, the worker is stopped.
+    It writes the numbers of its signals to the standard input of this process. It does not send
+    them as signals, because a supervisor may signal every process of a service, and then this
+    process could not tell the two apart. When the parent ends, the worker is stopped.
     """
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
         self._pipe = os.dup(0)
         null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)  # what handlers start would wait for the parent
+        os.dup2(null, 0)  # programs that handlers start would wait for the parent's input
         os.close(null)
         threading.Thread(target=self._listen, name="millrace parent", daemon=True).start()
 
     def attach(self, worker: Worker) -> None:
-        """Pass on to this worker what the parent says from now on."""
+        """Pass later messages of the parent on to this worker."""
         self._worker = worker
 
     def _listen(self) -> None:
@@ -142,7 +145,7 @@ class Parent:
 
 def _tell(process: subprocess.Popen[bytes], number: int) -> None:
     if process.stdin:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             process.stdin.write(bytes([number]))
 
 
@@ -159,6 +162,6 @@ def _name(number: int) -> str:
 
 
 def say(text: str) -> None:
-    """Write a line to standard error, in one piece: several processes share it."""
+    """Write a line to standard error with one write, because several processes share it."""
     with contextlib.suppress(OSError):
         os.write(2, f"{PROGRAM}: {text}\n".encode(errors="backslashreplace"))

@@ -14,23 +14,27 @@ WINDOW = 1000
 
 
 class Returned(Refused):
-    """The broker has returned the message, for no queue takes it. It has not stored it."""
+    """Raised when the broker returned the message because no queue takes it.
+
+    The broker has not stored the message.
+    """
 
 
 class Publisher:
-    """Publishes, and tells when the broker has answered."""
+    """Publishes, and waits for the broker's answers."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self._sent = 0
-        self._unanswered: dict[int, tuple[asyncio.Future[None], str]] = {}  # with their exchange, in the order of their tags
+        # With their exchange, in the order of their tags.
+        self._unanswered: dict[int, tuple[asyncio.Future[None], str]] = {}
         self._returned: dict[str, str] = {}
         self._room = asyncio.Semaphore(WINDOW)
         channel.closed.add_done_callback(self._lose)
 
     @classmethod
     async def open(cls, connection: Connection) -> Publisher:
-        """Open a channel of its own on a connection."""
+        """Open a publisher, with a channel of its own, on a connection."""
         channel = await connection.channel()
         self = cls(channel)
         channel.raw.add_on_return_callback(self._return)
@@ -38,7 +42,11 @@ class Publisher:
         return self
 
     async def publish(self, message: Message) -> None:
-        """Return when the broker has the message; Refused if it will not have it, Returned if it sent it back, Lost if nobody knows."""
+        """Publish, and return when the broker has the message.
+
+        Raise Refused if the broker does not take it, Returned if the broker returned it, and Lost
+        if it is unknown whether it arrived.
+        """
         await self._room.acquire()
         tag = self._sent + 1
         try:
@@ -70,7 +78,7 @@ class Publisher:
         self._room.release()
         why = self._returned.pop(str(tag), None)
         if future.done():
-            return  # nobody waits any more
+            return  # no caller waits any more
         if why is not None:
             future.set_exception(Returned(why))
         elif name == "Basic.Ack":
@@ -80,7 +88,8 @@ class Publisher:
 
     def _lose(self, closed: asyncio.Future[Lost]) -> None:
         lost = closed.result()
-        no_exchange = lost.code in (NOT_FOUND, REFUSED)  # there is none, or the user may not write to it
+        # The exchange does not exist, or the user may not write to it.
+        no_exchange = lost.code in (NOT_FOUND, REFUSED)
         for future, exchange in self._unanswered.values():
             self._room.release()
             if not future.done():

@@ -1,4 +1,4 @@
-"""What is written of a job that failed: a small head, and the job's own bytes."""
+"""The record of a job that failed: a small head, and the job's own bytes."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ from .job import Job
 MAX_CLASS = 1024
 MAX_MESSAGE = 10_000
 _HERE = os.path.join(os.path.dirname(__file__), "")
-_decoder = json.JSONDecoder(parse_int=str)  # only where values stand matters
+_decoder = json.JSONDecoder(parse_int=str)  # only the positions of values matter
 _scanstring: Any = json.decoder.scanstring  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\n\r]*")
 
 
 class Unwritable(Exception):
-    """The job names a member of the format twice, or with escapes: the sidecar could not read a record with it."""
+    """Raised for a job that has a member of the format twice, or with escapes in its name.
+
+    The sidecar could not read a record with such a job.
+    """
 
 
 def retry_record(job: Job, error: BaseException, failed: float, due: float) -> bytes:
-    """Write a retry."""
+    """Return the record of a retry."""
     head = {"type": "retry", "jid": _wire.valid(job.jid), "retry_at": due, "retry_count": job.retry_count + 1, "failed_at": failed}
     return splice(_wire.dump({**head, **_failure(job, error)}), comes_back_to(job.raw, job.queue))
 
 
 def dead_record(job: Job, error: BaseException, reason: str, died: float) -> bytes:
-    """Write a dead job."""
+    """Return the record of a dead job."""
     head = {"type": "dead_job", "jid": _wire.valid(job.jid), "died_at": died, "retry_count": job.retry_count}
     return splice(_wire.dump({**head, **_failure(job, error), "reason": reason}), comes_back_to(job.raw, job.queue))
 
@@ -50,14 +53,14 @@ def _failure(job: Job, error: BaseException) -> dict[str, str]:
 
 
 def _shown(error: BaseException) -> BaseException:
-    """Give the error that a handler wrapped to say what is to become of its job."""
+    """Return the error to show: a handler's Kill or RetryIn may wrap another one."""
     if isinstance(error, Kill | RetryIn):
         return error.error or error.__cause__ or error
     return error
 
 
 def error_class(error: BaseException) -> str:
-    """Name an error for people: what it calls itself by ``error_class``, else its type."""
+    """Return the name of an error: its attribute ``error_class``, or else its type."""
     error = _shown(error)
     kind = type(error)
     name = getattr(error, "error_class", None)
@@ -67,7 +70,7 @@ def error_class(error: BaseException) -> str:
 
 
 def message(error: BaseException) -> str:
-    """Give what an error says."""
+    """Return the message of an error."""
     try:
         text = str(error if isinstance(error, RetryIn | Kill) else _shown(error))
     except Exception as e:  # its __str__ fails
@@ -76,13 +79,13 @@ def message(error: BaseException) -> str:
 
 
 def backtrace(error: BaseException) -> list[str]:
-    """Tell where an error came from, the innermost place first."""
+    """Return the stack of an error, innermost line first."""
     own = getattr(error, "backtrace", None)
     return own if isinstance(own, list) else list(_places(_shown(error)))
 
 
 def is_ours(code: CodeType) -> bool:
-    """Report whether code is this library's."""
+    """Return whether code is this library's."""
     return code.co_filename.startswith(_HERE)
 
 
@@ -100,7 +103,10 @@ def _places(error: BaseException) -> Iterator[str]:
 
 
 def comes_back_to(raw: bytes, queue: str) -> bytes:
-    """Give a job with the queue that it came from filled in, if it names none; otherwise it would come back to the default queue."""
+    """Return a job with the queue that it came from, if it names none.
+
+    Otherwise it would be retried in the default queue.
+    """
     text = raw.decode()
     found: tuple[int, int] | None = None
     seen: set[str] = set()
@@ -119,7 +125,7 @@ def comes_back_to(raw: bytes, queue: str) -> bytes:
 
 
 def _top_level(text: str) -> Iterator[tuple[str, str, int, int]]:
-    """Give the members of an object that is known to be valid: name, its spelling, where the value begins and ends."""
+    """Yield the members of a valid object: name, its spelling, begin and end of the value."""
     at = text.index("{") + 1
     while True:
         at = _skip(text, at)

@@ -1,4 +1,4 @@
-"""What a worker logs about a job that did not end well."""
+"""A worker's log of jobs that did not end well."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from ._record import error_class, is_ours, message
 from .job import Job
 
 SHOWN = 500
-"""How many characters of an error's message stand in the line itself; the stack below it has them all."""
+"""How many characters of an error's message are in the log line. The stack below it has all."""
 
 _PLAIN = re.compile(r"[\w.:,+/@#-]{1,200}")
 
 
 def report(log: logging.Logger, job: Job, outcome: Outcome) -> None:
-    """Log an outcome: failures and deaths as warnings, what was dropped or handed back as information."""
-    with contextlib.suppress(Exception):  # a log that fails does not change the outcome
+    """Log an outcome.
+
+    Failures and deaths are warnings. Discarded and handed back jobs are information.
+    """
+    with contextlib.suppress(Exception):  # an error of the logger does not change the outcome
         if outcome.requeue:
             log.info("millrace: job handed back  %s", _pairs(job))
         elif outcome.status == EXPIRED:
@@ -39,7 +42,7 @@ def _failed(log: logging.Logger, job: Job, outcome: Outcome, error: BaseExceptio
     next_: dict[str, Any] = {"next": "retry" if outcome.status == FAILED else outcome.status}
     if outcome.retry_at is not None and outcome.retry_in is not None:
         next_["retry_in"] = f"{outcome.retry_in:.4g}s" if outcome.retry_in < 1000 else f"{outcome.retry_in:.0f}s"
-        with contextlib.suppress(ValueError, OverflowError, OSError):  # beyond year 9999
+        with contextlib.suppress(ValueError, OverflowError, OSError):  # after the year 9999
             next_["retry_at"] = datetime.fromtimestamp(outcome.retry_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     elif outcome.reason:
         next_["reason"] = outcome.reason
@@ -53,7 +56,7 @@ def _failed(log: logging.Logger, job: Job, outcome: Outcome, error: BaseExceptio
 
 
 def _from_the_handler(trace: TracebackType | None) -> TracebackType | None:
-    """Give a traceback without what this library called before the program's own code."""
+    """Return a traceback without the frames of this library before the program's own code."""
     at = trace
     while at and is_ours(at.tb_frame.f_code):
         at = at.tb_next
@@ -66,5 +69,8 @@ def _pairs(job: Job, **more: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Write a value of a log line, in quotes where it is not a plain word: what it holds cannot look like another line."""
+    """Return a value for a log line, in quotes unless it is a plain word.
+
+    So no value can look like another line of the log.
+    """
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=not text.isprintable())

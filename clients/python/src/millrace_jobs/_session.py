@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """Everything that is tied to one connection."""
+    """All that belongs to one connection of a worker."""
 
     def __init__(self, worker: Worker, connection: Connection) -> None:
         self.worker = worker
@@ -36,14 +36,15 @@ class Session:
 
     @classmethod
     async def open(cls, worker: Worker) -> Session:
-        """Connect, and prepare everything but the lanes."""
+        """Connect, and prepare everything except the lanes."""
         connection = await worker.hosts.open(f"millrace worker {worker.identity}")
         self = cls(worker, connection)
         try:
             self.publisher = await Publisher.open(connection)
-            tell = await connection.channel()  # metrics: nobody waits for them
+            tell = await connection.channel()  # for metrics, whose publishes are not confirmed
             for channel in (tell, self.publisher.channel):
-                channel.closed.add_done_callback(lambda _: connection.drop())  # all of it needs them
+                # The session needs both.
+                channel.closed.add_done_callback(lambda _: connection.drop())
             self.control = await listen(self)
             await self.ledger.open()
             await ask_paused(self)
@@ -54,12 +55,15 @@ class Session:
         return self
 
     def next_tag(self) -> int:
-        """Number a consumer."""
+        """Return the number of a new consumer."""
         self._tags += 1
         return self._tags
 
     async def run(self) -> Lost | None:
-        """Serve the lanes until the connection is lost, and tell why it was, or until the worker has stopped."""
+        """Serve the lanes until the connection is lost, and return the reason.
+
+        Return None when the worker has stopped.
+        """
         worker = self.worker
         parts = [asyncio.ensure_future(serve(self, pool)) for pool in worker._pools]
         parts.append(asyncio.ensure_future(self._beats()))
@@ -80,7 +84,7 @@ class Session:
             await self.connection.close(SETTLE_TIME)
 
     async def _finish(self) -> None:
-        """Say good bye, as far as the broker still listens."""
+        """Call the shutdown hooks, and send the last records and the last heartbeat."""
         await self.worker._hooks.call_and_wait("shutdown")
         await self.ledger.close()
         self.worker._metrics.flush()

@@ -1,4 +1,4 @@
-"""Make outcomes known: first the record, confirmed, and only then the acknowledgement."""
+"""Settles outcomes: publishes the record, waits for the confirm, and only then acknowledges."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 SETTLE_TIME = 2.0
-"""How long outcomes that are on their way may take when the worker ends."""
+"""How many seconds outcomes in progress may take when the worker ends."""
 
 LAST_CALL = 0.5
-"""How long handlers have to end after their cancel signal was set."""
+"""How many seconds handlers have to end after their cancel signal was set."""
 
 
 class Settler:
@@ -37,13 +37,13 @@ class Settler:
         self.idle.set()
 
     def begin(self, task: Task) -> None:
-        """Let a task begin."""
+        """Begin a task."""
         self.running[task] = None
         self.idle.clear()
         task.pool.begin(task)
 
     def arm(self, task: Task, limit: float) -> None:
-        """Begin to count a timeout."""
+        """Start the clock of a timeout."""
         if task in self.running:
             self._timers[task] = asyncio.get_running_loop().call_later(limit, task.end, "timeout")
 
@@ -81,7 +81,10 @@ class Settler:
             self._release(task)
 
     async def _publish(self, task: Task, job: Job, outcome: Outcome) -> bool:
-        """Get a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself."""
+        """Publish a record until it is confirmed.
+
+        Return False if the delivery is lost, because then the broker delivers the job again.
+        """
         message = Message(
             "", outcome.stream, outcome.record or b"", _wire.short(job.jid), _wire.short(job.class_), job.priority,
             _wire.trace_headers(job.traceparent),
@@ -128,13 +131,16 @@ class Settler:
                 task.end("cancelled")
 
     def stopping(self) -> None:
-        """Tell all jobs that the worker stops."""
+        """Set the stopping flag of all running jobs."""
         for task in list(self.running):
             if task.job:
                 task.job._tell(stopping=True)
 
     async def wait(self, timeout: float, hurry: asyncio.Event) -> None:
-        """Let the running jobs end, within a time, and then tell those that are left that they have to."""
+        """Wait until the running jobs have ended, at most for ``timeout`` seconds.
+
+        Then set the cancel signal of those that still run.
+        """
         waits = [asyncio.ensure_future(e.wait()) for e in (self.idle, hurry)]
         await first_of(*waits, timeout=timeout)
         for wait in waits:
@@ -147,7 +153,7 @@ class Settler:
             last.cancel()
 
     async def hand_back(self) -> None:
-        """Give what still runs back to its queues, and wait for outcomes that are on their way."""
+        """Requeue jobs that still run, and wait for outcomes in progress."""
         for task in list(self.running):
             if not task.claimed:
                 task.claimed = True

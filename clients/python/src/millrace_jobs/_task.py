@@ -1,4 +1,4 @@
-"""One delivery on its way through the worker."""
+"""The processing of one delivery."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Task:
-    """`work` runs in a thread of the lane; everything else belongs to the event loop."""
+    """`work` runs in a thread of the lane. Everything else belongs to the event loop."""
 
     __slots__ = ("_begun", "_timer", "arrival", "attachment", "claimed", "job", "pool", "queue", "settled", "since", "suspect", "worker")
 
@@ -32,18 +32,18 @@ class Task:
         self.arrival = arrival
         self.job: Job | None = None  # once its handler runs
         self.since = 0.0  # when its handler began
-        self.claimed = False  # somebody settles it
+        self.claimed = False  # the delivery is being settled
         self.settled = False
         self.suspect = False
         self._begun = time.time()
 
     def work(self) -> None:
-        """Take the delivery from its beginning to its outcome."""
+        """Process the delivery up to its outcome."""
         try:
             job, outcome = self._run()
         except CancelledError:  # the worker has ended
             job, outcome = None, Outcome(requeue=True)
-        except BaseException:  # a fault of ours: handed back, the job would come again at once, for ever
+        except BaseException:  # our own fault: requeued, the job would come again for ever
             self.worker.log.exception("millrace: a job could not be run, it is rejected")
             job, outcome = None, Outcome(reject=True)
         self.worker._post(partial(self.worker._settler.end, self, job, outcome, time.time()))
@@ -51,7 +51,8 @@ class Task:
     def _run(self) -> tuple[Job | None, Outcome]:
         arrival = self.arrival
         properties = arrival.properties
-        message_id = properties.message_id if isinstance(properties.message_id, str) else ""  # pika gives bytes where it is not UTF-8
+        # Pika gives bytes if it is not UTF-8.
+        message_id = properties.message_id if isinstance(properties.message_id, str) else ""
         try:
             job = Job(arrival.body, self.queue, properties.headers, message_id, _wire.clock(properties.timestamp))
         except ValueError as e:
@@ -81,7 +82,8 @@ class Task:
         if handler and perform:
             self.since = self._begun
             self.job = job
-            # After the job can be seen: a stop sets the worker's flag first, and then those of the jobs that it sees.
+            # After self.job is set: a stop sets the worker's flag first, and then those of the
+            # running jobs.
             job._tell(stopping=worker._stopping)
             limit = limit_of(job, handler)
             if limit:
@@ -90,7 +92,7 @@ class Task:
         return attempt(job, handler, perform, stopping=lambda: worker._stopping, failed=failed, log=worker.log)
 
     def took(self, end: float) -> float:
-        """Give the seconds that it ran."""
+        """Return how many seconds the job ran."""
         return max(end - self._begun, 0)
 
     def end(self, why: End) -> None:

@@ -1,3 +1,3 @@
-"""The library's version, from which pyproject.toml has it."""
+"""The library's version. pyproject.toml reads it from here."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Names and rules of the format that is on the broker: docs/wire-format.md has them all."""
+"""Names and rules of the wire format: see docs/wire-format.md."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JOB_MEMBERS = frozenset(
 
 @dataclass(slots=True)
 class Message:
-    """What is published, and where."""
+    """A message to publish, and where to publish it."""
 
     exchange: str
     key: str
@@ -51,7 +51,7 @@ class Message:
 
 
 def check_queue(name: str) -> None:
-    """Raise ValueError if no queue can be called so."""
+    """Raise ValueError if this cannot be the name of a queue."""
     if not name:
         raise ValueError("queue name is empty")
     if len(name.encode()) > MAX_QUEUE_NAME:  # UnicodeEncodeError is a ValueError
@@ -61,7 +61,7 @@ def check_queue(name: str) -> None:
 
 
 def short(text: str) -> str | None:
-    """Give a text as a message's property, or None where it cannot be one."""
+    """Return a text for a message's property, or None if the property cannot have it."""
     if not text or text == "amqp-1.0":
         return None
     try:
@@ -71,18 +71,18 @@ def short(text: str) -> str | None:
 
 
 def traceparent(value: object) -> str | None:
-    """Give a trace context, or None for what cannot be passed on as one."""
+    """Return a trace context, or None if the value is not a valid one."""
     return value if isinstance(value, str) and re.fullmatch(r"[\x20-\x7e]{1,255}", value) else None
 
 
 def trace_headers(value: object) -> dict[str, Any]:
-    """Give the headers that carry a trace context on."""
+    """Return the headers that pass a trace context on."""
     trace = traceparent(value)
     return {"traceparent": trace} if trace else {}
 
 
 def clock(value: object) -> float | None:
-    """Read a time of the format, in seconds; milliseconds where seconds would be absurd."""
+    """Return a time of the format in seconds. A number too large for seconds is milliseconds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if abs(value) > 1e11:
@@ -91,7 +91,7 @@ def clock(value: object) -> float | None:
 
 
 def dump(value: object) -> bytes:
-    """Write JSON. ValueError: it cannot be JSON."""
+    """Write JSON. Raise ValueError if JSON cannot have the value."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, RecursionError) as e:
@@ -103,9 +103,9 @@ def _no_constant(name: str) -> None:
 
 
 def load(text: str) -> Any:
-    """Read JSON. ValueError: it is none, or nested too deep.
+    """Read JSON. Raise ValueError if it is not JSON, or nested too deep.
 
-    Integers with more digits than Python turns into an int arrive as Decimal, which is exact as well.
+    Integers with more digits than Python converts to an int become Decimals, which are exact too.
     """
     try:
         return json.loads(text, parse_constant=_no_constant)

@@ -1,4 +1,4 @@
-"""Tasks: functions that are enqueued by calling, with the types of their parameters."""
+"""Tasks: functions whose calls are enqueued, with the types of their parameters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _current: ContextVar[Job] = ContextVar("millrace job")
 
 
 def current_job() -> Job:
-    """Give the job that a task runs for: its jid, attempt, `Job.wait` and so on. LookupError outside of one."""
+    """Return the job that the task runs for, with its jid, attempt, `Job.wait` and so on.
+
+    Raise LookupError outside of a task.
+    """
     return _current.get()
 
 
@@ -44,8 +47,8 @@ class App:
 
         greet.enqueue("Ann")
 
-    A worker runs them after ``app.register(worker)``. The options are those of a `Client`. ``client`` and ``async_client`` may be set, for
-    instance to a ``Fake`` in tests.
+    A worker runs them after ``app.register(worker)``. The options are those of a `Client`.
+    ``client`` and ``async_client`` may be set, for instance to a ``Fake`` in tests.
     """
 
     def __init__(
@@ -69,11 +72,14 @@ class App:
     def task(
         self, function: Callable[P, R] | str = "", /, *, retry_in: RetryDelay | None = None, timeout: float | None = None, **options: Any
     ) -> Task[P, R] | Callable[[Callable[P, R]], Task[P, R]]:
-        """Make a task of a function, which may be async. The class of its jobs is the function's name, or what is given.
+        """Make a task of a function, which may be async.
 
-        ``retry_in`` and ``timeout`` are those of `Worker.handle`; the options are those of each job. Parameters may be dataclasses, and
-        lists, tuples, maps and unions of them, datetimes, UUIDs, decimals and enums. Keyword-only parameters are refused: the args of a
-        job are a list, also for programs in other languages.
+        The class of its jobs is ``class_``, or else the function's name. ``retry_in`` and
+        ``timeout`` are those of `Worker.handle`. The options apply to each job.
+
+        Parameters may be dataclasses, datetimes, UUIDs, decimals and enums, and lists, tuples, maps
+        and unions of them. Keyword-only parameters are refused, because the args of a job are a
+        list, also for programs in other languages.
         """
 
         def make(function: Callable[P, R]) -> Task[P, R]:
@@ -87,15 +93,16 @@ class App:
         return make if isinstance(function, str) else make(function)
 
     def register(self, worker: Worker) -> Worker:
-        """Have a worker run the tasks."""
+        """Register the tasks with a worker."""
         for task in self.tasks.values():
-            _convert.hints_of(task.function)  # NameError: a type cannot be found, which would fail each job
+            # Raises NameError for a type that cannot be found, which would fail each job.
+            _convert.hints_of(task.function)
             worker.handle(task.class_, task._run, retry_in=task._retry_in, timeout=task._timeout)
         return worker
 
 
 class Task(Generic[P, R]):
-    """A function that is enqueued by `enqueue`; called, it runs immediately, as it would without Millrace."""
+    """A function whose calls are enqueued by `enqueue`. A direct call runs it immediately."""
 
     def __init__(
         self, app: App, class_: str, function: Callable[P, R], retry_in: RetryDelay | None, timeout: float | None, options: Options
@@ -118,12 +125,12 @@ class Task(Generic[P, R]):
         return self.function(*args, **kwargs)
 
     def options(self, **options: Unpack[Options]) -> Task[P, R]:
-        """Give the task with other options: ``greet.options(queue="low").enqueue("Ann")``."""
+        """Return the task with other options: ``greet.options(queue="low").enqueue("Ann")``."""
         merged = cast(Options, {**self._options, **options})
         return Task(self._app, self.class_, self.function, self._retry_in, self._timeout, merged)
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
-        """Give the job of a call, for ``enqueue_bulk``."""
+        """Return the job of a call, for ``enqueue_bulk``."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -136,11 +143,11 @@ class Task(Generic[P, R]):
         return self._app.client.push(self.job(*args, **kwargs)) or ""
 
     def enqueue_in(self, delay: float, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Enqueue a call that is due in some seconds."""
+        """Enqueue a call that is due after a number of seconds."""
         return self._app.client.push(self._due(time.time() + delay, self.job(*args, **kwargs))) or ""
 
     def enqueue_at(self, at: float | datetime, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Enqueue a call that is due at a time."""
+        """Enqueue a call that is due at a given time."""
         return self._app.client.push(self._due(at, self.job(*args, **kwargs))) or ""
 
     async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> str:
@@ -148,11 +155,11 @@ class Task(Generic[P, R]):
         return await self._app.async_client.push(self.job(*args, **kwargs)) or ""
 
     async def enqueue_in_async(self, delay: float, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Enqueue a call that is due in some seconds, from async code."""
+        """Enqueue a call that is due after a number of seconds, from async code."""
         return await self._app.async_client.push(self._due(time.time() + delay, self.job(*args, **kwargs))) or ""
 
     async def enqueue_at_async(self, at: float | datetime, /, *args: P.args, **kwargs: P.kwargs) -> str:
-        """Enqueue a call that is due at a time, from async code."""
+        """Enqueue a call that is due at a given time, from async code."""
         return await self._app.async_client.push(self._due(at, self.job(*args, **kwargs))) or ""
 
     def _due(self, at: float | datetime, job: NewJob) -> NewJob:
@@ -175,7 +182,7 @@ class Task(Generic[P, R]):
         return [_convert.decode(hint, arg, f"args[{i}] of {self.class_}") for i, (hint, arg) in enumerate(zip(hints, args, strict=True))]
 
     def _hints(self, count: int) -> list[Any]:
-        """Give the type of each of some args."""
+        """Return the type of each of ``count`` args."""
         types = _convert.hints_of(self.function)
         found: list[Any] = []
         for parameter in self._signature.parameters.values():

@@ -22,18 +22,20 @@ AsyncClientMiddleware = Callable[[NewJob, AsyncEnqueue], "Awaitable[str | None]"
 M = TypeVar("M", bound=AsyncClientMiddleware)
 
 TURN = 50
-"""How many jobs of a bulk are written down before other tasks of the event loop have their turn."""
+"""How many jobs of a bulk are encoded before other tasks of the event loop may run."""
 
 
 class AsyncClient:
-    """Enqueues jobs from async code, without blocking the event loop: a `Client` whose methods are awaited.
+    """Enqueues jobs from async code, without blocking the event loop.
 
-    Its connection lives in a thread of its own, as a Client's does. So it may be used from any event loop, also from several, heartbeats
-    go out while the event loop is busy, and it is safe to make one when a module is imported. The options are those of a `Client`;
-    ``credentials`` may be async, and is then awaited on the event loop of the connection's thread, not on yours. It is closed by
-    ``await client.close()``, or by ``async with``.
+    It is a `Client` whose methods are awaited, and has the same options. ``credentials`` may be
+    async; it is then awaited on the event loop of the connection's thread, not on yours.
 
-    A call that is cancelled may have enqueued its job, or not.
+    Its connection has a thread of its own, as a Client's does. So it may be used from several event
+    loops, heartbeats continue while the event loop is busy, and it may be made when a module is
+    imported. Close it with ``await client.close()`` or ``async with``.
+
+    If a call is cancelled, its job may or may not be enqueued.
     """
 
     def __init__(
@@ -55,9 +57,10 @@ class AsyncClient:
         await self.close()
 
     def use(self, middleware: M) -> M:
-        """Wrap each publish: ``async def middleware(job, next)``, which awaits ``next(job)``. The first added is the outermost.
+        """Add middleware around each publish: ``async def middleware(job, next)``.
 
-        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. What it returns does not change
+        It awaits ``next(job)``. The first added is the outermost. It may change the job. If it does
+        not call ``next(job)``, nothing is published and the jid is None. Its result does not change
         the jid.
         """
         check_callable("the middleware", middleware, 2)
@@ -67,26 +70,30 @@ class AsyncClient:
         return middleware
 
     async def enqueue(self, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]) -> str:
-        """Publish a job and return its jid once the broker has confirmed it. See `Client.enqueue`."""
+        """Publish a job, and return its jid once the broker has confirmed it.
+
+        See `Client.enqueue`.
+        """
         return await self.push(NewJob(class_, args, None, **options), deadline=deadline) or ""
 
     async def enqueue_at(
         self, at: float | datetime, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
-        """Publish a job that is due at a time. See `Client.enqueue_at`."""
+        """Publish a job that is due at a given time. See `Client.enqueue_at`."""
         return await self.push(NewJob(class_, args, at, **options), deadline=deadline) or ""
 
     async def enqueue_in(
         self, delay: float, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
-        """Publish a job that is due in some seconds."""
+        """Publish a job that is due after a number of seconds."""
         return await self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
 
     async def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
-        """Publish many jobs in one window, and return their jids when all are answered.
+        """Publish many jobs, and return their jids when all are answered.
 
-        They are published in order, unless middleware awaits something before it calls ``next``. Raises BulkError if any failed, which
-        says what became of each.
+        It waits for all confirms together. The jobs are published in order, unless middleware
+        awaits something before it calls ``next``. Raise BulkError if any failed; it has the result
+        of each job.
         """
         until = self._until(deadline)
         tasks: list[asyncio.Task[str | Error | None]] = []
@@ -101,11 +108,11 @@ class AsyncClient:
                 task.cancel()
 
     async def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
-        """Publish a job that is made already."""
+        """Publish a `NewJob`."""
         return await self._through(job, self._until(deadline))
 
     async def close(self) -> None:
-        """End the connection. Publishes that wait for an answer fail."""
+        """Close the connection. Publishes that still wait for an answer fail."""
         await asyncio.to_thread(self._lines.close)
 
     def _until(self, deadline: float | None) -> float:
@@ -118,7 +125,7 @@ class AsyncClient:
             return e
 
     async def _through(self, job: NewJob, until: float) -> str | None:
-        """Publish a job through the middleware, and give its jid: None if the middleware published nothing."""
+        """Publish a job through the middleware. Return its jid, or None if none was published."""
         jid: str | None = None
 
         async def publish(job: NewJob) -> str | None:

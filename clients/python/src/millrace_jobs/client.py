@@ -22,17 +22,22 @@ M = TypeVar("M", bound=ClientMiddleware)
 
 
 class Client:
-    """Enqueues jobs. It is safe to use from several threads, connects when it has to, and again when a connection is lost.
+    """Enqueues jobs. It is safe to use from several threads.
 
-    A fork is survived: the child connects for itself. ``url`` is ``amqp://user:password@host:port/vhost``, or ``amqps://``; of a
-    cluster with several hosts, ``amqp://user:password@a,b/vhost``, or a list of URLs. Without one it is that of the broker on this
-    machine: port 5672, user guest. ``timeout`` is how many seconds a publish may take, the wait for a broker that is away included: a
-    web application wants 2 or 3 rather than 30. In async code use `AsyncClient`.
+    It connects when it is first used, and again when the connection is lost. After a fork, the
+    child opens a connection of its own. In async code use `AsyncClient`.
 
-    ``credentials`` is called for each connection, the first and each later one, and returns the user and the password in place of the
-    URL's: for passwords and tokens that rotate. If it raises, or takes more than 30 seconds, that attempt to connect fails. The next one
-    calls it again, or waits for the call that still runs. ``tls`` is for ``amqps://`` URLs, where the system's certificate authorities
-    are not enough: a private authority, or a client certificate.
+    - ``url`` is ``amqp://user:password@host:port/vhost``, or ``amqps://``. For a cluster with
+      several hosts it is ``amqp://user:password@a,b/vhost``, or a list of URLs. The default is the
+      broker on this machine: port 5672, user guest.
+    - ``timeout`` is how many seconds a publish may take, including the wait for a connection. A web
+      application should set 2 or 3 instead of 30.
+    - ``credentials`` returns the user and the password, in place of those of the URL, for passwords
+      and tokens that rotate. It is called for each connection, the first and each later one. If it
+      raises, or takes more than 30 seconds, that attempt to connect fails. The next attempt calls
+      it again, or waits for the call that still runs.
+    - ``tls`` is for ``amqps://`` URLs that need a private certificate authority or a client
+      certificate.
     """
 
     def __init__(
@@ -54,11 +59,14 @@ class Client:
         self.close()
 
     def use(self, middleware: M) -> M:
-        """Wrap each publish: ``middleware(job, next)``; the first added is the outermost.
+        """Add middleware around each publish: ``middleware(job, next)``.
 
-        It may change the job, or not call ``next(job)``: then nothing is published and the jid is None. What it returns does not change
-        the jid. ``next(job)`` returns the jid when the broker has confirmed the job, and raises what `enqueue` raises. Only in
-        `enqueue_bulk` it returns as soon as the job is sent: what the broker answers to it is in the result of `enqueue_bulk` alone.
+        The first added is the outermost. It may change the job. If it does not call ``next(job)``,
+        nothing is published and the jid is None. Its result does not change the jid.
+
+        ``next(job)`` returns the jid when the broker has confirmed the job, and raises the errors
+        of `enqueue`. In `enqueue_bulk` it returns as soon as the job is sent. Only the result of
+        `enqueue_bulk` then has the broker's answer.
         """
         check_callable("the middleware", middleware, 2)
         check_sync("the middleware", middleware, "an AsyncClient takes such middleware, a Client plain functions")
@@ -68,49 +76,52 @@ class Client:
     def enqueue(self, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]) -> str:
         """Publish a job and return its jid once the broker has confirmed it.
 
-        ``deadline`` is how many seconds that may take (default: the client's timeout). The options are those of `Options`. If
-        middleware did not let the job pass, the jid is empty. Raises Invalid, Refused, Unreachable, Unconfirmed or Closed.
+        ``deadline`` is how many seconds that may take; the default is the client's timeout. The
+        options are those of `Options`. If middleware does not publish the job, the jid is empty.
+        Raise Invalid, Refused, Unreachable, Unconfirmed or Closed.
         """
         return self.push(NewJob(class_, args, None, **options), deadline=deadline) or ""
 
     def enqueue_at(
         self, at: float | datetime, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
-        """Publish a job that is due at a time: seconds since the epoch, or a datetime. One in the past is due immediately.
+        """Publish a job that is due at a given time: seconds since the epoch, or a datetime.
 
-        A datetime without a time zone is local time, as for all of Python: ``datetime.now() + timedelta(minutes=5)`` is in five minutes.
+        If the time is past, the job is due immediately. A datetime without a time zone is local
+        time, as everywhere in Python: ``datetime.now() + timedelta(minutes=5)`` is in five minutes.
         """
         return self.push(NewJob(class_, args, at, **options), deadline=deadline) or ""
 
     def enqueue_in(
         self, delay: float, class_: str, args: Sequence[Any] = (), *, deadline: float | None = None, **options: Unpack[Options]
     ) -> str:
-        """Publish a job that is due in some seconds."""
+        """Publish a job that is due after a number of seconds."""
         return self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
 
     def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
-        """Publish many jobs, in order, in one window, and return their jids when all are answered.
+        """Publish many jobs, in order, and return their jids when all are answered.
 
-        Raises BulkError if any failed, which says what became of each.
+        It waits for all confirms together. Raise BulkError if any failed; it has the result of each
+        job.
         """
         until = self._until(deadline)
         answers = [self._passed(job, until) for job in jobs]
         return collected(answer() for answer in answers)
 
     def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
-        """Publish a job that is made already."""
+        """Publish a `NewJob`."""
         until = self._until(deadline)
         return self._through(job, lambda j: self._send(j, until)[1]())
 
     def close(self) -> None:
-        """End the connection. Publishes that wait for an answer fail."""
+        """Close the connection. Publishes that still wait for an answer fail."""
         self._lines.close()
 
     def _until(self, deadline: float | None) -> float:
         return time.monotonic() + (self._timeout if deadline is None else deadline)
 
     def _through(self, job: NewJob, last: Enqueue) -> str | None:
-        """Publish a job through the middleware, and give its jid: None if the middleware published nothing."""
+        """Publish a job through the middleware. Return its jid, or None if none was published."""
         jid: str | None = None
 
         def publish(job: NewJob) -> str | None:
@@ -125,7 +136,7 @@ class Client:
         return jid
 
     def _passed(self, job: NewJob, until: float) -> Callable[[], str | Error | None]:
-        """Send one of many, through the middleware, without waiting for the broker's answer."""
+        """Send one job of a bulk through the middleware, without waiting for the answer."""
         waits: list[Callable[[], str]] = []
 
         def last(job: NewJob) -> str:
@@ -149,7 +160,7 @@ class Client:
         return answer
 
     def _send(self, job: NewJob, until: float) -> tuple[str, Callable[[], str]]:
-        """Send a job, and give its jid and what waits for the answer."""
+        """Send a job. Return its jid and a function that waits for the answer."""
         jid, message = job.prepare(time.time())
         with naming(jid):
             answer = self._lines.publish(message, until)
@@ -168,7 +179,7 @@ def _wrapped(middleware: ClientMiddleware, call: Enqueue) -> Enqueue:
 
 @contextmanager
 def naming(jid: str) -> Iterator[None]:
-    """Give an error the jid of its job."""
+    """Set the jid of the job in an error."""
     try:
         yield
     except Error as e:
@@ -177,7 +188,7 @@ def naming(jid: str) -> Iterator[None]:
 
 
 def collected(answers: Iterable[str | Error | None]) -> list[str | None]:
-    """Give the jids of many jobs, or raise what says which of them failed."""
+    """Return the jids of many jobs, or raise BulkError with those that failed."""
     jids: list[str | None] = []
     errors: dict[int, Error] = {}
     for i, answer in enumerate(answers):

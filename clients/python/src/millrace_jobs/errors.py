@@ -1,4 +1,4 @@
-"""What can go wrong with a publish, and what a handler raises to say what is to become of its job."""
+"""Errors of a publish, and exceptions with which a handler decides the outcome of its job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 class Error(Exception):
-    """What every error of a client is. ``jid`` is that of the job, where it is about one that could be written down."""
+    """The base class of a client's errors. ``jid`` is that of the job, if the job was valid."""
 
     jid: str | None = None
 
@@ -16,33 +16,38 @@ class Error(Exception):
 
 
 class Invalid(Error):
-    """The job breaks a rule. Nothing was sent."""
+    """Raised when a job breaks a rule. Nothing was sent."""
 
 
 class Refused(Error):
-    """The broker said no: the queue is full or down, or there is none and no sidecar to make it."""
+    """Raised when the broker does not take the job.
+
+    Its queue is full or down, or does not exist and no sidecar can make it.
+    """
 
 
 class Unreachable(Error):
-    """There was no connection until the deadline. The broker does not have the job."""
+    """Raised when there was no connection before the deadline. The broker does not have the job."""
 
 
 class Unconfirmed(Error):
-    """It was sent, and the deadline passed, or the client was closed, without an answer: it may have arrived.
+    """Raised when the job was sent and no answer came. The job may have arrived.
 
-    ``jid`` is the job's. To enqueue it again under the same one, give it as an option: ``client.enqueue(..., jid=error.jid)``. It may run
-    twice then, as any job may.
+    The deadline passed, or the client was closed. To enqueue the job again under the same id, pass
+    its ``jid`` as an option: ``client.enqueue(..., jid=error.jid)``. It may run twice then, as any
+    job may.
     """
 
 
 class Closed(Error):
-    """The client was closed. The broker does not have the job."""
+    """Raised when the client was closed. The broker does not have the job."""
 
 
 class ApiError(Error):
-    """The sidecar answered an `Inspector` with an error.
+    """Raised when the sidecar answers an `Inspector` with an error.
 
-    ``status`` is that of HTTP, ``code`` what a program branches on (``conflict``, ``access_refused``), ``reason`` a text for people.
+    ``status`` is the HTTP status, ``code`` is for programs (``conflict``, ``access_refused``), and
+    ``reason`` is for people.
     """
 
     def __init__(self, status: int, code: str, reason: str) -> None:
@@ -53,13 +58,14 @@ class ApiError(Error):
 
 
 class NotFound(ApiError):
-    """There is no such job or queue."""
+    """Raised when there is no such job or queue."""
 
 
 class BulkError(Error):
-    """Some jobs of many were not enqueued.
+    """Raised when some jobs of a bulk were not enqueued.
 
-    ``jids`` has a jid, or None, for each job; ``errors`` has the error of each that failed, by its index, with the ``jid`` of its job.
+    ``jids`` has a jid, or None, for each job. ``errors`` has the error of each job that failed, by
+    its index. Each error has the ``jid`` of its job.
     """
 
     def __init__(self, jids: Sequence[str | None], errors: Mapping[int, Error]) -> None:
@@ -70,13 +76,14 @@ class BulkError(Error):
 
 
 class Discard(Exception):
-    """Raised by a handler that drops its job: no retry, no dead job."""
+    """Raised by a handler to drop its job: no retry, and no dead job."""
 
 
 class Kill(Exception):
-    """Raised by a handler that gives its job up at once: it becomes a dead job.
+    """Raised by a handler to end its job without further attempts. It becomes a dead job.
 
-    The dead job shows the reason; raised ``from`` another error, or made of one, it shows that error.
+    The dead job shows the reason. If the Kill is raised ``from`` another error, or made of one, the
+    dead job shows that error.
     """
 
     def __init__(self, reason: str | BaseException) -> None:
@@ -87,7 +94,7 @@ class Kill(Exception):
 
 
 class RetryIn(Exception):
-    """Raised by a handler that fails and says after how many seconds it is to be tried again."""
+    """Raised by a handler to fail with a given number of seconds until the next attempt."""
 
     def __init__(self, seconds: float, error: str | BaseException = "tried again later") -> None:
         super().__init__(str(error))
@@ -96,9 +103,9 @@ class RetryIn(Exception):
 
 
 class HandBack(Exception):
-    """Raised by a handler that gives up because the worker is stopping: the job goes back to its queue as it came.
+    """Raised by a handler that gives up because the worker is stopping.
 
-    From a worker that is not stopping it is a failure.
+    The job goes back to its queue unchanged. If the worker is not stopping, this is a failure.
     """
 
     error_class = "HandBack"
@@ -108,7 +115,7 @@ class HandBack(Exception):
 
 
 class Timeout(Exception):
-    """The failure of a job that ran longer than it may."""
+    """The failure of a job that ran longer than its timeout."""
 
     error_class = "Timeout"
 
@@ -118,7 +125,7 @@ class Timeout(Exception):
 
 
 class UnknownClass(Exception):
-    """The failure of a job that no handler is for."""
+    """The failure of a job whose class has no handler."""
 
     error_class = "UnknownClass"
 

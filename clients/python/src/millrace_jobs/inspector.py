@@ -25,8 +25,9 @@ _PAGE = 500
 class Entry:
     """A job that waits outside of its queue.
 
-    ``set`` is ``scheduled-jobs``, ``retries``, ``dead-jobs`` or ``gated-jobs``; ``at`` is when the job is due, or died. ``attempt`` counts
-    the attempts that failed. ``record`` is what was published, with the job as its member ``job``.
+    ``set`` is ``scheduled-jobs``, ``retries``, ``dead-jobs`` or ``gated-jobs``. ``at`` is when the
+    job is due, or when it died. ``attempt`` counts the failed attempts. ``record`` is the published
+    record, with the job as its member ``job``.
     """
 
     set: str
@@ -39,7 +40,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Run:
-    """An attempt that a worker reported. ``status`` is ``success``, ``failed``, ``dead``, ``discarded`` or ``expired``."""
+    """An attempt that a worker reported.
+
+    ``status`` is ``success``, ``failed``, ``dead``, ``discarded`` or ``expired``.
+    """
 
     at: datetime
     class_: str
@@ -51,9 +55,9 @@ class Run:
 
 @dataclass(frozen=True)
 class FoundJob:
-    """What is known of a job: where it waits now, and how its attempts ended, the newest first.
+    """A job: where it waits, and how its attempts ended, the newest first.
 
-    Without an entry it is in its queue, runs, or has ended.
+    A job without an entry is in its queue, runs, or has ended.
     """
 
     jid: str
@@ -65,8 +69,10 @@ class FoundJob:
 class Queue:
     """How full a queue is.
 
-    ``ready`` jobs wait in it, and ``running`` (None if the broker does not say) are with workers. ``scheduled``, ``retries`` and ``dead``
-    are jobs of this queue that wait elsewhere. ``state`` is ``running``, ``idle``, ``no_consumers``, ``paused``, or what the broker says.
+    ``ready`` counts jobs that wait in it, and ``running`` jobs that workers have (None if the
+    broker does not report it). ``scheduled``, ``retries`` and ``dead`` count jobs of this queue
+    that wait elsewhere. ``state`` is ``running``, ``idle``, ``no_consumers``, ``paused``, or a
+    state of the broker.
     """
 
     name: str
@@ -79,13 +85,18 @@ class Queue:
 
 
 class Inspector:
-    """Finds jobs and acts on them, over the REST API of a sidecar. It is safe to use from several threads.
+    """Finds jobs and acts on them, over the REST API of a sidecar. It is thread-safe.
 
-    ``url`` has the name and password of a user of the broker: ``https://user:password@host:15680``. A ``token`` takes their place where
-    the sidecar has tokens. ``timeout`` is how many seconds a call may take. In async code use ``asyncio.to_thread``.
+    ``url`` has the name and password of a user of the broker: ``https://user:password@host:15680``.
+    A ``token`` replaces them, if the sidecar has tokens. ``timeout`` is how many seconds a call may
+    take. In async code use ``asyncio.to_thread``.
 
-    What the sidecar refuses is an `ApiError`, an unknown job or queue a `NotFound`. `Unreachable`: no sidecar was reached. `Unconfirmed`:
-    there was no answer, so it may have been done; to repeat it is safe.
+    Every method may raise:
+
+    - `ApiError`: the sidecar refuses the request
+    - `NotFound`: there is no such job or queue
+    - `Unreachable`: no sidecar was reached
+    - `Unconfirmed`: there was no answer. The action may have been done, and it is safe to repeat it
     """
 
     def __init__(
@@ -101,28 +112,38 @@ class Inspector:
         self._tls = tls
 
     def find(self, jid: str) -> FoundJob:
-        """Return what is known of a job. `NotFound`: nothing is."""
+        """Return a job. Raise `NotFound` if it is not known."""
         found = self._call("GET", f"jobs/{quote(jid, safe='')}")
         return FoundJob(jid, [_entry(item) for item in found["entries"]], [_run(run) for run in found.get("runs", [])])
 
     def delete(self, jid: str) -> None:
-        """Delete a job that is scheduled, waits for a retry, or is dead. `NotFound`: it is none of these."""
+        """Delete a job that is scheduled, waits for a retry, or is dead.
+
+        Raise `NotFound` if it is none of these.
+        """
         self._call("DELETE", f"jobs/{quote(jid, safe='')}")
 
     def cancel(self, jid: str) -> None:
-        """Ask the worker that runs a job to cancel it, as `Job.cancelled` then says. `NotFound`: no worker says that it runs the job."""
+        """Ask the worker that runs a job to cancel it.
+
+        `Job.cancelled` of that job then returns True. Raise `NotFound` if no worker reports that it
+        runs the job.
+        """
         self._call("POST", f"jobs/{quote(jid, safe='')}/cancel")
 
     def retry(self, jid: str) -> None:
-        """Put a job that waits for a retry, or is dead, into its queue now. `NotFound`: it is neither."""
+        """Put a job that waits for a retry, or is dead, into its queue now.
+
+        Raise `NotFound` if it is neither.
+        """
         self._call("POST", f"{self._set(jid, 'retries', 'dead-jobs')}/{quote(jid, safe='')}/retry")
 
     def reschedule(self, jid: str, at: float | datetime) -> None:
-        """Set when a scheduled job, or a retry, is due. `NotFound`: it is neither."""
+        """Set when a scheduled job, or a retry, is due. Raise `NotFound` if it is neither."""
         self._call("PATCH", f"{self._set(jid, 'scheduled-jobs', 'retries')}/{quote(jid, safe='')}", {"at": seconds(at)})
 
     def queue(self, name: str) -> Queue:
-        """Return how full a queue is. `NotFound`: there is no such queue."""
+        """Return how full a queue is. Raise `NotFound` if there is no such queue."""
         return _queue(self._call("GET", f"job-queues/{quote(name, safe='')}"))
 
     def queues(self) -> list[Queue]:
@@ -135,7 +156,7 @@ class Inspector:
                 return found
 
     def _set(self, jid: str, *sets: str) -> str:
-        """Return in which of the sets a job waits."""
+        """Return which of the sets the job waits in."""
         for entry in self.find(jid).entries:
             if entry.set in sets:
                 return entry.set

@@ -17,15 +17,16 @@ ALL_LINES = 100
 """How many lines of a backtrace are kept at most."""
 
 USUAL_LINES = 20
-"""How many lines of a backtrace are kept of a job that does not say."""
+"""How many lines of a backtrace are kept if the job sets no number."""
 
 End = Literal["cancelled", "timeout", "stopping"]
 
 
 class Job:
-    """What a handler works on.
+    """A job, as its handler gets it.
 
-    ``args`` are as they were enqueued; ``raw`` is the job byte for byte. ``attempt`` is 1 for the first.
+    ``args`` are as they were enqueued. ``raw`` is the body of the job, byte for byte. ``attempt``
+    is the number of this attempt, from 1.
     """
 
     __slots__ = (
@@ -34,7 +35,7 @@ class Job:
     )  # fmt: skip
 
     def __init__(self, raw: bytes, queue: str, headers: Mapping[str, Any] | None = None, message_id: str = "", sent: float | None = None):
-        """Read a delivery. ValueError: no worker can decode it."""
+        """Read a delivery. Raise ValueError if it is not a job."""
         self._members = members = _members(raw)
         self.raw = raw
         self.queue = queue
@@ -59,17 +60,21 @@ class Job:
         self._enqueued_at = sent if enqueued is None else enqueued
         self._stopping = False
         self._end: End | None = None
-        self._wakers: list[Callable[[], object]] = []  # called when the worker stops and when the cancel signal is set
-        self._async = False  # its handler runs on an event loop
+        # Called when the worker stops and when the cancel signal is set.
+        self._wakers: list[Callable[[], object]] = []
+        self._async = False  # whether its handler runs on an event loop
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """Members of the job that are its program's own, as `Options.fields` gave them: tenant, locale and the like."""
+        """The program's own members of the job, such as a tenant, as set by `Options.fields`."""
         return {name: value for name, value in self._members.items() if name not in _wire.JOB_MEMBERS}
 
     @property
     def stopping(self) -> bool:
-        """Whether the worker is stopping. The handler may go on until the worker's stop timeout is over."""
+        """Whether the worker is stopping.
+
+        The handler may continue until the worker's stop timeout is over.
+        """
         return self._stopping
 
     @property
@@ -81,7 +86,8 @@ class Job:
     def end(self) -> End | None:
         """Why the handler should end now, or None if it may continue.
 
-        ``cancelled``: the job was cancelled; ``timeout``: its timeout is over; ``stopping``: the worker's stop timeout is over.
+        ``cancelled``: the job was cancelled; ``timeout``: its timeout is over; ``stopping``: the
+        worker's stop timeout is over.
         """
         return self._end
 
@@ -91,16 +97,18 @@ class Job:
         return _wire.traceparent(self.headers.get("traceparent"))
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but no longer than until the job is to end. Reports whether it is: ``stopping`` or ``cancelled``.
+        """Sleep for a number of seconds, but end earlier when the job should end.
 
-        It blocks its thread: an async handler awaits `wait_async` instead.
+        Return whether the job should end: ``stopping`` or ``cancelled``. It blocks its thread; an
+        async handler awaits `wait_async` instead.
         """
         if self._async and _in_event_loop():
             raise RuntimeError("job.wait would block the event loop: await job.wait_async")
         wake = threading.Event()
         self._wakers.append(wake.set)
         try:
-            if not self._should_end():  # looked at after the waker is there: the flags are set before the wakers are called
+            # After adding the waker: the flags are set before the wakers are called.
+            if not self._should_end():
                 wake.wait(seconds)
         finally:
             self._wakers.remove(wake.set)
@@ -131,7 +139,7 @@ class Job:
             waker()
 
     def _cancels(self, cancel: Callable[[], object]) -> None:
-        """Call something once when the cancel signal is set; immediately, if it is set already."""
+        """Call a function once when the cancel signal is set, or now if it is set already."""
         called = False
 
         def waker() -> None:
@@ -149,7 +157,7 @@ class Job:
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
-    """Have an event loop call something, unless it is closed. From any thread."""
+    """Call a function on an event loop, unless the loop is closed. Usable from any thread."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(call)
 
@@ -175,7 +183,7 @@ def _text(members: dict[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise ValueError(f"{name} is no text")
-    value.encode()  # a lone surrogate is a ValueError
+    value.encode()  # a lone surrogate raises a ValueError
     return value
 
 
@@ -224,7 +232,7 @@ def _time(members: dict[str, Any], name: str) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    """Read seconds that make sense, in whatever form: only workers look at them."""
+    """Return the value if it is a usable number of seconds, else None. Only workers use it."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
         return None
     return value

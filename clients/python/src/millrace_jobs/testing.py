@@ -1,8 +1,12 @@
 """Producer and worker without a broker, for tests.
 
-`Inline` runs a job as soon as it is enqueued; `Fake` collects jobs until they are drained; `AsyncInline` and `AsyncFake` are the same for
-async code; `perform` runs one attempt. All check jobs as a `Client` does, hand handlers args that went through JSON, and judge what the
-handlers do as a worker does. Give them the worker whose handlers, middleware and hooks are to run::
+- `Inline` runs a job as soon as it is enqueued.
+- `Fake` collects jobs until they are drained.
+- `AsyncInline` and `AsyncFake` are the same for async code.
+- `perform` runs one attempt.
+
+All check jobs as a `Client` does, pass args through JSON, and decide outcomes as a worker does.
+Give them the worker whose handlers, middleware and hooks should run::
 
     client = Fake(worker)
     sign_up("ann@example.com", client)
@@ -43,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass
 class Enqueued:
-    """A job that was enqueued, and when it is due; ``at`` is None for at once."""
+    """A job that was enqueued, and when it is due. If ``at`` is None, it is due immediately."""
 
     job: Job
     at: float | None
@@ -55,16 +59,18 @@ class Enqueued:
 
     @property
     def args(self) -> Any:
-        """The job's args, as its handler will get them."""
+        """The args that the job's handler gets."""
         return self.job.args
 
 
 @dataclass
 class Result:
-    """What became of one attempt.
+    """The result of one attempt.
 
-    ``outcome`` is ``success``, ``failed`` (it would be tried again ``retry_in`` seconds later), ``dead`` (for a ``reason``: ``exhausted``
-    or ``killed``), ``discarded``, ``expired`` or ``handed back``. ``error`` is what the handler raised, or a `Timeout`.
+    ``outcome`` is ``success``, ``failed``, ``dead``, ``discarded``, ``expired`` or ``handed back``.
+    After ``failed``, the job would be retried in ``retry_in`` seconds. A ``dead`` job has a
+    ``reason``, ``exhausted`` or ``killed``. ``error`` is the error that the handler raised, or a
+    `Timeout`.
     """
 
     job: Job
@@ -79,17 +85,19 @@ def perform(
     worker: Worker, class_: str, args: Sequence[Any] = (), *, attempt: int = 1, cancel_after: float | None = None,
     stop_after: float | None = None, **options: Unpack[Options],
 ) -> Result:  # fmt: skip
-    """Run one attempt of a job and return what became of it, as a worker would see it. What the handler raises is in the result.
+    """Run one attempt of a job and return its result, as a worker would see it.
 
-    ``attempt`` is its number, 1 for the first. The job is cancelled, or the worker seems to stop, ``cancel_after`` or ``stop_after``
-    seconds after the handler began. The options are those of a job: with a ``timeout`` the job runs into it.
+    An error of the handler is in the result. ``attempt`` is the number of the attempt, from 1.
+    ``cancel_after`` seconds after the handler began, the job is cancelled. ``stop_after`` seconds
+    after the handler began, the worker seems to stop. The options are those of a job. With a
+    ``timeout``, the job can run into it.
     """
     enqueued = _made(NewJob(class_, args, None, **options))
     return _Performer(worker, worker._async_loop).perform(_numbered(enqueued.job, attempt - 1), cancel_after, stop_after)
 
 
 class _Performer:
-    """Runs attempts of jobs by the handlers of a worker."""
+    """Runs attempts of jobs with the handlers of a worker."""
 
     def __init__(self, worker: Worker | None, loop: Loop | None) -> None:
         self._worker = worker
@@ -129,7 +137,7 @@ class _Performer:
 
 
 class _Timer:
-    """Calls something after some seconds: immediately for 0, never for None."""
+    """Calls a function after some seconds: immediately for 0, never for None."""
 
     def __init__(self, seconds: float | None, call: partial[None]) -> None:
         self._timer: threading.Timer | None = None
@@ -143,7 +151,7 @@ class _Timer:
         self._timer.start()
 
     def cancel(self) -> None:
-        """Call nothing any more."""
+        """Cancel the call."""
         if self._timer:
             self._timer.cancel()
 
@@ -162,7 +170,7 @@ def _made(new: NewJob) -> Enqueued:
 
 
 def _numbered(job: Job, retry_count: int) -> Job:
-    """Give a job as it comes back after so many retries."""
+    """Return a job as it is after ``retry_count`` failures."""
     return Job(_wire.dump({**job._members, "retry_count": retry_count}), job.queue, job.headers, job.jid)
 
 
@@ -180,7 +188,7 @@ class _Offline(Client):
         self.results: list[Result] = []
 
     def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
-        """Enqueue a job that is made already."""
+        """Enqueue a `NewJob`."""
         return self._through(job, self._take)
 
     def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
@@ -208,9 +216,10 @@ class _Offline(Client):
 
 
 class Inline(_Offline):
-    """A client that runs a job's handler immediately. What the handler raises is the caller's, but for `Discard`.
+    """A client that runs a job's handler immediately.
 
-    ``results`` has what became of each.
+    It raises the error that the handler raises, except for `Discard`. ``results`` has the result of
+    each job.
     """
 
     def _enqueued(self, enqueued: Enqueued) -> None:
@@ -220,7 +229,7 @@ class Inline(_Offline):
 
 
 class Fake(_Offline):
-    """A client that collects. ``results`` has what became of each attempt that was drained."""
+    """A client that collects jobs. ``results`` has the result of each drained attempt."""
 
     def __init__(self, worker: Worker | None = None) -> None:
         super().__init__(worker)
@@ -230,16 +239,18 @@ class Fake(_Offline):
         self._jobs.append(enqueued)
 
     def jobs(self, class_: str | Task[Any, Any] | None = None) -> list[Enqueued]:
-        """List what was enqueued and not drained: all jobs, or those of a class or task."""
+        """List the jobs that were enqueued and not drained: all, or those of a class or task."""
         wanted = class_.class_ if isinstance(class_, Task) else class_
         return [enqueued for enqueued in self._jobs if wanted is None or enqueued.class_ == wanted]
 
     def drain(self, *, retry: bool = False) -> int:
-        """Run what is there and what that enqueues, scheduled jobs as well, and return how many attempts that were.
+        """Run the collected jobs, and those that they enqueue. Return the number of attempts.
 
-        With ``retry`` a job that fails is tried again immediately, with the next ``attempt``, until it ends well or is dead. The jobs
-        behind one that fails run too. At the end the error of each job that did not end well is raised: itself if it is the only one,
-        else all in an ExceptionGroup.
+        Scheduled jobs run without waiting. Jobs also run after one that fails.
+
+        With ``retry``, a job that fails is retried immediately, with the next ``attempt``, until it
+        ends well or is dead. At the end, the errors of the jobs that did not end well are raised: a
+        single error itself, or several in an ExceptionGroup.
         """
         count = 0
         errors: list[BaseException] = []
@@ -255,13 +266,16 @@ class Fake(_Offline):
         return count
 
     def clear(self) -> None:
-        """Forget what was enqueued, and the results."""
+        """Remove all jobs and results."""
         self._jobs.clear()
         self.results.clear()
 
 
 class AsyncInline(AsyncClient):
-    """An `Inline` for async code. Async handlers run in the event loop of the caller, others in a thread."""
+    """An `Inline` for async code.
+
+    Async handlers run in the event loop of the caller, others in a thread.
+    """
 
     def __init__(self, worker: Worker | None = None) -> None:
         super().__init__(_NOWHERE)
@@ -269,7 +283,7 @@ class AsyncInline(AsyncClient):
 
     @property
     def results(self) -> list[Result]:
-        """What became of each job."""
+        """The result of each job."""
         return self._inline.results
 
     async def _send(self, job: NewJob, until: float) -> str:
@@ -277,7 +291,10 @@ class AsyncInline(AsyncClient):
 
 
 class AsyncFake(AsyncClient):
-    """A `Fake` for async code. Async handlers run in the event loop of the caller of `drain`, others in a thread."""
+    """A `Fake` for async code.
+
+    Async handlers run in the event loop of the caller of `drain`, others in a thread.
+    """
 
     def __init__(self, worker: Worker | None = None) -> None:
         super().__init__(_NOWHERE)
@@ -285,26 +302,26 @@ class AsyncFake(AsyncClient):
 
     @property
     def results(self) -> list[Result]:
-        """What became of each attempt that was drained."""
+        """The result of each drained attempt."""
         return self._fake.results
 
     async def _send(self, job: NewJob, until: float) -> str:
         return self._fake._take(job)
 
     def jobs(self, class_: str | Task[Any, Any] | None = None) -> list[Enqueued]:
-        """List what was enqueued and not drained: all jobs, or those of a class or task."""
+        """List the jobs that were enqueued and not drained: all, or those of a class or task."""
         return self._fake.jobs(class_)
 
     async def drain(self, *, retry: bool = False) -> int:
-        """Run what is there, as `Fake.drain` does."""
+        """Run the collected jobs, as `Fake.drain` does."""
         return await _in_thread(self._fake, partial(self._fake.drain, retry=retry))
 
     def clear(self) -> None:
-        """Forget what was enqueued, and the results."""
+        """Remove all jobs and results."""
         self._fake.clear()
 
 
 async def _in_thread(client: _Offline, call: Callable[[], T]) -> T:
-    """Run what blocks in a thread, and the async handlers that it calls in this event loop."""
+    """Run a blocking call in a thread, and the async handlers that it calls in this event loop."""
     client._performer.use(asyncio.get_running_loop())
     return await asyncio.to_thread(call)

@@ -42,14 +42,19 @@ H = TypeVar("H", bound=Hook)
 class Worker:
     """Runs the jobs of its queues. Register handlers, then call `run`.
 
-    ``url``, ``credentials`` and ``tls`` are those of a `Client`; ``credentials`` may also be async, and is then awaited on the event loop
-    of async handlers.
-
-    ``queues`` is a list (strict: the first that has a job is served) or a map (each is served in proportion to its weight); with
-    ``concurrency`` they are the lane ``default``, and ``lanes`` are more of them. Without queues and lanes it serves ``default``.
-    ``tag`` is part of the identity, ``labels`` are shown beside the worker, ``version`` is your program's. Running jobs may go on for
-    ``stop_timeout`` seconds after a stop. A job that has seen ``max_deaths`` workers die is poison (0: never). Without ``declare`` it
-    waits for queues instead of declaring them. ``heartbeat`` is the seconds between heartbeats.
+    - ``url``, ``credentials`` and ``tls`` are those of a `Client`. ``credentials`` may also be
+      async; it is then awaited on the event loop of async handlers.
+    - ``queues`` is a list or a map. With a list, the first queue that has a job is served. With a
+      map, each queue is served in proportion to its weight. With ``concurrency`` they are the lane
+      ``default``.
+    - ``lanes`` are further lanes. Without queues and lanes, the worker serves the queue
+      ``default``.
+    - ``tag`` is part of the identity, ``labels`` are shown beside the worker, and ``version`` is
+      your program's.
+    - ``stop_timeout`` is how many seconds running jobs may continue after a stop.
+    - ``max_deaths`` is after how many deaths of workers a job is poison (0: never).
+    - ``declare`` is whether the worker declares missing queues. Otherwise it waits for them.
+    - ``heartbeat`` is the number of seconds between heartbeats.
     """
 
     def __init__(
@@ -71,7 +76,7 @@ class Worker:
         self.heartbeat = heartbeat
         self.log = log or logging.getLogger("millrace")
         self.identity = f"{socket.gethostname()}:{os.getpid()}:{tag}"
-        self._process = secrets.token_hex(8)  # told apart from all others, also from one with the same identity
+        self._process = secrets.token_hex(8)  # unique, also among processes with the same identity
         self._started_at = time.time()
         self._pools = [Pool(lane) for lane in _lanes(queues, concurrency, lanes)]
         self._handlers: dict[str, Handler] = {}
@@ -90,7 +95,8 @@ class Worker:
         self._middleware: list[Middleware] = []
         self._posted: deque[Callable[[], None]] = deque()
         self._woken = False
-        self._early: list[Callable[[], None]] = []  # what was asked for before there was a loop
+        # Calls that were requested before the loop existed.
+        self._early: list[Callable[[], None]] = []
         self._lock = threading.RLock()  # a signal may come while it is held
         self._running = False
 
@@ -101,16 +107,19 @@ class Worker:
     def handle(
         self, class_: str, handler: F | None = None, *, retry_in: RetryDelay | None = None, timeout: float | None = None
     ) -> F | Callable[[F], F]:
-        """Register the function that runs jobs of a class, before `run`. Without a function it is a decorator.
+        """Register the function that runs jobs of a class. Call this before `run`.
 
-        The function may be async: it is awaited on an event loop that all async handlers of the worker share, and that is not the one
-        of the worker's input and output. When its job should end (see `Job.cancelled`), it is cancelled as asyncio cancels a task.
+        Without a function it is a decorator. The function may be async. It is then awaited on an
+        event loop that all async handlers of the worker share, and that is not the loop of the
+        worker's input and output. When its job should end (see `Job.cancelled`), it is cancelled as
+        asyncio cancels a task.
 
-        ``retry_in(retry_count, error, job)`` gives the seconds until the next attempt, or None for the usual backoff. ``timeout`` is how
-        many seconds a job may run that does not say itself.
+        ``retry_in(retry_count, error, job)`` returns the seconds until the next attempt, or None
+        for the default backoff. ``timeout`` is how many seconds a job may run that has no timeout
+        of its own.
 
-        Raises TypeError if the function cannot be run properly, ValueError if the class has a handler already, and RuntimeError if the
-        worker runs.
+        Raise TypeError if the function is not usable, ValueError if the class has a handler
+        already, and RuntimeError if the worker runs.
         """
 
         if not isinstance(class_, str) or not class_:
@@ -133,10 +142,11 @@ class Worker:
         return register if handler is None else register(handler)
 
     def use(self, middleware: G) -> G:
-        """Wrap all handlers: ``middleware(job, next)``, before `run`. The first added is the outermost.
+        """Add middleware around all handlers: ``middleware(job, next)``. Call this before `run`.
 
-        What it raises is the job's failure. It is a plain function, also around async handlers: ``next()`` returns when the handler has
-        ended, and the handler sees the context variables that the middleware has set.
+        The first added is the outermost. An error that it raises is the job's failure. It is a
+        plain function, also around async handlers: ``next()`` returns when the handler has ended,
+        and the handler sees the context variables that the middleware has set.
         """
         check_callable("the middleware", middleware, 2)
         check_sync("the middleware", middleware, "it must be a plain function, also around async handlers, whose end next() waits for")
@@ -153,8 +163,9 @@ class Worker:
     def on(self, event: str, hook: H | None = None) -> H | Callable[[H], H]:
         """Add a hook: a function, which may be async. Without a function it is a decorator.
 
-        ``startup``, ``quiet`` and ``shutdown`` have no arguments. ``failure(job, error)`` is called after each attempt that failed, before
-        its retry or death is published, in the thread of the job; ``death(job, error)`` once a job is dead. A hook that raises is logged.
+        ``startup``, ``quiet`` and ``shutdown`` have no arguments. ``failure(job, error)`` is called
+        after each failed attempt, in the thread of the job, before its retry or death is published.
+        ``death(job, error)`` is called once a job is dead. A hook that raises is logged.
         """
 
         def add(function: H) -> H:
@@ -164,22 +175,23 @@ class Worker:
         return add if hook is None else add(hook)
 
     def quiet(self) -> None:
-        """Take no more jobs. What runs goes on. From any thread."""
+        """Take no more jobs. Running jobs continue. Usable from any thread."""
         self._soon(self._quiet)
 
     def stop(self) -> None:
-        """Make `run` return once all jobs have ended, or were handed back when the stop timeout is over.
+        """Make `run` return once all jobs have ended, or were handed back after the stop timeout.
 
-        Called again, it does not wait any longer. From any thread.
+        A second call ends the wait. Usable from any thread.
         """
         self._soon(self._stop)
 
     def run(self, *, signals: bool = False) -> None:
-        """Work until `stop` is called. It connects again whenever a connection is lost.
+        """Run jobs until `stop` is called. Reconnect when a connection is lost.
 
-        The calling thread does the input and output; handlers run in others. With ``signals`` (in the main thread only) SIGTSTP makes the
-        worker quiet, SIGTERM and SIGINT stop it, and a second one stops it at once. Raises Unreachable if the broker turns the worker
-        away at its first attempt.
+        The calling thread does the input and output. Handlers run in other threads. With
+        ``signals`` (in the main thread only), SIGTSTP makes the worker quiet, SIGTERM and SIGINT
+        stop it, and a second one stops it immediately. Raise Unreachable if the broker refuses the
+        worker at its first attempt.
         """
         with self._lock:
             if self._running:
@@ -252,7 +264,7 @@ class Worker:
         await self._hooks.call_and_wait("shutdown")
 
     async def _until_stopped(self, what: Any) -> Any:
-        """Wait for something, but no longer than until the worker is to stop: None then."""
+        """Wait for something, or until the worker is stopped. Return None in that case."""
         doing, stopped = asyncio.ensure_future(what), asyncio.ensure_future(self._stopped.wait())
         await first_of(doing, stopped)
         stopped.cancel()
@@ -263,19 +275,23 @@ class Worker:
         return None
 
     def _post(self, call: Callable[[], None]) -> None:
-        """Have something called in the event loop's thread, from any other. Many at once cost one wake-up."""
+        """Call a function in the event loop's thread, from any other thread.
+
+        Many calls together cost one wake-up.
+        """
         self._posted.append(call)
         if not self._woken:
             self._woken = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the worker has ended, and this job was handed back
+            # The loop is closed: the worker has ended, and this job was handed back.
+            with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        self._woken = False  # before looking: what comes now wakes again
+        self._woken = False  # before the loop below: a later call must wake this thread again
         while self._posted:
             try:
                 self._posted.popleft()()
-            except Exception:  # a fault of ours, which must not hold the others up
+            except Exception:  # our own fault, which must not delay the others
                 self.log.exception("millrace: what a job came to could not be settled")
 
     def _soon(self, call: Callable[[], None]) -> None:
@@ -293,7 +309,8 @@ class Worker:
             self._changed()
 
     def _stop(self, source: str = "itself") -> None:
-        # A supervisor and the parent of several processes may both pass one signal on: it counts once.
+        # A supervisor and the parent of several processes may both pass on one signal. It counts
+        # once.
         self._stops[source] += 1
         if max(self._stops.values()) > 1:
             self._hurried.set()
@@ -306,7 +323,7 @@ class Worker:
         self._beat_due.set()
 
     def _changed(self) -> None:
-        """Tell lanes and heartbeat that something else is to be done."""
+        """Make lanes and heartbeat react to a change."""
         for pool in self._pools:
             if pool.attachment:
                 pool.attachment.changed()
@@ -314,12 +331,12 @@ class Worker:
 
     @property
     def _state(self) -> str:
-        """What heartbeats call the worker's state."""
+        """The worker's state in heartbeats."""
         return "stopping" if self._stopping else "quiet" if self._quieted else "running"
 
 
 def _lanes(queues: Queues | None, concurrency: int, lanes: Sequence[Lane]) -> list[Lane]:
-    """Give all lanes, the worker's own first."""
+    """Return all lanes, the lane ``default`` first."""
     found = list(lanes)
     if queues or not lanes:
         found.insert(0, Lane("default", queues or [DEFAULT_QUEUE], concurrency))

@@ -1,4 +1,7 @@
-"""Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password in it, and a jid."""
+"""Finds, reschedules, retries and deletes jobs.
+
+The arguments are a sidecar's URL, the password for it, and a jid.
+"""
 
 import sys
 import time

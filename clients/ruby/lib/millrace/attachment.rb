@@ -1,14 +1,16 @@
 # frozen_string_literal: true
 
 module Millrace
-  # A lane on one channel: it consumes, and what arrives waits in its hand for a thread of the lane.
+  # A lane on one channel. It consumes the lane's queues. Deliveries wait in its hand for a thread
+  # of the lane.
   # @private
   class Attachment
-    # How long a delivery waits at hand before others may have it.
+    # How many seconds a delivery may wait while the lane is busy with other queues.
     PATIENCE = 5.0
-    # How often it is looked whether the channel was closed, of which bunny tells nobody.
+    # How many seconds pass between checks whether the channel is closed. Bunny does not report
+    # that.
     LOOK = 0.5
-    # How long until a queue that is missing is looked for again.
+    # How many seconds pass between checks for a missing queue.
     AGAIN = 1
 
     attr_reader :session, :pool, :channel, :hand
@@ -19,14 +21,15 @@ module Millrace
       @pool = pool
       @queues = pool.lane.queues
       @tags = Array.new(@queues.size) # of consumers, by queue
-      @resting = Array.new(@queues.size, false) # given back for others, until a slot is idle
-      @missing = {} # by queue: when to look for it again
+      # The queues that were given back, until a thread is idle.
+      @resting = Array.new(@queues.size, false)
+      @missing = {} # when to check again for a missing queue, by queue
       @hand = Hand.new(pool.lane)
       @withdrawn = Thread::Queue.new
       @channel = session.connection.channel
     end
 
-    # Consumes until the channel is lost, or the session is over.
+    # Consumes until the channel is lost or the session is over.
     def run
       @channel.qos(@pool.lane.prefetch)
       @pool.attachment = self
@@ -38,7 +41,8 @@ module Millrace
       end
     end
 
-    # Something was paused or resumed, or the worker is quiet: what must not begin any more is handed back at once.
+    # Reacts when a queue was paused or resumed, or the worker became quiet. Requeues immediately
+    # the deliveries that must not begin any more.
     def changed
       withdraw
       @changed = true
@@ -54,7 +58,8 @@ module Millrace
       !(@worker.quiet? || @resting[queue] || @worker.paused.include?(@queues[queue]))
     end
 
-    # Takes out what is not to be consumed, and gives the tags of its consumers.
+    # Takes the deliveries of unwanted queues out of the hand, and requeues them. Collects the tags
+    # of the consumers to cancel.
     def withdraw
       tags, arrivals = @pool.mutex.synchronize do
         unwanted = @tags.each_index.reject { |queue| wanted?(queue) }
@@ -64,7 +69,8 @@ module Millrace
       tags.compact.each { |tag| @withdrawn << tag }
     end
 
-    # Consumes what is to be consumed, and cancels what is not. Only in the lane's own thread: it waits for the broker.
+    # Starts the consumers that are wanted, and cancels the others. Called only in the lane's own
+    # thread, because it waits for the broker.
     def adjust
       withdraw
       @channel.cancel(@withdrawn.pop) until @withdrawn.empty?
@@ -75,7 +81,7 @@ module Millrace
       end
     end
 
-    # Reports whether a queue exists. A missing one is looked for again a second later.
+    # Returns whether a queue exists. After a second it checks again for a missing one.
     def found?(queue, name)
       return @missing.delete(queue) || true if @session.ensure_queue(name)
 
@@ -91,7 +97,7 @@ module Millrace
       @channel.consume(Wire::QUEUE_PREFIX + name, tag, on_message, on_cancel: -> { cancelled })
     end
 
-    # Called by bunny's reader, which must not wait.
+    # Called by bunny's reader thread, so it must not wait.
     def arrive(queue, tag, *delivery)
       arrival = Hand::Arrival.new(*delivery)
       taken = @pool.mutex.synchronize do
@@ -101,7 +107,8 @@ module Millrace
         @pool.arrived
         true
       end
-      @channel.requeue(arrival.tag) unless taken # it was on its way when its consumer was cancelled
+      # The delivery was on its way when its consumer was cancelled.
+      @channel.requeue(arrival.tag) unless taken
     end
 
     def cancelled
@@ -109,7 +116,8 @@ module Millrace
       @worker.bell.ring
     end
 
-    # Gives back what waits for long because the lane is busy with other queues, and takes it up again when it is idle.
+    # Gives back the deliveries of a queue that wait too long because the lane is busy with other
+    # queues. Consumes such queues again when the lane has an idle thread.
     def share
       return if @queues.size == 1
 

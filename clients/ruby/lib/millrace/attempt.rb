@@ -1,15 +1,17 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Runs a job's handler once, and decides what becomes of the job. Workers and test helpers have it in common.
+  # Runs a job's handler once, and decides the outcome of the job. Workers and test helpers share
+  # it.
   # @private
   class Attempt
     attr_reader :job
 
-    # What the handler raised, if it did.
+    # The error that the handler raised, or nil.
     attr_reader :error
 
-    # `signal` is one of the job's signals, which is set as its handler begins: :cancelled, :timeout or :stopping.
+    # `signal` is the signal that is set when the handler begins: :cancelled, :timeout, :stopping or
+    # nil.
     def initialize(worker, job, signal = nil)
       @worker = worker
       @job = job
@@ -33,7 +35,8 @@ module Millrace
       Report.late(@worker.log, @job, @limit) if why == :timeout
     end
 
-    # Returns the outcome of a handler that ended its thread. It has no stack: the backtrace names the handler.
+    # Returns the outcome of a handler that ended its thread. There is no stack, so the backtrace
+    # names the handler.
     def ended_its_thread
       error = Outcome::Said.new('ThreadEnded', 'the handler ended its thread')
       error.set_backtrace([@handler ? @handler.where : '?'])
@@ -55,7 +58,7 @@ module Millrace
 
     def judge(error)
       error = late(error) if @job.end == :timeout && !(error.is_a?(Discard) || error.is_a?(Kill))
-      own = @handler&.retry_in unless @judged # a function that has ended the thread is not asked again
+      own = @handler&.retry_in unless @judged # a function that ended the thread is not called again
       @judged = true
       Outcome::Judge.failed(@job, error, Wire.now, stopping: @worker.stopping? || @job.stopping?, why: @job.end, retry_in: own,
                                                    log: @worker.log)

@@ -6,12 +6,13 @@ module Millrace
   module Backoff
     # A hundred years.
     LONGEST = 100 * 365 * 24 * 3600
-    # What a handler's function may answer in place of a number.
+    # Results of a handler's function other than a number.
     ENDS = %i[kill discard].freeze
 
     module_function
 
-    # Returns the seconds until the next attempt, or :kill or :discard if the handler's function says so.
+    # Returns the seconds until the next attempt, or :kill or :discard if the handler's function
+    # returns that.
     def after(job, error, own, log)
       return error.seconds if error.is_a?(RetryIn) && sensible?(error.seconds, 0)
 
@@ -24,7 +25,8 @@ module Millrace
       [(retry_count**4) + 15 + yield(0..(30 * (retry_count + 1))), LONGEST].min
     end
 
-    # Returns the answer of the handler's function. A function that fails, or answers nonsense, is logged.
+    # Returns the result of the handler's function. If the function fails or returns an invalid
+    # value, it logs that.
     def ask(own, job, error, log)
       answer = own.call(job.retry_count, error, job)
       return answer if answer.nil? || ENDS.include?(answer) || sensible?(answer, -Float::INFINITY)

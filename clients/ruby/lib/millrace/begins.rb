@@ -1,21 +1,23 @@
 # frozen_string_literal: true
 
-require 'digest/sha2' # 'digest' would load it at its first use, when several threads may need it
+# 'digest' would load this at its first use, maybe in several threads at the same time.
+require 'digest/sha2'
 require 'set'
 
 module Millrace
-  # The fold of the stream of begins, by which workers find jobs that kill them.
+  # Folds the stream `jobs.begins`, from which workers find jobs that kill their workers.
   # @private
   class Begins
     # How many seconds a dead process, or a job that never ended, is remembered.
     MEMORY = 72 * 3600
 
-    # What tells jobs apart: two with one jid are not the same job.
+    # The identity of a job. The jid alone is not enough: two jobs may share it.
     Key = Struct.new(:jid, :body)
 
-    # A worker process, as the stream tells. Its queue vanishes with its connection; `opened` numbers its latest record of that type.
+    # A worker process, as the stream describes it. `queue` is its exclusive queue, which vanishes
+    # with its connection. `opened` is the number of its latest record of that type.
     Process = Struct.new(:queue, :queues, :opened, :heard, :died, :closed) do
-      # Tells whether it is known to be dead, or gone without a word.
+      # Returns whether the process died, or vanished without closing.
       def dead?(gone)
         !closed && (!died.nil? || gone.include?(queue))
       end
@@ -25,7 +27,8 @@ module Millrace
       end
     end
 
-    # A job that began after it had been delivered before, and the processes in which it began, or may have.
+    # A job that began after an earlier delivery, and the processes in which it began or may have
+    # begun.
     Suspect = Struct.new(:processes, :heard)
 
     def self.key_of(job)
@@ -38,7 +41,7 @@ module Millrace
       @records = 0
     end
 
-    # Folds one record, and gives it if it is one.
+    # Folds one record, and returns it. Returns nil if the body is not a record.
     def apply(body)
       record = Parse.json(body)
       return unless record.is_a?(Hash) && record['process'].is_a?(String)
@@ -76,7 +79,7 @@ module Millrace
       Key.new(record['jid'].to_s, record['body'].to_s)
     end
 
-    # Notes that a job begins.
+    # Notes that a job began.
     def begun(key, process, blames, at)
       suspect = (@suspects[key] ||= Suspect.new(Set.new, at))
       suspect.heard = at
@@ -88,7 +91,8 @@ module Millrace
       @processes.delete_if { |_, process| process.ended? && process.heard < before }
     end
 
-    # The queues by which to find out whether processes live that matter for a job, by process.
+    # Returns the exclusive queues of the processes that count for a job and may be dead, by
+    # process. If such a queue does not exist, its process is dead.
     def doubtful(key, queue, own)
       suspect = @suspects[key]
       matter = @processes.reject { |name, process| name == own || process.ended? }
@@ -96,8 +100,9 @@ module Millrace
             .transform_values(&:queue)
     end
 
-    # Names the process that is to have begun a job of which nothing is known: of the dead that consumed its queue when the job was
-    # there, it is the one that opened last.
+    # Returns the process that is blamed for the earlier delivery of an unknown job, or ''. It is
+    # the process that opened last, of the dead ones that consumed the job's queue and did not die
+    # before the job was enqueued.
     def blame(key, queue, own, enqueued_at, gone)
       return '' if @suspects.key?(key)
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Wakes threads that wait for something to become true.
+  # Wakes threads that wait until a condition is true.
   # @private
   class Bell
     def initialize
@@ -9,12 +9,13 @@ module Millrace
       @rung = ConditionVariable.new
     end
 
-    # Says that something has changed.
+    # Wakes the waiting threads, because something has changed.
     def ring
       @mutex.synchronize { @rung.broadcast }
     end
 
-    # Waits until the block is true, at most for some seconds, and tells whether it is.
+    # Waits until the block returns true, or until the seconds are over. Returns whether the block
+    # returned true.
     def wait(seconds = nil)
       deadline = Wire.ticks + seconds if seconds
       @mutex.synchronize do

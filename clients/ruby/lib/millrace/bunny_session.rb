@@ -3,11 +3,12 @@
 require 'bunny'
 
 module Millrace
-  # Bunny's session, which outlives a message with headers that bunny cannot read, such as unsigned numbers: it comes without properties.
-  # In bunny's own it ends the connection, and the broker would deliver it again, for ever.
+  # Bunny's session, changed to accept messages with headers that bunny cannot read, such as
+  # unsigned numbers. Such a message comes without properties. An unchanged session closes the
+  # connection, and then the broker delivers the message again, in an endless loop.
   # @private
   class BunnySession < Bunny::Session
-    # What stands for a header that cannot be read.
+    # The replacement for a header that cannot be read.
     Unreadable = Struct.new(:body_size) do
       # @private
       def decode_payload
@@ -15,7 +16,7 @@ module Millrace
       end
     end
 
-    # Reads headers where somebody can still make something of those that cannot be read.
+    # Replaces headers that cannot be read, before bunny fails at them.
     module Lenient
       # @private
       def read_next_frame(*)
@@ -32,7 +33,8 @@ module Millrace
       end
     end
 
-    # Connects to one address of a host, for bunny would take any. TLS checks the host's name.
+    # Connects to one given address of a host; bunny would use any of them. TLS still checks the
+    # host's name.
     module AtAddress
       # @private
       def initialize_socket

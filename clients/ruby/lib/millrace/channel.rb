@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 module Millrace
-  # A channel, until it is closed. What is written on a closed one is lost, and nobody is told: the broker has what was not acknowledged.
+  # A channel, until it is closed. Acknowledgements on a closed channel are ignored without an
+  # error: the broker delivers those messages again.
   # @private
   class Channel
-    # Has bunny hand deliveries over in its reader thread: whoever consumes only puts them somewhere.
+    # Makes bunny call consumers directly in its reader thread. That is safe because consumers only
+    # store the delivery.
     class AtOnce < Bunny::ConsumerWorkPool
       # @private
       def submit(callable = nil, &block)
@@ -23,9 +25,10 @@ module Millrace
       alias kill shutdown
     end
 
-    # Bunny's channel, which hands deliveries over as they are: what it would make of each costs as much as all the rest of bunny.
+    # Bunny's channel, changed to pass deliveries on as they are. The objects that bunny makes of
+    # each delivery cost as much as the rest of bunny.
     class Raw < Bunny::Channel
-      # Bunny 3 takes the pool by its name.
+      # Bunny 3 takes the pool as a named option.
       def initialize(session)
         Bunny::VERSION.to_i >= 3 ? super(session, nil, { work_pool: AtOnce.new }) : super(session, nil, AtOnce.new)
         @takers = {}
@@ -45,7 +48,7 @@ module Millrace
 
     attr_reader :connection
 
-    # Opens one. Only in {Connection#call}.
+    # Opens a channel. Call it only in {Connection#call}.
     def self.open(connection, session)
       new(connection, Raw.new(session).open)
     end
@@ -55,7 +58,9 @@ module Millrace
       @raw = raw
       @closed = false
       @publishing = Mutex.new
-      raw.default_exchange # in bunny's books, for what is returned
+      # This registers the exchange with bunny, so that bunny passes on the messages that it
+      # returns.
+      raw.default_exchange
     end
 
     def closed?
@@ -66,7 +71,7 @@ module Millrace
       call { @raw.basic_qos(prefetch) }
     end
 
-    # Declares a queue and gives its name.
+    # Declares a queue and returns its name.
     def declare(queue, **options)
       call { @raw.queue_declare(queue.b, options) }.queue
     end
@@ -76,7 +81,8 @@ module Millrace
       call { @raw.queue_bind(queue, exchange, routing_key: '') }
     end
 
-    # Consumes a queue. `on_message.call(delivery_tag, redelivered, properties, body)` runs where it must not wait for anything.
+    # Consumes a queue. `on_message.call(delivery_tag, redelivered, properties, body)` must not wait
+    # for anything.
     def consume(queue, tag, on_message, no_ack: false, arguments: {}, on_cancel: nil)
       consumer = Bunny::Consumer.new(@raw, queue.b, tag, no_ack, false, arguments)
       consumer.on_delivery { |info, properties, body| on_message.call(info.delivery_tag, info.redelivered, properties.to_hash, body) }
@@ -85,7 +91,7 @@ module Millrace
       call { @raw.basic_consume_with(consumer) }
     end
 
-    # Stops consuming. What comes meanwhile is handed over still.
+    # Stops consuming. Deliveries that arrive meanwhile are still passed on.
     def cancel(tag)
       call { @raw.basic_cancel(tag) }
     end
@@ -94,22 +100,23 @@ module Millrace
       quietly { @raw.basic_ack(tag) }
     end
 
-    # Hands back.
+    # Returns a delivery to its queue.
     def requeue(tag)
       quietly { @raw.basic_nack(tag, false, true) }
     end
 
-    # Gives to the dead-letter exchange.
+    # Rejects a delivery, which the broker then dead-letters.
     def reject(tag)
       quietly { @raw.basic_reject(tag, false) }
     end
 
-    # Has a block called for each publish that is answered: `(number, nack)`.
+    # Calls the block with `(number, nack)` for each publish that the broker answers.
     def confirm(&block)
       call { @raw.confirm_select(->(number, _multiple, nack) { block.call(number, nack) }) }
     end
 
-    # Has a block called for what is returned: `(correlation id, why)`, before it is confirmed.
+    # Calls the block with `(correlation id, reason)` for each returned message. Its confirm comes
+    # later.
     def on_return(*exchanges, &block)
       exchanges.each do |name|
         exchange = name.empty? ? @raw.default_exchange : @raw.direct(name, no_declare: true)
@@ -120,7 +127,8 @@ module Millrace
       end
     end
 
-    # Publishes without waiting for anything. The block is given the number of the publish before it is written.
+    # Publishes without waiting. The block gets the number of the publish before the message is
+    # written.
     def publish(message, &block)
       @publishing.synchronize do
         raise lost if closed?
@@ -134,12 +142,12 @@ module Millrace
       raise @connection.lost || Connection::Lost.new(e)
     end
 
-    # Bunny notes each confirmed publish for somebody who waits for all of them, and nobody does.
+    # Bunny keeps each confirmed publish for wait_for_confirms, which is never called here.
     def forget_confirms
       @raw.instance_variable_get(:@confirms_continuations)&.clear
     end
 
-    # Begins to close.
+    # Closes the channel.
     def close
       return if closed?
 
@@ -156,7 +164,7 @@ module Millrace
 
     private
 
-    # Why it is closed, in the words of the broker, which bunny keeps to itself.
+    # Returns the broker's reason for closing the channel. Bunny does not make it public.
     def why
       @raw.instance_variable_get(:@last_channel_error) || 'the channel is closed'
     end

@@ -1,16 +1,20 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Enqueues jobs. It is safe to use from several threads, connects when it has to, and again when a connection is lost. A fork is
-  # survived: the child connects for itself.
+  # Enqueues jobs. It is safe to use from several threads. It connects when it is first used, and
+  # again when the connection is lost. After a fork, the child opens a connection of its own.
   class Client
-    # @param url [String, Array<String>] `amqp://user:password@host:port/vhost`, or `amqps://`; of a cluster with several hosts,
-    #   `amqp://user:password@a,b/vhost`, or a list of URLs. Without one it is {DEFAULT_URL}
-    # @param timeout [Numeric] how many seconds a publish may take; without a broker, it waits that long for one
-    # @param fail_fast [Boolean] whether a publish fails as soon as no host can be reached, instead of waiting for one
-    # @param credentials [#call, nil] returns `[username, password]`, in place of those of the URL. It is called for each connection, the
-    #   first and each later one. If it raises, or takes more than 30 seconds, that attempt to connect fails. The next one calls it again,
-    #   or waits for the call that still runs
+    # @param url [String, Array<String>] `amqp://user:password@host:port/vhost`, or `amqps://`. For
+    #   a cluster with several hosts: `amqp://user:password@a,b/vhost`, or a list of URLs. The
+    #   default is {DEFAULT_URL}
+    # @param timeout [Numeric] how many seconds a publish may take, including the wait for a
+    #   connection
+    # @param fail_fast [Boolean] whether a publish fails as soon as no host can be reached, instead
+    #   of waiting for one
+    # @param credentials [#call, nil] returns `[username, password]`, in place of those of the URL.
+    #   It is called for each connection, the first and each later one. If it raises, or takes more
+    #   than 30 seconds, that attempt to connect fails. The next attempt calls it again, or waits
+    #   for the call that still runs
     def initialize(url = DEFAULT_URL, timeout: 30, fail_fast: false, credentials: nil)
       @hosts = Hosts.new(url, credentials)
       @timeout = timeout
@@ -20,7 +24,7 @@ module Millrace
       @closed = false
     end
 
-    # Makes a client, and closes it when the block has ended.
+    # Makes a client, calls the block with it, and closes it when the block ends.
     # @yieldparam client [Client]
     def self.open(url = DEFAULT_URL, **options)
       client = new(url, **options)
@@ -29,11 +33,12 @@ module Millrace
       client&.close
     end
 
-    # Wraps each publish. The first added is the outermost. It may change the job, or not call the second parameter: then nothing is
-    # published and the jid is nil.
+    # Adds middleware around each publish. The first added is the outermost. Middleware may change
+    # the job. If it does not call its second parameter, nothing is published and the jid is nil.
     # @yieldparam job [NewJob]
-    # @yieldparam next_one [Proc] publishes the job and returns its jid: once it is confirmed, but in {#enqueue_bulk} before that, which
-    #   raises then what went wrong
+    # @yieldparam next_one [Proc] publishes the job and returns its jid once the broker has
+    #   confirmed it. In {#enqueue_bulk} it returns before the confirm; there, errors are raised by
+    #   {#enqueue_bulk}
     def use(middleware = nil, &block)
       @middleware << (middleware || block)
       self
@@ -41,16 +46,17 @@ module Millrace
 
     # Publishes a job and returns its jid once the broker has **confirmed** it.
     # @param job_class [String, Class]
-    # @param args [Array] what JSON has, and nothing else
-    # @param deadline [Numeric] how many seconds that may take, if not the client's timeout
+    # @param args [Array] only values that JSON has
+    # @param deadline [Numeric] how many seconds the publish may take; by default the client's
+    #   timeout
     # @param options some of {NewJob::OPTIONS}
-    # @return [String, nil] the jid; nil where middleware did not let the job pass
+    # @return [String, nil] the jid; nil if middleware did not publish the job
     # @raise [Invalid, Refused, Unreachable, Unconfirmed, Closed]
     def enqueue(job_class, args = [], deadline: nil, **options)
       push(NewJob.new(job_class, args, **options), deadline: deadline)
     end
 
-    # Publishes a job that is due at a time. One in the past is due at once.
+    # Publishes a job that is due at a given time. If the time is past, the job is due immediately.
     # @param time [Time, Numeric] or seconds since the epoch
     # @return (see #enqueue)
     # @raise (see #enqueue)
@@ -58,7 +64,7 @@ module Millrace
       push(NewJob.new(job_class, args, at: time, **options), deadline: deadline)
     end
 
-    # Publishes a job that is due in some seconds.
+    # Publishes a job that is due after a number of seconds.
     # @param seconds [Numeric]
     # @return (see #enqueue)
     # @raise (see #enqueue)
@@ -66,10 +72,11 @@ module Millrace
       enqueue_at(Wire.now + seconds, job_class, args, deadline: deadline, **options)
     end
 
-    # Publishes many jobs, in order, in one window, and returns when all are answered.
+    # Publishes many jobs, in order. Waits for all confirms together, and returns when all jobs are
+    # answered.
     # @param jobs [Array<NewJob>]
     # @return [Array<String, nil>] the jids
-    # @raise [BulkError] if any failed; it says what became of each
+    # @raise [BulkError] if any failed; it has the result of each job
     def enqueue_bulk(jobs, deadline: nil)
       seconds = deadline || @timeout
       sent = jobs.map { |job| attempt { passed(job, seconds) } }
@@ -81,7 +88,7 @@ module Millrace
       jids
     end
 
-    # Publishes a job that is made already.
+    # Publishes a {NewJob}.
     # @param job [NewJob]
     # @return (see #enqueue)
     # @raise (see #enqueue)
@@ -91,7 +98,7 @@ module Millrace
       jid
     end
 
-    # Ends the connection. Publishes that wait for an answer fail.
+    # Closes the connection. Publishes that still wait for an answer fail.
     def close
       line = @mutex.synchronize do
         @closed = true
@@ -100,7 +107,7 @@ module Millrace
       line.close if line && line.pid == ::Process.pid
     end
 
-    # Without the broker's password.
+    # Does not show the broker's password.
     def inspect
       "#<#{self.class}>"
     end
@@ -112,14 +119,15 @@ module Millrace
       @middleware.reverse.inject(last) { |inner, outer| ->(j = job) { outer.call(j, inner) } }.call
     end
 
-    # Sends one of many, and returns what to wait for. Middleware does not wait for the confirm: the next job would wait with it.
+    # Sends one job of a bulk, and returns the entries to wait for. Middleware must not wait for the
+    # confirm, because the next job would wait too.
     def passed(job, seconds)
       entries = []
       through(job) { |j| publish(j, seconds).tap { |entry| entries << entry }.jid }
       entries
     end
 
-    # Returns the jid once all are confirmed; nil where middleware published nothing.
+    # Returns the jid once all entries are confirmed, or nil if middleware published nothing.
     def answer(entries)
       entries.map(&:wait).last
     end

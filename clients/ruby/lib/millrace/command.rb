@@ -4,7 +4,7 @@ require 'optparse'
 require 'millrace'
 
 module Millrace
-  # The command `millrace-worker`: runs the jobs of the classes that a program has.
+  # The command `millrace-worker`: runs the jobs of the classes that a program loads.
   # @private
   class Command
     BANNER = <<~TEXT
@@ -14,7 +14,7 @@ module Millrace
       Millrace.configure_worker in one of them adds hooks and middleware.
     TEXT
 
-    # Runs it, and gives its exit code.
+    # Runs the command, and returns its exit code.
     def self.run(args)
       new.run(args)
     rescue OptionParser::ParseError, ArgumentError, Unreachable => e
@@ -40,7 +40,7 @@ module Millrace
 
     private
 
-    # Weights are given with all queues or with none.
+    # Either all queues have a weight, or none has one.
     def queues
       return {} if @queues.empty?
 

@@ -5,11 +5,14 @@ require 'timeout'
 require_relative 'bunny_session'
 
 module Millrace
-  # A connection to the broker, until it is lost. Bunny is only spoken to here and in {Channel}; it neither recovers connections nor runs
-  # anybody's code in its reader thread, but what hands deliveries and answers over.
+  # A connection to the broker, until it is lost. Only this class and {Channel} use bunny. Bunny's
+  # own recovery is off, and its reader thread runs only code that passes deliveries and answers on.
   #
-  # Whatever waits for an answer of the broker goes through {#call}: one at a time, for bunny's reader thread blocks when a channel is
-  # opened while another is closed; and it ends when the connection does, which bunny would not notice.
+  # Every call that waits for an answer of the broker goes through {#call}, for two reasons:
+  #
+  # - Calls must run one at a time. Bunny's reader thread blocks when one thread opens a channel
+  #   while another closes one.
+  # - A call must end when the connection is lost. Bunny would not notice.
   # @private
   class Connection
     ANSWER_TIMEOUT = 10
@@ -19,7 +22,7 @@ module Millrace
     LOCKED = 405
     PRECONDITION_FAILED = 406
 
-    # The connection or channel is gone. `code` is the broker's, or nil.
+    # Raised when the connection or channel is lost. `code` is the broker's reply code, or nil.
     class Lost < StandardError
       attr_reader :code, :reason
 
@@ -29,14 +32,14 @@ module Millrace
         super(@reason.is_a?(Exception) ? "#{@reason.message[0, 300]} (#{@reason.class})" : @reason.to_s)
       end
 
-      # Tells whether the broker will not have us, however often we ask.
+      # Returns whether the broker refuses the client, so that further attempts are useless.
       def unwelcome?
         @reason.is_a?(Bunny::PossibleAuthenticationFailureError) || [403, 530].include?(@code)
       end
 
       private
 
-      # What bunny wrapped: the failure of an attempt to connect stands several errors deep.
+      # Returns the original error. Bunny wraps an error of connecting in several others.
       def innermost(error)
         error = error.cause while error.cause && !error.cause.equal?(error) && !error.is_a?(Bunny::ChannelLevelException)
         error
@@ -48,20 +51,20 @@ module Millrace
       end
     end
 
-    # Raises ArgumentError if that is no URL of one host.
+    # Raises ArgumentError unless the text is a URL of one host.
     def self.check_url(url)
       settings(url)
     rescue URI::InvalidURIError
       raise ArgumentError, "the broker's URL cannot be read: write special characters of user, password and virtual host as %2F"
     end
 
-    # Gives the host and port of a URL.
+    # Returns the host and port of a URL.
     def self.address(url)
       settings(url).values_at(:host, :port)
     end
 
-    # Connects once, to an address of the URL's host, and logs in within some seconds; or raises Lost. A user in place of the URL's is
-    # `{ username:, password: }`.
+    # Connects once to an address of the URL's host, and logs in within the given seconds. Raises
+    # Lost if that fails. `user` is `{ username:, password: }`, and replaces the user of the URL.
     def self.open(url, address, name, within, user = {})
       new.tap { |connection| connection.open(settings(url).merge(address: address, **user), name, within) }
     end
@@ -69,10 +72,11 @@ module Millrace
     def self.settings(url)
       settings = Bunny::Session.parse_uri(url).compact
       wanted = settings[:heartbeat].to_i
-      # Bunny looks at no certificate if the URL does not ask for that.
+      # By default, bunny does not verify certificates.
       settings[:verify_peer] = true unless url.match?(/[?&]verify=/)
       settings[:host] = settings[:host].delete('[]') # of an IPv6 address
-      settings[:vhost] = '/' if settings[:vhost].to_s.empty? # Bunny reads a trailing slash as a virtual host without a name
+      # Bunny reads a trailing slash as a virtual host without a name
+      settings[:vhost] = '/' if settings[:vhost].to_s.empty?
       settings.merge(heartbeat: wanted.between?(1, HEARTBEAT) ? wanted : HEARTBEAT)
     end
 
@@ -101,7 +105,7 @@ module Millrace
       raise @lost
     end
 
-    # Calls the block once when the connection is lost; at once if it is.
+    # Calls the block once when the connection is lost, or immediately if it is lost already.
     def on_lost(&block)
       gone = @mutex.synchronize do
         @listeners << block unless @lost
@@ -110,7 +114,7 @@ module Millrace
       block.call if gone
     end
 
-    # Notes that the connection is gone, and ends whatever waits for it.
+    # Marks the connection as lost, and interrupts the threads that wait for it.
     def lose(reason)
       listeners = @mutex.synchronize do
         return if @lost
@@ -122,8 +126,8 @@ module Millrace
       listeners.each(&:call)
     end
 
-    # Has the block wait for the broker. Whatever goes wrong in it is raised as Lost. If the broker closed the channel that the block is
-    # about, nobody else's turn comes before bunny has forgotten it.
+    # Runs a block that waits for the broker. Any error in it is raised as Lost. If the broker
+    # closed the block's channel, no other call runs until bunny has forgotten that channel.
     def call(channel = nil, &block)
       @calls.synchronize do
         Thread.handle_interrupt(Lost => :never) { interruptible(block) }
@@ -137,7 +141,8 @@ module Millrace
       call { Channel.open(self, @session) }
     end
 
-    # Tells whether a queue is there. Asked on a channel of its own, which the answer may close.
+    # Returns whether a queue exists. It asks on a channel of its own, because the answer may close
+    # the channel.
     def queue?(name)
       asking = channel
       asking.declare(name, passive: true)
@@ -150,14 +155,14 @@ module Millrace
       asking&.close
     end
 
-    # Closes the socket. The broker has what was not acknowledged.
+    # Closes the socket. The broker delivers unacknowledged messages again.
     def drop
       @session&.transport&.close
     rescue StandardError
       nil
     end
 
-    # Closes in order, within some seconds.
+    # Closes the connection with a handshake, within the given seconds.
     def close(within)
       return drop if @lost
 
@@ -172,7 +177,8 @@ module Millrace
       drop
     end
 
-    # Told by bunny of what ends a connection, in place of the thread that made it.
+    # Bunny reports to this object what ends a connection. Otherwise bunny would raise in the thread
+    # that made the connection.
     class Listener
       def initialize(connection)
         @connection = connection
@@ -185,7 +191,7 @@ module Millrace
       end
     end
 
-    # Without the broker's password.
+    # Does not show the broker's password.
     def inspect
       "#<#{self.class}>"
     end
@@ -207,14 +213,15 @@ module Millrace
       @mutex.synchronize { @callers.delete(Thread.current) }
     end
 
-    # Waits until bunny has forgotten a channel that the broker closed: its number is free before it has, and a channel opened meanwhile
-    # under that number would be forgotten in its place.
+    # Waits until bunny has forgotten a channel that the broker closed. Bunny frees the channel's
+    # number earlier. A new channel with that number would then be forgotten in its place.
     def forget(channel)
       deadline = Wire.ticks + 1
       sleep 0.001 while @session.find_channel(channel.number).equal?(channel) && Wire.ticks < deadline
     end
 
-    # An error that is not the broker's answer leaves nobody knowing where things stand.
+    # After an error that is not the broker's answer, the state of the connection is unknown, so it
+    # is dropped.
     def gone(error)
       found = Lost.new(error)
       return found if found.code

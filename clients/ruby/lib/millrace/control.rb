@@ -3,7 +3,7 @@
 require 'securerandom'
 
 module Millrace
-  # Commands to this worker, and the question which queues are paused.
+  # Receives commands to this worker, and asks which queues are paused.
   # @private
   module Control
     REPLY = 'amq.rabbitmq.reply-to'
@@ -11,7 +11,8 @@ module Millrace
 
     module_function
 
-    # Declares the exclusive queue of this process, obeys what comes, and gives the queue's name. It vanishes with the connection.
+    # Declares the exclusive queue of this process, follows its commands, and returns the queue's
+    # name. The queue vanishes with the connection.
     def listen(session)
       channel = session.connection.channel
       queue = channel.declare('', exclusive: true)
@@ -20,7 +21,7 @@ module Millrace
       queue
     end
 
-    # On a channel of its own: it breaks if there is no such exchange.
+    # Binds the queue, on a channel of its own, which closes if the exchange does not exist.
     def bind(session, queue)
       binding = session.connection.channel
       binding.bind(queue, Wire::CONTROL)
@@ -32,7 +33,7 @@ module Millrace
       binding&.close
     end
 
-    # Carries out a command, if it is one and for this worker. Called where nothing may wait.
+    # Carries out a command, if it is valid and addressed to this worker. It must not wait.
     def obey(worker, body)
       command = object(body)
       return unless ['*', worker.identity].include?(command['identity'])
@@ -46,13 +47,13 @@ module Millrace
       end
     end
 
-    # Pauses or resumes a queue, if the command names one.
+    # Pauses or resumes the queue that the command names, if any.
     def pause(worker, command)
       queue = command['queue']
       worker.public_send(command['op'], queue) if queue.is_a?(String) && !queue.empty?
     end
 
-    # Asks the leader which queues are paused; nil if it does not say.
+    # Asks the leader which queues are paused. Returns nil without an answer.
     def ask_paused(session)
       channel = session.connection.channel
       answer = nil

@@ -8,7 +8,7 @@ module Millrace
       call.call(job)
     end
 
-    # The file and line of the handler.
+    # Returns the file and line of the handler.
     def where
       (place || ['?']).join(':')
     end

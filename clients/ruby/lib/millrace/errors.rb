@@ -1,20 +1,22 @@
 # frozen_string_literal: true
 
 module Millrace
-  # What every error of a client is.
+  # The base class of a client's errors.
   class Error < StandardError; end
 
-  # The job breaks a rule. Nothing was sent.
+  # Raised when a job breaks a rule. Nothing was sent.
   class Invalid < Error; end
 
-  # The broker said no: the queue is full or down, or there is none and no sidecar to make it.
+  # Raised when the broker does not take the job. Its queue is full or down, or does not exist and
+  # no sidecar can make it.
   class Refused < Error; end
 
-  # There was no connection until the deadline. The broker does not have the job.
+  # Raised when there was no connection before the deadline. The broker does not have the job.
   class Unreachable < Error; end
 
-  # The job was sent, and the deadline passed, or the client was closed, without an answer: it may have arrived. Enqueue it again with the
-  # option `jid`, so that both have one id.
+  # Raised when the job was sent, and no answer came before the deadline or before the client was
+  # closed. The job may have arrived. Enqueue it again with the option `jid`, so that both copies
+  # have one id.
   class Unconfirmed < Error
     # @return [String, nil] the id of the job
     attr_reader :jid
@@ -25,10 +27,10 @@ module Millrace
     end
   end
 
-  # The client was closed. The broker does not have the job.
+  # Raised when the client was closed. The broker does not have the job.
   class Closed < Error; end
 
-  # Some jobs of many were not enqueued.
+  # Raised when some jobs of a bulk were not enqueued.
   class BulkError < Error
     # @return [Array<String, nil>] a jid, or nil, for each job
     attr_reader :jids
@@ -43,13 +45,13 @@ module Millrace
     end
   end
 
-  # What a sidecar answered in place of what an {Inspector} asked for.
+  # Raised when a sidecar answers an {Inspector} with an error.
   class ApiError < Error
-    # @return [Integer] of HTTP
+    # @return [Integer] the HTTP status
     attr_reader :status
-    # @return [String] what a program branches on: `conflict`, `access_refused`
+    # @return [String] the code of the error, for programs: `conflict`, `access_refused`
     attr_reader :code
-    # @return [String] for people
+    # @return [String] the reason, for people
     attr_reader :reason
 
     def initialize(status, code, reason)
@@ -60,43 +62,44 @@ module Millrace
     end
   end
 
-  # There is no such job or queue.
+  # Raised when there is no such job or queue.
   class NotFound < ApiError; end
 
-  # What a handler raises to say what is to become of its job.
+  # The base class of errors with which a handler decides the outcome of its job.
   class Verdict < StandardError
     def initialize(reason)
       super(reason.is_a?(Exception) ? reason.message : reason.to_s)
       @error = reason if reason.is_a?(Exception)
     end
 
-    # @return [Exception, nil] the error that it was made of, or that was being rescued when it was raised
+    # @return [Exception, nil] the error that it wraps, or that was being rescued when it was raised
     def error
       @error || cause
     end
   end
 
-  # Raised by a handler that drops its job: no retry, no dead job.
+  # Raised by a handler to drop its job: no retry, and no dead job.
   class Discard < Verdict
     def initialize(reason = 'discarded')
       super
     end
   end
 
-  # Raised by a handler that gives its job up at once: it becomes a dead job, which shows the reason. Made of another error, or raised
-  # while one is rescued, it shows the class of that.
+  # Raised by a handler to end its job without further attempts. The job becomes a dead job that
+  # shows the reason. If the Kill wraps another error, or is raised while one is rescued, the dead
+  # job shows the class of that error.
   class Kill < Verdict
     def initialize(reason = 'killed')
       super
     end
 
-    # What it is called where it wraps no other error.
+    # The name in the dead job, if it wraps no other error.
     def error_class
       'Killed'
     end
   end
 
-  # Raised by a handler that fails and says after how many seconds it is to be tried again.
+  # Raised by a handler to fail with a given time until the next attempt.
   class RetryIn < Verdict
     # @return [Numeric] seconds
     attr_reader :seconds
@@ -107,38 +110,38 @@ module Millrace
     end
   end
 
-  # Raised by a handler that gives up because the worker is stopping: the job goes back to its queue as it came. From a worker that is
-  # not stopping it is a failure.
+  # Raised by a handler that gives up because the worker is stopping. The job goes back to its queue
+  # unchanged. If the worker is not stopping, this is a failure.
   class HandBack < StandardError
     def initialize(text = 'handed back by a worker that is not stopping')
       super
     end
 
-    # What it is called in the record of a failure.
+    # The name in the record of a failure.
     def error_class
       'HandBack'
     end
   end
 
-  # The failure of a job that ran longer than it may.
+  # The failure of a job that ran longer than its timeout.
   class Timeout < StandardError
     def initialize(seconds)
       super("ran longer than #{(seconds % 1).zero? ? seconds.to_i : seconds} s")
     end
 
-    # What it is called in the record of the failure.
+    # The name in the record of the failure.
     def error_class
       'Timeout'
     end
   end
 
-  # The failure of a job that no handler is for.
+  # The failure of a job whose class has no handler.
   class UnknownClass < StandardError
     def initialize(name)
       super("no handler for class #{name}")
     end
 
-    # What it is called in the record of the failure.
+    # The name in the record of the failure.
     def error_class
       'UnknownClass'
     end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Millrace
-  # What a lane has at hand, by queue. It is not safe to use from several threads: {Pool} has the lock.
+  # A lane's waiting deliveries, by queue. It is not thread-safe: {Pool} holds the lock.
   # @private
   class Hand
     # A delivery that has not begun.
@@ -26,7 +26,7 @@ module Millrace
       @count = 0
     end
 
-    # Adds an arrival behind those of its priority.
+    # Adds an arrival behind all of the same or a higher priority.
     def put(queue, arrival)
       waiting = @waiting[queue]
       at = waiting.size
@@ -35,14 +35,15 @@ module Millrace
       @count += 1
     end
 
-    # Removes what is to begin next: of the first queue that has something, or of one drawn by weight.
+    # Removes the next delivery to begin: from the first queue that has one, or from a queue that is
+    # drawn by weight.
     def take(random = Random)
       queue = @weights ? draw(random) : @waiting.index { |waiting| !waiting.empty? }
       @count -= 1
       [queue, @waiting[queue].shift]
     end
 
-    # Removes all of one queue.
+    # Removes and returns all deliveries of a queue.
     def empty(queue)
       taken = @waiting[queue]
       @waiting[queue] = []
@@ -50,7 +51,7 @@ module Millrace
       taken
     end
 
-    # When the longest waiting of a queue arrived; nil, if there is none.
+    # Returns when the oldest delivery of a queue arrived, or nil if the queue has none.
     def waits_since(queue)
       @waiting[queue].map(&:at).min
     end

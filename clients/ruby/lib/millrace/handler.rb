@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Included in a class, makes it one whose `perform` runs jobs. A worker runs the jobs of all such classes that its process has loaded, or
-  # that the name of a job's class loads by `autoload`, which Zeitwerk uses.
+  # A class that includes this module runs jobs in its method `perform`. A worker runs the jobs of
+  # all such classes that its process has loaded. It also loads a class by the name in a job, if
+  # `autoload` (which Zeitwerk uses) has that name.
   #
   # @example
   #   class Greet
@@ -24,7 +25,7 @@ module Millrace
     @frameworks = []
     @mutex = Mutex.new
 
-    # @return [Job] what is worked on: its id, its attempt, whether it is to end
+    # @return [Job] the job that runs: its id, its attempt, whether it should end
     attr_accessor :job
 
     # @private
@@ -35,23 +36,26 @@ module Millrace
 
     # @private
     def self.add(handler)
-      change { |classes| classes.reject { |other| other.name && other.name == handler.name } | [handler] } # one that is loaded again
+      # A reloaded class replaces its old version.
+      change { |classes| classes.reject { |other| other.name && other.name == handler.name } | [handler] }
     end
 
-    # Replaces the list of all classes. Threads may load several at once.
+    # Replaces the list of all classes. Several threads may load classes concurrently.
     # @private
     def self.change
       @mutex.synchronize { @classes = yield @classes }
     end
 
-    # Returns the class that handles jobs of this name, or nil. If several do, the last one loaded wins. Called for each job.
+    # Returns the class that handles jobs of this name, or nil. If several do, the last one loaded
+    # wins. Called for each job.
     # @private
     def self.find(job_class)
       _, named, nameless = index
       nameless.reverse_each.find { |handler| name_of(handler) == job_class } || named[job_class]
     end
 
-    # A list of all classes, those of them that have a name by the name of their jobs, and the others, which may get a name.
+    # Returns the list of all classes, the named ones by the name of their jobs, and the nameless
+    # ones, which may get a name later.
     # @private
     def self.index
       classes = @classes
@@ -62,14 +66,15 @@ module Millrace
       @index = [classes, named.to_h { |handler| [name_of(handler), handler] }, nameless]
     end
 
-    # Adds a framework whose classes run jobs too. The block gets the constant that a job's class names, and returns an {Entry} or nil.
+    # Adds a framework whose classes run jobs too. The block gets the constant that a job's class
+    # names, and returns an {Entry} or nil.
     # @private
     def self.framework(&block)
       @frameworks << block
     end
 
-    # Returns how a worker runs the jobs of this name, nil if no class does. A class that is not loaded, or not again since a program has
-    # reloaded its code, is loaded by its name.
+    # Returns how a worker runs the jobs of this name, or nil if no class does. Loads the class by
+    # its name if it is not loaded, or was unloaded by a reload.
     # @private
     def self.entry_of(job_class)
       constant = load_constant(job_class)
@@ -79,14 +84,14 @@ module Millrace
       @frameworks.filter_map { |framework| framework.call(constant) }.first if constant
     end
 
-    # A constant and those that it stands in.
+    # The name of a constant, with its namespaces.
     PATH = /\A\p{Lu}\p{Word}*(?:::\p{Lu}\p{Word}*)*\z/
-    # How long such a name is at most.
+    # The maximum length of such a name.
     LONGEST = 255
     private_constant :PATH, :LONGEST
 
-    # Loads a constant. Its name comes from a message: nothing is looked up but constants that are there or have an autoload, and nothing
-    # is called.
+    # Loads a constant. The name comes from a message, so it calls nothing, and looks up only
+    # constants that exist or have an autoload.
     # @private
     def self.load_constant(name)
       return unless name.size <= LONGEST && PATH.match?(name)
@@ -98,8 +103,8 @@ module Millrace
       end
     end
 
-    # Raises ArgumentError if two loaded classes, or a class and one of these handlers, run jobs of one name. A class that was loaded again
-    # under its own name replaces itself.
+    # Raises ArgumentError if two loaded classes, or a class and one of these handlers, run jobs of
+    # the same name. A class that was loaded again under its own name replaces itself.
     # @private
     def self.check_unique(handlers)
       named = @classes.select { |handler| name_of(handler) }.group_by { |handler| name_of(handler) }
@@ -110,19 +115,19 @@ module Millrace
       end
     end
 
-    # The class of the jobs that a class runs.
+    # Returns the name that a class's jobs have.
     # @private
     def self.name_of(handler)
       (handler.millrace_class if handler.respond_to?(:millrace_class)) || handler.name
     end
 
-    # What is said of the jobs of a class.
+    # Returns the options for the jobs of a class.
     # @private
     def self.options_of(handler)
       handler.respond_to?(:millrace_options) ? handler.millrace_options.dup : {}
     end
 
-    # How a worker runs the jobs of a class.
+    # Returns how a worker runs the jobs of a class.
     # @private
     def self.entry(handler)
       run = lambda do |job|
@@ -134,7 +139,7 @@ module Millrace
       Entry.new(run, handler.millrace_retry_in, handler.millrace_options[:timeout], place)
     end
 
-    # What a class gets that includes {Handler}.
+    # The class methods of a class that includes {Handler}.
     module ClassMethods
       # @private
       def inherited(handler)
@@ -142,15 +147,15 @@ module Millrace
         Handler.add(handler)
       end
 
-      # Says what goes for all jobs of this class that are enqueued by it: some of {NewJob::OPTIONS}. A `timeout` goes for those that
-      # others enqueue as well, where they have none.
-      # @return [Hash{Symbol => Object}] what was said
+      # Sets options for the jobs that this class enqueues: some of {NewJob::OPTIONS}. The `timeout`
+      # also applies to jobs from other producers that have none.
+      # @return [Hash{Symbol => Object}] all options set so far
       def millrace_options(**options)
         @millrace_options ||= superclass.respond_to?(:millrace_options) ? superclass.millrace_options.dup : {}
         @millrace_options.merge!(options)
       end
 
-      # Says what the jobs of this class are called, if not like itself.
+      # Sets the name that jobs of this class have, if it is not the name of the class.
       # @return [String, nil]
       def millrace_class(name = nil)
         return @millrace_class unless name
@@ -160,9 +165,10 @@ module Millrace
         name
       end
 
-      # Says after how many seconds a job that failed is tried again: the block gives a number, or nil for the default backoff. It may
-      # also give `:kill`, and the job dies now, or `:discard`, and it is dropped.
-      # @yieldparam count [Integer] how often it had failed before
+      # Sets a function for the time until the next attempt. The block returns seconds, or nil for
+      # the default backoff. It may also return `:kill`, to make the job dead now, or `:discard`, to
+      # drop it.
+      # @yieldparam count [Integer] how often the job had failed before
       # @yieldparam error [Exception]
       # @yieldparam job [Job]
       # @return [Proc, nil]
@@ -178,14 +184,14 @@ module Millrace
         set.perform_async(*args)
       end
 
-      # Enqueues a job that is due in some seconds.
+      # Enqueues a job that is due after a number of seconds.
       # @return (see #perform_async)
       # @raise (see Client#enqueue)
       def perform_in(seconds, *args)
         set.perform_in(seconds, *args)
       end
 
-      # Enqueues a job that is due at a time.
+      # Enqueues a job that is due at a given time.
       # @return (see #perform_async)
       # @raise (see Client#enqueue)
       def perform_at(time, *args)
@@ -200,7 +206,7 @@ module Millrace
         Millrace.client.enqueue_bulk(all.map { |args| NewJob.new(self, args) })
       end
 
-      # Says what goes for one job.
+      # Returns the class with options for one job.
       # @param options some of {NewJob::OPTIONS}, and `deadline`
       # @return [Setter]
       def set(**options)
@@ -208,7 +214,7 @@ module Millrace
       end
     end
 
-    # A class with options for the job that is to be enqueued.
+    # A handler class with options for the job to enqueue.
     class Setter
       # @private
       def initialize(handler, options)

@@ -4,7 +4,7 @@ require 'etc'
 require 'socket'
 
 module Millrace
-  # What a worker says of itself.
+  # Describes a worker in its heartbeats.
   # @private
   module Heartbeat
     SHOWN_WORK = 100
@@ -39,7 +39,7 @@ module Millrace
       end
     end
 
-    # What the process has in memory, or 0 where the system does not say.
+    # Returns the resident memory of the process, or 0 if the system does not report it.
     def resident_kb
       File.read('/proc/self/statm').split[1].to_i * Etc.sysconf(Etc::SC_PAGESIZE) / 1024
     rescue SystemCallError

@@ -1,8 +1,9 @@
 # frozen_string_literal: true
 
 module Millrace
-  # The functions that a program has called at events. Those of :failure run in the thread of the job, before its outcome is published.
-  # All others run one after the other in a thread of their own, where nothing waits for them.
+  # A program's functions for events. Hooks of :failure run in the thread of the job, before its
+  # outcome is published. All other hooks run one after the other in a thread of their own, so that
+  # nothing waits for them.
   # @private
   class Hooks
     EVENTS = %i[startup quiet shutdown failure death].freeze
@@ -31,7 +32,7 @@ module Millrace
       @hooks[event].each { |hook| run(event, hook, args) }
     end
 
-    # Calls the hooks of an event, and returns when they have returned, and all before them.
+    # Calls the hooks of an event, and returns when they and all earlier ones have returned.
     def call_and_wait(event)
       call(event)
       close

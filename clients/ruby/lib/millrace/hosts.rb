@@ -3,30 +3,31 @@
 require 'socket'
 
 module Millrace
-  # The hosts of a broker, and which of them took this client last.
+  # The hosts of a broker. It remembers the host to which this client connected last.
   # @private
   class Hosts
-    # How many seconds it may take to connect and to log in, each address.
+    # How many seconds it may take to connect to one address and log in.
     OPEN_TIMEOUT = 3
 
-    # How many seconds a program may take to give credentials.
+    # How many seconds the function for credentials may take.
     ASK_TIMEOUT = 30
 
-    # The program gave no credentials. It is asked again for the next connection, even if its error looks like a refusal by the broker.
+    # Raised when the program gave no credentials. The client asks again for the next connection,
+    # even if the error looks like a refusal by the broker.
     class NoCredentials < Connection::Lost
       def initialize(error)
         super("credentials: #{error.message[0, 300]} (#{error.class})")
       end
     end
 
-    # No host took us.
+    # Raised when no host accepted a connection.
     class Unreached < Connection::Lost
       def initialize(failures)
         @failures = failures
         super(failures.map { |address, error| "#{address}: #{error.message}" }.join('; '))
       end
 
-      # Of a round of several hosts, one that said so is enough.
+      # If several hosts were tried, the refusal of one is enough.
       def unwelcome?
         @failures.any? { |_, error| error.unwelcome? }
       end
@@ -38,14 +39,15 @@ module Millrace
       @urls = Urls.split(urls)
       @credentials = credentials
       usable = credentials.nil? || credentials.respond_to?(:call)
-      # What was given is not shown: it may be the password itself.
+      # The message does not show the value, which may be the password.
       raise ArgumentError, 'credentials has no method call that returns [username, password]' unless usable
 
-      @lost = false # the last connection has been used: it is gone when the next one is wanted
+      # Whether the last attempt connected; then a new attempt means that the connection was lost.
+      @lost = false
     end
 
-    # Connects to the first host that takes us, and tries each of them, and each of their addresses, once. Unreached if none does;
-    # NoCredentials if the program gives none.
+    # Connects to the first host that accepts. It tries each address of each host once. Raises
+    # Unreached if none accepts, and NoCredentials if the program gives none.
     def open(name)
       user = @credentials ? ask : {}
       failures = []
@@ -64,8 +66,8 @@ module Millrace
       raise Unreached, failures
     end
 
-    # The order in which to try hosts, or addresses: the last good one first, but last when its connection was just lost; the others
-    # in random order.
+    # Returns the order in which to try hosts or addresses. The last good one is first, or last if
+    # its connection was just lost. The others are in random order.
     def self.try_order(all, good, lost:)
       others = all.shuffle - [good]
       return others unless all.include?(good)
@@ -75,8 +77,9 @@ module Millrace
 
     private
 
-    # The user of the next connection, as bunny takes it. The program's function has a thread of its own, for it may hang, and
-    # interrupting it could break what it holds. While a call still runs there is no other: each would leave a thread.
+    # Returns the user of the next connection, in bunny's form. The program's function runs in a
+    # thread of its own, because it may hang and must not be interrupted while it holds resources.
+    # While a call runs, no other is started, because each would leave a thread behind.
     def ask
       @asking = Thread.new { answer } unless @asking&.alive?
       raise ::Timeout::Error, "no answer in #{ASK_TIMEOUT} s" unless @asking.join(ASK_TIMEOUT)
@@ -92,14 +95,14 @@ module Millrace
       raise NoCredentials, e
     end
 
-    # What the program's function returns, or the error that it raises.
+    # Returns the result of the program's function, or the error that it raises.
     def answer
       @credentials.call
     rescue Exception => e # rubocop:disable Lint/RescueException -- also a call of exit ends no more than this attempt
       e
     end
 
-    # The addresses of the host of a URL, in the order in which to try them.
+    # Returns the addresses of the URL's host, in the order in which to try them.
     def addresses(url, failures)
       host, port = Connection.address(url)
       found = ::Timeout.timeout(OPEN_TIMEOUT) { Addrinfo.getaddrinfo(host, port, nil, :STREAM) }
@@ -110,10 +113,10 @@ module Millrace
     end
   end
 
-  # The broker where none is named.
+  # The URL that is used if none is given.
   DEFAULT_URL = 'amqp://guest:guest@127.0.0.1:5672/'
 
-  # Makes of a URL with several hosts one URL for each.
+  # Splits a URL with several hosts into one URL for each host.
   # @private
   module Urls
     NEXT_URL = %r{,\s*(?=amqps?://)}
@@ -126,8 +129,8 @@ module Millrace
 
     module_function
 
-    # Gives a URL for each host, of a URL or a list of URLs. Each may be several, with commas between them. ArgumentError says what is
-    # wrong, and never shows the password.
+    # Returns a URL for each host of a URL or a list of URLs. Each text may contain several URLs,
+    # separated by commas. Raises ArgumentError with the reason, and never with the password.
     def split(urls)
       parts = Array(urls).flat_map { |text| several(text.to_s) }.flat_map { |url| hosts(url.strip) }
       raise ArgumentError, 'no URL of a broker is given' if parts.empty?
@@ -138,25 +141,27 @@ module Millrace
       parts.uniq { |_, host, _| host }.map(&:join).each { |url| Connection.check_url(url) }
     end
 
-    # Gives the URLs of a text that has commas between them.
+    # Returns the URLs of a text that separates them with commas.
     def several(text)
       text.empty? ? [text] : text.split(NEXT_URL, -1)
     end
 
-    # Gives what stands before each host of a URL, the host with its port, and what stands behind.
+    # Returns the part of a URL before its hosts, the hosts with their ports, and the part after
+    # them.
     def hosts(url)
       scheme, authority, tail = URL.match(url)&.captures
       raise ArgumentError, "the broker's URL must begin with amqp:// or amqps://" unless scheme
 
       user, at, list = authority.rpartition('@')
-      raise ArgumentError, EMPTY_HOST if url.end_with?(',') # it would count as the virtual host's
+      # The comma would become part of the virtual host.
+      raise ArgumentError, EMPTY_HOST if url.end_with?(',')
       raise ArgumentError, LATE_AT if at.empty? && tail.include?('@')
 
       list = 'localhost' if list.empty?
       list.split(',', -1).map { |host| [scheme + user + at, with_port(host.strip, scheme), tail] }
     end
 
-    # Gives a host with its port, or with that of the scheme.
+    # Returns a host with its port, or with the default port of the scheme.
     def with_port(text, scheme)
       raise ArgumentError, EMPTY_HOST if text.match?(/\A(:[^:]*)?\z/)
 

@@ -6,37 +6,47 @@ require 'net/http'
 require 'uri'
 
 module Millrace
-  # Finds jobs and acts on them, over the REST API of a sidecar. It is safe to use from several threads.
+  # Finds jobs and acts on them, over the REST API of a sidecar. It is safe to use from several
+  # threads.
   #
-  # What the sidecar refuses is an {ApiError}, an unknown job or queue a {NotFound}. {Unreachable}: no sidecar was reached. {Unconfirmed}:
-  # there was no answer, so it may have been done; to repeat it is safe.
+  # Every method may raise:
+  #
+  # - {ApiError}: the sidecar refuses the request
+  # - {NotFound}: there is no such job or queue
+  # - {Unreachable}: no sidecar was reached
+  # - {Unconfirmed}: there was no answer. The action may have been done, and it is safe to repeat it
   #
   # @example
   #   inspector = Millrace::Inspector.new('http://guest:guest@127.0.0.1:15680')
   #   inspector.delete(jid)
   class Inspector
-    # The sidecar where none is named.
+    # The sidecar that is used if none is given.
     DEFAULT_URL = 'http://guest:guest@127.0.0.1:15680'
-    # Queues in one answer.
+    # How many queues an answer has at most.
     PAGE = 500
     private_constant :PAGE
 
-    # A job that waits outside of its queue. `set` is `scheduled-jobs`, `retries`, `dead-jobs` or `gated-jobs`; `at` is when it is due, or
-    # died; `attempt` counts the attempts that failed; `record` is what was published, with the job as its member `job`.
+    # A job that waits outside of its queue. `set` is `scheduled-jobs`, `retries`, `dead-jobs` or
+    # `gated-jobs`. `at` is when the job is due, or when it died. `attempt` counts the failed
+    # attempts. `record` is the published record, with the job as its member `job`.
     Entry = Struct.new(:set, :at, :job_class, :queue, :attempt, :record, keyword_init: true)
-    # An attempt that a worker reported. `status` is `success`, `failed`, `dead`, `discarded` or `expired`.
+    # An attempt that a worker reported. `status` is `success`, `failed`, `dead`, `discarded` or
+    # `expired`.
     Run = Struct.new(:at, :job_class, :queue, :status, :attempt, :error_class, keyword_init: true)
-    # What is known of a job: where it waits, and how its attempts ended, the newest first. Without an entry it is in its queue, runs, or
-    # has ended.
+    # A job: where it waits, and how its attempts ended, the newest first. A job without an entry is
+    # in its queue, runs, or has ended.
     Found = Struct.new(:jid, :entries, :runs, keyword_init: true) # rubocop:disable Lint/StructNewOverride
-    # How full a queue is. `ready` jobs wait in it, and `running` (nil if the broker does not say) are with workers; `scheduled`, `retries`
-    # and `dead` are jobs of this queue that wait elsewhere.
+    # How full a queue is. `ready` counts jobs that wait in it, and `running` jobs that workers have
+    # (nil if the broker does not report it). `scheduled`, `retries` and `dead` count jobs of this
+    # queue that wait elsewhere.
     QueueSize = Struct.new(:name, :state, :ready, :running, :scheduled, :retries, :dead, keyword_init: true)
 
-    # @param url [String] `http://user:password@host:port`, or `https://`; the user is one of the broker's
-    # @param token [String, nil] in place of user and password, where the sidecar has tokens
+    # @param url [String] `http://user:password@host:port`, or `https://`; the user is one of the
+    #   broker's
+    # @param token [String, nil] replaces user and password, if the sidecar has tokens
     # @param timeout [Numeric] how many seconds a call may take
-    # @param ca_file [String, nil] for `https://`: the certificates to trust, in place of the system's
+    # @param ca_file [String, nil] for `https://`: the certificates to trust, in place of the
+    #   system's
     def initialize(url = DEFAULT_URL, token: nil, timeout: 10, ca_file: nil)
       @uri = URI.parse(url)
       raise ArgumentError, "the sidecar's URL must be http://user:password@host:port, or https://" unless @uri.is_a?(URI::HTTP) && @uri.host
@@ -50,28 +60,28 @@ module Millrace
 
     # Finds a job.
     # @return [Found]
-    # @raise [NotFound] nothing is known of it
+    # @raise [NotFound] the job is not known
     def find(jid)
       answer = call(Net::HTTP::Get, 'jobs', jid)
       Found.new(jid: jid, entries: answer['entries'].map { |item| entry(item) }, runs: answer.fetch('runs', []).map { |one| run(one) })
     end
 
     # Deletes a job that is scheduled, waits for a retry, or is dead.
-    # @raise [NotFound] it is none of these
+    # @raise [NotFound] the job is none of these
     def delete(jid)
       call(Net::HTTP::Delete, 'jobs', jid)
       nil
     end
 
-    # Asks the worker that runs a job to cancel it, as {Job#cancelled?} then says.
-    # @raise [NotFound] no worker says that it runs the job
+    # Asks the worker that runs a job to cancel it. {Job#cancelled?} of that job then returns true.
+    # @raise [NotFound] no worker reports that it runs the job
     def cancel(jid)
       call(Net::HTTP::Post, 'jobs', jid, 'cancel')
       nil
     end
 
     # Puts a job that waits for a retry, or is dead, into its queue now.
-    # @raise [NotFound] it is neither
+    # @raise [NotFound] the job is neither
     def retry(jid)
       call(Net::HTTP::Post, set_of(jid, 'retries', 'dead-jobs'), jid, 'retry')
       nil
@@ -79,20 +89,20 @@ module Millrace
 
     # Sets when a scheduled job, or a retry, is due.
     # @param time [Time, Numeric] or seconds since the epoch
-    # @raise [NotFound] it is neither
+    # @raise [NotFound] the job is neither
     def reschedule(jid, time)
       call(Net::HTTP::Patch, set_of(jid, 'scheduled-jobs', 'retries'), jid, body: { at: time.to_f })
       nil
     end
 
-    # Asks how full a queue is.
+    # Returns how full a queue is.
     # @return [QueueSize]
     # @raise [NotFound] there is no such queue
     def queue(name)
       size(call(Net::HTTP::Get, 'job-queues', name))
     end
 
-    # Asks how full all queues are.
+    # Returns how full all queues are.
     # @return [Array<QueueSize>] by name
     def queues
       all = []
@@ -103,7 +113,7 @@ module Millrace
       end
     end
 
-    # It never shows the password.
+    # Does not show the password.
     def inspect
       "#<#{self.class} #{@uri.scheme}://#{@uri.host}:#{@uri.port}>"
     end

@@ -4,23 +4,23 @@ require 'digest/sha2'
 require_relative 'parse'
 
 module Millrace
-  # What a handler works on.
+  # A job, as its handler gets it.
   class Job
     # How many lines of a backtrace are kept at most.
     ALL_LINES = 100
-    # How many are kept where the job does not say.
+    # How many lines are kept if the job sets no number.
     LINES = 20
     private_constant :ALL_LINES, :LINES
 
-    # @return [String] its id
+    # @return [String] the job's id
     attr_reader :jid
-    # @return [String] its class
+    # @return [String] the job's class
     attr_reader :job_class
-    # @return [Array] the arguments, as JSON has them: integers are exact, whatever their size
+    # @return [Array] the arguments as JSON values; integers are exact, of any size
     attr_reader :args
-    # @return [Integer] 1 for the first
+    # @return [Integer] the number of this attempt, from 1
     attr_reader :attempt
-    # @return [Integer] how often it has failed
+    # @return [Integer] how often the job has failed
     attr_reader :retry_count
     # @return [String] the queue that it came from
     attr_reader :queue
@@ -30,21 +30,23 @@ module Millrace
     attr_reader :tags
     # @return [Hash{String => Object}] the message's headers
     attr_reader :headers
-    # @return [String] the job, byte for byte
+    # @return [String] the body of the job, byte for byte
     attr_reader :raw
-    # @return [Symbol, nil] why the handler should end now, nil if it may continue. `:cancelled`: the job was cancelled; `:timeout`: its
-    #   timeout is over; `:stopping`: the worker's stop timeout is over
+    # @return [Symbol, nil] why the handler should end now, nil if it may continue. `:cancelled`:
+    #   the job was cancelled; `:timeout`: its timeout is over; `:stopping`: the worker's stop
+    #   timeout is over
     attr_reader :end
-    # @return [Hash{String => Object}] all its members, those that the format names and the {#fields}
+    # @return [Hash{String => Object}] all members of the job, those of the format and the {#fields}
     attr_reader :members
 
     # @private
     attr_reader :retries, :dead, :timeout, :backtrace, :enqueued_at
 
-    # Reads a delivery, or raises ArgumentError: no worker can decode it.
+    # Reads a delivery. Raises ArgumentError if it is not a job.
     # @private
     def initialize(raw, queue, headers: nil, message_id: nil, sent: nil)
-      @raw = raw.frozen? ? raw.dup : raw # what bunny gives is ours
+      # A string from bunny is not frozen, and nothing else uses it.
+      @raw = raw.frozen? ? raw.dup : raw
       @members = Parse.job(@raw)
       @queue = queue
       @headers = headers || {}
@@ -55,12 +57,14 @@ module Millrace
       @stopping = false
     end
 
-    # @return [Hash{String => Object}] the members of your own, such as a tenant: what was enqueued with the option `fields`
+    # @return [Hash{String => Object}] the program's own members of the job, such as a tenant: those
+    #   that were enqueued with the option `fields`
     def fields
       @fields ||= @members.except(*Wire::JOB_MEMBERS).freeze
     end
 
-    # @return [Boolean] whether the worker is stopping. The handler may go on until the worker's stop timeout is over
+    # @return [Boolean] whether the worker is stopping. The handler may continue until the worker's
+    #   stop timeout is over
     def stopping?
       @stopping
     end
@@ -75,11 +79,12 @@ module Millrace
       !@end.nil?
     end
 
-    # Sleeps, but no longer than until the job is to end.
+    # Sleeps for a number of seconds, but ends earlier when the job should end.
     # @param seconds [Numeric]
-    # @return [Boolean] whether it is: {#stopping?} or {#cancelled?}
+    # @return [Boolean] whether the job should end: {#stopping?} or {#cancelled?}
     def wait(seconds)
-      bell = (@bell ||= Bell.new) # looked at after it is there: who sets the flags rings after
+      # The bell must exist before the flags are checked: it is rung after a flag is set.
+      bell = (@bell ||= Bell.new)
       bell.wait(seconds) { @stopping || @end }
       @stopping || !@end.nil?
     end
@@ -169,7 +174,7 @@ module Millrace
       Wire.clock(value) || raise(ArgumentError, "#{name} is no time")
     end
 
-    # Seconds that make sense, in whatever form: only workers look at them.
+    # Returns the value if it is a usable number of seconds, else nil. Only workers use it.
     def seconds(value)
       value if value.is_a?(Numeric) && value.positive? && value < 1e9
     end

@@ -1,23 +1,24 @@
 # frozen_string_literal: true
 
 module Millrace
-  # A named pool with queues and threads of its own, so that quick jobs never wait for slow ones.
+  # A named pool of threads with its own queues, so that quick jobs never wait for slow ones.
   class Lane
-    # How many jobs run at once where nothing is said.
+    # How many jobs run concurrently by default.
     CONCURRENCY = 5
 
     # @return [String]
     attr_reader :name
     # @return [Array<String>]
     attr_reader :queues
-    # @return [Array<Integer>, nil] of the queues, where they have weights
+    # @return [Array<Integer>, nil] the weights of the queues, or nil if they have none
     attr_reader :weights
     # @return [Integer]
     attr_reader :concurrency
 
     # @param name [String]
-    # @param queues [Array<String>, Hash{String => Integer}] strict: the first that has a job is served; or with weights
-    # @param concurrency [Integer] how many jobs run at once
+    # @param queues [Array<String>, Hash{String => Integer}] strict order: the first queue that has
+    #   a job is served; or queues with their weights
+    # @param concurrency [Integer] how many jobs run concurrently
     def initialize(name, queues, concurrency: CONCURRENCY)
       @name = name.to_s
       @weights = queues.values if queues.is_a?(Hash)
@@ -27,7 +28,7 @@ module Millrace
       @queues = @queues.map(&:to_s)
     end
 
-    # Returns all lanes of a worker, its own first.
+    # Returns all lanes of a worker, the default one first.
     # @private
     def self.all(queues, concurrency, lanes)
       all = lanes.dup
@@ -37,8 +38,9 @@ module Millrace
       all
     end
 
-    # How much the broker may send of each queue: as much as can run; twice that where queues are chosen from, else the next job of the
-    # first would still be on its way when a slot is free, and another's would be taken.
+    # Returns how many unacknowledged deliveries the broker sends for each queue. For one queue it
+    # is the concurrency. For several queues it is twice that. Otherwise, when a thread is free, the
+    # next job of the first queue would still be on its way, and a job of another queue would begin.
     # @private
     def prefetch
       @queues.size == 1 ? @concurrency : 2 * @concurrency

@@ -3,14 +3,17 @@
 require 'set'
 
 module Millrace
-  # Reads and writes the stream of begins, by which workers find jobs that kill them. Without the stream it lets everything begin.
+  # Reads and writes the stream `jobs.begins`, from which workers find jobs that kill their workers.
+  # Without the stream, it lets every job begin.
   # @private
   class Ledger
-    # How long a broker takes, at most, to remove the exclusive queue of a dead process whose jobs it hands out again.
+    # How many seconds a broker takes at most to remove the exclusive queue of a dead process, after
+    # it has begun to deliver that process's jobs again.
     AFTERMATH = 0.5
-    # How long a process may take to connect again before a job is buried because of its death.
+    # How many seconds a process may take to reconnect, before a job is buried because of that
+    # process's death.
     GRACE = 10
-    # How long a record may take to come back from the stream.
+    # How many seconds a record may take to come back from the stream.
     READ_BACK = 30
     SHORT = 2
     FAILURES = [Connection::Lost, Refused, ::Timeout::Error].freeze
@@ -20,16 +23,16 @@ module Millrace
       @worker = session.worker
       @mutex = Mutex.new
       @begins = Begins.new
-      @gone = Set.new # exclusive queues that are known to be
-      @read = {} # how often a begin of this process was read back, by key
+      @gone = Set.new # exclusive queues that do not exist any more
+      @read = {} # how many begins of this process were read back, by key
     end
 
-    # Whether there is a stream that can be read and written.
+    # Returns whether the stream can be read and written.
     def usable?
       !@channel.nil? && !@channel.closed?
     end
 
-    # Begins to read, and says that this process lives.
+    # Begins to read, and writes that this process lives.
     def open
       return unless @worker.max_deaths.positive?
 
@@ -43,18 +46,20 @@ module Millrace
       @worker.log.warn("jobs that kill their workers are not found, there is no stream for it: #{e.message}")
     end
 
-    # Says that this process has nothing in hand any more; else it counts as dead, which costs the jobs at hand one of three.
+    # Writes that this process has no jobs any more. Otherwise it would count as dead, which is one
+    # of three deaths for the jobs that it ran.
     def close
       try('closed') if usable?
     end
 
-    # Writes down that a job has ended whose begin was; on the next connection, if this one is lost.
+    # Writes that a job has ended whose begin was written. If the connection is lost, the next one
+    # writes it.
     def ended(job)
       key = Begins.key_of(job)
       usable? ? try('ended', jid: key.jid, body: key.body) : @worker.unended << key
     end
 
-    # Writes what the last connection could not.
+    # Writes the ends that the last connection could not write.
     def catch_up
       while usable? && !@worker.unended.empty?
         key = @worker.unended.pop
@@ -62,8 +67,9 @@ module Millrace
       end
     end
 
-    # Writes down that a job begins which was delivered before, and counts how often that went wrong. Nil: it must not begin, for the
-    # worker stops or has lost the delivery. Called in a thread of a lane.
+    # Writes that a redelivered job begins. Returns how many processes died while they ran it.
+    # Returns nil if the job must not begin, because the worker stops or has lost the delivery.
+    # Called in a thread of a lane.
     def begin(task, job)
       return 0 unless usable?
       return unless pause(task, AFTERMATH)
@@ -72,7 +78,7 @@ module Millrace
       note(task, job, key) or return (0 unless task.attachment.lost?)
       deaths = count(key, job.queue)
       return deaths if deaths < @worker.max_deaths
-      # It is to be buried, unless a process that seems dead was only cut off.
+      # Wait before the job is buried: a process that seems dead may only be reconnecting.
       return unless pause(task, GRACE)
 
       @mutex.synchronize { @gone.clear }
@@ -92,7 +98,7 @@ module Millrace
       channel
     end
 
-    # Called where nothing may wait.
+    # Called by the reader thread, so it must not wait.
     def fold(body)
       own = @mutex.synchronize do
         record = @begins.apply(body)
@@ -104,7 +110,7 @@ module Millrace
       @worker.bell.ring if own
     end
 
-    # Writes the begin down, and waits until it is read back: what stood before it is now known.
+    # Writes the begin, and waits until it is read back. Then all earlier records are known too.
     def note(task, job, key)
       gone = look(key, job.queue)
       blames = @mutex.synchronize do
@@ -129,7 +135,7 @@ module Millrace
       @mutex.synchronize { @begins.deaths(key, @worker.process, gone) }
     end
 
-    # Finds out which of the processes that matter for a job are dead, and writes down what is new.
+    # Checks which of the processes that count for a job are dead. Writes newly found deaths.
     def look(key, queue)
       doubtful = @mutex.synchronize { @begins.doubtful(key, queue, @worker.process).reject { |_, control| @gone.include?(control) } }
       doubtful.each do |process, control|
@@ -141,7 +147,7 @@ module Millrace
       @mutex.synchronize { @gone.dup }
     end
 
-    # Tells whether the job may begin still after some seconds.
+    # Waits for some seconds. Returns whether the job may still begin.
     def pause(task, seconds)
       !@worker.bell.wait(seconds) { @worker.stopping? || task.attachment.lost? }
     end
@@ -152,7 +158,7 @@ module Millrace
       @session.publisher.publish_and_wait(message, seconds: seconds, &given_up)
     end
 
-    # Writes what may be lost.
+    # Writes a record that may be lost.
     def try(type, **members)
       write(type, SHORT, **members)
     rescue *FAILURES => e

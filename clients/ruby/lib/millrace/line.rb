@@ -3,17 +3,18 @@
 require 'socket'
 
 module Millrace
-  # The thread that owns a producer's connection. It publishes in the order in which it is asked, again what a lost connection left
-  # unanswered or the broker has returned, and nothing whose deadline has passed.
+  # The thread that owns a producer's connection. It publishes jobs in the order in which they come.
+  # It publishes a job again if the connection was lost before the answer, or the broker returned
+  # it. It publishes nothing after its deadline.
   # @private
   class Line
-    # How many seconds pass at most between two tries of a message that the broker returns. RabbitMQ does so while a stream has no leader,
-    # as in the moments after a restart.
+    # The maximum of seconds between two tries of a returned message. RabbitMQ returns a message
+    # while its stream has no leader, as in the moments after a restart.
     LONGEST_RETURNED = 1.0
-    # How many seconds such a try must leave for the answer.
+    # How many seconds before the deadline the last try must be.
     ANSWER_TIME = 0.5
 
-    # A publish on its way.
+    # A publish in progress.
     class Entry
       attr_reader :jid, :message, :until, :due
       attr_accessor :number, :sent, :lost, :why
@@ -27,14 +28,15 @@ module Millrace
         @pauses = Pauses.new(LONGEST_RETURNED)
       end
 
-      # Notes that the broker has returned it, and reports whether there is time to publish it again, when it is due.
+      # Notes that the broker returned the message. Returns whether there is time for another try,
+      # and sets when that is due.
       def returned?
-        @sent = lost # of that it is not known
+        @sent = lost # after a return, only a lost earlier try may have arrived
         @due = Wire.ticks + @pauses.next
         @due <= @until - ANSWER_TIME
       end
 
-      # What to say of it when it was returned to the last.
+      # Returns the error when the last try was returned too.
       def refusal(error)
         refused = Refused.new("#{error.message}; tried for #{(Wire.ticks - @began).round(1)} s")
         sent ? failure(refused) : refused
@@ -44,13 +46,13 @@ module Millrace
         @over || Wire.ticks >= @until
       end
 
-      # Gives what became of it to whom waits.
+      # Passes the result to the thread that waits for it.
       def end(error = nil)
         @answer.give(error) unless @over
         @over = true
       end
 
-      # Returns the jid when the broker has confirmed the job, and raises the reason otherwise.
+      # Returns the jid when the broker has confirmed the job, and raises the error otherwise.
       def wait
         answered = @answer.wait([@until - Wire.ticks, 0].max)
         @over = true
@@ -60,7 +62,7 @@ module Millrace
         jid
       end
 
-      # What to say of it when it is given up.
+      # Returns the error when the publish is given up.
       def failure(reason = why)
         reason = ": #{reason.respond_to?(:message) ? reason.message : reason || 'the deadline passed'}"
         return Unreachable.new("broker not reached#{reason}") unless sent
@@ -71,7 +73,7 @@ module Millrace
 
     attr_reader :pid
 
-    # With `fail_fast` a publish waits for one attempt to connect, and not for more until its deadline.
+    # With `fail_fast`, a publish waits for one attempt to connect, and not until its deadline.
     def initialize(hosts, fail_fast: false)
       @pid = ::Process.pid
       @hosts = hosts
@@ -88,7 +90,7 @@ module Millrace
       @thread.name = 'millrace producer'
     end
 
-    # Publishes within some seconds, and returns what to wait for.
+    # Publishes within the given seconds. Returns the entry to wait for.
     def publish(jid, message, seconds)
       Entry.new(jid, message, seconds).tap do |entry|
         @mutex.synchronize do
@@ -108,12 +110,12 @@ module Millrace
         @more.signal
         @pending.slice!(0..) + @returned.slice!(0..)
       end
-      @thread.kill unless @thread.join(0.2) # it may be in the middle of an attempt to connect
+      @thread.kill unless @thread.join(0.2) # the thread may be connecting
       @publisher&.channel&.connection&.close(2)
       [*left, *@current].each { |entry| give_up(entry) }
     end
 
-    # Without the broker's password.
+    # Does not show the broker's password.
     def inspect
       "#<#{self.class}>"
     end
@@ -124,7 +126,7 @@ module Millrace
       send_out(@current) while (@current = take)
     end
 
-    # The next entry; nil when it is closed. Looks now and then whether the channel is still there.
+    # Returns the next entry, or nil when the line is closed. It checks the channel regularly.
     def take
       loop do
         @mutex.synchronize do
@@ -138,7 +140,7 @@ module Millrace
       end
     end
 
-    # How many seconds there is nothing to do, if nothing more comes.
+    # Returns for how many seconds there is nothing to do, if no job comes.
     def idle
       due = @returned.first&.due
       [@publisher && Publisher::LOOK, due && [due - Wire.ticks, 0].max].compact.min
@@ -162,7 +164,7 @@ module Millrace
       entry.end(entry.sent || !@closed ? entry.failure : Closed.new('the client was closed'))
     end
 
-    # Called where nothing may wait.
+    # Called by the reader thread, so it must not wait.
     def answered(entry, publisher, error)
       case error
       when Connection::Lost then again(entry, publisher, error)
@@ -197,7 +199,7 @@ module Millrace
       publisher&.channel&.connection&.drop
     end
 
-    # The publisher that is open, or nil: there was none until the entry's deadline.
+    # Returns the open publisher, or nil if there was none before the entry's deadline.
     def connected(entry)
       until @publisher
         return if entry.over? || @closed
@@ -219,7 +221,8 @@ module Millrace
       false
     end
 
-    # Those who wait learn what the last attempt came to; immediately where none of them waits for another one.
+    # Gives waiting publishes the error of the last attempt to connect. If no further attempt is
+    # wanted, it ends them.
     def failed(error)
       @mutex.synchronize do
         @why = error
@@ -237,7 +240,8 @@ module Millrace
       sleep [@pauses.next, [entry.until - Wire.ticks, 0].max].min
     end
 
-    # Reports whether no publish waits for another attempt: the broker has refused the client from the first, or the program wants no wait.
+    # Returns whether publishes must not wait for another attempt: with `fail_fast`, or if the
+    # broker has refused the client from the beginning.
     def final?(error)
       @fail_fast || (error.unwelcome? && !@welcome)
     end

@@ -1,15 +1,16 @@
 # frozen_string_literal: true
 
 module Millrace
-  # One record a job, sent as arrays. Adding one never blocks: what does not fit is dropped and counted.
+  # Sends one record for each job, in arrays. Adding a record never blocks: one that does not fit is
+  # dropped and counted.
   # @private
   class Metrics
     KEPT = 10_000
     AT_ONCE = 500
     AFTER = 1.0
-    LONGEST_WAIT = 10**12 # ms; more is somebody's clock
+    LONGEST_WAIT = 10**12 # ms; a longer wait means that a clock is wrong
 
-    # Writes down, as JSON, an attempt that ended just now and took some seconds.
+    # Returns the JSON of an attempt that ended at `ended` and took some seconds.
     def self.record(job, outcome, identity, ended, took)
       record = +%({"type":"job_metric","timestamp":#{ended},"job_class":#{common(job.job_class)},"queue":#{common(job.queue)},)
       record << %("duration_ms":#{(took * 1000).to_i},"status":"#{outcome.status}","worker_identity":#{common(identity)},)
@@ -21,12 +22,12 @@ module Millrace
       record << '}'
     end
 
-    # A text as JSON: most need no escapes, and this is done for each job.
+    # Encodes a text as JSON. Most texts need no escapes, and this runs for each job.
     def self.text(text)
       text.match?(/\A[\w.:-]*\z/) ? %("#{text}") : Wire.dump(text)
     end
 
-    # The same for texts of which there are few.
+    # The same, with a cache, for texts that occur often.
     def self.common(text)
       @common = {} if @common.size > 1000
       @common[text] ||= text(text)
@@ -51,7 +52,7 @@ module Millrace
       @closed = false
     end
 
-    # Puts a record in.
+    # Adds a record.
     def add(record)
       @mutex.synchronize do
         if @records.size >= KEPT
@@ -63,24 +64,25 @@ module Millrace
       end
     end
 
-    # Sends by this from now on: `send.call(body)`, which raises Connection::Lost when it cannot.
+    # Sets the function that sends: `send.call(body)`, which raises Connection::Lost if it cannot
+    # send.
     def attach(send)
       @flushing.synchronize { @send = send }
       flush
     end
 
-    # Sends whenever there are enough, or one second after the first, until it is closed.
+    # Sends when there are enough records, or one second after the first, until it is closed.
     def run
       until @closed
         @mutex.synchronize do
           @more.wait(@mutex) while @records.empty? && !@closed
           @more.wait(@mutex, AFTER) if @records.size < AT_ONCE && !@closed
         end
-        sleep AFTER unless flush || @closed # no connection: it waits for the next
+        sleep AFTER unless flush || @closed # without a connection, it waits for the next one
       end
     end
 
-    # Sends what there is, and tells whether that was possible.
+    # Sends all records, and returns whether that was possible.
     def flush
       @flushing.synchronize do
         until (batch = @mutex.synchronize { @records.first(AT_ONCE) }).empty?

@@ -3,19 +3,19 @@
 require 'securerandom'
 
 module Millrace
-  # A job that is to be enqueued, as client middleware and {Client#enqueue_bulk} see it.
+  # A job to enqueue, as client middleware and {Client#enqueue_bulk} get it.
   class NewJob
-    # What may be said of a job beside its class and args.
+    # The options of a job, beside its class and args.
     OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace fields traceparent].freeze
-    # Members that are written as they are given.
+    # Members whose values are written unchanged.
     PLAIN = %i[retry priority dead backtrace timeout].freeze
     private_constant :PLAIN
 
-    # @return [String] what a worker is to run
+    # @return [String] the class that a worker runs
     attr_accessor :job_class
-    # @return [Array] the arguments: what JSON has, and nothing else
+    # @return [Array] the arguments: only values that JSON has
     attr_accessor :args
-    # @return [Time, Numeric, nil] when it is due; nil: now
+    # @return [Time, Numeric, nil] when the job is due; nil: now
     attr_accessor :at
     # @return [Hash{Symbol => Object}] some of {OPTIONS}
     attr_accessor :options
@@ -35,7 +35,7 @@ module Millrace
       @options = Handler.options_of(job_class).merge(options)
     end
 
-    # The jid and the message, or Invalid.
+    # Returns the jid and the message. Raises Invalid if the job breaks a rule.
     # @private
     def prepare(now)
       check
@@ -112,7 +112,8 @@ module Millrace
       named = fields.keys.map(&:to_s) & Wire::JOB_MEMBERS
       raise ArgumentError, "field #{named.first} is named by the format: there is an option for it, or it is not yours" if named.any?
 
-      fields.each { |name, value| [name.to_s, value].each { |v| Plain.check(v, 1) } } # names are members' names: symbols will do
+      # The names become names of members, so symbols are allowed.
+      fields.each { |name, value| [name.to_s, value].each { |v| Plain.check(v, 1) } }
     end
 
     def check_dead
@@ -132,7 +133,8 @@ module Millrace
     end
   end
 
-  # Checks that a value is what JSON has: Ruby would write anything else in some other form, and handlers would get that.
+  # Checks that JSON has a value. Ruby would write other values in some other form, and handlers
+  # would get that.
   # @private
   module Plain
     module_function

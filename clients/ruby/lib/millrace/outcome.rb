@@ -1,29 +1,31 @@
 # frozen_string_literal: true
 
 module Millrace
-  # What becomes of a delivery: what is to be written, and how it is answered (acknowledged, if nothing else is said).
+  # The outcome of a delivery: the record to publish, and the answer to the broker, by default an
+  # acknowledgement.
   # @private
   class Outcome
-    # `died` is the error of a job that was given up, for the death hooks; `failure` that of a failed attempt, for the failure hooks.
+    # `died` is the error of a job that was given up, for the death hooks. `failure` is the error of
+    # a failed attempt, for the failure hooks.
     attr_accessor :status, :died, :failure
     attr_reader :stream, :record, :error_class, :answer, :retry_at, :reason
 
     def initialize(status: nil, stream: nil, record: nil, error_class: nil, died: nil, answer: :ack, retry_at: nil, reason: nil)
       @status = status
-      @stream = stream # that gets the record first
+      @stream = stream # that gets the record before the broker gets the answer
       @record = record
       @error_class = error_class
       @died = died
-      @answer = answer # :ack, :requeue, or :reject: no worker can do anything with it
+      @answer = answer # :ack, :requeue, or :reject, for a message that no worker can run
       @retry_at = retry_at
-      @reason = reason # why it was discarded, for the log
+      @reason = reason # why the job was discarded, for the log
     end
 
     SUCCEEDED = new(status: 'success').freeze
     HANDED_BACK = new(answer: :requeue).freeze
     UNDECODABLE = new(answer: :reject).freeze
 
-    # An error that the library itself speaks of.
+    # An error that the library itself makes.
     class Said < StandardError
       attr_reader :error_class
 
@@ -33,11 +35,12 @@ module Millrace
       end
     end
 
-    # Makes outcomes.
+    # Decides outcomes.
     module Judge
       module_function
 
-      # Returns what becomes of a job whose handler failed. `why` is why its cancel signal was set, if it was.
+      # Returns the outcome of a job whose handler failed. `why` is the reason of its cancel signal,
+      # if that was set.
       def failed(job, error, now, stopping: false, why: nil, retry_in: nil, log: Millrace.logger)
         return discarded(Record.message(error)) if error.is_a?(Discard)
 
@@ -53,7 +56,7 @@ module Millrace
         Outcome.new(status: 'discarded', reason: reason)
       end
 
-      # Returns what becomes of a job after a failed attempt.
+      # Returns the outcome of a failed attempt.
       def failure(job, error, now, retry_in, log)
         return bury(job, error, 'killed', now) if error.is_a?(Kill)
         return exhausted(job, error, now) if job.retry_count >= job.retries
@@ -65,21 +68,22 @@ module Millrace
         end
       end
 
-      # Returns what becomes of a job that is not tried again.
+      # Returns the outcome of a job without attempts left.
       def exhausted(job, error, now)
         return bury(job, error, 'exhausted', now) if job.dead
 
         Outcome.new(status: 'discarded', error_class: Record.error_class(error), died: error)
       end
 
-      # Gives a job up.
+      # Returns the outcome of a job that becomes a dead job.
       def bury(job, error, reason, now)
         outcome = write(error, Wire::DEAD, 'dead') { Record.dead(job, error, reason, now) }
         outcome.died = error
         outcome
       end
 
-      # Writes a record. What would be too large is rejected: the sidecar buries that, shortened.
+      # Returns an outcome with a record. If the record is too large, the outcome is a rejection:
+      # the sidecar makes a dead job of it, shortened.
       def write(error, stream, status, retry_at: nil)
         name = Record.error_class(error)
         record = yield
@@ -89,7 +93,7 @@ module Millrace
         Outcome.new(stream: stream, record: record, status: status, error_class: name, retry_at: retry_at)
       end
 
-      # Gives up a job that is past its time before it begins. No hook is told.
+      # Returns the outcome of a job that expired before it began. No hook is called.
       def expired(job, now)
         return Outcome.new(status: 'expired', error_class: 'expired') unless job.dead
 
@@ -99,7 +103,7 @@ module Millrace
         outcome
       end
 
-      # Gives up a job that killed too many workers.
+      # Returns the outcome of a job that killed too many workers.
       def poisoned(job, deaths, now)
         bury(job, Said.new('poison', "its worker died #{deaths} times while it ran"), 'poison', now)
       end

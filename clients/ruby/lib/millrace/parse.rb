@@ -4,7 +4,7 @@ require_relative 'scan'
 require_relative 'wire'
 
 module Millrace
-  # Reads the body of a delivery.
+  # Parses the body of a delivery.
   # @private
   module Parse
     NAMES = Wire::JOB_MEMBERS.to_h { |name| [name, %("#{name}").b.freeze] }.freeze
@@ -13,7 +13,8 @@ module Millrace
 
     module_function
 
-    # The members of a job, or ArgumentError: no worker can decode it. The bytes are looked at as what they are when it is done.
+    # Returns the members of a job. Raises ArgumentError if the body is not a job. Afterwards `raw`
+    # has the encoding BINARY.
     def job(raw)
       raw.force_encoding(Encoding::UTF_8)
       raise ArgumentError, 'it is not UTF-8' unless raw.valid_encoding?
@@ -26,7 +27,8 @@ module Millrace
       members
     end
 
-    # Reads JSON, and nothing but JSON. A lone surrogate, which Ruby cannot have in a text, is read as U+FFFD.
+    # Parses strict JSON. It reads a lone surrogate as U+FFFD, because a Ruby string cannot contain
+    # one.
     def json(raw)
       value = read((Scan.without_lone_surrogates(raw) || raw.dup).force_encoding(Encoding::UTF_8))
       raise ArgumentError, 'it is not JSON' unless Scan.strict?(raw)
@@ -34,18 +36,19 @@ module Millrace
       value
     end
 
-    # Tells whether a text has nothing that Ruby reads otherwise than JSON has it.
+    # Returns whether a text has nothing that Ruby reads differently from JSON.
     def plain?(text)
       !text.include?('\\') && !text.include?('/')
     end
 
     def read(text)
       JSON.parse(text, OPTIONS)
-    rescue JSON::ParserError # a JSON::NestingError is one
+    rescue JSON::ParserError # includes JSON::NestingError
       raise ArgumentError, 'it is not JSON, or nested too deep'
     end
 
-    # Raises ArgumentError where a member of the format stands twice, has escapes in its name, or text that is not Unicode.
+    # Raises ArgumentError if a member of the format occurs twice, has escapes in its name, or has
+    # text that is not Unicode.
     def check_names(raw, members)
       return unless doubtful?(raw, members)
 
@@ -61,7 +64,8 @@ module Millrace
       end
     end
 
-    # Most jobs have as many colons as members, and no escapes. Of the others, most have no name of the format twice anywhere.
+    # Returns whether names need a closer check. Most jobs do not: they have as many colons as
+    # members, and no escapes. Of the others, most have no name of the format twice.
     def doubtful?(raw, members)
       return true if raw.include?('\\')
       return false if raw.count(':') == members.size

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Millrace
-  # How long to wait between attempts: doubled each time, and not the same for everybody.
+  # The pauses between attempts. Each is twice the one before, with a random factor, so that clients
+  # do not try at the same time.
   # @private
   class Pauses
     LONGEST = 5.0
@@ -11,7 +12,7 @@ module Millrace
       @next = 0.05
     end
 
-    # The next pause, in seconds.
+    # Returns the next pause, in seconds.
     def next
       @next = [2 * @next, @longest].min
       @next * rand(0.5..1.0)

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Millrace
-  # A lane at work: its threads. It outlives connections: a job whose delivery is lost keeps its slot until it ends.
+  # The threads of a lane. It outlives connections: a job whose delivery is lost keeps its thread
+  # until it ends.
   # @private
   class Pool
     attr_reader :lane, :busy, :mutex
@@ -17,19 +18,20 @@ module Millrace
       @closed = @waking = false
     end
 
-    # The lane's deliveries come from this attachment from now on.
+    # The attachment from which the lane's deliveries come.
     attr_reader :attachment
 
     def attachment=(attachment)
       @mutex.synchronize { @attachment = attachment }
     end
 
-    # Says, while {#mutex} is held, that there is one more at hand.
+    # Called with {#mutex} held, when a delivery was added to the hand.
     def arrived
       wake
     end
 
-    # Lets the threads end that are idle, and the others when they are. They do not keep the process.
+    # Ends idle threads now, and busy threads when their jobs end. They do not keep the process
+    # alive.
     def close
       @mutex.synchronize do
         @closed = true
@@ -60,7 +62,7 @@ module Millrace
       ended
     end
 
-    # A handler may have ended its thread; another takes its place.
+    # A handler may have ended its thread. Then another thread takes its place.
     def ended
       @mutex.synchronize do
         @threads -= 1
@@ -87,8 +89,9 @@ module Millrace
       @waking = false
     end
 
-    # Wakes or starts one thread, and that one the next, if there is something for it: where jobs are quick, those that are awake do them
-    # all, and nothing is spent on waking others for nothing.
+    # Wakes or starts one thread. That thread wakes the next if there are more deliveries. So if
+    # jobs are quick, the threads that are awake run them all, and no time is spent on waking
+    # others.
     def wake
       return if @waking || (@idle.zero? && @threads >= lane.concurrency)
 

@@ -6,10 +6,12 @@ module Millrace
   class Publisher
     # How many publishes may be unconfirmed on a channel.
     WINDOW = 1000
-    # How often it is looked whether the channel was closed, of which bunny tells nobody.
+    # How many seconds pass between checks whether the channel is closed. Bunny does not report
+    # that.
     LOOK = 0.5
 
-    # The broker has returned the message, for no queue takes it. It has not stored it.
+    # Raised when the broker returned the message because no queue takes it. The broker has not
+    # stored it.
     class Returned < Refused; end
 
     attr_reader :channel
@@ -25,23 +27,25 @@ module Millrace
       connection.on_lost { lose }
     end
 
-    # Publishes. The block is called once with nil, Refused or Returned, or Connection::Lost when nobody knows; not here, and it must
-    # not wait.
+    # Publishes. The block is called once, in another thread, and must not wait. It gets nil, a
+    # Refused, a Returned, or a Connection::Lost if it is unknown whether the message arrived.
     def publish(message, &answer)
       message = message.dup
       @channel.publish(message) do |number|
         message.correlation_id = number.to_s
         @mutex.synchronize { @unanswered[number] = [answer, message.exchange] }
       end
-      look # it may have been lost after it was looked at, and before there was something to answer
+      # The channel may have been lost after the last check and before this publish was registered.
+      look
     rescue Connection::Lost => e
-      raise unless message.correlation_id # else it has been, or is, in the books
+      raise unless message.correlation_id # otherwise the block has been called, or will be
 
       @mutex.synchronize { @unanswered.delete(message.correlation_id.to_i) }&.first&.call(e)
     end
 
-    # Publishes and returns when the broker has the message; raises Refused if it will not have it, Connection::Lost if nobody knows,
-    # Timeout::Error after some seconds, or when the block, which is asked now and then, is true.
+    # Publishes, and returns when the broker has the message. Raises Refused if the broker does not
+    # take it, Connection::Lost if that is unknown, and Timeout::Error after `seconds`, or when the
+    # block, which is called regularly, returns true.
     def publish_and_wait(message, seconds: nil)
       answer = Answer.new
       publish(message) { |error| answer.give(error) }
@@ -53,7 +57,7 @@ module Millrace
       raise answer.error if answer.error
     end
 
-    # Waits until there is room in the window, at most for some seconds, and tells whether there is.
+    # Waits for room in the window, at most for some seconds. Returns whether there is room.
     def room?(seconds)
       @mutex.synchronize do
         @answered.wait(@mutex, seconds) if @unanswered.size >= WINDOW
@@ -61,12 +65,12 @@ module Millrace
       end
     end
 
-    # Gives what was not answered to those who wait for it, if the channel is gone.
+    # If the channel is gone, ends all publishes that have no answer.
     def look
       lose if @channel.closed?
     end
 
-    # What a thread waits for.
+    # The answer to a publish, for which a thread waits.
     class Answer
       attr_reader :error
 
@@ -75,14 +79,14 @@ module Millrace
         @given = false
       end
 
-      # Ends the waiting.
+      # Sets the answer, and wakes the thread.
       def give(error)
         @error = error
         @given = true
         @bell.ring
       end
 
-      # Waits for some seconds, and tells whether it was given.
+      # Waits for some seconds, and returns whether the answer came.
       def wait(seconds)
         @bell.wait(seconds) { @given }
       end
@@ -113,7 +117,8 @@ module Millrace
         @unanswered.values.tap { @unanswered.clear }
       end
       lost = @channel.lost
-      # The broker closes the channel if there is no such exchange, or the user may not write to it.
+      # The broker closes the channel if the exchange does not exist, or the user may not write to
+      # it.
       refused = Refused.new("#{lost.code} #{lost.reason.message}") if [Connection::NOT_FOUND, Connection::REFUSED].include?(lost.code)
       answers.each { |answer, exchange| answer.call((refused unless exchange.empty?) || lost) }
     end

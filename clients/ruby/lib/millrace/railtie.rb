@@ -3,19 +3,20 @@
 require 'rails/railtie'
 
 module Millrace
-  # Fits Millrace into a Rails application. `config.millrace` has these settings, for `config/application.rb` or an environment of it:
+  # Integrates Millrace into a Rails application. `config.millrace` has these settings, for
+  # `config/application.rb` or an environment of it:
   #
-  # - `url`: the broker's URL, or those of a cluster; else that of MILLRACE_AMQP_URL
+  # - `url`: the broker's URL, or those of a cluster; by default that of MILLRACE_AMQP_URL
   # - `client`: options of {Millrace.client}, such as `{ timeout: 2, fail_fast: true }`
-  # - `logger`: where workers log; `Rails.logger` if it is not set
+  # - `logger`: the log of workers; by default `Rails.logger`
   #
-  # In the command `millrace-worker` each job runs in the application's reloader, and so in its executor: with the latest code in
-  # development, and without database connections left over. All classes are loaded, so that jobs are also found that are not called
-  # like their class.
+  # In the command `millrace-worker`, each job runs in the application's reloader, and so in its
+  # executor. It runs the latest code in development, and leaves no database connections behind. All
+  # classes are loaded, so that jobs are found whose name is not that of their class.
   class Railtie < ::Rails::Railtie
     config.millrace = ActiveSupport::OrderedOptions.new
 
-    # Before the application's own initializers, which may change what is set here.
+    # This runs before the application's own initializers, so that they can change these settings.
     initializer 'millrace.settings', after: :initialize_logger, before: :load_config_initializers do |app|
       settings = app.config.millrace
       Millrace.logger = settings.key?(:logger) ? settings.logger : ::Rails.logger
@@ -31,8 +32,8 @@ module Millrace
       end
     end
 
-    # Runs a job. What a handler raises to say what becomes of its job is no error of the application: the executor does not see it,
-    # since from Rails 7.1 on it reports what it sees.
+    # Runs a job. A handler's {Verdict} is not an error of the application. From Rails 7.1 the
+    # executor reports every error that it sees, so a verdict must not pass through it.
     # @private
     def self.wrap(reloader, next_one)
       said = nil

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Millrace
-  # What is written of a job that failed: a small head, and the job's own bytes.
+  # Writes the record of a job that failed: a small head, and the job's own bytes.
   # @private
   module Record
     MAX_CLASS = 1024
@@ -31,12 +31,12 @@ module Millrace
       said
     end
 
-    # The error that a handler wrapped to say what is to become of its job.
+    # Returns the error to show: a handler's {Verdict} may wrap another one.
     def shown(error)
       error.is_a?(Verdict) ? error.error || error : error
     end
 
-    # Names an error for people: what it calls itself by `error_class`, else its class.
+    # Returns the name of an error: the result of its method `error_class`, or else its class.
     def error_class(error)
       error = shown(error)
       name = error.respond_to?(:error_class) ? error.error_class : error.class.name
@@ -47,11 +47,11 @@ module Millrace
 
     def message(error)
       Wire.valid(error.message.to_s)[0, MAX_MESSAGE]
-    rescue StandardError => e # its own code fails
+    rescue StandardError => e # the error's own code failed
       "(#{e.class} while its message was asked for)"
     end
 
-    # Where an error came from, the innermost place first, without this library's own.
+    # Returns the stack of an error, innermost line first, without lines of this library.
     def backtrace(error)
       lines = []
       seen = {}.compare_by_identity
@@ -65,7 +65,8 @@ module Millrace
       lines
     end
 
-    # A job with the queue that it came from filled in, if it names none; otherwise it would come back to the default queue.
+    # Returns the job with the queue that it came from, if it names none. Otherwise it would be
+    # retried in the default queue.
     def comes_back_to(raw, queue)
       name = Wire.dump(queue).b
       members = Scan.members(raw)

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Writes to a worker's log what it did with jobs: an event, key-values, and the stack of an error. Arguments are never written: they may
-  # be secret. A logger that fails changes nothing for a job.
+  # Writes to a worker's log what it did with jobs: an event, key-values, and the stack of an error.
+  # It never writes arguments, which may be secret. An error of the logger does not affect a job.
   # @private
   module Report
     # How many lines of a stack are written.
@@ -12,7 +12,8 @@ module Millrace
 
     module_function
 
-    # An attempt that did not end well. `lost` says that its delivery is lost with its connection, and the broker delivers the job again.
+    # Logs an attempt that did not end well. `lost` means that its delivery is lost with its
+    # connection, and the broker delivers the job again.
     def outcome(log, job, outcome, lost: false)
       fate = lost ? { next: 'redelivery' } : fate(outcome)
       if outcome.answer == :requeue
@@ -33,22 +34,22 @@ module Millrace
       fate[:next] == 'dead' ? warn(*line) : info(*line)
     end
 
-    # A handler that has not ended in time, and still runs.
+    # Logs a handler that still runs after its timeout.
     def late(log, job, seconds)
       warn(log, 'job is over its timeout and still running', { **about(job), timeout: "#{seconds}s" })
     end
 
-    # A job that is handed back although its handler still runs.
+    # Logs a job that is handed back although its handler still runs.
     def handed_back(log, job)
       warn(log, 'job handed back, its handler did not end within the stop timeout', about(job))
     end
 
-    # A retry_in that answered nothing of use.
+    # Logs a retry_in that failed or returned an invalid value.
     def retry_in_failed(log, job, error)
       warn(log, 'retry_in failed, the default backoff is used', { **about(job), **error(error) }, error)
     end
 
-    # A hook that failed.
+    # Logs a hook that failed.
     def hook_failed(log, event, error)
       line = { hook: event, **error(error) }
       write(log, :error, 'hook failed', line, error)
@@ -72,7 +73,7 @@ module Millrace
       { error_class: Record.error_class(error), error: Record.message(error) }
     end
 
-    # What comes next for a job.
+    # Returns what happens next to a job.
     def fate(outcome)
       return { next: 'retry', retry_at: Time.at(outcome.retry_at).utc.strftime('%FT%TZ') } if outcome.retry_at
 
@@ -96,7 +97,7 @@ module Millrace
       nil
     end
 
-    # A value as it stands behind its name: in quotes where it would not be one word.
+    # Returns a value for the log, in quotes unless it is one word.
     def word(text)
       text.match?(/\A[[:graph:]&&[^"=]]+\z/) ? text : text.inspect
     end

@@ -3,30 +3,33 @@
 require 'strscan'
 
 module Millrace
-  # Finds things in JSON without changing it. It works on bytes that Ruby's parser, which allows more than JSON does, has read already.
+  # Finds parts of JSON without changing it. The bytes must have passed Ruby's parser, which accepts
+  # more than JSON.
   # @private
   module Scan
     STRING = %r{"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u\h{4}))*+"}n
     SPACE = /[ \t\r\n]*/n
-    # Of a value that is an object or an array: all up to the next bracket, strings skipped.
+    # The content of an object or array up to the next bracket. It skips strings.
     INSIDE = /(?:[^"\[\]{}]++|#{STRING})*+/n
     SCALAR = /#{STRING}|[^\s,"\[\]{}]+/n
-    # A surrogate in an escape that is no pair. The first alternative skips the pairs and the escaped backslashes.
+    # An escape of a lone surrogate. The first alternatives skip escaped backslashes and valid
+    # pairs.
     LONE = /\\\\|\\u[dD][89abAB]\h\h\\u[dD][c-fC-F]\h\h|(\\u[dD][89a-fA-F]\h\h)/n
 
-    # A member of an object: its name as it is spelled, and where its value begins and ends.
+    # A member of an object: the spelling of its name, and where its value begins and ends.
     Member = Struct.new(:spelled, :from, :to)
 
     module_function
 
-    # Tells whether there is anything but JSON: comments, and escapes that JSON does not know, are read by Ruby.
+    # Returns whether a text is strict JSON. Ruby also accepts comments, and escapes that JSON does
+    # not have.
     def strict?(raw)
       return true unless raw.include?('\\') || raw.include?('/')
 
       !raw.gsub(STRING, '').match?(%r{["\\/]}n)
     end
 
-    # Replaces lone surrogates, which Ruby does not read. Nil: there are none.
+    # Replaces lone surrogates, which Ruby does not read. Returns nil if there are none.
     def without_lone_surrogates(raw)
       return unless raw.include?('\\') && raw.match?(/\\u[dD][89a-fA-F]/n)
 
@@ -39,7 +42,7 @@ module Millrace
       text if found
     end
 
-    # The members of the outermost object.
+    # Returns the members of the outermost object.
     def members(raw)
       found = []
       s = StringScanner.new(raw)

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Millrace
-  # A worker on one connection, and everything that is tied to it.
+  # A worker on one connection, with all that belongs to this connection.
   # @private
   class Session
-    # How often it is looked whether a channel was closed, of which bunny tells nobody.
+    # How many seconds pass between checks whether a channel is closed. Bunny does not report that.
     LOOK = 0.5
 
     attr_reader :worker, :connection, :publisher, :ledger, :control
 
-    # Connects, and prepares everything but the lanes. Raises Connection::Lost.
+    # Connects, and prepares everything except the lanes. Raises Connection::Lost.
     def self.open(worker)
       new(worker, worker.hosts.open("millrace worker #{worker.identity}"))
     end
@@ -26,7 +26,7 @@ module Millrace
       raise
     end
 
-    # Tells whether nothing is to be done over it any more.
+    # Returns whether the session has ended or lost its connection.
     def over?
       @over || !@connection.lost.nil?
     end
@@ -35,7 +35,8 @@ module Millrace
       "#{@worker.process}-#{@mutex.synchronize { @tags += 1 }}"
     end
 
-    # Serves the lanes until the connection is lost, and tells why it was; nil: the worker has stopped.
+    # Serves the lanes until the connection is lost, and returns the reason. Returns nil when the
+    # worker has stopped.
     def run
       parts = start
       until over? || @worker.stopping?
@@ -51,7 +52,8 @@ module Millrace
       parts&.each { |part| part.join(1) || part.kill }
     end
 
-    # Reports whether a queue exists, after declaring a missing one. One that exists is never declared: it may have other arguments.
+    # Returns whether a queue exists, after declaring a missing one. It does not declare an existing
+    # queue, which may have other arguments.
     def ensure_queue(name)
       full = Wire::QUEUE_PREFIX + name
       return true if @connection.queue?(full)
@@ -61,7 +63,7 @@ module Millrace
       @connection.queue?(full)
     end
 
-    # Its parts have the broker's password.
+    # Does not show the parts, which have the broker's password.
     def inspect
       "#<#{self.class} of #{@worker.identity}>"
     end
@@ -70,7 +72,7 @@ module Millrace
 
     def prepare
       @publisher = Publisher.new(@connection)
-      @tell = @connection.channel # metrics: nobody waits for them
+      @tell = @connection.channel # for metrics, whose publishes are not confirmed
       @control = Control.listen(self)
       @ledger = Ledger.new(self)
       @ledger.open
@@ -80,8 +82,8 @@ module Millrace
       })
     end
 
-    # Makes a classic queue with priorities. It names the type only where the virtual host makes queues of another type by default, so
-    # that elsewhere the queue equals what other programs declare.
+    # Declares a classic queue with priorities. It sets the type only if the virtual host has
+    # another default type. Elsewhere the queue then equals the queues that other programs declare.
     def declare(queue)
       arguments = { 'x-max-priority' => Wire::MAX_PRIORITY }
       begin
@@ -97,7 +99,7 @@ module Millrace
       @worker.log.warn("#{queue} could not be declared: #{e.message}")
     end
 
-    # Declares on a channel of its own, which a refusal closes.
+    # Declares on a channel of its own, because a refusal closes the channel.
     def declare_with(queue, arguments)
       channel = @connection.channel
       channel.declare(queue, durable: true, arguments: arguments)
@@ -123,7 +125,7 @@ module Millrace
       thread
     end
 
-    # All of it needs these channels.
+    # The session ends if one of these channels is closed.
     def look
       return unless @publisher.channel.closed? || @tell.closed?
 
@@ -131,7 +133,7 @@ module Millrace
       @connection.drop
     end
 
-    # Consumes a lane's queues, on one channel after the other.
+    # Consumes a lane's queues, and opens a new channel when one is lost.
     def serve(pool)
       pauses = Pauses.new
       until over?

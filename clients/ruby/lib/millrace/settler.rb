@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Makes outcomes known: first the record, confirmed, and only then the acknowledgement. It knows the jobs that run now, also those whose
-  # delivery is lost.
+  # Settles outcomes: it publishes the record, waits for the confirm, and only then acknowledges. It
+  # has all jobs that run now, including those whose delivery is lost.
   # @private
   class Settler
-    # How long outcomes that are on their way may take when the worker ends.
+    # How many seconds outcomes in progress may take when the worker ends.
     SETTLE_TIME = 2
-    # How long handlers have to end after their cancel signal was set.
+    # How many seconds handlers have to end after their cancel signal was set.
     LAST_CALL = 0.5
 
     def initialize(worker)
@@ -24,7 +24,7 @@ module Millrace
       @mutex.synchronize { @running[task] = true }
     end
 
-    # Settles a task whose handler has ended, in its thread.
+    # Settles a task whose handler has ended. Called in the task's thread.
     def finish(task, job, outcome, ended)
       settle(task, job, outcome, ended) if claim(task, settling: true)
     ensure
@@ -37,12 +37,13 @@ module Millrace
       running.each { |task| task.end(:cancelled) if task.job&.jid == jid }
     end
 
-    # Tells all jobs that the worker stops.
+    # Sets the stopping flag of all running jobs.
     def stopping
       running.each { |task| task.job&.tell(stopping: true) }
     end
 
-    # Lets the running jobs end, within some seconds, and then tells those that are left that they have to.
+    # Waits until the running jobs have ended, at most for some seconds. Then sets the cancel signal
+    # of those that still run.
     def wait(seconds)
       return if @worker.bell.wait(seconds) { running.empty? || @worker.hurried? } && running.empty?
 
@@ -50,7 +51,7 @@ module Millrace
       @worker.bell.wait(LAST_CALL) { running.empty? }
     end
 
-    # Gives what still runs back to its queues, and waits for outcomes that are on their way.
+    # Requeues jobs that still run, and waits for outcomes in progress.
     def hand_back
       running.each do |task|
         next unless claim(task)
@@ -61,7 +62,7 @@ module Millrace
       @worker.bell.wait(SETTLE_TIME) { running.none?(&:settling) }
     end
 
-    # Reports whether a task's delivery is lost: the broker delivers the job again.
+    # Returns whether a task's delivery is lost, so that the broker delivers the job again.
     def lost?(task)
       task.attachment.channel.closed? || task.attachment.session.over?
     end
@@ -88,7 +89,8 @@ module Millrace
       (@worker.session || task.attachment.session).ledger.ended(job)
     end
 
-    # Gets a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself.
+    # Publishes a record until it is confirmed. Returns false if the delivery is lost, because then
+    # the broker delivers the job again.
     def publish(task, job, outcome)
       message = Wire::Message.new(exchange: '', key: outcome.stream, body: outcome.record, message_id: Wire.short(job.jid),
                                   type: Wire.short(job.job_class), priority: job.priority,

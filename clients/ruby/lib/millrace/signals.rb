@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Millrace
-  # SIGTSTP makes a worker quiet, SIGTERM and SIGINT stop it. A trap may not wait for a lock; so it only hands the signal to a thread.
+  # SIGTSTP makes a worker quiet, SIGTERM and SIGINT stop it. A trap must not wait for a lock, so it
+  # only passes the signal to a thread.
   # @private
   class Signals
     ACTIONS = { 'TSTP' => :quiet, 'TERM' => :stop, 'INT' => :stop }.freeze
@@ -17,7 +18,7 @@ module Millrace
       end
     end
 
-    # Puts back what was there before.
+    # Restores the previous traps.
     def restore
       @before.each { |name, action| Signal.trap(name, action || 'DEFAULT') }
       @signals << nil

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Millrace
-  # One delivery on its way through the worker, in a thread of its lane.
+  # Processes one delivery, in a thread of its lane.
   # @private
   class Task
     attr_reader :attachment, :queue, :arrival, :job, :since
@@ -14,7 +14,7 @@ module Millrace
       @arrival = arrival
     end
 
-    # Takes the delivery from its beginning to its outcome.
+    # Processes the delivery up to its outcome.
     def work
       @begun = Wire.now
       @worker.settler.begin(self)
@@ -27,7 +27,7 @@ module Millrace
       conclude(*ended_its_thread) unless @finished
     end
 
-    # The seconds that it ran.
+    # Returns how many seconds the job ran.
     def took(ended)
       [ended - @begun, 0].max
     end
@@ -39,7 +39,7 @@ module Millrace
 
     private
 
-    # Reports the outcome, and then settles it, also where a failure hook ends the thread.
+    # Reports the outcome, and then settles it, also if a failure hook ends the thread.
     def conclude(job, outcome)
       @ended = Wire.now
       report(job, outcome)
@@ -68,11 +68,13 @@ module Millrace
       @attempt = Attempt.new(@worker, job)
       @since = @begun
       @job = job
-      job.tell(stopping: @worker.stopping?) # after the job can be seen: a stop sets the flag first, and then looks for jobs
+      # After @job is set: a stop sets the worker's flag first, and then looks for jobs.
+      job.tell(stopping: @worker.stopping?)
       @attempt.run
     end
 
-    # Logs an attempt that did not end well, and calls the failure hooks: before anything is published, in the thread of the job.
+    # Logs an attempt that did not end well, and calls the failure hooks. Called in the thread of
+    # the job, before anything is published.
     def report(job, outcome)
       return if job.nil? || outcome.equal?(Outcome::SUCCEEDED)
 
@@ -90,7 +92,7 @@ module Millrace
       nil
     end
 
-    # The headers as text, where they are text.
+    # Returns the headers with their values as UTF-8 text where possible.
     def headers(found)
       return {} if found.nil? || found.empty?
 
@@ -102,7 +104,8 @@ module Millrace
       found.valid_encoding? ? found : bytes
     end
 
-    # In how many processes that died the job had begun; nil: it must not begin.
+    # Returns in how many processes that died the job had begun. Returns nil if the job must not
+    # begin.
     def deaths_of(job)
       return 0 unless arrival.redelivered && @worker.max_deaths.positive?
 
@@ -110,7 +113,7 @@ module Millrace
       attachment.session.ledger.begin(self, job)
     end
 
-    # The job and the outcome where the thread ends before there is one.
+    # Returns the job and the outcome if the thread ends before there is one.
     def ended_its_thread
       job ? [job, @attempt.ended_its_thread] : [nil, Outcome::HANDED_BACK]
     end

@@ -3,9 +3,10 @@
 require 'millrace'
 
 module Millrace
-  # Producers without a broker, for tests. {Inline} runs a job as soon as it is enqueued; {Fake} collects jobs until they are drained. Both
-  # check jobs as a {Client} does, hand handlers args that went through JSON, and decide what becomes of a job as a worker does. They run
-  # the classes that include {Handler}; give them the worker whose {Worker#handle}, middleware and hooks `:failure` and `:death` count.
+  # Producers for tests, without a broker. {Inline} runs a job as soon as it is enqueued. {Fake}
+  # collects jobs until they are drained. Both check jobs as a {Client} does, pass args through
+  # JSON, and decide outcomes as a worker does. They run the classes that include {Handler}. Give
+  # them a worker to use its handlers, its middleware, and its hooks `:failure` and `:death`.
   #
   # @example
   #   client = Millrace.client = Millrace::Testing::Fake.new
@@ -13,7 +14,7 @@ module Millrace
   #   assert_equal ['ann@example.com'], client.jobs.first.args
   #   client.drain
   module Testing
-    # Several jobs of one {Fake#drain} failed.
+    # Raised when several jobs of one {Fake#drain} failed.
     class Failures < Error
       # @return [Array<Exception>] the error of each job that failed, in the order in which they ran
       attr_reader :errors
@@ -26,11 +27,11 @@ module Millrace
       end
     end
 
-    # A job that was enqueued, is to be retried, or is dead.
+    # A job that was enqueued, waits for a retry, or is dead.
     class Enqueued
       # @return [Job]
       attr_reader :job
-      # @return [Float, nil] when it is due, in seconds since the epoch; nil: at once
+      # @return [Float, nil] when it is due, in seconds since the epoch; nil: immediately
       attr_reader :at
       # @return [Exception, nil] why its last attempt failed, if it is a retry or dead
       attr_reader :error
@@ -47,12 +48,12 @@ module Millrace
         job.job_class
       end
 
-      # @return [Array] as its handler will get them
+      # @return [Array] the arguments that its handler gets
       def args
         job.args
       end
 
-      # The job for its next attempt.
+      # Returns the job for its next attempt.
       # @private
       def retried(at, error)
         member = Scan.members(job.raw).find { |found| found.spelled == 'retry_count' }
@@ -61,7 +62,7 @@ module Millrace
         Enqueued.new(copy(body), at, error)
       end
 
-      # The job as it came: none of its signals is set.
+      # Returns a copy of the job in which no signal is set.
       # @private
       def handed_back
         Enqueued.new(copy(job.raw), at)
@@ -80,10 +81,10 @@ module Millrace
       alias_method :wait, :jid
     end
 
-    # What both have in common.
+    # The base of both clients.
     # @private
     class Offline < Client
-      # What may end a job early.
+      # Signals that can end a job early.
       SIGNALS = %i[cancelled timeout stopping].freeze
 
       def initialize(worker = nil)
@@ -101,7 +102,7 @@ module Millrace
         Answered.new(jid)
       end
 
-      # The job's bytes in a scheduled job, and when it is due.
+      # Returns the job's bytes in a scheduled job, and when it is due.
       def unwrap(body)
         members = Scan.members(body).to_h { |member| [member.spelled, body.byteslice(member.from...member.to)] }
         [members['job'], JSON.parse(members['scheduled_at'])]
@@ -111,21 +112,22 @@ module Millrace
       def work(job, signal = nil)
         attempt = Attempt.new(@worker, job, signal)
         outcome = attempt.run
-        raise attempt.error if attempt.error.is_a?(SignalException) # Ctrl-C is meant for the tests
+        raise attempt.error if attempt.error.is_a?(SignalException) # Ctrl-C must end the tests
 
         @worker.hooks.call_here(:failure, job, outcome.failure) if outcome.failure
         @worker.hooks.call_here(:death, job, outcome.died) if outcome.died
         outcome
       end
 
-      # Reports whether a job failed: one that its handler or its backoff discards has ended well.
+      # Returns whether a job failed. A job that its handler or its backoff discards has ended well.
       def failed?(outcome)
         !outcome.failure.nil? && (outcome.status != 'discarded' || !outcome.died.nil?)
       end
     end
 
-    # A client that runs a job's handler immediately. The caller gets what the handler raises, but for {Discard}, with which a job ends
-    # well. Where it raises after the job's timeout, the caller gets {Timeout}.
+    # A client that runs a job's handler immediately. The caller gets the error that the handler
+    # raises. {Discard} is no error here: the job ended well. If the handler raises after the job's
+    # timeout, the caller gets {Timeout}.
     class Inline < Offline
       private
 
@@ -135,9 +137,10 @@ module Millrace
       end
     end
 
-    # A client that collects.
+    # A client that collects jobs.
     class Fake < Offline
-      # @param worker [Worker, nil] whose handlers run what is drained, beside what includes {Handler}
+      # @param worker [Worker, nil] its handlers run drained jobs too, beside the classes that
+      #   include {Handler}
       def initialize(worker = nil)
         super
         @jobs = []
@@ -145,36 +148,38 @@ module Millrace
         @dead = []
       end
 
-      # What was enqueued and not drained.
+      # Returns the jobs that were enqueued and not drained.
       # @param job_class [String, Class, nil] lists the jobs of this class only
       # @return [Array<Enqueued>]
       def jobs(job_class = nil)
         of(@jobs, job_class)
       end
 
-      # What has failed and is to be tried again: their jobs have the next {Job#attempt}.
+      # Returns the jobs that failed and wait for a retry. They have the next {Job#attempt}.
       # @param (see #jobs)
       # @return [Array<Enqueued>]
       def retries(job_class = nil)
         of(@retries, job_class)
       end
 
-      # What was given up.
+      # Returns the dead jobs.
       # @param (see #jobs)
       # @return [Array<Enqueued>]
       def dead(job_class = nil)
         of(@dead, job_class)
       end
 
-      # Runs each job once, those that these enqueue too, and scheduled ones without waiting. When all have run it raises what they failed
-      # with: the error itself, or {Failures} if there are several.
+      # Runs each job once, without waiting for scheduled ones, and then the jobs that these
+      # enqueue. After all have run, it raises their errors: the error itself, or {Failures} if
+      # there are several.
       #
-      # @param retries [Boolean] whether failed jobs run again, as often as their `retry` allows, those of earlier calls too. Then only jobs
-      #   that were given up count as failed
-      # @param signal [Symbol, nil] the signal that is set as each job begins: `:cancelled`; `:timeout`, for jobs that have one or whose
-      #   handler has one; or `:stopping`: a job that is handed back is among the {#jobs} again
-      # @return [Integer] how many attempts that were
-      # @raise [Exception] what a job failed with
+      # @param retries [Boolean] whether failed jobs, including those of earlier calls, run again as
+      #   often as their `retry` allows. Then only jobs that were given up count as failed
+      # @param signal [Symbol, nil] the signal that is set when each job begins: `:cancelled`;
+      #   `:timeout`, for jobs that have a timeout or whose handler has one; or `:stopping`, after
+      #   which {#jobs} has the jobs that were handed back
+      # @return [Integer] the number of attempts
+      # @raise [Exception] the error of a job
       # @raise [Failures] if several failed
       def drain(retries: false, signal: nil)
         raise ArgumentError, "signal must be one of #{SIGNALS.join(', ')}" unless [nil, *SIGNALS].include?(signal)
@@ -195,7 +200,7 @@ module Millrace
         count
       end
 
-      # Forgets all jobs.
+      # Removes all jobs.
       def clear
         [@jobs, @retries, @dead].each(&:clear)
       end
@@ -206,7 +211,7 @@ module Millrace
         @jobs << enqueued
       end
 
-      # Some jobs of a list, as a new one.
+      # Returns a new list of the jobs of a class, or of all jobs.
       def of(list, job_class)
         return list.dup if job_class.nil?
 
@@ -214,7 +219,7 @@ module Millrace
         list.select { |enqueued| enqueued.job_class == name }
       end
 
-      # Puts a job where its outcome has it go.
+      # Puts a job into the list that its outcome demands.
       def settle(enqueued, outcome, lists)
         if outcome.retry_at
           lists[:retry] << enqueued.retried(outcome.retry_at, outcome.failure)

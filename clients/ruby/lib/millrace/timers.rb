@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Millrace
-  # Tells jobs when their time is over, in a thread that there is once a job has a timeout.
+  # Ends jobs whose timeout is over. Its thread starts with the first job that has a timeout.
   # @private
   class Timers
     def initialize
@@ -10,7 +10,7 @@ module Millrace
       @deadlines = {}.compare_by_identity
     end
 
-    # Calls the block, and ends a task when that takes longer than some seconds.
+    # Calls the block, and sets the task's cancel signal if that takes longer than some seconds.
     def limit(task, seconds)
       deadline = Wire.ticks + seconds
       @mutex.synchronize do

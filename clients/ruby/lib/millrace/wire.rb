@@ -3,7 +3,7 @@
 require 'json'
 
 module Millrace
-  # Names and rules of the format that is on the broker: docs/wire-format.md has them all.
+  # Names and rules of the wire format: see docs/wire-format.md.
   # @private
   module Wire
     DIRECT = 'jobs.direct'
@@ -23,7 +23,8 @@ module Millrace
     MAX_RECORD = 16 << 20
     MAX_QUEUE_NAME = 200
     MAX_COUNT = 1 << 31
-    # What a thread of Ruby, with its stack of a megabyte, reads and writes without overflowing it.
+    # The nesting that a Ruby thread, with its stack of a megabyte, can read and write without an
+    # overflow.
     MAX_NESTING = 1_000
 
     # The members of a job that the format names.
@@ -32,7 +33,7 @@ module Millrace
       enqueued_at created_at failed_at error_class error_message millrace
     ].freeze
 
-    # What is published, and where.
+    # A message to publish, and where to publish it.
     Message = Struct.new(:exchange, :key, :body, :message_id, :type, :priority, :headers, :reply_to, :correlation_id, :mandatory,
                          keyword_init: true) do
       def initialize(mandatory: true, priority: 0, headers: {}, **rest)
@@ -42,7 +43,7 @@ module Millrace
 
     module_function
 
-    # Raises ArgumentError if no queue can be called so.
+    # Raises ArgumentError if this cannot be the name of a queue.
     def check_queue(name)
       raise ArgumentError, 'queue must be a text, and not empty' unless name.is_a?(String) && !name.empty?
       raise ArgumentError, 'queue name is not Unicode' unless unicode?(name)
@@ -50,30 +51,31 @@ module Millrace
       raise ArgumentError, 'queue name has a control character' if name.encode(Encoding::UTF_8).match?(/[[:cntrl:]]/)
     end
 
-    # Tells whether a text can be written as UTF-8.
+    # Returns whether a text can be written as UTF-8.
     def unicode?(text)
       text.encoding == Encoding::UTF_8 ? text.valid_encoding? : !!text.encode(Encoding::UTF_8)
     rescue EncodingError
       false
     end
 
-    # A text as a message's property, or nil where it cannot be one.
+    # Returns a text for a message's property, or nil if the property cannot have it.
     def short(text)
       text if !text.empty? && text != 'amqp-1.0' && text.bytesize <= 255 && unicode?(text)
     end
 
-    # A trace context, or nil for what cannot be passed on as one.
+    # Returns a trace context, or nil if the value is not a valid one.
     def traceparent(value)
       value if value.is_a?(String) && value.b.match?(/\A[\x20-\x7e]{1,255}\z/n)
     end
 
-    # The headers that carry a trace context on.
+    # Returns the headers that pass a trace context on.
     def trace_headers(value)
       trace = traceparent(value)
       trace ? { 'traceparent' => trace } : {}
     end
 
-    # A time of the format in seconds, or nil; taken as milliseconds where seconds would be absurd.
+    # Returns a time of the format in seconds, or nil. A number too large for seconds is read as
+    # milliseconds.
     def clock(value)
       return unless value.is_a?(Numeric)
 
@@ -81,14 +83,14 @@ module Millrace
       value.to_f if value.abs <= 1e11
     end
 
-    # Writes JSON, or raises ArgumentError: it cannot be JSON.
+    # Writes JSON. Raises ArgumentError if JSON cannot have the value.
     def dump(value)
       JSON.generate(value, max_nesting: MAX_NESTING)
     rescue JSON::GeneratorError, JSON::NestingError, EncodingError => e
       raise ArgumentError, e.message
     end
 
-    # A text of any encoding as one in UTF-8: what is not Unicode is replaced.
+    # Returns a text of any encoding as UTF-8. Bytes that are not Unicode are replaced.
     def valid(text)
       return text if text.encoding == Encoding::UTF_8 && text.valid_encoding?
 
@@ -96,17 +98,17 @@ module Millrace
       text.encode(Encoding::UTF_8, invalid: :replace, undef: :replace, replace: "\u{fffd}").scrub("\u{fffd}")
     end
 
-    # Puts a record's head around a job, byte for byte.
+    # Splices a job, byte for byte, into the head of a record.
     def splice(head, job)
       head.b.chop << ',"job":' << job.b << '}'
     end
 
-    # The time in seconds since the epoch.
+    # Returns the time in seconds since the epoch.
     def now
       Process.clock_gettime(Process::CLOCK_REALTIME)
     end
 
-    # A clock that nobody sets.
+    # Returns the seconds of a monotonic clock.
     def ticks
       Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end

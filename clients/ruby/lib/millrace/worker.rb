@@ -5,14 +5,16 @@ require 'set'
 require 'socket'
 
 module Millrace
-  # Runs the jobs of its queues: those of all classes that include {Handler}, and of those that {#handle} names.
+  # Runs the jobs of its queues. The handlers are the classes that include {Handler}, and those that
+  # {#handle} registers.
   #
   # @example
-  #   worker = Millrace::Worker.new('amqp://localhost', queues: { 'critical' => 3, 'default' => 1 }, concurrency: 10)
+  #   queues = { 'critical' => 3, 'default' => 1 }
+  #   worker = Millrace::Worker.new('amqp://localhost', queues: queues, concurrency: 10)
   #   worker.handle('Greet') { |job| puts "Hello #{job.args.first}" }
   #   worker.run(signals: true)
   class Worker
-    # @return [String] what it is called in heartbeats: `host:pid:tag`
+    # @return [String] the worker's name in heartbeats: `host:pid:tag`
     attr_reader :identity
     # @private
     attr_reader :hosts, :tag, :labels, :stop_timeout, :max_deaths, :version, :declare, :heartbeat, :log, :process, :started_at, :pools,
@@ -21,18 +23,19 @@ module Millrace
     attr_writer :beat_due
 
     # @param url [String, Array<String>] as {Client} takes it: of one host, or of several
-    # @param queues [Array<String>, Hash{String => Integer}] strict: the first that has a job is served; or with weights. With
-    #   `concurrency` they are the lane `default`; without queues and lanes it is the queue `default`
-    # @param concurrency [Integer] how many jobs run at once
-    # @param lanes [Array<Lane>] more of them
+    # @param queues [Array<String>, Hash{String => Integer}] strict order: the first queue that has
+    #   a job is served; or queues with their weights. With `concurrency` they are the lane
+    #   `default`. Without queues and lanes, the worker serves the queue `default`
+    # @param concurrency [Integer] how many jobs run concurrently
+    # @param lanes [Array<Lane>] further lanes
     # @param tag [String] part of the identity
     # @param labels [Hash{String => String}] shown beside the worker
-    # @param stop_timeout [Numeric] how many seconds running jobs may go on after a stop
-    # @param max_deaths [Integer] a job that has seen so many workers die is poison; 0: never
+    # @param stop_timeout [Numeric] how many seconds running jobs may continue after a stop
+    # @param max_deaths [Integer] after how many deaths of workers a job is poison; 0: never
     # @param version [String] your program's
     # @param declare [Boolean] whether it declares queues that do not exist, or waits for them
     # @param heartbeat [Numeric] seconds between heartbeats
-    # @param logger [Logger, nil] nil: it does not log
+    # @param logger [Logger, nil] nil: the worker logs nothing
     # @param credentials [#call, nil] as {Client} takes it
     def initialize(url = DEFAULT_URL, queues: nil, concurrency: Lane::CONCURRENCY, lanes: [], tag: '', labels: {}, stop_timeout: 25,
                    max_deaths: 3, version: VERSION, declare: true, heartbeat: 10, logger: Millrace.logger, credentials: nil)
@@ -51,12 +54,13 @@ module Millrace
       prepare
     end
 
-    # Registers what runs the jobs of a class, before {#run}.
+    # Registers the handler for the jobs of a class. Call it before {#run}.
     # @param job_class [String]
     # @param handler [#call, nil] or a block
-    # @param retry_in [#call, nil] `(retry_count, error, job)`: the seconds until the next attempt; nil: the default backoff; `:kill`: the
-    #   job dies now; `:discard`: it is dropped
-    # @param timeout [Numeric, nil] how many seconds a job may run that does not say itself
+    # @param retry_in [#call, nil] gets `(retry_count, error, job)`, and returns the seconds until
+    #   the next attempt; nil for the default backoff; `:kill` to make the job dead now; or
+    #   `:discard` to drop it
+    # @param timeout [Numeric, nil] how many seconds a job may run that has no timeout of its own
     # @yieldparam job [Job]
     # @return [self]
     # @raise [ArgumentError] if the class has a handler already
@@ -75,7 +79,8 @@ module Millrace
       self
     end
 
-    # Wraps all handlers. The first added is the outermost; what it raises is the job's failure.
+    # Adds middleware around all handlers. The first added is the outermost. An error that it raises
+    # is a failure of the job.
     # @yieldparam job [Job]
     # @yieldparam next_one [Proc] runs the job
     # @return [self]
@@ -86,21 +91,25 @@ module Millrace
       self
     end
 
-    # Adds a hook: `:startup`, `:quiet`, `:shutdown` (no arguments), `:failure` (job, error), `:death` (job, error).
+    # Adds a hook: `:startup`, `:quiet`, `:shutdown` (no arguments), `:failure` (job, error),
+    # `:death` (job, error).
     #
-    # `:failure` is called for each failed attempt, also for one that is retried, in the thread of the job and before its retry or death is
-    # published. `:death` is called once the job was given up. A hook that raises is logged, and changes nothing for the job.
+    # `:failure` is called for each failed attempt, also for one that is retried. It runs in the
+    # thread of the job, before its retry or death is published. `:death` is called after a job was
+    # given up. A hook that raises is logged, and changes nothing for the job.
     # @yieldparam job [Job]
-    # @yieldparam error [Exception] what the handler raised; or {Timeout}, or {UnknownClass}
+    # @yieldparam error [Exception] the error that the handler raised; or {Timeout}, or
+    #   {UnknownClass}
     # @return [self]
     def on(event, hook = nil, &block)
       @hooks.add(event.to_sym, hook || block)
       self
     end
 
-    # Works until {#stop} is called. It connects again whenever a connection is lost.
-    # @param signals [Boolean] SIGTSTP makes the worker quiet, SIGTERM and SIGINT stop it, and a second one stops it at once
-    # @raise [Unreachable] if the broker turns the worker away at its first attempt
+    # Runs jobs until {#stop} is called. It reconnects when a connection is lost.
+    # @param signals [Boolean] whether signals control the worker: SIGTSTP makes it quiet, SIGTERM
+    #   and SIGINT stop it, and a second one stops it immediately
+    # @raise [Unreachable] if the broker refuses the worker at its first attempt
     # @raise [ArgumentError] if a class has two handlers
     def run(signals: false)
       raise 'a worker runs once' if @ran
@@ -114,7 +123,8 @@ module Millrace
       traps&.restore
     end
 
-    # Takes no more jobs. What runs goes on. From any thread, but not from a trap.
+    # Makes the worker take no more jobs. Running jobs continue. Call it from any thread, but not
+    # from a trap.
     def quiet
       return if @quiet
 
@@ -123,8 +133,8 @@ module Millrace
       changed
     end
 
-    # Makes {#run} return once all jobs have ended, or were handed back when the stop timeout is over. Called again, it does not wait any
-    # longer. From any thread, but not from a trap.
+    # Makes {#run} return once all jobs have ended, or were handed back when the stop timeout is
+    # over. A second call ends the wait. Call it from any thread, but not from a trap.
     def stop
       return hurry if @stopping
 
@@ -135,7 +145,7 @@ module Millrace
       @bell.ring
     end
 
-    # Without the URL, which has the broker's password.
+    # Does not show the URL, which has the broker's password.
     def inspect
       "#<#{self.class} #{@identity}>"
     end
@@ -160,7 +170,7 @@ module Millrace
       @beat_due
     end
 
-    # What heartbeats call its state.
+    # Returns the state in heartbeats.
     # @private
     def state
       return 'stopping' if @stopping
@@ -185,8 +195,9 @@ module Millrace
       changed
     end
 
-    # What runs the jobs of a class, with middleware around it; nil: nothing. A class is looked up for each job, and again behind the
-    # middleware: a reloader, which middleware may call, replaces it.
+    # Returns the handler of a class, with the middleware around it, or nil. The class is looked up
+    # for each job, and again inside the middleware, because a reloader in the middleware replaces
+    # the class.
     # @private
     def handler(job_class)
       found = entry(job_class)
@@ -209,7 +220,7 @@ module Millrace
     private
 
     def prepare
-      @process = SecureRandom.hex(8) # told apart from all others, also from one with the same identity
+      @process = SecureRandom.hex(8) # unique, also among processes with the same identity
       @identity = identify
       @started_at = Wire.now
       @bell = Bell.new
@@ -237,7 +248,7 @@ module Millrace
       @bell.ring
     end
 
-    # Tells lanes and heartbeat that something else is to be done.
+    # Makes lanes and heartbeat react to a change.
     def changed
       @pools.each { |pool| pool.attachment&.changed }
       @beat_due = true
@@ -271,7 +282,7 @@ module Millrace
       @hooks.call_and_wait(:shutdown)
     end
 
-    # Works on one connection, and tells why it was lost; nil: the worker has stopped in order.
+    # Works on one connection, and returns why it was lost. Returns nil when the worker has stopped.
     def connected
       session = connect
       return Connection::Lost.new('stopped') unless session
@@ -291,7 +302,8 @@ module Millrace
       @hooks.call(:startup)
     end
 
-    # Connects in another thread, for that may take longer than there is time when the worker is stopped: nil then.
+    # Connects in another thread, because a stop must not wait for that. Returns nil if the worker
+    # stops meanwhile.
     def connect
       session = error = nil
       Thread.new do

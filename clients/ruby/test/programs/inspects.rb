@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password in it, and a jid.
+# Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password for
+# it, and a jid.
 
 require 'millrace'
 

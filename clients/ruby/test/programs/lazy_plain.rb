@@ -2,7 +2,7 @@
 
 class TestWorker
   module Lazy
-    # No handler.
+    # Not a handler.
     class Plain
       def perform = raise('never')
     end

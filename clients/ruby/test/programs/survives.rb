@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Run beside a broker and a sidecar by internal/readmetest: holds the worker to what its README says that it survives.
+# Run by internal/readmetest with a broker and a sidecar. It checks that a worker survives what its
+# README says.
 
 require 'timeout'
 require 'millrace'
@@ -22,7 +23,7 @@ ENDS = {
   'ThreadEnded' => -> { Thread.exit }
 }.freeze
 
-# Headers that bunny does not read, and does not write either.
+# Writes headers that bunny can neither read nor write.
 module Unsigned
   def encode(value)
     value == :unsigned ? "u\0\5".b : super
@@ -41,7 +42,7 @@ def publish_unreadable
   bunny.close
 end
 
-# So many as are waited for, or what came of them.
+# Waits for a number of results, and returns those that came.
 def some(queue, count)
   came = []
   Timeout.timeout(120) { count.times { came << queue.pop } }

@@ -1,4 +1,5 @@
-// Declares what section 2.3 of the specification names, with the queues given: declare.js queue.x ...
+// Declares the topology of section 2.3 of the specification, and the given queues:
+// declare.js queue.x ...
 const amqp = require('amqplib');
 
 async function declare(queues) {

@@ -1,4 +1,5 @@
-"""Declares what section 2.3 of the specification names, with the queues given: declare.py queue.x ..."""
+"""Declares the topology of section 2.3 of the specification, and the given queues:
+declare.py queue.x ..."""
 import os, sys, pika
 
 connection = pika.BlockingConnection(pika.URLParameters(os.environ["AMQP_URL"]))

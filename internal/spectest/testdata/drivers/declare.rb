@@ -1,4 +1,5 @@
-# Declares what section 2.3 of the specification names, with the queues given: declare.rb queue.x ...
+# Declares the topology of section 2.3 of the specification, and the given queues:
+# declare.rb queue.x ...
 require 'bunny'
 
 connection = Bunny.new(ENV.fetch('AMQP_URL')).tap(&:start)

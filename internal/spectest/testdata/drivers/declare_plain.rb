@@ -1,5 +1,6 @@
-# Declares a queue as section 4.3's worker does. The worker itself is no good to see the answer with: its
-# threads share a connection, and bunny's reader dies when several channels are closed at a time.
+# Declares a queue like the worker of section 4.3. The worker itself cannot show the answer: its
+# threads share a connection, and bunny's reader dies when several channels are closed at the same
+# time.
 require 'bunny'
 
 channel = Bunny.new(ENV.fetch('AMQP_URL')).tap(&:start).create_channel

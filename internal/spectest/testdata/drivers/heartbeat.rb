@@ -1,4 +1,4 @@
-# Section 3.5's heartbeat thread, with what it leaves to the reader.
+# The heartbeat thread of section 3.5, with the parts that the section leaves to the reader.
 require 'bunny'
 require 'json'
 require 'socket'

@@ -1,6 +1,6 @@
-# The jobs of our tests, beside those of the specification.
+# The jobs of these tests, besides those of the specification.
 
-# After this seed the backoff of a first failure is the shortest that it can be.
+# With this seed, the backoff of a first failure is the shortest possible one.
 SEED = (0..).find { |seed| Random.new(seed).rand(30).zero? }
 
 FAILED = {}

@@ -1,9 +1,9 @@
-// Runs the producer's usage lines as the specification has them, then hangs up.
+// Runs the usage lines of the producer as the specification prints them, and closes the connection.
 const { usage } = require('./specification.js');
 
 async function produce() {
   const client = await usage();
-  await client.channel.close(); // what was published is written before that
+  await client.channel.close(); // all published messages are written before that
   await client.connection.close();
 }
 

@@ -1,4 +1,4 @@
-"""Runs the producer's usage lines as the specification has them, then hangs up."""
+"""Runs the usage lines of the producer as the specification prints them, and closes the connection."""
 import specification
 
 (specification.client if hasattr(specification, "client") else specification).connection.close()

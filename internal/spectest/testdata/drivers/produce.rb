@@ -1,4 +1,4 @@
-# Runs the producer's usage line as the specification has it, then hangs up.
+# Runs the usage line of the producer as the specification prints it, and closes the connection.
 require_relative 'specification'
 
 JobClient.connection.close

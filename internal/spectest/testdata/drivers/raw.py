@@ -1,4 +1,4 @@
-"""Publishes and takes bytes as they are.
+"""Publishes and takes bytes unchanged.
 
 raw.py publish EXCHANGE KEY [EXPIRATION]   publishes standard input, and waits for the confirm
 raw.py ack QUEUE                           waits for a message, acknowledges it and writes its body
@@ -20,7 +20,7 @@ def take(queue, settle):
         channel = connection.channel()
         try:
             method, _, body = channel.basic_get(queue)
-        except pika.exceptions.ChannelClosedByBroker:  # there is no such queue yet
+        except pika.exceptions.ChannelClosedByBroker:  # the queue does not exist yet
             method = None
         if method:
             settle(channel, method.delivery_tag)

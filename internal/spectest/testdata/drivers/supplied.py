@@ -1,7 +1,7 @@
 """The two functions that section 3.3 calls and leaves to the reader, and the jobs."""
 import json, random, time
 
-# After this seed the backoff of a first failure is the shortest that it can be.
+# With this seed, the backoff of a first failure is the shortest possible one.
 SEED = next(s for s in range(10_000) if random.Random(s).randint(0, 30) == 0)
 
 failed = set()

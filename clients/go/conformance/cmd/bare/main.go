@@ -1,4 +1,4 @@
-// Command bare is the loop that the Go client is measured against: amqp091-go alone.
+// Command bare consumes a queue with amqp091-go alone. The Go client is measured against it.
 package main
 
 import (

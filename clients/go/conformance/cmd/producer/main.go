@@ -1,4 +1,4 @@
-// Command producer is examined by clients/conformance, whose README says what it has to do.
+// Command producer is tested by clients/conformance. The README there says what it must do.
 package main
 
 import (
@@ -77,7 +77,7 @@ func run() error {
 	return lines.Err()
 }
 
-// marks is middleware that shows where it stands.
+// marks returns middleware that adds its name to the args, which shows the order.
 func marks(name string) millrace.ClientMiddleware {
 	return func(next millrace.EnqueueFunc) millrace.EnqueueFunc {
 		return func(ctx context.Context, job *millrace.EnqueueParams) (string, error) {

@@ -1,4 +1,4 @@
-// Command worker is examined by clients/conformance, whose README says what it has to do.
+// Command worker is tested by clients/conformance. The README there says what it must do.
 package main
 
 import (
@@ -72,7 +72,7 @@ func run() error {
 	return w.RunWithSignals(context.Background())
 }
 
-// effects is the file in which jobs say what they did.
+// effects is the file in which jobs record what they did.
 type effects struct{ file *os.File }
 
 func (e effects) write(what, text, jid string, attempt int) {
@@ -87,7 +87,7 @@ func (e effects) add(what, text string, job *millrace.RawJob) {
 	e.write(what, text, job.JID, job.Attempt)
 }
 
-// args are the first one, a text, and the others.
+// args returns the first arg, a text, and the others.
 func args(job *millrace.RawJob) (text string, others []json.RawMessage) {
 	var all []json.RawMessage
 	if json.Unmarshal(job.Args, &all) == nil && len(all) > 0 {
@@ -104,7 +104,7 @@ func number(others []json.RawMessage) (n float64) {
 	return n
 }
 
-// around is middleware that shows where it stands.
+// around returns middleware that records its name, which shows the order.
 func (e effects) around(name string) millrace.Middleware {
 	return func(next millrace.Handler) millrace.Handler {
 		return func(ctx context.Context, job *millrace.RawJob) error {
@@ -123,7 +123,7 @@ func (e effects) around(name string) millrace.Middleware {
 	}
 }
 
-// simple handles a class whose jobs say one thing and then end so.
+// simple registers a class whose jobs record one line and then return the result of end.
 func (e effects) simple(w *millrace.Worker, class string, end func(job *millrace.RawJob, text string, n float64) error, o *millrace.HandlerOptions) {
 	w.Handle(class, func(_ context.Context, job *millrace.RawJob) error {
 		text, others := args(job)

@@ -3,14 +3,15 @@
 require 'active_job'
 require 'millrace'
 
-# Rails' own; Millrace adds a class to it.
+# Rails' own module. Millrace adds a class to it.
 module ActiveJob
-  # Where ActiveJob looks for adapters by their name.
+  # ActiveJob looks up adapters in this module, by name.
   module QueueAdapters
     # Runs ActiveJob's jobs with Millrace: `config.active_job.queue_adapter = :millrace`.
     #
-    # {Millrace.client} enqueues them, and a {Millrace::Worker} runs them. A job has the class, the queue and the priority (0 to 10) of its
-    # ActiveJob, and that serialized as its only argument. Options for all jobs of a class are what its method `millrace_options` returns.
+    # {Millrace.client} enqueues the jobs, and a {Millrace::Worker} runs them. A job has the class,
+    # the queue and the priority (0 to 10) of its ActiveJob. Its only argument is the serialized
+    # ActiveJob. The class method `millrace_options` returns options for all jobs of a class.
     #
     # @example
     #   class Welcome < ActiveJob::Base
@@ -26,14 +27,16 @@ module ActiveJob
     #   Welcome.perform_later('Ann')
     #   Welcome.set(wait: 1.hour, priority: 9).perform_later('Bob')
     class MillraceAdapter
-      # Asked by Rails 7.2 only. Later versions ask the job's class.
-      # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may run it immediately
+      # Only Rails 7.2 calls this. Later versions ask the job's class.
+      # @return [Boolean] that a job is enqueued after the transaction has committed: a worker may
+      #   run it immediately
       def enqueue_after_transaction_commit?
         true
       end
 
-      # Asked by a job that runs for long, since nothing ends it from outside: `queue_adapter.job&.cancelled?`.
-      # @return [Millrace::Job, nil] what a worker runs in this thread
+      # Returns the job that a worker runs in this thread. A job that runs for long asks it whether
+      # to end, because nothing ends the job from outside: `queue_adapter.job&.cancelled?`.
+      # @return [Millrace::Job, nil]
       def job
         Thread.current[:millrace_active_job]
       end
@@ -43,14 +46,14 @@ module ActiveJob
         job&.stopping? || false
       end
 
-      # Publishes a job. The broker has confirmed it when this returns.
+      # Publishes a job. When this returns, the broker has confirmed the job.
       # @param job [ActiveJob::Base]
       # @raise (see Millrace::Client#enqueue)
       def enqueue(job)
         enqueue_at(job, nil)
       end
 
-      # Publishes a job that is due at a time.
+      # Publishes a job that is due at a given time.
       # @param job [ActiveJob::Base]
       # @param timestamp [Numeric, nil] seconds since the epoch; nil: now
       # @raise (see Millrace::Client#enqueue)
@@ -61,10 +64,11 @@ module ActiveJob
         raise
       end
 
-      # Publishes many jobs: what `ActiveJob.perform_all_later` calls.
+      # Publishes many jobs. `ActiveJob.perform_all_later` calls this.
       # @param jobs [Array<ActiveJob::Base>]
       # @return [Integer] how many were enqueued
-      # @raise [Millrace::BulkError] if some were not; `successfully_enqueued?` of each job says which
+      # @raise [Millrace::BulkError] if some were not; `successfully_enqueued?` of each job says
+      #   which
       def enqueue_all(jobs)
         enqueued(jobs, Millrace.client.enqueue_bulk(jobs.map { |job| new_job(job, job.scheduled_at) }))
       rescue Millrace::BulkError => e
@@ -73,7 +77,7 @@ module ActiveJob
         raise
       end
 
-      # How a worker runs the jobs of a class.
+      # Returns how a worker runs the jobs of a class.
       # @private
       def self.entry(job_class)
         return unless job_class.is_a?(Class) && job_class < ActiveJob::Base

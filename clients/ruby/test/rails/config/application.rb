@@ -4,7 +4,7 @@ require 'rails'
 require 'active_job/railtie'
 require 'millrace-jobs' # as Bundler does
 
-# A Rails application, as small as one can be.
+# The smallest possible Rails application.
 class Shop < Rails::Application
   config.root = File.expand_path('..', __dir__)
   config.load_defaults Rails::VERSION::STRING.to_f

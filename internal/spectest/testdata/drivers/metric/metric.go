@@ -8,7 +8,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// What section 3.6 uses and leaves to the reader.
+// The variables that section 3.6 uses and leaves to the reader.
 var (
 	hostname = "worker-01"
 	channel  *amqp.Channel

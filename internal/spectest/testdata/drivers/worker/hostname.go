@@ -2,7 +2,7 @@ package main
 
 import "os"
 
-// hostname is what section 4.4 uses as if os.Hostname had one result.
+// hostname has one result. Section 4.4 uses os.Hostname as if it had only one.
 func hostname() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -11,7 +11,7 @@ var (
 	failed = map[string]bool{}
 )
 
-// registerJobs adds the jobs of our tests to those of the specification.
+// registerJobs adds the jobs of these tests to those of the specification.
 func registerJobs(worker *Worker) {
 	worker.RegisterJob("FlakyJob", func(args []interface{}) error {
 		mu.Lock()

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Is not called like its jobs, so that its name loads nothing.
+# The name of its jobs is not the name of the class, so the name loads nothing.
 class Resize
   include Millrace::Handler
   millrace_class 'resize-image'

@@ -4,5 +4,5 @@ $stdout.sync = true
 
 require 'English'
 
-# Says what the executor sees of each job.
+# Prints what the executor sees of each job.
 Rails.application.executor.to_complete { puts "complete #{$ERROR_INFO.class}" }

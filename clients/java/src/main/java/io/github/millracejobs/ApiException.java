@@ -1,6 +1,6 @@
 package io.github.millracejobs;
 
-/** What a sidecar answered in place of what an {@link Inspector} asked for. */
+/** A sidecar answered an {@link Inspector} with an error. */
 public class ApiException extends MillraceException {
     private static final long serialVersionUID = 1;
 
@@ -15,17 +15,17 @@ public class ApiException extends MillraceException {
         this.reason = reason;
     }
 
-    /** {@return the status of HTTP} */
+    /** {@return the HTTP status} */
     public int status() {
         return status;
     }
 
-    /** {@return what a program branches on, such as {@code conflict} or {@code access_refused}} */
+    /** {@return the code of the error, for programs: {@code conflict}, {@code access_refused}} */
     public String code() {
         return code;
     }
 
-    /** {@return a text for people} */
+    /** {@return the reason, for people} */
     public String reason() {
         return reason;
     }

@@ -12,23 +12,28 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 
-/** A lane on one channel. Whatever is to be begun goes through here, so what is paused cannot begin. Its lock is that of the pool. */
+/**
+ * A lane on one channel. It is the lane's only source of deliveries, so that no job of a paused
+ * queue can begin. Its lock is that of the pool.
+ */
 final class Attachment {
     final Session session;
     final Pool pool;
-    /** Done when the channel is gone: the broker has given its jobs to somebody else. */
+    /** Completes when the channel is lost: the broker delivers its jobs again. */
     final CompletableFuture<Lost> lost;
 
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(5); // how long a delivery waits at hand before others may have it
+    // How long a delivery may wait while the lane is busy with other queues.
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(5);
     private static final long WARN_EVERY = TimeUnit.SECONDS.toNanos(10);
     private static final Duration TICK = Duration.ofSeconds(1);
 
     private final Worker worker;
     private final Channel channel;
     private final Hand hand;
-    private final Consuming[] consumers; // by queue, null while it is not consumed
-    private final boolean[] resting; // by queue: given back for others, until a thread is idle
-    private long warned = System.nanoTime() - 2 * WARN_EVERY; // that the executor takes no job
+    private final Consuming[] consumers; // by queue; null while it is not consumed
+    private final boolean[] resting; // by queue; given back, until a thread is free
+    // When the last warning about the executor was logged.
+    private long warned = System.nanoTime() - 2 * WARN_EVERY;
     private CompletableFuture<Void> change = new CompletableFuture<>();
     private final CompletableFuture<Void> cancelled = new CompletableFuture<>();
 
@@ -43,7 +48,7 @@ final class Attachment {
         this.resting = new boolean[pool.lane.queues.size()];
     }
 
-    /** Consumes until the channel is lost, and tells why it was. */
+    /** Consumes until the channel is lost, and returns the reason. */
     String run() throws Lost {
         Link.call(() -> {
             channel.basicQos(pool.prefetch());
@@ -71,12 +76,15 @@ final class Attachment {
         Link.drop(channel);
     }
 
-    /** Something was paused or resumed, or the worker is quiet. The caller holds the lock. */
+    /**
+     * Reacts when a queue was paused or resumed, or the worker became quiet. The caller holds the
+     * lock.
+     */
     void changed() {
         change.complete(null);
     }
 
-    /** Begins what is at hand, as long as there are threads. The caller holds the lock. */
+    /** Begins waiting deliveries while threads are free. The caller holds the lock. */
     void begin() {
         while (pool.isIdle() && !lost.isDone()) {
             int queue = hand.next(this::isWanted);
@@ -88,7 +96,8 @@ final class Attachment {
             worker.running.add(task);
             try {
                 pool.begin(task);
-            } catch (RejectedExecutionException e) { // by the program's executor; at the next tick again
+            } catch (RejectedExecutionException e) {
+                // By the program's executor; the next tick tries again.
                 worker.running.remove(task);
                 hand.putFirst(queue, arrival);
                 refused(e);
@@ -108,7 +117,10 @@ final class Attachment {
         return !worker.isQuiet() && !resting[queue] && !worker.isPaused(pool.lane.queues.get(queue));
     }
 
-    /** Consumes what is to be consumed, and cancels what is not. In the lane's own thread, for it waits for the broker's answers. */
+    /**
+     * Starts the consumers that are wanted, and cancels the others. Called in the lane's own
+     * thread, because it waits for the broker's answers.
+     */
     private void adjust() throws Lost {
         for (int queue = 0; queue < consumers.length; queue++) {
             boolean wanted;
@@ -128,7 +140,7 @@ final class Attachment {
     private void consume(int queue) throws Lost {
         String name = pool.lane.queues.get(queue);
         if (!session.ensureQueue(name)) {
-            return; // at the next tick again
+            return; // the next tick tries again
         }
         Consuming consumer = new Consuming(queue, worker.process + "-" + session.nextTag());
         synchronized (pool) {
@@ -150,7 +162,10 @@ final class Attachment {
         back.forEach(arrival -> answer(Outcome.Then.REQUEUE, arrival.tag()));
     }
 
-    /** Gives back what waits for long because the lane is busy with other queues, and takes it up again when it is idle. */
+    /**
+     * Gives back queues whose deliveries wait too long because the lane is busy with others.
+     * Consumes such queues again when the lane has a free thread.
+     */
     private void share() {
         boolean idle = hand.isEmpty() && pool.isIdle();
         for (int queue = 0; consumers.length > 1 && queue < consumers.length; queue++) {
@@ -161,7 +176,7 @@ final class Attachment {
         }
     }
 
-    /** Answers a delivery. What fails here the broker learns from the lost channel. */
+    /** Answers a delivery. If the channel is lost, the broker delivers the job again. */
     void answer(Outcome.Then then, long tag) {
         try {
             switch (then) {
@@ -170,11 +185,14 @@ final class Attachment {
                 default -> channel.basicReject(tag, false);
             }
         } catch (IOException | AlreadyClosedException e) {
-            // its job comes again by itself
+            // Its job is delivered again.
         }
     }
 
-    /** One consumer of one queue. It is called where deliveries come from, and must not wait. */
+    /**
+     * A consumer of one queue. The AMQP library calls it in its delivery thread, so it must not
+     * wait.
+     */
     private final class Consuming extends DefaultConsumer {
         private final int queue;
         private final String tag;
@@ -195,7 +213,8 @@ final class Attachment {
                     return;
                 }
             }
-            answer(Outcome.Then.REQUEUE, arrival.tag()); // it was on its way when its consumer was cancelled
+            // The delivery was on its way when its consumer was cancelled.
+            answer(Outcome.Then.REQUEUE, arrival.tag());
         }
 
         @Override

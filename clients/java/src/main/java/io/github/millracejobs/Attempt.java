@@ -3,7 +3,8 @@ package io.github.millracejobs;
 import java.time.Duration;
 
 /**
- * One attempt at a job, without a broker, for tests: with the worker's middleware, handler, timeout and hooks. It ends as it would in a worker.
+ * One attempt at a job, without a broker, for tests. It runs the worker's middleware, handler,
+ * timeout and hooks, and ends as it would in a worker.
  *
  * <pre>{@code
  * Attempt.Result result = Attempt.of(worker, NewJob.of("Charge", "ann").retry(2)).number(3).run();
@@ -20,24 +21,27 @@ public final class Attempt {
     public enum Status {
         /** The handler ended well. */
         SUCCESS,
-        /** It failed, and is tried again later. */
+        /** The job failed, and is retried later. */
         RETRY,
-        /** It was given up: a dead job. */
+        /** The job was given up: it is a dead job. */
         DEAD,
-        /** It was dropped: by {@link Discard}, because it was cancelled, or because a job with {@code dead(false)} was given up. */
+        /**
+         * The job was dropped: by {@link Discard}, because it was cancelled, or because a job with
+         * {@code dead(false)} was given up.
+         */
         DISCARDED,
-        /** It went back to its queue, because the worker stops. */
+        /** The job went back to its queue, because the worker stops. */
         HANDED_BACK
     }
 
     /**
-     * How an attempt ended.
+     * The result of an attempt.
      *
-     * @param job that was attempted
-     * @param status how it ended
+     * @param job the job
+     * @param status how the attempt ended
      * @param failed whether it failed, or the job is dead without an attempt because it expired
-     * @param error that ended it, or null
-     * @param retryIn after how long it is tried again, or null
+     * @param error the error that ended it, or null
+     * @param retryIn the time until the next attempt, or null
      */
     public record Result(Job job, Status status, boolean failed, Throwable error, Duration retryIn) {}
 
@@ -48,7 +52,10 @@ public final class Attempt {
         job = Job.of(source, retryCount, worker.codec);
     }
 
-    /** {@return the first attempt at a job} InvalidException: a client would refuse the job. */
+    /**
+     * {@return the first attempt at a job} Throws InvalidException if a client would refuse the
+     * job.
+     */
     public static Attempt of(Worker worker, NewJob job) {
         NewJob copy = job.copy();
         Attempt attempt = new Attempt(worker, copy, 0);
@@ -56,7 +63,7 @@ public final class Attempt {
         return attempt;
     }
 
-    /** {@return a later attempt at the same job} The first is 1. */
+    /** {@return a later attempt at the same job} The first has the number 1. */
     public Attempt number(long attempt) {
         if (attempt < 1) {
             throw new IllegalArgumentException("attempts are counted from 1, not " + attempt);
@@ -74,19 +81,22 @@ public final class Attempt {
         return job;
     }
 
-    /** Cancels the job: before it runs, or from elsewhere while it does. */
+    /** Cancels the job, before it runs, or from another thread while it runs. */
     public Attempt cancel() {
         job.tellEnd(Job.End.CANCELLED);
         return this;
     }
 
-    /** Sets the signal that the worker stops: before it runs, or from elsewhere while it does. */
+    /**
+     * Sets the signal that the worker stops, before the job runs, or from another thread while it
+     * runs.
+     */
     public Attempt stopping() {
         job.tellStopping();
         return this;
     }
 
-    /** Runs the job in this thread, calls the hooks and returns how it ended. */
+    /** Runs the job in this thread, calls the hooks, and returns the result. */
     public Result run() {
         Outcome outcome = outcome();
         Outcome.End end = outcome.end();

@@ -2,9 +2,12 @@ package io.github.millracejobs;
 
 import java.time.Duration;
 
-/** How long jobs of a class wait until they are tried again. */
+/** The time until jobs of a class are retried. */
 @FunctionalInterface
 public interface Backoff {
-    /** {@return after how long a job is due that has failed {@code retryCount} times before; null or nothing above zero: as usual} */
+    /**
+     * {@return the time until the next attempt of a job that had failed {@code retryCount} times
+     * before} Null, zero or a negative time means the default backoff.
+     */
     Duration after(long retryCount, Throwable error, Job job);
 }

@@ -10,12 +10,14 @@ import java.util.TreeMap;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Jobs that are published together, again and again until the broker has each or refuses it. What it returns is tried again too: RabbitMQ
- * returns what is meant for a stream that has no leader yet, as in the moments after a restart.
+ * Jobs that are published together, repeatedly, until the broker has each of them or refuses it. It
+ * also publishes returned jobs again: RabbitMQ returns a message while its stream has no leader, as
+ * in the moments after a restart.
  */
 final class Batch {
     private static final Duration LONGEST_PAUSE = Duration.ofSeconds(1); // between two tries
-    private static final Duration ANSWER_TIME = Duration.ofMillis(500); // that a try of what was returned must leave for the answer
+    // The time before the deadline in which no try begins.
+    private static final Duration ANSWER_TIME = Duration.ofMillis(500);
 
     private final Line line;
     private final Codec codec;
@@ -28,8 +30,8 @@ final class Batch {
     private static final class One {
         private final int index;
         private final Publishing publishing;
-        private Publisher.Answer answer; // that it waits for
-        private RefusedException returned; // the broker's answer, if that is why it is tried again
+        private Publisher.Answer answer; // the pending answer
+        private RefusedException returned; // the broker's answer, if the job was returned
         private boolean sent;
 
         One(int index, Publishing publishing) {
@@ -48,14 +50,17 @@ final class Batch {
         this.deadline = deadline;
     }
 
-    /** Checks a job, and returns its jid. Its error will be found under the index. InvalidException: it breaks a rule. */
+    /**
+     * Checks a job, and returns its jid. A later error is stored under the index. Throws
+     * InvalidException if the job breaks a rule.
+     */
     String add(int index, NewJob job) {
         Publishing publishing = job.prepare(Wire.now(), 0, codec);
         open.add(new One(index, publishing));
         return publishing.jid();
     }
 
-    /** Publishes all and waits for all, as long as the deadline allows. */
+    /** Publishes all jobs, and waits for the answers until the deadline. */
     void publish() throws InterruptedException {
         Waits.Pauses pauses = new Waits.Pauses(LONGEST_PAUSE);
         while (!open.isEmpty()) {
@@ -66,7 +71,7 @@ final class Batch {
                 publisher = line.publisher(deadline);
                 send(publisher);
             } catch (TimeoutException e) {
-                why = e; // what was sent in time may still be answered in time
+                why = e; // jobs that were sent may still be answered in time
             } catch (Lost e) {
                 if (publisher == null) {
                     fail(e);
@@ -92,7 +97,7 @@ final class Batch {
         }
     }
 
-    /** Gives up what the broker has returned. */
+    /** Gives up the returned jobs. */
     private void refuseReturned() {
         for (Iterator<One> all = open.iterator(); all.hasNext(); ) {
             One one = all.next();
@@ -112,7 +117,7 @@ final class Batch {
         }
     }
 
-    /** Waits for the answers. What was lost or returned stays open: it is published again. */
+    /** Waits for the answers. Lost and returned jobs stay open, and are published again. */
     private void collect(Throwable why) throws InterruptedException {
         for (Iterator<One> all = open.iterator(); all.hasNext(); ) {
             One one = all.next();
@@ -151,13 +156,13 @@ final class Batch {
         }
     }
 
-    /** Nothing more can be done for what is open. */
+    /** Ends all open jobs with an error. */
     void fail(Throwable why) {
         open.forEach(one -> errors.putIfAbsent(one.index, late(one, why)));
         open.clear();
     }
 
-    /** The error of a job whose time is over. */
+    /** Returns the error of a job whose deadline has passed. */
     private MillraceException late(One one, Throwable why) {
         if (one.returned != null) {
             return refused(one);
@@ -167,13 +172,15 @@ final class Batch {
         return one.isSent() ? unconfirmed(one, text, why) : new UnreachableException("broker not reached: " + text, why);
     }
 
-    /** The error of a job that was returned to the last. */
+    /** Returns the error of a job whose last try was returned too. */
     private MillraceException refused(One one) {
         String text = one.returned.getMessage() + String.format(Locale.ROOT, "; tried for %.1f s", (System.nanoTime() - began) / 1e9);
         return one.isSent() ? unconfirmed(one, text, one.returned) : new RefusedException(text, one.returned);
     }
 
-    /** The error of a job that the client was closed with. One that was sent may have arrived. */
+    /**
+     * Returns the error of a job after the client was closed. A job that was sent may have arrived.
+     */
     private static MillraceException closed(One one, ClosedException why) {
         return one.isSent() ? unconfirmed(one, "the client was closed before the broker answered", why) : why;
     }

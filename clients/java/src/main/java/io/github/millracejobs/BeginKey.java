@@ -1,6 +1,6 @@
 package io.github.millracejobs;
 
-/** What tells jobs apart: two with one jid are not the same job. */
+/** The identity of a job. The jid alone is not enough: two jobs may share it. */
 record BeginKey(String jid, String body) {
     static BeginKey of(Job job) {
         return new BeginKey(Wire.valid(job.jid()), Keys.hash(job.bytes(), 8));

@@ -7,20 +7,23 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** The fold of the stream of begins, by which workers find jobs that kill them: what the stream says so far. */
+/**
+ * The fold of the stream {@code jobs.begins}, from which workers find jobs that kill their workers.
+ */
 final class Begins {
-    private static final double MEMORY = 72 * 3600; // how many seconds a dead process, or a job that never ended, is remembered
+    // How many seconds a dead process, or a job that never ended, is remembered.
+    private static final double MEMORY = 72 * 3600;
     private static final int FORGET_EVERY = 1000;
 
     private final Map<String, Process> processes = new HashMap<>();
     private final Map<BeginKey, Suspect> suspects = new HashMap<>();
     private long records;
 
-    /** A worker process, as the stream tells. */
+    /** A worker process, as the stream describes it. */
     private static final class Process {
-        private final String queue; // vanishes with its connection
+        private final String queue; // its exclusive queue, which vanishes with its connection
         private final List<String> queues;
-        private final long opened; // the number of its latest record opened
+        private final long opened; // the number of its latest record "opened"
         private double heard;
         private Double died;
         private boolean closed;
@@ -32,19 +35,20 @@ final class Begins {
             this.heard = heard;
         }
 
-        /** Whether it is known to be dead, or gone without a word. */
+        /** Returns whether the process died, or vanished without closing. */
         boolean isDead(Set<String> gone) {
             return !closed && (died != null || gone.contains(queue));
         }
     }
 
-    /** A job that began after it had been delivered before. */
+    /** A job that began after an earlier delivery. */
     private static final class Suspect {
-        private final Set<String> processes = new HashSet<>(); // in which it began, or may have
+        // In which it began, or may have begun.
+        private final Set<String> processes = new HashSet<>();
         private double heard;
     }
 
-    /** Folds one record, and gives it if it is one; else null. */
+    /** Folds one record, and returns it, or null if the body is not a record. */
     Map<String, Object> apply(byte[] body) {
         Map<String, Object> record = Json.object(body);
         if (record == null || !(record.get("process") instanceof String name)) {
@@ -82,7 +86,7 @@ final class Begins {
         return new BeginKey(text(record.get("jid")), text(record.get("body")));
     }
 
-    /** Notes that a job begins. */
+    /** Notes that a job began. */
     void begun(BeginKey key, String process, String blames, double at) {
         Suspect suspect = suspects.computeIfAbsent(key, k -> new Suspect());
         suspect.heard = at;
@@ -97,7 +101,10 @@ final class Begins {
         processes.values().removeIf(process -> (process.closed || process.died != null) && process.heard < before);
     }
 
-    /** Gives the queues by which to find out whether processes live that matter for a job. */
+    /**
+     * Returns the exclusive queues of the processes that count for a job and may be dead, by
+     * process. If such a queue does not exist, its process is dead.
+     */
     Map<String, String> doubtful(BeginKey key, String queue, String own) {
         Suspect suspect = suspects.get(key);
         Map<String, String> found = new HashMap<>();
@@ -111,8 +118,9 @@ final class Begins {
     }
 
     /**
-     * Names the process that is to have begun a job of which nothing is known: of the dead that consumed its queue when the job was there, the
-     * one that opened last.
+     * Returns the process that is blamed for the earlier delivery of an unknown job, or "". It is
+     * the process that opened last, of the dead ones that consumed the job's queue and did not die
+     * before the job was enqueued.
      */
     String blame(BeginKey key, String queue, String own, Double enqueuedAt, Set<String> gone) {
         String blamed = "";

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-/** Some jobs of many were not enqueued. */
+/** Some jobs of a bulk were not enqueued. */
 public final class BulkException extends MillraceException {
     private static final long serialVersionUID = 1;
 

@@ -10,11 +10,12 @@ import java.util.concurrent.Callable;
 import javax.net.ssl.SSLContext;
 
 /**
- * Enqueues jobs. Many threads may use it at once. It connects when it has to, and again when a connection is lost; what was not confirmed is
- * then published again, with the same jid.
+ * Enqueues jobs. It is thread-safe. It connects when it is first used, and again when the
+ * connection is lost. Unconfirmed jobs are then published again, with the same jid.
  *
- * <p>What goes wrong is a {@link MillraceException}: {@link InvalidException}, {@link RefusedException}, {@link UnreachableException},
- * {@link UnconfirmedException} or {@link ClosedException}, and {@link BulkException} of many jobs.
+ * <p>Every error is a {@link MillraceException}: {@link InvalidException}, {@link
+ * RefusedException}, {@link UnreachableException}, {@link UnconfirmedException} or {@link
+ * ClosedException}, and {@link BulkException} for many jobs.
  */
 public final class Client implements Enqueuer, AutoCloseable {
     private final Line line;
@@ -30,20 +31,21 @@ public final class Client implements Enqueuer, AutoCloseable {
     }
 
     /**
-     * {@return a client for a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} Of a cluster it takes several hosts:
-     * {@code amqp://user:password@a,b/vhost}, or several URLs. Without one the broker is {@code amqp://guest:guest@127.0.0.1:5672/}. It does not
-     * connect yet. IllegalArgumentException: that is no broker's URL.
+     * {@return a client for a broker: {@code amqp://user:password@host:port/vhost}, or {@code
+     * amqps://}} For a cluster it takes several hosts, {@code amqp://user:password@a,b/vhost}, or
+     * several URLs. The default is {@code amqp://guest:guest@127.0.0.1:5672/}. It does not connect
+     * yet. Throws IllegalArgumentException if a URL is invalid.
      */
     public static Client of(String... urls) {
         return builder(urls).build();
     }
 
-    /** {@return what makes a client for a broker, of whose URLs it takes as many as {@link #of}} */
+    /** {@return a builder of a client, with the same URLs as in {@link #of}} */
     public static Builder builder(String... urls) {
         return new Builder(urls);
     }
 
-    /** How a client is to be. */
+    /** The settings of a client. */
     public static final class Builder {
         private final List<String> urls;
         private final List<ClientMiddleware> middleware = new ArrayList<>();
@@ -57,8 +59,8 @@ public final class Client implements Enqueuer, AutoCloseable {
         }
 
         /**
-         * Sets how long an enqueue may take; 30 seconds if nothing is said. While the broker is away, an enqueue waits for so long: where a request
-         * waits for it, choose a second or two.
+         * Sets how long an enqueue may take; the default is 30 seconds. This includes the wait for
+         * a connection. If a request waits for the enqueue, choose a second or two.
          */
         public Builder timeout(Duration most) {
             this.timeout = most;
@@ -66,9 +68,10 @@ public final class Client implements Enqueuer, AutoCloseable {
         }
 
         /**
-         * Sets what gives the user and the password, in place of those of the URL: for passwords and tokens that rotate. It is called for each
-         * connection, the first and each later one. If it throws, or takes more than 30 seconds, that attempt to connect fails, and the next one
-         * calls it again, but never while an earlier call runs.
+         * Sets a function for the user and the password, in place of those of the URL, for
+         * passwords and tokens that rotate. It is called for each connection, the first and each
+         * later one. If it throws, or takes more than 30 seconds, that attempt to connect fails.
+         * The next attempt calls it again, but never while an earlier call runs.
          */
         public Builder credentials(Callable<Credentials> source) {
             this.credentials = source;
@@ -76,39 +79,48 @@ public final class Client implements Enqueuer, AutoCloseable {
         }
 
         /**
-         * Sets TLS for {@code amqps://} URLs, for a private authority or a client certificate; {@link SSLContext#getDefault} if nothing is said,
-         * which reads the system properties {@code javax.net.ssl}. The host's name is checked in any case.
+         * Sets TLS for {@code amqps://} URLs, for a private certificate authority or a client
+         * certificate. The default is {@link SSLContext#getDefault}, which reads the system
+         * properties {@code javax.net.ssl}. The host's name is always checked.
          */
         public Builder tls(SSLContext context) {
             this.tls = context;
             return this;
         }
 
-        /** Sets what makes JSON of arguments that are not plain; {@link Codec#standard} if nothing is said. */
+        /**
+         * Sets the codec for arguments that are not plain; the default is {@link Codec#standard}.
+         */
         public Builder codec(Codec other) {
             this.codec = other;
             return this;
         }
 
-        /** Wraps each publish. The first added is the outermost. */
+        /** Adds middleware around each publish. The first added is the outermost. */
         public Builder use(ClientMiddleware wrapper) {
             middleware.add(wrapper);
             return this;
         }
 
-        /** {@return the client} It does not connect yet. IllegalArgumentException: that is no broker's URL. */
+        /**
+         * {@return the client} It does not connect yet. Throws IllegalArgumentException if a URL is
+         * invalid.
+         */
         public Client build() {
             return new Client(this);
         }
     }
 
-    /** Publishes a job, and returns its jid once the broker has <b>confirmed</b> it; null if middleware did not let it pass. */
+    /**
+     * Publishes a job, and returns its jid once the broker has <b>confirmed</b> it, or null if
+     * middleware did not publish it.
+     */
     @Override
     public String enqueue(NewJob job) {
         return enqueue(job, timeout);
     }
 
-    /** The same, within a time of its own. */
+    /** Publishes a job, with its own limit of time. */
     public String enqueue(NewJob job, Duration within) {
         long deadline = System.nanoTime() + within.toNanos();
         return ClientMiddleware.through(middleware, job, j -> publishOne(j, deadline));
@@ -120,8 +132,9 @@ public final class Client implements Enqueuer, AutoCloseable {
     }
 
     /**
-     * Publishes many jobs within a time, in order, and returns their jids when all are answered. Middleware sees each job before any is
-     * published: {@code next} returns the jid of a job that is checked, and does not wait for the broker.
+     * Publishes many jobs, in order, within a time, and returns their jids when all are answered.
+     * Middleware gets each job before any is published: {@code next} checks the job and returns its
+     * jid, and does not wait for the broker.
      */
     public List<String> enqueueBulk(Collection<NewJob> jobs, Duration within) {
         Batch batch = new Batch(line, codec, System.nanoTime() + within.toNanos());
@@ -166,7 +179,7 @@ public final class Client implements Enqueuer, AutoCloseable {
         }
     }
 
-    /** Ends the connection. Publishes that wait for an answer fail. */
+    /** Closes the connection. Publishes that still wait for an answer fail. */
     @Override
     public void close() {
         line.close();

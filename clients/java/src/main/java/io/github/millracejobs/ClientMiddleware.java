@@ -6,13 +6,17 @@ import java.util.List;
 @FunctionalInterface
 public interface ClientMiddleware {
     /**
-     * Publishes a job, which it may change, by calling {@code next}, and gives the jid; or does not, and gives null. {@code next} returns when the
-     * broker has confirmed the job. Of {@code enqueueBulk} it returns when the job is checked: all of its jobs are published and confirmed
-     * together, behind the middleware.
+     * Publishes a job, which it may change, by a call of {@code next}, and returns the jid. Without
+     * a call of {@code next}, nothing is published, and it returns null. {@code next} returns when
+     * the broker has confirmed the job. In {@code enqueueBulk}, {@code next} returns when the job
+     * is checked; all jobs are published and confirmed together, after the middleware.
      */
     String around(NewJob job, Next next);
 
-    /** Has a job pass through middleware, the first of it outermost, to {@code last}. The job is copied first: its owner's stays as it is. */
+    /**
+     * Passes a copy of a job through middleware, the first one outermost, to {@code last}. The
+     * caller's job does not change.
+     */
     static String through(List<ClientMiddleware> middleware, NewJob job, Next last) {
         Next next = last;
         for (int i = middleware.size() - 1; i >= 0; i--) {
@@ -23,7 +27,7 @@ public interface ClientMiddleware {
         return next.enqueue(middleware.isEmpty() ? job : job.copy());
     }
 
-    /** What is wrapped. */
+    /** The next step of a publish. */
     @FunctionalInterface
     interface Next {
         /** {@return the jid of the job, which it publishes} */

@@ -3,20 +3,28 @@ package io.github.millracejobs;
 import java.lang.reflect.Type;
 
 /**
- * Writes values as JSON, and reads them back as the type that a handler wants. A client asks it about arguments that are not plain: texts,
- * numbers, booleans, null, and lists, arrays and maps of them. A worker asks it about everything that a handler wants as a type.
+ * Writes values as JSON, and reads them as the type that a handler asks for. A client uses it for
+ * arguments that are not plain. Plain are texts, numbers, booleans, null, and lists, arrays and
+ * maps of them. A worker uses it for everything that a handler asks for as a type.
  */
 public interface Codec {
-    /** {@return a value as JSON text} IllegalArgumentException: it has no form in JSON. */
+    /**
+     * {@return a value as JSON text} Throws IllegalArgumentException if the value has no form in
+     * JSON.
+     */
     String encode(Object value);
 
-    /** {@return the value of a JSON text, as a type} IllegalArgumentException: the text does not fit the type. */
+    /**
+     * {@return the value of a JSON text, as a type} Throws IllegalArgumentException if the text
+     * does not fit the type.
+     */
     Object decode(String json, Type type);
 
     /**
-     * {@return the codec that is used if nothing is said} It knows texts, numbers, booleans, enums, records, {@code UUID}, {@code URI},
-     * {@code Optional}, the classes of {@code java.time} that have an ISO form, and lists, sets, arrays and maps of all of them. Members of a
-     * JSON object that a record does not have are ignored; components that the object does not have are null, or empty if they are
+     * {@return the default codec} It knows texts, numbers, booleans, enums, records, {@code UUID},
+     * {@code URI}, {@code Optional}, the classes of {@code java.time} that have an ISO form, and
+     * lists, sets, arrays and maps of all of them. It ignores members of a JSON object that a
+     * record does not have. Components that the object does not have are null, or empty if they are
      * {@code Optional}.
      */
     static Codec standard() {

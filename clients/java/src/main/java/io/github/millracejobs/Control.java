@@ -11,18 +11,22 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
-/** Commands to this worker, and the question which queues are paused. */
+/** Receives commands to this worker, and asks which queues are paused. */
 final class Control {
     private static final String REPLY = "amq.rabbitmq.reply-to";
 
     private Control() {}
 
-    /** Declares the exclusive queue of this process, obeys what comes, and gives the queue's name. */
+    /**
+     * Declares the exclusive queue of this process, follows its commands, and returns the queue's
+     * name.
+     */
     static String listen(Session session) throws Lost {
         Channel channel = session.link.channel();
         String queue = Link.call(() -> channel.queueDeclare("", false, true, false, null)).getQueue();
         consume(channel, queue, body -> obey(session.worker, body));
-        Channel binding = session.link.channel(); // of its own: it breaks if there is no such exchange
+        // A channel of its own, which closes if the exchange does not exist.
+        Channel binding = session.link.channel();
         try {
             Link.call(() -> binding.queueBind(queue, Wire.CONTROL, ""));
         } catch (Lost e) {
@@ -42,7 +46,7 @@ final class Control {
         }));
     }
 
-    /** Carries out a command, if it is one and for this worker. */
+    /** Carries out a command, if it is valid and addressed to this worker. */
     static void obey(Worker worker, byte[] body) {
         Map<String, Object> command = Json.object(body);
         if (command == null || !"*".equals(command.get("identity")) && !worker.identity.equals(command.get("identity"))) {
@@ -69,7 +73,7 @@ final class Control {
         return value instanceof String text ? text : "";
     }
 
-    /** Asks the leader which queues are paused. Without an answer, what the worker knew holds. */
+    /** Asks the leader which queues are paused. Without an answer, nothing changes. */
     static void askPaused(Session session) {
         CompletableFuture<Map<String, Object>> answered = new CompletableFuture<>();
         try {
@@ -87,7 +91,7 @@ final class Control {
                 Link.drop(channel);
             }
         } catch (Lost e) {
-            return; // if it is the connection, that is noticed elsewhere
+            return; // if the connection is lost, that is noticed elsewhere
         }
         Map<String, Object> answer = answered.getNow(null);
         if (answer != null && answer.get("status") instanceof Number status && status.intValue() == 200

@@ -2,7 +2,9 @@ package io.github.millracejobs;
 
 import java.util.Objects;
 
-/** A user of the broker, with the password or token. Its text does not have the password. */
+/**
+ * A user of the broker, with the password or token. {@code toString} does not show the password.
+ */
 public record Credentials(String username, String password) {
     /** Refuses null. */
     public Credentials {

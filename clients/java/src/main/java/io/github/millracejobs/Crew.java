@@ -7,14 +7,17 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * The threads of a lane. One at most is being woken at any time, and wakes the next if there is more to do; meanwhile whoever has ended a job
- * takes another. So jobs that take long are begun at once, and quick ones cost few changes of thread.
+ * The threads of a lane. At most one thread is being woken at any time. It wakes the next one if
+ * there is more work. Meanwhile, threads that end a job take another one. So long jobs begin
+ * immediately, and quick jobs cost few thread switches.
  */
 final class Crew {
     private final int size;
     private final ThreadFactory factory;
-    private final Queue<Runnable> work = new ArrayDeque<>(); // from here on: under the lock of this
-    private final Deque<Member> idle = new ArrayDeque<>(); // the one that was so last comes first: its memory is still at hand
+    // Guarded by this, like the following fields.
+    private final Queue<Runnable> work = new ArrayDeque<>();
+    // The thread that became idle last is first, because its memory is still in the cache.
+    private final Deque<Member> idle = new ArrayDeque<>();
     private int members;
     private boolean waking;
     private boolean closed;
@@ -33,7 +36,7 @@ final class Crew {
         call(next);
     }
 
-    /** Lets the threads end: those that are idle now, and the others when they are. */
+    /** Ends idle threads now, and busy threads when their jobs end. */
     void close() {
         Deque<Member> all;
         synchronized (this) {
@@ -44,7 +47,7 @@ final class Crew {
         all.forEach(this::call);
     }
 
-    /** Chooses who is to be woken, if anybody has to be. The caller holds the lock. */
+    /** Returns the thread to wake, or null. The caller holds the lock. */
     private Member wake() {
         if (waking || work.isEmpty() || idle.isEmpty() && members == size) {
             return null;
@@ -113,14 +116,15 @@ final class Crew {
         private void sleep() {
             while (!called) {
                 LockSupport.park(Crew.this);
-                Thread.interrupted(); // nobody who means it interrupts a thread that has no job
+                Thread.interrupted(); // an interrupt has no meaning for a thread without a job
             }
         }
 
         private void perform(Runnable task) {
             try {
                 task.run();
-            } catch (Throwable e) { // a task sees to its own faults: this is for those of its seeing to them
+            } catch (Throwable e) {
+                // A task handles its own errors; this error came from that handling.
                 thread.getUncaughtExceptionHandler().uncaughtException(thread, e);
             }
         }

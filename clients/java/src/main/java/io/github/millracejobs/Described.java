@@ -2,12 +2,12 @@ package io.github.millracejobs;
 
 import java.util.List;
 
-/** An error that says itself what records say of it. */
+/** An error that decides how records describe it. */
 interface Described {
-    /** What stands in the place of its class's name. */
+    /** The name that replaces the name of its class. */
     String errorClass();
 
-    /** Where it came from; null: as its stack trace says. */
+    /** The stack to show, or null for its own stack trace. */
     default List<String> backtrace() {
         return null;
     }

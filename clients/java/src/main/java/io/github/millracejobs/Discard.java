@@ -1,10 +1,10 @@
 package io.github.millracejobs;
 
-/** Thrown by a handler that drops its job: no retry, no dead job. */
+/** Thrown by a handler to drop its job: no retry, and no dead job. */
 public class Discard extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** Says why, for whoever catches it on its way. */
+    /** Discards the job for a reason, which only code that catches this sees. */
     public Discard(String reason) {
         super(reason);
     }

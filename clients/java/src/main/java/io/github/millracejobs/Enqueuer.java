@@ -5,9 +5,9 @@ import java.time.Instant;
 import java.util.Collection;
 import java.util.List;
 
-/** What takes jobs: a {@link Client}, or in tests one without a broker. */
+/** Takes jobs: a {@link Client}, or in tests a replacement without a broker. */
 public interface Enqueuer {
-    /** Enqueues a job, and returns its jid; null if middleware did not let it pass. */
+    /** Enqueues a job, and returns its jid, or null if middleware did not publish it. */
     String enqueue(NewJob job);
 
     /** Enqueues a job without options, and returns its jid. */
@@ -15,7 +15,10 @@ public interface Enqueuer {
         return enqueue(NewJob.of(className, args));
     }
 
-    /** Enqueues a job that is due at a time, and returns its jid. One in the past is due at once. */
+    /**
+     * Enqueues a job that is due at a given time, and returns its jid. If the time is past, the job
+     * is due immediately.
+     */
     default String enqueueAt(Instant time, NewJob job) {
         return enqueue(job.copy().at(time));
     }
@@ -25,7 +28,7 @@ public interface Enqueuer {
         return enqueue(job.copy().in(delay));
     }
 
-    /** Enqueues a job without options that is due at a time, and returns its jid. */
+    /** Enqueues a job without options that is due at a given time, and returns its jid. */
     default String enqueueAt(Instant time, String className, Object... args) {
         return enqueueAt(time, NewJob.of(className, args));
     }
@@ -35,6 +38,9 @@ public interface Enqueuer {
         return enqueueIn(delay, NewJob.of(className, args));
     }
 
-    /** Enqueues many jobs, in order, and returns their jids when all are answered. BulkException: some were not enqueued. */
+    /**
+     * Enqueues many jobs, in order, and returns their jids when all are answered. Throws
+     * BulkException if some were not enqueued.
+     */
     List<String> enqueueBulk(Collection<NewJob> jobs);
 }

@@ -7,7 +7,7 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
 
-/** What records say of an error. */
+/** The description of an error in records. */
 final class Failure {
     private static final int MAX_CLASS = 1024;
     private static final int MAX_MESSAGE = 10_000;
@@ -15,7 +15,9 @@ final class Failure {
 
     private Failure() {}
 
-    /** The error that a handler wrapped to say what is to become of its job, if it did. */
+    /**
+     * Returns the error to show: a handler's {@link Kill} or {@link RetryIn} may wrap another one.
+     */
     private static Throwable shown(Throwable error) {
         boolean says = error instanceof Kill || error instanceof RetryIn;
         return says && error.getCause() != null ? error.getCause() : error;
@@ -56,7 +58,7 @@ final class Failure {
         return Wire.valid(text);
     }
 
-    /** Tells where an error came from, the innermost place first. */
+    /** Returns the stack of an error, innermost line first. */
     static String backtrace(Throwable error, int lines) {
         Throwable shown = shown(error);
         List<String> own = shown instanceof Described described ? described.backtrace() : null;
@@ -80,7 +82,7 @@ final class Failure {
         return lines;
     }
 
-    /** Whether it is the library that called the handler. */
+    /** Returns whether a line of a stack is the library's, which called the handler. */
     private static boolean isOurs(StackTraceElement place) {
         String name = place.getClassName();
         return name.startsWith(OURS) && name.indexOf('.', OURS.length()) < 0 || name.startsWith("java.util.concurrent.ThreadPoolExecutor")

@@ -7,7 +7,7 @@ import java.util.ListIterator;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.IntPredicate;
 
-/** What a lane has at hand, by queue. It belongs to the lane's lock. */
+/** A lane's waiting deliveries, by queue. It is guarded by the lane's lock. */
 final class Hand {
     private final List<LinkedList<Arrival>> waiting = new ArrayList<>();
     private final List<Integer> weights;
@@ -17,7 +17,7 @@ final class Hand {
         weights = lane.weights;
     }
 
-    /** Adds an arrival behind those of its priority. */
+    /** Adds an arrival behind all of the same or a higher priority. */
     void put(int queue, Arrival arrival) {
         ListIterator<Arrival> at = waiting.get(queue).listIterator(waiting.get(queue).size());
         while (at.hasPrevious()) {
@@ -29,12 +29,15 @@ final class Hand {
         at.add(arrival);
     }
 
-    /** Puts an arrival back that was taken. */
+    /** Puts back an arrival that was taken. */
     void putFirst(int queue, Arrival arrival) {
         waiting.get(queue).addFirst(arrival);
     }
 
-    /** Chooses the queue of which something is to begin next: the first that has something and may, or one drawn by weight; -1: none. */
+    /**
+     * Returns the queue from which the next delivery begins: the first queue that has one and may
+     * begin it, or a queue that is drawn by weight. Returns -1 if there is none.
+     */
     int next(IntPredicate may) {
         int total = 0;
         for (int queue = 0; queue < waiting.size(); queue++) {
@@ -61,7 +64,7 @@ final class Hand {
         return waiting.get(queue).removeFirst();
     }
 
-    /** Removes all of one queue. */
+    /** Removes and returns all deliveries of a queue. */
     List<Arrival> empty(int queue) {
         List<Arrival> all = new ArrayList<>(waiting.get(queue));
         waiting.get(queue).clear();
@@ -72,7 +75,7 @@ final class Hand {
         return waiting.stream().allMatch(List::isEmpty);
     }
 
-    /** How long the longest waiting of a queue does so, in nanoseconds. */
+    /** Returns how long the oldest delivery of a queue has waited, in nanoseconds. */
     long waited(int queue, long now) {
         return waiting.get(queue).stream().mapToLong(arrival -> now - arrival.at()).max().orElse(0);
     }

@@ -1,12 +1,13 @@
 package io.github.millracejobs;
 
-/** Runs the jobs of a class. Several threads call it at once. */
+/** Runs the jobs of a class. Several threads call it concurrently. */
 @FunctionalInterface
 public interface Handler {
     /**
-     * Runs a job. It ends well by returning.
+     * Runs a job. The job ends well when this returns.
      *
-     * @throws Exception it failed, and is tried again later; {@link Discard}, {@link Kill}, {@link RetryIn} and {@link HandBack} say more
+     * @throws Exception the job failed, and is retried later; {@link Discard}, {@link Kill}, {@link
+     *     RetryIn} and {@link HandBack} have other outcomes
      */
     void run(Job job) throws Exception;
 }

@@ -2,27 +2,30 @@ package io.github.millracejobs;
 
 import java.time.Duration;
 
-/** What may be said of a handler: {@code new HandlerOptions().timeout(Duration.ofMinutes(1))}. */
+/** The options of a handler: {@code new HandlerOptions().timeout(Duration.ofMinutes(1))}. */
 public final class HandlerOptions {
     private Duration timeout;
     private Backoff backoff;
 
-    /** Says nothing. */
+    /** Makes options that are all unset. */
     public HandlerOptions() {}
 
-    /** Sets how long a job may run that does not say itself. */
+    /** Sets how long a job may run that has no timeout of its own. */
     public HandlerOptions timeout(Duration limit) {
         this.timeout = limit;
         return this;
     }
 
-    /** Sets how long a job waits that has failed. */
+    /** Sets the time until a failed job is retried. */
     public HandlerOptions retryIn(Backoff after) {
         this.backoff = after;
         return this;
     }
 
-    /** The backoff, or null. One that throws is logged, and gives nothing: then the usual backoff is used. */
+    /**
+     * Returns the backoff, or null. If the backoff throws, that is logged, and the default backoff
+     * is used.
+     */
     Backoff backoff(JobLog log) {
         Backoff own = backoff;
         if (own == null) {
@@ -38,7 +41,7 @@ public final class HandlerOptions {
         };
     }
 
-    /** In seconds, or null. */
+    /** Returns the timeout in seconds, or null. */
     Double timeout() {
         return timeout == null ? null : Double.valueOf(timeout.toMillis() / 1000.0);
     }

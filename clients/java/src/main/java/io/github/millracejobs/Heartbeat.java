@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** What a worker says of itself. */
+/** Describes a worker in its heartbeats. */
 final class Heartbeat {
     private static final int SHOWN_WORK = 100;
 

@@ -13,11 +13,12 @@ import java.util.function.BiConsumer;
 import org.slf4j.Logger;
 
 /**
- * The program's hooks. They run one after the other in a thread of their own, never where I/O waits for them; failure hooks run in the thread
- * of their job.
+ * The program's hooks. Failure hooks run in the thread of their job. All others run one after the
+ * other in a thread of their own, so that no I/O waits for them.
  */
 final class Hooks {
-    private static final Duration LONGEST = Duration.ofMinutes(10); // a hook that never ends must not keep the worker
+    // A hook that never ends must not block the worker.
+    private static final Duration LONGEST = Duration.ofMinutes(10);
 
     private final Logger log;
     private final Map<Event, List<Runnable>> hooks = new EnumMap<>(Event.class);
@@ -78,7 +79,7 @@ final class Hooks {
         }
     }
 
-    /** Calls the hooks of an event, and returns when they have. */
+    /** Calls the hooks of an event, and returns when they have returned. */
     void callAndWait(Event event) {
         call(event);
         awaitAll();

@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** Where this process runs. */
+/** The machine and the process in which the worker runs. */
 final class Host {
     static final String NAME = name();
     static final long PID = ProcessHandle.current().pid();
@@ -16,7 +16,7 @@ final class Host {
     private static String name() {
         try {
             return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
-        } catch (IOException e) { // no Linux
+        } catch (IOException e) { // not Linux
             try {
                 return InetAddress.getLocalHost().getHostName();
             } catch (IOException unknown) {
@@ -25,7 +25,10 @@ final class Host {
         }
     }
 
-    /** What the process has in memory; where the system does not say, the heap. */
+    /**
+     * Returns the resident memory of the process, or the size of the heap if the system does not
+     * report it.
+     */
     static long residentKb() {
         try {
             List<String> lines = Files.readAllLines(Path.of("/proc/self/status"));
@@ -35,7 +38,7 @@ final class Host {
                 }
             }
         } catch (IOException e) {
-            // no Linux
+            // Not Linux.
         }
         return Runtime.getRuntime().totalMemory() / 1024;
     }

@@ -17,24 +17,32 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import javax.net.ssl.SSLContext;
 
-/** The hosts of a broker, and which of them took this client last. One thread at a time connects. */
+/**
+ * The hosts of a broker. It remembers the host to which this client connected last. One thread at a
+ * time connects.
+ */
 final class Hosts {
-    /** How long it may take to connect and to log in, each address. */
+    /** How long it may take to connect to one address and log in. */
     private static final Duration OPEN_TIMEOUT = Duration.ofSeconds(3);
 
-    /** How long a program may take to give credentials. */
+    /** How long the function for credentials may take. */
     private static final Duration ASK_TIMEOUT = Duration.ofSeconds(30);
 
     private final List<String> urls;
     private final Callable<Credentials> credentials; // null: those of the URL
     private final SSLContext tls; // null: the default one
     private final Duration askTimeout;
-    private CompletableFuture<Credentials> asked; // the last call of the program's function, which may still run
-    private String url; // of the host that took the client last
-    private InetAddress address; // of that host
-    private boolean lost; // that connection has been used: it is gone when the next one is wanted
+    // The last call of the program's function, which may still run.
+    private CompletableFuture<Credentials> asked;
+    private String url; // of the last connection
+    private InetAddress address; // of the last connection
+    // Whether the last attempt connected; then a new attempt means that the connection was lost.
+    private boolean lost;
 
-    /** Reads URLs, each of which may name several hosts. IllegalArgumentException: they are wrong. */
+    /**
+     * Reads URLs, each of which may have several hosts. Throws IllegalArgumentException if they are
+     * invalid.
+     */
     Hosts(List<String> urls, Callable<Credentials> credentials, SSLContext tls) {
         this(urls, credentials, tls, ASK_TIMEOUT);
     }
@@ -50,8 +58,8 @@ final class Hosts {
     }
 
     /**
-     * Connects to the first host that takes us, and tries each of them, and each of their addresses, once. All get the same credentials; without
-     * credentials it tries none.
+     * Connects to the first host that accepts. It tries each address of each host once. All get the
+     * same credentials. If the program gives no credentials, it tries none.
      */
     synchronized Link open(String name, ExecutorService deliveries) throws Lost {
         Credentials user = credentials == null ? null : ask();
@@ -74,7 +82,10 @@ final class Hosts {
         throw new Lost(failures);
     }
 
-    /** Waits for a call that still runs, rather than making another: a function that hangs costs one thread, however many attempts fail. */
+    /**
+     * Asks the program for credentials. While an earlier call runs, it waits for that one: so a
+     * function that hangs costs one thread, however many attempts fail.
+     */
     private Credentials ask() throws Lost {
         if (asked == null || asked.isDone()) {
             asked = begin(() -> Objects.requireNonNull(credentials.call(), "the function returned null"));
@@ -89,7 +100,7 @@ final class Hosts {
         }
     }
 
-    /** The addresses of a host, in the order in which to try them. */
+    /** Returns the addresses of a host, in the order in which to try them. */
     private List<InetAddress> addresses(String host, Collection<Lost> failures) {
         try {
             InetAddress[] all = inTime(OPEN_TIMEOUT, () -> InetAddress.getAllByName(host), late -> { });
@@ -101,8 +112,8 @@ final class Hosts {
     }
 
     /**
-     * {@return in which order to try hosts, or addresses} The last good one comes first, but last when its connection was just lost; the
-     * others come in random order.
+     * {@return the order in which to try hosts or addresses} The last good one is first, or last if
+     * its connection was just lost. The others are in random order.
      */
     static <T> List<T> tryOrder(Collection<T> all, T good, boolean lost) {
         List<T> order = new ArrayList<>(all);
@@ -114,7 +125,7 @@ final class Hosts {
         return order;
     }
 
-    /** Does something in a thread of its own. */
+    /** Runs a task in a thread of its own. */
     private static <T> CompletableFuture<T> begin(Callable<T> attempt) {
         CompletableFuture<T> done = new CompletableFuture<>();
         Waits.start("millrace opens", () -> {
@@ -127,7 +138,10 @@ final class Hosts {
         return done;
     }
 
-    /** Does something in a thread of its own, and waits for it for some time; what comes late is dropped. */
+    /**
+     * Runs a task in a thread of its own, and waits for some time. A late result is passed to
+     * {@code drop}.
+     */
     private static <T> T inTime(Duration most, Callable<T> attempt, Consumer<T> drop) throws Lost {
         CompletableFuture<T> done = begin(attempt);
         if (!Waits.firstOf(most, done)) {

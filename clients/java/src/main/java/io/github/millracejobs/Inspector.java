@@ -21,10 +21,17 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * Finds jobs and acts on them, over the REST API of a sidecar. Many threads may use one at once.
+ * Finds jobs and acts on them, over the REST API of a sidecar. It is thread-safe.
  *
- * <p>What the sidecar refuses is an {@link ApiException}, an unknown job or queue a {@link NotFoundException}. {@link UnreachableException}: no
- * sidecar was reached. {@link UnconfirmedException}: there was no answer, so it may have been done; to repeat it is safe.
+ * <p>Every method may throw:
+ *
+ * <ul>
+ * <li>{@link ApiException}: the sidecar refuses the request
+ * <li>{@link NotFoundException}: there is no such job or queue
+ * <li>{@link UnreachableException}: no sidecar was reached
+ * <li>{@link UnconfirmedException}: there was no answer. The action may have been done, and it is
+ * safe to repeat it
+ * </ul>
  */
 public final class Inspector {
     private static final String DEFAULT_URL = "http://guest:guest@127.0.0.1:15680";
@@ -45,11 +52,11 @@ public final class Inspector {
      * A job that waits outside of its queue.
      *
      * @param set {@code scheduled-jobs}, {@code retries}, {@code dead-jobs} or {@code gated-jobs}
-     * @param at when the job is due, or died
+     * @param at when the job is due, or when it died
      * @param className its class
      * @param queue its queue
      * @param attempt how many attempts have failed
-     * @param record what was published, with the job as its member {@code job}
+     * @param record the published record, with the job as its member {@code job}
      */
     public record Entry(String set, Instant at, String className, String queue, int attempt, Map<String, Object> record) {}
 
@@ -59,14 +66,15 @@ public final class Inspector {
      * @param at when it ended
      * @param className the job's class
      * @param queue the job's queue
-     * @param status {@code success}, {@code failed}, {@code dead}, {@code discarded} or {@code expired}
-     * @param attempt from 1; 0 if the worker did not say
-     * @param errorClass of a failure, or null
+     * @param status {@code success}, {@code failed}, {@code dead}, {@code discarded} or {@code
+     *     expired}
+     * @param attempt from 1; 0 if the worker did not report it
+     * @param errorClass the class of its error, or null
      */
     public record Run(Instant at, String className, String queue, String status, int attempt, String errorClass) {}
 
     /**
-     * What is known of a job. Without an entry it is in its queue, runs, or has ended.
+     * A job. Without an entry it is in its queue, runs, or has ended.
      *
      * @param jid its id
      * @param entries where it waits
@@ -78,12 +86,13 @@ public final class Inspector {
      * How full a queue is.
      *
      * @param name its name
-     * @param state {@code running}, {@code idle}, {@code no_consumers}, {@code paused}, or what the broker says
-     * @param ready jobs that wait in it
-     * @param running jobs that are with workers, or null if the broker does not say
-     * @param scheduled jobs of this queue that are scheduled
-     * @param retries jobs of this queue that wait for a retry
-     * @param dead jobs of this queue that are dead
+     * @param state {@code running}, {@code idle}, {@code no_consumers}, {@code paused}, or a state
+     *     of the broker
+     * @param ready how many jobs wait in it
+     * @param running how many jobs workers have, or null if the broker does not report it
+     * @param scheduled how many jobs of this queue are scheduled
+     * @param retries how many jobs of this queue wait for a retry
+     * @param dead how many jobs of this queue are dead
      */
     public record QueueSize(String name, String state, long ready, Long running, long scheduled, long retries, long dead) {}
 
@@ -94,22 +103,25 @@ public final class Inspector {
         this.timeout = timeout;
     }
 
-    /** {@return an inspector that asks the sidecar of this machine, as {@code guest}} */
+    /** {@return an inspector for the sidecar of this machine, as {@code guest}} */
     public static Inspector of() {
         return of(DEFAULT_URL);
     }
 
-    /** {@return an inspector that asks a sidecar: {@code http://user:password@host:port}, or {@code https://}; the user is one of the broker's} */
+    /**
+     * {@return an inspector for a sidecar: {@code http://user:password@host:port}, or {@code
+     * https://}} The user is one of the broker's.
+     */
     public static Inspector of(String url) {
         return of(url, null, HttpClient.newHttpClient(), Duration.ofSeconds(10));
     }
 
     /**
-     * {@return an inspector that asks a sidecar by a client of yours, for certificates and proxies}
+     * {@return an inspector for a sidecar with a client of yours, for certificates and proxies}
      *
      * @param url {@code http://user:password@host:port}, or {@code https://}
-     * @param token in place of user and password, where the sidecar has tokens; or null
-     * @param client what sends the requests
+     * @param token replaces user and password, if the sidecar has tokens; or null
+     * @param client sends the requests
      * @param timeout how long a call may take
      */
     public static Inspector of(String url, String token, HttpClient client, Duration timeout) {
@@ -125,7 +137,7 @@ public final class Inspector {
         try {
             uri = URI.create(url);
         } catch (IllegalArgumentException e) {
-            // It says what is wrong with a text that has the password in it.
+            // Its message contains the URL with the password.
         }
         if (uri == null || uri.getHost() == null || !("http".equals(uri.getScheme()) || "https".equals(uri.getScheme()))) {
             throw new IllegalArgumentException("the sidecar's URL must be http://user:password@host:port, or https://");
@@ -133,7 +145,7 @@ public final class Inspector {
         return uri;
     }
 
-    /** {@return what is known of a job} NotFoundException: nothing is. */
+    /** {@return a job} Throws NotFoundException if it is not known. */
     public Found find(String jid) {
         Map<?, ?> answer = (Map<?, ?>) call("GET", null, JOBS, jid);
         List<Run> runs = new ArrayList<>();
@@ -143,29 +155,36 @@ public final class Inspector {
         return new Found(jid, ((List<?>) answer.get("entries")).stream().map(item -> entry((Map<?, ?>) item)).toList(), runs);
     }
 
-    /** Deletes a job that is scheduled, waits for a retry, or is dead. NotFoundException: it is none of these. */
+    /**
+     * Deletes a job that is scheduled, waits for a retry, or is dead. Throws NotFoundException if
+     * it is none of these.
+     */
     public void delete(String jid) {
         call("DELETE", null, JOBS, jid);
     }
 
     /**
-     * Asks the worker that runs a job to cancel it, as {@link Job#isCancelled} then says. NotFoundException: no worker says that it runs the job.
+     * Asks the worker that runs a job to cancel it. {@link Job#isCancelled} of that job then
+     * returns true. Throws NotFoundException if no worker reports that it runs the job.
      */
     public void cancel(String jid) {
         call("POST", null, JOBS, jid, "cancel");
     }
 
-    /** Puts a job that waits for a retry, or is dead, into its queue now. NotFoundException: it is neither. */
+    /**
+     * Puts a job that waits for a retry, or is dead, into its queue now. Throws NotFoundException
+     * if it is neither.
+     */
     public void retry(String jid) {
         call("POST", null, setOf(jid, RETRIES, "dead-jobs"), jid, "retry");
     }
 
-    /** Sets when a scheduled job, or a retry, is due. NotFoundException: it is neither. */
+    /** Sets when a scheduled job, or a retry, is due. Throws NotFoundException if it is neither. */
     public void reschedule(String jid, Instant at) {
         call("PATCH", Map.of("at", at.toEpochMilli() / 1e3), setOf(jid, "scheduled-jobs", RETRIES), jid);
     }
 
-    /** {@return how full a queue is} NotFoundException: there is no such queue. */
+    /** {@return how full a queue is} Throws NotFoundException if there is no such queue. */
     public QueueSize queue(String name) {
         return size((Map<?, ?>) call("GET", null, QUEUES, name));
     }

@@ -4,7 +4,10 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.lang.reflect.Type;
 
-/** A codec that uses an ObjectMapper of yours. It needs jackson-databind, which the library does not bring. */
+/**
+ * A codec that uses an ObjectMapper of yours. It needs jackson-databind, on which the library does
+ * not depend.
+ */
 public final class JacksonCodec implements Codec {
     private final ObjectMapper mapper;
 

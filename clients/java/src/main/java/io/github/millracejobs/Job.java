@@ -12,7 +12,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 
-/** What a handler works on. */
+/** A job, as its handler gets it. */
 public final class Job {
     final Members members;
 
@@ -24,7 +24,8 @@ public final class Job {
     private final Lock lock = new ReentrantLock(); // a monitor would pin a virtual thread
     private final Condition signalled = lock.newCondition();
     private Codec codec = Codec.standard();
-    private volatile Map<String, String> fields; // the program's own, once they were asked for
+    // The program's own members, after the first request for them.
+    private volatile Map<String, String> fields;
     private volatile boolean stopping;
     private volatile End end;
 
@@ -47,7 +48,7 @@ public final class Job {
         this.sent = sent;
     }
 
-    /** Reads a delivery; {@code sent} is the message's timestamp, or null. */
+    /** Reads a delivery. {@code sent} is the message's timestamp, or null. */
     static Job read(byte[] raw, String queue, Map<String, Object> headers, String messageId, Double sent) throws Unreadable {
         Members members = Members.read(raw);
         String jid = members.jid();
@@ -57,7 +58,10 @@ public final class Job {
         return new Job(raw, members, jid, queue, headers == null ? Map.of() : headers, sent);
     }
 
-    /** {@return the job as a worker would get it} For tests; throws InvalidException as a client would. */
+    /**
+     * {@return the job as a worker would get it} For tests. Throws InvalidException as a client
+     * would.
+     */
     public static Job of(NewJob job) {
         return of(job, 0, Codec.standard());
     }
@@ -71,7 +75,7 @@ public final class Job {
         }
     }
 
-    /** Sets the codec, before anybody has the job. */
+    /** Sets the codec. Called before the handler gets the job. */
     Job use(Codec other) {
         codec = other;
         return this;
@@ -82,20 +86,24 @@ public final class Job {
         return jid;
     }
 
-    /** {@return what it is, by which its handler is found} */
+    /** {@return the class of the job, which selects its handler} */
     public String className() {
         return members.className();
     }
 
     /**
-     * {@return the arguments} Texts are Strings, whole numbers Long (BigInteger beyond that), others Double (BigDecimal where that would be
-     * infinite), objects Maps, arrays Lists. Usually it is a List; a job without arguments has an empty one.
+     * {@return the arguments} Texts are Strings, whole numbers Long (BigInteger beyond that),
+     * others Double (BigDecimal where that would be infinite), objects Maps, arrays Lists. The
+     * result is usually a List. A job without arguments has an empty one.
      */
     public Object args() {
         return members.args();
     }
 
-    /** {@return one of the arguments, plain, as {@link #args} has it} ArgumentException: there is none; that is the job's failure. */
+    /**
+     * {@return one of the arguments, plain, as in {@link #args}} Throws ArgumentException if there
+     * is none, which is the job's failure.
+     */
     public Object arg(int index) {
         if (!(members.args() instanceof List<?> list)) {
             throw new ArgumentException("args of class " + className() + " is no array", null);
@@ -107,28 +115,35 @@ public final class Job {
     }
 
     /**
-     * {@return one of the arguments as a type: a text, a number, a boolean, an enum, a record, or another one that the worker's {@link Codec}
-     * knows} ArgumentException: there is none, or it does not fit; that is the job's failure.
+     * {@return one of the arguments as a type: a text, a number, a boolean, an enum, a record, or
+     * another type that the worker's {@link Codec} knows} Throws ArgumentException if there is none
+     * or it does not fit, which is the job's failure.
      */
     public <T> T arg(int index, Class<T> type) {
         String json = members.argJson(index);
         if (json == null) {
-            arg(index); // says what is missing
+            arg(index); // throws if the argument is missing
         }
         return decode("argument " + index, json, type, type);
     }
 
-    /** {@return the same; another value where there are fewer arguments, or it is null} So a job that was enqueued before the argument came up still runs. */
+    /**
+     * {@return one of the arguments as a type, or another value if there is no such argument or it
+     * is null} So jobs that were enqueued before the argument was added still run.
+     */
     public <T> T arg(int index, Class<T> type, T otherwise) {
         String json = members.argJson(index);
         return json == null || json.equals("null") ? otherwise : decode("argument " + index, json, type, type);
     }
 
-    /** {@return one of the arguments as a list} ArgumentException as above. */
+    /**
+     * {@return one of the arguments as a list} Throws ArgumentException, as {@link #arg(int,
+     * Class)} does.
+     */
     public <T> List<T> argList(int index, Class<T> of) {
         String json = members.argJson(index);
         if (json == null) {
-            arg(index); // says what is missing
+            arg(index); // throws if the argument is missing
         }
         return decode("argument " + index, json, List.class, new ListOf(of));
     }
@@ -137,14 +152,20 @@ public final class Job {
         return new ArgumentException("argument " + index + " of class " + className() + " is missing: the job has " + size, null);
     }
 
-    /** {@return the members of the job that are the program's own, plain: tenant, locale, …} They are set by {@link NewJob#field}. */
+    /**
+     * {@return the program's own members of the job, plain, such as a tenant} {@link NewJob#field}
+     * sets them.
+     */
     public Map<String, Object> fields() {
         Map<String, Object> fields = new LinkedHashMap<>();
         ownFields().forEach((name, json) -> fields.put(name, decode("field " + name, json, Object.class, Object.class)));
         return fields;
     }
 
-    /** {@return one of the members that are the program's own, as a type; null if there is none} ArgumentException: it does not fit. */
+    /**
+     * {@return one of the program's own members as a type, or null if there is none} Throws
+     * ArgumentException if it does not fit.
+     */
     public <T> T field(String name, Class<T> type) {
         String json = ownFields().get(name);
         return json == null ? null : decode("field " + name, json, type, type);
@@ -195,7 +216,7 @@ public final class Job {
         return members.argsJson();
     }
 
-    /** {@return which attempt this is, from 1} */
+    /** {@return the number of this attempt, from 1} */
     public long attempt() {
         return members.retryCount() + 1;
     }
@@ -230,31 +251,37 @@ public final class Job {
         return headers.get(Wire.TRACEPARENT) instanceof String text && Wire.traceHeaders(text) != null ? text : null;
     }
 
-    /** {@return the job byte for byte} */
+    /** {@return the body of the job, byte for byte} */
     public byte[] raw() {
         return raw.clone();
     }
 
-    /** {@return whether the worker is stopping} The handler may go on until the worker's stop timeout is over. */
+    /**
+     * {@return whether the worker is stopping} The handler may continue until the worker's stop
+     * timeout is over.
+     */
     public boolean isStopping() {
         return stopping;
     }
 
-    /** {@return whether the handler should end now: the job was cancelled, or its timeout or the worker's stop timeout is over} */
+    /**
+     * {@return whether the handler should end now: the job was cancelled, or its timeout or the
+     * worker's stop timeout is over}
+     */
     public boolean isCancelled() {
         return end != null;
     }
 
-    /** {@return why the handler should end now, or null if it may go on} */
+    /** {@return why the handler should end now, or null if it may continue} */
     public End end() {
         return end;
     }
 
     /**
-     * Sleeps, but no longer than until the job is to end.
+     * Sleeps for some time, but ends earlier when the job should end.
      *
-     * @return whether it is: stopping or cancelled
-     * @throws InterruptedException somebody interrupted the thread; the library does not
+     * @return whether the job should end: stopping or cancelled
+     * @throws InterruptedException the thread was interrupted; the library does not interrupt it
      */
     public boolean await(Duration time) throws InterruptedException {
         long left = time.toNanos();
@@ -294,7 +321,7 @@ public final class Job {
         return raw;
     }
 
-    /** When it was enqueued, in seconds since the epoch, or null. */
+    /** Returns when it was enqueued, in seconds since the epoch, or null. */
     Double enqueuedAt() {
         return members.enqueuedAt() == null ? sent : members.enqueuedAt();
     }

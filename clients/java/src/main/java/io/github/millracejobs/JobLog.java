@@ -8,7 +8,10 @@ import java.util.ArrayList;
 import java.util.List;
 import org.slf4j.Logger;
 
-/** The lines that a worker logs about itself and about jobs that did not end well. A logger that throws changes nothing. */
+/**
+ * Logs lines about a worker and about jobs that did not end well. An error of the logger changes
+ * nothing.
+ */
 final class JobLog {
     private final Logger log;
 
@@ -31,11 +34,11 @@ final class JobLog {
         info("worker stopped", "identity=" + quoted(worker.identity));
     }
 
-    /** Logs how an attempt ended. One that ended well is not logged. */
+    /** Logs how an attempt ended, unless it ended well. */
     void ended(Job job, Outcome.End end) {
         try {
             log(job, end);
-        } catch (Throwable e) { // an error whose methods throw, for one
+        } catch (Throwable e) { // for example an error whose methods throw
             warn("job failed", attempt(job), null);
         }
     }
@@ -92,7 +95,7 @@ final class JobLog {
         try {
             log.info("millrace: " + event + "  " + values);
         } catch (Throwable e) {
-            // there is nowhere to report it
+            // There is no place to report it.
         }
     }
 
@@ -100,11 +103,11 @@ final class JobLog {
         String line = "millrace: " + event + "  " + values;
         try {
             log.warn(line, error);
-        } catch (Throwable e) { // an error whose getMessage throws, for one
+        } catch (Throwable e) { // for example an error whose getMessage throws
             try {
                 log.warn(line);
             } catch (Throwable again) {
-                // there is nowhere to report it
+                // There is no place to report it.
             }
         }
     }
@@ -121,7 +124,7 @@ final class JobLog {
         return Instant.ofEpochMilli(Math.round(seconds * 1000)).toString();
     }
 
-    /** The text as it is, or as a JSON string where it would be taken for more than one value. */
+    /** Returns the text, or a JSON string if the text would look like more than one value. */
     private static String quoted(String text) {
         boolean plain = !text.isEmpty() && text.chars().allMatch(c -> c > ' ' && c != '"' && c != '=' && c != 0x7f && (c < 0x80 || c > 0x9f));
         return plain ? text : new String(Json.write(Wire.valid(text)), StandardCharsets.UTF_8);

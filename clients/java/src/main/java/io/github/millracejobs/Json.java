@@ -25,7 +25,7 @@ import java.util.UUID;
 
 /** JSON as lists, maps, texts, numbers, booleans and null. */
 final class Json {
-    /** How deep a job may be nested: one level less than what stands in an entry. */
+    /** How deep a job may be nested: one level less than an entry, which contains the job. */
     static final int MAX_DEPTH = 9_997;
 
     private static final JsonFactory FACTORY = JsonFactory.builder()
@@ -37,8 +37,10 @@ final class Json {
                     .build())
             .streamWriteConstraints(StreamWriteConstraints.builder().maxNestingDepth(MAX_DEPTH).build())
             .enable(StreamReadFeature.USE_FAST_DOUBLE_PARSER)
-            .enable(StreamReadFeature.USE_FAST_BIG_NUMBER_PARSER) // the usual one takes quadratic time
-            .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES) // names are others', and may be any number
+            // The default parser takes quadratic time.
+            .enable(StreamReadFeature.USE_FAST_BIG_NUMBER_PARSER)
+            // The names come from other programs, so there may be any number of them.
+            .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
             .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
             .build();
 
@@ -49,20 +51,21 @@ final class Json {
         void write(JsonGenerator out) throws IOException;
     }
 
-    /** Decodes UTF-8. CharacterCodingException: it is none. */
+    /** Decodes UTF-8. Throws CharacterCodingException if it is not UTF-8. */
     static String text(byte[] raw) throws CharacterCodingException {
         String text = new String(raw, StandardCharsets.UTF_8);
-        if (text.indexOf('\uFFFD') >= 0) { // in it, or in the place of what is no UTF-8
+        if (text.indexOf('\uFFFD') >= 0) { // part of the text, or the replacement of invalid bytes
             StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(raw));
         }
         return text;
     }
 
     static JsonParser parser(String text) throws IOException {
-        return FACTORY.createParser(text.toCharArray()); // a text is not looked at for its encoding, as bytes would be
+        // For a text, the parser does not have to detect the encoding, as it would for bytes.
+        return FACTORY.createParser(text.toCharArray());
     }
 
-    /** Reads a whole text. IOException: it is no JSON, or nested too deep. */
+    /** Reads a whole text. Throws IOException if it is not JSON, or nested too deep. */
     static Object read(byte[] raw) throws IOException {
         try (JsonParser in = parser(text(raw))) {
             if (in.nextToken() == null) {
@@ -80,7 +83,7 @@ final class Json {
         }
     }
 
-    /** Reads an object, or gives null if it is something else. */
+    /** Reads an object, or returns null if it is something else. */
     @SuppressWarnings("unchecked")
     static Map<String, Object> object(byte[] raw) {
         try {
@@ -90,7 +93,10 @@ final class Json {
         }
     }
 
-    /** Reads the value that begins at the current token. Without recursion: what is nested deep must not cost the thread its stack. */
+    /**
+     * Reads the value that begins at the current token. It uses no recursion, because deep nesting
+     * must not overflow the thread's stack.
+     */
     static Object value(JsonParser in) throws IOException {
         Deque<Open> open = new ArrayDeque<>();
         JsonToken token = in.currentToken();
@@ -151,7 +157,7 @@ final class Json {
         };
     }
 
-    /** A Double; a BigDecimal where that would be infinite. */
+    /** Returns a Double, or a BigDecimal where a Double would be infinite. */
     private static Object fraction(JsonParser in) throws IOException {
         double value = in.getDoubleValue();
         if (!Double.isInfinite(value)) {
@@ -159,17 +165,21 @@ final class Json {
         }
         try {
             return in.getDecimalValue();
-        } catch (IOException | ArithmeticException | NumberFormatException e) { // an exponent that even that cannot hold
+        } catch (IOException | ArithmeticException | NumberFormatException e) {
+            // The exponent is too large even for a BigDecimal.
             return value;
         }
     }
 
-    /** Writes a value. IllegalArgumentException: it cannot be JSON. */
+    /** Writes a value. Throws IllegalArgumentException if JSON cannot have it. */
     static byte[] write(Object value) {
         return write(value, Codec.standard());
     }
 
-    /** Writes a value, with a codec for what is not plain in it. IllegalArgumentException: it cannot be JSON. */
+    /**
+     * Writes a value, with a codec for values that are not plain. Throws IllegalArgumentException
+     * if JSON cannot have it.
+     */
     static byte[] write(Object value, Codec codec) {
         return write(out -> write(out, value, codec));
     }
@@ -216,7 +226,10 @@ final class Json {
         }
     }
 
-    /** Writes what a codec has encoded, as it stands. It is checked first: a job that is no JSON would be rejected by the worker. */
+    /**
+     * Writes the JSON of a codec unchanged. It is checked first, because a worker would reject a
+     * job that is not JSON.
+     */
     private static void encoded(JsonGenerator out, String text) throws IOException {
         if (text == null) {
             throw new IllegalArgumentException("the codec gave no text");
@@ -280,7 +293,7 @@ final class Json {
         }
     }
 
-    /** A time as people read it, to the microsecond. */
+    /** Returns a time rounded to the microsecond. */
     static BigDecimal time(double seconds) {
         return Math.abs(seconds) < 1e12 ? BigDecimal.valueOf(Math.round(seconds * 1e6), 6) : BigDecimal.valueOf(seconds);
     }

@@ -18,7 +18,7 @@ final class Keys {
         return HexFormat.of().formatHex(id);
     }
 
-    /** The first bytes of a SHA-256 sum, in hex. */
+    /** Returns the first bytes of a SHA-256 sum, in hex. */
     static String hash(byte[] raw, int bytes) {
         try {
             return HexFormat.of().formatHex(Arrays.copyOf(MessageDigest.getInstance("SHA-256").digest(raw), bytes));

@@ -1,6 +1,9 @@
 package io.github.millracejobs;
 
-/** Thrown by a handler that gives its job up at once: it becomes a dead job, which shows the reason, and the class of the cause if there is one. */
+/**
+ * Thrown by a handler to end its job without further attempts. The job becomes a dead job that
+ * shows the reason, and the class of the cause if there is one.
+ */
 public class Kill extends RuntimeException {
     private static final long serialVersionUID = 1;
 

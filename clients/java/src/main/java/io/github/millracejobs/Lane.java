@@ -6,7 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A named pool with queues and threads of its own, so that quick jobs never wait for slow ones. */
+/** A named pool of threads with its own queues, so that quick jobs never wait for slow ones. */
 public final class Lane {
     static final int CONCURRENCY = 5;
 
@@ -22,7 +22,7 @@ public final class Lane {
         this.concurrency = concurrency;
     }
 
-    /** {@return a lane with strict queues: a job of a later one begins only when there is none of an earlier one} */
+    /** {@return a lane with strict queues: the first queue that has a job is served} */
     public static Lane strict(String name, String... queues) {
         return new Lane(name, List.of(queues), null, CONCURRENCY);
     }
@@ -33,12 +33,12 @@ public final class Lane {
         return new Lane(name, new ArrayList<>(ordered.keySet()), new ArrayList<>(ordered.values()), CONCURRENCY);
     }
 
-    /** {@return the same lane with so many threads; 5 if nothing is said} */
+    /** {@return the same lane with a number of threads; the default is 5} */
     public Lane concurrency(int threads) {
         return new Lane(name, queues, weights, threads);
     }
 
-    /** Throws IllegalArgumentException if it makes no sense. */
+    /** Throws IllegalArgumentException if a setting is invalid. */
     void check() {
         if (queues.isEmpty() || new HashSet<>(queues).size() != queues.size()) {
             throw new IllegalArgumentException("lane " + name + ": its queues must be different ones, and at least one");

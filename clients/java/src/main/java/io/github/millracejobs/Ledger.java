@@ -17,11 +17,17 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
 
-/** Reads and writes the stream of begins, by which workers find jobs that kill them. Without the stream it lets everything begin. */
+/**
+ * Reads and writes the stream {@code jobs.begins}, from which workers find jobs that kill their
+ * workers. Without the stream, it lets every job begin.
+ */
 final class Ledger {
-    /** How long a broker takes, at most, to remove the exclusive queue of a dead process whose jobs it hands out again. */
+    /**
+     * How long a broker takes at most to remove the exclusive queue of a dead process, after it has
+     * begun to deliver that process's jobs again.
+     */
     private static final Duration AFTERMATH = Duration.ofMillis(500);
-    /** How long a process may take to connect again before a job is buried because of its death. */
+    /** How long a process may take to reconnect, before a job is buried for its death. */
     private static final Duration GRACE = Duration.ofSeconds(10);
     /** How long a record may take to come back from the stream. */
     private static final Duration READ_BACK = Duration.ofSeconds(30);
@@ -29,8 +35,8 @@ final class Ledger {
 
     private final Session session;
     private final Worker worker;
-    private final Begins begins = new Begins(); // these three: under the lock of this
-    private final Set<String> gone = new HashSet<>(); // exclusive queues that are known to be
+    private final Begins begins = new Begins(); // guarded by this, like the next two fields
+    private final Set<String> gone = new HashSet<>(); // exclusive queues that do not exist any more
     private final Map<BeginKey, List<CompletableFuture<Void>>> waiting = new HashMap<>();
     private volatile CompletableFuture<Lost> reading; // null: there is no stream
 
@@ -43,7 +49,7 @@ final class Ledger {
         return reading != null && !reading.isDone();
     }
 
-    /** Begins to read, and says that this process lives. */
+    /** Begins to read, and writes that this process lives. */
     void open() {
         if (worker.maxDeaths <= 0) {
             return;
@@ -76,7 +82,7 @@ final class Ledger {
                             try {
                                 channel.basicAck(envelope.getDeliveryTag(), false);
                             } catch (IOException | AlreadyClosedException e) {
-                                // the channel is gone, which is noticed elsewhere
+                                // The channel is lost, which is noticed elsewhere.
                             }
                         }
                     });
@@ -110,7 +116,7 @@ final class Ledger {
         }
     }
 
-    /** Writes what may be lost. */
+    /** Writes a record that may be lost. */
     private void attempt(String type, String process, Map<String, Object> more) {
         try {
             write(type, process, more, Session.SHORT);
@@ -119,14 +125,19 @@ final class Ledger {
         }
     }
 
-    /** Says that this process has nothing in hand any more; else it counts as dead, which costs the jobs at hand one of three. */
+    /**
+     * Writes that this process has no jobs any more. Otherwise it would count as dead, which is one
+     * of three deaths for the jobs that it ran.
+     */
     void close() {
         if (isUsable()) {
             attempt("closed", worker.process, Map.of());
         }
     }
 
-    /** Writes down that a job has ended whose begin was. False: not on this connection. */
+    /**
+     * Writes that a job has ended whose begin was written. Returns false if this connection cannot.
+     */
     boolean ended(BeginKey key) {
         if (!isUsable()) {
             return false;
@@ -136,8 +147,9 @@ final class Ledger {
     }
 
     /**
-     * Writes down that a job begins which was delivered before, and counts how often that went wrong. Below 0: it must not begin, for the
-     * worker stops or has lost the delivery.
+     * Writes that a redelivered job begins. Returns how many processes died while they ran it.
+     * Returns a negative number if the job must not begin, because the worker stops or has lost the
+     * delivery.
      */
     int begin(Task task, Job job) {
         if (!isUsable()) {
@@ -165,7 +177,7 @@ final class Ledger {
         if (deaths < worker.maxDeaths) {
             return deaths;
         }
-        // It is to be buried, unless a process that seems dead was only cut off.
+        // Wait before the job is buried: a process that seems dead may only be reconnecting.
         if (!pause(task, GRACE)) {
             return -1;
         }
@@ -175,7 +187,7 @@ final class Ledger {
         return count(key, job.queue());
     }
 
-    /** False: the delivery is lost, or the worker stops. */
+    /** Waits for some time. Returns false if the delivery is lost, or the worker stops. */
     private boolean pause(Task task, Duration time) {
         return !Waits.firstOf(time, task.attachment().lost, worker.stopped);
     }
@@ -207,7 +219,7 @@ final class Ledger {
         }
     }
 
-    /** Finds out which of the processes that matter for a job are dead, and writes down what is new. */
+    /** Checks which of the processes that count for a job are dead. Writes newly found deaths. */
     private Set<String> look(BeginKey key, String queue) throws Lost {
         Map<String, String> doubtful;
         synchronized (this) {

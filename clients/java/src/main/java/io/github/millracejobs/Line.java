@@ -7,28 +7,30 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** A producer's connection: made when it is needed, and again when it was lost. */
+/** A producer's connection. It is made at the first use, and again when it was lost. */
 final class Line {
     private static final Duration CLOSING = Duration.ofSeconds(2);
 
     private final Hosts hosts;
-    private final ExecutorService deliveries = Waits.callbacks("millrace producer callbacks", () -> { }); // confirms come another way
+    // Runs callbacks of the AMQP library; confirms do not use it.
+    private final ExecutorService deliveries = Waits.callbacks("millrace producer callbacks", () -> { });
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
-    private Link link; // these four: under the lock of this
+    private Link link; // guarded by this, like the next three fields
     private Publisher publisher;
-    private CompletableFuture<Publisher> connecting; // while somebody tries
+    private CompletableFuture<Publisher> connecting; // while an attempt runs
     private long wantedUntil;
-    private volatile boolean welcome; // once it was, what sounds like a refusal is a broker that is starting
-    private volatile Lost why; // the last attempt failed
+    // After one connection, a refusal may come from a broker that is starting.
+    private volatile boolean welcome;
+    private volatile Lost why; // the error of the last attempt
 
     Line(Hosts hosts) {
         this.hosts = hosts;
     }
 
     /**
-     * Gives the publisher that is open, or waits for one.
+     * Returns the open publisher, or waits for one.
      *
-     * @throws Lost the broker does not want us
+     * @throws Lost the broker refuses the client
      * @throws TimeoutException the deadline passed
      */
     Publisher publisher(long deadline) throws Lost, TimeoutException, InterruptedException {
@@ -70,7 +72,7 @@ final class Line {
                     giveUp(e, attempt);
                     return;
                 }
-            } catch (RuntimeException e) { // a fault of ours, which must not leave them waiting
+            } catch (RuntimeException e) { // our own fault, which must not leave them waiting
                 giveUp(new Lost(e), attempt);
                 return;
             }
@@ -103,7 +105,7 @@ final class Line {
         giveUp(new Lost(new TimeoutException("the client was closed")), attempt);
     }
 
-    /** Whether somebody still waits for a connection. If not, the attempt ends here. */
+    /** Returns whether a publish still waits for a connection. If not, the attempt ends here. */
     private synchronized boolean isWanted(Lost last, CompletableFuture<Publisher> attempt) {
         if (wantedUntil - System.nanoTime() > 0) {
             return true;
@@ -119,7 +121,7 @@ final class Line {
         attempt.completeExceptionally(last);
     }
 
-    /** Forgets a publisher whose channel is gone, and its connection. */
+    /** Drops a publisher whose channel is lost, and its connection. */
     synchronized void forget(Publisher gone) {
         if (publisher == gone) {
             drop();
@@ -145,7 +147,8 @@ final class Line {
         Link old;
         synchronized (this) {
             closed.complete(null);
-            if (connecting != null) { // an attempt may last half a minute: those who wait for it need not
+            // An attempt may last half a minute, and waiting publishes must end earlier.
+            if (connecting != null) {
                 giveUp(new Lost(new TimeoutException("the client was closed")), connecting);
             }
             old = link;
@@ -161,12 +164,12 @@ final class Line {
         return closed.isDone();
     }
 
-    /** Waits, or until it is closed. */
+    /** Waits for some time, or until the line is closed. */
     void pause(Duration time) throws InterruptedException {
         try {
             closed.get(time.toNanos(), TimeUnit.NANOSECONDS);
         } catch (TimeoutException | ExecutionException e) {
-            // the time is over
+            // The time is over.
         }
     }
 }

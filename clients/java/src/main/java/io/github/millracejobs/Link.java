@@ -28,9 +28,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
 
-/** A connection. What is asked of the broker here waits for its answer: never in a thread that delivers. */
+/**
+ * A connection. Its methods wait for the broker's answer, so they must not be called in a delivery
+ * thread.
+ */
 final class Link {
-    /** Done when the connection is gone. */
+    /** Completes when the connection is lost. */
     final CompletableFuture<Lost> lost = new CompletableFuture<>();
 
     private static final int HEARTBEAT = 10;
@@ -51,7 +54,10 @@ final class Link {
         connection.addShutdownListener(cause -> lost.complete(new Lost(cause)));
     }
 
-    /** Makes what connects to the host of a URL, at an address. IllegalArgumentException: that is no broker's URL. */
+    /**
+     * Returns a factory that connects to the host of a URL, at an address. Throws
+     * IllegalArgumentException if it is not a broker's URL.
+     */
     static ConnectionFactory factory(String url, InetAddress address) {
         ConnectionFactory factory = new AtAddress(address);
         Matcher host = HOST.matcher(url);
@@ -60,10 +66,11 @@ final class Link {
         }
         String port = host.group(3) == null ? "" : host.group(3);
         try {
-            // The host goes in by itself: Java takes a name with an underscore for none, and says nothing.
+            // The host is set separately, because Java does not accept a name with an underscore,
+            // and reports no error.
             factory.setUri(host.group(1) + "localhost" + port + url.substring(host.end()));
             factory.setHost(host.group(2));
-            if (factory.isSSL()) { // the library would trust everybody
+            if (factory.isSSL()) { // by default, the library trusts every certificate
                 factory.useSslProtocol(SSLContext.getDefault());
                 factory.enableHostnameVerification();
             }
@@ -72,7 +79,8 @@ final class Link {
         } catch (GeneralSecurityException e) {
             throw new IllegalArgumentException("no TLS: " + e.getMessage(), e);
         }
-        if (factory.getVirtualHost().isEmpty()) { // of a URL that ends with a slash; the other libraries take it so
+        // For a URL that ends with a slash, as in the other libraries.
+        if (factory.getVirtualHost().isEmpty()) {
             factory.setVirtualHost(ConnectionFactory.DEFAULT_VHOST);
         }
         int heartbeat = factory.getRequestedHeartbeat();
@@ -81,15 +89,16 @@ final class Link {
         factory.setHandshakeTimeout(CONNECT_TIMEOUT);
         factory.setChannelRpcTimeout(ANSWER_TIMEOUT);
         factory.setThreadFactory(Waits.daemons("millrace connection"));
-        // A delivery must not be answered on another connection than its own: what was built on a lost one is built anew.
+        // A delivery must not be answered on another connection than its own. So after a loss,
+        // everything on the connection is made again.
         factory.setAutomaticRecoveryEnabled(false);
         factory.setTopologyRecoveryEnabled(false);
         return factory;
     }
 
     /**
-     * Connects once, to an address of the host; {@code deliveries} runs what the library calls back. Without a user it is that of the URL, and
-     * without a context for TLS the default one.
+     * Connects once, to an address of the host. {@code deliveries} runs the library's callbacks.
+     * Without a user, those of the URL are used. Without a TLS context, the default one is used.
      */
     static Link open(String url, InetAddress address, String name, ExecutorService deliveries, Credentials user, SSLContext tls) throws Lost {
         ConnectionFactory factory = factory(url, address);
@@ -104,7 +113,10 @@ final class Link {
         return new Link(call(() -> factory.newConnection(deliveries, host, name)));
     }
 
-    /** Connects to an address that was chosen, for the library would take any. TLS checks the host's name, which the address has. */
+    /**
+     * Connects to the given address; the library would use any address of the host. TLS checks the
+     * host's name, which the address contains.
+     */
     private static final class AtAddress extends ConnectionFactory {
         private final InetAddress address;
 
@@ -132,7 +144,7 @@ final class Link {
         }
     }
 
-    /** Calls the library; whatever goes wrong is Lost. */
+    /** Calls the library, and throws every error as Lost. */
     static <T> T call(Call<T> call) throws Lost {
         try {
             return call.make();
@@ -149,7 +161,10 @@ final class Link {
         return channel;
     }
 
-    /** Asks whether a queue is there, on a channel of its own, which the answer may close. */
+    /**
+     * Returns whether a queue exists. It asks on a channel of its own, because the answer may close
+     * the channel.
+     */
     boolean exists(String queue) throws Lost {
         Channel channel = channel();
         try {
@@ -166,8 +181,9 @@ final class Link {
     }
 
     /**
-     * Declares a job queue: a classic one with priorities. It names the type only where the virtual host makes queues of another type by
-     * default, so that elsewhere the queue equals what other programs declare. Lost: it was refused, or not answered.
+     * Declares a job queue: a classic queue with priorities. It sets the type only if the virtual
+     * host has another default type. Elsewhere the queue then equals the queues that other programs
+     * declare. Throws Lost if the broker refuses or does not answer.
      */
     void declare(String queue) throws Lost {
         try {
@@ -180,7 +196,7 @@ final class Link {
         }
     }
 
-    /** Declares on a channel of its own, which a refusal closes. */
+    /** Declares on a channel of its own, because a refusal closes the channel. */
     private void declare(String queue, Map<String, Object> arguments) throws Lost {
         Channel channel = channel();
         try {
@@ -190,7 +206,7 @@ final class Link {
         }
     }
 
-    /** Done when the channel is gone. */
+    /** Returns a future that completes when the channel is lost. */
     static CompletableFuture<Lost> lost(Channel channel) {
         CompletableFuture<Lost> lost = new CompletableFuture<>();
         channel.addShutdownListener(cause -> lost.complete(new Lost(cause)));
@@ -202,11 +218,14 @@ final class Link {
         try {
             channel.abort();
         } catch (IOException | AlreadyClosedException e) {
-            // it is gone
+            // It is closed already.
         }
     }
 
-    /** Closes, and waits for that for some time: to a broker that does not read, not even that can be said. */
+    /**
+     * Closes the connection, and waits for that for some time. A broker that does not read blocks
+     * even that.
+     */
     void close(Duration within) {
         CompletableFuture<Void> closed = new CompletableFuture<>();
         Waits.start("millrace closes", () -> {

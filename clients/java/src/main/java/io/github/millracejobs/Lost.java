@@ -8,12 +8,12 @@ import java.security.cert.CertificateException;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** The connection or channel is gone, or was not to be had. */
+/** The connection or channel is lost, or could not be opened. */
 final class Lost extends Exception {
     private static final long serialVersionUID = 1;
 
     private final int code;
-    private final boolean own; // the program's fault, not the broker's
+    private final boolean own; // whether the program caused it, not the broker
 
     Lost(Throwable why) {
         super(describe(why), why);
@@ -27,19 +27,22 @@ final class Lost extends Exception {
         this.own = own;
     }
 
-    /** The program gave no credentials. Even if its error looks like a refusal by the broker, it is asked again. */
+    /**
+     * The program gave no credentials. The client asks it again for the next connection, even if
+     * its error looks like a refusal by the broker.
+     */
     static Lost noCredentials(Throwable why) {
         return new Lost("credentials: " + innermost(why), why, true);
     }
 
-    /** The same at an address. */
+    /** The same error, with an address. */
     Lost(String address, Lost why) {
         super(address + ": " + why.getMessage(), why);
         this.code = why.code;
         this.own = false;
     }
 
-    /** A round of all hosts in which none took us. */
+    /** The errors of all hosts, none of which accepted a connection. */
     Lost(List<Lost> failures) {
         super(failures.stream().map(Lost::getMessage).collect(Collectors.joining("; ")));
         this.code = 0;
@@ -47,12 +50,15 @@ final class Lost extends Exception {
         failures.forEach(this::addSuppressed);
     }
 
-    /** The broker's, or 0. */
+    /** Returns the broker's reply code, or 0. */
     int code() {
         return code;
     }
 
-    /** Whether the broker will not have us, however often we ask. Of a round of several hosts, one that said so is enough. */
+    /**
+     * Returns whether the broker refuses the client, so that further attempts are useless. If
+     * several hosts were tried, the refusal of one is enough.
+     */
     boolean isUnwelcome() {
         if (own) {
             return false;
@@ -66,7 +72,8 @@ final class Lost extends Exception {
             if (at instanceof Lost lost) {
                 return lost.isUnwelcome();
             }
-            if (at instanceof PossibleAuthenticationFailureException) { // the sure one is one of these
+            // AuthenticationFailureException is a subclass of this one.
+            if (at instanceof PossibleAuthenticationFailureException) {
                 return true;
             }
         }
@@ -87,7 +94,10 @@ final class Lost extends Exception {
         return 0;
     }
 
-    /** What is below a refused certificate does not name it. */
+    /**
+     * Returns the text of an error. If a certificate was refused, the text says so, because the
+     * causes do not.
+     */
     private static String describe(Throwable why) {
         for (Throwable at = why; at != null; at = at.getCause()) {
             if (at instanceof Lost) {
@@ -100,7 +110,9 @@ final class Lost extends Exception {
         return innermost(why);
     }
 
-    /** The innermost says most: the library's own wrappers have no text. */
+    /**
+     * Returns the message of the innermost error that has one. The library's wrappers have none.
+     */
     private static String innermost(Throwable why) {
         String text = null;
         for (Throwable at = why; at != null; at = at.getCause()) {

@@ -9,7 +9,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What the format names in a job, read and checked; and where its bytes have to be mended. */
+/**
+ * The members of a job that the format names, parsed and checked, and the positions of bytes to
+ * change.
+ */
 final class Members {
     private static final int USUAL_LINES = 20;
     private static final int ALL_LINES = 100;
@@ -19,7 +22,7 @@ final class Members {
     private final Map<String, Object> values = new HashMap<>();
     private boolean empty = true;
     private boolean hasQueue;
-    private int nullQueue = -1; // where the value begins that the queue's name is to replace
+    private int nullQueue = -1; // where the value begins that the queue's name must replace
     private int argsBegin = -1;
     private int argsEnd;
 
@@ -187,7 +190,10 @@ final class Members {
         return argsBegin < 0 ? "[]" : text.substring(argsBegin, argsEnd);
     }
 
-    /** The JSON of one of the args, as it stands; null: there are not as many, or args is no array. */
+    /**
+     * Returns the JSON of one of the args, unchanged. Returns null if there are not as many, or
+     * args is no array.
+     */
     String argJson(int index) {
         if (argsBegin < 0 || index < 0) {
             return null;
@@ -210,7 +216,10 @@ final class Members {
         }
     }
 
-    /** The members that the format does not name, with their JSON as it stands. Of one that stands there twice, the last counts. */
+    /**
+     * Returns the members that the format does not name, with their unchanged JSON. If a name
+     * occurs twice, the last one counts.
+     */
     Map<String, String> fields() {
         Map<String, String> fields = new LinkedHashMap<>();
         try (JsonParser in = Json.parser(text)) {
@@ -231,7 +240,7 @@ final class Members {
         return fields;
     }
 
-    /** Whether it becomes a dead job when it is given up. */
+    /** Returns whether it becomes a dead job when it is given up. */
     boolean dead() {
         return !Boolean.FALSE.equals(values.get("dead"));
     }
@@ -240,13 +249,19 @@ final class Members {
         return Wire.clock(values.get("enqueued_at"));
     }
 
-    /** How many seconds it may run, or null. Only workers look at it: what makes no sense counts as nothing. */
+    /**
+     * Returns how many seconds it may run, or null. Only workers use it, so an invalid value is
+     * ignored.
+     */
     Double timeout() {
         double seconds = values.get("timeout") instanceof Number n ? n.doubleValue() : 0;
         return seconds > 0 && seconds < LONGEST_TIMEOUT ? Double.valueOf(seconds) : null;
     }
 
-    /** How many lines of a backtrace are to be kept. Only workers look at it: what makes no sense counts as nothing. */
+    /**
+     * Returns how many lines of a backtrace are kept. Only workers use it, so an invalid value is
+     * ignored.
+     */
     int backtrace() {
         Object value = values.get("backtrace");
         if (value instanceof Boolean all) {
@@ -255,7 +270,10 @@ final class Members {
         return value instanceof Number n ? (int) Math.max(0, Math.min(n.doubleValue(), ALL_LINES)) : USUAL_LINES;
     }
 
-    /** Gives the job's bytes with the queue that it came from filled in, if it names none; otherwise it would come back to the default queue. */
+    /**
+     * Returns the job's bytes with the queue that it came from, if it names none. Otherwise it
+     * would be retried in the default queue.
+     */
     byte[] comesBackTo(String queue, byte[] raw) {
         if (hasQueue && nullQueue < 0) {
             return raw;

@@ -12,18 +12,23 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/** One record a job, sent as arrays. Adding one never waits for anything: what does not fit is dropped and counted. */
+/**
+ * Sends one record for each job, in arrays. Adding a record never blocks: one that does not fit is
+ * dropped and counted.
+ */
 final class Metrics {
     private static final int KEPT = 10_000;
     private static final int AT_ONCE = 500;
     private static final long AFTER_MILLIS = 1000;
-    private static final double LONGEST_WAIT = 1e12; // ms; more is somebody's clock
+    // In ms; a longer wait means that a clock is wrong.
+    private static final double LONGEST_WAIT = 1e12;
 
     private final String identity;
     private final ScheduledExecutorService clock;
-    private final Deque<Metric> records = new ArrayDeque<>(); // these four: under the lock of this
+    // Guarded by this, like the next three fields.
+    private final Deque<Metric> records = new ArrayDeque<>();
     private Session session;
-    private boolean timed; // a flush will come
+    private boolean timed; // a flush is scheduled
     private long dropped;
 
     Metrics(String identity, ScheduledExecutorService clock) {
@@ -35,7 +40,7 @@ final class Metrics {
         return dropped;
     }
 
-    /** Sends over this connection from now on. */
+    /** Sets the connection to send on. */
     synchronized void attach(Session to) {
         session = to;
         flush();
@@ -45,7 +50,7 @@ final class Metrics {
         session = session == from ? null : session;
     }
 
-    /** Puts a record in. */
+    /** Adds a record. */
     synchronized void add(Metric metric) {
         if (records.size() >= KEPT) {
             dropped++;
@@ -65,7 +70,10 @@ final class Metrics {
         flush();
     }
 
-    /** Has sent what there is, if there is a connection; otherwise it waits for the next. The caller holds the lock. */
+    /**
+     * Requests a flush of all records, if there is a connection. Otherwise they wait for the next
+     * one. The caller holds the lock.
+     */
     private void flush() {
         Session to = session;
         if (to != null && !records.isEmpty()) {
@@ -73,7 +81,7 @@ final class Metrics {
         }
     }
 
-    /** Sends what there is, and returns when it was written. */
+    /** Sends all records, and returns when they are written. */
     void flushAndWait(Session to, Duration within) {
         CompletableFuture<Void> written = new CompletableFuture<>();
         to.publisher.execute(() -> {
@@ -83,7 +91,7 @@ final class Metrics {
         Waits.firstOf(within, written, to.lost);
     }
 
-    /** In the thread that publishes: nobody else removes records. */
+    /** Called in the publishing thread, so no other thread removes records. */
     private void send(Session to) {
         while (true) {
             List<Metric> batch = first();
@@ -93,7 +101,7 @@ final class Metrics {
             try {
                 Publisher.basicPublish(to.tell, Message.record(Wire.METRICS, Json.write(out -> write(out, batch))), false, null, null);
             } catch (IOException | AlreadyClosedException e) {
-                return; // the next connection has them
+                return; // the next connection sends them
             }
             remove(batch.size());
         }

@@ -6,13 +6,13 @@ import java.util.List;
 @FunctionalInterface
 public interface Middleware {
     /**
-     * Runs a job by calling {@code next}, or does not.
+     * Runs a job by a call of {@code next}, or does not run it.
      *
      * @throws Exception the job failed
      */
     void around(Job job, Handler next) throws Exception;
 
-    /** {@return a handler with middleware around it, the first of it outermost} */
+    /** {@return a handler with middleware around it, the first one outermost} */
     static Handler wrap(List<Middleware> middleware, Handler handler) {
         Handler next = handler;
         for (int i = middleware.size() - 1; i >= 0; i--) {

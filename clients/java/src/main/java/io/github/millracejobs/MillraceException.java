@@ -1,6 +1,6 @@
 package io.github.millracejobs;
 
-/** What every error of a client is. */
+/** The base class of a client's errors. */
 public class MillraceException extends RuntimeException {
     private static final long serialVersionUID = 1;
 

@@ -10,7 +10,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A job that is to be enqueued. Its options are set one by one: {@code NewJob.of("Mail", "ann@example.com").queue("critical").priority(9)}. */
+/**
+ * A job to enqueue. Its options are set one by one: {@code NewJob.of("Mail",
+ * "ann@example.com").queue("critical").priority(9)}.
+ */
 public final class NewJob {
     private String className;
     private List<?> args;
@@ -28,8 +31,9 @@ public final class NewJob {
     }
 
     /**
-     * {@return a job of a class} Arguments are what JSON has: texts, numbers, booleans, null, lists, arrays and maps of them; and
-     * what the client's {@link Codec} knows, such as records.
+     * {@return a job of a class} Arguments are values that JSON has (texts, numbers, booleans,
+     * null, lists, arrays and maps of them) and values that the client's {@link Codec} knows, such
+     * as records.
      */
     public static NewJob of(String className, Object... args) {
         return new NewJob(className, args == null ? Collections.singletonList(null) : Arrays.asList(args));
@@ -50,7 +54,7 @@ public final class NewJob {
         return args;
     }
 
-    /** Sets other arguments, for middleware. */
+    /** Replaces the arguments, for middleware. */
     public NewJob args(List<?> others) {
         this.args = others;
         return this;
@@ -61,65 +65,65 @@ public final class NewJob {
         return queue;
     }
 
-    /** Sets the queue; {@code default} if nothing is said. */
+    /** Sets the queue; the default is {@code default}. */
     public NewJob queue(String name) {
         this.queue = name;
         return this;
     }
 
-    /** {@return when it is due, or null for at once} */
+    /** {@return when it is due, or null for immediately} */
     public Instant at() {
         return at == null ? null : Instant.ofEpochSecond(0, Math.round(at * 1e6) * 1000);
     }
 
-    /** Schedules it. A time in the past is due at once. */
+    /** Schedules it. If the time is past, it is due immediately. */
     public NewJob at(Instant time) {
         this.at = seconds(time);
         return this;
     }
 
-    /** Schedules it, in some time from now. */
+    /** Schedules it, after some time from now. */
     public NewJob in(Duration delay) {
         return at(Instant.now().plus(delay));
     }
 
-    /** Sets how often at most it is tried again; 25 if nothing is said. */
+    /** Sets the maximum of retries; the default is 25. */
     public NewJob retry(long times) {
         options.put("retry", times);
         return this;
     }
 
-    /** Sets whether it is tried again at all. */
+    /** Sets whether it is retried at all. */
     public NewJob retry(boolean again) {
         options.put("retry", again);
         return this;
     }
 
-    /** Sets the priority, 0 to 10; the highest first. */
+    /** Sets the priority, 0 to 10, the highest first. */
     public NewJob priority(int value) {
         this.priority = value;
         options.put("priority", value);
         return this;
     }
 
-    /** Sets tags, by which it can be found. */
+    /** Sets tags by which to find it. */
     public NewJob tags(String... tags) {
         options.put("tags", List.of(tags));
         return this;
     }
 
-    /** {@return its id, or null if it is to be random} */
+    /** {@return its id, or null for a random one} */
     public String jid() {
         return jid;
     }
 
-    /** Sets its id; a random one if nothing is said. */
+    /** Sets its id; the default is a random one. */
     public NewJob jid(String id) {
         this.jid = id;
         return this;
     }
 
-    /** Sets when it need not run any more: then it is given up. */
+    /** Sets when it expires: if it has not begun by then, it is given up. */
     public NewJob expiresAt(Instant time) {
         options.put("expires_at", Json.time(seconds(time)));
         return this;
@@ -131,13 +135,16 @@ public final class NewJob {
         return this;
     }
 
-    /** Sets whether it becomes a dead job when it is given up; else it is dropped. */
+    /** Sets whether it becomes a dead job when it is given up. Otherwise it is dropped. */
     public NewJob dead(boolean keep) {
         options.put("dead", keep);
         return this;
     }
 
-    /** Sets how many lines of a backtrace are kept when it fails, at most 100; 20 if nothing is said, 0: none. */
+    /**
+     * Sets how many lines of a backtrace are kept when it fails, at most 100. The default is 20; 0
+     * keeps none.
+     */
     public NewJob backtrace(int lines) {
         options.put("backtrace", lines);
         return this;
@@ -155,18 +162,21 @@ public final class NewJob {
         return this;
     }
 
-    /** Sets the trace context that goes with it. */
+    /** Sets its trace context. */
     public NewJob traceparent(String context) {
         this.traceparent = context;
         return this;
     }
 
-    /** Checks it and writes it down, with the usual codec, for the first attempt. InvalidException: it breaks a rule. */
+    /**
+     * Checks and encodes it, with the default codec, for the first attempt. Throws InvalidException
+     * if it breaks a rule.
+     */
     Publishing prepare(double now) {
         return prepare(now, 0, Codec.standard());
     }
 
-    /** Checks it and writes it down. InvalidException: it breaks a rule. */
+    /** Checks and encodes it. Throws InvalidException if it breaks a rule. */
     Publishing prepare(double now, long retryCount, Codec codec) {
         try {
             return write(now, retryCount, codec);
@@ -233,7 +243,7 @@ public final class NewJob {
         return time.getEpochSecond() + time.getNano() / 1e9;
     }
 
-    /** Puts a record's head around a job, byte for byte. */
+    /** Splices a job, byte for byte, into the head of a record. */
     static byte[] splice(byte[] head, byte[] job) {
         byte[] member = {',', '"', 'j', 'o', 'b', '"', ':'};
         ByteArrayOutputStream out = new ByteArrayOutputStream(head.length + member.length + job.length);
@@ -244,7 +254,7 @@ public final class NewJob {
         return out.toByteArray();
     }
 
-    /** A copy, so that middleware changes what is published and not what its caller holds. */
+    /** Returns a copy, so that changes by middleware do not change the caller's job. */
     NewJob copy() {
         NewJob copy = new NewJob(className, args == null ? null : new ArrayList<>(args));
         copy.at = at;

@@ -1,14 +1,14 @@
 package io.github.millracejobs;
 
 /**
- * What becomes of a delivery.
+ * The outcome of a delivery.
  *
- * @param stream that gets the record first
- * @param record what is written, or null
- * @param then how the delivery is answered
+ * @param stream that gets the record before the broker gets the answer
+ * @param record the record to publish, or null
+ * @param then the answer to the broker
  * @param status of its metric, or null if it has none
  * @param errorClass of its error, or null
- * @param died it was given up, for this: the death hooks are called; else null
+ * @param died the error of a job that was given up, for the death hooks; else null
  * @param end how the attempt ended, for the log and the failure hooks
  */
 record Outcome(String stream, byte[] record, Then then, String status, String errorClass, Throwable died, End end) {
@@ -23,16 +23,16 @@ record Outcome(String stream, byte[] record, Then then, String status, String er
 
     enum Then { ACK, REQUEUE, REJECT }
 
-    /** What comes after an attempt. */
+    /** The step after an attempt. */
     enum Next { DONE, RETRY, DEAD, DISCARDED, HANDED_BACK }
 
     /**
      * How an attempt ended.
      *
-     * @param next what comes after it
+     * @param next the step after it
      * @param failed whether the attempt counts as a failure
-     * @param error that ended it, or null
-     * @param reason why it is dead or discarded, or null
+     * @param error the error that ended it, or null
+     * @param reason why the job is dead or discarded, or null
      * @param delay of a retry, in seconds
      * @param due when a retry is due, in seconds since the epoch
      */
@@ -56,7 +56,10 @@ record Outcome(String stream, byte[] record, Then then, String status, String er
         return new Outcome("", null, Then.ACK, status, errorClass, died, end);
     }
 
-    /** A record that the sidecar could not read is not written: it buries what is rejected, shortened. */
+    /**
+     * Returns an outcome with a record. If the sidecar could not read the record, the outcome is a
+     * rejection: the sidecar makes a dead job of it, shortened.
+     */
     static Outcome written(String stream, byte[] record, String status, Throwable died, End end) {
         String errorClass = Failure.errorClass(end.error());
         if (record.length > Wire.MAX_RECORD) {

@@ -3,23 +3,30 @@ package io.github.millracejobs;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 
-/** A lane at work. It outlives connections: a job whose delivery is lost keeps its thread until it ends. */
+/**
+ * A lane's threads. It outlives connections: a job whose delivery is lost keeps its thread until it
+ * ends.
+ */
 final class Pool {
     final Lane lane;
 
-    private final Crew threads; // or null: then the program's executor runs the tasks
+    private final Crew threads; // null: the program's executor runs the tasks
     private final Executor executor;
-    private int busy; // these two: under the lock of this, which is also that of the attachment
+    // Guarded by this, like the next field. The attachment uses the same lock.
+    private int busy;
     private Attachment attachment;
 
     Pool(Lane lane, Executor executor) {
         this.lane = lane;
-        // Daemons: a handler that never ends must not keep the process.
+        // Daemons, because a handler that never ends must not keep the process alive.
         threads = executor == null ? new Crew(lane.concurrency, Waits.daemons("millrace " + lane.name)) : null;
         this.executor = executor == null ? threads::execute : outside(executor);
     }
 
-    /** Refuses an executor that runs a task in the thread that calls it: jobs would run where deliveries come from. */
+    /**
+     * Refuses an executor that runs a task in the calling thread: jobs would run in the delivery
+     * thread.
+     */
     private Executor outside(Executor other) {
         return task -> {
             Thread caller = Thread.currentThread();
@@ -33,8 +40,10 @@ final class Pool {
     }
 
     /**
-     * How much the broker may send of each queue: as much as can run; twice that where queues are chosen from, else the next job of the first
-     * would still be on its way when a thread is free, and another's would be taken.
+     * Returns how many unacknowledged deliveries the broker sends for each queue. For one queue it
+     * is the concurrency. For several queues it is twice that. Otherwise, when a thread is free,
+     * the next job of the first queue would still be on its way, and a job of another queue would
+     * begin.
      */
     int prefetch() {
         return lane.queues.size() == 1 ? lane.concurrency : 2 * lane.concurrency;
@@ -52,14 +61,16 @@ final class Pool {
         attachment = to;
     }
 
-    /** Tells the lane that something else is to be done. */
+    /** Makes the lane react to a change. */
     synchronized void changed() {
         if (attachment != null) {
             attachment.changed();
         }
     }
 
-    /** Gives a task to a thread. The caller holds the lock, and has seen that there is one. */
+    /**
+     * Gives a task to a thread. The caller holds the lock, and has checked that a thread is free.
+     */
     void begin(Runnable task) {
         busy++;
         try {
@@ -70,7 +81,7 @@ final class Pool {
         }
     }
 
-    /** Frees the thread of a task that has ended and is settled. */
+    /** Frees the thread of a task that is settled. */
     synchronized void release() {
         busy--;
         if (attachment != null) {
@@ -78,7 +89,7 @@ final class Pool {
         }
     }
 
-    /** Lets the threads end that are idle, and the others when they are. */
+    /** Ends idle threads now, and busy threads when their jobs end. */
     void close() {
         if (threads != null) {
             threads.close();

@@ -21,18 +21,19 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * A channel in confirm mode, and the thread that alone publishes on this connection: a broker that does not read holds up that thread, and
- * nobody who has a deadline.
+ * A channel in confirm mode, and the only thread that publishes on this connection. A broker that
+ * does not read blocks this thread, but not the threads that wait with a deadline.
  */
 final class Publisher {
-    /** Done when the channel is gone. */
+    /** Completes when the channel is lost. */
     final CompletableFuture<Lost> lost;
 
     private static final int WINDOW = 1000;
 
     private final Channel channel;
     private final ExecutorService thread;
-    private final Semaphore room = new Semaphore(WINDOW); // how many publishes may be unconfirmed
+    // How many more publishes may be unconfirmed.
+    private final Semaphore room = new Semaphore(WINDOW);
     private final ConcurrentNavigableMap<Long, Answer> unanswered = new ConcurrentSkipListMap<>();
     private final Map<String, String> returned = new ConcurrentHashMap<>();
 
@@ -54,17 +55,17 @@ final class Publisher {
             return done;
         }
 
-        /** Whether it may have reached the broker. */
+        /** Returns whether the message may have reached the broker. */
         boolean isSent() {
             return sent;
         }
 
         /**
-         * Waits for it, at most until a deadline.
+         * Waits for the answer, at most until a deadline.
          *
-         * @throws RefusedException the broker will not have the message
-         * @throws Lost the channel is gone, and nobody knows
-         * @throws TimeoutException it has not come yet
+         * @throws RefusedException the broker does not take the message
+         * @throws Lost the channel is lost, and it is unknown whether the message arrived
+         * @throws TimeoutException there is no answer yet
          */
         void get(long deadline) throws Lost, TimeoutException, InterruptedException {
             try {
@@ -94,20 +95,24 @@ final class Publisher {
         channel = link.channel();
         lost = Link.lost(channel);
         channel.addReturnListener(r -> returned.put(r.getProperties().getCorrelationId(), r.getReplyCode() + " " + r.getReplyText()
-                + ": exchange " + r.getExchange() + ", routing key " + r.getRoutingKey())); // its confirm comes next
+                // Its confirm comes next.
+                + ": exchange " + r.getExchange() + ", routing key " + r.getRoutingKey()));
         channel.addConfirmListener((tag, multiple) -> answer(tag, multiple, true), (tag, multiple) -> answer(tag, multiple, false));
         Link.call(channel::confirmSelect);
         thread = Executors.newSingleThreadExecutor(Waits.daemons("millrace publisher"));
         lost.thenAccept(this::end);
     }
 
-    /** Publishes and waits for the answer; RefusedException, Lost or TimeoutException as {@link Answer#get}. */
+    /**
+     * Publishes and waits for the answer. Throws RefusedException, Lost or TimeoutException, as
+     * {@link Answer#get} does.
+     */
     void publish(Message message, Duration within) throws Lost, TimeoutException, InterruptedException {
         long deadline = System.nanoTime() + within.toNanos();
         send(message, deadline).get(deadline);
     }
 
-    /** Publishes, without waiting for the answer; for room in the window it waits. */
+    /** Publishes, without waiting for the answer. It waits for room in the window. */
     Answer send(Message message, long deadline) throws Lost, TimeoutException, InterruptedException {
         if (!room.tryAcquire(deadline - System.nanoTime(), TimeUnit.NANOSECONDS)) {
             throw new TimeoutException("too much is unconfirmed");
@@ -122,17 +127,19 @@ final class Publisher {
         return answer;
     }
 
-    /** Runs something in the thread that publishes. */
+    /** Runs a task in the publishing thread. */
     void execute(Runnable work) {
         try {
             thread.execute(work);
         } catch (RejectedExecutionException e) {
-            // the channel is gone, and with it whoever would have seen to it
+            // The channel is lost, and nothing waits for this task any more.
         }
     }
 
     private void transmit(Message message, Answer answer) {
-        answer.sent = true; // first: who gives up at this moment must not believe that nothing was sent
+        // Set before the publish, so that a caller that gives up now knows that the message may
+        // arrive.
+        answer.sent = true;
         if (answer.done.isDone()) {
             room.release();
             return;
@@ -145,7 +152,9 @@ final class Publisher {
             if (unanswered.remove(tag) != null) {
                 answer.settle(new Lost(e));
             }
-        } catch (RuntimeException | Error e) { // it may not be written, but is counted: no confirm would be the right one any more
+        } catch (RuntimeException | Error e) {
+            // The message may not be written, but is counted. Later confirms would then be for the
+            // wrong messages.
             Link.drop(channel);
             throw e;
         }
@@ -186,8 +195,9 @@ final class Publisher {
     }
 
     private void end(Lost why) {
-        thread.shutdown(); // what waits in it fails by itself
-        // The broker closes the channel if there is no such exchange, or the user may not write to it.
+        thread.shutdown(); // pending tasks fail by themselves
+        // The broker closes the channel if the exchange does not exist, or the user may not write
+        // to it.
         boolean noExchange = why.code() == AMQP.NOT_FOUND || why.code() == AMQP.ACCESS_REFUSED;
         while (!unanswered.isEmpty()) {
             Map.Entry<Long, Answer> one = unanswered.pollFirstEntry();

@@ -1,4 +1,7 @@
 package io.github.millracejobs;
 
-/** A job that was checked and written down: the message, and what stands in it. {@code at} is null for at once. */
+/**
+ * A job that was checked and encoded: the message, and its content. If {@code at} is null, it is
+ * due immediately.
+ */
 record Publishing(String jid, String queue, byte[] job, Double at, Message message) {}

@@ -1,6 +1,9 @@
 package io.github.millracejobs;
 
-/** The broker said no: the queue is full or down, or there is none and no sidecar to make it. */
+/**
+ * The broker does not take the job. Its queue is full or down, or does not exist and no sidecar can
+ * make it.
+ */
 public final class RefusedException extends MillraceException {
     private static final long serialVersionUID = 1;
 
@@ -15,7 +18,10 @@ public final class RefusedException extends MillraceException {
         this.returned = returned;
     }
 
-    /** Whether the broker has returned the message, for no queue takes it. It has not stored it. */
+    /**
+     * Returns whether the broker returned the message because no queue takes it. The broker has not
+     * stored it.
+     */
     boolean isReturned() {
         return returned;
     }

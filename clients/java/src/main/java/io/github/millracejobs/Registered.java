@@ -6,7 +6,10 @@ import java.util.function.BooleanSupplier;
 
 /** A handler, with middleware around it, and its options. */
 record Registered(Handler run, HandlerOptions options) {
-    /** Runs a job in this thread, and judges how it ended. {@code stopping} reports whether the worker stops by then. */
+    /**
+     * Runs a job in this thread, and returns the outcome. {@code stopping} reports whether the
+     * worker stops at that time.
+     */
     Outcome attempt(Worker worker, Job job, BooleanSupplier stopping) {
         Double limit = job.members.timeout() != null ? job.members.timeout() : options.timeout();
         Future<?> clock = limit == null ? null
@@ -14,13 +17,14 @@ record Registered(Handler run, HandlerOptions options) {
         Throwable error = null;
         try {
             run.run(job);
-        } catch (Throwable e) { // also a StackOverflowError or OutOfMemoryError: one job does not end the process
+        } catch (Throwable e) {
+            // Also a StackOverflowError or OutOfMemoryError: one job must not end the process.
             error = e;
         } finally {
             if (clock != null) {
                 clock.cancel(false);
             }
-            Thread.interrupted(); // what the handler did to its thread is over
+            Thread.interrupted(); // clears an interrupt that the handler left
         }
         if (error == null) {
             return Outcome.SUCCEEDED;

@@ -2,7 +2,10 @@ package io.github.millracejobs;
 
 import java.time.Duration;
 
-/** Thrown by a handler that fails and says after how long it is to be tried again. The record shows the class of the cause if there is one. */
+/**
+ * Thrown by a handler to fail with a given time until the next attempt. The record shows the class
+ * of the cause if there is one.
+ */
 public class RetryIn extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -20,7 +23,7 @@ public class RetryIn extends RuntimeException {
         this.delay = delay;
     }
 
-    /** {@return after how long the job is due again} */
+    /** {@return the time until the job is due again} */
     public Duration delay() {
         return delay;
     }

@@ -7,13 +7,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 
-/** The jobs that run now, also those whose delivery is lost. */
+/** The jobs that run now, including those whose delivery is lost. */
 final class Running {
-    private static final Duration LAST_CALL = Duration.ofMillis(500); // how long handlers have to end after their cancel signal was set
-    private static final Duration SETTLING = Duration.ofSeconds(2); // how long outcomes that are on their way may take at the end
+    // How long handlers have to end after their cancel signal was set.
+    private static final Duration LAST_CALL = Duration.ofMillis(500);
+    // How long outcomes in progress may take at the end.
+    private static final Duration SETTLING = Duration.ofSeconds(2);
 
     private final Set<Task> tasks = new HashSet<>();
-    private CompletableFuture<Void> idle; // while somebody waits for it
+    private CompletableFuture<Void> idle; // while a thread waits for it
 
     synchronized void add(Task task) {
         tasks.add(task);
@@ -55,7 +57,10 @@ final class Running {
         }
     }
 
-    /** Lets the jobs end, within a time, and then tells those that are left that they have to. */
+    /**
+     * Waits until the jobs have ended, at most for {@code time}. Then sets the cancel signal of
+     * those that still run.
+     */
     void await(Duration time, CompletableFuture<Void> hurry) {
         CompletableFuture<Void> none = idle();
         Waits.firstOf(time, none, hurry);
@@ -71,8 +76,8 @@ final class Running {
     }
 
     /**
-     * Gives what still runs back to its queues, and waits for outcomes that are on their way. In a thread of its own, for a broker that does
-     * not read would hold it up.
+     * Requeues jobs that still run, and waits for outcomes in progress. It runs in a thread of its
+     * own, because a broker that does not read would block it.
      */
     void handBack() {
         List<Task> left = all();

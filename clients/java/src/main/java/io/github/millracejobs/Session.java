@@ -8,19 +8,19 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** A worker on one connection: everything that is tied to it. */
+/** A worker on one connection, with all that belongs to this connection. */
 final class Session {
-    /** How long what may be lost is waited for. */
+    /** How long it waits for publishes that may be lost. */
     static final Duration SHORT = Duration.ofSeconds(2);
 
     final Worker worker;
     final Link link;
     final Publisher publisher;
-    final Channel tell; // metrics: nobody waits for them
+    final Channel tell; // for metrics, whose publishes are not confirmed
     final Ledger ledger;
-    /** The exclusive queue for commands; it vanishes with the connection. */
+    /** The exclusive queue for commands. It vanishes with the connection. */
     final String control;
-    /** Done when the connection is gone, or a channel that all of it needs. */
+    /** Completes when the connection is lost, or a channel that the whole session needs. */
     final CompletableFuture<Lost> lost;
 
     private static final Duration HOUR = Duration.ofHours(1);
@@ -43,7 +43,7 @@ final class Session {
         Control.askPaused(this);
     }
 
-    /** Connects, and prepares everything but the lanes. */
+    /** Connects, and prepares everything except the lanes. */
     static Session open(Worker worker) throws Lost {
         Link link = worker.hosts.open("millrace worker " + worker.identity, worker.deliveries);
         try {
@@ -58,7 +58,10 @@ final class Session {
         return tags.incrementAndGet();
     }
 
-    /** Serves the lanes until the connection is lost, and tells why it was; or until the worker has stopped: null. */
+    /**
+     * Serves the lanes until the connection is lost, and returns the reason. Returns null when the
+     * worker has stopped.
+     */
     Lost run() {
         List<Thread> parts = new ArrayList<>();
         for (Pool pool : worker.pools) {
@@ -79,7 +82,7 @@ final class Session {
         return null;
     }
 
-    /** Says good bye, as far as the broker still listens. */
+    /** Calls the shutdown hooks, and sends the last records and the last heartbeat. */
     private void finish() {
         worker.hooks.callAndWait(Hooks.Event.SHUTDOWN);
         ledger.close();
@@ -105,7 +108,9 @@ final class Session {
         return lost.isDone() || ended.isDone();
     }
 
-    /** Consumes a lane's queues until the connection is lost, on one channel after the other. */
+    /**
+     * Consumes a lane's queues until the connection is lost. Opens a new channel when one is lost.
+     */
     private void serve(Pool pool) {
         Waits.Pauses pauses = new Waits.Pauses();
         while (!isOver()) {
@@ -130,7 +135,8 @@ final class Session {
             return attachment.run();
         } catch (Lost e) {
             return e.getMessage();
-        } catch (RuntimeException | Error e) { // a fault of ours, or no memory, must not end a lane
+        } catch (RuntimeException | Error e) {
+            // Our own fault, or a lack of memory, must not end a lane.
             worker.log.error("millrace: a lane failed", e);
             return e.toString();
         } finally {
@@ -141,7 +147,7 @@ final class Session {
         }
     }
 
-    /** Tells whether a queue is there, or declares it. */
+    /** Returns whether a queue exists, after declaring a missing one. */
     boolean ensureQueue(String name) throws Lost {
         String full = Wire.QUEUE_PREFIX + name;
         if (link.exists(full)) {
@@ -185,7 +191,7 @@ final class Session {
         }
     }
 
-    /** Waits long for an event, for an hour: nothing here waits without an end. */
+    /** Waits for an event, at most for an hour, because no wait is unlimited. */
     static boolean await(CompletableFuture<?>... events) {
         return Waits.firstOf(HOUR, events);
     }

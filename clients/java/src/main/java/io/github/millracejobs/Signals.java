@@ -6,8 +6,10 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Signals, by way of {@code sun.misc.Signal}: Java has no other way to hear of SIGTSTP, and its shutdown hooks would end the process with 143
- * however well the worker stopped. By reflection, for the compiler calls that class internal; module {@code jdk.unsupported} has it.
+ * Signals, through {@code sun.misc.Signal}. Java has no other access to SIGTSTP, and with its
+ * shutdown hooks the process would end with 143 even after a clean stop. It uses reflection,
+ * because the compiler warns that the class is internal. It is in the module {@code
+ * jdk.unsupported}.
  */
 final class Signals implements AutoCloseable {
     private final Map<Object, Object> before = new LinkedHashMap<>();
@@ -23,7 +25,10 @@ final class Signals implements AutoCloseable {
         }
     }
 
-    /** Has a signal call something. IllegalStateException: the JVM will not give it away (it does not with -Xrs). */
+    /**
+     * Runs an action when a signal comes. Throws IllegalStateException if the JVM keeps the signal,
+     * as with -Xrs.
+     */
     void on(String name, Runnable action) {
         Object proxy = Proxy.newProxyInstance(Signals.class.getClassLoader(), new Class<?>[] {handler}, (self, method, args) ->
                 switch (method.getName()) {
@@ -48,14 +53,15 @@ final class Signals implements AutoCloseable {
         return signal.getMethod("handle", signal, handler).invoke(null, number, to);
     }
 
-    /** Gives the signals back to whom they belonged. */
+    /** Restores the previous handlers of the signals. */
     @Override
     public void close() {
         before.forEach((number, to) -> {
             try {
                 install(number, to);
             } catch (ReflectiveOperationException e) {
-                throw new IllegalStateException(e); // it could be installed, so this can be, too
+                // The handler was installed, so it can be replaced too.
+                throw new IllegalStateException(e);
             }
         });
     }

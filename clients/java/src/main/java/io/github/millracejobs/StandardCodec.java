@@ -37,13 +37,13 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.function.Function;
 
-/** The codec that needs nothing but jackson-core. */
+/** The codec that needs only jackson-core. */
 final class StandardCodec implements Codec {
     static final StandardCodec INSTANCE = new StandardCodec();
 
-    private static final int MAX_DIGITS = 1_000; // that an exponent adds to a number
+    private static final int MAX_DIGITS = 1_000; // the maximum that an exponent may add to a number
 
-    /** Types whose form is the text that their toString gives. */
+    /** Types whose JSON is the text of their toString. */
     private static final Map<Class<?>, Function<String, ?>> TEXTS = Map.ofEntries(
             Map.entry(UUID.class, StandardCodec::uuid),
             Map.entry(URI.class, URI::create),
@@ -60,7 +60,7 @@ final class StandardCodec implements Codec {
 
     private StandardCodec() {}
 
-    /** A value does not fit. The path grows from the innermost outwards. */
+    /** A value that does not fit. The path grows from the innermost part outwards. */
     private static final class Misfit extends IllegalArgumentException {
         private static final long serialVersionUID = 1;
 
@@ -111,7 +111,7 @@ final class StandardCodec implements Codec {
 
     private static Object get(RecordComponent component, Record value) {
         try {
-            component.getAccessor().setAccessible(true); // also that of a record that is not public
+            component.getAccessor().setAccessible(true); // also of a record that is not public
             return component.getAccessor().invoke(value);
         } catch (InvocationTargetException e) {
             throw new IllegalArgumentException(component.getName() + " of " + value.getClass().getName() + " cannot be read: " + e.getCause(), e.getCause());
@@ -254,7 +254,7 @@ final class StandardCodec implements Codec {
     }
 
     private static UUID uuid(String text) {
-        UUID uuid = UUID.fromString(text); // which also takes "1-1-1-1-1"
+        UUID uuid = UUID.fromString(text); // which also accepts "1-1-1-1-1"
         if (!uuid.toString().equalsIgnoreCase(text)) {
             throw new IllegalArgumentException("it is no UUID");
         }
@@ -312,7 +312,10 @@ final class StandardCodec implements Codec {
         throw new Misfit("", "the type " + type.getName() + " cannot be read", null);
     }
 
-    /** A whole number, also one that is written as 5.0 or 1e3. ArithmeticException: it has a fraction, or very many digits. */
+    /**
+     * Returns a whole number, also one that is written as 5.0 or 1e3. Throws ArithmeticException if
+     * it has a fraction, or very many digits.
+     */
     private static BigInteger whole(JsonParser in) throws IOException {
         if (in.currentToken() == JsonToken.VALUE_NUMBER_INT) {
             return in.getBigIntegerValue();
@@ -324,7 +327,7 @@ final class StandardCodec implements Codec {
         return value.toBigIntegerExact();
     }
 
-    /** Whether a number has so large an exponent that it would take long to write it out. */
+    /** Returns whether the exponent of a number is so large that writing it out would take long. */
     private static boolean isFar(BigDecimal value) {
         return Math.abs((long) value.scale()) > MAX_DIGITS;
     }
@@ -431,7 +434,7 @@ final class StandardCodec implements Codec {
         try {
             Constructor<?> constructor = type.getDeclaredConstructor(
                     Arrays.stream(components).map(RecordComponent::getType).toArray(Class<?>[]::new));
-            constructor.setAccessible(true); // also that of a record that is not public
+            constructor.setAccessible(true); // also of a record that is not public
             return constructor.newInstance(values);
         } catch (InvocationTargetException e) {
             throw new Misfit("", type.getSimpleName() + " refuses it: " + e.getCause().getMessage(), e.getCause());
@@ -448,7 +451,7 @@ final class StandardCodec implements Codec {
         return found(in) + ", not " + (type == List.class ? "a list" : type == Map.class ? "a map" : type.getSimpleName());
     }
 
-    /** What stands there, shortened. */
+    /** Returns the text at this position, shortened. */
     private static String found(JsonParser in) throws IOException {
         return switch (in.currentToken()) {
             case START_OBJECT -> "it is an object";

@@ -10,9 +10,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** One delivery on its way through the worker, in a thread of its lane. */
+/** Processes one delivery, in a thread of its lane. */
 final class Task implements Runnable {
-    /** Done when its outcome is known to the broker, or never will be. */
+    /** Completes when the task is settled. */
     final CompletableFuture<Void> settled = new CompletableFuture<>();
 
     private static final Duration ATTEMPT = Duration.ofSeconds(30);
@@ -22,8 +22,8 @@ final class Task implements Runnable {
     private final Attachment attachment;
     private final String queue;
     private final Arrival arrival;
-    private final AtomicBoolean claimed = new AtomicBoolean(); // somebody settles it
-    private boolean suspect; // it was delivered before: its end is to be written down
+    private final AtomicBoolean claimed = new AtomicBoolean(); // it is being settled
+    private boolean suspect; // it was redelivered, so its end must be written
     private double begun = Wire.now();
     private long begunNanos = System.nanoTime();
     private long endNanos;
@@ -57,7 +57,8 @@ final class Task implements Runnable {
     public void run() {
         try {
             work();
-        } catch (Throwable e) { // a fault of ours: handed back, the job would come again at once, for ever
+        } catch (Throwable e) {
+            // Our own fault; requeued, the job would come again immediately, for ever.
             worker.log.error("millrace: a job could not be run, it is rejected", e);
             if (claimed.compareAndSet(false, true)) {
                 attachment.answer(Outcome.Then.REJECT, arrival.tag());
@@ -85,7 +86,7 @@ final class Task implements Runnable {
         worker.jobLog.ended(read, outcome.end());
         if (outcome.end().failed()) {
             worker.hooks.failed(read, outcome.end().error());
-            Thread.interrupted(); // what a hook did to the thread is over
+            Thread.interrupted(); // clears an interrupt that a hook left
         }
         if (settle(read, outcome) && suspect && outcome.then() != Outcome.Then.REQUEUE) {
             worker.ended(this, BeginKey.of(read));
@@ -118,14 +119,19 @@ final class Task implements Runnable {
 
     private Outcome call(Job read, Registered handler) {
         since = begun;
-        job = read; // now it can be seen: a stop sets the flag first, and then the signal of each job
+        // Now the job is visible: a stop sets the worker's flag first, and then the signal of each
+        // job.
+        job = read;
         if (worker.isStopping()) {
             read.tellStopping();
         }
         return handler.attempt(worker, read, worker::isStopping);
     }
 
-    /** Makes an outcome known: first its record, confirmed, and only then the answer. False: the job was handed back before. */
+    /**
+     * Settles an outcome: publishes the record, waits for the confirm, and only then answers.
+     * Returns false if the job was handed back before.
+     */
     private boolean settle(Job read, Outcome outcome) {
         if (!claimed.compareAndSet(false, true)) {
             worker.jobLog.outcomeDropped(read, "handed back before it ended");
@@ -143,7 +149,10 @@ final class Task implements Runnable {
         return true;
     }
 
-    /** Gets a record confirmed, however long that takes. False: the delivery is lost, for then the job comes again by itself. */
+    /**
+     * Publishes a record until it is confirmed. Returns false if the delivery is lost, because then
+     * the broker delivers the job again.
+     */
     private boolean publish(Job read, Outcome outcome) {
         Message message = new Message("", outcome.stream(), outcome.record(), Wire.property(read.jid()), Wire.property(read.className()),
                 read.priority(), Wire.traceHeaders(read.traceparent()));
@@ -153,7 +162,9 @@ final class Task implements Runnable {
                 Publisher.Answer answer = attachment.session.publisher.send(message, System.nanoTime() + PATIENCE);
                 while (!answer.isDone() && !attachment.lost.isDone()) {
                     Waits.firstOf(ATTEMPT, answer.done(), attachment.lost);
-                    Thread.interrupted(); // somebody's mistake: the pool is not ended so
+                    // Clears an interrupt, which is a mistake here: the pool is not ended by
+                    // interrupts.
+                    Thread.interrupted();
                 }
                 if (!answer.isDone()) {
                     return false;
@@ -166,7 +177,7 @@ final class Task implements Runnable {
                 worker.log.error("millrace: the broker does not take what became of job {}, it is tried again: {}: {}", read.jid(),
                         outcome.stream(), e.getMessage());
             } catch (InterruptedException e) {
-                continue; // that, too, is a mistake
+                continue; // this interrupt is a mistake too
             }
             Waits.firstOf(pauses.next(), attachment.lost);
         }
@@ -179,7 +190,7 @@ final class Task implements Runnable {
         }
     }
 
-    /** Gives a job back that has not ended. */
+    /** Requeues a job that has not ended. */
     void handBack() {
         if (claimed.compareAndSet(false, true)) {
             attachment.answer(Outcome.Then.REQUEUE, arrival.tag());
@@ -195,7 +206,7 @@ final class Task implements Runnable {
         return timestamp == null ? null : Wire.clock(timestamp.getTime() / 1000.0);
     }
 
-    /** The message's headers, with texts as Strings. */
+    /** Returns the message's headers, with texts as Strings. */
     private Map<String, Object> headers() {
         Map<String, Object> raw = arrival.properties().getHeaders();
         if (raw == null || raw.isEmpty()) {

@@ -1,8 +1,9 @@
 package io.github.millracejobs;
 
 /**
- * The job was sent, and the deadline passed, or the client was closed, without an answer. It may have arrived or not. To enqueue it again under
- * the same jid, so that both can be recognised as one job, use {@code job.jid(e.jid())}.
+ * The job was sent, and no answer came before the deadline or before the client was closed. The job
+ * may have arrived. To enqueue it again under the same jid, so that both copies are recognised as
+ * one job, use {@code job.jid(e.jid())}.
  */
 public final class UnconfirmedException extends MillraceException {
     private static final long serialVersionUID = 1;

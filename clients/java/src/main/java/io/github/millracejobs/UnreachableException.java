@@ -1,6 +1,6 @@
 package io.github.millracejobs;
 
-/** There was no connection until the deadline. The broker does not have the job. */
+/** There was no connection before the deadline. The broker does not have the job. */
 public final class UnreachableException extends MillraceException {
     private static final long serialVersionUID = 1;
 

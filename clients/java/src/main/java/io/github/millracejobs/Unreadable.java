@@ -1,6 +1,6 @@
 package io.github.millracejobs;
 
-/** A delivery that is no job, or a job that the sidecar could not read either. */
+/** A delivery is not a job, or is a job that the sidecar could not read either. */
 final class Unreadable extends Exception {
     private static final long serialVersionUID = 1;
 

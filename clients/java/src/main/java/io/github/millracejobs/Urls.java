@@ -20,18 +20,18 @@ final class Urls {
 
     private Urls() {}
 
-    /** {@return the URLs that a program gave, or that of the broker on this machine if it gave none} */
+    /** {@return the URLs that a program gave, or else that of the broker on this machine} */
     static List<String> orDefault(String... urls) {
         return urls.length == 0 ? List.of(DEFAULT) : List.of(urls);
     }
 
     /**
-     * {@return a URL for each host of some URLs} Each may be several, with commas between them. IllegalArgumentException says what is wrong,
-     * and never shows the password.
+     * {@return a URL for each host of some URLs} Each text may contain several URLs, separated by
+     * commas. Throws IllegalArgumentException with the reason, and never with the password.
      */
     static List<String> split(List<String> urls) {
         Map<String, String> found = new LinkedHashMap<>(); // by host and port
-        String rest = null; // of all URLs, what is not host and port
+        String rest = null; // the part without host and port, which all URLs must share
         for (String url : urls.stream().flatMap(NEXT_URL::splitAsStream).map(String::strip).toList()) {
             Matcher parts = URL.matcher(url);
             if (!parts.matches()) {
@@ -41,7 +41,7 @@ final class Urls {
             String authority = parts.group(2);
             String tail = parts.group(3);
             int at = authority.lastIndexOf('@') + 1;
-            if (url.endsWith(",")) { // it would count as the virtual host's
+            if (url.endsWith(",")) { // the comma would become part of the virtual host
                 throw new IllegalArgumentException(NO_HOST);
             }
             if (at == 0 && tail.contains("@")) {
@@ -63,11 +63,11 @@ final class Urls {
         if (found.isEmpty()) {
             throw new IllegalArgumentException("no URL of a broker is given");
         }
-        found.values().forEach(url -> Link.factory(url, null)); // reads the rest
+        found.values().forEach(url -> Link.factory(url, null)); // checks the rest
         return new ArrayList<>(found.values());
     }
 
-    /** {@return a host with its port, or with that of the scheme} */
+    /** {@return a host with its port, or with the default port of the scheme} */
     private static String withPort(String text, String scheme) {
         if (EMPTY_HOST.matcher(text).matches()) {
             throw new IllegalArgumentException(NO_HOST);

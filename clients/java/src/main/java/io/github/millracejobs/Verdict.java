@@ -6,14 +6,17 @@ import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.LongUnaryOperator;
 
-/** Says what becomes of a job that did not end well. Times are seconds since the epoch. */
+/** Decides the outcome of a job that did not end well. Times are seconds since the epoch. */
 final class Verdict {
     private static final double LONGEST_OWN = 1e10;
     private static final long CENTURY = 100L * 365 * 24 * 3600;
 
     private Verdict() {}
 
-    /** A handler failed; {@code end} is why its cancel signal was set, if it was. */
+    /**
+     * Returns the outcome of a job whose handler failed. {@code end} is the reason of its cancel
+     * signal, if that was set.
+     */
     static Outcome judge(Job job, Throwable error, double now, boolean stopping, Job.End end, Backoff own) {
         if (error instanceof Discard) {
             return Outcome.acknowledged(Outcome.DISCARDED, null, null, Outcome.End.discarded(error, Failure.message(error), false));
@@ -53,7 +56,7 @@ final class Verdict {
         return Outcome.written(Wire.DEAD, deadRecord(job, error, reason, now), Outcome.DEAD, error, Outcome.End.dead(error, reason, failed));
     }
 
-    /** The handler's own backoff where it makes sense, else the usual one. */
+    /** Returns the handler's own backoff if it is valid, else the default one. */
     private static double delay(Job job, Throwable error, Backoff own) {
         Duration after = own == null ? null : own.after(job.retryCount(), error, job);
         double seconds = after == null ? 0 : seconds(after);
@@ -67,7 +70,10 @@ final class Verdict {
         return time.getSeconds() + time.getNano() / 1e9;
     }
 
-    /** The usual backoff in seconds; {@code draw} gives a random number from 0 to what it is given. */
+    /**
+     * Returns the default backoff in seconds. {@code draw} returns a random number from 0 to its
+     * argument.
+     */
     static long backoff(long retryCount, LongUnaryOperator draw) {
         double power = Math.pow(retryCount, 4);
         return power > CENTURY ? CENTURY : Math.min((long) power + 15 + draw.applyAsLong(30 * (retryCount + 1)), CENTURY);

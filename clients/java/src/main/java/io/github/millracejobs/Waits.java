@@ -13,14 +13,17 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Waiting, always for some time at most; and threads that do not keep the process. */
+/** Limited waits, and threads that do not keep the process alive. */
 final class Waits {
     private static final Duration FIRST_PAUSE = Duration.ofMillis(100);
     static final Duration LONGEST_PAUSE = Duration.ofSeconds(5);
 
     private Waits() {}
 
-    /** Waits for one of some events, and tells whether there was one. An interrupt is remembered, and ends the waiting. */
+    /**
+     * Waits for the first of some events, and returns whether one came. An interrupt ends the wait,
+     * and stays set.
+     */
     static boolean firstOf(Duration most, CompletableFuture<?>... events) {
         CompletableFuture<?>[] all = Arrays.copyOf(events, events.length + 1);
         CompletableFuture<Void> over = new CompletableFuture<>();
@@ -36,12 +39,16 @@ final class Waits {
             Thread.currentThread().interrupt();
             return any.isDone();
         } finally {
-            over.complete(null); // has the events forget that somebody waited: some of them live as long as the worker
+            // Removes this wait from the events, some of which live as long as the worker.
+            over.complete(null);
         }
         return true;
     }
 
-    /** Pauses between attempts: doubled each time, and not the same for everybody. */
+    /**
+     * The pauses between attempts. Each is twice the one before, with a random factor, so that
+     * clients do not try at the same time.
+     */
     static final class Pauses {
         private final Duration longest;
         private Duration next = FIRST_PAUSE;
@@ -54,7 +61,7 @@ final class Waits {
             this.longest = longest;
         }
 
-        /** The next pause. */
+        /** Returns the next pause. */
         Duration next() {
             Duration now = next;
             next = next.multipliedBy(2).compareTo(longest) > 0 ? longest : next.multipliedBy(2);
@@ -72,8 +79,9 @@ final class Waits {
     }
 
     /**
-     * One thread, that ends when it has had nothing to do for a while: nobody has to say when the last call has come. A call that failed for
-     * want of memory, say, may have lost a delivery: {@code fault} is told.
+     * Returns an executor with one thread, which ends when it has been idle for a while. So the
+     * executor needs no shutdown. A call that failed, for example for lack of memory, may have lost
+     * a delivery; then {@code fault} runs.
      */
     static ExecutorService callbacks(String name, Runnable fault) {
         ThreadPoolExecutor one = new ThreadPoolExecutor(1, 1, 5, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), daemons(name)) {

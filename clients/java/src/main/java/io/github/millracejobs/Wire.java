@@ -4,7 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Set;
 
-/** Names and rules of the format that is on the broker: docs/wire-format.md has them all. */
+/** Names and rules of the wire format: see docs/wire-format.md. */
 final class Wire {
     static final String DIRECT = "jobs.direct";
     static final String CONTROL = "jobs.control";
@@ -35,7 +35,7 @@ final class Wire {
 
     private Wire() {}
 
-    /** Throws IllegalArgumentException if no queue can be called so. */
+    /** Throws IllegalArgumentException if this cannot be the name of a queue. */
     static void checkQueue(String name) {
         if (name == null || name.isEmpty()) {
             throw new IllegalArgumentException("queue name is empty");
@@ -69,7 +69,7 @@ final class Wire {
         return true;
     }
 
-    /** Gives the text with what is not Unicode replaced. */
+    /** Returns a text in which everything that is not Unicode is replaced. */
     static String valid(String text) {
         if (isUnicode(text)) {
             return text;
@@ -79,7 +79,7 @@ final class Wire {
         return out.toString();
     }
 
-    /** Gives a text as a message's property, or null where it cannot be one. */
+    /** Returns a text for a message's property, or null if the property cannot have it. */
     static String property(String text) {
         if (text == null || text.isEmpty() || text.equals("amqp-1.0") || !isUnicode(text)) {
             return null;
@@ -87,7 +87,7 @@ final class Wire {
         return text.getBytes(StandardCharsets.UTF_8).length <= MAX_PROPERTY ? text : null;
     }
 
-    /** Gives the headers that carry a trace context on, or null. */
+    /** Returns the headers that pass a trace context on, or null. */
     static Map<String, Object> traceHeaders(String traceparent) {
         if (traceparent == null || traceparent.isEmpty() || traceparent.length() > MAX_PROPERTY) {
             return null;
@@ -95,7 +95,10 @@ final class Wire {
         return traceparent.chars().allMatch(c -> c >= 0x20 && c <= 0x7e) ? Map.of(TRACEPARENT, traceparent) : null;
     }
 
-    /** Reads a time of the format in seconds; milliseconds where seconds would be absurd. Null: it is no time. */
+    /**
+     * Returns a time of the format in seconds, or null. A number too large for seconds is read as
+     * milliseconds.
+     */
     static Double clock(Object value) {
         if (!(value instanceof Number number)) {
             return null;
@@ -107,7 +110,7 @@ final class Wire {
         return Math.abs(seconds) <= MAX_SECONDS ? Double.valueOf(seconds) : null;
     }
 
-    /** The time, in seconds since the epoch. */
+    /** Returns the time in seconds since the epoch. */
     static double now() {
         java.time.Instant now = java.time.Instant.now();
         return now.getEpochSecond() + now.getNano() / 1e9;

@@ -31,7 +31,7 @@ public final class Worker implements AutoCloseable {
     final Duration heartbeat;
     final Codec codec;
     final String identity;
-    /** Told apart from all others, also from one with the same identity. */
+    /** A unique name, also among processes with the same identity. */
     final String process = Keys.random(8);
     final double startedAt = Wire.now();
     final List<Pool> pools = new ArrayList<>();
@@ -41,9 +41,9 @@ public final class Worker implements AutoCloseable {
     final Metrics metrics;
     final CompletableFuture<Void> stopped = new CompletableFuture<>();
     final CompletableFuture<Void> hurried = new CompletableFuture<>();
-    /** Timeouts of jobs, and metrics that are due. */
+    /** Runs timeouts of jobs, and metrics that are due. */
     final ScheduledThreadPoolExecutor clock = new ScheduledThreadPoolExecutor(1, Waits.daemons("millrace clock"));
-    /** Where the AMQP library calls back. Nothing waits there. */
+    /** Runs the callbacks of the AMQP library. They must not wait. */
     final ExecutorService deliveries = Waits.callbacks("millrace deliveries", this::reconnect);
 
     private final List<Middleware> middleware = new ArrayList<>();
@@ -77,16 +77,19 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * {@return what makes a worker on a broker: {@code amqp://user:password@host:port/vhost}, or {@code amqps://}} Of a cluster it takes several
-     * hosts: {@code amqp://user:password@a,b/vhost}, or several URLs. Without one the broker is {@code amqp://guest:guest@127.0.0.1:5672/}.
+     * {@return a builder of a worker on a broker: {@code amqp://user:password@host:port/vhost}, or
+     * {@code amqps://}} For a cluster it takes several hosts, {@code
+     * amqp://user:password@a,b/vhost}, or several URLs. The default is {@code
+     * amqp://guest:guest@127.0.0.1:5672/}.
      */
     public static WorkerBuilder builder(String... urls) {
         return new WorkerBuilder(urls);
     }
 
     /**
-     * Registers the handler of a class, before {@link #run}. IllegalArgumentException: the class has a handler already;
-     * IllegalStateException: the worker runs already.
+     * Registers the handler of a class. Call it before {@link #run}. Throws
+     * IllegalArgumentException if the class has a handler already, and IllegalStateException if the
+     * worker runs already.
      */
     public Worker handle(String className, Handler handler) {
         return handle(className, handler, new HandlerOptions());
@@ -102,8 +105,9 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * Registers the handler of a class whose first argument is a value of a type, usually a record; further arguments are ignored. A job whose
-     * argument does not fit fails with an {@link ArgumentException}.
+     * Registers the handler of a class whose first argument is a value of a type, usually a record.
+     * Further arguments are ignored. A job whose argument does not fit fails with an {@link
+     * ArgumentException}.
      */
     public <A> Worker handle(String className, Class<A> type, TypedHandler<? super A> handler) {
         return handle(className, type, handler, new HandlerOptions());
@@ -120,28 +124,34 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Wraps all handlers. The first added is the outermost; what it throws is the job's failure. */
+    /**
+     * Adds middleware around all handlers. The first added is the outermost. An error that it
+     * throws is the job's failure.
+     */
     public Worker use(Middleware wrapper) {
         checkNotBegun("middleware");
         middleware.add(wrapper);
         return this;
     }
 
-    /** Adds a hook that is told when the worker consumes for the first time. A hook that fails is logged. */
+    /**
+     * Adds a hook that runs when the worker consumes for the first time. A hook that fails is
+     * logged.
+     */
     public Worker onStartup(Runnable hook) {
         checkNotBegun("a hook");
         hooks.add(Hooks.Event.STARTUP, hook);
         return this;
     }
 
-    /** Adds a hook that is told when the worker takes no more jobs. */
+    /** Adds a hook that runs when the worker takes no more jobs. */
     public Worker onQuiet(Runnable hook) {
         checkNotBegun("a hook");
         hooks.add(Hooks.Event.QUIET, hook);
         return this;
     }
 
-    /** Adds a hook that is told when every job has ended or was handed back. */
+    /** Adds a hook that runs when every job has ended or was handed back. */
     public Worker onShutdown(Runnable hook) {
         checkNotBegun("a hook");
         hooks.add(Hooks.Event.SHUTDOWN, hook);
@@ -149,8 +159,9 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * Adds a hook that gets each failed attempt, with its error, before its retry or death is published. It runs in the thread of the job, which
-     * is busy until the hook returns. A hook that fails is logged, and changes nothing.
+     * Adds a hook that gets each failed attempt, with its error, before its retry or death is
+     * published. It runs in the thread of the job, which is busy until the hook returns. A hook
+     * that fails is logged, and changes nothing.
      */
     public Worker onFailure(BiConsumer<Job, Throwable> hook) {
         checkNotBegun("a hook");
@@ -158,19 +169,22 @@ public final class Worker implements AutoCloseable {
         return this;
     }
 
-    /** Adds a hook that gets each job that was given up, with the error, after its dead job is confirmed. A hook that fails is logged. */
+    /**
+     * Adds a hook that gets each job that was given up, with the error, after its dead job is
+     * confirmed. A hook that fails is logged.
+     */
     public Worker onDeath(BiConsumer<Job, Throwable> hook) {
         checkNotBegun("a hook");
         hooks.addDeath(hook);
         return this;
     }
 
-    /** {@return how the worker is called in heartbeats: host, process id and tag} */
+    /** {@return the worker's name in heartbeats: host, process id and tag} */
     public String identity() {
         return identity;
     }
 
-    /** The handler of a class, with middleware around it, or null. */
+    /** Returns the handler of a class, with middleware around it, or null. */
     Registered registered(String className) {
         Registered handler = handlers.get(className);
         return handler == null || wrapped ? handler : wrap(handler);
@@ -180,7 +194,7 @@ public final class Worker implements AutoCloseable {
         return new Registered(Middleware.wrap(middleware, handler.run()), handler.options());
     }
 
-    /** Takes no more jobs. What runs goes on. */
+    /** Makes the worker take no more jobs. Running jobs continue. */
     public void quiet() {
         if (quieted.compareAndSet(false, true)) {
             hooks.call(Hooks.Event.QUIET);
@@ -189,8 +203,8 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * Makes {@link #run} return once all jobs have ended, or were handed back when the stop timeout is over. Called again, it does not wait any
-     * longer.
+     * Makes {@link #run} return once all jobs have ended, or were handed back when the stop timeout
+     * is over. A second call ends the wait.
      */
     public void stop() {
         if (stopped.isDone()) {
@@ -198,13 +212,13 @@ public final class Worker implements AutoCloseable {
             return;
         }
         quiet();
-        changed(); // now no lane is about to begin anything
+        changed(); // now no lane is about to begin a job
         stopped.complete(null);
         running.stopping();
         changed();
     }
 
-    /** Stops the worker, and waits until {@link #run} has come to its end in whichever thread it was called. */
+    /** Stops the worker, and waits until {@link #run} has returned, in any thread. */
     @Override
     public void close() {
         if (begun.compareAndSet(false, true)) {
@@ -216,8 +230,9 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * Works until {@link #stop} is called, or this thread is interrupted, which is the same. It connects again whenever a connection is lost.
-     * UnreachableException: the broker turned the worker away at its first attempt.
+     * Runs jobs until {@link #stop} is called, or this thread is interrupted, which has the same
+     * effect. It reconnects when a connection is lost. Throws UnreachableException if the broker
+     * refuses the worker at its first attempt.
      */
     public void run() {
         if (!begun.compareAndSet(false, true)) {
@@ -237,8 +252,9 @@ public final class Worker implements AutoCloseable {
     }
 
     /**
-     * The same, with the signals that job workers know: SIGTSTP makes it quiet, SIGTERM and SIGINT stop it, a second one at once. Then the
-     * signals are given back.
+     * Runs jobs as {@link #run} does, with the signals of job workers: SIGTSTP makes it quiet,
+     * SIGTERM and SIGINT stop it, and a second one stops it immediately. At the end it restores the
+     * signals.
      */
     public void runWithSignals() {
         try (Signals signals = new Signals()) {
@@ -290,7 +306,7 @@ public final class Worker implements AutoCloseable {
         hooks.callAndWait(Hooks.Event.SHUTDOWN);
     }
 
-    /** Connects; null: the worker is to stop, and does not wait for that. */
+    /** Connects. Returns null if the worker stops, which must not wait for a connection. */
     private Session open() throws Lost {
         CompletableFuture<Session> opening = new CompletableFuture<>();
         Waits.start("millrace connects", () -> {
@@ -312,7 +328,7 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Waits until the worker is to stop or something has happened. An interrupt stops it. */
+    /** Waits until the worker stops or an event comes. An interrupt stops the worker. */
     void awaitStopOr(CompletableFuture<?> event) {
         while (!stopped.isDone() && !event.isDone()) {
             Session.await(stopped, event);
@@ -332,7 +348,7 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Gives the connection up, with whatever was lost on it. */
+    /** Drops the connection, because a delivery may have been lost on it. */
     private void reconnect() {
         Session latest = session;
         if (latest != null) {
@@ -352,7 +368,7 @@ public final class Worker implements AutoCloseable {
         return paused.contains(queue);
     }
 
-    /** What heartbeats call the worker's state. */
+    /** Returns the worker's state in heartbeats. */
     String state() {
         return isStopping() ? "stopping" : isQuiet() ? "quiet" : "running";
     }
@@ -369,13 +385,13 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Tells lanes and heartbeat that something else is to be done. */
+    /** Makes lanes and heartbeat react to a change. */
     private void changed() {
         pools.forEach(Pool::changed);
         beatDue.complete(null);
     }
 
-    /** Done when the next heartbeat is due before its time. */
+    /** Returns a future that completes when the next heartbeat is due early. */
     CompletableFuture<Void> nextBeat() {
         if (beatDue.isDone()) {
             beatDue = new CompletableFuture<>();
@@ -383,7 +399,10 @@ public final class Worker implements AutoCloseable {
         return beatDue;
     }
 
-    /** Writes down that a job has ended whose begin was; on the next connection, if this one is lost. */
+    /**
+     * Writes that a job has ended whose begin was written. If the connection is lost, the next one
+     * writes it.
+     */
     void ended(Task task, BeginKey key) {
         Session latest = session;
         if (!(latest == null ? task.attachment().session : latest).ledger.ended(key)) {
@@ -391,7 +410,7 @@ public final class Worker implements AutoCloseable {
         }
     }
 
-    /** Writes what the last connection could not. */
+    /** Writes the ends that the last connection could not write. */
     void catchUp(Session on) {
         for (BeginKey key = unended.poll(); key != null; key = unended.poll()) {
             if (!on.ledger.ended(key)) {

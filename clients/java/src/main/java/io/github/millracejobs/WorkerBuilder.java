@@ -13,7 +13,7 @@ import javax.net.ssl.SSLContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** How a worker is to be. Without queues and lanes it serves the queue {@code default}. */
+/** The settings of a worker. Without queues and lanes it serves the queue {@code default}. */
 public final class WorkerBuilder {
     final List<String> urls;
     final Map<String, String> labels = new LinkedHashMap<>();
@@ -37,7 +37,7 @@ public final class WorkerBuilder {
         this.urls = Urls.orDefault(urls);
     }
 
-    /** Sets queues, strict: a job of a later one begins only when there is none of an earlier one. */
+    /** Sets queues in strict order: the first queue that has a job is served. */
     public WorkerBuilder queues(String... names) {
         own = Lane.strict("default", names);
         return this;
@@ -49,7 +49,7 @@ public final class WorkerBuilder {
         return this;
     }
 
-    /** Sets how many of their jobs run at once; 5 if nothing is said. */
+    /** Sets how many of their jobs run concurrently; the default is 5. */
     public WorkerBuilder concurrency(int threads) {
         this.concurrency = threads;
         return this;
@@ -61,7 +61,7 @@ public final class WorkerBuilder {
         return this;
     }
 
-    /** Sets what tells this worker's kind from others. It is part of the identity. */
+    /** Sets the tag, a name for this kind of worker. It is part of the identity. */
     public WorkerBuilder tag(String name) {
         this.tag = name;
         return this;
@@ -73,13 +73,13 @@ public final class WorkerBuilder {
         return this;
     }
 
-    /** Sets how long jobs may go on after a stop; 25 seconds if nothing is said. */
+    /** Sets how long jobs may continue after a stop; the default is 25 seconds. */
     public WorkerBuilder stopTimeout(Duration time) {
         this.stopTimeout = time;
         return this;
     }
 
-    /** Sets how many workers may die of a job until it is poison; 3 if nothing is said, 0: any number. */
+    /** Sets after how many deaths of workers a job is poison; the default is 3, and 0 is never. */
     public WorkerBuilder maxDeaths(int workers) {
         this.maxDeaths = workers;
         return this;
@@ -91,35 +91,39 @@ public final class WorkerBuilder {
         return this;
     }
 
-    /** Sets whether it declares queues that are not there; else it waits for them. */
+    /** Sets whether it declares missing queues. Otherwise it waits for them. */
     public WorkerBuilder declare(boolean missing) {
         this.declare = missing;
         return this;
     }
 
-    /** Sets the time between heartbeats; 10 seconds if nothing is said. */
+    /** Sets the time between heartbeats; the default is 10 seconds. */
     public WorkerBuilder heartbeat(Duration time) {
         this.heartbeat = time;
         return this;
     }
 
-    /** Sets what makes arguments of types from their JSON; {@link Codec#standard} if nothing is said. */
+    /** Sets the codec that reads arguments as types; the default is {@link Codec#standard}. */
     public WorkerBuilder codec(Codec other) {
         this.codec = other;
         return this;
     }
 
     /**
-     * Sets the executor that runs the jobs, one task a job; if nothing is said, each lane has threads of its own. The executor gets at most as many
-     * tasks as the lanes have concurrency. For virtual threads, use {@code Executors.newVirtualThreadPerTaskExecutor()}. It must not run tasks
-     * in the thread that calls it. The worker does not shut it down.
+     * Sets the executor that runs the jobs, one task for each job. By default, each lane has
+     * threads of its own. The executor gets at most as many tasks as the lanes have concurrency.
+     * For virtual threads, use {@code Executors.newVirtualThreadPerTaskExecutor()}. It must not run
+     * tasks in the calling thread. The worker does not shut it down.
      */
     public WorkerBuilder executor(Executor other) {
         this.executor = other;
         return this;
     }
 
-    /** Sets what gives the user and the password at each connection, as {@link Client.Builder#credentials} does. */
+    /**
+     * Sets a function for the user and the password of each connection, as {@link
+     * Client.Builder#credentials} does.
+     */
     public WorkerBuilder credentials(Callable<Credentials> source) {
         this.credentials = source;
         return this;
@@ -131,13 +135,19 @@ public final class WorkerBuilder {
         return this;
     }
 
-    /** Sets the logger; the one called {@code millrace} if nothing is said. {@code NOPLogger.NOP_LOGGER} silences the worker. */
+    /**
+     * Sets the logger; the default is the one named {@code millrace}. {@code NOPLogger.NOP_LOGGER}
+     * silences the worker.
+     */
     public WorkerBuilder logger(Logger other) {
         this.logger = other;
         return this;
     }
 
-    /** {@return the worker} It does not connect yet. IllegalArgumentException: something makes no sense. */
+    /**
+     * {@return the worker} It does not connect yet. Throws IllegalArgumentException if a setting is
+     * invalid.
+     */
     public Worker build() {
         if (tag.contains(":")) {
             throw new IllegalArgumentException("the tag " + tag + " has a colon");
@@ -145,7 +155,7 @@ public final class WorkerBuilder {
         return new Worker(this);
     }
 
-    /** All lanes, the worker's own first. */
+    /** Returns all lanes, the lane {@code default} first. */
     List<Lane> lanes() {
         List<Lane> all = new ArrayList<>(lanes);
         if (own != null || lanes.isEmpty()) {

@@ -2,7 +2,10 @@ package io.github.millracejobs;
 
 import java.math.BigDecimal;
 
-/** A failure that the worker itself reports, in place of an error of the handler. Hooks get it; {@link #kind} says which one it is. */
+/**
+ * A failure that the worker itself reports, in place of an error of the handler. Hooks get it.
+ * {@link #kind} returns the kind of failure.
+ */
 public final class WorkerException extends RuntimeException implements Described {
     private static final long serialVersionUID = 1;
 
@@ -27,7 +30,7 @@ public final class WorkerException extends RuntimeException implements Described
     }
 
     private WorkerException(Kind kind, String message, Throwable cause) {
-        super(message, cause, true, false); // its own stack is the library's, and has no use
+        super(message, cause, true, false); // without a stack, which would only show the library
         this.kind = kind;
     }
 

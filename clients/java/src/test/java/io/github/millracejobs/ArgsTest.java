@@ -85,7 +85,8 @@ class ArgsTest {
         assertEquals("argument 1 of class A does not fit: it is 1.5, not Integer", refused("1.5", Integer.class));
         assertEquals("argument 1 of class A does not fit: it is the text \"17\", not int", refused("\"17\"", int.class));
         assertEquals("argument 1 of class A does not fit: it is null, not int", refused("null", int.class));
-        for (String far : List.of("1e999999999", "1e-999999999", "1e99999999999")) { // which must not be written out
+        // Which must not be written out.
+        for (String far : List.of("1e999999999", "1e-999999999", "1e99999999999")) {
             refused(far, Long.class);
             refused(far, BigInteger.class);
             refused(far, Instant.class);
@@ -225,7 +226,7 @@ class ArgsTest {
         assertTrue(error.getMessage().startsWith("argument 0 of class Bean does not fit: "), error.getMessage());
     }
 
-    /** No record. */
+    /** Not a record. */
     public static final class Bean {
         public String name;
     }

@@ -36,14 +36,14 @@ import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 
-/** What shows only on a real broker. */
+/** Behaviour that needs a real broker. */
 @Timeout(180)
 class BrokerTest {
     private static PrivateBroker broker;
 
     private final Lines lines = new Lines();
 
-    /** What a test does while its worker runs. */
+    /** The actions of a test while its worker runs. */
     private interface Work {
         void run() throws Exception;
     }
@@ -79,7 +79,7 @@ class BrokerTest {
         }
     }
 
-    /** Runs a worker as long as some work takes. */
+    /** Runs a worker while an action runs. */
     private static void with(Worker worker, Work work) throws Exception {
         Thread thread = new Thread(worker::run);
         thread.start();
@@ -110,7 +110,7 @@ class BrokerTest {
             List<String> jids = many.errors().values().stream().map(e -> assertInstanceOf(UnconfirmedException.class, e).jid()).toList();
             assertEquals("mine", jids.get(1));
             assertEquals(one.jid(), client.enqueue(NewJob.of("A").queue("q").jid(one.jid())));
-            until(() -> broker.ready("queue.q") == 5); // the frozen broker has had them all
+            until(() -> broker.ready("queue.q") == 5); // the frozen broker has received all of them
             List<String> there = broker.take("queue.q");
             assertEquals(2, there.stream().filter(one.jid()::equals).count());
             assertTrue(there.containsAll(jids), there + " has " + jids);
@@ -148,7 +148,8 @@ class BrokerTest {
             Future<String> one = pool.submit(() -> client.enqueue(later.copy().jid("j0")));
             Future<List<String>> many = pool.submit(() -> client.enqueueBulk(
                     List.of(later.copy().jid("j1"), NewJob.of("A").queue("q").jid("j2"), later.copy().jid("j3"))));
-            until(() -> broker.ready("queue.q") == 1 && proxy.returns() > 1); // the one waits for none of the others
+            // The returned job delays none of the others.
+            until(() -> broker.ready("queue.q") == 1 && proxy.returns() > 1);
             broker.queue("later");
             assertEquals("j0", one.get());
             assertEquals(List.of("j1", "j2", "j3"), many.get());
@@ -179,7 +180,8 @@ class BrokerTest {
     void aClientThatIsClosedBetweenTriesHasNotEnqueued() throws Exception {
         ExecutorService pool = Executors.newCachedThreadPool(Waits.daemons("enqueues"));
         Throwable error = null;
-        for (int i = 0; i < 5 && !(error instanceof ClosedException); i++) { // on a busy machine the next try may have begun
+        // On a busy machine the next try may have begun.
+        for (int i = 0; i < 5 && !(error instanceof ClosedException); i++) {
             try (MutedProxy proxy = new MutedProxy(broker.url())) {
                 Client client = Client.of(proxy.url());
                 Future<String> enqueuing = pool.submit(() -> client.enqueue(NewJob.of("A").queue("nowhere")));
@@ -243,7 +245,7 @@ class BrokerTest {
             pool.execute(task);
         }).build().handle("A", job -> {
             threads.add(Thread.currentThread().getName());
-            four.await(100, TimeUnit.SECONDS); // as many run concurrently as the lane may
+            four.await(100, TimeUnit.SECONDS); // as many run concurrently as the lane allows
             done.add(job.jid());
         });
         with(worker, () -> {

@@ -34,7 +34,7 @@ class CredentialsTest {
     private final Lines lines = new Lines();
     private final BlockingQueue<String> seen = new LinkedBlockingQueue<>();
 
-    /** What a program asks for credentials. */
+    /** Gives a program its credentials. */
     private static final class Vault implements Callable<Credentials> {
         final AtomicInteger asked = new AtomicInteger();
         volatile Credentials given = new Credentials("rotating", "secret-one");
@@ -50,7 +50,7 @@ class CredentialsTest {
         }
     }
 
-    /** What a test does while its worker runs. */
+    /** The actions of a test while its worker runs. */
     private interface Work {
         void run() throws Exception;
     }
@@ -72,7 +72,7 @@ class CredentialsTest {
         broker.queue("q");
     }
 
-    /** Runs a worker that sees jobs as long as some work takes. */
+    /** Runs a worker that notes its jobs while an action runs. */
     private void with(WorkerBuilder builder, Work work) throws Exception {
         Worker worker = builder.queues("q").logger(lines).build().handle("Seen", job -> seen.add(job.jid()));
         Thread thread = new Thread(worker::run);
@@ -105,7 +105,8 @@ class CredentialsTest {
                 assertSeen("before");
                 assertEquals("1 1", forClient.asked + " " + forWorker.asked);
 
-                // An error that is the broker's own refusal elsewhere is here the program's, which is asked again.
+                // This error would elsewhere be the broker's refusal. Here it comes from the
+                // program, so the program is asked again.
                 Exception fault = new PossibleAuthenticationFailureException(new IllegalStateException("the vault is sealed"));
                 for (Vault vault : List.of(forClient, forWorker)) {
                     vault.fault = fault;
@@ -142,7 +143,10 @@ class CredentialsTest {
         assertFalse(forClient.given.toString().contains("secret-"));
     }
 
-    /** Whether the client has no connection, and no credentials for one. Else a job "perhaps" may have arrived. */
+    /**
+     * Returns whether the client has no connection and no credentials for one. Otherwise the job
+     * "perhaps" may have arrived.
+     */
     private static boolean asksInVain(Client client) {
         try {
             client.enqueue(job("perhaps"), Duration.ofSeconds(1));
@@ -165,7 +169,8 @@ class CredentialsTest {
         CompletableFuture<String> enqueued = CompletableFuture.supplyAsync(() -> client.enqueue(job("never")));
         called.await();
         client.close();
-        Throwable error = assertThrows(ExecutionException.class, () -> enqueued.get(20, TimeUnit.SECONDS)).getCause(); // the function has 30
+        // The function has 30.
+        Throwable error = assertThrows(ExecutionException.class, () -> enqueued.get(20, TimeUnit.SECONDS)).getCause();
         assertInstanceOf(ClosedException.class, error);
         never.complete(null);
     }

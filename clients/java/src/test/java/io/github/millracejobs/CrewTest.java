@@ -33,7 +33,8 @@ class CrewTest {
 
     @Test
     void asManyRunAtOnceAsThereAre() throws Exception {
-        for (int round = 0; round < 200; round++) { // each waits for the other three, so all four must have been woken
+        // Each task waits for the other three, so all four threads must have been woken.
+        for (int round = 0; round < 200; round++) {
             CyclicBarrier together = new CyclicBarrier(5);
             for (int i = 0; i < 4; i++) {
                 crew.execute(() -> await(together));
@@ -73,7 +74,8 @@ class CrewTest {
 
     @Test
     void aThreadOutlivesItsTask() throws Exception {
-        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> { }); // else it would be printed
+        // Otherwise it would be printed.
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> { });
         CountDownLatch after = new CountDownLatch(1);
         crew.execute(() -> {
             Thread.currentThread().interrupt();

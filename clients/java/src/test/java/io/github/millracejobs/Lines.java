@@ -29,7 +29,7 @@ final class Lines extends LegacyAbstractLogger {
         lines.add(new Line(level, MessageFormatter.basicArrayFormat(text, arguments), error));
     }
 
-    /** Gives the only line that has a text in it. */
+    /** Returns the only line that contains a text. */
     Line only(String text) {
         List<Line> found = with(text);
         if (found.size() != 1) {

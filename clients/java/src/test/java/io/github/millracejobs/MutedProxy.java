@@ -8,7 +8,10 @@ import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Passes on what clients and the broker say to each other. Muted, it drops what the broker says. It counts how often the broker returns messages. */
+/**
+ * Passes data between clients and the broker. While it is muted, it drops the broker's data. It
+ * counts the messages that the broker returns.
+ */
 final class MutedProxy implements AutoCloseable {
     private final int broker;
     private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
@@ -41,7 +44,7 @@ final class MutedProxy implements AutoCloseable {
                 Waits.start("proxy from the broker", () -> pass(server, client, true));
             }
         } catch (IOException e) {
-            // it is closed
+            // It is closed.
         }
     }
 
@@ -57,7 +60,7 @@ final class MutedProxy implements AutoCloseable {
                 }
             }
         } catch (IOException e) {
-            // one of them is gone
+            // One of them is closed.
         }
     }
 

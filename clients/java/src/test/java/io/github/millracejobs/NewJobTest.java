@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestFactory;
 
 class NewJobTest {
-    /** The case "args no array" is left out: the type of args is a list. */
+    /** The case "args no array" is left out, because the type of args is a list. */
     @TestFactory
     Stream<DynamicTest> publish() throws IOException {
         return Vectors.each("publish", c -> {
@@ -51,7 +51,8 @@ class NewJobTest {
         assertEquals(c.text("routing_key"), message.key());
         assertValue(c.get("body"), Json.read(message.body()));
         Map<String, Object> properties = published(message);
-        assertEquals(true, c.part("properties").get("mandatory")); // all that a Publisher sends is
+        // A Publisher sends all messages with it.
+        assertEquals(true, c.part("properties").get("mandatory"));
         properties.put("mandatory", true);
         c.part("properties").members().forEach((name, value) -> assertValue(value, properties.get(name)));
     }
@@ -86,7 +87,7 @@ class NewJobTest {
         }
     }
 
-    /** The properties that the AMQP library is given. */
+    /** Returns the properties that the AMQP library gets. */
     private static Map<String, Object> published(Message message) {
         AMQP.BasicProperties p = Publisher.properties(message).build();
         Map<String, Object> found = new HashMap<>();

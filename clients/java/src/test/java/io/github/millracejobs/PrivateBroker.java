@@ -32,7 +32,10 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.Assumptions;
 
-/** A RabbitMQ of the tests' own, on 127.0.0.1, from the installed package; and what a sidecar would declare there, as far as tests need it. */
+/**
+ * A private RabbitMQ for tests, on 127.0.0.1, from the installed package. It has what a sidecar
+ * would declare, as far as tests need it.
+ */
 final class PrivateBroker {
     private static final List<String> SERVERS = List.of("/usr/lib/rabbitmq/bin/rabbitmq-server", "/opt/rabbitmq/sbin/rabbitmq-server");
     private static final String CONF = """
@@ -59,7 +62,7 @@ final class PrivateBroker {
     private final Process node;
     private final Connection connection;
 
-    /** Starts one. The tests are skipped where no RabbitMQ is installed. */
+    /** Starts a broker. The tests are skipped if no RabbitMQ is installed. */
     PrivateBroker() throws Exception {
         String server = SERVERS.stream().filter(path -> new File(path).isFile()).findFirst().orElse(null);
         Assumptions.assumeTrue(server != null, "RabbitMQ is not installed");
@@ -98,11 +101,12 @@ final class PrivateBroker {
                 "RABBITMQ_ENABLED_PLUGINS_FILE", dir.resolve("enabled_plugins").toString(), "RABBITMQ_MNESIA_BASE", dir.resolve("data").toString(),
                 "RABBITMQ_LOG_BASE", dir.resolve("log").toString(), "RABBITMQ_DIST_PORT", Integer.toString(distribution),
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 2:2 +B i",
-                "RUNNING_UNDER_SYSTEMD", "true")); // the script becomes the node, so the process is the node's
+                // The script becomes the node, so the process is the node's.
+                "RUNNING_UNDER_SYSTEMD", "true"));
         return builder.start();
     }
 
-    /** Writes a CA, and certificates that it signed for the broker and for a client. */
+    /** Writes a CA, and certificates signed by it for the broker and for a client. */
     private void certify() throws Exception {
         request("ca", "-x509", "-days", "2", "-out", "ca.pem");
         Files.writeString(dir.resolve("names"), "subjectAltName=DNS:localhost\n");
@@ -122,7 +126,7 @@ final class PrivateBroker {
         run(command.toArray(String[]::new));
     }
 
-    /** Runs a program, and waits until it has ended well. */
+    /** Runs a program, and waits until it has ended without an error. */
     private void run(String... command) throws Exception {
         if (start(command).waitFor() != 0) {
             String output = Files.readString(dir.resolve(new File(command[0]).getName() + ".out"));
@@ -140,12 +144,15 @@ final class PrivateBroker {
         run(ctl.toString(), "set_permissions", user, ".*", ".*", ".*");
     }
 
-    /** The URL for TLS. The broker demands a client certificate there, and its own is for the name in the URL. */
+    /**
+     * Returns the URL for TLS. The broker requires a client certificate there, and its own is for
+     * the name in the URL.
+     */
     String tlsUrl() {
         return "amqps://guest:guest@localhost:" + tlsPort;
     }
 
-    /** TLS that trusts the broker, with a client certificate or without one. */
+    /** Returns TLS that trusts the broker, with a client certificate or without one. */
     SSLContext tls(boolean certificate) throws Exception {
         KeyStore trusted = KeyStore.getInstance("PKCS12");
         trusted.load(null, null);
@@ -162,7 +169,10 @@ final class PrivateBroker {
         return context;
     }
 
-    /** The first of four free ports, below the range from which the kernel takes those of outgoing connections. */
+    /**
+     * Returns the first of four free ports, below the range that the kernel uses for outgoing
+     * connections.
+     */
     private static int freePorts() {
         for (;;) {
             int first = ThreadLocalRandom.current().nextInt(14_000, 19_900);
@@ -193,7 +203,7 @@ final class PrivateBroker {
         }
     }
 
-    /** A node that listens may still be starting. */
+    /** Connects, repeatedly, because a node that listens may still be starting. */
     private Connection connect() throws Exception {
         ConnectionFactory factory = new ConnectionFactory();
         factory.setUri(url());
@@ -221,7 +231,7 @@ final class PrivateBroker {
         }
     }
 
-    /** How many messages of a queue are ready. */
+    /** Returns how many messages of a queue are ready. */
     int ready(String queue) {
         try (Channel channel = connection.createChannel()) {
             return (int) channel.messageCount(queue);
@@ -230,7 +240,7 @@ final class PrivateBroker {
         }
     }
 
-    /** Takes all that a queue has: their message ids. */
+    /** Takes all messages of a queue, and returns their ids. */
     List<String> take(String queue) throws IOException, TimeoutException {
         List<String> ids = new ArrayList<>();
         try (Channel channel = connection.createChannel()) {
@@ -241,7 +251,7 @@ final class PrivateBroker {
         return ids;
     }
 
-    /** Stops the node where it is, with its connections open. */
+    /** Suspends the node, with its connections open. */
     void freeze() throws Exception {
         signal("-STOP");
     }

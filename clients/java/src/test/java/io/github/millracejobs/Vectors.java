@@ -23,7 +23,7 @@ final class Vectors {
         return DynamicTest.stream(cases.stream().map(c -> new Case((Map<?, ?>) c)), name, test);
     }
 
-    /** One of them. */
+    /** A case. */
     record Case(Map<?, ?> members) {
         Object get(String name) {
             return members.get(name);

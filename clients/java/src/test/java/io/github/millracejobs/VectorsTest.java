@@ -91,7 +91,7 @@ class VectorsTest {
         });
     }
 
-    /** A worker of a vector. */
+    /** Returns a worker with the settings of a vector. */
     private static Worker worker(Case settings) {
         WorkerBuilder builder = Worker.builder("amqp://localhost").version(settings.text("version"));
         if (settings.get("queues") instanceof List<?>) {
@@ -238,7 +238,9 @@ class VectorsTest {
         };
     }
 
-    /** The vectors expect no backtrace of an error that comes from the library. */
+    /**
+     * Removes the stack, because vectors expect no backtrace of an error that the library makes.
+     */
     private static Throwable withoutPlaces(Throwable error) {
         error.setStackTrace(new StackTraceElement[0]);
         return error;
@@ -267,7 +269,7 @@ class VectorsTest {
         return written;
     }
 
-    /** Numbers by value. */
+    /** Compares numbers by value. */
     static void assertSame(Object wanted, Object got, Object name) {
         if (wanted instanceof Number number && got instanceof Number other) {
             assertEquals(number.doubleValue(), other.doubleValue(), name.toString());
@@ -276,7 +278,7 @@ class VectorsTest {
         }
     }
 
-    /** Gives the rest of a record that holds just these bytes as its job. */
+    /** Returns the rest of a record that has exactly these bytes as its job. */
     private static Map<String, Object> withoutJob(byte[] record, String job) {
         String text = new String(record, StandardCharsets.UTF_8);
         String tail = ",\"job\":" + job + "}";

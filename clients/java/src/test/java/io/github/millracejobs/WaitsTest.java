@@ -52,7 +52,8 @@ class WaitsTest {
     void aCallbackThatFailsIsTold() throws InterruptedException {
         CountDownLatch told = new CountDownLatch(1);
         ExecutorService one = Waits.callbacks("test", told::countDown);
-        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> { }); // else it would be printed
+        // Otherwise it would be printed.
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> { });
         one.execute(() -> {
             throw new OutOfMemoryError("as if");
         });

@@ -192,7 +192,7 @@ class WorkerTest {
             if (job.args().get(0).equals("swallowed")) {
                 return null;
             }
-            String jid = next.enqueue(job); // there is no broker: had it to answer, this would throw
+            String jid = next.enqueue(job); // there is no broker: a wait for its answer would throw
             passed.add(jid);
             return jid;
         }).build()) {

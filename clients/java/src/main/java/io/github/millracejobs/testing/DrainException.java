@@ -3,7 +3,10 @@ package io.github.millracejobs.testing;
 import io.github.millracejobs.Attempt;
 import java.util.List;
 
-/** Some of the jobs that were drained have failed. The cause is the error of the first, those of the others are suppressed exceptions. */
+/**
+ * Some of the drained jobs have failed. The cause is the error of the first one. The errors of the
+ * others are suppressed exceptions.
+ */
 public final class DrainException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -16,7 +19,7 @@ public final class DrainException extends RuntimeException {
         failures.stream().skip(1).map(Attempt.Result::error).filter(error -> error != getCause()).forEach(this::addSuppressed);
     }
 
-    /** {@return how each of them failed, in the order in which they ran} */
+    /** {@return the result of each failed job, in the order in which they ran} */
     public List<Attempt.Result> failures() {
         return failures;
     }

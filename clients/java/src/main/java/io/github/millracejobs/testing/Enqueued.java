@@ -6,7 +6,7 @@ import java.time.Instant;
 /**
  * A job that was enqueued.
  *
- * @param job as its handler will get it
+ * @param job the job as its handler gets it
  * @param at when it is due, or null for immediately
  */
 public record Enqueued(Job job, Instant at) {}

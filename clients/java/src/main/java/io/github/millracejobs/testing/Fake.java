@@ -12,7 +12,10 @@ import java.util.Collection;
 import java.util.Deque;
 import java.util.List;
 
-/** Collects jobs, which a worker's handlers run when they are drained. One thread at a time may use it. */
+/**
+ * Collects jobs, and runs them with a worker's handlers when they are drained. It is not
+ * thread-safe.
+ */
 public final class Fake implements Enqueuer {
     private final Worker worker;
     private final boolean runs;
@@ -22,24 +25,25 @@ public final class Fake implements Enqueuer {
     /** A job that was enqueued, and when it is due. */
     private record Waiting(Attempt attempt, Instant at) {}
 
-    /** Only collects: it has no worker to drain with. */
+    /** Makes a Fake that only collects. Without a worker, it cannot drain. */
     public Fake() {
         this(null);
     }
 
-    /** Drains with the handlers of a worker. */
+    /** Makes a Fake that drains with the handlers of a worker. */
     public Fake(Worker worker) {
         this.runs = worker != null;
-        this.worker = runs ? worker : Worker.builder().build(); // one without handlers, which reads the jobs
+        // One without handlers, which only reads the jobs.
+        this.worker = runs ? worker : Worker.builder().build();
     }
 
-    /** Wraps each enqueue, as a client's. */
+    /** Adds middleware around each enqueue, as a client does. */
     public Fake use(ClientMiddleware wrapper) {
         middleware.add(wrapper);
         return this;
     }
 
-    /** Notes a job, and returns its jid. */
+    /** Collects a job, and returns its jid. */
     @Override
     public String enqueue(NewJob job) {
         return ClientMiddleware.through(middleware, job, this::note);
@@ -51,7 +55,7 @@ public final class Fake implements Enqueuer {
         return attempt.job().jid();
     }
 
-    /** Notes many jobs. */
+    /** Collects many jobs. */
     @Override
     public List<String> enqueueBulk(Collection<NewJob> many) {
         List<String> jids = new ArrayList<>();
@@ -59,20 +63,21 @@ public final class Fake implements Enqueuer {
         return jids;
     }
 
-    /** {@return what was enqueued and not drained} */
+    /** {@return the jobs that were enqueued and not drained} */
     public List<Enqueued> jobs() {
         return jobs.stream().map(waiting -> new Enqueued(waiting.attempt().job(), waiting.at())).toList();
     }
 
-    /** {@return what was enqueued of a class and not drained} */
+    /** {@return the jobs of a class that were enqueued and not drained} */
     public List<Enqueued> jobs(String className) {
         return jobs().stream().filter(enqueued -> enqueued.job().className().equals(className)).toList();
     }
 
     /**
-     * Runs each job once, and what that enqueues; scheduled jobs as well. A job that fails does not hold up the others.
+     * Runs each job once, without waiting for scheduled ones, and then the jobs that these enqueue.
+     * Jobs also run after one that fails.
      *
-     * @return how many that were
+     * @return the number of jobs
      * @throws DrainException some have failed; it has the errors of all
      * @throws IllegalStateException the Fake has no worker
      */
@@ -94,10 +99,11 @@ public final class Fake implements Enqueuer {
     }
 
     /**
-     * Runs each job, and what that enqueues, and those that fail again, without waiting for their time, until each has ended well, is discarded
-     * or dead. It does not throw what handlers throw.
+     * Runs each job, the jobs that it enqueues, and its retries, without waiting for their time,
+     * until each job has ended well, is discarded or dead. It does not throw the errors of
+     * handlers.
      *
-     * @return how each attempt ended, in the order in which they ran
+     * @return the result of each attempt, in the order in which they ran
      * @throws IllegalStateException the Fake has no worker
      */
     public List<Attempt.Result> drainWithRetries() {
@@ -119,7 +125,7 @@ public final class Fake implements Enqueuer {
         }
     }
 
-    /** Forgets what was enqueued. */
+    /** Removes all jobs. */
     public void clear() {
         jobs.clear();
     }

@@ -9,7 +9,10 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 
-/** Runs a job's handler as soon as the job is enqueued. What the handler throws is the caller's, unless it discards the job. */
+/**
+ * Runs a job's handler as soon as the job is enqueued. The caller gets the error of the handler,
+ * unless it discards the job.
+ */
 public final class Inline implements Enqueuer {
     private final Worker worker;
     private final List<ClientMiddleware> middleware = new ArrayList<>();
@@ -19,7 +22,7 @@ public final class Inline implements Enqueuer {
         this.worker = worker;
     }
 
-    /** Wraps each enqueue, as a client's. */
+    /** Adds middleware around each enqueue, as a client does. */
     public Inline use(ClientMiddleware wrapper) {
         middleware.add(wrapper);
         return this;
@@ -39,7 +42,9 @@ public final class Inline implements Enqueuer {
         return result.job().jid();
     }
 
-    /** A handler's exception is the test's as it is, also where no checked one may be declared. */
+    /**
+     * Throws a handler's exception unchanged, also a checked one that the method does not declare.
+     */
     @SuppressWarnings("unchecked")
     private static <E extends Throwable> E unchecked(Throwable e) throws E {
         throw (E) e;

@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// secretless tells whether no member with a name that matches has another value than the sign.
+func secretless(names *regexp.Regexp, v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if names.MatchString(name) && value != "[hidden]" || !secretless(names, value) {
+				return false
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if !secretless(names, value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func FuzzHidden(f *testing.F) {
+	for _, seed := range []string{
+		`{"job":{"args":[{"password":"x"},{"a":{"token":[1,2]}}]}}`, ` { "secret" : 1 } `, `[{"pass\u0077ord":"x"}]`, `{"a":"\"password\":1"}`, `"password"`, `null`,
+		`{"secret":{"secret":1},"secret":2}`, `{"token":}`, "\n[[[{\"TOKEN\":null}]]]", `{"a":1e400,"cookie":"é\ud800"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	names, err := ParseHideArgs(DefaultHideArgs)
+	require.NoError(f, err)
+	h := &redactor{names}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		shown, hid := h.anything(raw)
+		if !json.Valid(raw) {
+			require.True(t, hid)
+			require.Empty(t, shown)
+			return
+		}
+		require.True(t, json.Valid(shown), "%s", shown)
+		require.True(t, hid || bytes.Equal(raw, shown))
+		d := json.NewDecoder(bytes.NewReader(shown))
+		d.UseNumber()
+		var v any
+		require.NoError(t, d.Decode(&v))
+		require.True(t, secretless(names, v), "%s", shown)
+		again, _ := h.record(shown)
+		require.Equal(t, string(shown), string(again))
+	})
+}

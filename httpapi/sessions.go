@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"github.com/millrace-jobs/millrace/httpapi/auth"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+)
+
+// sessionsAPI signs users in and out, and tells clients who they are.
+type sessionsAPI struct {
+	auth        *auth.Authenticator
+	hide        *redactor
+	vhost       string
+	environment string
+	readOnly    bool
+}
+
+type whoami struct {
+	Name          string    `json:"name"`
+	Role          auth.Role `json:"role"`
+	Auth          string    `json:"auth"`    // broker, token or none
+	Via           string    `json:"via"`     // basic, bearer, session or none
+	VHost         string    `json:"vhost"`   // of this sidecar
+	MayAct        bool      `json:"may_act"` // take the routes that change something
+	MayAdminister bool      `json:"may_administer"`
+	ReadOnly      bool      `json:"read_only"`    // the sidecar is, for all users
+	HidesArgs     bool      `json:"hides_args"`   // some arguments are not shown to this role
+	SessionEnds   *int64    `json:"session_ends"` // seconds since 1970; null without a session
+	Environment   string    `json:"environment,omitempty"`
+}
+
+func (s *sessionsAPI) newWhoami(p auth.Principal) whoami {
+	mode, err := s.auth.Mode()
+	if err != nil { // it was there a moment ago
+		mode = auth.ModeBroker
+	}
+	answer := whoami{
+		Name: p.Name, Role: p.Role, Auth: mode, Via: p.Via, VHost: s.vhost, ReadOnly: s.readOnly, HidesArgs: s.hide.from(p) != nil,
+		MayAct: s.auth.May(p, auth.Act), MayAdminister: s.auth.May(p, auth.Administer), Environment: s.environment,
+	}
+	if p.Ends > 0 {
+		answer.SessionEnds = &p.Ends
+	}
+	return answer
+}
+
+func (s *sessionsAPI) show(in *problem.Request) (any, error) {
+	in.Query()
+	return s.newWhoami(auth.PrincipalOf(in.Request())), nil
+}
+
+// begin signs a browser in. A cookie holds the session, so that scripts never have the password.
+func (s *sessionsAPI) begin(in *problem.Request) (any, error) {
+	in.Query()
+	var body struct {
+		Name     string `json:"name"`
+		Password string `json:"password"`
+		Token    string `json:"token"`
+	}
+	if in.Body(&body); in.Err() != nil {
+		return nil, in.Err()
+	}
+	p, cookie, err := s.auth.SignIn(in.Request(), auth.Credentials(body))
+	if err != nil {
+		return nil, err
+	}
+	if cookie != nil {
+		problem.InfoOf(in.Request()).User = p.Name
+		in.SetCookie(cookie)
+	}
+	return s.newWhoami(p), nil
+}
+
+// end signs a browser out.
+func (s *sessionsAPI) end(in *problem.Request) error {
+	if in.Query(); in.Err() == nil {
+		in.SetCookie(s.auth.SignOut(in.Request()))
+	}
+	return in.Err()
+}

@@ -1,0 +1,210 @@
+package apiclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
+)
+
+// Client calls the API of one sidecar.
+type Client struct {
+	HTTP http.Client
+
+	base          string // http://host:port and the prefix
+	authorization string
+	as            string // who signs in, and which flag says so
+	fault         error  // why no request can be made
+}
+
+const timeout = 30 * time.Second
+
+// Credentials are what a client signs in with.
+type Credentials struct {
+	Authorization string // the header
+	As            string // in errors: who signs in, and which flag says so
+}
+
+// New returns a client of the API at an address such as http://host:port/prefix. If err is not nil,
+// every request returns it.
+func New(base string, c Credentials, err error) *Client {
+	if err == nil && !mayCarrySecrets(base) {
+		err = usage.Errorf("no password is sent to %s without TLS: use https:// in --api-url", base)
+	}
+	return &Client{base: base, authorization: c.Authorization, as: c.As, fault: err, HTTP: http.Client{Timeout: timeout}}
+}
+
+// Base returns the address of the API.
+func (c *Client) Base() string { return c.base }
+
+// mayCarrySecrets reports whether no other machine can read what is sent to an address.
+func mayCarrySecrets(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return true // the request will fail
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Error is the API's refusal.
+type Error struct {
+	Status  int     `json:"-"`
+	Code    string  `json:"error"`
+	Reason  string  `json:"reason"`
+	Offsets []int64 `json:"offsets"` // of the entries that have the jid of the request
+	body    []byte
+}
+
+func (e *Error) Error() string {
+	text := e.Reason
+	if text == "" {
+		text = strings.ReplaceAll(e.Code, "_", " ")
+	}
+	if text == "" {
+		text = fmt.Sprintf("the sidecar answered %d %s", e.Status, http.StatusText(e.Status))
+	}
+	if len(e.Offsets) > 0 {
+		text += " (--offset picks one: " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(e.Offsets)), ", "), "[]") + ")"
+	}
+	return text
+}
+
+// Request is a request to the API.
+type Request struct {
+	Method string // GET if empty
+	Path   string // escaped
+	Query  url.Values
+	Header http.Header
+	Body   []byte // JSON, or nil
+}
+
+// Do makes a request and returns the answer's body as it is.
+func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
+	defer c.HTTP.CloseIdleConnections()
+	answer, err := c.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	return readWhole(answer)
+}
+
+// Get asks for something and decodes the answer.
+func Get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
+	body, err := c.Do(ctx, Request{Path: path, Query: query})
+	if err != nil {
+		return nil, err
+	}
+	return Decode[T](body)
+}
+
+// Stream makes a request whose answer may take long. The caller reads and closes it.
+func (c *Client) Stream(ctx context.Context, r Request) (io.ReadCloser, error) {
+	c.HTTP.Timeout = 0
+	return c.open(ctx, r)
+}
+
+// open makes a request and returns the body of an answer that is no refusal.
+func (c *Client) open(ctx context.Context, r Request) (io.ReadCloser, error) {
+	req, err := c.request(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	refusal := &Error{Status: resp.StatusCode}
+	if refusal.body, err = readWhole(resp.Body); err != nil {
+		return nil, err
+	}
+	_ = json.Unmarshal(refusal.body, refusal) // a body that is no JSON says nothing beside the status
+	if resp.StatusCode == http.StatusUnauthorized {
+		return nil, fmt.Errorf("sign in to the sidecar at %s as %s: %w", c.base, c.as, refusal)
+	}
+	return nil, refusal
+}
+
+func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+	if c.fault != nil {
+		return nil, c.fault
+	}
+	address := c.base + r.Path
+	if len(r.Query) > 0 {
+		address += "?" + r.Query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, address, bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, usage.Errorf("invalid --http-addr %q: use host:port", strings.TrimPrefix(c.base, "http://"))
+	}
+	if c.authorization != "" {
+		req.Header.Set("Authorization", c.authorization)
+	}
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+func (c *Client) unreachable(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("no sidecar answers at %s: start one (millrace serve, or millrace up), "+
+			"or say where it is with --http-addr or --api-url", c.base)
+	}
+	return fmt.Errorf("ask the sidecar at %s: %w", c.base, err)
+}
+
+func readWhole(answer io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(answer)
+	if err != nil {
+		return nil, Interrupted(err)
+	}
+	return body, nil
+}
+
+// Interrupted returns the error for an answer that ended before it was complete.
+func Interrupted(err error) error { return fmt.Errorf("the sidecar's answer broke off: %w", err) }
+
+// Decode reads an answer. A member that is not of the expected type is left empty.
+func Decode[T any](body []byte) (*T, error) {
+	answer, err := DecodeStrict[T](body)
+	if errors.As(err, new(*json.UnmarshalTypeError)) {
+		return answer, nil
+	}
+	return answer, err
+}
+
+// DecodeStrict is Decode that returns an error for a member of another type.
+func DecodeStrict[T any](body []byte) (*T, error) {
+	answer := new(T)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return answer, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
+	}
+	return answer, nil
+}
+
+// Segment escapes one segment of a path, also one that would otherwise name another folder.
+func Segment(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}

@@ -1,0 +1,45 @@
+package cli
+
+// Commands are all commands of this package, in the groups in which the help lists them.
+type Commands struct {
+	enqueueCommands `group:"Enqueue:"`
+	monitorCommands `group:"Monitor:"`
+	jobCommands     `group:"Jobs:"`
+	queueCommands   `group:"Queues and workers:"`
+}
+
+type enqueueCommands struct {
+	Enqueue  enqueueCmd  `cmd:"" help:"Enqueue a job."`
+	Schedule scheduleCmd `cmd:"" help:"Schedule a job for later."`
+}
+
+type monitorCommands struct {
+	Status    statusCmd    `cmd:"" help:"Show a summary on one screen."`
+	Top       topCmd       `cmd:"" help:"Show a summary, queues and workers, refreshed every two seconds."`
+	Attention attentionCmd `cmd:"" help:"Show current problems, the most severe first."`
+	Health    healthCmd    `cmd:"" help:"Run the health checks. The exit code is 1 if one fails."`
+	Metrics   metricsCmd   `cmd:"" help:"Show counts and durations by class, queue or time."`
+	Events    eventsCmd    `cmd:"" set:"output=ndjson" help:"Print changes as they happen."`
+	Journal   journalCmd   `cmd:"" help:"Show who did what to jobs and queues, and why."`
+}
+
+type jobCommands struct {
+	Scheduled  scheduledCmd  `cmd:"" set:"one=scheduled job" help:"List and change scheduled jobs."`
+	Retries    retriesCmd    `cmd:"" set:"one=retry" help:"List and change jobs that wait for a retry."`
+	Gated      gatedCmd      `cmd:"" set:"one=gated job" help:"List and change jobs that wait until their queue can be used."`
+	Dead       deadCmd       `cmd:"" set:"one=dead job" help:"List dead jobs, retry or delete them."`
+	Job        jobCmd        `cmd:"" help:"Show where one job is and its history, cancel or delete it."`
+	Jobs       jobsCmd       `cmd:"" help:"List recent attempts, as workers reported them."`
+	Errors     errorsCmd     `cmd:"" help:"Show failures, grouped by error."`
+	Due        dueCmd        `cmd:"" help:"Show how many jobs are due when."`
+	Operations operationsCmd `cmd:"" help:"Run and follow bulk actions (retry, delete, change …)."`
+	Rejected   rejectedCmd   `cmd:"" help:"List records that could not be read."`
+}
+
+type queueCommands struct {
+	Queues    queuesCmd    `cmd:"" help:"List, pause, move, purge and delete queues."`
+	Processes processesCmd `cmd:"" help:"List worker processes, and stop them."`
+	Deploys   deploysCmd   `cmd:"" help:"List deploys, and mark them in all charts."`
+	Release   releaseCmd   `cmd:"" help:"Release jobs that are held because the journal lost records."`
+	Whoami    whoamiCmd    `cmd:"" help:"Show your user and what it may do."`
+}

@@ -1,0 +1,87 @@
+package output
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Live writes lines that stay, and below them one line that is rewritten. Without a terminal the
+// latter is written again now and then.
+type Live struct {
+	mu   sync.Mutex
+	w    io.Writer
+	tty  bool
+	line string // the last line
+}
+
+const (
+	rewriteEvery = 500 * time.Millisecond // on a terminal
+	repeatEvery  = 5 * time.Second        // elsewhere
+	eraseLine    = "\r\x1b[K"
+)
+
+// NewLive returns a Live that writes to w.
+func NewLive(w io.Writer) *Live { return &Live{w: w, tty: IsTerminal(w)} }
+
+// Write writes whole lines that stay, such as those of a log.
+func (l *Live) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var b bytes.Buffer
+	if l.tty && l.line != "" {
+		b.WriteString(eraseLine)
+	}
+	b.Write(p)
+	if l.tty {
+		b.WriteString(l.line)
+	}
+	_, err := l.w.Write(b.Bytes())
+	return len(p), err
+}
+
+// Printf writes lines that stay.
+func (l *Live) Printf(format string, args ...any) { fmt.Fprintf(l, format, args...) }
+
+func (l *Live) set(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line = line
+	if l.tty {
+		fmt.Fprint(l.w, eraseLine+line)
+		return
+	}
+	fmt.Fprintln(l.w, line)
+}
+
+// Follow keeps the last line as text returns it, until ctx ends.
+func (l *Live) Follow(ctx context.Context, text func(context.Context) string) error {
+	every := repeatEvery
+	if l.tty {
+		every = rewriteEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			l.end()
+			return nil
+		case <-tick.C:
+			l.set(text(ctx))
+		}
+	}
+}
+
+// end turns the last line into one that stays.
+func (l *Live) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tty && l.line != "" {
+		fmt.Fprintln(l.w)
+	}
+	l.line = ""
+}

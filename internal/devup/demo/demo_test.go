@@ -1,0 +1,224 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+func TestMain(m *testing.M) { brokertest.Main(m) }
+
+// run runs a demo until it is told to end, or the test ends.
+func run(t *testing.T, d *Demo) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	d.Log = slog.New(slog.DiscardHandler)
+	go func() { ended <- d.Run(ctx) }()
+	end = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(10 * time.Second):
+			t.Error("the demo does not end")
+		}
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// records reads a stream's records, which must all be what Millrace takes.
+func records(t *testing.T, v *brokertest.Vhost, stream string, check func(body []byte) error) int {
+	t.Helper()
+	all := v.ReadStream(t, stream)
+	for _, r := range all {
+		require.NoError(t, check(r.Body), "%s", r.Body)
+	}
+	return len(all)
+}
+
+func entry(stream string) func(body []byte) error {
+	return func(body []byte) error {
+		_, err := wire.ParseEntry(stream, 0, body)
+		return err
+	}
+}
+
+func TestDemoSpeaksTheFormats(t *testing.T) {
+	v := brokertest.New(t)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 200}
+	end := run(t, d)
+	brokertest.Eventually(t, func() bool {
+		c := d.Counts()
+		return c.Enqueued >= 100 && c.Processed > 0 && c.Failed > 0
+	}, "jobs are done, and some fail")
+	end()
+
+	require.Positive(t, records(t, v, scheduledJobs, entry(scheduledJobs)))
+	require.Positive(t, records(t, v, retries, entry(retries)))
+	require.Positive(t, records(t, v, heartbeats, wire.CheckHeartbeat))
+	require.Positive(t, records(t, v, jobMetrics, wire.CheckMetrics))
+}
+
+func TestDemoMeetsWhatMillraceDeclared(t *testing.T) {
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil))
+	_, err := ch.QueueDeclare(wire.QueuePrefix+queueLow, true, false, false, false, amqp.Table{"x-max-priority": 10})
+	require.NoError(t, err)
+	v.DeclareStream(t, retries)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 200}
+	run(t, d)
+	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
+}
+
+func TestDemoConnectsAgain(t *testing.T) {
+	v := brokertest.New(t)
+	proxy := brokertest.NewProxy(t, v.AMQPURL())
+	d := &Demo{AMQPURL: proxy.URL(), Rate: 100}
+	run(t, d)
+	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
+	proxy.Cut(t)
+	proxy.Heal(t)
+	before := d.Counts()
+	brokertest.Eventually(t, func() bool { return d.Counts().Processed > before.Processed+10 }, "it works again")
+}
+
+func TestExhaustedJobIsBuriedAndNoJobIsRejected(t *testing.T) {
+	v := brokertest.New(t)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 1}
+	run(t, d)
+	brokertest.Eventually(t, func() bool { return d.Counts().Enqueued > 0 }, "the queues are there")
+	job := newJob(importUsers, queueLow, 2, json.Number("9007199254740993"))
+	job["retry_count"] = 2
+	body, err := json.Marshal(job)
+	require.NoError(t, err)
+	v.Publish(t, exchange, queueLow, amqp.Publishing{Body: body}, amqp.Publishing{Body: []byte("garbage")})
+
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, deadJobs)) > 0 }, "it is buried")
+	dead, err := wire.ParseEntry(deadJobs, 0, v.ReadStream(t, deadJobs)[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, "FileNotFound", dead.ErrorClass)
+	require.Equal(t, 2, dead.Attempt)
+	require.Contains(t, string(dead.Job.Raw), "[9007199254740993]", "its arguments are as they were")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue."+queueLow) == 0 }, "the garbage is off the queue")
+}
+
+func TestEveryKindOfJobComesUp(t *testing.T) {
+	v := brokertest.New(t)
+	conn := v.Dial(t)
+	require.NoError(t, declare(conn))
+	p, err := newPublisher(conn)
+	require.NoError(t, err)
+	for n := range int64(firstDoomed + 1) {
+		require.NoError(t, p.next(t.Context(), n))
+	}
+	classes := map[string]int{}
+	for _, queue := range queues {
+		for d, ok := v.Get(t, "queue."+queue); ok; d, ok = v.Get(t, "queue."+queue) {
+			job, err := wire.ParseJob(d.Body)
+			require.NoError(t, err)
+			require.Equal(t, queue, job.Queue)
+			classes[job.Class]++
+		}
+	}
+	require.Equal(t, 1, classes[importUsers])
+	require.Positive(t, classes[sendEmail])
+	require.Positive(t, classes[resizeImage])
+	require.Equal(t, 6, classes[chargeCard])
+	require.Equal(t, 6, records(t, v, scheduledJobs, entry(scheduledJobs)))
+}
+
+func TestBackoffIsShort(t *testing.T) {
+	for attempt := range int64(5) {
+		got := backoff(attempt)
+		require.GreaterOrEqual(t, got, time.Duration(1+attempt)*2*time.Second)
+		require.Less(t, got, time.Duration(2+attempt)*2*time.Second)
+	}
+}
+
+func TestErrorsHaveClasses(t *testing.T) {
+	require.Equal(t, "Timeout", errorClass(fail{"Timeout", "x"}))
+	require.Equal(t, "*errors.errorString", errorClass(errors.New("x")))
+	require.Equal(t, int64(25), number(map[string]any{"retry": true}, "retry", 25))
+	require.Equal(t, int64(25), number(map[string]any{"retry": json.Number("1.5")}, "retry", 25))
+}
+
+func TestDemoSaysWhatKeepsItFromWorking(t *testing.T) {
+	never := func(context.Context, *amqp.Connection) error { panic("not reached") }
+	v := brokertest.New(t)
+	_, err := v.Channel(t).QueueDeclare("queue."+queueLow, true, false, false, false, nil)
+	require.NoError(t, err)
+	d := &Demo{AMQPURL: v.AMQPURL()}
+	require.ErrorContains(t, d.connected(t.Context(), "worker", never), "declare queue."+queueLow)
+
+	w := brokertest.New(t)
+	_, err = w.Channel(t).QueueDeclare(heartbeats, true, false, false, false, nil)
+	require.NoError(t, err)
+	d = &Demo{AMQPURL: w.AMQPURL()}
+	require.ErrorContains(t, d.connected(t.Context(), "worker", never), "declare heartbeats")
+}
+
+func TestRefusedPublishIsAnError(t *testing.T) {
+	v := brokertest.New(t)
+	_, err := v.Channel(t).QueueDeclare("full", true, false, false, false, amqp.Table{"x-max-length": 0, "x-overflow": "reject-publish"})
+	require.NoError(t, err)
+	p, err := newPublisher(v.Dial(t))
+	require.NoError(t, err)
+	require.ErrorContains(t, p.toStream(t.Context(), "full", map[string]any{}), "refused by the broker")
+	require.Error(t, p.toStream(t.Context(), "full", map[string]any{"no JSON": func() {}}))
+}
+
+// A job that another program enqueued is left to that program's worker, and one of an unknown class
+// is no success.
+func TestDemoTakesOnlyItsOwnJobs(t *testing.T) {
+	for _, queue := range queues {
+		require.Contains(t, queue, "demo.")
+	}
+	v := brokertest.New(t)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 1}
+	run(t, d)
+	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
+	ch := v.Channel(t)
+	for _, queue := range []string{"critical", "default", "low"} {
+		_, err := ch.QueueDeclare("queue."+queue, true, false, false, false, amqp.Table{"x-max-priority": 10})
+		require.NoError(t, err)
+		v.Publish(t, "", "queue."+queue, amqp.Publishing{Body: []byte(`{"jid":"theirs","class":"SendEmail","args":[]}`)})
+	}
+	v.Publish(t, exchange, queueLow, amqp.Publishing{Body: []byte(`{"jid":"greet","class":"Greet","args":[],"queue":"demo.low","retry":0}`)})
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, deadJobs)) > 0 }, "a job of an unknown class dies")
+	dead, err := wire.ParseEntry(deadJobs, 0, v.ReadStream(t, deadJobs)[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, "greet", dead.JID)
+	require.Equal(t, "UnknownClass", dead.ErrorClass)
+	for _, queue := range []string{"critical", "default", "low"} {
+		require.Equal(t, 1, v.QueueLength(t, "queue."+queue), queue)
+	}
+}
+
+func TestDemoSaysGoodbye(t *testing.T) {
+	v := brokertest.New(t)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 20}
+	end := run(t, d)
+	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
+	end()
+	all := v.ReadStream(t, heartbeats)
+	var last struct {
+		State string
+		Busy  int64
+	}
+	require.NoError(t, json.Unmarshal(all[len(all)-1].Body, &last))
+	require.Equal(t, "stopping", last.State)
+	require.Zero(t, last.Busy)
+}

@@ -1,0 +1,16 @@
+// Package demo shows Millrace from outside: a producer and a worker that know only the names and
+// formats in docs/wire-format.md, and that speak plain AMQP 0-9-1. Every line here could be written
+// in any language with an AMQP client.
+//
+// The worker consumes queue.demo.critical, queue.demo.default and queue.demo.low, and acknowledges
+// each job that it has done. It publishes a failed job to the stream retries, and a job without
+// attempts left to dead_jobs. It sends a heartbeat every ten seconds, a last one when it stops, and
+// a record of each job to job_metrics. It runs the classes that the producer enqueues, and fails at
+// any other. The producer enqueues jobs, schedules some, and makes some that fail.
+//
+// # Promises
+//
+// A job is acknowledged only after the broker has confirmed its outcome, so no job is lost. A
+// worker that dies between the two runs a job twice. A connection that is lost is opened again
+// until Run ends.
+package demo

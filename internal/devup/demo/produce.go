@@ -1,0 +1,86 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Classes of jobs.
+const (
+	sendEmail    = "SendEmail"     // always works
+	resizeImage  = "ResizeImage"   // fails now and then, and works when it is tried again
+	chargeCard   = "ChargeCard"    // critical, and always works
+	sendReminder = "SendReminder"  // for later
+	importUsers  = "ImportUsers"   // never works: it ends among the dead
+	everyDoomed  = 6000            // one in so many jobs is such a one, five minutes apart at the default rate
+	firstDoomed  = 60              // so that the first comes soon
+	atMostAhead  = 8 * time.Second // how far ahead reminders are scheduled
+)
+
+// known are the classes that the worker runs.
+var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers}
+
+// produce enqueues jobs at a steady rate until ctx ends.
+func (d *Demo) produce(ctx context.Context, conn *amqp.Connection) error {
+	p, err := newPublisher(conn)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second / time.Duration(d.Rate))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		if err := p.next(ctx, d.counts.enqueued.Load()); err != nil {
+			return err
+		}
+		d.counts.enqueued.Add(1)
+	}
+}
+
+// next publishes job number n.
+func (p publisher) next(ctx context.Context, n int64) error {
+	switch {
+	case n%everyDoomed == firstDoomed:
+		return p.toQueue(ctx, queueLow, newJob(importUsers, queueLow, 2, fmt.Sprintf("users-%d.csv", n)))
+	case n%10 == 3:
+		ahead := time.Second + rand.N(atMostAhead-time.Second)
+		return p.toStream(ctx, scheduledJobs, scheduled(newJob(sendReminder, queueDefault, 5, n), time.Now().Add(ahead)))
+	case n%10 == 7:
+		return p.toQueue(ctx, queueCritical, newJob(chargeCard, queueCritical, 5, n, "EUR 4.99"))
+	case n%4 == 2:
+		return p.toQueue(ctx, queueLow, newJob(resizeImage, queueLow, 5, fmt.Sprintf("image-%d.png", n)))
+	default:
+		return p.toQueue(ctx, queueDefault, newJob(sendEmail, queueDefault, 5, fmt.Sprintf("user%d@example.com", n), "Hello!"))
+	}
+}
+
+func newJob(class, queue string, retry int, args ...any) map[string]any {
+	return map[string]any{
+		"jid":         newJID(),
+		"class":       class,
+		"args":        args,
+		"queue":       queue,
+		"retry":       retry,
+		"retry_count": 0,
+		"enqueued_at": seconds(time.Now()),
+	}
+}
+
+func scheduled(job map[string]any, at time.Time) map[string]any {
+	return map[string]any{
+		"type":         "scheduled_job",
+		"jid":          job["jid"],
+		"scheduled_at": seconds(at),
+		"job":          job,
+	}
+}
+
+func newJID() string { return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) }

@@ -1,0 +1,66 @@
+package devup
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/millrace-jobs/millrace/internal/apiclient"
+	"github.com/millrace-jobs/millrace/internal/devup/demo"
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+// welcome says where everything is, and what to try. The web UI comes first, alone on its line.
+func welcome(addr string, node *localbroker.Broker, dir string) string {
+	management, err := url.Parse(node.ManagementURL())
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	password, _ := management.User.Password()
+	user := management.User.Username()
+	management.User = nil
+	var b strings.Builder
+	row := func(name, value string) { fmt.Fprintf(&b, "  %-10s %s\n", name, value) }
+	fmt.Fprintf(&b, "\nMillrace is up. Open the web UI, user %s, password %s:\n\n  http://%s/\n\n", user, password, addr)
+	row("REST API", "http://"+addr+"/api/overview")
+	row("AMQP", node.AMQPURL())
+	row("Broker", management.String())
+	row("Data", dir+"  ("+os.Args[0]+" up --fresh deletes them)")
+	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try:\n\n")
+	for _, command := range suggestions(node.AMQPURL(), addr) {
+		fmt.Fprintf(&b, "  %s\n", command)
+	}
+	b.WriteString("\nCtrl-C stops everything.\n\n")
+	return b.String()
+}
+
+// suggestions are commands that work as they are, on any ports.
+func suggestions(amqpURL, httpAddr string) []string {
+	program := os.Args[0]
+	var amqp, api string
+	if !strings.HasSuffix(amqpURL, ":5672/") {
+		amqp = " --amqp-url " + amqpURL
+	}
+	if httpAddr != "127.0.0.1:15680" {
+		api = " --http-addr " + httpAddr
+	}
+	return []string{
+		program + ` enqueue SendEmail '["ann@example.com"]' --queue demo.default` + amqp,
+		program + ` schedule SendEmail '["ann@example.com"]' --queue demo.low --in 1m` + amqp,
+		program + " top" + api,
+		program + " scheduled" + api,
+		program + " dead" + api,
+	}
+}
+
+// countsLine says what the demo has done, and how many jobs each set holds.
+func countsLine(ctx context.Context, c demo.Counts, api *apiclient.Client) string {
+	line := fmt.Sprintf("enqueued %d   processed %d   failed %d", c.Enqueued, c.Processed, c.Failed)
+	o, err := api.Overview(ctx)
+	if err != nil {
+		return line + "   (the sidecar does not answer)"
+	}
+	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, o.Total(apiclient.Scheduled), o.Total(apiclient.Retries), o.Total(apiclient.Dead))
+}

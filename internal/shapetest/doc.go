@@ -1,0 +1,8 @@
+// Package shapetest holds limits for the shape of the code: how long functions and files may be,
+// how many methods and fields a type may have, and how wide comments are.
+//
+// # Exceptions
+//
+// What is larger stands in the table exceptions, with its size. It may shrink, and not grow. An entry
+// that is no longer needed is an error, so the table only gets shorter.
+package shapetest

@@ -1,0 +1,41 @@
+// What people do with the UI, in a browser, with the binary, a broker and traffic. Tests find
+// elements as people do: by role and name.
+import { shared } from './shared.js';
+import { bulk } from './bulk.js';
+import { buttons } from './buttons.js';
+import { charts } from './charts.js';
+import { deeds } from './deeds.js';
+import { filters } from './filters.js';
+import { gated } from './gated.js';
+import { jobs } from './jobs.js';
+import { keyboard } from './keyboard.js';
+import { payload } from './payload.js';
+import { story } from './person.js';
+import { queues } from './queues.js';
+import { rarely } from './rarely.js';
+import { records } from './records.js';
+import { served } from './served.js';
+import { sorting } from './sorting.js';
+import { stories } from './stories.js';
+import { whereabouts } from './whereabouts.js';
+import { workers } from './workers.js';
+
+const world = shared();
+
+filters(world);
+charts(world);
+served(world);
+deeds(world);
+for (const [name, tell] of stories) story(world, name, tell);
+keyboard(world);
+buttons(world);
+sorting(world);
+bulk(world);
+rarely(world);
+records(world);
+gated(world);
+payload(world);
+queues(world);
+whereabouts(world);
+workers(world);
+jobs(world);
