@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// tears has the broker die once it has a leader's burials among the dead jobs, and the journal has none of them.
+// tears has the broker die once it has a leader's burials among the dead jobs, and the journal has
+// none of them.
 func (sc *scene) tears(s *modelSidecar) {
 	sc.t.Helper()
 	before := len(sc.deadJobs())
@@ -29,7 +30,8 @@ func (sc *scene) tears(s *modelSidecar) {
 	s.lose()
 }
 
-// A kill that the dead jobs have and the journal lacks was done: the next leader tells, whoever asks again is answered so, and it can be undone.
+// A kill that the dead jobs have and the journal lacks was done: the next leader tells, whoever
+// asks again is answered so, and it can be undone.
 func TestKillsThatTheJournalLacks(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
@@ -99,7 +101,8 @@ func TestExpiriesThatTheJournalLacks(t *testing.T) {
 	require.Empty(t, sc.copies())
 }
 
-// A kill that the journal refused was taken back, whatever the dead jobs have of it: what was answered as pending is pending, and fires.
+// A kill that the journal refused was taken back, whatever the dead jobs have of it: what was
+// answered as pending is pending, and fires.
 func TestKillsThatTheJournalRefused(t *testing.T) {
 	for name, fires := range map[string]bool{"it is pending": false, "it was fired since": true} {
 		t.Run(name, func(t *testing.T) {

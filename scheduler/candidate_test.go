@@ -54,7 +54,8 @@ func TestPingsAreAnsweredByTheLeader(t *testing.T) {
 	require.Empty(t, c.commands, "a ping needs no turn")
 }
 
-// Commands that come faster than they are carried out are refused, and do not keep pings from coming.
+// Commands that come faster than they are carried out are refused, and do not keep pings from
+// coming.
 func TestTooManyCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -72,7 +73,8 @@ func TestTooManyCommandsAreRefused(t *testing.T) {
 	require.True(t, c.mayPublish())
 }
 
-// What another leader was given may have been carried out: it is not carried out again. What nobody was given is.
+// What another leader was given may have been carried out: it is not carried out again. What nobody
+// was given is.
 func TestCommandsOfTheLeaderBefore(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -27,7 +27,8 @@ func (s *sidecar) does(t *testing.T, status int, command, stream, jid, changes s
 	return reply
 }
 
-// What was changed fires as it was changed, and when; what was deleted or killed and is wanted back comes back.
+// What was changed fires as it was changed, and when; what was deleted or killed and is wanted back
+// comes back.
 func TestChangeAndUndo(t *testing.T) {
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestClockSetBackHoldsNothingUp has a queue refuse a job, and then the clock set back by an hour: the job is tried again as soon as it would
-// have been.
+// TestClockSetBackHoldsNothingUp has a queue refuse a job, and then the clock set back by an hour:
+// the job is tried again as soon as it would have been.
 func TestClockSetBackHoldsNothingUp(t *testing.T) {
 	b := newModelBroker()
 	s, err := newModelSidecar(b, "s")

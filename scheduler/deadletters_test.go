@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What has neither x-death nor a timestamp, as what a client sent to jobs.dead, died when it was taken over. Taken over twice it is known
-// all the same.
+// What has neither x-death nor a timestamp, as what a client sent to jobs.dead, died when it was
+// taken over. Taken over twice it is known all the same.
 func TestDeadJobOfWhichTheBrokerTellsNothing(t *testing.T) {
 	s, err := newModelSidecar(newModelBroker(), "a")
 	require.NoError(t, err)

@@ -24,7 +24,8 @@ func TestOneKeyIsOneJob(t *testing.T) {
 	sc.rounds(s, 6, nil)
 	require.Equal(t, map[string]int{first.JID: 1}, sc.copies())
 
-	// Other leaders know it, also those that have read nothing but what low water leaves; a day later it is forgotten.
+	// Other leaders know it, also those that have read nothing but what low water leaves; a day
+	// later it is forgotten.
 	s.disconnect()
 	s = sc.leader("b")
 	require.Equal(t, first.JID, sc.ask(s, enqueueCmd("k", `{"class":"C","queue":"q"}`)).JID)
@@ -58,7 +59,8 @@ func TestOneKeyAtOnce(t *testing.T) {
 	require.NotEmpty(t, got[1].JID)
 }
 
-// A leader that dies when the stream has the job, and the journal does not tell of it, leaves the telling to the next.
+// A leader that dies when the stream has the job, and the journal does not tell of it, leaves the
+// telling to the next.
 func TestAJobThatWasNotToldOfIsKnownAllTheSame(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

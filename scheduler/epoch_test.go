@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A leader that reads in the journal that another has followed ends, and does nothing more: not even what is due.
+// A leader that reads in the journal that another has followed ends, and does nothing more: not
+// even what is due.
 func TestFencedLeaderDoesNothing(t *testing.T) {
 	sc := newScene(t)
 	old := sc.leader("old")
@@ -29,7 +30,8 @@ func TestFencedLeaderDoesNothing(t *testing.T) {
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
 }
 
-// A claim that was given up may arrive late, behind the next leader's: no view will ever have that one's.
+// A claim that was given up may arrive late, behind the next leader's: no view will ever have that
+// one's.
 func TestAClaimThatWasOvertakenIsGivenUp(t *testing.T) {
 	sc := newScene(t)
 	first, second := sc.sidecar("first"), sc.sidecar("second")
@@ -87,8 +89,8 @@ func TestConfirmsOfNothing(t *testing.T) {
 	require.Len(t, s.conn.out, 1, "nothing is said to have come back")
 }
 
-// A sidecar that stands for election before it has read all writes its first record again: views that begin there would know less than
-// the journal did.
+// A sidecar that stands for election before it has read all writes its first record again: views
+// that begin there would know less than the journal did.
 func TestOpenedIsWrittenAgain(t *testing.T) {
 	sc := newScene(t)
 	late := sc.sidecar("late")
@@ -116,7 +118,8 @@ func TestOpenedIsWrittenAgain(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
 }
 
-// Who was in flight when a connection died is tried alone from then on. Once its entry is gone nobody is suspected any more.
+// Who was in flight when a connection died is tried alone from then on. Once its entry is gone
+// nobody is suspected any more.
 func TestSuspectsThatAreGone(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -153,7 +156,8 @@ func TestQueueThatTakesAndRefuses(t *testing.T) {
 	require.Equal(t, map[string]int{"refused": 1, "taken": 1}, sc.copies())
 }
 
-// A command about an entry that is due and was looked up already is quicker than its turn: it fires once.
+// A command about an entry that is due and was looked up already is quicker than its turn: it fires
+// once.
 func TestCommandOvertakesALane(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -199,7 +203,8 @@ func TestCommandsByAnOldOffset(t *testing.T) {
 	require.Equal(t, "other", sc.broker.copies[0].queue)
 }
 
-// A job that fits as it is, and does not as a dead job with its reason, stays where it is, and says why.
+// A job that fits as it is, and does not as a dead job with its reason, stays where it is, and says
+// why.
 func TestKillOfWhatIsTooLarge(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

@@ -82,7 +82,8 @@ func (b tale) replacement(epoch, of int64) int64 {
 	return b.append(wire.ScheduledJobs, millrace, wire.Carry(wire.ScheduledJobs, "a", []byte(entryA), headers))
 }
 
-// Views read several streams, each in its order, and each view in an order of its own between them. Whatever that is, they know the same.
+// Views read several streams, each in its order, and each view in an order of its own between them.
+// Whatever that is, they know the same.
 func TestEveryInterleavingIsOneView(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell    func(tale)
@@ -255,8 +256,9 @@ func mustFind(t *testing.T, s *modelSidecar, jid string) []*tracker.Stored {
 	return found
 }
 
-// A crash loop: the broker takes fires with it, and then each new leader, or the broker again, dies before all is settled. What the
-// first left in doubt is in doubt until it is settled, however many epochs that takes.
+// A crash loop: the broker takes fires with it, and then each new leader, or the broker again, dies
+// before all is settled. What the first left in doubt is in doubt until it is settled, however many
+// epochs that takes.
 func TestDoubtOutlivesManyLeaders(t *testing.T) {
 	sc := newScene(t)
 	first := sc.sidecar("first")
@@ -322,8 +324,8 @@ func (sc *scene) advance(s *modelSidecar) {
 	require.NoError(sc.t, s.readAll())
 }
 
-// A leader reschedules an entry and dies. The next has read the journal, and of the entry's stream no more than the entry: until it has
-// read its own barrier there it must fire nothing.
+// A leader reschedules an entry and dies. The next has read the journal, and of the entry's stream
+// no more than the entry: until it has read its own barrier there it must fire nothing.
 func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 	sc := newScene(t)
 	first := sc.sidecar("first")
@@ -362,8 +364,8 @@ func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1}, sc.copies())
 }
 
-// A leader that has not read all of the journal when it begins its epoch repeats what is in force all the same: views that begin to read
-// there know nothing else.
+// A leader that has not read all of the journal when it begins its epoch repeats what is in force
+// all the same: views that begin to read there know nothing else.
 func TestLeaderThatHasNotReadTheJournal(t *testing.T) {
 	sc := newScene(t)
 	b := tale{sc.broker}

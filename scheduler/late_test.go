@@ -17,7 +17,8 @@ func (sc *scene) follow() *modelSidecar {
 	return sc.leader("successor")
 }
 
-// A client is answered when the leader's own view has read the record back, and not before: what has been confirmed may be void.
+// A client is answered when the leader's own view has read the record back, and not before: what
+// has been confirmed may be void.
 func TestCommandsAreAnsweredWhenTheyAreReadBack(t *testing.T) {
 	for name, cmd := range map[string]wire.Command{
 		"delete":  {Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"},
@@ -68,7 +69,8 @@ func TestDecisionsOfALeaderThatWasFollowed(t *testing.T) {
 	require.EqualValues(t, 1, next.entries.Total(wire.ScheduledJobs), "it is pending")
 }
 
-// What a leader fired behind the beginning of the next one is not fired again where it is known to have arrived, and is where it is not.
+// What a leader fired behind the beginning of the next one is not fired again where it is known to
+// have arrived, and is where it is not.
 func TestFiresOfALeaderThatWasFollowed(t *testing.T) {
 	for name, lives := range map[string]bool{"its broker lived on": true, "its broker died": false} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +183,8 @@ func TestLateBurialsAreNotRepeated(t *testing.T) {
 	require.EqualValues(t, 1, last.entries.Total(wire.ScheduledJobs))
 }
 
-// A leader that moves low water has settled no late fire that it had not read: that one stays in doubt.
+// A leader that moves low water has settled no late fire that it had not read: that one stays in
+// doubt.
 func TestLowWaterLeavesLateFiresThatWereNotRead(t *testing.T) {
 	sc := newScene(t)
 	b := tale{sc.broker}
@@ -204,8 +207,8 @@ func TestLowWaterLeavesLateFiresThatWereNotRead(t *testing.T) {
 	require.Zero(t, inDoubt())
 }
 
-// A fire that waits for a verdict is settled once: its leader may have journaled meanwhile that it came back, and then it is fired as
-// any entry that is pending.
+// A fire that waits for a verdict is settled once: its leader may have journaled meanwhile that it
+// came back, and then it is fired as any entry that is pending.
 func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.cluster = true

@@ -28,7 +28,8 @@ func (s silent) First(context.Context, string) (int64, bool, error) { return s.f
 
 func (s silent) Last(context.Context, string) (int64, bool, error) { return s.first, !s.empty, s.err }
 
-// A record that does not come may only be late. An entry is given up if its stream begins behind it.
+// A record that does not come may only be late. An entry is given up if its stream begins behind
+// it.
 func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		records silent

@@ -13,8 +13,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseInJournal has the broker take in what a leader sent. The fire of one job reaches its queue, but neither the journal nor an answer the
-// leader: so it is where the process of the journal's leader dies.
+// loseInJournal has the broker take in what a leader sent. The fire of one job reaches its queue,
+// but neither the journal nor an answer the leader: so it is where the process of the journal's
+// leader dies.
 func (sc *scene) loseInJournal(s *modelSidecar, jid string) {
 	sc.t.Helper()
 	sc.take(s)
@@ -39,7 +40,8 @@ func (sc *scene) busyFor(s *modelSidecar, queue string, d time.Duration) {
 	}
 }
 
-// A fire that its queue has and the journal lacks does not count as delivered, even if the witness stands: no later leader would know of it.
+// A fire that its queue has and the journal lacks does not count as delivered, even if the witness
+// stands: no later leader would know of it.
 func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -124,7 +126,8 @@ func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
 	require.Equal(t, 1, s.core.ledger.Aside())
 }
 
-// A queue whose window is full of fires that are passed over goes on when they are given up on, also if those are jobs that were triggered before they were due.
+// A queue whose window is full of fires that are passed over goes on when they are given up on,
+// also if those are jobs that were triggered before they were due.
 func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.window = 2
@@ -170,7 +173,8 @@ func TestASilentQueueGetsOneMoreJob(t *testing.T) {
 	require.Equal(t, 1, sc.copies()["lost"])
 }
 
-// What is given up on leaves the count of what is set aside at once: the window of the others is no larger for it.
+// What is given up on leaves the count of what is set aside at once: the window of the others is no
+// larger for it.
 func TestGivingUpKeepsTheWindow(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -225,7 +229,8 @@ func isProbe(m wire.Message) bool {
 	return is
 }
 
-// A record that only says what is confirmed, or a probe, is replaced when it has no answer: neither ends the epoch.
+// A record that only says what is confirmed, or a probe, is replaced when it has no answer: neither
+// ends the epoch.
 func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 	for name, pick := range map[string]func(wire.Message) bool{"confirmed": isConfirmed, "probe": isProbe} {
 		t.Run(name, func(t *testing.T) {
@@ -337,7 +342,8 @@ func TestTheLastFireIsDecidedToo(t *testing.T) {
 	require.Zero(t, s.core.ledger.Open())
 }
 
-// A fire that a new leader repeats may be lost as well. Its entry is pending again, not in doubt for as long as that leader lives.
+// A fire that a new leader repeats may be lost as well. Its entry is pending again, not in doubt
+// for as long as that leader lives.
 func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("x")
@@ -357,7 +363,8 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	require.Equal(t, before, sc.copies()["x"])
 }
 
-// The one job that a silent queue gets is one that is fired, once the broker has confirmed something later.
+// The one job that a silent queue gets is one that is fired, once the broker has confirmed
+// something later.
 func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -387,7 +394,8 @@ func TestALateAnswerClosesTheHole(t *testing.T) {
 	require.Zero(t, s.core.ledger.GivenUp())
 }
 
-// What is confirmed is said, although more is open: a leader that is asked to stop does not wait for ever.
+// What is confirmed is said, although more is open: a leader that is asked to stop does not wait
+// for ever.
 func TestAllThatIsConfirmedIsSaid(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -410,7 +418,8 @@ func TestAllThatIsConfirmedIsSaid(t *testing.T) {
 	require.Empty(t, s.conn.out, "it is said once")
 }
 
-// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow for ever.
+// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow
+// for ever.
 func TestAnEpochEndsInOrderFarBehindAHole(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The model: a broker with streams and queues, sidecars with views that read at their own pace, and whatever may go wrong between
-// them. It is driven by the property test.
+// The model: a broker with streams and queues, sidecars with views that read at their own pace, and
+// whatever may go wrong between them. It is driven by the property test.
 
 // What the model's leaders keep of dead jobs.
 const (
@@ -36,8 +36,8 @@ type modelStream struct {
 // span is a barrier, and a late one behind it.
 type span struct{ barrier, late int }
 
-// beforeLate is how far retention may go without leaving a late barrier and not the one before it, which alone tells that it is late: a stated
-// exception.
+// beforeLate is how far retention may go without leaving a late barrier and not the one before it,
+// which alone tells that it is late: a stated exception.
 func (s *modelStream) beforeLate(below int) int {
 	for _, l := range s.late {
 		if l.barrier < below && below <= l.late {
@@ -194,7 +194,8 @@ func (b *modelBroker) say(fire wire.Through) {
 	}
 }
 
-// isKnown reports whether what a leader has read of the journal says of a fire that it is confirmed.
+// isKnown reports whether what a leader has read of the journal says of a fire that it is
+// confirmed.
 func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 	at, known := b.known[fire]
 	return known && at < read
@@ -241,7 +242,8 @@ func (b *modelBroker) place(stream string, offset int64) place {
 	return b.first(place{stream, b.streams[stream].generation, offset})
 }
 
-// placeWith is the newest entry at an offset that has a jid: its stream may have been made anew since.
+// placeWith is the newest entry at an offset that has a jid: its stream may have been made anew
+// since.
 func (b *modelBroker) placeWith(stream string, offset int64, jid string) place {
 	for g := b.streams[stream].generation; g >= 0; g-- {
 		if p := (place{stream, g, offset}); b.jids[p] == jid {
@@ -381,7 +383,8 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 	c.answers = append(c.answers, reply)
 }
 
-// unjournal takes the fire of a job in a queue out of the journal, as if only its queue had got it. What its headers say of others stays.
+// unjournal takes the fire of a job in a queue out of the journal, as if only its queue had got it.
+// What its headers say of others stays.
 func (b *modelBroker) unjournal(c *copyOf) {
 	r := b.streams[wire.Journal].get(c.record)
 	said := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: c.deed.Epoch, Through: c.deed.Confirmed}
@@ -481,8 +484,9 @@ func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
 	}
 }
 
-// checkDelivered makes sure that a fire that is settled as delivered has reached its queue. It may have
-// been misrouted, or its queue have died alone: those are settled in other ways, or stated exceptions.
+// checkDelivered makes sure that a fire that is settled as delivered has reached its queue. It may
+// have been misrouted, or its queue have died alone: those are settled in other ways, or stated
+// exceptions.
 func (b *modelBroker) checkDelivered(fire wire.Through) {
 	for _, c := range b.copies {
 		if c.deed.Epoch != fire.Epoch || c.deed.Seq != fire.Through {
@@ -510,7 +514,8 @@ func (b *modelBroker) confirm(c *modelConn) {
 	}
 }
 
-// openDeeds lists the entries whose fires, and burials if asked for, the journal does not know to be confirmed.
+// openDeeds lists the entries whose fires, and burials if asked for, the journal does not know to
+// be confirmed.
 func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 	last := map[int64]int64{} // by epoch
 	type fire struct {
@@ -668,7 +673,8 @@ func (s *modelSidecar) anew(stream string, tell func(tx *view.Tx) error) error {
 	})
 }
 
-// rebuild has the view built anew if it has to be, because a stream was made anew after the journal was lost.
+// rebuild has the view built anew if it has to be, because a stream was made anew after the journal
+// was lost.
 func (s *modelSidecar) rebuild() (bool, error) {
 	if s.entries.State().Journals == 0 || len(s.recreated()) == 0 {
 		return false, nil
@@ -917,18 +923,4 @@ func (s *modelSidecar) lose() {
 		s.broker.conn = nil
 	}
 	s.core, s.conn, s.later, s.asked = nil, nil, nil, nil
-}
-
-// bindNow makes and binds the queues that were asked for at the last step.
-func (s *modelSidecar) bindNow(now time.Time) {
-	asked := s.asked
-	s.asked = nil
-	for _, queue := range asked {
-		if s.broker.away[queue] {
-			s.core.queues.bound(now, queue, errors.New("its node is away"))
-			continue
-		}
-		delete(s.broker.missing, queue)
-		s.core.queues.bound(now, queue, nil)
-	}
 }

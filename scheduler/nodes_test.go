@@ -87,8 +87,8 @@ func TestWitnessesWithoutANode(t *testing.T) {
 	require.Equal(t, []string{left.Name, older.Name}, strayWitnesses(nodesOf("rabbit@a"), append(stays, left, older)))
 }
 
-// A sidecar leaves a node that sees no majority if it has another host; a leader only while no ping comes
-// back.
+// A sidecar leaves a node that sees no majority if it has another host; a leader only while no ping
+// comes back.
 func TestSidecarLeavesANodeThatIsCutOff(t *testing.T) {
 	require.True(t, isMajority(nodesOf("a", "b")))
 	require.False(t, isMajority(append(nodesOf("a"), broker.Node{Name: "b"})))

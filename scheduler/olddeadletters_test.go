@@ -12,8 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The first leader of this version finds dead letters in the queue that earlier ones had: each becomes a dead job once, and the queue is
-// deleted. What the broker dead-letters from then on comes by the new queue.
+// The first leader of this version finds dead letters in the queue that earlier ones had: each
+// becomes a dead job once, and the queue is deleted. What the broker dead-letters from then on
+// comes by the new queue.
 func TestDeadLettersOfEarlierVersionsAreMoved(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

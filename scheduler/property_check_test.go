@@ -71,8 +71,8 @@ func (w *world) copiesOf(p place) (n int) {
 	return n
 }
 
-// timelyCopiesOf counts the copies but for those of leaders that had been followed: nothing calls those
-// back.
+// timelyCopiesOf counts the copies but for those of leaders that had been followed: nothing calls
+// those back.
 func (w *world) timelyCopiesOf(p place) (n int) {
 	for _, c := range w.broker.copies {
 		if w.placeOf(c) == p && !c.gone && !c.late {
@@ -150,17 +150,20 @@ func (w *world) some(jid string, is func(place) bool) bool {
 	return false
 }
 
-// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken for repetitions of it.
+// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken
+// for repetitions of it.
 func (w *world) mayBeGone(jid string) bool {
 	return w.some(jid, func(p place) bool { return w.broker.gone[p] != "" })
 }
 
-// askedFor tells whether somebody may have deleted or killed what has a jid: where it was published twice, either.
+// askedFor tells whether somebody may have deleted or killed what has a jid: where it was published
+// twice, either.
 func (w *world) askedFor(jid string) bool {
 	return w.some(jid, func(p place) bool { return w.asked[p] })
 }
 
-// publishes is how often a jid may come: a repeat that came after the first had fired is a job of its own.
+// publishes is how often a jid may come: a repeat that came after the first had fired is a job of
+// its own.
 func (w *world) publishes(jid string) (n int) {
 	for _, e := range w.appended {
 		if e.jid == jid {

@@ -120,7 +120,8 @@ func (w *world) move(t *rapid.T) {
 	w.boundOpen(s)
 }
 
-// reorderConfirms has a later confirm come before the one that is next: each queue answers by itself.
+// reorderConfirms has a later confirm come before the one that is next: each queue answers by
+// itself.
 func (w *world) reorderConfirms(t *rapid.T, s *modelSidecar) {
 	if n := len(s.conn.answers); n > 1 {
 		i := rapid.IntRange(0, min(n, 6)-1).Draw(t, "overtakes")

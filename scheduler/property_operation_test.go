@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestOperationsAreUndoneOnce drives leaders through whatever may happen while operations are undone, but for the loss of streams: that takes
-// the operations with it.
+// TestOperationsAreUndoneOnce drives leaders through whatever may happen while operations are
+// undone, but for the loss of streams: that takes the operations with it.
 func TestOperationsAreUndoneOnce(t *testing.T) {
 	tries(t, 100, 40)
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,7 +91,8 @@ func (w *world) allowChanges(op *wire.Operation) {
 	}
 }
 
-// allowDeletes notes what an operation may delete or kill: once the journal is lost, nobody can tell any more that it did.
+// allowDeletes notes what an operation may delete or kill: once the journal is lost, nobody can
+// tell any more that it did.
 func (w *world) allowDeletes(op *wire.Operation) {
 	if op.Action != wire.CommandDelete && op.Action != wire.CommandKill {
 		return
@@ -137,7 +138,8 @@ func (w *world) checkOperations(s *modelSidecar) {
 	}
 }
 
-// checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what became of it: that alone can be undone.
+// checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what
+// became of it: that alone can be undone.
 func (w *world) checkKillsAreTold() {
 	untold, leads := map[wire.Through]ledger.EntryID{}, int64(-1)
 	for _, r := range w.broker.streams[wire.Journal].records {
@@ -171,7 +173,8 @@ func (w *world) checkKillsAreTold() {
 	require.Empty(w.t, untold, "nobody can undo these kills")
 }
 
-// lostEntry tells whether an entry that something was done to went with its stream's end: there is nothing to take back.
+// lostEntry tells whether an entry that something was done to went with its stream's end: there is
+// nothing to take back.
 func (w *world) lostEntry(d *wire.Deed) bool {
 	stream := w.broker.streams[d.Stream]
 	if r := stream.get(d.Offset); r != nil {
@@ -181,7 +184,8 @@ func (w *world) lostEntry(d *wire.Deed) bool {
 	return int(d.Offset) >= stream.end()
 }
 
-// allowHeld notes that what is held may have been done before: who asks for it all the same has decided that.
+// allowHeld notes that what is held may have been done before: who asks for it all the same has
+// decided that.
 func (w *world) allowHeld(s *modelSidecar, stream string) {
 	for p, e := range w.appended {
 		if !standsIn(p, stream) {

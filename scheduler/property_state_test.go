@@ -71,7 +71,8 @@ type keyAsked struct {
 	at  place  // its entry
 }
 
-// enqueue asks for a job under a key: one of few, so that it is asked for again, by other leaders too, and with other jobs.
+// enqueue asks for a job under a key: one of few, so that it is asked for again, by other leaders
+// too, and with other jobs.
 func (w *world) enqueue(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -103,7 +104,8 @@ func (w *world) enqueue(t *rapid.T) {
 	}))
 }
 
-// forgets tells whether the journal, or the stream that has the entry, may have been made anew: then a key is not known any more.
+// forgets tells whether the journal, or the stream that has the entry, may have been made anew:
+// then a key is not known any more.
 func (w *world) forgets() bool {
 	return w.journalLost || w.truncated || w.broker.streams[wire.ScheduledJobs].generation > 0
 }

@@ -38,7 +38,8 @@ func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
 	return s, conn, v
 }
 
-// A leader that ends waits for the confirms of what it has published, and acknowledges it: the next would publish it again.
+// A leader that ends waits for the confirms of what it has published, and acknowledges it: the next
+// would publish it again.
 func TestRelaysEndWithNothingInFlight(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
@@ -72,8 +73,9 @@ func journaled(t *testing.T, record []byte) string {
 	return string(j.Body)
 }
 
-// The same with jobs.deadletters. What is to take the dead jobs may be gone too, somebody may have made the queue again, and what ends the
-// channel is listed in the end, so that the others come through.
+// The same with jobs.deadletters. What is to take the dead jobs may be gone too, somebody may have
+// made the queue again, and what ends the channel is listed in the end, so that the others come
+// through.
 func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
@@ -112,7 +114,8 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	require.Equal(t, killer, journaled(t, v.ReadStream(t, wire.Journal)[0].Body))
 }
 
-// What a relay published and no queue took is not taken for done, though the broker confirms it: it is at hand until it is safe.
+// What a relay published and no queue took is not taken for done, though the broker confirms it: it
+// is at hand until it is safe.
 func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
@@ -127,8 +130,8 @@ func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
 	require.Zero(t, v.QueueLength(t, wire.DeadLetters))
 }
 
-// A body that killed the channel each time that it was published is published no more: it is listed, with the reason, and its place in
-// the queue is free.
+// A body that killed the channel each time that it was published is published no more: it is
+// listed, with the reason, and its place in the queue is free.
 func TestBodiesThatKillAreListed(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
@@ -153,7 +156,8 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
 }
 
-// A leader that dies between burying a dead letter and acknowledging it leaves it to the next, which knows it: it is buried once.
+// A leader that dies between burying a dead letter and acknowledging it leaves it to the next,
+// which knows it: it is buried once.
 func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)

@@ -59,7 +59,8 @@ func (sc *scene) prove(s *modelSidecar) {
 	require.FailNow(sc.t, "nothing is proven")
 }
 
-// What was fired after the way was broken is fired again, what a probe had followed before is not, and what came back fires by itself.
+// What was fired after the way was broken is fired again, what a probe had followed before is not,
+// and what came back fires by itself.
 func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -86,8 +87,8 @@ func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
 	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies(), "it is over")
 }
 
-// Only some probes are followed by one to no queue, which becomes a record of jobs.gated: what was fired since the last of those is fired
-// again when jobs.gated keeps nothing.
+// Only some probes are followed by one to no queue, which becomes a record of jobs.gated: what was
+// fired since the last of those is fired again when jobs.gated keeps nothing.
 func TestProbesToNoQueueAreRare(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -135,7 +136,8 @@ func TestProbesToNoQueueFollowBursts(t *testing.T) {
 	require.False(t, w.mustFollow(load{}))
 }
 
-// A job whose fire was in doubt when the way broke is in doubt all the more: the witness stands, and it is fired again.
+// A job whose fire was in doubt when the way broke is in doubt all the more: the witness stands,
+// and it is fired again.
 func TestDoubtsThatWentAstray(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -152,7 +154,8 @@ func TestDoubtsThatWentAstray(t *testing.T) {
 	require.Equal(t, map[string]int{"doubtful": 1}, sc.copies())
 }
 
-// Who mends the way and dies before all is entered again leaves that to the next: what was entered twice is fired once.
+// Who mends the way and dies before all is entered again leaves that to the next: what was entered
+// twice is fired once.
 func TestALeaderDiesBetweenMendingAndFiring(t *testing.T) {
 	for rounds := range 12 {
 		sc := newScene(t)
@@ -203,8 +206,8 @@ func TestBurialsThatWentAstray(t *testing.T) {
 	}
 }
 
-// A leader that dies once it has entered such a dead job again, and before the journal has that the way stands, has the next one look at it
-// anew: it stays one.
+// A leader that dies once it has entered such a dead job again, and before the journal has that the
+// way stands, has the next one look at it anew: it stays one.
 func TestBurialsAreRepeatedOnce(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -223,7 +226,8 @@ func TestBurialsAreRepeatedOnce(t *testing.T) {
 	}
 }
 
-// A kill that was undone is not buried again, though its dead job is gone and the leader died before it could tell the journal.
+// A kill that was undone is not buried again, though its dead job is gone and the leader died
+// before it could tell the journal.
 func TestBurialsOfUndoneKillsAreNotRepeated(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -284,7 +288,8 @@ func TestLowWaterKeepsWhatMayHaveGoneAstray(t *testing.T) {
 	}
 }
 
-// A broker or a view that is slow loses nothing: only a probe that was confirmed, and does not show, says that the way is broken.
+// A broker or a view that is slow loses nothing: only a probe that was confirmed, and does not
+// show, says that the way is broken.
 func TestALateProbeIsNotAstray(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -312,7 +317,8 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 	require.Greater(t, s.core.routing.probe, late, "it has arrived, and the next one is on its way")
 }
 
-// What follows a probe must be confirmed too, and a broker that is slow to confirm the one is slow with the other.
+// What follows a probe must be confirmed too, and a broker that is slow to confirm the one is slow
+// with the other.
 func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -336,7 +342,8 @@ func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }
 
-// A probe that came out, and that the view does not show, was lost only if what went to the journal after it is there.
+// A probe that came out, and that the view does not show, was lost only if what went to the journal
+// after it is there.
 func TestAJournalThatLacksAProbe(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

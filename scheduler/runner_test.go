@@ -69,7 +69,8 @@ func TestQueuesThatNobodyUses(t *testing.T) {
 	require.Error(t, s.deleteUnused(t.Context(), conn, later))
 }
 
-// A client that takes the lock keeps everybody from leading. Asking whoever has it finds that out, and what helps.
+// A client that takes the lock keeps everybody from leading. Asking whoever has it finds that out,
+// and what helps.
 func TestLockThatIsAClients(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(*testing.T, *amqp.Channel, *broker.Conn){
@@ -120,7 +121,8 @@ func TestLockThatIsAClients(t *testing.T) {
 	}
 }
 
-// A sidecar that waits in line behind a client, which takes its pings and answers none, says so, until the client is gone.
+// A sidecar that waits in line behind a client, which takes its pings and answers none, says so,
+// until the client is gone.
 func TestClientThatConsumesTheLock(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -314,8 +316,8 @@ func TestManagementThatFails(t *testing.T) {
 	require.Equal(t, ManagementAPI, failing[0].Subject)
 }
 
-// A management API that does not answer, as that of a frozen node, holds up only a sidecar that knows
-// no queues yet.
+// A management API that does not answer, as that of a frozen node, holds up only a sidecar that
+// knows no queues yet.
 func TestManagementThatHangs(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

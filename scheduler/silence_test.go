@@ -57,7 +57,8 @@ func TestSilentQueueStopsOnlyItself(t *testing.T) {
 	require.Contains(t, sc.copies(), "lost-answer")
 }
 
-// RabbitMQ never answers what was on its way to a stream's leader when that died. What follows is answered.
+// RabbitMQ never answers what was on its way to a stream's leader when that died. What follows is
+// answered.
 func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -85,8 +86,8 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 	require.Zero(t, s.core.ledger.Open())
 }
 
-// What a silent queue has open is decided after a while: where nothing restarted it arrived, elsewhere
-// it is fired again.
+// What a silent queue has open is decided after a while: where nothing restarted it arrived,
+// elsewhere it is fired again.
 func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		restarts bool
@@ -180,7 +181,8 @@ func TestNothingIsFiredWhileNothingIsAnswered(t *testing.T) {
 	require.Equal(t, map[string]int{"first": 1, "second": 1}, sc.copies())
 }
 
-// A leader says which numbers are confirmed above one that is not: its successor has only that one in doubt.
+// A leader says which numbers are confirmed above one that is not: its successor has only that one
+// in doubt.
 func TestOnlyWhatIsOpenIsInDoubt(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -235,8 +237,8 @@ func TestManyRangesAreJournaled(t *testing.T) {
 	require.Positive(t, sc.journaled()[wire.TypeConfirmed])
 }
 
-// A fire that the view has not read from the journal is not given up on: the journal may be what does
-// not answer.
+// A fire that the view has not read from the journal is not given up on: the journal may be what
+// does not answer.
 func TestFiresAreNotGivenUpOnWhileTheJournalDoesNotAnswer(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -255,8 +257,8 @@ func TestFiresAreNotGivenUpOnWhileTheJournalDoesNotAnswer(t *testing.T) {
 	require.Equal(t, map[string]int{"unread": 1}, sc.copies())
 }
 
-// A burial that is not answered is not given up on: what is known of its job's queue says nothing of the
-// dead jobs. The leader resigns over it.
+// A burial that is not answered is not given up on: what is known of its job's queue says nothing
+// of the dead jobs. The leader resigns over it.
 func TestBurialsAreNotGivenUpOn(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

@@ -21,7 +21,8 @@ func (s *Scheduler) unread() {
 	s.view = view.New(s.store, nil, s.entries, s.log, wire.Journal, wire.EntryStreams...)
 }
 
-// A sidecar whose view has not caught up does not stand for election; it waits no longer than it is wanted, and its connection lives.
+// A sidecar whose view has not caught up does not stand for election; it waits no longer than it is
+// wanted, and its connection lives.
 func TestWaitingForTheView(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -38,7 +39,8 @@ func TestWaitingForTheView(t *testing.T) {
 	require.Error(t, conn.Err())
 }
 
-// A sidecar that has the lock while its readers are cut off keeps the lock for a moment: the readers of the others are cut off too.
+// A sidecar that has the lock while its readers are cut off keeps the lock for a moment: the
+// readers of the others are cut off too.
 func TestTheLockIsKeptWhileReadersAreCutOff(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -160,7 +162,8 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	require.ErrorContains(t, l.checkStuck(), "no ping came back")
 }
 
-// Commands wait until the leader has settled what the last one left, and while there is no room for what they publish.
+// Commands wait until the leader has settled what the last one left, and while there is no room for
+// what they publish.
 func TestCommandsWait(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -183,7 +186,8 @@ func TestCommandsWait(t *testing.T) {
 	require.Nil(t, l.commands(), "the lock may be another's")
 }
 
-// A leader that is asked to stop waits for its confirms, as long as there is anybody who could send them.
+// A leader that is asked to stop waits for its confirms, as long as there is anybody who could send
+// them.
 func TestRetiringWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

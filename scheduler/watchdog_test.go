@@ -74,7 +74,8 @@ func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
 	require.ErrorContains(t, s.Check(false), "neither confirmed nor refused")
 }
 
-// Nothing is fired before an epoch's first publishes are answered, so that one which never is ends the epoch soon.
+// Nothing is fired before an epoch's first publishes are answered, so that one which never is ends
+// the epoch soon.
 func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
 	for phase, patience := range map[phase]time.Duration{phaseOpening: claimWithin, phaseCatchingUp: claimWithin, phaseReconciling: openWithin} {
 		s := newWatchdogScene()
@@ -106,7 +107,8 @@ func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 	require.Equal(t, 2*claimWithin, patience(7))
 }
 
-// To give up a claim costs more where the next leader waits for this one, and gains nothing where one node serves.
+// To give up a claim costs more where the next leader waits for this one, and gains nothing where
+// one node serves.
 func TestPatienceByBroker(t *testing.T) {
 	s := &Scheduler{services: &services{entries: newScene(t).sidecar("a").entries}}
 	for _, c := range []struct {

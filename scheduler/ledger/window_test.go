@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What may be unconfirmed is bounded by number and by size: a thousand of the largest bodies would take the machine's memory.
+// What may be unconfirmed is bounded by number and by size: a thousand of the largest bodies would
+// take the machine's memory.
 func TestTheWindowIsBounded(t *testing.T) {
 	w := newWindow()
 	for i := range uint64(MaxOpen) {
@@ -37,7 +38,8 @@ func TestSilentFiresLeaveTheWindow(t *testing.T) {
 	require.False(t, w.room(), "what silent queues have open is bounded too")
 }
 
-// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow for ever.
+// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow
+// for ever.
 func TestAnEpochWearsOutFarBehindAHole(t *testing.T) {
 	a := newAnswers()
 	a.journal = MaxBehindHole + 7
