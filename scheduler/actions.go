@@ -20,8 +20,8 @@ type actions struct {
 
 // onEntry is what is done to an entry, by verb.
 var onEntry = map[string]func(*actions, time.Time, target) error{
-	wire.CommandTrigger: (*actions).trigger,
-	wire.CommandRetry:   (*actions).retry,
+	wire.CommandTrigger: fires(wire.OpTriggered),
+	wire.CommandRetry:   fires(wire.OpRetried),
 	wire.CommandKill:    (*actions).kill,
 	wire.CommandDelete:  (*actions).delete,
 	wire.CommandChange:  func(a *actions, _ time.Time, t target) error { return a.changes.change(t) },
@@ -42,15 +42,13 @@ func (a *actions) act(now time.Time, t target) error {
 	return t.reply(badRequest("command is not known"))
 }
 
-func (a *actions) trigger(now time.Time, t target) error { return a.fire(now, t, wire.OpTriggered) }
-
-func (a *actions) retry(now time.Time, t target) error { return a.fire(now, t, wire.OpRetried) }
-
-// fire fires an entry.
-func (a *actions) fire(now time.Time, t target, op string) error {
-	o := t.purpose(op, t.old.Queue)
-	o.folded = t.done
-	return a.dispatcher.fire(now, t.old, t.entry, o)
+// fires returns what fires an entry.
+func fires(op string) func(*actions, time.Time, target) error {
+	return func(a *actions, now time.Time, t target) error {
+		o := t.purpose(op, t.old.Queue)
+		o.folded = t.done
+		return a.dispatcher.fire(now, t.old, t.entry, o)
+	}
 }
 
 // purpose returns what a fire or burial is for that answers a request. queue is who may refuse it.

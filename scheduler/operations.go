@@ -68,7 +68,6 @@ type operation struct {
 	undo *undoing // of an undo
 }
 
-// newOperation returns an operation that continues at its cursor.
 func newOperation(op wire.Operation, now time.Time) *operation {
 	o := &operation{Operation: op, matcher: tracker.NewMatcher(op.Filter), next: op.Cursor, inFlight: map[int64]bool{}, since: now}
 	if op.At != nil {
@@ -274,7 +273,6 @@ func (o *operation) done() int64 {
 	return cursor
 }
 
-// endOperation journals that an operation has ended.
 func (ops *operations) endOperation(now time.Time, o *operation) error {
 	o.ending, o.State, o.EndedAt = true, wire.OperationDone, wire.Seconds(now)
 	if o.cancel {

@@ -96,7 +96,6 @@ func (ops *operations) isUndoable(op *wire.Operation, known bool, id string) *wi
 	return nil
 }
 
-// wasCancelled reports whether an operation was cancelled.
 func (ops *operations) wasCancelled(id string) bool {
 	op, known := ops.entries.Operation(id)
 	return known && op.State == wire.OperationCancelled

@@ -130,16 +130,13 @@ func (p *pauses) notifyAgain(now time.Time) error {
 	return nil
 }
 
-// state answers a worker that starts.
-func (p *pauses) state(_ time.Time, r request) error { return r.reply(p.list()) }
-
-// list returns what is paused.
-func (p *pauses) list() wire.Reply {
+// state answers a worker that starts: what is paused.
+func (p *pauses) state(_ time.Time, r request) error {
 	paused := slices.Sorted(maps.Keys(p.entries.Paused()))
 	if paused == nil {
 		paused = []string{}
 	}
-	return wire.Reply{Status: wire.StatusOK, Paused: paused}
+	return r.reply(wire.Reply{Status: wire.StatusOK, Paused: paused})
 }
 
 // carry writes again what is paused, at the end of the journal, because low water would forget it.

@@ -76,7 +76,6 @@ const (
 // lookAhead is how many entries of a queue are looked up at a time.
 const lookAhead = 128
 
-// of returns a queue by its name.
 func (qs *dueQueues) of(queue string) *dueQueue {
 	q := qs.all[queue]
 	if q == nil {

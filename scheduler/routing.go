@@ -75,7 +75,6 @@ const (
 // repairs it.
 var errMisrouted = errors.New("scheduler: what is fired does not reach its queue: somebody deleted an exchange of Millrace's, or a binding")
 
-// sent notes a fire or burial.
 func (r *routing) sent(seq int64, bytes int, buries bool) {
 	r.fired.jobs++
 	r.fired.bytes += bytes
@@ -147,7 +146,6 @@ func (r *routing) markBehindProbe(now time.Time) error {
 	return err
 }
 
-// isTime reports whether the next probe is due.
 func (r *routing) isTime() bool {
 	return r.lost > 0 || r.fired.jobs >= probeEach || r.since >= probeAlways || r.since >= probeEvery && r.fired.jobs > 0 || r.mustFollow(r.before)
 }
@@ -158,7 +156,6 @@ func (r *routing) mustFollow(since load) bool {
 	return since.jobs >= followEach || since.jobs > 0 && r.unseen >= followEvery
 }
 
-// sendProbe sends the next probe.
 func (r *routing) sendProbe() error {
 	r.probe, r.out, r.taken, r.back, r.since, r.asked, r.announced = r.probe+1, true, false, false, 0, 0, r.routed
 	r.before, r.fired, r.behind = r.before.plus(r.fired), load{}, r.ledger.Seq()

@@ -156,7 +156,6 @@ func (s *Scheduler) Status() Status {
 	return st
 }
 
-// shown returns what the board shows.
 func (b *board) shown() (st Status, base int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -60,10 +60,8 @@ func (t *trimmer) mostDead(dropped bool) int64 {
 	return t.setup.deadMax
 }
 
-// tooMany returns how many dead jobs of a kind are too many.
 func (t *trimmer) tooMany(dropped bool) int64 { return t.entries.Dead(dropped) - t.mostDead(dropped) }
 
-// trimKind gives up a batch of one kind.
 func (t *trimmer) trimKind(now time.Time, dropped bool) error {
 	excess, oldest := t.tooMany(dropped), now.Add(-t.setup.deadAge)
 	var chosen []int64
@@ -84,7 +82,6 @@ func (t *trimmer) trimKind(now time.Time, dropped bool) error {
 	return t.giveUpDead(now, chosen)
 }
 
-// giveUpDead journals that dead jobs are given up.
 func (t *trimmer) giveUpDead(now time.Time, offsets []int64) error {
 	r := wire.JournalRecord{Type: wire.TypeTrimmed, Stream: wire.DeadJobs}
 	var entries []ledger.EntryID
