@@ -18,7 +18,7 @@ type Asker struct {
 	cfg broker.Config
 
 	mu   sync.Mutex
-	line *line // nil while there is no connection
+	line *askConn // nil while there is no connection
 }
 
 // NewAsker makes an asker; Run connects it.
@@ -29,9 +29,9 @@ const (
 	answerWithin = 5 * time.Second
 	// askerPingEvery is how often an asker finds out whether a sidecar leads.
 	askerPingEvery = time.Second
-	// askerPingWithin is how long the broker may take to confirm a ping, askerDeafAfter after how long
-	// without a confirm another connection is made. RabbitMQ 3.10 loses all that a channel sends to a
-	// quorum queue if the queue's leader died when the channel first used it.
+	// askerPingWithin is how long the broker may take to confirm a ping, askerDeafAfter after how
+	// long without a confirm another connection is made. RabbitMQ 3.10 loses everything that a
+	// channel sends to a quorum queue whose leader died when the channel first used it.
 	askerPingWithin = 2 * time.Second
 	askerDeafAfter  = 5 * time.Second
 	// leaderSilent is after how long without an answer no sidecar is taken to lead.
@@ -41,8 +41,8 @@ const (
 // pingID is the correlation id of an asker's pings.
 const pingID = "ping"
 
-// line is one connection to the broker, with a queue for answers.
-type line struct {
+// askConn is one connection to the broker, with a queue for answers.
+type askConn struct {
 	conn    *broker.Conn
 	pub     *broker.Publisher
 	answers *broker.Consumer
@@ -58,7 +58,7 @@ type line struct {
 func (a *Asker) Run(ctx context.Context) error {
 	retry := pause.Growing(longestPause)
 	for ctx.Err() == nil {
-		l, err := openLine(ctx, a.cfg)
+		l, err := openAskConn(ctx, a.cfg)
 		if err != nil {
 			_ = pause.For(ctx, retry.NextBackOff())
 			continue
@@ -99,13 +99,13 @@ func (a *Asker) Broker() (product, version string) {
 	return "", ""
 }
 
-func (a *Asker) use(l *line) {
+func (a *Asker) use(l *askConn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.line = l
 }
 
-func (a *Asker) current() *line {
+func (a *Asker) current() *askConn {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.line
@@ -115,7 +115,7 @@ func (a *Asker) current() *line {
 func (a *Asker) Ask(ctx context.Context, cmd wire.Command) wire.Reply {
 	l := a.current()
 	if l == nil {
-		return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the broker is not reached"}
+		return unavailable("the broker is not reached")
 	}
 	return l.ask(ctx, cmd)
 }
@@ -129,12 +129,12 @@ func (a *Asker) Publish(ctx context.Context, m wire.Message) error {
 	return l.pub.SendMandatory(ctx, m)
 }
 
-func openLine(ctx context.Context, cfg broker.Config) (*line, error) {
+func openAskConn(ctx context.Context, cfg broker.Config) (*askConn, error) {
 	conn, err := broker.Dial(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	l := &line{conn: conn, waiting: map[string]chan wire.Reply{}, heard: time.Now()}
+	l := &askConn{conn: conn, waiting: map[string]chan wire.Reply{}, heard: time.Now()}
 	if err := l.open(ctx); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -142,7 +142,7 @@ func openLine(ctx context.Context, cfg broker.Config) (*line, error) {
 	return l, nil
 }
 
-func (l *line) open(ctx context.Context) (err error) {
+func (l *askConn) open(ctx context.Context) (err error) {
 	if l.pub, err = l.conn.Publisher(ctx); err != nil {
 		return err
 	}
@@ -150,9 +150,9 @@ func (l *line) open(ctx context.Context) (err error) {
 	return err
 }
 
-// ping asks again and again whether a sidecar leads. Where the lock is exclusive nobody needs to ask: without a leader there is no queue,
-// and commands come back.
-func (l *line) ping(ctx context.Context) {
+// ping asks again and again whether a sidecar leads. If the lock is exclusive it does not: without
+// a leader the queue is gone, and commands come back.
+func (l *askConn) ping(ctx context.Context) {
 	if l.conn.Features().ExclusiveLock {
 		return
 	}
@@ -175,7 +175,7 @@ func (l *line) ping(ctx context.Context) {
 }
 
 // unled is the answer to a command where no sidecar leads, as far as pings show.
-func (l *line) unled() *wire.Reply {
+func (l *askConn) unled() *wire.Reply {
 	l.mu.Lock()
 	silent := time.Since(l.heard)
 	l.mu.Unlock()
@@ -183,7 +183,7 @@ func (l *line) unled() *wire.Reply {
 		return nil
 	}
 	if reason, _, blocked := l.conn.Blocked(); blocked {
-		return &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the broker takes no messages now: " + reason}
+		return new(unavailable("the broker takes no messages now: " + reason))
 	}
 	return &wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: noLeader}
 }
@@ -191,7 +191,7 @@ func (l *line) unled() *wire.Reply {
 const noLeader = "no sidecar leads right now: try again"
 
 // run hands answers to those who wait for them.
-func (l *line) run(ctx context.Context) {
+func (l *askConn) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -208,7 +208,7 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-func (l *line) deliver(d wire.Delivery) {
+func (l *askConn) deliver(d wire.Delivery) {
 	var r wire.Reply
 	if err := json.Unmarshal(d.Body, &r); err != nil {
 		return // not the leader's
@@ -224,7 +224,7 @@ func (l *line) deliver(d wire.Delivery) {
 	}
 }
 
-func (l *line) ask(ctx context.Context, cmd wire.Command) wire.Reply {
+func (l *askConn) ask(ctx context.Context, cmd wire.Command) wire.Reply {
 	if reply := l.unled(); reply != nil {
 		return *reply
 	}
@@ -242,7 +242,7 @@ func (l *line) ask(ctx context.Context, cmd wire.Command) wire.Reply {
 	}()
 	body, err := json.Marshal(cmd)
 	if err != nil {
-		return wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()}
+		return badRequest(err.Error())
 	}
 	err = l.pub.SendMandatory(ctx, wire.Message{Key: wire.LeaderInbox, ReplyTo: l.name, CorrelationID: id, Body: body})
 	if errors.Is(err, broker.ErrReturned) {
@@ -268,9 +268,9 @@ func unknown(reason string) wire.Reply {
 func askOnce(ctx context.Context, cfg broker.Config, cmd wire.Command) wire.Reply {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l, err := openLine(ctx, cfg)
+	l, err := openAskConn(ctx, cfg)
 	if err != nil {
-		return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: err.Error()}
+		return unavailable(err.Error())
 	}
 	defer func() { _ = l.conn.Close() }()
 	go l.run(ctx)

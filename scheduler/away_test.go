@@ -13,8 +13,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A node is down that has the dead letters, a metrics stream and the last leader's witness. The next leader fires without them: what is in
-// doubt it fires again. When they are back, it takes over dead letters by itself.
+// A node is down that has the dead letters, a metrics stream and the last leader's witness. The
+// next leader fires without them: what is in doubt it fires again. When they are back, it takes
+// over dead letters by itself.
 func TestLeadersFireWithoutWhatIsAway(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)
@@ -56,7 +57,8 @@ func TestLeadersFireWithoutWhatIsAway(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs, "it is the same leader")
 }
 
-// A stream that is needed and away keeps a sidecar from leading, and its status says so. When the stream is back, it leads.
+// A stream that is needed and away keeps a sidecar from leading, and its status says so. When the
+// stream is back, it leads.
 func TestNobodyLeadsWithoutAnEntryStream(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)

@@ -32,7 +32,8 @@ func (r *cutOffReplica) First(context.Context, string) (int64, bool, error) { re
 func (r *cutOffReplica) Last(context.Context, string) (int64, bool, error)  { return 5, true, nil }
 func (r *cutOffReplica) LastIsCheap() bool                                  { return true }
 
-// A leader that reads where its node was cut off would not see its own barrier before the node is back.
+// A leader that reads where its node was cut off would not see its own barrier before the node is
+// back.
 func TestALeaderLeavesReplicasThatAreCutOff(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -45,13 +46,13 @@ func TestALeaderLeavesReplicasThatAreCutOff(t *testing.T) {
 	go func() { done <- s.view.Run(ctx) }()
 	l := &leadership{s: s, conn: conn, lock: &candidate{}, watchdog: newWatchdog(time.Now, openWithin)}
 	l.beside = func(do func(context.Context)) { go do(ctx) }
-	l.watchdog.Note(progress{phase: phaseCatching, waits: true})
+	l.watchdog.Note(progress{phase: phaseCatchingUp, waits: true})
 	go func() { done <- l.watch(ctx, func(err error) { t.Errorf("it resigned: %v", err) }) }()
 	left := map[string]bool{}
-	for range ledBy {
+	for range leaderStreams {
 		left[<-replica.left] = true
 	}
-	require.Len(t, left, len(ledBy), "each once")
+	require.Len(t, left, len(leaderStreams), "each once")
 	cancel()
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)

@@ -13,27 +13,28 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// commandsAtHand is how many commands may wait in memory for their turn. Further ones are answered 503.
+// commandsAtHand is how many commands may wait in memory. Further ones are answered 503.
 const commandsAtHand = 256
 
-// candidate is a sidecar's claim to lead, on one connection. It reads everything that comes through the lock: pings of its own, which
-// renew its lease, pings of others, which it answers while it leads, and commands.
+// candidate is a claim of a sidecar to lead, on one connection. It reads what comes through the
+// lock: its own pings, which renew its lease, pings of others, which it answers while it leads, and
+// commands.
 type candidate struct {
-	claim    *broker.Lock
-	user     string // of the connection
-	id       string // begins the ids of its pings
-	lease    *lease // nil where the lock is exclusive: then the connection's end is all there is to know
-	replier  *replier
-	log      *slog.Logger
-	commands chan wire.Delivery
-	active   chan struct{} // closed when the lock is had
-	activeAt time.Time     // when; set before active is closed
-	leads    atomic.Bool   // pings are answered
-	renewed  time.Time     // when the channel of the pings was renewed
+	claim     *broker.Lock
+	user      string // of the connection
+	id        string // begins the ids of its pings
+	lease     *lease // nil if the lock is exclusive: it ends with the connection
+	responder *responder
+	log       *slog.Logger
+	commands  chan wire.Delivery
+	active    chan struct{} // closed when the lock is had
+	activeAt  time.Time     // when; set before active is closed
+	leads     atomic.Bool   // pings are answered
+	renewed   time.Time     // when the channel of the pings was renewed
 }
 
-func newCandidate(claim *broker.Lock, user string, replier *replier, log *slog.Logger) *candidate {
-	c := &candidate{claim: claim, user: user, id: random(), replier: replier, log: log,
+func newCandidate(claim *broker.Lock, user string, replier *responder, log *slog.Logger) *candidate {
+	c := &candidate{claim: claim, user: user, id: random(), responder: replier, log: log,
 		commands: make(chan wire.Delivery, commandsAtHand), active: make(chan struct{})}
 	if claim.Exclusive {
 		c.activeAt = time.Now()
@@ -102,8 +103,8 @@ func (c *candidate) isActive() bool {
 	}
 }
 
-// receive takes in one message. It is acknowledged first: a message that waited for its answer would wait for RabbitMQ's consumer
-// timeout too.
+// receive takes in one message. It acknowledges it first: a message that waits for its answer would
+// wait for RabbitMQ's consumer timeout too.
 func (c *candidate) receive(d wire.Delivery) {
 	if err := c.claim.Inbox.Ack(d.Tag, false); err != nil {
 		c.log.Debug("scheduler: cannot acknowledge a command", "error", err)
@@ -117,14 +118,14 @@ func (c *candidate) receive(d wire.Delivery) {
 	}
 	if cmd, err := wire.ParseCommand(d.Body); err == nil && cmd.Command == wire.CommandPing {
 		if c.leads.Load() {
-			c.replier.send(d, wire.Reply{Status: wire.StatusDone})
+			c.responder.send(d, wire.Reply{Status: wire.StatusDone})
 		}
 		return
 	}
 	select {
 	case c.commands <- d:
 	default:
-		c.replier.send(d, wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
+		c.responder.send(d, wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable",
 			Reason: fmt.Sprintf("%d commands wait for the leader already: nothing was done, try again", commandsAtHand)})
 	}
 }
@@ -142,7 +143,7 @@ func (c *candidate) activate() {
 	c.ping() // nothing is published before one came back
 }
 
-// isOwnPing reports whether a message is a ping that this candidate sent, and renews the lease with it.
+// isOwnPing reports whether a message is a ping of this candidate, and renews the lease with it.
 func (c *candidate) isOwnPing(d wire.Delivery) bool {
 	id, number, _ := strings.Cut(d.CorrelationID, "/")
 	n, err := strconv.ParseInt(number, 10, 64)

@@ -18,19 +18,19 @@ func candidateOn(t *testing.T, s *Scheduler, conn *broker.Conn) *candidate {
 	t.Helper()
 	claim, err := conn.Lock(t.Context())
 	require.NoError(t, err)
-	c := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	c := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{}, 2)
 	go func() { c.run(ctx); done <- struct{}{} }()
-	go func() { _ = c.replier.run(ctx); done <- struct{}{} }()
+	go func() { _ = c.responder.run(ctx); done <- struct{}{} }()
 	t.Cleanup(func() { cancel(); <-done; <-done })
 	return c
 }
 
 // asks is a line to the leader, as the REST API has one.
-func asks(t *testing.T, s *Scheduler) *line {
+func asks(t *testing.T, s *Scheduler) *askConn {
 	t.Helper()
-	l, err := openLine(t.Context(), s.cfg.Broker)
+	l, err := openAskConn(t.Context(), s.cfg.Broker)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -54,7 +54,8 @@ func TestPingsAreAnsweredByTheLeader(t *testing.T) {
 	require.Empty(t, c.commands, "a ping needs no turn")
 }
 
-// Commands that come faster than they are carried out are refused, and do not keep pings from coming.
+// Commands that come faster than they are carried out are refused, and do not keep pings from
+// coming.
 func TestTooManyCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -72,7 +73,8 @@ func TestTooManyCommandsAreRefused(t *testing.T) {
 	require.True(t, c.mayPublish())
 }
 
-// What another leader was given may have been carried out: it is not carried out again. What nobody was given is.
+// What another leader was given may have been carried out: it is not carried out again. What nobody
+// was given is.
 func TestCommandsOfTheLeaderBefore(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -118,7 +120,7 @@ func TestPredecessorIsUnknownToAViewThatIsBehind(t *testing.T) {
 	read, err := s.entries.Position(wire.Journal)
 	require.NoError(t, err)
 	knows := func(records silent) bool {
-		return (&Scheduler{entries: s.entries, records: records}).hasReadJournal(t.Context())
+		return (&Scheduler{services: &services{entries: s.entries, records: records}}).hasReadJournal(t.Context())
 	}
 	require.True(t, knows(silent{first: read}))
 	require.False(t, knows(silent{first: read + 1}))

@@ -5,55 +5,74 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// carry is a carry-over under way: whatever stands at or below cut is appended again, so that retention may take the original, and then
-// low water is moved above cut.
-type carry struct {
+// carrier does the carry-over: it appends again each pending entry that stands at or below a cut,
+// and then moves low water above the cut. Retention may remove what is below low water.
+type carrier struct {
+	base
+	operations *operations
+	pauses     *pauses
+	changes    *changes
+	enqueues   *enqueues
+	gap        *gap
+	run        *carryOver // nil if none is under way
+}
+
+// carryOver is a carry-over under way.
+type carryOver struct {
 	cut     map[string]int64
 	next    map[string]int64 // where to go on looking
 	needs   int64
-	sent    []*item // not read back yet
-	again   time.Time
-	over    int64 // the newest number when nothing old was left; once that is confirmed, nothing old is in question either
-	entries int
-	linger  time.Duration // how long low water is not moved yet, when all is settled
-	still   bool          // operations rest
-	rested  int64         // the newest number when they had come to rest, -1 before
+	sent    []*ledger.Publish // not read back yet
+	again   time.Time         // not before
+	over    int64             // the newest number when no old entry was left, 0 before
+	entries int               // how many were appended
+	linger  time.Duration     // how long low water waits when everything is settled
+	still   bool              // operations rest
+	rested  int64             // the newest number when they had come to rest, -1 before
 }
 
 // What a carry-over may take of a step, and of the window.
 const (
 	carryBatch  = 128
-	carryFlight = maxFlight / 2
+	carryFlight = ledger.MaxOpen / 2
 )
 
-// beginCarry starts a carry-over, if none is under way and nothing is held: a held entry is known by its offset. What is carried over is
-// held no longer. Low water lingers: a power failure takes what the broker has not brought to its disk, and must not take an entry of which
-// the original was given up, nor have clients append where everything is said to be settled.
-func (c *core) beginCarry(linger time.Duration) error {
-	if c.carry != nil || c.phase < phaseBeginning || len(c.entries.State().Held) > 0 && c.releasing == nil {
+// setBack has a carry-over wait no longer because the clock was set back.
+func (c *carrier) setBack(by time.Duration) {
+	if c.run != nil {
+		c.run.again = c.run.again.Add(-by)
+	}
+}
+
+// begin starts a carry-over, unless one is under way or entries are held: a held entry is known by
+// its offset. Low water lingers, since a power failure takes what the broker has not written to its
+// disk. It must not take an entry whose original was given up.
+func (c *carrier) begin(linger time.Duration) error {
+	if c.run != nil || len(c.entries.State().Held) > 0 && c.gap.releasing == nil {
 		return nil
 	}
 	needs, err := c.entries.Position(wire.Journal)
 	if err != nil {
 		return err
 	}
-	c.carry = &carry{cut: map[string]int64{}, next: map[string]int64{}, needs: needs, linger: linger}
+	c.run = &carryOver{cut: map[string]int64{}, next: map[string]int64{}, needs: needs, linger: linger}
 	for _, stream := range wire.EntryStreams {
-		if c.carry.cut[stream], err = c.entries.Position(stream); err != nil {
+		if c.run.cut[stream], err = c.entries.Position(stream); err != nil {
 			return err
 		}
-		c.carry.next[stream] = math.MinInt64
+		c.run.next[stream] = math.MinInt64
 	}
 	return nil
 }
 
-// continueCarry goes on with a carry-over as far as the window allows.
-func (c *core) continueCarry(now time.Time) error {
-	if c.carry == nil || now.Before(c.carry.again) {
+// step continues a carry-over as far as the window allows.
+func (c *carrier) step(now time.Time) error {
+	if c.run == nil || now.Before(c.run.again) {
 		return nil
 	}
 	if err := c.readBack(); err != nil {
@@ -67,24 +86,24 @@ func (c *core) continueCarry(now time.Time) error {
 		}
 		done = done && over
 	}
-	if !done || len(c.carry.sent) > 0 {
-		c.carry.over = 0
-	} else if c.carry.over == 0 {
-		c.carry.over = c.seq
+	if !done || len(c.run.sent) > 0 {
+		c.run.over = 0
+	} else if c.run.over == 0 {
+		c.run.over = c.ledger.Seq()
 	}
-	if c.carry.over == 0 || c.entries.State().Confirmed < c.carry.over {
-		c.carry.again = later(c.carry.again, now.Add(20*time.Millisecond))
+	if c.run.over == 0 || c.entries.State().Confirmed < c.run.over {
+		c.run.again = later(c.run.again, now.Add(20*time.Millisecond))
 		return nil
 	}
-	if c.carry.linger > 0 {
-		c.carry.again, c.carry.linger = now.Add(c.carry.linger), 0
+	if c.run.linger > 0 {
+		c.run.again, c.run.linger = now.Add(c.run.linger), 0
 		return nil
 	}
-	if untold, err := c.untold(c.carry.cut); err != nil || untold {
-		c.carry.again = now.Add(20 * time.Millisecond)
+	if untold, err := c.changes.unjournaled(c.run.cut); err != nil || untold {
+		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	read, err := c.entries.Position(wire.Journal) // first: low water settles all doubts up to here, which must be known
+	read, err := c.entries.Position(wire.Journal) // read before the doubts
 	if err != nil {
 		return err
 	}
@@ -93,58 +112,70 @@ func (c *core) continueCarry(now time.Time) error {
 		return err
 	}
 	for _, d := range doubts {
-		// Low water would settle what is in doubt. Of a returned fire the journal alone has the job: the
-		// next leader fires it again. Late fires are about to be settled.
-		if d.Returned || d.Epoch < c.epoch {
-			c.carry.again, c.carry.still = now.Add(time.Second), false
+		// Low water would settle what is in doubt. Only the journal has the job of a returned fire:
+		// the next leader fires it again. Late fires are about to be settled.
+		if d.Returned || d.Epoch < c.ledger.Epoch() {
+			c.run.again, c.run.still = now.Add(time.Second), false
 			return nil
 		}
 	}
 	if carried, err := c.carryOperations(now); err != nil || !carried {
-		c.carry.again = now.Add(20 * time.Millisecond)
+		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	if err := errors.Join(c.carryState(now), c.carryKeys(now)); err != nil {
+	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now)); err != nil {
 		return err
 	}
 	return c.endCarry(now, read+1)
 }
 
-// readBack frees the entries whose replacement the view has.
-func (c *core) readBack() error {
-	open := c.carry.sent[:0]
-	for _, it := range c.carry.sent {
-		s, err := c.entries.Get(it.spot.stream, it.spot.offset)
+// rests reports whether operations rest and no job is enqueued, while what they did is written
+// again.
+func (c *carrier) rests() bool { return c.run != nil && c.run.still }
+
+// wake returns when a carry-over is to continue.
+func (c *carrier) wake(now time.Time) time.Time {
+	if c.run != nil {
+		return c.run.again
+	}
+	return now.Add(maxSleep)
+}
+
+// readBack frees the entries whose replacement the view has read.
+func (c *carrier) readBack() error {
+	open := c.run.sent[:0]
+	for _, it := range c.run.sent {
+		s, err := c.entries.Get(it.Entry.Stream, it.Entry.Offset)
 		if err != nil {
 			return err
 		}
-		if s != nil || !it.acked {
+		if s != nil || !it.Acked() {
 			open = append(open, it)
 			continue
 		}
-		delete(c.busy, it.spot)
+		c.ledger.Free(it.Entry)
 	}
-	c.carry.sent = open
+	c.run.sent = open
 	return nil
 }
 
-// carryStream appends some of a stream's old entries again. over tells that none is left.
-func (c *core) carryStream(now time.Time, stream string) (over bool, err error) {
+// carryStream appends some old entries of a stream again. over reports that none is left.
+func (c *carrier) carryStream(now time.Time, stream string) (over bool, err error) {
 	if stream == wire.DeadJobs {
 		if doubtful, err := c.burialsDoubtful(); err != nil || doubtful {
-			return false, err // whether they arrived is told by the entries as they were buried
+			return false, err // dead jobs as they were buried prove that they arrived
 		}
 	}
-	from, cut := c.carry.next[stream], c.carry.cut[stream]
+	from, cut := c.run.next[stream], c.run.cut[stream]
 	found, err := c.entries.Kept(stream, from, cut, carryBatch)
 	if err != nil {
 		return false, err
 	}
 	for _, s := range found {
-		if !c.idle(carryFlight) {
+		if !c.ledger.Idle(carryFlight) {
 			return false, nil
 		}
-		c.carry.next[stream] = s.Offset + 1
+		c.run.next[stream] = s.Offset + 1
 		if err := c.carryOne(now, s); err != nil {
 			return false, err
 		}
@@ -152,20 +183,20 @@ func (c *core) carryStream(now time.Time, stream string) (over bool, err error) 
 	if len(found) > 0 {
 		return false, nil
 	}
-	c.carry.next[stream] = math.MinInt64
+	c.run.next[stream] = math.MinInt64
 	return from == math.MinInt64, nil
 }
 
 // giveUp journals that an entry is lost.
-func (c *core) giveUp(now time.Time, s *tracker.Stored) error {
+func (c *carrier) giveUp(now time.Time, s *tracker.Stored) error {
 	r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID),
 		Reason: "retention took its record, which was too large to be kept elsewhere"}
-	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+	return c.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
-// carryOne appends an entry again. What is being acted upon, or doubtful, is left for the next round: it is about to go.
-func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
-	at := spot{s.Stream, s.Offset}
+// carryOne appends an entry again. One that is busy or in doubt is left for the next round.
+func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
+	at := ledger.ID(s.Stream, s.Offset)
 	if busy, err := c.isBusy(s); err != nil || busy {
 		return err
 	}
@@ -174,35 +205,36 @@ func (c *core) carryOne(now time.Time, s *tracker.Stored) error {
 	}
 	_, e, err := c.load(at)
 	if errors.Is(err, errFetch) {
-		c.carry.again = now.Add(fetchAgain) // it is found again in the next round
+		c.run.again = now.Add(fetchAgain) // it is found again in the next round
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if e == nil { // too large for the view, and gone from the stream: there is nothing left to carry
+	if e == nil { // too large for the view, and gone from its stream
 		return c.giveUp(now, s)
 	}
 	record, err := wire.WithEntryJID(e.Raw, e)
 	if err != nil {
 		return err
 	}
-	headers := map[string]any{wire.HeaderReplaces: s.Offset, wire.HeaderFirst: s.First, wire.HeaderEpoch: c.epoch}
+	headers := map[string]any{wire.HeaderReplaces: s.Offset, wire.HeaderFirst: s.First, wire.HeaderEpoch: c.ledger.Epoch()}
 	inherit(headers, s, "carried over")
 	if s.Parked != "" {
 		headers[wire.HeaderParked] = wire.ASCII(s.Parked)
 	}
-	it := &item{plain: true, spot: at, build: func(int64, int64) wire.Message { return wire.Carry(s.Stream, s.JID, record, headers) }}
-	if err := c.send(it); err != nil {
+	it := &ledger.Publish{Plain: true, Entry: at, Build: func(int64, int64) wire.Message { return wire.Carry(s.Stream, s.JID, record, headers) }}
+	if err := c.ledger.Send(it); err != nil {
 		return err
 	}
-	c.busy[at] = it
-	c.carry.sent = append(c.carry.sent, it)
-	c.carry.entries++
+	c.ledger.Hold(it, at)
+	c.run.sent = append(c.run.sent, it)
+	c.run.entries++
 	return nil
 }
 
-func (c *core) burialsDoubtful() (bool, error) {
+// burialsDoubtful reports whether a burial is in doubt.
+func (c *carrier) burialsDoubtful() (bool, error) {
 	doubts, err := c.entries.Doubtful()
 	for _, d := range doubts {
 		if (wire.Deed{Op: d.Op}).Burial() {
@@ -212,23 +244,25 @@ func (c *core) burialsDoubtful() (bool, error) {
 	return false, err
 }
 
-// endCarry journals that below the cut everything is settled, as far as the journal was read.
-func (c *core) endCarry(now time.Time, readTo int64) error {
+// endCarry journals that everything below the cut is settled, as far as the journal was read.
+func (c *carrier) endCarry(now time.Time, readTo int64) error {
 	low := map[string]int64{}
-	for stream, cut := range c.carry.cut {
+	for stream, cut := range c.run.cut {
 		low[stream] = cut + 1
 	}
 	state := c.entries.State()
-	r := wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: readTo, LowWater: low, Needs: min(c.carry.needs, state.RoutedTo+1), // what went astray stands behind that
-		RoutedTo: &state.RoutedTo, Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Count: int64(c.carry.entries)}
-	c.carry = nil
-	if err := c.record(now, r, spot{}, nil); err != nil {
+	// What may be misrouted stands behind RoutedTo.
+	r := wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: readTo, LowWater: low, Needs: min(c.run.needs, state.RoutedTo+1),
+		RoutedTo: &state.RoutedTo, Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Count: int64(c.run.entries)}
+	c.run = nil
+	if err := c.ledger.Record(now, r, ledger.EntryID{}); err != nil {
 		return err
 	}
-	return c.endRelease(now)
+	return c.gap.endRelease(now)
 }
 
-// inherit has the entry that stands for another keep what only the headers of that one said. why is what a dead job came by that was dropped.
+// inherit copies to a replacement what only the headers of the old entry say. why replaces the
+// reason why a queue dropped a dead job.
 func inherit(headers map[string]any, old *tracker.Stored, why string) {
 	if old.Trace != "" {
 		headers[wire.HeaderTraceparent] = old.Trace
@@ -242,4 +276,42 @@ func inherit(headers map[string]any, old *tracker.Stored, why string) {
 	if old.IsCopy() {
 		headers[wire.HeaderCopy] = old.Burial.Op
 	}
+}
+
+// carryOperations lets operations rest until what they did is known, and then writes them again,
+// because low water would forget them. done reports that they are in the journal.
+func (c *carrier) carryOperations(now time.Time) (done bool, err error) {
+	if c.pauses.sending { // first, what is on its way
+		return false, nil
+	}
+	if !c.run.still {
+		c.run.still, c.run.rested = true, -1
+	}
+	for _, o := range c.operations.all {
+		if len(o.inFlight) > 0 || o.ending {
+			c.run.rested = -1
+			return false, nil
+		}
+	}
+	if c.run.rested < 0 {
+		c.run.rested = c.ledger.Seq()
+	}
+	if c.entries.State().Confirmed < c.run.rested {
+		return false, nil
+	}
+	for _, op := range c.entries.Operations() {
+		if op.State == wire.OperationRunning {
+			if op.JIDs, err = c.entries.OperationJIDs(op.ID); err != nil {
+				return false, err
+			}
+			if o := c.operations.all[op.ID]; o != nil {
+				p := o.progress()
+				op.Cursor, op.Failed, op.LastError, op.Skips = p.Cursor, p.Failed, p.LastError, p.Skips
+			}
+		}
+		if err := c.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Operation: &op}, ledger.EntryID{}); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestEntryOutlivesRetention schedules a job ten years ahead in a stream that keeps what it has for some seconds.
+// TestEntryOutlivesRetention schedules a job ten years ahead in a stream that keeps what it has for
+// some seconds.
 func TestEntryOutlivesRetention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -34,7 +34,8 @@ func TestChangesAreToldWhenConfirmed(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeChanged])
 }
 
-// While the journal refuses to be told of a change, low water does not pass it: nobody could tell of it any more.
+// While the journal refuses to be told of a change, low water does not pass it: nobody could tell
+// of it any more.
 func TestLowWaterWaitsForChanges(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
@@ -81,8 +82,8 @@ func TestDroppedStaysDropped(t *testing.T) {
 	require.Equal(t, map[string]int64{"q": 1, "other": 1}, s.entries.ByQueue(wire.DeadJobs))
 }
 
-// A kill is undone, and before anybody can tell of it its leader dies and the dead jobs are made anew: the entry is back, and no dead job
-// of the new stream goes for it.
+// A kill is undone, and before anybody can tell of it its leader dies and the dead jobs are made
+// anew: the entry is back, and no dead job of the new stream goes for it.
 func TestUndoneKillWhoseDeadJobIsGone(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestClockSetBackHoldsNothingUp has a queue refuse a job, and then the clock set back by an hour: the job is tried again as soon as it would
-// have been.
+// TestClockSetBackHoldsNothingUp has a queue refuse a job, and then the clock set back by an hour:
+// the job is tried again as soon as it would have been.
 func TestClockSetBackHoldsNothingUp(t *testing.T) {
 	b := newModelBroker()
 	s, err := newModelSidecar(b, "s")
@@ -37,12 +37,16 @@ func TestClockSetBackHoldsNothingUp(t *testing.T) {
 	for range 5 {
 		round()
 	}
-	require.NotEmpty(t, s.core.lanes.heldQueues(), "the queue is held")
+	require.NotEmpty(t, s.core.queues.heldQueues(), "the queue is held")
 	require.Empty(t, b.copies)
 	b.full["q"] = false
 	require.NoError(t, s.core.beginCarry(0))
-	s.core.carry.again = now.Add(time.Second)
-	s.core.againAt = now.Add(time.Second)
+	s.core.carry.run.again = now.Add(time.Second)
+	b.deaf = 1
+	require.NoError(t, s.core.ledger.Append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}))
+	b.process(s.conn, now)
+	require.NoError(t, s.answer(now))
+	require.Equal(t, 1, s.core.ledger.Refused())
 	now = now.Add(-time.Hour)
 	round()
 	require.Empty(t, b.copies, "it is too early")
@@ -51,6 +55,6 @@ func TestClockSetBackHoldsNothingUp(t *testing.T) {
 		round()
 	}
 	require.Len(t, b.copies, 1)
-	require.Nil(t, s.core.carry, "it was carried on")
-	require.False(t, now.Before(s.core.againAt))
+	require.Nil(t, s.core.carry.run, "it was carried on")
+	require.Zero(t, s.core.ledger.Refused(), "it was published again")
 }

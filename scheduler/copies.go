@@ -4,71 +4,91 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A fire that found no queue comes back as an entry of jobs.gated, its copy: see package tracker. Exactly one of the two stands.
+// A fire that finds no queue comes back as an entry of jobs.gated, its copy: see package tracker.
+// Either the entry or the copy stands for the job.
 //
-//   - The fire was confirmed: its entry is settled, and the copy stands for it.
-//   - The fire was refused: its entry is pending, and the copy is settled as a duplicate.
-//   - It is not known yet: nothing is done to the copy until it is.
+//   - If the fire was confirmed, the entry is settled and the copy stands.
+//   - If the fire was refused, the entry is pending and the copy is settled as a duplicate.
+//   - Until that is known, nothing is done to the copy.
 //
-// A fire of an earlier epoch that is in doubt counts as delivered if its copy is there, whatever the witness says. Where the entry of such a
-// fire is pending the journal may get the fire yet, late, and somebody would settle it as delivered: so there the entry is settled as a
-// duplicate, and the copy stands.
+// A fire of an earlier epoch that is in doubt was delivered if its copy exists, whatever the
+// witness says. If the entry is pending, the journal may still get the fire, late, and a leader
+// would settle the entry as delivered. So then the entry is settled as a duplicate, and the copy
+// stands.
 
+// original is what became of the entry of a copy.
 type original int
 
 const (
 	originalGone    original = iota // the copy stands for it
 	originalPending                 // it stands
-	originalUnknown                 // what became of the fire is not known yet
+	originalUnknown                 // it is not known yet what became of the fire
 )
 
-// original returns what became of the entry of which a copy is.
-func (c *core) original(copied *tracker.Stored) (original, error) {
+// original returns what became of the entry of a copy.
+func (b *base) original(copied *tracker.Stored) (original, error) {
 	d := copied.Burial
 	if d.Seq == 0 { // that was known when it was carried over
 		return originalGone, nil
 	}
-	if _, folded := c.entries.Progress(); d.Epoch == c.epoch && (!c.hasPassed(d.Seq) || folded < d.Seq) {
+	if _, folded := b.entries.Progress(); d.Epoch == b.ledger.Epoch() && (!b.ledger.HasPassed(d.Seq) || folded < d.Seq) {
 		return originalUnknown, nil
 	}
-	if open, err := c.entries.InDoubt(d.Epoch, d.Seq); err != nil || open {
+	if open, err := b.entries.InDoubt(d.Epoch, d.Seq); err != nil || open {
 		return originalUnknown, err
 	}
 	if d.Stream == "" { // only the journal had the job
 		return originalGone, nil
 	}
-	s, err := c.current(d.Stream, d.Offset)
+	s, err := b.current(d.Stream, d.Offset)
 	if err != nil || s == nil || wire.JIDTag(s.JID) != d.JIDTag {
 		return originalGone, err
 	}
-	if c.busy[spot{s.Stream, s.Offset}] != nil {
+	if b.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
 		return originalUnknown, nil
 	}
-	pending, err := c.entries.Pending(s)
+	pending, err := b.entries.Pending(s)
 	if err != nil || !pending {
 		return originalUnknown, err
 	}
 	return originalPending, nil
 }
 
-// isBusy reports whether something is under way about an entry that comes first.
-func (c *core) isBusy(s *tracker.Stored) (bool, error) {
-	if c.busy[spot{s.Stream, s.Offset}] != nil {
+// isBusy reports whether something is under way about an entry, or about the fire of which it is a
+// copy.
+func (b *base) isBusy(s *tracker.Stored) (bool, error) {
+	if b.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
 		return true, nil
 	}
 	if !s.IsCopy() {
 		return false, nil
 	}
-	o, err := c.original(s)
+	o, err := b.original(s)
 	return o != originalGone, err
 }
 
-// decideCopies finds out of the copies that came whether they stand.
-func (c *core) decideCopies(now time.Time) error {
+// copies decides whether the entries of jobs.gated stand.
+type copies struct {
+	base
+	queues    *dueQueues
+	undecided []int64 // those of which it is not known yet
+	held      bool    // nothing of jobs.gated is fired: the queue of an older version is emptied
+}
+
+// open lists the copies that exist when the epoch begins.
+func (c *copies) open(time.Time) (err error) {
+	c.entries.TakeCopies()
+	c.undecided, err = c.entries.Copies()
+	return err
+}
+
+// step decides about the copies that came since.
+func (c *copies) step(now time.Time) error {
 	c.undecided = append(c.undecided, c.entries.TakeCopies()...)
 	var fault error
 	c.undecided = slices.DeleteFunc(c.undecided, func(offset int64) bool {
@@ -76,18 +96,19 @@ func (c *core) decideCopies(now time.Time) error {
 			return false
 		}
 		var decided bool
-		decided, fault = c.decideCopy(now, offset)
+		decided, fault = c.decide(now, offset)
 		return decided
 	})
 	return fault
 }
 
-func (c *core) decideCopy(now time.Time, offset int64) (decided bool, err error) {
-	at := spot{wire.Gated, offset}
-	if c.busy[at] != nil {
+// decide finds out whether one copy stands.
+func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
+	at := ledger.ID(wire.Gated, offset)
+	if c.ledger.Busy(at) != nil {
 		return true, nil
 	}
-	s, err := c.entries.Get(at.stream, at.offset)
+	s, err := c.entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
 		return true, err
 	}
@@ -99,23 +120,34 @@ func (c *core) decideCopy(now time.Time, offset int64) (decided bool, err error)
 	case err != nil || o == originalUnknown:
 		return false, err
 	case o == originalGone:
-		c.lanes.look(c.lanes.of(s.Queue), tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
+		c.queues.lookFrom(c.queues.of(s.Queue), tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
 		return true, nil
-	case !c.room():
+	case !c.ledger.Room():
 		return false, nil
 	}
 	repeated := s
-	if s.Burial.Epoch != c.epoch {
+	if s.Burial.Epoch != c.ledger.Epoch() {
 		if repeated, err = c.current(s.Burial.Stream, s.Burial.Offset); err != nil || repeated == nil {
 			return false, err
 		}
 	}
 	r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: repeated.Stream, Offset: repeated.Offset, JID: wire.JIDTag(repeated.JID)}
-	return repeated == s, c.record(now, r, spot{repeated.Stream, repeated.Offset}, nil)
+	return repeated == s, c.ledger.Record(now, r, ledger.ID(repeated.Stream, repeated.Offset))
+}
+
+// endHold has the entries of jobs.gated fired.
+func (c *copies) endHold() {
+	if !c.held {
+		return
+	}
+	c.held = false
+	for queue := range c.entries.ByQueue(wire.Gated) {
+		c.queues.lookFrom(c.queues.of(queue), tracker.DueKey{})
+	}
 }
 
 // readCopies returns the fires of which a copy is not settled: they arrived.
-func (c *core) readCopies() (map[dispatch]bool, error) {
+func (c *copies) readCopies() (map[dispatch]bool, error) {
 	offsets, err := c.entries.Copies()
 	if err != nil {
 		return nil, err
@@ -131,9 +163,4 @@ func (c *core) readCopies() (map[dispatch]bool, error) {
 		}
 	}
 	return fires, nil
-}
-
-// isCopied reports whether a fire in doubt found no queue, and so arrived in jobs.gated.
-func (c *core) isCopied(d *tracker.Doubt) bool {
-	return c.settling.copies[dispatchInDoubt(d)]
 }

@@ -115,7 +115,8 @@ func TestRejectedRecordsAreDismissed(t *testing.T) {
 	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status)
 }
 
-// A jid names one entry. Where it names several they are told apart by their offsets, and the same publish repeated is none of its own.
+// A jid names one entry. Where it names several they are told apart by their offsets, and the same
+// publish repeated is none of its own.
 func TestEntriesWithOneJID(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -151,7 +152,8 @@ func TestCommandsThatTheBrokerRefuses(t *testing.T) {
 	require.Empty(t, sc.copies())
 }
 
-// A record that the journal refuses is written again; a journal that refuses for ever ends the epoch.
+// A record that the journal refuses is written again; a journal that refuses for ever ends the
+// epoch.
 func TestJournalThatRefuses(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("later")
@@ -170,7 +172,7 @@ func TestJournalThatRefuses(t *testing.T) {
 	require.Zero(t, s.entries.Total(wire.ScheduledJobs))
 
 	sc.broker.nacks = func(m wire.Message) bool { return m.Key == wire.Journal }
-	require.NoError(t, s.core.append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}))
+	require.NoError(t, s.core.ledger.Append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}))
 	require.ErrorContains(t, sc.ends(s), "the journal refused a record")
 }
 
@@ -224,8 +226,8 @@ func TestMessagesThatCannotBeSent(t *testing.T) {
 	require.Equal(t, 1, sc.copies()["due"])
 }
 
-// Bodies that the view does not keep are fetched. While that fails the entry's queue waits, and in the end the entry is parked; a record
-// that is gone is told at once.
+// Bodies that the view does not keep are fetched. While that fails the entry's queue waits, and in
+// the end the entry is parked; a record that is gone is told at once.
 func TestLargeEntriesAreFetched(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -260,7 +262,7 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 
 	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 3, nil)
-	require.NotNil(t, s.core.carry, "it goes on as long as a record cannot be fetched")
+	require.NotNil(t, s.core.carry.run, "it goes on as long as a record cannot be fetched")
 	s.fetch = func(stream string, offset int64) ([]byte, error) {
 		if offset == gone {
 			return nil, nil
@@ -271,7 +273,7 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 		sc.now = sc.now.Add(fetchAgain)
 		sc.rounds(s, 3, nil)
 	}
-	require.Nil(t, s.core.carry)
+	require.Nil(t, s.core.carry.run)
 	found, err := s.entries.Find(wire.ScheduledJobs, "gone")
 	require.NoError(t, err)
 	require.Empty(t, found, "there is nothing left of it")
@@ -279,7 +281,8 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 	require.Equal(t, map[string]int{"large": 1, "failing": 1}, sc.copies())
 }
 
-// A burial that was in flight when its leader died is looked for among the dead jobs: there it is done, else its entry comes back.
+// A burial that was in flight when its leader died is looked for among the dead jobs: there it is
+// done, else its entry comes back.
 func TestDoubtfulBurials(t *testing.T) {
 	for name, arrives := range map[string]bool{"it arrived": true, "it did not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -352,7 +355,8 @@ func TestOnGapWithoutAnOperator(t *testing.T) {
 	}
 }
 
-// While something is held nothing is carried over; releasing it does both, and only one may do it at a time.
+// While something is held nothing is carried over; releasing it does both, and only one may do it
+// at a time.
 func TestHoldIsEndedOnce(t *testing.T) {
 	for _, command := range []string{wire.CommandRelease, wire.CommandDiscard} {
 		t.Run(command, func(t *testing.T) {
@@ -370,7 +374,7 @@ func TestHoldIsEndedOnce(t *testing.T) {
 			require.Empty(t, sc.copies())
 			require.Contains(t, s.entries.State().Why, "deleted")
 			require.NoError(t, s.core.beginCarry(0))
-			require.Nil(t, s.core.carry)
+			require.Nil(t, s.core.carry.run)
 			for _, what := range []string{wire.CommandChange, wire.CommandTrigger} { // a change would let it go; a person may fire it
 				cmd := wire.Command{Command: what, Stream: wire.ScheduledJobs, JID: "due-1", Changes: json.RawMessage(`{"queue":"q"}`)}
 				require.Equal(t, what == wire.CommandTrigger, sc.ask(s, cmd).Status == wire.StatusDone, what)

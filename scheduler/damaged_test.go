@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -76,8 +77,8 @@ func full(t *testing.T) (*scene, *modelSidecar) {
 	return sc, s
 }
 
-// A view that is damaged ends the epoch. It is not read as if there were nothing: nobody is told "not found", nothing is fired, given up or
-// left behind by low water.
+// A view that is damaged ends the epoch. It is not read as if there were nothing: nobody is told
+// "not found", nothing is fired, given up or left behind by low water.
 func TestDamagedViewsAreNotBelieved(t *testing.T) {
 	var first, rejected int64
 	about := func(command, jid string, offset *int64) func(*scene, *modelSidecar) error {
@@ -148,7 +149,8 @@ func (sc *scene) damagedLeader(s *modelSidecar) {
 	require.Empty(sc.t, sc.copies())
 }
 
-// A leader whose view cannot tell what is doubtful, suspected or yet to be journaled does not get as far as to lead.
+// A leader whose view cannot tell what is doubtful, suspected or yet to be journaled does not get
+// as far as to lead.
 func TestDamagedViewsDoNotLead(t *testing.T) {
 	t.Run("doubtful", func(t *testing.T) {
 		sc := newScene(t)
@@ -167,7 +169,7 @@ func TestDamagedViewsDoNotLead(t *testing.T) {
 		at := sc.at("j", "q", sc.now.Add(day))
 		sc.rounds(s, 2, nil)
 		s.lose()
-		s.suspect = map[spot]int{{wire.ScheduledJobs, at}: 1}
+		s.suspect = map[ledger.EntryID]int{{Stream: wire.ScheduledJobs, Offset: at}: 1}
 		sc.damage(s, entriesTable)
 		sc.damagedLeader(s)
 	})
@@ -198,7 +200,8 @@ func TestDamagedAnnouncements(t *testing.T) {
 	require.Zero(t, sc.journaled()[wire.TypeChanged])
 }
 
-// One of two entries with a jid cannot be read: the other does not fire before it is known whether they are the same publish.
+// One of two entries with a jid cannot be read: the other does not fire before it is known whether
+// they are the same publish.
 func TestDamagedTwins(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

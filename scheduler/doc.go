@@ -1,25 +1,57 @@
-// Package scheduler is what is done, by the leader: jobs are fired when they are due, and commands are carried out.
+// Package scheduler delivers jobs when they are due and carries out commands such as retry, delete
+// and reschedule.
 //
-// Every sidecar runs a Scheduler. The one that holds the exclusive queue jobs.leader leads; the lock, the inbox and the firing share
-// one connection, so the broker itself fences a leader that is gone. An epoch goes through these phases:
+// # Leadership
 //
-//	opening      the record opened is appended to the journal; its offset is the epoch's number
-//	catching up  a barrier is appended to every entry stream, and the view folds up to it: all that was done and asked is known
-//	settling     fires and burials of earlier epochs that may not have arrived are settled, each with a record
-//	leading      what is due is fired; commands are carried out
+// Every sidecar runs a Scheduler, and one of them leads. The leader holds the lock, the queue
+// jobs.leader. Lock, command inbox and deliveries share one connection. If the broker drops that
+// connection, it also releases the lock: a leader that has lost its lock cannot deliver. A leader
+// whose lock may pass on while its connection lives acts on a lease, which pings through the lock
+// renew.
 //
-// A lost connection ends the epoch, and the next begins the same way as the first after a start: crash, restart, failover and network
-// blip are one code path. An error of one queue or one message holds that queue or parks that entry, and ends nothing.
+// One period of leadership is an epoch:
 //
-// The state machine (core) does no I/O: it looks at the view, publishes through a port and is told of confirms, commands and time. The
-// Scheduler connects it to a broker. Beside it, on the same connection, run three helpers of the leader: one makes and binds queues before
-// the first job is fired to them, one buries dead-lettered jobs, and one asserts the topology again and again.
+//	opening ──▶ catching up ──▶ looking ──▶ settling ──▶ leading
+//	   ▲                                                    │
+//	   └────────────── connection or lock lost ◀────────────┘
 //
-// A stream forgets. At half the shortest retention in force the leader appends again whatever is pending (carry-over), reads it back, and
-// journals that below it everything is settled (low-water). So a job scheduled years ahead outlives any retention, and what was done
-// long ago need not be known for ever.
+// In each phase:
 //
-// Promise: a confirmed publish to scheduled_jobs or retries reaches its queue at least once; exactly once unless the broker itself
-// died with that fire unconfirmed. A fire is one publish to queue and journal; until its confirm has been journaled its entry is
-// doubtful and kept, with its body.
+//   - opening appends a record to the journal. Its offset is the number of the epoch.
+//   - catching up appends a barrier to each entry stream, and waits until the view has read it.
+//     From then on the view knows everything that earlier leaders did.
+//   - looking sends a probe through the exchanges. If it does not arrive, the routing is repaired.
+//     Then the witness shows whether the broker has restarted.
+//   - settling reconciles: it decides whether the fires arrived that earlier leaders left
+//     unconfirmed. Those that cannot be proven to have arrived are fired again.
+//   - leading fires what is due and carries out commands.
+//
+// Start, crash, failover and a short network failure all take this path.
+//
+// # Structure
+//
+// The core is a state machine without I/O. It publishes through a ledger (package ledger), and its
+// duties are types with the few fields that only they use: a dispatcher fires, a reconciler decides
+// about doubts, routing checks that fires arrive, operations act on many entries, a carrier keeps
+// entries ahead of retention. A leadership connects a core to the broker. Beside its loop run a
+// binder, which declares queues, a prober, and what makes dead jobs of dead letters.
+//
+// # Retention
+//
+// At half the shortest retention in force the leader appends pending entries again (carry-over),
+// reads them back, and journals that everything below is settled (low water). So a job that is
+// scheduled years ahead outlives any retention.
+//
+// # Guarantees
+//
+// A job whose publish to scheduled_jobs or retries was confirmed is fired at least once. It is fired
+// exactly once unless the broker stopped while the fire was unconfirmed. A fire is one publish to
+// the queue and the journal. Until its confirm is journaled its entry is in doubt, and kept with its
+// body.
+//
+// # Failures
+//
+// An error that is about one queue holds that queue. An error that is about one message parks its
+// entry. Neither ends the epoch. Any other error of the connection does, and so does a leader that
+// makes no progress.
 package scheduler

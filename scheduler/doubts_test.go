@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// inFlight is a leader that dies with one fire or burial in the journal alone, on a broker that restarts.
+// inFlight is a leader that dies with one fire or burial in the journal alone, on a broker that
+// restarts.
 func (sc *scene) inFlight(s *modelSidecar) {
 	sc.t.Helper()
 	require.Len(sc.t, s.conn.out, 1)
@@ -22,8 +23,8 @@ func (sc *scene) inFlight(s *modelSidecar) {
 	s.lose()
 }
 
-// What is too large to be kept is fetched before it is fired again. While that fails nobody waits for it, and it is not taken for delivered
-// because a new witness stands: it is pending again.
+// What is too large to be kept is fetched before it is fired again. While that fails nobody waits
+// for it, and it is not taken for delivered because a new witness stands: it is pending again.
 func TestDoubtfulLargeEntries(t *testing.T) {
 	for name, there := range map[string]bool{"its record is there": true, "its record is gone": false} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +62,8 @@ func TestDoubtfulLargeEntries(t *testing.T) {
 	}
 }
 
-// A fire or burial of an entry that its stream has forgotten is done again with the bytes that the journal has.
+// A fire or burial of an entry that its stream has forgotten is done again with the bytes that the
+// journal has.
 func TestDoubtsWithoutTheirEntries(t *testing.T) {
 	for _, command := range []string{wire.CommandTrigger, wire.CommandKill} {
 		t.Run(command, func(t *testing.T) {
@@ -112,7 +114,8 @@ func TestDoubtsThatCannotBeSent(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeRejected])
 }
 
-// A burial whose dead job was acted upon already has arrived, though the dead job is not there any more.
+// A burial whose dead job was acted upon already has arrived, though the dead job is not there any
+// more.
 func TestBurialThatWasRetried(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("killed")
@@ -144,10 +147,10 @@ func TestCarryOverLeavesRoom(t *testing.T) {
 		sc.now = sc.now.Add(time.Second)
 		require.NoError(t, s.step(sc.now))
 	}
-	require.Len(t, s.core.flight, carryFlight)
-	require.True(t, s.core.room())
+	require.Equal(t, carryFlight, s.core.ledger.Open())
+	require.True(t, s.core.ledger.Room())
 	sc.rounds(s, 40, nil)
-	require.Nil(t, s.core.carry)
+	require.Nil(t, s.core.carry.run)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	require.EqualValues(t, 700, s.entries.Total(wire.ScheduledJobs))
 }
@@ -163,14 +166,14 @@ func TestRefusingQueuesAreShownInOrder(t *testing.T) {
 	sc.rounds(s, 3, nil)
 	require.Equal(t, map[string]int{"to-fine": 1}, sc.copies())
 	var names []string
-	for _, held := range s.core.lanes.heldQueues() {
+	for _, held := range s.core.queues.heldQueues() {
 		names = append(names, held.Queue)
 	}
 	require.Equal(t, []string{"a", "b", "c"}, names)
 	clear(sc.broker.full)
 	sc.rounds(s, 100, nil)
 	require.Len(t, sc.copies(), 4)
-	require.Empty(t, s.core.lanes.heldQueues())
+	require.Empty(t, s.core.queues.heldQueues())
 }
 
 // Where nothing is held there is nothing to wait for.
@@ -182,7 +185,8 @@ func TestReleaseOfNothing(t *testing.T) {
 	require.Zero(t, sc.journaled()[wire.TypeLowWater])
 }
 
-// The record of a doubtful fire that cannot be read any more, though its stream answers, is parked by the leader that settles it.
+// The record of a doubtful fire that cannot be read any more, though its stream answers, is parked
+// by the leader that settles it.
 func TestDoubtfulEntriesThatAreGarbage(t *testing.T) {
 	for name, record := range map[string][]byte{"gone": nil, "garbage": []byte("garbage")} {
 		t.Run(name, func(t *testing.T) {
@@ -208,8 +212,8 @@ func TestDoubtfulEntriesThatAreGarbage(t *testing.T) {
 	}
 }
 
-// A fire of which only the journal has the job, and whose queue refuses it again and again, is not forgotten: low water waits until a leader
-// gets rid of it.
+// A fire of which only the journal has the job, and whose queue refuses it again and again, is not
+// forgotten: low water waits until a leader gets rid of it.
 func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("gone")
@@ -244,7 +248,7 @@ func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 func TestDoubtsThatAreNoJobs(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 1 << 20, JIDTag: "none", Epoch: s.core.epoch, Seq: 1000}
+	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 1 << 20, JIDTag: "none", Epoch: s.core.ledger.Epoch(), Seq: 1000}
 	sc.broker.append(wire.Journal, millrace, wire.Fire(&wire.Job{Queue: "q"}, deed, []byte("garbage"), sc.now))
 	sc.broker.witness = ""
 	s.lose()
@@ -261,8 +265,8 @@ func TestDoubtsThatAreNoJobs(t *testing.T) {
 	require.Empty(t, doubts)
 }
 
-// What low water says of the witness is all that is known of it once retention has taken what is older: the broker has not restarted, and a
-// fire that was not confirmed arrived.
+// What low water says of the witness is all that is known of it once retention has taken what is
+// older: the broker has not restarted, and a fire that was not confirmed arrived.
 func TestLowWaterRepeatsTheWitness(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -286,7 +290,7 @@ func TestLowWaterRepeatsTheWitness(t *testing.T) {
 func TestWhatIsInDoubtIsCounted(t *testing.T) {
 	var c core
 	require.Zero(t, c.inDoubt())
-	c.settling = settling{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), astray: make([]stray, 4), lone: make([]*tracker.Stored, 8)}
+	c.reconciler = reconciler{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), reentry: reentry{left: make([]misrouted, 4)}, unjournaled: make([]*tracker.Stored, 8)}
 	c.lateFires.open = make([]tracker.Doubt, 16)
 	require.Equal(t, 31, c.inDoubt())
 }

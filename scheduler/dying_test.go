@@ -46,7 +46,8 @@ func (c *chores) add() {
 		Bulk: &wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{name("one"), name("two")}}})
 }
 
-// lead has a sidecar lead through some rounds, with all that was ever asked for; or as long as it lives.
+// lead has a sidecar lead through some rounds, with all that was ever asked for; or as long as it
+// lives.
 func (c *chores) lead(s *modelSidecar, rounds int) error {
 	sc := c.sc
 	asked := false
@@ -79,8 +80,9 @@ func (c *chores) lead(s *modelSidecar, rounds int) error {
 	return nil
 }
 
-// A connection dies at the first publish of an epoch, at the second of the next, and so on. Each death ends the epoch and nothing else:
-// what was due fires once, and whatever was asked for, and is asked for again, has been done once.
+// A connection dies at the first publish of an epoch, at the second of the next, and so on. Each
+// death ends the epoch and nothing else: what was due fires once, and whatever was asked for, and
+// is asked for again, has been done once.
 func TestConnectionsThatDieAtAnyPublish(t *testing.T) {
 	sc := newScene(t)
 	s := sc.sidecar("a")

@@ -17,7 +17,7 @@ var errLockGone = errors.New("scheduler: the queue of the lock is gone")
 const (
 	// lockEvery is how often a sidecar asks for a lock that another connection has exclusively.
 	lockEvery = time.Second
-	// orphanAfter is how long a sidecar waits for the lock before it looks whether any sidecar leads.
+	// orphanAfter is after how long without the lock a sidecar checks whether any sidecar leads.
 	orphanAfter = time.Minute
 	// predecessorEvery is how often a new leader looks whether the one before is gone.
 	predecessorEvery = 100 * time.Millisecond
@@ -35,17 +35,17 @@ func (s *Scheduler) stand(ctx context.Context, conn *broker.Conn) error {
 	if err != nil {
 		return err
 	}
-	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // what is in flight when ctx ends is waited for
+	lock := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it waits for what is in flight
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() { lock.run(running) })
-	parts.Go(func() { _ = lock.replier.run(running) })
+	parts.Go(func() { _ = lock.responder.run(running) })
 	if err := s.waitInLine(ctx, conn, lock); err != nil {
 		return err
 	}
-	if err := s.becomeFit(ctx, conn, lock); err != nil {
+	if err := s.awaitEligible(ctx, conn, lock); err != nil {
 		return err
 	}
 	if err := s.waitForPredecessor(ctx, conn, lock.activeAt); err != nil {
@@ -78,8 +78,8 @@ func (s *Scheduler) claim(ctx context.Context, conn *broker.Conn) (*broker.Lock,
 	}
 }
 
-// lockPatience is how long a claim may take. Without a majority of the nodes it is never answered; while a node is frozen, RabbitMQ may
-// take fourteen seconds for each stream.
+// lockPatience is how long a claim may take. Without a majority of the nodes it is never answered.
+// While a node is frozen, RabbitMQ may take fourteen seconds for each stream.
 const lockPatience = 90 * time.Second
 
 func lockWithin(ctx context.Context, conn *broker.Conn, limit time.Duration) (*broker.Lock, error) {
@@ -113,20 +113,21 @@ func (s *Scheduler) waitInLine(ctx context.Context, conn *broker.Conn, lock *can
 	}
 }
 
-// becomeFit waits a moment for the view, which may have fallen behind while the sidecar waited for the lock. Where the broker has cut off
-// its readers, those of the other sidecars are cut off too: to leave the lock to one of them would only take time.
-func (s *Scheduler) becomeFit(ctx context.Context, conn *broker.Conn, lock *candidate) error {
+// awaitEligible waits a moment for the view, which may lag since the sidecar waited for the lock.
+// If the broker has cut off its readers, those of the other sidecars are cut off too, and another
+// leader would only take time.
+func (s *Scheduler) awaitEligible(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	late := time.NewTimer(fitWithin)
 	defer late.Stop()
 	for waited := false; ; waited = true {
 		changed := s.view.Changed()
-		if s.fit(time.Now()) {
+		if s.eligible(time.Now()) {
 			if waited && !lock.mayPublish() { // another may have had the lock meanwhile
 				return errUnfit
 			}
 			return nil
 		}
-		if s.view.Followed(ledBy...) { // it reads, but too slowly
+		if s.view.Followed(leaderStreams...) { // it reads, but too slowly
 			return errUnfit
 		}
 		select {
@@ -144,9 +145,10 @@ func (s *Scheduler) becomeFit(ctx context.Context, conn *broker.Conn, lock *cand
 	}
 }
 
-// waitForPredecessor waits until the leader before can no longer act. A broker that DelaysNodeLoss has seen to that itself. Others pass
-// the lock on as soon as they lose sight of a node, while the leader that is connected there may live. It falls silent after
-// leaseLasts, because its pings do not come back.
+// waitForPredecessor waits until the leader before can no longer act. A broker that DelaysNodeLoss
+// ensures that itself. Others pass the lock on as soon as they lose sight of a node, while the
+// leader that is connected there may live. It falls silent after leaseLasts, because its pings do
+// not come back.
 func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, activeAt time.Time) error {
 	if !s.waitsForPredecessor(conn.Features()) {
 		return nil
@@ -161,14 +163,15 @@ func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, a
 	return nil
 }
 
-// waitsForPredecessor reports whether a new leader may have to wait until the one before can no longer act.
+// waitsForPredecessor reports whether a new leader may have to wait until the leader before can no
+// longer act.
 func (s *Scheduler) waitsForPredecessor(f broker.Features) bool {
 	return !f.ExclusiveLock && (!f.DelaysNodeLoss || s.olderNodes.Load())
 }
 
-// predecessorGone reports whether the leader before has certainly ended. One of an older version held the lock exclusively, and ended
-// before the lock was free.
-func (s *Scheduler) predecessorGone(ctx context.Context, conn *broker.Conn) bool {
+// predecessorGone reports whether the leader before has certainly ended. A leader of an older
+// version held the lock exclusively, and ended before the lock was free.
+func (s *services) predecessorGone(ctx context.Context, conn *broker.Conn) bool {
 	state := s.entries.State()
 	queue := state.ProbeQueue
 	if queue == "" && (state.Epoch < 0 || state.Identity != "") { // nobody has led, or an older version
@@ -200,7 +203,7 @@ func (s *Scheduler) predecessorGone(ctx context.Context, conn *broker.Conn) bool
 }
 
 // hasReadJournal reports whether the view knows the whole journal, and so which leader came last.
-func (s *Scheduler) hasReadJournal(ctx context.Context) bool {
+func (s *services) hasReadJournal(ctx context.Context) bool {
 	last, ok, err := s.records.Last(ctx, wire.Journal)
 	if err != nil {
 		return false
@@ -224,7 +227,8 @@ func (s *Scheduler) watchLeader(ctx context.Context, conn *broker.Conn) *leaderW
 	return w
 }
 
-// look begins to look for a leader if that is due. refused is why the lock cannot be claimed, nil if the claim waits in line.
+// look begins to look for a leader if that is due. refused is why the lock cannot be claimed, nil
+// if the claim waits in line.
 func (w *leaderWatch) look(refused error) {
 	if time.Since(w.asked) <= w.s.orphanAfter {
 		return
@@ -252,8 +256,8 @@ func (s *Scheduler) lookForLeader(ctx context.Context, conn *broker.Conn, refuse
 }
 
 // foundLeader shows why no sidecar can lead; an empty cause says that one can.
-func (s *Scheduler) foundLeader(cause, remedy string) {
-	s.setStatus(func(st *Status) { st.Orphaned, st.OrphanCause, st.OrphanCure = cause != "", cause, remedy })
+func (b *board) foundLeader(cause, remedy string) {
+	b.setStatus(func(st *Status) { st.Orphaned, st.OrphanCause, st.OrphanCure = cause != "", cause, remedy })
 }
 
 // orphanWords says who has the lock that does not lead, and what to do about it.

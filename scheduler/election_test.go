@@ -56,7 +56,8 @@ func TestUpgradeWaitsForTheOldLeader(t *testing.T) {
 	require.Equal(t, amqp.ResourceLocked, refused.Code)
 }
 
-// suspendLock stops the process that has the lock on the broker for a while, so that no ping comes back, and returns when that began.
+// suspendLock stops the process that has the lock on the broker for a while, so that no ping comes
+// back, and returns when that began.
 func suspendLock(t *testing.T, v *brokertest.Vhost, d time.Duration) time.Time {
 	t.Helper()
 	said := v.Eval(t, fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)), Lock = amqqueue:get_pid(Q),

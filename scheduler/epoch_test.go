@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A leader that reads in the journal that another has followed ends, and does nothing more: not even what is due.
+// A leader that reads in the journal that another has followed ends, and does nothing more: not
+// even what is due.
 func TestFencedLeaderDoesNothing(t *testing.T) {
 	sc := newScene(t)
 	old := sc.leader("old")
@@ -28,7 +30,8 @@ func TestFencedLeaderDoesNothing(t *testing.T) {
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
 }
 
-// A claim that was given up may arrive late, behind the next leader's: no view will ever have that one's.
+// A claim that was given up may arrive late, behind the next leader's: no view will ever have that
+// one's.
 func TestAClaimThatWasOvertakenIsGivenUp(t *testing.T) {
 	sc := newScene(t)
 	first, second := sc.sidecar("first"), sc.sidecar("second")
@@ -58,7 +61,7 @@ func TestAClaimThatIsReadNeedsNoAnswer(t *testing.T) {
 	s := sc.sidecar("a")
 	require.NoError(t, s.readAll())
 	s.stand(never)
-	for s.core.phase <= phaseCatching {
+	for s.core.phase <= phaseCatchingUp {
 		require.NoError(t, s.step(sc.now))
 		for len(s.conn.out) > 0 {
 			sc.broker.process(s.conn, sc.now)
@@ -66,7 +69,7 @@ func TestAClaimThatIsReadNeedsNoAnswer(t *testing.T) {
 		s.conn.answers = nil
 		require.NoError(t, s.readAll())
 	}
-	_, open := s.core.oldest()
+	_, open := s.core.ledger.Oldest()
 	require.False(t, open)
 }
 
@@ -77,17 +80,17 @@ func TestConfirmsOfNothing(t *testing.T) {
 	sc.due("j", "q")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
-	before := s.core.watermark
+	before := s.core.ledger.Watermark()
 	for _, ack := range []bool{true, false} {
-		require.NoError(t, s.core.confirmed(sc.now, 1<<40, ack))
+		require.NoError(t, s.core.ledger.Confirmed(sc.now, 1<<40, ack))
 	}
-	require.Equal(t, before, s.core.watermark)
-	require.Len(t, s.core.flight, 1)
+	require.Equal(t, before, s.core.ledger.Watermark())
+	require.Equal(t, 1, s.core.ledger.Open())
 	require.Len(t, s.conn.out, 1, "nothing is said to have come back")
 }
 
-// A sidecar that stands for election before it has read all writes its first record again: views that begin there would know less than
-// the journal did.
+// A sidecar that stands for election before it has read all writes its first record again: views
+// that begin there would know less than the journal did.
 func TestOpenedIsWrittenAgain(t *testing.T) {
 	sc := newScene(t)
 	late := sc.sidecar("late")
@@ -115,7 +118,8 @@ func TestOpenedIsWrittenAgain(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
 }
 
-// Who was in flight when a connection died is tried alone from then on. Once its entry is gone nobody is suspected any more.
+// Who was in flight when a connection died is tried alone from then on. Once its entry is gone
+// nobody is suspected any more.
 func TestSuspectsThatAreGone(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -124,13 +128,13 @@ func TestSuspectsThatAreGone(t *testing.T) {
 	sc.rounds(s, 2, nil)
 	require.Equal(t, wire.StatusDone, sc.ask(s, wire.Command{Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"}).Status)
 	s.lose()
-	s.suspect = map[spot]int{{wire.ScheduledJobs, at}: 1, {wire.ScheduledJobs, kept}: 1}
+	s.suspect = map[ledger.EntryID]int{{Stream: wire.ScheduledJobs, Offset: at}: 1, {Stream: wire.ScheduledJobs, Offset: kept}: 1}
 	sc.elect(s, never)
 	sc.rounds(s, 8, nil)
-	require.Equal(t, map[spot]int{{wire.ScheduledJobs, kept}: 1}, s.core.suspects)
+	require.Equal(t, map[ledger.EntryID]int{{Stream: wire.ScheduledJobs, Offset: kept}: 1}, s.core.ledger.Suspects())
 	sc.now = sc.now.Add(2 * day)
 	sc.rounds(s, 3, nil)
-	require.Empty(t, s.core.suspects, "it has been fired, and nobody died")
+	require.Empty(t, s.core.ledger.Suspects(), "it has been fired, and nobody died")
 	require.Equal(t, map[string]int{"kept": 1}, sc.copies())
 }
 
@@ -143,16 +147,17 @@ func TestQueueThatTakesAndRefuses(t *testing.T) {
 	sc.due("taken", "q")
 	sc.rounds(s, 2, nil)
 	require.Equal(t, map[string]int{"taken": 1}, sc.copies())
-	held := s.core.lanes.heldQueues()
+	held := s.core.queues.heldQueues()
 	require.Len(t, held, 1)
 	require.Equal(t, sc.now, held[0].Since)
 	sc.broker.nacks = nil
 	sc.rounds(s, 10, nil)
-	require.Empty(t, s.core.lanes.heldQueues())
+	require.Empty(t, s.core.queues.heldQueues())
 	require.Equal(t, map[string]int{"refused": 1, "taken": 1}, sc.copies())
 }
 
-// A command about an entry that is due and was looked up already is quicker than its turn: it fires once.
+// A command about an entry that is due and was looked up already is quicker than its turn: it fires
+// once.
 func TestCommandOvertakesALane(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -161,7 +166,7 @@ func TestCommandOvertakesALane(t *testing.T) {
 	}
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now)) // one batch, and some of each queue are left
-	require.Len(t, s.core.flight, batch)
+	require.Equal(t, batch, s.core.ledger.Open())
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "j-299"}, func(wire.Reply) {}))
 	sc.exchange(s)
 	sc.rounds(s, 5, nil)
@@ -198,7 +203,8 @@ func TestCommandsByAnOldOffset(t *testing.T) {
 	require.Equal(t, "other", sc.broker.copies[0].queue)
 }
 
-// A job that fits as it is, and does not as a dead job with its reason, stays where it is, and says why.
+// A job that fits as it is, and does not as a dead job with its reason, stays where it is, and says
+// why.
 func TestKillOfWhatIsTooLarge(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

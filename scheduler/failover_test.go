@@ -76,8 +76,8 @@ func (w *world) failover(t *rapid.T) {
 	}
 }
 
-// checkNothingIsTakenForLost makes sure that no leader has ever believed that the journal has a gap, or
-// that a stream was deleted and made again.
+// checkNothingIsTakenForLost makes sure that no leader has ever believed that the journal has a
+// gap, or that a stream was deleted and made again.
 func (w *world) checkNothingIsTakenForLost() {
 	for _, r := range w.broker.streams[wire.Journal].records {
 		j, err := wire.ParseJournal(r.Body)

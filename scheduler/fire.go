@@ -2,336 +2,139 @@ package scheduler
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// fireDue fires what is due, the queues in turn, until the window is full, a batch is done or nothing is due any more.
-func (c *core) fireDue(now time.Time) (wake time.Time, err error) {
-	c.lanes.wakeUp(now)
-	if len(c.lanes.ring) == 0 || !c.room() || c.quiet() {
-		return c.lanes.next(now.Add(maxSleep)), nil
-	}
-	moment := c.entries.Moment()
-	defer func() { err = errors.Join(err, moment.Close()) }()
-	for fired := 0; len(c.lanes.ring) > 0 && c.room(); {
-		if fired == batch {
-			return now, nil
-		}
-		if c.alone() {
-			return now.Add(maxSleep), nil
-		}
-		did, wait, err := c.fireNext(now, moment.Lookup, c.lanes.ring[0])
-		if err != nil {
-			return now, err
-		}
-		if wait {
-			return now.Add(maxSleep), nil
-		}
-		if did {
-			fired++
-		}
-	}
-	return c.lanes.next(now.Add(maxSleep)), nil
-}
-
-// alone tells whether a suspect is in flight: nothing else is until it is known what becomes of it.
-func (c *core) alone() bool {
-	if len(c.suspects) == 0 {
-		return false
-	}
-	for _, it := range c.flight {
-		if it.deed && !it.aside && c.suspects[it.spot] > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// fireNext fires one entry of a lane, or takes the lane out of the ring. wait tells that the window must drain first.
-func (c *core) fireNext(now time.Time, entries tracker.Lookup, ln *lane) (did, wait bool, err error) {
-	if ln.flying == 0 {
-		ln.limit = c.setup.window(ln.queue)
-	}
-	if ln.full = ln.flying >= ln.limit; ln.full || ln.silent && !ln.trying || ln.trial && ln.flying > ln.aside {
-		c.lanes.leave(time.Time{})
-		return false, false, nil
-	}
-	key, ok, err := c.head(entries, ln)
-	if err != nil {
-		return false, false, err
-	}
-	if !ok {
-		c.lanes.leave(time.Time{})
-		return false, false, nil
-	}
-	if !c.prepared(now, key.At, ln) {
-		return false, false, nil
-	}
-	at := spot{key.Stream, key.Offset}
-	if c.suspects[at] > 0 && len(c.flight) > c.silence.open {
-		return false, true, nil
-	}
-	ln.behind, ln.ahead = key, ln.ahead[1:]
-	c.lanes.turn()
-	return true, false, c.fireDueEntry(now, entries, at, key)
-}
-
-// prepared reports whether an entry may be fired now: it is due, and its queue is there. If not, its lane leaves the ring.
-func (c *core) prepared(now, at time.Time, ln *lane) bool {
-	if ahead := at.Add(-prepareAhead); !ln.bound && ahead.After(now) {
-		c.lanes.leave(ahead)
-		return false
-	}
-	ready := c.queueIsReady(now, ln)
-	switch {
-	case !ln.due: // it is held now
-	case at.After(now):
-		c.lanes.leave(at)
-	case !ready:
-		c.lanes.leave(time.Time{}) // bound wakes it
-	default:
-		return true
-	}
-	return false
-}
-
-// head is the first entry of a lane that may be fired when it is due.
-func (c *core) head(entries tracker.Lookup, ln *lane) (tracker.DueKey, bool, error) {
-	for {
-		for len(ln.ahead) > 0 {
-			key := ln.ahead[0]
-			at := spot{key.Stream, key.Offset}
-			waits := c.gatedHeld && at.stream == wire.Gated
-			if c.busy[at] == nil && !waits && !c.entries.IsHeld(at.stream, at.offset) {
-				return key, true, nil
-			}
-			ln.behind, ln.ahead = key, ln.ahead[1:]
-		}
-		err := entries.Due(ln.queue, ln.behind, func(key tracker.DueKey) bool {
-			ln.ahead = append(ln.ahead, key)
-			return len(ln.ahead) < look
-		})
-		if err != nil || len(ln.ahead) == 0 {
-			return tracker.DueKey{}, false, err
-		}
-	}
-}
-
-func (c *core) fireDueEntry(now time.Time, entries tracker.Lookup, at spot, key tracker.DueKey) error {
-	s, err := entries.Get(at.stream, at.offset)
-	if err != nil || s == nil {
-		return err
-	}
-	if pending, err := entries.Pending(s); err != nil || !pending {
-		delete(c.unfetched, at)
-		return err // a command was quicker: the lane had looked ahead
-	}
-	if busy, err := c.isBusy(s); err != nil || busy {
-		return err // it is a copy: decideCopies has the lane look again
-	}
-	e, err := c.read(s)
-	if errors.Is(err, errFetch) {
-		return c.postpone(now, at, key, err)
-	}
-	if err != nil {
-		return err
-	}
-	delete(c.unfetched, at)
-	if c.suspects[at] >= maxKills {
-		return c.refuse(now, s, c.kills(at))
-	}
-	if e == nil {
-		return c.refuse(now, s, "its record cannot be read any more")
-	}
-	if err := c.dropRepeats(now, entries, s, e); err != nil {
-		return err
-	}
-	if !e.Job.ExpiresAt.IsZero() && e.Job.ExpiresAt.Before(now) {
-		return c.expire(now, s, e)
-	}
-	c.late = now.Sub(key.At)
-	c.counters.FireDelays.note(c.late)
-	return c.fire(now, s, e, order{op: wire.OpFired, key: key})
-}
-
-// postpone holds the queue of an entry whose record cannot be fetched now, and parks the entry in the end.
-func (c *core) postpone(now time.Time, at spot, key tracker.DueKey, why error) error {
-	s, err := c.entries.Get(at.stream, at.offset)
-	if err != nil || s == nil {
-		return err
-	}
-	if c.unfetched[at]++; c.unfetched[at] >= maxUnfetched {
-		delete(c.unfetched, at)
-		return c.refuse(now, s, why.Error())
-	}
-	ln := c.lanes.of(s.Queue)
-	c.lanes.look(ln, key)
-	c.lanes.hold(ln, now, why.Error(), maxHold)
-	return nil
-}
-
-// maxKills is how many connections may die while an entry is in flight, before it is not tried again.
-const maxKills = 2
-
-func (c *core) kills(at spot) string {
-	return fmt.Sprintf("the connection died %d times while this was being published", c.suspects[at])
-}
-
-// order is what a fire or burial is for.
-type order struct {
+// purpose is what a fire or burial is for.
+type purpose struct {
 	op        string
 	key       tracker.DueKey
 	actor     string
 	command   string
 	operation string
-	done      func(ok bool)
-	read      func() error // once it is read back; a command is answered then
-	follow    func(passed func())
-	doubt     *tracker.Doubt // of a fire that is repeated
+	refused   func()                // is called if it is refused
+	folded    func() error          // is called when the view has read it back
+	confirmed func(*ledger.Publish) // is called when it is confirmed; its number stays open
+	doubt     *tracker.Doubt        // of a fire that is sent again
 }
 
-// errFetch says that the record of a large entry could not be fetched now. It concerns that entry alone.
-var errFetch = errors.New("scheduler: cannot fetch")
-
-const (
-	fetchAgain   = 5 * time.Second
-	maxUnfetched = 10 // how often in a row, before an entry is parked
-)
-
-// load gets an entry and reads it again. The entry is nil if its record can no longer be had.
-func (c *core) load(at spot) (*tracker.Stored, *wire.Entry, error) {
-	s, err := c.entries.Get(at.stream, at.offset)
-	if err != nil || s == nil {
-		return nil, nil, err
-	}
-	e, err := c.read(s)
-	return s, e, err
-}
-
-// read reads an entry again; nil if its record can no longer be had.
-func (c *core) read(s *tracker.Stored) (*wire.Entry, error) {
-	var raw []byte
-	if s.Raw == nil {
-		var err error
-		if raw, err = c.setup.fetch(s.Stream, s.Offset); err != nil {
-			return nil, fmt.Errorf("%w %s@%d: %w", errFetch, s.Stream, s.Offset, err)
-		}
-		if raw == nil {
-			return nil, nil
-		}
-	}
-	e, err := s.Entry(raw)
-	if err != nil {
-		return nil, nil //nolint:nilerr // what was read once and cannot be read again is the entry's fault
-	}
-	return &e, nil
+// dispatched is a fire or burial on its way.
+type dispatched struct {
+	*ledger.Publish
+	queue     *dueQueue      // where it counts, if anywhere
+	buries    bool           // it is a burial: the queue is not what answers it
+	due       tracker.DueKey // where the queue has its entry
+	tag       string         // wire.JIDTag of the entry
+	command   string         // the id of the command that asked for it
+	operation string         // of a fire: the operation that it belongs to
+	refused   func()         // is called if it comes back
+	doubt     *tracker.Doubt // of a fire that is sent again: what an earlier leader left
 }
 
 // fire publishes an entry's job to its queue and the journal.
-func (c *core) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o order) error {
+func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o purpose) error {
 	body, err := e.Body(now)
 	if err != nil {
-		if o.done != nil {
-			o.done(false)
-		}
-		return c.refuse(now, s, err.Error())
+		return d.unpublishable(now, s, o, err)
 	}
-	ln := c.lanes.of(e.Job.Queue)
-	it := &item{deed: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, operation: o.operation, lane: ln, key: o.key, done: o.done, read: o.read, doubt: o.doubt,
-		build: func(seq, confirmed int64) wire.Message {
-			m := wire.Fire(&e.Job, c.deed(s, o, seq, confirmed), body, now)
-			if s.Trace != "" {
-				m.Headers[wire.HeaderTraceparent] = s.Trace
-			}
-			return m
-		}}
-	ln.flying++
-	err = c.send(it)
+	q := d.queues.of(e.Job.Queue)
+	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
+		m := wire.Fire(&e.Job, d.deedOf(s, o, seq, confirmed), body, now)
+		if s.Trace != "" {
+			m.Headers[wire.HeaderTraceparent] = s.Trace
+		}
+		return m
+	})
+	it.queue, it.operation, it.Folded, it.doubt = q, o.operation, o.folded, o.doubt
+	err = d.send(it)
 	if errors.Is(err, broker.ErrUnpublishable) {
-		ln.flying--
-		if o.done != nil {
-			o.done(false)
-		}
-		return c.refuse(now, s, err.Error())
+		return d.unpublishable(now, s, o, err)
 	}
-	c.counters.Fired++
-	ln.trying = false
+	d.counters.Fired++
+	q.trying = false
 	return err
 }
 
 // bury publishes an entry's job to the dead jobs and the journal.
-func (c *core) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o order, class, message string) error {
+func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o purpose, class, message string) error {
 	body, err := e.Dead(now, class, message)
 	if err != nil {
-		if o.done != nil {
-			o.done(false)
-		}
-		return c.refuse(now, s, err.Error())
+		return d.unpublishable(now, s, o, err)
 	}
-	it := &item{deed: true, buries: true, spot: spot{s.Stream, s.Offset}, tag: wire.JIDTag(s.JID), command: o.command, key: o.key, done: o.done,
-		follow: o.follow, build: func(seq, confirmed int64) wire.Message {
-			return wire.Bury(&e.Job, c.deed(s, o, seq, confirmed), body, now)
-		}}
-	if o.op == wire.OpExpired { // nobody waits for an answer: it is tried again in its queue's turn
-		it.lane = c.lanes.of(s.Queue)
-		it.lane.flying++
+	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
+		return wire.Bury(&e.Job, d.deedOf(s, o, seq, confirmed), body, now)
+	})
+	it.buries = true
+	if o.confirmed != nil {
+		it.KeepOpen, it.Confirmed = true, func() { o.confirmed(it.Publish) }
 	}
-	err = c.send(it)
-	if !errors.Is(err, broker.ErrUnpublishable) {
-		return err
+	if o.op == wire.OpExpired { // it is tried again in its queue's turn
+		it.queue = d.queues.of(s.Queue)
 	}
-	if it.lane != nil {
-		it.lane.flying--
+	if err = d.send(it); errors.Is(err, broker.ErrUnpublishable) {
+		return d.unpublishable(now, s, o, err)
 	}
-	if o.done != nil {
-		o.done(false)
-	}
-	return c.refuse(now, s, err.Error())
+	return err
 }
 
-func (c *core) deed(s *tracker.Stored, o order, seq, confirmed int64) wire.Deed {
+// newDispatch returns a fire or burial that is not sent yet.
+func (d *dispatcher) newDispatch(s *tracker.Stored, o purpose, build func(seq, confirmed int64) wire.Message) *dispatched {
+	return &dispatched{Publish: &ledger.Publish{Entry: ledger.ID(s.Stream, s.Offset), Build: build}, due: o.key,
+		tag: wire.JIDTag(s.JID), command: o.command, refused: o.refused}
+}
+
+// deedOf returns what the headers of a fire or burial say.
+func (d *dispatcher) deedOf(s *tracker.Stored, o purpose, seq, confirmed int64) wire.Deed {
 	return wire.Deed{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
-		Epoch: c.epoch, Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
+		Epoch: d.ledger.Epoch(), Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
 }
 
-// refuse parks an entry that the broker cannot take: it is shown with the reason and not tried again by itself.
-func (c *core) refuse(now time.Time, s *tracker.Stored, reason string) error {
-	c.counters.Refused++
-	delete(c.suspects, spot{s.Stream, s.Offset})
+// unpublishable parks an entry whose message the broker does not accept.
+func (d *dispatcher) unpublishable(now time.Time, s *tracker.Stored, o purpose, why error) error {
+	if o.refused != nil {
+		o.refused()
+	}
+	return d.park(now, s, why.Error())
+}
+
+// park parks an entry: it is shown with the reason, and not tried again by itself.
+func (d *dispatcher) park(now time.Time, s *tracker.Stored, reason string) error {
+	d.counters.Refused++
+	delete(d.ledger.Suspects(), ledger.ID(s.Stream, s.Offset))
 	r := wire.JournalRecord{Type: wire.TypeRefused, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Error: reason}
-	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+	return d.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
-// expire is what becomes of a job that is due too late.
-func (c *core) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
+// expire ends a job that is due too late.
+func (d *dispatcher) expire(now time.Time, s *tracker.Stored, e *wire.Entry) error {
 	if e.Job.Dead {
 		key := tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}
-		return c.bury(now, s, e, order{op: wire.OpExpired, key: key}, "expired", "the job was due after its expires_at")
+		return d.bury(now, s, e, purpose{op: wire.OpExpired, key: key}, "expired", "the job was due after its expires_at")
 	}
 	r := wire.JournalRecord{Type: wire.TypeExpired, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID)}
-	return c.record(now, r, spot{s.Stream, s.Offset}, nil)
+	return d.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
-// dropRepeats journals that other pending entries are the same publish as this one, repeated.
-func (c *core) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Stored, e *wire.Entry) error {
+// dropRepeats journals which other pending entries repeat the publish of an entry.
+func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Stored, e *wire.Entry) error {
 	if repeated, err := entries.Repeated(s.Stream, s.JID); err != nil || !repeated {
 		return err
 	}
-	twins, err := c.entries.Near(s.Stream, s.JID, s.Offset, maxTwins)
+	twins, err := d.entries.Near(s.Stream, s.JID, s.Offset, maxTwins)
 	if err != nil {
 		return err
 	}
 	for _, twin := range twins {
-		at := spot{twin.Stream, twin.Offset}
-		if twin.Offset == s.Offset || c.busy[at] != nil || twin.Parked != "" || !alike(s, twin) {
+		at := ledger.ID(twin.Stream, twin.Offset)
+		if twin.Offset == s.Offset || d.ledger.Busy(at) != nil || twin.Parked != "" || !mayRepeat(s, twin) {
 			continue
 		}
-		_, other, err := c.load(at)
+		_, other, err := d.load(at)
 		if err != nil && !errors.Is(err, errFetch) {
 			return err
 		}
@@ -339,22 +142,117 @@ func (c *core) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Sto
 			continue
 		}
 		r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: twin.Stream, Offset: twin.Offset, JID: wire.JIDTag(twin.JID)}
-		if err := c.record(now, r, at, nil); err != nil {
+		if err := d.ledger.Record(now, r, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// maxTwins is how many entries with one jid are compared, of those that stand nearest: a publish is repeated soon, while a jid that
-// stands for many jobs may have any number of entries.
+// maxTwins is how many entries with one jid are compared, the nearest first. A publish is repeated
+// soon after; a jid may stand for any number of entries.
 const maxTwins = 32
 
-// alike tells whether two entries may be the same publish, as far as can be told without reading them.
-func alike(a, b *tracker.Stored) bool {
+// mayRepeat reports whether two entries may be the same publish, as far as the view can tell.
+func mayRepeat(a, b *tracker.Stored) bool {
 	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
 		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&
 			a.Burial.Stream == b.Burial.Stream && a.Burial.Offset == b.Burial.Offset
 	}
 	return a.At.Equal(b.At) || a.Stream == wire.Retries && a.Attempt == b.Attempt
+}
+
+// send publishes a fire or burial.
+func (d *dispatcher) send(it *dispatched) error {
+	it.Dispatch = true
+	if it.queue != nil && !it.buries {
+		it.Queue = &it.queue.Queue
+	}
+	confirmed := it.Confirmed
+	it.Confirmed = func() {
+		if it.queue != nil {
+			d.queues.accepted(it.queue)
+		}
+		if confirmed != nil {
+			confirmed()
+		}
+	}
+	it.Returned = func(now time.Time, why string, journaled bool) error { return d.returned(now, it, why, journaled) }
+	it.Freed = func() {
+		if it.queue != nil {
+			d.queues.lookFrom(it.queue, it.due)
+		}
+	}
+	err := d.ledger.Send(it.Publish)
+	if err != nil {
+		return err
+	}
+	d.routing.sent(it.Seq(), it.Size, it.buries)
+	if it.queue != nil {
+		it.queue.unconfirmed++
+	}
+	return nil
+}
+
+// heldBecause is the reason why a queue is held, by what became of its fire.
+var heldBecause = map[string]string{
+	ledger.Nack:     "refused: the queue is full or down",
+	ledger.NoAnswer: "no answer: the queue's node may be down",
+}
+
+// returned journals that a fire or burial was refused or had no answer. Its entry is pending again.
+// Its queue is held, unless it has answered later fires. If the journal lacks the fire, it is not
+// taken off what its operation has done.
+func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journaled bool) error {
+	d.counters.Returned++
+	d.routing.returned(it.Seq())
+	if it.queue != nil {
+		it.queue.unconfirmed--
+		if why == ledger.NoAnswer && it.PassedOver() { // its queue answers
+			it.queue.full = false
+			d.queues.wakeAt(it.queue, time.Time{})
+		} else {
+			it.queue.bound, it.queue.recheck = false, true // it may be gone, or its node away
+			d.queues.hold(it.queue, now, heldBecause[why], maxHold)
+		}
+	}
+	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: it.Seq(), Reason: why, Stream: it.Entry.Stream, Offset: it.Entry.Offset, JID: it.tag}
+	if journaled {
+		r.TookBack, r.InOperation = it.command, it.operation
+	}
+	err := d.ledger.TakeBack(now, it.Publish, r)
+	if it.refused != nil {
+		it.refused()
+	}
+	if err == nil && it.doubt != nil && !journaled { // the older fire is in doubt again
+		err = d.takeBack(now, it.doubt)
+	}
+	return err
+}
+
+// takeBack journals that the entry of a fire or burial in doubt is pending again.
+func (d *dispatcher) takeBack(now time.Time, doubt *tracker.Doubt) error {
+	r := settlement(wire.TypeUnburied, doubt)
+	r.TookBack = doubt.Command
+	return d.ledger.Record(now, r, entryOf(doubt))
+}
+
+// withoutRepeats journals which entries repeat the first, and returns the others.
+func (d *dispatcher) withoutRepeats(now time.Time, found []*tracker.Stored) (rest []*tracker.Stored, err error) {
+	first := found[0]
+	e, err := d.read(first)
+	if err != nil && !errors.Is(err, errFetch) {
+		return nil, err
+	}
+	if e != nil && d.ledger.Busy(ledger.ID(first.Stream, first.Offset)) == nil && first.Parked == "" {
+		if err := d.dropRepeats(now, d.entries.Lookup, first, e); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range found {
+		if it := d.ledger.Busy(ledger.ID(s.Stream, s.Offset)); it == nil || it.Dispatch || s == first {
+			rest = append(rest, s)
+		}
+	}
+	return rest, nil
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// forger is a client with a user of its own, which may write wherever the default exchange leads: no permission narrows that.
+// forger is a client with a user of its own, which may write wherever the default exchange leads:
+// no permission narrows that.
 type forger struct {
 	t    *testing.T
 	ch   *amqp.Channel
@@ -39,7 +40,8 @@ func (f *forger) publish(key string, p amqp.Publishing) {
 	require.True(f.t, ok)
 }
 
-// forge writes what only Millrace may, once with the forger's name, which the broker checks, and once with none.
+// forge writes what only Millrace may, once with the forger's name, which the broker checks, and
+// once with none.
 func (f *forger) forge(stream string, m wire.Message) {
 	f.t.Helper()
 	for _, user := range []string{f.user, ""} {
@@ -102,7 +104,8 @@ func TestForgedRecordsAreNotObeyed(t *testing.T) {
 	w.gets(t, append(names("j", 4), "last")...)
 }
 
-// The broker lets nobody write in another's name; that is what the trust in Millrace's own records stands on.
+// The broker lets nobody write in another's name; that is what the trust in Millrace's own records
+// stands on.
 func TestNobodyWritesInMillracesName(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -116,7 +119,8 @@ func TestNobodyWritesInMillracesName(t *testing.T) {
 	require.ErrorContains(t, <-closed, "user_id")
 }
 
-// The leader answers commands in its own name, which the journal trusts: it must not be talked into answering there.
+// The leader answers commands in its own name, which the journal trusts: it must not be talked into
+// answering there.
 func TestRepliesGoNowhereButToAnswerQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -140,7 +144,8 @@ func TestRepliesGoNowhereButToAnswerQueues(t *testing.T) {
 	}
 }
 
-// Only a sidecar may have the journal say what was done past the leader: anybody else could say what was not.
+// Only a sidecar may have the journal say what was done past the leader: anybody else could say
+// what was not.
 func TestOnlySidecarsNote(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -1,91 +1,126 @@
 package scheduler
 
 import (
-	"maps"
+	"cmp"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A gap: the journal has lost records, so nobody knows of what stands in the entry streams whether it was done. The leader that finds one
-// holds all of it, and then says where that ends. What is held never fires by itself: an operator releases or discards it.
+// After a gap the journal lacks records, so it is not known which entries were done. The leader
+// that finds a gap holds all entries, and journals where the hold ends. A held entry never fires by
+// itself: an administrator releases or discards it.
 
-// toHold is what must not fire: what an earlier leader held, and if the journal has a gap everything. Where that ends is known when the
-// barriers have been folded.
-func toHold(state tracker.State, gap string) map[string]int64 {
-	held := maps.Clone(state.Held)
-	if gap != "" {
-		for _, stream := range wire.EntryStreams {
-			held[stream] = wire.Everything
-		}
-	}
-	return held
+// gap ends a hold.
+type gap struct {
+	base
+	carry     *carrier
+	releasing *release
+	discarded *discard
 }
 
-// narrowHold journals, once the barriers have been folded, that what is held ends at them, and tells whether the view has that. An
-// earlier leader may have died before it could.
-func (c *core) narrowHold(now time.Time, state tracker.State) (known bool, err error) {
-	known = true
-	for stream, upTo := range state.Held {
-		if upTo == wire.Everything {
-			state.Held[stream], known = state.Barriers[stream].Offset, false
-		}
+// release is a release under way. Pending entries are carried over and low water is moved above the
+// gap; then the journal says that nothing is held.
+type release struct{ request }
+
+// beginRelease releases what is held.
+func (g *gap) beginRelease(now time.Time, r request) error {
+	if g.ending() {
+		return r.reply(endingAlready)
 	}
-	if known || c.opening.narrowed {
-		return known, nil
+	g.releasing = &release{r}
+	if len(g.entries.State().Held) == 0 {
+		return g.endRelease(now)
 	}
-	c.opening.narrowed = true
-	return false, c.record(now, wire.JournalRecord{Type: wire.TypeReleased, Held: state.Held, Reason: "what came after the gap was found"}, spot{}, nil)
+	return g.carry.begin(0) // a user waits for it
 }
 
-// release is the end of a hold: whatever is pending is appended again and low water is moved above the rest, so that what the journal
-// lacks is missed by nobody any more, and then the journal says that nothing is held.
-type release struct {
-	record wire.JournalRecord
-	answer func(wire.Reply)
-}
+// ending reports whether a hold is being ended already.
+func (g *gap) ending() bool { return g.releasing != nil || g.discarded != nil }
 
-func (c *core) beginRelease(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if c.ending(answer) {
+var endingAlready = conflict("what is held is being released or discarded already")
+
+// endRelease journals that nothing is held, after the carry-over of a release.
+func (g *gap) endRelease(now time.Time) error {
+	r := g.releasing
+	if r == nil {
 		return nil
 	}
-	c.releasing = &release{answer: answer, record: wire.JournalRecord{Type: wire.TypeReleased, Actor: cmd.Actor, Reason: cmd.Reason, Command: cmd.ID}}
-	if len(c.entries.State().Held) == 0 {
-		return c.endRelease(now)
-	}
-	return c.beginCarry(0) // somebody waits for it
+	g.releasing = nil
+	record := wire.JournalRecord{Type: wire.TypeReleased, Actor: r.cmd.Actor, Reason: r.cmd.Reason, Command: r.cmd.ID}
+	return g.ledger.RecordThen(now, record, ledger.EntryID{}, r.done)
 }
 
-// ending tells whether a hold is being ended already, and says so to whoever asks for it again.
-func (c *core) ending(answer func(wire.Reply)) bool {
-	ending := c.releasing != nil || c.discarded != nil
-	if ending {
-		answer(wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: "what is held is being released or discarded already"})
-	}
-	return ending
-}
-
-func (c *core) endRelease(now time.Time) error {
-	done := c.releasing
-	if done == nil {
+// decide does what is configured for held entries.
+func (g *gap) decide(now time.Time) error {
+	if len(g.entries.State().Held) == 0 {
 		return nil
 	}
-	c.releasing = nil
-	return c.recordFolded(now, done.record, spot{}, func() error { return carriedOut(done.answer) })
-}
-
-// decideGap carries out what was configured for entries that are held because of a gap.
-func (c *core) decideGap(now time.Time) error {
-	if len(c.entries.State().Held) == 0 {
-		return nil
-	}
-	nobody := func(wire.Reply) {}
-	switch c.setup.onGap {
+	configured := request{wire.Command{Reason: "on-gap=" + g.setup.onGap}, func(wire.Reply) {}}
+	switch g.setup.onGap {
 	case "fire":
-		return c.beginRelease(now, wire.Command{Reason: "on-gap=fire"}, nobody)
+		return g.beginRelease(now, configured)
 	case "discard":
-		return c.beginDiscard(now, wire.Command{Reason: "on-gap=discard"}, nobody)
+		return g.beginDiscard(now, configured)
 	}
 	return nil
+}
+
+// discard is a discard under way: held entries that are due are deleted, a batch at a time, and
+// then the others are released.
+type discard struct {
+	request
+	left []ledger.EntryID
+}
+
+// beginDiscard deletes what is held and due.
+func (g *gap) beginDiscard(now time.Time, r request) error {
+	if g.ending() {
+		return r.reply(endingAlready)
+	}
+	d := &discard{request: r}
+	for _, queue := range g.entries.Queues() {
+		err := g.entries.Due(queue, tracker.DueKey{}, func(key tracker.DueKey) bool {
+			if key.At.After(now) {
+				return false
+			}
+			if g.entries.IsHeld(key.Stream, key.Offset) {
+				d.left = append(d.left, ledger.ID(key.Stream, key.Offset))
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	g.discarded = d
+	return nil
+}
+
+// step continues a discard as far as the window allows.
+func (g *gap) step(now time.Time) error {
+	d := g.discarded
+	for d != nil && len(d.left) > 0 && g.ledger.Room() {
+		at := d.left[0]
+		d.left = d.left[1:]
+		s, err := g.entries.Get(at.Stream, at.Offset)
+		if err != nil {
+			return err
+		}
+		if s == nil || g.ledger.Busy(at) != nil {
+			continue
+		}
+		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: at.Stream, Offset: at.Offset, JID: wire.JIDTag(s.JID),
+			Actor: d.cmd.Actor, Reason: cmp.Or(d.cmd.Reason, "discarded after a gap in the journal"), Entry: s.Raw}
+		if err := g.ledger.Record(now, r, at); err != nil {
+			return err
+		}
+	}
+	if d == nil || len(d.left) > 0 {
+		return nil
+	}
+	g.discarded = nil
+	return g.beginRelease(now, d.request)
 }

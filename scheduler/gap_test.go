@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseJournal deletes the journal: of what stands in the entry streams nobody can tell any more what was done.
+// loseJournal deletes the journal: of what stands in the entry streams nobody can tell any more
+// what was done.
 func loseJournal(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	_, err := v.Channel(t).QueueDelete(wire.Journal, false, false, false)
@@ -36,7 +37,8 @@ func past(t *testing.T, v *brokertest.Vhost, w *worker, o options) {
 	schedule(t, v, time.Now(), "q", names("due", 3)...)
 }
 
-// holds requires that a sidecar leads, says that there is a gap, and fires nothing but what was published since.
+// holds requires that a sidecar leads, says that there is a gap, and fires nothing but what was
+// published since.
 func holds(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker, held int64, since string) {
 	t.Helper()
 	s.leads(t)
@@ -50,7 +52,8 @@ func holds(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker, held int64,
 	}
 }
 
-// The hold outlives restart and failover: the record that begins an epoch is no proof that the journal is whole.
+// The hold outlives restart and failover: the record that begins an epoch is no proof that the
+// journal is whole.
 func TestLostJournalHoldsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -100,8 +103,9 @@ func TestLostJournalOfASidecarThatRemembers(t *testing.T) {
 	w.gets(t, append(names("done", 3), names("due", 3)...)...)
 }
 
-// A leader without a journal must not go on: nobody would know of what it fires. Those who have read the old journal remember what was
-// done; who has not knows less, and fires nothing all the same.
+// A leader without a journal must not go on: nobody would know of what it fires. Those who have
+// read the old journal remember what was done; who has not knows less, and fires nothing all the
+// same.
 func TestJournalLostUnderALeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -132,7 +136,8 @@ func TestJournalLostUnderALeader(t *testing.T) {
 	require.True(t, fresh.entries.IsHeld(wire.ScheduledJobs, at))
 }
 
-// A sidecar that was away for longer than the journal keeps its records remembers a state that is not what the journal tells any more.
+// A sidecar that was away for longer than the journal keeps its records remembers a state that is
+// not what the journal tells any more.
 func TestSidecarThatWasAwayForTooLong(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -194,8 +199,8 @@ func forget(t *testing.T, v *brokertest.Vhost) {
 	}
 }
 
-// A journal that begins too late is as good as none: an operator's limit on streams makes it forget what was fired hours ago, while
-// the entries stay in their stream's first segment for years.
+// A journal that begins too late is as good as none: an operator's limit on streams makes it forget
+// what was fired hours ago, while the entries stay in their stream's first segment for years.
 func TestJournalThatForgets(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -24,7 +24,8 @@ func firesThatFoundNoQueue(t *testing.T, v *brokertest.Vhost) (n int) {
 	return n
 }
 
-// A leader that dies in the first seconds of a queue that is new doubles nothing of what it fired there, nor of what clients had published.
+// A leader that dies in the first seconds of a queue that is new doubles nothing of what it fired
+// there, nor of what clients had published.
 func TestLeaderThatDiesWhileAQueueIsNew(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -68,7 +69,8 @@ func TestOperationMakesQueues(t *testing.T) {
 	work(t, v, "fresh", nil).gets(t, jids...)
 }
 
-// A queue that is deleted takes what was in it; what is fired to it after that comes back, and fires once it is made again.
+// A queue that is deleted takes what was in it; what is fired to it after that comes back, and
+// fires once it is made again.
 func TestFireThatFindsNoQueueComesBack(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -89,7 +91,8 @@ func TestFireThatFindsNoQueueComesBack(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
-// Jobs for queues that cannot be made, of which there are many, hold up no other queue, and can be seen and deleted.
+// Jobs for queues that cannot be made, of which there are many, hold up no other queue, and can be
+// seen and deleted.
 func TestManyImpossibleQueuesHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -120,7 +123,8 @@ func TestManyImpossibleQueuesHoldUpNoOther(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.Gated) == many-1 }, "it is gone")
 }
 
-// What an older version left in its queue jobs.unrouted is fired once, also what came while the stream was bound in its place.
+// What an older version left in its queue jobs.unrouted is fired once, also what came while the
+// stream was bound in its place.
 func TestOldQueueIsTakenOver(t *testing.T) {
 	for name, arguments := range map[string]amqp.Table{
 		"classic": nil,

@@ -26,7 +26,8 @@ type worker struct {
 	seen map[string]int
 }
 
-// work declares a queue as clients do and consumes it. On a broker that came back it is called again, with the worker there was.
+// work declares a queue as clients do and consumes it. On a broker that came back it is called
+// again, with the worker there was.
 func work(t *testing.T, v *brokertest.Vhost, queue string, w *worker) *worker {
 	t.Helper()
 	if w == nil {
@@ -174,7 +175,8 @@ func (m *mortal) append(stream string, r wire.JournalRecord) {
 	require.NoError(m.t, m.pub.Send(m.t.Context(), r.Append(stream, m.seq, 0)))
 }
 
-// fire publishes an entry's job as a leader does, and gives the broker's answer. Nobody journals what that was.
+// fire publishes an entry's job as a leader does, and gives the broker's answer. Nobody journals
+// what that was.
 func (m *mortal) fire(exchange, jid, queue string) error {
 	m.t.Helper()
 	m.seq++

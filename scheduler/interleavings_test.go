@@ -82,7 +82,8 @@ func (b tale) replacement(epoch, of int64) int64 {
 	return b.append(wire.ScheduledJobs, millrace, wire.Carry(wire.ScheduledJobs, "a", []byte(entryA), headers))
 }
 
-// Views read several streams, each in its order, and each view in an order of its own between them. Whatever that is, they know the same.
+// Views read several streams, each in its order, and each view in an order of its own between them.
+// Whatever that is, they know the same.
 func TestEveryInterleavingIsOneView(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell    func(tale)
@@ -255,8 +256,9 @@ func mustFind(t *testing.T, s *modelSidecar, jid string) []*tracker.Stored {
 	return found
 }
 
-// A crash loop: the broker takes fires with it, and then each new leader, or the broker again, dies before all is settled. What the
-// first left in doubt is in doubt until it is settled, however many epochs that takes.
+// A crash loop: the broker takes fires with it, and then each new leader, or the broker again, dies
+// before all is settled. What the first left in doubt is in doubt until it is settled, however many
+// epochs that takes.
 func TestDoubtOutlivesManyLeaders(t *testing.T) {
 	sc := newScene(t)
 	first := sc.sidecar("first")
@@ -277,7 +279,7 @@ func TestDoubtOutlivesManyLeaders(t *testing.T) {
 	for i := range 3 { // each gets a little further than the one before
 		s := sc.sidecar(fmt.Sprint("doomed", i))
 		sc.elect(s, never)
-		for s.core.phase < phaseSettled {
+		for s.core.phase < phaseReconciled {
 			sc.advance(s)
 		}
 		require.NotEmpty(t, s.conn.out, "it has begun to fire again")
@@ -322,8 +324,8 @@ func (sc *scene) advance(s *modelSidecar) {
 	require.NoError(sc.t, s.readAll())
 }
 
-// A leader reschedules an entry and dies. The next has read the journal, and of the entry's stream no more than the entry: until it has
-// read its own barrier there it must fire nothing.
+// A leader reschedules an entry and dies. The next has read the journal, and of the entry's stream
+// no more than the entry: until it has read its own barrier there it must fire nothing.
 func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 	sc := newScene(t)
 	first := sc.sidecar("first")
@@ -333,7 +335,7 @@ func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 	next := sc.sidecar("next")
 	require.NoError(t, next.readAll())
 	later := sc.now.Add(time.Hour)
-	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: first.core.epoch}
+	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: first.core.ledger.Epoch()}
 	body := fmt.Sprintf(`{"jid":"a","scheduled_at":%d,"job":{"class":"C","queue":"q"}}`, later.Unix())
 	sc.broker.append(wire.ScheduledJobs, millrace, wire.Carry(wire.ScheduledJobs, "a", []byte(body), headers))
 	first.lose()
@@ -351,7 +353,7 @@ func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 			require.NoError(t, next.read(stream, 100))
 		}
 	}
-	require.Equal(t, phaseCatching, next.core.phase)
+	require.Equal(t, phaseCatchingUp, next.core.phase)
 	require.Empty(t, sc.copies())
 	require.NoError(t, next.readAll())
 	sc.rounds(next, 20, nil)
@@ -362,8 +364,8 @@ func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1}, sc.copies())
 }
 
-// A leader that has not read all of the journal when it begins its epoch repeats what is in force all the same: views that begin to read
-// there know nothing else.
+// A leader that has not read all of the journal when it begins its epoch repeats what is in force
+// all the same: views that begin to read there know nothing else.
 func TestLeaderThatHasNotReadTheJournal(t *testing.T) {
 	sc := newScene(t)
 	b := tale{sc.broker}
@@ -392,5 +394,5 @@ func TestLeaderThatHasNotReadTheJournal(t *testing.T) {
 	require.Equal(t, map[string]int64{wire.Retries: 1}, said.LowWater)
 	require.Equal(t, e, said.Needs)
 	require.Equal(t, sc.broker.renew(), said.Witness)
-	require.Equal(t, s.core.epoch, s.entries.State().Epoch)
+	require.Equal(t, s.core.ledger.Epoch(), s.entries.State().Epoch)
 }

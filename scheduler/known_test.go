@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A command is not answered by what the journal says was done to its entry before it is known that it was.
+// A command is not answered by what the journal says was done to its entry before it is known that
+// it was.
 func TestCommandsWaitForWhatIsInDoubt(t *testing.T) {
 	for name, refused := range map[string]bool{"it is confirmed": false, "it is refused": true} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +46,8 @@ func TestCommandsWaitForWhatIsInDoubt(t *testing.T) {
 	}
 }
 
-// What a leader has taken back of the one before it is known to commands at once, though the view has not read it yet.
+// What a leader has taken back of the one before it is known to commands at once, though the view
+// has not read it yet.
 func TestCommandsKnowWhatWasTakenBack(t *testing.T) {
 	for name, id := range map[string]string{"another command": "", "the same again": "c"} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +67,8 @@ func TestCommandsKnowWhatWasTakenBack(t *testing.T) {
 	}
 }
 
-// A trigger whose leader died is fired by the next, and refused by its queue: it was not carried out.
+// A trigger whose leader died is fired by the next, and refused by its queue: it was not carried
+// out.
 func TestTriggersThatAreRefusedInTheEnd(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("later")
@@ -88,7 +91,7 @@ func TestTriggersThatAreRefusedInTheEnd(t *testing.T) {
 func (sc *scene) leadsUnread(s *modelSidecar) {
 	sc.t.Helper()
 	for range 40 {
-		settling := s.core.phase >= phaseSettling
+		settling := s.core.phase >= phaseReconciling
 		require.NoError(sc.t, s.step(sc.now))
 		sc.answer(s)
 		if s.core.phase == phaseLeading {
@@ -102,8 +105,8 @@ func (sc *scene) leadsUnread(s *modelSidecar) {
 	require.Fail(sc.t, "nobody leads", "%s", s.core.phase)
 }
 
-// What is triggered before it is due, and confirmed, is not fired once more when it is: its lane has looked it up long ago, and the view has
-// yet to read that it was confirmed.
+// What is triggered before it is due, and confirmed, is not fired once more when it is: its lane
+// has looked it up long ago, and the view has yet to read that it was confirmed.
 func TestWhatIsTriggeredIsNotFiredWhenDue(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")

@@ -17,7 +17,8 @@ func (sc *scene) follow() *modelSidecar {
 	return sc.leader("successor")
 }
 
-// A client is answered when the leader's own view has read the record back, and not before: what has been confirmed may be void.
+// A client is answered when the leader's own view has read the record back, and not before: what
+// has been confirmed may be void.
 func TestCommandsAreAnsweredWhenTheyAreReadBack(t *testing.T) {
 	for name, cmd := range map[string]wire.Command{
 		"delete":  {Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"},
@@ -68,7 +69,8 @@ func TestDecisionsOfALeaderThatWasFollowed(t *testing.T) {
 	require.EqualValues(t, 1, next.entries.Total(wire.ScheduledJobs), "it is pending")
 }
 
-// What a leader fired behind the beginning of the next one is not fired again where it is known to have arrived, and is where it is not.
+// What a leader fired behind the beginning of the next one is not fired again where it is known to
+// have arrived, and is where it is not.
 func TestFiresOfALeaderThatWasFollowed(t *testing.T) {
 	for name, lives := range map[string]bool{"its broker lived on": true, "its broker died": false} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +83,7 @@ func TestFiresOfALeaderThatWasFollowed(t *testing.T) {
 			require.NoError(t, old.step(sc.now))
 			require.NotEmpty(t, old.conn.out, "it fires what is due")
 			if !lives {
-				next.core.settling.verdict = gone
+				next.core.reconciler.verdict = gone
 			}
 			sc.take(old)
 			require.NoError(t, next.readAll())
@@ -107,7 +109,7 @@ func TestConfirmsOfALeaderThatWasFollowed(t *testing.T) {
 	sc.at("j", "q", sc.now.Add(time.Minute))
 	sc.rounds(old, 2, nil)
 	next := sc.follow()
-	next.core.settling.verdict = gone
+	next.core.reconciler.verdict = gone
 	sc.now = sc.now.Add(time.Minute)
 	require.NoError(t, old.step(sc.now))
 	sc.answer(old)
@@ -181,7 +183,8 @@ func TestLateBurialsAreNotRepeated(t *testing.T) {
 	require.EqualValues(t, 1, last.entries.Total(wire.ScheduledJobs))
 }
 
-// A leader that moves low water has settled no late fire that it had not read: that one stays in doubt.
+// A leader that moves low water has settled no late fire that it had not read: that one stays in
+// doubt.
 func TestLowWaterLeavesLateFiresThatWereNotRead(t *testing.T) {
 	sc := newScene(t)
 	b := tale{sc.broker}
@@ -204,8 +207,8 @@ func TestLowWaterLeavesLateFiresThatWereNotRead(t *testing.T) {
 	require.Zero(t, inDoubt())
 }
 
-// A fire that waits for a verdict is settled once: its leader may have journaled meanwhile that it came back, and then it is fired as
-// any entry that is pending.
+// A fire that waits for a verdict is settled once: its leader may have journaled meanwhile that it
+// came back, and then it is fired as any entry that is pending.
 func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.cluster = true
@@ -216,7 +219,7 @@ func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
 	sc.take(old)
 	next := sc.follow()
 	require.Equal(t, 1, next.core.inDoubt())
-	fired := next.core.settling.waiting[0]
+	fired := next.core.reconciler.waiting[0]
 
 	sc.broker.append(wire.Journal, millrace, wire.JournalRecord{Type: wire.TypeReturned, Epoch: fired.Epoch, Seq: fired.Seq,
 		Stream: wire.ScheduledJobs, Offset: at, JID: "j"}.Append(wire.Journal, 0, 0))
@@ -225,7 +228,7 @@ func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
 	sc.take(next)
 	require.NoError(t, next.readAll())
 	require.Equal(t, map[string]int{"j": 2}, sc.copies(), "it is pending, and fired")
-	next.core.decided(gone)
+	next.core.reconciler.decided(gone)
 	sc.rounds(next, 10, nil)
 	require.Equal(t, map[string]int{"j": 2}, sc.copies())
 	require.Zero(t, next.core.inDoubt())
@@ -248,7 +251,7 @@ func TestCommandsWaitForVerdicts(t *testing.T) {
 	require.NoError(t, next.core.command(sc.now, remove, func(r wire.Reply) { replies = append(replies, r) }))
 	sc.rounds(next, 3, nil)
 	require.Empty(t, replies)
-	next.core.decided(stands)
+	next.core.reconciler.decided(stands)
 	sc.rounds(next, 5, nil)
 	require.Len(t, replies, 1)
 	require.Equal(t, wire.StatusNotFound, replies[0].Status)

@@ -3,19 +3,17 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"sync"
+	"math"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
-	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// term of one leadership: what the loop needs beside the core.
+// leadership is one epoch of this sidecar: what the loop needs beside the core.
 type leadership struct {
 	s        *Scheduler
 	conn     *broker.Conn
@@ -23,90 +21,71 @@ type leadership struct {
 	lock     *candidate
 	core     *core
 	watchdog *watchdog
-	told     time.Time // when the status was last updated
-	lookout  *lookout
-	proof    proof
-	newer    newerProof
-	silent   silentQueues
-	witness  *witness
-	decided  chan verdict // on what the epoch before left in doubt
-	renewed  chan string  // another witness than the one that is journaled
-
-	oldWitness string // that of an older version, to be deleted
-	binder     *binder
-	mover      *mover
-	oldEnds    chan struct{} // closed when the queue of an older version is taken over, or given up
-	taken      sync.Once
-
-	rolledBack int // how often the view had been, when this leadership began
-
-	readLater func(from int64, each func(*wire.Record) error) *reading
-	beside    func(do func(ctx context.Context)) // does something beside the loop, until the epoch ends
+	prober   *prober
+	binder   *binder
+	mover    *mover
+	oldQueue *oldQueue
+	evidence
+	background
+	told       time.Time // when the status was last updated
+	rolledBack int       // how often the view had been, when this leadership began
 }
 
-// errResigned says that a leader gave up because it could not do its work.
+// evidence is what the broker says about whether jobs arrived.
+type evidence struct {
+	witness    *witness
+	decided    chan verdict // about what earlier epochs left in doubt
+	renewed    chan string  // a new witness, to be journaled
+	oldWitness string       // of an older version, to be deleted
+	proof      proof
+	newer      newerProof
+	silent     silentQueues
+}
+
+// errResigned ends an epoch in which the leader could not do its work.
 var errResigned = errors.New("scheduler: resigned")
 
-// lead is one epoch.
-func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
-	pub := lock.claim.Publisher
-	s.checkKnown()
-	l := &leadership{s: s, conn: conn, pub: pub, lock: lock, watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), lookout: newLookout(), silent: newSilentQueues(),
-		binder: newBinder(s, conn), oldEnds: make(chan struct{}), decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(),
-		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}, rolledBack: s.view.RolledBack()}
-	if err := conn.DeclareProbes(ctx, l.lookout.queue); err != nil { // the record opened names it
-		return err
-	}
-	l.core = newCore(s.entries, pub, setup{
-		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
+func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership {
+	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, binder: newBinder(s, conn),
+		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
+	l.evidence = evidence{decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
+		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}
+	l.prober, l.mover, l.oldQueue = newProber(l), newMover(l), newOldQueue(l)
+	return l
+}
+
+// setup returns the configuration of the core.
+func (l *leadership) setup(ctx context.Context) setup {
+	s := l.s
+	return setup{
+		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: l.conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge, pace: usualPace,
-		window: func(queue string) int { return l.proof.window(queue) }, patience: l.patience, probed: l.lookout.queue, follow: l.lookout.followed.Store,
+		window:       func(queue string) int { return l.proof.window(queue) },
+		probeTimeout: l.prober.timeout, probeQueue: l.prober.queue, follow: l.prober.followed.Store,
 		journal: func(from, below int64, each func(*wire.Record) error) error {
 			return l.readJournal(ctx, from, below, each)
 		},
 		readLater: func(from int64, each func(*wire.Record) error) *reading { return l.readLater(from, each) },
 		isBound:   s.isBound, bind: l.binder.bind,
 		fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
-	})
-	l.mover = newMover(l)
+	}
+}
+
+// lead leads one epoch.
+func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
+	s.checkKnown()
+	l := newLeadership(s, conn, lock)
+	if err := conn.DeclareProbes(ctx, l.prober.queue); err != nil { // the record opened names it
+		return err
+	}
+	l.core = newCore(s.entries, l.pub, l.setup(ctx))
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
 	s.log.Info("scheduler: elected", "identity", s.cfg.Identity)
 	ctx, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
 	s.inEpoch(lock.lease, resign)
 	defer s.inEpoch(nil, nil)
-	ended, cancel := context.WithCancel(ctx)
-	g, gctx := errgroup.WithContext(ended)
-	l.readLater = l.background(gctx, g)
-	l.beside = func(do func(context.Context)) {
-		g.Go(func() error {
-			do(gctx)
-			return nil
-		})
-	}
-	g.Go(func() error { return l.watch(gctx, resign) })
-	g.Go(func() error {
-		defer cancel()
-		err := l.loop(ctx, func() {
-			g.Go(func() error { return l.watchProbes(gctx) })
-			l.beside(func(ctx context.Context) { l.witness.watch(ctx, l.renewed) })
-			l.beside(l.dropOldWitness)
-			g.Go(func() error { return l.binder.run(gctx) })
-			if l.core.gatedHeld {
-				g.Go(func() error { return l.takeOverOldQueue(gctx) })
-			}
-			l.mover.undoOthers()
-			g.Go(func() error { return s.bury(gctx, conn) })
-			g.Go(func() error { return s.retireLetters(gctx, conn) })
-			g.Go(func() error { return s.maintain(gctx, conn) })
-			g.Go(func() error { return s.rollUp(gctx, conn) })
-		})
-		if errors.Is(err, broker.ErrLost) {
-			l.lastWords()
-		}
-		return err
-	})
-	err := g.Wait()
+	err := l.run(ctx, resign)
 	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errSmallLock) || errors.Is(cause, errHole)) {
 		err = cause
 	}
@@ -114,26 +93,63 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 		s.remakeLock(ctx, conn)
 	}
 	s.unanswered.note(l.core.phase, err)
-	if l.core.epoch >= 0 {
+	if l.core.ledger.Epoch() >= 0 {
 		s.knownBy, s.knownAt = l.core.setup.identity, l.rolledBack
 	}
-	s.remember(l.core, provoked(err) || provoked(pub.Err()) || provoked(conn.Err()))
+	s.remember(l.core, provoked(err) || provoked(l.pub.Err()) || provoked(conn.Err()))
 	s.setStatus(func(st *Status) {
 		st.Leader, st.Epoch, st.Held, st.Unconfirmed, st.Silent, st.InDoubt = false, -1, nil, 0, 0, 0
 	})
-	s.log.Info("scheduler: no longer the leader", "epoch", l.core.epoch, "reason", err)
+	s.log.Info("scheduler: no longer the leader", "epoch", l.core.ledger.Epoch(), "reason", err)
 	return err
 }
 
-// provoked tells whether a message may be why the broker ended a channel or connection. That an exchange is missing is no message's fault.
+// run runs the loop and everything beside it until the epoch ends.
+func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) error {
+	ended, cancel := context.WithCancel(ctx)
+	g, gctx := errgroup.WithContext(ended)
+	l.background = l.newBackground(gctx, g)
+	g.Go(func() error { return l.watch(gctx, resign) })
+	g.Go(func() error {
+		defer cancel()
+		err := l.loop(ctx, func() {
+			for _, part := range l.parts() {
+				g.Go(func() error { return part(gctx) })
+			}
+			l.beside(func(ctx context.Context) { l.witness.watch(ctx, l.renewed) })
+			l.beside(l.dropOldWitness)
+			l.mover.undoOthers()
+		})
+		if errors.Is(err, broker.ErrLost) {
+			l.drainConfirms()
+		}
+		return err
+	})
+	return g.Wait()
+}
+
+// parts returns what runs beside the loop while it leads.
+func (l *leadership) parts() []func(context.Context) error {
+	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run}
+	if l.core.copies.held {
+		parts = append(parts, l.oldQueue.takeOver)
+	}
+	for _, part := range []func(context.Context, *broker.Conn) error{l.s.consumeDeadLetters, l.s.migrateDeadLetters, l.s.maintain, l.s.rollUp} {
+		parts = append(parts, func(ctx context.Context) error { return part(ctx, l.conn) })
+	}
+	return parts
+}
+
+// provoked reports whether a message may be why the broker closed a channel or connection. A
+// missing exchange is not.
 func provoked(err error) bool { return broker.Provoked(err) && !broker.IsMissing(err) }
 
-// lastWordsWithin bounds how long it may take until it is known why a channel or connection ended.
+// lastWordsWithin is how long it may take until it is known why a channel or connection ended.
 const lastWordsWithin = time.Second
 
-// lastWords reads what the broker had confirmed before it ended the channel, so that nobody need doubt it. Whoever published just then
-// has learnt that it ended, and not yet why.
-func (l *leadership) lastWords() {
+// drainConfirms takes in what the broker had confirmed before it closed the channel, so that it is
+// not in doubt. A publish that failed does not know yet why.
+func (l *leadership) drainConfirms() {
 	limit := time.NewTimer(lastWordsWithin)
 	defer limit.Stop()
 	for {
@@ -148,331 +164,72 @@ func (l *leadership) lastWords() {
 	}
 }
 
-// remember keeps what the next epoch of this process can use. If the broker ended this one over something that was sent, one of the
-// entries in flight may be why.
-func (s *Scheduler) remember(c *core, provoked bool) {
-	s.known, s.unsaid = c.confirmedNow(), c.hasUnsaid()
-	s.suspects = c.suspects
+// remember keeps what the next epoch of this process can use. If the broker ended this one over a
+// message, one of the entries in flight may be why.
+func (p *past) remember(c *core, provoked bool) {
+	p.known, p.unjournaled = c.confirmedNow(), c.announcer.hasUnjournaled()
+	p.suspects = c.ledger.Suspects()
 	if !provoked {
 		return
 	}
-	for _, at := range c.inFlight() {
-		s.suspects[at]++
+	for _, at := range c.ledger.Dispatched() {
+		p.suspects[at]++
 	}
 }
 
-// loop drives the core. leading is called once it leads.
-func (l *leadership) loop(ctx context.Context, leading func()) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	led := false
-	for ctx.Err() == nil {
-		changed := l.s.view.Changed()
-		if err := l.noteRecreated(); err != nil {
-			return err
-		}
-		phase := l.core.phase
-		var wake time.Time
-		err := l.steadily(func() (err error) {
-			if now := time.Now(); l.s.carryDue(now) {
-				if err := l.core.beginCarry(l.s.linger(now)); err != nil {
-					return err
-				}
-			}
-			wake, err = l.step()
-			return err
+// background runs things beside the loop, until the epoch ends.
+type background struct {
+	beside func(do func(ctx context.Context))
+	// readLater reads the journal from an offset on, until each returns errRead.
+	readLater func(from int64, each func(*wire.Record) error) *reading
+}
+
+// newBackground returns the background of an epoch. One part of the journal is read after the
+// other, so that what is read ahead takes memory once.
+func (l *leadership) newBackground(ctx context.Context, group *errgroup.Group) background {
+	beside := func(do func(context.Context)) {
+		group.Go(func() error {
+			do(ctx)
+			return nil
 		})
-		if err != nil {
-			return err
-		}
-		if err := l.steadily(func() error { return l.assist(ctx) }); err != nil {
-			return err
-		}
-		if l.core.phase != phase { // nothing else need happen before the next has its turn
-			l.s.log.Debug("scheduler: next step of the epoch", "epoch", l.core.epoch, "step", l.core.phase)
-			wake = time.Now()
-		}
-		if delivered, repeated, known := l.core.settledFires(); known {
-			l.s.log.Info("scheduler: jobs were in flight when the last leader ended", "delivered", delivered, "dispatched_again", repeated)
-		}
-		l.watchdog.Note(l.progress())
-		l.report()
-		if l.core.phase == phaseLeading && !led {
-			led = true
-			leading()
-		}
-		timer.Reset(max(0, time.Until(wake)))
-		l.watchdog.Awaits()
-		err = l.await(ctx, changed, l.commands(), timer)
-		if l.watchdog.Acts(); err != nil {
-			return err
-		}
 	}
-	if err := context.Cause(ctx); errors.Is(err, errResigned) {
-		return err
-	}
-	return l.retire()
-}
-
-// steadily has the core act on what the view shows. A view that was rolled back shows entries as
-// pending that this leader has fired: it must not act on that, and its epoch ends.
-func (l *leadership) steadily(act func() error) error { return l.s.view.Steadily(l.rolledBack, act) }
-
-// step has the core do what can be done now. While the broker takes no publishes, or the lock may be another's, that is nothing.
-func (l *leadership) step() (wake time.Time, err error) {
-	if !l.lock.mayPublish() {
-		return time.Now().Add(leaseLookEvery), nil
-	}
-	if l.blocked() {
-		l.core.way.since = 0 // nobody can tell why a probe does not arrive
-		return time.Now().Add(maxSleep), nil
-	}
-	l.pub.Together(func() { wake, err = l.core.step(time.Now()) })
-	return wake, err
-}
-
-// commands is where commands come from, once they can be carried out: a delete must not overtake what the last leader did.
-func (l *leadership) commands() <-chan wire.Delivery {
-	if !l.mayAct() {
-		return nil
-	}
-	return l.lock.commands
-}
-
-// mayAct reports whether the core can carry out a request now.
-func (l *leadership) mayAct() bool {
-	return l.core.phase == phaseLeading && l.core.room() && !l.blocked() && l.lock.mayPublish()
-}
-
-func (l *leadership) blocked() bool {
-	_, _, blocked := l.conn.Blocked()
-	return blocked
-}
-
-// await waits for whatever comes next, and hands it to the core.
-func (l *leadership) await(ctx context.Context, changed <-chan struct{}, commands <-chan wire.Delivery, timer *time.Timer) error {
-	select {
-	case <-ctx.Done():
-	case <-l.conn.Done():
-		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
-	case <-l.lookout.astray:
-		return errAstray
-	case v := <-l.decided:
-		l.core.decided(v)
-	case id := <-l.renewed:
-		return l.core.rewitnessed(time.Now(), id)
-	case v := <-l.silent.verdicts:
-		return l.silentVerdict(v)
-	case number := <-l.lookout.proven:
-		l.core.proven(number)
-	case <-l.pub.Done():
-		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
-	case <-l.lock.claim.Inbox.Done():
-		return fmt.Errorf("scheduler: the lock is lost: %w", l.lock.claim.Inbox.Err())
-	case confirms := <-l.pub.Confirms():
-		err := l.steadily(func() error { return l.confirmed(confirms) })
-		if errors.Is(err, view.ErrRolledBack) {
-			l.acknowledged(confirms)
-		}
-		return err
-	case d := <-commands:
-		return l.steadily(func() error { return l.command(d) })
-	case <-l.oldHold():
-		l.core.endGatedHold()
-	case b := <-l.binder.bound:
-		l.core.bound(time.Now(), b.queue, b.err)
-		if b.err == nil {
-			l.newer.ask(l, b.queue)
-		}
-	case known := <-l.newer.found:
-		l.newer.take(l, known)
-	case do := <-l.mover.steps():
-		return l.steadily(do)
-	case <-changed:
-	case <-timer.C:
-	}
-	return nil
-}
-
-// oldHold is closed when what is in jobs.gated may be fired, while it is held.
-func (l *leadership) oldHold() <-chan struct{} {
-	if !l.core.gatedHeld {
-		return nil
-	}
-	return l.oldEnds
-}
-
-// confirmed hands confirms to the core.
-func (l *leadership) confirmed(confirms []broker.Confirm) error {
-	now := time.Now()
-	for i, c := range confirms {
-		if err := l.core.confirmed(now, c.Tag, c.Ack); err != nil {
-			l.acknowledged(confirms[i+1:])
-			return err
-		}
-	}
-	return nil
-}
-
-// acknowledged hands to the core of an epoch that ends what need not be doubted. An ack publishes nothing.
-func (l *leadership) acknowledged(confirms []broker.Confirm) {
-	for _, c := range confirms {
-		if c.Ack {
-			_ = l.core.confirmed(time.Now(), c.Tag, true)
-		}
-	}
-}
-
-// assist does what the core needs done on the broker between its phases.
-func (l *leadership) assist(ctx context.Context) error {
-	switch l.core.phase {
-	case phaseWay:
-		return l.checkWay(ctx)
-	case phaseWitness:
-		return l.checkWitness(ctx)
-	case phaseSettled:
-		id, err := l.witness.renew(ctx)
-		if err != nil {
-			return err
-		}
-		l.s.readBindings(ctx)
-		l.core.gatedHeld = l.hasOldQueue(ctx)
-		return l.core.settled(time.Now(), id)
-	case phaseLeading:
-		if l.core.silence.worn() {
-			l.s.resignFor(errHole)
-		}
-		l.silent.ask(l)
-	}
-	return nil
-}
-
-var (
-	// errRecreated ends an epoch: the next begins with a barrier in the stream that was made anew.
-	errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
-	// errEmptied ends an epoch: the barrier of the next shows whether the stream is another one.
-	errEmptied = errors.New("scheduler: a stream has nothing any more")
-	// errDeleted ends an epoch: the next begins with the topology. Without a journal nothing must be fired.
-	errDeleted = errors.New("scheduler: a stream was deleted")
-)
-
-// noteRecreated tells the core of streams that the view found to be made anew, and ends the epoch
-// where only the barrier of another one can show whether a stream was.
-func (l *leadership) noteRecreated() error {
-	for _, stream := range l.s.view.Missing() {
-		if stream == wire.Journal || slices.Contains(wire.EntryStreams, stream) {
-			return fmt.Errorf("%w: %s", errDeleted, stream)
-		}
-	}
-	for _, stream := range l.s.view.Emptied() {
-		if l.core.phase > phaseCatching && slices.Contains(ledBy, stream) {
-			return fmt.Errorf("%w: %s", errEmptied, stream)
-		}
-	}
-	for _, stream := range l.s.view.Recreated() {
-		if l.core.phase > phaseCatching && slices.Contains(wire.EntryStreams, stream) {
-			return fmt.Errorf("%w: %s", errRecreated, stream)
-		}
-		if err := l.core.isRecreated(time.Now(), stream); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const (
-	// retireWithin bounds how long an orderly stop waits for what is unconfirmed.
-	retireWithin = 3 * time.Second
-	// retireSays is when it no longer waits for the window to drain before it journals what is confirmed: some publishes are never answered.
-	retireSays = retireWithin / 2
-)
-
-// retire waits for what is in flight, and journals what is confirmed: when all is, or half way as far as it is, so that the next leader
-// finds nothing else in doubt. A leader journals that less often than its window drains. It returns once
-// the view has read that: a journal that loses confirmed records later is known to have lost them.
-func (l *leadership) retire() error {
-	deadline, says := time.NewTimer(retireWithin), time.NewTimer(retireSays)
-	defer deadline.Stop()
-	defer says.Stop()
-	say := l.core.announce
-	for {
-		changed := l.s.view.Changed()
-		if l.core.epoch >= 0 {
-			if err := say(time.Now()); err != nil {
-				return err
+	turn := make(chan struct{}, 1)
+	readLater := func(from int64, each func(*wire.Record) error) *reading {
+		r := newReading()
+		beside(func(ctx context.Context) {
+			select {
+			case turn <- struct{}{}:
+				err := l.readJournal(ctx, from, math.MaxInt64, each)
+				<-turn
+				if err != nil && ctx.Err() == nil {
+					l.s.log.Warn("scheduler: an undo of an operation waits", "error", err)
+				}
+				r.end(err)
+			case <-ctx.Done():
+				r.end(ctx.Err())
 			}
-		}
-		if len(l.core.flight) == 0 && l.core.hasReadConfirmed() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case confirms := <-l.pub.Confirms():
-			if err := l.confirmed(confirms); err != nil {
-				return err
-			}
-		case <-l.pub.Done(): // and all that it knew has been read
-			return l.pub.Err()
-		case <-says.C:
-			say, l.core.announced = l.core.sayAll, -1 // the record that said so may be among what has no answer
-		case <-deadline.C:
-			return nil
-		}
+		})
+		return r
 	}
+	return background{beside, readLater}
 }
 
-// command reads a command and answers it when the core knows what became of it.
-func (l *leadership) command(d wire.Delivery) error {
-	answer := func(r wire.Reply) { l.lock.replier.send(d, r) }
-	cmd, err := wire.ParseCommand(d.Body)
-	if err == nil && cmd.Command == wire.CommandNote && !l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
-		err = fmt.Errorf("command %s is for sidecars only", cmd.Command) // anybody else would have the journal say what was not done
+// fetchWithin is how long one large body may take to come.
+const fetchWithin = 10 * time.Second
+
+// body returns the body of a record, nil if retention removed it.
+func (l *leadership) body(ctx context.Context, stream string, offset int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	r, err := l.s.records.Fetch(ctx, stream, offset)
+	if errors.Is(err, streams.ErrNotFound) {
+		// A slow broker proves nothing: the record is gone only if its stream begins behind it.
+		if first, ok, err := l.s.records.First(ctx, stream); err == nil && ok && first > offset {
+			return nil, nil
+		}
 	}
 	if err != nil {
-		answer(wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: err.Error()})
-		return nil
+		return nil, err
 	}
-	cmd.Actor = l.actor(d, cmd)
-	if cmd.Command == wire.CommandMoveType {
-		l.mover.command(cmd, answer)
-		return nil
-	}
-	return l.core.command(time.Now(), cmd, answer)
-}
-
-// actor is who the broker says sent a command. The sidecar's own account may name another: the REST API's user.
-func (l *leadership) actor(d wire.Delivery, cmd wire.Command) string {
-	switch {
-	case d.UserID == "":
-		return "unverified"
-	case d.UserID == l.conn.User() && cmd.Actor != "":
-		return cmd.Actor
-	}
-	return d.UserID
-}
-
-// reportEvery bounds how often the status is updated.
-const reportEvery = 50 * time.Millisecond
-
-// report shows what the core is doing.
-func (l *leadership) report() {
-	c := l.core
-	if time.Since(l.told) < reportEvery && c.phase == phaseLeading {
-		return
-	}
-	l.told = time.Now()
-	reason, _, _ := l.conn.Blocked()
-	held, silent, inDoubt := c.lanes.heldQueues(), c.lanes.silentQueues(), c.inDoubt()
-	l.s.phase(c.phase.String())
-	l.s.setStatus(func(st *Status) {
-		st.Leader, st.Epoch, st.Unconfirmed, st.Overdue = c.phase == phaseLeading, c.epoch, len(c.flight), len(c.lanes.ring)
-		st.Blocked, st.Held, st.LastLate = reason, held, c.late
-		st.Silent, st.InDoubt = silent, inDoubt
-		n := &st.Counters
-		n.Fired, n.Returned, n.Refused, n.Commands = n.Fired+c.counters.Fired, n.Returned+c.counters.Returned,
-			n.Refused+c.counters.Refused, n.Commands+c.counters.Commands
-		n.FireDelays.add(&c.counters.FireDelays)
-		n.Confirms.add(&c.counters.Confirms)
-	})
-	c.counters = Counters{}
+	return wire.EntryBody(&r)
 }

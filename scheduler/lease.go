@@ -8,8 +8,9 @@ import (
 const (
 	// pingEvery is how often a sidecar sends a ping through the lock.
 	pingEvery = 500 * time.Millisecond
-	// leaseLasts is how long a leader may publish after it sent the newest ping that came back. It is shorter than wire.LeaderWait,
-	// which a successor waits that cannot know whether its predecessor has ended.
+	// leaseLasts is how long a leader may publish after it sent the newest ping that came back. It
+	// is shorter than wire.LeaderWait, for which a successor waits that cannot know whether the
+	// leader before has ended.
 	leaseLasts = 2500 * time.Millisecond
 	// pingsLost is how long the active consumer waits for a ping before it sends the next ones on
 	// another channel.
@@ -18,8 +19,9 @@ const (
 	leaseEnds = 10 * time.Second
 )
 
-// lease says how long a leader may act on what it last heard of the lock. A ping that came back shows that the sidecar had the lock at
-// some moment after the ping was sent: so the lease runs from the sending. It is safe for concurrent use.
+// lease says how long a leader may act on what it last heard from the lock. A ping that came back
+// proves that the sidecar had the lock after the ping was sent, so the lease runs from the sending.
+// It is safe for concurrent use.
 type lease struct {
 	clock func() time.Time // monotonic
 
@@ -93,7 +95,8 @@ func (l *lease) Age() time.Duration {
 	return l.clock().Sub(l.heard)
 }
 
-// Lost reports whether the leader should resign. While the broker blocks the connection no ping can come back, for any sidecar.
+// Lost reports whether the leader should resign. While the broker blocks the connection, no ping
+// can come back, for any sidecar.
 func (l *lease) Lost(blocked bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,7 +28,8 @@ func (s silent) First(context.Context, string) (int64, bool, error) { return s.f
 
 func (s silent) Last(context.Context, string) (int64, bool, error) { return s.first, !s.empty, s.err }
 
-// A record that does not come may only be late. An entry is given up if its stream begins behind it.
+// A record that does not come may only be late. An entry is given up if its stream begins behind
+// it.
 func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		records silent
@@ -40,7 +41,7 @@ func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
 		"it seems to be empty":    {silent{empty: true}, false},
 		"the broker is not there": {silent{first: 6, err: errors.New("lost")}, false},
 	} {
-		l := &leadership{s: &Scheduler{records: c.records}}
+		l := &leadership{s: &Scheduler{services: &services{records: c.records}}}
 		body, err := l.body(t.Context(), wire.ScheduledJobs, 5)
 		require.Nil(t, body, name)
 		require.Equal(t, c.lost, err == nil, name)

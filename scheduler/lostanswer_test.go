@@ -8,12 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseInJournal has the broker take in what a leader sent. The fire of one job reaches its queue, but neither the journal nor an answer the
-// leader: so it is where the process of the journal's leader dies.
+// loseInJournal has the broker take in what a leader sent. The fire of one job reaches its queue,
+// but neither the journal nor an answer the leader: so it is where the process of the journal's
+// leader dies.
 func (sc *scene) loseInJournal(s *modelSidecar, jid string) {
 	sc.t.Helper()
 	sc.take(s)
@@ -38,7 +40,8 @@ func (sc *scene) busyFor(s *modelSidecar, queue string, d time.Duration) {
 	}
 }
 
-// A fire that its queue has and the journal lacks does not count as delivered, even if the witness stands: no later leader would know of it.
+// A fire that its queue has and the journal lacks does not count as delivered, even if the witness
+// stands: no later leader would know of it.
 func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -46,10 +49,10 @@ func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
 	sc.loseInJournal(s, "lost")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	require.Equal(t, 2, sc.copies()["lost"])
 	require.EqualValues(t, 0, s.entries.Total(wire.ScheduledJobs))
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 }
 
 // A command is not answered as done for such a job, and an operation does not count it.
@@ -62,7 +65,7 @@ func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
 	cmd := wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "lost"}
 	require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { got = append(got, r) }))
 	sc.loseInJournal(s, "lost")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	require.Len(t, got, 1)
 	require.Equal(t, wire.StatusUnavailable, got[0].Status)
 	require.EqualValues(t, 2, s.entries.Total(wire.ScheduledJobs))
@@ -71,7 +74,7 @@ func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
 	require.NoError(t, s.core.command(sc.now, op, func(wire.Reply) {}))
 	sc.untilFired(s, "counted")
 	sc.loseInJournal(s, "counted")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	o, known := s.entries.Operation("op")
 	require.True(t, known)
 	require.Equal(t, []any{wire.OperationDone, int64(0), int64(1)}, []any{o.State, o.Done, o.Failed})
@@ -94,7 +97,7 @@ func (sc *scene) fallsSilent(s *modelSidecar, jid, queue string) {
 	require.NoError(sc.t, s.readAll())
 	sc.silentFor(s, queue, 200*time.Millisecond)
 	sc.busyFor(s, "other", 3*time.Second)
-	require.Equal(sc.t, 1, s.core.lanes.silentQueues())
+	require.Equal(sc.t, 1, s.core.queues.silentQueues())
 }
 
 // passOver has a queue answer all that is fired to it but one job.
@@ -104,7 +107,7 @@ func (sc *scene) passOver(s *modelSidecar, jid, queue string) {
 	require.NoError(sc.t, s.readAll())
 	sc.silentFor(s, queue, 200*time.Millisecond)
 	sc.busyFor(s, queue, 3*time.Second)
-	require.Equal(sc.t, 1, s.core.silence.open)
+	require.Equal(sc.t, 1, s.core.ledger.Aside())
 }
 
 // A queue that is held for something else goes on, too, while one of its fires has no answer.
@@ -116,14 +119,15 @@ func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
 	sc.due("refused", "q")
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", 400*time.Millisecond)
-	require.Len(t, s.core.lanes.heldQueues(), 1)
+	require.Len(t, s.core.queues.heldQueues(), 1)
 	sc.broker.full["q"] = false
 	sc.silentFor(s, "none", 2*firstHold)
 	require.Equal(t, 1, sc.copies()["refused"])
-	require.Equal(t, 1, s.core.silence.open)
+	require.Equal(t, 1, s.core.ledger.Aside())
 }
 
-// A queue whose window is full of fires that are passed over goes on when they are given up on, also if those are jobs that were triggered before they were due.
+// A queue whose window is full of fires that are passed over goes on when they are given up on,
+// also if those are jobs that were triggered before they were due.
 func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.window = 2
@@ -145,10 +149,10 @@ func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
 	sc.broker.witness = ""
 	at := sc.due("waits", "q")
 	require.NoError(t, s.readAll())
-	sc.silentFor(s, "none", giveUpAfter-5*time.Second)
-	ln := s.core.lanes.of("q")
-	require.True(t, ln.full)
-	ln.ahead = []tracker.DueKey{{At: sc.now, Stream: wire.ScheduledJobs, Offset: at}} // as if it had been looked up before the window was full
+	sc.silentFor(s, "none", ledger.GiveUpAfter-5*time.Second)
+	q := s.core.queues.of("q")
+	require.True(t, q.full)
+	q.ahead = []tracker.DueKey{{At: sc.now, Stream: wire.ScheduledJobs, Offset: at}} // as if it had been looked up before the window was full
 	require.Zero(t, sc.copies()["waits"])
 	sc.silentFor(s, "none", 12*time.Second)
 	require.Equal(t, 1, sc.copies()["waits"])
@@ -164,22 +168,23 @@ func TestASilentQueueGetsOneMoreJob(t *testing.T) {
 	}
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", 2*time.Second)
-	require.Zero(t, s.core.lanes.silentQueues())
+	require.Zero(t, s.core.queues.silentQueues())
 	require.Equal(t, 1, sc.copies()["later-9"])
 	require.Equal(t, 1, sc.copies()["lost"])
 }
 
-// What is given up on leaves the count of what is set aside at once: the window of the others is no larger for it.
+// What is given up on leaves the count of what is set aside at once: the window of the others is no
+// larger for it.
 func TestGivingUpKeepsTheWindow(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
-	sc.now = sc.now.Add(giveUpAfter)
-	s.core.silence.clock += giveUpAfter
-	require.NoError(t, s.core.giveUpOn(sc.now, "q", true))
-	require.Zero(t, s.core.silence.open)
-	require.Zero(t, s.core.silence.bytes)
-	require.Zero(t, s.core.lanes.of("q").aside)
+	sc.now = sc.now.Add(ledger.GiveUpAfter)
+	s.core.ledger.Advance(ledger.GiveUpAfter)
+	require.NoError(t, s.core.silence.giveUpOn(sc.now, "q", true))
+	require.Zero(t, s.core.ledger.Aside())
+	require.Zero(t, s.core.ledger.AsideBytes())
+	require.Zero(t, s.core.queues.of("q").Aside)
 }
 
 // Operations and the carry-over do not wait for a queue that answers nothing.
@@ -192,7 +197,7 @@ func TestSilentFiresDoNotStopOperations(t *testing.T) {
 	sc.at("later", "q", sc.now.Add(day))
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "silent", 4*time.Second)
-	require.GreaterOrEqual(t, s.core.silence.open, operationFlight)
+	require.GreaterOrEqual(t, s.core.ledger.Aside(), operationFlight)
 	cmd := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"later"}}}
 	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
 	sc.silentFor(s, "silent", 3*time.Second)
@@ -224,7 +229,8 @@ func isProbe(m wire.Message) bool {
 	return is
 }
 
-// A record that only says what is confirmed, or a probe, is replaced when it has no answer: neither ends the epoch.
+// A record that only says what is confirmed, or a probe, is replaced when it has no answer: neither
+// ends the epoch.
 func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 	for name, pick := range map[string]func(wire.Message) bool{"confirmed": isConfirmed, "probe": isProbe} {
 		t.Run(name, func(t *testing.T) {
@@ -247,8 +253,8 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 				})
 			}
 			require.Equal(t, 1, lost)
-			require.Zero(t, s.core.way.lost)
-			_, any := s.core.oldest()
+			require.Zero(t, s.core.routing.lost)
+			_, any := s.core.ledger.Oldest()
 			require.False(t, any, "nothing is left that would end the epoch")
 			sc.prove(s)
 			doubts, err := s.entries.Doubtful()
@@ -262,7 +268,7 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 func TestAnEpochEndsWhenNoProbeIsAnswered(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	for range 10 * giveUpAfter / time.Second {
+	for range 10 * ledger.GiveUpAfter / time.Second {
 		sc.due(fmt.Sprint("j-", sc.now.UnixNano()), "q")
 		require.NoError(t, s.readAll())
 		sc.now = sc.now.Add(200 * time.Millisecond)
@@ -301,7 +307,7 @@ func TestTheLastRecordWithoutAnswerStopsNothing(t *testing.T) {
 				sc.exchange(s)
 				if i%50 == 45 {
 					require.Equal(t, 1, sc.copies()[fmt.Sprint("j-", i-45)])
-					_, any := s.core.oldest()
+					_, any := s.core.ledger.Oldest()
 					require.False(t, any)
 				}
 			}
@@ -323,20 +329,21 @@ func TestTheLastFireIsDecidedToo(t *testing.T) {
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", time.Second)
 	require.Equal(t, 1, sc.copies()["later"], "one more job shows that the queue answers")
-	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
+	sc.silentFor(s, "none", ledger.GiveUpAfter+10*time.Second)
 	require.Equal(t, 2, sc.copies()["lost"])
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 
 	sc.due("alone", "r")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
 	sc.loseInJournal(s, "alone")
-	sc.silentFor(s, "none", giveUpAfter+15*time.Second)
+	sc.silentFor(s, "none", ledger.GiveUpAfter+15*time.Second)
 	require.Equal(t, 2, sc.copies()["alone"])
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 }
 
-// A fire that a new leader repeats may be lost as well. Its entry is pending again, not in doubt for as long as that leader lives.
+// A fire that a new leader repeats may be lost as well. Its entry is pending again, not in doubt
+// for as long as that leader lives.
 func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("x")
@@ -348,7 +355,7 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	sc.untilFired(fresh, "x")
 	sc.loseInJournal(fresh, "x")
 	before := sc.copies()["x"]
-	sc.busyFor(fresh, "q", giveUpAfter+15*time.Second)
+	sc.busyFor(fresh, "q", ledger.GiveUpAfter+15*time.Second)
 	doubts, err := fresh.entries.Doubtful()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
@@ -356,7 +363,8 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	require.Equal(t, before, sc.copies()["x"])
 }
 
-// The one job that a silent queue gets is one that is fired, once the broker has confirmed something later.
+// The one job that a silent queue gets is one that is fired, once the broker has confirmed
+// something later.
 func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -366,7 +374,7 @@ func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", 2*time.Second)
 	require.Equal(t, 1, sc.copies()["comes"])
-	require.Zero(t, s.core.lanes.silentQueues())
+	require.Zero(t, s.core.queues.silentQueues())
 }
 
 // An answer that comes late closes the hole: the epoch goes on.
@@ -375,18 +383,19 @@ func TestALateAnswerClosesTheHole(t *testing.T) {
 	s := sc.leader("a")
 	sc.passOver(s, "late", "q")
 	var tag uint64
-	for t := range s.core.flight {
+	for t := range s.core.ledger.All() {
 		tag = t
 	}
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
-	require.Equal(t, tag, s.core.silence.hole)
-	require.NoError(t, s.core.confirmed(sc.now, tag, true))
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
+	require.Equal(t, tag, s.core.ledger.Hole())
+	require.NoError(t, s.core.ledger.Confirmed(sc.now, tag, true))
 	sc.busyFor(s, "q", time.Second)
-	require.Zero(t, s.core.silence.hole)
-	require.Empty(t, s.core.silence.gone)
+	require.Zero(t, s.core.ledger.Hole())
+	require.Zero(t, s.core.ledger.GivenUp())
 }
 
-// What is confirmed is said, although more is open: a leader that is asked to stop does not wait for ever.
+// What is confirmed is said, although more is open: a leader that is asked to stop does not wait
+// for ever.
 func TestAllThatIsConfirmedIsSaid(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -397,27 +406,26 @@ func TestAllThatIsConfirmedIsSaid(t *testing.T) {
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
 	sc.unanswered(s, "silent")
-	require.NoError(t, s.core.announce(sc.now))
+	require.NoError(t, s.core.announcer.announce(sc.now))
 	require.Empty(t, s.conn.out, "the window has not drained")
-	require.NoError(t, s.core.sayAll(sc.now))
+	require.NoError(t, s.core.announcer.announceAll(sc.now))
 	sc.exchange(s)
 	doubts, err := s.entries.Doubtful()
 	require.NoError(t, err)
 	require.Len(t, doubts, 1)
 	require.Equal(t, "open", doubts[0].JID)
-	require.NoError(t, s.core.sayAll(sc.now))
+	require.NoError(t, s.core.announcer.announceAll(sc.now))
 	require.Empty(t, s.conn.out, "it is said once")
 }
 
-// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow for ever.
+// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow
+// for ever.
 func TestAnEpochEndsInOrderFarBehindAHole(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
-	sc.busyFor(s, "q", giveUpAfter+10*time.Second)
-	require.Empty(t, s.core.flight)
-	require.NotZero(t, s.core.silence.hole)
-	require.False(t, s.core.silence.worn())
-	s.core.silence.journal += maxBehindHole
-	require.True(t, s.core.silence.worn())
+	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
+	require.Zero(t, s.core.ledger.Open())
+	require.NotZero(t, s.core.ledger.Hole())
+	require.False(t, s.core.ledger.Worn())
 }

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -11,13 +10,13 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// maintainEvery is how often the topology is asserted again: an operator may have deleted a part of it.
+// maintainEvery is how often the topology is asserted: a user may have deleted a part of it.
 const maintainEvery = time.Minute
 
 // figuresLag is how long the management API may take to tell what holds for a queue that is new.
 const figuresLag = 6 * time.Second
 
-// maintain asserts what a leader needs, again and again, on channels apart from the firing channel. watchWanted does the rest.
+// maintain asserts what a leader needs, on channels of its own. watchWanted asserts the rest.
 func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 	for next := figuresLag; pause.For(ctx, next) == nil; next = maintainEvery {
 		if err := s.prepare(ctx, conn); err != nil {
@@ -47,29 +46,15 @@ func (s *Scheduler) assertDirect(ctx context.Context, conn *broker.Conn) {
 	} else {
 		s.setStatus(func(st *Status) { st.Accepts = true })
 	}
-	s.tell(found)
+	s.logFindings(found)
 }
 
-// unusedFor is how long a queue that Millrace made may be empty and without consumers before it is deleted: names that nobody consumes
-// must not use up max-queues for ever.
+// unusedFor is how long a queue that Millrace declared may be empty and without consumers before it
+// is deleted. Names that nothing consumes must not use up max-queues.
 const unusedFor = 24 * time.Hour
 
-// maxMade bounds how many queues are remembered as made here.
-const maxMade = 10_000
-
-func (s *Scheduler) noteMade(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.made) < maxMade {
-		s.made[name] = time.Now()
-	}
-}
-
 func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now time.Time) error {
-	s.mu.Lock()
-	made := maps.Clone(s.made)
-	s.mu.Unlock()
-	for name, used := range made {
+	for name, used := range s.madeHere() {
 		queue := wire.QueuePrefix + name
 		messages, consumers, err := conn.QueueDepth(ctx, queue)
 		var refusal *broker.QueueError
@@ -92,10 +77,4 @@ func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now tim
 		}
 	}
 	return nil
-}
-
-func (s *Scheduler) forgetMade(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.made, name)
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The model: a broker with streams and queues, sidecars with views that read at their own pace, and whatever may go wrong between
-// them. It is driven by the property test.
+// The model: a broker with streams and queues, sidecars with views that read at their own pace, and
+// whatever may go wrong between them. It is driven by the property test.
 
 // What the model's leaders keep of dead jobs.
 const (
@@ -35,8 +36,8 @@ type modelStream struct {
 // span is a barrier, and a late one behind it.
 type span struct{ barrier, late int }
 
-// beforeLate is how far retention may go without leaving a late barrier and not the one before it, which alone tells that it is late: a stated
-// exception.
+// beforeLate is how far retention may go without leaving a late barrier and not the one before it,
+// which alone tells that it is late: a stated exception.
 func (s *modelStream) beforeLate(below int) int {
 	for _, l := range s.late {
 		if l.barrier < below && below <= l.late {
@@ -193,16 +194,17 @@ func (b *modelBroker) say(fire wire.Through) {
 	}
 }
 
-// isKnown reports whether what a leader has read of the journal says of a fire that it is confirmed.
+// isKnown reports whether what a leader has read of the journal says of a fire that it is
+// confirmed.
 func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 	at, known := b.known[fire]
 	return known && at < read
 }
 
 func newModelBroker() *modelBroker {
-	b := &modelBroker{window: maxFlight, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
+	b := &modelBroker{window: ledger.MaxOpen, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
-	for _, name := range ledBy {
+	for _, name := range leaderStreams {
 		b.streams[name] = &modelStream{}
 	}
 	return b
@@ -216,7 +218,7 @@ func (c *modelConn) Publish(m wire.Message) (uint64, error) {
 		return 0, fmt.Errorf("%w: the test says so", broker.ErrUnpublishable)
 	}
 	c.next++
-	c.out = append(c.out, sent{tag: c.next, message: m, read: int64(c.leader.at[wire.Journal]), all: len(c.leader.core.above) <= maxRanges})
+	c.out = append(c.out, sent{tag: c.next, message: m, read: int64(c.leader.at[wire.Journal]), all: len(c.leader.core.ledger.Above()) <= ledger.MaxRanges})
 	c.broker.watchLease(m)
 	return c.next, nil
 }
@@ -240,7 +242,8 @@ func (b *modelBroker) place(stream string, offset int64) place {
 	return b.first(place{stream, b.streams[stream].generation, offset})
 }
 
-// placeWith is the newest entry at an offset that has a jid: its stream may have been made anew since.
+// placeWith is the newest entry at an offset that has a jid: its stream may have been made anew
+// since.
 func (b *modelBroker) placeWith(stream string, offset int64, jid string) place {
 	for g := b.streams[stream].generation; g >= 0; g-- {
 		if p := (place{stream, g, offset}); b.jids[p] == jid {
@@ -380,7 +383,8 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 	c.answers = append(c.answers, reply)
 }
 
-// unjournal takes the fire of a job in a queue out of the journal, as if only its queue had got it. What its headers say of others stays.
+// unjournal takes the fire of a job in a queue out of the journal, as if only its queue had got it.
+// What its headers say of others stays.
 func (b *modelBroker) unjournal(c *copyOf) {
 	r := b.streams[wire.Journal].get(c.record)
 	said := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: c.deed.Epoch, Through: c.deed.Confirmed}
@@ -480,8 +484,9 @@ func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
 	}
 }
 
-// checkDelivered makes sure that a fire that is settled as delivered has reached its queue. It may have
-// been misrouted, or its queue have died alone: those are settled in other ways, or stated exceptions.
+// checkDelivered makes sure that a fire that is settled as delivered has reached its queue. It may
+// have been misrouted, or its queue have died alone: those are settled in other ways, or stated
+// exceptions.
 func (b *modelBroker) checkDelivered(fire wire.Through) {
 	for _, c := range b.copies {
 		if c.deed.Epoch != fire.Epoch || c.deed.Seq != fire.Through {
@@ -509,7 +514,8 @@ func (b *modelBroker) confirm(c *modelConn) {
 	}
 }
 
-// openDeeds lists the entries whose fires, and burials if asked for, the journal does not know to be confirmed.
+// openDeeds lists the entries whose fires, and burials if asked for, the journal does not know to
+// be confirmed.
 func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 	last := map[int64]int64{} // by epoch
 	type fire struct {
@@ -577,7 +583,7 @@ type modelSidecar struct {
 	conn    *modelConn
 	known   *wire.Confirmed
 	terms   int
-	suspect map[spot]int
+	suspect map[ledger.EntryID]int
 
 	asked        []string                                          // queues that the core wants to be bound
 	later        []func()                                          // what is read in the background, at the next step
@@ -667,7 +673,8 @@ func (s *modelSidecar) anew(stream string, tell func(tx *view.Tx) error) error {
 	})
 }
 
-// rebuild has the view built anew if it has to be, because a stream was made anew after the journal was lost.
+// rebuild has the view built anew if it has to be, because a stream was made anew after the journal
+// was lost.
 func (s *modelSidecar) rebuild() (bool, error) {
 	if s.entries.State().Journals == 0 || len(s.recreated()) == 0 {
 		return false, nil
@@ -743,8 +750,8 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.unsaid, s.acked = false, nil // the record opened says it
 	s.core = newCore(s.entries, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect,
-		window:   func(string) int { return s.broker.window },
-		patience: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
+		window:       func(string) int { return s.broker.window },
+		probeTimeout: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {
 				return s.fetch(stream, offset)
@@ -776,11 +783,11 @@ func (s *modelSidecar) step(now time.Time) error {
 		return err
 	}
 	for _, name := range s.recreated() {
-		if s.core.phase > phaseCatching {
+		if s.core.phase > phaseCatchingUp {
 			s.disconnect()
 			return nil
 		}
-		if err := s.core.isRecreated(now, name); err != nil {
+		if err := s.core.opening.isRecreated(now, name); err != nil {
 			return err
 		}
 	}
@@ -791,25 +798,25 @@ func (s *modelSidecar) step(now time.Time) error {
 	}
 	for _, number := range s.conn.arrived {
 		if number == s.lastFollowed && s.broker.cutGated {
-			return errAstray
+			return errMisrouted
 		}
-		s.core.proven(number)
+		s.core.routing.arrived(number)
 	}
 	s.conn.arrived = nil
 	switch s.core.phase {
-	case phaseWay:
+	case phaseRouting:
 		return s.checkWay(now)
 	case phaseWitness:
 		s.broker.unnoticed = false
 		s.core.witnessed(s.check(now), s.proof())
-	case phaseSettled:
+	case phaseReconciled:
 		s.standing = s.broker.renew()
-		s.broker.blind[s.core.epoch] = s.broker.blind[s.core.epoch] || s.standing == ""
-		s.broker.changesAt[s.core.epoch] = s.broker.nodes + s.broker.links
+		s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.standing == ""
+		s.broker.changesAt[s.core.ledger.Epoch()] = s.broker.nodes + s.broker.links
 		if s.broker.links != s.broker.linkSeen {
-			s.broker.changesAt[s.core.epoch] = -1 // its witness is older than what it fires
+			s.broker.changesAt[s.core.ledger.Epoch()] = -1 // its witness is older than what it fires
 		}
-		return s.core.settled(now, s.standing)
+		return s.core.begin(now, s.standing)
 	case phaseLeading:
 		if s.broker.cluster && !s.broker.silent && s.standing != s.broker.renew() {
 			s.standing = s.broker.renew()
@@ -817,10 +824,10 @@ func (s *modelSidecar) step(now time.Time) error {
 				return err
 			}
 		}
-		if s.core.settling.verdict == undecided && !now.Before(s.decideAt) {
+		if s.core.reconciler.verdict == undecided && !now.Before(s.decideAt) {
 			s.broker.linkSeen = s.broker.links
-			s.broker.blind[s.core.epoch] = s.broker.blind[s.core.epoch] || s.broker.silent
-			s.core.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
+			s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.broker.silent
+			s.core.reconciler.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
 		}
 		return s.decideOverdue(now)
 	}
@@ -830,7 +837,7 @@ func (s *modelSidecar) step(now time.Time) error {
 // check is what a leader finds out at once about the witness that the journal names.
 func (s *modelSidecar) check(now time.Time) verdict {
 	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
-	s.broker.blind[s.core.epoch] = s.broker.silent || s.known0 == ""
+	s.broker.blind[s.core.ledger.Epoch()] = s.broker.silent || s.known0 == ""
 	switch {
 	case s.known0 == "" || s.known0 != s.broker.renew():
 		return gone
@@ -845,7 +852,7 @@ func (s *modelSidecar) decideOverdue(now time.Time) error {
 	s.broker.linkSeen = s.broker.links
 	for _, queue := range s.core.silence.overdue {
 		arrived := s.entries.State().Witness == s.broker.renew() && s.proof().of(queue)
-		if err := s.core.giveUpOn(now, queue, arrived); err != nil {
+		if err := s.core.silence.giveUpOn(now, queue, arrived); err != nil {
 			return err
 		}
 	}
@@ -897,7 +904,7 @@ func (s *modelSidecar) answer(now time.Time) error {
 	for stream, end := range a.ends { // a client's publish may have been confirmed since
 		s.broker.sure[stream] = max(s.broker.sure[stream], end)
 	}
-	return s.core.confirmed(now, a.tag, a.ack)
+	return s.core.ledger.Confirmed(now, a.tag, a.ack)
 }
 
 // disconnect ends the sidecar's connection; its process lives on.
@@ -905,8 +912,8 @@ func (s *modelSidecar) disconnect() {
 	if s.core == nil {
 		return
 	}
-	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.hasUnsaid(), s.conn.acked
-	s.suspect = map[spot]int{}
+	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.announcer.hasUnjournaled(), s.conn.acked
+	s.suspect = map[ledger.EntryID]int{}
 	s.lose()
 }
 
@@ -916,18 +923,4 @@ func (s *modelSidecar) lose() {
 		s.broker.conn = nil
 	}
 	s.core, s.conn, s.later, s.asked = nil, nil, nil, nil
-}
-
-// bindNow makes and binds the queues that were asked for at the last step.
-func (s *modelSidecar) bindNow(now time.Time) {
-	asked := s.asked
-	s.asked = nil
-	for _, queue := range asked {
-		if s.broker.away[queue] {
-			s.core.bound(now, queue, errors.New("its node is away"))
-			continue
-		}
-		delete(s.broker.missing, queue)
-		s.core.bound(now, queue, nil)
-	}
 }

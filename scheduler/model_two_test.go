@@ -9,8 +9,8 @@ import (
 
 // Two leaders at once: the lock has passed on, and the one that had it acts until it learns that.
 
-// hold is what a node does that sees no majority: a classic queue of its own takes in what is fired to
-// it, and streams wait for the other nodes. Nothing is confirmed.
+// hold is what a node does that sees no majority: a classic queue of its own takes in what is fired
+// to it, and streams wait for the other nodes. Nothing is confirmed.
 func (b *modelBroker) hold(c *modelConn, next sent) {
 	m := next.message
 	if d, ok := wire.DeedOf(m.Headers); ok && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {

@@ -14,13 +14,13 @@ func (s *modelSidecar) checkWay(now time.Time) error {
 	b := s.broker
 	switch {
 	case !b.cut && !b.cutGated:
-	case s.core.mayMend():
+	case s.core.routing.mayRepair():
 		b.mend(s.entries.State().RoutedTo)
 	default:
-		return s.core.foundAstray(now)
+		return s.core.routing.journalBroken(now)
 	}
 	b.cutBury = false // a leader binds that again whatever it finds
-	s.core.stands()
+	s.core.routingIntact()
 	return nil
 }
 
@@ -70,7 +70,8 @@ func (s *modelSidecar) readNow() {
 	}
 }
 
-// forgetStrays notes what nobody can know when the journal is lost that told of it: that it was fired, and may not have arrived.
+// forgetStrays notes what nobody can know when the journal is lost that told of it: that it was
+// fired, and may not have arrived.
 func (b *modelBroker) forgetStrays() {
 	if !b.everCut {
 		return
@@ -99,5 +100,19 @@ func (b *modelBroker) loseRepeated(stream string) {
 		if here.stream == stream && here.generation == b.streams[stream].generation {
 			b.gone[b.first(here)] = "it was entered again, in a stream that was deleted"
 		}
+	}
+}
+
+// bindNow makes and binds the queues that were asked for at the last step.
+func (s *modelSidecar) bindNow(now time.Time) {
+	asked := s.asked
+	s.asked = nil
+	for _, queue := range asked {
+		if s.broker.away[queue] {
+			s.core.queues.bound(now, queue, errors.New("its node is away"))
+			continue
+		}
+		delete(s.broker.missing, queue)
+		s.core.queues.bound(now, queue, nil)
 	}
 }

@@ -8,22 +8,21 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A job queue is moved to another type, since a broker cannot change the type of a queue that
-// exists:
+// A broker cannot change the type of a queue that exists. So a job queue is moved to another type:
 //
-//  1. Nothing more is fired to it, and workers are asked to stop consuming it. Both are undone at the end.
-//  2. It is unbound: what clients publish for it becomes entries of jobs.gated.
-//  3. What stands in it is moved to jobs.gated. Nothing can come into it any more, so a queue that the
-//     broker once counts as empty stays empty.
-//  4. It is deleted, declared as the new type, and bound. What is in jobs.gated is fired.
+//   1. Nothing more is fired to it, and workers are asked to stop consuming it.
+//   2. It is unbound. What clients publish for it becomes entries of jobs.gated.
+//   3. Its messages are moved to jobs.gated. Nothing can be added to it, so once the broker
+//      counts it as empty it stays empty.
+//   4. It is deleted, declared as the new type, and bound. What is in jobs.gated is fired.
 //
-// A step that fails before the queue is deleted ends the move with the queue bound as it was. A
-// leader that dies in the middle leaves a note that the queue is paused for a move: the next leader
-// makes and binds the queue, and has the workers resume it. Without that note, the first job for
-// the queue has it bound.
+// If a step before the deletion fails, the queue is bound as it was. In any case the workers resume
+// it at the end. A leader that ends during a move leaves a record that the queue is paused for it:
+// the next leader declares and binds the queue, and has the workers resume it.
 
 const (
 	moveLookEvery  = 500 * time.Millisecond
@@ -118,7 +117,7 @@ func (m *mover) command(cmd wire.Command, answer func(wire.Reply)) {
 		answer(mv.reply())
 	case running >= maxMoves:
 		answer(conflict(fmt.Sprintf("%d queues are being moved, which is the most at the same time", running)))
-	case m.l.core.gatedHeld:
+	case m.l.core.copies.held:
 		answer(conflict("what an older version left in jobs.unrouted is not moved yet: try again later"))
 	default:
 		mv = m.add(cmd)
@@ -182,9 +181,9 @@ func refusedMove(err error) wire.Reply {
 	case errors.As(err, &refused):
 		return conflict(refused.Error())
 	case broker.IsMissing(err):
-		return wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "there is no such queue"}
+		return notFound("there is no such queue")
 	}
-	return wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: err.Error()}
+	return unavailable(err.Error())
 }
 
 // plan returns what a move would do, or why it cannot be done.
@@ -301,7 +300,7 @@ func (mv *typeMove) work(ctx context.Context) error {
 func (mv *typeMove) note(ctx context.Context) error {
 	return mv.ask(ctx, func(answer func(wire.Reply)) error {
 		noted := &wire.Noted{Op: wire.NotedRetyped, Queue: mv.cmd.Queue, To: mv.cmd.Type, Count: mv.shown.Ready}
-		return mv.m.l.core.note(time.Now(), mv.cmd, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, spot{}, answer)
+		return mv.m.l.core.actions.note(time.Now(), request{mv.cmd, answer}, wire.JournalRecord{Type: wire.TypeNoted, Noted: noted}, ledger.EntryID{})
 	})
 }
 
@@ -310,7 +309,9 @@ func (mv *typeMove) pause(ctx context.Context) error { return mv.pauseOrResume(c
 
 func (mv *typeMove) pauseOrResume(ctx context.Context, verb string) error {
 	cmd := wire.Command{Command: verb, Queue: mv.cmd.Queue, Actor: mv.cmd.Actor, Reason: mv.because(), Move: &wire.PauseMove{To: mv.cmd.Type}}
-	return mv.ask(ctx, func(answer func(wire.Reply)) error { return mv.m.l.core.pause(time.Now(), cmd, answer) })
+	return mv.ask(ctx, func(answer func(wire.Reply)) error {
+		return mv.m.l.core.pauses.carryOut(time.Now(), request{cmd, answer})
+	})
 }
 
 func (mv *typeMove) because() string { return "it is being moved to type " + mv.cmd.Type }
@@ -337,7 +338,7 @@ func (mv *typeMove) hold(ctx context.Context) error {
 	for {
 		open := 0
 		err := mv.m.inLoop(ctx, func() error {
-			open = mv.m.l.core.holdForMove(time.Now(), mv.cmd.Queue, mv.because())
+			open = mv.m.l.core.queues.holdForMove(time.Now(), mv.cmd.Queue, mv.because())
 			mv.shown.Step = "waiting for confirms of jobs that were fired"
 			return nil
 		})
@@ -351,168 +352,6 @@ func (mv *typeMove) hold(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// holdForMove has nothing more fired to a queue, and returns how much is still under way to it.
-func (c *core) holdForMove(now time.Time, queue, reason string) (open int) {
-	ln := c.lanes.of(queue)
-	ln.moving, ln.bound = reason, false
-	c.lanes.hold(ln, now, reason, maxAway)
-	if ln.asked { // it is being bound
-		return max(ln.flying, 1)
-	}
-	return ln.flying
-}
-
-// letGo has jobs fired again to a queue that was moved.
-func (c *core) letGo(queue string) {
-	ln := c.lanes.of(queue)
-	ln.moving, ln.held, ln.backoff, ln.since = "", "", 0, time.Time{}
-	c.lanes.rouse(ln, time.Time{})
-}
-
-// empty moves what is in the queue to jobs.gated until nothing is left of it, neither in it nor at
-// workers, and deletes it. again is true where something came into it meanwhile.
-func (mv *typeMove) empty(ctx context.Context) (again bool, err error) {
-	l := mv.m.l
-	relay, err := openRelay(ctx, l.conn, mv.full, mv.bad)
-	if broker.IsMissing(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer relay.close()
-	relay.nacked = relay.giveBack
-	watch := emptyWatch{mv: mv, relay: relay, opened: time.Now()}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	var why error
-	err = relay.run(running, func(d wire.Delivery) error {
-		entry, err := mv.asEntry(d)
-		if err != nil {
-			why = err
-			relay.giveBack(d)
-			stop()
-			return nil
-		}
-		watch.moved++
-		return relay.pass(d, entry)
-	}, every(running, moveLookEvery), func() error {
-		done, err := watch.look(ctx)
-		if errors.As(err, &errMove{}) { // what is in flight is waited for
-			why, err = err, nil
-			done = true
-		}
-		if done {
-			stop()
-		}
-		return err
-	})
-	rescue := func() error {
-		return relay.rescue(ctx, l.s, l.conn, func(d wire.Delivery) (wire.Message, bool) {
-			entry, err := mv.asEntry(d)
-			if err != nil {
-				entry = l.s.rejection(mv.full, err.Error(), d.Body)
-			}
-			return entry, true
-		})
-	}
-	if err = errors.Join(err, why); err != nil || ctx.Err() != nil {
-		return false, errors.Join(err, ctx.Err(), rescue())
-	}
-	if err := mv.step(ctx, "replacing the queue"); err != nil { // also: the lock is still this leader's
-		return false, err
-	}
-	if mv.from == broker.QueueQuorum { // RabbitMQ has no "if empty" for it: what comes just now is the relay's
-		return false, errors.Join(l.conn.DeleteQueue(ctx, mv.full, false, false), rescue())
-	}
-	relay.close()
-	err = l.conn.DeleteQueue(ctx, mv.full, watch.consumers == 0, true)
-	var refusal *broker.QueueError
-	if errors.As(err, &refusal) && (refusal.Reason == broker.ReasonNotEmpty || refusal.Reason == broker.ReasonInUse) {
-		return true, nil
-	}
-	return false, err
-}
-
-// asEntry is a message of the queue as a record of jobs.gated. One that cannot be an entry stays in
-// the queue.
-func (mv *typeMove) asEntry(d wire.Delivery) (wire.Message, error) {
-	d.Exchange, d.Key = wire.ExchangeRoute, mv.cmd.Queue
-	m := mv.m.l.asGated(d)
-	if _, err := wire.ParseEntry(wire.Gated, 0, m.Body); err != nil {
-		return m, notMoved("a message in it cannot be kept in %s meanwhile: %w", wire.Gated, err)
-	}
-	return m, nil
-}
-
-// emptyWatch finds out when a queue that is unbound has nothing any more.
-type emptyWatch struct {
-	mv        *typeMove
-	relay     *relay
-	opened    time.Time
-	known     time.Duration // how long it took until the management API knew how many consumers there are
-	since     time.Time     // since then it is empty; zero while it is not
-	moved     int64
-	consumers int // that are not the relay's
-}
-
-// look reports whether the queue has been empty for long enough. It is an errMove that there is no
-// more time for that.
-func (w *emptyWatch) look(ctx context.Context) (bool, error) {
-	l, now := w.mv.m.l, time.Now()
-	ready, consumers, err := l.conn.QueueDepth(ctx, w.mv.full)
-	if err != nil {
-		return false, err
-	}
-	w.consumers = consumers - 1
-	asking, cancel := context.WithTimeout(ctx, movePlanWithin)
-	defer cancel()
-	q, counted, err := l.s.mgmt.Queue(asking, w.mv.full)
-	agrees := err == nil && counted && q.Consumers == int64(consumers)
-	if agrees && w.known == 0 {
-		w.known = time.Since(w.opened)
-	}
-	if !agrees || q.Messages+q.Unacked > 0 || ready > 0 || len(w.relay.hand) > 0 {
-		w.since = time.Time{}
-	} else if w.since.IsZero() {
-		w.since = now
-	}
-	if w.since.IsZero() && now.After(w.mv.deadline) {
-		return false, w.late(ready, q, counted, err)
-	}
-	err = w.mv.m.inLoop(ctx, func() error {
-		w.mv.shown.Moved = w.moved
-		w.mv.shown.Step = fmt.Sprintf("waiting until nothing is left in it: %d ready, %d unacknowledged, %s",
-			ready, q.Unacked, wire.Counted(int64(w.consumers), "consumer"))
-		return nil
-	})
-	return err == nil && !w.since.IsZero() && now.Sub(w.since) >= max(moveSettled, 2*w.known), err
-}
-
-// late says what kept the queue from being moved in time.
-func (w *emptyWatch) late(ready int, q broker.QueueInfo, counted bool, err error) error {
-	switch {
-	case err != nil || !counted:
-		return notMoved("the management API did not say how many jobs are unacknowledged in time: %v", err)
-	case q.Unacked > 0:
-		return notMoved("%s still unacknowledged at workers when the time was over: stop them, or give it more time", wire.Counted(q.Unacked, "job"))
-	}
-	return notMoved("the queue was not seen to be empty in time: %d ready, %s", ready, wire.Counted(int64(w.consumers), "consumer"))
-}
-
-// declare makes the queue as one of the new type. A worker may have been quicker.
-func (mv *typeMove) declare(ctx context.Context) error {
-	l, to := mv.m.l, broker.QueueType(mv.cmd.Type)
-	err := l.conn.DeclareAs(ctx, mv.full, to)
-	asking, cancel := context.WithTimeout(ctx, movePlanWithin)
-	defer cancel()
-	if q, _, asked := l.s.mgmt.Queue(asking, mv.full); asked == nil && q.Type != mv.cmd.Type {
-		return notMoved("a client declared it again as %s before it was declared as %s, and it is used so: stop its workers, and run the command again",
-			q.Type, mv.cmd.Type)
-	}
-	return err
 }
 
 // finish binds the queue, of either type, has jobs fired to it, and has the workers
@@ -541,7 +380,7 @@ func (mv *typeMove) finish(ctx context.Context) error {
 		if now.known != nil {
 			l.proof.known = now.known // it may have another window
 		}
-		l.core.letGo(mv.cmd.Queue)
+		l.core.queues.endMove(mv.cmd.Queue)
 		return nil
 	})
 	if err != nil {

@@ -16,7 +16,7 @@ func TestNothingIsFiredToAQueueThatIsMoved(t *testing.T) {
 	sc.at("later", "moving", sc.now.Add(day))
 	sc.at("bulk", "moving", sc.now.Add(day))
 	sc.at("other", "other", sc.now)
-	require.Zero(t, s.core.holdForMove(sc.now, "moving", "it is being moved to type quorum"))
+	require.Zero(t, s.core.queues.holdForMove(sc.now, "moving", "it is being moved to type quorum"))
 	sc.rounds(s, 20, nil)
 	require.Equal(t, map[string]int{"other": 1}, sc.copies())
 	r := sc.ask(s, wire.Command{ID: random(), Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "later"})
@@ -27,11 +27,11 @@ func TestNothingIsFiredToAQueueThatIsMoved(t *testing.T) {
 	sc.rounds(s, 20, nil)
 	require.Equal(t, map[string]int{"other": 1}, sc.copies())
 
-	s.core.letGo("moving")
+	s.core.queues.endMove("moving")
 	sc.rounds(s, 20, nil)
 	require.Equal(t, map[string]int{"other": 1, "due": 1, "bulk": 1}, sc.copies())
 	require.Equal(t, []int64{1, 0}, []int64{sc.ended(s, "op").Done, sc.ended(s, "op").Failed})
-	require.Empty(t, s.core.lanes.heldQueues())
+	require.Empty(t, s.core.queues.heldQueues())
 }
 
 // A move pauses its queue and resumes it, and an operator's pause outlasts it.

@@ -56,8 +56,8 @@ func typeOf(t *testing.T, v *brokertest.Vhost, queue string) string {
 }
 
 // plainWorker consumes a queue like a program that knows nothing of Millrace: it does not listen to
-// jobs.control, and begins again when the broker ends its consumer, channel or connection. It takes a
-// moment for each job.
+// jobs.control, and begins again when the broker ends its consumer, channel or connection. It takes
+// a moment for each job.
 func plainWorker(t *testing.T, v *brokertest.Vhost, queue string) *worker {
 	t.Helper()
 	w := &worker{seen: map[string]int{}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -13,13 +14,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Each sidecar looks at the nodes of its cluster, so that a node that is away has a name wherever something is said about its loss. The
-// leader also sees to it that Millrace's queues fit a cluster that has grown, or that has lost a node for good.
+// Each sidecar watches the nodes of its cluster, so that messages about a loss can name the node.
+// The leader also keeps Millrace's queues fit for a cluster that has grown, or that has lost a node
+// for good.
 
 const (
 	nodesEvery   = 5 * time.Second // how often the nodes are looked at
 	nodesSoon    = 500 * time.Millisecond
-	membersEvery = time.Minute // how often queues are, while no node comes or goes, and no replica is missing
+	membersEvery = time.Minute // how often the queues are, while nothing changes or is missing
 	missingEvery = 10 * time.Second
 	nodesWithin  = 5 * time.Second // how long the management API may take
 	remakeEvery  = time.Hour       // how often a leader makes the lock again, at most
@@ -28,7 +30,7 @@ const (
 // errSmallLock ends an epoch: jobs.leader has fewer members than the cluster has nodes for.
 var errSmallLock = errors.New("scheduler: " + wire.LeaderInbox + " is made again, with more members: the cluster has grown")
 
-// errIsolated ends a term: the node that the sidecar is connected to sees no majority of the cluster.
+// errIsolated ends a term: the sidecar's node sees no majority of the cluster.
 var errIsolated = fmt.Errorf("%w: the broker's node is cut off from most of the others; another one is tried", errResigned)
 
 // clusterWatch is what a sidecar last saw of the nodes.
@@ -54,7 +56,7 @@ func (s *Scheduler) watchNodes(ctx context.Context) {
 	}
 }
 
-// pauseNodes waits until the nodes are to be looked at again: soon, if a leader hears nothing of its lock.
+// pauseNodes waits until the nodes are due: sooner if a leader does not hear from its lock.
 func (s *Scheduler) pauseNodes(ctx context.Context) {
 	for begun := time.Now(); time.Since(begun) < nodesEvery; {
 		if pause.For(ctx, nodesSoon) != nil || s.leaseLapsed() {
@@ -65,31 +67,18 @@ func (s *Scheduler) pauseNodes(ctx context.Context) {
 
 // leaseLapsed reports whether this sidecar leads, and may not act because no ping comes back.
 func (s *Scheduler) leaseLapsed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lease != nil && s.status.Leader && !s.lease.Fresh()
+	st, _ := s.shown()
+	lease := s.epochLease()
+	return lease != nil && st.Leader && !lease.Fresh()
 }
 
-// inTerm notes how this sidecar's term is ended; nil: there is none.
-func (s *Scheduler) inTerm(leave context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leave = leave
-}
-
-// leaveNode ends this sidecar's term, for the next to begin on another node, and reports whether it does.
-// A leader leaves only a node that does not show it the lock either.
+// leaveNode ends this sidecar's term, so that the next begins on another node, and reports whether
+// it does. A leader leaves only a node that does not show it the lock either.
 func (s *Scheduler) leaveNode() bool {
 	if !s.cfg.Broker.HasSeveralHosts() {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.leave == nil || s.lease != nil && s.lease.Fresh() {
-		return false
-	}
-	s.leave(errIsolated)
-	return true
+	return s.endTerm(errIsolated)
 }
 
 func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.Time) error {
@@ -137,8 +126,8 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 	return nil
 }
 
-// passesLockAtOnce reports whether a node is of a version that passes the lock on as soon as it loses
-// sight of the leader's node, as nodes are during an upgrade.
+// passesLockAtOnce reports whether a node has a version that passes the lock on as soon as it loses
+// sight of the leader's node, as nodes have during an upgrade.
 func passesLockAtOnce(n broker.Node) bool {
 	return n.Version != "" && !broker.FeaturesOf(broker.RabbitMQ, n.Version).DelaysNodeLoss
 }
@@ -226,7 +215,8 @@ func someOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-// fewMembers lists the streams and quorum queues of Millrace's that have too few members, but for the lock, which its leader makes again.
+// fewMembers returns the streams and quorum queues of Millrace that have too few members, except
+// for the lock, which its leader declares again.
 func fewMembers(vhost string, nodes []broker.Node, queues []broker.QueueInfo) (failing []Degraded) {
 	for _, q := range queues {
 		commands := q.MemberCommands(vhost, nodes)
@@ -239,29 +229,12 @@ func fewMembers(vhost string, nodes []broker.Node, queues []broker.QueueInfo) (f
 	return failing
 }
 
-// resignFor ends this sidecar's epoch in order, if it leads, and reports whether it does.
-func (s *Scheduler) resignFor(why error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.resign == nil {
-		return false
-	}
-	s.resign(why)
-	return true
-}
-
-// inEpoch notes the lease of this sidecar's epoch, and how that is ended in order; nil: there is none.
-func (s *Scheduler) inEpoch(l *lease, resign context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lease, s.resign = l, resign
-}
-
 // remakeWithin is how long the broker may take to delete jobs.leader.
 const remakeWithin = 15 * time.Second
 
-// remakeLock deletes jobs.leader, for all sidecars to declare it again: this one has fired all that it will fire.
-func (s *Scheduler) remakeLock(ctx context.Context, conn *broker.Conn) {
+// remakeLock deletes jobs.leader, so that all sidecars declare it again. This one fires nothing
+// more.
+func (s *services) remakeLock(ctx context.Context, conn *broker.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remakeWithin)
 	defer cancel()
 	if err := conn.DeleteQueue(ctx, wire.LeaderInbox, false, false); err != nil {
@@ -273,7 +246,7 @@ func (s *Scheduler) remakeLock(ctx context.Context, conn *broker.Conn) {
 
 // dropStrayWitnesses deletes the witnesses of nodes that have left the cluster, and those of older
 // versions.
-func (s *Scheduler) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) error {
+func (s *services) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) error {
 	if s.mgmt == nil || conn.Features().OneNodeServes {
 		return nil
 	}
@@ -294,8 +267,8 @@ func (s *Scheduler) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) e
 	return nil
 }
 
-// strayWitnesses lists the witnesses that are of no node of the cluster. Those of older versions are
-// not durable, which keeps a RabbitMQ 4.3 with its own defaults from starting.
+// strayWitnesses returns the witnesses that belong to no node of the cluster. Those of older
+// versions are not durable, which keeps a RabbitMQ 4.3 with its defaults from starting.
 func strayWitnesses(nodes []broker.Node, queues []broker.QueueInfo) (stray []string) {
 	for _, q := range queues {
 		ofNode := func(n broker.Node) bool { return broker.WitnessQueue(n.Name) == q.Name }
@@ -305,4 +278,55 @@ func strayWitnesses(nodes []broker.Node, queues []broker.QueueInfo) (stray []str
 		}
 	}
 	return stray
+}
+
+// terms are how this sidecar's term and epoch are ended. They are safe for concurrent use.
+type terms struct {
+	mu     sync.Mutex
+	leave  context.CancelCauseFunc // ends the term; nil if there is none
+	resign context.CancelCauseFunc // ends the epoch in order; nil if there is none
+	lease  *lease                  // of the epoch; nil if it has none
+}
+
+// inTerm notes how the term is ended, nil if there is none.
+func (t *terms) inTerm(leave context.CancelCauseFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leave = leave
+}
+
+// resignFor ends the epoch in order, if there is one, and reports whether it does.
+func (t *terms) resignFor(why error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.resign == nil {
+		return false
+	}
+	t.resign(why)
+	return true
+}
+
+// inEpoch notes the lease of the epoch and how it is ended in order, nil if there is none.
+func (t *terms) inEpoch(l *lease, resign context.CancelCauseFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lease, t.resign = l, resign
+}
+
+// epochLease returns the lease of the epoch; nil if there is none.
+func (t *terms) epochLease() *lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lease
+}
+
+// endTerm ends the term, unless its lease is fresh, and reports whether it does.
+func (t *terms) endTerm(why error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leave == nil || t.lease != nil && t.lease.Fresh() {
+		return false
+	}
+	t.leave(why)
+	return true
 }

@@ -87,12 +87,12 @@ func TestWitnessesWithoutANode(t *testing.T) {
 	require.Equal(t, []string{left.Name, older.Name}, strayWitnesses(nodesOf("rabbit@a"), append(stays, left, older)))
 }
 
-// A sidecar leaves a node that sees no majority if it has another host; a leader only while no ping comes
-// back.
+// A sidecar leaves a node that sees no majority if it has another host; a leader only while no ping
+// comes back.
 func TestSidecarLeavesANodeThatIsCutOff(t *testing.T) {
 	require.True(t, isMajority(nodesOf("a", "b")))
 	require.False(t, isMajority(append(nodesOf("a"), broker.Node{Name: "b"})))
-	s := &Scheduler{cfg: Config{Broker: broker.Config{AMQPURL: "amqp://a,b/v"}}}
+	s := &Scheduler{services: &services{cfg: Config{Broker: broker.Config{AMQPURL: "amqp://a,b/v"}}}}
 	require.False(t, s.leaveNode(), "it has no connection")
 	var left error
 	s.inTerm(func(why error) { left = why })

@@ -3,75 +3,86 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
-	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Up to format 1 the exchange jobs.unrouted led to a classic queue of the same name. Who leads first with a newer format moves what is in
-// that queue to jobs.gated. The stream is bound before the queue is unbound, so what is published in between stands in both. It is known
-// as a repeated publish while both are pending, so nothing of jobs.gated is fired until the queue is empty.
+// Up to format 1 the exchange jobs.unrouted led to a classic queue of the same name. The first
+// leader with a newer format moves its messages to jobs.gated. The stream is bound before the queue
+// is unbound, so a message that is published in between is in both. It is known as a repeated
+// publish while both are pending. So nothing of jobs.gated is fired until the queue is empty.
 
 const (
-	// oldQueueAway is how long the old queue may be out of reach until jobs.gated is fired without what is in it.
+	// oldQueueAway is after how long out of reach the old queue is given up, and jobs.gated is
+	// fired.
 	oldQueueAway = 10 * time.Second
 	// oldQueueAgain is how often it is looked again whether it is empty.
 	oldQueueAgain = 100 * time.Millisecond
 )
 
-// hasOldQueue reports whether the old queue is there, or may be.
-func (l *leadership) hasOldQueue(ctx context.Context) bool {
+// oldQueue takes over the queue of an older version.
+type oldQueue struct {
+	l     *leadership
+	ends  chan struct{} // closed when it is taken over, or given up
+	taken sync.Once
+}
+
+func newOldQueue(l *leadership) *oldQueue { return &oldQueue{l: l, ends: make(chan struct{})} }
+
+// exists reports whether the old queue is there, or may be.
+func (q *oldQueue) exists(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	_, _, err := l.conn.QueueDepth(ctx, wire.Unrouted)
+	_, _, err := q.l.conn.QueueDepth(ctx, wire.Unrouted)
 	return !broker.IsMissing(err)
 }
 
-// takeOverOldQueue moves what is in the old queue, and ends the hold.
-func (l *leadership) takeOverOldQueue(ctx context.Context) error {
-	limit := time.AfterFunc(oldQueueAway, l.endOldHold)
+// takeOver moves what is in the old queue, and ends the hold.
+func (q *oldQueue) takeOver(ctx context.Context) error {
+	limit := time.AfterFunc(oldQueueAway, q.endHold)
 	defer limit.Stop()
 	bad := badBodies{}
-	return l.s.keep(ctx, l.conn, "emptying the queue jobs.unrouted", func(ctx context.Context) error {
-		if err := l.conn.UnbindOldQueue(ctx); err != nil {
+	return q.l.s.keepRunning(ctx, q.l.conn, "emptying the queue jobs.unrouted", func(ctx context.Context) error {
+		if err := q.l.conn.UnbindOldQueue(ctx); err != nil {
 			return err
 		}
-		moved, err := l.emptyOldQueue(ctx, bad, limit)
+		moved, err := q.empty(ctx, bad, limit)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		l.endOldHold()
-		if err := l.deleteOldQueue(ctx); err != nil {
+		q.endHold()
+		if err := q.delete(ctx); err != nil {
 			return err
 		}
-		l.s.log.Info("scheduler: the queue jobs.unrouted of an older version is empty and deleted", "moved", moved)
+		q.l.s.log.Info("scheduler: the queue jobs.unrouted of an older version is empty and deleted", "moved", moved)
 		<-ctx.Done()
 		return nil
 	})
 }
 
-// deleteOldQueue deletes the old queue, which is unbound. Where it is a quorum queue, as the virtual
+// delete deletes the old queue, which is unbound. Where it is a quorum queue, as the virtual
 // host's default may have made it, that cannot depend on its being empty: it has just been.
-func (l *leadership) deleteOldQueue(ctx context.Context) error {
-	err := broker.DeleteIdle(ctx, l.s.cfg.Broker, wire.Unrouted)
+func (q *oldQueue) delete(ctx context.Context) error {
+	err := broker.DeleteIdle(ctx, q.l.s.cfg.Broker, wire.Unrouted)
 	if !errors.Is(err, broker.ErrNoConditions) {
 		return err
 	}
-	if messages, consumers, err := l.conn.QueueDepth(ctx, wire.Unrouted); err != nil || messages > 0 || consumers > 0 {
+	if messages, consumers, err := q.l.conn.QueueDepth(ctx, wire.Unrouted); err != nil || messages > 0 || consumers > 0 {
 		return err
 	}
-	return l.conn.DeleteQueue(ctx, wire.Unrouted, false, false)
+	return q.l.conn.DeleteQueue(ctx, wire.Unrouted, false, false)
 }
 
-// endOldHold has the loop fire what is in jobs.gated.
-func (l *leadership) endOldHold() { l.taken.Do(func() { close(l.oldEnds) }) }
+// endHold has the loop fire what is in jobs.gated.
+func (q *oldQueue) endHold() { q.taken.Do(func() { close(q.ends) }) }
 
-// emptyOldQueue moves what is in the old queue until it is empty. While it can be reached the hold lasts.
-func (l *leadership) emptyOldQueue(ctx context.Context, bad badBodies, limit *time.Timer) (moved int, err error) {
-	relay, err := openRelay(ctx, l.conn, wire.Unrouted, bad)
+// empty moves what is in the old queue until it is empty. While it can be reached the hold lasts.
+func (q *oldQueue) empty(ctx context.Context, bad badBodies, limit *time.Timer) (moved int, err error) {
+	relay, err := openRelay(ctx, q.l.conn, wire.Unrouted, bad)
 	if broker.IsMissing(err) {
 		return 0, nil
 	}
@@ -79,26 +90,27 @@ func (l *leadership) emptyOldQueue(ctx context.Context, bad badBodies, limit *ti
 		return 0, err
 	}
 	defer relay.close()
-	relay.nacked = relay.giveBack
+	relay.nacked = relay.requeue
 	limit.Stop()
 	defer limit.Reset(oldQueueAway) // its node may be away from now on
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	err = relay.run(running, func(d wire.Delivery) error {
 		moved++
-		return relay.pass(d, l.asGated(d))
+		return relay.forward(d, q.l.asGated(d))
 	}, every(running, oldQueueAgain), func() error {
-		left, _, err := l.conn.QueueDepth(ctx, wire.Unrouted)
-		if err == nil && left == 0 && len(relay.hand) == 0 {
+		left, _, err := q.l.conn.QueueDepth(ctx, wire.Unrouted)
+		if err == nil && left == 0 && len(relay.unacked) == 0 {
 			stop()
 		}
 		return err
 	})
-	become := func(d wire.Delivery) (wire.Message, bool) { return l.asGated(d), true }
-	return moved, errors.Join(err, relay.rescue(ctx, l.s, l.conn, become))
+	become := func(d wire.Delivery) (wire.Message, bool) { return q.l.asGated(d), true }
+	return moved, errors.Join(err, relay.rescue(ctx, q.l.s, q.l.conn, become))
 }
 
-// asGated is a job of the old queue as a record of jobs.gated. A fire that found no queue keeps what it says of itself.
+// asGated returns a message of the old queue as a record of jobs.gated. A fire that found no queue
+// keeps its headers.
 func (l *leadership) asGated(d wire.Delivery) wire.Message {
 	r := wire.Record{Stream: wire.Gated, UserID: d.UserID, Exchange: d.Exchange, Key: d.Key, Priority: d.Priority, Body: d.Body}
 	m := wire.Message{Key: wire.Gated, MessageID: d.MessageID, Timestamp: d.Timestamp, Headers: wire.TraceHeaders(wire.TraceOf(d.Headers)), Body: d.Body}
@@ -117,17 +129,6 @@ func (l *leadership) asGated(d wire.Delivery) wire.Message {
 		m.Headers = map[string]any{wire.HeaderOp: wire.OpProbe}
 	}
 	return m
-}
-
-// endGatedHold has what is in jobs.gated fired.
-func (c *core) endGatedHold() {
-	if !c.gatedHeld {
-		return
-	}
-	c.gatedHeld = false
-	for queue := range c.entries.ByQueue(wire.Gated) {
-		c.lanes.look(c.lanes.of(queue), tracker.DueKey{})
-	}
 }
 
 // every ticks until ctx ends.

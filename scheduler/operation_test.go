@@ -26,7 +26,8 @@ func (s *sidecar) ends(t *testing.T, id string) (op wire.Operation) {
 	return op
 }
 
-// An operation outlives its leader: the next goes on where the journal says that it is, and does nothing twice.
+// An operation outlives its leader: the next goes on where the journal says that it is, and does
+// nothing twice.
 func TestOperationOutlivesItsLeader(t *testing.T) {
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A wrong "delete all" is taken back, also where the leader dies in the middle: the next goes on from the journal, and brings nothing back twice.
+// A wrong "delete all" is taken back, also where the leader dies in the middle: the next goes on
+// from the journal, and brings nothing back twice.
 func TestUndoOfAnOperationOutlivesItsLeader(t *testing.T) {
 	v := brokertest.New(t)
 	const n = 1000

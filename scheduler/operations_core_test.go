@@ -16,7 +16,8 @@ func (sc *scene) operate(s *modelSidecar, id string, op wire.Operation) wire.Rep
 	return sc.ask(s, wire.Command{ID: id, Command: wire.CommandOperate, Bulk: &op})
 }
 
-// What cannot be done to one of an operation's entries is counted, with the last reason; the others go on.
+// What cannot be done to one of an operation's entries is counted, with the last reason; the others
+// go on.
 func TestOperationsCountWhatFails(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -194,8 +195,8 @@ func (sc *scene) spend() {
 	}
 }
 
-// An operation that is under way for longer than the journal is kept is written down again, with what it has yet to do: a leader that
-// knows nothing else goes on where it was.
+// An operation that is under way for longer than the journal is kept is written down again, with
+// what it has yet to do: a leader that knows nothing else goes on where it was.
 func TestOperationOutlivesTheJournal(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -229,8 +230,9 @@ func TestOperationOutlivesTheJournal(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
 }
 
-// A leader that dies between a burial's confirm and the record that tells of the kill leaves that in doubt, whatever it has told the journal
-// to be confirmed meanwhile: the next one tells of the kill, so that it is part of its operation and can be undone.
+// A leader that dies between a burial's confirm and the record that tells of the kill leaves that
+// in doubt, whatever it has told the journal to be confirmed meanwhile: the next one tells of the
+// kill, so that it is part of its operation and can be undone.
 func TestKillsAreToldByTheNextLeader(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -293,7 +295,8 @@ func TestLowWaterWaitsForOperations(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 }
 
-// An operation that fires entries has their queues made first. Those of a queue that cannot be made stay pending, and are counted.
+// An operation that fires entries has their queues made first. Those of a queue that cannot be made
+// stay pending, and are counted.
 func TestOperationsWaitForQueues(t *testing.T) {
 	for name, jids := range map[string][]string{"a filter": nil, "jids": {"j-0", "j-1", "other", "away-0", "away-1"}} {
 		t.Run(name, func(t *testing.T) {

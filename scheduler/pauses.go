@@ -6,60 +6,73 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// maxPaused bounds how many queues can be paused: each record about them has them all.
+// maxPaused is how many queues may be paused: each record names all of them.
 const maxPaused = 1000
 
-// pause journals that a queue is paused, or not any more, and tells the workers. One such command is carried out after the other: each record
-// has all queues, and must know of the one before. A queue that is as it should be has its workers told again, so repeating helps.
-func (c *core) pause(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	if c.pausing {
-		c.pauses = append(c.pauses, func() error { return c.pause(now, cmd, answer) })
+// pauses carries out the commands that pause and resume queues, one after the other. Each record
+// names all paused queues, so it must be based on the one before.
+type pauses struct {
+	base
+	sending bool // a record is on its way
+	waiting []waitingPause
+}
+
+// waitingPause is a command that waits until the record before it is read back.
+type waitingPause struct {
+	at time.Time
+	request
+}
+
+// carryOut journals that a queue is paused or resumed, and notifies the workers. If the queue is so
+// already, it notifies them again.
+func (p *pauses) carryOut(now time.Time, r request) error {
+	if p.sending {
+		p.waiting = append(p.waiting, waitingPause{now, r})
 		return nil
 	}
-	all := c.entries.Paused()
+	cmd := &r.cmd
+	all := p.entries.Paused()
 	before, is := all[cmd.Queue]
 	if is && before.Move != nil && cmd.Command == wire.CommandResume && cmd.Move == nil {
-		answer(conflict(fmt.Sprintf("queue %q is being moved to another type, and is resumed when that has ended", cmd.Queue)))
-		return nil
+		return r.reply(conflict(fmt.Sprintf("queue %q is being moved to another type, and is resumed when that has ended", cmd.Queue)))
 	}
-	after, paused := pausedAfter(now, before, is, cmd)
+	after, paused := pausedAfter(now, before, is, *cmd)
 	if cmd.Command = wire.CommandResume; paused {
 		cmd.Command = wire.CommandPause
 	}
 	switch {
 	case is == paused && after == before:
-		return c.tellWorkers(now, cmd, answer)
+		return p.notify(now, r)
 	case !paused:
 		delete(all, cmd.Queue)
 	case !is && len(all) >= maxPaused:
-		answer(conflict(fmt.Sprintf("%d queues are paused, which is the most", maxPaused)))
-		return nil
+		return r.reply(conflict(fmt.Sprintf("%d queues are paused, which is the most", maxPaused)))
 	default:
 		if all == nil {
 			all = map[string]wire.Pause{}
 		}
 		all[cmd.Queue] = after
 	}
-	c.pausing = true
-	r := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
+	p.sending = true
+	record := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Move != nil {
-		r.Queue = "" // the move itself is noted
+		record.Queue = "" // the move has a record of its own
 	}
-	return c.recordFolded(now, r, spot{}, func() error {
-		c.pausing = false
-		if err := c.tellWorkers(now, cmd, answer); err != nil {
+	return p.ledger.RecordThen(now, record, ledger.EntryID{}, func() error {
+		p.sending = false
+		if err := p.notify(now, r); err != nil {
 			return err
 		}
-		return c.nextPauses()
+		return p.next()
 	})
 }
 
 // pausedAfter returns how a queue is paused after a command, and whether it is. A move to another
-// type pauses it too, and leaves it paused at its end only if it was paused before, or was paused
-// meanwhile.
+// type pauses it too. It stays paused after the move if it was paused before or meanwhile.
 func pausedAfter(now time.Time, p wire.Pause, is bool, cmd wire.Command) (wire.Pause, bool) {
 	begun := wire.Pause{At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason, Move: cmd.Move}
 	moving := p.Move
@@ -81,54 +94,56 @@ func pausedAfter(now time.Time, p wire.Pause, is bool, cmd wire.Command) (wire.P
 	return p, true
 }
 
-// nextPauses carries out what waited, in its order, before anything that comes now: up to the first that needs a record again.
-func (c *core) nextPauses() error {
-	for len(c.pauses) > 0 && !c.pausing {
-		next := c.pauses[0]
-		c.pauses = c.pauses[1:]
-		if err := next(); err != nil {
+// next carries out the commands that waited, up to the first that needs a record.
+func (p *pauses) next() error {
+	for len(p.waiting) > 0 && !p.sending {
+		next := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		if err := p.carryOut(next.at, next.request); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellWorkers has every worker process pause or resume a queue, and answers once the broker has taken that.
-func (c *core) tellWorkers(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
+// notify asks each worker process to pause or resume a queue, and answers when the broker has taken
+// that.
+func (p *pauses) notify(now time.Time, r request) error {
+	cmd := &r.cmd
 	said := wire.Controls{ID: random(), Op: wire.ControlPause, Identity: "*", Queue: cmd.Queue, At: wire.Seconds(now), Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Command == wire.CommandResume {
 		said.Op = wire.ControlResume
 	}
-	return c.send(&item{plain: true, build: func(int64, int64) wire.Message { return said.Message(now) }, done: func(bool) {
-		answer(wire.Reply{Status: wire.StatusDone})
-	}})
+	return p.ledger.Send(&ledger.Publish{Plain: true, Build: func(int64, int64) wire.Message { return said.Message(now) },
+		Confirmed: func() { _ = r.done() }})
 }
 
-// tellPaused tells the workers again what is paused: those that asked while nobody led have no answer.
-func (c *core) tellPaused(now time.Time) error {
-	for _, queue := range slices.Sorted(maps.Keys(c.entries.Paused())) {
+// notifyAgain notifies the workers of what is paused. A worker that asked while there was no leader
+// has no answer.
+func (p *pauses) notifyAgain(now time.Time) error {
+	for _, queue := range slices.Sorted(maps.Keys(p.entries.Paused())) {
 		cmd := wire.Command{Command: wire.CommandPause, Queue: queue}
-		if err := c.tellWorkers(now, cmd, func(wire.Reply) {}); err != nil {
+		if err := p.notify(now, request{cmd, func(wire.Reply) {}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// state tells a worker that starts what is paused.
-func (c *core) state() wire.Reply {
-	paused := slices.Sorted(maps.Keys(c.entries.Paused()))
+// state answers a worker that starts: what is paused.
+func (p *pauses) state(_ time.Time, r request) error {
+	paused := slices.Sorted(maps.Keys(p.entries.Paused()))
 	if paused == nil {
 		paused = []string{}
 	}
-	return wire.Reply{Status: wire.StatusOK, Paused: paused}
+	return r.reply(wire.Reply{Status: wire.StatusOK, Paused: paused})
 }
 
-// carryState writes down again what the journal alone knows, at its end: low water would forget it. Nothing newer is on its way.
-func (c *core) carryState(now time.Time) error {
-	all := c.entries.Paused()
+// carry writes again what is paused, at the end of the journal, because low water would forget it.
+func (p *pauses) carry(now time.Time) error {
+	all := p.entries.Paused()
 	if all == nil {
 		all = map[string]wire.Pause{}
 	}
-	return c.record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{}, nil)
+	return p.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, ledger.EntryID{})
 }

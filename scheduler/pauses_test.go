@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -82,7 +83,7 @@ func TestNotTooManyArePaused(t *testing.T) {
 	for i := range maxPaused {
 		all[fmt.Sprint(i)] = wire.Pause{}
 	}
-	require.NoError(t, s.core.record(sc.now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, spot{}, nil))
+	require.NoError(t, s.core.ledger.Record(sc.now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, ledger.EntryID{}))
 	sc.rounds(s, 4, nil)
 	require.Equal(t, wire.StatusConflict, sc.pause(s, wire.CommandPause, "x").Status)
 	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "7").Status)

@@ -55,7 +55,8 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer("\u0000", `\u0000`, "\u0001", `\u0001`).Replace(s) + `"`
 }
 
-// Queue names that no broker takes end a connection where they are declared. They never get that far.
+// Queue names that no broker takes end a connection where they are declared. They never get that
+// far.
 func TestImpossibleQueueNames(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -75,7 +76,8 @@ func TestImpossibleQueueNames(t *testing.T) {
 	}
 }
 
-// Nothing is copied from a client's message but what it is about: its properties were good for one publish, and not for another.
+// Nothing is copied from a client's message but what it is about: its properties were good for one
+// publish, and not for another.
 func TestNothingIsCopiedFromClients(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -156,7 +158,8 @@ func TestQueuesThatCannotBeMade(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
-// What a worker rejects is wrapped for the dead jobs, and grows by that. What would grow too large is not.
+// What a worker rejects is wrapped for the dead jobs, and grows by that. What would grow too large
+// is not.
 func TestLargeBodiesThatWorkersReject(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

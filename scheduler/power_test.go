@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -35,8 +36,9 @@ func (w *world) sync(*rapid.T) {
 	}
 }
 
-// TestPowerFailures drives leaders and views through the deaths of a broker that had confirmed more than it had brought to its disk. What
-// was lost with a stream's end is lost; of what is left nothing is lost, and nothing that the journal still tells of happens again.
+// TestPowerFailures drives leaders and views through the deaths of a broker that had confirmed more
+// than it had brought to its disk. What was lost with a stream's end is lost; of what is left
+// nothing is lost, and nothing that the journal still tells of happens again.
 func TestPowerFailures(t *testing.T) {
 	tries(t, 300, 50)
 	rapid.Check(t, func(t *rapid.T) {
@@ -134,15 +136,16 @@ func (w *world) lose(r wire.Record) {
 	} else if j, err := wire.ParseJournal(r.Body); err == nil && j.Stream != "" {
 		about = w.broker.place(j.Stream, j.Offset)
 		if j.Type == wire.TypeKilled {
-			w.lostKills[spot{j.Stream, j.Offset}] = true
+			w.lostKills[ledger.ID(j.Stream, j.Offset)] = true
 		}
 	}
 	w.broker.unsafe[about], w.asked[about] = "the journal does not tell of it any more", true
 	delete(w.ended, about)
 }
 
-// discoverLosses has a sidecar find out, as its view does, that it had read more than there is: the view is rolled back, which is the same as to
-// build it anew; and where what is known to be confirmed is gone, the sidecar knows.
+// discoverLosses has a sidecar find out, as its view does, that it had read more than there is: the
+// view is rolled back, which is the same as to build it anew; and where what is known to be
+// confirmed is gone, the sidecar knows.
 func (w *world) discoverLosses(s *modelSidecar, short map[string]int) {
 	anew := false
 	for name, end := range short {
@@ -167,8 +170,9 @@ type hole struct {
 	end, low int64
 }
 
-// filled tells whether an entry stands where a stream had lost its end below low water: who leads next cannot tell it from what stood there.
-// A stated exception, of brokers that are slower to bring something to the disk than low water lingers.
+// filled tells whether an entry stands where a stream had lost its end below low water: who leads
+// next cannot tell it from what stood there. A stated exception, of brokers that are slower to
+// bring something to the disk than low water lingers.
 func (w *world) filled(p place) bool {
 	return slices.ContainsFunc(w.holes, func(h hole) bool { return h.stream == p.stream && h.end <= p.offset && p.offset < h.low })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -23,7 +24,7 @@ func (p proof) of(queue string) bool {
 // How many fires a queue may have open. All of those may come twice when a sidecar or a node dies,
 // so the less can be proven, the fewer.
 const (
-	maxOpenClassic  = maxFlight / 2
+	maxOpenClassic  = ledger.MaxOpen / 2
 	maxOpenUnproven = 64
 )
 
@@ -36,36 +37,36 @@ func (p proof) window(queue string) int {
 	case !p.alone:
 		return maxOpenClassic
 	}
-	return maxFlight
+	return ledger.MaxOpen
 }
 
 // proves reports whether a queue has what was fired to it, if its node has not restarted. A quorum
-// queue may not: it drops what its publisher had open when that publisher's channel ended. Nor may a
+// queue may not: it drops unconfirmed messages when the channel of their publisher ends. Nor may a
 // queue that refuses jobs, a mirrored one, which moves, or one whose node is away.
 func proves(q broker.QueueInfo) bool {
 	return q.Type == "classic" && !q.MayRefuse() && !q.Mirrored && q.State != "down" && q.State != "stopped"
 }
 
 // readProof asks the broker what its queues can prove now.
-func (s *Scheduler) readProof(ctx context.Context, alone bool) proof {
+func (q *queueBook) readProof(ctx context.Context, alone bool) proof {
 	known := map[string]bool{}
-	if s.mgmt != nil {
+	if q.mgmt != nil {
 		ctx, cancel := context.WithTimeout(ctx, listQueuesWithin)
 		defer cancel()
-		queues, err := s.mgmt.Queues(ctx)
+		queues, err := q.mgmt.Queues(ctx)
 		if err != nil {
-			s.log.Warn("scheduler: cannot list queues", "error", err)
+			q.log.Warn("scheduler: cannot list queues", "error", err)
 			return proof{}
 		}
-		for _, q := range queues {
-			known[q.Name] = proves(q)
+		for _, info := range queues {
+			known[info.Name] = proves(info)
 		}
 	}
 	return proof{alone: alone, known: known}
 }
 
-// newerProof learns what queues can prove that are newer than the epoch: a new quorum queue may have
-// fewer fires open than a classic one.
+// newerProof finds out what queues can prove that are newer than the epoch: a new quorum queue may
+// have fewer fires unconfirmed than a classic one.
 type newerProof struct {
 	asking bool
 	again  string // a queue that was bound while the broker was asked
@@ -96,7 +97,7 @@ func (n *newerProof) ask(l *leadership, queue string) {
 func (n *newerProof) take(l *leadership, known map[string]bool) {
 	if n.asking = false; known != nil {
 		l.proof.known = known
-		l.core.lanes.limit(l.core.setup.window)
+		l.core.queues.limit(l.core.setup.window)
 	}
 	if queue := n.again; queue != "" {
 		n.again = ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 )
 
 func TestProofOfQueues(t *testing.T) {
@@ -18,12 +19,12 @@ func TestProofOfQueues(t *testing.T) {
 		want  bool
 		open  int
 	}{
-		"classic, one node":  {broker.QueueInfo{Name: "queue.q", Type: "classic"}, true, true, maxFlight},
+		"classic, one node":  {broker.QueueInfo{Name: "queue.q", Type: "classic"}, true, true, ledger.MaxOpen},
 		"classic, a cluster": {broker.QueueInfo{Name: "queue.q", Type: "classic"}, false, true, maxOpenClassic},
 		"quorum, one node":   {broker.QueueInfo{Name: "queue.q", Type: "quorum"}, true, false, maxOpenUnproven},
 		"quorum, a cluster":  {broker.QueueInfo{Name: "queue.q", Type: "quorum"}, false, false, maxOpenUnproven},
 		"stream, one node":   {broker.QueueInfo{Name: "queue.q", Type: "stream"}, true, false, maxOpenUnproven},
-		"unknown, one node":  {broker.QueueInfo{Name: "queue.other", Type: "classic"}, true, true, maxFlight},
+		"unknown, one node":  {broker.QueueInfo{Name: "queue.other", Type: "classic"}, true, true, ledger.MaxOpen},
 		"unknown, a cluster": {broker.QueueInfo{Name: "queue.other", Type: "classic"}, false, false, maxOpenClassic},
 		"mirrored":           {broker.QueueInfo{Name: "queue.q", Type: "classic", Mirrored: true}, false, false, maxOpenUnproven},
 		"its node is away":   {broker.QueueInfo{Name: "queue.q", Type: "classic", State: "down"}, false, false, maxOpenUnproven},
@@ -48,11 +49,12 @@ func TestWindowsOfNewQueues(t *testing.T) {
 	s.mgmt, err = broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
 	require.NoError(t, err)
 	defer s.mgmt.Close()
-	l := &leadership{s: s, proof: proof{alone: true, known: map[string]bool{}}, newer: newNewerProof(), beside: func(do func(context.Context)) { go do(t.Context()) }}
+	l := &leadership{s: s, evidence: evidence{proof: proof{alone: true, known: map[string]bool{}}, newer: newNewerProof()},
+		background: background{beside: func(do func(context.Context)) { go do(t.Context()) }}}
 	l.core = newCore(s.entries, nil, setup{window: func(queue string) int { return l.proof.window(queue) }})
-	ln := l.core.lanes.of("new")
-	ln.limit = l.proof.window("new")
-	require.Equal(t, maxFlight, ln.limit)
+	q := l.core.queues.of("new")
+	q.limit = l.proof.window("new")
+	require.Equal(t, ledger.MaxOpen, q.limit)
 
 	_, err = v.Channel(t).QueueDeclare("queue.new", true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
 	require.NoError(t, err)
@@ -60,7 +62,7 @@ func TestWindowsOfNewQueues(t *testing.T) {
 	l.newer.ask(l, "new") // also one that is bound meanwhile
 	for range 2 {
 		l.newer.take(l, <-l.newer.found)
-		require.Equal(t, maxOpenUnproven, ln.limit)
+		require.Equal(t, maxOpenUnproven, q.limit)
 		if !l.newer.asking {
 			break
 		}

@@ -8,13 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// When an entry may fire that was changed: at the times that were asked for and not answered, and at the one that was answered last.
+// When an entry may fire that was changed: at the times that were asked for and not answered, and
+// at the one that was answered last.
 
-// ask notes that an entry may be due at a time from now on; answered is to be called once that is answered.
+// ask notes that an entry may be due at a time from now on; answered is to be called once that is
+// answered.
 func (e *appendedEntry) ask(due time.Time) (answered func()) {
 	e.asked++
 	mine := e.asked
@@ -171,12 +174,13 @@ func (w *world) undo(t *rapid.T) {
 	}))
 }
 
-// askUnread notes that what is being done to an entry may be what is undone: then it may fire when it might have before that.
+// askUnread notes that what is being done to an entry may be what is undone: then it may fire when
+// it might have before that.
 func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) {
 	found, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)
 	for _, f := range found {
-		if w.broker.place(p.stream, f.Offset) == p && s.core.busy[spot{f.Stream, f.Offset}] != nil {
+		if w.broker.place(p.stream, f.Offset) == p && s.core.ledger.Busy(ledger.ID(f.Stream, f.Offset)) != nil {
 			e.ask(f.At)
 		}
 	}
@@ -197,7 +201,8 @@ func (w *world) askUndone(p place, e *appendedEntry, h *wire.Happened) (answered
 	return e.ask(was.At)
 }
 
-// checkKilledOrFired makes sure that what fired is not dead as well: a kill that was undone takes the dead job with it.
+// checkKilledOrFired makes sure that what fired is not dead as well: a kill that was undone takes
+// the dead job with it.
 func (w *world) checkKilledOrFired(s *modelSidecar) {
 	for p, e := range w.appended {
 		if e.dead || p.generation != w.broker.streams[p.stream].generation || w.publishes(e.jid) > 1 || w.isUnsafe(e.jid) {

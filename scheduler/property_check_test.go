@@ -46,7 +46,7 @@ func (w *world) quiesce() {
 		if i >= 150 && i%50 == 0 && s != nil { // after that a view made anew lacks nothing that the journal has forgotten
 			require.NoError(w.t, s.core.beginCarry(0))
 		}
-		if i > 150 && s != nil && s.core.phase == phaseLeading && len(s.core.flight)+len(s.core.busy)+len(s.core.again) == 0 && s.core.carry == nil && s.core.allProven() {
+		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry.run == nil && s.core.allProven() {
 			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
 				break
 			}
@@ -71,8 +71,8 @@ func (w *world) copiesOf(p place) (n int) {
 	return n
 }
 
-// timelyCopiesOf counts the copies but for those of leaders that had been followed: nothing calls those
-// back.
+// timelyCopiesOf counts the copies but for those of leaders that had been followed: nothing calls
+// those back.
 func (w *world) timelyCopiesOf(p place) (n int) {
 	for _, c := range w.broker.copies {
 		if w.placeOf(c) == p && !c.gone && !c.late {
@@ -100,7 +100,7 @@ func (w *world) check() {
 	doubts, err := s.entries.Doubtful()
 	require.NoError(w.t, err)
 	for _, d := range doubts {
-		require.Equal(w.t, s.core.epoch, d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
+		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
 	}
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
@@ -150,17 +150,20 @@ func (w *world) some(jid string, is func(place) bool) bool {
 	return false
 }
 
-// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken for repetitions of it.
+// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken
+// for repetitions of it.
 func (w *world) mayBeGone(jid string) bool {
 	return w.some(jid, func(p place) bool { return w.broker.gone[p] != "" })
 }
 
-// askedFor tells whether somebody may have deleted or killed what has a jid: where it was published twice, either.
+// askedFor tells whether somebody may have deleted or killed what has a jid: where it was published
+// twice, either.
 func (w *world) askedFor(jid string) bool {
 	return w.some(jid, func(p place) bool { return w.asked[p] })
 }
 
-// publishes is how often a jid may come: a repeat that came after the first had fired is a job of its own.
+// publishes is how often a jid may come: a repeat that came after the first had fired is a job of
+// its own.
 func (w *world) publishes(jid string) (n int) {
 	for _, e := range w.appended {
 		if e.jid == jid {

@@ -86,7 +86,7 @@ func (w *world) give(t *rapid.T, s *modelSidecar, cmd sentCommand) {
 	if s.entries.IsHeld(cmd.Stream, *cmd.Offset) {
 		w.broker.unsafe[p] = "somebody asked for it while it was held"
 	}
-	undos, coming, epoch := w.undos[p], w.comesBack(s, p), s.core.epoch
+	undos, coming, epoch := w.undos[p], w.comesBack(s, p), s.core.ledger.Epoch()
 	require.NoError(t, s.core.command(w.now, cmd.Command, func(r wire.Reply) {
 		if epoch < w.broker.newest && r.Status != wire.StatusDone {
 			return // it may say what was so before the next epoch began
@@ -123,13 +123,15 @@ func (w *world) mayComeBack(p place) {
 	w.undos[p]++
 }
 
-// comesBack tells whether an operation may have yet to bring an entry back, of which somebody is told that it is deleted.
+// comesBack tells whether an operation may have yet to bring an entry back, of which somebody is
+// told that it is deleted.
 func (w *world) comesBack(s *modelSidecar, p place) bool {
 	op, known := s.entries.Operation(w.undoing[p])
 	return w.undoing[p] != "" && (!known || op.State == wire.OperationRunning)
 }
 
-// endHold is an operator who decides what becomes of what is held. Of what is released nobody knows whether it had been done.
+// endHold is an operator who decides what becomes of what is held. Of what is released nobody knows
+// whether it had been done.
 func (w *world) endHold(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading || len(s.entries.State().Held) == 0 {

@@ -36,7 +36,8 @@ func (w *world) forgetOne(t *rapid.T, s *modelSidecar) {
 	require.NoError(t, s.forget())
 }
 
-// dieInFlight has the broker take in some of what a dying connection had sent, and notes what its leader can never know.
+// dieInFlight has the broker take in some of what a dying connection had sent, and notes what its
+// leader can never know.
 func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
 	answered := len(w.broker.copies)
 	s.conn.heal()
@@ -62,16 +63,17 @@ func (w *world) dropTail(t *rapid.T, open []*copyOf) {
 	}
 }
 
-// killHome is the death of the node that one queue of a cluster stands on: what was not confirmed is
-// gone or comes back with the node, and is refused or never answered. The leader may die in the same
-// moment.
+// killHome is the death of the node that one queue of a cluster stands on: what was not confirmed
+// is gone or comes back with the node, and is refused or never answered. The leader may die in the
+// same moment.
 func (w *world) killHome(t *rapid.T) { w.loseOpen(t, func() { w.broker.nodes++ }) }
 
-// cutLink has the link break that leads to a queue's node, and come back: what was on its way is gone.
-// The broker shows that a while later.
+// cutLink has the link break that leads to a queue's node, and come back: what was on its way is
+// gone. The broker shows that a while later.
 func (w *world) cutLink(t *rapid.T) { w.loseOpen(t, func() { w.broker.links++ }) }
 
-// firing has a leader fire some jobs that the broker has not processed yet; nil if none leads that fits.
+// firing has a leader fire some jobs that the broker has not processed yet; nil if none leads that
+// fits.
 func (w *world) firing(t *rapid.T, fits func(*modelSidecar) bool) *modelSidecar {
 	w.elect(t)
 	for range 6 {
@@ -90,7 +92,8 @@ func (w *world) firing(t *rapid.T, fits func(*modelSidecar) bool) *modelSidecar 
 	return s
 }
 
-// loseFires has the process that leads the journal die: some fires reach their queues alone, and are never answered. No node need have died.
+// loseFires has the process that leads the journal die: some fires reach their queues alone, and
+// are never answered. No node need have died.
 func (w *world) loseFires(t *rapid.T) {
 	s := w.firing(t, func(s *modelSidecar) bool { return !s.conn.cut && !w.broker.muted })
 	if s == nil {
@@ -198,7 +201,8 @@ func (w *world) killQueue(t *rapid.T) {
 			a.copy.confirmed = true
 			if !w.refuses(queue) {
 				w.broker.unsafeTags[a.copy.deed.JIDTag] = true
-				// If the leader dies before it reads this, nobody can know: the one stated exception.
+				// If the leader dies before it reads this, nobody can know: the one stated
+				// exception.
 				w.broker.gone[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "its queue died alone, and the leader too"
 			}
 		}
@@ -236,7 +240,7 @@ func (w *world) lateRecord(t *rapid.T) {
 		return
 	}
 	old := rapid.SampledFrom(epochs[:len(epochs)-1]).Draw(t, "epoch")
-	if stream := rapid.SampledFrom(ledBy).Draw(t, "stream"); stream != wire.Journal {
+	if stream := rapid.SampledFrom(leaderStreams).Draw(t, "stream"); stream != wire.Journal {
 		w.lateBarrier(stream, old)
 		return
 	}
@@ -252,7 +256,8 @@ func (w *world) lateRecord(t *rapid.T) {
 	}
 }
 
-// lateBarrier is a barrier of a leader that had been followed, behind that of the one that followed.
+// lateBarrier is a barrier of a leader that had been followed, behind that of the one that
+// followed.
 func (w *world) lateBarrier(stream string, epoch int64) {
 	for at, r := range w.broker.streams[stream].records { // its leader had read none of those
 		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeBarrier && j.Epoch > epoch {
@@ -287,8 +292,9 @@ func (w *world) retention(t *rapid.T) {
 	}
 }
 
-// loseJournal deletes the journal; whoever leads stops. Where an entry stream was made anew too before any leader has seen the one or the
-// other, what stands in the new stream may be taken for settled: a stated exception.
+// loseJournal deletes the journal; whoever leads stops. Where an entry stream was made anew too
+// before any leader has seen the one or the other, what stands in the new stream may be taken for
+// settled: a stated exception.
 func (w *world) loseJournal(t *rapid.T) {
 	if w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
 		return
@@ -303,7 +309,8 @@ func (w *world) loseJournal(t *rapid.T) {
 	clear(w.broker.blind)
 }
 
-// stopLeader ends the leader's connection where something goes that it was reading, and notes whose fires nobody can tell of any more.
+// stopLeader ends the leader's connection where something goes that it was reading, and notes whose
+// fires nobody can tell of any more.
 func (w *world) stopLeader(t *rapid.T) {
 	s := w.leader()
 	if s != nil {
@@ -325,8 +332,8 @@ func (w *world) stopLeader(t *rapid.T) {
 	w.truncated, w.broker.unnoticed, w.journalLost = true, true, true
 }
 
-// forgetJournal has the journal forget what is still needed, as an operator's limit may. Where it forgets by whom a leader was followed,
-// nobody can tell that leader's last words from its others.
+// forgetJournal has the journal forget what is still needed, as an operator's limit may. Where it
+// forgets by whom a leader was followed, nobody can tell that leader's last words from its others.
 func (w *world) forgetJournal(t *rapid.T) {
 	if w.late || w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
 		return

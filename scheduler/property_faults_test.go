@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// beginLate has the next leader know the past only by what low water says of it, while fires of the one before it are in doubt.
+// beginLate has the next leader know the past only by what low water says of it, while fires of the
+// one before it are in doubt.
 func (w *world) beginLate(t *rapid.T) {
 	w.carry(t)
 	for range 20 {
@@ -27,7 +29,8 @@ func (w *world) beginLate(t *rapid.T) {
 	w.elect(t)
 }
 
-// overtake has a command be about an entry that a lane has looked up already, and that falls due before anybody is told what came of it.
+// overtake has a command be about an entry that a lane has looked up already, and that falls due
+// before anybody is told what came of it.
 func (w *world) overtake(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -67,7 +70,8 @@ func (w *world) setClock(t *rapid.T) {
 
 func (w *world) refuseRecords(t *rapid.T) { w.broker.deaf = rapid.IntRange(1, 3).Draw(t, "records") }
 
-// carryRefused has a stream refuse an entry that is carried over, and the leader die before it can repeat it: low water must not be above it.
+// carryRefused has a stream refuse an entry that is carried over, and the leader die before it can
+// repeat it: low water must not be above it.
 func (w *world) carryRefused(t *rapid.T) {
 	for range 3 {
 		w.round()
@@ -92,7 +96,8 @@ func (w *world) carryRefused(t *rapid.T) {
 	}
 }
 
-// takeoverRefused has the broker die, and the journal refuse the first record of the next leader's own: that one dies before it can repeat it.
+// takeoverRefused has the broker die, and the journal refuse the first record of the next leader's
+// own: that one dies before it can repeat it.
 func (w *world) takeoverRefused(t *rapid.T) {
 	w.killBroker(t)
 	w.append(t)
@@ -105,7 +110,7 @@ func (w *world) takeoverRefused(t *rapid.T) {
 		if s != w.leader() {
 			return
 		}
-		if s.core.phase == phaseWitness || s.core.phase == phaseSettling {
+		if s.core.phase == phaseWitness || s.core.phase == phaseReconciling {
 			w.broker.deaf = 1
 		}
 		w.round()
@@ -116,8 +121,8 @@ func (w *world) takeoverRefused(t *rapid.T) {
 	}
 }
 
-// recreatedRefused has a stream made anew, a leader find that by its barriers alone, and the journal refuse for long that it was: until it
-// has that, nothing is done to what is in it.
+// recreatedRefused has a stream made anew, a leader find that by its barriers alone, and the
+// journal refuse for long that it was: until it has that, nothing is done to what is in it.
 func (w *world) recreatedRefused(t *rapid.T) {
 	w.recreate(t)
 	s := w.pick(t)
@@ -143,6 +148,6 @@ func (w *world) recreatedRefused(t *rapid.T) {
 			w.answer(s)
 		}
 		require.NoError(t, s.readAll())
-		w.now = w.now.Add(againAfter)
+		w.now = w.now.Add(ledger.AgainAfter)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -74,7 +75,7 @@ func (w *world) appendOne(stream, jid, raw string, due time.Time) {
 
 func (w *world) read(t *rapid.T) {
 	s := w.pick(t)
-	stream := rapid.SampledFrom(ledBy).Draw(t, "stream")
+	stream := rapid.SampledFrom(leaderStreams).Draw(t, "stream")
 	require.NoError(t, s.read(stream, rapid.IntRange(1, 10).Draw(t, "n")))
 }
 
@@ -119,7 +120,8 @@ func (w *world) move(t *rapid.T) {
 	w.boundOpen(s)
 }
 
-// reorderConfirms has a later confirm come before the one that is next: each queue answers by itself.
+// reorderConfirms has a later confirm come before the one that is next: each queue answers by
+// itself.
 func (w *world) reorderConfirms(t *rapid.T, s *modelSidecar) {
 	if n := len(s.conn.answers); n > 1 {
 		i := rapid.IntRange(0, min(n, 6)-1).Draw(t, "overtakes")
@@ -131,7 +133,7 @@ func (w *world) reorderConfirms(t *rapid.T, s *modelSidecar) {
 // boundOpen checks how many publishes a leader has open.
 func (w *world) boundOpen(s *modelSidecar) {
 	if s.core != nil {
-		require.LessOrEqual(w.t, len(s.core.flight), maxFlight+maxSilent)
+		require.LessOrEqual(w.t, s.core.ledger.Open(), ledger.MaxOpen+ledger.MaxAside)
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestOperationsAreUndoneOnce drives leaders through whatever may happen while operations are undone, but for the loss of streams: that takes
-// the operations with it.
+// TestOperationsAreUndoneOnce drives leaders through whatever may happen while operations are
+// undone, but for the loss of streams: that takes the operations with it.
 func TestOperationsAreUndoneOnce(t *testing.T) {
 	tries(t, 100, 40)
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,7 +91,8 @@ func (w *world) allowChanges(op *wire.Operation) {
 	}
 }
 
-// allowDeletes notes what an operation may delete or kill: once the journal is lost, nobody can tell any more that it did.
+// allowDeletes notes what an operation may delete or kill: once the journal is lost, nobody can
+// tell any more that it did.
 func (w *world) allowDeletes(op *wire.Operation) {
 	if op.Action != wire.CommandDelete && op.Action != wire.CommandKill {
 		return
@@ -112,7 +114,7 @@ func standsIn(p place, stream string) bool { return p.stream == stream || stream
 // cancelOne cancels an operation.
 func (w *world) cancelOne(t *rapid.T) {
 	s := w.leader()
-	if s == nil || s.core.phase != phaseLeading || len(s.core.operations) == 0 || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
+	if s == nil || s.core.phase != phaseLeading || len(s.core.operations.all) == 0 || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
 		return
 	}
 	for _, op := range s.entries.Operations() {
@@ -136,17 +138,18 @@ func (w *world) checkOperations(s *modelSidecar) {
 	}
 }
 
-// checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what became of it: that alone can be undone.
+// checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what
+// became of it: that alone can be undone.
 func (w *world) checkKillsAreTold() {
-	untold, leads := map[wire.Through]spot{}, int64(-1)
+	untold, leads := map[wire.Through]ledger.EntryID{}, int64(-1)
 	for _, r := range w.broker.streams[wire.Journal].records {
 		if r.UserID != millrace {
 			continue
 		}
 		if d, ok := wire.DeedOf(r.Headers); ok {
-			lost := w.lostEntry(&d) || w.lostKills[spot{d.Stream, d.Offset}]
+			lost := w.lostEntry(&d) || w.lostKills[ledger.ID(d.Stream, d.Offset)]
 			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried && !lost {
-				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = spot{d.Stream, d.Offset}
+				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = ledger.ID(d.Stream, d.Offset)
 			}
 			continue
 		}
@@ -162,15 +165,16 @@ func (w *world) checkKillsAreTold() {
 		case wire.TypeUnburied, wire.TypeDelivered:
 			delete(untold, wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
 		case wire.TypeKilled, wire.TypeRecreated:
-			maps.DeleteFunc(untold, func(_ wire.Through, at spot) bool {
-				return at.stream == j.Stream && (at.offset == j.Offset || j.Type == wire.TypeRecreated)
+			maps.DeleteFunc(untold, func(_ wire.Through, at ledger.EntryID) bool {
+				return at.Stream == j.Stream && (at.Offset == j.Offset || j.Type == wire.TypeRecreated)
 			})
 		}
 	}
 	require.Empty(w.t, untold, "nobody can undo these kills")
 }
 
-// lostEntry tells whether an entry that something was done to went with its stream's end: there is nothing to take back.
+// lostEntry tells whether an entry that something was done to went with its stream's end: there is
+// nothing to take back.
 func (w *world) lostEntry(d *wire.Deed) bool {
 	stream := w.broker.streams[d.Stream]
 	if r := stream.get(d.Offset); r != nil {
@@ -180,7 +184,8 @@ func (w *world) lostEntry(d *wire.Deed) bool {
 	return int(d.Offset) >= stream.end()
 }
 
-// allowHeld notes that what is held may have been done before: who asks for it all the same has decided that.
+// allowHeld notes that what is held may have been done before: who asks for it all the same has
+// decided that.
 func (w *world) allowHeld(s *modelSidecar, stream string) {
 	for p, e := range w.appended {
 		if !standsIn(p, stream) {

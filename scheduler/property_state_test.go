@@ -38,7 +38,7 @@ func (w *world) pause(t *rapid.T) {
 	if rapid.Bool().Draw(t, "resume") {
 		cmd.Command = wire.CommandResume
 	}
-	epoch := s.core.epoch
+	epoch := s.core.ledger.Epoch()
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		require.Equal(w.t, wire.StatusDone, r.Status)
 		if epoch < p.epoch { // it stands before what was answered already
@@ -71,7 +71,8 @@ type keyAsked struct {
 	at  place  // its entry
 }
 
-// enqueue asks for a job under a key: one of few, so that it is asked for again, by other leaders too, and with other jobs.
+// enqueue asks for a job under a key: one of few, so that it is asked for again, by other leaders
+// too, and with other jobs.
 func (w *world) enqueue(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -103,7 +104,8 @@ func (w *world) enqueue(t *rapid.T) {
 	}))
 }
 
-// forgets tells whether the journal, or the stream that has the entry, may have been made anew: then a key is not known any more.
+// forgets tells whether the journal, or the stream that has the entry, may have been made anew:
+// then a key is not known any more.
 func (w *world) forgets() bool {
 	return w.journalLost || w.truncated || w.broker.streams[wire.ScheduledJobs].generation > 0
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/millrace-jobs/millrace/internal/rapidseed"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 )
 
 func mapKeys[K cmp.Ordered, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
@@ -35,12 +36,12 @@ type world struct {
 	commands   int
 
 	journalLost bool
-	truncated   bool             // something was lost of the past: a view made anew does not know all of it
-	asked       map[place]bool   // what somebody may have deleted or killed
-	lostKills   map[spot]bool    // entries whose kill the journal had told of, in a record that it lost
-	undos       map[place]int    // how often somebody asked for it back
-	undoing     map[place]string // by which operation, last
-	recreated   bool             // an entry stream was deleted and made anew
+	truncated   bool                    // something was lost of the past: a view made anew does not know all of it
+	asked       map[place]bool          // what somebody may have deleted or killed
+	lostKills   map[ledger.EntryID]bool // entries whose kill the journal had told of, in a record that it lost
+	undos       map[place]int           // how often somebody asked for it back
+	undoing     map[place]string        // by which operation, last
+	recreated   bool                    // an entry stream was deleted and made anew
 	disk        disk
 	holes       []hole
 	acting      *modelSidecar // what happens to the leader happens to this one
@@ -141,10 +142,10 @@ func (w *world) actions() map[string]func(*rapid.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, ended: map[place]end{},
-		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, lostKills: map[spot]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
+		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, lostKills: map[ledger.EntryID]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy = w.fired
 	w.broker.cluster = rapid.Bool().Draw(t, "cluster")
-	w.broker.window = rapid.SampledFrom([]int{2, 4, maxFlight}).Draw(t, "window")
+	w.broker.window = rapid.SampledFrom([]int{2, 4, ledger.MaxOpen}).Draw(t, "window")
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))
 		require.NoError(t, err)

@@ -11,9 +11,10 @@ import (
 )
 
 // TestTwoLeaders drives two leaders that live at the same time: the lock has passed on, and the one
-// that had it acts until its lease ends, it reads that another epoch has begun, or its connection ends.
-// With leases, the node of the one that had the lock sees no majority: what it sends may be lost, or
-// come in late. Without, as on a broker that gave its lock to two, both work on the same streams.
+// that had it acts until its lease ends, it reads that another epoch has begun, or its connection
+// ends. With leases, the node of the one that had the lock sees no majority: what it sends may be
+// lost, or come in late. Without, as on a broker that gave its lock to two, both work on the same
+// streams.
 func TestTwoLeaders(t *testing.T) {
 	tries(t, 300, 20)
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,11 +76,11 @@ func (w *world) twoLeaders() map[string]func(*rapid.T) {
 	}
 }
 
-// passLock has the lock pass on while its leader lives. With leases the leader's node sees no majority
-// any more, and nobody may lead until the leader's lease has ended.
+// passLock has the lock pass on while its leader lives. With leases the leader's node sees no
+// majority any more, and nobody may lead until the leader's lease has ended.
 func (w *world) passLock(t *rapid.T) {
 	s := w.leader()
-	if s == nil || w.followed() != nil || s.core.epoch < 0 && w.broker.leases {
+	if s == nil || w.followed() != nil || s.core.ledger.Epoch() < 0 && w.broker.leases {
 		return
 	}
 	if w.broker.leases {
@@ -149,7 +150,8 @@ func (w *world) heal(*rapid.T) {
 	}
 }
 
-// stall takes the majority away from all: what the leader sends is confirmed late, and no other leads.
+// stall takes the majority away from all: what the leader sends is confirmed late, and no other
+// leads.
 func (w *world) stall(*rapid.T) {
 	if s := w.leader(); s != nil && w.broker.cluster {
 		s.conn.cut = true
@@ -173,7 +175,8 @@ func (w *world) lastWords(t *rapid.T) {
 	}
 }
 
-// waitForLease is what happens until the next may lead: what the one before sent has reached its node.
+// waitForLease is what happens until the next may lead: what the one before sent has reached its
+// node.
 func (w *world) waitForLease() bool {
 	if s := w.followed(); s != nil && w.broker.leases {
 		if w.now.Before(w.freeAt) {
@@ -188,5 +191,5 @@ func (w *world) waitForLease() bool {
 
 // endsBy reports whether an error ends an epoch as it should.
 func endsBy(err error) bool {
-	return errors.Is(err, errAstray) || errors.Is(err, errUnsure) || errors.Is(err, errFenced)
+	return errors.Is(err, errMisrouted) || errors.Is(err, errIndeterminate) || errors.Is(err, errFenced)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// cutWay has somebody delete an exchange on the way from jobs.fire to the queues, or a binding of jobs.bury.
+// cutWay has somebody delete an exchange on the way from jobs.fire to the queues, or a binding of
+// jobs.bury.
 func (w *world) cutWay(t *rapid.T) {
 	switch rapid.IntRange(0, 5).Draw(t, "which way") {
 	case 0, 1:
@@ -37,11 +38,11 @@ func (w *world) step(s *modelSidecar) {
 
 // allProven tells whether a leader knows of all that it fired that it arrived.
 func (c *core) allProven() bool {
-	return !c.way.out && c.way.fired.jobs+c.way.before.jobs == 0 && len(c.way.burials) == 0
+	return !c.routing.out && c.routing.fired.jobs+c.routing.before.jobs == 0 && len(c.routing.burials) == 0
 }
 
-// found lists the pending entries of a stream with a jid, and those that stand for one of them: what
-// was entered again because it went astray, and copies.
+// found lists the pending entries of a stream with a jid, and those that stand for one of them:
+// what was entered again because it went astray, and copies.
 func (w *world) found(s *modelSidecar, stream, jid string) (all []*tracker.Stored) {
 	for name := range map[string]bool{stream: true, wire.ScheduledJobs: true, wire.Gated: true} {
 		found, err := s.entries.Find(name, jid)

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Where quorum queues are the virtual host's default, jobs arrive from the first one on, and what a worker rejects is a dead job.
+// Where quorum queues are the virtual host's default, jobs arrive from the first one on, and what a
+// worker rejects is a dead job.
 func TestVirtualHostsWithQuorumQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

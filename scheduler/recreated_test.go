@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// remake deletes a stream and makes it anew, as an operator empties one: no broker can purge a stream.
+// remake deletes a stream and makes it anew, as an operator empties one: no broker can purge a
+// stream.
 func remake(t *testing.T, v *brokertest.Vhost, stream string) {
 	t.Helper()
 	_, err := v.Channel(t).QueueDelete(stream, false, false, false)
@@ -19,14 +20,15 @@ func remake(t *testing.T, v *brokertest.Vhost, stream string) {
 	v.DeclareStream(t, stream)
 }
 
-// fill puts a client's record where the first leader's barrier was, so that what follows has the offsets of old entries.
+// fill puts a client's record where the first leader's barrier was, so that what follows has the
+// offsets of old entries.
 func fill(t *testing.T, v *brokertest.Vhost, stream string) {
 	t.Helper()
 	v.Publish(t, "", stream, amqp.Publishing{Body: []byte(`{"no":"entry"}`)})
 }
 
-// history has a sidecar fire some entries, of which the jid is all that their namesakes will share with them, and leaves some
-// pending. What is pending is gone with its stream.
+// history has a sidecar fire some entries, of which the jid is all that their namesakes will share
+// with them, and leaves some pending. What is pending is gone with its stream.
 func history(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker) {
 	t.Helper()
 	ensure(t, v, "q") // what goes by way of jobs.unrouted may come twice when the leader stops
@@ -118,7 +120,8 @@ func TestStreamMadeAnewWhileNoneRuns(t *testing.T) {
 	}
 }
 
-// A stream that comes back empty, or shorter than it was, delivers nothing to who asks for what came last, and says nothing.
+// A stream that comes back empty, or shorter than it was, delivers nothing to who asks for what
+// came last, and says nothing.
 func TestStreamMadeAnewAndShorter(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -25,7 +25,8 @@ func heldQueue(s *sidecar, queue string) (scheduler.HeldQueue, bool) {
 	return scheduler.HeldQueue{}, false
 }
 
-// A fire that its queue refuses is in the journal and nowhere else: its entry stays pending, its queue waits, and no other does.
+// A fire that its queue refuses is in the journal and nowhere else: its entry stays pending, its
+// queue waits, and no other does.
 func TestRefusedFiresStayPending(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -65,8 +66,8 @@ func TestRefusedFiresStayPending(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
-// The leader dies before it can journal that fires were refused. The journal says that they were fired and the broker has not
-// restarted: still they must not be taken for delivered.
+// The leader dies before it can journal that fires were refused. The journal says that they were
+// fired and the broker has not restarted: still they must not be taken for delivered.
 func TestRefusedFiresOutliveTheirLeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -13,20 +13,21 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// relay takes messages from a classic queue, publishes each somewhere else, and acknowledges it once that is confirmed. So a crash
-// repeats a message and never loses one.
+// relay takes messages from a classic queue, publishes each elsewhere, and acknowledges it when
+// that is confirmed. So a crash repeats a message and never loses one.
 type relay struct {
-	queue  string
-	from   *broker.Consumer
-	to     *broker.Publisher
-	hand   map[uint64]wire.Delivery // what came and is not acknowledged, by delivery tag
-	flight map[uint64]wire.Delivery // what of it was published, by publish tag
-	nacked func(wire.Delivery)
-	bad    badBodies
+	queue   string
+	from    *broker.Consumer
+	to      *broker.Publisher
+	unacked map[uint64]wire.Delivery // what came and is not acknowledged, by delivery tag
+	flight  map[uint64]wire.Delivery // what of it was published, by publish tag
+	nacked  func(wire.Delivery)
+	bad     badBodies
 }
 
-// badBodies are bodies that were in flight when the broker closed the channel or connection over something that was sent, with how often.
-// While there are any, messages go one at a time; what does it twice is not sent again.
+// badBodies are bodies that were in flight when the broker closed the channel or connection over a
+// message, with how often. While there are any, messages go one at a time. What ends a channel
+// twice is not sent again.
 type badBodies map[[sha256.Size]byte]int
 
 func (b badBodies) isBad(d wire.Delivery) bool {
@@ -63,7 +64,7 @@ func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodi
 		_ = to.Close()
 		return nil, err
 	}
-	return &relay{queue: queue, from: from, to: to, hand: map[uint64]wire.Delivery{}, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
+	return &relay{queue: queue, from: from, to: to, unacked: map[uint64]wire.Delivery{}, flight: map[uint64]wire.Delivery{}, bad: bad}, nil
 }
 
 func (r *relay) close() {
@@ -76,8 +77,8 @@ func (r *relay) close() {
 	_ = r.to.Close()
 }
 
-// pass publishes what a delivery became.
-func (r *relay) pass(d wire.Delivery, m wire.Message) error {
+// forward publishes what a delivery became.
+func (r *relay) forward(d wire.Delivery, m wire.Message) error {
 	tag, err := r.to.Publish(m)
 	if err != nil {
 		return err
@@ -86,7 +87,8 @@ func (r *relay) pass(d wire.Delivery, m wire.Message) error {
 	return nil
 }
 
-// run hands deliveries to take, until ctx or a channel ends. tick is called when it fires. What is in flight when ctx ends is waited for.
+// run passes deliveries to take until ctx or a channel ends, and calls tick when it is due. When
+// ctx ends, it waits for what is in flight.
 func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <-chan struct{}, tick func() error) error {
 	for {
 		var err error
@@ -107,7 +109,7 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 			if !open {
 				return errors.Join(fmt.Errorf("scheduler: consumer ended: %w", r.from.Err()), r.retire())
 			}
-			r.hand[d.Tag] = d
+			r.unacked[d.Tag] = d
 			err = take(d)
 		}
 		if err != nil {
@@ -116,8 +118,9 @@ func (r *relay) run(ctx context.Context, take func(wire.Delivery) error, ticks <
 	}
 }
 
-// retire acknowledges what was published and is not confirmed yet: else it would be the queue's again, and the next leader's to publish once
-// more. A broker shows a job to workers before it has brought it to the disk and confirms it.
+// retire acknowledges what is published and not confirmed yet, when it is. Otherwise the queue
+// would have it again, and the next leader publish it once more: a broker shows a job to workers
+// before it writes it to the disk and confirms it.
 func (r *relay) retire() error {
 	deadline := time.NewTimer(retireWithin)
 	defer deadline.Stop()
@@ -138,15 +141,16 @@ func (r *relay) retire() error {
 
 func (r *relay) confirmed(confirms []broker.Confirm) error {
 	for _, c := range confirms {
-		if err := r.settle(c); err != nil {
+		if err := r.answered(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle acknowledges what was passed on and taken; what was refused goes back to its queue. What no queue took ends the relay.
-func (r *relay) settle(c broker.Confirm) error {
+// answered acknowledges a message that was published. One that was refused goes back to its queue.
+// One that no queue took ends the relay.
+func (r *relay) answered(c broker.Confirm) error {
 	d, ok := r.flight[c.Tag]
 	if !ok {
 		return nil
@@ -165,24 +169,24 @@ func (r *relay) settle(c broker.Confirm) error {
 
 // ack takes a message off the queue: what it became is safe, or it became nothing.
 func (r *relay) ack(d wire.Delivery) error {
-	delete(r.hand, d.Tag)
+	delete(r.unacked, d.Tag)
 	if r.from.Cancelled() {
 		return nil // its queue is gone
 	}
 	return r.from.Ack(d.Tag, false)
 }
 
-// giveBack lets a message come again, if there is a queue that it can come from.
-func (r *relay) giveBack(d wire.Delivery) {
+// requeue has a message delivered again, if its queue still exists.
+func (r *relay) requeue(d wire.Delivery) {
 	if r.from.Cancelled() {
 		return // it stays at hand
 	}
-	delete(r.hand, d.Tag)
+	delete(r.unacked, d.Tag)
 	_ = r.from.Reject(d.Tag, true)
 }
 
-// keep runs a part of a leadership again and again, as long as its connection lives.
-func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, part func(context.Context) error) error {
+// keepRunning runs a part of a leadership again and again, as long as its connection lives.
+func (s *Scheduler) keepRunning(ctx context.Context, conn *broker.Conn, what string, part func(context.Context) error) error {
 	retry := pause.Growing(longestPause)
 	for {
 		err := part(ctx)
@@ -194,7 +198,7 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 		default:
 		}
 		level := slog.LevelWarn
-		if broker.IsAway(err) { // watchWanted says so, once
+		if broker.IsAway(err) { // watchWanted logs that, once
 			level = slog.LevelDebug
 		}
 		s.log.Log(ctx, level, "scheduler: "+what+" begins again", "error", err)
@@ -203,7 +207,7 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 				s.log.Warn("scheduler: cannot assert the topology", "error", err)
 			}
 		}
-		s.wantedSoon()
+		s.assertSoon()
 		if pause.For(ctx, retry.NextBackOff()) != nil {
 			return nil
 		}
@@ -212,8 +216,8 @@ func (s *Scheduler) keep(ctx context.Context, conn *broker.Conn, what string, pa
 
 func now() float64 { return wire.Seconds(time.Now()) }
 
-// rejection is a journal record about what a classic queue held that is no job.
-func (s *Scheduler) rejection(queue, reason string, body []byte) wire.Message {
+// rejection returns a journal record about a message that is no job.
+func (s *services) rejection(queue, reason string, body []byte) wire.Message {
 	const kept = 64 << 10
 	epoch, _ := s.entries.Progress()
 	r := wire.JournalRecord{Type: wire.TypeRejected, At: now(), Epoch: epoch, Queue: queue, Reason: reason,

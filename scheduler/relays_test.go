@@ -38,7 +38,8 @@ func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
 	return s, conn, v
 }
 
-// A leader that ends waits for the confirms of what it has published, and acknowledges it: the next would publish it again.
+// A leader that ends waits for the confirms of what it has published, and acknowledges it: the next
+// would publish it again.
 func TestRelaysEndWithNothingInFlight(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
@@ -53,7 +54,7 @@ func TestRelaysEndWithNothingInFlight(t *testing.T) {
 	relay, err := openRelay(t.Context(), conn, wire.OldDeadLetters, badBodies{})
 	require.NoError(t, err)
 	for range n {
-		require.NoError(t, s.buryOne(relay, <-relay.from.Deliveries()))
+		require.NoError(t, s.buryLetter(relay, <-relay.from.Deliveries()))
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
@@ -72,8 +73,9 @@ func journaled(t *testing.T, record []byte) string {
 	return string(j.Body)
 }
 
-// The same with jobs.deadletters. What is to take the dead jobs may be gone too, somebody may have made the queue again, and what ends the
-// channel is listed in the end, so that the others come through.
+// The same with jobs.deadletters. What is to take the dead jobs may be gone too, somebody may have
+// made the queue again, and what ends the channel is listed in the end, so that the others come
+// through.
 func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
@@ -86,7 +88,7 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	defer relay.close()
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.DeadLetters) == 0 }, "they are at hand")
 	become := func(d wire.Delivery) (m wire.Message, some bool) {
-		if m = s.buried(d); m.MessageID == "k" {
+		if m = s.deadJob(d); m.MessageID == "k" {
 			m.Exchange = "no such exchange"
 		}
 		return m, true
@@ -95,7 +97,7 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs), "nothing is amiss")
 
 	d := <-relay.from.Deliveries()
-	relay.hand[d.Tag] = d
+	relay.unacked[d.Tag] = d
 	for _, queue := range []string{wire.DeadJobs, wire.DeadLetters} {
 		_, err = channel.QueueDelete(queue, false, false, false)
 		require.NoError(t, err)
@@ -112,14 +114,15 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	require.Equal(t, killer, journaled(t, v.ReadStream(t, wire.Journal)[0].Body))
 }
 
-// What a relay published and no queue took is not taken for done, though the broker confirms it: it is at hand until it is safe.
+// What a relay published and no queue took is not taken for done, though the broker confirms it: it
+// is at hand until it is safe.
 func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)})
 	_, err := v.Channel(t).QueueDelete(wire.DeadJobs, false, false, false)
 	require.NoError(t, err)
-	working(t, func(ctx context.Context) error { return s.bury(ctx, conn) })
+	working(t, func(ctx context.Context) error { return s.consumeDeadLetters(ctx, conn) })
 	brokertest.Eventually(t, func() bool {
 		_, err := v.Channel(t).QueueDeclarePassive(wire.DeadJobs, false, false, false, false, nil)
 		return err == nil && len(v.ReadStream(t, wire.DeadJobs)) == 1
@@ -127,8 +130,8 @@ func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
 	require.Zero(t, v.QueueLength(t, wire.DeadLetters))
 }
 
-// A body that killed the channel each time that it was published is published no more: it is listed, with the reason, and its place in
-// the queue is free.
+// A body that killed the channel each time that it was published is published no more: it is
+// listed, with the reason, and its place in the queue is free.
 func TestBodiesThatKillAreListed(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
@@ -137,7 +140,7 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 	relay, err := openRelay(t.Context(), conn, wire.DeadLetters, bad)
 	require.NoError(t, err)
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: body})
-	require.NoError(t, s.buryOne(relay, <-relay.from.Deliveries()))
+	require.NoError(t, s.buryLetter(relay, <-relay.from.Deliveries()))
 	require.NoError(t, relay.confirmed([]broker.Confirm{{Tag: 1 << 40}}), "a confirm of nothing")
 	require.Len(t, relay.flight, 1)
 	require.NoError(t, relay.confirmed(<-relay.to.Confirms()))
@@ -153,14 +156,15 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
 }
 
-// A leader that dies between burying a dead letter and acknowledging it leaves it to the next, which knows it: it is buried once.
+// A leader that dies between burying a dead letter and acknowledging it leaves it to the next,
+// which knows it: it is buried once.
 func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"j"}`)})
 	first, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
 	require.NoError(t, err)
-	require.NoError(t, s.buryOne(first, <-first.from.Deliveries()))
+	require.NoError(t, s.buryLetter(first, <-first.from.Deliveries()))
 	require.True(t, (<-first.to.Confirms())[0].Ack)
 	first.close()
 	dead := v.ReadStream(t, wire.DeadJobs)
@@ -176,7 +180,7 @@ func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	defer next.close()
 	d := <-next.from.Deliveries()
 	require.True(t, d.Redelivered)
-	require.NoError(t, s.buryOne(next, d))
+	require.NoError(t, s.buryLetter(next, d))
 	require.Empty(t, next.flight, "it is known")
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, wire.DeadLetters) == 0 }, "and acknowledged")
 	require.Len(t, v.ReadStream(t, wire.DeadJobs), 1)

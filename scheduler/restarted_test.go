@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// bounce restarts the broker: its application alone where that can be done. Its node then runs on, and its uptime with it.
+// bounce restarts the broker: its application alone where that can be done. Its node then runs on,
+// and its uptime with it.
 func bounce(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	if !v.Node(t).HasErlang() {
@@ -23,8 +24,8 @@ func bounce(t *testing.T, v *brokertest.Vhost) {
 	require.NoError(t, v.Node(t).StartApp(t.Context()))
 }
 
-// Where the application restarted, fires of which nobody knows that they were confirmed may be in the journal alone. The witness is
-// gone then, and tells.
+// Where the application restarted, fires of which nobody knows that they were confirmed may be in
+// the journal alone. The witness is gone then, and tells.
 func TestFiresThatARestartTook(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Own(t)
@@ -65,7 +66,8 @@ func TestFiresThatARestartTook(t *testing.T) {
 	require.Less(t, s.Status().Counters.Epochs, int64(5))
 }
 
-// A message that the broker answers by closing the channel is found among those that were in flight, and parked.
+// A message that the broker answers by closing the channel is found among those that were in
+// flight, and parked.
 func TestJobThatClosesTheChannel(t *testing.T) {
 	t.Parallel()
 	v := brokertest.OwnErlang(t)

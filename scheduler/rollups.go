@@ -12,18 +12,19 @@ import (
 
 // Rollups gives what is to be published of metrics.
 type Rollups interface {
-	// Pieces gives the next roll-ups, at most n. What was published and read back is not among them any more.
+	// Pieces returns the next roll-ups, at most n, without those that were read back.
 	Pieces(n int) ([]wire.Rollup, error)
 }
 
 const (
 	rollupEvery   = time.Second
 	rollupsAtOnce = 16
-	readBackIn    = 30 * time.Second // beyond, a roll-up is published again: a repeated one counts once
+	readBackIn    = 30 * time.Second // after which one is published again; a repeated one counts once
 )
 
-// rollUp publishes roll-ups, on the connection that holds the lock: a leader that is gone publishes none.
-func (s *Scheduler) rollUp(ctx context.Context, conn *broker.Conn) error {
+// rollUp publishes roll-ups, on the connection that holds the lock: a leader that has ended
+// publishes none.
+func (s *services) rollUp(ctx context.Context, conn *broker.Conn) error {
 	if s.cfg.Rollups == nil {
 		return nil
 	}

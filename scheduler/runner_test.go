@@ -69,7 +69,8 @@ func TestQueuesThatNobodyUses(t *testing.T) {
 	require.Error(t, s.deleteUnused(t.Context(), conn, later))
 }
 
-// A client that takes the lock keeps everybody from leading. Asking whoever has it finds that out, and what helps.
+// A client that takes the lock keeps everybody from leading. Asking whoever has it finds that out,
+// and what helps.
 func TestLockThatIsAClients(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(*testing.T, *amqp.Channel, *broker.Conn){
@@ -120,7 +121,8 @@ func TestLockThatIsAClients(t *testing.T) {
 	}
 }
 
-// A sidecar that waits in line behind a client, which takes its pings and answers none, says so, until the client is gone.
+// A sidecar that waits in line behind a client, which takes its pings and answers none, says so,
+// until the client is gone.
 func TestClientThatConsumesTheLock(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -136,7 +138,7 @@ func TestClientThatConsumesTheLock(t *testing.T) {
 	require.NoError(t, err)
 	claim, err := conn.Lock(t.Context())
 	require.NoError(t, err)
-	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	lock := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
 	ctx, cancel := context.WithCancel(t.Context())
 	var parts sync.WaitGroup
 	defer parts.Wait()
@@ -314,8 +316,8 @@ func TestManagementThatFails(t *testing.T) {
 	require.Equal(t, ManagementAPI, failing[0].Subject)
 }
 
-// A management API that does not answer, as that of a frozen node, holds up only a sidecar that knows
-// no queues yet.
+// A management API that does not answer, as that of a frozen node, holds up only a sidecar that
+// knows no queues yet.
 func TestManagementThatHangs(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -395,16 +397,16 @@ func TestDeathsAreExplained(t *testing.T) {
 func TestDeadLettersThatCameBefore(t *testing.T) {
 	sc := newScene(t)
 	sidecar := sc.sidecar("a")
-	s := &Scheduler{entries: sidecar.entries}
+	s := &Scheduler{services: &services{entries: sidecar.entries}}
 	d := wire.Delivery{Body: []byte(`{"class":"C","jid":"j"}`), Redelivered: true, Timestamp: time.Unix(1_700_000_000, 0)}
 	record, _, err := deadRecord(d, time.Now())
 	require.NoError(t, err)
-	known, err := s.isKnownDead(d)
+	known, err := s.isBuried(d)
 	require.NoError(t, err)
 	require.False(t, known)
 	sc.broker.append(wire.DeadJobs, millrace, wire.Message{Body: record})
 	require.NoError(t, sidecar.readAll())
-	known, err = s.isKnownDead(d)
+	known, err = s.isBuried(d)
 	require.NoError(t, err)
 	require.True(t, known)
 }

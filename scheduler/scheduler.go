@@ -14,81 +14,83 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Config says how a sidecar schedules.
+// Config configures a Scheduler.
 type Config struct {
 	Broker     broker.Config
 	Identity   string        // of this sidecar, in the journal; host and process id if empty
-	OnGap      string        // what becomes of due entries when the journal has lost records: hold (default), fire or discard
-	MaxQueues  int           // how many queues Millrace makes at most; default 1,000
-	SingleNode bool          // the broker is one node and all job queues are classic, where the management API does not say so
-	DeadMax    int           // how many dead jobs are kept at most, beside those that queues dropped; default 1,000,000
+	OnGap      string        // what is done with due entries after a gap: hold (default), fire or discard
+	MaxQueues  int           // how many queues Millrace declares at most; default 1,000
+	SingleNode bool          // the broker is one node, with classic job queues, and cannot say so itself
+	DeadMax    int           // how many dead jobs are kept, but for dropped ones; default 1,000,000
 	DeadAge    time.Duration // how long they are kept; default 180 days
-	Rollups    Rollups       // of metrics, to be published; nil: none
-	Moved      func()        // is called when the sidecar has left a node that may be cut off, and is connected to another; may be nil
+	Rollups    Rollups       // of metrics, to be published; may be nil
+	Moved      func()        // is called when the sidecar has left the node of a broker; may be nil
 	Log        *slog.Logger
 }
 
-// Records is where bodies are fetched that the view does not keep.
+// Records is where bodies are read that the view does not keep.
 type Records interface {
 	// Read delivers a stream's records from an offset on, until ctx ends or deliver fails.
 	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
-	// Fetch gets one record from its stream.
+	// Fetch returns one record of a stream.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
-	// First is the offset of the oldest record that a stream still has; ok is false if the stream is empty.
+	// First returns the offset of the oldest record of a stream; ok is false if it is empty.
 	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
-	// Last is the offset of its newest record.
+	// Last returns the offset of its newest record.
 	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
 }
 
 // Scheduler stands for election, and leads while it is elected.
 type Scheduler struct {
+	*services
+	board
+	terms
+	past
+	queueBook
+	wanted
+	orphanAfter time.Duration
+	olderNodes  atomic.Bool // a node of the cluster passes the lock on too soon, see passesLockAtOnce
+}
+
+// services are what a scheduler works with.
+type services struct {
 	cfg     Config
 	view    *view.View
 	store   *view.Store
 	entries *tracker.Entries
-	mgmt    *broker.Management
+	mgmt    *broker.Management // nil if there is none
 	records Records
 	log     *slog.Logger
-
-	known    *wire.Confirmed // what the last epoch of this process knows to be confirmed
-	unsaid   bool            // and the journal may not know that yet
-	knownBy  string          // the identity of that epoch's leader
-	knownAt  int             // how often the view had been rolled back when that epoch began
-	journals int             // as it counted them; see tracker.State
-	suspects map[spot]int    // see core
-	reluctance
-	policiesSet bool // once by this process
-	unanswered  unanswered
-	left        bool // the last term ended although its connection did not
-	orphanAfter time.Duration
-	olderNodes  atomic.Bool // a node of the cluster passes the lock on before its leader may be gone
-
-	mu        sync.Mutex
-	status    Status
-	kept      map[string]broker.Retention // of streams, by name; nil if the broker does not tell
-	made      map[string]time.Time        // queues that this process made, with when they were last in use
-	fatal     map[string]int              // names of queues, with how often the broker closed the connection when it was asked about them
-	queues    map[string]bool             // queues by full name, with whether they may lack a job that was fired to them, see proof
-	routed    map[string]bool             // queues by full name that are known to be bound to jobs.route
-	jobQueues int                         // how many of queues are job queues
-	nodes     map[string]string           // on which node each queue is, by full name, as far as the broker tells
-	leave     context.CancelCauseFunc     // ends this sidecar's term; nil if it has none
-	resign    context.CancelCauseFunc     // ends this sidecar's epoch in order; nil if it has none
-	lease     *lease                      // of that epoch; nil if it has none
-	base      int64                       // the offset at which streams begin on the broker
-
-	degraded   degradations
-	findings   findings
-	lookAgain  chan struct{} // has watchWanted look again
-	wantedOnce chan struct{} // closed when it has looked once
 }
 
-// New makes a scheduler. mgmt may be nil.
+// board shows what a sidecar knows of its own part in leadership.
+type board struct {
+	mu     sync.Mutex
+	status Status
+	base   int64 // the offset at which streams begin on the broker
+}
+
+// past is what earlier terms and epochs of this process leave to the next ones.
+type past struct {
+	known       *wire.Confirmed        // what the last epoch knows to be confirmed
+	unjournaled bool                   // the journal may lack some of that
+	knownBy     string                 // the identity of that epoch's leader
+	knownAt     int                    // how often the view had been rolled back when it began
+	journals    int                    // see tracker.State
+	suspects    map[ledger.EntryID]int // see ledger.Ledger
+	standbyGrace
+	policiesSet bool
+	unanswered  unanswered
+	left        bool // the last term ended although its connection did not
+}
+
+// New returns a Scheduler. mgmt may be nil.
 func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, mgmt *broker.Management, records Records) *Scheduler {
 	if cfg.MaxQueues == 0 {
 		cfg.MaxQueues = 1000
@@ -99,14 +101,14 @@ func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, 
 	if cfg.DeadAge <= 0 {
 		cfg.DeadAge = DefaultDeadAge
 	}
-	s := &Scheduler{cfg: cfg, view: v, store: store, entries: entries, mgmt: mgmt, records: records, log: cfg.Log, queues: map[string]bool{}, made: map[string]time.Time{}, fatal: map[string]int{}}
+	s := &Scheduler{services: &services{cfg, v, store, entries, mgmt, records, cfg.Log}, orphanAfter: orphanAfter}
+	s.queueBook = queueBook{services: s.services, queues: map[string]bool{}, made: map[string]time.Time{}, fatal: map[string]int{}}
 	s.degraded.log, s.lookAgain, s.wantedOnce = cfg.Log, make(chan struct{}, 1), make(chan struct{})
-	s.orphanAfter = orphanAfter
 	s.status = Status{Epoch: -1, Phase: "connecting", Since: time.Now()}
 	return s
 }
 
-// longestPause is how long a part waits at most before it connects again.
+// longestPause is the longest pause before a part connects again.
 const longestPause = 2 * time.Second
 
 // Run stands for election, leads and begins again, until ctx ends.
@@ -140,30 +142,40 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// Status is what this sidecar knows of its own part in leadership.
+// Status returns what this sidecar knows of its own part in leadership.
 func (s *Scheduler) Status() Status {
 	state := s.entries.State()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.status
+	st, base := s.shown()
 	st.Degraded = s.degraded.list()
-	if s.lease != nil && st.Leader {
-		st.LeaseAge = s.lease.Age()
+	if lease := s.epochLease(); lease != nil && st.Leader {
+		st.LeaseAge = lease.Age()
 	}
-	if st.Gap = state.Gap(s.base); len(state.Held) > 0 {
+	if st.Gap = state.Gap(base); len(state.Held) > 0 {
 		st.Gap = cmp.Or(state.Why, "the journal had lost records; what was due then is held")
 	}
 	return st
 }
 
-func (s *Scheduler) setStatus(fn func(*Status)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fn(&s.status)
+func (b *board) shown() (st Status, base int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status, b.base
 }
 
-func (s *Scheduler) phase(name string) {
-	s.setStatus(func(st *Status) {
+func (b *board) setStatus(fn func(*Status)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fn(&b.status)
+}
+
+func (b *board) setBase(offset int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.base = offset
+}
+
+func (b *board) phase(name string) {
+	b.setStatus(func(st *Status) {
 		if st.Phase != name {
 			st.Phase, st.Since = name, time.Now()
 		}
@@ -203,7 +215,7 @@ func (s *Scheduler) term(ctx context.Context) (err error) {
 	if s.mgmt != nil { // what became of the last connection may be true of the API's too
 		s.mgmt.Reconnect()
 	}
-	s.sayLastWords(ctx, conn)
+	s.journalKnown(ctx, conn)
 	s.setPolicies(ctx)
 	if err := s.prepare(ctx, conn); err != nil {
 		return err
@@ -231,15 +243,14 @@ func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.base = conn.Features().StreamOffsetBase
-	s.mu.Unlock()
-	s.tell(topo)
+	s.setBase(conn.Features().StreamOffsetBase)
+	s.logFindings(topo)
 	return nil
 }
 
-// setPolicies sets Millrace's policies before this process first leads: from the moment that clients can publish, what cannot be routed
-// or is rejected must go somewhere. Later watchWanted does that. A management API that is slow does not keep anybody from leading.
+// setPolicies sets Millrace's policies before this process first leads: once clients can publish,
+// messages that are unroutable or rejected must go somewhere. Later watchWanted does that. A slow
+// management API does not keep a sidecar from leading.
 func (s *Scheduler) setPolicies(ctx context.Context) {
 	if s.mgmt == nil || s.policiesSet {
 		return
@@ -258,33 +269,36 @@ const (
 	listQueuesWithin = 5 * time.Second
 )
 
-func (s *Scheduler) tell(topo broker.Topology) {
+// logFindings logs what is not as it should be on the broker.
+func (s *services) logFindings(topo broker.Topology) {
 	for _, f := range topo.Findings {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
 	}
 }
 
 const (
-	// maxStandingLag is how far a view may be behind for its sidecar to stand for election, as long as another one may be better off.
+	// maxStandingLag is how far a view may lag for its sidecar to stand for election, while another
+	// one may lag less.
 	maxStandingLag = 5 * time.Second
 
-	// maxReluctance is how long it gives way to others. Where more is published than anybody reads, all are behind, and one must lead.
+	// maxReluctance is how long it gives way to others. If more is published than anyone reads, all
+	// views lag, and one sidecar must lead.
 	maxReluctance = 30 * time.Second
 )
 
-// ledBy are the streams that a leader must know.
-var ledBy = append([]string{wire.Journal}, wire.EntryStreams...)
+// leaderStreams are the streams that a leader must know.
+var leaderStreams = append([]string{wire.Journal}, wire.EntryStreams...)
 
-// fit tells whether the view knows what can be known without a leader, and lately.
-func (s *Scheduler) fit(now time.Time) bool {
-	return s.view.Followed(ledBy...) && s.ends(now, s.view.LagOf(ledBy...))
+// eligible reports whether the view knows what can be known without a leader, and is recent.
+func (s *Scheduler) eligible(now time.Time) bool {
+	return s.view.Followed(leaderStreams...) && s.expired(now, s.view.LagOf(leaderStreams...))
 }
 
-// reluctance is since when a sidecar does not stand for election only because its view is behind.
-type reluctance struct{ since time.Time }
+// standbyGrace is since when a sidecar does not stand for election only because its view lags.
+type standbyGrace struct{ since time.Time }
 
-// ends tells whether it stands, with a view that is so far behind.
-func (r *reluctance) ends(now time.Time, lag time.Duration) bool {
+// expired reports whether a sidecar whose view lags so far stands all the same.
+func (r *standbyGrace) expired(now time.Time, lag time.Duration) bool {
 	switch {
 	case lag < maxStandingLag:
 		r.since = time.Time{}
@@ -295,11 +309,12 @@ func (r *reluctance) ends(now time.Time, lag time.Duration) bool {
 	return now.Sub(r.since) >= maxReluctance
 }
 
-// waitForView waits until this sidecar is fit to lead. One whose journal has a gap lets others go first.
+// waitForView waits until this sidecar is eligible. If its journal has a gap, it lets others go
+// first.
 func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	for {
 		changed := s.view.Changed()
-		if s.fit(time.Now()) {
+		if s.eligible(time.Now()) {
 			break
 		}
 		select {
@@ -320,49 +335,10 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	return pause.For(ctx, gapDelay)
 }
 
-// gapDelay is how long a sidecar with a gap lets others stand for election first.
+// gapDelay is how long it does so.
 const gapDelay = 3 * time.Second
 
-// refreshQueues has the queues read. What an earlier term knew of them is enough to lead: a management
-// API that is slow, as while a node is frozen, is not waited for.
-func (s *Scheduler) refreshQueues(ctx context.Context, beside *sync.WaitGroup) {
-	s.mu.Lock()
-	known := s.kept != nil
-	s.mu.Unlock()
-	if !known {
-		s.readQueues(ctx)
-		return
-	}
-	beside.Go(func() { s.readQueues(ctx) })
-}
-
-// readQueues notes what queues there are and where, and how long the streams among them keep records.
-func (s *Scheduler) readQueues(ctx context.Context) {
-	if s.mgmt == nil {
-		return
-	}
-	within, cancel := context.WithTimeout(ctx, listQueuesWithin)
-	defer cancel()
-	queues, err := s.mgmt.Queues(within)
-	if err != nil {
-		if ctx.Err() == nil {
-			s.log.Warn("scheduler: cannot list queues", "error", err)
-		}
-		return
-	}
-	found, kept, nodes := map[string]bool{}, map[string]broker.Retention{}, map[string]string{}
-	for _, q := range queues {
-		found[q.Name], nodes[q.Name] = !proves(q), q.Node
-		if q.Type == "stream" {
-			kept[q.Name] = q.Retention()
-		}
-	}
-	s.mu.Lock()
-	s.queues, s.kept, s.nodes, s.jobQueues = found, kept, nodes, countJobQueues(found)
-	s.mu.Unlock()
-}
-
-// randomJID is for a job that has none.
+// randomJID returns a jid for a job that has none.
 func randomJID() string { return random() + random()[:8] }
 
 func random() string {

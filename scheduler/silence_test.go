@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -51,19 +52,20 @@ func TestSilentQueueStopsOnlyItself(t *testing.T) {
 	}
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "silent", 5*time.Second)
-	require.Equal(t, 1, s.core.lanes.silentQueues())
+	require.Equal(t, 1, s.core.queues.silentQueues())
 	require.Len(t, sc.copies(), 22, "one more job is fired to the silent queue, and all that is due to the other")
 	require.Contains(t, sc.copies(), "lost-answer")
 }
 
-// RabbitMQ never answers what was on its way to a stream's leader when that died. What follows is answered.
+// RabbitMQ never answers what was on its way to a stream's leader when that died. What follows is
+// answered.
 func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("lost-answer", "q")
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "q", 200*time.Millisecond)
-	require.Len(t, s.core.flight, 1)
+	require.Equal(t, 1, s.core.ledger.Open())
 	for i := range 25 { // the watchdog ends an epoch after maxStuck
 		jid := fmt.Sprint("later-", i)
 		sc.due(jid, "q")
@@ -71,21 +73,21 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 		sc.silentFor(s, "none", time.Second)
 		require.Contains(t, sc.copies(), jid)
 	}
-	require.Zero(t, s.core.lanes.silentQueues())
-	require.Equal(t, 1, s.core.silence.open, "it leaves the window to others")
-	_, any := s.core.oldest()
+	require.Zero(t, s.core.queues.silentQueues())
+	require.Equal(t, 1, s.core.ledger.Aside(), "it leaves the window to others")
+	_, any := s.core.ledger.Oldest()
 	require.False(t, any, "it does not end the epoch")
 	sc.broker.witness = "" // so that nothing proves that it arrived
 	for range 50 {
 		sc.silentFor(s, "none", 200*time.Millisecond)
-		require.Empty(t, s.core.lanes.heldQueues(), "its queue is not held when it is given up on")
+		require.Empty(t, s.core.queues.heldQueues(), "its queue is not held when it is given up on")
 	}
 	require.Equal(t, 2, sc.copies()["lost-answer"])
-	require.Empty(t, s.core.flight)
+	require.Zero(t, s.core.ledger.Open())
 }
 
-// What a silent queue has open is decided after a while: where nothing restarted it arrived, elsewhere
-// it is fired again.
+// What a silent queue has open is decided after a while: where nothing restarted it arrived,
+// elsewhere it is fired again.
 func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		restarts bool
@@ -100,11 +102,11 @@ func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
 			if c.restarts {
 				sc.broker.witness = ""
 			}
-			sc.silentFor(s, "none", giveUpAfter-2*time.Second)
+			sc.silentFor(s, "none", ledger.GiveUpAfter-2*time.Second)
 			require.Equal(t, map[string]int{"lost-answer": 1}, sc.copies(), "it is not decided early")
 			sc.silentFor(s, "none", 10*time.Second)
 			require.Equal(t, map[string]int{"lost-answer": c.copies}, sc.copies())
-			require.Empty(t, s.core.flight)
+			require.Zero(t, s.core.ledger.Open())
 			doubts, err := s.entries.Doubtful()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
@@ -123,13 +125,13 @@ func TestLateAnswersAreIgnored(t *testing.T) {
 	late := s.conn.answers
 	s.conn.answers = nil
 	require.NoError(t, s.readAll())
-	sc.silentFor(s, "none", giveUpAfter+5*time.Second)
-	before := s.core.watermark
+	sc.silentFor(s, "none", ledger.GiveUpAfter+5*time.Second)
+	before := s.core.ledger.Watermark()
 	for _, a := range late {
-		require.NoError(t, s.core.confirmed(sc.now, a.tag, false))
+		require.NoError(t, s.core.ledger.Confirmed(sc.now, a.tag, false))
 	}
 	sc.silentFor(s, "none", 5*time.Second)
-	require.GreaterOrEqual(t, s.core.watermark, before)
+	require.GreaterOrEqual(t, s.core.ledger.Watermark(), before)
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }
 
@@ -179,7 +181,8 @@ func TestNothingIsFiredWhileNothingIsAnswered(t *testing.T) {
 	require.Equal(t, map[string]int{"first": 1, "second": 1}, sc.copies())
 }
 
-// A leader says which numbers are confirmed above one that is not: its successor has only that one in doubt.
+// A leader says which numbers are confirmed above one that is not: its successor has only that one
+// in doubt.
 func TestOnlyWhatIsOpenIsInDoubt(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -222,7 +225,7 @@ func TestManyRangesAreJournaled(t *testing.T) {
 	}
 	for i, a := range s.conn.answers {
 		if i%2 == 1 {
-			require.NoError(t, s.core.confirmed(sc.now, a.tag, true))
+			require.NoError(t, s.core.ledger.Confirmed(sc.now, a.tag, true))
 		}
 	}
 	s.conn.answers = nil
@@ -234,39 +237,28 @@ func TestManyRangesAreJournaled(t *testing.T) {
 	require.Positive(t, sc.journaled()[wire.TypeConfirmed])
 }
 
-// A silent queue with all the fires that a window holds leaves room for others'.
-func TestSilentFiresLeaveTheWindow(t *testing.T) {
-	w := newWindow()
-	for i := range uint64(maxFlight) {
-		w.add(i, &item{size: 1})
-	}
-	require.False(t, w.room(silence{}))
-	require.True(t, w.room(silence{open: maxFlight, bytes: maxFlight}))
-	require.False(t, w.room(silence{open: maxSilent}), "what silent queues have open is bounded too")
-}
-
-// A fire that the view has not read from the journal is not given up on: the journal may be what does
-// not answer.
+// A fire that the view has not read from the journal is not given up on: the journal may be what
+// does not answer.
 func TestFiresAreNotGivenUpOnWhileTheJournalDoesNotAnswer(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("unread", "q")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
-	for range 5 * giveUpAfter / time.Second {
+	for range 5 * ledger.GiveUpAfter / time.Second {
 		sc.now = sc.now.Add(time.Second)
 		require.NoError(t, s.step(sc.now))
 	}
 	require.Equal(t, "unread", s.conn.out[0].message.MessageID)
 	require.Equal(t, []string{"q"}, s.core.silence.overdue)
-	require.Equal(t, 1, s.core.lanes.of("q").flying, "the fire is open")
+	require.Equal(t, 1, s.core.queues.of("q").unconfirmed, "the fire is open")
 	require.Zero(t, s.core.counters.Returned)
 	sc.rounds(s, 5, nil)
 	require.Equal(t, map[string]int{"unread": 1}, sc.copies())
 }
 
-// A burial that is not answered is not given up on: what is known of its job's queue says nothing of the
-// dead jobs. The leader resigns over it.
+// A burial that is not answered is not given up on: what is known of its job's queue says nothing
+// of the dead jobs. The leader resigns over it.
 func TestBurialsAreNotGivenUpOn(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -275,16 +267,15 @@ func TestBurialsAreNotGivenUpOn(t *testing.T) {
 	require.NoError(t, s.step(sc.now))
 	sc.take(s)
 	var burial uint64
-	for tag, it := range s.core.flight {
-		if it.deed {
+	for tag, it := range s.core.ledger.All() {
+		if it.Dispatch {
 			burial = tag
 		}
 	}
 	s.conn.answers = slices.DeleteFunc(s.conn.answers, func(a answer) bool { return a.tag == burial })
-	sc.silentFor(s, "none", giveUpAfter+10*time.Second)
-	require.Zero(t, s.core.lanes.silentQueues())
-	require.Contains(t, s.core.flight, burial)
-	oldest, open := s.core.oldest()
+	sc.silentFor(s, "none", ledger.GiveUpAfter+10*time.Second)
+	require.Zero(t, s.core.queues.silentQueues())
+	oldest, open := s.core.ledger.Oldest()
 	require.True(t, open)
 	require.Equal(t, burial, oldest, "the watchdog sees it")
 	require.Zero(t, s.core.counters.Returned)
@@ -302,30 +293,30 @@ func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
 	sc.elect(fresh, never)
 	sc.silentFor(fresh, "q", 5*time.Second)
 	require.Equal(t, phaseLeading, fresh.core.phase)
-	require.Equal(t, 1, fresh.core.lanes.silentQueues())
-	require.Equal(t, len(fresh.core.flight), fresh.core.silence.open, "it leaves the window to others")
+	require.Equal(t, 1, fresh.core.queues.silentQueues())
+	require.Equal(t, fresh.core.ledger.Open(), fresh.core.ledger.Aside(), "it leaves the window to others")
 	sc.due("other", "r")
 	require.NoError(t, fresh.readAll())
 	sc.silentFor(fresh, "q", 2*time.Second)
 	require.Equal(t, 1, sc.copies()["other"])
 	sc.broker.witness = ""
-	sc.silentFor(fresh, "none", giveUpAfter+10*time.Second)
-	require.Zero(t, fresh.core.lanes.of("q").flying)
-	require.Empty(t, fresh.core.flight)
+	sc.silentFor(fresh, "none", ledger.GiveUpAfter+10*time.Second)
+	require.Zero(t, fresh.core.queues.of("q").unconfirmed)
+	require.Zero(t, fresh.core.ledger.Open())
 }
 
 // A new leader repeats more fires than a window holds, to queues that do not answer, and leads.
 func TestSilentQueuesWhileDoubtsAreSettled(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	for wave, n := range []int{maxFlight, 200} { // the second is fired when the queues of the first have left the window
+	for wave, n := range []int{ledger.MaxOpen, 200} { // the second is fired when the queues of the first have left the window
 		for i := range n {
 			sc.due(fmt.Sprintf("j-%d-%d", wave, i), fmt.Sprintf("silent-%d-%d", wave, i%8))
 		}
 		require.NoError(t, s.readAll())
 		sc.silentFor(s, "silent-", 5*time.Second)
 	}
-	require.Greater(t, len(s.core.flight), maxFlight)
+	require.Greater(t, s.core.ledger.Open(), ledger.MaxOpen)
 	s.lose()
 	sc.broker.witness = ""
 	fresh := sc.sidecar("fresh")

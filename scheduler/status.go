@@ -1,11 +1,13 @@
 package scheduler
 
-import "time"
+import (
+	"time"
+)
 
 // Status is what a sidecar knows of its own part in leadership.
 type Status struct {
 	Leader          bool           `json:"leader"`
-	Phase           string         `json:"phase"` // connecting, waiting, catching up, settling, leading, resigned
+	Phase           string         `json:"phase"` // connecting, waiting, or a phase of the epoch
 	Epoch           int64          `json:"epoch"` // of this sidecar's leadership; -1 if it does not lead
 	Since           time.Time      `json:"since"` // when the phase began
 	Unconfirmed     int            `json:"unconfirmed"`
@@ -48,4 +50,41 @@ type Counters struct {
 
 	FireDelays Delays `json:"-"` // how late jobs were fired
 	Confirms   Delays `json:"-"` // how long the broker took to confirm a publish
+}
+
+// DelayBounds are the buckets of Delays.
+var DelayBounds = [...]time.Duration{
+	time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
+}
+
+// Delays counts times by their length: within each bound and beyond the one before, and beyond all.
+type Delays struct {
+	Sum    time.Duration
+	Counts [len(DelayBounds) + 1]int64
+}
+
+// Count is how many there were.
+func (d *Delays) Count() (n int64) {
+	for _, some := range d.Counts {
+		n += some
+	}
+	return n
+}
+
+func (d *Delays) note(took time.Duration) {
+	took = max(took, 0)
+	i := 0
+	for i < len(DelayBounds) && took > DelayBounds[i] {
+		i++
+	}
+	d.Sum += took
+	d.Counts[i]++
+}
+
+func (d *Delays) add(o *Delays) {
+	d.Sum += o.Sum
+	for i, n := range o.Counts {
+		d.Counts[i] += n
+	}
 }

@@ -46,7 +46,8 @@ func (sc *scene) elect(s *modelSidecar, refuses func(string) bool) {
 	require.NoError(sc.t, s.elect(refuses))
 }
 
-// rounds lets a leader work undisturbed, until dies says that the next publish kills its connection.
+// rounds lets a leader work undisturbed, until dies says that the next publish kills its
+// connection.
 func (sc *scene) rounds(s *modelSidecar, n int, dies func(wire.Message) bool) (died bool) {
 	for range n {
 		sc.now = sc.now.Add(200 * time.Millisecond)
@@ -78,8 +79,9 @@ func (sc *scene) copies() map[string]int {
 
 func never(string) bool { return false }
 
-// A message that kills the connection is found and parked, wherever it is when it kills: before the broker has done anything with it,
-// with its copy in the journal, or when a new leader fires again what is doubtful. Nobody else suffers.
+// A message that kills the connection is found and parked, wherever it is when it kills: before the
+// broker has done anything with it, with its copy in the journal, or when a new leader fires again
+// what is doubtful. Nobody else suffers.
 func TestPoisonIsParked(t *testing.T) {
 	for name, c := range map[string]struct {
 		journaled bool // the broker writes the journal's copy before it dies of the queue's
@@ -141,7 +143,7 @@ func TestPoisonIsParked(t *testing.T) {
 				require.Contains(t, parked[0].Parked, "connection died")
 			}
 			require.Len(t, parked, int(s.entries.Total(wire.ScheduledJobs)), "nothing else waits")
-			require.Empty(t, s.core.suspects, "nobody is suspected any more")
+			require.Empty(t, s.core.ledger.Suspects(), "nobody is suspected any more")
 			doubts, err := s.entries.Doubtful()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
@@ -149,7 +151,8 @@ func TestPoisonIsParked(t *testing.T) {
 	}
 }
 
-// A poison that only the journal has, because its stream has forgotten it, cannot be parked: it is listed with what was rejected.
+// A poison that only the journal has, because its stream has forgotten it, cannot be parked: it is
+// listed with what was rejected.
 func TestPoisonThatOnlyTheJournalHas(t *testing.T) {
 	sc := newScene(t)
 	s := sc.sidecar("a")

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -17,58 +18,60 @@ const (
 	trimEvery = time.Minute
 )
 
-// trimming is how far the dead jobs are trimmed.
-type trimming struct {
-	looked time.Time // when they were looked at last
-	more   bool      // that was not enough
-	sent   *item     // the newest record, until it has been folded
+// trimmer gives up the oldest dead jobs beyond what is kept of each kind. A dead job that is busy
+// is left alone.
+type trimmer struct {
+	base
+	looked time.Time       // when they were counted last
+	more   bool            // there may be more to give up
+	sent   *ledger.Publish // the newest record, until the view has read it
 }
 
-// trim gives up the oldest dead jobs beyond what is kept of each kind. What is about to be done to one by a person comes first.
-func (c *core) trim(now time.Time) error {
-	t := &c.trimming
+// step gives up a batch of dead jobs if there are too many.
+func (t *trimmer) step(now time.Time) error {
 	if t.sent != nil {
-		if _, folded := c.entries.Progress(); !t.sent.acked || t.sent.folded > folded {
+		if _, folded := t.entries.Progress(); !t.sent.Settled(folded) {
 			return nil
 		}
 		t.sent = nil
 	}
 	due := t.more || now.Sub(t.looked) >= trimEvery || now.Before(t.looked)
 	for _, dropped := range []bool{false, true} {
-		due = due || c.tooMany(dropped) > c.mostDead(dropped)/1000
+		due = due || t.tooMany(dropped) > t.mostDead(dropped)/1000
 	}
-	if !due || !c.room() {
+	if !due || !t.ledger.Room() {
 		return nil
 	}
 	t.looked, t.more = now, false
 	for _, dropped := range []bool{false, true} {
-		if err := c.trimKind(now, dropped); err != nil || t.sent != nil {
+		if err := t.trimKind(now, dropped); err != nil || t.sent != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mostDead is how many dead jobs of a kind are kept: a tenth of all may be what queues dropped.
-func (c *core) mostDead(dropped bool) int64 {
+// mostDead returns how many dead jobs of a kind are kept. Those that queues dropped may be a tenth
+// of all.
+func (t *trimmer) mostDead(dropped bool) int64 {
 	if dropped {
-		return max(c.setup.deadMax/10, 1)
+		return max(t.setup.deadMax/10, 1)
 	}
-	return c.setup.deadMax
+	return t.setup.deadMax
 }
 
-func (c *core) tooMany(dropped bool) int64 { return c.entries.Dead(dropped) - c.mostDead(dropped) }
+func (t *trimmer) tooMany(dropped bool) int64 { return t.entries.Dead(dropped) - t.mostDead(dropped) }
 
-func (c *core) trimKind(now time.Time, dropped bool) error {
-	excess, oldest := c.tooMany(dropped), now.Add(-c.setup.deadAge)
+func (t *trimmer) trimKind(now time.Time, dropped bool) error {
+	excess, oldest := t.tooMany(dropped), now.Add(-t.setup.deadAge)
 	var chosen []int64
 	looked := 0
-	err := c.entries.OldestDead(dropped, func(at time.Time, offset int64) bool {
+	err := t.entries.OldestDead(dropped, func(at time.Time, offset int64) bool {
 		looked++
 		if int64(looked) > excess && !at.Before(oldest) {
 			return false
 		}
-		if c.busy[spot{wire.DeadJobs, offset}] == nil {
+		if t.ledger.Busy(ledger.ID(wire.DeadJobs, offset)) == nil {
 			chosen = append(chosen, offset)
 		}
 		return len(chosen) < trimBatch && looked < 2*trimBatch
@@ -76,34 +79,31 @@ func (c *core) trimKind(now time.Time, dropped bool) error {
 	if err != nil || len(chosen) == 0 {
 		return err
 	}
-	return c.giveUpDead(now, chosen)
+	return t.giveUpDead(now, chosen)
 }
 
-func (c *core) giveUpDead(now time.Time, offsets []int64) error {
+func (t *trimmer) giveUpDead(now time.Time, offsets []int64) error {
 	r := wire.JournalRecord{Type: wire.TypeTrimmed, Stream: wire.DeadJobs}
-	var spots []spot
+	var entries []ledger.EntryID
 	for _, offset := range offsets {
-		s, err := c.entries.Get(wire.DeadJobs, offset)
+		s, err := t.entries.Get(wire.DeadJobs, offset)
 		if err != nil {
 			return err
 		}
 		if s != nil {
 			r.Entries = append(r.Entries, wire.Trimmed{Offset: offset, JID: wire.JIDTag(s.JID)})
-			spots = append(spots, spot{wire.DeadJobs, offset})
+			entries = append(entries, ledger.ID(wire.DeadJobs, offset))
 		}
 	}
-	if len(spots) == 0 {
+	if len(entries) == 0 {
 		return nil
 	}
-	r.Count = int64(len(spots))
-	if err := c.record(now, r, spots[0], nil); err != nil {
+	r.Count = int64(len(entries))
+	sent := t.ledger.NewRecord(now, r, entries[0])
+	if err := t.ledger.Send(sent); err != nil {
 		return err
 	}
-	it := c.busy[spots[0]]
-	it.more = spots[1:]
-	for _, at := range it.more {
-		c.busy[at] = it
-	}
-	c.trimming.sent, c.trimming.more = it, true
+	t.ledger.Hold(sent, entries[1:]...)
+	t.sent, t.more = sent, true
 	return nil
 }

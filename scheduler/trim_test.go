@@ -20,7 +20,8 @@ func deadJobs(n int, since time.Time) (all []amqp.Publishing) {
 	return all
 }
 
-// The dead jobs that died last are kept, however many a full queue drops beside them, and however old others are.
+// The dead jobs that died last are kept, however many a full queue drops beside them, and however
+// old others are.
 func TestDeadJobsAreTrimmed(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -4,70 +4,74 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// undo takes back what a person did to an entry last: delete, kill or change. The journal has the entry's bytes, and another entry stands
-// for it from then on; past due, that is fired like any other.
-func (c *core) undo(now time.Time, cmd wire.Command, answer func(wire.Reply)) error {
-	h, err := c.entries.Happened(cmd.Stream, cmd.JID)
+// undos undoes what was done to single entries.
+type undos struct {
+	base
+	changes    *changes
+	operations *operations
+}
+
+// command undoes what was done last, when that is known.
+func (u *undos) command(_ time.Time, r request) error {
+	return u.ledger.AfterFold(u.ledger.Seq(), func() error { return u.undo(r) })
+}
+
+// undo undoes the last delete, kill or change of an entry. The journal has the old bytes. They are
+// published as an entry that replaces the old one; if it is past due, it fires.
+func (u *undos) undo(r request) error {
+	cmd := &r.cmd
+	h, err := u.entries.Happened(cmd.Stream, cmd.JID)
 	if err != nil {
 		return err
 	}
 	if h == nil || cmd.Offset != nil && *cmd.Offset != h.Offset {
-		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Happened: h, Reason: "nothing is known that could be undone: " +
-			"the newest 100,000 things that happened to entries are"})
-		return nil
+		return r.reply(about(h, notFound("nothing is known that could be undone: the newest 100,000 things that happened to entries are")))
 	}
 	if !wire.Undoable(h.What) {
-		reply := conflict(fmt.Sprintf("what happened to it last cannot be undone: it was %s", h.What))
-		reply.Happened = h
-		answer(reply)
-		return nil
+		return r.reply(about(h, conflict(fmt.Sprintf("what happened to it last cannot be undone: it was %s", h.What))))
 	}
-	body, err := c.setup.fetch(wire.Journal, h.Record)
+	body, err := u.setup.fetch(wire.Journal, h.Record)
 	if err != nil {
-		answer(wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the journal cannot be read now: " + err.Error()})
-		return nil //nolint:nilerr // it is this command's bad luck, and nobody else's
+		return r.reply(unavailable("the journal cannot be read now: " + err.Error()))
 	}
 	j, err := wire.ParseJournal(body)
 	if err != nil || j.Type != h.What || j.Stream != cmd.Stream || j.Offset != h.Offset || j.JID != wire.JIDTag(cmd.JID) {
-		answer(wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Happened: h,
-			Reason: "the journal has forgotten the record that says how the entry was"})
-		return nil //nolint:nilerr // a record that is not there any more is answered
+		return r.reply(about(h, notFound("the journal has forgotten the record that says how the entry was")))
 	}
-	if by := c.undoes(j.InOperation); by != nil {
-		answer(conflict("operation " + by.ID + " takes back all that was done with it: cancel that, or wait"))
-		return nil
+	if by := u.operations.undoOf(j.InOperation); by != nil {
+		return r.reply(conflict("operation " + by.ID + " takes back all that was done with it: cancel that, or wait"))
 	}
-	return c.undoRecord(cmd, &j, h.Record, answer)
+	return u.undoRecord(r, &j, h.Record)
 }
 
-// undoRecord takes back what a record of the journal says was done. It is the last that happened to the entry.
-func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, answer func(wire.Reply)) error {
-	if c.entries.IsHeld(j.Stream, j.Offset) {
-		answer(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
-		return nil
+// undoRecord undoes what a record of the journal says was done. It is the last record about its
+// entry.
+func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
+	if u.entries.IsHeld(j.Stream, j.Offset) {
+		return r.reply(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
 	}
-	e, reply := c.entryOf(j)
+	e, reply := u.entryBefore(j)
 	if reply != nil {
-		answer(*reply)
-		return nil
+		return r.reply(*reply)
 	}
 	a := wire.Announcement{What: wire.TypeUndone, Stream: j.Stream, Replaces: j.Offset, JIDTag: j.JID, Undoes: at,
-		Command: cmd.ID, Actor: cmd.Actor, Operation: cmd.Operation}
+		Command: r.cmd.ID, Actor: r.cmd.Actor, Operation: r.cmd.Operation}
 	old := &tracker.Stored{JID: e.JID}
 	var err error
 	switch j.Type {
 	case wire.TypeChanged:
-		old, reply, err = c.undoesChange(j, e, &a)
+		old, reply, err = u.undoesChange(j, e, &a)
 	case wire.TypeKilled:
-		if reply, err = c.undoesSettled(j); reply == nil && err == nil {
-			reply, err = c.undoesKill(j, e, &a)
+		if reply, err = u.undoesSettled(j); reply == nil && err == nil {
+			reply, err = u.undoesKill(j, e, &a)
 		}
 	default:
-		reply, err = c.undoesSettled(j)
+		reply, err = u.undoesSettled(j)
 	}
 	if err != nil {
 		return err
@@ -75,56 +79,56 @@ func (c *core) undoRecord(cmd wire.Command, j *wire.JournalRecord, at int64, ans
 	record, fault := wire.WithEntryJID(e.Raw, e)
 	switch {
 	case reply != nil:
-	case c.busy[spot{a.Stream, a.Replaces}] != nil, a.Dead != nil && c.busy[spot{wire.DeadJobs, *a.Dead}] != nil:
+	case u.ledger.Busy(ledger.ID(a.Stream, a.Replaces)) != nil, a.Dead != nil && u.ledger.Busy(ledger.ID(wire.DeadJobs, *a.Dead)) != nil:
 		reply = &busyNow
 	case fault != nil:
-		reply = &wire.Reply{Status: wire.StatusConflict, Error: "conflict", Reason: fault.Error()}
+		reply = new(conflict(fault.Error()))
 	}
 	if reply != nil {
-		answer(*reply)
-		return nil
+		return r.reply(*reply)
 	}
-	return c.replace(a, old, record, &replacement{reason: cmd.Reason, answer: answer})
+	return u.changes.replace(a, old, record, &replacement{reason: r.cmd.Reason, answer: r.answer})
 }
 
 var busyNow = conflict("something is being done to this entry right now: look again")
 
-// entryOf is the entry as it was before a record of the journal. A large one the journal does not have: its stream may.
-func (c *core) entryOf(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
+// entryBefore returns an entry as it was before a record of the journal. If it is large, only its
+// stream has it.
+func (u *undos) entryBefore(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 	raw, ok := j.Entry, true
 	if len(raw) == 0 {
-		raw, ok = c.entryAt(j.Stream, j.Offset, j.JID)
+		raw, ok = u.entryAt(j.Stream, j.Offset, j.JID)
 	}
 	if !ok {
-		return nil, &wire.Reply{Status: wire.StatusUnavailable, Error: "service_unavailable", Reason: "the entry's stream cannot be read now"}
+		return nil, new(unavailable("the entry's stream cannot be read now"))
 	}
 	e, err := wire.ParseEntry(j.Stream, j.Offset, raw)
 	if err != nil || wire.JIDTag(e.JID) != j.JID {
-		return nil, &wire.Reply{Status: wire.StatusNotFound, Error: "not_found", Reason: "nobody has the entry's record any more"}
+		return nil, new(notFound("nobody has the entry's record any more"))
 	}
 	return &e, nil
 }
 
-// undoesSettled checks that nothing stands where an entry was deleted or killed: in a stream that was made anew something may.
-func (c *core) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
-	s, err := c.entries.Get(j.Stream, j.Offset)
+// undoesSettled checks that nothing stands where an entry was deleted or killed. In a stream that
+// was declared again something may.
+func (u *undos) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
+	s, err := u.entries.Get(j.Stream, j.Offset)
 	if err != nil {
 		return nil, err
 	}
-	read, err := c.entries.Position(j.Stream)
+	read, err := u.entries.Position(j.Stream)
 	if err != nil {
 		return nil, err
 	}
 	if s != nil || read < j.Offset {
-		reply := conflict("its stream was made anew since: it cannot be put back where it was")
-		return &reply, nil
+		return new(conflict("its stream was made anew since: it cannot be put back where it was")), nil
 	}
 	return nil, nil
 }
 
-// undoesChange finds the entry that a change has made.
-func (c *core) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (now *tracker.Stored, reply *wire.Reply, err error) {
-	found, err := c.entries.Find(j.Stream, e.JID)
+// undoesChange finds the entry that a change made.
+func (u *undos) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (now *tracker.Stored, reply *wire.Reply, err error) {
+	found, err := u.entries.Find(j.Stream, e.JID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,13 +138,12 @@ func (c *core) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Announ
 			return s, nil, nil
 		}
 	}
-	gone := conflict("what it was changed to is not pending any more")
-	return nil, &gone, nil
+	return nil, new(conflict("what it was changed to is not pending any more")), nil
 }
 
-// undoesKill finds the dead job that a kill has made: it goes when the entry comes back.
-func (c *core) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (*wire.Reply, error) {
-	found, err := c.entries.Find(wire.DeadJobs, e.JID)
+// undoesKill finds the dead job that a kill made. It goes when the entry comes back.
+func (u *undos) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (*wire.Reply, error) {
+	found, err := u.entries.Find(wire.DeadJobs, e.JID)
 	if err != nil {
 		return nil, err
 	}
@@ -155,9 +158,7 @@ func (c *core) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announce
 		a.Dead = &dead[0].Offset
 		return nil, nil
 	case 0:
-		reply := conflict("the dead job that it became is not there any more: it was retried, deleted or trimmed")
-		return &reply, nil
+		return new(conflict("the dead job that it became is not there any more: it was retried, deleted or trimmed")), nil
 	}
-	reply := conflict(fmt.Sprintf("%d dead jobs with its jid died in the same moment: retry the one that is meant", len(dead)))
-	return &reply, nil
+	return new(conflict(fmt.Sprintf("%d dead jobs with its jid died in the same moment: retry the one that is meant", len(dead)))), nil
 }

@@ -113,8 +113,8 @@ func TestChangesThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, sc.ends(s), "refused an entry that stands for another")
 }
 
-// What cannot be put back where it was is refused: its stream is another one, it is not what it was changed to any more, or two dead jobs
-// may be the one that is meant.
+// What cannot be put back where it was is refused: its stream is another one, it is not what it was
+// changed to any more, or two dead jobs may be the one that is meant.
 func TestUndoThatCannotBe(t *testing.T) {
 	t.Run("made anew", func(t *testing.T) {
 		sc, s, cmd := removed(t, "")

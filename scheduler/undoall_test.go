@@ -90,7 +90,8 @@ func TestOperationsThatCannotBeUndone(t *testing.T) {
 	}
 }
 
-// Who cancelled an operation may undo what it did, and who cancelled an undo may have the rest undone too.
+// Who cancelled an operation may undo what it did, and who cancelled an undo may have the rest
+// undone too.
 func TestUndoOfWhatWasCancelled(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 6)
 	slow := wire.Operation{Action: wire.CommandUndo, Undoes: "op", Rate: 0.5}
@@ -118,7 +119,8 @@ func TestUndoOfWhatWasCancelled(t *testing.T) {
 	require.Equal(t, "rest", op.UndoneBy)
 }
 
-// What was undone one by one, or was retried, changed again or has fired since, is left as it is, and the reason told.
+// What was undone one by one, or was retried, changed again or has fired since, is left as it is,
+// and the reason told.
 func TestUndoSkipsWhatHappenedSince(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) {
 		sc, s := done(t, wire.CommandDelete, 4)
@@ -160,7 +162,8 @@ func TestUndoSkipsWhatHappenedSince(t *testing.T) {
 	})
 }
 
-// A leader that dies anywhere in between leaves the rest to the next, which brings nothing back a second time.
+// A leader that dies anywhere in between leaves the rest to the next, which brings nothing back a
+// second time.
 func TestUndoOutlivesItsLeader(t *testing.T) {
 	for _, action := range []string{wire.CommandDelete, wire.CommandKill, wire.CommandChange} {
 		for dies := range 30 {
@@ -189,7 +192,8 @@ func TestUndoOutlivesItsLeader(t *testing.T) {
 	}
 }
 
-// An undo goes on behind low water too: it knows the operation from what is written down again, and the journal from where it lies.
+// An undo goes on behind low water too: it knows the operation from what is written down again, and
+// the journal from where it lies.
 func TestUndoBehindLowWater(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 6)
 	carry := func(s *modelSidecar) {
@@ -246,11 +250,12 @@ func TestUndoWaitsForTheJournal(t *testing.T) {
 	require.Equal(t, []int64{6, 6, 0, 0}, counts(sc.ended(s, "undo")))
 }
 
-// Records of a leader that had been followed, and of anybody else, are no part of what an operation did.
+// Records of a leader that had been followed, and of anybody else, are no part of what an operation
+// did.
 func TestUndoReadsWhatIsInForce(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 2)
 	op, _ := s.entries.Operation("op")
-	forged := wire.JournalRecord{Type: wire.TypeUndone, Stream: wire.ScheduledJobs, Offset: 1, Epoch: s.core.epoch, JID: "j-1", Undoes: op.FirstRecord + 2}
+	forged := wire.JournalRecord{Type: wire.TypeUndone, Stream: wire.ScheduledJobs, Offset: 1, Epoch: s.core.ledger.Epoch(), JID: "j-1", Undoes: op.FirstRecord + 2}
 	sc.broker.append(wire.Journal, "client", forged.Append(wire.Journal, 7, 0))
 	s.lose()
 	next := sc.sidecar("next")
@@ -277,9 +282,9 @@ func TestOffsets(t *testing.T) {
 
 // Reasons are told apart, but not without end.
 func TestReasonsForSkipping(t *testing.T) {
-	o := newOperating(wire.Operation{Action: wire.CommandUndo}, time.Time{})
+	o := newOperation(wire.Operation{Action: wire.CommandUndo}, time.Time{})
 	for i := range 30 {
-		o.skipped(fmt.Sprint(i), 1)
+		o.addSkip(fmt.Sprint(i), 1)
 	}
 	require.Len(t, o.Skips, maxReasons)
 	require.EqualValues(t, 30, o.Skipped())

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Clients delete what they declare: a queue, and jobs.direct with every binding it has. What is due meanwhile is confirmed by the
-// journal alone, unless it is caught on the way.
+// Clients delete what they declare: a queue, and jobs.direct with every binding it has. What is due
+// meanwhile is confirmed by the journal alone, unless it is caught on the way.
 func TestDueJobsArriveWhateverClientsDelete(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -56,8 +56,8 @@ func TestDueJobsArriveWhateverClientsDelete(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs, "none of it costs more than itself")
 }
 
-// A client has a queue of its own with a name that RabbitMQ 4 cannot repeat, and publishes for it. Millrace must not be kept from leading
-// by asking what has become of that queue.
+// A client has a queue of its own with a name that RabbitMQ 4 cannot repeat, and publishes for it.
+// Millrace must not be kept from leading by asking what has become of that queue.
 func TestAQueueThatMustNotBeAskedAbout(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -80,7 +80,8 @@ func TestAQueueThatMustNotBeAskedAbout(t *testing.T) {
 	require.LessOrEqual(t, s.Status().Counters.Epochs, int64(1+2))
 }
 
-// What clients publish to jobs.direct is caught too, where Millrace's policy holds, and finds its way by itself from then on.
+// What clients publish to jobs.direct is caught too, where Millrace's policy holds, and finds its
+// way by itself from then on.
 func TestJobsForADeletedQueueAreCaught(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -112,7 +113,8 @@ func TestJobsForADeletedQueueAreCaught(t *testing.T) {
 	require.Equal(t, before, caught(), "the queue is bound again")
 }
 
-// Somebody deletes jobs.bury, which no fire needs: who leads next makes it again, and does not take it for a reason not to lead.
+// Somebody deletes jobs.bury, which no fire needs: who leads next makes it again, and does not take
+// it for a reason not to lead.
 func TestTheWayOfBurialsIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -38,8 +38,8 @@ func TestProbesLeaveFewRecords(t *testing.T) {
 	require.LessOrEqual(t, probes(wire.Gated), 2+inTime, "one at the begin of the epoch, and one each five seconds")
 }
 
-// Somebody takes jobs.fire its way to the queues: what is fired then is journaled and confirmed, and reaches none. It is entered again, and
-// what is known to have arrived is not.
+// Somebody takes jobs.fire its way to the queues: what is fired then is journaled and confirmed,
+// and reaches none. It is entered again, and what is known to have arrived is not.
 func TestFiresThatReachNoQueue(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -20,13 +21,14 @@ func (s *Scheduler) unread() {
 	s.view = view.New(s.store, nil, s.entries, s.log, wire.Journal, wire.EntryStreams...)
 }
 
-// A sidecar whose view has not caught up does not stand for election; it waits no longer than it is wanted, and its connection lives.
+// A sidecar whose view has not caught up does not stand for election; it waits no longer than it is
+// wanted, and its connection lives.
 func TestWaitingForTheView(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	s.unread()
-	require.False(t, s.fit(time.Now()))
+	require.False(t, s.eligible(time.Now()))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, s.waitForView(ended, conn), context.Canceled)
@@ -37,36 +39,37 @@ func TestWaitingForTheView(t *testing.T) {
 	require.Error(t, conn.Err())
 }
 
-// A sidecar that has the lock while its readers are cut off keeps the lock for a moment: the readers of the others are cut off too.
+// A sidecar that has the lock while its readers are cut off keeps the lock for a moment: the
+// readers of the others are cut off too.
 func TestTheLockIsKeptWhileReadersAreCutOff(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
-	require.NoError(t, s.becomeFit(t.Context(), conn, nil), "it has nothing to read")
+	require.NoError(t, s.awaitEligible(t.Context(), conn, nil), "it has nothing to read")
 	s.unread()
 	claim, err := conn.Lock(t.Context())
 	require.NoError(t, err)
-	lock := newCandidate(claim, conn.User(), newReplier(s.cfg.Broker, s.log), s.log)
+	lock := newCandidate(claim, conn.User(), newResponder(s.cfg.Broker, s.log), s.log)
 	ended, cancel := context.WithTimeout(t.Context(), 3*fitEvery)
 	defer cancel()
-	require.ErrorIs(t, s.becomeFit(ended, conn, lock), context.DeadlineExceeded)
+	require.ErrorIs(t, s.awaitEligible(ended, conn, lock), context.DeadlineExceeded)
 	done := make(chan error)
-	go func() { done <- s.becomeFit(t.Context(), conn, lock) }()
+	go func() { done <- s.awaitEligible(t.Context(), conn, lock) }()
 	require.NoError(t, claim.Inbox.Close())
 	require.ErrorIs(t, <-done, errLockGone)
 }
 
 // Who is behind gives way to others, but not for ever: all may be.
 func TestReluctanceEnds(t *testing.T) {
-	var r reluctance
+	var r standbyGrace
 	begun := time.Now()
-	require.True(t, r.ends(begun, maxStandingLag-1))
-	require.False(t, r.ends(begun, maxStandingLag))
-	require.False(t, r.ends(begun.Add(maxReluctance-1), time.Hour))
-	require.True(t, r.ends(begun.Add(maxReluctance), time.Hour))
-	require.True(t, r.ends(begun.Add(maxReluctance+1), time.Hour), "until it has caught up")
-	require.True(t, r.ends(begun.Add(2*maxReluctance), 0))
-	require.False(t, r.ends(begun.Add(3*maxReluctance), time.Hour))
+	require.True(t, r.expired(begun, maxStandingLag-1))
+	require.False(t, r.expired(begun, maxStandingLag))
+	require.False(t, r.expired(begun.Add(maxReluctance-1), time.Hour))
+	require.True(t, r.expired(begun.Add(maxReluctance), time.Hour))
+	require.True(t, r.expired(begun.Add(maxReluctance+1), time.Hour), "until it has caught up")
+	require.True(t, r.expired(begun.Add(2*maxReluctance), 0))
+	require.False(t, r.expired(begun.Add(3*maxReluctance), time.Hour))
 }
 
 func TestAskingWithoutABroker(t *testing.T) {
@@ -80,7 +83,7 @@ func TestAskingWithoutABroker(t *testing.T) {
 
 // What is no command is not sent.
 func TestCommandsThatAreNoJSON(t *testing.T) {
-	l := &line{waiting: map[string]chan wire.Reply{}, heard: time.Now()}
+	l := &askConn{waiting: map[string]chan wire.Reply{}, heard: time.Now()}
 	reply := l.ask(t.Context(), wire.Command{Command: wire.CommandChange, Changes: []byte("{")})
 	require.Equal(t, wire.StatusBad, reply.Status)
 	require.Empty(t, l.waiting, "nobody waits for an answer")
@@ -89,7 +92,7 @@ func TestCommandsThatAreNoJSON(t *testing.T) {
 // A sidecar that answers a command leads, unless the answer is that it is unavailable.
 func TestAnswersShowThatASidecarLeads(t *testing.T) {
 	for status, leads := range map[int]bool{wire.StatusDone: true, wire.StatusNotFound: true, wire.StatusUnavailable: false} {
-		l := &line{waiting: map[string]chan wire.Reply{}, heard: time.Now().Add(-leaderSilent)}
+		l := &askConn{waiting: map[string]chan wire.Reply{}, heard: time.Now().Add(-leaderSilent)}
 		answer := make(chan wire.Reply, 1)
 		l.waiting["id"] = answer
 		l.deliver(wire.Delivery{CorrelationID: "id", Body: fmt.Appendf(nil, `{"status":%d}`, status)})
@@ -126,7 +129,7 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	model := sc.leader("a")
 	sc.at("j", "q", sc.now)
 	require.NoError(t, model.readAll())
-	l := &leadership{s: s, conn: conn, core: model.core, lock: &candidate{}, watchdog: newWatchdog(time.Now, claimWithin), beside: func(func(context.Context)) {}}
+	l := &leadership{s: s, conn: conn, core: model.core, lock: &candidate{}, watchdog: newWatchdog(time.Now, claimWithin), background: background{beside: func(func(context.Context)) {}}}
 	passes := func(d time.Duration) {
 		l.watchdog.steppedAt, l.watchdog.oldestAt = l.watchdog.steppedAt.Add(-d), l.watchdog.oldestAt.Add(-d)
 	}
@@ -134,7 +137,7 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	passes(2 * maxStuck)
 	require.NoError(t, l.checkStuck(), "nothing is out")
 	require.NoError(t, model.step(sc.now))
-	require.Len(t, model.core.flight, 1)
+	require.Equal(t, 1, model.core.ledger.Open())
 	l.watchdog.Note(l.progress())
 	require.NoError(t, l.checkStuck(), "it was published just now")
 	passes(2 * maxStuck)
@@ -159,7 +162,8 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	require.ErrorContains(t, l.checkStuck(), "no ping came back")
 }
 
-// Commands wait until the leader has settled what the last one left, and while there is no room for what they publish.
+// Commands wait until the leader has settled what the last one left, and while there is no room for
+// what they publish.
 func TestCommandsWait(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -172,15 +176,18 @@ func TestCommandsWait(t *testing.T) {
 		require.Nil(t, l.commands(), phase)
 	}
 	l.core.phase = phaseLeading
-	l.core.bytes = maxFlightBytes
+	large := ledger.Publish{Plain: true, Size: ledger.MaxOpenBytes, Build: func(int64, int64) wire.Message { return wire.Message{} }}
+	require.NoError(t, l.core.ledger.Send(&large))
 	require.Nil(t, l.commands())
-	l.core.bytes = 0
+	tag, _ := l.core.ledger.Oldest()
+	require.NoError(t, l.core.ledger.Confirmed(time.Now(), tag, true))
 	require.NotNil(t, l.commands())
 	l.lock.lease = newLease(time.Now)
 	require.Nil(t, l.commands(), "the lock may be another's")
 }
 
-// A leader that is asked to stop waits for its confirms, as long as there is anybody who could send them.
+// A leader that is asked to stop waits for its confirms, as long as there is anybody who could send
+// them.
 func TestRetiringWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -192,13 +199,13 @@ func TestRetiringWithoutAConnection(t *testing.T) {
 	sc.due("j", "q")
 	require.NoError(t, model.readAll())
 	require.NoError(t, model.step(sc.now))
-	require.NotEmpty(t, model.core.flight)
+	require.NotZero(t, model.core.ledger.Open())
 	seen := view.New(model.store, nil, model.entries, slog.New(slog.DiscardHandler), wire.Journal)
-	l := &leadership{s: &Scheduler{view: seen}, conn: conn, pub: pub, core: model.core}
+	l := &leadership{s: &Scheduler{services: &services{view: seen}}, conn: conn, pub: pub, core: model.core}
 	require.NoError(t, pub.Close())
 	<-pub.Done()
 	err = l.retire()
 	require.Error(t, err)
 	require.Equal(t, pub.Err(), err)
-	require.NotEmpty(t, model.core.flight, "it is in doubt, and the next leader finds it so")
+	require.NotZero(t, model.core.ledger.Open(), "it is in doubt, and the next leader finds it so")
 }

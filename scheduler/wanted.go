@@ -84,7 +84,8 @@ func (d *degradations) any(by part) bool {
 	return len(d.all[by]) > 0
 }
 
-// degradedBy is what the broker's answer to one step means. nodes has the node of each queue, as far as the management API said.
+// degradedBy returns what the broker's answer to one step means. nodes has the node of each queue,
+// as far as it is known.
 func degradedBy(f broker.Fault, nodes map[string]string) Degraded {
 	d := Degraded{Subject: f.Subject, Problem: f.Err.Error(), Costs: f.Costs}
 	if broker.IsAway(f.Err) {
@@ -92,6 +93,14 @@ func degradedBy(f broker.Fault, nodes map[string]string) Degraded {
 		d.Node = cmp.Or(broker.AwayNode(f.Err), nodes[name])
 	}
 	return d
+}
+
+// wanted is the state of what Millrace wants on the broker, and jobs fire without.
+type wanted struct {
+	degraded   degradations
+	findings   findings
+	lookAgain  chan struct{} // has watchWanted look again
+	wantedOnce chan struct{} // closed when it has looked once
 }
 
 const (
@@ -122,14 +131,14 @@ func (s *Scheduler) watchWanted(ctx context.Context) {
 	}
 }
 
-// awaitWanted waits, before this process first leads, until all that Millrace wants has been asserted
-// once: clients that start as soon as a sidecar is ready find it all. What is away does not keep
-// anybody from leading.
-func (s *Scheduler) awaitWanted(ctx context.Context) {
+// awaitWanted waits, before this process first leads, until everything wanted has been asserted
+// once: clients that start when a sidecar is ready find it. What is away does not keep a sidecar
+// from leading.
+func (w *wanted) awaitWanted(ctx context.Context) {
 	limit := time.NewTimer(wantedFirstWithin)
 	defer limit.Stop()
 	select {
-	case <-s.wantedOnce:
+	case <-w.wantedOnce:
 	case <-limit.C:
 	case <-ctx.Done():
 	}
@@ -138,13 +147,14 @@ func (s *Scheduler) awaitWanted(ctx context.Context) {
 // wantedFirstWithin is how long a sidecar that has just started waits for what it can do without.
 const wantedFirstWithin = 5 * time.Second
 
-// wantedSoon has watchWanted look again: something of what it asserts may have failed. While something fails it looks often enough.
-func (s *Scheduler) wantedSoon() {
-	if s.degraded.any(wantedPart) {
+// assertSoon has watchWanted assert everything soon: something may be gone. While something fails
+// it does so anyway.
+func (w *wanted) assertSoon() {
+	if w.degraded.any(wantedPart) {
 		return
 	}
 	select {
-	case s.lookAgain <- struct{}{}:
+	case w.lookAgain <- struct{}{}:
 	default:
 	}
 }
@@ -161,9 +171,7 @@ func (s *Scheduler) assertWanted(ctx context.Context) {
 	if slices.ContainsFunc(faults, func(f broker.Fault) bool { return broker.IsAway(f.Err) }) {
 		s.readQueues(ctx) // it says which node a queue is on
 	}
-	s.mu.Lock()
-	nodes := s.nodes
-	s.mu.Unlock()
+	nodes := s.homes()
 	if !slices.ContainsFunc(faults, isDirect) {
 		s.setStatus(func(st *Status) { st.Accepts = true })
 	} else if !before.Accepts { // no leader has made it yet: that is not degraded, but not ready
@@ -178,9 +186,9 @@ func (s *Scheduler) assertWanted(ctx context.Context) {
 
 func isDirect(f broker.Fault) bool { return f.Subject == broker.SubjectDirect }
 
-// policed sets Millrace's policies, and says what is degraded where that is not possible. RabbitMQ 3.10 answers 500 while queues are being
-// made: so it asks twice.
-func (s *Scheduler) policed(ctx context.Context) (findings []broker.Finding, failing []Degraded) {
+// policed sets Millrace's policies, and returns what is degraded if it cannot. RabbitMQ 3.10
+// answers 500 while queues are declared, so it tries twice.
+func (s *services) policed(ctx context.Context) (findings []broker.Finding, failing []Degraded) {
 	err := errNoManagement
 	if s.mgmt != nil {
 		if findings, err = s.mgmt.Policies(ctx); err != nil && pause.For(ctx, time.Second) == nil {

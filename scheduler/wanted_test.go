@@ -83,7 +83,8 @@ func TestWhatALeaderMakesMeanwhileIsNotDegraded(t *testing.T) {
 	}
 }
 
-// A queue that jobs fire without is away: it is listed as degraded, and the rest is asserted. When it is back, the list is empty.
+// A queue that jobs fire without is away: it is listed as degraded, and the rest is asserted. When
+// it is back, the list is empty.
 func TestWantedThingsThatAreAwayAreDegraded(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)

@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	// maxStuck is how long a leader may take for its next step, if the broker does not prevent it.
+	// maxStuck is how long a leader may take for its next step, unless the broker prevents it.
 	maxStuck = 30 * time.Second
-	// openWithin is how long the broker may leave a publish unanswered before the epoch fires: what it lost while a link between two
-	// nodes was broken is never answered, and nothing is fired meanwhile.
+	// openWithin is how long the broker may leave a publish unanswered before the epoch fires. What
+	// it lost while a link between two nodes was broken is never answered.
 	openWithin = 10 * time.Second
-	// claimWithin is that for the first publishes of an epoch, its claim, where the next leader begins immediately. Where it waits for
-	// this one, to give up costs more: claimWithinSlowly.
+	// claimWithin is that for the claim, the first publishes of an epoch, if the next leader begins
+	// immediately. If it waits for this one, giving up costs more: claimWithinSlowly.
 	claimWithin       = time.Second
 	claimWithinSlowly = 3 * time.Second
-	// stuckEvery is how often that is looked at.
+	// stuckEvery is how often that is checked.
 	stuckEvery = 500 * time.Millisecond
 )
 
-// progress is what a leader has done and what it waits for. Two values differ if a step was made in between.
+// progress is what a leader has done and what it waits for. Two values differ if it made a step in
+// between.
 type progress struct {
 	phase  phase
 	read   int64  // how far the streams are read that the phase waits for
@@ -35,7 +36,8 @@ type progress struct {
 	waits  bool   // a next phase, or a record to be read back, is waited for
 }
 
-// watchdog notices a leader that makes no progress, so that it can resign and let another sidecar try. It is safe for concurrent use.
+// watchdog notices a leader that makes no progress, so that it resigns and another sidecar tries.
+// It is safe for concurrent use.
 type watchdog struct {
 	clock func() time.Time
 	open  time.Duration // for the first publishes of the epoch
@@ -52,14 +54,16 @@ func newWatchdog(clock func() time.Time, open time.Duration) *watchdog {
 	return &watchdog{clock: clock, open: open, steppedAt: clock(), oldestAt: clock()}
 }
 
-// unanswered counts the epochs in a row whose claims were not answered in time, since any sidecar led.
+// unanswered counts the epochs in a row whose claims were not answered in time, since any sidecar
+// led.
 type unanswered struct {
 	epochs int
 	led    int64 // the newest epoch in which anything was done, as far as was known
 }
 
-// patience is how long the next claim may take, if the first may take so long. It grows: a broker may be slow. led is the newest epoch in
-// which anything was done: a broker that has answered another sidecar answers in time.
+// patience returns how long the next claim may take, if the first may take so long. It doubles each
+// time: the broker may be slow. led is the newest epoch in which anything was done: a broker that
+// has answered another sidecar answers in time.
 func (u *unanswered) patience(first time.Duration, led int64) time.Duration {
 	if led != u.led {
 		u.epochs, u.led = 0, led
@@ -69,13 +73,13 @@ func (u *unanswered) patience(first time.Duration, led int64) time.Duration {
 
 // note takes in why an epoch ended, and in which phase.
 func (u *unanswered) note(p phase, err error) {
-	if p <= phaseCatching && errors.Is(err, errUnanswered) {
+	if p <= phaseCatchingUp && errors.Is(err, errUnanswered) {
 		u.epochs++
 	}
 }
 
-// claimPatience is how long the broker may leave the claim of the next epoch unanswered. Only RabbitMQ forgets one: where one node serves,
-// another claim would wait for the same disk.
+// claimPatience returns how long the broker may leave the claim of the next epoch unanswered. Only
+// RabbitMQ forgets one. If one node serves, another claim would wait for the same disk.
 func (s *Scheduler) claimPatience(f broker.Features) time.Duration {
 	state, first := s.entries.State(), claimWithin
 	switch {
@@ -108,7 +112,8 @@ func (w *watchdog) Note(p progress) {
 	w.last = p
 }
 
-// Acts notes that the leader does something which may take long, as a question to the broker does. It takes no answers meanwhile.
+// Acts notes that the leader does something that may take long, such as a question to the broker.
+// It takes no answers meanwhile.
 func (w *watchdog) Acts() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,21 +124,21 @@ func (w *watchdog) Acts() {
 func (w *watchdog) Awaits() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now := w.clock(); w.last.phase < phaseLeading && now.Sub(w.busyAt) >= stuckEvery { // the answers may have come long ago
+	if now := w.clock(); w.last.phase < phaseLeading && now.Sub(w.busyAt) >= stuckEvery {
 		w.oldestAt = now
 	}
 	w.awaits = true
 }
 
-// Check returns errResigned if the leader has been stuck for longer than maxStuck. One whose connection is blocked is not: no other
-// sidecar could publish either.
+// Check returns errResigned if the leader has been stuck for longer than maxStuck. A leader whose
+// connection is blocked is not stuck: no other sidecar could publish either.
 func (w *watchdog) Check(blocked bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, patience := w.clock(), maxStuck
 	switch {
-	case w.last.phase == phaseLeading || !w.awaits: // what it does may take long, and its answers wait
-	case w.last.phase <= phaseCatching:
+	case w.last.phase == phaseLeading || !w.awaits: // its answers wait
+	case w.last.phase <= phaseCatchingUp:
 		patience = w.open
 	default:
 		patience = openWithin
@@ -141,7 +146,7 @@ func (w *watchdog) Check(blocked bool) error {
 	switch {
 	case blocked:
 		w.steppedAt, w.oldestAt = now, now
-	case w.last.oldest != 0 && now.Sub(w.oldestAt) > patience: // RabbitMQ forgets to answer when a stream's process dies
+	case w.last.oldest != 0 && now.Sub(w.oldestAt) > patience: // RabbitMQ may forget to answer
 		return fmt.Errorf("%w within %s", errUnanswered, patience)
 	case w.last.waits && now.Sub(w.steppedAt) > maxStuck:
 		return fmt.Errorf("%w: no progress for %s while %s", errResigned, maxStuck, w.last.phase)
@@ -149,26 +154,27 @@ func (w *watchdog) Check(blocked bool) error {
 	return nil
 }
 
-// Hesitates reports whether an epoch that does not fire yet has made no step since the last look.
+// Hesitates reports whether an epoch that does not fire yet has made no step since the last check.
 func (w *watchdog) Hesitates() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last.phase != phaseLeading && w.clock().Sub(w.steppedAt) >= stuckEvery
 }
 
-// askEndsEvery is how often a leader that fires asks where the streams end. One whose readers are cut off learns of nothing new. The
-// connections for that are kept from one time to the next.
+// askEndsEvery is how often a leader that fires asks where the streams end. If its readers are cut
+// off, it hears of nothing new. The connections for that are kept from one time to the next.
 const askEndsEvery = streams.KeepLink - time.Second
 
-// progress is how far this leader is. A view that is behind but reads on makes progress: a failover would not make it faster.
+// progress returns how far this leader is. A view that lags but reads on makes progress: a failover
+// would not make it faster.
 func (l *leadership) progress() progress {
 	c := l.core
 	_, folded := c.entries.Progress()
-	p := progress{phase: c.phase, folded: folded, waits: c.phase != phaseLeading || folded < c.watermark}
-	p.oldest, _ = c.oldest()
+	p := progress{phase: c.phase, folded: folded, waits: c.phase != phaseLeading || folded < c.ledger.Watermark()}
+	p.oldest, _ = c.ledger.Oldest()
 	streams := []string{wire.Journal}
-	if c.phase == phaseCatching {
-		streams = ledBy
+	if c.phase == phaseCatchingUp {
+		streams = leaderStreams
 	}
 	for _, stream := range streams {
 		if at, err := c.entries.Position(stream); err == nil {
@@ -178,7 +184,8 @@ func (l *leadership) progress() progress {
 	return p
 }
 
-// watch ends the epoch of a leader that makes no progress, or hears nothing of the lock any more, also while the loop is stuck.
+// watch ends the epoch of a leader that makes no progress or no longer hears from the lock, also
+// while the loop is stuck.
 func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) error {
 	ticks := time.NewTicker(stuckEvery)
 	defer ticks.Stop()
@@ -194,13 +201,13 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 			}
 			switch {
 			case !canMove:
-			case l.watchdog.Hesitates(): // what it waits for may be written, and not come to its readers
+			case l.watchdog.Hesitates():
 				asked = time.Now()
-				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, ledBy...) })
+				l.beside(func(ctx context.Context) { l.s.view.AskEnds(ctx, leaderStreams...) })
 			case time.Since(asked) >= askEndsEvery:
 				asked = time.Now()
 				l.beside(func(ctx context.Context) {
-					for _, stream := range ledBy { // by one connection to each node
+					for _, stream := range leaderStreams { // by one connection to each node
 						l.s.view.AskEnds(ctx, stream)
 					}
 				})
@@ -209,7 +216,7 @@ func (l *leadership) watch(ctx context.Context, resign context.CancelCauseFunc) 
 	}
 }
 
-// checkStuck resigns where nothing moves: another sidecar may be better off.
+// checkStuck returns an error if this leader is stuck: another sidecar may fare better.
 func (l *leadership) checkStuck() error {
 	blocked := l.blocked()
 	if l.lock.lost(blocked) {
@@ -218,7 +225,7 @@ func (l *leadership) checkStuck() error {
 	if err := l.watchdog.Check(blocked); err != nil || blocked {
 		return err
 	}
-	if stuck := l.s.view.StuckOf(ledBy...); stuck > maxStuck {
+	if stuck := l.s.view.StuckOf(leaderStreams...); stuck > maxStuck {
 		return fmt.Errorf("%w: the view is behind, and has read nothing for %s", errResigned, stuck.Round(time.Second))
 	}
 	return nil

@@ -25,7 +25,7 @@ func newWatchdogScene() *watchdogScene {
 func TestWatchdogNoticesALeaderThatTakesNoStep(t *testing.T) {
 	for name, stuck := range map[string]progress{
 		"opening":             {phase: phaseOpening, waits: true},
-		"catching up":         {phase: phaseCatching, read: 7, waits: true},
+		"catching up":         {phase: phaseCatchingUp, read: 7, waits: true},
 		"its publish is open": {phase: phaseLeading, oldest: 3, waits: true},
 		"it is not read back": {phase: phaseLeading, folded: 5, waits: true},
 	} {
@@ -43,7 +43,7 @@ func TestWatchdogNoticesALeaderThatTakesNoStep(t *testing.T) {
 }
 
 func TestWatchdogCountsSteps(t *testing.T) {
-	step := progress{phase: phaseCatching, read: 1, waits: true}
+	step := progress{phase: phaseCatchingUp, read: 1, waits: true}
 	for name, next := range map[string]func(*progress){
 		"the next phase":       func(p *progress) { p.phase++ },
 		"the streams are read": func(p *progress) { p.read++ },
@@ -74,9 +74,10 @@ func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
 	require.ErrorContains(t, s.Check(false), "neither confirmed nor refused")
 }
 
-// Nothing is fired before an epoch's first publishes are answered, so that one which never is ends the epoch soon.
+// Nothing is fired before an epoch's first publishes are answered, so that one which never is ends
+// the epoch soon.
 func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
-	for phase, patience := range map[phase]time.Duration{phaseOpening: claimWithin, phaseCatching: claimWithin, phaseSettling: openWithin} {
+	for phase, patience := range map[phase]time.Duration{phaseOpening: claimWithin, phaseCatchingUp: claimWithin, phaseReconciling: openWithin} {
 		s := newWatchdogScene()
 		s.Awaits()
 		s.Note(progress{phase: phase, oldest: 1, waits: true})
@@ -90,7 +91,7 @@ func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
 func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 	var u unanswered
 	patience := func(led int64) time.Duration { return u.patience(claimWithin, led) }
-	u.note(phaseCatching, errors.New("another reason"))
+	u.note(phaseCatchingUp, errors.New("another reason"))
 	u.note(phaseLeading, errUnanswered)
 	require.Equal(t, claimWithin, patience(-1))
 	for _, longer := range []time.Duration{2 * claimWithin, 4 * claimWithin, 8 * claimWithin} {
@@ -98,7 +99,7 @@ func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 		require.Equal(t, longer, patience(-1))
 	}
 	for range 100 {
-		u.note(phaseCatching, errUnanswered)
+		u.note(phaseCatchingUp, errUnanswered)
 		require.Equal(t, openWithin, patience(-1), "however long that takes")
 	}
 	require.Equal(t, claimWithin, patience(7), "another sidecar has led meanwhile")
@@ -106,9 +107,10 @@ func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 	require.Equal(t, 2*claimWithin, patience(7))
 }
 
-// To give up a claim costs more where the next leader waits for this one, and gains nothing where one node serves.
+// To give up a claim costs more where the next leader waits for this one, and gains nothing where
+// one node serves.
 func TestPatienceByBroker(t *testing.T) {
-	s := &Scheduler{entries: newScene(t).sidecar("a").entries}
+	s := &Scheduler{services: &services{entries: newScene(t).sidecar("a").entries}}
 	for _, c := range []struct {
 		product, version string
 		first            time.Duration
@@ -122,7 +124,7 @@ func TestPatienceByBroker(t *testing.T) {
 // What a leader does may take long, and then it has not looked at the answers.
 func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
 	s := newWatchdogScene()
-	s.Note(progress{phase: phaseCatching, oldest: 1, waits: true})
+	s.Note(progress{phase: phaseCatchingUp, oldest: 1, waits: true})
 	s.Acts()
 	s.now = s.now.Add(claimWithin + 1)
 	require.NoError(t, s.Check(false))
@@ -132,7 +134,7 @@ func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
 	require.ErrorIs(t, s.Check(false), errUnanswered)
 
 	s = newWatchdogScene()
-	s.Note(progress{phase: phaseSettling, oldest: 1, waits: true})
+	s.Note(progress{phase: phaseReconciling, oldest: 1, waits: true})
 	s.Acts()
 	s.now = s.now.Add(openWithin + 1)
 	require.NoError(t, s.Check(false), "also later in the epoch")
@@ -144,7 +146,7 @@ func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
 
 func TestWatchdogSeesHesitation(t *testing.T) {
 	s := newWatchdogScene()
-	p := progress{phase: phaseCatching, read: 1, waits: true}
+	p := progress{phase: phaseCatchingUp, read: 1, waits: true}
 	s.Note(p)
 	require.False(t, s.Hesitates())
 	s.now = s.now.Add(stuckEvery)
@@ -181,7 +183,7 @@ func TestWatchdogLetsABlockedLeaderWait(t *testing.T) {
 // The loop may be stuck in a call to the broker, and then says nothing.
 func TestWatchdogNeedsNoLoop(t *testing.T) {
 	s := newWatchdogScene()
-	s.Note(progress{phase: phaseWay, waits: true})
+	s.Note(progress{phase: phaseRouting, waits: true})
 	s.now = s.now.Add(maxStuck + 1)
 	require.ErrorContains(t, s.Check(false), "looking")
 }

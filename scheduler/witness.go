@@ -33,17 +33,17 @@ type witness struct {
 	singleNode bool               // the settings say that the broker is one
 	log        *slog.Logger
 
-	mu       sync.Mutex // held while witnesses are looked at: two who look at one at once find it gone
+	mu       sync.Mutex // held while witnesses are checked: two concurrent checks find one gone
 	standing string     // what identifies the broker's run, by the newest check; empty: nothing
 }
 
 const (
 	freshWithin   = 20 * time.Second        // RabbitMQ tells of its links every 5 s
 	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
-	freshLag      = 2500 * time.Millisecond // a node notes its uptime first, and then looks at its links
+	freshLag      = 2500 * time.Millisecond // a node notes its uptime before its links
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
-	placeWithin   = 2 * time.Second         // how long a node may take to get a witness; later it is tried again
-	watchLinks    = 5 * time.Second         // how often a leader looks for nodes and links that have changed
+	placeWithin   = 2 * time.Second         // how long a node may take to get a witness
+	watchLinks    = 5 * time.Second         // how often a leader checks whether nodes and links changed
 )
 
 // alone reports whether the broker is one node, or works as one.
@@ -347,8 +347,8 @@ func (w *witness) watch(ctx context.Context, renewed chan<- string) {
 	}
 }
 
-// dropOldWitness deletes the witness of an older version: a queue that is not durable, which keeps a
-// RabbitMQ 4.3 with its own defaults from starting.
+// dropOldWitness deletes the witness of an older version: a queue that is not durable, which keeps
+// a RabbitMQ 4.3 with its defaults from starting.
 func (l *leadership) dropOldWitness(ctx context.Context) {
 	if l.oldWitness == "" {
 		return
@@ -358,8 +358,8 @@ func (l *leadership) dropOldWitness(ctx context.Context) {
 	}
 }
 
-// checkWitness has the core know whether the witness stands. If that cannot be said yet, the epoch
-// goes on, and is told later.
+// checkWitness passes on whether the witness stands. If that cannot be said yet, the epoch
+// continues and learns it later.
 func (l *leadership) checkWitness(ctx context.Context) error {
 	known := l.s.entries.State().Witness
 	if !l.conn.Features().OneNodeServes && strings.HasPrefix(known, wire.WitnessPrefix) {

@@ -162,7 +162,7 @@ func TestWitnessOfAnOlderVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, old, id)
 
-	l := &leadership{s: s, conn: conn, oldWitness: old}
+	l := &leadership{s: s, conn: conn, evidence: evidence{oldWitness: old}}
 	l.dropOldWitness(t.Context())
 	exists, err := conn.QueueExists(t.Context(), old)
 	require.NoError(t, err)

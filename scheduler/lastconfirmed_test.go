@@ -1,0 +1,54 @@
+package scheduler
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A leader that lost its connection journals what it knows to be confirmed on the next one, once.
+func TestLastWordsAreSaidOnTheNextConnection(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	sc := newScene(t)
+	model := sc.leader("a")
+	sc.at("j", "q", sc.now)
+	require.NoError(t, model.readAll())
+	require.NoError(t, model.step(sc.now))
+	sc.answer(model)
+	s.remember(model.core, false)
+	for range 2 {
+		s.journalKnown(t.Context(), conn)
+	}
+	records := v.ReadStream(t, wire.Journal)
+	require.Len(t, records, 1)
+	r, err := wire.ParseJournal(records[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, wire.TypeConfirmed, r.Type)
+	require.Equal(t, wire.Through{Epoch: model.core.ledger.Epoch(), Through: model.core.ledger.Watermark()}, wire.Through{Epoch: r.Epoch, Through: r.Through})
+	require.Positive(t, r.Through)
+
+	s.remember(model.core, false)
+	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's
+	s.knownBy = "b"
+	s.journalKnown(t.Context(), conn)
+	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have its number")
+}
+
+// Where the journal knows all there is to know, there is nothing to say.
+func TestLastWordsOfALeaderThatLeftNothing(t *testing.T) {
+	sc := newScene(t)
+	model := sc.leader("a")
+	sc.at("j", "q", sc.now)
+	sc.rounds(model, 8, nil)
+	require.False(t, model.core.announcer.hasUnjournaled())
+	sc.at("k", "q", sc.now)
+	require.NoError(t, model.readAll())
+	require.NoError(t, model.step(sc.now))
+	require.True(t, model.core.announcer.hasUnjournaled())
+}

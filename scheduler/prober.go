@@ -1,0 +1,244 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// errBlocked ends an epoch before it has begun: the broker takes no publishes.
+var errBlocked = errors.New("scheduler: the broker takes no publishes now")
+
+// prober checks on the broker whether fires reach their queues: see routing.
+type prober struct {
+	l        *leadership
+	queue    string           // where probes arrive
+	arriving *broker.Consumer // nil until the routing was intact once
+	arrivals chan int64       // the numbers of probes that arrived
+	followed atomic.Int64     // the number of the newest probe that is to be followed
+	failed   chan struct{}    // closed when the routing is broken
+	once     sync.Once
+}
+
+func newProber(l *leadership) *prober {
+	return &prober{l: l, queue: wire.ProbePrefix + random(), arrivals: make(chan int64), failed: make(chan struct{})}
+}
+
+// fail ends the epoch.
+func (p *prober) fail() { p.once.Do(func() { close(p.failed) }) }
+
+// lookWithin is how long the first probe of an epoch may take, arriveWithin how long once the
+// broker has confirmed it.
+const (
+	lookWithin   = 20 * time.Second
+	arriveWithin = 5 * time.Second
+)
+
+// timeout returns how long a confirmed probe may take to show. A view that lags says nothing about
+// the routing.
+func (p *prober) timeout() time.Duration {
+	return probePatience + min(p.l.s.view.LagOf(wire.Journal, wire.DeadJobs), probeLag)
+}
+
+// unroutedAgain is when an unroutable probe is sent again that the broker refused.
+const unroutedAgain = 500 * time.Millisecond
+
+// check sends a probe, and returns why the routing is broken, nil if the probe arrives. If
+// jobs.gated is away, a probe that comes back shows nothing, and the next epoch checks again.
+func (p *prober) check(ctx context.Context) (broken, err error) {
+	within, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	if err = p.sendAndWait(within); err == nil {
+		err = p.l.conn.BindJournal(ctx) // probes do not check jobs.bury
+	}
+	if !errors.Is(err, errMisrouted) && !broker.IsAstray(err) {
+		return nil, err
+	}
+	if _, away := p.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
+		return nil, away
+	}
+	return err, nil
+}
+
+// channel returns the channel of the probes. The broker closes it if jobs.fire is missing.
+func (p *prober) channel(ctx context.Context) (*broker.Publisher, error) {
+	select {
+	case <-p.l.lock.claim.Scout.Done():
+	default:
+		return p.l.lock.claim.Scout, nil
+	}
+	pub, err := p.l.conn.Publisher(ctx)
+	if err == nil {
+		p.l.lock.claim.Scout = pub
+	}
+	return pub, err
+}
+
+// sendAndWait sends a probe, and waits until it arrives.
+func (p *prober) sendAndWait(ctx context.Context) error {
+	if p.arriving == nil {
+		arriving, err := p.l.conn.FollowProbes(ctx, p.queue)
+		if err != nil {
+			return err
+		}
+		p.arriving = arriving
+	}
+	pub, err := p.channel(ctx)
+	if err != nil {
+		return err
+	}
+	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: p.l.core.ledger.Epoch(), Routed: -1}.To(p.queue)); err != nil {
+		return err
+	}
+	late := time.NewTimer(arriveWithin)
+	defer late.Stop()
+	select {
+	case d, open := <-p.arriving.Deliveries():
+		if !open {
+			return p.arriving.Err()
+		}
+		if err := p.arriving.Ack(d.Tag, false); err != nil {
+			return err
+		}
+		return pub.SendMandatory(ctx, wire.UnroutedProbe())
+	case <-late.C:
+		if p.l.blocked() {
+			return errBlocked
+		}
+		return errMisrouted
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// verifyRouting makes sure that the routing is intact before anything is fired. It is repaired when
+// the journal has it that it was broken. A leader that ends here leaves that to the next one.
+func (p *prober) verifyRouting(ctx context.Context) error {
+	switch {
+	case p.l.core.routing.mayRepair():
+		return p.repairRouting(ctx)
+	case p.l.core.routing.journaled:
+		return nil // until the view has read that
+	}
+	broken, err := p.check(ctx)
+	switch {
+	case err != nil:
+		return err
+	case broken == nil:
+		p.l.core.routingIntact()
+		return nil
+	case p.l.core.routing.nothingFired():
+		return p.repairRouting(ctx)
+	}
+	p.l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
+	return p.l.core.routing.journalBroken(time.Now())
+}
+
+// repairRouting declares what is missing, and checks the routing again.
+func (p *prober) repairRouting(ctx context.Context) error {
+	if err := p.l.conn.MakeWay(ctx); err != nil {
+		return err
+	}
+	p.l.s.assertDirect(ctx, p.l.conn)
+	broken, err := p.check(ctx)
+	switch {
+	case err != nil:
+		return err
+	case broken != nil:
+		return fmt.Errorf("%w: %w", errMisrouted, broken)
+	}
+	p.l.core.routingIntact()
+	return nil
+}
+
+// watchProbes passes the numbers of probes that arrive to the loop. A probe that is to be followed
+// passes once the broker has kept the one after it, as it keeps jobs whose queue does not exist.
+func (p *prober) watchProbes(ctx context.Context) error {
+	pub, err := p.channel(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the loop that fires ends the epoch
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d, open := <-p.arriving.Deliveries():
+			if !open {
+				p.fail() // the queue of probes is gone
+				return nil
+			}
+			if err := p.passOn(ctx, pub, d); err != nil {
+				p.l.s.log.Warn("scheduler: a probe went astray", "error", err)
+				p.fail()
+				return nil
+			}
+		}
+	}
+}
+
+// passOn takes in a probe that arrived.
+func (p *prober) passOn(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
+	if err := p.arriving.Ack(d.Tag, false); err != nil {
+		return err
+	}
+	probe, _ := wire.ProbeOf(d.Headers)
+	if probe.Number == p.followed.Load() {
+		if err := sendUnrouted(ctx, pub); err != nil {
+			return err
+		}
+	}
+	select {
+	case p.arrivals <- probe.Number:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// sendUnrouted sends an unroutable probe until the broker has kept it: a stream without a leader
+// refuses it for a moment. If that takes too long, the core ends the epoch.
+func sendUnrouted(ctx context.Context, pub *broker.Publisher) error {
+	for {
+		err := pub.SendMandatory(ctx, wire.UnroutedProbe())
+		if !errors.Is(err, broker.ErrNacked) {
+			return err
+		}
+		if err := pause.For(ctx, unroutedAgain); err != nil {
+			return err
+		}
+	}
+}
+
+// readJournal reads a part of the journal again.
+func (l *leadership) readJournal(ctx context.Context, from, below int64, each func(*wire.Record) error) error {
+	err := l.s.records.Read(ctx, wire.Journal, max(from, 0), func(records []wire.Record) error {
+		for i := range records {
+			if records[i].Offset >= below {
+				return errRead
+			}
+			if records[i].Offset < from {
+				continue
+			}
+			if err := each(&records[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errRead) {
+		return nil
+	}
+	if err == nil { // ctx ended before all was read
+		err = ctx.Err()
+	}
+	return fmt.Errorf("scheduler: reading what was fired: %w", err)
+}
+
+// errRead ends a reading of the journal in which everything was read.
+var errRead = errors.New("all is read")
