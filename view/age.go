@@ -17,6 +17,37 @@ type age struct {
 	late   time.Duration
 }
 
+// lagEstimator estimates how far the view is behind a stream.
+type lagEstimator struct {
+	begun      time.Time
+	caughtUpAt time.Time // when the view was last known to be caught up
+	foldedAt   time.Time
+	age        age
+}
+
+func (l *lagEstimator) begin(now time.Time) { l.begun, l.caughtUpAt = now, now }
+
+// folded adds a record that was folded now, and was stored at another time.
+func (l *lagEstimator) folded(now, stored time.Time, caughtUp bool) {
+	l.foldedAt = now
+	l.age.note(now, now.Sub(l.begun), stored)
+	if caughtUp {
+		l.caughtUpAt = now
+	}
+}
+
+// lag returns the time since the stream was last known to be caught up. While records flow, it
+// returns the age that the newest one had when it was folded.
+func (l *lagEstimator) lag(now time.Time, caughtUp bool) time.Duration {
+	switch {
+	case !caughtUp:
+		return now.Sub(l.caughtUpAt)
+	case now.Sub(l.foldedAt) > time.Second:
+		return 0
+	}
+	return l.age.late
+}
+
 // setBack is how much older than its predecessor a record must seem to show that the broker's clock
 // was set.
 const setBack = time.Second

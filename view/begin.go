@@ -43,7 +43,7 @@ func (t *tail) from(ctx context.Context, at position) (int64, error) {
 	if err := t.awaitFirst(ctx); err != nil {
 		return none, err
 	}
-	last, ok, err := t.view.source.Last(ctx, t.stream)
+	last, ok, err := t.source.Last(ctx, t.stream)
 	if err != nil {
 		return none, err
 	}
@@ -52,7 +52,7 @@ func (t *tail) from(ctx context.Context, at position) (int64, error) {
 	}
 	from, known := int64(none), false
 	var rewound []string
-	err = t.view.store.Update(func(tx *Tx) (err error) {
+	err = t.store.Update(func(tx *Tx) (err error) {
 		if from, known, err = starter.Start(tx, t.stream, last); err != nil {
 			return err
 		}

@@ -7,6 +7,24 @@
 // The store is a cache and has no write-ahead log. If the store or its newest writes are lost, the
 // view reads the records again.
 //
+// # States
+//
+// Each stream has a reader. Its states have the names that Goka gives them:
+//
+//	connecting ─▶ catching up ─▶ running
+//	    ▲               │  ▲        │ │
+//	    │               │  └────────┘ │ the stream is read again (Rewind, rollback)
+//	    ├───────────────┴─────────────┘ the reader ended
+//	    ▼
+//	 missing
+//
+// A reader connects until it knows where the stream ends. It catches up until the view has folded
+// all that the stream had then, and has seen that the stream is the one that was read before. A
+// stream is missing while the broker says that it does not exist.
+//
+// What a stream is, compared with the one that was read before, does not depend on the reader's
+// state: it is the original, emptied or recreated. A connection that is lost does not change that.
+//
 // # Resuming
 //
 // A reader that connects asks for the last folded record again, and compares it:

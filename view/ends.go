@@ -49,16 +49,16 @@ func (v *View) AskEnds(ctx context.Context, names ...string) {
 // askEnd asks where the stream ends. It does nothing if the stream has no reader, or a question is
 // still open.
 func (t *tail) askEnd(parent context.Context, within time.Duration) {
-	if !t.view.source.LastIsCheap() {
+	if !t.source.LastIsCheap() {
 		return
 	}
-	generation, aimedAt, asks := t.asks()
+	generation, connectedAt, asks := t.asks()
 	if !asks {
 		return
 	}
 	ctx, cancel := context.WithTimeout(parent, within)
 	defer cancel()
-	last, ok, err := t.view.source.Last(ctx, t.stream)
+	last, ok, err := t.source.Last(ctx, t.stream)
 	if err != nil && parent.Err() == nil {
 		t.view.log.Debug("view: cannot see where a stream ends", "stream", t.stream, "error", err)
 	}
@@ -67,23 +67,51 @@ func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asking = false
+	t.end.asking = false
 	// The answer is for another reader.
-	if t.gen != generation || !t.connected || t.aimedAt != aimedAt {
+	if t.gen != generation || !t.state.connected() || t.end.connectedAt != connectedAt {
 		return
 	}
-	t.last, t.lastKnown = last, err == nil
-	t.noteBehind(time.Now())
+	t.end.last, t.end.known = last, err == nil
+	if t.end.stalled(t.position, time.Now()) {
+		t.stop(streams.ErrMoved)
+	}
 }
 
-func (t *tail) asks() (generation int, aimedAt time.Time, asks bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.connected || t.asking {
+func (p *progress) asks() (generation int, connectedAt time.Time, asks bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.state.connected() || p.end.asking {
 		return 0, time.Time{}, false
 	}
-	t.asking = true
-	return t.gen, t.aimedAt, true
+	p.end.asking = true
+	return p.gen, p.end.connectedAt, true
+}
+
+// streamEnd says where a reader began, and where its stream ends.
+type streamEnd struct {
+	connectedAt time.Time // when the reader had asked for the end
+	start       int64     // where the reader began; none: at the first record
+	last        int64     // end of the stream when last asked for
+	known       bool      // last was answered, and is asked for again
+	asking      bool      // a question for the end is open
+	stall
+}
+
+// stall is where a reader was found to be behind the end of its stream.
+type stall struct {
+	behindAt    int64     // its position, or unmoved
+	behindSince time.Time // when that was
+	movedFor    int64     // the end for which a reader was last moved
+	movedAt     time.Time // when that was
+}
+
+func newStall() stall { return stall{behindAt: unmoved, movedFor: none} }
+
+// connected notes where a new reader begins, and where its stream ends.
+func (e *streamEnd) connected(start, last int64, known bool) {
+	e.start, e.last, e.known = start, last, known
+	e.connectedAt, e.behindAt = time.Now(), unmoved
 }
 
 const (
@@ -97,37 +125,38 @@ const (
 	moveAgain = time.Minute
 )
 
-// noteBehind updates whether the reader is behind the stream's end, which was just asked for. It
-// stops a reader that is behind and gets nothing. The caller holds t.mu.
-func (t *tail) noteBehind(now time.Time) {
-	at := max(t.position, t.start-1)
+// stalled reports whether a reader is behind the stream's end, which was just asked for, and gets
+// nothing. It must then move to another node.
+func (e *streamEnd) stalled(position int64, now time.Time) bool {
+	at := max(position, e.start-1)
 	switch {
-	case !t.lastKnown || t.last <= at:
-		t.behindAt = unmoved
-	case t.behindAt != at:
-		t.behindAt, t.behindSince = at, now
-	case now.Sub(t.behindSince) < behindFor || now.Sub(t.aimedAt) < settlesIn:
+	case !e.known || e.last <= at:
+		e.behindAt = unmoved
+	case e.behindAt != at:
+		e.behindAt, e.behindSince = at, now
+	case now.Sub(e.behindSince) < behindFor || now.Sub(e.connectedAt) < settlesIn:
 	// Only once for each end: the missing offsets may be a hole.
-	case t.movedFor != t.last || now.Sub(t.movedAt) >= moveAgain:
-		t.behindAt, t.movedFor, t.movedAt = unmoved, t.last, now
-		t.stop(streams.ErrMoved)
+	case e.movedFor != e.last || now.Sub(e.movedAt) >= moveAgain:
+		e.behindAt, e.movedFor, e.movedAt = unmoved, e.last, now
+		return true
 	}
+	return false
 }
 
 // unmoved is not a position of any stream.
 const unmoved = none - 1
 
-// end returns nil if the end is unknown, because the stream has no reader or the last question had
-// no answer. It also returns nil before the first record of a stream that is read from its
-// beginning: records that retention has deleted are not left to fold. The caller holds t.mu.
-func (t *tail) end() *End {
-	if !t.connected || !t.lastKnown {
+// left returns nil if the end is unknown, because the last question had no answer. It also returns
+// nil before the first record of a stream that is read from its beginning: records that retention
+// has deleted are not left to fold.
+func (e *streamEnd) left(position int64) *End {
+	if !e.known {
 		return nil
 	}
 	// The records that were folded since the question are in the stream too.
-	written := max(t.last, t.position)
-	if t.position == none && t.start == none && written != none {
+	written := max(e.last, position)
+	if position == none && e.start == none && written != none {
 		return nil
 	}
-	return &End{written, max(0, written-max(t.position, t.start-1))}
+	return &End{written, max(0, written-max(position, e.start-1))}
 }

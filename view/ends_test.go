@@ -108,35 +108,38 @@ func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
 
 // A reader is not moved too early when answers come late, or several arrive together.
 func TestReadersAreNotMovedInHaste(t *testing.T) {
-	at := &tail{connected: true, lastKnown: true, start: none, last: 9, position: 5, behindAt: unmoved, movedFor: none}
-	moved := 0
-	at.stop = func(error) { moved++ }
 	begun := time.Now()
-	at.aimedAt = begun
-	at.noteBehind(begun)
-	at.noteBehind(begun.Add(settlesIn / 2))
+	at := &streamEnd{known: true, start: none, last: 9, stall: newStall(), connectedAt: begun}
+	position, moved := int64(5), 0
+	noteBehind := func(now time.Time) {
+		if at.stalled(position, now) {
+			moved++
+		}
+	}
+	noteBehind(begun)
+	noteBehind(begun.Add(settlesIn / 2))
 	require.Zero(t, moved, "it has just begun")
-	at.position = 6
-	at.noteBehind(begun.Add(settlesIn))
-	at.noteBehind(begun.Add(settlesIn + behindFor/2))
+	position = 6
+	noteBehind(begun.Add(settlesIn))
+	noteBehind(begun.Add(settlesIn + behindFor/2))
 	require.Zero(t, moved, "something came just now")
-	at.noteBehind(begun.Add(settlesIn + behindFor))
+	noteBehind(begun.Add(settlesIn + behindFor))
 	require.Equal(t, 1, moved)
-	at.position, at.start, at.movedFor = none, 10, none
-	at.noteBehind(begun.Add(time.Minute))
-	at.noteBehind(begun.Add(time.Hour))
+	position, at.start, at.movedFor = none, 10, none
+	noteBehind(begun.Add(time.Minute))
+	noteBehind(begun.Add(time.Hour))
 	require.Equal(t, 1, moved, "it reads from behind the end")
 
-	at.position, at.start, at.behindAt, at.movedFor = 5, none, unmoved, none
+	position, at.start, at.stall = 5, none, newStall()
 	for after := range moveAgain {
-		at.noteBehind(begun.Add(2*time.Hour + after*time.Second))
+		noteBehind(begun.Add(2*time.Hour + after*time.Second))
 		if after*time.Second >= moveAgain {
 			break
 		}
 	}
 	require.Equal(t, 2, moved, "what is left may be a hole")
-	at.noteBehind(begun.Add(2*time.Hour + moveAgain + 2*time.Second))
-	at.noteBehind(begun.Add(2*time.Hour + moveAgain + 3*time.Second))
+	noteBehind(begun.Add(2*time.Hour + moveAgain + 2*time.Second))
+	noteBehind(begun.Add(2*time.Hour + moveAgain + 3*time.Second))
 	require.Equal(t, 3, moved, "the other node may be cut off too")
 }
 
@@ -178,14 +181,15 @@ func TestWhatRetentionTookIsNotLeft(t *testing.T) {
 }
 
 func TestNothingIsLeftBelowTheStart(t *testing.T) {
-	at := &tail{connected: true, lastKnown: true, start: 7, last: 9, position: none}
-	require.Equal(t, &End{Written: 9, Left: 3}, at.end())
-	at.last = 6
-	require.Equal(t, &End{Written: 6}, at.end(), "all that there is was settled long ago")
-	at.start, at.last = 0, 1
-	require.Equal(t, &End{Written: 1, Left: 2}, at.end())
+	at := &tail{progress: progress{state: stateCatchingUp, position: none, end: streamEnd{known: true, start: 7, last: 9}}}
+	end := func() *End { return at.status(time.Now()).End }
+	require.Equal(t, &End{Written: 9, Left: 3}, end())
+	at.end.last = 6
+	require.Equal(t, &End{Written: 6}, end(), "all that there is was settled long ago")
+	at.end.start, at.end.last = 0, 1
+	require.Equal(t, &End{Written: 1, Left: 2}, end())
 	at.rewind()
-	require.Nil(t, at.end(), "it may be another stream")
+	require.Nil(t, end(), "it may be another stream")
 }
 
 func TestEndsAreNotAskedForWhereThatIsCostly(t *testing.T) {

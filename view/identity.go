@@ -44,13 +44,20 @@ type finding struct {
 	below  bool // the stream ends below the last folded record
 }
 
+// comparer compares a stream with what the store knows about it.
+type comparer struct {
+	store  *Store
+	source Source
+	stream string
+}
+
 // judge compares a stream with what the view knows about it.
 func (t *tail) judge(ctx context.Context) (f finding, err error) {
-	at, err := readPosition(t.view.store, t.stream)
+	at, err := readPosition(t.store, t.stream)
 	if err != nil || at.offset == none {
 		return f, err
 	}
-	last, ok, err := t.view.source.Last(ctx, t.stream)
+	last, ok, err := t.source.Last(ctx, t.stream)
 	if err != nil {
 		t.endsBelow(false) // patience begins again
 		return f, err
@@ -78,40 +85,40 @@ func (t *tail) judge(ctx context.Context) (f finding, err error) {
 
 // stillThere reports whether a stream that ends at last has the record at, as far as this can be
 // known. A record that retention has deleted counts as there.
-func (t *tail) stillThere(ctx context.Context, at position, last int64) (bool, error) {
-	c, err := t.compare(ctx, at)
+func (c *comparer) stillThere(ctx context.Context, at position, last int64) (bool, error) {
+	is, err := c.compare(ctx, at)
 	switch {
 	case err != nil:
 		return false, err
-	case c == notFound && last > at.offset:
-		first, _, err := t.view.source.First(ctx, t.stream)
+	case is == notFound && last > at.offset:
+		first, _, err := c.source.First(ctx, c.stream)
 		return first > at.offset, err
 	}
-	return c != differs, nil
+	return is != differs, nil
 }
 
 // judgeByMarks judges a stream that has records, but not the last folded one, by older records.
-func (t *tail) judgeByMarks(ctx context.Context, at position, last int64) (f finding, err error) {
-	confirmed, err := readMark(t.view.store, keyConfirmed(t.stream))
+func (c *comparer) judgeByMarks(ctx context.Context, at position, last int64) (f finding, err error) {
+	confirmed, err := readMark(c.store, keyConfirmed(c.stream))
 	if err != nil {
 		return f, err
 	}
 	lost := confirmed.offset > last
 	if confirmed.offset != none && !lost {
-		switch c, err := t.compare(ctx, confirmed); {
+		switch is, err := c.compare(ctx, confirmed); {
 		case err != nil:
 			return f, err
-		case c == same && confirmed != at:
+		case is == same && confirmed != at:
 			return finding{verdict: short, end: confirmed.offset}, nil
-		case c == differs:
+		case is == differs:
 			lost, f.proven = true, true
 		}
 	}
-	known, err := landmarks(t.view.store, t.stream)
+	known, err := landmarks(c.store, c.stream)
 	if err != nil {
 		return f, err
 	}
-	return t.judgeByLandmarks(ctx, known, at, last, finding{proven: f.proven, verdict: shortOr(lost)})
+	return c.judgeByLandmarks(ctx, known, at, last, finding{proven: f.proven, verdict: shortOr(lost)})
 }
 
 func shortOr(lost bool) verdict {
@@ -123,26 +130,26 @@ func shortOr(lost bool) verdict {
 
 // judgeByLandmarks looks for the newest landmark that the stream still has. kept is the finding for
 // a stream that has one.
-func (t *tail) judgeByLandmarks(ctx context.Context, known []position, at position, last int64, kept finding) (finding, error) {
+func (c *comparer) judgeByLandmarks(ctx context.Context, known []position, at position, last int64, kept finding) (finding, error) {
 	differ := false
 	for _, mark := range known {
 		if mark.offset > last || mark.offset >= at.offset {
 			continue
 		}
-		c, err := t.compare(ctx, mark)
+		is, err := c.compare(ctx, mark)
 		if err != nil {
 			return finding{}, err
 		}
-		if c == same {
+		if is == same {
 			kept.end = mark.offset
 			if last < at.offset {
 				kept.end = last
 			}
 			return kept, nil
 		}
-		differ = differ || c == differs
+		differ = differ || is == differs
 	}
-	first, ok, err := t.view.source.First(ctx, t.stream)
+	first, ok, err := c.source.First(ctx, c.stream)
 	switch {
 	case err != nil:
 		return finding{}, err
@@ -173,16 +180,16 @@ const (
 )
 
 // compare fetches the record at a folded offset, and compares the two.
-func (t *tail) compare(ctx context.Context, at position) (comparison, error) {
+func (c *comparer) compare(ctx context.Context, at position) (comparison, error) {
 	if at.sum == unreadable {
 		return notCompared, nil
 	}
-	r, err := t.view.source.Fetch(ctx, t.stream, at.offset)
+	r, err := c.source.Fetch(ctx, c.stream, at.offset)
 	switch {
 	case errors.Is(err, streams.ErrNotFound):
 		return notFound, nil
 	case err != nil:
-		return notCompared, fmt.Errorf("view: %s at %d: %w", t.stream, at.offset, err)
+		return notCompared, fmt.Errorf("view: %s at %d: %w", c.stream, at.offset, err)
 	}
 	switch sum := checksum(&r); sum {
 	case unreadable:
@@ -193,29 +200,14 @@ func (t *tail) compare(ctx context.Context, at position) (comparison, error) {
 	return differs, nil
 }
 
-// endsBelow records whether the stream ends below the last folded record, and returns for how long
-// it has.
-func (t *tail) endsBelow(below bool) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !below {
-		t.belowSince = time.Time{}
-		return 0
-	}
-	if t.belowSince.IsZero() {
-		t.belowSince = time.Now()
-	}
-	return time.Since(t.belowSince)
-}
-
 // rollBack brings the view back to the newest checkpoint with a last folded record that the stream
 // still has. All streams are read again from there. done is false if there is no such checkpoint.
 func (t *tail) rollBack(ctx context.Context, reason error) (done bool, err error) {
-	last, ok, err := t.view.source.Last(ctx, t.stream)
+	last, ok, err := t.source.Last(ctx, t.stream)
 	if err != nil {
 		return false, err
 	}
-	pasts, err := t.view.store.pasts(t.stream)
+	pasts, err := t.store.pasts(t.stream)
 	if err != nil {
 		return false, &fatalError{err}
 	}

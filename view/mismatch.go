@@ -44,6 +44,7 @@ func (t *tail) mismatched(ctx context.Context, generation int, reason error) err
 	switch f.verdict {
 	case empty:
 		t.foundEmpty()
+		t.view.announce()
 	case anew:
 		return t.anew(generation, reason)
 	case short:
@@ -95,7 +96,7 @@ func (t *tail) lostEnd(f finding, reason error) error {
 }
 
 func (t *tail) rebuild(why error) error {
-	if err := t.view.store.Condemn(); err != nil {
+	if err := t.store.Condemn(); err != nil {
 		return &fatalError{err}
 	}
 	return &fatalError{fmt.Errorf("%w: %w", ErrRebuild, why)}
@@ -119,7 +120,7 @@ func (t *tail) anew(generation int, reason error) error {
 		t.view.log.Error("view: the journal was deleted and made again", "error", reason)
 	}
 	forgotten := journal
-	err := t.view.store.Update(func(tx *Tx) error {
+	err := t.store.Update(func(tx *Tx) error {
 		// The view was rolled back, which also holds the store's lock.
 		if t.generation() != generation {
 			return errRewound
@@ -175,29 +176,15 @@ func (t *tail) waitForRewind(generation int, err error) error {
 	return t.rebuild(err)
 }
 
-// foundRecreated records that the stream is not the one that was read, and returns for how long
-// this has been known. known is false if the stream was rewound meanwhile.
-func (t *tail) foundRecreated(generation int) (since time.Duration, known bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.gen != generation {
-		return 0, false
-	}
-	if !t.recreated {
-		t.recreated, t.emptied, t.since = true, false, time.Now()
-	}
-	return time.Since(t.since), true
-}
-
 // truncated handles a reader that gets a later record instead of the last folded one. There are
 // three causes: retention deleted that record; a replica lacks it, but the stream has it; or the
 // stream lost its end, and now has a hole at the offset.
 func (t *tail) truncated(ctx context.Context, generation int, reason error) error {
-	at, err := readPosition(t.view.store, t.stream)
+	at, err := readPosition(t.store, t.stream)
 	if err != nil {
 		return &fatalError{err}
 	}
-	first, ok, err := t.view.source.First(ctx, t.stream)
+	first, ok, err := t.source.First(ctx, t.stream)
 	switch {
 	case err != nil:
 		return err
@@ -215,7 +202,7 @@ func (t *tail) skip(reason error) error {
 		level = slog.LevelError
 	}
 	t.view.log.Log(context.Background(), level, "view: retention took records before they were read", "stream", t.stream, "error", reason)
-	err := t.view.store.Update(func(tx *Tx) error {
+	err := t.store.Update(func(tx *Tx) error {
 		if f, ok := t.view.fold.(Forgetter); ok {
 			if err := f.Overtaken(tx, t.stream); err != nil {
 				return err

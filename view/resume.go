@@ -50,7 +50,7 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *t
 	go func() {
 		defer close(done)
 		for pause.For(ctx, probeAfter) == nil && !r.ok() {
-			last, ok, err := t.view.source.Last(ctx, t.stream)
+			last, ok, err := t.source.Last(ctx, t.stream)
 			if err == nil && (!ok || last < r.at.offset) {
 				r.fail(fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, r.at.offset))
 				cancel(nil)

@@ -64,7 +64,9 @@ func New(store *Store, source Source, fold Fold, log *slog.Logger, journal strin
 	v := &View{store: store, source: source, fold: fold, log: log, journal: journal,
 		changed: make(chan struct{}), ready: make(chan struct{})}
 	for _, name := range append([]string{journal}, streams...) {
-		v.streams = append(v.streams, &tail{view: v, stream: name, behind: time.Now()})
+		t := &tail{view: v, comparer: comparer{store, source, name}}
+		t.lateness.caughtUpAt = time.Now()
+		v.streams = append(v.streams, t)
 	}
 	return v
 }
@@ -125,7 +127,7 @@ func (v *View) longest(says func(*tail, time.Time) time.Duration, counts func(*t
 // emptied.
 func goingOn(streams []string) func(*tail) bool {
 	return func(t *tail) bool {
-		return slices.Contains(streams, t.stream) && !t.isRecreated() && !t.isEmptied()
+		return slices.Contains(streams, t.stream) && t.isOriginal()
 	}
 }
 
@@ -138,49 +140,31 @@ func (v *View) Status() []Status {
 	return all
 }
 
-// Recreated returns the streams that were deleted and created again, and that wait for a Rewind.
-func (v *View) Recreated() []string {
-	var all []string
+// those returns the names of the streams that are so.
+func (v *View) those(are func(*tail) bool) (names []string) {
 	for _, t := range v.streams {
-		if t.isRecreated() {
-			all = append(all, t.stream)
+		if are(t) {
+			names = append(names, t.stream)
 		}
 	}
-	return all
+	return names
 }
+
+// Recreated returns the streams that were deleted and created again, and that wait for a Rewind.
+func (v *View) Recreated() []string { return v.those((*tail).isRecreated) }
 
 // Emptied returns the streams that had records, and have been empty for a while. An empty stream
 // proves nothing. A leader that appends its barrier finds out whether it is another stream.
-func (v *View) Emptied() []string {
-	var all []string
-	for _, t := range v.streams {
-		if t.isEmptied() {
-			all = append(all, t.stream)
-		}
-	}
-	return all
-}
+func (v *View) Emptied() []string { return v.those((*tail).isEmptied) }
 
 // Missing returns the streams that do not exist, as far as the view knows.
-func (v *View) Missing() []string {
-	var all []string
-	for _, t := range v.streams {
-		if t.isMissing() {
-			all = append(all, t.stream)
-		}
-	}
-	return all
-}
+func (v *View) Missing() []string { return v.those((*tail).isMissing) }
 
 // Followed reports whether each of the named streams has been folded to its end, or is known to be
 // recreated or emptied. Then the view knows all that can be known without a leader.
 func (v *View) Followed(streams ...string) bool {
-	for _, t := range v.streams {
-		if slices.Contains(streams, t.stream) && !t.caughtUp() && !t.isRecreated() && !t.isEmptied() {
-			return false
-		}
-	}
-	return true
+	counts := goingOn(streams)
+	return !slices.ContainsFunc(v.streams, func(t *tail) bool { return counts(t) && !t.caughtUp() })
 }
 
 // LagOf returns the lag of the named streams.
