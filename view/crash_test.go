@@ -176,7 +176,7 @@ func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	stopped := false
 	generation, at, err := of.begin(func(error) { stopped = true })
 	require.NoError(t, err)
-	require.True(t, of.aimed(generation, at, at.offset, 2))
+	require.True(t, of.storeTarget(generation, at, at.offset, 2))
 	records := []wire.Record{{Stream: jobs, Offset: 2, Body: []byte("old")}}
 	require.NoError(t, v.apply(of, generation, records))
 	require.True(t, of.caughtUp())
@@ -184,10 +184,10 @@ func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
 	require.NoError(t, store.Apply(v.fold, journal, []wire.Record{{Stream: journal, Body: []byte("rewind jobs")}}, func() error { return nil }, v.rewind))
 	require.True(t, stopped)
 	require.ErrorIs(t, v.apply(of, generation, records), errRewound)
-	require.ErrorIs(t, of.aim(t.Context(), generation, at, at.offset), errRewound)
+	require.ErrorIs(t, of.setTarget(t.Context(), generation, at, at.offset), errRewound)
 	require.ErrorIs(t, of.ended(t.Context(), generation, errMismatch), errRewound)
 	of.folded(generation, records)
-	require.False(t, of.recognised(generation))
+	require.False(t, of.identityConfirmed(generation))
 	require.False(t, of.caughtUp())
 	require.False(t, of.isRecreated())
 	require.Empty(t, folded(t, store, jobs))

@@ -32,8 +32,8 @@
 //	connect ─▶ compare ─ the same record ─▶ follow
 //	   ▲          │                            │
 //	   │          └ another record, or none    │ connection lost
-//	   │                  ▼                    │
-//	   └───────────── judge, act ◀─────────────┘
+//	   │                   ▼                   │
+//	   └───────────── identify, act ◀──────────┘
 //
 // If the stream does not fit, the view never concludes that nothing was done. It compares older
 // records, which the store keeps for this purpose, and acts on the result:

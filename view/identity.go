@@ -13,12 +13,12 @@ import (
 type verdict int
 
 const (
-	whole   verdict = iota // the stream that was read: it has the last folded record
-	short                  // the stream that was read, without some of its newest records
-	gapped                 // the same, but records that are known to be confirmed are missing
-	anew                   // another stream of the same name
-	empty                  // a stream without records
-	unclear                // seems to be gapped, anew or empty, but it is too soon after a failover
+	streamIntact    verdict = iota // the stream that was read: it has the last folded record
+	streamTruncated                // the stream that was read, without some of its newest records
+	streamGapped                   // the same, but records that are known to be confirmed are missing
+	streamReplaced                 // another stream of the same name
+	streamEmpty                    // a stream without records
+	streamUnclear                  // seems to be one of the last three: it is too soon after a failover
 )
 
 // patience is how long a stream must end below the last folded record before the view believes it.
@@ -38,7 +38,7 @@ func (e *LostEndError) Error() string {
 // finding is the result of comparing a stream with what the view knows about it.
 type finding struct {
 	verdict verdict
-	// end is the last old record that a short or gapped stream has left, or an earlier one.
+	// end is the last old record that a truncated or gapped stream has left, or an earlier one.
 	end    int64
 	proven bool // another record has the offset of a folded one: waiting changes nothing
 	below  bool // the stream ends below the last folded record
@@ -51,8 +51,8 @@ type comparer struct {
 	stream string
 }
 
-// judge compares a stream with what the view knows about it.
-func (t *tail) judge(ctx context.Context) (f finding, err error) {
+// identify compares a stream with what the view knows about it.
+func (t *tail) identify(ctx context.Context) (f finding, err error) {
 	at, err := readPosition(t.store, t.stream)
 	if err != nil || at.offset == none {
 		return f, err
@@ -70,15 +70,15 @@ func (t *tail) judge(ctx context.Context) (f finding, err error) {
 			return f, err
 		}
 	}
-	f = finding{verdict: empty}
+	f = finding{verdict: streamEmpty}
 	if ok {
-		if f, err = t.judgeByMarks(ctx, at, last); err != nil {
+		if f, err = t.identifyByMarks(ctx, at, last); err != nil {
 			return f, err
 		}
 	}
 	f.below = below
-	if below && f.verdict != short && !f.proven && waited < patience {
-		f.verdict = unclear
+	if below && f.verdict != streamTruncated && !f.proven && waited < patience {
+		f.verdict = streamUnclear
 	}
 	return f, nil
 }
@@ -97,8 +97,9 @@ func (c *comparer) stillThere(ctx context.Context, at position, last int64) (boo
 	return is != differs, nil
 }
 
-// judgeByMarks judges a stream that has records, but not the last folded one, by older records.
-func (c *comparer) judgeByMarks(ctx context.Context, at position, last int64) (f finding, err error) {
+// identifyByMarks identifies a stream that has records, but not the last folded one, by older
+// records.
+func (c *comparer) identifyByMarks(ctx context.Context, at position, last int64) (f finding, err error) {
 	confirmed, err := readMark(c.store, keyConfirmed(c.stream))
 	if err != nil {
 		return f, err
@@ -109,7 +110,7 @@ func (c *comparer) judgeByMarks(ctx context.Context, at position, last int64) (f
 		case err != nil:
 			return f, err
 		case is == same && confirmed != at:
-			return finding{verdict: short, end: confirmed.offset}, nil
+			return finding{verdict: streamTruncated, end: confirmed.offset}, nil
 		case is == differs:
 			lost, f.proven = true, true
 		}
@@ -118,19 +119,19 @@ func (c *comparer) judgeByMarks(ctx context.Context, at position, last int64) (f
 	if err != nil {
 		return f, err
 	}
-	return c.judgeByLandmarks(ctx, known, at, last, finding{proven: f.proven, verdict: shortOr(lost)})
+	return c.identifyByLandmarks(ctx, known, at, last, finding{proven: f.proven, verdict: truncatedOrGapped(lost)})
 }
 
-func shortOr(lost bool) verdict {
+func truncatedOrGapped(lost bool) verdict {
 	if lost {
-		return gapped
+		return streamGapped
 	}
-	return short
+	return streamTruncated
 }
 
-// judgeByLandmarks looks for the newest landmark that the stream still has. kept is the finding for
-// a stream that has one.
-func (c *comparer) judgeByLandmarks(ctx context.Context, known []position, at position, last int64, kept finding) (finding, error) {
+// identifyByLandmarks looks for the newest landmark that the stream still has. kept is the finding
+// for a stream that has one.
+func (c *comparer) identifyByLandmarks(ctx context.Context, known []position, at position, last int64, kept finding) (finding, error) {
 	differ := false
 	for _, mark := range known {
 		if mark.offset > last || mark.offset >= at.offset {
@@ -155,14 +156,14 @@ func (c *comparer) judgeByLandmarks(ctx context.Context, known []position, at po
 		return finding{}, err
 	// The stream has an end, so the broker was too slow to report the beginning.
 	case !ok:
-		return finding{verdict: unclear}, nil
+		return finding{verdict: streamUnclear}, nil
 	}
 	// Retention has deleted the beginning, and with it the landmarks. So the stream is not new.
 	if first > firstOffset {
 		kept.end = min(last, at.offset-1)
 		return kept, nil
 	}
-	return finding{verdict: anew, proven: differ}, nil
+	return finding{verdict: streamReplaced, proven: differ}, nil
 }
 
 // firstOffset is the highest offset at which a broker begins a stream: RabbitMQ begins at 0,

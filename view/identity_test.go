@@ -175,9 +175,9 @@ func (h *history) read() {
 	}
 }
 
-func (h *history) judged() (verdict, int64) {
+func (h *history) identified() (verdict, int64) {
 	h.tail.belowSince = time.Now().Add(-patience) // it has been short for a while
-	f, err := h.tail.judge(h.Context())
+	f, err := h.tail.identify(h.Context())
 	require.NoError(h, err)
 	return f.verdict, f.end
 }
@@ -196,19 +196,19 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 		source.forget(jobs, h.some("forgotten before", 0, source.count(jobs)-1))
 		h.read()
 		old := source.streams[jobs]
-		verdict, _ := h.judged()
-		require.Equal(rt, whole, verdict)
+		verdict, _ := h.identified()
+		require.Equal(rt, streamIntact, verdict)
 
 		switch rapid.SampledFrom([]string{"lost", "lost and grown", "forgotten and lost", "anew", "anew and equal", "empty"}).Draw(rt, "then") {
 		case "lost":
 			n := h.some("lost", 1, len(old.records))
 			source.lose(jobs, n)
-			verdict, end := h.judged()
+			verdict, end := h.identified()
 			if n == len(old.records) {
-				require.Equal(rt, empty, verdict, "nothing is left of it")
+				require.Equal(rt, streamEmpty, verdict, "nothing is left of it")
 				return
 			}
-			require.Equal(rt, short, verdict)
+			require.Equal(rt, streamTruncated, verdict)
 			require.Equal(rt, source.streams[jobs].next-1-h.gapAtEnd(), end)
 		case "lost and grown":
 			source.lose(jobs, h.some("lost", 1, len(old.records)-min(1, len(old.records)-1)))
@@ -216,8 +216,8 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 				return
 			}
 			h.append(h.some("grown", 1, 400))
-			verdict, _ := h.judged()
-			require.Equal(rt, short, verdict)
+			verdict, _ := h.identified()
+			require.Equal(rt, streamTruncated, verdict)
 		case "forgotten and lost":
 			source.forget(jobs, h.some("forgotten", 0, len(old.records)-1))
 			if source.streams[jobs].records[0].Offset == firstOffset {
@@ -225,14 +225,14 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 			}
 			if n := source.count(jobs); n > 1 {
 				source.lose(jobs, h.some("lost", 1, n-1))
-				verdict, _ := h.judged()
-				require.Equal(rt, short, verdict)
+				verdict, _ := h.identified()
+				require.Equal(rt, streamTruncated, verdict)
 			}
 		case "anew":
 			source.recreate(jobs, "u")
 			h.append(h.some("new", 1, 400))
-			verdict, _ := h.judged()
-			require.Equal(rt, anew, verdict)
+			verdict, _ := h.identified()
+			require.Equal(rt, streamReplaced, verdict)
 		// A new stream that repeats all old records so far looks like one that lost its end there.
 		case "anew and equal":
 			if old.records[0].Offset > 0 {
@@ -244,13 +244,13 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 				source.append(jobs, string(r.Body))
 			}
 			h.append(h.some("new", 0, 400))
-			verdict, _ := h.judged()
-			require.Equal(rt, equal == len(old.records), verdict == whole)
-			require.NotEqual(rt, anew, verdict)
+			verdict, _ := h.identified()
+			require.Equal(rt, equal == len(old.records), verdict == streamIntact)
+			require.NotEqual(rt, streamReplaced, verdict)
 		case "empty":
 			source.recreate(jobs, "u")
-			verdict, _ := h.judged()
-			require.Equal(rt, empty, verdict)
+			verdict, _ := h.identified()
+			require.Equal(rt, streamEmpty, verdict)
 		}
 	})
 }

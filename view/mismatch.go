@@ -18,8 +18,8 @@ func (t *tail) ended(ctx context.Context, generation int, err error) error {
 		return errRewound
 	case errors.Is(err, errMismatch):
 		return t.mismatched(ctx, generation, err)
-	case errors.Is(err, errTruncated):
-		return t.truncated(ctx, generation, err)
+	case errors.Is(err, errOutOfRange):
+		return t.outOfRange(ctx, generation, err)
 	// All folded records may have had other offsets.
 	case errors.Is(err, streams.ErrRelabelled):
 		return t.rebuild(err)
@@ -31,10 +31,10 @@ func (t *tail) ended(ctx context.Context, generation int, err error) error {
 // if another stream's reader has rolled the view back meanwhile.
 func (t *tail) mismatched(ctx context.Context, generation int, reason error) error {
 	if t.isRecreated() { // this is known already
-		return t.anew(generation, reason)
+		return t.replaced(generation, reason)
 	}
 	rolledBack := t.view.RolledBack()
-	f, err := t.judge(ctx)
+	f, err := t.identify(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -42,35 +42,35 @@ func (t *tail) mismatched(ctx context.Context, generation int, reason error) err
 		return errRewound
 	}
 	switch f.verdict {
-	case empty:
+	case streamEmpty:
 		t.foundEmpty()
 		t.view.announce()
-	case anew:
-		return t.anew(generation, reason)
-	case short:
-		return t.shortened(ctx, f, reason)
-	case gapped:
+	case streamReplaced:
+		return t.replaced(generation, reason)
+	case streamTruncated:
+		return t.truncated(ctx, f, reason)
+	case streamGapped:
 		return t.lostEnd(f, reason)
 	}
 	return reason // the reader was slow, or it is too soon to decide: read again
 }
 
-// shortened handles a stream that lost records, but none that is known to be confirmed. It rolls
+// truncated handles a stream that lost records, but none that is known to be confirmed. It rolls
 // the view back by these records, or rebuilds it if that is impossible.
-func (t *tail) shortened(ctx context.Context, f finding, reason error) error {
+func (t *tail) truncated(ctx context.Context, f finding, reason error) error {
 	j, rolledBack := t.view.streams[0], t.view.RolledBack()
 	// A view that is rolled back has forgotten how far it had read the journal, which may have lost
-	// more. So judge the journal first.
+	// more. So identify the journal first.
 	if t != j {
-		of, err := j.judge(ctx)
+		of, err := j.identify(ctx)
 		switch {
 		case err != nil:
 			return err
 		case t.view.RolledBack() != rolledBack:
 			return errRewound
-		case of.verdict == gapped:
+		case of.verdict == streamGapped:
 			return j.lostEnd(of, reason)
-		case of.verdict == unclear:
+		case of.verdict == streamUnclear:
 			return reason
 		}
 	}
@@ -96,7 +96,7 @@ func (t *tail) lostEnd(f finding, reason error) error {
 }
 
 func (t *tail) rebuild(why error) error {
-	if err := t.store.Condemn(); err != nil {
+	if err := t.store.MarkForRebuild(); err != nil {
 		return &fatalError{err}
 	}
 	return &fatalError{fmt.Errorf("%w: %w", ErrRebuild, why)}
@@ -113,8 +113,8 @@ type Forgetter interface {
 	Overtaken(tx *Tx, stream string) error
 }
 
-// anew handles a stream that was deleted and created again.
-func (t *tail) anew(generation int, reason error) error {
+// replaced handles a stream that was deleted and created again.
+func (t *tail) replaced(generation int, reason error) error {
 	journal := t.stream == t.view.journal
 	if journal {
 		t.view.log.Error("view: the journal was deleted and made again", "error", reason)
@@ -135,7 +135,7 @@ func (t *tail) anew(generation int, reason error) error {
 		if !forgotten {
 			return nil
 		}
-		return t.startAnew(tx)
+		return t.startOver(tx)
 	})
 	switch {
 	case errors.Is(err, errRewound):
@@ -150,7 +150,7 @@ func (t *tail) anew(generation int, reason error) error {
 	return t.waitForRewind(generation, reason)
 }
 
-func (t *tail) startAnew(tx *Tx) error {
+func (t *tail) startOver(tx *Tx) error {
 	if err := tx.forgetPosition(t.stream); err != nil {
 		return err
 	}
@@ -176,10 +176,10 @@ func (t *tail) waitForRewind(generation int, err error) error {
 	return t.rebuild(err)
 }
 
-// truncated handles a reader that gets a later record instead of the last folded one. There are
+// outOfRange handles a reader that gets a later record instead of the last folded one. There are
 // three causes: retention deleted that record; a replica lacks it, but the stream has it; or the
 // stream lost its end, and now has a hole at the offset.
-func (t *tail) truncated(ctx context.Context, generation int, reason error) error {
+func (t *tail) outOfRange(ctx context.Context, generation int, reason error) error {
 	at, err := readPosition(t.store, t.stream)
 	if err != nil {
 		return &fatalError{err}
@@ -208,7 +208,7 @@ func (t *tail) skip(reason error) error {
 				return err
 			}
 		}
-		return t.startAnew(tx)
+		return t.startOver(tx)
 	})
 	if err != nil {
 		return &fatalError{err}

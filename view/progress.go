@@ -52,9 +52,9 @@ const (
 	recreated
 )
 
-// recognised records that the stream is the one that was read before. Only now can the view be
-// caught up. recognised reports whether it has just become so.
-func (p *progress) recognised(generation int) bool {
+// identityConfirmed records that the stream is the one that was read before. Only now can the view
+// be caught up. identityConfirmed reports whether it has just become so.
+func (p *progress) identityConfirmed(generation int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gen != generation {
@@ -170,8 +170,8 @@ func (p *progress) lag(now time.Time) time.Duration {
 	return p.lateness.lag(now, p.state == stateRunning)
 }
 
-// stuck returns the time since a record was folded, while there are more to fold.
-func (p *progress) stuck(now time.Time) time.Duration {
+// stalledFor returns the time since a record was folded, while there are more to fold.
+func (p *progress) stalledFor(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == stateRunning {

@@ -19,7 +19,7 @@ type resume struct {
 	why  error
 }
 
-var errTruncated = errors.New("view: retention took records that were not read")
+var errOutOfRange = errors.New("view: retention took records that were not read")
 
 // check returns the new records. It fails if the first record is not the last folded one.
 func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
@@ -32,7 +32,7 @@ func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 	sum := checksum(first)
 	switch {
 	case first.Offset > r.at.offset:
-		return nil, fmt.Errorf("%w: asked for %d, got %d", errTruncated, r.at.offset, first.Offset)
+		return nil, fmt.Errorf("%w: asked for %d, got %d", errOutOfRange, r.at.offset, first.Offset)
 	case sum != r.at.sum && sum != unreadable && r.at.sum != unreadable:
 		return nil, fmt.Errorf("%w: record %d is not the one that was read", errMismatch, first.Offset)
 	}

@@ -398,7 +398,7 @@ func TestCondemnedStoresStayCondemned(t *testing.T) {
 	set("before")
 	newest := store.checkpoints.count
 	set("after")
-	require.NoError(t, store.Condemn())
+	require.NoError(t, store.MarkForRebuild())
 	require.NoError(t, store.rollBack(newest, func() error { return nil }))
 	_, kept, err := store.Get([]byte("k"))
 	require.NoError(t, err)

@@ -152,8 +152,8 @@ func (s *Store) claim(cfg Config) error {
 	})
 }
 
-// Condemn makes the next Open empty the store.
-func (s *Store) Condemn() error {
+// MarkForRebuild makes the next Open empty the store.
+func (s *Store) MarkForRebuild() error {
 	return s.Update(func(tx *Tx) error { return tx.Set(keyIdentity, []byte("condemned")) })
 }
 

@@ -151,7 +151,7 @@ func TestStoreIsEmptiedWhereItDoesNotFit(t *testing.T) {
 		"a table scribbled over":  corrupt("*.sst", scribble),
 		"condemned": func(t *testing.T, cfg *Config) {
 			s := openStore(t, *cfg)
-			require.NoError(t, s.Condemn())
+			require.NoError(t, s.MarkForRebuild())
 			require.NoError(t, s.Close())
 		},
 	} {

@@ -88,7 +88,7 @@ func (t *tail) follow(parent context.Context) error {
 	if err != nil {
 		return t.ended(parent, generation, err)
 	}
-	if err := t.aim(ctx, generation, at, from); err != nil {
+	if err := t.setTarget(ctx, generation, at, from); err != nil {
 		return t.ended(parent, generation, err)
 	}
 	r := &resume{at: at, seen: at.offset == none}
@@ -98,7 +98,7 @@ func (t *tail) follow(parent context.Context) error {
 		if err != nil {
 			return err
 		}
-		if t.recognised(generation) {
+		if t.identityConfirmed(generation) {
 			t.view.announce()
 		}
 		if len(rest) == 0 {
@@ -120,9 +120,9 @@ func (t *tail) follow(parent context.Context) error {
 	return t.ended(parent, generation, err)
 }
 
-// aim asks where the stream ends. An end below the last folded record may show that the stream is
+// setTarget asks where the stream ends. An end below the last folded record may show that the stream is
 // another one, or has lost its end.
-func (t *tail) aim(ctx context.Context, generation int, at position, from int64) error {
+func (t *tail) setTarget(ctx context.Context, generation int, at position, from int64) error {
 	last, ok, err := t.source.Last(ctx, t.stream)
 	if err != nil {
 		t.endsBelow(false)
@@ -134,14 +134,14 @@ func (t *tail) aim(ctx context.Context, generation int, at position, from int64)
 	if last < at.offset {
 		return fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, at.offset)
 	}
-	if !t.aimed(generation, at, from, last) {
+	if !t.storeTarget(generation, at, from, last) {
 		return errRewound
 	}
 	t.view.announce()
 	return nil
 }
 
-func (t *tail) aimed(generation int, at position, from, last int64) bool {
+func (t *tail) storeTarget(generation int, at position, from, last int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gen != generation {

@@ -123,9 +123,9 @@ func (v *View) longest(says func(*tail, time.Time) time.Duration, counts func(*t
 	return most
 }
 
-// goingOn returns a filter for the named streams. It leaves out those that were created again or
+// notRecreated returns a filter for the named streams. It leaves out those that were created again or
 // emptied.
-func goingOn(streams []string) func(*tail) bool {
+func notRecreated(streams []string) func(*tail) bool {
 	return func(t *tail) bool {
 		return slices.Contains(streams, t.stream) && t.isOriginal()
 	}
@@ -163,19 +163,19 @@ func (v *View) Missing() []string { return v.those((*tail).isMissing) }
 // Followed reports whether each of the named streams has been folded to its end, or is known to be
 // recreated or emptied. Then the view knows all that can be known without a leader.
 func (v *View) Followed(streams ...string) bool {
-	counts := goingOn(streams)
+	counts := notRecreated(streams)
 	return !slices.ContainsFunc(v.streams, func(t *tail) bool { return counts(t) && !t.caughtUp() })
 }
 
 // LagOf returns the lag of the named streams.
 func (v *View) LagOf(streams ...string) time.Duration {
-	return v.longest((*tail).lag, goingOn(streams))
+	return v.longest((*tail).lag, notRecreated(streams))
 }
 
 // StuckOf returns how long the view has not folded a record of one of the named streams, although
 // there are more. It returns the longest of these times.
 func (v *View) StuckOf(streams ...string) time.Duration {
-	return v.longest((*tail).stuck, goingOn(streams))
+	return v.longest((*tail).stalledFor, notRecreated(streams))
 }
 
 // apply folds a batch that a reader of this generation delivered.

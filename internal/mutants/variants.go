@@ -243,7 +243,7 @@ var variants = []variant{
 	{"empty-believed", "a stream that looks short after a failover is taken for one that lost its end", "view/identity.go",
 		"!f.proven && waited < patience {", "!f.proven && waited < 0 {", short},
 	{"unconfirmed-end-is-a-gap", "records that were taken back before they were confirmed are taken for lost ones", "view/identity.go",
-		"return finding{verdict: short, end: confirmed.offset}, nil", "return finding{verdict: gapped, end: confirmed.offset}, nil", takenBack},
+		"return finding{verdict: streamTruncated, end: confirmed.offset}, nil", "return finding{verdict: streamGapped, end: confirmed.offset}, nil", takenBack},
 	{"undo-begins-anew", "a leader that goes on with an undo does not know what the one before it took back", "scheduler/operations_undo.go",
 		"case u.survey.mine.has(d.at):", "case false:", undone},
 }

@@ -19,7 +19,7 @@ func TestClocksThatAreSetAreNoLag(t *testing.T) {
 		"both":    func(at int) (time.Duration, time.Duration) { return steps[at%len(steps)], steps[at%len(steps)] },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var a age
+			var a lagEstimator
 			for i := range 100 {
 				ours, brokers := set(i / 10)
 				since := time.Duration(i) * time.Second
@@ -34,7 +34,7 @@ func TestClocksThatAreSetAreNoLag(t *testing.T) {
 var steps = []time.Duration{0, time.Hour, -time.Hour, 0, time.Minute, -time.Minute, 10 * time.Second}
 
 func TestDelayIsLag(t *testing.T) {
-	var a age
+	var a lagEstimator
 	begun := time.Unix(1_800_000_000, 0)
 	for i := range 60 {
 		since := time.Duration(i) * time.Second
