@@ -16,7 +16,7 @@ import (
 type assertion struct {
 	conn   *Conn
 	within time.Duration // limit of one step; 0 means the context alone
-	top    Topology
+	top    TopologyReport
 }
 
 // step asserts one thing.

@@ -24,19 +24,19 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.AssertTopology(ctx)
+	_, err = conn.Topology().Assert(ctx)
 	require.NoError(t, err)
 	ch := v.Channel(t)
-	_, err = conn.FollowProbes(ctx, wire.ProbePrefix+"early")
+	_, err = conn.Probes().Follow(ctx, wire.ProbePrefix+"early")
 	require.True(t, broker.IsAstray(err), "there is no jobs.route yet: %v", err)
-	require.True(t, broker.IsAstray(conn.BindJournal(ctx)))
+	require.True(t, broker.IsAstray(conn.Topology().BindJournal(ctx)))
 
 	follow := func() *broker.Consumer {
-		arriving, err := conn.FollowProbes(ctx, wire.ProbePrefix+"a")
+		arriving, err := conn.Probes().Follow(ctx, wire.ProbePrefix+"a")
 		require.NoError(t, err)
 		return arriving
 	}
-	require.NoError(t, conn.MakeWay(ctx))
+	require.NoError(t, conn.Topology().MakeWay(ctx))
 	arriving := follow()
 	for _, c := range []struct {
 		gone   string
@@ -54,7 +54,7 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	} {
 		require.NoError(t, c.remove(), c.gone)
 		require.Equal(t, c.stands, probe(ctx, t, conn, arriving), "without %s", c.gone)
-		require.NoError(t, conn.MakeWay(ctx), c.gone)
+		require.NoError(t, conn.Topology().MakeWay(ctx), c.gone)
 		require.NoError(t, arriving.Close())
 		arriving = follow()
 		require.True(t, probe(ctx, t, conn, arriving), "%s is there again", c.gone)
@@ -104,11 +104,11 @@ func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
 	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.AssertTopology(ctx)
+	_, err = conn.Topology().Assert(ctx)
 	require.NoError(t, err)
-	require.NoError(t, conn.MakeWay(ctx))
+	require.NoError(t, conn.Topology().MakeWay(ctx))
 	require.NoError(t, v.Channel(t).ExchangeDelete(wire.ExchangeRoute, false, false))
-	require.Error(t, conn.RebuildFire(ctx), "there is no jobs.route to bind to")
+	require.Error(t, conn.Topology().RebuildFire(ctx), "there is no jobs.route to bind to")
 	bound, err := boundTo(ctx, wire.ExchangeFire, v)
 	require.NoError(t, err)
 	require.Empty(t, bound)

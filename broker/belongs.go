@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
-
 	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
@@ -117,19 +115,11 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 		return fmt.Errorf("%w: %w", ErrUnproven, err)
 	}
 	defer func() { go conn.Close() }() // deletes the queue, too; the node may not answer
-	name, err := conn.privateQueue(ctx)
+	name, err := conn.Queues().private(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: declare a queue to find there: %w", ErrUnproven, err)
 	}
 	return h.find(ctx, to, conn, name)
-}
-
-// privateQueue declares a queue that the broker deletes with the connection, and returns its name.
-func (c *Conn) privateQueue(ctx context.Context) (string, error) {
-	return ask(ctx, c, func(ch *amqp.Channel) (string, error) {
-		q, err := ch.QueueDeclare("", false, true, true, false, nil)
-		return q.Name, err
-	})
 }
 
 // find looks for the queue on a host of the management API, and marks the host as proven if it is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -46,20 +45,6 @@ func call[T any](ctx context.Context, c *Conn, fn func() (T, error), undo func(T
 		close(gone)
 		return none, ctx.Err()
 	}
-}
-
-// begin registers a goroutine that Close waits for. The goroutine calls c.work.Done at its end.
-func (c *Conn) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing {
-		return fmt.Errorf("broker: connection: %w", ErrClosed)
-	}
-	if c.err != nil {
-		return c.err
-	}
-	c.work.Add(1)
-	return nil
 }
 
 // explain adds ErrLost to an error that the end of the connection caused, so that the caller does
@@ -143,19 +128,5 @@ func (c *Conn) closeChannel(ch *amqp.Channel, done <-chan struct{}) error {
 		return nil
 	case <-ctx.Done():
 		return errors.New("broker: close a channel: the broker does not answer")
-	}
-}
-
-// endOf returns the error that says why a connection, publisher or consumer ended.
-func endOf(what string, closed bool, cause *amqp.Error) error {
-	switch {
-	case closed:
-		return fmt.Errorf("broker: %s: %w", what, ErrClosed)
-	case cause == nil:
-		return fmt.Errorf("broker: %s: %w", what, ErrLost)
-	case strings.Contains(cause.Reason, "low on disk space"):
-		return fmt.Errorf("broker: %s: %w: %w: %w", what, ErrLost, ErrAlarm, cause)
-	default:
-		return fmt.Errorf("broker: %s: %w: %w", what, ErrLost, cause)
 	}
 }

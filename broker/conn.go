@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -45,21 +44,12 @@ type Conn struct {
 	host      hosts.Target
 	hosts     *hosts.Order
 	socket    *socket
-	log       *slog.Logger
 	user      string
 	vhost     string
 	features  Features
 	queueType QueueType
-
-	done   chan struct{} // closed when the connection is gone and err is set
-	closed chan struct{} // closed by Close
-	work   sync.WaitGroup
-
-	mu      sync.Mutex
-	err     error
-	closing bool
-	blocked string
-	since   time.Time // when blocked began; zero if it is not
+	alarm     alarm
+	lifetime
 }
 
 // Dial connects to one of the hosts. ctx limits the attempt, not the connection.
@@ -90,7 +80,7 @@ func dialHost(ctx context.Context, cfg Config, u hosts.URL, to hosts.Target) (*C
 	if err != nil {
 		return nil, errMalformed
 	}
-	c := &Conn{log: cfg.Log, user: uri.Username, vhost: uri.Vhost, host: to, hosts: cfg.Hosts, queueType: cfg.QueueType, done: make(chan struct{}), closed: make(chan struct{})}
+	c := &Conn{host: to, hosts: cfg.Hosts, user: uri.Username, vhost: uri.Vhost, queueType: cfg.QueueType, lifetime: newLifetime()}
 	if err := c.connect(ctx, cfg, raw); err != nil {
 		if reason := refusedFor(err); reason != "" {
 			err = &RefusedError{Host: to.Host, User: c.user, VHost: c.vhost, Reason: reason, Err: err}
@@ -152,61 +142,17 @@ func (c *Conn) watch(closes <-chan *amqp.Error, blocks <-chan amqp.Blocking) {
 				blocks = nil
 				continue
 			}
-			c.setBlocked(b)
+			c.alarm.set(b)
 		case cause := <-closes:
-			c.end(cause)
+			c.lifetime.end(cause, c.Shun)
 			return
 		}
 	}
 }
 
-func (c *Conn) setBlocked(b amqp.Blocking) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case !b.Active:
-		c.blocked, c.since = "", time.Time{}
-	case c.since.IsZero():
-		c.blocked, c.since = b.Reason, time.Now()
-	default:
-		c.blocked = b.Reason
-	}
-}
-
-func (c *Conn) end(cause *amqp.Error) {
-	c.mu.Lock()
-	closing := c.closing
-	c.err = endOf("connection", closing, cause)
-	c.mu.Unlock()
-	if !closing {
-		c.Shun()
-	}
-	close(c.done)
-}
-
-// Done is closed when the connection is gone, for any reason.
-func (c *Conn) Done() <-chan struct{} { return c.done }
-
-// Err returns why the connection is gone, or nil while it is not.
-func (c *Conn) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
-
-func (c *Conn) isClosing() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closing
-}
-
 // Blocked reports whether the broker has stopped reading from this connection because of an alarm.
 // It also returns the reason and the time at which the block began.
-func (c *Conn) Blocked() (reason string, since time.Time, blocked bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.blocked, c.since, !c.since.IsZero()
-}
+func (c *Conn) Blocked() (reason string, since time.Time, blocked bool) { return c.alarm.lasts() }
 
 // Host returns the host and port of this connection, as the URL names them.
 func (c *Conn) Host() string { return c.host.Host }
@@ -238,12 +184,7 @@ func (c *Conn) Features() Features { return c.features }
 // Close ends the connection. It cuts the connection if the broker does not answer within two
 // seconds. A second call has no effect.
 func (c *Conn) Close() error {
-	c.mu.Lock()
-	if !c.closing {
-		c.closing = true
-		close(c.closed)
-	}
-	c.mu.Unlock()
+	c.beginClose()
 	go c.amqp.Close() // returns immediately if another goroutine is closing it
 	polite := time.NewTimer(closeTimeout)
 	defer polite.Stop()

@@ -38,10 +38,10 @@ func build(t *testing.T, url string) built {
 	t.Helper()
 	var b built
 	b.conn = dial(t, url)
-	_, err := b.conn.AssertTopology(soon(t))
+	_, err := b.conn.Topology().Assert(soon(t))
 	require.NoError(t, err)
-	require.NoError(t, b.conn.MakeWay(soon(t)))
-	require.NoError(t, b.conn.EnsureQueue(soon(t), "a"))
+	require.NoError(t, b.conn.Topology().MakeWay(soon(t)))
+	require.NoError(t, b.conn.Queues().Ensure(soon(t), "a"))
 	b.pub = publisher(t, b.conn)
 	lock, err := b.conn.Lock(soon(t))
 	require.NoError(t, err)
@@ -69,9 +69,9 @@ func (b built) requireAllEnds(t *testing.T, reason error) {
 	require.ErrorIs(t, err, reason)
 	_, err = b.conn.Lock(soon(t))
 	require.ErrorIs(t, err, reason)
-	_, err = b.conn.AssertTopology(soon(t))
+	_, err = b.conn.Topology().Assert(soon(t))
 	require.ErrorIs(t, err, reason)
-	require.ErrorIs(t, b.conn.EnsureQueue(soon(t), "b"), reason)
+	require.ErrorIs(t, b.conn.Queues().Ensure(soon(t), "b"), reason)
 	require.NoError(t, b.conn.Close())
 }
 
@@ -153,13 +153,13 @@ func TestCallsEndWithTheirContextOnAFrozenConnection(t *testing.T) {
 		"Publisher":      func() error { _, err := b.conn.Publisher(ctx); return err },
 		"Consume":        func() error { _, err := b.conn.Consume(ctx, "queue.a", 1, false); return err },
 		"Lock":           func() error { _, err := b.conn.Lock(ctx); return err },
-		"AssertTopology": func() error { _, err := b.conn.AssertTopology(ctx); return err },
-		"MakeWay":        func() error { return b.conn.MakeWay(ctx) },
-		"EnsureQueue":    func() error { return b.conn.EnsureQueue(ctx, "x") },
-		"QueueExists":    func() error { _, err := b.conn.QueueExists(ctx, "x"); return err },
-		"QueueDepth":     func() error { _, _, err := b.conn.QueueDepth(ctx, "x"); return err },
-		"DeclareWitness": func() error { return b.conn.DeclareWitness(ctx, "x") },
-		"DeleteQueue":    func() error { return b.conn.DeleteQueue(ctx, "x", true, true) },
+		"AssertTopology": func() error { _, err := b.conn.Topology().Assert(ctx); return err },
+		"MakeWay":        func() error { return b.conn.Topology().MakeWay(ctx) },
+		"EnsureQueue":    func() error { return b.conn.Queues().Ensure(ctx, "x") },
+		"QueueExists":    func() error { _, err := b.conn.Queues().Exists(ctx, "x"); return err },
+		"QueueDepth":     func() error { _, _, err := b.conn.Queues().Depth(ctx, "x"); return err },
+		"DeclareWitness": func() error { return b.conn.Witnesses().DeclareTransient(ctx, "x") },
+		"DeleteQueue":    func() error { return b.conn.Queues().Delete(ctx, "x", true, true) },
 		"Send":           func() error { return b.pub.Send(ctx, wire.Message{}) },
 		"SendMandatory":  func() error { return b.pub.SendMandatory(ctx, wire.Message{}) },
 	}
@@ -196,16 +196,16 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Own(t)
 	b := build(t, v.AMQPURL())
-	require.NoError(t, b.conn.DeclareWitness(soon(t), wire.WitnessPrefix+"x"))
+	require.NoError(t, b.conn.Witnesses().DeclareTransient(soon(t), wire.WitnessPrefix+"x"))
 	v.Sync(t)
 	v.Kill(t)
 	b.requireAllEnds(t, broker.ErrLost)
 	v.Restart(t)
 	again := dial(t, v.AMQPURL())
-	top, err := again.AssertTopology(soon(t))
+	top, err := again.Topology().Assert(soon(t))
 	require.NoError(t, err)
-	require.Equal(t, broker.Topology{}, top, "a restart is not a lost journal")
-	exists, err := again.QueueExists(soon(t), wire.WitnessPrefix+"x")
+	require.Equal(t, broker.TopologyReport{}, top, "a restart is not a lost journal")
+	exists, err := again.Queues().Exists(soon(t), wire.WitnessPrefix+"x")
 	require.NoError(t, err)
 	require.False(t, exists, "the witness is gone with the broker")
 	eventuallyLeads(t, again)

@@ -38,7 +38,7 @@ func TestDeadLettersArriveWithPlainHeaders(t *testing.T) {
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
 	put(t, v, "/api/policies/"+v.Name+"/dlx", `{"pattern":"^queue\\.","definition":{"dead-letter-exchange":"jobs.dead"}}`)
-	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
+	require.NoError(t, conn.Queues().Ensure(soon(t), "a"))
 	p := publisher(t, conn)
 	work, dead := consumer(t, conn, "queue.a", 10), consumer(t, conn, wire.DeadLetters, 10)
 	var got wire.Delivery
@@ -80,7 +80,7 @@ func TestPrefetchAndGivingBack(t *testing.T) {
 	}
 	c := consumer(t, conn, "q", 3)
 	ready := func() int {
-		messages, _, err := conn.QueueDepth(soon(t), "q")
+		messages, _, err := conn.Queues().Depth(soon(t), "q")
 		require.NoError(t, err)
 		return messages
 	}

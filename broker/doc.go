@@ -15,6 +15,10 @@
 // closes Deliveries and Done, and Err returns the reason. The caller starts again with Dial. So
 // crash, restart, failover and a short network failure take one code path.
 //
+// A Conn opens publishers, consumers and the leader's lock. Requests that need only one answer are
+// grouped by what they are about: Queues, Topology (streams, exchanges, bindings and rights),
+// Probes and Witnesses.
+//
 // # Promises
 //
 //   - No call waits forever. A call that waits for the broker returns when its context ends. Close

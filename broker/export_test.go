@@ -22,7 +22,7 @@ func (a *Assertion) Created() []string { return a.top.Created }
 // EndPings closes the channel on which pings are sent.
 func (l *Lock) EndPings() error { return l.pings.Close() }
 
-func (c *Conn) RebuildFire(ctx context.Context) error { return c.rebuildFire(ctx) }
+func (t Topology) RebuildFire(ctx context.Context) error { return t.rebuildFire(ctx) }
 
 // LockExclusively makes a connection claim the lock as on LavinMQ.
 func (c *Conn) LockExclusively() { c.features.ExclusiveLock = true }

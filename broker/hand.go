@@ -11,14 +11,14 @@ import (
 
 // Purge deletes the messages that wait in a queue, by its full name, and returns how many there
 // were.
-func (c *Conn) Purge(ctx context.Context, name string) (dropped int, err error) {
-	return onQueue(ctx, c, name, func(ch *amqp.Channel) (int, error) { return ch.QueuePurge(name, false) })
+func (q Queues) Purge(ctx context.Context, name string) (dropped int, err error) {
+	return onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (int, error) { return ch.QueuePurge(name, false) })
 }
 
 // Peek takes up to n messages from the head of a queue, by its full name, and puts them back. From
 // then on they are marked as redelivered, and a queue with a delivery limit counts the delivery.
-func (c *Conn) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, error) {
-	return onQueue(ctx, c, name, func(ch *amqp.Channel) (found []wire.Delivery, err error) {
+func (q Queues) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, error) {
+	return onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (found []wire.Delivery, err error) {
 		for len(found) < n {
 			d, ok, err := ch.Get(name, false)
 			if err != nil {

@@ -38,11 +38,11 @@ func texts(deliveries []wire.Delivery) (found []string) {
 func TestPeekPutsBack(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3")
 	for range 2 {
-		found, err := conn.Peek(soon(t), "queue.a", 2)
+		found, err := conn.Queues().Peek(soon(t), "queue.a", 2)
 		require.NoError(t, err)
 		require.Equal(t, []string{"1", "2"}, texts(found))
 	}
-	found, err := conn.Peek(soon(t), "queue.a", 9)
+	found, err := conn.Queues().Peek(soon(t), "queue.a", 9)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "2", "3"}, texts(found))
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 3 }, "all are in the queue again")
@@ -50,22 +50,22 @@ func TestPeekPutsBack(t *testing.T) {
 
 func TestPurge(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3")
-	dropped, err := conn.Purge(soon(t), "queue.a")
+	dropped, err := conn.Queues().Purge(soon(t), "queue.a")
 	require.NoError(t, err)
 	require.Equal(t, 3, dropped)
 	require.Zero(t, v.QueueLength(t, "queue.a"))
-	found, err := conn.Peek(soon(t), "queue.a", 9)
+	found, err := conn.Queues().Peek(soon(t), "queue.a", 9)
 	require.NoError(t, err)
 	require.Empty(t, found)
 }
 
 func TestAQueueThatIsNotThere(t *testing.T) {
 	_, conn := filled(t, "queue.a")
-	_, err := conn.Purge(soon(t), "queue.b")
+	_, err := conn.Queues().Purge(soon(t), "queue.b")
 	requireReason(t, err, broker.ReasonMissing)
-	_, err = conn.Peek(soon(t), "queue.b", 1)
+	_, err = conn.Queues().Peek(soon(t), "queue.b", 1)
 	requireReason(t, err, broker.ReasonMissing)
-	_, err = conn.Move(soon(t), "queue.b", 1, nil)
+	_, err = conn.Queues().Move(soon(t), "queue.b", 1, nil)
 	requireReason(t, err, broker.ReasonMissing)
 	require.NoError(t, conn.Err(), "that costs a channel, not the connection")
 }
@@ -79,14 +79,14 @@ func TestMoveKeepsTheOrder(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)
 	require.NoError(t, err)
-	moved, err := conn.Move(soon(t), "queue.a", 2, into("queue.b"))
+	moved, err := conn.Queues().Move(soon(t), "queue.a", 2, into("queue.b"))
 	require.NoError(t, err)
 	require.Equal(t, 2, moved)
-	moved, err = conn.Move(soon(t), "queue.a", 9, into("queue.b"))
+	moved, err = conn.Queues().Move(soon(t), "queue.a", 9, into("queue.b"))
 	require.NoError(t, err)
 	require.Equal(t, 1, moved, "until there is nothing more")
 	require.Zero(t, v.QueueLength(t, "queue.a"))
-	found, err := conn.Peek(soon(t), "queue.b", 9)
+	found, err := conn.Queues().Peek(soon(t), "queue.b", 9)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "2", "3"}, texts(found))
 }
@@ -95,7 +95,7 @@ func TestWhatIsNotTakenIsNotMoved(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 	require.NoError(t, err)
-	moved, err := conn.Move(soon(t), "queue.a", 9, into("queue.b"))
+	moved, err := conn.Queues().Move(soon(t), "queue.a", 9, into("queue.b"))
 	require.ErrorContains(t, err, "refused")
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a")+moved == 3 }, "what was not moved is where it was")
 }
@@ -103,7 +103,7 @@ func TestWhatIsNotTakenIsNotMoved(t *testing.T) {
 func TestMoveEndsWithItsContext(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2")
 	ctx, cancel := context.WithCancel(soon(t))
-	moved, err := conn.Move(ctx, "queue.a", 2, func(d wire.Delivery) wire.Message {
+	moved, err := conn.Queues().Move(ctx, "queue.a", 2, func(d wire.Delivery) wire.Message {
 		cancel()
 		return into("queue.a")(d)
 	})

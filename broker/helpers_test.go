@@ -91,7 +91,7 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request, backend *url.
 }
 
 // wanted asserts what Millrace wants on a broker, as a leader does.
-func wanted(t *testing.T, url string) (broker.Topology, []broker.Fault) {
+func wanted(t *testing.T, url string) (broker.TopologyReport, []broker.Fault) {
 	t.Helper()
 	top, faults, err := broker.AssertWanted(soon(t), broker.Config{AMQPURL: url, Log: slog.New(slog.DiscardHandler)}, true)
 	require.NoError(t, err)
@@ -101,9 +101,9 @@ func wanted(t *testing.T, url string) (broker.Topology, []broker.Fault) {
 // makeAll declares everything that Millrace uses on the broker.
 func makeAll(t *testing.T, url string, conn *broker.Conn) {
 	t.Helper()
-	_, err := conn.AssertTopology(soon(t))
+	_, err := conn.Topology().Assert(soon(t))
 	require.NoError(t, err)
 	_, faults := wanted(t, url)
 	require.Empty(t, faults)
-	require.NoError(t, conn.MakeWay(soon(t)))
+	require.NoError(t, conn.Topology().MakeWay(soon(t)))
 }

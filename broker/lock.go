@@ -50,35 +50,31 @@ type Lock struct {
 // Lock claims the leader's lock. It returns ErrLocked if another connection has the lock as its
 // exclusive queue, and ErrForeignLock if jobs.leader is a queue that no sidecar declared.
 func (c *Conn) Lock(ctx context.Context) (*Lock, error) {
-	lock, err := c.lock(ctx)
-	switch {
-	case isLocked(err):
-		return nil, fmt.Errorf("broker: lock %s: %w", wire.LeaderInbox, ErrLocked)
-	case err != nil:
-		return nil, fmt.Errorf("broker: lock %s: %w", wire.LeaderInbox, err)
+	lock := &Lock{conn: c, Exclusive: c.features.ExclusiveLock}
+	err := lock.claim(ctx)
+	if err == nil {
+		return lock, nil
 	}
-	return lock, nil
+	lock.release()
+	if isLocked(err) {
+		err = ErrLocked
+	}
+	return nil, fmt.Errorf("broker: lock %s: %w", wire.LeaderInbox, err)
 }
 
-func (c *Conn) lock(ctx context.Context) (_ *Lock, err error) {
-	lock := &Lock{conn: c, Exclusive: c.features.ExclusiveLock}
-	defer func() {
-		if err != nil {
-			lock.release()
-		}
-	}()
-	claim := c.claimQuorum
-	if lock.Exclusive {
-		claim = c.claimExclusive
+func (l *Lock) claim(ctx context.Context) (err error) {
+	claim := l.claimQuorum
+	if l.Exclusive {
+		claim = l.claimExclusive
 	}
-	if err = claim(ctx, lock); err != nil {
-		return nil, err
+	if err := claim(ctx); err != nil {
+		return err
 	}
-	if lock.pings, err = c.open(ctx, func(*amqp.Channel) error { return nil }, nil); err != nil {
-		return nil, err
+	if l.pings, err = l.conn.open(ctx, func(*amqp.Channel) error { return nil }, nil); err != nil {
+		return err
 	}
-	lock.Publisher = c.publisherOn(lock.Inbox.ch, false)
-	return lock, nil
+	l.Publisher = l.conn.publisherOn(l.Inbox.ch, false)
+	return nil
 }
 
 // release closes what a failed claim has opened.
@@ -94,42 +90,42 @@ func (l *Lock) release() {
 // claimExclusive claims LavinMQ's lock. LavinMQ gives an exclusive queue to both of two connections
 // that declare it at the same moment, but an exclusive consumer to only one. It deletes the queue
 // when either connection ends, so the winner may lose its lock.
-func (c *Conn) claimExclusive(ctx context.Context, lock *Lock) (err error) {
+func (l *Lock) claimExclusive(ctx context.Context) (err error) {
 	declare := func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
 		return err
 	}
 	undo := func(ch *amqp.Channel) { _, _ = ch.QueueDelete(wire.LeaderInbox, false, false, false) }
-	if lock.Inbox, err = c.consumeLock(ctx, true, declare, undo); err != nil {
+	if l.Inbox, err = l.consumeLock(ctx, true, declare, undo); err != nil {
 		return err
 	}
-	lock.Scout, err = c.Publisher(ctx)
+	l.Scout, err = l.conn.Publisher(ctx)
 	return err
 }
 
 // claimQuorum consumes RabbitMQ's lock, on a channel that is known to the leader's streams.
-func (c *Conn) claimQuorum(ctx context.Context, lock *Lock) error {
-	if err := c.declareLock(ctx); err != nil {
+func (l *Lock) claimQuorum(ctx context.Context) error {
+	if err := l.declareLock(ctx); err != nil {
 		return err
 	}
 	var (
 		failed error
 		beside sync.WaitGroup
 	)
-	beside.Go(func() { lock.Scout, failed = c.introduced(ctx, wire.Journal, wire.Gated) })
-	inbox, err := c.consumeLock(ctx, false, func(ch *amqp.Channel) error {
+	beside.Go(func() { l.Scout, failed = l.introduced(ctx, wire.Journal, wire.Gated) })
+	inbox, err := l.consumeLock(ctx, false, func(ch *amqp.Channel) error {
 		return introduce(ch, append([]string{wire.Journal}, wire.EntryStreams...)...)
 	}, nil)
 	if errors.Is(err, errNotIntroduced) {
-		inbox, err = c.consumeLock(ctx, false, func(*amqp.Channel) error { return nil }, nil)
+		inbox, err = l.consumeLock(ctx, false, func(*amqp.Channel) error { return nil }, nil)
 	}
 	beside.Wait()
-	lock.Inbox = inbox
+	l.Inbox = inbox
 	return errors.Join(err, failed)
 }
 
-func (c *Conn) consumeLock(ctx context.Context, exclusive bool, prepare func(*amqp.Channel) error, undo func(*amqp.Channel)) (*Consumer, error) {
-	return c.consume(ctx, wire.LeaderInbox, lockPrefetch, exclusive, func(ch *amqp.Channel) error {
+func (l *Lock) consumeLock(ctx context.Context, exclusive bool, prepare func(*amqp.Channel) error, undo func(*amqp.Channel)) (*Consumer, error) {
+	return l.conn.consume(ctx, wire.LeaderInbox, lockPrefetch, exclusive, func(ch *amqp.Channel) error {
 		if err := ch.Confirm(false); err != nil {
 			return err
 		}
@@ -139,10 +135,10 @@ func (c *Conn) consumeLock(ctx context.Context, exclusive bool, prepare func(*am
 
 // introduced opens a publisher on a channel that is known to the streams. If one of them cannot be
 // used on this node, the publisher is an ordinary one.
-func (c *Conn) introduced(ctx context.Context, streams ...string) (*Publisher, error) {
-	pub, err := c.publisher(ctx, false, func(ch *amqp.Channel) error { return introduce(ch, streams...) })
+func (l *Lock) introduced(ctx context.Context, streams ...string) (*Publisher, error) {
+	pub, err := l.conn.publisher(ctx, false, func(ch *amqp.Channel) error { return introduce(ch, streams...) })
 	if errors.Is(err, errNotIntroduced) {
-		return c.Publisher(ctx)
+		return l.conn.Publisher(ctx)
 	}
 	return pub, err
 }
@@ -184,8 +180,8 @@ func introduce(ch *amqp.Channel, streams ...string) error {
 
 // declareLock declares the quorum queue. It returns ErrForeignLock if a queue with other arguments
 // exists: without a single active consumer, two sidecars could lead.
-func (c *Conn) declareLock(ctx context.Context) error {
-	err := c.request(ctx, func(ch *amqp.Channel) error {
+func (l *Lock) declareLock(ctx context.Context) error {
+	err := l.conn.request(ctx, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(wire.LeaderInbox, true, false, false, false, lockArguments)
 		return err
 	})
@@ -218,19 +214,6 @@ func (l *Lock) RenewPings(ctx context.Context) error {
 	old := l.pings
 	l.pings = pings
 	go func() { _ = old.Close() }() // waits for the broker's answer or the end of the connection
-	return nil
-}
-
-// DeclareProbes declares the exclusive queue that FollowProbes consumes. While the queue exists, so
-// does this connection.
-func (c *Conn) DeclareProbes(ctx context.Context, queue string) error {
-	err := c.request(ctx, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(queue, false, true, true, false, nil)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("broker: declare %s: %w", queue, err)
-	}
 	return nil
 }
 

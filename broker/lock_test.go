@@ -149,7 +149,7 @@ func TestALeaderLearnsThatItsLockIsGone(t *testing.T) {
 	lock := eventuallyLeads(t, leader)
 	require.False(t, lock.Inbox.Cancelled())
 	// Only its owner and rabbitmqctl can delete an exclusive queue on RabbitMQ.
-	require.NoError(t, leader.DeleteQueue(soon(t), wire.LeaderInbox, false, false))
+	require.NoError(t, leader.Queues().Delete(soon(t), wire.LeaderInbox, false, false))
 	_, open := <-lock.Inbox.Deliveries()
 	require.False(t, open)
 	require.True(t, lock.Inbox.Cancelled())
@@ -326,13 +326,13 @@ func pinged(t *testing.T, locks []*broker.Lock) (active int) {
 func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
-	_, err := conn.AssertTopology(t.Context())
+	_, err := conn.Topology().Assert(t.Context())
 	require.NoError(t, err)
 	lock := eventuallyLeads(t, conn)
 	for _, stream := range append([]string{wire.Journal}, wire.EntryStreams...) {
-		require.NoError(t, conn.DeleteQueue(t.Context(), stream, false, false))
+		require.NoError(t, conn.Queues().Delete(t.Context(), stream, false, false))
 	}
-	_, err = conn.AssertTopology(t.Context())
+	_, err = conn.Topology().Assert(t.Context())
 	require.NoError(t, err)
 	for _, pub := range []*broker.Publisher{lock.Publisher, lock.Scout} {
 		for _, stream := range []string{wire.Journal, wire.Gated} {

@@ -20,14 +20,14 @@ var errNotTaken = errors.New("broker: where it was to be moved to it was refused
 // same order, the message that become makes of each. A message goes back to its queue if the broker
 // does not confirm the publish, or if the connection is lost first. In the second case it may be in
 // both places.
-func (c *Conn) Move(ctx context.Context, name string, most int, become func(wire.Delivery) wire.Message) (moved int, err error) {
-	pub, err := c.Publisher(ctx)
+func (q Queues) Move(ctx context.Context, name string, most int, become func(wire.Delivery) wire.Message) (moved int, err error) {
+	pub, err := q.conn.Publisher(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = pub.Close() }()
 	for moved < most && ctx.Err() == nil {
-		n, err := onQueue(ctx, c, name, func(ch *amqp.Channel) (int, error) {
+		n, err := onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (int, error) {
 			taken, err := take(ch, name, min(most-moved, moveAtOnce))
 			if err != nil {
 				return 0, err

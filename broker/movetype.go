@@ -36,18 +36,12 @@ func ArgumentsOf(t QueueType) map[string]any {
 	return maps.Clone(classicArguments)
 }
 
-// DeclareAs declares a job queue of a type, by its full name. The broker refuses that if the queue
-// exists and has another type.
-func (c *Conn) DeclareAs(ctx context.Context, queue string, t QueueType) error {
-	return c.declareJobQueue(ctx, queue, t)
-}
-
-// UnbindJobQueue unbinds queue.<name> from jobs.direct and jobs.route. From then on, jobs that are
+// Unbind unbinds queue.<name> from jobs.direct and jobs.route. From then on, jobs that are
 // published for it become entries of jobs.gated.
-func (c *Conn) UnbindJobQueue(ctx context.Context, name string) error {
+func (q Queues) Unbind(ctx context.Context, name string) error {
 	queue := wire.QueuePrefix + name
 	for _, exchange := range []string{wire.ExchangeDirect, wire.ExchangeRoute} {
-		err := c.queueRequest(ctx, queue, func(ch *amqp.Channel) error { return ch.QueueUnbind(queue, name, exchange, nil) })
+		err := q.request(ctx, queue, func(ch *amqp.Channel) error { return ch.QueueUnbind(queue, name, exchange, nil) })
 		if err != nil && reasonOf(err) != ReasonMissing {
 			return err
 		}

@@ -80,7 +80,7 @@ func TestConfirmsOfManyPublishesWithASlowReader(t *testing.T) {
 			t.Fatal(tag)
 		}
 	}
-	messages, _, err := conn.QueueDepth(soon(t), "many")
+	messages, _, err := conn.Queues().Depth(soon(t), "many")
 	require.NoError(t, err)
 	require.Equal(t, n+1, messages)
 }
@@ -89,7 +89,7 @@ func TestARefusedFireIsNacked(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
-	require.NoError(t, conn.EnsureQueue(soon(t), "full"))
+	require.NoError(t, conn.Queues().Ensure(soon(t), "full"))
 	put(t, v, "/api/policies/"+v.Name+"/limit", `{"pattern":"^queue\\.full$","definition":{"max-length":2,"overflow":"reject-publish"}}`)
 	p := publisher(t, conn)
 	require.Eventually(t, func() bool {
@@ -99,7 +99,7 @@ func TestARefusedFireIsNacked(t *testing.T) {
 	tag, err := p.Publish(wire.Message{Exchange: wire.ExchangeFire, Key: "full"})
 	require.NoError(t, err)
 	require.Equal(t, map[uint64]bool{tag: false}, collect(t, p, 1))
-	require.NoError(t, conn.EnsureQueue(soon(t), "free"))
+	require.NoError(t, conn.Queues().Ensure(soon(t), "free"))
 	require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: "free"}))
 }
 

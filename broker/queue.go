@@ -44,36 +44,45 @@ var (
 	quorumArguments          = amqp.Table{"x-queue-type": "quorum"}
 )
 
-// EnsureQueue makes sure that queue.<name> exists and is bound to jobs.direct, for jobs of clients,
+// Queues are the queues of a virtual host.
+type Queues struct{ conn *Conn }
+
+// Queues returns the queues of the virtual host, as this connection reaches them.
+func (c *Conn) Queues() Queues { return Queues{c} }
+
+// Ensure makes sure that queue.<name> exists and is bound to jobs.direct, for jobs of clients,
 // and to jobs.route, for jobs of Millrace. It uses an existing queue as it is. A refusal is a
 // *QueueError and does not end the connection.
-func (c *Conn) EnsureQueue(ctx context.Context, name string) error {
+func (q Queues) Ensure(ctx context.Context, name string) error {
 	queue := wire.QueuePrefix + name
 	if err := wire.CheckQueueName(name); err != nil {
 		// RabbitMQ would close the connection over this name.
 		return &QueueError{Queue: queue, Reason: ReasonName, Err: err}
 	}
-	_, _, err := c.QueueDepth(ctx, queue)
+	_, _, err := q.Depth(ctx, queue)
 	if reasonOf(err) == ReasonMissing {
-		err = c.declareJobQueue(ctx, queue, c.queueType)
+		err = q.DeclareAs(ctx, queue, q.conn.queueType)
 	}
 	if err != nil {
 		return err
 	}
-	return c.bindQueue(ctx, queue, name)
+	return q.bind(ctx, queue, name)
 }
 
-// declareJobQueue declares a job queue of a type. Which type is the virtual host's default follows
-// from the broker's refusal of priorities, because nothing else shows it for sure.
-func (c *Conn) declareJobQueue(ctx context.Context, queue string, of QueueType) error {
+// DeclareAs declares a job queue of a type, by its full name. The broker refuses that if the queue
+// exists and has another type.
+//
+// Which type is the virtual host's default follows from the broker's refusal of priorities, because
+// nothing else shows it for sure.
+func (q Queues) DeclareAs(ctx context.Context, queue string, of QueueType) error {
 	declare := func(args amqp.Table) error {
-		return c.queueRequest(ctx, queue, func(ch *amqp.Channel) error {
+		return q.request(ctx, queue, func(ch *amqp.Channel) error {
 			_, err := ch.QueueDeclare(queue, true, false, false, false, args)
 			return err
 		})
 	}
 	if of == QueueQuorum {
-		if err := c.features.CheckQueueType(QueueQuorum); err != nil {
+		if err := q.conn.features.CheckQueueType(QueueQuorum); err != nil {
 			return &QueueError{Queue: queue, Reason: ReasonRefused, Err: err}
 		}
 		return declare(quorumArguments)
@@ -83,7 +92,7 @@ func (c *Conn) declareJobQueue(ctx context.Context, queue string, of QueueType) 
 	switch {
 	case byDefault == "":
 		return err
-	case byDefault == string(QueueQuorum) && of != QueueClassic && c.features.QuorumPriorities:
+	case byDefault == string(QueueQuorum) && of != QueueClassic && q.conn.features.QuorumPriorities:
 		return declare(quorumArguments)
 	}
 	return declare(explicitClassicArguments)
@@ -104,9 +113,9 @@ func typeThatRefused(err error) string {
 	return ""
 }
 
-func (c *Conn) bindQueue(ctx context.Context, queue, name string) error {
+func (q Queues) bind(ctx context.Context, queue, name string) error {
 	bind := func(exchange string) error {
-		return c.queueRequest(ctx, queue, func(ch *amqp.Channel) error { return ch.QueueBind(queue, name, exchange, false, nil) })
+		return q.request(ctx, queue, func(ch *amqp.Channel) error { return ch.QueueBind(queue, name, exchange, false, nil) })
 	}
 	if err := bind(wire.ExchangeRoute); err != nil {
 		return err
@@ -116,7 +125,7 @@ func (c *Conn) bindQueue(ctx context.Context, queue, name string) error {
 		return err
 	}
 	// A client has deleted jobs.direct, as clients may.
-	if err := c.request(ctx, direct.declare); err != nil {
+	if err := q.conn.request(ctx, direct.declare); err != nil {
 		return fmt.Errorf("broker: declare %s: %w", direct.name, err)
 	}
 	return bind(wire.ExchangeDirect)
@@ -138,32 +147,32 @@ const longestRefusal = "PRECONDITION_FAILED - inequivalent arg 'x-max-priority' 
 // checkRefusable refuses a name if the broker's refusal of it may not fit into an answer. RabbitMQ
 // 4 cuts the text to 255 characters, where 255 bytes fit. It then fails to send the answer, and
 // closes the connection. Any client can make Millrace ask about any name.
-func (c *Conn) checkRefusable(queue string) error {
-	room := shortString - len(longestRefusal) - len(c.VHost())
-	ascii := strings.IndexFunc(queue+c.VHost(), func(r rune) bool { return r > unicode.MaxASCII }) < 0
-	if !c.Features().RefusalsOverflow || len(queue) <= room || ascii {
+func (q Queues) checkRefusable(queue string) error {
+	room := shortString - len(longestRefusal) - len(q.conn.vhost)
+	ascii := strings.IndexFunc(queue+q.conn.vhost, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	if !q.conn.features.RefusalsOverflow || len(queue) <= room || ascii {
 		return nil
 	}
 	return &QueueError{Queue: queue, Reason: ReasonName,
 		Err: fmt.Errorf("the name has %d bytes, and not all are ASCII: this broker refuses at most %d such bytes without closing the connection", len(queue), room)}
 }
 
-// queueRequest runs a request about one queue on its own channel.
-func (c *Conn) queueRequest(ctx context.Context, queue string, fn func(*amqp.Channel) error) error {
-	if err := c.checkRefusable(queue); err != nil {
+// request runs a request about one queue on its own channel.
+func (q Queues) request(ctx context.Context, queue string, fn func(*amqp.Channel) error) error {
+	if err := q.checkRefusable(queue); err != nil {
 		return err
 	}
-	err := queueError(queue, c.request(ctx, fn))
+	err := queueError(queue, q.conn.request(ctx, fn))
 	if err != nil && reasonOf(err) == "" {
 		return fmt.Errorf("broker: queue %q: %w", queue, err)
 	}
 	return err
 }
 
-// QueueExists reports whether a queue exists, by its full name. It returns an error if the queue
+// Exists reports whether a queue exists, by its full name. It returns an error if the queue
 // exists and cannot be reached.
-func (c *Conn) QueueExists(ctx context.Context, fullName string) (bool, error) {
-	_, _, err := c.QueueDepth(ctx, fullName)
+func (q Queues) Exists(ctx context.Context, fullName string) (bool, error) {
+	_, _, err := q.Depth(ctx, fullName)
 	switch reasonOf(err) {
 	case ReasonMissing:
 		return false, nil
@@ -173,13 +182,13 @@ func (c *Conn) QueueExists(ctx context.Context, fullName string) (bool, error) {
 	return err == nil, err
 }
 
-// QueueDepth returns how many messages wait in a queue, without unacknowledged ones, and how many
+// Depth returns how many messages wait in a queue, without unacknowledged ones, and how many
 // consumers it has.
-func (c *Conn) QueueDepth(ctx context.Context, fullName string) (messages, consumers int, err error) {
-	if err := c.checkRefusable(fullName); err != nil {
+func (q Queues) Depth(ctx context.Context, fullName string) (messages, consumers int, err error) {
+	if err := q.checkRefusable(fullName); err != nil {
 		return 0, 0, err
 	}
-	queue, err := ask(ctx, c, func(ch *amqp.Channel) (amqp.Queue, error) {
+	queue, err := ask(ctx, q.conn, func(ch *amqp.Channel) (amqp.Queue, error) {
 		return ch.QueueDeclarePassive(fullName, true, false, false, false, nil)
 	})
 	if err != nil {
@@ -191,24 +200,6 @@ func (c *Conn) QueueDepth(ctx context.Context, fullName string) (messages, consu
 	return queue.Messages, queue.Consumers, nil
 }
 
-// DeclareWitness declares a queue that lives exactly as long as the broker runs. It returns
-// ErrRefused if this broker allows none. A RabbitMQ whose settings forbid them ends the connection
-// with that answer.
-func (c *Conn) DeclareWitness(ctx context.Context, name string) error {
-	err := c.request(ctx, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(name, false, false, false, false, nil)
-		return err
-	})
-	var answer *amqp.Error
-	if errors.As(err, &answer) && (!errors.Is(err, ErrLost) || answer.Code == amqp.InternalError) {
-		return fmt.Errorf("broker: declare %s: %w: %w", name, ErrRefused, err)
-	}
-	if err != nil {
-		return fmt.Errorf("broker: declare %s: %w", name, err)
-	}
-	return nil
-}
-
 // DeleteIdle deletes a queue, by its full name, that has neither consumers nor messages. It uses
 // its own connection, because RabbitMQ ends the connection that asks this about a quorum queue.
 // DeleteIdle then returns ErrNoConditions.
@@ -218,18 +209,18 @@ func DeleteIdle(ctx context.Context, cfg Config, name string) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	err = conn.DeleteQueue(ctx, name, true, true)
+	err = conn.Queues().Delete(ctx, name, true, true)
 	if errors.Is(err, ErrLost) && (hasCode(err, amqp.NotImplemented) || hasCode(conn.Err(), amqp.NotImplemented)) {
 		return fmt.Errorf("broker: delete %s: %w", name, ErrNoConditions)
 	}
 	return err
 }
 
-// DeleteQueue deletes a queue, by its full name. ifUnused keeps a queue that has consumers, ifEmpty
+// Delete deletes a queue, by its full name. ifUnused keeps a queue that has consumers, ifEmpty
 // one that has messages. Neither may be set for a quorum queue: see DeleteIdle. It is no error if
 // the queue does not exist.
-func (c *Conn) DeleteQueue(ctx context.Context, name string, ifUnused, ifEmpty bool) error {
-	err := c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
+func (q Queues) Delete(ctx context.Context, name string, ifUnused, ifEmpty bool) error {
+	err := q.request(ctx, name, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDelete(name, ifUnused, ifEmpty, false)
 		return err
 	})
@@ -237,4 +228,12 @@ func (c *Conn) DeleteQueue(ctx context.Context, name string, ifUnused, ifEmpty b
 		return nil
 	}
 	return err
+}
+
+// private declares a queue that the broker deletes with the connection, and returns its name.
+func (q Queues) private(ctx context.Context) (string, error) {
+	return ask(ctx, q.conn, func(ch *amqp.Channel) (string, error) {
+		declared, err := ch.QueueDeclare("", false, true, true, false, nil)
+		return declared.Name, err
+	})
 }

@@ -26,18 +26,18 @@ func TestEnsureQueueRefusals(t *testing.T) {
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
 	for _, bad := range []string{"", "q\xff", "a\nb", strings.Repeat("x", 201)} {
-		requireReason(t, conn.EnsureQueue(soon(t), bad), broker.ReasonName)
+		requireReason(t, conn.Queues().Ensure(soon(t), bad), broker.ReasonName)
 	}
 	_, err := client(t, v.AMQPURL()).QueueDeclare("queue.mine", false, false, true, false, nil)
 	require.NoError(t, err)
-	requireReason(t, conn.EnsureQueue(soon(t), "mine"), broker.ReasonExclusive)
-	exists, err := conn.QueueExists(soon(t), "queue.mine")
+	requireReason(t, conn.Queues().Ensure(soon(t), "mine"), broker.ReasonExclusive)
+	exists, err := conn.Queues().Exists(soon(t), "queue.mine")
 	require.NoError(t, err)
 	require.True(t, exists)
 
 	put(t, v, "/api/vhost-limits/"+v.Name+"/max-queues", `{"value":1}`)
 	require.Eventually(t, func() bool {
-		err = conn.EnsureQueue(soon(t), "one-too-many")
+		err = conn.Queues().Ensure(soon(t), "one-too-many")
 		return err != nil
 	}, time.Minute, 10*time.Millisecond)
 	requireReason(t, err, broker.ReasonLimit)
@@ -73,11 +73,11 @@ func typeOf(t *testing.T, v *brokertest.Vhost, setting broker.QueueType, name st
 	require.NoError(t, err)
 	defer conn.Close()
 	makeAll(t, v.AMQPURL(), conn)
-	if err := conn.EnsureQueue(soon(t), name); err != nil {
+	if err := conn.Queues().Ensure(soon(t), name); err != nil {
 		require.NoError(t, conn.Err(), "a refusal does not cost the connection")
 		return made, err
 	}
-	require.NoError(t, conn.EnsureQueue(soon(t), name), "it is used as it is")
+	require.NoError(t, conn.Queues().Ensure(soon(t), name), "it is used as it is")
 	return queueWith(t, management(t, v), wire.QueuePrefix+name, func(q broker.QueueInfo) bool { return q.Type != "" }), nil
 }
 
@@ -151,16 +151,16 @@ func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 	p := publisher(t, conn)
 	names := []string{"plain", "quorum", "e b/%2F"}
 	if conn.Features().ASCIINamesOnly {
-		requireReason(t, conn.EnsureQueue(soon(t), "é"), broker.ReasonName)
+		requireReason(t, conn.Queues().Ensure(soon(t), "é"), broker.ReasonName)
 		require.NoError(t, conn.Err())
 	} else {
 		names = append(names, "é")
 	}
 	for _, name := range names {
-		require.NoError(t, conn.EnsureQueue(soon(t), name))
+		require.NoError(t, conn.Queues().Ensure(soon(t), name))
 		require.NoError(t, p.Send(soon(t), wire.Message{Exchange: wire.ExchangeFire, Key: name}))
 		require.NoError(t, p.SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: name}))
-		messages, consumers, err := conn.QueueDepth(soon(t), "queue."+name)
+		messages, consumers, err := conn.Queues().Depth(soon(t), "queue."+name)
 		require.NoError(t, err)
 		require.Equal(t, []int{2, 0}, []int{messages, consumers})
 	}
@@ -174,7 +174,7 @@ func TestNoNameEndsTheConnection(t *testing.T) {
 	makeAll(t, v.AMQPURL(), conn)
 	owner := v.Channel(t)
 	for _, name := range []string{strings.Repeat("q", wire.MaxQueueName), strings.Repeat("é", wire.MaxQueueName/2), strings.Repeat("é", 60)} {
-		_, err := conn.QueueExists(soon(t), "queue."+name)
+		_, err := conn.Queues().Exists(soon(t), "queue."+name)
 		if err != nil {
 			requireReason(t, err, broker.ReasonName)
 		}
@@ -182,7 +182,7 @@ func TestNoNameEndsTheConnection(t *testing.T) {
 			_, err = owner.QueueDeclare("queue."+name, false, false, true, false, nil)
 			require.NoError(t, err)
 		}
-		require.Error(t, conn.EnsureQueue(soon(t), name), "it is another's alone, or has a name that cannot be")
+		require.Error(t, conn.Queues().Ensure(soon(t), name), "it is another's alone, or has a name that cannot be")
 		require.NoError(t, conn.Err())
 	}
 }
@@ -192,7 +192,7 @@ func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
 	require.NoError(t, client(t, v.AMQPURL()).ExchangeDelete("jobs.direct", false, false))
-	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
+	require.NoError(t, conn.Queues().Ensure(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"}))
 }
 
@@ -201,7 +201,7 @@ func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
-	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
+	require.NoError(t, conn.Queues().Ensure(soon(t), "a"))
 	p := publisher(t, conn)
 	fire := func(key string, n int) {
 		for range n {
@@ -221,7 +221,7 @@ func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	require.NoError(t, ch.ExchangeDeclare("jobs.direct", "direct", true, false, false, false, nil))
 	fire("a", 5)
 	require.Equal(t, 9, gated())
-	require.NoError(t, conn.MakeWay(soon(t)))
+	require.NoError(t, conn.Topology().MakeWay(soon(t)))
 	fire("a", 1)
 	require.Equal(t, 10, gated())
 }
@@ -230,22 +230,22 @@ func TestWitness(t *testing.T) {
 	v := brokertest.New(t)
 	first := dial(t, v.AMQPURL())
 	name := wire.WitnessPrefix + "abc"
-	exists, err := first.QueueExists(soon(t), name)
+	exists, err := first.Queues().Exists(soon(t), name)
 	require.NoError(t, err)
 	require.False(t, exists)
-	require.NoError(t, first.DeclareWitness(soon(t), name))
+	require.NoError(t, first.Witnesses().DeclareTransient(soon(t), name))
 	require.NoError(t, first.Close())
 
 	second := dial(t, v.AMQPURL())
-	exists, err = second.QueueExists(soon(t), name)
+	exists, err = second.Queues().Exists(soon(t), name)
 	require.NoError(t, err)
 	require.True(t, exists, "it outlives the connection")
-	require.NoError(t, second.DeleteQueue(soon(t), name, true, true))
-	require.NoError(t, second.DeleteQueue(soon(t), name, true, true), "deleting twice does no harm")
+	require.NoError(t, second.Queues().Delete(soon(t), name, true, true))
+	require.NoError(t, second.Queues().Delete(soon(t), name, true, true), "deleting twice does no harm")
 
 	_, err = client(t, v.AMQPURL()).QueueDeclare(name, true, false, false, false, nil)
 	require.NoError(t, err)
-	require.ErrorIs(t, second.DeclareWitness(soon(t), name), broker.ErrRefused)
+	require.ErrorIs(t, second.Witnesses().DeclareTransient(soon(t), name), broker.ErrRefused)
 	require.NoError(t, second.Err())
 }
 
@@ -253,15 +253,15 @@ func TestDeleteQueueKeepsWhatIsInUse(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
-	require.NoError(t, conn.EnsureQueue(soon(t), "a"))
+	require.NoError(t, conn.Queues().Ensure(soon(t), "a"))
 	require.NoError(t, publisher(t, conn).Send(soon(t), wire.Message{Exchange: wire.ExchangeRoute, Key: "a"}))
-	requireReason(t, conn.DeleteQueue(soon(t), "queue.a", true, true), broker.ReasonNotEmpty)
+	requireReason(t, conn.Queues().Delete(soon(t), "queue.a", true, true), broker.ReasonNotEmpty)
 	consumer, err := conn.Consume(soon(t), "queue.a", 1, false)
 	require.NoError(t, err)
-	requireReason(t, conn.DeleteQueue(soon(t), "queue.a", true, true), broker.ReasonInUse)
+	requireReason(t, conn.Queues().Delete(soon(t), "queue.a", true, true), broker.ReasonInUse)
 	require.NoError(t, consumer.Close())
-	require.NoError(t, conn.DeleteQueue(soon(t), "queue.a", true, false))
-	_, _, err = conn.QueueDepth(soon(t), "queue.a")
+	require.NoError(t, conn.Queues().Delete(soon(t), "queue.a", true, false))
+	_, _, err = conn.Queues().Depth(soon(t), "queue.a")
 	requireReason(t, err, broker.ReasonMissing)
 	_, err = conn.Consume(soon(t), "queue.a", 1, false)
 	requireReason(t, err, broker.ReasonMissing)

@@ -130,7 +130,7 @@ func TestMayConfigure(t *testing.T) {
 	may := func(p brokertest.Permissions) bool {
 		t.Helper()
 		conn := dial(t, v.AddUser(t, "tries", p).AMQPURL())
-		may, err := conn.MayConfigure(soon(t))
+		may, err := conn.Topology().MayConfigure(soon(t))
 		require.NoError(t, err)
 		return may
 	}
@@ -146,7 +146,7 @@ func TestLacks(t *testing.T) {
 	lacks := func(p brokertest.Permissions) []string {
 		t.Helper()
 		conn := dial(t, v.AddUser(t, "tries", p).AMQPURL())
-		lacks, err := conn.Lacks(soon(t), names)
+		lacks, err := conn.Topology().Lacks(soon(t), names)
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
 		return lacks
@@ -169,7 +169,7 @@ func TestLacks(t *testing.T) {
 	require.Empty(t, queues, "it made nothing")
 
 	makeAll(t, v.AMQPURL(), dial(t, v.AMQPURL())) // the same with everything in place
-	require.NoError(t, dial(t, v.AMQPURL()).EnsureQueue(soon(t), "x"))
+	require.NoError(t, dial(t, v.AMQPURL()).Queues().Ensure(soon(t), "x"))
 	v.Publish(t, "", "queue.x", amqp.Publishing{Body: []byte("a")})
 	look()
 	d, ok := v.Get(t, "queue.x")

@@ -14,8 +14,8 @@ import (
 
 // MayConfigure reports whether the user may declare what Millrace needs. It declares the exchange
 // jobs.dead, as every sidecar does.
-func (c *Conn) MayConfigure(ctx context.Context) (bool, error) {
-	err := c.request(ctx, exchange{name: wire.ExchangeDead, kind: amqp.ExchangeFanout}.declare)
+func (t Topology) MayConfigure(ctx context.Context) (bool, error) {
+	err := t.conn.request(ctx, exchange{name: wire.ExchangeDead, kind: amqp.ExchangeFanout}.declare)
 	if errors.Is(err, ErrLost) || ctx.Err() != nil {
 		return false, err
 	}
@@ -35,14 +35,14 @@ func isForbidden(err error) bool {
 //
 // For each name it sends requests that the broker refuses in any case, after it has checked the
 // permission. So nothing changes, except that the broker logs the refusals.
-func (c *Conn) Lacks(ctx context.Context, names []string) (lacks []string, err error) {
-	a := attempts{ctx: ctx, conn: c}
+func (t Topology) Lacks(ctx context.Context, names []string) (lacks []string, err error) {
+	a := attempts{ctx: ctx, conn: t.conn}
 	for _, name := range names {
 		a.try("configure", name, tryConfigure(name))
 	}
-	private, err := c.privateQueue(ctx)
+	private, err := t.conn.Queues().private(ctx)
 	a.note("configure", anyPrivate, err)
-	a.try("write", cmp.Or(c.features.DefaultExchange, "the default exchange"), tryWriteDefault)
+	a.try("write", cmp.Or(t.conn.features.DefaultExchange, "the default exchange"), tryWriteDefault)
 	for _, name := range names {
 		a.tryUse(name, name)
 	}
@@ -52,7 +52,7 @@ func (c *Conn) Lacks(ctx context.Context, names []string) (lacks []string, err e
 	return a.lacks, a.err
 }
 
-// anyPrivate stands for the names that privateQueue returns.
+// anyPrivate stands for the names that Queues.private returns.
 const anyPrivate = "amq.gen-*"
 
 // attempts are the attempts so far.

@@ -140,7 +140,7 @@ func TestReplies(t *testing.T) {
 		require.NoError(t, p.Reply(soon(t), d, []byte("{}")), refused)
 		require.NoError(t, p.Send(soon(t), wire.Message{Key: "nobody"}), "%q must not end the channel", refused)
 	}
-	messages, _, err := conn.QueueDepth(soon(t), "job_journal")
+	messages, _, err := conn.Queues().Depth(soon(t), "job_journal")
 	require.NoError(t, err)
 	require.Zero(t, messages)
 }

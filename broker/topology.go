@@ -12,8 +12,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Topology is what an assertion found on the broker and did there.
-type Topology struct {
+// Topology is the exchanges, streams and bindings that Millrace needs on the broker.
+type Topology struct{ conn *Conn }
+
+// Topology returns the topology of the virtual host, as this connection reaches it.
+func (c *Conn) Topology() Topology { return Topology{c} }
+
+// TopologyReport is what an assertion found on the broker and did there.
+type TopologyReport struct {
 	JournalCreated bool      // the journal did not exist: a first start, or it was deleted
 	Created        []string  // exchanges and queues that did not exist
 	Findings       []Finding // things that exist, but differ from Millrace's declaration
@@ -115,8 +121,8 @@ func lettersStep() step {
 
 // RetireDeadLetters sends dead letters to jobs.letters alone. It binds that queue, and then unbinds
 // the queue of earlier versions, which remains to be emptied. It can be repeated.
-func (c *Conn) RetireDeadLetters(ctx context.Context) error {
-	return c.request(ctx, func(ch *amqp.Channel) error {
+func (t Topology) RetireDeadLetters(ctx context.Context) error {
+	return t.conn.request(ctx, func(ch *amqp.Channel) error {
 		if err := (binding{wire.ExchangeDead, wire.DeadLetters, true}).bind(ch); err != nil {
 			return err
 		}
@@ -163,12 +169,12 @@ func (q queue) answered(ch *amqp.Channel, declare func() error) error {
 	return declare()
 }
 
-// AssertTopology creates what is missing of the streams that Millrace needs to fire, and reports
+// Assert creates what is missing of the streams that Millrace needs to fire, and reports
 // those that differ. It may be called at any time, also while a leader fires. Each stream has five
 // seconds to answer. An error names the streams that do not exist, cannot be reached, or are
 // something else.
-func (c *Conn) AssertTopology(ctx context.Context) (Topology, error) {
-	a := &assertion{conn: c, within: neededWithin}
+func (t Topology) Assert(ctx context.Context) (TopologyReport, error) {
+	a := &assertion{conn: t.conn, within: neededWithin}
 	err := a.runAll(ctx, needed)
 	return a.top, err
 }
@@ -179,7 +185,7 @@ func (c *Conn) AssertTopology(ctx context.Context) (Topology, error) {
 //
 // AssertWanted uses its own connections: some refusals end the connection, and must not end the one
 // that fires. It returns an error if it cannot connect.
-func AssertWanted(ctx context.Context, cfg Config, leads bool) (top Topology, faults []Fault, err error) {
+func AssertWanted(ctx context.Context, cfg Config, leads bool) (top TopologyReport, faults []Fault, err error) {
 	a := &assertion{within: wantedWithin}
 	defer func() {
 		if a.conn != nil {

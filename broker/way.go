@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -32,19 +31,19 @@ var (
 
 // MakeWay declares what is missing of the route that fires take, in the right order. Only the
 // holder of the lock may call it, and it must fire nothing meanwhile.
-func (c *Conn) MakeWay(ctx context.Context) error {
+func (t Topology) MakeWay(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a := &assertion{conn: c}
+	a := &assertion{conn: t.conn}
 	if err := a.all(ctx, wayExchanges, nil, append(toGated, ofBury...)); err != nil {
 		return err
 	}
-	return c.rebuildFire(ctx)
+	return t.rebuildFire(ctx)
 }
 
 // rebuildFire binds jobs.fire again, in the right order.
-func (c *Conn) rebuildFire(ctx context.Context) error {
-	return c.request(ctx, func(ch *amqp.Channel) error {
+func (t Topology) rebuildFire(ctx context.Context) error {
+	return t.conn.request(ctx, func(ch *amqp.Channel) error {
 		if err := ch.QueueUnbind(wire.Journal, "", wire.ExchangeFire, nil); err != nil {
 			return fmt.Errorf("broker: unbind %s from %s: %w", wire.Journal, wire.ExchangeFire, err)
 		}
@@ -55,14 +54,14 @@ func (c *Conn) rebuildFire(ctx context.Context) error {
 // BindJournal repeats bindings of streams, which normally exist. Without these bindings no job is
 // lost, but many are delivered twice, or wait. An error that IsMissing means that the route is
 // broken.
-func (c *Conn) BindJournal(ctx context.Context) error {
-	return c.request(ctx, func(ch *amqp.Channel) error { return bindAll(ch, append([]binding{toGated[0], ofFire[1]}, ofBury...)) })
+func (t Topology) BindJournal(ctx context.Context) error {
+	return t.conn.request(ctx, func(ch *amqp.Channel) error { return bindAll(ch, append([]binding{toGated[0], ofFire[1]}, ofBury...)) })
 }
 
 // UnbindOldQueue unbinds jobs.unrouted, the queue that earlier versions had in place of jobs.gated.
 // It does nothing if that queue does not exist.
-func (c *Conn) UnbindOldQueue(ctx context.Context) error {
-	err := c.queueRequest(ctx, wire.Unrouted, func(ch *amqp.Channel) error { return ch.QueueUnbind(wire.Unrouted, "", wire.Unrouted, nil) })
+func (t Topology) UnbindOldQueue(ctx context.Context) error {
+	err := t.conn.Queues().request(ctx, wire.Unrouted, func(ch *amqp.Channel) error { return ch.QueueUnbind(wire.Unrouted, "", wire.Unrouted, nil) })
 	if reasonOf(err) == ReasonMissing {
 		return nil
 	}
@@ -71,33 +70,13 @@ func (c *Conn) UnbindOldQueue(ctx context.Context) error {
 
 // AssertDirect declares jobs.direct if no client has. From then on clients publish, and an
 // unroutable job needs a place to go. So MakeWay must come first.
-func (c *Conn) AssertDirect(ctx context.Context) (Topology, error) {
+func (t Topology) AssertDirect(ctx context.Context) (TopologyReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a := &assertion{conn: c}
+	a := &assertion{conn: t.conn}
 	err := a.exchange(ctx, direct)
 	return a.top, err
 }
-
-// FollowProbes consumes a queue of this connection at the end of the route. An error that IsMissing
-// means that the route is broken.
-func (c *Conn) FollowProbes(ctx context.Context, queue string) (*Consumer, error) {
-	consumer, err := c.consume(ctx, queue, probesAhead, true, func(ch *amqp.Channel) error {
-		if _, err := ch.QueueDeclare(queue, false, true, true, false, nil); err != nil {
-			return err
-		}
-		return ch.QueueBind(queue, queue, wire.ExchangeRoute, false, nil)
-	}, nil)
-	if err != nil {
-		return nil, fmt.Errorf("broker: follow probes: %w", err)
-	}
-	return consumer, nil
-}
-
-const probesAhead = 16
-
-// IsAstray reports whether a probe was misrouted: its exchange is missing, or no queue took it.
-func IsAstray(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }
 
 func bindAll(ch *amqp.Channel, all []binding) error {
 	for _, b := range all {

@@ -54,14 +54,20 @@ func IsWitnessQueue(name string) bool { return witnessName.MatchString(name) }
 
 var witnessName = regexp.MustCompile("^" + regexp.QuoteMeta(wire.WitnessPrefix) + "[0-9a-f]{8}$")
 
-// Witness returns the id of a node's witness, or "" if there is none or its queue cannot be
+// Witnesses are the witnesses of a broker's nodes.
+type Witnesses struct{ conn *Conn }
+
+// Witnesses returns the witnesses of the broker's nodes, as this connection reaches them.
+func (c *Conn) Witnesses() Witnesses { return Witnesses{c} }
+
+// ID returns the id of a node's witness, or "" if there is none or its queue cannot be
 // reached.
-func (c *Conn) Witness(ctx context.Context, node string) (id string, err error) {
+func (w Witnesses) ID(ctx context.Context, node string) (id string, err error) {
 	name := WitnessQueue(node)
 	within, cancel := context.WithTimeout(ctx, witnessPatience)
 	defer cancel()
 	for range looks { // another sidecar may have taken it for a moment
-		err = c.queueRequest(within, name, func(ch *amqp.Channel) error {
+		err = w.conn.Queues().request(within, name, func(ch *amqp.Channel) error {
 			d, found, err := ch.Get(name, false)
 			if err != nil || !found {
 				return err
@@ -88,30 +94,48 @@ const (
 	lookAgain = 30 * time.Millisecond
 )
 
-// DeclareWitnessQueue declares the queue of a witness on the node of this connection.
-func (c *Conn) DeclareWitnessQueue(ctx context.Context, node string) error {
+// DeclareQueue declares the queue of a witness on the node of this connection.
+func (w Witnesses) DeclareQueue(ctx context.Context, node string) error {
 	name := WitnessQueue(node)
-	return c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
+	return w.conn.Queues().request(ctx, name, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "classic"})
 		return err
 	})
 }
 
-// MakeWitness gives a node a new witness with an id, and deletes the old one. The queue must exist.
-func (c *Conn) MakeWitness(ctx context.Context, node, id string) error {
+// Make gives a node a new witness with an id, and deletes the old one. The queue must exist.
+func (w Witnesses) Make(ctx context.Context, node, id string) error {
 	name := WitnessQueue(node)
-	if err := c.queueRequest(ctx, name, func(ch *amqp.Channel) error {
+	if err := w.conn.Queues().request(ctx, name, func(ch *amqp.Channel) error {
 		_, err := ch.QueuePurge(name, false)
 		return err
 	}); err != nil {
 		return err
 	}
-	pub, err := c.Publisher(ctx)
+	pub, err := w.conn.Publisher(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = pub.Close() }()
 	return pub.SendMandatory(ctx, wire.Message{Key: name, MessageID: id, Transient: true, Body: []byte(id)})
+}
+
+// DeclareTransient declares a queue that lives exactly as long as the broker runs. It returns
+// ErrRefused if this broker allows none. A RabbitMQ whose settings forbid them ends the connection
+// with that answer.
+func (w Witnesses) DeclareTransient(ctx context.Context, name string) error {
+	err := w.conn.request(ctx, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, false, false, false, false, nil)
+		return err
+	})
+	var answer *amqp.Error
+	if errors.As(err, &answer) && (!errors.Is(err, ErrLost) || answer.Code == amqp.InternalError) {
+		return fmt.Errorf("broker: declare %s: %w: %w", name, ErrRefused, err)
+	}
+	if err != nil {
+		return fmt.Errorf("broker: declare %s: %w", name, err)
+	}
+	return nil
 }
 
 // DeclareQueueOn declares a durable classic queue on a node of the cluster. If the queue is on

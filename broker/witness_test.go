@@ -19,24 +19,24 @@ func TestWitnessEndsWithItsNode(t *testing.T) {
 	}
 	const node = "rabbit@node"
 	conn := dial(t, v.AMQPURL())
-	id, err := conn.Witness(soon(t), node)
+	id, err := conn.Witnesses().ID(soon(t), node)
 	require.NoError(t, err)
 	require.Empty(t, id, "there is no queue yet")
 	for name, end := range map[string]func(testing.TB){"killed": v.Kill, "stopped": v.Stop} {
-		require.NoError(t, conn.DeclareWitnessQueue(soon(t), node))
-		id, err = conn.Witness(soon(t), node)
+		require.NoError(t, conn.Witnesses().DeclareQueue(soon(t), node))
+		id, err = conn.Witnesses().ID(soon(t), node)
 		require.NoError(t, err)
 		require.Empty(t, id, name)
-		require.NoError(t, conn.MakeWitness(soon(t), node, "first"))
-		require.NoError(t, conn.MakeWitness(soon(t), node, "second"))
+		require.NoError(t, conn.Witnesses().Make(soon(t), node, "first"))
+		require.NoError(t, conn.Witnesses().Make(soon(t), node, "second"))
 		require.NoError(t, conn.Close())
 		for range 3 {
 			conn = dial(t, v.AMQPURL())
-			id, err = conn.Witness(soon(t), node)
+			id, err = conn.Witnesses().ID(soon(t), node)
 			require.NoError(t, err)
 			require.Equal(t, "second", id)
 		}
-		exists, err := conn.QueueExists(soon(t), broker.WitnessQueue(node))
+		exists, err := conn.Queues().Exists(soon(t), broker.WitnessQueue(node))
 		require.NoError(t, err)
 		require.True(t, exists)
 
@@ -44,7 +44,7 @@ func TestWitnessEndsWithItsNode(t *testing.T) {
 		end(t)
 		v.Restart(t)
 		conn = dial(t, v.AMQPURL())
-		id, err = conn.Witness(soon(t), node)
+		id, err = conn.Witnesses().ID(soon(t), node)
 		require.NoError(t, err)
 		require.Empty(t, id, "its node was %s", name)
 	}
@@ -66,5 +66,5 @@ func TestQueueOnANode(t *testing.T) {
 	require.NoError(t, mgmt.DeclareQueueOn(t.Context(), name, nodes[0].Name))
 	require.NoError(t, mgmt.DeclareQueueOn(t.Context(), name, nodes[0].Name), "twice does no harm")
 	queueWith(t, mgmt, name, func(q broker.QueueInfo) bool { return q.Durable && q.Type == "classic" && q.Node == nodes[0].Name })
-	require.NoError(t, dial(t, v.AMQPURL()).DeclareWitnessQueue(soon(t), nodes[0].Name), "both declare it alike")
+	require.NoError(t, dial(t, v.AMQPURL()).Witnesses().DeclareQueue(soon(t), nodes[0].Name), "both declare it alike")
 }

@@ -141,7 +141,7 @@ func (l *leasesAPI) takeJobs(ctx context.Context, name string, terms leaseTerms)
 // takeNow takes the jobs that are there; none of a queue that is paused.
 func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string, terms leaseTerms) ([]lease, error) {
 	full := wire.QueuePrefix + name
-	waiting, _, err := conn.QueueDepth(ctx, full)
+	waiting, _, err := conn.Queues().Depth(ctx, full)
 	if _, paused := l.entries.Paused()[name]; err != nil || paused || waiting == 0 {
 		return nil, err
 	}

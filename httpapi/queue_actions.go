@@ -32,20 +32,20 @@ const (
 type queueAction func(ctx context.Context, conn *broker.Conn, name string) error
 
 func makeQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	return conn.EnsureQueue(ctx, name)
+	return conn.Queues().Ensure(ctx, name)
 }
 
 func deleteQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	return conn.DeleteQueue(ctx, wire.QueuePrefix+name, false, false)
+	return conn.Queues().Delete(ctx, wire.QueuePrefix+name, false, false)
 }
 
 func purgeQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	_, err := conn.Purge(ctx, wire.QueuePrefix+name)
+	_, err := conn.Queues().Purge(ctx, wire.QueuePrefix+name)
 	return err
 }
 
 func mustExist(ctx context.Context, conn *broker.Conn, name string) error {
-	_, _, err := conn.QueueDepth(ctx, wire.QueuePrefix+name)
+	_, _, err := conn.Queues().Depth(ctx, wire.QueuePrefix+name)
 	return err
 }
 
@@ -65,7 +65,7 @@ func (q *queueActionsAPI) do(op string, action queueAction) handler {
 
 // note journals what is about to be done to a queue, if it can be done.
 func (q *queueActionsAPI) note(ctx context.Context, in *problem.Request, conn *broker.Conn, n wire.Noted, reason string) error {
-	waiting, _, err := conn.QueueDepth(ctx, wire.QueuePrefix+n.Queue)
+	waiting, _, err := conn.Queues().Depth(ctx, wire.QueuePrefix+n.Queue)
 	var refusal *broker.QueueError
 	missing := errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing
 	switch {
@@ -178,7 +178,7 @@ func (q *queueActionsAPI) moveJobs(ctx context.Context, in *problem.Request, con
 	// The limit is for the whole request, not for a step: jobs that were taken are moved.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveBudget)
 	defer cancel()
-	waiting, _, err := conn.QueueDepth(ctx, wire.QueuePrefix+n.Queue)
+	waiting, _, err := conn.Queues().Depth(ctx, wire.QueuePrefix+n.Queue)
 	if err != nil {
 		return did, err
 	}
@@ -193,7 +193,7 @@ func (q *queueActionsAPI) moveJobs(ctx context.Context, in *problem.Request, con
 	if err := q.leader.note(in, n, reason); err != nil {
 		return did, err
 	}
-	did.Moved, err = conn.Move(ctx, wire.QueuePrefix+n.Queue, waiting, func(d wire.Delivery) wire.Message {
+	did.Moved, err = conn.Queues().Move(ctx, wire.QueuePrefix+n.Queue, waiting, func(d wire.Delivery) wire.Message {
 		return wire.MovedJob(d, n.To, q.now())
 	})
 	did.Complete = err == nil && (did.Moved >= waiting || ctx.Err() == nil)
@@ -293,7 +293,7 @@ func (q *queueActionsAPI) peek(in *problem.Request) (any, error) {
 	count := in.Number("count", peekDefault, 1, peekMost)
 	jobs := []peekedJob{}
 	err := q.withBroker(in, name, func(ctx context.Context, conn *broker.Conn, name string) error {
-		found, err := conn.Peek(ctx, wire.QueuePrefix+name, int(count))
+		found, err := conn.Queues().Peek(ctx, wire.QueuePrefix+name, int(count))
 		for i := range found {
 			jobs = append(jobs, newPeeked(&found[i]))
 		}

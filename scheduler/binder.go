@@ -106,11 +106,11 @@ func (b *binder) one(ctx context.Context, name string) error {
 
 // ensure makes a queue if it is missing, and binds it.
 func (s *Scheduler) ensure(ctx context.Context, conn *broker.Conn, name string) error {
-	existed, err := conn.QueueExists(ctx, wire.QueuePrefix+name)
+	existed, err := conn.Queues().Exists(ctx, wire.QueuePrefix+name)
 	if err != nil {
 		return err
 	}
-	if err := conn.EnsureQueue(ctx, name); err != nil {
+	if err := conn.Queues().Ensure(ctx, name); err != nil {
 		return err
 	}
 	if !existed {

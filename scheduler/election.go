@@ -198,7 +198,7 @@ func (s *services) predecessorGone(ctx context.Context, conn *broker.Conn) bool 
 	if queue == "" { // the journal does not go back to the record in which the leader named it
 		return false
 	}
-	stands, err := conn.QueueExists(ctx, queue)
+	stands, err := conn.Queues().Exists(ctx, queue)
 	return err == nil && !stands && s.hasReadJournal(ctx) && s.entries.State().ProbeQueue == queue
 }
 

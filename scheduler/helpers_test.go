@@ -145,12 +145,12 @@ func reign(t *testing.T, v *brokertest.Vhost) *mortal {
 	m.conn, err = broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = m.conn.Close() })
-	_, err = m.conn.AssertTopology(ctx)
+	_, err = m.conn.Topology().Assert(ctx)
 	require.NoError(t, err)
 	_, faults, err := broker.AssertWanted(ctx, broker.Config{AMQPURL: v.AMQPURL()}, false)
 	require.NoError(t, err)
 	require.Len(t, faults, 1, "jobs.direct is not there yet")
-	require.NoError(t, m.conn.MakeWay(ctx))
+	require.NoError(t, m.conn.Topology().MakeWay(ctx))
 	lock, err := m.conn.Lock(ctx)
 	require.NoError(t, err)
 	m.pub = lock.Publisher
@@ -161,7 +161,7 @@ func reign(t *testing.T, v *brokertest.Vhost) *mortal {
 		m.append(stream, wire.JournalRecord{Type: wire.TypeBarrier})
 	}
 	witness := wire.WitnessPrefix + "mortal"
-	require.NoError(t, m.conn.DeclareWitness(ctx, witness))
+	require.NoError(t, m.conn.Witnesses().DeclareTransient(ctx, witness))
 	m.append(wire.Journal, wire.JournalRecord{Type: wire.TypeWitness, Queue: witness})
 	return m
 }
@@ -204,6 +204,6 @@ func ensure(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	require.NoError(t, err)
 	defer conn.Close()
 	for _, q := range queues {
-		require.NoError(t, conn.EnsureQueue(ctx, q))
+		require.NoError(t, conn.Queues().Ensure(ctx, q))
 	}
 }

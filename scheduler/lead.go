@@ -75,7 +75,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	s.checkKnown()
 	l := newLeadership(s, conn, lock)
-	if err := conn.DeclareProbes(ctx, l.prober.queue); err != nil { // the record opened names it
+	if err := conn.Probes().Declare(ctx, l.prober.queue); err != nil { // the record opened names it
 		return err
 	}
 	l.core = newCore(s.entries, l.pub, l.setup(ctx))

@@ -40,7 +40,7 @@ func (s *Scheduler) maintain(ctx context.Context, conn *broker.Conn) error {
 
 // assertDirect makes jobs.direct where a client deleted it.
 func (s *Scheduler) assertDirect(ctx context.Context, conn *broker.Conn) {
-	found, err := conn.AssertDirect(ctx)
+	found, err := conn.Topology().AssertDirect(ctx)
 	if err != nil {
 		s.log.Warn("scheduler: cannot make jobs.direct", "error", err)
 	} else {
@@ -56,7 +56,7 @@ const unusedFor = 24 * time.Hour
 func (s *Scheduler) deleteUnused(ctx context.Context, conn *broker.Conn, now time.Time) error {
 	for name, used := range s.madeHere() {
 		queue := wire.QueuePrefix + name
-		messages, consumers, err := conn.QueueDepth(ctx, queue)
+		messages, consumers, err := conn.Queues().Depth(ctx, queue)
 		var refusal *broker.QueueError
 		switch {
 		case errors.As(err, &refusal):

@@ -32,10 +32,10 @@ func (mv *typeMove) empty(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	if mv.from == broker.QueueQuorum { // it cannot be deleted "if empty"
-		return false, errors.Join(l.conn.DeleteQueue(ctx, mv.full, false, false), rescue())
+		return false, errors.Join(l.conn.Queues().Delete(ctx, mv.full, false, false), rescue())
 	}
 	relay.close()
-	err = l.conn.DeleteQueue(ctx, mv.full, watch.consumers == 0, true)
+	err = l.conn.Queues().Delete(ctx, mv.full, watch.consumers == 0, true)
 	var refusal *broker.QueueError
 	if errors.As(err, &refusal) && (refusal.Reason == broker.ReasonNotEmpty || refusal.Reason == broker.ReasonInUse) {
 		return true, nil
@@ -107,7 +107,7 @@ func (w *emptyWatch) run(ctx context.Context) error {
 // more time for that.
 func (w *emptyWatch) look(ctx context.Context) (bool, error) {
 	l, now := w.mv.m.l, time.Now()
-	ready, consumers, err := l.conn.QueueDepth(ctx, w.mv.full)
+	ready, consumers, err := l.conn.Queues().Depth(ctx, w.mv.full)
 	if err != nil {
 		return false, err
 	}
@@ -150,7 +150,7 @@ func (w *emptyWatch) timedOut(ready int, q broker.QueueInfo, counted bool, err e
 // declare makes the queue as one of the new type. A worker may have been quicker.
 func (mv *typeMove) declare(ctx context.Context) error {
 	l, to := mv.m.l, broker.QueueType(mv.cmd.Type)
-	err := l.conn.DeclareAs(ctx, mv.full, to)
+	err := l.conn.Queues().DeclareAs(ctx, mv.full, to)
 	asking, cancel := context.WithTimeout(ctx, movePlanWithin)
 	defer cancel()
 	if q, _, asked := l.s.mgmt.Queue(asking, mv.full); asked == nil && q.Type != mv.cmd.Type {

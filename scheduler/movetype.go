@@ -193,7 +193,7 @@ func (m *mover) plan(ctx context.Context, cmd wire.Command) (wire.TypeMove, erro
 	mgmt, to := m.l.s.mgmt, broker.QueueType(cmd.Type)
 	full := wire.QueuePrefix + cmd.Queue
 	plan := wire.TypeMove{Queue: cmd.Queue, To: cmd.Type, State: wire.MovePlanned, Arguments: broker.ArgumentsOf(to), Dropped: map[string]any{}}
-	ready, consumers, err := m.l.conn.QueueDepth(ctx, full)
+	ready, consumers, err := m.l.conn.Queues().Depth(ctx, full)
 	if err != nil {
 		return plan, err
 	}
@@ -284,7 +284,7 @@ func (mv *typeMove) work(ctx context.Context) error {
 		}
 	}
 	l.s.noteUnbound(mv.cmd.Queue)
-	if err := l.conn.UnbindJobQueue(ctx, mv.cmd.Queue); err != nil {
+	if err := l.conn.Queues().Unbind(ctx, mv.cmd.Queue); err != nil {
 		return err
 	}
 	for again := true; again; {

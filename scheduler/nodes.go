@@ -237,7 +237,7 @@ const remakeWithin = 15 * time.Second
 func (s *services) remakeLock(ctx context.Context, conn *broker.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remakeWithin)
 	defer cancel()
-	if err := conn.DeleteQueue(ctx, wire.LeaderInbox, false, false); err != nil {
+	if err := conn.Queues().Delete(ctx, wire.LeaderInbox, false, false); err != nil {
 		s.log.Warn("scheduler: cannot delete "+wire.LeaderInbox+", to make it again", "error", err)
 		return
 	}
@@ -259,7 +259,7 @@ func (s *services) dropStrayWitnesses(ctx context.Context, conn *broker.Conn) er
 		return err
 	}
 	for _, name := range strayWitnesses(nodes, queues) {
-		if err := conn.DeleteQueue(ctx, name, true, false); err != nil {
+		if err := conn.Queues().Delete(ctx, name, true, false); err != nil {
 			return err
 		}
 		s.log.Info("scheduler: deleted a witness that is not used any more", "queue", name)

@@ -46,14 +46,14 @@ func (s *Scheduler) migrateDeadLetters(ctx context.Context, conn *broker.Conn) e
 // migrateOnce reports whether the old queue exists. It empties the queue, or deletes it if it is
 // empty.
 func (s *Scheduler) migrateOnce(ctx context.Context, conn *broker.Conn, bad badBodies) (there bool, err error) {
-	messages, consumers, err := conn.QueueDepth(ctx, wire.OldDeadLetters)
+	messages, consumers, err := conn.Queues().Depth(ctx, wire.OldDeadLetters)
 	if broker.IsMissing(err) {
 		return false, nil
 	}
 	if err != nil {
 		return true, err
 	}
-	if err := conn.RetireDeadLetters(ctx); err != nil {
+	if err := conn.Topology().RetireDeadLetters(ctx); err != nil {
 		return true, err
 	}
 	if messages == 0 && consumers == 0 {
@@ -66,7 +66,7 @@ func (s *Scheduler) migrateOnce(ctx context.Context, conn *broker.Conn, bad badB
 	watch.Go(func() {
 		defer stop()
 		for pause.For(emptying, lettersAgain) == nil {
-			if messages, _, err := conn.QueueDepth(emptying, wire.OldDeadLetters); err != nil || messages == 0 {
+			if messages, _, err := conn.Queues().Depth(emptying, wire.OldDeadLetters); err != nil || messages == 0 {
 				return
 			}
 		}
@@ -83,7 +83,7 @@ func (s *Scheduler) deleteOldLetters(ctx context.Context, conn *broker.Conn) err
 	if err := pause.For(ctx, lettersRest); err != nil {
 		return err
 	}
-	if messages, consumers, err := conn.QueueDepth(ctx, wire.OldDeadLetters); err != nil || messages > 0 || consumers > 0 {
+	if messages, consumers, err := conn.Queues().Depth(ctx, wire.OldDeadLetters); err != nil || messages > 0 || consumers > 0 {
 		return err
 	}
 	if err := broker.DeleteIdle(ctx, s.cfg.Broker, wire.OldDeadLetters); err != nil {

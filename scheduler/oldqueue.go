@@ -37,7 +37,7 @@ func newOldQueue(l *leadership) *oldQueue { return &oldQueue{l: l, ends: make(ch
 func (q *oldQueue) exists(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	_, _, err := q.l.conn.QueueDepth(ctx, wire.Unrouted)
+	_, _, err := q.l.conn.Queues().Depth(ctx, wire.Unrouted)
 	return !broker.IsMissing(err)
 }
 
@@ -47,7 +47,7 @@ func (q *oldQueue) takeOver(ctx context.Context) error {
 	defer limit.Stop()
 	bad := badBodies{}
 	return q.l.s.keepRunning(ctx, q.l.conn, "emptying the queue jobs.unrouted", func(ctx context.Context) error {
-		if err := q.l.conn.UnbindOldQueue(ctx); err != nil {
+		if err := q.l.conn.Topology().UnbindOldQueue(ctx); err != nil {
 			return err
 		}
 		moved, err := q.empty(ctx, bad, limit)
@@ -71,10 +71,10 @@ func (q *oldQueue) delete(ctx context.Context) error {
 	if !errors.Is(err, broker.ErrNoConditions) {
 		return err
 	}
-	if messages, consumers, err := q.l.conn.QueueDepth(ctx, wire.Unrouted); err != nil || messages > 0 || consumers > 0 {
+	if messages, consumers, err := q.l.conn.Queues().Depth(ctx, wire.Unrouted); err != nil || messages > 0 || consumers > 0 {
 		return err
 	}
-	return q.l.conn.DeleteQueue(ctx, wire.Unrouted, false, false)
+	return q.l.conn.Queues().Delete(ctx, wire.Unrouted, false, false)
 }
 
 // endHold has the loop fire what is in jobs.gated.
@@ -99,7 +99,7 @@ func (q *oldQueue) empty(ctx context.Context, bad badBodies, limit *time.Timer) 
 		moved++
 		return relay.forward(d, q.l.asGated(d))
 	}, every(running, oldQueueAgain), func() error {
-		left, _, err := q.l.conn.QueueDepth(ctx, wire.Unrouted)
+		left, _, err := q.l.conn.Queues().Depth(ctx, wire.Unrouted)
 		if err == nil && left == 0 && len(relay.unacked) == 0 {
 			stop()
 		}

@@ -56,12 +56,12 @@ func (p *prober) check(ctx context.Context) (broken, err error) {
 	within, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	if err = p.sendAndWait(within); err == nil {
-		err = p.l.conn.BindJournal(ctx) // probes do not check jobs.bury
+		err = p.l.conn.Topology().BindJournal(ctx) // probes do not check jobs.bury
 	}
 	if !errors.Is(err, errMisrouted) && !broker.IsAstray(err) {
 		return nil, err
 	}
-	if _, away := p.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
+	if _, away := p.l.conn.Queues().Exists(within, wire.Gated); broker.IsAway(away) {
 		return nil, away
 	}
 	return err, nil
@@ -84,7 +84,7 @@ func (p *prober) channel(ctx context.Context) (*broker.Publisher, error) {
 // sendAndWait sends a probe, and waits until it arrives.
 func (p *prober) sendAndWait(ctx context.Context) error {
 	if p.arriving == nil {
-		arriving, err := p.l.conn.FollowProbes(ctx, p.queue)
+		arriving, err := p.l.conn.Probes().Follow(ctx, p.queue)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (p *prober) verifyRouting(ctx context.Context) error {
 
 // repairRouting declares what is missing, and checks the routing again.
 func (p *prober) repairRouting(ctx context.Context) error {
-	if err := p.l.conn.MakeWay(ctx); err != nil {
+	if err := p.l.conn.Topology().MakeWay(ctx); err != nil {
 		return err
 	}
 	p.l.s.assertDirect(ctx, p.l.conn)

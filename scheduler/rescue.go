@@ -76,7 +76,7 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 func (r *relay) isQueueGone(ctx context.Context, conn *broker.Conn) (bool, error) {
 	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	stand, _, err := conn.QueueDepth(asking, r.queue)
+	stand, _, err := conn.Queues().Depth(asking, r.queue)
 	switch {
 	case broker.IsMissing(err):
 		r.awaitCancel(ctx)

@@ -58,7 +58,7 @@ func TestQueuesThatNobodyUses(t *testing.T) {
 	s.made["new"] = later
 	require.NoError(t, s.deleteUnused(t.Context(), conn, later))
 	for name, stands := range map[string]bool{"idle": false, "full": true, "consumed": true, "theirs": true, "new": true, "quorum": conn.Features().QuorumQueues} {
-		there, err := conn.QueueExists(t.Context(), wire.QueuePrefix+name)
+		there, err := conn.Queues().Exists(t.Context(), wire.QueuePrefix+name)
 		require.NoError(t, err)
 		require.Equal(t, stands, there, name)
 	}

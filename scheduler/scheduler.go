@@ -234,7 +234,7 @@ var errUnfit = errors.New("scheduler: elected, but the view is behind: another m
 
 // prepare asserts what Millrace cannot fire without.
 func (s *Scheduler) prepare(ctx context.Context, conn *broker.Conn) error {
-	topo, err := conn.AssertTopology(ctx)
+	topo, err := conn.Topology().Assert(ctx)
 	s.setStatus(func(st *Status) {
 		if st.Lacks = ""; err != nil {
 			st.Lacks = err.Error()
@@ -270,7 +270,7 @@ const (
 )
 
 // logFindings logs what is not as it should be on the broker.
-func (s *services) logFindings(topo broker.Topology) {
+func (s *services) logFindings(topo broker.TopologyReport) {
 	for _, f := range topo.Findings {
 		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
 	}

@@ -159,7 +159,7 @@ func (l *leadership) answering(ctx context.Context, queues []string) []string {
 func (l *leadership) answers(ctx context.Context, queue string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	_, _, err := l.conn.QueueDepth(ctx, wire.QueuePrefix+queue)
+	_, _, err := l.conn.Queues().Depth(ctx, wire.QueuePrefix+queue)
 	var refusal *broker.QueueError
 	return err == nil || errors.As(err, &refusal)
 }

@@ -78,7 +78,7 @@ func (w *witness) check(ctx context.Context, known string) (verdict, error) {
 	if strings.HasPrefix(known, wire.WitnessPrefix) { // LavinMQ; and RabbitMQ before format 2
 		asking, cancel := context.WithTimeout(ctx, witnessWithin)
 		defer cancel()
-		exists, err := w.conn.QueueExists(asking, known)
+		exists, err := w.conn.Queues().Exists(asking, known)
 		if broker.IsAway(err) { // one that cannot be reached shows nothing
 			return gone, nil
 		}
@@ -169,7 +169,7 @@ func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
 func (w *witness) fingerprint(ctx context.Context, nodes []broker.Node) (f broker.Fingerprint, err error) {
 	f = linksOf(nodes)
 	for node := range f.Nodes {
-		if f.Nodes[node], err = w.conn.Witness(ctx, node); err != nil {
+		if f.Nodes[node], err = w.conn.Witnesses().ID(ctx, node); err != nil {
 			return f, err
 		}
 	}
@@ -267,14 +267,14 @@ func (w *witness) place(ctx context.Context, node, id string, alone bool) error 
 	defer cancel()
 	var err error
 	if alone {
-		err = w.conn.DeclareWitnessQueue(ctx, node)
+		err = w.conn.Witnesses().DeclareQueue(ctx, node)
 	} else {
 		err = w.mgmt.DeclareQueueOn(ctx, broker.WitnessQueue(node), node)
 	}
 	if err != nil {
 		return err
 	}
-	return w.conn.MakeWitness(ctx, node, id)
+	return w.conn.Witnesses().Make(ctx, node, id)
 }
 
 // renewQueue is renew on a broker whose witness is a queue that a restart removes.
@@ -283,7 +283,7 @@ func (w *witness) renewQueue(ctx context.Context) (string, error) {
 		return w.standing, nil
 	}
 	name := wire.WitnessPrefix + random()
-	err := w.conn.DeclareWitness(ctx, name)
+	err := w.conn.Witnesses().DeclareTransient(ctx, name)
 	if errors.Is(err, broker.ErrRefused) {
 		w.log.Warn("scheduler: the broker takes no queues that are not durable: jobs in flight when a sidecar dies are delivered again", "error", err)
 		return "", nil
@@ -353,7 +353,7 @@ func (l *leadership) dropOldWitness(ctx context.Context) {
 	if l.oldWitness == "" {
 		return
 	}
-	if err := l.conn.DeleteQueue(ctx, l.oldWitness, true, true); err != nil && ctx.Err() == nil {
+	if err := l.conn.Queues().Delete(ctx, l.oldWitness, true, true); err != nil && ctx.Err() == nil {
 		l.s.log.Warn("scheduler: cannot delete the witness of an older version", "queue", l.oldWitness, "error", err)
 	}
 }

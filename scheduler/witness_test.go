@@ -153,7 +153,7 @@ func TestWitnessOfAnOlderVersion(t *testing.T) {
 	require.NoError(t, err)
 	defer mgmt.Close()
 	old := wire.WitnessPrefix + "0123456789abcdef"
-	require.NoError(t, conn.DeclareWitness(t.Context(), old))
+	require.NoError(t, conn.Witnesses().DeclareTransient(t.Context(), old))
 	w := &witness{conn: conn, mgmt: mgmt, log: slog.New(slog.DiscardHandler)}
 	found, err := w.check(t.Context(), old)
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestWitnessOfAnOlderVersion(t *testing.T) {
 
 	l := &leadership{s: s, conn: conn, evidence: evidence{oldWitness: old}}
 	l.dropOldWitness(t.Context())
-	exists, err := conn.QueueExists(t.Context(), old)
+	exists, err := conn.Queues().Exists(t.Context(), old)
 	require.NoError(t, err)
 	require.False(t, exists)
 }

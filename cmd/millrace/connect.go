@@ -100,7 +100,7 @@ func (s *sidecar) identifyBroker(ctx context.Context) error {
 	if err := conn.Features().CheckQueueType(broker.QueueType(s.cfg.QueueType)); err != nil {
 		return &permanentError{err: fmt.Errorf("--queue-type: %w", err)}
 	}
-	may, err := conn.MayConfigure(ctx)
+	may, err := conn.Topology().MayConfigure(ctx)
 	if err != nil || may {
 		return err
 	}

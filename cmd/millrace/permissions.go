@@ -56,7 +56,7 @@ func (s *sidecar) tryPermissions(ctx context.Context) error {
 // nil if it has all of them. The broker logs each attempt, so this is only for when something was
 // refused.
 func missingPermissions(ctx context.Context, conn *broker.Conn) error {
-	lacks, err := conn.Lacks(ctx, connect.Needed)
+	lacks, err := conn.Topology().Lacks(ctx, connect.Needed)
 	if err != nil || len(lacks) == 0 {
 		return err
 	}

@@ -95,7 +95,7 @@ func (b *Broker) CheckListener(ctx context.Context, native, amqp streams.Transpo
 // FindOtherJournal is CheckListener for a broker that may have no journal yet, and where AMQP may
 // be unreachable.
 func (b *Broker) FindOtherJournal(ctx context.Context, conn *broker.Conn, native streams.Transport, address string) error {
-	if exists, err := conn.QueueExists(ctx, wire.Journal); err != nil || !exists {
+	if exists, err := conn.Queues().Exists(ctx, wire.Journal); err != nil || !exists {
 		return nil
 	}
 	amqp, err := b.openAMQPStreams(ctx)

@@ -76,7 +76,7 @@ func (e *examination) policyCommands() string {
 func (e *examination) permissions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.PermissionsTimeout)
 	defer cancel()
-	lacks, err := e.conn.Lacks(ctx, connect.Needed)
+	lacks, err := e.conn.Topology().Lacks(ctx, connect.Needed)
 	switch {
 	case err != nil:
 		e.report(note, err.Error(), "")

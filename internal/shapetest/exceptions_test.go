@@ -16,7 +16,6 @@ var unwrapped = []string{"tracker"}
 
 // exceptions are larger than the limits.
 var exceptions = map[string]int{
-	"fields of broker.Conn":                                                      17,
 	"fields of clients/go.Worker":                                                19,
 	"fields of internal/chaoscluster.world":                                      20,
 	"fields of tracker.Entries":                                                  25,
@@ -31,7 +30,6 @@ var exceptions = map[string]int{
 	"function foldEntry in tracker/fold_entry.go":                                76,
 	"function foldType in tracker/fold_journal.go":                               74,
 	"function processNext in scheduler/model_test.go":                            104,
-	"methods of broker.Conn":                                                     65,
 	"methods of clients/conformance.trial":                                       62,
 	"methods of tracker.Entries":                                                 165,
 	"methods of tracker/metrics.Metrics":                                         56,

@@ -39,7 +39,7 @@ func Declared(cfg broker.Config, names func() []string) Source {
 				break
 			}
 			full := wire.QueuePrefix + name
-			ready, consumers, err := conn.QueueDepth(ctx, full)
+			ready, consumers, err := conn.Queues().Depth(ctx, full)
 			var refusal *broker.QueueError
 			if errors.As(err, &refusal) {
 				continue

@@ -1,0 +1,50 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Probes are messages that a leader sends along the route of fires, to itself.
+type Probes struct{ conn *Conn }
+
+// Probes returns the probes of this connection.
+func (c *Conn) Probes() Probes { return Probes{c} }
+
+// Declare declares the exclusive queue that Follow consumes. While the queue exists, so
+// does this connection.
+func (p Probes) Declare(ctx context.Context, queue string) error {
+	err := p.conn.request(ctx, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(queue, false, true, true, false, nil)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("broker: declare %s: %w", queue, err)
+	}
+	return nil
+}
+
+// Follow consumes a queue of this connection at the end of the route. An error that IsMissing
+// means that the route is broken.
+func (p Probes) Follow(ctx context.Context, queue string) (*Consumer, error) {
+	consumer, err := p.conn.consume(ctx, queue, probesAhead, true, func(ch *amqp.Channel) error {
+		if _, err := ch.QueueDeclare(queue, false, true, true, false, nil); err != nil {
+			return err
+		}
+		return ch.QueueBind(queue, queue, wire.ExchangeRoute, false, nil)
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("broker: follow probes: %w", err)
+	}
+	return consumer, nil
+}
+
+const probesAhead = 16
+
+// IsAstray reports whether a probe was misrouted: its exchange is missing, or no queue took it.
+func IsAstray(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }
