@@ -44,7 +44,7 @@ func (b *bench) startParts(v *vhost) (*parts, error) {
 	for _, stream := range wire.EntryStreams {
 		seen.After(stream, wire.Journal)
 	}
-	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL, Log: b.log}, Identity: identity, Log: b.log}
+	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL}, Identity: identity, Log: b.log}
 	p := &parts{entries: entries, view: seen, cancel: cancel, ended: make(chan error, 1)}
 	p.scheduler = scheduler.New(cfg, seen, store, entries, mgmt, source)
 	go func() {

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -21,7 +20,7 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL()})
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = conn.Topology().Assert(ctx)
@@ -101,7 +100,7 @@ func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL()})
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = conn.Topology().Assert(ctx)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -35,7 +34,6 @@ type Config struct {
 	Name      string        // name of the connection on the broker's pages; "millrace" if empty
 	Heartbeat time.Duration // a lost peer is noticed after 1.5 of it; whole seconds, 5 s if zero
 	QueueType QueueType     // of job queues that are created; QueueAuto if empty
-	Log       *slog.Logger  // slog.Default() if nil
 }
 
 // Conn is one connection. It is safe for concurrent use.
@@ -60,9 +58,6 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	}
 	if cfg.Hosts == nil {
 		cfg.Hosts = &hosts.Order{}
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
 	}
 	c, err := hosts.Race(ctx, cfg.Hosts, addresses(u), connecting, func(ctx context.Context, to hosts.Target) (*Conn, error) {
 		return dialHost(ctx, cfg, u, to)

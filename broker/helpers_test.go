@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -48,7 +47,7 @@ func at(t *testing.T, front string, v *brokertest.Vhost) string {
 
 func dial(t *testing.T, url string) *broker.Conn {
 	t.Helper()
-	c, err := broker.Dial(soon(t), broker.Config{AMQPURL: url, Name: t.Name(), Log: slog.New(slog.DiscardHandler)})
+	c, err := broker.Dial(soon(t), broker.Config{AMQPURL: url, Name: t.Name()})
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -93,7 +92,7 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request, backend *url.
 // wanted asserts what Millrace wants on a broker, as a leader does.
 func wanted(t *testing.T, url string) (broker.TopologyReport, []broker.Fault) {
 	t.Helper()
-	top, faults, err := broker.AssertWanted(soon(t), broker.Config{AMQPURL: url, Log: slog.New(slog.DiscardHandler)}, true)
+	top, faults, err := broker.AssertWanted(soon(t), broker.Config{AMQPURL: url}, true)
 	require.NoError(t, err)
 	return top, faults
 }

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"log/slog"
 	"net"
 	"net/url"
 	"strings"
@@ -64,7 +63,7 @@ func TestASilentHostIsPassedOver(t *testing.T) {
 func TestAfterALostConnectionAnotherHostComesFirst(t *testing.T) {
 	v := brokertest.New(t)
 	a, b := brokertest.NewProxy(t, v.AMQPURL()), brokertest.NewProxy(t, v.AMQPURL())
-	cfg := broker.Config{AMQPURL: several(t, a.URL(), b.URL()), Hosts: &hosts.Order{}, Log: slog.New(slog.DiscardHandler)}
+	cfg := broker.Config{AMQPURL: several(t, a.URL(), b.URL()), Hosts: &hosts.Order{}}
 	connect := func() *broker.Conn {
 		conn, err := broker.Dial(soon(t), cfg)
 		require.NoError(t, err)

@@ -3,8 +3,6 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -142,7 +140,7 @@ func reign(t *testing.T, v *brokertest.Vhost) *mortal {
 	m := &mortal{t: t, v: v}
 	ctx := t.Context()
 	var err error
-	m.conn, err = broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m.conn, err = broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = m.conn.Close() })
 	_, err = m.conn.Topology().Assert(ctx)
@@ -200,7 +198,7 @@ func ensure(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: v.AMQPURL()})
 	require.NoError(t, err)
 	defer conn.Close()
 	for _, q := range queues {

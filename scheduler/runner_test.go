@@ -24,7 +24,7 @@ import (
 // runner is a scheduler that does not run: its parts are called one by one.
 func runner(t *testing.T, v *brokertest.Vhost) (*Scheduler, *broker.Conn) {
 	t.Helper()
-	cfg := broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)}
+	cfg := broker.Config{AMQPURL: v.AMQPURL()}
 	conn, err := broker.Dial(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
@@ -33,7 +33,7 @@ func runner(t *testing.T, v *brokertest.Vhost) (*Scheduler, *broker.Conn) {
 	t.Cleanup(func() { _ = store.Close() })
 	entries, err := tracker.NewEntries(store, v.Owner.Name)
 	require.NoError(t, err)
-	return New(Config{Broker: cfg, Log: cfg.Log}, &view.View{}, store, entries, nil, nil), conn
+	return New(Config{Broker: cfg, Log: slog.New(slog.DiscardHandler)}, &view.View{}, store, entries, nil, nil), conn
 }
 
 // Queues that Millrace made are deleted when nobody has used them for long, and no others.
@@ -224,7 +224,7 @@ func TestLockThatIsFree(t *testing.T) {
 func TestAskingWithoutALeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
-	a := NewAsker(broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+	a := NewAsker(broker.Config{AMQPURL: v.AMQPURL()})
 	product, version := a.Broker()
 	require.Empty(t, product+version)
 	require.Equal(t, wire.StatusUnavailable, a.Ask(t.Context(), wire.Command{Command: wire.CommandPing}).Status)

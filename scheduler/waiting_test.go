@@ -73,7 +73,7 @@ func TestReluctanceEnds(t *testing.T) {
 }
 
 func TestAskingWithoutABroker(t *testing.T) {
-	cfg := broker.Config{AMQPURL: "amqp://guest:guest@127.0.0.1:1/", Log: slog.New(slog.DiscardHandler)}
+	cfg := broker.Config{AMQPURL: "amqp://guest:guest@127.0.0.1:1/"}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	reply := askOnce(ctx, cfg, wire.Command{Command: wire.CommandPing})

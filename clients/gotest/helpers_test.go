@@ -28,7 +28,7 @@ func vhost(t *testing.T, queues ...string) *brokertest.Vhost {
 
 func topology(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	t.Helper()
-	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
+	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: v.AMQPURL()})
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = conn.Topology().Assert(t.Context())

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -91,7 +90,7 @@ func (c *publishFlags) publish(ctx context.Context, out output.Streams, m wire.M
 	if m.Body, err = encode(record); err != nil {
 		return err
 	}
-	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: c.AMQPURL, Name: connect.Name + " enqueue", Log: slog.New(slog.DiscardHandler)})
+	conn, err := broker.Dial(ctx, broker.Config{AMQPURL: c.AMQPURL, Name: connect.Name + " enqueue"})
 	if err != nil {
 		return err
 	}

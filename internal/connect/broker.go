@@ -26,7 +26,7 @@ type Broker struct {
 
 // Config returns the configuration of a connection that is named for what it does.
 func (b *Broker) Config(does string) broker.Config {
-	return broker.Config{AMQPURL: b.AMQPURL, Hosts: b.Hosts, Name: Name + " " + does, Log: b.Log}
+	return broker.Config{AMQPURL: b.AMQPURL, Hosts: b.Hosts, Name: Name + " " + does}
 }
 
 func (b *Broker) amqp() hosts.URL {
