@@ -14,8 +14,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// MakeWay repairs the route from jobs.fire to the queues, whatever part is missing. It binds in the
-// order that LavinMQ needs, which asks an alternate exchange only while nothing else has matched.
+// EnsureRouting repairs the route from jobs.fire to the queues, whatever part is missing. It binds
+// in the order that LavinMQ needs, which asks an alternate exchange only while nothing else has
+// matched.
 func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -27,15 +28,15 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	require.NoError(t, err)
 	ch := v.Channel(t)
 	_, err = conn.Probes().Follow(ctx, wire.ProbePrefix+"early")
-	require.True(t, broker.IsAstray(err), "there is no jobs.route yet: %v", err)
-	require.True(t, broker.IsAstray(conn.Topology().BindJournal(ctx)))
+	require.True(t, broker.IsUnroutable(err), "there is no jobs.route yet: %v", err)
+	require.True(t, broker.IsUnroutable(conn.Topology().BindJournal(ctx)))
 
 	follow := func() *broker.Consumer {
 		arriving, err := conn.Probes().Follow(ctx, wire.ProbePrefix+"a")
 		require.NoError(t, err)
 		return arriving
 	}
-	require.NoError(t, conn.Topology().MakeWay(ctx))
+	require.NoError(t, conn.Topology().EnsureRouting(ctx))
 	arriving := follow()
 	for _, c := range []struct {
 		gone   string
@@ -53,7 +54,7 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	} {
 		require.NoError(t, c.remove(), c.gone)
 		require.Equal(t, c.stands, probe(ctx, t, conn, arriving), "without %s", c.gone)
-		require.NoError(t, conn.Topology().MakeWay(ctx), c.gone)
+		require.NoError(t, conn.Topology().EnsureRouting(ctx), c.gone)
 		require.NoError(t, arriving.Close())
 		arriving = follow()
 		require.True(t, probe(ctx, t, conn, arriving), "%s is there again", c.gone)
@@ -75,7 +76,7 @@ func probe(ctx context.Context, t *testing.T, conn *broker.Conn, arriving *broke
 	require.NoError(t, err)
 	defer pub.Close()
 	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: 1, Number: 2, Confirmed: 3, Routed: 4}.To(wire.ProbePrefix+"a")); err != nil {
-		require.True(t, broker.IsAstray(err), "%v", err)
+		require.True(t, broker.IsUnroutable(err), "%v", err)
 		return false
 	}
 	select {
@@ -88,7 +89,7 @@ func probe(ctx context.Context, t *testing.T, conn *broker.Conn, arriving *broke
 		return false
 	}
 	if err := pub.SendMandatory(ctx, wire.UnroutedProbe()); err != nil {
-		require.True(t, broker.IsAstray(err), "%v", err)
+		require.True(t, broker.IsUnroutable(err), "%v", err)
 		return false
 	}
 	return true
@@ -105,7 +106,7 @@ func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
 	defer conn.Close()
 	_, err = conn.Topology().Assert(ctx)
 	require.NoError(t, err)
-	require.NoError(t, conn.Topology().MakeWay(ctx))
+	require.NoError(t, conn.Topology().EnsureRouting(ctx))
 	require.NoError(t, v.Channel(t).ExchangeDelete(wire.ExchangeRoute, false, false))
 	require.Error(t, conn.Topology().RebuildFire(ctx), "there is no jobs.route to bind to")
 	bound, err := boundTo(ctx, wire.ExchangeFire, v)

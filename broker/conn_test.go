@@ -40,7 +40,7 @@ func build(t *testing.T, url string) built {
 	b.conn = dial(t, url)
 	_, err := b.conn.Topology().Assert(soon(t))
 	require.NoError(t, err)
-	require.NoError(t, b.conn.Topology().MakeWay(soon(t)))
+	require.NoError(t, b.conn.Topology().EnsureRouting(soon(t)))
 	require.NoError(t, b.conn.Queues().Ensure(soon(t), "a"))
 	b.pub = publisher(t, b.conn)
 	lock, err := b.conn.Lock(soon(t))
@@ -154,7 +154,7 @@ func TestCallsEndWithTheirContextOnAFrozenConnection(t *testing.T) {
 		"Consume":        func() error { _, err := b.conn.Consume(ctx, "queue.a", 1, false); return err },
 		"Lock":           func() error { _, err := b.conn.Lock(ctx); return err },
 		"AssertTopology": func() error { _, err := b.conn.Topology().Assert(ctx); return err },
-		"MakeWay":        func() error { return b.conn.Topology().MakeWay(ctx) },
+		"EnsureRouting":  func() error { return b.conn.Topology().EnsureRouting(ctx) },
 		"EnsureQueue":    func() error { return b.conn.Queues().Ensure(ctx, "x") },
 		"QueueExists":    func() error { _, err := b.conn.Queues().Exists(ctx, "x"); return err },
 		"QueueDepth":     func() error { _, _, err := b.conn.Queues().Depth(ctx, "x"); return err },

@@ -145,6 +145,14 @@ func AwayNode(err error) string {
 	return ""
 }
 
+// CausedByClient reports whether the broker ended a connection or channel because of something that
+// was sent on it. It returns false if the broker or the network went away, or if the broker accepts
+// nothing for lack of disk space.
+func CausedByClient(err error) bool {
+	var answer *amqp.Error
+	return errors.As(err, &answer) && answer.Server && answer.Code != amqp.ConnectionForced && !errors.Is(err, ErrAlarm)
+}
+
 func hasCode(err error, code int) bool {
 	var answer *amqp.Error
 	return errors.As(err, &answer) && answer.Code == code

@@ -104,5 +104,5 @@ func makeAll(t *testing.T, url string, conn *broker.Conn) {
 	require.NoError(t, err)
 	_, faults := wanted(t, url)
 	require.Empty(t, faults)
-	require.NoError(t, conn.Topology().MakeWay(soon(t)))
+	require.NoError(t, conn.Topology().EnsureRouting(soon(t)))
 }

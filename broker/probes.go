@@ -46,5 +46,5 @@ func (p Probes) Follow(ctx context.Context, queue string) (*Consumer, error) {
 
 const probesAhead = 16
 
-// IsAstray reports whether a probe was misrouted: its exchange is missing, or no queue took it.
-func IsAstray(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }
+// IsUnroutable reports whether a probe was misrouted: its exchange is missing, or no queue took it.
+func IsUnroutable(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }

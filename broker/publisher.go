@@ -77,8 +77,8 @@ func (p *Publisher) watch(returned, dealt <-chan amqp.Return, closes <-chan *amq
 				returned = nil
 				continue
 			}
-			if !p.returns.mark(r) && takesWay(r.Exchange) {
-				p.takenNowhere(r)
+			if !p.returns.mark(r) && mustBeRouted(r.Exchange) {
+				p.unroutable(r)
 			}
 			select {
 			case <-dealt:
@@ -104,15 +104,15 @@ func (p *Publisher) end(cause *amqp.Error) {
 	close(p.ended)
 }
 
-// takesWay reports whether something must be bound to an exchange: see MakeWay.
-func takesWay(exchange string) bool {
+// mustBeRouted reports whether something must be bound to an exchange: see EnsureRouting.
+func mustBeRouted(exchange string) bool {
 	return exchange == wire.ExchangeFire || exchange == wire.ExchangeBury
 }
 
-// takenNowhere ends the channel because neither a queue nor the journal took a fire or burial. The
+// unroutable ends the channel because neither a queue nor the journal took a fire or burial. The
 // broker confirms the message nevertheless. So no confirm is reported any more, and no reader takes
 // the message for done.
-func (p *Publisher) takenNowhere(r amqp.Return) {
+func (p *Publisher) unroutable(r amqp.Return) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.nowhere != nil {
@@ -137,7 +137,7 @@ func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	if p.strict {
 		returned = p.returns.watch(m)
 	}
-	answer, err := p.publish(m, p.strict || takesWay(m.Exchange))
+	answer, err := p.publish(m, p.strict || mustBeRouted(m.Exchange))
 	p.confirms.wait(p.ch, answer, returned)
 	if err != nil {
 		return 0, err
@@ -145,9 +145,9 @@ func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 	return answer.DeliveryTag, nil
 }
 
-// Together runs fn, and sends what is published meanwhile together, which costs less than separate
+// Batch runs fn, and sends what is published meanwhile together, which costs less than separate
 // writes. No message waits for long.
-func (p *Publisher) Together(fn func()) { p.conn.socket.outbox.gather(fn) }
+func (p *Publisher) Batch(fn func()) { p.conn.socket.buffer.batch(fn) }
 
 func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfirmation, error) {
 	msg, err := publishing(m, p.conn.user, p.conn.amqp.Config.FrameSize)

@@ -221,7 +221,7 @@ func TestFiresForMissingQueuesAreKept(t *testing.T) {
 	require.NoError(t, ch.ExchangeDeclare("jobs.direct", "direct", true, false, false, false, nil))
 	fire("a", 5)
 	require.Equal(t, 9, gated())
-	require.NoError(t, conn.Topology().MakeWay(soon(t)))
+	require.NoError(t, conn.Topology().EnsureRouting(soon(t)))
 	fire("a", 1)
 	require.Equal(t, 10, gated())
 }

@@ -22,16 +22,18 @@ type socket struct {
 	// silence is after how many nanoseconds without a byte the peer counts as dead; 0 in the
 	// handshake.
 	silence atomic.Int64
-	outbox  *outbox
+	buffer  *writeBuffer
 	first   atomic.Pointer[string] // the first bytes that the peer sent; nil before that
 }
 
 // gatherFor is how long a gathered write waits at most.
 const gatherFor = 2 * time.Millisecond
 
-func newSocket(conn net.Conn) *socket { return &socket{Conn: conn, outbox: newOutbox(conn, gatherFor)} }
+func newSocket(conn net.Conn) *socket {
+	return &socket{Conn: conn, buffer: newWriteBuffer(conn, gatherFor)}
+}
 
-func (s *socket) Write(p []byte) (int, error) { return s.outbox.write(p) }
+func (s *socket) Write(p []byte) (int, error) { return s.buffer.write(p) }
 
 func (s *socket) Read(p []byte) (int, error) {
 	if d := s.silence.Load(); d > 0 {

@@ -45,7 +45,7 @@ type Fault struct {
 const (
 	neededWithin = 5 * time.Second
 	wantedWithin = 3 * time.Second
-	patience     = 30 * time.Second // for a whole MakeWay
+	patience     = 30 * time.Second // for a whole EnsureRouting
 )
 
 // exchange and queue describe a declaration. An own one belongs to Millrace alone, and must be
@@ -66,8 +66,8 @@ type queue struct {
 var (
 	direct = exchange{name: wire.ExchangeDirect, kind: amqp.ExchangeDirect}
 
-	// needed are the streams without which nothing can be fired. MakeWay declares the exchanges
-	// that fires use.
+	// needed are the streams without which nothing can be fired. EnsureRouting declares the
+	// exchanges that fires use.
 	needed = streamSteps(append([]string{wire.Journal}, wire.EntryStreams...)...)
 )
 

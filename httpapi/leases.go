@@ -148,7 +148,7 @@ func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string,
 	// Jobs that were taken become leases, also if the client has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBudget)
 	defer cancel()
-	return broker.HandOver(ctx, conn, full, terms.max, func(d wire.Delivery) (wire.Message, *lease) {
+	return broker.Transfer(ctx, conn, full, terms.max, func(d wire.Delivery) (wire.Message, *lease) {
 		return l.lend(&d, name, terms.lasts)
 	})
 }

@@ -148,7 +148,7 @@ func reign(t *testing.T, v *brokertest.Vhost) *mortal {
 	_, faults, err := broker.AssertWanted(ctx, broker.Config{AMQPURL: v.AMQPURL()}, false)
 	require.NoError(t, err)
 	require.Len(t, faults, 1, "jobs.direct is not there yet")
-	require.NoError(t, m.conn.Topology().MakeWay(ctx))
+	require.NoError(t, m.conn.Topology().EnsureRouting(ctx))
 	lock, err := m.conn.Lock(ctx)
 	require.NoError(t, err)
 	m.pub = lock.Publisher

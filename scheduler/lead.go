@@ -142,7 +142,7 @@ func (l *leadership) parts() []func(context.Context) error {
 
 // provoked reports whether a message may be why the broker closed a channel or connection. A
 // missing exchange is not.
-func provoked(err error) bool { return broker.Provoked(err) && !broker.IsMissing(err) }
+func provoked(err error) bool { return broker.CausedByClient(err) && !broker.IsMissing(err) }
 
 // lastWordsWithin is how long it may take until it is known why a channel or connection ended.
 const lastWordsWithin = time.Second

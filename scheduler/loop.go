@@ -79,7 +79,7 @@ func (l *leadership) step() (wake time.Time, err error) {
 		l.core.routing.since = 0 // it is not known why a probe does not arrive
 		return time.Now().Add(maxSleep), nil
 	}
-	l.pub.Together(func() { wake, err = l.core.step(time.Now()) })
+	l.pub.Batch(func() { wake, err = l.core.step(time.Now()) })
 	return wake, err
 }
 

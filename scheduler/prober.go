@@ -58,7 +58,7 @@ func (p *prober) check(ctx context.Context) (broken, err error) {
 	if err = p.sendAndWait(within); err == nil {
 		err = p.l.conn.Topology().BindJournal(ctx) // probes do not check jobs.bury
 	}
-	if !errors.Is(err, errMisrouted) && !broker.IsAstray(err) {
+	if !errors.Is(err, errMisrouted) && !broker.IsUnroutable(err) {
 		return nil, err
 	}
 	if _, away := p.l.conn.Queues().Exists(within, wire.Gated); broker.IsAway(away) {
@@ -143,7 +143,7 @@ func (p *prober) verifyRouting(ctx context.Context) error {
 
 // repairRouting declares what is missing, and checks the routing again.
 func (p *prober) repairRouting(ctx context.Context) error {
-	if err := p.l.conn.Topology().MakeWay(ctx); err != nil {
+	if err := p.l.conn.Topology().EnsureRouting(ctx); err != nil {
 		return err
 	}
 	p.l.s.assertDirect(ctx, p.l.conn)

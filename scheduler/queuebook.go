@@ -100,7 +100,7 @@ var errFatalName = errors.New("scheduler: bad name: the broker closed the connec
 func (q *queueBook) noteFatal(name string, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if broker.Provoked(err) && len(q.fatal) < maxBad {
+	if broker.CausedByClient(err) && len(q.fatal) < maxBad {
 		q.fatal[name]++
 	}
 }

@@ -68,7 +68,7 @@ func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodi
 }
 
 func (r *relay) close() {
-	if broker.Provoked(r.to.Err()) {
+	if broker.CausedByClient(r.to.Err()) {
 		for _, d := range r.flight {
 			r.bad.blame(d)
 		}
@@ -202,7 +202,7 @@ func (s *Scheduler) keepRunning(ctx context.Context, conn *broker.Conn, what str
 			level = slog.LevelDebug
 		}
 		s.log.Log(ctx, level, "scheduler: "+what+" begins again", "error", err)
-		if broker.IsAstray(err) { // somebody deleted what it needs
+		if broker.IsUnroutable(err) { // somebody deleted what it needs
 			if err := s.prepare(ctx, conn); err != nil {
 				s.log.Warn("scheduler: cannot assert the topology", "error", err)
 			}

@@ -34,7 +34,7 @@ func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
 	s, conn := runner(t, v)
 	require.NoError(t, s.prepare(t.Context(), conn))
 	s.assertWanted(t.Context())
-	require.NoError(t, conn.Topology().MakeWay(t.Context()))
+	require.NoError(t, conn.Topology().EnsureRouting(t.Context()))
 	return s, conn, v
 }
 

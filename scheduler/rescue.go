@@ -142,7 +142,7 @@ func (r *relay) keepAll(ctx context.Context, s *Scheduler, conn *broker.Conn, al
 // blame notes which message ended the channel, if they were sent one at a time: the first that was
 // lost.
 func (r *relay) blame(all []orphan, faults []error) {
-	if at := slices.IndexFunc(faults, broker.Provoked); at >= 0 {
+	if at := slices.IndexFunc(faults, broker.CausedByClient); at >= 0 {
 		r.bad.blame(all[at].Delivery)
 	}
 }

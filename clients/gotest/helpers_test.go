@@ -33,7 +33,7 @@ func topology(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	defer conn.Close()
 	_, err = conn.Topology().Assert(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, conn.Topology().MakeWay(t.Context()))
+	require.NoError(t, conn.Topology().EnsureRouting(t.Context()))
 	_, faults, err := broker.AssertWanted(t.Context(), broker.Config{AMQPURL: v.AMQPURL()}, true)
 	require.NoError(t, err)
 	require.Empty(t, faults)

@@ -142,7 +142,7 @@ var variants = []variant{
 	{"low-water-does-not-linger", "low water is moved before the broker has brought to its disk what was carried over", "scheduler/carry.go",
 		"if c.run.linger > 0 {", "if false {", lingers},
 	{"buried-again", "a leader enters a dead job again that an earlier one had entered", "scheduler/misrouted.go", " || d.At.Equal(e.At)", "", oneDead},
-	{"journal-bound-first", "jobs.fire is bound to the journal before it is bound to the queues", "broker/way.go",
+	{"journal-bound-first", "jobs.fire is bound to the journal before it is bound to the queues", "broker/routing.go",
 		"{{wire.ExchangeFire, wire.ExchangeRoute, false}, {wire.ExchangeFire, wire.Journal, true}}",
 		"{{wire.ExchangeFire, wire.Journal, true}, {wire.ExchangeFire, wire.ExchangeRoute, false}}", rebuilt},
 	{"answered-before-confirm", "a delete is answered before its record is confirmed", "scheduler/actions.go",

@@ -241,7 +241,7 @@ func TestARealBroker(t *testing.T) {
 	defer conn.Close()
 	_, err = conn.Topology().Assert(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, conn.Topology().MakeWay(t.Context()))
+	require.NoError(t, conn.Topology().EnsureRouting(t.Context()))
 	require.NoError(t, conn.Queues().Ensure(t.Context(), "a"))
 	p, err := conn.Publisher(t.Context())
 	require.NoError(t, err)

@@ -155,7 +155,7 @@ func TestProvoked(t *testing.T) {
 		errors.New("something else"):                                                                    false,
 		fmt.Errorf("%w: %w", broker.ErrAlarm, &amqp.Error{Code: amqp.PreconditionFailed, Server: true}): false,
 	} {
-		require.Equal(t, want, broker.Provoked(err), err)
+		require.Equal(t, want, broker.CausedByClient(err), err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestAConnectionKnowsItsUserAndVHost(t *testing.T) {
 	require.Equal(t, []string{v.Owner.Name, v.Name}, []string{conn.User(), conn.VHost()})
 }
 
-// HandOver removes the messages that some queue has taken. The others stay where they were.
+// Transfer removes the messages that some queue has taken. The others stay where they were.
 func TestHandOver(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3", "4")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)
@@ -180,14 +180,14 @@ func TestHandOver(t *testing.T) {
 			return m, &text
 		}
 	}
-	handed, err := broker.HandOver(soon(t), conn, "queue.a", 3, to(func(string) string { return "queue.b" }))
+	handed, err := broker.Transfer(soon(t), conn, "queue.a", 3, to(func(string) string { return "queue.b" }))
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "3"}, handed)
 	require.Equal(t, 3, v.QueueLength(t, "queue.b"))
-	handed, err = broker.HandOver(soon(t), conn, "queue.a", 9, to(func(string) string { return "queue.nowhere" }))
+	handed, err = broker.Transfer(soon(t), conn, "queue.a", 9, to(func(string) string { return "queue.nowhere" }))
 	require.ErrorIs(t, err, broker.ErrReturned)
 	require.Empty(t, handed)
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 1 }, "it is where it was")
-	_, err = broker.HandOver(soon(t), conn, "queue.nowhere", 9, to(func(string) string { return "queue.b" }))
+	_, err = broker.Transfer(soon(t), conn, "queue.nowhere", 9, to(func(string) string { return "queue.b" }))
 	requireReason(t, err, broker.ReasonMissing)
 }

@@ -48,7 +48,7 @@ func (r *recorder) seen() []string {
 	return slices.Clone(r.writes)
 }
 
-func write(t *testing.T, o *outbox, text string) {
+func write(t *testing.T, o *writeBuffer, text string) {
 	t.Helper()
 	n, err := o.write([]byte(text))
 	require.NoError(t, err)
@@ -57,12 +57,12 @@ func write(t *testing.T, o *outbox, text string) {
 
 func TestOutboxGathers(t *testing.T) {
 	r := newRecorder()
-	o := newOutbox(r, time.Hour)
+	o := newWriteBuffer(r, time.Hour)
 	write(t, o, "a")
 	require.Equal(t, []string{"a"}, r.seen(), "nobody gathers")
-	o.gather(func() {
+	o.batch(func() {
 		write(t, o, "b")
-		o.gather(func() { write(t, o, "c") })
+		o.batch(func() { write(t, o, "c") })
 		write(t, o, "d")
 	})
 	require.Equal(t, []string{"a", "bcd"}, r.seen(), "it goes when the last is done")
@@ -73,8 +73,8 @@ func TestOutboxGathers(t *testing.T) {
 // A caller of gather may wait for an answer to what it has written.
 func TestOutboxSendsWhileItsWriterWaits(t *testing.T) {
 	r := newRecorder()
-	o := newOutbox(r, time.Millisecond)
-	o.gather(func() {
+	o := newWriteBuffer(r, time.Millisecond)
+	o.batch(func() {
 		for _, text := range []string{"a", "b"} {
 			write(t, o, text)
 			<-r.wrote
@@ -85,9 +85,9 @@ func TestOutboxSendsWhileItsWriterWaits(t *testing.T) {
 
 func TestOutboxIsBounded(t *testing.T) {
 	r := newRecorder()
-	o := newOutbox(r, time.Hour)
+	o := newWriteBuffer(r, time.Hour)
 	large := string(bytes.Repeat([]byte("x"), 4*gatherMost))
-	o.gather(func() {
+	o.batch(func() {
 		write(t, o, large)
 		require.Equal(t, []string{large}, r.seen(), "nothing waits for more when there is enough")
 		require.Zero(t, cap(o.waiting), "what a large message took is given back")
@@ -98,13 +98,13 @@ func TestOutboxIsBounded(t *testing.T) {
 // reader learns of it.
 func TestOutboxThatCannotSend(t *testing.T) {
 	r := newRecorder()
-	o := newOutbox(r, time.Hour)
+	o := newWriteBuffer(r, time.Hour)
 	r.err = errors.New("gone")
-	o.gather(func() { write(t, o, "a") })
+	o.batch(func() { write(t, o, "a") })
 	require.True(t, r.closed)
 	_, err := o.write([]byte("b"))
 	require.Equal(t, r.err, err)
-	o.gather(func() {
+	o.batch(func() {
 		_, err = o.write([]byte("c"))
 		require.Equal(t, r.err, err)
 	})

@@ -13,7 +13,7 @@ import (
 // while nothing is fired, and after the fault is journaled. So it is not part of the topology that
 // every sidecar asserts.
 var (
-	wayExchanges = []exchange{
+	routingExchanges = []exchange{
 		{name: wire.Unrouted, kind: amqp.ExchangeFanout, own: true},
 		{name: wire.ExchangeRoute, kind: amqp.ExchangeDirect, args: amqp.Table{"alternate-exchange": wire.Unrouted}, own: true},
 		{name: wire.ExchangeFire, kind: amqp.ExchangeFanout, own: true},
@@ -29,13 +29,13 @@ var (
 	ofBury = []binding{{wire.ExchangeBury, wire.DeadJobs, true}, {wire.ExchangeBury, wire.Journal, true}}
 )
 
-// MakeWay declares what is missing of the route that fires take, in the right order. Only the
+// EnsureRouting declares what is missing of the route that fires take, in the right order. Only the
 // holder of the lock may call it, and it must fire nothing meanwhile.
-func (t Topology) MakeWay(ctx context.Context) error {
+func (t Topology) EnsureRouting(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := &assertion{conn: t.conn}
-	if err := a.all(ctx, wayExchanges, nil, append(toGated, ofBury...)); err != nil {
+	if err := a.all(ctx, routingExchanges, nil, append(toGated, ofBury...)); err != nil {
 		return err
 	}
 	return t.rebuildFire(ctx)
@@ -69,7 +69,7 @@ func (t Topology) UnbindOldQueue(ctx context.Context) error {
 }
 
 // AssertDirect declares jobs.direct if no client has. From then on clients publish, and an
-// unroutable job needs a place to go. So MakeWay must come first.
+// unroutable job needs a place to go. So EnsureRouting must come first.
 func (t Topology) AssertDirect(ctx context.Context) (TopologyReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,0 +1,173 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Purge deletes the messages that wait in a queue, by its full name, and returns how many there
+// were.
+func (q Queues) Purge(ctx context.Context, name string) (dropped int, err error) {
+	return onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (int, error) { return ch.QueuePurge(name, false) })
+}
+
+// Peek takes up to n messages from the head of a queue, by its full name, and puts them back. From
+// then on they are marked as redelivered, and a queue with a delivery limit counts the delivery.
+func (q Queues) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, error) {
+	return onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (found []wire.Delivery, err error) {
+		for len(found) < n {
+			d, ok, err := ch.Get(name, false)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				break
+			}
+			found = append(found, delivery(d))
+		}
+		if len(found) == 0 {
+			return nil, nil
+		}
+		return found, ch.Nack(found[len(found)-1].Tag, true, true)
+	})
+}
+
+// onQueue runs a request about one queue on its own channel.
+func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Channel) (T, error)) (T, error) {
+	found, err := ask(ctx, c, do)
+	if err = queueError(name, err); err != nil && reasonOf(err) == "" {
+		err = fmt.Errorf("broker: queue %q: %w", name, err)
+	}
+	return found, err
+}
+
+// moveAtOnce is how many messages Move has in flight at a time.
+const moveAtOnce = 128
+
+// errNotTaken is returned when the broker refused a message that Move published.
+var errNotTaken = errors.New("broker: where it was to be moved to it was refused")
+
+// Move takes up to most messages from the head of a queue, by its full name. It publishes, in the
+// same order, the message that transform makes of each. A message goes back to its queue if the
+// broker does not confirm the publish, or if the connection is lost first. In the second case it
+// may be in both places.
+func (q Queues) Move(ctx context.Context, name string, most int, transform func(wire.Delivery) wire.Message) (moved int, err error) {
+	pub, err := q.conn.Publisher(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = pub.Close() }()
+	for moved < most && ctx.Err() == nil {
+		n, err := onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (int, error) {
+			taken, err := take(ch, name, min(most-moved, moveAtOnce))
+			if err != nil {
+				return 0, err
+			}
+			return passOn(ctx, ch, pub, taken, transform)
+		})
+		if moved += n; err != nil || n == 0 {
+			return moved, err
+		}
+	}
+	return moved, nil
+}
+
+// take gets up to n messages. They go back to the queue when the channel ends.
+func take(ch *amqp.Channel, name string, n int) (taken []wire.Delivery, err error) {
+	for len(taken) < n {
+		d, ok, err := ch.Get(name, false)
+		if err != nil || !ok {
+			return taken, err
+		}
+		taken = append(taken, delivery(d))
+	}
+	return taken, nil
+}
+
+// passOn publishes messages, and acknowledges those that the broker has confirmed.
+func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.Delivery, transform func(wire.Delivery) wire.Message) (moved int, err error) {
+	open := map[uint64]wire.Delivery{}
+	for _, d := range taken {
+		tag, err := pub.Publish(transform(d))
+		if err != nil {
+			return moved, err
+		}
+		open[tag] = d
+	}
+	for len(open) > 0 {
+		select {
+		case confirms := <-pub.Confirms():
+			for _, confirm := range confirms {
+				d := open[confirm.Tag]
+				delete(open, confirm.Tag)
+				if !confirm.Ack {
+					err = errNotTaken // continue with the others
+					continue
+				}
+				if err := ch.Ack(d.Tag, false); err != nil {
+					return moved, err
+				}
+				moved++
+			}
+		case <-pub.Done():
+			return moved, fmt.Errorf("broker: move: %w", pub.Err())
+		case <-ctx.Done():
+			return moved, ctx.Err()
+		}
+	}
+	return moved, err
+}
+
+// transferAtOnce is how many publishes Transfer has in flight at a time.
+const transferAtOnce = 32
+
+// Transfer takes up to most messages from the head of a queue, by its full name, and publishes the
+// message that transform makes of each.
+//
+// When the broker has confirmed a publish and a queue has taken it, Transfer acknowledges the
+// original message. It returns the values that transform made with those messages. All other
+// messages go back to the queue. After the loss of a connection a message may be in both places.
+func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) ([]T, error) {
+	pub, err := c.Publisher(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = pub.Close() }()
+	return onQueue(ctx, c, name, func(ch *amqp.Channel) (transferred []T, err error) {
+		taken, err := take(ch, name, most)
+		if err != nil {
+			return nil, err
+		}
+		given, faults := make([]*T, len(taken)), make([]error, len(taken))
+		var g errgroup.Group
+		g.SetLimit(transferAtOnce)
+		for i, d := range taken {
+			var m wire.Message
+			m, given[i] = transform(d)
+			g.Go(func() error {
+				faults[i] = pub.SendMandatory(ctx, m)
+				return nil
+			})
+		}
+		_ = g.Wait() // faults has the errors
+		for i, d := range taken {
+			if faults[i] != nil {
+				err = faults[i] // continue with the others
+				continue
+			}
+			if fault := ch.Ack(d.Tag, false); fault != nil {
+				return transferred, fault
+			}
+			if given[i] != nil {
+				transferred = append(transferred, *given[i])
+			}
+		}
+		return transferred, err
+	})
+}
