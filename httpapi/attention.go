@@ -19,8 +19,8 @@ type attentionAPI struct {
 	entries *tracker.Entries
 	view    *view.View
 	workers *workers
-	metrics *metrics.Metrics // may be nil
-	queues  *queues.Watch    // may be nil
+	metrics *metrics.Reader // may be nil
+	queues  *queues.Watch   // may be nil
 	slo     func(queue string) time.Duration
 	leader  func() scheduler.Status
 	health  *healthAPI

@@ -43,7 +43,7 @@ type Config struct {
 	View    *view.View       // required
 
 	Processes *processes.Processes
-	Metrics   *metrics.Metrics
+	Metrics   *metrics.Reader
 	Queues    *queues.Watch
 	Feed      *feed.Feed // what happens to jobs, for viewers
 

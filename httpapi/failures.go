@@ -23,7 +23,7 @@ const (
 // failuresAPI groups retries and dead jobs by their errors.
 type failuresAPI struct {
 	entries      *tracker.Entries
-	metrics      *metrics.Metrics
+	metrics      *metrics.Reader
 	fingerprints *fingerprints
 	answers      *answerCache
 	limits       *limits

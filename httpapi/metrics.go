@@ -16,7 +16,7 @@ import (
 
 // metricsAPI answers what was counted of jobs, and keeps the marks of deploys.
 type metricsAPI struct {
-	metrics *metrics.Metrics // nil: this server has no metrics
+	metrics *metrics.Reader // nil: this server has no metrics
 	answers *answerCache
 	publish func(ctx context.Context, m wire.Message) error
 	now     func() time.Time

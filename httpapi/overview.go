@@ -21,7 +21,7 @@ type overviewAPI struct {
 	entries *tracker.Entries
 	view    *view.View
 	workers *workers
-	metrics *metrics.Metrics // may be nil
+	metrics *metrics.Reader // may be nil
 	leader  func() scheduler.Status
 	broker  func() (connected bool, product, version string)
 	now     func() time.Time

@@ -14,7 +14,7 @@ import (
 
 // runsAPI lists what workers reported of single attempts.
 type runsAPI struct {
-	metrics *metrics.Metrics // nil: this server does not know what ran
+	metrics *metrics.Reader // nil: this server does not know what ran
 	limits  *limits
 	maxAge  time.Duration // for which reports are kept
 	now     func() time.Time

@@ -11,7 +11,7 @@ import (
 // workers are the worker processes, and what is known of the jobs that they run.
 type workers struct {
 	processes *processes.Processes
-	metrics   *metrics.Metrics
+	metrics   *metrics.Reader
 	answers   *answerCache
 	now       func() time.Time
 }

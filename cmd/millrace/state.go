@@ -21,7 +21,7 @@ type state struct {
 	store   *view.Store
 	entries *tracker.Entries
 	workers *processes.Processes
-	metrics *metrics.Metrics
+	metrics *metrics.Reader
 	feed    *feed.Feed
 	source  *source
 	view    *view.View
@@ -53,16 +53,18 @@ func (st *state) openParts(cfg *sidecarSettings, lost *view.LostEndError) (err e
 	if st.workers, err = processes.Open(st.store, time.Now); err != nil {
 		return err
 	}
-	if st.metrics, err = metrics.New(st.store, time.Now, trusted...); err != nil {
+	sums, err := metrics.New(st.store, time.Now, trusted...)
+	if err != nil {
 		return err
 	}
 	kept, err := cfg.timelines()
 	if err != nil {
 		return err
 	}
-	st.metrics.Keep(kept)
+	sums.Keep(kept)
+	st.metrics = sums.Reader()
 	st.entries.Add(st.workers)
-	st.entries.Add(st.metrics)
+	st.entries.Add(sums)
 	if lost != nil {
 		if err := st.entries.LostEnd(lost.End); err != nil {
 			return err

@@ -27,7 +27,7 @@ type Config struct {
 	Entries   *tracker.Entries
 	View      *view.View
 	Processes *processes.Processes
-	Metrics   *metrics.Metrics
+	Metrics   *metrics.Reader
 	Queues    *queues.Watch
 
 	QueueSLO func(queue string) time.Duration // 0: a job may wait for any time

@@ -33,10 +33,10 @@ func keepDeploy(tx *view.Tx, r *wire.Rollup) error {
 }
 
 // Deploys lists the deploys from one time up to another, the newest first.
-func (m *Metrics) Deploys(from, to time.Time) ([]Deploy, error) {
+func (d *Reader) Deploys(from, to time.Time) ([]Deploy, error) {
 	all := []Deploy{}
 	var fault error
-	err := m.store.Scan(keyStart(tableDeploy, from.UnixMicro()), keyStart(tableDeploy, to.UnixMicro()), true, func(_, value []byte) bool {
+	err := d.store.Scan(keyStart(tableDeploy, from.UnixMicro()), keyStart(tableDeploy, to.UnixMicro()), true, func(_, value []byte) bool {
 		var d Deploy
 		fault = json.Unmarshal(value, &d)
 		all = append(all, d)

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/millrace-jobs/millrace/view"
@@ -86,4 +87,33 @@ func readRow(r view.Reader, key []byte) (*row, error) {
 		return &row{}, nil
 	}
 	return decodeRow(raw, true)
+}
+
+// scan reads the rows of a table from one start up to another.
+func scan(in view.Reader, t byte, from, to int64, sketches bool, fn func(start int64, p pair, r *row)) error {
+	return scanOf(in, t, from, to, sketches, func(pair) bool { return true }, fn)
+}
+
+// scanOf is scan for some pairs: to make rows of what is stored is what takes time.
+func scanOf(in view.Reader, t byte, from, to int64, sketches bool, asks func(p pair) bool, fn func(start int64, p pair, r *row)) error {
+	var fault error
+	err := in.Scan(keyStart(t, from), keyStart(t, to), false, func(key, value []byte) bool {
+		p := pairOf(key)
+		if !asks(p) {
+			return true
+		}
+		var r *row
+		if r, fault = decodeRow(value, sketches); fault != nil {
+			return false
+		}
+		fn(startOf(key), p, r)
+		return true
+	})
+	if err == nil {
+		err = fault
+	}
+	if err != nil {
+		return fmt.Errorf("metrics: read sums: %w", err)
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package metrics
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -11,35 +10,28 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Metrics is the fold over metrics and their roll-ups, and the way to read what it found.
+// Metrics is the fold over metrics and their roll-ups. A Reader reads what it found.
 type Metrics struct {
 	store   *view.Store
 	trusted map[string]bool
 	now     func() time.Time
+	*memory
+	pieces
 
-	mu       sync.Mutex
-	state    State
-	added    map[cell]*row // since the last flush
-	flushing map[cell]*row // being written
-	days     map[int64]*names
-	ever     map[pair]bool // those that have sums of their own for ever
-	total    Counts
-	cells    map[cell]struct{} // of the piece
-	cached   map[string]*row   // rows of the store that are added to often
-	ahead    map[int64]int64   // roll-ups that were read before their records: end → begin
-	shown    State             // as it was written last
-	over     bool              // all is read anew: what else this batch has is not for the new beginning
-
-	bounds    RunBounds
-	runs      runsState  // of the batch
-	runsShown runsState  // as it was written last
-	full      []runBlock // not written yet
-	writing   []runBlock // being written
-	block     runBlock   // that is being filled
-
+	over    bool          // all is read anew: what else this batch has is not for the new beginning
 	records []wire.Metric // room for one message
 	flushed time.Time
 	pruned  time.Time
+}
+
+// memory is what the fold knows and readers see: how far everything is counted, and what is not in
+// the store yet.
+type memory struct {
+	mu    sync.Mutex
+	state State
+	shown State // as it was written last
+	sums  sums
+	runs  runLog
 }
 
 // State is how far everything is counted.
@@ -57,12 +49,18 @@ func New(store *view.Store, now func() time.Time, trusted ...string) (*Metrics, 
 	if now == nil {
 		now = time.Now
 	}
-	m := &Metrics{store: store, now: now, trusted: map[string]bool{}, bounds: RunBounds{}.withDefaults()}
+	m := &Metrics{store: store, now: now, trusted: map[string]bool{}, memory: &memory{runs: runLog{bounds: RunBounds{}.withDefaults()}}}
 	for _, u := range trusted {
 		m.trusted[u] = u != ""
 	}
 	return m, m.Reload()
 }
+
+// Keep bounds which runs are kept. It must be called before anything is folded.
+func (m *Metrics) Keep(b RunBounds) { m.runs.bounds = b.withDefaults() }
+
+// Reader returns a reader of what was folded.
+func (m *Metrics) Reader() *Reader { return &Reader{m.store, m.now, m.memory} }
 
 // Reload implements view.Reloader.
 func (m *Metrics) Reload() error {
@@ -80,34 +78,21 @@ func (m *Metrics) Reload() error {
 		}
 	}
 	m.shown = m.state
-	if err := m.loadPiece(); err != nil {
+	if err := m.pieces.load(m.store); err != nil {
 		return err
 	}
-	if err := m.loadRuns(); err != nil {
+	if err := m.runs.load(m.store); err != nil {
 		return err
 	}
-	return m.loadEver()
+	return m.sums.load(m.store)
 }
 
 // clear forgets everything that is in memory.
 func (m *Metrics) clear() {
 	m.state, m.shown = State{}, State{}
-	m.added, m.flushing = map[cell]*row{}, nil
-	m.days, m.ever, m.total = map[int64]*names{}, map[pair]bool{}, Counts{}
-	m.cells, m.cached, m.ahead = map[cell]struct{}{}, map[string]*row{}, map[int64]int64{}
+	m.sums, m.pieces = newSums(), pieces{cells: map[cell]struct{}{}, ahead: map[int64]int64{}}
+	m.runs = runLog{bounds: m.runs.bounds}
 	m.flushed = time.Time{}
-	m.runs, m.runsShown, m.full, m.writing, m.block = runsState{}, runsState{}, nil, nil, runBlock{}
-}
-
-func (m *Metrics) loadEver() error {
-	return m.scan(m.store, tableEver, 0, 1, false, func(_ int64, p pair, r *row) {
-		m.everPair(p)
-		m.total = m.total.plus(r.outcome())
-	})
-}
-
-func (c Counts) plus(o Counts) Counts {
-	return Counts{c.Success + o.Success, c.Failed + o.Failed, c.Dead + o.Dead, c.Discarded + o.Discarded, c.Expired + o.Expired}
 }
 
 // Streams implements tracker.Part.
@@ -155,7 +140,7 @@ func (m *Metrics) foldMessage(tx *view.Tx, r *wire.Record) (string, []byte, erro
 			return "", nil, err
 		}
 	}
-	m.keepRuns(r.Offset, good)
+	m.runs.keep(r.Offset, m.state.Generation, good)
 	m.advance(r.Offset)
 	return reason, refused, nil
 }
@@ -190,27 +175,11 @@ func (m *Metrics) add(tx *view.Tx, rec *wire.Metric) error {
 	if rec.Status == wire.MetricFailed || rec.Status == wire.MetricDead {
 		errorClass = rec.ErrorClass
 	}
-	r, known := m.added[c]
-	if !known || errorClass != "" {
-		names, err := m.namesOf(tx, floor(c.minute, day))
-		if err != nil {
-			return err
-		}
-		c.pair, errorClass = names.admit(c.pair, errorClass)
-		r = m.added[c]
+	c, err := m.sums.count(tx, c, rec, errorClass)
+	if err != nil {
+		return err
 	}
-	if r == nil {
-		r = &row{}
-		m.added[c] = r
-	}
-	r.add(rec, errorClass)
-	one := row{}
-	one.counts[outcomeOf(rec.Status)] = 1
-	m.total = m.total.plus(one.outcome())
-	if d := m.days[floor(c.minute, day)]; d != nil {
-		d.total = d.total.plus(one.outcome())
-	}
-	m.note(c)
+	m.note(&m.state.Piece, c)
 	return nil
 }
 
@@ -219,10 +188,10 @@ func (m *Metrics) Commit(tx *view.Tx) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.over = false
-	if m.state == m.shown && len(m.added) == 0 {
+	if m.state == m.shown && len(m.sums.added) == 0 {
 		return nil
 	}
-	if m.now().Sub(m.flushed) < flushEvery && len(m.added) < maxAdded && len(m.days) < maxDays {
+	if m.now().Sub(m.flushed) < flushEvery && len(m.sums.added) < maxAdded && len(m.sums.days) < maxDays {
 		tx.HoldPosition(wire.JobMetrics)
 		return nil
 	}
@@ -284,20 +253,4 @@ func (m *Metrics) reset(tx *view.Tx) error {
 		}
 	}
 	return nil
-}
-
-// Progress tells how far everything is counted.
-func (m *Metrics) Progress() State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.state
-}
-
-// visible calls fn for what was added and is not in the store yet.
-func (m *Metrics) visible(fn func(cell, *row)) {
-	for _, some := range []map[cell]*row{m.flushing, m.added} {
-		for c, r := range maps.All(some) {
-			fn(c, r)
-		}
-	}
 }

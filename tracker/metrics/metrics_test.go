@@ -32,6 +32,7 @@ type sidecar struct {
 	store *view.Store
 	all   *tracker.Entries
 	*metrics.Metrics
+	*metrics.Reader
 	now     time.Time
 	rewound []string
 }
@@ -49,6 +50,7 @@ func (s *sidecar) open() {
 	require.NoError(s.t, err)
 	s.Metrics, err = metrics.New(s.store, func() time.Time { return s.now }, user)
 	require.NoError(s.t, err)
+	s.Reader = s.Metrics.Reader()
 	s.all, err = tracker.NewEntries(s.store, user)
 	require.NoError(s.t, err)
 	s.all.Add(s.Metrics)

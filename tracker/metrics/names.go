@@ -1,7 +1,5 @@
 package metrics
 
-import "github.com/millrace-jobs/millrace/view"
-
 // Bounds of names.
 const (
 	maxPairs  = 1000 // of class and queue, in a day
@@ -62,27 +60,4 @@ func (n *names) learn(p pair, r *row) {
 	for class := range r.errors {
 		errors[class] = true
 	}
-}
-
-// namesOf reads the names of a day. What is being flushed is in the transaction.
-func (m *Metrics) namesOf(tx *view.Tx, start int64) (*names, error) {
-	if n := m.days[start]; n != nil {
-		return n, nil
-	}
-	n := &names{pairs: map[pair]map[string]bool{}}
-	see := func(p pair, r *row) {
-		n.learn(p, r)
-		n.total = n.total.plus(r.outcome())
-	}
-	err := m.scan(tx, tableDay, start, start+1, false, func(_ int64, p pair, r *row) { see(p, r) })
-	if err != nil {
-		return nil, err
-	}
-	for c, r := range m.added {
-		if floor(c.minute, day) == start {
-			see(c.pair, r)
-		}
-	}
-	m.days[start] = n
-	return n, nil
 }

@@ -25,24 +25,29 @@ type piece struct {
 	Text    int64 `json:"text"`    // bytes of their names
 }
 
-// note counts a record of the piece.
-func (m *Metrics) note(c cell) {
-	p := &m.state.Piece
+// pieces are what is known of pieces besides the state.
+type pieces struct {
+	cells map[cell]struct{} // of the piece that is being counted
+	ahead map[int64]int64   // roll-ups that were read before their records: end → begin
+}
+
+func (s *pieces) load(in view.Reader) error {
+	return scan(in, tableOpen, math.MinInt64, math.MaxInt64, false, func(start int64, p pair, _ *row) {
+		s.cells[cell{start, p}] = struct{}{}
+	})
+}
+
+// note counts a record of the piece p.
+func (s *pieces) note(p *piece, c cell) {
 	if p.Records == 0 {
 		p.Day = floor(c.minute, day)
 	}
 	p.Records++
-	if _, seen := m.cells[c]; !seen {
-		m.cells[c] = struct{}{}
+	if _, seen := s.cells[c]; !seen {
+		s.cells[c] = struct{}{}
 		p.Cells++
 		p.Text += int64(len(c.class) + len(c.queue))
 	}
-}
-
-func (m *Metrics) loadPiece() error {
-	return m.scan(m.store, tableOpen, math.MinInt64, math.MaxInt64, false, func(start int64, p pair, _ *row) {
-		m.cells[cell{start, p}] = struct{}{}
-	})
 }
 
 func (p *piece) full(newDay int64) bool {
@@ -105,24 +110,8 @@ func (m *Metrics) keepPiece(tx *view.Tx, from, to int64) error {
 }
 
 func (m *Metrics) clearOpen(tx *view.Tx) error {
-	for key := range m.cached {
-		if key[1] == tableOpen {
-			delete(m.cached, key)
-		}
-	}
+	m.sums.uncache(tableOpen, math.MaxInt64)
 	return tx.DeleteRange(keyRows(tableOpen), keyRows(tableOpen+1))
-}
-
-// piece reads a piece that was cut.
-func (m *Metrics) piece(in view.Reader, from int64) (r wire.Rollup, ok bool, err error) {
-	raw, ok, err := in.Get(keyPiece(from))
-	if err != nil || !ok {
-		return r, false, err
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return r, false, fmt.Errorf("metrics: piece is damaged: %w", err)
-	}
-	return r, true, nil
 }
 
 // dropPieces forgets all pieces.
@@ -133,25 +122,14 @@ func (m *Metrics) dropPieces(tx *view.Tx) error {
 	return tx.DeleteRange(keyRows(tablePiece), keyRows(tablePiece+1))
 }
 
-// Pieces gives the roll-ups that are to be published next, at most n, with the offset at which each ends.
-func (m *Metrics) Pieces(n int) (all []wire.Rollup, err error) {
-	m.mu.Lock()
-	next := m.shown.Rolled
-	m.mu.Unlock()
-	var fault error
-	err = m.store.Scan(keyPiece(next), keyRows(tablePiece+1), false, func(_, value []byte) bool {
-		var r wire.Rollup
-		if fault = json.Unmarshal(value, &r); fault != nil || r.From != next {
-			return false
-		}
-		all, next = append(all, r), r.To
-		return len(all) < n
-	})
-	if err == nil {
-		err = fault
+// readPiece reads a piece that was cut.
+func readPiece(in view.Reader, from int64) (r wire.Rollup, ok bool, err error) {
+	raw, ok, err := in.Get(keyPiece(from))
+	if err != nil || !ok {
+		return r, false, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("metrics: read pieces: %w", err)
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return r, false, fmt.Errorf("metrics: piece is damaged: %w", err)
 	}
-	return all, nil
+	return r, true, nil
 }

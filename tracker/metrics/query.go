@@ -3,7 +3,6 @@ package metrics
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 )
@@ -88,31 +87,6 @@ type plan struct {
 	from, to int64
 	step     int64
 	older    bool
-}
-
-// Ask answers a query.
-func (m *Metrics) Ask(q Query) (Answer, error) {
-	p, err := q.plan(m.now().Unix())
-	if err != nil {
-		return Answer{}, err
-	}
-	f := newFound(p)
-	if err := m.look(&p, true, f.see); err != nil {
-		return Answer{}, err
-	}
-	return f.answer(), nil
-}
-
-// look shows all rows that a plan asks for; sketches only if they are wanted.
-func (m *Metrics) look(p *plan, sketches bool, see func(start int64, of pair, r *row)) error {
-	m.mu.Lock()
-	m.visible(func(c cell, r *row) {
-		if start := floor(c.minute, p.unit); start >= p.from && start < p.to && p.asks(c.pair) {
-			see(start, c.pair, r)
-		}
-	})
-	m.mu.Unlock()
-	return m.scanOf(m.store, p.table, p.from, p.to, sketches, p.asks, see)
 }
 
 func (q Query) plan(now int64) (p plan, err error) {
@@ -230,54 +204,4 @@ func orOther(name string) string { return cmp.Or(name, otherName) }
 
 func byTotal(a, b Named) int {
 	return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count(), a.Count()), cmp.Compare(a.Name, b.Name))
-}
-
-// Totals are the counts of the day that a time belongs to (UTC), and of all there ever was.
-func (m *Metrics) Totals(at time.Time) (today, ever Counts, err error) {
-	start := floor(at.Unix(), day)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n := m.days[start]; n != nil {
-		return n.total, m.total, nil
-	}
-	err = m.scan(m.store, tableDay, start, start+1, false, func(_ int64, _ pair, r *row) { today = today.plus(r.outcome()) })
-	if err != nil {
-		return today, m.total, err
-	}
-	m.visible(func(c cell, r *row) {
-		if floor(c.minute, day) == start {
-			today = today.plus(r.outcome())
-		}
-	})
-	return today, m.total, nil
-}
-
-// Ever gives the sums of all there ever was, with failures by error class: of at most 1,000 pairs of class and queue, and other.
-func (m *Metrics) Ever(fn func(class, queue string, s Sum, errors map[string]int64)) error {
-	all := map[pair]*row{}
-	m.mu.Lock()
-	m.visible(func(c cell, r *row) {
-		add(all, m.everPair(c.pair), r)
-	})
-	m.mu.Unlock()
-	err := m.scan(m.store, tableEver, 0, 1, true, func(_ int64, p pair, r *row) { add(all, p, r) })
-	if err != nil {
-		return err
-	}
-	for p, r := range all {
-		fn(orOther(p.class), orOther(p.queue), r.sum(), r.errors)
-	}
-	return nil
-}
-
-// Queues names the queues that something was done in on the day of a time, but other.
-func (m *Metrics) Queues(at time.Time) []string {
-	start := floor(at.Unix(), day)
-	found := map[string]bool{}
-	err := m.scan(m.store, tableDay, start, start+1, false, func(_ int64, p pair, _ *row) { found[p.queue] = true })
-	if err != nil {
-		return nil // they are only more names
-	}
-	delete(found, "")
-	return slices.Sorted(maps.Keys(found))
 }

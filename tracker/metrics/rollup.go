@@ -67,20 +67,20 @@ func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 
 // learn counts what a roll-up says in place of its records.
 func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
-	m.skipRuns(rows)
+	m.runs.skip(rows)
 	for c, one := range rows {
-		n, err := m.namesOf(tx, floor(c.minute, day))
+		n, err := m.sums.namesOf(tx, floor(c.minute, day))
 		if err != nil {
 			return err
 		}
 		n.learn(c.pair, one)
 		n.total = n.total.plus(one.outcome())
-		m.total = m.total.plus(one.outcome())
+		m.sums.total = m.sums.total.plus(one.outcome())
 	}
 	if err := m.flush(tx); err != nil { // what was added before belongs to another piece
 		return err
 	}
-	m.added = rows
+	m.sums.added = rows
 	if err := m.flush(tx); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 
 // acknowledge forgets the piece that a roll-up published. Where there is none that fits, this view cut otherwise, and starts over.
 func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
-	mine, ok, err := m.piece(tx, r.From)
+	mine, ok, err := readPiece(tx, r.From)
 	if err != nil {
 		return err
 	}

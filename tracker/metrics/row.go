@@ -196,6 +196,10 @@ func (r *row) outcome() Counts {
 	return Counts{r.counts[success], r.counts[failed], r.counts[dead], r.counts[discarded], r.counts[expired]}
 }
 
+func (c Counts) plus(o Counts) Counts {
+	return Counts{c.Success + o.Success, c.Failed + o.Failed, c.Dead + o.Dead, c.Discarded + o.Discarded, c.Expired + o.Expired}
+}
+
 // Count is how many ended at all.
 func (c Counts) Count() int64 { return c.Success + c.Failed + c.Dead + c.Discarded + c.Expired }
 

@@ -46,8 +46,15 @@ func (b RunBounds) withDefaults() RunBounds {
 	return b
 }
 
-// Keep bounds which runs are kept. It must be called before anything is folded.
-func (m *Metrics) Keep(b RunBounds) { m.bounds = b.withDefaults() }
+// runLog is the runs that were reported lately.
+type runLog struct {
+	bounds  RunBounds
+	state   runsState  // of the batch
+	shown   runsState  // as it was written last
+	full    []runBlock // not written yet
+	writing []runBlock // being written
+	block   runBlock   // that is being filled
+}
 
 // runsState is what is kept.
 type runsState struct {
@@ -73,41 +80,41 @@ type blockLine struct {
 
 func keyRunBlock(t byte, n int64) []byte { return keyStart(t, n) }
 
-func (m *Metrics) loadRuns() error {
-	raw, ok, err := m.store.Get(keyRows(tableKept))
+func (l *runLog) load(in view.Reader) error {
+	raw, ok, err := in.Get(keyRows(tableKept))
 	if err != nil || !ok {
 		return err
 	}
-	if err := json.Unmarshal(raw, &m.runs); err != nil {
+	if err := json.Unmarshal(raw, &l.state); err != nil {
 		return fmt.Errorf("metrics: state of runs is damaged: %w", err)
 	}
-	m.runsShown = m.runs
-	line, ok, err := m.store.Get(keyRunBlock(tableLines, m.runs.Next))
+	l.shown = l.state
+	line, ok, err := in.Get(keyRunBlock(tableLines, l.state.Next))
 	if err != nil || !ok {
 		return err
 	}
-	if m.block.line, err = decodeLine(line); err != nil {
+	if l.block.line, err = decodeLine(line); err != nil {
 		return err
 	}
-	m.block.raw, _, err = m.store.Get(keyRunBlock(tableRuns, m.runs.Next))
+	l.block.raw, _, err = in.Get(keyRunBlock(tableRuns, l.state.Next))
 	return err
 }
 
 // generationBits is where the generation of the stream stands in front of an offset, so that places are in order also when it was made anew.
 const generationBits = 48
 
-// keepRuns keeps what a message of job_metrics tells.
-func (m *Metrics) keepRuns(offset int64, all []wire.Metric) {
-	if m.runs == (runsState{}) && m.block.line.count == 0 && len(all) > 0 && offset > 1 { // the stream has forgotten how it began
-		m.runs.Since = all[0].At.Unix() + 1
+// keep keeps what a message of job_metrics tells.
+func (l *runLog) keep(offset, generation int64, all []wire.Metric) {
+	if l.state == (runsState{}) && l.block.line.count == 0 && len(all) > 0 && offset > 1 { // the stream has forgotten how it began
+		l.state.Since = all[0].At.Unix() + 1
 	}
-	offset += m.state.Generation << generationBits
+	offset += generation << generationBits
 	for i := range all {
-		if m.block.line.count == blockRuns {
-			m.full = append(m.full, m.block)
-			m.block = runBlock{raw: make([]byte, 0, len(m.block.raw)+1024)}
+		if l.block.line.count == blockRuns {
+			l.full = append(l.full, l.block)
+			l.block = runBlock{raw: make([]byte, 0, len(l.block.raw)+1024)}
 		}
-		m.block.add(offset, i, &all[i])
+		l.block.add(offset, i, &all[i])
 	}
 }
 
@@ -177,74 +184,77 @@ func decodeLine(b []byte) (l blockLine, err error) {
 
 var errDamagedRuns = fmt.Errorf("metrics: a block of runs is damaged")
 
-// skipRuns notes that runs up to a time were not read: a roll-up told of them.
-func (m *Metrics) skipRuns(rows map[cell]*row) {
+// skip notes that runs up to a time were not read: a roll-up told of them.
+func (l *runLog) skip(rows map[cell]*row) {
 	for c := range rows {
-		m.runs.Since = max(m.runs.Since, c.minute+minute)
+		l.state.Since = max(l.state.Since, c.minute+minute)
 	}
 }
 
-// flushRuns writes what was added, and forgets what is too much or too old.
-func (m *Metrics) flushRuns(tx *view.Tx) error {
-	for i := range m.full {
-		if err := m.writeBlock(tx, &m.full[i]); err != nil {
+// flush writes what was added, and forgets what is too much or too old.
+func (l *runLog) flush(tx *view.Tx, now time.Time) error {
+	for i := range l.full {
+		if err := l.writeBlock(tx, &l.full[i]); err != nil {
 			return err
 		}
-		m.runs.Next++
-		m.runs.Bytes += int64(len(m.full[i].raw) + bloomBytes)
+		l.state.Next++
+		l.state.Bytes += int64(len(l.full[i].raw) + bloomBytes)
 	}
-	m.writing, m.full = append(m.writing, m.full...), nil
-	if m.block.line.count > 0 {
-		if err := m.writeBlock(tx, &m.block); err != nil {
+	l.writing, l.full = append(l.writing, l.full...), nil
+	if l.block.line.count > 0 {
+		if err := l.writeBlock(tx, &l.block); err != nil {
 			return err
 		}
 	}
-	if err := m.forgetRuns(tx); err != nil {
+	if err := l.forget(tx, now); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(m.runs)
+	raw, err := json.Marshal(l.state)
 	if err != nil {
 		return fmt.Errorf("metrics: save the state of runs: %w", err)
 	}
 	return tx.Set(keyRows(tableKept), raw)
 }
 
-func (m *Metrics) writeBlock(tx *view.Tx, b *runBlock) error {
-	if err := tx.Set(keyRunBlock(tableRuns, m.runs.Next), b.raw); err != nil {
+func (l *runLog) writeBlock(tx *view.Tx, b *runBlock) error {
+	if err := tx.Set(keyRunBlock(tableRuns, l.state.Next), b.raw); err != nil {
 		return err
 	}
-	return tx.Set(keyRunBlock(tableLines, m.runs.Next), b.line.encode())
+	return tx.Set(keyRunBlock(tableLines, l.state.Next), b.line.encode())
 }
 
-func (m *Metrics) forgetRuns(tx *view.Tx) error {
-	tooOld := m.now().Add(-m.bounds.Age).UnixMicro()
-	for m.runs.First < m.runs.Next {
-		line, ok, err := tx.Get(keyRunBlock(tableLines, m.runs.First))
+func (l *runLog) forget(tx *view.Tx, now time.Time) error {
+	tooOld := now.Add(-l.bounds.Age).UnixMicro()
+	for l.state.First < l.state.Next {
+		line, ok, err := tx.Get(keyRunBlock(tableLines, l.state.First))
 		if err != nil {
 			return err
 		}
-		var l blockLine
+		var has blockLine
 		if ok {
-			if l, err = decodeLine(line); err != nil {
+			if has, err = decodeLine(line); err != nil {
 				return err
 			}
 		}
-		tooMany := (m.runs.Next-m.runs.First)*blockRuns > m.bounds.Runs || m.runs.Bytes > m.bounds.Bytes
-		if ok && !tooMany && l.max >= tooOld {
+		tooMany := (l.state.Next-l.state.First)*blockRuns > l.bounds.Runs || l.state.Bytes > l.bounds.Bytes
+		if ok && !tooMany && has.max >= tooOld {
 			return nil
 		}
-		raw, _, err := tx.Get(keyRunBlock(tableRuns, m.runs.First))
+		raw, _, err := tx.Get(keyRunBlock(tableRuns, l.state.First))
 		if err != nil {
 			return err
 		}
 		for _, t := range []byte{tableRuns, tableLines} {
-			if err := tx.Delete(keyRunBlock(t, m.runs.First)); err != nil {
+			if err := tx.Delete(keyRunBlock(t, l.state.First)); err != nil {
 				return err
 			}
 		}
-		m.runs.Bytes -= int64(len(raw) + bloomBytes)
-		m.runs.Since = max(m.runs.Since, int64(math.Ceil(float64(l.max)/1e6)))
-		m.runs.First++
+		l.state.Bytes -= int64(len(raw) + bloomBytes)
+		l.state.Since = max(l.state.Since, int64(math.Ceil(float64(has.max)/1e6)))
+		l.state.First++
 	}
 	return nil
 }
+
+// written notes that what was flushed is in the store.
+func (l *runLog) written() { l.writing, l.shown = nil, l.state }

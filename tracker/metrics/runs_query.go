@@ -69,10 +69,10 @@ func (q *RunQuery) mayHave(l *blockLine, jid [bloomMarks]uint32) bool {
 }
 
 // Runs gives what workers reported, the newest report first.
-func (m *Metrics) Runs(q RunQuery) (f RunsFound, err error) {
-	m.mu.Lock()
-	state, memory := m.runsShown, append(append(slices.Clone(m.writing), m.full...), m.block)
-	m.mu.Unlock()
+func (d *Reader) Runs(q RunQuery) (f RunsFound, err error) {
+	d.mu.Lock()
+	state, memory := d.runs.shown, append(append(slices.Clone(d.runs.writing), d.runs.full...), d.runs.block)
+	d.mu.Unlock()
 	jid := spots(q.JID)
 	for i := len(memory) - 1; i >= 0; i-- { // what is in memory is whole, also what the store has of it
 		if b := &memory[i]; b.line.count > 0 && q.mayHave(&b.line, jid) {
@@ -82,7 +82,7 @@ func (m *Metrics) Runs(q RunQuery) (f RunsFound, err error) {
 		}
 	}
 	var fault error
-	err = m.store.Scan(keyRunBlock(tableLines, state.First), keyRunBlock(tableLines, state.Next), true, func(key, value []byte) bool {
+	err = d.store.Scan(keyRunBlock(tableLines, state.First), keyRunBlock(tableLines, state.Next), true, func(key, value []byte) bool {
 		var l blockLine
 		if l, fault = decodeLine(value); fault != nil {
 			return false
@@ -90,7 +90,7 @@ func (m *Metrics) Runs(q RunQuery) (f RunsFound, err error) {
 		if !q.mayHave(&l, jid) {
 			return true
 		}
-		raw, ok, err := m.store.Get(keyRunBlock(tableRuns, startOf(key)))
+		raw, ok, err := d.store.Get(keyRunBlock(tableRuns, startOf(key)))
 		if err != nil || !ok { // forgotten in between
 			fault = err
 			return false

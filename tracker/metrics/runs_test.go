@@ -15,6 +15,7 @@ import (
 // reports is a store into which workers' reports are folded.
 type reports struct {
 	*Metrics
+	*Reader
 	t     *testing.T
 	store *view.Store
 	now   time.Time
@@ -35,6 +36,7 @@ func (r *reports) restart(bounds RunBounds) {
 	var err error
 	r.Metrics, err = New(r.store, func() time.Time { return r.now }, "millrace")
 	require.NoError(r.t, err)
+	r.Reader = r.Metrics.Reader()
 	r.Keep(bounds)
 }
 

@@ -22,13 +22,13 @@ type QueueCounts struct {
 }
 
 // Throughput answers a query with counts alone, which are read in a small part of the time that Ask takes.
-func (m *Metrics) Throughput(q Query) (Throughput, error) {
-	p, err := q.plan(m.now().Unix())
+func (d *Reader) Throughput(q Query) (Throughput, error) {
+	p, err := q.plan(d.now().Unix())
 	if err != nil {
 		return Throughput{}, err
 	}
 	queues := map[string][]int64{}
-	err = m.look(&p, false, func(start int64, of pair, r *row) {
+	err = d.look(&p, false, func(start int64, of pair, r *row) {
 		countsOf(queues, of.queue, p.steps())[(start-p.from)/p.step] += r.outcome().Count()
 	})
 	if err != nil {
@@ -72,13 +72,13 @@ type Counted struct {
 }
 
 // Count answers a query with its counts in all.
-func (m *Metrics) Count(q Query) (c Counted, err error) {
-	p, err := q.plan(m.now().Unix())
+func (d *Reader) Count(q Query) (c Counted, err error) {
+	p, err := q.plan(d.now().Unix())
 	if err != nil {
 		return c, err
 	}
 	c.From, c.To = time.Unix(p.from, 0).UTC(), time.Unix(p.to, 0).UTC()
-	err = m.look(&p, false, func(start int64, _ pair, r *row) {
+	err = d.look(&p, false, func(start int64, _ pair, r *row) {
 		if at := time.Unix(start, 0).UTC(); c.First.IsZero() || at.Before(c.First) {
 			c.First = at
 		}
