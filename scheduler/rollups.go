@@ -12,8 +12,8 @@ import (
 
 // Rollups gives what is to be published of metrics.
 type Rollups interface {
-	// Pieces returns the next roll-ups, at most n, without those that were read back.
-	Pieces(n int) ([]wire.Rollup, error)
+	// Segments returns the next roll-ups, at most n, without those that were read back.
+	Segments(n int) ([]wire.Rollup, error)
 }
 
 const (
@@ -35,11 +35,11 @@ func (s *services) rollUp(ctx context.Context, conn *broker.Conn) error {
 	var sent wire.Rollup
 	var sentAt time.Time
 	for pause.For(ctx, rollupEvery) == nil {
-		pieces, err := s.cfg.Rollups.Pieces(rollupsAtOnce)
+		segments, err := s.cfg.Rollups.Segments(rollupsAtOnce)
 		if err != nil {
 			return fmt.Errorf("scheduler: roll up metrics: %w", err)
 		}
-		for _, piece := range pieces {
+		for _, piece := range segments {
 			if piece.Generation == sent.Generation && piece.To <= sent.To && time.Since(sentAt) < readBackIn {
 				continue
 			}

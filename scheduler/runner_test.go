@@ -417,7 +417,7 @@ type pieces struct {
 	fails atomic.Bool
 }
 
-func (p *pieces) Pieces(int) ([]wire.Rollup, error) {
+func (p *pieces) Segments(int) ([]wire.Rollup, error) {
 	p.asked.Add(1)
 	if p.fails.Load() {
 		return nil, errors.New("the view is damaged")

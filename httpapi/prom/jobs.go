@@ -22,7 +22,7 @@ func (c *collector) collectJobs(out sink) {
 	}
 	run, wait := map[string]metrics.Spread{}, map[string]metrics.Spread{}
 	series := 0
-	err := c.cfg.Metrics.Ever(func(class, queue string, s metrics.Sum, errors map[string]int64) {
+	err := c.cfg.Metrics.AllTime(func(class, queue string, s metrics.Sum, errors map[string]int64) {
 		for outcome, n := range map[string]int64{"success": s.Success, "failed": s.Failed, "dead": s.Dead, "discarded": s.Discarded, "expired": s.Expired} {
 			out.counter(descFinished, n, class, queue, outcome) // also 0: the first is an increase
 		}

@@ -27,7 +27,7 @@ func (s *sidecar) attemptsOf(class string) []int64 {
 func (s *sidecar) requireAttempts(want []int64, message string) {
 	s.t.Helper()
 	require.Equal(s.t, want, s.attemptsOf("A"), message)
-	require.NoError(s.t, s.Ever(func(_, _ string, sum metrics.Sum, _ map[string]int64) {
+	require.NoError(s.t, s.AllTime(func(_, _ string, sum metrics.Sum, _ map[string]int64) {
 		require.Equal(s.t, want, sum.Attempts, message)
 	}))
 }

@@ -12,14 +12,14 @@ import (
 const (
 	table = 'M'
 
-	tableState  = 's' //                       → state, as JSON
-	tableMinute = 'm' // start class queue     → row
-	tableHour   = 'h' // start class queue     → row
-	tableDay    = 'd' // start class queue     → row
-	tableEver   = 'e' // 0 class queue         → row: all there ever was
-	tableOpen   = 'o' // minute class queue    → row of the piece that is not cut yet
-	tablePiece  = 'p' // from                  → roll-up, as JSON
-	tableDeploy = 'D' // at label              → deploy, as JSON
+	tableState   = 's' //                       → state, as JSON
+	tableMinute  = 'm' // start class queue     → row
+	tableHour    = 'h' // start class queue     → row
+	tableDay     = 'd' // start class queue     → row
+	tableAllTime = 'e' // 0 class queue         → row: all there ever was
+	tableOpen    = 'o' // minute class queue    → row of the piece that is not cut yet
+	tableSegment = 'p' // from                  → roll-up, as JSON
+	tableDeploy  = 'D' // at label              → deploy, as JSON
 )
 
 // Spans of time in seconds.
@@ -38,7 +38,7 @@ var kept = []struct {
 	{tableMinute, minute, 72 * hour},
 	{tableHour, hour, 90 * day},
 	{tableDay, day, 5 * 366 * day},
-	{tableEver, math.MaxInt64, math.MaxInt64},
+	{tableAllTime, math.MaxInt64, math.MaxInt64},
 }
 
 // pair is what sums are kept of. Both are empty for what is over the bound.
@@ -68,7 +68,7 @@ func pairOf(key []byte) pair {
 	return pair{class, string(d.b)}
 }
 
-func keyPiece(from int64) []byte { return keyStart(tablePiece, from) }
+func keySegment(from int64) []byte { return keyStart(tableSegment, from) }
 
 // floor is the multiple of step at or before t, also before 1970.
 func floor(t, step int64) int64 {

@@ -16,12 +16,12 @@ type Metrics struct {
 	trusted map[string]bool
 	now     func() time.Time
 	*memory
-	pieces
+	segments
 
-	over    bool          // all is read anew: what else this batch has is not for the new beginning
-	records []wire.Metric // room for one message
-	flushed time.Time
-	pruned  time.Time
+	resetting bool          // all is read anew: what else this batch has is not for the new beginning
+	records   []wire.Metric // room for one message
+	flushed   time.Time
+	pruned    time.Time
 }
 
 // memory is what the fold knows and readers see: how far everything is counted, and what is not in
@@ -36,11 +36,11 @@ type memory struct {
 
 // State is how far everything is counted.
 type State struct {
-	Generation int64 `json:"generation"` // how often job_metrics was made anew
-	Through    int64 `json:"through"`    // below this offset everything is counted
-	Rolled     int64 `json:"rolled"`     // below this offset everything is in roll-ups
-	Raw        bool  `json:"raw"`        // records of this generation were counted themselves
-	Piece      piece `json:"piece"`
+	Generation int64   `json:"generation"` // how often job_metrics was made anew
+	Through    int64   `json:"through"`    // below this offset everything is counted
+	Rolled     int64   `json:"rolled"`     // below this offset everything is in roll-ups
+	Raw        bool    `json:"raw"`        // records of this generation were counted themselves
+	Segment    segment `json:"piece"`
 }
 
 // New opens what is kept. Only roll-ups of trusted users are believed. now is time.Now if it is nil; it decides only what is forgotten, what
@@ -67,7 +67,7 @@ func (m *Metrics) Reload() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clear()
-	m.over = false
+	m.resetting = false
 	raw, ok, err := m.store.Get(keyRows(tableState))
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (m *Metrics) Reload() error {
 		}
 	}
 	m.shown = m.state
-	if err := m.pieces.load(m.store); err != nil {
+	if err := m.segments.load(m.store); err != nil {
 		return err
 	}
 	if err := m.runs.load(m.store); err != nil {
@@ -90,7 +90,7 @@ func (m *Metrics) Reload() error {
 // clear forgets everything that is in memory.
 func (m *Metrics) clear() {
 	m.state, m.shown = State{}, State{}
-	m.sums, m.pieces = newSums(), pieces{cells: map[cell]struct{}{}, ahead: map[int64]int64{}}
+	m.sums, m.segments = newSums(), segments{cells: map[cell]struct{}{}, pendingRollups: map[int64]int64{}}
 	m.runs = runLog{bounds: m.runs.bounds}
 	m.flushed = time.Time{}
 }
@@ -102,7 +102,7 @@ func (m *Metrics) Streams() []string { return []string{wire.JobMetrics, wire.Rol
 func (m *Metrics) Fold(tx *view.Tx, r *wire.Record) (string, []byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.over {
+	if m.resetting {
 		return "", nil, nil
 	}
 	if r.Stream == wire.Rollups {
@@ -131,7 +131,7 @@ func (m *Metrics) foldMessage(tx *view.Tx, r *wire.Record) (string, []byte, erro
 		return late, r.Body, nil
 	}
 	if len(good) > 0 {
-		if err := m.cut(tx, r.Offset, floor(good[0].At.Unix(), day)); err != nil {
+		if err := m.roll(tx, r.Offset, floor(good[0].At.Unix(), day)); err != nil {
 			return "", nil, err
 		}
 	}
@@ -179,7 +179,7 @@ func (m *Metrics) add(tx *view.Tx, rec *wire.Metric) error {
 	if err != nil {
 		return err
 	}
-	m.note(&m.state.Piece, c)
+	m.note(&m.state.Segment, c)
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (m *Metrics) add(tx *view.Tx, rec *wire.Metric) error {
 func (m *Metrics) Commit(tx *view.Tx) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.over = false
+	m.resetting = false
 	if m.state == m.shown && len(m.sums.added) == 0 {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (m *Metrics) Forget(tx *view.Tx, stream string) error {
 	if err := m.flush(tx); err != nil {
 		return err
 	}
-	if err := m.dropPieces(tx); err != nil {
+	if err := m.dropSegments(tx); err != nil {
 		return err
 	}
 	m.anew(m.state.Generation + 1)
@@ -219,7 +219,7 @@ func (m *Metrics) Forget(tx *view.Tx, stream string) error {
 func (m *Metrics) anew(generation int64) {
 	m.state = State{Generation: generation}
 	clear(m.cells)
-	clear(m.ahead)
+	clear(m.pendingRollups)
 }
 
 // Start implements view.Starter: what roll-ups cover need not be read.

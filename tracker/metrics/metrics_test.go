@@ -86,10 +86,10 @@ func (s *sidecar) readAll(r *rand.Rand, records []wire.Record) {
 // roll gives the roll-ups that a leader would publish, as records at the offsets from first on.
 func (s *sidecar) roll(first int64) []wire.Record {
 	s.t.Helper()
-	pieces, err := s.Pieces(1000)
+	segments, err := s.Segments(1000)
 	require.NoError(s.t, err)
 	var all []wire.Record
-	for i, p := range pieces {
+	for i, p := range segments {
 		m, err := p.Message(s.now)
 		require.NoError(s.t, err)
 		all = append(all, wire.Record{Stream: wire.Rollups, Offset: first + int64(i), UserID: user, Body: m.Body})
@@ -142,7 +142,7 @@ func (s *sidecar) answers() string {
 	today, ever, err := s.Totals(now)
 	require.NoError(s.t, err)
 	sums := map[string]metrics.Sum{}
-	require.NoError(s.t, s.Ever(func(class, queue string, sum metrics.Sum, _ map[string]int64) { sums[class+" "+queue] = sum }))
+	require.NoError(s.t, s.AllTime(func(class, queue string, sum metrics.Sum, _ map[string]int64) { sums[class+" "+queue] = sum }))
 	raw, err := json.MarshalIndent(append(all, today, ever, sums), "", " ")
 	require.NoError(s.t, err)
 	return string(raw)
@@ -269,7 +269,7 @@ func TestAnswersAreEqualOnEverySidecar(t *testing.T) {
 		}
 		fresh.readAll(r, s.records[from:])
 		requireSame(t, want, fresh.answers(), "seed %d", seed)
-		require.Equal(t, live.Progress().Piece, fresh.Progress().Piece)
+		require.Equal(t, live.Progress().Segment, fresh.Progress().Segment)
 
 		for _, one := range rollups { // late: it counted them itself
 			fresh.read(wire.Rollups, one)

@@ -169,7 +169,7 @@ func TestNamesAreBounded(t *testing.T) {
 	require.EqualValues(t, 101, other.Count())
 	require.Equal(t, metrics.Failure{Class: "other", Error: "other", Count: 84}, a.Failures[0])
 	names := 0
-	require.NoError(t, live.Ever(func(_, _ string, _ metrics.Sum, _ map[string]int64) { names++ }))
+	require.NoError(t, live.AllTime(func(_, _ string, _ metrics.Sum, _ map[string]int64) { names++ }))
 	require.Equal(t, 1001, names)
 
 	again := newSidecar(t)
@@ -193,18 +193,18 @@ func TestGarbageIsBounded(t *testing.T) {
 	c.read(wire.JobMetrics, s.records...)
 	require.EqualValues(t, 2, c.all.State().Rejected[wire.JobMetrics])
 	require.EqualValues(t, 20_000, c.count())
-	pieces, err := c.Pieces(1000)
+	segments, err := c.Segments(1000)
 	require.NoError(t, err)
-	require.NotEmpty(t, pieces)
-	for _, p := range pieces {
+	require.NotEmpty(t, segments)
+	for _, p := range segments {
 		m, err := p.Message(now)
 		require.NoError(t, err)
 		require.Less(t, len(m.Body), 4<<20)
 		require.LessOrEqual(t, len(p.Rows), 9000)
 	}
-	some, err := c.Pieces(1)
+	some, err := c.Segments(1)
 	require.NoError(t, err)
-	require.Equal(t, pieces[:1], some)
+	require.Equal(t, segments[:1], some)
 }
 
 func TestSumsAreForgotten(t *testing.T) {
@@ -261,7 +261,7 @@ func TestWhatIsDamagedIsSaid(t *testing.T) {
 	require.NoError(t, c.store.Update(func(tx *view.Tx) error {
 		return tx.Set([]byte("Mp\x80\x00\x00\x00\x00\x00\x00\x00"), []byte("{"))
 	}))
-	_, err := c.Pieces(1)
+	_, err := c.Segments(1)
 	require.Error(t, err)
 	require.NoError(t, c.store.Update(func(tx *view.Tx) error {
 		return tx.Set([]byte("MD\x80\x00\x00\x00\x00\x00\x00\x01"), []byte("{"))
@@ -278,7 +278,7 @@ func TestRunTimesDoNotOverflow(t *testing.T) {
 		s.add(`{"timestamp":` + fmt.Sprint(now.Unix()) + `,"job_class":"A","status":"success","duration_ms":1e12}`)
 	}
 	c.read(wire.JobMetrics, s.records...)
-	require.NoError(t, c.Ever(func(_, _ string, sum metrics.Sum, _ map[string]int64) {
+	require.NoError(t, c.AllTime(func(_, _ string, sum metrics.Sum, _ map[string]int64) {
 		require.Positive(t, sum.Total)
 		require.Positive(t, sum.Run.Sum)
 	}))

@@ -72,14 +72,14 @@ func (d *Reader) Totals(at time.Time) (today, ever Counts, err error) {
 }
 
 // Ever gives the sums of all there ever was, with failures by error class: of at most 1,000 pairs of class and queue, and other.
-func (d *Reader) Ever(fn func(class, queue string, s Sum, errors map[string]int64)) error {
+func (d *Reader) AllTime(fn func(class, queue string, s Sum, errors map[string]int64)) error {
 	all := map[pair]*row{}
 	d.mu.Lock()
 	d.sums.visible(func(c cell, r *row) {
-		add(all, d.sums.everPair(c.pair), r)
+		add(all, d.sums.allTimePair(c.pair), r)
 	})
 	d.mu.Unlock()
-	err := scan(d.store, tableEver, 0, 1, true, func(_ int64, p pair, r *row) { add(all, p, r) })
+	err := scan(d.store, tableAllTime, 0, 1, true, func(_ int64, p pair, r *row) { add(all, p, r) })
 	if err != nil {
 		return err
 	}
@@ -102,12 +102,12 @@ func (d *Reader) Queues(at time.Time) []string {
 }
 
 // Pieces gives the roll-ups that are to be published next, at most n, with the offset at which each ends.
-func (d *Reader) Pieces(n int) (all []wire.Rollup, err error) {
+func (d *Reader) Segments(n int) (all []wire.Rollup, err error) {
 	d.mu.Lock()
 	next := d.shown.Rolled
 	d.mu.Unlock()
 	var fault error
-	err = d.store.Scan(keyPiece(next), keyRows(tablePiece+1), false, func(_, value []byte) bool {
+	err = d.store.Scan(keySegment(next), keyRows(tableSegment+1), false, func(_, value []byte) bool {
 		var r wire.Rollup
 		if fault = json.Unmarshal(value, &r); fault != nil || r.From != next {
 			return false

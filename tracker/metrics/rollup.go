@@ -58,10 +58,10 @@ func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 		return m.learn(tx, r, rows)
 	case r.To <= s.Through:
 		return m.acknowledge(tx, r)
-	case r.From == s.Through && s.Piece.Records == 0, r.From >= s.Through && !s.Raw:
+	case r.From == s.Through && s.Segment.Records == 0, r.From >= s.Through && !s.Raw:
 		return m.learn(tx, r, rows)
 	}
-	m.ahead[r.To] = r.From // this view is reading these records itself
+	m.pendingRollups[r.To] = r.From // this view is reading these records itself
 	return nil
 }
 
@@ -88,20 +88,20 @@ func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 		return err
 	}
 	m.state.Through, m.state.Rolled = r.To, r.To
-	m.begin(r.To)
+	m.newSegment(r.To)
 	return m.save(tx)
 }
 
 // acknowledge forgets the piece that a roll-up published. Where there is none that fits, this view cut otherwise, and starts over.
 func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
-	mine, ok, err := readPiece(tx, r.From)
+	mine, ok, err := readSegment(tx, r.From)
 	if err != nil {
 		return err
 	}
 	if !ok || mine.To != r.To || r.From != m.state.Rolled {
 		return m.startOver(tx)
 	}
-	if err := tx.Delete(keyPiece(r.From)); err != nil {
+	if err := tx.Delete(keySegment(r.From)); err != nil {
 		return err
 	}
 	m.state.Rolled = r.To
@@ -109,6 +109,6 @@ func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
 }
 
 func (m *Metrics) startOver(tx *view.Tx) error {
-	m.over = true
+	m.resetting = true
 	return m.reset(tx)
 }

@@ -11,17 +11,17 @@ type sums struct {
 	flushing map[cell]*row   // being written
 	cached   map[string]*row // rows of the store that are added to often
 	days     map[int64]*names
-	ever     map[pair]bool // those that have sums of their own for ever
+	allTime  map[pair]bool // those that have sums of their own for ever
 	total    Counts
 }
 
 func newSums() sums {
-	return sums{added: map[cell]*row{}, cached: map[string]*row{}, days: map[int64]*names{}, ever: map[pair]bool{}}
+	return sums{added: map[cell]*row{}, cached: map[string]*row{}, days: map[int64]*names{}, allTime: map[pair]bool{}}
 }
 
 func (s *sums) load(in view.Reader) error {
-	return scan(in, tableEver, 0, 1, false, func(_ int64, p pair, r *row) {
-		s.everPair(p)
+	return scan(in, tableAllTime, 0, 1, false, func(_ int64, p pair, r *row) {
+		s.allTimePair(p)
 		s.total = s.total.plus(r.outcome())
 	})
 }
@@ -81,8 +81,8 @@ func (s *sums) flush(tx *view.Tx, now int64) error {
 func (s *sums) spread(tx *view.Tx, dirty map[string]*row, c cell, r *row, now int64) error {
 	for _, k := range kept {
 		p := c.pair
-		if k.table == tableEver {
-			p = s.everPair(p)
+		if k.table == tableAllTime {
+			p = s.allTimePair(p)
 		} else if start := floor(c.minute, k.step); now-start > k.age {
 			continue
 		}
@@ -94,12 +94,12 @@ func (s *sums) spread(tx *view.Tx, dirty map[string]*row, c cell, r *row, now in
 }
 
 // everPair bounds the pairs that have sums of their own for ever.
-func (s *sums) everPair(p pair) pair {
-	if p != other && !s.ever[p] && len(s.ever) >= maxPairs {
+func (s *sums) allTimePair(p pair) pair {
+	if p != other && !s.allTime[p] && len(s.allTime) >= maxPairs {
 		return other
 	}
 	if p != other {
-		s.ever[p] = true
+		s.allTime[p] = true
 	}
 	return p
 }

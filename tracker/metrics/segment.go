@@ -17,7 +17,7 @@ const (
 )
 
 // piece is the range of offsets that is being counted.
-type piece struct {
+type segment struct {
 	From    int64 `json:"from"`
 	Day     int64 `json:"day"`     // of its first record
 	Records int64 `json:"records"` // in it
@@ -26,19 +26,19 @@ type piece struct {
 }
 
 // pieces are what is known of pieces besides the state.
-type pieces struct {
-	cells map[cell]struct{} // of the piece that is being counted
-	ahead map[int64]int64   // roll-ups that were read before their records: end → begin
+type segments struct {
+	cells          map[cell]struct{} // of the piece that is being counted
+	pendingRollups map[int64]int64   // roll-ups that were read before their records: end → begin
 }
 
-func (s *pieces) load(in view.Reader) error {
+func (s *segments) load(in view.Reader) error {
 	return scan(in, tableOpen, math.MinInt64, math.MaxInt64, false, func(start int64, p pair, _ *row) {
 		s.cells[cell{start, p}] = struct{}{}
 	})
 }
 
 // note counts a record of the piece p.
-func (s *pieces) note(p *piece, c cell) {
+func (s *segments) note(p *segment, c cell) {
 	if p.Records == 0 {
 		p.Day = floor(c.minute, day)
 	}
@@ -50,34 +50,34 @@ func (s *pieces) note(p *piece, c cell) {
 	}
 }
 
-func (p *piece) full(newDay int64) bool {
+func (p *segment) full(newDay int64) bool {
 	return p.Records > 0 && (p.Records >= maxRecords || p.Cells >= maxCells || p.Text >= maxText || newDay > p.Day)
 }
 
 // cut ends the piece before an offset if it is full.
-func (m *Metrics) cut(tx *view.Tx, offset, newDay int64) error {
-	p := m.state.Piece
+func (m *Metrics) roll(tx *view.Tx, offset, newDay int64) error {
+	p := m.state.Segment
 	if !p.full(newDay) {
 		return nil
 	}
 	if err := m.flush(tx); err != nil {
 		return err
 	}
-	if err := m.keepPiece(tx, p.From, offset); err != nil {
+	if err := m.keepSegment(tx, p.From, offset); err != nil {
 		return err
 	}
-	m.begin(offset)
+	m.newSegment(offset)
 	return m.save(tx)
 }
 
 // begin is a new piece.
-func (m *Metrics) begin(from int64) {
-	m.state.Piece = piece{From: from}
+func (m *Metrics) newSegment(from int64) {
+	m.state.Segment = segment{From: from}
 	clear(m.cells)
 }
 
 // keepPiece keeps what a range adds up to until its roll-up is read.
-func (m *Metrics) keepPiece(tx *view.Tx, from, to int64) error {
+func (m *Metrics) keepSegment(tx *view.Tx, from, to int64) error {
 	r := wire.Rollup{Type: wire.TypeRollup, Generation: m.state.Generation, From: from, To: to}
 	var fault error
 	err := tx.Scan(keyRows(tableOpen), keyRows(tableOpen+1), false, func(key, value []byte) bool {
@@ -97,8 +97,8 @@ func (m *Metrics) keepPiece(tx *view.Tx, from, to int64) error {
 	if err := m.clearOpen(tx); err != nil {
 		return err
 	}
-	if begun, rolled := m.ahead[to]; rolled && begun == from {
-		delete(m.ahead, to)
+	if begun, rolled := m.pendingRollups[to]; rolled && begun == from {
+		delete(m.pendingRollups, to)
 		m.state.Rolled = to
 		return nil
 	}
@@ -106,7 +106,7 @@ func (m *Metrics) keepPiece(tx *view.Tx, from, to int64) error {
 	if err != nil {
 		return fmt.Errorf("metrics: cut a piece: %w", err)
 	}
-	return tx.Set(keyPiece(from), raw)
+	return tx.Set(keySegment(from), raw)
 }
 
 func (m *Metrics) clearOpen(tx *view.Tx) error {
@@ -115,16 +115,16 @@ func (m *Metrics) clearOpen(tx *view.Tx) error {
 }
 
 // dropPieces forgets all pieces.
-func (m *Metrics) dropPieces(tx *view.Tx) error {
+func (m *Metrics) dropSegments(tx *view.Tx) error {
 	if err := m.clearOpen(tx); err != nil {
 		return err
 	}
-	return tx.DeleteRange(keyRows(tablePiece), keyRows(tablePiece+1))
+	return tx.DeleteRange(keyRows(tableSegment), keyRows(tableSegment+1))
 }
 
 // readPiece reads a piece that was cut.
-func readPiece(in view.Reader, from int64) (r wire.Rollup, ok bool, err error) {
-	raw, ok, err := in.Get(keyPiece(from))
+func readSegment(in view.Reader, from int64) (r wire.Rollup, ok bool, err error) {
+	raw, ok, err := in.Get(keySegment(from))
 	if err != nil || !ok {
 		return r, false, err
 	}
