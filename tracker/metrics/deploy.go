@@ -16,14 +16,14 @@ type Deploy struct {
 	Actor string  `json:"actor,omitempty"`
 }
 
-// maxDeploys bounds the deploys that are read at once.
+// maxDeploys is how many deploys are read at once.
 const maxDeploys = 1000
 
 func keyDeploy(at float64, label string) []byte {
 	return append(keyStart(tableDeploy, int64(at*1e6)), label...)
 }
 
-// keepDeploy keeps a deploy. One that is told twice is one.
+// keepDeploy stores a deploy. A repeated one overwrites itself.
 func keepDeploy(tx *view.Tx, r *wire.Rollup) error {
 	raw, err := json.Marshal(Deploy{r.Label, r.At, r.Actor})
 	if err != nil {
@@ -32,7 +32,7 @@ func keepDeploy(tx *view.Tx, r *wire.Rollup) error {
 	return tx.Set(keyDeploy(r.At, r.Label), raw)
 }
 
-// Deploys lists the deploys from one time up to another, the newest first.
+// Deploys returns the deploys from one time up to another, the newest first.
 func (d *Reader) Deploys(from, to time.Time) ([]Deploy, error) {
 	all := []Deploy{}
 	var fault error

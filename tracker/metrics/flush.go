@@ -17,7 +17,7 @@ const (
 	maxCached  = 4096   // rows of the store that are kept decoded
 )
 
-// flush writes what was added, to every table it belongs to.
+// flush writes the sums and runs that were added, and the state.
 func (m *Metrics) flush(tx *view.Tx) error {
 	if err := m.sums.flush(tx, m.now().Unix()); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (m *Metrics) save(tx *view.Tx) error {
 	return tx.Set(keyRows(tableState), raw)
 }
 
-// prune forgets what is older than it is kept.
+// prune deletes sums that are older than their table keeps them.
 func (m *Metrics) prune(tx *view.Tx) error {
 	if m.flushed.Sub(m.pruned) < pruneEvery {
 		return nil

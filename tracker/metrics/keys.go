@@ -16,8 +16,8 @@ const (
 	tableMinute  = 'm' // start class queue     → row
 	tableHour    = 'h' // start class queue     → row
 	tableDay     = 'd' // start class queue     → row
-	tableAllTime = 'e' // 0 class queue         → row: all there ever was
-	tableOpen    = 'o' // minute class queue    → row of the piece that is not cut yet
+	tableAllTime = 'e' // 0 class queue         → row: all-time sums
+	tableOpen    = 'o' // minute class queue    → row of the segment that is not closed yet
 	tableSegment = 'p' // from                  → roll-up, as JSON
 	tableDeploy  = 'D' // at label              → deploy, as JSON
 )
@@ -29,7 +29,8 @@ const (
 	day    = 86400
 )
 
-// kept is for how long the rows of a table are kept, in seconds, and what their starts are multiples of.
+// kept is for how long the rows of a table are kept, in seconds, and what their starts are
+// multiples of.
 var kept = []struct {
 	table byte
 	step  int64
@@ -41,7 +42,7 @@ var kept = []struct {
 	{tableAllTime, math.MaxInt64, math.MaxInt64},
 }
 
-// pair is what sums are kept of. Both are empty for what is over the bound.
+// pair identifies a sum. Both names are empty for everything beyond the bound on names.
 type pair struct{ class, queue string }
 
 // cell is where a record counts first.
@@ -70,7 +71,7 @@ func pairOf(key []byte) pair {
 
 func keySegment(from int64) []byte { return keyStart(tableSegment, from) }
 
-// floor is the multiple of step at or before t, also before 1970.
+// floor returns the largest multiple of step up to t, also before 1970.
 func floor(t, step int64) int64 {
 	if step == math.MaxInt64 {
 		return 0
@@ -94,7 +95,7 @@ func scan(in view.Reader, t byte, from, to int64, sketches bool, fn func(start i
 	return scanOf(in, t, from, to, sketches, func(pair) bool { return true }, fn)
 }
 
-// scanOf is scan for some pairs: to make rows of what is stored is what takes time.
+// scanOf is scan for some pairs. Decoding the rows is what takes time.
 func scanOf(in view.Reader, t byte, from, to int64, sketches bool, asks func(p pair) bool, fn func(start int64, p pair, r *row)) error {
 	var fault error
 	err := in.Scan(keyStart(t, from), keyStart(t, to), false, func(key, value []byte) bool {

@@ -18,14 +18,14 @@ type Metrics struct {
 	*memory
 	segments
 
-	resetting bool          // all is read anew: what else this batch has is not for the new beginning
+	resetting bool          // all streams are read again; the rest of this batch is ignored
 	records   []wire.Metric // room for one message
 	flushed   time.Time
 	pruned    time.Time
 }
 
-// memory is what the fold knows and readers see: how far everything is counted, and what is not in
-// the store yet.
+// memory is what the fold shares with its readers: how far everything is counted, and the data that
+// the store does not have yet.
 type memory struct {
 	mu    sync.Mutex
 	state State
@@ -36,15 +36,16 @@ type memory struct {
 
 // State is how far everything is counted.
 type State struct {
-	Generation int64   `json:"generation"` // how often job_metrics was made anew
+	Generation int64   `json:"generation"` // how often job_metrics was created again
 	Through    int64   `json:"through"`    // below this offset everything is counted
 	Rolled     int64   `json:"rolled"`     // below this offset everything is in roll-ups
 	Raw        bool    `json:"raw"`        // records of this generation were counted themselves
 	Segment    segment `json:"piece"`
 }
 
-// New opens what is kept. Only roll-ups of trusted users are believed. now is time.Now if it is nil; it decides only what is forgotten, what
-// is refused because it has not happened yet, and when sums are written.
+// New returns the fold with the state that the store has. It accepts roll-ups only from trusted
+// users. now is time.Now if it is nil. It decides only what is deleted, what is refused because it
+// is in the future, and when sums are written.
 func New(store *view.Store, now func() time.Time, trusted ...string) (*Metrics, error) {
 	if now == nil {
 		now = time.Now
@@ -87,7 +88,7 @@ func (m *Metrics) Reload() error {
 	return m.sums.load(m.store)
 }
 
-// clear forgets everything that is in memory.
+// clear empties the memory.
 func (m *Metrics) clear() {
 	m.state, m.shown = State{}, State{}
 	m.sums, m.segments = newSums(), segments{cells: map[cell]struct{}{}, pendingRollups: map[int64]int64{}}
@@ -111,7 +112,7 @@ func (m *Metrics) Fold(tx *view.Tx, r *wire.Record) (string, []byte, error) {
 	return m.foldMessage(tx, r)
 }
 
-// foldMessage takes in a message of job_metrics.
+// foldMessage folds a message of job_metrics.
 func (m *Metrics) foldMessage(tx *view.Tx, r *wire.Record) (string, []byte, error) {
 	if r.Offset < m.state.Through {
 		return "", nil, nil
@@ -148,8 +149,8 @@ func (m *Metrics) foldMessage(tx *view.Tx, r *wire.Record) (string, []byte, erro
 // aheadAtMost is how far a worker's clock may be ahead.
 const aheadAtMost = 24 * time.Hour
 
-// tooLate tells why a message is refused that tells of what has not happened yet, or of what is no longer kept: it would begin minutes that
-// nobody asks for.
+// tooLate returns why a message is refused that has timestamps in the future, or so old that their
+// sums are not kept. It would create minutes that no query reads.
 func (m *Metrics) tooLate(r *wire.Record, all []wire.Metric) string {
 	now := r.Time
 	if now.IsZero() {
@@ -183,7 +184,7 @@ func (m *Metrics) add(tx *view.Tx, rec *wire.Metric) error {
 	return nil
 }
 
-// Commit implements tracker.Part: once in a while it writes what was added.
+// Commit implements tracker.Part. It writes the sums about once a second.
 func (m *Metrics) Commit(tx *view.Tx) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,7 +204,7 @@ func (m *Metrics) Forget(tx *view.Tx, stream string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if stream != wire.JobMetrics || !m.state.Raw {
-		return nil // what roll-ups said is known, and those of a new stream go on from there
+		return nil // only roll-ups were read, and those of a new stream continue from there
 	}
 	if err := m.flush(tx); err != nil {
 		return err
@@ -211,18 +212,18 @@ func (m *Metrics) Forget(tx *view.Tx, stream string) error {
 	if err := m.dropSegments(tx); err != nil {
 		return err
 	}
-	m.anew(m.state.Generation + 1)
+	m.newStream(m.state.Generation + 1)
 	return m.save(tx)
 }
 
-// anew begins with a stream of which nothing was counted.
-func (m *Metrics) anew(generation int64) {
+// newStream begins with a stream of which nothing was counted.
+func (m *Metrics) newStream(generation int64) {
 	m.state = State{Generation: generation}
 	clear(m.cells)
 	clear(m.pendingRollups)
 }
 
-// Start implements view.Starter: what roll-ups cover need not be read.
+// Start implements view.Starter. Records that roll-ups cover need not be read.
 func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, known bool, err error) {
 	if stream != wire.JobMetrics {
 		return -1, true, nil
@@ -232,8 +233,8 @@ func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 	switch {
 	case m.state.Raw: // records were lost before they were read
 		return -1, false, m.reset(tx)
-	case last+1 < m.state.Through: // roll-ups tell of more than there is: the stream was made anew
-		m.anew(m.state.Generation + 1)
+	case last+1 < m.state.Through: // roll-ups cover more than there is: the stream was created again
+		m.newStream(m.state.Generation + 1)
 	}
 	if m.state.Through == 0 {
 		return -1, true, nil
@@ -241,7 +242,7 @@ func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 	return m.state.Through, true, nil
 }
 
-// reset forgets everything and has both streams read anew.
+// reset deletes everything, and rewinds both streams.
 func (m *Metrics) reset(tx *view.Tx) error {
 	m.clear()
 	if err := tx.DeleteRange([]byte{table}, []byte{table + 1}); err != nil {

@@ -8,17 +8,18 @@ const (
 	otherName = "other"
 )
 
-// other is what counts as none of the pairs that have sums of their own.
+// other is the pair of everything that has no sum of its own.
 var other = pair{}
 
-// names are the pairs and error classes that have sums of their own on one day: the first that came. Since minutes and hours belong to a day,
-// what is other in one is so in all, and whoever reads the same records in the same order finds the same.
+// names are the pairs and error classes that have sums of their own on one day: the first ones.
+// Minutes and hours belong to a day, so a name that is other in one of them is so in all. Every
+// reader of the same records in the same order has the same names.
 type names struct {
 	pairs map[pair]map[string]bool // → error classes
 	total Counts
 }
 
-// admit gives the names under which something is counted.
+// admit returns the names under which a record is counted.
 func (n *names) admit(p pair, errorClass string) (pair, string) {
 	if len(p.class) > maxName || len(p.queue) > maxName {
 		p = other
@@ -42,7 +43,7 @@ func (n *names) admit(p pair, errorClass string) (pair, string) {
 	return p, errorClass
 }
 
-// own is how many pairs have sums of their own.
+// own returns how many pairs have sums of their own.
 func (n *names) own() int {
 	if _, some := n.pairs[other]; some {
 		return len(n.pairs) - 1
@@ -50,7 +51,7 @@ func (n *names) own() int {
 	return len(n.pairs)
 }
 
-// learn takes in names that were admitted by whoever made a roll-up.
+// learn adds names that the author of a roll-up has admitted.
 func (n *names) learn(p pair, r *row) {
 	errors := n.pairs[p]
 	if errors == nil {

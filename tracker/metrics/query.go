@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Query says what sums are wanted. To and From are moved outwards to full steps.
+// Query selects sums. From and To are moved outwards to full steps.
 type Query struct {
 	Class string // empty: all
 	Queue string // empty: all
@@ -34,8 +34,9 @@ type Sum struct {
 	Run   Spread
 	Wait  Spread
 
-	// Attempts are how many jobs came to their end (success, dead, discarded) at their first attempt, how many at their second, and so on, as
-	// far as workers said; behind the 100th they count there.
+	// Attempts has how many jobs came to their end (success, dead, discarded) at their first attempt,
+	// how many at their second, and so on, if their workers report attempts. The 100th also counts
+	// all later ones.
 	Attempts []int64
 }
 
@@ -79,7 +80,7 @@ type Answer struct {
 // maxFailures bounds an answer.
 const maxFailures = 100
 
-// plan is a query with everything chosen.
+// plan is a query with its table and step.
 type plan struct {
 	Query
 	table    byte
@@ -118,7 +119,7 @@ func (q Query) plan(now int64) (p plan, err error) {
 
 func (p *plan) steps() int64 { return (p.to - p.from) / p.step }
 
-// suits is the step for a range: some hundred points at most.
+// suits returns the step for a range, so that there are some hundred points at most.
 func suits(seconds int64) int64 {
 	switch {
 	case seconds <= 6*hour:
@@ -138,7 +139,7 @@ func ageOf(t byte) int64 {
 	return 0
 }
 
-// found gathers what belongs into an answer.
+// found collects the parts of an answer.
 type found struct {
 	plan
 	points  []row
@@ -152,7 +153,7 @@ func newFound(p plan) *found {
 	return &found{plan: p, points: make([]row, p.steps()), classes: map[pair]*row{}, queues: map[pair]*row{}, errors: map[[2]string]int64{}}
 }
 
-// asks tells whether a pair belongs into it.
+// asks reports whether the query includes a pair.
 func (q *Query) asks(p pair) bool {
 	return (q.Class == "" || p.class == q.Class) && (q.Queue == "" || p.queue == q.Queue)
 }

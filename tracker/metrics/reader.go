@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Reader reads what was folded: what the store has, and what is in memory and not written yet. It
-// is safe for concurrent use.
+// Reader reads what was folded, also what is not in the store yet. It is safe for concurrent use.
 type Reader struct {
 	store *view.Store
 	now   func() time.Time
@@ -39,7 +38,7 @@ func (d *Reader) Ask(q Query) (Answer, error) {
 	return f.answer(), nil
 }
 
-// look shows all rows that a plan asks for; sketches only if they are wanted.
+// look calls see for all rows of a plan. They have sketches only if sketches is set.
 func (d *Reader) look(p *plan, sketches bool, see func(start int64, of pair, r *row)) error {
 	d.mu.Lock()
 	d.sums.visible(func(c cell, r *row) {
@@ -51,7 +50,7 @@ func (d *Reader) look(p *plan, sketches bool, see func(start int64, of pair, r *
 	return scanOf(d.store, p.table, p.from, p.to, sketches, p.asks, see)
 }
 
-// Totals are the counts of the day that a time belongs to (UTC), and of all there ever was.
+// Totals returns the counts of the day of a time (UTC), and of all time.
 func (d *Reader) Totals(at time.Time) (today, ever Counts, err error) {
 	start := floor(at.Unix(), day)
 	d.mu.Lock()
@@ -71,7 +70,8 @@ func (d *Reader) Totals(at time.Time) (today, ever Counts, err error) {
 	return today, d.sums.total, nil
 }
 
-// Ever gives the sums of all there ever was, with failures by error class: of at most 1,000 pairs of class and queue, and other.
+// AllTime calls fn for the sums of all time, with failures by error class. There are at most 1,000
+// pairs of class and queue, and other.
 func (d *Reader) AllTime(fn func(class, queue string, s Sum, errors map[string]int64)) error {
 	all := map[pair]*row{}
 	d.mu.Lock()
@@ -89,7 +89,7 @@ func (d *Reader) AllTime(fn func(class, queue string, s Sum, errors map[string]i
 	return nil
 }
 
-// Queues names the queues that something was done in on the day of a time, but other.
+// Queues returns the queues with records on the day of a time, without other.
 func (d *Reader) Queues(at time.Time) []string {
 	start := floor(at.Unix(), day)
 	found := map[string]bool{}
@@ -101,7 +101,7 @@ func (d *Reader) Queues(at time.Time) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Pieces gives the roll-ups that are to be published next, at most n, with the offset at which each ends.
+// Segments returns the roll-ups that are to be published next, at most n.
 func (d *Reader) Segments(n int) (all []wire.Rollup, err error) {
 	d.mu.Lock()
 	next := d.shown.Rolled

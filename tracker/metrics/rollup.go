@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// foldRollup takes in a record of job_metrics_rollups.
+// foldRollup folds a record of job_metrics_rollups.
 func (m *Metrics) foldRollup(tx *view.Tx, rec *wire.Record) (string, []byte, error) {
 	if !m.trusted[rec.UserID] {
 		return fmt.Sprintf("roll-ups are Millrace's own: it came from user %q", wire.ASCII(rec.UserID)), rec.Body, nil
@@ -46,15 +46,16 @@ func rowsOf(r *wire.Rollup) (map[cell]*row, error) {
 	return rows, nil
 }
 
-// take decides what a roll-up is for this view: news, known, or out of place.
+// take decides whether a roll-up is new to this view, known, or does not fit.
 func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 	switch s := &m.state; {
 	case r.Generation < s.Generation, r.Generation == s.Generation && r.To <= s.Rolled:
 		return nil
-	case r.Generation > s.Generation && s.Raw: // the stream was made anew, and this view took it for the old one, or does not know yet
+	// The stream was created again, and this view took it for the old one, or does not know yet.
+	case r.Generation > s.Generation && s.Raw:
 		return m.startOver(tx)
 	case r.Generation > s.Generation:
-		m.anew(r.Generation)
+		m.newStream(r.Generation)
 		return m.learn(tx, r, rows)
 	case r.To <= s.Through:
 		return m.acknowledge(tx, r)
@@ -65,7 +66,7 @@ func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 	return nil
 }
 
-// learn counts what a roll-up says in place of its records.
+// learn counts a roll-up in place of its records.
 func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 	m.runs.skip(rows)
 	for c, one := range rows {
@@ -77,7 +78,7 @@ func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 		n.total = n.total.plus(one.outcome())
 		m.sums.total = m.sums.total.plus(one.outcome())
 	}
-	if err := m.flush(tx); err != nil { // what was added before belongs to another piece
+	if err := m.flush(tx); err != nil { // the earlier records belong to another segment
 		return err
 	}
 	m.sums.added = rows
@@ -92,7 +93,8 @@ func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 	return m.save(tx)
 }
 
-// acknowledge forgets the piece that a roll-up published. Where there is none that fits, this view cut otherwise, and starts over.
+// acknowledge deletes the segment that a roll-up published. If no segment fits, this view has divided
+// the records differently, and starts over.
 func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
 	mine, ok, err := readSegment(tx, r.From)
 	if err != nil {
@@ -105,7 +107,7 @@ func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
 		return err
 	}
 	m.state.Rolled = r.To
-	return m.flush(tx) // the state says up to where records are counted: they must be written with it
+	return m.flush(tx) // the sums must be written together with the state that counts them
 }
 
 func (m *Metrics) startOver(tx *view.Tx) error {

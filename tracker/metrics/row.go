@@ -33,7 +33,7 @@ func outcomeOf(status string) int {
 	return expired
 }
 
-// row is what one class did in one queue in some span of time.
+// row is the sum of one class in one queue over a span of time.
 type row struct {
 	counts [outcomes]int64
 	total  int64 // microseconds of all that ran
@@ -110,7 +110,7 @@ func (r *row) encode() []byte {
 
 var errDamaged = errors.New("metrics: stored sum is damaged")
 
-// decodeRow reads what encode wrote; sketches only if they are wanted.
+// decodeRow decodes a row. It decodes the sketches only if sketches is set.
 func decodeRow(b []byte, sketches bool) (*row, error) {
 	r := &row{}
 	d := decoder{b: b}
@@ -200,20 +200,21 @@ func (c Counts) plus(o Counts) Counts {
 	return Counts{c.Success + o.Success, c.Failed + o.Failed, c.Dead + o.Dead, c.Discarded + o.Discarded, c.Expired + o.Expired}
 }
 
-// Count is how many ended at all.
+// Count returns how many ended.
 func (c Counts) Count() int64 { return c.Success + c.Failed + c.Dead + c.Discarded + c.Expired }
 
-// Processed is how many ran, failed or not.
+// Processed returns how many ran, failed or not.
 func (c Counts) Processed() int64 { return c.Success + c.Failed + c.Dead }
 
-// Failures is how many ran and failed.
+// Failures returns how many ran and failed.
 func (c Counts) Failures() int64 { return c.Failed + c.Dead }
 
 func span(us int64) time.Duration {
 	return time.Duration(min(us, math.MaxInt64/1000)) * time.Microsecond
 }
 
-// plus adds what is never negative, and stops at the largest number: what says that it ran for years may do so again and again.
+// plus adds numbers that are never negative, and stops at the largest number. A worker may report
+// any run time, any number of times.
 func plus(a, b int64) int64 {
 	if sum := a + b; sum >= a {
 		return sum

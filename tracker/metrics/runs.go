@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Runs that were reported lately are kept in blocks, in the order in which they were read. A block is written with the sums of the same
-// records, so nothing is kept twice, and again and again until it is full: its first line tells what can be in it, so that a search passes over
-// blocks that cannot have what it looks for.
+// Recent runs are kept in blocks, in the order in which they were read. A block is written together
+// with the sums of the same records, so no run is kept twice. It is written again until it is full.
+// Its line says what it may contain, so that a search skips blocks.
 const (
 	tableRuns  = 'r' // number           → block: its runs, one behind the other
 	tableLines = 'l' // number           → what can be in the block
@@ -46,7 +46,7 @@ func (b RunBounds) withDefaults() RunBounds {
 	return b
 }
 
-// runLog is the runs that were reported lately.
+// runLog has the runs that were reported lately.
 type runLog struct {
 	bounds  RunBounds
 	state   runsState  // of the batch
@@ -56,12 +56,14 @@ type runLog struct {
 	block   runBlock   // that is being filled
 }
 
-// runsState is what is kept.
+// runsState says which blocks are kept.
 type runsState struct {
 	First int64 `json:"first"` // the oldest block
 	Next  int64 `json:"next"`  // the number of the block that is being filled
 	Bytes int64 `json:"bytes"` // of all full blocks
-	Since int64 `json:"since"` // no run reported before this time, in seconds, need be here: they were forgotten, or never read
+	// Runs that were reported before this time, in seconds, may be missing: they were deleted, or
+	// never read.
+	Since int64 `json:"since"`
 }
 
 // runBlock is a block in memory.
@@ -100,12 +102,14 @@ func (l *runLog) load(in view.Reader) error {
 	return err
 }
 
-// generationBits is where the generation of the stream stands in front of an offset, so that places are in order also when it was made anew.
+// generationBits is where the generation of the stream stands in front of an offset. So offsets of a
+// stream that was created again are behind the old ones.
 const generationBits = 48
 
-// keep keeps what a message of job_metrics tells.
+// keep adds the runs of a message of job_metrics.
 func (l *runLog) keep(offset, generation int64, all []wire.Metric) {
-	if l.state == (runsState{}) && l.block.line.count == 0 && len(all) > 0 && offset > 1 { // the stream has forgotten how it began
+	// Retention has deleted the beginning of the stream.
+	if l.state == (runsState{}) && l.block.line.count == 0 && len(all) > 0 && offset > 1 {
 		l.state.Since = all[0].At.Unix() + 1
 	}
 	offset += generation << generationBits
@@ -136,7 +140,7 @@ func (b *runBlock) add(offset int64, index int, r *wire.Metric) {
 	}
 }
 
-// spots are the bits of a bloom filter that stand for a jid.
+// spots returns the bits of a bloom filter for a jid.
 func spots(jid string) (all [bloomMarks]uint32) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(jid)) // it never fails
@@ -154,7 +158,7 @@ func (l *blockLine) mark(jid string) {
 	}
 }
 
-// mayHave tells whether a run of a job can be in the block.
+// mayHave reports whether the block may have a run of a job.
 func (l *blockLine) mayHave(all [bloomMarks]uint32) bool {
 	for _, s := range all {
 		if l.bloom[s/8]&(1<<(s%8)) == 0 {
@@ -184,14 +188,14 @@ func decodeLine(b []byte) (l blockLine, err error) {
 
 var errDamagedRuns = fmt.Errorf("metrics: a block of runs is damaged")
 
-// skip notes that runs up to a time were not read: a roll-up told of them.
+// skip notes that runs up to a time were not read, because a roll-up replaced them.
 func (l *runLog) skip(rows map[cell]*row) {
 	for c := range rows {
 		l.state.Since = max(l.state.Since, c.minute+minute)
 	}
 }
 
-// flush writes what was added, and forgets what is too much or too old.
+// flush writes the runs that were added, and deletes those that are too many or too old.
 func (l *runLog) flush(tx *view.Tx, now time.Time) error {
 	for i := range l.full {
 		if err := l.writeBlock(tx, &l.full[i]); err != nil {

@@ -23,7 +23,7 @@ type Run struct {
 	Error    string
 }
 
-// RunQuery says which runs are asked for. What is empty does not count.
+// RunQuery selects runs. Empty fields match all.
 type RunQuery struct {
 	Queue, Class, JID, Error string
 	Worker                   string   // the identity of the process
@@ -34,17 +34,17 @@ type RunQuery struct {
 	Most                     int       // runs to look at
 }
 
-// RunPlace names a run, the same on every sidecar.
+// RunPlace identifies a run, on every sidecar alike.
 type RunPlace struct {
 	Offset int64
 	Index  int
 }
 
-// RunsFound is what was found, those reported last first.
+// RunsFound has the runs that match, the newest report first.
 type RunsFound struct {
 	Runs     []Run
 	Searched int
-	Next     *RunPlace // go on behind it; nil: there is no more
+	Next     *RunPlace // continue behind it; nil: there is no more
 	Older    bool      // there may have been older ones that match, which are not kept
 }
 
@@ -62,19 +62,19 @@ func (q *RunQuery) match(r *Run) bool {
 	return len(q.Status) == 0 || slices.Contains(q.Status, r.Status)
 }
 
-// mayHave tells whether a block can have what is asked for.
+// mayHave reports whether a block may have a matching run.
 func (q *RunQuery) mayHave(l *blockLine, jid [bloomMarks]uint32) bool {
 	return (q.Behind == nil || l.from <= q.Behind.Offset) && (q.JID == "" || l.mayHave(jid)) &&
 		(q.From.IsZero() || l.max >= q.From.UnixMicro()) && (q.To.IsZero() || l.min < q.To.UnixMicro())
 }
 
-// Runs gives what workers reported, the newest report first.
+// Runs returns the runs that workers reported, the newest report first.
 func (d *Reader) Runs(q RunQuery) (f RunsFound, err error) {
 	d.mu.Lock()
 	state, memory := d.runs.shown, append(append(slices.Clone(d.runs.writing), d.runs.full...), d.runs.block)
 	d.mu.Unlock()
 	jid := spots(q.JID)
-	for i := len(memory) - 1; i >= 0; i-- { // what is in memory is whole, also what the store has of it
+	for i := len(memory) - 1; i >= 0; i-- { // the blocks in memory are complete
 		if b := &memory[i]; b.line.count > 0 && q.mayHave(&b.line, jid) {
 			if more, err := f.search(&q, b.raw); err != nil || !more {
 				return f, err
@@ -91,7 +91,7 @@ func (d *Reader) Runs(q RunQuery) (f RunsFound, err error) {
 			return true
 		}
 		raw, ok, err := d.store.Get(keyRunBlock(tableRuns, startOf(key)))
-		if err != nil || !ok { // forgotten in between
+		if err != nil || !ok { // deleted meanwhile
 			fault = err
 			return false
 		}
@@ -106,7 +106,7 @@ func (d *Reader) Runs(q RunQuery) (f RunsFound, err error) {
 	return f, err
 }
 
-// search looks through a block, and tells whether to go on.
+// search searches a block, and reports whether to continue.
 func (f *RunsFound) search(q *RunQuery, raw []byte) (more bool, err error) {
 	runs, err := decodeRuns(raw)
 	if err != nil {

@@ -9,14 +9,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A piece ends before the record that would take it beyond these. They decide what a roll-up holds, so all sidecars must have the same.
+// A segment ends before the record that would take it beyond these limits. They decide what a
+// roll-up contains, so all sidecars must have the same ones.
 const (
 	maxRecords = 65_536
 	maxCells   = 8_192
 	maxText    = 512 << 10 // bytes of names
 )
 
-// piece is the range of offsets that is being counted.
+// segment is the range of offsets that is being counted.
 type segment struct {
 	From    int64 `json:"from"`
 	Day     int64 `json:"day"`     // of its first record
@@ -25,9 +26,9 @@ type segment struct {
 	Text    int64 `json:"text"`    // bytes of their names
 }
 
-// pieces are what is known of pieces besides the state.
+// segments is what the state does not have about segments.
 type segments struct {
-	cells          map[cell]struct{} // of the piece that is being counted
+	cells          map[cell]struct{} // of the segment that is being counted
 	pendingRollups map[int64]int64   // roll-ups that were read before their records: end → begin
 }
 
@@ -37,7 +38,7 @@ func (s *segments) load(in view.Reader) error {
 	})
 }
 
-// note counts a record of the piece p.
+// note counts a record of the segment p.
 func (s *segments) note(p *segment, c cell) {
 	if p.Records == 0 {
 		p.Day = floor(c.minute, day)
@@ -54,7 +55,7 @@ func (p *segment) full(newDay int64) bool {
 	return p.Records > 0 && (p.Records >= maxRecords || p.Cells >= maxCells || p.Text >= maxText || newDay > p.Day)
 }
 
-// cut ends the piece before an offset if it is full.
+// roll ends the segment before an offset if it is full.
 func (m *Metrics) roll(tx *view.Tx, offset, newDay int64) error {
 	p := m.state.Segment
 	if !p.full(newDay) {
@@ -70,13 +71,13 @@ func (m *Metrics) roll(tx *view.Tx, offset, newDay int64) error {
 	return m.save(tx)
 }
 
-// begin is a new piece.
+// newSegment begins a segment.
 func (m *Metrics) newSegment(from int64) {
 	m.state.Segment = segment{From: from}
 	clear(m.cells)
 }
 
-// keepPiece keeps what a range adds up to until its roll-up is read.
+// keepSegment stores the sums of a range until its roll-up is read.
 func (m *Metrics) keepSegment(tx *view.Tx, from, to int64) error {
 	r := wire.Rollup{Type: wire.TypeRollup, Generation: m.state.Generation, From: from, To: to}
 	var fault error
@@ -114,7 +115,7 @@ func (m *Metrics) clearOpen(tx *view.Tx) error {
 	return tx.DeleteRange(keyRows(tableOpen), keyRows(tableOpen+1))
 }
 
-// dropPieces forgets all pieces.
+// dropSegments deletes all segments.
 func (m *Metrics) dropSegments(tx *view.Tx) error {
 	if err := m.clearOpen(tx); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (m *Metrics) dropSegments(tx *view.Tx) error {
 	return tx.DeleteRange(keyRows(tableSegment), keyRows(tableSegment+1))
 }
 
-// readPiece reads a piece that was cut.
+// readSegment reads a segment that was closed.
 func readSegment(in view.Reader, from int64) (r wire.Rollup, ok bool, err error) {
 	raw, ok, err := in.Get(keySegment(from))
 	if err != nil || !ok {

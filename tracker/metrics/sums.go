@@ -5,13 +5,13 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// sums are the sums that are in memory.
+// sums has the sums that are in memory.
 type sums struct {
 	added    map[cell]*row   // since the last flush
 	flushing map[cell]*row   // being written
 	cached   map[string]*row // rows of the store that are added to often
 	days     map[int64]*names
-	allTime  map[pair]bool // those that have sums of their own for ever
+	allTime  map[pair]bool // those that have all-time sums
 	total    Counts
 }
 
@@ -51,7 +51,7 @@ func (s *sums) count(tx *view.Tx, c cell, rec *wire.Metric, errorClass string) (
 	return c, nil
 }
 
-// flush writes what was added, to every table it belongs to.
+// flush writes the rows that were added, to every table to which they belong.
 func (s *sums) flush(tx *view.Tx, now int64) error {
 	s.flushing, s.added = s.added, map[cell]*row{}
 	if len(s.cached) > maxCached {
@@ -77,7 +77,8 @@ func (s *sums) flush(tx *view.Tx, now int64) error {
 	return nil
 }
 
-// spread adds what happened in a minute to minute, hour, day and all there ever was, as far as those are kept.
+// spread adds the row of a minute to the sums of its minute, hour, day and of all time, unless they
+// are too old to be kept.
 func (s *sums) spread(tx *view.Tx, dirty map[string]*row, c cell, r *row, now int64) error {
 	for _, k := range kept {
 		p := c.pair
@@ -93,7 +94,7 @@ func (s *sums) spread(tx *view.Tx, dirty map[string]*row, c cell, r *row, now in
 	return nil
 }
 
-// everPair bounds the pairs that have sums of their own for ever.
+// allTimePair bounds the pairs that have all-time sums.
 func (s *sums) allTimePair(p pair) pair {
 	if p != other && !s.allTime[p] && len(s.allTime) >= maxPairs {
 		return other
@@ -120,7 +121,7 @@ func (s *sums) addTo(tx *view.Tx, dirty map[string]*row, key []byte, r *row) (er
 	return nil
 }
 
-// namesOf reads the names of a day. What is being flushed is in the transaction.
+// namesOf returns the names of a day. The transaction has the rows that are being flushed.
 func (s *sums) namesOf(tx *view.Tx, start int64) (*names, error) {
 	if n := s.days[start]; n != nil {
 		return n, nil
@@ -143,7 +144,7 @@ func (s *sums) namesOf(tx *view.Tx, start int64) (*names, error) {
 	return n, nil
 }
 
-// uncache forgets the cached rows of a table that start before a time.
+// uncache drops the cached rows of a table that start before a time.
 func (s *sums) uncache(table byte, before int64) {
 	for key := range s.cached {
 		if key[1] == table && startOf([]byte(key)) < before {
@@ -152,7 +153,7 @@ func (s *sums) uncache(table byte, before int64) {
 	}
 }
 
-// visible calls fn for what was added and is not in the store yet.
+// visible calls fn for the rows that the store does not have yet.
 func (s *sums) visible(fn func(cell, *row)) {
 	for _, some := range []map[cell]*row{s.flushing, s.added} {
 		for c, r := range some {

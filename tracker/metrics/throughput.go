@@ -21,7 +21,7 @@ type QueueCounts struct {
 	Counts []int64 // of each step
 }
 
-// Throughput answers a query with counts alone, which are read in a small part of the time that Ask takes.
+// Throughput answers a query with counts alone. It takes a small part of the time that Ask takes.
 func (d *Reader) Throughput(q Query) (Throughput, error) {
 	p, err := q.plan(d.now().Unix())
 	if err != nil {
@@ -50,7 +50,8 @@ func (d *Reader) Throughput(q Query) (Throughput, error) {
 	return t, nil
 }
 
-// countsOf gives where a queue is counted. Over years there may be very many names: those beyond the bound of a day are counted as other here too.
+// countsOf returns the counts of a queue. Over years there may be very many names. Those beyond the
+// bound of a day are counted as other here too.
 func countsOf(queues map[string][]int64, name string, steps int64) []int64 {
 	counts, known := queues[name]
 	if !known && len(queues) > maxPairs {
