@@ -9,40 +9,48 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // room is the virtual host of a trial, with a sidecar.
 type room struct {
+	*test
+	broker    *localbroker.Broker
 	vhost     string
 	amqpURL   string   // for the programs
 	env       []string // of the programs
 	runnerURL string
 	api       string // of the sidecar
+
+	connecting sync.Mutex
+	conn       *amqp.Connection // the runner's own
 }
 
 // enter creates an empty virtual host.
 func (t *trial) enter() {
 	name := fmt.Sprintf("conformance-%d", t.vhosts.Add(1))
-	t.room = &room{vhost: name, amqpURL: t.broker.AMQPURL() + name, runnerURL: t.broker.AMQPURL() + name}
+	t.room = &room{test: t.test, broker: t.broker, vhost: name, amqpURL: t.broker.AMQPURL() + name, runnerURL: t.broker.AMQPURL() + name}
+	t.streams = &streams{t.room, map[string]*tail{}}
 	t.manage(http.MethodPut, "/api/vhosts/"+name, nil, nil)
 	t.manage(http.MethodPut, "/api/permissions/"+name+"/guest", map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)
 	t.cleanup(func() { _ = t.tryManage(http.MethodDelete, "/api/vhosts/"+name, nil, nil) })
 	t.cleanup(t.hangUp)
 }
 
-func (t *trial) manage(method, path string, in, out any) {
-	require.NoError(t, t.tryManage(method, path, in, out))
+func (r *room) manage(method, path string, in, out any) {
+	require.NoError(r, r.tryManage(method, path, in, out))
 }
 
 // tryManage sends a request to the broker's management API.
-func (t *trial) tryManage(method, path string, in, out any) error {
+func (r *room) tryManage(method, path string, in, out any) error {
 	var body []byte // LavinMQ does not accept null for no body
 	if in != nil {
 		var err error
@@ -50,7 +58,7 @@ func (t *trial) tryManage(method, path string, in, out any) error {
 			return err
 		}
 	}
-	req, err := http.NewRequest(method, strings.TrimSuffix(t.broker.ManagementURL(), "/")+path, bytes.NewReader(body))
+	req, err := http.NewRequest(method, strings.TrimSuffix(r.broker.ManagementURL(), "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -95,19 +103,19 @@ func (t *trial) serve() (sidecar *program) {
 }
 
 // must sends a request to the sidecar, which must succeed.
-func (t *trial) must(method, path string) {
-	req, err := http.NewRequest(method, t.room.api+path, nil)
-	require.NoError(t, err)
+func (r *room) must(method, path string) {
+	req, err := http.NewRequest(method, r.api+path, nil)
+	require.NoError(r, err)
 	resp, err := httpClient.Do(req)
-	require.NoError(t, err)
+	require.NoError(r, err)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
-	require.Less(t, resp.StatusCode, http.StatusMultipleChoices, "%s %s: %s", method, path, text)
+	require.Less(r, resp.StatusCode, http.StatusMultipleChoices, "%s %s: %s", method, path, text)
 }
 
-func (t *trial) tryAPI(method, path string) gjson.Result {
-	req, err := http.NewRequest(method, t.room.api+path, nil)
-	require.NoError(t, err)
+func (r *room) tryAPI(method, path string) gjson.Result {
+	req, err := http.NewRequest(method, r.api+path, nil)
+	require.NoError(r, err)
 	resp, err := httpClient.Do(req)
 	if err != nil {
 		return gjson.Result{}
@@ -118,14 +126,14 @@ func (t *trial) tryAPI(method, path string) gjson.Result {
 }
 
 // understood checks that the sidecar has rejected no record.
-func (t *trial) understood() {
-	require.Empty(t, t.tryAPI(http.MethodGet, "/api/rejected").Array(), "records that the sidecar rejected")
+func (r *room) understood() {
+	require.Empty(r, r.tryAPI(http.MethodGet, "/api/rejected").Array(), "records that the sidecar rejected")
 }
 
 // channel runs use with a channel. All channels share a connection that lasts as long as the trial,
 // if the broker does.
-func (t *trial) channel(use func(*amqp.Channel) error) error {
-	ch, err := t.openChannel()
+func (r *room) channel(use func(*amqp.Channel) error) error {
+	ch, err := r.openChannel()
 	if err != nil {
 		return err
 	}
@@ -133,30 +141,30 @@ func (t *trial) channel(use func(*amqp.Channel) error) error {
 	return use(ch)
 }
 
-func (t *trial) openChannel() (*amqp.Channel, error) {
-	t.connecting.Lock()
-	defer t.connecting.Unlock()
-	if t.conn == nil || t.conn.IsClosed() {
-		conn, err := amqp.Dial(t.room.runnerURL)
+func (r *room) openChannel() (*amqp.Channel, error) {
+	r.connecting.Lock()
+	defer r.connecting.Unlock()
+	if r.conn == nil || r.conn.IsClosed() {
+		conn, err := amqp.Dial(r.runnerURL)
 		if err != nil {
 			return nil, err
 		}
-		t.conn = conn
+		r.conn = conn
 	}
-	return t.conn.Channel()
+	return r.conn.Channel()
 }
 
-func (t *trial) hangUp() {
-	t.connecting.Lock()
-	defer t.connecting.Unlock()
-	if t.conn != nil {
-		_ = t.conn.CloseDeadline(time.Now().Add(10 * time.Second))
+func (r *room) hangUp() {
+	r.connecting.Lock()
+	defer r.connecting.Unlock()
+	if r.conn != nil {
+		_ = r.conn.CloseDeadline(time.Now().Add(10 * time.Second))
 	}
 }
 
 // declare declares job queues as a worker would.
-func (t *trial) declare(queues ...string) {
-	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+func (r *room) declare(queues ...string) {
+	require.NoError(r, r.channel(func(ch *amqp.Channel) error {
 		for _, q := range queues {
 			if _, err := ch.QueueDeclare("queue."+q, true, false, false, false, amqp.Table{"x-max-priority": 10}); err != nil {
 				return err
@@ -167,8 +175,8 @@ func (t *trial) declare(queues ...string) {
 }
 
 // put publishes messages directly to a queue.
-func (t *trial) put(queue string, messages ...amqp.Publishing) {
-	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+func (r *room) put(queue string, messages ...amqp.Publishing) {
+	require.NoError(r, r.channel(func(ch *amqp.Channel) error {
 		if err := ch.Confirm(false); err != nil {
 			return err
 		}
@@ -196,10 +204,10 @@ func job(class string, priority int, args ...any) amqp.Publishing {
 }
 
 // tell publishes a command to workers.
-func (t *trial) tell(c map[string]any) {
+func (r *room) tell(c map[string]any) {
 	body, err := json.Marshal(c)
-	require.NoError(t, err)
-	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+	require.NoError(r, err)
+	require.NoError(r, r.channel(func(ch *amqp.Channel) error {
 		if err := ch.Confirm(false); err != nil {
 			return err
 		}
@@ -212,8 +220,8 @@ func (t *trial) tell(c map[string]any) {
 }
 
 // queue returns the size of a queue. ok is false if the queue does not exist.
-func (t *trial) queue(name string) (q amqp.Queue, ok bool) {
-	err := t.channel(func(ch *amqp.Channel) (err error) {
+func (r *room) queue(name string) (q amqp.Queue, ok bool) {
+	err := r.channel(func(ch *amqp.Channel) (err error) {
 		q, err = ch.QueueDeclarePassive("queue."+name, true, false, false, false, nil)
 		return err
 	})
@@ -221,28 +229,28 @@ func (t *trial) queue(name string) (q amqp.Queue, ok bool) {
 }
 
 // ready returns how many jobs wait in a queue.
-func (t *trial) ready(name string) int {
-	q, _ := t.queue(name)
+func (r *room) ready(name string) int {
+	q, _ := r.queue(name)
 	return q.Messages
 }
 
 // empty reports whether a queue has no jobs, not even unacknowledged ones. The answer is from the
 // management API, and some seconds old.
-func (t *trial) empty(name string) bool {
+func (r *room) empty(name string) bool {
 	var q struct{ Messages *int }
-	err := t.tryManage(http.MethodGet, "/api/queues/"+t.room.vhost+"/"+wire.QueuePrefix+name, nil, &q)
+	err := r.tryManage(http.MethodGet, "/api/queues/"+r.vhost+"/"+wire.QueuePrefix+name, nil, &q)
 	return err == nil && q.Messages != nil && *q.Messages == 0
 }
 
-func (t *trial) consumed(name string) bool {
-	q, _ := t.queue(name)
+func (r *room) consumed(name string) bool {
+	q, _ := r.queue(name)
 	return q.Consumers > 0
 }
 
 // left removes the jobs from a queue, and returns how many of them no worker has had. On a busy
 // machine some jobs may have become due again meanwhile. They do not count.
-func (t *trial) left(queue string) (n int) {
-	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+func (r *room) left(queue string) (n int) {
+	require.NoError(r, r.channel(func(ch *amqp.Channel) error {
 		for {
 			d, found, err := ch.Get(wire.QueuePrefix+queue, true)
 			if err != nil || !found {
@@ -257,50 +265,12 @@ func (t *trial) left(queue string) (n int) {
 }
 
 // peek takes a job from a queue and returns it.
-func (t *trial) peek(queue string) {
-	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
+func (r *room) peek(queue string) {
+	require.NoError(r, r.channel(func(ch *amqp.Channel) error {
 		d, ok, err := ch.Get("queue."+queue, false)
 		if err != nil || !ok {
 			return fmt.Errorf("nothing to peek at in %s: %w", queue, err)
 		}
 		return d.Nack(false, true)
 	}))
-}
-
-// record waits for a record of a stream about a job, and returns the first one.
-func (t *trial) record(stream, jid string) (found []byte) {
-	t.eventually(func() bool {
-		for _, body := range t.seen(stream) {
-			if gjson.GetBytes(body, "jid").String() == jid {
-				found = body
-				return true
-			}
-		}
-		return false
-	}, "%s has a record of %s", stream, jid)
-	return found
-}
-
-// metrics returns the metric records so far, by jid.
-func (t *trial) metrics() map[string][]gjson.Result {
-	found := map[string][]gjson.Result{}
-	for _, body := range t.seen(wire.JobMetrics) {
-		require.NoError(t, wire.CheckMetrics(body), "%s", body)
-		for _, m := range gjson.ParseBytes(body).Array() {
-			found[m.Get("jid").String()] = append(found[m.Get("jid").String()], m)
-		}
-	}
-	return found
-}
-
-// metric waits for the first metric of a job, and returns it.
-func (t *trial) metric(jid string) (found gjson.Result) {
-	t.eventually(func() bool {
-		all := t.metrics()[jid]
-		if len(all) > 0 {
-			found = all[0]
-		}
-		return len(all) > 0
-	}, "a metric of %s", jid)
-	return found
 }

@@ -65,24 +65,24 @@ func happy(t *trial) {
 }
 
 // heartbeat checks the last heartbeat of a worker.
-func (t *trial) heartbeat(tag string, concurrency int64) {
+func (s *streams) heartbeat(tag string, concurrency int64) {
 	var h wire.Heartbeat
-	t.eventually(func() bool {
-		for _, body := range t.seen(wire.Heartbeats) {
+	s.eventually(func() bool {
+		for _, body := range s.seen(wire.Heartbeats) {
 			if parsed, err := wire.ParseHeartbeat(body); err == nil && parsed.Tag == tag {
 				h = parsed
 			}
 		}
 		return h.Identity != ""
 	}, "a heartbeat")
-	require.Equal(t, fmt.Sprintf("%s:%d:%s", h.Hostname, h.PID, tag), h.Identity)
-	require.Equal(t, concurrency, h.Concurrency)
-	require.NotEmpty(t, h.Queues)
-	require.NotEmpty(t, h.Version)
-	require.Equal(t, wire.StateRunning, h.State)
-	require.Positive(t, h.RSSKB)
-	require.False(t, h.StartedAt.IsZero())
-	require.NotEmpty(t, h.Lanes)
+	require.Equal(s, fmt.Sprintf("%s:%d:%s", h.Hostname, h.PID, tag), h.Identity)
+	require.Equal(s, concurrency, h.Concurrency)
+	require.NotEmpty(s, h.Queues)
+	require.NotEmpty(s, h.Version)
+	require.Equal(s, wire.StateRunning, h.State)
+	require.Positive(s, h.RSSKB)
+	require.False(s, h.StartedAt.IsZero())
+	require.NotEmpty(s, h.Lanes)
 }
 
 func producerErrors(t *trial) {
@@ -314,8 +314,8 @@ func hostile(t *trial) {
 
 // firstRetries returns the records of jobs that have failed once. On a busy machine some are due
 // and fail again meanwhile.
-func (t *trial) firstRetries() (all [][]byte) {
-	for _, record := range t.seen(wire.Retries) {
+func (s *streams) firstRetries() (all [][]byte) {
+	for _, record := range s.seen(wire.Retries) {
 		if gjson.GetBytes(record, "retry_count").Int() == 1 {
 			all = append(all, record)
 		}

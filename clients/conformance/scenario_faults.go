@@ -35,14 +35,14 @@ func connection(t *trial) {
 
 // workerConnections returns the names of the workers' connections that the management API lists so
 // far.
-func (t *trial) workerConnections() (names []string) {
+func (r *room) workerConnections() (names []string) {
 	var all []struct {
 		Name       string `json:"name"`
 		Properties struct {
 			Name string `json:"connection_name"`
 		} `json:"client_properties"`
 	}
-	t.manage(http.MethodGet, "/api/vhosts/"+t.room.vhost+"/connections", nil, &all)
+	r.manage(http.MethodGet, "/api/vhosts/"+r.vhost+"/connections", nil, &all)
 	for _, c := range all {
 		if strings.HasPrefix(c.Properties.Name, "millrace worker ") {
 			names = append(names, c.Name)
@@ -52,11 +52,11 @@ func (t *trial) workerConnections() (names []string) {
 }
 
 // closeWorkers makes the broker close the connections of workers.
-func (t *trial) closeWorkers() {
+func (r *room) closeWorkers() {
 	closed := 0
-	t.eventually(func() bool {
-		for _, name := range t.workerConnections() {
-			if t.tryManage(http.MethodDelete, "/api/connections/"+url.PathEscape(name), nil, nil) == nil {
+	r.eventually(func() bool {
+		for _, name := range r.workerConnections() {
+			if r.tryManage(http.MethodDelete, "/api/connections/"+url.PathEscape(name), nil, nil) == nil {
 				closed++
 			}
 		}

@@ -59,10 +59,10 @@ func reconnect(t *trial) {
 const beatInterval = 10 * time.Second
 
 // beatsSince counts the heartbeats of running workers with this tag since a time.
-func (t *trial) beatsSince(tag string, since float64) (n int) {
-	for _, body := range t.seen(wire.Heartbeats) {
+func (s *streams) beatsSince(tag string, since float64) (n int) {
+	for _, body := range s.seen(wire.Heartbeats) {
 		h, err := wire.ParseHeartbeat(body)
-		require.NoError(t, err, "%s", body)
+		require.NoError(s, err, "%s", body)
 		if h.Tag == tag && h.State == wire.StateRunning && wire.Seconds(h.Beat) > since {
 			n++
 		}
@@ -71,18 +71,18 @@ func (t *trial) beatsSince(tag string, since float64) (n int) {
 }
 
 // brokerHost returns the host and port of the broker.
-func (t *trial) brokerHost() string {
-	u, err := url.Parse(t.room.runnerURL)
-	require.NoError(t, err)
+func (r *room) brokerHost() string {
+	u, err := url.Parse(r.runnerURL)
+	require.NoError(r, err)
 	return u.Host
 }
 
 // by starts programs that connect to these hosts in place of the broker's own.
-func (t *trial) by(hosts string, start func()) {
-	direct := t.room.amqpURL
-	t.room.amqpURL = strings.Replace(direct, t.brokerHost(), hosts, 1)
+func (r *room) by(hosts string, start func()) {
+	direct := r.amqpURL
+	r.amqpURL = strings.Replace(direct, r.brokerHost(), hosts, 1)
 	start()
-	t.room.amqpURL = direct
+	r.amqpURL = direct
 }
 
 // noticed is how soon a client must be connected elsewhere after its network falls silent. It is

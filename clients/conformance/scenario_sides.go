@@ -74,11 +74,11 @@ func heartbeats(t *trial) {
 }
 
 // beat waits for a heartbeat for which is returns true, and returns the first one.
-func (t *trial) beat(is func(wire.Heartbeat, gjson.Result) bool, what string) (found gjson.Result) {
-	t.eventually(func() bool {
-		for _, body := range t.seen(wire.Heartbeats) {
+func (s *streams) beat(is func(wire.Heartbeat, gjson.Result) bool, what string) (found gjson.Result) {
+	s.eventually(func() bool {
+		for _, body := range s.seen(wire.Heartbeats) {
 			h, err := wire.ParseHeartbeat(body)
-			require.NoError(t, err, "%s", body)
+			require.NoError(s, err, "%s", body)
 			if raw := gjson.ParseBytes(body); is(h, raw) {
 				found = raw
 				return true

@@ -7,13 +7,22 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
+
+// streams reads the streams of a room.
+type streams struct {
+	*room
+	tails map[string]*tail
+}
 
 // tail reads a stream from its beginning, as long as the trial lasts, whether or not the broker
 // restarts. So a scenario can ask for the records often, and gets them immediately.
 type tail struct {
-	t      *trial
+	room   *room
 	stream string
 
 	mu      sync.Mutex
@@ -25,19 +34,19 @@ type tail struct {
 }
 
 // tail returns the reader of a stream. The first call starts it.
-func (t *trial) tail(stream string) *tail {
-	if tl := t.tails[stream]; tl != nil {
+func (s *streams) tail(stream string) *tail {
+	if tl := s.tails[stream]; tl != nil {
 		return tl
 	}
-	tl := &tail{t: t, stream: stream}
-	t.tails[stream] = tl
-	ctx, cancel := context.WithCancel(t.ctx)
+	tl := &tail{room: s.room, stream: stream}
+	s.tails[stream] = tl
+	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		tl.run(ctx)
 	}()
-	t.cleanup(func() {
+	s.cleanup(func() {
 		cancel()
 		<-done
 	})
@@ -50,7 +59,7 @@ const beginAnew = 15 * time.Second
 
 func (tl *tail) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = tl.t.channel(func(ch *amqp.Channel) error { return tl.read(ctx, ch) })
+		_ = tl.room.channel(func(ch *amqp.Channel) error { return tl.read(ctx, ch) })
 		select {
 		// The stream does not exist yet, or the connection was lost.
 		case <-time.After(100 * time.Millisecond):
@@ -115,8 +124,8 @@ func (tl *tail) add(d amqp.Delivery) {
 }
 
 // seen returns the records so far.
-func (t *trial) seen(stream string) [][]byte {
-	tl := t.tail(stream)
+func (s *streams) seen(stream string) [][]byte {
+	tl := s.tail(stream)
 	tl.mu.Lock()
 	defer tl.mu.Unlock()
 	return tl.bodies[:len(tl.bodies):len(tl.bodies)]
@@ -124,9 +133,9 @@ func (t *trial) seen(stream string) [][]byte {
 
 // traceparents waits for n records about a job in a stream. It returns the traceparents of all that
 // have come, with "" for a record without one.
-func (t *trial) traceparents(stream, jid string, n int) (all []string) {
-	t.eventually(func() bool {
-		all = t.tail(stream).traceparents(jid)
+func (s *streams) traceparents(stream, jid string, n int) (all []string) {
+	s.eventually(func() bool {
+		all = s.tail(stream).traceparents(jid)
 		return len(all) >= n
 	}, "%s has %d records of %s", stream, n, jid)
 	return all
@@ -148,12 +157,50 @@ func (tl *tail) traceparents(jid string) (all []string) {
 const calm = 700 * time.Millisecond
 
 // records returns all records of a stream, once no more come.
-func (t *trial) records(stream string) [][]byte {
-	tl, asked := t.tail(stream), time.Now()
-	t.eventually(func() bool {
+func (s *streams) records(stream string) [][]byte {
+	tl, asked := s.tail(stream), time.Now()
+	s.eventually(func() bool {
 		tl.mu.Lock()
 		defer tl.mu.Unlock()
 		return tl.reading && time.Since(tl.changed) > calm && time.Since(asked) > calm
 	}, "%s has been read to its end", stream)
-	return t.seen(stream)
+	return s.seen(stream)
+}
+
+// record waits for a record of a stream about a job, and returns the first one.
+func (s *streams) record(stream, jid string) (found []byte) {
+	s.eventually(func() bool {
+		for _, body := range s.seen(stream) {
+			if gjson.GetBytes(body, "jid").String() == jid {
+				found = body
+				return true
+			}
+		}
+		return false
+	}, "%s has a record of %s", stream, jid)
+	return found
+}
+
+// metrics returns the metric records so far, by jid.
+func (s *streams) metrics() map[string][]gjson.Result {
+	found := map[string][]gjson.Result{}
+	for _, body := range s.seen(wire.JobMetrics) {
+		require.NoError(s, wire.CheckMetrics(body), "%s", body)
+		for _, m := range gjson.ParseBytes(body).Array() {
+			found[m.Get("jid").String()] = append(found[m.Get("jid").String()], m)
+		}
+	}
+	return found
+}
+
+// metric waits for the first metric of a job, and returns it.
+func (s *streams) metric(jid string) (found gjson.Result) {
+	s.eventually(func() bool {
+		all := s.metrics()[jid]
+		if len(all) > 0 {
+			found = all[0]
+		}
+		return len(all) > 0
+	}, "a metric of %s", jid)
+	return found
 }

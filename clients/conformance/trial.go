@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/localbroker"
@@ -32,24 +31,26 @@ type client struct {
 	env  []string // of its programs
 }
 
-// trial is one scenario with one language. It is a require.TestingT.
+// trial is one scenario with one language.
 type trial struct {
 	*suite
 	client
+	*test
+	*room
+	*streams
 	clients   []client // several for a crowd
 	watermark string   // of the broker's memory before an alarm; empty without an alarm
 	broker    *localbroker.Broker
-	ctx       context.Context
-	room      *room
-	tails     map[string]*tail
 	said      said
+}
 
-	connecting sync.Mutex
-	conn       *amqp.Connection // the runner's own
-	mu         sync.Mutex
-	failure    strings.Builder
-	failed     bool
-	cleanups   []func()
+// test records failures, waits and cleans up. It is a require.TestingT.
+type test struct {
+	ctx      context.Context
+	mu       sync.Mutex
+	failure  strings.Builder
+	failed   bool
+	cleanups []func()
 }
 
 // Limits of how long a trial may take.
@@ -66,7 +67,7 @@ func (s *suite) try(ctx context.Context, sc scenario, clients []client) result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t := &trial{suite: s, client: clients[0], clients: clients, broker: s.broker, ctx: ctx, tails: map[string]*tail{}}
+	t := &trial{suite: s, client: clients[0], clients: clients, broker: s.broker, test: &test{ctx: ctx}}
 	start := time.Now()
 	done := make(chan struct{})
 	go func() {
@@ -82,7 +83,7 @@ func (s *suite) try(ctx context.Context, sc scenario, clients []client) result {
 	return result{failure: t.failure.String(), said: t.said.String(), took: time.Since(start)}
 }
 
-func (t *trial) cleanUp() {
+func (t *test) cleanUp() {
 	if p := recover(); p != nil {
 		t.Errorf("the runner panicked: %v", p)
 	}
@@ -102,7 +103,7 @@ func (t *trial) ownBroker() {
 }
 
 // Errorf records a failure.
-func (t *trial) Errorf(format string, args ...any) {
+func (t *test) Errorf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed = true
@@ -110,27 +111,27 @@ func (t *trial) Errorf(format string, args ...any) {
 }
 
 // FailNow ends the trial.
-func (t *trial) FailNow() { runtime.Goexit() }
+func (t *test) FailNow() { runtime.Goexit() }
 
 // Helper is part of the interface that the assertions need.
-func (t *trial) Helper() {}
+func (t *test) Helper() {}
 
-func (t *trial) fatalf(format string, args ...any) {
+func (t *test) fatalf(format string, args ...any) {
 	t.Errorf(format, args...)
 	t.FailNow()
 }
 
-func (t *trial) cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+func (t *test) cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 
 // patience allows for a slow machine.
 const patience = 60 * time.Second
 
 // eventually waits until a condition holds.
-func (t *trial) eventually(holds func() bool, format string, args ...any) {
+func (t *test) eventually(holds func() bool, format string, args ...any) {
 	t.within(patience, holds, format, args...)
 }
 
-func (t *trial) within(limit time.Duration, holds func() bool, format string, args ...any) {
+func (t *test) within(limit time.Duration, holds func() bool, format string, args ...any) {
 	deadline := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(deadline) {
@@ -146,7 +147,7 @@ type later func() string
 func (l later) String() string { return l() }
 
 // pause waits for a time in which nothing may happen.
-func (t *trial) pause(d time.Duration) {
+func (t *test) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-t.ctx.Done():

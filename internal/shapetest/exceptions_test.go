@@ -29,6 +29,5 @@ var exceptions = map[string]int{
 	"function foldEntry in tracker/fold_entry.go":                                76,
 	"function foldType in tracker/fold_journal.go":                               74,
 	"function processNext in scheduler/model_test.go":                            104,
-	"methods of clients/conformance.trial":                                       62,
 	"methods of tracker.Entries":                                                 165,
 }
