@@ -66,7 +66,7 @@ func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string
 	began := time.Now()
 	res := result{Time: began.UTC().Format(time.RFC3339), Commit: o.commit, Broker: o.broker, Row: r.number, Name: r.name, Run: run,
 		Seed: o.seed, Hosts: o.hosts, Full: o.full, Rate: o.rate, Slack: o.slack, Broken: []string{}}
-	w := &world{options: o, nodes: n, log: log, dir: filepath.Join(dir, "sidecars"), truth: newTruth(), jobs: newJobs(),
+	w := &world{options: o, nodes: n, log: log, truth: newTruth(), jobs: newJobs(), sidecars: sidecars{dir: filepath.Join(dir, "sidecars")},
 		random: rand.New(rand.NewPCG(o.seed, uint64(r.number))), //nolint:gosec // not negative
 		vhost:  fmt.Sprintf("row%d-%d-%d", r.number, run, began.UnixMilli()%1e6)}
 	if w.starts = o.binary; r.upgrades {
@@ -78,7 +78,7 @@ func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string
 			w.queues = append(w.queues, quorum(i))
 		}
 	}
-	err := os.MkdirAll(w.dir, 0o700)
+	err := os.MkdirAll(w.sidecars.dir, 0o700)
 	if err == nil {
 		err = w.run(ctx, r, &res)
 	}

@@ -24,22 +24,32 @@ type world struct {
 	nodes     *nodes
 	log       *slog.Logger
 	random    *rand.Rand
-	dir       string
 	vhost     string
-	starts    string // the binary of the first sidecars
 	truth     *truth
-	taps      [][]*tap // by sidecar and node
-	slots     []*slot
 	jobs      *jobs
 	pulses    []*pulse
 	queues    []string // without "queue."
 	consumers sync.Map // the address to which the consumer of each is connected
+	sidecars
+	observed
+	all    sync.WaitGroup
+	cancel context.CancelFunc
+}
+
+// sidecars are the sidecars of a run, each behind its own taps.
+type sidecars struct {
+	dir    string
+	starts string   // the binary of the first ones
+	taps   [][]*tap // by sidecar and node
+	slots  []*slot
+}
+
+// observed is what a run has shown besides its jobs.
+type observed struct {
 	faults    []*fault
 	mute      []string  // nodes that no sidecar reported as away, or all did for too long
 	restarted bool      // a node that was frozen had to be restarted
 	ended     time.Time // when all jobs had arrived, or the run gave up
-	all       sync.WaitGroup
-	cancel    context.CancelFunc
 }
 
 // fault is one fault, with the queues that it affects.
@@ -131,7 +141,7 @@ func (w *world) startSidecars() error {
 			taps = append(taps, t)
 		}
 		w.taps = append(w.taps, taps)
-		s, err := newSlot(w.sidecar(i), w.dir)
+		s, err := newSlot(w.sidecar(i), w.sidecars.dir)
 		if err != nil {
 			return err
 		}
@@ -271,3 +281,21 @@ func (w *world) mark(affected ...string) *fault {
 	w.faults = append(w.faults, f)
 	return f
 }
+
+// size returns small, or full with the flag -full.
+func (w *world) size(small, full int) int {
+	if w.full {
+		return full
+	}
+	return small
+}
+
+func (w *world) lasting(small, full time.Duration) time.Duration {
+	if w.full {
+		return full
+	}
+	return small
+}
+
+// upTo returns a random part of a time, because the moment of a fault is random.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.random.Int64N(int64(d))) }
