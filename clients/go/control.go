@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -78,20 +79,40 @@ func (w *Worker) pause(queue string, paused bool) {
 	if queue == "" {
 		return
 	}
-	w.mu.Lock()
-	if paused {
-		w.paused[queue] = true
-	} else {
-		delete(w.paused, queue)
-	}
-	w.mu.Unlock()
+	w.setPaused(queue, paused)
 	w.changed()
 }
 
-func (w *Worker) isPaused(queue string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.paused[queue]
+// pausedQueues are the queues from which a worker takes no jobs.
+type pausedQueues struct {
+	mu     sync.Mutex
+	paused map[string]bool
+}
+
+func (p *pausedQueues) setPaused(queue string, paused bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if paused {
+		p.paused[queue] = true
+	} else {
+		delete(p.paused, queue)
+	}
+}
+
+func (p *pausedQueues) isPaused(queue string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.paused[queue]
+}
+
+// setAllPaused makes these queues the paused ones, and no others.
+func (p *pausedQueues) setAllPaused(queues []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused = map[string]bool{}
+	for _, q := range queues {
+		p.paused[q] = true
+	}
 }
 
 const (
@@ -134,13 +155,7 @@ func (w *Worker) learnPaused(body []byte) {
 		Status int      `json:"status"`
 		Paused []string `json:"paused"`
 	}
-	if json.Unmarshal(body, &reply) != nil || reply.Status != 200 {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.paused = map[string]bool{}
-	for _, q := range reply.Paused {
-		w.paused[q] = true
+	if json.Unmarshal(body, &reply) == nil && reply.Status == 200 {
+		w.setAllPaused(reply.Paused)
 	}
 }

@@ -14,26 +14,31 @@ import (
 
 // Worker runs the jobs of its queues. Register handlers, then call Run.
 type Worker struct {
-	cfg        WorkerConfig
-	hosts      *hosts
-	identity   string
-	process    string // unique, even among processes with the same identity
-	started    time.Time
+	cfg      WorkerConfig
+	hosts    *hosts
+	identity string
+	process  string // unique, even among processes with the same identity
+	started  time.Time
+	lanes    []*lane
+	running  *running
+	metrics  *metrics
+	beat     chan struct{} // the state has changed, and a heartbeat is due
+	unended  chan key      // jobs whose end the next connection must record
+	registry
+	stopping
+	pausedQueues
+}
+
+// registry has the functions that a worker calls. It does not change once Run was called.
+type registry struct {
 	handlers   map[string]*handler
 	middleware []Middleware
-	hooks      []Hooks // one for each call of On
-	lanes      []*lane
-	running    *running
-	metrics    *metrics
-	beat       chan struct{} // the state has changed, and a heartbeat is due
-	unended    chan key      // jobs whose end the next connection must record
-
-	begun                     atomic.Bool // Run was called
-	quieted, stopped, hurried onceChan
-
-	mu     sync.Mutex
-	paused map[string]bool
+	hooks      []Hooks     // one for each call of On
+	begun      atomic.Bool // Run was called
 }
+
+// stopping is how far a worker is told to end.
+type stopping struct{ quieted, stopped, hurried onceChan }
 
 // handler is a function with its options.
 type handler struct {
@@ -70,9 +75,10 @@ type Hooks struct {
 func NewWorker(cfg WorkerConfig) *Worker {
 	cfg = cfg.withDefaults()
 	w := &Worker{
-		cfg: cfg, identity: identity(cfg.Tag), process: newProcess(), started: time.Now(), handlers: map[string]*handler{},
-		running: newRunning(), beat: make(chan struct{}, 1), unended: make(chan key, unendedKept), paused: map[string]bool{},
-		quieted: newOnceChan(), stopped: newOnceChan(), hurried: newOnceChan(),
+		cfg: cfg, identity: identity(cfg.Tag), process: newProcess(), started: time.Now(),
+		running: newRunning(), beat: make(chan struct{}, 1), unended: make(chan key, unendedKept),
+		registry: registry{handlers: map[string]*handler{}}, stopping: stopping{newOnceChan(), newOnceChan(), newOnceChan()},
+		pausedQueues: pausedQueues{paused: map[string]bool{}},
 	}
 	w.hosts, _ = cfg.hosts() // Run returns the error
 	w.metrics = newMetrics(w.identity)
