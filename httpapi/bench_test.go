@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -85,7 +86,7 @@ func BenchmarkAmongAMillion(b *testing.B) {
 
 // BenchmarkIdleViewers tells how much of a core 500 viewers of events take while nothing happens.
 func BenchmarkIdleViewers(b *testing.B) {
-	happens := feed.New()
+	happens := feed.New(slog.New(slog.DiscardHandler))
 	w := newWorld(b, func(c *httpapi.Config) { c.Feed = happens })
 	w.entries.Tell(happens)
 	w.fill(10_000)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +30,7 @@ type event struct {
 // listening is a world whose server listens.
 func listening(t *testing.T, change ...func(*httpapi.Config)) (*world, *httptest.Server) {
 	t.Helper()
-	happens := feed.New()
+	happens := feed.New(slog.New(slog.DiscardHandler))
 	w := newWorld(t, append([]func(*httpapi.Config){func(c *httpapi.Config) { c.Feed = happens }}, change...)...)
 	w.entries.Tell(happens)
 	server := httptest.NewServer(w.server.Handler())

@@ -159,6 +159,7 @@ func (l *leadership) oldHold() <-chan struct{} {
 func (l *leadership) confirmed(confirms []broker.Confirm) error {
 	now := time.Now()
 	for i, c := range confirms {
+		l.trace.answered(c)
 		if err := l.core.ledger.Confirmed(now, c.Tag, c.Ack); err != nil {
 			l.acknowledged(confirms[i+1:])
 			return err
@@ -170,6 +171,7 @@ func (l *leadership) confirmed(confirms []broker.Confirm) error {
 // acknowledged passes acks to the core of an epoch that ends. An ack publishes nothing.
 func (l *leadership) acknowledged(confirms []broker.Confirm) {
 	for _, c := range confirms {
+		l.trace.answered(c)
 		if c.Ack {
 			_ = l.core.ledger.Confirmed(time.Now(), c.Tag, true)
 		}
@@ -289,6 +291,7 @@ func (l *leadership) command(d wire.Delivery) error {
 		return nil
 	}
 	cmd.Actor = l.actor(d, cmd)
+	l.s.log.Debug("scheduler: command", "jid", cmd.JID, "command", cmd.Command, "stream", cmd.Stream, "queue", cmd.Queue, "actor", cmd.Actor, "id", cmd.ID)
 	if cmd.Command == wire.CommandMoveType {
 		l.mover.command(cmd, answer)
 		return nil

@@ -29,7 +29,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, feed: feed.New()}
+	w := &world{t: t, feed: feed.New(slog.New(slog.DiscardHandler))}
 	var err error
 	w.store, err = view.Open(view.Config{Schema: tracker.Schema, Identity: "test", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
