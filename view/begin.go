@@ -43,22 +43,16 @@ func (t *tail) from(ctx context.Context, at position) (int64, error) {
 	if err := t.awaitFirst(ctx); err != nil {
 		return none, err
 	}
-	last, ok, err := t.source.Last(ctx, t.stream)
+	last, err := t.lastOffset(ctx)
 	if err != nil {
 		return none, err
 	}
-	if !ok {
-		last = none
-	}
 	from, known := int64(none), false
-	var rewound []string
 	err = t.store.Update(func(tx *Tx) (err error) {
-		if from, known, err = starter.Start(tx, t.stream, last); err != nil {
-			return err
+		if from, known, err = starter.Start(tx, t.stream, last); err == nil {
+			t.view.rewind(tx.rewound)
 		}
-		rewound = tx.rewound
-		t.view.rewind(rewound)
-		return nil
+		return err
 	})
 	switch {
 	case err != nil:

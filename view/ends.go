@@ -58,12 +58,9 @@ func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(parent, within)
 	defer cancel()
-	last, ok, err := t.source.Last(ctx, t.stream)
+	last, err := t.lastOffset(ctx)
 	if err != nil && parent.Err() == nil {
 		t.view.log.Debug("view: cannot see where a stream ends", "stream", t.stream, "error", err)
-	}
-	if !ok {
-		last = none
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

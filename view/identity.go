@@ -51,18 +51,27 @@ type comparer struct {
 	stream string
 }
 
+// lastOffset returns the offset of the newest record, or none if the stream is empty.
+func (c *comparer) lastOffset(ctx context.Context) (int64, error) {
+	last, ok, err := c.source.Last(ctx, c.stream)
+	if !ok {
+		last = none
+	}
+	return last, err
+}
+
 // identify compares a stream with what the view knows about it.
 func (t *tail) identify(ctx context.Context) (f finding, err error) {
 	at, err := readPosition(t.store, t.stream)
 	if err != nil || at.offset == none {
 		return f, err
 	}
-	last, ok, err := t.source.Last(ctx, t.stream)
+	last, err := t.lastOffset(ctx)
 	if err != nil {
 		t.endsBelow(false) // patience begins again
 		return f, err
 	}
-	below := !ok || last < at.offset
+	below := last < at.offset
 	waited := t.endsBelow(below)
 	if !below {
 		there, err := t.stillThere(ctx, at, last)
@@ -71,7 +80,7 @@ func (t *tail) identify(ctx context.Context) (f finding, err error) {
 		}
 	}
 	f = finding{verdict: streamEmpty}
-	if ok {
+	if last != none {
 		if f, err = t.identifyByMarks(ctx, at, last); err != nil {
 			return f, err
 		}
@@ -204,7 +213,7 @@ func (c *comparer) compare(ctx context.Context, at position) (comparison, error)
 // rollBack brings the view back to the newest checkpoint with a last folded record that the stream
 // still has. All streams are read again from there. done is false if there is no such checkpoint.
 func (t *tail) rollBack(ctx context.Context, reason error) (done bool, err error) {
-	last, ok, err := t.source.Last(ctx, t.stream)
+	last, err := t.lastOffset(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -214,7 +223,7 @@ func (t *tail) rollBack(ctx context.Context, reason error) (done bool, err error
 	}
 	for i, p := range pasts {
 		if p.at.offset != none {
-			if !ok || p.at.offset > last || i > 0 && p.at == pasts[i-1].at {
+			if p.at.offset > last || i > 0 && p.at == pasts[i-1].at {
 				continue
 			}
 			c, err := t.compare(ctx, p.at)

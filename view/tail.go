@@ -104,12 +104,11 @@ func (t *tail) follow(parent context.Context) error {
 		if len(rest) == 0 {
 			return nil
 		}
-		if err := t.view.apply(t, generation, rest); err != nil && !errors.Is(err, errRewound) {
+		err = t.view.apply(t, generation, rest)
+		if err != nil && !errors.Is(err, errRewound) {
 			return &fatalError{err}
-		} else if err != nil {
-			return err
 		}
-		return nil
+		return err
 	})
 	if err == nil && errors.Is(context.Cause(ctx), streams.ErrMoved) {
 		err = fmt.Errorf("%w: %s: %w", streams.ErrLost, t.stream, streams.ErrMoved)
@@ -123,13 +122,10 @@ func (t *tail) follow(parent context.Context) error {
 // setTarget asks where the stream ends. An end below the last folded record may show that the stream is
 // another one, or has lost its end.
 func (t *tail) setTarget(ctx context.Context, generation int, at position, from int64) error {
-	last, ok, err := t.source.Last(ctx, t.stream)
+	last, err := t.lastOffset(ctx)
 	if err != nil {
 		t.endsBelow(false)
 		return fmt.Errorf("view: end of %s: %w", t.stream, err)
-	}
-	if !ok {
-		last = none
 	}
 	if last < at.offset {
 		return fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, at.offset)
