@@ -162,10 +162,7 @@ func (q Queues) request(ctx context.Context, queue string, fn func(*amqp.Channel
 	if err := q.checkRefusable(queue); err != nil {
 		return err
 	}
-	err := queueError(queue, q.conn.request(ctx, fn))
-	if err != nil && reasonOf(err) == "" {
-		return fmt.Errorf("broker: queue %q: %w", queue, err)
-	}
+	_, err := onQueue(ctx, q.conn, queue, func(ch *amqp.Channel) (struct{}, error) { return struct{}{}, fn(ch) })
 	return err
 }
 
@@ -188,16 +185,10 @@ func (q Queues) Depth(ctx context.Context, fullName string) (messages, consumers
 	if err := q.checkRefusable(fullName); err != nil {
 		return 0, 0, err
 	}
-	queue, err := ask(ctx, q.conn, func(ch *amqp.Channel) (amqp.Queue, error) {
+	queue, err := onQueue(ctx, q.conn, fullName, func(ch *amqp.Channel) (amqp.Queue, error) {
 		return ch.QueueDeclarePassive(fullName, true, false, false, false, nil)
 	})
-	if err != nil {
-		if err := queueError(fullName, err); reasonOf(err) != "" {
-			return 0, 0, err
-		}
-		return 0, 0, fmt.Errorf("broker: queue %q: %w", fullName, err)
-	}
-	return queue.Messages, queue.Consumers, nil
+	return queue.Messages, queue.Consumers, err
 }
 
 // DeleteIdle deletes a queue, by its full name, that has neither consumers nor messages. It uses

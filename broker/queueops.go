@@ -20,19 +20,10 @@ func (q Queues) Purge(ctx context.Context, name string) (dropped int, err error)
 // Peek takes up to n messages from the head of a queue, by its full name, and puts them back. From
 // then on they are marked as redelivered, and a queue with a delivery limit counts the delivery.
 func (q Queues) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, error) {
-	return onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (found []wire.Delivery, err error) {
-		for len(found) < n {
-			d, ok, err := ch.Get(name, false)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				break
-			}
-			found = append(found, delivery(d))
-		}
-		if len(found) == 0 {
-			return nil, nil
+	return onQueue(ctx, q.conn, name, func(ch *amqp.Channel) ([]wire.Delivery, error) {
+		found, err := take(ch, name, n)
+		if err != nil || len(found) == 0 {
+			return nil, err
 		}
 		return found, ch.Nack(found[len(found)-1].Tag, true, true)
 	})
