@@ -35,16 +35,12 @@ func keepDeploy(tx *view.Tx, r *wire.Rollup) error {
 // Deploys returns the deploys from one time up to another, the newest first.
 func (d *Reader) Deploys(from, to time.Time) ([]Deploy, error) {
 	all := []Deploy{}
-	var fault error
-	err := d.store.Scan(keyStart(tableDeploy, from.UnixMicro()), keyStart(tableDeploy, to.UnixMicro()), true, func(_, value []byte) bool {
+	err := each(d.store, keyStart(tableDeploy, from.UnixMicro()), keyStart(tableDeploy, to.UnixMicro()), true, func(_, value []byte) (bool, error) {
 		var d Deploy
-		fault = json.Unmarshal(value, &d)
+		err := json.Unmarshal(value, &d)
 		all = append(all, d)
-		return fault == nil && len(all) < maxDeploys
+		return len(all) < maxDeploys, err
 	})
-	if err == nil {
-		err = fault
-	}
 	if err != nil {
 		return nil, fmt.Errorf("metrics: read deploys: %w", err)
 	}

@@ -97,24 +97,33 @@ func scan(in view.Reader, t byte, from, to int64, sketches bool, fn func(start i
 
 // scanOf is scan for some pairs. Decoding the rows is what takes time.
 func scanOf(in view.Reader, t byte, from, to int64, sketches bool, asks func(p pair) bool, fn func(start int64, p pair, r *row)) error {
-	var fault error
-	err := in.Scan(keyStart(t, from), keyStart(t, to), false, func(key, value []byte) bool {
+	err := each(in, keyStart(t, from), keyStart(t, to), false, func(key, value []byte) (bool, error) {
 		p := pairOf(key)
 		if !asks(p) {
-			return true
+			return true, nil
 		}
-		var r *row
-		if r, fault = decodeRow(value, sketches); fault != nil {
-			return false
+		r, err := decodeRow(value, sketches)
+		if err == nil {
+			fn(startOf(key), p, r)
 		}
-		fn(startOf(key), p, r)
-		return true
+		return true, err
 	})
-	if err == nil {
-		err = fault
-	}
 	if err != nil {
 		return fmt.Errorf("metrics: read sums: %w", err)
 	}
 	return nil
+}
+
+// each calls fn for the keys of a range, until it returns false or an error.
+func each(in view.Reader, lower, upper []byte, reverse bool, fn func(key, value []byte) (more bool, err error)) error {
+	var fault error
+	err := in.Scan(lower, upper, reverse, func(key, value []byte) bool {
+		var more bool
+		more, fault = fn(key, value)
+		return more && fault == nil
+	})
+	if err == nil {
+		err = fault
+	}
+	return err
 }

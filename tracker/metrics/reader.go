@@ -106,18 +106,14 @@ func (d *Reader) Segments(n int) (all []wire.Rollup, err error) {
 	d.mu.Lock()
 	next := d.shown.Rolled
 	d.mu.Unlock()
-	var fault error
-	err = d.store.Scan(keySegment(next), keyRows(tableSegment+1), false, func(_, value []byte) bool {
+	err = each(d.store, keySegment(next), keyRows(tableSegment+1), false, func(_, value []byte) (bool, error) {
 		var r wire.Rollup
-		if fault = json.Unmarshal(value, &r); fault != nil || r.From != next {
-			return false
+		if err := json.Unmarshal(value, &r); err != nil || r.From != next {
+			return false, err
 		}
 		all, next = append(all, r), r.To
-		return len(all) < n
+		return len(all) < n, nil
 	})
-	if err == nil {
-		err = fault
-	}
 	if err != nil {
 		return nil, fmt.Errorf("metrics: read pieces: %w", err)
 	}

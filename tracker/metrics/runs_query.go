@@ -81,27 +81,17 @@ func (d *Reader) Runs(q RunQuery) (f RunsFound, err error) {
 			}
 		}
 	}
-	var fault error
-	err = d.store.Scan(keyRunBlock(tableLines, state.First), keyRunBlock(tableLines, state.Next), true, func(key, value []byte) bool {
-		var l blockLine
-		if l, fault = decodeLine(value); fault != nil {
-			return false
-		}
-		if !q.mayHave(&l, jid) {
-			return true
+	err = each(d.store, keyRunBlock(tableLines, state.First), keyRunBlock(tableLines, state.Next), true, func(key, value []byte) (bool, error) {
+		l, err := decodeLine(value)
+		if err != nil || !q.mayHave(&l, jid) {
+			return true, err
 		}
 		raw, ok, err := d.store.Get(keyRunBlock(tableRuns, startOf(key)))
 		if err != nil || !ok { // deleted meanwhile
-			fault = err
-			return false
+			return false, err
 		}
-		more, err := f.search(&q, raw)
-		fault = err
-		return more && err == nil
+		return f.search(&q, raw)
 	})
-	if err == nil {
-		err = fault
-	}
 	f.Older = f.Next == nil && (q.From.IsZero() && state.Since > 0 || !q.From.IsZero() && q.From.Unix() <= state.Since)
 	return f, err
 }

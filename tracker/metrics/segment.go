@@ -80,18 +80,13 @@ func (m *Metrics) newSegment(from int64) {
 // keepSegment stores the sums of a range until its roll-up is read.
 func (m *Metrics) keepSegment(tx *view.Tx, from, to int64) error {
 	r := wire.Rollup{Type: wire.TypeRollup, Generation: m.state.Generation, From: from, To: to}
-	var fault error
-	err := tx.Scan(keyRows(tableOpen), keyRows(tableOpen+1), false, func(key, value []byte) bool {
-		var sum *row
-		if sum, fault = decodeRow(value, true); fault != nil {
-			return false
+	err := each(tx, keyRows(tableOpen), keyRows(tableOpen+1), false, func(key, value []byte) (bool, error) {
+		sum, err := decodeRow(value, true)
+		if err == nil {
+			r.Rows = append(r.Rows, sum.rollup(startOf(key), pairOf(key)))
 		}
-		r.Rows = append(r.Rows, sum.rollup(startOf(key), pairOf(key)))
-		return true
+		return true, err
 	})
-	if err == nil {
-		err = fault
-	}
 	if err != nil {
 		return fmt.Errorf("metrics: cut a piece: %w", err)
 	}
