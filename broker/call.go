@@ -100,6 +100,14 @@ func (c *Conn) request(ctx context.Context, fn func(*amqp.Channel) error) error 
 	return err
 }
 
+// declaring returns a request that declares a queue.
+func declaring(name string, durable, autoDelete, exclusive bool, args amqp.Table) func(*amqp.Channel) error {
+	return func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(name, durable, autoDelete, exclusive, false, args)
+		return err
+	}
+}
+
 // unanswered runs a request that the broker answers only if it refuses it, by closing the channel.
 // It returns the refusal.
 func unanswered(ch *amqp.Channel, request func() error) error {

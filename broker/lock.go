@@ -91,10 +91,7 @@ func (l *Lock) release() {
 // that declare it at the same moment, but an exclusive consumer to only one. It deletes the queue
 // when either connection ends, so the winner may lose its lock.
 func (l *Lock) claimExclusive(ctx context.Context) (err error) {
-	declare := func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil)
-		return err
-	}
+	declare := declaring(wire.LeaderInbox, false, false, true, nil)
 	undo := func(ch *amqp.Channel) { _, _ = ch.QueueDelete(wire.LeaderInbox, false, false, false) }
 	if l.Inbox, err = l.consumeLock(ctx, true, declare, undo); err != nil {
 		return err
@@ -181,10 +178,7 @@ func introduce(ch *amqp.Channel, streams ...string) error {
 // declareLock declares the quorum queue. It returns ErrForeignLock if a queue with other arguments
 // exists: without a single active consumer, two sidecars could lead.
 func (l *Lock) declareLock(ctx context.Context) error {
-	err := l.conn.request(ctx, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(wire.LeaderInbox, true, false, false, false, lockArguments)
-		return err
-	})
+	err := l.conn.request(ctx, declaring(wire.LeaderInbox, true, false, false, lockArguments))
 	if hasCode(err, amqp.PreconditionFailed) {
 		return fmt.Errorf("%w: %w", ErrForeignLock, err)
 	}

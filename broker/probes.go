@@ -19,10 +19,7 @@ func (c *Conn) Probes() Probes { return Probes{c} }
 // Declare declares the exclusive queue that Follow consumes. While the queue exists, so
 // does this connection.
 func (p Probes) Declare(ctx context.Context, queue string) error {
-	err := p.conn.request(ctx, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(queue, false, true, true, false, nil)
-		return err
-	})
+	err := p.conn.request(ctx, declaring(queue, false, true, true, nil))
 	if err != nil {
 		return fmt.Errorf("broker: declare %s: %w", queue, err)
 	}

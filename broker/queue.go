@@ -75,12 +75,7 @@ func (q Queues) Ensure(ctx context.Context, name string) error {
 // Which type is the virtual host's default follows from the broker's refusal of priorities, because
 // nothing else shows it for sure.
 func (q Queues) DeclareAs(ctx context.Context, queue string, of QueueType) error {
-	declare := func(args amqp.Table) error {
-		return q.request(ctx, queue, func(ch *amqp.Channel) error {
-			_, err := ch.QueueDeclare(queue, true, false, false, false, args)
-			return err
-		})
-	}
+	declare := func(args amqp.Table) error { return q.request(ctx, queue, declaring(queue, true, false, false, args)) }
 	if of == QueueQuorum {
 		if err := q.conn.features.CheckQueueType(QueueQuorum); err != nil {
 			return &QueueError{Queue: queue, Reason: ReasonRefused, Err: err}

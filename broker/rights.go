@@ -92,10 +92,7 @@ func (a *attempts) tryUse(name, shown string) {
 
 // tryConfigure declares a queue with an invalid argument.
 func tryConfigure(name string) func(*amqp.Channel) error {
-	return func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-expires": "never"})
-		return err
-	}
+	return declaring(name, true, false, false, amqp.Table{"x-expires": "never"})
 }
 
 // tryRead consumes with an invalid priority, so nothing is ever delivered.

@@ -97,10 +97,7 @@ const (
 // DeclareQueue declares the queue of a witness on the node of this connection.
 func (w Witnesses) DeclareQueue(ctx context.Context, node string) error {
 	name := WitnessQueue(node)
-	return w.conn.Queues().request(ctx, name, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "classic"})
-		return err
-	})
+	return w.conn.Queues().request(ctx, name, declaring(name, true, false, false, amqp.Table{"x-queue-type": "classic"}))
 }
 
 // Make gives a node a new witness with an id, and deletes the old one. The queue must exist.
@@ -124,10 +121,7 @@ func (w Witnesses) Make(ctx context.Context, node, id string) error {
 // ErrRefused if this broker allows none. A RabbitMQ whose settings forbid them ends the connection
 // with that answer.
 func (w Witnesses) DeclareTransient(ctx context.Context, name string) error {
-	err := w.conn.request(ctx, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(name, false, false, false, false, nil)
-		return err
-	})
+	err := w.conn.request(ctx, declaring(name, false, false, false, nil))
 	var answer *amqp.Error
 	if errors.As(err, &answer) && (!errors.Is(err, ErrLost) || answer.Code == amqp.InternalError) {
 		return fmt.Errorf("broker: declare %s: %w: %w", name, ErrRefused, err)
