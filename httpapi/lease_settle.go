@@ -47,7 +47,7 @@ func noLease() error {
 // can end a lease that it does not know, but not count what was done.
 func (l *leasesAPI) await(ctx context.Context, a *activeLease) (entry *tracker.Stored, err error) {
 	limit := readBackLimit
-	if l.leader.view.Followed(wire.Journal, wire.ScheduledJobs) {
+	if l.leader.view.CaughtUp(wire.Journal, wire.ScheduledJobs) {
 		limit -= max(0, l.now().Sub(a.given.At))
 	}
 	l.leader.readBack(ctx, limit, func() bool {

@@ -127,7 +127,7 @@ func (s *Scheduler) awaitEligible(ctx context.Context, conn *broker.Conn, lock *
 			}
 			return nil
 		}
-		if s.view.Followed(leaderStreams...) { // it reads, but too slowly
+		if s.view.CaughtUp(leaderStreams...) { // it reads, but too slowly
 			return errUnfit
 		}
 		select {

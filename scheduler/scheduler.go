@@ -291,7 +291,7 @@ var leaderStreams = append([]string{wire.Journal}, wire.EntryStreams...)
 
 // eligible reports whether the view knows what can be known without a leader, and is recent.
 func (s *Scheduler) eligible(now time.Time) bool {
-	return s.view.Followed(leaderStreams...) && s.expired(now, s.view.LagOf(leaderStreams...))
+	return s.view.CaughtUp(leaderStreams...) && s.expired(now, s.view.LagOf(leaderStreams...))
 }
 
 // standbyGrace is since when a sidecar does not stand for election only because its view lags.

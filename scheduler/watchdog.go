@@ -225,7 +225,7 @@ func (l *leadership) checkStuck() error {
 	if err := l.watchdog.Check(blocked); err != nil || blocked {
 		return err
 	}
-	if stuck := l.s.view.StuckOf(leaderStreams...); stuck > maxStuck {
+	if stuck := l.s.view.StalledFor(leaderStreams...); stuck > maxStuck {
 		return fmt.Errorf("%w: the view is behind, and has read nothing for %s", errResigned, stuck.Round(time.Second))
 	}
 	return nil

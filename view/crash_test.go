@@ -210,7 +210,7 @@ func TestRewindsUnderLoad(t *testing.T) {
 		_ = pause.For(ctx, time.Duration(i%5)*time.Millisecond)
 	}
 	v.until(t, "all is folded", func() bool {
-		return v.Followed(journal, jobs) && len(folded(t, store, jobs)) == len(source.streams[jobs].records)
+		return v.CaughtUp(journal, jobs) && len(folded(t, store, jobs)) == len(source.streams[jobs].records)
 	})
 	require.NoError(t, v.stop())
 	for _, line := range folded(t, store, jobs) {

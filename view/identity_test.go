@@ -67,7 +67,7 @@ func (l lostEnd) check(t *testing.T) {
 	} else {
 		source.append(journal, fmt.Sprint("confirmed ", l.confirmed))
 	}
-	read := func() bool { return v.Followed(journal, jobs) && l.equal(t, source, store) }
+	read := func() bool { return v.CaughtUp(journal, jobs) && l.equal(t, source, store) }
 	v.until(t, "all is read", read)
 	if !l.live {
 		require.NoError(t, v.stop())

@@ -160,9 +160,9 @@ func (v *View) Emptied() []string { return v.those((*tail).isEmptied) }
 // Missing returns the streams that do not exist, as far as the view knows.
 func (v *View) Missing() []string { return v.those((*tail).isMissing) }
 
-// Followed reports whether each of the named streams has been folded to its end, or is known to be
+// CaughtUp reports whether each of the named streams has been folded to its end, or is known to be
 // recreated or emptied. Then the view knows all that can be known without a leader.
-func (v *View) Followed(streams ...string) bool {
+func (v *View) CaughtUp(streams ...string) bool {
 	counts := notRecreated(streams)
 	return !slices.ContainsFunc(v.streams, func(t *tail) bool { return counts(t) && !t.caughtUp() })
 }
@@ -172,9 +172,9 @@ func (v *View) LagOf(streams ...string) time.Duration {
 	return v.longest((*tail).lag, notRecreated(streams))
 }
 
-// StuckOf returns how long the view has not folded a record of one of the named streams, although
+// StalledFor returns how long the view has not folded a record of one of the named streams, although
 // there are more. It returns the longest of these times.
-func (v *View) StuckOf(streams ...string) time.Duration {
+func (v *View) StalledFor(streams ...string) time.Duration {
 	return v.longest((*tail).stalledFor, notRecreated(streams))
 }
 

@@ -36,7 +36,7 @@ func TestViewFollowsStreams(t *testing.T) {
 	store := memoryStore(t)
 	v := follow(t, store, source, &counting{}, journal, jobs)
 	<-v.Ready()
-	require.True(t, v.Followed(journal, jobs))
+	require.True(t, v.CaughtUp(journal, jobs))
 	require.Equal(t, []string{" a×1", "1 b×1", "2 c×1", "3 d×1"}, folded(t, store, journal))
 	position, err := store.Position(journal)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestViewIsReadyOnlyWhenAllIsFolded(t *testing.T) {
 	v := follow(t, store, source, &counting{}, journal, jobs)
 	for range 3 {
 		require.False(t, isClosed(v.Ready()))
-		require.False(t, v.Followed(jobs))
+		require.False(t, v.CaughtUp(jobs))
 		gate <- struct{}{}
 	}
 	close(gate)
@@ -190,7 +190,7 @@ func barrier(t *testing.T, v *following, source *memory, stream string) {
 	begun := time.Now()
 	v.until(t, "it is empty", func() bool { return slices.Equal(v.Emptied(), []string{stream}) })
 	require.GreaterOrEqual(t, time.Since(begun), patience)
-	v.until(t, "more cannot be known", func() bool { return v.Followed(journal, stream) })
+	v.until(t, "more cannot be known", func() bool { return v.CaughtUp(journal, stream) })
 	require.Less(t, v.LagOf(journal, stream), time.Second)
 	time.Sleep(10 * rebuildAfter)
 	require.Empty(t, v.Recreated(), "an empty stream proves nothing")
@@ -219,7 +219,7 @@ func TestViewOfAStreamMadeAnew(t *testing.T) {
 					v.until(t, "it is found out", func() bool { return len(v.Recreated()) == 1 && v.Recreated()[0] == jobs })
 					require.Empty(t, v.Emptied())
 					require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs), "nothing is read of it before that is decided")
-					v.until(t, "more cannot be known", func() bool { return v.Followed(journal, jobs) })
+					v.until(t, "more cannot be known", func() bool { return v.CaughtUp(journal, jobs) })
 					require.Less(t, v.LagOf(journal, jobs), time.Second)
 					source.append(journal, "rewind jobs")
 					want := []string{}
@@ -231,7 +231,7 @@ func TestViewOfAStreamMadeAnew(t *testing.T) {
 						want = append(want, fmt.Sprintf("%s %s×1", offset, r.Body))
 					}
 					v.until(t, "it is read anew", func() bool {
-						return fmt.Sprint(folded(t, store, jobs)) == fmt.Sprint(want) && len(v.Recreated()) == 0 && v.Followed(jobs)
+						return fmt.Sprint(folded(t, store, jobs)) == fmt.Sprint(want) && len(v.Recreated()) == 0 && v.CaughtUp(jobs)
 					})
 					<-v.Ready()
 					source.append(jobs, "more")
@@ -257,7 +257,7 @@ func TestViewOfAJournalMadeAnew(t *testing.T) {
 				v.until(t, "the new one is read", func() bool {
 					_, forgot, err := store.Get(keyForgot(journal))
 					require.NoError(t, err)
-					return forgot && len(folded(t, store, journal)) == source.count(journal) && v.Followed(journal)
+					return forgot && len(folded(t, store, journal)) == source.count(journal) && v.CaughtUp(journal)
 				})
 				require.NoError(t, v.stop())
 				require.Contains(t, fold.forgotten, journal)
@@ -281,7 +281,7 @@ func TestViewOfAStreamThatNobodyDecidesAbout(t *testing.T) {
 				source.append(beats, "more")
 				v.until(t, "it is read anew", func() bool {
 					all := folded(t, store, beats)
-					return len(all) == source.count(beats) && len(v.Recreated()) == 0 && v.Followed(beats)
+					return len(all) == source.count(beats) && len(v.Recreated()) == 0 && v.CaughtUp(beats)
 				})
 			})
 		})
@@ -338,11 +338,11 @@ func TestViewTriesAgain(t *testing.T) {
 
 	source.change(func() { source.readErr = errors.New("cut off") })
 	v.until(t, "the fault shows", func() bool { return v.Status()[1].Fault == "cut off" })
-	require.False(t, v.Followed(jobs))
+	require.False(t, v.CaughtUp(jobs))
 	source.change(func() { source.readErr = nil })
 	source.append(jobs, "c")
 	v.untilFolded(t, jobs, " a×1", "1 b×1", "2 c×1")
-	v.until(t, "all is well", func() bool { return v.Followed(journal, jobs) && v.Status()[1].Fault == "" })
+	v.until(t, "all is well", func() bool { return v.CaughtUp(journal, jobs) && v.Status()[1].Fault == "" })
 }
 
 func TestViewEndsWithWhatCannotBeMended(t *testing.T) {
@@ -383,7 +383,7 @@ func TestLag(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		require.InDelta(t, 30, v.Lag().Seconds(), 1)
 		require.Equal(t, v.Lag(), v.LagOf(journal, jobs))
-		require.Equal(t, v.Lag(), v.StuckOf(journal, jobs))
+		require.Equal(t, v.Lag(), v.StalledFor(journal, jobs))
 		source.change(func() { source.readErr = nil })
 		time.Sleep(10 * time.Second)
 		require.Zero(t, v.Lag())
@@ -402,7 +402,7 @@ func TestLag(t *testing.T) {
 		stored(time.Now().Add(-time.Minute - 3*time.Second))
 		require.Equal(t, 3*time.Second, v.LagOf(jobs))
 		require.Zero(t, v.LagOf(journal))
-		require.Zero(t, v.StuckOf(jobs), "it is behind, but reads on")
+		require.Zero(t, v.StalledFor(jobs), "it is behind, but reads on")
 		time.Sleep(2 * time.Second)
 		require.Zero(t, v.Lag())
 		cancel()
@@ -450,7 +450,7 @@ func TestViewOfAStreamThatIsNotThere(t *testing.T) {
 	store := memoryStore(t)
 	v := follow(t, store, source, &counting{}, journal, jobs)
 	v.until(t, "it is missing", func() bool { return len(v.Missing()) == 2 })
-	require.False(t, v.Followed(jobs))
+	require.False(t, v.CaughtUp(jobs))
 	source.change(func() { source.readErr = nil })
 	v.untilFolded(t, jobs, " a×1")
 	v.until(t, "nothing is missing", func() bool { return len(v.Missing()) == 0 })
@@ -494,11 +494,11 @@ func TestStreamsThatLookShortForAWhile(t *testing.T) {
 						time.Sleep(long)
 						require.Empty(t, v.Recreated())
 						require.Equal(t, hidden && long > patience, len(v.Emptied()) > 0)
-						require.Equal(t, !hidden || long > patience, v.Followed(stream), "%+v", v.Status())
+						require.Equal(t, !hidden || long > patience, v.CaughtUp(stream), "%+v", v.Status())
 						source.change(func() { source.hidden, source.short = nil, nil })
 						source.append(stream, "barrier")
 						v.until(t, "it is read on", func() bool {
-							return v.Followed(stream) && len(folded(t, store, stream)) == 7 && len(v.Emptied()) == 0
+							return v.CaughtUp(stream) && len(folded(t, store, stream)) == 7 && len(v.Emptied()) == 0
 						})
 						require.Equal(t, before, folded(t, store, stream)[:6])
 						require.Empty(t, fold.forgotten)
@@ -533,7 +533,7 @@ func TestReplicasThatAreBehind(t *testing.T) {
 				time.Sleep(10 * rebuildAfter)
 				require.Empty(t, v.Recreated())
 				require.Empty(t, v.Emptied())
-				require.False(t, v.Followed(jobs))
+				require.False(t, v.CaughtUp(jobs))
 				source.change(func() { source.upTo, source.lacks = nil, nil })
 				v.untilFolded(t, jobs, " a×1", "1 b×1", "2 c×1", "3 d×1", "4 e×1")
 				require.Empty(t, fold.overtaken, "retention took nothing")

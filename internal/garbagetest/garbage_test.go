@@ -149,7 +149,7 @@ func TestGarbageEverywhere(t *testing.T) {
 			require.Equal(t, int64(1), s.Status().Counters.Epochs)
 
 			later := start(t, v, "b", native)
-			brokertest.Eventually(t, func() bool { return later.view.Followed(append(viewed, wire.Journal)...) }, "another sidecar has read it all")
+			brokertest.Eventually(t, func() bool { return later.view.CaughtUp(append(viewed, wire.Journal)...) }, "another sidecar has read it all")
 			x.requireRejects(later)
 			for stream := range x.refused {
 				require.Empty(t, cmp.Diff(s.rejected(t, stream), later.rejected(t, stream)), "it makes the same of %s", stream)

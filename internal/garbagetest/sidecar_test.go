@@ -75,7 +75,7 @@ func (s *sidecar) leads(t *testing.T) *sidecar {
 	t.Helper()
 	brokertest.Eventually(t, func() bool {
 		st := s.Status()
-		return st.Leader && st.Accepts && len(st.Degraded) == 0 && s.view.Followed(append(viewed, wire.Journal)...)
+		return st.Leader && st.Accepts && len(st.Degraded) == 0 && s.view.CaughtUp(append(viewed, wire.Journal)...)
 	}, "the sidecar leads")
 	return s
 }
