@@ -119,8 +119,8 @@ func (t *tail) follow(parent context.Context) error {
 	return t.ended(parent, generation, err)
 }
 
-// setTarget asks where the stream ends. An end below the last folded record may show that the stream is
-// another one, or has lost its end.
+// setTarget asks where the stream ends. An end below the last folded record may show that the
+// stream is another one, or has lost its end.
 func (t *tail) setTarget(ctx context.Context, generation int, at position, from int64) error {
 	last, err := t.lastOffset(ctx)
 	if err != nil {

@@ -123,8 +123,8 @@ func (v *View) longest(says func(*tail, time.Time) time.Duration, counts func(*t
 	return most
 }
 
-// notRecreated returns a filter for the named streams. It leaves out those that were created again or
-// emptied.
+// notRecreated returns a filter for the named streams. It leaves out those that were created again
+// or emptied.
 func notRecreated(streams []string) func(*tail) bool {
 	return func(t *tail) bool {
 		return slices.Contains(streams, t.stream) && t.isOriginal()
@@ -140,8 +140,8 @@ func (v *View) Status() []Status {
 	return all
 }
 
-// those returns the names of the streams that are so.
-func (v *View) those(are func(*tail) bool) (names []string) {
+// streamsThat returns the names of the streams that are so.
+func (v *View) streamsThat(are func(*tail) bool) (names []string) {
 	for _, t := range v.streams {
 		if are(t) {
 			names = append(names, t.stream)
@@ -151,14 +151,14 @@ func (v *View) those(are func(*tail) bool) (names []string) {
 }
 
 // Recreated returns the streams that were deleted and created again, and that wait for a Rewind.
-func (v *View) Recreated() []string { return v.those((*tail).isRecreated) }
+func (v *View) Recreated() []string { return v.streamsThat((*tail).isRecreated) }
 
 // Emptied returns the streams that had records, and have been empty for a while. An empty stream
 // proves nothing. A leader that appends its barrier finds out whether it is another stream.
-func (v *View) Emptied() []string { return v.those((*tail).isEmptied) }
+func (v *View) Emptied() []string { return v.streamsThat((*tail).isEmptied) }
 
 // Missing returns the streams that do not exist, as far as the view knows.
-func (v *View) Missing() []string { return v.those((*tail).isMissing) }
+func (v *View) Missing() []string { return v.streamsThat((*tail).isMissing) }
 
 // CaughtUp reports whether each of the named streams has been folded to its end, or is known to be
 // recreated or emptied. Then the view knows all that can be known without a leader.
@@ -172,8 +172,8 @@ func (v *View) LagOf(streams ...string) time.Duration {
 	return v.longest((*tail).lag, notRecreated(streams))
 }
 
-// StalledFor returns how long the view has not folded a record of one of the named streams, although
-// there are more. It returns the longest of these times.
+// StalledFor returns how long the view has not folded a record of one of the named streams,
+// although there are more. It returns the longest of these times.
 func (v *View) StalledFor(streams ...string) time.Duration {
 	return v.longest((*tail).stalledFor, notRecreated(streams))
 }
