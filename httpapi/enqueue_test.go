@@ -115,8 +115,8 @@ func TestTimelineAndDeleteOfAJob(t *testing.T) {
 	w.do(http.MethodDelete, "/api/jobs/a", "").problem(t, http.StatusConflict, "conflict")
 
 	w.add(wire.ScheduledJobs, scheduled("fired", 2_000_000_000))
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 0, JIDTag: "fired", Epoch: epoch, Seq: 1}
-	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte("{}")})
+	dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 0, JIDTag: "fired", Epoch: epoch, Seq: 1}
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte("{}")})
 	require.Equal(t, "fired", gjson.Get(w.get("/api/jobs/fired").body, "events.0.what").String())
 	p := w.do(http.MethodDelete, "/api/jobs/fired", "").problem(t, http.StatusConflict, "conflict")
 	require.Equal(t, "fired", p.Happened.What)

@@ -127,8 +127,8 @@ func busy(t *testing.T) *world {
 	w.add(wire.DeadJobs, "garbage")
 	// A leader that was followed decided this. It is void: the entry stays.
 	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch - 1, Stream: wire.Retries, Offset: late, JID: wire.JIDTag("parked")})
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 99, JIDTag: "x", Epoch: epoch, Seq: 1}
-	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte("{}")})
+	dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 99, JIDTag: "x", Epoch: epoch, Seq: 1}
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte("{}")})
 	w.status = scheduler.Status{Leader: true, Phase: "leading", Epoch: epoch, Unconfirmed: 7, Blocked: "memory", LastLate: 2 * time.Millisecond,
 		Held: []scheduler.HeldQueue{{Queue: "q"}}, InDoubt: 5, Silent: 2, LeaseAge: 250 * time.Millisecond,
 		MissingReplicas: map[string]int{wire.Journal: 1, wire.Retries: 0}, Counters: scheduler.Counters{Fired: 11, Returned: 2, Refused: 1, Lost: 3, Commands: 4, Epochs: 1}}

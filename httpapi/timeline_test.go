@@ -40,9 +40,9 @@ func TestAJobTellsItsWholeStory(t *testing.T) {
 	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch, At: 20, Stream: wire.ScheduledJobs, Offset: second, JID: "j", Actor: "bob"})
 	third := w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: announced(wire.TypeUndone, second), Body: []byte(is)})
 	w.journal(wire.JournalRecord{Type: wire.TypeUndone, Epoch: epoch, At: 30, Stream: wire.ScheduledJobs, Offset: second, JID: "j", Actor: "cyn", By: &third})
-	deed := wire.Deed{Op: wire.OpTriggered, Stream: wire.ScheduledJobs, Offset: third, JIDTag: "j", Epoch: epoch, Seq: 9, Actor: "dan"}
+	dispatch := wire.Dispatch{Op: wire.OpTriggered, Stream: wire.ScheduledJobs, Offset: third, JIDTag: "j", Epoch: epoch, Seq: 9, Actor: "dan"}
 	sent := `{"jid":"j","class":"Mail","queue":"low","args":[9007199254740995,{"password":"new"}]}`
-	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte(sent), Time: time.Unix(40, 0)})
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte(sent), Time: time.Unix(40, 0)})
 	w.journal(wire.JournalRecord{Type: wire.TypeNoted, Epoch: epoch, At: 50, Noted: &wire.Noted{Op: wire.NotedCancelled, Identity: "h:1:x", JID: "j"}, Actor: "eve"})
 
 	require.Equal(t, []string{"changed scheduled-jobs ann", "deleted scheduled-jobs bob", "undone scheduled-jobs cyn", "triggered scheduled-jobs dan", "cancelled  eve"}, w.whats("j"))
@@ -90,7 +90,7 @@ func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
 		w.add(wire.Retries, strings.Replace(retry(jid, 2_000_000_000, "q", "C", "E"), `"args":[]`, fmt.Sprintf(`"args":[],"enqueued_at":%d`, made), 1))
 	}
 	sent := func(jid string, made int) {
-		d := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, JIDTag: jid, Epoch: epoch, Seq: w.offsets[wire.ScheduledJobs] + 1}
+		d := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, JIDTag: jid, Epoch: epoch, Seq: w.offsets[wire.ScheduledJobs] + 1}
 		d.Offset = w.add(wire.ScheduledJobs, scheduled(jid, ended))
 		body := fmt.Sprintf(`{"jid":%q,"class":"C","queue":"q","args":[],"created_at":%d}`, jid, made)
 		w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: d.Headers(), Body: []byte(body), Time: time.Unix(ended, 0)})

@@ -50,7 +50,7 @@ func (sc *scene) ask(s *modelSidecar, cmd wire.Command) (got wire.Reply) {
 func (sc *scene) journaled() map[string]int {
 	n := map[string]int{}
 	for _, r := range sc.broker.streams[wire.Journal].records {
-		if d, ok := wire.DeedOf(r.Headers); ok {
+		if d, ok := wire.DispatchOf(r.Headers); ok {
 			n[d.Op]++
 		} else if j, err := wire.ParseJournal(r.Body); err == nil {
 			n[j.Type]++
@@ -61,7 +61,7 @@ func (sc *scene) journaled() map[string]int {
 
 func (sc *scene) deadJobs() (bodies []string) {
 	for _, r := range sc.broker.streams[wire.DeadJobs].records {
-		if _, ok := wire.DeedOf(r.Headers); ok {
+		if _, ok := wire.DispatchOf(r.Headers); ok {
 			bodies = append(bodies, string(r.Body))
 		}
 	}
@@ -326,7 +326,7 @@ func TestTracesAreCarried(t *testing.T) {
 	sc.now = sc.now.Add(2 * time.Minute)
 	var trace any
 	sc.rounds(s, 1, func(m wire.Message) bool {
-		if _, fired := wire.DeedOf(m.Headers); fired {
+		if _, fired := wire.DispatchOf(m.Headers); fired {
 			trace = m.Headers[wire.HeaderTraceparent]
 		}
 		return false

@@ -68,7 +68,7 @@ func (w *world) failover(t *rapid.T) {
 	}
 	w.broker.forgetEpochs()
 	clear(w.broker.known) // what told the journal of a confirm may be gone
-	for _, p := range w.broker.openDeeds(nil, false) {
+	for _, p := range w.broker.openDispatches(nil, false) {
 		w.broker.unsafe[p] = "the journal does not tell any more that it was confirmed"
 	}
 	for _, s := range w.sidecars {

@@ -68,8 +68,8 @@ func TestForgedRecordsAreNotObeyed(t *testing.T) {
 	journal(wire.JournalRecord{Type: wire.TypeOpened, Identity: "forger", Format: wire.Format, Held: map[string]int64{wire.ScheduledJobs: 1 << 62}})
 	journal(wire.JournalRecord{Type: wire.TypeOpened, Identity: "forger", Format: wire.Format + 1})
 	journal(wire.JournalRecord{Type: wire.TypeRecreated, Epoch: epoch, Stream: wire.ScheduledJobs})
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: at(1), JIDTag: "j-1", Epoch: epoch, Seq: 1, Confirmed: 1 << 40}
-	f.forge(wire.Journal, wire.Fire(&wire.Job{JID: "j-1", Queue: "q"}, deed, []byte(`{"class":"C"}`), time.Now()))
+	headers := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: at(1), JIDTag: "j-1", Epoch: epoch, Seq: 1, Confirmed: 1 << 40}
+	f.forge(wire.Journal, wire.Fire(&wire.Job{JID: "j-1", Queue: "q"}, headers, []byte(`{"class":"C"}`), time.Now()))
 	for _, stream := range wire.EntryStreams {
 		f.forge(stream, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: 1 << 40}.Append(stream, 0, 0))
 	}

@@ -17,7 +17,7 @@ import (
 func firesThatFoundNoQueue(t *testing.T, v *brokertest.Vhost) (n int) {
 	t.Helper()
 	for _, d := range v.ReadStream(t, wire.Gated) {
-		if _, fired := wire.DeedOf(d.Headers); fired {
+		if _, fired := wire.DispatchOf(d.Headers); fired {
 			n++
 		}
 	}

@@ -105,8 +105,8 @@ func journal(t *testing.T, v *brokertest.Vhost) map[string]int {
 	t.Helper()
 	found := map[string]int{}
 	for _, d := range v.ReadStream(t, wire.Journal) {
-		if deed, ok := wire.DeedOf(d.Headers); ok {
-			found[deed.Op]++
+		if headers, ok := wire.DispatchOf(d.Headers); ok {
+			found[headers.Op]++
 		} else if r, err := wire.ParseJournal(d.Body); err == nil {
 			found[r.Type]++
 		}
@@ -180,10 +180,10 @@ func (m *mortal) append(stream string, r wire.JournalRecord) {
 func (m *mortal) fire(exchange, jid, queue string) error {
 	m.t.Helper()
 	m.seq++
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offsetOf(m.t, m.v, wire.ScheduledJobs, jid),
+	headers := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offsetOf(m.t, m.v, wire.ScheduledJobs, jid),
 		JIDTag: jid, Epoch: m.epoch, Seq: m.seq}
 	body := fmt.Appendf(nil, `{"class":"C","args":[1,"two"],"queue":%q,"retry":25,"jid":%q}`, queue, jid)
-	msg := wire.Fire(&wire.Job{JID: jid, Class: "C", Queue: queue}, deed, body, time.Now())
+	msg := wire.Fire(&wire.Job{JID: jid, Class: "C", Queue: queue}, headers, body, time.Now())
 	if msg.Exchange = exchange; exchange == "" {
 		msg.Key = wire.Journal
 	}

@@ -53,8 +53,8 @@ func (b tale) settled(epoch int64, what string, offset int64) {
 }
 
 func (b tale) fired(epoch, seq, offset int64) {
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offset, JIDTag: "a", Epoch: epoch, Seq: seq}
-	b.append(wire.Journal, millrace, wire.Fire(&wire.Job{JID: "a", Queue: "q"}, deed, []byte(entryA), time.Unix(1, 0)))
+	headers := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offset, JIDTag: "a", Epoch: epoch, Seq: seq}
+	b.append(wire.Journal, millrace, wire.Fire(&wire.Job{JID: "a", Queue: "q"}, headers, []byte(entryA), time.Unix(1, 0)))
 }
 
 func (b tale) confirmed(epoch, through int64) {
@@ -296,7 +296,7 @@ func TestDoubtOutlivesManyLeaders(t *testing.T) {
 	for i := range jobs {
 		require.Positive(t, got[fmt.Sprint("j", i)], "j%d is lost", i)
 	}
-	doubts, err := last.entries.Doubtful()
+	doubts, err := last.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 	require.Zero(t, last.entries.Total(wire.ScheduledJobs))

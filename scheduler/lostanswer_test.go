@@ -19,7 +19,7 @@ import (
 func (sc *scene) loseInJournal(s *modelSidecar, jid string) {
 	sc.t.Helper()
 	sc.take(s)
-	at := slices.IndexFunc(s.conn.answers, func(a answer) bool { return a.copy != nil && a.copy.deed.JIDTag == wire.JIDTag(jid) })
+	at := slices.IndexFunc(s.conn.answers, func(a answer) bool { return a.copy != nil && a.copy.headers.JIDTag == wire.JIDTag(jid) })
 	require.GreaterOrEqual(sc.t, at, 0)
 	lost := s.conn.answers[at].copy
 	s.conn.answers = slices.Delete(s.conn.answers, at, at+1)
@@ -257,7 +257,7 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 			_, any := s.core.ledger.Oldest()
 			require.False(t, any, "nothing is left that would end the epoch")
 			sc.prove(s)
-			doubts, err := s.entries.Doubtful()
+			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
 		})
@@ -356,7 +356,7 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	sc.loseInJournal(fresh, "x")
 	before := sc.copies()["x"]
 	sc.busyFor(fresh, "q", ledger.GiveUpAfter+15*time.Second)
-	doubts, err := fresh.entries.Doubtful()
+	doubts, err := fresh.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs), "it is pending until it is due")
@@ -410,7 +410,7 @@ func TestAllThatIsConfirmedIsSaid(t *testing.T) {
 	require.Empty(t, s.conn.out, "the window has not drained")
 	require.NoError(t, s.core.announcer.announceAll(sc.now))
 	sc.exchange(s)
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Len(t, doubts, 1)
 	require.Equal(t, "open", doubts[0].JID)

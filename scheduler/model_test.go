@@ -59,7 +59,7 @@ func (s *modelStream) get(offset int64) *wire.Record {
 
 // copyOf is a job in a queue, or one that was there.
 type copyOf struct {
-	deed      wire.Deed
+	headers   wire.Dispatch
 	queue     string
 	at        time.Time
 	confirmed bool  // the broker has confirmed it: a crash does not take it
@@ -320,7 +320,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 			record = b.append(wire.Journal, millrace, m)
 		}
 		if next.copy != nil { // its queue had it already
-			next.copy.record, next.copy.late, reply.copy = record, next.copy.deed.Epoch < b.newest, next.copy
+			next.copy.record, next.copy.late, reply.copy = record, next.copy.headers.Epoch < b.newest, next.copy
 			break
 		}
 		if b.cut {
@@ -334,14 +334,14 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 			reply.ack = false
 			break
 		}
-		d, _ := wire.DeedOf(m.Headers)
+		d, _ := wire.DispatchOf(m.Headers)
 		b.excuseRefire(&d, next.read)
 		if b.missing[m.Key] && b.cutGated {
 			break
 		}
 		if b.missing[m.Key] {
 			b.comeBack(m)
-			b.copies = append(b.copies, &copyOf{deed: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
+			b.copies = append(b.copies, &copyOf{headers: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
 			if b.halves > 0 {
 				b.halves, reply.ack = b.halves-1, false
 			}
@@ -387,17 +387,17 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 // What its headers say of others stays.
 func (b *modelBroker) unjournal(c *copyOf) {
 	r := b.streams[wire.Journal].get(c.record)
-	said := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: c.deed.Epoch, Through: c.deed.Confirmed}
+	said := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: c.headers.Epoch, Through: c.headers.Confirmed}
 	if text, says := r.Headers[wire.HeaderAbove].(string); says {
 		said.Above, _ = wire.ParseRanges(text)
 	}
-	m := said.Append(wire.Journal, 0, c.deed.Confirmed)
+	m := said.Append(wire.Journal, 0, c.headers.Confirmed)
 	r.Headers, r.Body, c.record = m.Headers, m.Body, -1
 }
 
 // deliver puts a job into its queue.
-func (b *modelBroker) deliver(d wire.Deed, m wire.Message) *copyOf {
-	c := &copyOf{deed: d, queue: m.Key, at: m.Timestamp, record: -1, late: d.Epoch < b.newest}
+func (b *modelBroker) deliver(d wire.Dispatch, m wire.Message) *copyOf {
+	c := &copyOf{headers: d, queue: m.Key, at: m.Timestamp, record: -1, late: d.Epoch < b.newest}
 	b.copies = append(b.copies, c)
 	b.onCopy(c)
 	if c.late {
@@ -408,10 +408,10 @@ func (b *modelBroker) deliver(d wire.Deed, m wire.Message) *copyOf {
 
 // excuseRefire notes that a fire may come twice: its leader, which had read so far, knew nothing of
 // the first one, or nothing proves that the first one arrived.
-func (b *modelBroker) excuseRefire(d *wire.Deed, read int64) {
+func (b *modelBroker) excuseRefire(d *wire.Dispatch, read int64) {
 	p := b.place(d.Stream, d.Offset)
 	for _, c := range b.copies {
-		if b.place(c.deed.Stream, c.deed.Offset) != p {
+		if b.place(c.headers.Stream, c.headers.Offset) != p {
 			continue
 		}
 		if why := b.excuse(c, d, read); why != "" {
@@ -420,15 +420,15 @@ func (b *modelBroker) excuseRefire(d *wire.Deed, read int64) {
 	}
 }
 
-func (b *modelBroker) excuse(first *copyOf, d *wire.Deed, read int64) string {
-	fired := wire.Through{Epoch: first.deed.Epoch, Through: first.deed.Seq}
+func (b *modelBroker) excuse(first *copyOf, d *wire.Dispatch, read int64) string {
+	fired := wire.Through{Epoch: first.headers.Epoch, Through: first.headers.Seq}
 	changed := b.changesAt[fired.Epoch] != b.nodes+b.links
 	switch {
 	case fired.Epoch != d.Epoch && (first.record < 0 || first.record >= read):
 		return "another leader had fired it, and this one could not know"
 	case first.bounced:
 		return ""
-	case first.late && first.deed.Offset != d.Offset:
+	case first.late && first.headers.Offset != d.Offset:
 		return "its leader had been followed, and did not know which entry stands for this one"
 	case d.Op != wire.OpRefired || b.isKnown(fired, read):
 		return ""
@@ -445,7 +445,7 @@ func (b *modelBroker) excuse(first *copyOf, d *wire.Deed, read int64) string {
 // comeBack is the way of a fire that finds no queue.
 func (b *modelBroker) comeBack(m wire.Message) {
 	offset := b.append(wire.Gated, millrace, m)
-	d, _ := wire.DeedOf(m.Headers)
+	d, _ := wire.DispatchOf(m.Headers)
 	b.back[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = true
 	b.origin[place{wire.Gated, b.streams[wire.Gated].generation, offset}] = b.placeWith(d.Stream, d.Offset, m.MessageID)
 }
@@ -489,16 +489,16 @@ func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
 // exceptions.
 func (b *modelBroker) checkDelivered(fire wire.Through) {
 	for _, c := range b.copies {
-		if c.deed.Epoch != fire.Epoch || c.deed.Seq != fire.Through {
+		if c.headers.Epoch != fire.Epoch || c.headers.Seq != fire.Through {
 			continue
 		}
-		if p := b.place(c.deed.Stream, c.deed.Offset); c.gone && !c.bounced && b.gone[p] == "" {
+		if p := b.place(c.headers.Stream, c.headers.Offset); c.gone && !c.bounced && b.gone[p] == "" {
 			b.broken = append(b.broken, fmt.Sprintf("%v was settled as delivered, and its copy is gone", p))
 		}
 		return
 	}
 	for _, r := range b.streams[wire.Journal].records {
-		d, ok := wire.DeedOf(r.Headers)
+		d, ok := wire.DispatchOf(r.Headers)
 		if ok && d.Epoch == fire.Epoch && d.Seq == fire.Through && !d.Burial() && !b.everCut {
 			b.broken = append(b.broken, fmt.Sprintf("%s@%d was settled as delivered, and no queue has it", d.Stream, d.Offset))
 		}
@@ -514,9 +514,9 @@ func (b *modelBroker) confirm(c *modelConn) {
 	}
 }
 
-// openDeeds lists the entries whose fires, and burials if asked for, the journal does not know to
+// openDispatches lists the entries whose fires, and burials if asked for, the journal does not know to
 // be confirmed.
-func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
+func (b *modelBroker) openDispatches(c *modelConn, burials bool) []place {
 	last := map[int64]int64{} // by epoch
 	type fire struct {
 		place
@@ -532,7 +532,7 @@ func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 			last[p.Epoch] = max(last[p.Epoch], p.Confirmed)
 			continue
 		}
-		if d, ok := wire.DeedOf(r.Headers); ok {
+		if d, ok := wire.DispatchOf(r.Headers); ok {
 			last[d.Epoch] = max(last[d.Epoch], d.Confirmed)
 			if d.Burial() && !burials {
 				continue
@@ -562,7 +562,7 @@ func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 	}
 	if c != nil {
 		for _, s := range c.out {
-			if d, ok := wire.DeedOf(s.message.Headers); ok && (burials || !d.Burial()) {
+			if d, ok := wire.DispatchOf(s.message.Headers); ok && (burials || !d.Burial()) {
 				open = append(open, b.place(d.Stream, d.Offset))
 				b.unsafeTags[d.JIDTag] = true
 			}
@@ -897,7 +897,7 @@ func (s *modelSidecar) answer(now time.Time) error {
 	s.conn.answers = s.conn.answers[1:]
 	if a.copy != nil {
 		a.copy.confirmed = true
-		if d := a.copy.deed; a.ack {
+		if d := a.copy.headers; a.ack {
 			s.conn.acked = append(s.conn.acked, acked{wire.Through{Epoch: d.Epoch, Through: d.Seq}, s.conn.next})
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // to it, and streams wait for the other nodes. Nothing is confirmed.
 func (b *modelBroker) hold(c *modelConn, next sent) {
 	m := next.message
-	if d, ok := wire.DeedOf(m.Headers); ok && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {
+	if d, ok := wire.DispatchOf(m.Headers); ok && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {
 		b.excuseRefire(&d, next.read)
 		next.copy = b.deliver(d, m)
 	}
@@ -29,9 +29,9 @@ func (b *modelBroker) takes(queue string) bool {
 func (c *modelConn) heal() { c.out, c.held, c.cut = append(c.held, c.out...), nil, false }
 
 // excuseLate notes that a leader fired what its successor has buried, and could not know.
-func (b *modelBroker) excuseLate(fired *wire.Deed) {
+func (b *modelBroker) excuseLate(fired *wire.Dispatch) {
 	for at := b.newest; at < int64(b.streams[wire.Journal].end()); at++ {
-		d, ok := wire.DeedOf(b.streams[wire.Journal].get(at).Headers)
+		d, ok := wire.DispatchOf(b.streams[wire.Journal].get(at).Headers)
 		if ok && d.Burial() && b.place(d.Stream, d.Offset) == b.place(fired.Stream, fired.Offset) {
 			b.unsafeTags[d.JIDTag] = true
 		}
@@ -41,9 +41,9 @@ func (b *modelBroker) excuseLate(fired *wire.Deed) {
 // excuseBurial notes that a leader, which had read so far, buried what another has fired, and could
 // not know.
 func (b *modelBroker) excuseBurial(m wire.Message, read int64) {
-	d, _ := wire.DeedOf(m.Headers)
+	d, _ := wire.DispatchOf(m.Headers)
 	for _, c := range b.copies {
-		if c.deed.Epoch != d.Epoch && (c.record < 0 || c.record >= read) && b.place(c.deed.Stream, c.deed.Offset) == b.place(d.Stream, d.Offset) {
+		if c.headers.Epoch != d.Epoch && (c.record < 0 || c.record >= read) && b.place(c.headers.Stream, c.headers.Offset) == b.place(d.Stream, d.Offset) {
 			b.unsafeTags[d.JIDTag] = true
 		}
 	}
@@ -62,7 +62,7 @@ func (s *modelStream) noteBarrier(j *wire.JournalRecord, offset int64) {
 
 // watchLease notes what a leader sends that has been followed, although leases are kept.
 func (b *modelBroker) watchLease(m wire.Message) {
-	d, ok := wire.DeedOf(m.Headers)
+	d, ok := wire.DispatchOf(m.Headers)
 	if ok && b.leases && d.Epoch < b.newest {
 		b.broken = append(b.broken, fmt.Sprintf("epoch %d fired %s@%d when epoch %d had begun", d.Epoch, d.Stream, d.Offset, b.newest))
 	}

@@ -28,7 +28,7 @@ func (s *modelSidecar) checkWay(now time.Time) error {
 func (b *modelBroker) mend(routed int64) {
 	b.cut, b.cutGated = false, false
 	for _, r := range b.streams[wire.Journal].records {
-		if d, ok := wire.DeedOf(r.Headers); ok && r.Offset > routed {
+		if d, ok := wire.DispatchOf(r.Headers); ok && r.Offset > routed {
 			b.unsafe[b.place(d.Stream, d.Offset)] = fmt.Sprintf("fired at %d, and the way was broken behind %d", r.Offset, routed)
 			b.unsafeTags[d.JIDTag] = true
 		}
@@ -83,7 +83,7 @@ func (b *modelBroker) forgetStrays() {
 		}
 	}
 	for _, r := range b.streams[wire.Journal].records {
-		if d, ok := wire.DeedOf(r.Headers); ok && r.Offset > routed {
+		if d, ok := wire.DispatchOf(r.Headers); ok && r.Offset > routed {
 			b.gone[b.place(d.Stream, d.Offset)] = "it went astray, and the journal was lost"
 		}
 	}

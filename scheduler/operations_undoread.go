@@ -42,7 +42,7 @@ func (s *recordFilter) record(r *wire.Record, types ...string) (j wire.JournalRe
 		return j, false
 	}
 	epoch := wire.Int(r.Headers, wire.HeaderEpoch)
-	if _, deed := wire.DeedOf(r.Headers); deed {
+	if _, dispatched := wire.DispatchOf(r.Headers); dispatched {
 		s.epoch = max(s.epoch, epoch)
 		return j, false
 	}

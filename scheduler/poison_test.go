@@ -104,10 +104,10 @@ func TestNothingIsCopiedFromClients(t *testing.T) {
 		d, ok := v.Get(t, "queue.new")
 		require.True(t, ok)
 		require.Equal(t, v.Owner.Name, d.UserId)
-		deed, fired := wire.DeedOf(d.Headers)
+		sent, fired := wire.DispatchOf(d.Headers)
 		require.True(t, fired)
-		require.Equal(t, wire.Gated, deed.Stream, "the headers are Millrace's own")
-		require.Len(t, d.Headers, len(deed.Headers()))
+		require.Equal(t, wire.Gated, sent.Stream, "the headers are Millrace's own")
+		require.Len(t, d.Headers, len(sent.Headers()))
 		require.Equal(t, "C", d.Type)
 		require.Empty(t, d.Expiration+d.ReplyTo+d.ContentEncoding)
 	}

@@ -97,7 +97,7 @@ func (w *world) powerFailure(t *rapid.T) {
 	}
 	w.broker.forgetEpochs()
 	clear(w.broker.known) // what the journal was told may be lost
-	for _, p := range w.broker.openDeeds(nil, true) {
+	for _, p := range w.broker.openDispatches(nil, true) {
 		w.broker.unsafe[p] = "the journal does not tell any more that it was confirmed"
 	}
 	w.disk.synced = nil // what is left is on the disk
@@ -118,7 +118,7 @@ func (w *world) lose(r wire.Record) {
 			}
 			delete(w.ended, o)
 		}
-		if d, buried := wire.DeedOf(r.Headers); buried {
+		if d, buried := wire.DispatchOf(r.Headers); buried {
 			w.broker.gone[w.broker.place(d.Stream, d.Offset)] = "the dead job that it became was lost"
 		}
 		delete(w.appended, here)
@@ -128,7 +128,7 @@ func (w *world) lose(r wire.Record) {
 		return
 	}
 	about := here
-	if d, ok := wire.DeedOf(r.Headers); ok {
+	if d, ok := wire.DispatchOf(r.Headers); ok {
 		about = w.broker.place(d.Stream, d.Offset)
 		if w.broker.everCut {
 			w.broker.gone[about] = "it went astray, and the journal does not tell of it any more"

@@ -58,7 +58,7 @@ func (p *prober) check(ctx context.Context) (broken, err error) {
 	if err = p.sendAndWait(within); err == nil {
 		err = p.l.conn.BindJournal(ctx) // probes do not check jobs.bury
 	}
-	if !errors.Is(err, errMisrouted) && !broker.IsAstray(err) {
+	if !errors.Is(err, errMisrouted) && !broker.IsUnroutable(err) {
 		return nil, err
 	}
 	if _, away := p.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {

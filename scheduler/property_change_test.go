@@ -43,15 +43,15 @@ func (e *appendedEntry) mayFire(now time.Time) bool {
 
 // fired checks every job that reaches a queue.
 func (w *world) fired(c *copyOf) {
-	if c.deed.Op != wire.OpFired && c.deed.Op != wire.OpRefired || c.late {
+	if c.headers.Op != wire.OpFired && c.headers.Op != wire.OpRefired || c.late {
 		return
 	}
 	p := w.placeOf(c)
-	here := place{c.deed.Stream, w.broker.streams[c.deed.Stream].generation, c.deed.Offset}
-	if c.deed.Stream == wire.Gated || w.broker.repeated[p] || w.broker.repeated[here] || w.broker.repeated[w.broker.first(here)] {
+	here := place{c.headers.Stream, w.broker.streams[c.headers.Stream].generation, c.headers.Offset}
+	if c.headers.Stream == wire.Gated || w.broker.repeated[p] || w.broker.repeated[here] || w.broker.repeated[w.broker.first(here)] {
 		return // its time had come, whatever the clock says now
 	}
-	if e := w.appended[p]; e != nil && !e.dead && c.deed.Op == wire.OpFired {
+	if e := w.appended[p]; e != nil && !e.dead && c.headers.Op == wire.OpFired {
 		require.True(w.t, e.mayFire(c.at), "%s fires at %s, it may at %v", e.jid, c.at, e.dues)
 	}
 }
@@ -214,7 +214,7 @@ func (w *world) checkKilledOrFired(s *modelSidecar) {
 		require.NoError(w.t, err)
 		fires := 0
 		for _, c := range w.broker.copies {
-			if c.deed.JIDTag == wire.JIDTag(e.jid) && !c.gone {
+			if c.headers.JIDTag == wire.JIDTag(e.jid) && !c.gone {
 				fires++
 			}
 		}

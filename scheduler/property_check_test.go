@@ -47,7 +47,7 @@ func (w *world) quiesce() {
 			require.NoError(w.t, s.core.beginCarry(0))
 		}
 		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry.run == nil && s.core.allProven() {
-			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
+			if doubts, err := s.entries.Doubts(); err == nil && len(doubts) == 0 {
 				break
 			}
 		}
@@ -84,20 +84,20 @@ func (w *world) timelyCopiesOf(p place) (n int) {
 
 // placeOf is the entry that a copy was fired from: its stream may have been made anew since.
 func (w *world) placeOf(c *copyOf) place {
-	for g := w.broker.streams[c.deed.Stream].generation; g >= 0; g-- {
-		p := w.broker.first(place{c.deed.Stream, g, c.deed.Offset})
-		if e := w.appended[p]; e != nil && wire.JIDTag(e.jid) == c.deed.JIDTag {
+	for g := w.broker.streams[c.headers.Stream].generation; g >= 0; g-- {
+		p := w.broker.first(place{c.headers.Stream, g, c.headers.Offset})
+		if e := w.appended[p]; e != nil && wire.JIDTag(e.jid) == c.headers.JIDTag {
 			return p
 		}
 	}
-	return place{c.deed.Stream, -1, c.deed.Offset}
+	return place{c.headers.Stream, -1, c.headers.Offset}
 }
 
 func (w *world) check() {
 	s := w.leader()
 	require.NotNil(w.t, s, "nobody leads")
 	require.Equal(w.t, phaseLeading, s.core.phase)
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(w.t, err)
 	for _, d := range doubts {
 		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
@@ -223,7 +223,7 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 
 // arrived reports whether a queue got a job with a jid, from any entry.
 func (w *world) arrived(jid string) bool {
-	return slices.ContainsFunc(w.broker.copies, func(c *copyOf) bool { return c.deed.JIDTag == wire.JIDTag(jid) && !c.gone })
+	return slices.ContainsFunc(w.broker.copies, func(c *copyOf) bool { return c.headers.JIDTag == wire.JIDTag(jid) && !c.gone })
 }
 
 // isDead reports whether a job that was killed is among the dead jobs, or was.

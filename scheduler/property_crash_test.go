@@ -48,8 +48,8 @@ func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
 	w.broker.confirm(s.conn)
 	for _, c := range w.broker.copies {
 		if w.refuses(c.queue) && !c.gone { // it may have been refused: fired again, rather than lost
-			w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "its queue may refuse, and the leader died"
-			w.broker.unsafeTags[c.deed.JIDTag] = true
+			w.broker.unsafe[w.broker.place(c.headers.Stream, c.headers.Offset)] = "its queue may refuse, and the leader died"
+			w.broker.unsafeTags[c.headers.JIDTag] = true
 		}
 	}
 }
@@ -110,8 +110,8 @@ func (w *world) loseFires(t *rapid.T) {
 		}
 		w.broker.unjournal(c)
 		c.confirmed = true // its queue keeps it
-		w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "the journal lost the fire"
-		w.broker.unsafeTags[c.deed.JIDTag] = true
+		w.broker.unsafe[w.broker.place(c.headers.Stream, c.headers.Offset)] = "the journal lost the fire"
+		w.broker.unsafeTags[c.headers.JIDTag] = true
 		return true
 	})
 }
@@ -140,8 +140,8 @@ func (w *world) loseOpen(t *rapid.T, fault func()) {
 			continue
 		}
 		a.copy.confirmed, a.copy.gone = true, rapid.Bool().Draw(t, "gone")
-		w.broker.unsafe[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "the node of its queue died with the fire unconfirmed"
-		w.broker.unsafeTags[a.copy.deed.JIDTag] = true
+		w.broker.unsafe[w.broker.place(a.copy.headers.Stream, a.copy.headers.Offset)] = "the node of its queue died with the fire unconfirmed"
+		w.broker.unsafeTags[a.copy.headers.JIDTag] = true
 		if !rapid.Bool().Draw(t, "unanswered") {
 			a.ack = false
 			left = append(left, a)
@@ -166,7 +166,7 @@ func (w *world) killBroker(t *rapid.T) {
 	if s != nil {
 		c = s.conn
 	}
-	for _, p := range w.broker.openDeeds(c, false) { // what was buried stands in a stream: one can look
+	for _, p := range w.broker.openDispatches(c, false) { // what was buried stands in a stream: one can look
 		w.broker.unsafe[p] = "the broker died with the fire unconfirmed"
 	}
 	if s != nil {
@@ -200,10 +200,10 @@ func (w *world) killQueue(t *rapid.T) {
 			a.copy.gone, a.ack = true, false
 			a.copy.confirmed = true
 			if !w.refuses(queue) {
-				w.broker.unsafeTags[a.copy.deed.JIDTag] = true
+				w.broker.unsafeTags[a.copy.headers.JIDTag] = true
 				// If the leader dies before it reads this, nobody can know: the one stated
 				// exception.
-				w.broker.gone[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "its queue died alone, and the leader too"
+				w.broker.gone[w.broker.place(a.copy.headers.Stream, a.copy.headers.Offset)] = "its queue died alone, and the leader too"
 			}
 		}
 	}
@@ -317,9 +317,9 @@ func (w *world) stopLeader(t *rapid.T) {
 		w.dieInFlight(t, s)
 		s.disconnect()
 	}
-	open := w.broker.openDeeds(nil, true)
+	open := w.broker.openDispatches(nil, true)
 	for _, s := range w.sidecars { // who had not read yet that they were confirmed never will
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		for _, d := range doubts {
 			open = append(open, w.broker.first(place{d.Place.Stream, s.gen[d.Place.Stream], d.Place.Offset}))

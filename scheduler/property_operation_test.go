@@ -146,7 +146,7 @@ func (w *world) checkKillsAreTold() {
 		if r.UserID != millrace {
 			continue
 		}
-		if d, ok := wire.DeedOf(r.Headers); ok {
+		if d, ok := wire.DispatchOf(r.Headers); ok {
 			lost := w.lostEntry(&d) || w.lostKills[ledger.ID(d.Stream, d.Offset)]
 			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried && !lost {
 				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = ledger.ID(d.Stream, d.Offset)
@@ -175,7 +175,7 @@ func (w *world) checkKillsAreTold() {
 
 // lostEntry tells whether an entry that something was done to went with its stream's end: there is
 // nothing to take back.
-func (w *world) lostEntry(d *wire.Deed) bool {
+func (w *world) lostEntry(d *wire.Dispatch) bool {
 	stream := w.broker.streams[d.Stream]
 	if r := stream.get(d.Offset); r != nil {
 		e, err := wire.ParseEntry(d.Stream, d.Offset, r.Body)

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// untilAstray lets a leader work until it finds that what it fires does not arrive.
-func (sc *scene) untilAstray(s *modelSidecar) {
+// untilMisrouted lets a leader work until it finds that what it fires does not arrive.
+func (sc *scene) untilMisrouted(s *modelSidecar) {
 	for range 100 {
 		sc.now = sc.now.Add(probeEvery)
 		err := s.step(sc.now)
@@ -71,15 +71,15 @@ func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
 	sc.rounds(s, 1, nil)
 	sc.broker.cut = true
 	sc.due("astray", "q")
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 	require.Equal(t, map[string]int{"before": 1}, sc.copies())
 
 	clear(sc.broker.full)
 	sc.elect(s, never)
 	sc.prove(s)
 	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies())
-	require.Equal(t, 1, sc.journaled()[wire.TypeAstray])
-	require.EqualValues(t, -1, s.entries.State().AstrayAt)
+	require.Equal(t, 1, sc.journaled()[wire.TypeMisrouted])
+	require.EqualValues(t, -1, s.entries.State().MisroutedAt)
 
 	s.lose()
 	sc.elect(s, never)
@@ -116,7 +116,7 @@ func TestProbesToNoQueueAreRare(t *testing.T) {
 	sc.broker.missing["gone"], sc.broker.cutGated = true, true
 	sc.due("lost", "gone")
 	sc.due("arrived", "q")
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 	require.Equal(t, 1, sc.copies()["arrived"])
 	clear(sc.broker.missing)
 	sc.elect(s, never)
@@ -164,7 +164,7 @@ func TestALeaderDiesBetweenMendingAndFiring(t *testing.T) {
 		sc.broker.cut = true
 		sc.due("x", "q")
 		sc.due("y", "q")
-		sc.untilAstray(s)
+		sc.untilMisrouted(s)
 		sc.elect(s, never)
 		sc.rounds(s, rounds, nil)
 		early := sc.copies()
@@ -193,7 +193,7 @@ func TestBurialsThatWentAstray(t *testing.T) {
 	sc.exchange(s)
 	sc.broker.cutBury = true
 	kill("killed", at)
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 	require.EqualValues(t, 1, s.entries.Total(wire.DeadJobs))
 
 	sc.elect(s, never)
@@ -217,7 +217,7 @@ func TestBurialsAreRepeatedOnce(t *testing.T) {
 	sc.broker.cutBury = true
 	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed", Offset: &at}
 	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 	for range 3 {
 		sc.elect(s, never)
 		sc.rounds(s, 8, nil)
@@ -282,7 +282,7 @@ func TestLowWaterKeepsWhatMayHaveGoneAstray(t *testing.T) {
 	sc.rounds(s, 11, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	for _, r := range sc.broker.streams[wire.Journal].records {
-		if d, fired := wire.DeedOf(r.Headers); fired && d.JIDTag == "astray" {
+		if d, fired := wire.DispatchOf(r.Headers); fired && d.JIDTag == "astray" {
 			require.LessOrEqual(t, s.entries.State().Needs, r.Offset)
 		}
 	}
@@ -363,5 +363,5 @@ func TestAJournalThatLacksAProbe(t *testing.T) {
 
 	sc.broker.muted = true
 	sc.due("b", "q")
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 }

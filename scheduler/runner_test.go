@@ -191,8 +191,8 @@ func TestWaitingForThePredecessor(t *testing.T) {
 		require.NoError(t, s.store.Apply(s.entries, wire.Journal, []wire.Record{record}, func() error { return nil }, func([]string) {}))
 	}
 	follow("jobs.probe.x")
-	cannotTell := !conn.Features().ExclusiveLock && !conn.Features().DelaysNodeLoss
-	require.Equal(t, cannotTell, waits(wire.LeaderWait-500*time.Millisecond), "it cannot be known how many nodes there are")
+	nodesUnknown := !conn.Features().ExclusiveLock && !conn.Features().DelaysNodeLoss
+	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "it cannot be known how many nodes there are")
 	s.cfg.SingleNode = true
 	require.False(t, waits(0))
 	s.cfg.SingleNode = false
@@ -208,7 +208,7 @@ func TestWaitingForThePredecessor(t *testing.T) {
 	follow("jobs.probe.x")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if cannotTell {
+	if nodesUnknown {
 		require.ErrorIs(t, s.waitForPredecessor(ended, conn, time.Now()), context.Canceled)
 	}
 }

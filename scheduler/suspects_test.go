@@ -71,7 +71,7 @@ func (sc *scene) copies() map[string]int {
 	n := map[string]int{}
 	for _, c := range sc.broker.copies {
 		if !c.gone {
-			n[c.deed.JIDTag]++
+			n[c.headers.JIDTag]++
 		}
 	}
 	return n
@@ -107,7 +107,7 @@ func TestPoisonIsParked(t *testing.T) {
 			for lives := true; lives; {
 				sc.elect(s, c.refuses)
 				lives = sc.rounds(s, 100, func(m wire.Message) bool {
-					d, _ := wire.DeedOf(m.Headers)
+					d, _ := wire.DispatchOf(m.Headers)
 					return d.JIDTag == "poison"
 				})
 				if !lives {
@@ -144,7 +144,7 @@ func TestPoisonIsParked(t *testing.T) {
 			}
 			require.Len(t, parked, int(s.entries.Total(wire.ScheduledJobs)), "nothing else waits")
 			require.Empty(t, s.core.ledger.Suspects(), "nobody is suspected any more")
-			doubts, err := s.entries.Doubtful()
+			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
 		})
@@ -159,7 +159,7 @@ func TestPoisonThatOnlyTheJournalHas(t *testing.T) {
 	process := &Scheduler{}
 	refuses := func(string) bool { return true }
 	poison := func(m wire.Message) bool {
-		d, ok := wire.DeedOf(m.Headers)
+		d, ok := wire.DispatchOf(m.Headers)
 		return ok && d.JIDTag == "poison"
 	}
 	sc.due("poison", "q")
@@ -186,7 +186,7 @@ func TestPoisonThatOnlyTheJournalHas(t *testing.T) {
 	require.Equal(t, 1, listed)
 	require.Contains(t, r.Reason, "connection died")
 	require.Contains(t, string(r.Body), "poison")
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 	require.Equal(t, map[string]int{"other": 1}, sc.copies())

@@ -66,9 +66,9 @@ func TestFiresThatReachNoQueue(t *testing.T) {
 	schedule(t, v, time.Now(), "q", "after")
 	w.gets(t, append(names("before", 3), "after")...)
 	brokertest.Eventually(t, func() bool {
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(doubts) == 0
 	}, "nothing is doubtful")
-	require.Equal(t, 1, journal(t, v)[wire.TypeAstray])
+	require.Equal(t, 1, journal(t, v)[wire.TypeMisrouted])
 }

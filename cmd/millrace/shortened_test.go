@@ -50,7 +50,7 @@ func sinceFired(t *testing.T, v *brokertest.Vhost) int {
 	t.Helper()
 	records := v.ReadStream(t, wire.Journal)
 	first := slices.IndexFunc(records, func(d amqp.Delivery) bool {
-		_, fired := wire.DeedOf(d.Headers)
+		_, fired := wire.DispatchOf(d.Headers)
 		return fired
 	})
 	require.NotEqual(t, -1, first, "something was fired")
