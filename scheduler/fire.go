@@ -153,7 +153,7 @@ func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *track
 // soon after; a jid may stand for any number of entries.
 const maxTwins = 32
 
-// mayRepeat reports whether two entries may be the same publish, as far as the view can tell.
+// mayRepeat reports whether two entries may be the same publish, as far as the view knows.
 func mayRepeat(a, b *tracker.Stored) bool {
 	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
 		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&

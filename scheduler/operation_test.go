@@ -26,9 +26,9 @@ func (s *sidecar) ends(t *testing.T, id string) (op wire.Operation) {
 	return op
 }
 
-// An operation outlives its leader: the next goes on where the journal says that it is, and does
+// An operation survives its leader: the next one continues at the position in the journal, and does
 // nothing twice.
-func TestOperationOutlivesItsLeader(t *testing.T) {
+func TestOperationSurvivesFailover(t *testing.T) {
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
 	jids := names("many", 3000)

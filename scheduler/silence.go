@@ -17,7 +17,7 @@ import (
 // A broker may never answer a publish: RabbitMQ forgets some when the node of their queue or of the
 // journal stops. A queue that does not answer stops only itself. Nothing due is fired to it but one
 // trial, and its unconfirmed fires are set aside, so that they take no room from others. A fire is
-// passed over if its queue has answered later ones: it is set aside too, and its queue goes on.
+// passed over if its queue has answered later ones: it is set aside too, and its queue resumes.
 
 // silence watches for queues that do not answer.
 type silence struct {

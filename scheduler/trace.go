@@ -11,7 +11,7 @@ import (
 )
 
 // trace logs, at the level debug, each job that the leader publishes, and how the broker answers.
-// With what the view logs when it reads records, the lines of one jid tell its story.
+// With what the view logs when it reads records, the lines of one jid are its history.
 type trace struct {
 	ledger.Port
 	log  *slog.Logger

@@ -25,35 +25,35 @@ var (
 	// two drives two leaders that live at the same time.
 	two       = drives("TestTwoLeaders", 2000)
 	another   = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
-	kept      = check{"./scheduler", "TestLowWaterKeepsWhatMayHaveGoneAstray", nil}
-	buried    = check{"./scheduler", "TestBurialsThatWentAstray", nil}
+	kept      = check{"./scheduler", "TestLowWaterKeepsUnprovenFires", nil}
+	buried    = check{"./scheduler", "TestMisroutedBurialIsRepeated", nil}
 	oneDead   = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
 	undone    = drives("TestOperationsAreUndoneOnce", 1000)
-	lone      = check{"./scheduler", "TestKillsThatTheJournalLacks|TestKillsThatTheJournalRefused|TestOperationsWhoseKillsTheJournalLacks", nil}
-	setClock  = check{"./scheduler", "TestClockSetBackHoldsNothingUp", nil}
-	doubted   = check{"./scheduler", "TestCommandsKnowWhatWasTakenBack", nil}
-	repeated  = check{"./scheduler", "TestLowWaterRepeatsTheWitness", nil}
-	early     = check{"./scheduler", "TestWhatIsTriggeredIsNotFiredWhenDue", nil}
+	lone      = check{"./scheduler", "TestNextLeaderJournalsMissingKill|TestKillRefusedByJournalLeavesJobPending|TestOperationCountsKillsMissingFromJournal", nil}
+	setClock  = check{"./scheduler", "TestClockSetBackDelaysNoRetry", nil}
+	doubted   = check{"./scheduler", "TestCommandSeesReturnedFire", nil}
+	repeated  = check{"./scheduler", "TestLowWaterKeepsWitness", nil}
+	early     = check{"./scheduler", "TestTriggeredJobIsNotFiredAgainWhenDue", nil}
 	lingers   = check{"./scheduler", "TestLowWaterLingers", nil}
-	silent    = check{"./scheduler", "TestSilent.*|TestFiresWithoutAnswerAreGivenUpOn|TestFiresAreNotGivenUpOn.*|TestLateAnswersAreIgnored", nil}
-	lostOnes  = check{"./scheduler", "TestAFire.*|TestACommandWhose.*|TestATrial.*|TestAFullQueue.*|TestASilentQueue.*|TestGivingUp.*|TestSilent.*|TestRecordsWithout.*|TestAnEpoch.*|TestTheLast.*|TestARepeated.*|TestTheTrial.*|TestALate.*", nil}
+	silent    = check{"./scheduler", "TestSilent.*|TestUnansweredFires.*|TestNoGiveUp.*|TestLateAnswersAreIgnored", nil}
+	lostOnes  = check{"./scheduler", "TestFireMissing.*|TestFireThatIs.*|TestCommandIsNotDone.*|TestTrial.*|TestFullWindow.*|TestGiveUp.*|TestSilent.*|TestUnanswered.*|TestEpochEnds.*|TestRepeatedFire.*|TestLateAnswerCloses.*|TestLateProbe.*", nil}
 	windowed  = check{"./scheduler/ledger", "TestSilentFiresLeaveTheWindow", nil}
 	provable  = check{"./scheduler", "TestProofOfQueues", nil}
-	links     = check{"./scheduler", "TestLinksIdentifyARun|TestFreshLinks", nil}
-	waits     = check{"./scheduler", "TestWaitingForThePredecessor", nil}
-	fresh     = check{"./scheduler", "TestLeaderThatDiesWhileAQueueIsNew", nil}
+	links     = check{"./scheduler", "TestLinksIdentifyBrokerRun|TestFreshLinks", nil}
+	waits     = check{"./scheduler", "TestLeaderWaitsForPredecessor", nil}
+	fresh     = check{"./scheduler", "TestLeaderCrashWhileQueueIsNew", nil}
 	passes    = check{"./broker", "TestTheLockPassesOnBehindAllThatWasPublished", nil}
 	locked    = check{"./broker", "TestAnExclusiveLockIsConsumedExclusively", nil}
 	refusals  = check{"./broker", "TestReasonsOfRefusals", nil}
-	awayTest  = check{"./scheduler", "TestLeadersFireWithoutWhatIsAway", nil}
-	claims    = check{"./scheduler", "TestAClaim.*", nil}
-	behind    = check{"./scheduler", "TestALeaderLeavesReplicas.*|TestWatchdog.*|TestPatience.*", nil}
+	awayTest  = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
+	claims    = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
+	behind    = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
 	unsaid    = check{"./streams", "TestANodeThatDoesNotSay.*", nil}
 	short     = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
 
 	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
-	lateOnes  = check{"./scheduler", "TestLateFiresThatFoundNoQueue|TestLateBurialsAreNotRepeated", nil}
+	lateOnes  = check{"./scheduler", "TestUnroutableLateFireArrivedInGated|TestLateBurialsAreNotRepeated", nil}
 	rebuilt   = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
 )
 
@@ -216,7 +216,7 @@ var variants = []variant{
 	{"late-copies-unseen", "a late fire that came back as an entry is fired again", "scheduler/late.go",
 		"l.reconciler.proof.alone || l.reconciler.isCopied(&d)", "l.reconciler.proof.alone", lateOnes},
 	{"low-water-settles-late", "low water settles a fire that its leader had not read", "tracker/lowwater.go",
-		"d.returned || readTo > 0 && d.late >= readTo", "d.returned", check{"./scheduler", "TestLowWaterLeavesLateFiresThatWereNotRead", nil}},
+		"d.returned || readTo > 0 && d.late >= readTo", "d.returned", check{"./scheduler", "TestLowWaterLeavesUnreadLateFires", nil}},
 	{"last-words-of-another", "what an epoch says was confirmed is counted for the newest", "tracker/late.go",
 		"wire.Confirmed{Epoch: j.Epoch, Through", "wire.Confirmed{Epoch: t.peek().Epoch, Through", two},
 	{"carried-in-doubt", "an entry that is in doubt is carried over", "scheduler/carry.go",
@@ -225,9 +225,9 @@ var variants = []variant{
 		"if d.Seq == 0 { // that was known", "if d.Seq >= 0 { // that was known", property},
 	{"fired-before-bound", "a job is fired before its queue is there", "scheduler/dispatch.go", "	case !ready:\n", "	case false && !ready:\n", fresh},
 	{"quiet-ignored", "a leader fires on while nothing is confirmed", "scheduler/dispatch.go",
-		"|| !d.ledger.Room() || d.ledger.Quiet() {", "|| !d.ledger.Room() {", check{"./scheduler", "TestNothingIsFiredWhileNothingIsAnswered", nil}},
+		"|| !d.ledger.Room() || d.ledger.Quiet() {", "|| !d.ledger.Room() {", check{"./scheduler", "TestFiringStopsWithoutAnswers", nil}},
 	{"queue-window-ignored", "one queue may have the whole window open", "scheduler/dispatch.go",
-		"q.full = q.unconfirmed >= q.limit", "q.full = q.unconfirmed >= ledger.MaxOpen", check{"./scheduler", "TestQueuesHaveWindowsOfTheirOwn", nil}},
+		"q.full = q.unconfirmed >= q.limit", "q.full = q.unconfirmed >= ledger.MaxOpen", check{"./scheduler", "TestEachQueueHasAWindow", nil}},
 	{"silent-unbounded", "silent queues may have any number of fires open", "scheduler/ledger/window.go", " && w.aside < MaxAside", "", windowed},
 	{"publisher-elsewhere", "a leader fires on another channel than the one that holds its lock", "broker/lock.go",
 		"lock.pings, err = c.open(ctx, func(*amqp.Channel) error { return nil }, nil); err != nil {\n\t\treturn nil, err\n\t}\n\tlock.Publisher = c.publisherOn(lock.Inbox.ch, false)",
