@@ -70,7 +70,7 @@ func TestEnqueueMany(t *testing.T) {
 	w.as("management", http.MethodPost, "/api/jobs", many[:len(many)-1]+`,{"class":"C"}]`).problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestWhatIsNoJobIsNotEnqueued(t *testing.T) {
+func TestInvalidJobIsNotEnqueued(t *testing.T) {
 	w := newSecured(t)
 	for _, body := range []string{
 		`x`, `null`, `"x"`, `{}`, `{"class":""}`, `{"class":1}`, `{"class":"C","jid":""}`, `{"class":"C","jid":null,"jid":"a"}`, `{"class":"C","queue":"a\u0000"}`,
@@ -82,7 +82,7 @@ func TestWhatIsNoJobIsNotEnqueued(t *testing.T) {
 	require.Empty(t, w.published)
 }
 
-func TestWhenTheBrokerDoesNotTakeIt(t *testing.T) {
+func TestEnqueueRefusedByBroker(t *testing.T) {
 	w := newSecured(t)
 	for err, status := range map[error]int{
 		broker.ErrNacked: 503, broker.ErrReturned: 503, errors.New("x"): 503, context.DeadlineExceeded: 504, broker.ErrLost: 504, broker.ErrUnpublishable: 400,
@@ -96,7 +96,7 @@ func TestWhenTheBrokerDoesNotTakeIt(t *testing.T) {
 	}
 }
 
-func TestTimelineAndDeleteOfAJob(t *testing.T) {
+func TestTimelineAndDeleteOfJob(t *testing.T) {
 	w := newWorld(t)
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "host:1"})
 	w.get("/api/jobs/a").problem(t, http.StatusNotFound, "not_found")
@@ -127,7 +127,7 @@ func TestTimelineAndDeleteOfAJob(t *testing.T) {
 	require.Len(t, w.commands, 1)
 }
 
-func TestErrorsInGroups(t *testing.T) {
+func TestErrorGroups(t *testing.T) {
 	w := newWorld(t)
 	failed := func(stream, jid, class, message string, at int) {
 		record := map[string]any{"jid": jid, "retry_at": at, "died_at": at, "error_class": "Timeout", "error_message": message, "job": map[string]any{"jid": jid, "class": class, "queue": "q", "args": []any{}}}
@@ -166,7 +166,7 @@ func TestErrorsInGroups(t *testing.T) {
 	w.get("/api/errors?page=1").problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestErrorGroupsHaveARealMessage(t *testing.T) {
+func TestErrorGroupsQuoteOneMessage(t *testing.T) {
 	pattern, err := httpapi.ParseHideArgs("^error_message$")
 	require.NoError(t, err)
 	w := newSecured(t, func(c *httpapi.Config) { c.HideArgs = pattern })

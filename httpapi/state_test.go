@@ -25,7 +25,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	require.JSONEq(t, `{"status":"failed","reason":"the view has not caught up with job_journal"}`, a.body)
 
 	defer w.catchUp()()
-	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is ready all the same")
+	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is still ready")
 	w.status.Gap = "the journal lost its newest records, those behind 7"
 	a = w.get("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "what is held does not fire")
@@ -50,7 +50,7 @@ func TestReadyOnceClientsCanPublish(t *testing.T) {
 	require.Contains(t, a.body, "no leader has made jobs.direct")
 	w.status.Accepts = true
 	require.Equal(t, http.StatusOK, w.get("/readyz").StatusCode)
-	w.status.Accepts = false // of a scheduler that has just begun
+	w.status.Accepts = false // of a scheduler that has just started
 	require.Equal(t, http.StatusOK, w.get("/readyz").StatusCode)
 	w.status.Lacks = "broker: look for queue retries: user x"
 	a = w.get("/readyz")
@@ -66,7 +66,8 @@ func TestReadyOnceClientsCanPublish(t *testing.T) {
 	require.Contains(t, w.get("/readyz").body, "the broker is not connected while the nodes b, c are away")
 }
 
-// What jobs fire without leaves a sidecar ready. It is listed, without the broker's own words.
+// A sidecar is ready if jobs can fire without the topology that is unavailable. That is listed,
+// without the broker's own words.
 func TestDegradedIsReady(t *testing.T) {
 	w := newWorld(t)
 	defer w.catchUp()()
@@ -81,8 +82,8 @@ func TestDegradedIsReady(t *testing.T) {
 	require.NotContains(t, w.get("/metrics").body, "millrace_degraded")
 }
 
-// A lock that a client has is on the list, with what to do.
-func TestLockThatIsAClientsNeedsALook(t *testing.T) {
+// A lock that a client holds is listed, with a remedy.
+func TestForeignLockNeedsAttention(t *testing.T) {
 	w := newWorld(t)
 	w.status.Orphaned, w.status.OrphanCause, w.status.OrphanCure = true, "a client consumes jobs.leader, and answers no pings", "close its connection"
 	require.Contains(t, w.get("/api/attention").body, `"kind":"no_leader","severity":"critical","text":"no sidecar leads, no jobs are dispatched: `+
@@ -90,9 +91,9 @@ func TestLockThatIsAClientsNeedsALook(t *testing.T) {
 	require.Contains(t, w.get("/metrics").body, `millrace_leader_lock_orphaned{vhost="/"} 1`)
 }
 
-// A health check that fails is on the list: it must not be empty while the broker is lost, no
-// leader responds or no worker is connected.
-func TestFailingHealthChecksNeedALook(t *testing.T) {
+// A failing health check is listed: the list must not be empty while the broker is lost, no leader
+// responds or no worker is connected.
+func TestFailingHealthChecksNeedAttention(t *testing.T) {
 	items := func(w *world) string { return gjson.Get(w.get("/api/attention").body, "items").Raw }
 	const noWorkers = `{"kind":"no_workers","severity":"warning","text":"no live worker processes","value":1}`
 	w := newWorld(t)
@@ -261,7 +262,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestMetricsComeInEveryFormatThatIsListed(t *testing.T) {
+func TestMetricsInEveryListedFormat(t *testing.T) {
 	w := newWorld(t)
 	for media := range document(t).Paths.Value("/metrics").Get.Responses.Value("200").Value.Content {
 		r := request(http.MethodGet, "/metrics", "")

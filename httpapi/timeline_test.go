@@ -24,9 +24,9 @@ func (w *world) whats(jid string) []string {
 	return all
 }
 
-// A job that is changed, deleted, restored and sent tells all of it, in the order in which it
-// happened, with what was changed.
-func TestAJobTellsItsWholeStory(t *testing.T) {
+// A job is changed, deleted, restored and sent. Its timeline has all of it, in order, with what was
+// changed.
+func TestTimelineHasWholeHistory(t *testing.T) {
 	w := newWorld(t)
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: 1})
 	was := strings.Replace(scheduled("j", 2_000_000_000), `"args":[1]`, `"args":[9007199254740993,{"password":"old"}]`, 1)
@@ -62,8 +62,8 @@ func TestAJobTellsItsWholeStory(t *testing.T) {
 	require.Equal(t, gjson.Null, gjson.Get(w.get("/api/jobs/j").body, "events.0.changes").Type, "the stream has forgotten what stands for it")
 }
 
-// Who may only look does not see what is hidden from them, neither what it was nor what it is.
-func TestChangesHideWhatIsHidden(t *testing.T) {
+// A user who may not see hidden arguments sees neither their old nor their new values.
+func TestTimelineHidesChangesOfHiddenArguments(t *testing.T) {
 	pattern, err := httpapi.ParseHideArgs(httpapi.DefaultHideArgs)
 	require.NoError(t, err)
 	w := newSecured(t, func(c *httpapi.Config) { c.HideArgs = pattern })
@@ -76,11 +76,11 @@ func TestChangesHideWhatIsHidden(t *testing.T) {
 	}
 }
 
-// That there was more before is said only of a job that may have had more.
-func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
+// The timeline says that earlier history is missing only for a job that may have one.
+func TestTimelineSaysWhenHistoryMayBeMissing(t *testing.T) {
 	const begun, made, ended = 1_699_930_000, 1_699_990_000, 1_699_999_000
 	w := newWorld(t)
-	w.offsets[wire.Journal], w.offsets[wire.JobMetrics] = 40, 40 // the streams have forgotten their beginning
+	w.offsets[wire.Journal], w.offsets[wire.JobMetrics] = 40, 40 // the streams have truncated their beginning
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: begun})
 	ran := func(jid string, at, attempt int) {
 		w.add(wire.JobMetrics, fmt.Sprintf(`{"type":"job_metric","timestamp":%d,"job_class":"C","queue":"q","status":"success","worker_identity":"w","jid":%q,"attempt":%d}`, at, jid, attempt))
@@ -109,7 +109,7 @@ func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
 	}
 }
 
-func TestAJobThatRuns(t *testing.T) {
+func TestTimelineOfRunningJob(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Heartbeats, beat("h:1:x", `,"busy":1,"work":[{"jid":"j","class":"C","queue":"queue.low","started_at":1699999000}]`))
 	require.JSONEq(t, `{"jid":"j","entries":[],"events":[],"older_than_kept":false,

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestTimesAsSeconds(t *testing.T) {
+func TestTimesInSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		micros := rapid.Int64Range(-4e9*1e6, 4e9*1e6).Draw(t, "micros") // until 2096: a number of seconds tells microseconds apart up to 2^32
+		micros := rapid.Int64Range(-4e9*1e6, 4e9*1e6).Draw(t, "micros") // until 2096: a float64 of seconds distinguishes microseconds up to 2^32
 		at := time.UnixMicro(micros).UTC()
 		got, err := ParseTime(strconv.FormatFloat(wire.Seconds(at), 'f', -1, 64), time.Now())
 		require.NoError(t, err)
