@@ -137,9 +137,9 @@ func TestLeases(t *testing.T) {
 		answer, err := l.post("/api/job-queues/slow/lease", "{}")
 		require.NoError(t, err)
 		require.Equal(t, "[]", answer[:2])
-		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=s1"), "0.reason").Str == "poison" }, "nobody gets it any more")
+		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=s1"), "0.reason").Str == "poison" }, "no worker gets it any more")
 	})
-	t.Run("what nobody can run", func(t *testing.T) {
+	t.Run("a job that no worker can run", func(t *testing.T) {
 		l := &leasing{s, t, v}
 		v.Publish(t, "", "queue.done", amqp.Publishing{Body: []byte("garbage")})
 		l.enqueue("done", "x1", `,"expires_at":1000000000`)
@@ -180,7 +180,7 @@ func TestLeases(t *testing.T) {
 	require.NoError(t, l.settle(second, "ack", ""))
 	require.Zero(t, v.QueueLength(t, "queue.crash"))
 
-	// A lease outlives its sidecar, and another one settles it.
+	// A lease survives its sidecar, and another one settles it.
 	l.enqueue("done", "k1", "")
 	left := l.take("done", patiently)
 	require.NoError(t, s.end())

@@ -46,7 +46,7 @@ func TestSourceNotesRefusals(t *testing.T) {
 	require.True(t, s.refused.Load())
 }
 
-// A move ends all readers, which begin again, and none that begins later.
+// A move ends all current readers, which begin again, and no later one.
 func TestSourceMovesItsReaders(t *testing.T) {
 	w := waiting{reads: make(chan string, 2)}
 	var s source
