@@ -21,7 +21,7 @@ func TestEveryVariantApplies(t *testing.T) {
 		names[v.name] = true
 		source, err := os.ReadFile(filepath.Join("..", "..", v.file))
 		require.NoError(t, err)
-		require.Equal(t, 1, bytes.Count(source, []byte(v.from)), "%s: write the variant anew: %s has %q not exactly once", v.name, v.file, v.from)
+		require.Equal(t, 1, bytes.Count(source, []byte(v.from)), "%s: rewrite the variant: %s has %q not exactly once", v.name, v.file, v.from)
 		require.NotEqual(t, v.from, v.to, v.name)
 	}
 }
@@ -41,7 +41,7 @@ func example(t *testing.T) string {
 }
 
 // A variant of a tree with one function and its test is caught, or survives.
-func TestAVariantIsCaughtOrSurvives(t *testing.T) {
+func TestVariantIsCaughtOrSurvives(t *testing.T) {
 	dir := &tree{example(t)}
 	test := check{".", "TestTwo", nil}
 	_, err := dir.test(t.Context(), test)
@@ -66,7 +66,7 @@ func TestAVariantIsCaughtOrSurvives(t *testing.T) {
 }
 
 // A run on a repository succeeds if all variants are caught. It leaves the repository unchanged.
-func TestTheWholeRun(t *testing.T) {
+func TestWholeRun(t *testing.T) {
 	dir := example(t)
 	t.Chdir(dir)
 	test := check{".", "TestTwo", nil}
