@@ -101,9 +101,9 @@ func TestEnqueueUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// A refusal ends a client's first connection. Later it is tried again: a broker that is starting
-// refuses, too.
-func TestEnqueueAfterARefusal(t *testing.T) {
+// A refusal ends the first connection attempt of a client. Later it is tried again, because a
+// broker that is starting refuses too.
+func TestEnqueueAfterRefusal(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	u := v.AddUser(t, "producer", brokertest.Permissions{})
@@ -133,9 +133,9 @@ func TestEnqueueAfterARefusal(t *testing.T) {
 	require.NoError(t, <-enqueued)
 }
 
-// TestEnqueueWhileTheNetworkFails cuts the network again and again: what returns without an error
-// is there.
-func TestEnqueueWhileTheNetworkFails(t *testing.T) {
+// TestEnqueueWithNetworkFailures cuts the network again and again. A job whose enqueue returned no
+// error is in its queue.
+func TestEnqueueWithNetworkFailures(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())
@@ -213,8 +213,9 @@ func TestEnqueueUnconfirmed(t *testing.T) {
 	}, "it is there")
 }
 
-// A client that is closed while a publish is unanswered says that the job may have arrived.
-func TestClosedWhileUnconfirmed(t *testing.T) {
+// If a client is closed while a publish is unanswered, the error says that the job may have
+// arrived.
+func TestCloseWhileUnconfirmed(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())
