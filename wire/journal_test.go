@@ -44,7 +44,7 @@ func journalRecords() []JournalRecord {
 	}
 }
 
-func TestJournalRecordsComeBack(t *testing.T) {
+func TestJournalRecordsRoundTrip(t *testing.T) {
 	for _, r := range journalRecords() {
 		t.Run(r.Type, func(t *testing.T) {
 			m := r.Append("to", 3, 2)
@@ -77,7 +77,7 @@ func TestJournalRefuses(t *testing.T) {
 }
 
 // A record that would be too large to read is written without its entry. The rest of it counts.
-func TestJournalKeepsToTheLimit(t *testing.T) {
+func TestJournalRecordsAreLimited(t *testing.T) {
 	for size, kept := range map[int]bool{MaxRecord - 50: false, MaxRecord - 1000: true} {
 		head, tail := `{"jid":"j","scheduled_at":1,"job":{"class":"A","args":"`, `"}}`
 		e, err := ParseEntry(ScheduledJobs, 0, []byte(head+strings.Repeat("x", size-len(head)-len(tail))+tail))
@@ -91,7 +91,7 @@ func TestJournalKeepsToTheLimit(t *testing.T) {
 	}
 }
 
-func TestAppendOfWhatIsNoJSON(t *testing.T) {
+func TestAppendOfInvalidJSON(t *testing.T) {
 	require.Panics(t, func() {
 		JournalRecord{Type: TypeState, At: math.NaN()}.Append(Journal, 0, 0)
 	})
@@ -134,7 +134,7 @@ func TestFireAndBury(t *testing.T) {
 }
 
 // The most deeply nested job that is accepted can still be buried, retried and journaled.
-func TestTheDeepestFitsIntoTheJournal(t *testing.T) {
+func TestDeepestEntryFitsIntoJournal(t *testing.T) {
 	deep := strings.Repeat("[", shared.MaxJobDepth-1) + strings.Repeat("]", shared.MaxJobDepth-1)
 	job, err := ParseJob([]byte(`{"class":"A","args":` + deep + `}`))
 	require.NoError(t, err)

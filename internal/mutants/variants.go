@@ -49,7 +49,7 @@ var (
 	claims    = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
 	behind    = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
-	unsaid    = check{"./streams", "TestANodeThatDoesNotSay.*", nil}
+	unsaid    = check{"./streams", "TestNodeThatCannotLocateStream", nil}
 	short     = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
 
 	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
