@@ -90,7 +90,7 @@ func TestUndoneKillKeepsNewDeadJobs(t *testing.T) {
 	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j"}
 	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
 	cmd.Command = wire.CommandUndo
-	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("the command is not answered") }))
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("the command was answered") }))
 	sc.broker.process(s.conn, sc.now)
 	require.NoError(t, s.readAll())
 	s.lose()
@@ -105,14 +105,14 @@ func TestUndoneKillKeepsNewDeadJobs(t *testing.T) {
 	sc.elect(s, never)
 	sc.rounds(s, 20, nil)
 	require.Equal(t, phaseLeading, s.core.phase)
-	answers := 0
+	undone := 0
 	for _, r := range sc.broker.streams[wire.Journal].records {
 		if j, err := wire.ParseJournal(r.Body); err == nil && j.Type == wire.TypeUndone {
-			answers++
+			undone++
 			require.Nil(t, j.Dead, "it names no dead job of the new stream")
 		}
 	}
-	require.Equal(t, 1, answers)
+	require.Equal(t, 1, undone)
 	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 	require.EqualValues(t, dead, s.entries.Total(wire.DeadJobs))
 }

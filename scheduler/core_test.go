@@ -70,7 +70,7 @@ func (sc *scene) deadJobs() (bodies []string) {
 
 const day = 24 * time.Hour
 
-func TestExpiredWhenDue(t *testing.T) {
+func TestExpiredJobIsNotFired(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	gone := fmt.Sprintf(`,"expires_at":%d`, sc.now.Add(-time.Minute).Unix())

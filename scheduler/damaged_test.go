@@ -176,7 +176,7 @@ func TestDamagedViewDoesNotLead(t *testing.T) {
 		sc := newScene(t)
 		s := sc.leaderWith("j")
 		cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(`{"at":1}`)}
-		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("the command is not answered yet") }))
+		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("the command was answered too early") }))
 		sc.broker.process(s.conn, sc.now)
 		require.NoError(t, s.readAll())
 		s.lose()

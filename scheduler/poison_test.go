@@ -35,7 +35,7 @@ func rejects(t *testing.T, s *sidecar, stream string) (all []tracker.Reject) {
 
 // A name that the broker does not take as a property is left out of the properties. The body of the
 // job has it.
-func TestNamesTooLongForPropertiesAreLeftOut(t *testing.T) {
+func TestInvalidPropertiesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)

@@ -109,7 +109,7 @@ func TestInvalidChangesAreRefused(t *testing.T) {
 	require.Equal(t, map[string]int64{"other": 1}, s.entries.ByQueue(wire.ScheduledJobs))
 
 	sc.broker.nacks = func(m wire.Message) bool { return m.Key == wire.ScheduledJobs }
-	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("it is unknown whether the stream has it") }))
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("answered, although it is unknown whether the stream has it") }))
 	require.ErrorContains(t, sc.ends(s), "refused an entry that stands for another")
 }
 

@@ -56,8 +56,8 @@ func TestDueJobsArriveDespiteDeletedTopology(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs, "none of it costs more than itself")
 }
 
-// A client has an exclusive queue with a name that RabbitMQ 4 cannot send back, and publishes to it.
-// A check of that queue must not keep Millrace from leading.
+// A client has an exclusive queue with a name that RabbitMQ 4 cannot send back, and publishes to
+// it. A check of that queue must not keep Millrace from leading.
 func TestQueueThatMustNotBeChecked(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -50,7 +50,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 	require.Equal(t, 2, strings.Count(log.String(), "\n"))
 }
 
-func TestUnavailableNode(t *testing.T) {
+func TestNodeOfUnavailableQueue(t *testing.T) {
 	nodes := map[string]string{"jobs.letters": "rabbit@c"}
 	for _, c := range []struct {
 		code int

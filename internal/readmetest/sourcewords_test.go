@@ -32,11 +32,11 @@ var wireNames = []struct{ path, text, reason string }{
 	{"httpapi/state_test.go", `millrace_journal_deeds_total{deed="fire"`, "a metric and its label"},
 }
 
-// wordLists are the files that contain the words because they search for them.
+// wordLists are files that contain the words because they search for them.
 var wordLists = []string{"internal/readmetest/words_test.go", "internal/readmetest/sourcewords_test.go", "ui/test/words.test.js"}
 
-// Sources have no unusual words: all Go files, the clients, and the web UI. Identifiers count as the
-// words that they consist of.
+// Sources have no unusual words: all Go files, the clients, and the web UI. Identifiers count as
+// the words that they consist of.
 func TestPlainWordsInSources(t *testing.T) {
 	files := sourceFiles(t)
 	require.Greater(t, len(files), 700)
@@ -70,8 +70,8 @@ func TestUnplainWordsAreFound(t *testing.T) {
 	}
 }
 
-// unplainPattern matches words and phrases. Between the words of a phrase there may be the beginning
-// of a line of a comment.
+// unplainPattern matches words and phrases. Between the words of a phrase there may be the
+// beginning of a line of a comment.
 func unplainPattern(words map[string]string) *regexp.Regexp {
 	var all []string
 	for _, word := range slices.Sorted(maps.Keys(words)) {
