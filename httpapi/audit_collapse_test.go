@@ -69,7 +69,7 @@ func (w *world) everyPage(query string, limit int) string {
 		if p.Next == nil {
 			return strings.Join(all, ", ")
 		}
-		require.NotEmpty(w.t, p.Items, "a page that was promised has something on it")
+		require.NotEmpty(w.t, p.Items, "a page that was announced is not empty")
 		next = "&next=" + url.QueryEscape(*p.Next)
 	}
 }
@@ -84,7 +84,7 @@ func TestJournalFilteredByQueue(t *testing.T) {
 	require.Equal(t, "moved high, paused low", inShort(w.past("/api/journal?queue=low")))
 	require.Equal(t, "retyped high, moved high, paused high", inShort(w.past("/api/journal?queue=high")))
 	require.Equal(t, "moved high", inShort(w.past("/api/journal?queue=low&op=moved&actor=ann")))
-	require.Empty(t, w.past("/api/journal?queue=quorum").Items, "that is a type of queues")
+	require.Empty(t, w.past("/api/journal?queue=quorum").Items, "this is a type of queues")
 	require.Equal(t, "retyped high, moved high, paused high", w.everyPage("queue=high", 1))
 	require.Equal(t, "operation op done, deleted op op-2, deleted op op-1, deleted op op-0, operation op running", w.everyPage("operation=op", 2))
 }

@@ -67,7 +67,7 @@ func TestSignInWhileBrokerDoesNotAnswer(t *testing.T) {
 	w.as("monitoring", http.MethodGet, "/api/retries", "")
 	w.broker.change(func() { w.broker.down = true })
 	w.broker.pass(time.Minute)
-	require.Equal(t, http.StatusOK, w.as("monitoring", http.MethodGet, "/api/retries", "").StatusCode, "what was right a minute ago")
+	require.Equal(t, http.StatusOK, w.as("monitoring", http.MethodGet, "/api/retries", "").StatusCode, "a password that was valid a minute ago")
 	w.as("management", http.MethodGet, "/api/retries", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	w.broker.pass(10 * time.Minute)
 	w.as("monitoring", http.MethodGet, "/api/retries", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
@@ -92,8 +92,8 @@ func TestFailedSignInsAreLimited(t *testing.T) {
 	a.problem(t, http.StatusTooManyRequests, "too_many_requests")
 	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	require.NoError(t, err)
-	require.Equal(t, asked, w.broker.times(), "nothing is asked")
-	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"next"}`), "nor by the other way in")
+	require.Equal(t, asked, w.broker.times(), "the broker is not asked")
+	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"next"}`), "nor by the other form of sign-in")
 	require.Equal(t, http.StatusOK, guess("management", "right", "192.0.2.1").StatusCode, "a session is not limited")
 	require.Equal(t, http.StatusUnauthorized, guess("management", "another", "192.0.2.2").StatusCode, "another address")
 	require.Equal(t, http.StatusOK, guess("monitoring", "right", "192.0.2.1").StatusCode, "another name")
@@ -154,13 +154,13 @@ func TestConcurrentFailedSignInsAreLimited(t *testing.T) {
 			t.Error("more than 10 guesses wait for the broker")
 		}
 	}
-	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"another"}`), "nor by the other way in")
+	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"another"}`), "nor by the other form of sign-in")
 	close(answers)
 	for range 10 {
 		require.Equal(t, http.StatusUnauthorized, <-guesses)
 	}
 	for range 30 {
-		require.Equal(t, http.StatusUnauthorized, <-same, "one password is one guess, however many requests bring it")
+		require.Equal(t, http.StatusUnauthorized, <-same, "one password is one guess, in any number of requests")
 	}
 	require.Equal(t, asked+11, w.broker.times())
 	require.Equal(t, http.StatusTooManyRequests, w.send(withWrongPassword("management", "x", "192.0.2.1")).StatusCode, "all of them failed")
@@ -267,7 +267,7 @@ func TestInvalidSignInsAreRefused(t *testing.T) {
 	require.Empty(t, a.Cookies())
 	r := request(http.MethodGet, "/api/retries", "")
 	r.Header.Set("Sec-Fetch-Mode", "cors")
-	require.Empty(t, w.send(r).Header.Get("WWW-Authenticate"), "no window of the browser's own")
+	require.Empty(t, w.send(r).Header.Get("WWW-Authenticate"), "the browser shows no prompt of its own")
 }
 
 func sum(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }
@@ -294,7 +294,7 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, ask(http.MethodDelete, func(r *http.Request) { r.SetBasicAuth("ann", "two") }).StatusCode)
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodDelete, func(r *http.Request) { r.SetBasicAuth("bob", "two") }).StatusCode)
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer("three")).StatusCode)
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer(sum("one"))).StatusCode, "the file's reader has no token")
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer(sum("one"))).StatusCode, "a reader of the file has no token")
 	w.do(http.MethodPost, "/api/session", `{"name":"ann","password":"two"}`).problem(t, http.StatusUnauthorized, "not_authorised")
 	in := w.do(http.MethodPost, "/api/session", `{"token":"two"}`)
 	require.Equal(t, http.StatusOK, in.StatusCode)
@@ -303,8 +303,8 @@ func TestTokens(t *testing.T) {
 
 	write("grafana monitoring " + sum("one") + "\n")
 	b.pass(2 * time.Second)
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer("two")).StatusCode, "a token that is taken out ends")
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, cookie).StatusCode, "and its sessions")
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer("two")).StatusCode, "a removed token is invalid")
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, cookie).StatusCode, "and so are its sessions")
 	for _, faulty := range []string{"grafana monitoring\n", "grafana king " + sum("one"), "grafana monitoring one"} {
 		write(faulty)
 		b.pass(2 * time.Second)
@@ -373,7 +373,7 @@ func TestHiddenArguments(t *testing.T) {
 		require.NotContains(t, shown("monitoring", target), "k-1", target)
 		require.Contains(t, shown("management", target), "k-1", target)
 	}
-	require.Equal(t, "[]\n", shown("monitoring", "/api/retries?text=k-1"), "what is not shown is not found")
+	require.Equal(t, "[]\n", shown("monitoring", "/api/retries?text=k-1"), "a hidden argument is not found")
 	require.NotEqual(t, "[]\n", shown("management", "/api/retries?text=k-1"))
 	_, err = httpapi.ParseHideArgs("(")
 	require.Error(t, err)

@@ -153,7 +153,7 @@ func TestAuthorisation(t *testing.T) {
 	w.add(wire.Retries, "garbage")
 	for _, route := range w.server.Routes() {
 		row, found := authorisation[route]
-		require.True(t, found, "%s has no row in the table: who may take it?%s", route, howToAddARoute)
+		require.True(t, found, "%s has no row in the table: add the role that may use it%s", route, howToAddARoute)
 		method, target, _ := strings.Cut(route, " ")
 		if row.target != "" {
 			target = row.target
@@ -170,7 +170,7 @@ func TestAuthorisation(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, w.server.Routes(), len(authorisation), "the table has a row for a route that is not there")
+	require.Len(t, w.server.Routes(), len(authorisation), "the table has a row for a route that does not exist")
 }
 
 func checkAccess(t *testing.T, what string, c caller, row row, method string, a answer) {

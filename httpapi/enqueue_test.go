@@ -33,7 +33,7 @@ func TestEnqueueOne(t *testing.T) {
 
 	body := `{"jid":"mine","enqueued_at":1,"class":"C","args":[]}`
 	require.Equal(t, http.StatusCreated, w.as("management", http.MethodPost, "/api/jobs", body).StatusCode)
-	require.Equal(t, body, string(w.published[1].Body), "nothing is added to what has all")
+	require.Equal(t, body, string(w.published[1].Body), "a complete job is unchanged")
 	require.Equal(t, wire.DefaultQueue, w.published[1].Key)
 }
 
@@ -182,7 +182,7 @@ func TestErrorGroupsQuoteOneMessage(t *testing.T) {
 	require.Equal(t, "535 5.7.8 Authentication credentials invalid", example("management", "Mail").String())
 	require.Equal(t, strings.Repeat("é", 250)+"…", example("management", "Long").String())
 	require.False(t, example("management", "Empty").Exists())
-	require.False(t, example("monitoring", "Mail").Exists(), "who may not see error_message does not see it here either")
+	require.False(t, example("monitoring", "Mail").Exists(), "a user who may not see error_message does not see it here either")
 	require.True(t, example("management", "Mail").Exists())
 }
 
@@ -222,7 +222,7 @@ func TestHealthChecks(t *testing.T) {
 	require.Contains(t, w.get("/api/health/checks/alarms").body, "memory")
 	require.Equal(t, http.StatusOK, check(w, "leader"))
 	require.Equal(t, http.StatusOK, check(w, "leader"))
-	require.Len(t, w.commands, 1, "however many ask")
+	require.Len(t, w.commands, 1, "for any number of requests")
 	alone := newWorld(t, func(c *httpapi.Config) { c.Ask = nil })
 	require.Contains(t, alone.get("/api/health/checks/leader").body, "no leader responds: ")
 	require.Contains(t, w.get("/api/health/checks/workers").body, `"reason":"no live worker processes"`)

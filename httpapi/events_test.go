@@ -158,7 +158,7 @@ func TestEventsHaveEveryTopic(t *testing.T) {
 		require.Contains(t, all, topic)
 	}
 	require.Contains(t, string(all["processes"]), `"identity":"h:1:x"`)
-	require.Equal(t, "null", string(all["queues"]), "this server does not look at queues")
+	require.Equal(t, "null", string(all["queues"]), "this server does not watch queues")
 }
 
 func TestEventsResumeAtLastID(t *testing.T) {
@@ -184,12 +184,12 @@ func TestEventsResumeAtLastID(t *testing.T) {
 		back.update(&then)
 	}
 	require.EqualValues(t, 2, then.Retries.Total)
-	require.Len(t, then.Jobs.Items, 1, "not what it had seen")
+	require.Len(t, then.Jobs.Items, 1, "without the events that it had received")
 	require.Equal(t, "b", then.Jobs.Items[0].JID)
 
 	then.Jobs.Items = nil
 	watch(t, url+"&last_event_id="+v.last).update(&then)
-	require.Len(t, then.Jobs.Items, 1, "for those who cannot set headers")
+	require.Len(t, then.Jobs.Items, 1, "for clients that cannot set headers")
 	for _, id := range []string{"nonsense", "another1.3.4.5", strings.Replace(v.last, ".", ".99", 1), strings.Replace(v.last, ".", ".x", 1)} {
 		then.Jobs.Items = nil
 		watch(t, url, "Last-Event-ID", id).update(&then)

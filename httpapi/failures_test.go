@@ -44,7 +44,7 @@ func TestErrorGroupsCountFailuresByHost(t *testing.T) {
 	require.JSONEq(t, `[{"host":"web-1","count":2},{"host":"web-2","count":1},{"host":"web-3","count":1}]`, groups[0].Get("hosts").Raw)
 	require.EqualValues(t, 5, groups[0].Get("recent").Int())
 	require.EqualValues(t, 3, groups[0].Get("host_count").Int())
-	require.EqualValues(t, 0, groups[1].Get("recent").Int(), "nothing failed like this of late")
+	require.EqualValues(t, 0, groups[1].Get("recent").Int(), "nothing failed like this recently")
 	require.JSONEq(t, `[]`, groups[1].Get("hosts").Raw)
 	dead := gjson.Get(w.get("/api/errors?set=dead-jobs").body, "items").Array()
 	require.EqualValues(t, 1, dead[0].Get("recent").Int())

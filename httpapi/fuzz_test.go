@@ -37,7 +37,7 @@ func FuzzRequests(f *testing.F) {
 	w := fuzzed(f)
 	routes := w.server.Routes()
 	doc := document(f)
-	require.Less(f, len(routes), 256, "a byte says which one")
+	require.Less(f, len(routes), 256, "a byte selects the route")
 	for i := range uint8(len(routes)) {
 		known := "a"
 		switch {

@@ -72,7 +72,7 @@ func TestLeasesAreSettled(t *testing.T) {
 	_, path = w.leased(`{"jid":"j2","class":"Mail"}`)
 	require.Equal(t, http.StatusNoContent, w.do(http.MethodPost, path+"/ack", "").StatusCode)
 	require.Len(t, w.published, 1)
-	require.Empty(t, w.past("/api/journal").Items, "who settles leases is no operator")
+	require.Empty(t, w.past("/api/journal").Items, "a worker that settles leases is no operator")
 }
 
 func TestLeasesAreListedWithState(t *testing.T) {
@@ -139,7 +139,7 @@ func TestFailedSettlementLeavesLease(t *testing.T) {
 		w.reply.Happened.What = wire.TypeDeleted
 		require.Contains(t, w.do(http.MethodPost, path+verb, "").problem(t, http.StatusConflict, "conflict").Reason, "deleted")
 		w.reply.Happened.What = wire.OpExpired
-		require.Contains(t, w.do(http.MethodPost, path+verb, "").problem(t, http.StatusConflict, "conflict").Reason, "expired")
+		require.Contains(t, w.do(http.MethodPost, path+verb, "").problem(t, http.StatusConflict, "conflict").Reason, "ran out")
 		w.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "r"}
 		w.do(http.MethodPost, path+verb, "").problem(t, http.StatusServiceUnavailable, "no_leader")
 	}
@@ -147,9 +147,9 @@ func TestFailedSettlementLeavesLease(t *testing.T) {
 	w.reply, w.publish, w.commands = wire.Reply{Status: wire.StatusDone}, errors.New("nacked"), nil
 	w.do(http.MethodPost, path+"/fail", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	for _, c := range w.commands {
-		require.NotEqual(t, wire.LeaseFail+id, c.ID, "nothing was written down")
+		require.NotEqual(t, wire.LeaseFail+id, c.ID, "nothing was recorded")
 	}
-	require.Equal(t, http.StatusNoContent, w.do(http.MethodPost, path+"/ack", "").StatusCode, "a metric is worth no error")
+	require.Equal(t, http.StatusNoContent, w.do(http.MethodPost, path+"/ack", "").StatusCode, "a lost metric is not an error")
 	require.Contains(t, w.log.String(), "metric of a leased job is lost")
 
 	for _, unknown := range []string{"x", "lease-1-1", "lease-x-1-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lease-0-*-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lease-0-1-A", strings.Repeat("lease-", 50)} {

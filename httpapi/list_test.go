@@ -119,7 +119,7 @@ func TestFilters(t *testing.T) {
 			require.Equal(t, want, w.jids("/api/retries?"+query))
 			p := w.page("/api/retries?page=1&" + query)
 			require.Equal(t, want, jids(t, p.Items))
-			require.EqualValues(t, len(want), *p.Filtered, "the whole set was looked at: the count is exact")
+			require.EqualValues(t, len(want), *p.Filtered, "the whole set was read: the count is exact")
 			require.EqualValues(t, 5, p.Total)
 			require.Nil(t, p.Next)
 		})
@@ -155,7 +155,7 @@ func TestPagesOfFilteredList(t *testing.T) {
 	require.EqualValues(t, 30, *p.Searched)
 	p = w.page("/api/retries?page=3&page_size=3&error=E1&next=" + *p.Next)
 	require.Equal(t, []string{"r19", "r22", "r25"}, jids(t, p.Items))
-	require.Nil(t, p.Filtered, "what lies before the cursor was not counted")
+	require.Nil(t, p.Filtered, "entries before the cursor are not counted")
 	require.EqualValues(t, 4, *p.AtLeast)
 	require.Len(t, w.jids("/api/retries?limit=4&error=E1"), 4)
 }
@@ -235,7 +235,7 @@ func TestSearchIsBounded(t *testing.T) {
 	target := "/api/retries?page=1&queue=rare"
 	for target != "" {
 		p = w.page(target)
-		require.EqualValues(t, 1, *p.Filtered, "counts of a queue are exact, however far its entries are")
+		require.EqualValues(t, 1, *p.Filtered, "counts of a queue are exact, even if its entries are far away")
 		found += len(p.Items)
 		if target = ""; p.Next != nil {
 			target = "/api/retries?page=1&queue=rare&next=" + *p.Next

@@ -122,7 +122,7 @@ func TestAttempts(t *testing.T) {
 	}
 	require.Contains(t, text, `millrace_job_attempts_sum{class="A",queue="x",vhost="/"} 162`)
 	require.Contains(t, text, `millrace_job_attempts_count{class="A",queue="x",vhost="/"} 8`)
-	require.Contains(t, text, `millrace_job_attempts_bucket{class="B",queue="x",vhost="/",le="1"} 0`, "the first that ends is an increase then")
+	require.Contains(t, text, `millrace_job_attempts_bucket{class="B",queue="x",vhost="/",le="1"} 0`, "so the first end is an increase")
 }
 
 func TestQueueThroughput(t *testing.T) {

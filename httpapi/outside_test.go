@@ -97,7 +97,7 @@ func TestBehindProxy(t *testing.T) {
 		w.send(r)
 	}
 	require.Contains(t, w.log.String(), `"from":"192.0.2.7"`)
-	require.Equal(t, http.StatusUnauthorized, w.loginFrom("192.0.2.1", `{"name":"monitoring","password":"x"}`), "others go on")
+	require.Equal(t, http.StatusUnauthorized, w.loginFrom("192.0.2.1", `{"name":"monitoring","password":"x"}`), "other users are not limited")
 
 	bare := newSecured(t) // without a proxy these headers are ignored
 	r = request(http.MethodPost, "/api/session", `{"name":"monitoring","password":"right"}`)

@@ -90,7 +90,7 @@ func TestControlOfProcesses(t *testing.T) {
 	w.do(http.MethodPut, "/api/processes/*/quiet", "").problem(t, http.StatusConflict, "conflict")
 	w.publish = errors.New("lost")
 	w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
-	require.Len(t, w.commands, journaled, "what was not done is not journaled")
+	require.Len(t, w.commands, journaled, "a failed action is not journaled")
 }
 
 // A command that is not journaled is not sent to workers.
@@ -156,21 +156,21 @@ func TestCancelJob(t *testing.T) {
 	require.Equal(t, "it hangs", w.commands[0].Reason)
 
 	w.add(wire.Heartbeats, beat("h:2:x", `,"concurrency":2,"busy":1,"work":[{"jid":"a/b","class":"C","queue":"q"}]`))
-	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, path, "").body, "identity").Str, "two say that they run it")
+	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, path, "").body, "identity").Str, "two processes report that they run it")
 	w.add(wire.Heartbeats, beat("h:2:x", `,"concurrency":2,"busy":2,"work":[{"jid":"c","class":"C","queue":"q"}]`))
-	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, "/api/jobs/d/cancel", "").body, "identity").Str, "one does not list all")
+	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, "/api/jobs/d/cancel", "").body, "identity").Str, "one process does not list all its jobs")
 	w.do(http.MethodPost, path, `{"x":1}`).problem(t, http.StatusBadRequest, "bad_request")
 	w.do(http.MethodPost, path+"?x=1", "").problem(t, http.StatusBadRequest, "bad_request")
 
 	sent := len(w.published)
 	w.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "there is no leader"}
 	w.do(http.MethodPost, path, "").problem(t, http.StatusServiceUnavailable, "no_leader")
-	require.Len(t, w.published, sent+1, "what the journal does not have is not done")
+	require.Len(t, w.published, sent+1, "an action that is not journaled is not done")
 	require.Empty(t, gjson.GetBytes(w.published[sent].Body, "identity").Str, "only the question whether a process listens")
 	journaled := len(w.commands)
 	w.reply, w.publish = wire.Reply{Status: wire.StatusDone}, fmt.Errorf("x: %w", broker.ErrReturned)
 	w.do(http.MethodPost, path, "").problem(t, http.StatusConflict, "conflict")
-	require.Len(t, w.commands, journaled, "what was not done is not journaled")
+	require.Len(t, w.commands, journaled, "a failed action is not journaled")
 	w.clock = w.clock.Add(61 * time.Second)
 	w.do(http.MethodPost, path, "").problem(t, http.StatusNotFound, "not_found")
 }

@@ -183,7 +183,7 @@ func TestFailedResubmit(t *testing.T) {
 	require.Contains(t, w.log.String(), "nacked")
 	w.publish = fmt.Errorf("confirm: %w", context.DeadlineExceeded)
 	w.do(http.MethodPost, "/api/rejected/retries/0/resubmit", body).problem(t, http.StatusGatewayTimeout, "outcome_unknown")
-	require.Empty(t, w.commands, "what was not published stays listed")
+	require.Empty(t, w.commands, "a record that was not published stays listed")
 
 	w.publish, w.reply = nil, wire.Reply{Status: 503, Error: "no_leader", Reason: "there is no leader"}
 	p := w.do(http.MethodPost, "/api/rejected/retries/0/resubmit", body).problem(t, http.StatusServiceUnavailable, "no_leader")
@@ -193,5 +193,5 @@ func TestFailedResubmit(t *testing.T) {
 	r := request(http.MethodPost, "/api/rejected/retries/0/resubmit", body)
 	r.Header.Set("X-Reason", strings.Repeat("x", 5000))
 	w.send(r).problem(t, http.StatusBadRequest, "bad_request")
-	require.Len(t, w.published, published, "what is refused was not published")
+	require.Len(t, w.published, published, "a refused record was not published")
 }

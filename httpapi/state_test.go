@@ -28,7 +28,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is still ready")
 	w.status.Gap = "the journal lost its newest records, those behind 7"
 	a = w.get("/readyz")
-	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "what is held does not fire")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "held jobs do not fire")
 	require.JSONEq(t, `{"status":"failed","reason":"what was pending is held and does not fire until an administrator runs millrace release, `+
 		`because the journal has a gap: the journal lost its newest records, those behind 7"}`, a.body)
 	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
@@ -188,7 +188,7 @@ func TestOverview(t *testing.T) {
 	require.EqualValues(t, 2, o.Sets["retries"].Total)
 	require.EqualValues(t, 1, o.Sets["dead-jobs"].Total)
 	require.EqualValues(t, len(dead("d", 1_000_000_000)), o.Sets["dead-jobs"].Bytes)
-	require.EqualValues(t, 10, o.Overdue, "a parked entry waits for a person, and is not overdue")
+	require.EqualValues(t, 10, o.Overdue, "a parked entry waits for a user, and is not overdue")
 	require.True(t, o.Views.CaughtUp)
 	require.Len(t, o.Views.Streams, 5)
 	require.EqualValues(t, 1, o.Rejected[wire.DeadJobs].Kept)

@@ -54,12 +54,12 @@ func TestTimelineHasWholeHistory(t *testing.T) {
 	require.Equal(t, `[9007199254740995,{"password":"new"}]`, changed.Get("changes.0.is").Str)
 	require.Equal(t, []string{`"default"`, `"low"`}, []string{changed.Get("changes.1.was").Str, changed.Get("changes.1.is").Str})
 	require.Equal(t, "h:1:x", gjson.Get(body, `events.#(what=="cancelled").identity`).Str)
-	require.Equal(t, sent, gjson.Get(body, "job").Raw, "no entry has it any more: as it was sent")
+	require.Equal(t, sent, gjson.Get(body, "job").Raw, "no entry has the arguments any more: as they were sent")
 	require.False(t, gjson.Get(body, "older_than_kept").Bool(), "the journal is kept from its beginning")
 
 	w.journal(wire.JournalRecord{Type: wire.TypeChanged, Epoch: epoch, At: 60, Stream: wire.ScheduledJobs, Offset: 99, JID: "j", Entry: []byte(was), By: &third})
 	w.streams[wire.ScheduledJobs] = nil
-	require.Equal(t, gjson.Null, gjson.Get(w.get("/api/jobs/j").body, "events.0.changes").Type, "the stream has forgotten what stands for it")
+	require.Equal(t, gjson.Null, gjson.Get(w.get("/api/jobs/j").body, "events.0.changes").Type, "the stream has truncated its replacement")
 }
 
 // A user who may not see hidden arguments sees neither their old nor their new values.
@@ -115,5 +115,5 @@ func TestTimelineOfRunningJob(t *testing.T) {
 	require.JSONEq(t, `{"jid":"j","entries":[],"events":[],"older_than_kept":false,
 		"running":[{"identity":"h:1:x","state":"live","heard_at":1700000000,"jid":"j","class":"C","queue":"low","started_at":1699999000,"usual_ms":null}]}`, w.get("/api/jobs/j").body)
 	w.add(wire.JobMetrics, `{"type":"job_metric","timestamp":1699999500,"job_class":"C","queue":"low","status":"success","worker_identity":"h:1:x","jid":"j"}`)
-	require.False(t, gjson.Get(w.get("/api/jobs/j").body, "running").Exists(), "what the process said before the run ended is over")
+	require.False(t, gjson.Get(w.get("/api/jobs/j").body, "running").Exists(), "a report of the process before the end of the run is outdated")
 }

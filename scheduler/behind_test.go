@@ -52,7 +52,7 @@ func TestLeaderLeavesReplicaThatIsCutOff(t *testing.T) {
 	for range leaderStreams {
 		left[<-replica.left] = true
 	}
-	require.Len(t, left, len(leaderStreams), "each once")
+	require.Len(t, left, len(leaderStreams), "each stream once")
 	cancel()
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)

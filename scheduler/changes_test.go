@@ -63,7 +63,7 @@ func TestChangeAndUndo(t *testing.T) {
 	s.does(t, 400, wire.CommandChange, wire.ScheduledJobs, "sentinel", `{"at":"soon"}`)
 
 	w.gets(t, "sentinel")
-	require.Zero(t, w.times("put off"), "it was put off")
+	require.Zero(t, w.times("put off"), "it was postponed")
 	s.does(t, 200, wire.CommandUndo, wire.ScheduledJobs, "put off", "") // it is past due by now
 	w.gets(t, "put off")
 	found := journal(t, v)

@@ -55,6 +55,6 @@ func TestClockSetBackDelaysNoRetry(t *testing.T) {
 		round()
 	}
 	require.Len(t, b.copies, 1)
-	require.Nil(t, s.core.carry.run, "it was carried on")
+	require.Nil(t, s.core.carry.run, "it was carried over")
 	require.Zero(t, s.core.ledger.Refused(), "it was published again")
 }

@@ -221,7 +221,7 @@ func TestUnpublishableMessageIsParked(t *testing.T) {
 	sc.rounds(s, 12, nil)
 	found, err := s.entries.Find(wire.ScheduledJobs, "due")
 	require.NoError(t, err)
-	require.Contains(t, found[0].Parked, "the test says so", "it is parked where it stands now, too")
+	require.Contains(t, found[0].Parked, "the test says so", "it is parked at its new offset, too")
 	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
 	require.Equal(t, 1, sc.copies()["due"])
 }
@@ -391,7 +391,7 @@ func TestHoldIsEndedOnce(t *testing.T) {
 			require.Equal(t, wire.StatusDone, first.Status)
 			require.Empty(t, s.entries.State().Held)
 			require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
-			require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs), "the one that is due later")
+			require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs), "the entry that is due later")
 			want := 300
 			if command == wire.CommandDiscard {
 				want = 1

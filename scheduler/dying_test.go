@@ -90,7 +90,7 @@ func TestConnectionLostAtAnyPublish(t *testing.T) {
 	process := &Scheduler{}
 	epochs := 0
 	for died := true; died; epochs++ {
-		require.Less(t, epochs, 300, "no epoch gets through")
+		require.Less(t, epochs, 300, "no epoch is completed")
 		if epochs < 60 && epochs%3 == 0 { // each requests some publishes, for ever: pending and finished ones are carried over
 			c.add()
 		}
@@ -133,7 +133,7 @@ func TestConnectionLostAtAnyPublish(t *testing.T) {
 	}
 	require.Len(t, copies, 3*c.n, "nothing else fired")
 	require.Len(t, buried, 2*c.n, "nothing else died")
-	require.Equal(t, map[string]int64{"other": int64(c.n)}, s.entries.ByQueue(wire.ScheduledJobs), "what was changed waits, and nothing else")
+	require.Equal(t, map[string]int64{"other": int64(c.n)}, s.entries.ByQueue(wire.ScheduledJobs), "only the changed entries are pending")
 	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)

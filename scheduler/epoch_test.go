@@ -86,7 +86,7 @@ func TestConfirmOfUnknownTagIsIgnored(t *testing.T) {
 	}
 	require.Equal(t, before, s.core.ledger.Watermark())
 	require.Equal(t, 1, s.core.ledger.Open())
-	require.Len(t, s.conn.out, 1, "nothing is said to have come back")
+	require.Len(t, s.conn.out, 1, "nothing is published again")
 }
 
 // A sidecar that stands for election before its view has caught up writes its first record again. A

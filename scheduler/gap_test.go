@@ -97,7 +97,7 @@ func TestLostJournalWithIntactView(t *testing.T) {
 	first.stop()
 	second := start(t, v, o)
 	holds(t, v, second, w, 3, "since-1")
-	require.Equal(t, state.Held, second.entries.State().Held, "what came since is not in question")
+	require.Equal(t, state.Held, second.entries.State().Held, "jobs that came since are not held")
 	require.Equal(t, wire.StatusDone, second.ask(t, wire.Command{ID: "c", Command: wire.CommandRelease}).Status)
 	w.gets(t, append(names("done", 3), names("due", 3)...)...)
 }
@@ -159,7 +159,7 @@ func TestDiscardDeletesDueHeldJobs(t *testing.T) {
 	require.NotEmpty(t, s.Status().Gap)
 	require.Equal(t, wire.StatusDone, s.ask(t, wire.Command{ID: "c", Command: wire.CommandDiscard}).Status)
 	brokertest.Eventually(t, func() bool { return s.Status().Gap == "" }, "nothing is held")
-	require.True(t, pending(t, s, "later"), "what was not due is kept")
+	require.True(t, pending(t, s, "later"), "entries that were not due are kept")
 	trigger := wire.Command{ID: "t", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "later"}
 	require.Equal(t, wire.StatusDone, s.ask(t, trigger).Status)
 	w.gets(t, "later")
@@ -206,7 +206,7 @@ func TestTruncatedJournalIsAGap(t *testing.T) {
 	w := work(t, v, "q", nil)
 	past(t, v, w, options{identity: "past"})
 	forget(t, v)
-	require.Greater(t, brokertest.Offset(v.ReadStream(t, wire.Journal)[0]), v.Features(t).StreamOffsetBase, "the journal forgot its beginning")
+	require.Greater(t, brokertest.Offset(v.ReadStream(t, wire.Journal)[0]), v.Features(t).StreamOffsetBase, "the journal was truncated")
 
 	first := start(t, v, options{identity: "first"})
 	holds(t, v, first, w, 6, "since-0")
@@ -218,7 +218,7 @@ func TestTruncatedJournalIsAGap(t *testing.T) {
 	require.Equal(t, wire.StatusDone, standby.ask(t, wire.Command{ID: "c", Command: wire.CommandDiscard}).Status)
 	standby.stop()
 	second := start(t, v, options{identity: "second"}).leads(t)
-	require.Empty(t, second.Status().Gap, "the journal reaches back to where it is needed")
+	require.Empty(t, second.Status().Gap, "the journal has all records that are needed")
 	schedule(t, v, time.Now(), "q", "since-2")
 	w.gets(t, append(names("done", 3), names("since", 3)...)...)
 	require.Zero(t, w.times("due-0"))

@@ -38,7 +38,7 @@ func TestLastConfirmsAreJournaledOnNextConnection(t *testing.T) {
 	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's
 	s.knownBy = "b"
 	s.journalKnown(t.Context(), conn)
-	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have its number")
+	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have the same number")
 }
 
 // Nothing is written if the journal has all confirms.

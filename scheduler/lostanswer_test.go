@@ -256,7 +256,7 @@ func TestUnansweredRecordIsReplaced(t *testing.T) {
 			require.Equal(t, 1, lost)
 			require.Zero(t, s.core.routing.lost)
 			_, any := s.core.ledger.Oldest()
-			require.False(t, any, "nothing is left that would end the epoch")
+			require.False(t, any, "nothing that would end the epoch is left")
 			sc.prove(s)
 			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
@@ -415,7 +415,7 @@ func TestConfirmsAboveHoleAreJournaled(t *testing.T) {
 	require.Len(t, doubts, 1)
 	require.Equal(t, "open", doubts[0].JID)
 	require.NoError(t, s.core.announcer.announceAll(sc.now))
-	require.Empty(t, s.conn.out, "it is said once")
+	require.Empty(t, s.conn.out, "it is journaled once")
 }
 
 // The AMQP library keeps every answer that follows a missing one. The epoch ends before they are

@@ -58,7 +58,7 @@ func TestMovePausesAndResumesQueue(t *testing.T) {
 		if !before {
 			sc.pause(s, wire.CommandPause, "q")
 		}
-		require.Equal(t, wire.StatusDone, move(wire.CommandPause).Status, "another leader's move, say")
+		require.Equal(t, wire.StatusDone, move(wire.CommandPause).Status, "for example a move of another leader")
 		require.Equal(t, &wire.PauseMove{To: "quorum", Paused: true}, s.entries.Paused()["q"].Move)
 		sc.said()
 		require.Equal(t, wire.StatusDone, move(wire.CommandResume).Status)

@@ -210,7 +210,7 @@ func TestMoveOfQueueInUse(t *testing.T) {
 	require.Positive(t, plan.Move.Ready)
 	require.Equal(t, int64(1), plan.Move.Consumers)
 	require.Equal(t, map[string]any{"x-queue-type": "quorum"}, plan.Move.Arguments)
-	require.Equal(t, "classic", typeOf(t, v, "q"), "it was only looked")
+	require.Equal(t, "classic", typeOf(t, v, "q"), "it was only checked")
 
 	r := moved(t, wire.Command{ID: "there", Queue: "q", Type: wire.QueueQuorum}, s)
 	require.Equal(t, wire.StatusOK, r.Status, r.Reason)
@@ -298,7 +298,7 @@ func TestLeaderCrashDuringMove(t *testing.T) {
 	lost, doubled := w.counts(jids)
 	t.Log(len(jids), "jobs:", lost, "lost,", doubled, "doubled")
 	require.Empty(t, a.entries.Paused())
-	require.LessOrEqual(t, doubled, kills*(256+64), "what the relay had at hand, and what was fired")
+	require.LessOrEqual(t, doubled, kills*(256+64), "messages of the relay, and fired jobs")
 }
 
 // An unacknowledged job prevents the move: the queue is bound again, and the answer names the

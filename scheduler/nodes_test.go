@@ -27,7 +27,7 @@ func TestCostOfMissingNode(t *testing.T) {
 		queues = append(queues, broker.QueueInfo{Name: wire.QueuePrefix + name, Type: "classic", Node: "rabbit@c"})
 	}
 	away = awayNodes(nodes, queues)
-	require.Equal(t, "jobs for 6 classic queues wait", away[0].Costs, "their names are not for everybody")
+	require.Equal(t, "jobs for 6 classic queues wait", away[0].Costs, "their names are not public")
 	require.Equal(t, "the broker says that it does not run; it has queue.a, queue.b, queue.c, queue.d, queue.e and 1 more", away[0].Problem)
 	require.Empty(t, awayNodes(nodesOf("rabbit@a"), queues))
 	for _, d := range awayNodes(append(nodesOf("rabbit@a"), broker.Node{Name: "rabbit@b"}, broker.Node{Name: "rabbit@c"}), queues) {

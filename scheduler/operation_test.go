@@ -51,7 +51,7 @@ func TestOperationSurvivesFailover(t *testing.T) {
 	op := second.ends(t, "run")
 	require.Equal(t, []any{wire.OperationDone, int64(3000), int64(3000), int64(0)}, []any{op.State, op.Total, op.Done, op.Failed})
 	w.gets(t, jids...)
-	require.EqualValues(t, 2, second.entries.Total(wire.ScheduledJobs), "nothing else was touched")
+	require.EqualValues(t, 2, second.entries.Total(wire.ScheduledJobs), "no other entry was changed")
 
 	second.operates(t, 202, "gone", wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"not meant", "never there"}})
 	op = second.ends(t, "gone")

@@ -135,12 +135,12 @@ func TestOperationsWaitForCommands(t *testing.T) {
 				_, probe := wire.ProbeOf(m.message.Headers)
 				return probe
 			})
-			require.Len(t, out, 1, "nothing else is done before it is known what became of it")
+			require.Len(t, out, 1, "nothing else is done before its result is known")
 			got := sc.ended(s, "op")
 			require.Equal(t, wire.StatusDone, reply.Status)
 			require.Equal(t, map[string]int{"first": 1}, sc.copies())
 			require.EqualValues(t, 1, got.Done)
-			require.EqualValues(t, len(op.JIDs)/2, got.Failed, "one that was named and is gone is missed")
+			require.EqualValues(t, len(op.JIDs)/2, got.Failed, "a named entry that is gone counts as missing")
 			require.Zero(t, s.entries.Total(wire.ScheduledJobs))
 		})
 	}
@@ -209,13 +209,13 @@ func TestOperationSurvivesJournalRetention(t *testing.T) {
 	slow := wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: jids, Rate: 0.1}
 	require.Equal(t, wire.StatusAccepted, sc.operate(s, "slow", slow).Status)
 	sc.rounds(s, 60, nil)
-	require.Len(t, sc.copies(), 1, "as slow as was asked for")
+	require.Len(t, sc.copies(), 1, "as slow as requested")
 	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 15, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	s.lose()
 	sc.spend()
-	require.Zero(t, sc.journaled()[wire.TypeOperation], "the journal has forgotten how it began")
+	require.Zero(t, sc.journaled()[wire.TypeOperation], "the journal has forgotten its begin")
 
 	fresh := sc.sidecar("fresh")
 	sc.elect(fresh, never)

@@ -114,7 +114,7 @@ func TestClientPropertiesAreNotCopied(t *testing.T) {
 	}
 	_, ok := v.Get(t, "queue.new")
 	require.False(t, ok)
-	require.Len(t, rejects(t, s, wire.Gated), 1, "it claims to replace another entry, which is not a client's to say")
+	require.Len(t, rejects(t, s, wire.Gated), 1, "it claims to replace another entry, which a client may not do")
 	unharmed(t, v, s, work(t, v, "fine", nil), "other")
 }
 

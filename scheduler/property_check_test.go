@@ -52,7 +52,7 @@ func (w *world) quiesce() {
 			}
 		}
 	}
-	require.Empty(w.t, w.ends, "an epoch ends though nothing is wrong")
+	require.Empty(w.t, w.ends, "an epoch ends without a fault")
 	for _, s := range w.sidecars {
 		require.NoError(w.t, s.readAll())
 		if len(s.recreated()) > 0 { // no leader could notice, and none has to: the view is rebuilt
@@ -101,7 +101,7 @@ func (w *world) check() {
 	doubts, err := s.entries.Doubts()
 	require.NoError(w.t, err)
 	for _, d := range doubts {
-		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
+		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled the doubts of an earlier epoch: %v", d.Place)
 	}
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
@@ -123,7 +123,7 @@ func (w *world) checkCopies(s *modelSidecar) {
 		n := w.copiesOf(p)
 		byJID[e.jid] += n
 		if end, ended := w.ended[p]; ended && !w.broker.repeated[p] { // two leaders may have entered a misrouted job again, and one of the two entries was ended
-			require.LessOrEqual(w.t, w.timelyCopiesOf(p), end.copies, "%v was fired after it was answered that it was %s", p, end.what)
+			require.LessOrEqual(w.t, w.timelyCopiesOf(p), end.copies, "%v was fired after the answer that it was %s", p, end.what)
 		}
 	}
 	for p, e := range w.appended {

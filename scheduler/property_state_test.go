@@ -60,7 +60,7 @@ func (w *world) checkPauses(s *modelSidecar) {
 	}
 	for queue, p := range w.pauses {
 		if _, is := paused[queue]; p.answered == p.asked {
-			require.Equal(w.t, p.paused, is, "what was answered last of queue %s does not stand", queue)
+			require.Equal(w.t, p.paused, is, "the last answer about queue %s does not hold", queue)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (w *world) enqueue(t *rapid.T) {
 		case r.Status != wire.StatusOK:
 			require.Failf(w.t, "a job was not enqueued", "%+v", r)
 		case k.one != "" && !w.forgets():
-			require.Equal(w.t, k.one, r.JID, "the same key %s gave another job", key)
+			require.Equal(w.t, k.one, r.JID, "the same key %s has another job", key)
 		}
 		k.one = r.JID
 		if r.Entry != nil {

@@ -94,7 +94,7 @@ func TestDeadLettersSurviveQueueDeletion(t *testing.T) {
 		return m, true
 	}
 	require.NoError(t, relay.rescue(t.Context(), s, conn, become))
-	require.Empty(t, v.ReadStream(t, wire.DeadJobs), "nothing is amiss")
+	require.Empty(t, v.ReadStream(t, wire.DeadJobs), "nothing is published to dead_jobs")
 
 	d := <-relay.from.Deliveries()
 	relay.unacked[d.Tag] = d
@@ -145,7 +145,7 @@ func TestBodyThatEndsChannelIsListed(t *testing.T) {
 	require.Len(t, relay.flight, 1)
 	require.NoError(t, relay.confirmed(<-relay.to.Confirms()))
 	require.Empty(t, relay.flight)
-	require.Empty(t, bad, "it is known that the broker lives on")
+	require.Empty(t, bad, "it is known that the broker did not restart")
 	relay.close()
 	require.Zero(t, v.QueueLength(t, wire.DeadLetters), "it was acknowledged")
 	listed := v.ReadStream(t, wire.Journal)

@@ -23,7 +23,7 @@ func (sc *scene) untilMisrouted(s *modelSidecar) {
 		require.NoError(sc.t, err)
 		sc.exchange(s)
 	}
-	require.FailNow(sc.t, "it has not noticed")
+	require.FailNow(sc.t, "the leader has not detected it")
 }
 
 // exchange lets the broker process what was sent, and the leader read the results.
@@ -99,7 +99,7 @@ func TestUnroutableProbesAreRare(t *testing.T) {
 		follow(probe)
 	}
 	sc.prove(s)
-	require.Empty(t, followed, "nothing was fired")
+	require.Empty(t, followed, "no job was fired")
 	const seconds = 20
 	for i := range 5 * seconds {
 		if i%3 == 0 {
@@ -107,7 +107,7 @@ func TestUnroutableProbesAreRare(t *testing.T) {
 		}
 		sc.rounds(s, 1, nil)
 	}
-	require.Greater(t, s.core.routing.probe, int64(seconds), "the other probes are as frequent as ever")
+	require.Greater(t, s.core.routing.probe, int64(seconds), "the other probes are as frequent as before")
 	require.LessOrEqual(t, len(followed), seconds/5)
 	require.NotEmpty(t, followed)
 	sc.prove(s)
@@ -122,7 +122,7 @@ func TestUnroutableProbesAreRare(t *testing.T) {
 	sc.elect(s, never)
 	sc.prove(s)
 	require.Equal(t, 1, sc.copies()["lost"])
-	require.Equal(t, 2, sc.copies()["arrived"], "nothing says that it arrived")
+	require.Equal(t, 2, sc.copies()["arrived"], "nothing proves that it arrived")
 	require.Equal(t, 1, sc.copies()["job-0"])
 }
 

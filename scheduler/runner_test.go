@@ -62,7 +62,7 @@ func TestUnusedQueuesAreDeleted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, stands, there, name)
 	}
-	require.Len(t, s.made, 3, "who is gone is forgotten")
+	require.Len(t, s.made, 3, "a queue that is gone is forgotten")
 	require.NoError(t, conn.Err())
 
 	require.NoError(t, conn.Close())
@@ -192,7 +192,7 @@ func TestLeaderWaitsForPredecessor(t *testing.T) {
 	}
 	follow("jobs.probe.x")
 	nodesUnknown := !conn.Features().ExclusiveLock && !conn.Features().DelaysNodeLoss
-	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "it cannot be known how many nodes there are")
+	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "the number of nodes is unknown")
 	s.cfg.SingleNode = true
 	require.False(t, waits(0))
 	s.cfg.SingleNode = false
@@ -200,7 +200,7 @@ func TestLeaderWaitsForPredecessor(t *testing.T) {
 	s.mgmt, err = broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
 	require.NoError(t, err)
 	defer s.mgmt.Close()
-	require.False(t, waits(0), "the broker says that it has one node")
+	require.False(t, waits(0), "the broker reports one node")
 	s.mgmt = nil
 	follow("")
 	require.False(t, waits(0), "an older version had the lock exclusively")
@@ -218,7 +218,7 @@ func TestFreeLock(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	s.lookForLeader(t.Context(), conn, nil)
-	require.False(t, s.Status().Orphaned, "there is no leader, and nothing that keeps one away")
+	require.False(t, s.Status().Orphaned, "there is no leader, and nothing prevents one")
 }
 
 func TestAskerWithoutLeader(t *testing.T) {
@@ -268,7 +268,7 @@ func TestAskerWithoutLeader(t *testing.T) {
 		brokertest.Eventually(t, func() bool { return ask() == "no_leader" }, "no leader answers pings")
 		asked := time.Now()
 		require.Equal(t, "no_leader", ask())
-		require.Less(t, time.Since(asked), time.Second, "nothing is waited for")
+		require.Less(t, time.Since(asked), time.Second, "it does not wait")
 	}
 	cancel()
 	require.NoError(t, <-done)
@@ -338,7 +338,7 @@ func TestHangingManagementAPI(t *testing.T) {
 	require.Less(t, time.Since(begun), listQueuesWithin, "it does not wait")
 	cancel()
 	beside.Wait()
-	require.NotNil(t, s.kept, "what was known stays")
+	require.NotNil(t, s.kept, "the known policies stay")
 
 	begun = time.Now()
 	require.False(t, s.readProof(t.Context(), true).of("q"), "nothing is proven")
@@ -386,7 +386,7 @@ func TestReasonsOfDeadLetters(t *testing.T) {
 	record, jid, err = deadRecord(wire.Delivery{Body: envelope}, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, "theirs", jid)
-	require.Equal(t, envelope, record, "a client's own envelope is taken as it is")
+	require.Equal(t, envelope, record, "a client's own envelope is kept unchanged")
 	long := fmt.Sprintf(`{"class":"C","jid":%q}`, strings.Repeat("j", maxDeadJID+1))
 	_, jid, err = deadRecord(wire.Delivery{Body: []byte(long)}, time.Now())
 	require.NoError(t, err)

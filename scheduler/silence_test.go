@@ -53,7 +53,7 @@ func TestSilentQueueDelaysNoOther(t *testing.T) {
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "silent", 5*time.Second)
 	require.Equal(t, 1, s.core.queues.silentQueues())
-	require.Len(t, sc.copies(), 22, "one more job is fired to the silent queue, and all that is due to the other")
+	require.Len(t, sc.copies(), 22, "one more job is fired to the silent queue, and all due jobs to the other")
 	require.Contains(t, sc.copies(), "lost-answer")
 }
 
@@ -74,7 +74,7 @@ func TestFireThatIsPassedOverDelaysNothing(t *testing.T) {
 		require.Contains(t, sc.copies(), jid)
 	}
 	require.Zero(t, s.core.queues.silentQueues())
-	require.Equal(t, 1, s.core.ledger.Aside(), "it leaves the window to others")
+	require.Equal(t, 1, s.core.ledger.Aside(), "the window is free for others")
 	_, any := s.core.ledger.Oldest()
 	require.False(t, any, "it does not end the epoch")
 	sc.broker.witness = "" // so that nothing proves that it arrived
@@ -277,7 +277,7 @@ func TestBurialsAreNeverGivenUp(t *testing.T) {
 	require.Zero(t, s.core.queues.silentQueues())
 	oldest, open := s.core.ledger.Oldest()
 	require.True(t, open)
-	require.Equal(t, burial, oldest, "the watchdog sees it")
+	require.Equal(t, burial, oldest, "the watchdog detects it")
 	require.Zero(t, s.core.counters.Returned)
 }
 
@@ -294,7 +294,7 @@ func TestSilentQueueOfFireOnlyInJournal(t *testing.T) {
 	sc.silentFor(fresh, "q", 5*time.Second)
 	require.Equal(t, phaseLeading, fresh.core.phase)
 	require.Equal(t, 1, fresh.core.queues.silentQueues())
-	require.Equal(t, fresh.core.ledger.Open(), fresh.core.ledger.Aside(), "it leaves the window to others")
+	require.Equal(t, fresh.core.ledger.Open(), fresh.core.ledger.Aside(), "the window is free for others")
 	sc.due("other", "r")
 	require.NoError(t, fresh.readAll())
 	sc.silentFor(fresh, "q", 2*time.Second)

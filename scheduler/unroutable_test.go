@@ -53,7 +53,7 @@ func TestDueJobsArriveDespiteDeletedTopology(t *testing.T) {
 		work(t, v, "gone", nil).gets(t, names("gone-"+c.what, 3)...)
 		kept.gets(t, names("kept-"+c.what, 3)...)
 	}
-	require.Equal(t, int64(1), s.Status().Counters.Epochs, "none of it costs more than itself")
+	require.Equal(t, int64(1), s.Status().Counters.Epochs, "no deletion ends an epoch")
 }
 
 // A client has an exclusive queue with a name that RabbitMQ 4 cannot send back, and publishes to

@@ -35,7 +35,7 @@ func TestProbesLeaveFewRecords(t *testing.T) {
 	all := probes(wire.Journal)
 	require.GreaterOrEqual(t, all, 6)
 	inTime := int(time.Since(began) / (5 * time.Second))
-	require.LessOrEqual(t, probes(wire.Gated), 2+inTime, "one at the begin of the epoch, and one each five seconds")
+	require.LessOrEqual(t, probes(wire.Gated), 2+inTime, "one at the beginning of the epoch, and one every five seconds")
 }
 
 // A client unbinds jobs.fire from the queues. Later fires are journaled and confirmed, and reach no

@@ -135,7 +135,7 @@ func TestStuckLeaderResigns(t *testing.T) {
 	}
 	l.watchdog.Note(l.progress())
 	passes(2 * maxStuck)
-	require.NoError(t, l.checkStuck(), "nothing is out")
+	require.NoError(t, l.checkStuck(), "nothing is unconfirmed")
 	require.NoError(t, model.step(sc.now))
 	require.Equal(t, 1, model.core.ledger.Open())
 	l.watchdog.Note(l.progress())
@@ -182,7 +182,7 @@ func TestCommandsWaitForReconcileAndRoom(t *testing.T) {
 	require.NoError(t, l.core.ledger.Confirmed(time.Now(), tag, true))
 	require.NotNil(t, l.commands())
 	l.lock.lease = newLease(time.Now)
-	require.Nil(t, l.commands(), "the lock may be another's")
+	require.Nil(t, l.commands(), "another sidecar may hold the lock")
 }
 
 // A leader that is asked to stop waits for its confirms, as long as its connection can deliver

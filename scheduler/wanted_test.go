@@ -77,7 +77,7 @@ func TestTopologyCreatedMeanwhileIsNotDegraded(t *testing.T) {
 	s.cfg.Broker.AMQPURL = proxy.URL()
 	made := time.AfterFunc(200*time.Millisecond, func() { s.setStatus(func(st *Status) { st.Accepts = true }) })
 	s.assertWanted(t.Context())
-	require.False(t, made.Stop(), "it looked before the leader was done")
+	require.False(t, made.Stop(), "it checked before the leader was done")
 	for _, d := range s.Status().Degraded {
 		require.NotEqual(t, broker.SubjectDirect, d.Subject)
 	}

@@ -100,7 +100,7 @@ func TestPatienceWithSlowBroker(t *testing.T) {
 	}
 	for range 100 {
 		u.note(phaseCatchingUp, errUnanswered)
-		require.Equal(t, openWithin, patience(-1), "however long that takes")
+		require.Equal(t, openWithin, patience(-1), "however long it takes")
 	}
 	require.Equal(t, claimWithin, patience(7), "another sidecar has led meanwhile")
 	u.note(phaseOpening, errUnanswered)
@@ -129,7 +129,7 @@ func TestWatchdogCountsUnreadAnswers(t *testing.T) {
 	s.now = s.now.Add(claimWithin + 1)
 	require.NoError(t, s.Check(false))
 	s.Awaits()
-	require.NoError(t, s.Check(false), "it takes them now")
+	require.NoError(t, s.Check(false), "it reads them now")
 	s.now = s.now.Add(claimWithin + 1)
 	require.ErrorIs(t, s.Check(false), errUnanswered)
 

@@ -56,7 +56,7 @@ func TestBulkThroughMiddleware(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, in)
 	require.Equal(t, want, out)
-	require.Less(t, turns, 100, "2 on a machine that has time")
+	require.Less(t, turns, 100, "2 on an idle machine")
 	for i, r := range results {
 		require.Equal(t, Result{JID: fmt.Sprint(i)}, r)
 		d, ok := v.Get(t, "queue.default")
@@ -219,7 +219,7 @@ func TestBulkThroughMiddlewareWithNetworkFailures(t *testing.T) {
 		order = append(order, d.MessageId)
 	}
 	require.Equal(t, "first", order[0])
-	require.Len(t, order, 21, "what was sent into the frozen network never arrived")
+	require.Len(t, order, 21, "jobs that were sent into the frozen network never arrived")
 	for i := range jobs {
 		require.Equal(t, fmt.Sprint(i), order[i+1])
 	}

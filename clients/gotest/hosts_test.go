@@ -115,5 +115,5 @@ func TestEnqueueWithoutSidecar(t *testing.T) {
 	require.ErrorIs(t, err, ErrRefused)
 	topology(t, v)
 	_, err = c.Enqueue(t.Context(), Args("A"), nil)
-	require.NoError(t, err, "a refusal breaks nothing")
+	require.NoError(t, err, "the client works after a refusal")
 }

@@ -90,7 +90,7 @@ func TestOutcomes(t *testing.T) {
 	deaths.has(t, jids["Kill"]+" too busy", jids["exhausted"]+" cannot: too busy", jids["dropped"]+" cannot: too busy")
 	d, ok := v.Get(t, wire.DeadLetters)
 	_ = d
-	require.False(t, ok, "without a policy what was rejected is gone")
+	require.False(t, ok, "without a policy a rejected job is gone")
 	w.said.has(t, "startup")
 	w.stop(t)
 	require.NotContains(t, w.said.all(), "expired")
@@ -156,7 +156,7 @@ func TestStrictAndWeightedLanes(t *testing.T) {
 			early++
 		}
 	}
-	require.GreaterOrEqual(t, early, 17, "critical first, but for what came before the first critical one: %v", order)
+	require.GreaterOrEqual(t, early, 17, "critical jobs first, except those that ran before the first critical one: %v", order)
 }
 
 func TestPriority(t *testing.T) {

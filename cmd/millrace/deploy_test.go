@@ -91,7 +91,7 @@ func TestContainer(t *testing.T) {
 	compose := composed(t)
 	for name, service := range compose.Services {
 		for _, port := range service.Ports {
-			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: anybody can connect to %s", name, port)
+			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: any host can connect to %s", name, port)
 		}
 	}
 	var root commands
@@ -120,7 +120,7 @@ func composed(t *testing.T) (file composeFile) {
 func TestComposeAcceptsAnyPassword(t *testing.T) {
 	const password = "p@s/s#w%rd:?"
 	services := composed(t).Services
-	require.Regexp(t, `^\$\{MILLRACE_PASSWORD:\?[^}]+\}$`, services["rabbitmq"].Environment["RABBITMQ_DEFAULT_PASS"], "the broker is given it as it is")
+	require.Regexp(t, `^\$\{MILLRACE_PASSWORD:\?[^}]+\}$`, services["rabbitmq"].Environment["RABBITMQ_DEFAULT_PASS"], "the broker gets it unchanged")
 	for name, value := range services["millrace"].Environment {
 		t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
 	}
@@ -140,7 +140,7 @@ func passwordOf(u hosts.URL) string {
 // The build of the image must not leave out a part of the binary.
 func TestContainerBuildContext(t *testing.T) {
 	left := strings.Fields(withoutComments(deployed(t, ".dockerignore")))
-	require.Subset(t, left, []string{".git", ".cache"}, "they are large, and change all the time")
+	require.Subset(t, left, []string{".git", ".cache"}, "they are large, and change often")
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}", ".")
 	packages, err := list.Output()
 	require.NoError(t, err)

@@ -60,7 +60,7 @@ func TestDoctorWithoutBroker(t *testing.T) {
 	r := millrace(t, "doctor", "--amqp-url", nowhere)
 	require.Equal(t, cli.ExitFailed, r.code)
 	require.Regexp(t, `^FAIL  broker          .*refused\n +→ start the broker, or say where it is with --amqp-url`, r.out)
-	require.NotContains(t, r.out, "Permissions that each needs", "they are not what is wrong")
+	require.NotContains(t, r.out, "Permissions that each needs", "permissions are not the fault")
 	require.Empty(t, r.err)
 	require.Regexp(t, `(?s)Permissions that each needs.*sidecar \(.*\n    configure .*producer \(.*worker \(`, millrace(t, "doctor", "--permissions", "--amqp-url", nowhere).out)
 	require.Equal(t, "FAIL", gjson.Get(millrace(t, "doctor", "-o", "json", "--amqp-url", nowhere).out, "0.status").String())

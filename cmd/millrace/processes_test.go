@@ -34,7 +34,7 @@ func TestProcessesWithRealBroker(t *testing.T) {
 	stop := append([]string{"processes", "stop", "h:1:x"}, s.flags...)
 	require.Contains(t, millrace(t, stop...).err, "no process listens to jobs.control")
 	require.Contains(t, millrace(t, append([]string{"processes", "quiet", "*", "--yes"}, s.flags...)...).err, "no process listens to jobs.control")
-	require.Equal(t, "none\n", millrace(t, append([]string{"journal"}, s.flags...)...).out, "what was not done is not journaled")
+	require.Equal(t, "none\n", millrace(t, append([]string{"journal"}, s.flags...)...).out, "a failed action is not journaled")
 	ch := v.Channel(t)
 	_, err := ch.QueueDeclare("control", false, true, true, false, nil)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func TestTimesInSeconds(t *testing.T) {
 		at := time.UnixMicro(micros).UTC()
 		got, err := ParseTime(strconv.FormatFloat(wire.Seconds(at), 'f', -1, 64), time.Now())
 		require.NoError(t, err)
-		require.Equal(t, at, got, "what an item says as at finds it again")
+		require.Equal(t, at, got, "the time of an item finds the item again")
 	})
 }
 

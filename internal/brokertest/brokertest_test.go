@@ -41,7 +41,7 @@ func TestVhostsAreSeparate(t *testing.T) {
 
 	url := a.AMQPURL()[:len(a.AMQPURL())-len(a.Name)] + b.Name
 	_, err := amqp.Dial(url)
-	require.Error(t, err, "the owner of one vhost reaches another")
+	require.Error(t, err, "the owner of one vhost has access to another")
 }
 
 func TestCleanupRemovesEverything(t *testing.T) {

@@ -86,7 +86,7 @@ func TestJournalRecordsConfirms(t *testing.T) {
 		require.False(t, said)
 	}
 	second := fire{40, 1}
-	require.True(t, j.knew(fire{7, 10}, second), "it is as good as not written")
+	require.True(t, j.knew(fire{7, 10}, second), "it counts as not written")
 	j.written[second] = 41
 	require.True(t, j.knew(fire{7, 10}, second))
 	j.read(50, headers(11), []byte(`{"type":"returned","epoch":7,"seq":4,"reason":"no answer"}`))

@@ -124,7 +124,7 @@ func TestUserHasPermissionsOfSidecar(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, permissions, broker.Permission{User: "millrace", Configure: connect.Sidecar.Configure, Write: connect.Sidecar.Write, Read: connect.Sidecar.Read})
 	_, err = makeUser(t.Context(), withUser(user, b.ManagementURL()))
-	require.ErrorContains(t, err, "make the broker user millrace: the management API answers 401", "it may not make users")
+	require.ErrorContains(t, err, "make the broker user millrace: the management API answers 401", "it may not create users")
 }
 
 // A run starts everything, with a sidecar that only has an API, prints the welcome, and ends in

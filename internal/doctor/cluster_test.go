@@ -87,7 +87,7 @@ func TestFindingsAboutReplicas(t *testing.T) {
 	require.Empty(t, c.replicas(&broker.QueueInfo{Name: "queue.c", Type: "classic"}))
 
 	found = c.replicas(&broker.QueueInfo{Name: "jobs.leader", Type: "quorum", Members: one, Online: one})
-	require.Equal(t, note, found[0].severity, "the leader sees to it")
+	require.Equal(t, note, found[0].severity, "the leader fixes it")
 	require.NotContains(t, found[0].remedy, "add_member")
 	found = c.replicas(&broker.QueueInfo{Name: "jobs.letters", Type: "quorum", Members: []string{"rabbit@a", "rabbit@c", "rabbit@d", "rabbit@x"},
 		Online: []string{"rabbit@a", "rabbit@c", "rabbit@d"}})

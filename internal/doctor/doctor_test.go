@@ -72,7 +72,7 @@ func TestDoctorCannotReachBroker(t *testing.T) {
 			require.True(t, r.failed)
 			require.Contains(t, r.out, "FAIL  broker")
 			require.Contains(t, r.out, test.remedy)
-			require.NotContains(t, r.out, "Permissions that each needs", "they are not what is wrong")
+			require.NotContains(t, r.out, "Permissions that each needs", "permissions are not the fault")
 			require.Regexp(t, `(?s)Permissions that each needs.*sidecar \(.*\n    configure .*producer \(.*worker \(`,
 				examine(t, connect.Broker{AMQPURL: test.url}, "table", nowhere, true).out)
 			var findings []struct{ Status, Text, Remedy string }
@@ -90,7 +90,7 @@ func TestDoctorListsMissingPermissions(t *testing.T) {
 	require.True(t, r.failed)
 	require.Regexp(t, `FAIL  permissions     user `+weak.Name+` may not configure jobs.direct, .*write `+cmp.Or(v.Features(t).DefaultExchange, "the default exchange"), r.out)
 	require.Contains(t, r.out, v.Features(t).Ctl+" set_permissions --vhost '"+v.Name+"' '"+weak.Name+"' '"+connect.Sidecar.Configure+"'")
-	require.Contains(t, r.out, "Permissions that each needs", "they are what is wrong")
+	require.Contains(t, r.out, "Permissions that each needs", "permissions are the fault")
 }
 
 func TestDoctorWithoutManagementTag(t *testing.T) {
@@ -114,13 +114,13 @@ func TestDoctorWithoutManagementTag(t *testing.T) {
 	r = doctor(t, tagless)
 	require.True(t, r.failed)
 	require.Regexp(t, `(?s)FAIL  management API .*set_user_tags '`+tagless.Name+`' policymaker monitoring`, r.out)
-	require.NotContains(t, r.out, "enable rabbitmq_stream", "it may well be enabled")
+	require.NotContains(t, r.out, "enable rabbitmq_stream", "it may be enabled")
 }
 
 func TestDoctorWithoutManagementAPI(t *testing.T) {
 	v := brokertest.New(t)
 	r := examine(t, connect.Broker{AMQPURL: v.AMQPURL(), ManagementURL: "http://127.0.0.1:1"}, "table", nowhere, false)
-	require.False(t, r.failed, "it may be meant so: %s", r.out)
+	require.False(t, r.failed, "it may be intended: %s", r.out)
 	require.Regexp(t, `(?s)note  management API  does not answer.*`+v.Features(t).Ctl+` set_policy`, r.out)
 	require.Equal(t, v.Features(t).Plugins, strings.Contains(r.out, "rabbitmq-plugins enable rabbitmq_management"))
 	require.Equal(t, v.Features(t).NativeStreamProtocol, strings.Contains(r.out, "note  streams         are read over AMQP 0-9-1: slower"))

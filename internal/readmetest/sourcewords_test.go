@@ -51,7 +51,7 @@ func TestPlainWordsInSources(t *testing.T) {
 		text := splitIdentifiers(source)
 		for _, at := range pattern.FindAllStringIndex(text, -1) {
 			found := strings.Join(letters.FindAllString(strings.ToLower(text[at[0]:at[1]]), -1), " ")
-			t.Errorf("%s:%d: write %q in place of %q, or turn the sentence round", path, 1+strings.Count(text[:at[0]], "\n"), plain[found], found)
+			t.Errorf("%s:%d: write %q in place of %q, or rephrase the sentence", path, 1+strings.Count(text[:at[0]], "\n"), plain[found], found)
 		}
 	}
 }

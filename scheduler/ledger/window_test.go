@@ -35,7 +35,7 @@ func TestSilentFiresLeaveTheWindow(t *testing.T) {
 	w.aside, w.asideBytes = MaxOpen, MaxOpen
 	require.True(t, w.room())
 	w.aside, w.asideBytes = MaxAside, 0
-	require.False(t, w.room(), "what silent queues have open is bounded too")
+	require.False(t, w.room(), "open publishes of silent queues are bounded too")
 }
 
 // The AMQP library keeps every answer that follows a missing one. The epoch ends before they are
