@@ -59,6 +59,29 @@ func fired(epoch, seq int64) map[string]any {
 	return map[string]any{"millrace-op": "fired", "millrace-epoch": epoch, "millrace-seq": seq}
 }
 
+// A fire that was confirmed, and did not arrive, came back as a copy. The fire of the copy doubles
+// only the one before, which was open.
+func TestFiresOfCopies(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	died := &connection{proven: at(10), ended: at(30)}
+	first, copied, last := fire{1, 7}, fire{55, 1}, fire{55, 80}
+	truth, log, jobs := newTruth(), newJournal(), newJobs()
+	truth.fires[first] = &fate{jid: "x", sent: at(9), connection: died}
+	truth.fires[copied] = &fate{jid: "x", sent: at(20), acked: at(21), connection: died}
+	truth.fires[last] = &fate{jid: "x", sent: at(40), acked: at(41)}
+	log.written[first], log.written[copied], log.written[last] = 10, 60, 2000
+	log.read(70, map[string]any{"millrace-epoch": int64(55), "millrace-confirmed": int64(1)}, nil)
+	jobs.add("x", "q", at(0))
+	arrive := func(f fire) {
+		jobs.arrive("x", map[string]any{"millrace-op": "fired", "millrace-epoch": f.epoch, "millrace-seq": f.seq}, false)
+	}
+	arrive(first)
+	arrive(last)
+	require.Equal(t, 1, countDoubles(jobs, truth, log).Open)
+	arrive(copied)
+	require.Equal(t, 1, countDoubles(jobs, truth, log).Journaled)
+}
+
 // Each kind of record that confirms fires does so from its offset on.
 func TestJournalRecordsConfirms(t *testing.T) {
 	headers := func(confirmed int64, more ...any) map[string]any {
