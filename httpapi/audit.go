@@ -144,8 +144,8 @@ const auditBatch = 2000
 func (a *auditAPI) find(q auditQuery) (found past[auditEntry], err error) {
 	page := newAuditPage(a.entries, &q)
 	acts := q.ActQuery
-	acts.Limit++     // one more tells whether there is another page
-	if q.collapsed { // entries that do not match tell where an operation begins
+	acts.Limit++     // one more shows whether there is another page
+	if q.collapsed { // entries that do not match show where an operation begins
 		acts.Actor, acts.Op = "", ""
 	}
 	if q.sifts() {

@@ -29,7 +29,7 @@ type leadership struct {
 	oldQueue *oldQueue
 	evidence
 	background
-	told       time.Time // when the status was last updated
+	reportedAt time.Time // when the status was last updated
 	rolledBack int       // how often the view had been, when this leadership began
 }
 

@@ -204,7 +204,7 @@ func (l *leadership) assist(ctx context.Context) error {
 
 var (
 	// errRecreated ends an epoch: the next one begins with a barrier in the new stream.
-	errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
+	errRecreated = errors.New("scheduler: an entry stream was deleted and created again")
 	// errEmptied ends an epoch: the next barrier shows whether the stream is another one.
 	errEmptied = errors.New("scheduler: a stream has nothing any more")
 	// errDeleted ends an epoch: the next one declares the stream. Nothing may fire without a
@@ -317,10 +317,10 @@ const reportEvery = 50 * time.Millisecond
 // report updates the status.
 func (l *leadership) report() {
 	c := l.core
-	if time.Since(l.told) < reportEvery && c.phase == phaseLeading {
+	if time.Since(l.reportedAt) < reportEvery && c.phase == phaseLeading {
 		return
 	}
-	l.told = time.Now()
+	l.reportedAt = time.Now()
 	reason, _, _ := l.conn.Blocked()
 	held, silent, inDoubt := c.queues.heldQueues(), c.queues.silentQueues(), c.inDoubt()
 	l.s.phase(c.phase.String())

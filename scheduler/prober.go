@@ -175,7 +175,7 @@ func (p *prober) watchProbes(ctx context.Context) error {
 				return nil
 			}
 			if err := p.passOn(ctx, pub, d); err != nil {
-				p.l.s.log.Warn("scheduler: a probe went astray", "error", err)
+				p.l.s.log.Warn("scheduler: a probe was misrouted", "error", err)
 				p.fail()
 				return nil
 			}

@@ -73,7 +73,7 @@ const (
 
 // errMisrouted ends an epoch: fires may reach no queue. The next leader checks that again, and
 // repairs it.
-var errMisrouted = errors.New("scheduler: what is fired does not reach its queue: somebody deleted an exchange of Millrace's, or a binding")
+var errMisrouted = errors.New("scheduler: fired jobs do not reach their queue: an exchange of Millrace, or a binding, was deleted")
 
 func (r *routing) sent(seq int64, bytes int, buries bool) {
 	r.fired.jobs++
@@ -221,12 +221,12 @@ func (r *routing) journalBroken(now time.Time) error {
 		return nil
 	}
 	r.journaled = true
-	return r.ledger.Record(now, wire.JournalRecord{Type: wire.TypeAstray}, ledger.EntryID{})
+	return r.ledger.Record(now, wire.JournalRecord{Type: wire.TypeMisrouted}, ledger.EntryID{})
 }
 
 // mayRepair reports whether the journal has it that the routing was broken.
 func (r *routing) mayRepair() bool {
-	return r.journaled && r.entries.State().AstrayAt > r.ledger.Epoch()
+	return r.journaled && r.entries.State().MisroutedAt > r.ledger.Epoch()
 }
 
 // nothingFired reports whether no leader has fired anything. Then the exchanges were never

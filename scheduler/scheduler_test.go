@@ -36,7 +36,7 @@ func TestScheduledJobArrives(t *testing.T) {
 				return ok
 			}, "the job arrives")
 			for _, r := range v.ReadStream(t, wire.Gated) {
-				_, fired := wire.DeedOf(r.Headers)
+				_, fired := wire.DispatchOf(r.Headers)
 				require.False(t, fired, "its queue was made before it was fired")
 			}
 			require.False(t, time.Now().Before(due), "it came early")
@@ -45,7 +45,7 @@ func TestScheduledJobArrives(t *testing.T) {
 			require.NoError(t, json.Unmarshal(got.Body, &body))
 			require.Equal(t, "j1", body["jid"])
 			brokertest.Eventually(t, func() bool {
-				d, err := s.entries.Doubtful()
+				d, err := s.entries.Doubts()
 				require.NoError(t, err)
 				return len(d) == 0 && s.entries.Total(wire.ScheduledJobs) == 0
 			}, "the view forgets it")

@@ -11,7 +11,7 @@ import (
 )
 
 // trace logs, at the level debug, each job that the leader publishes, and how the broker answers.
-// With what the view logs when it reads records, the lines of one jid tell its story.
+// With what the view logs when it reads records, the lines of one jid are its history.
 type trace struct {
 	ledger.Port
 	log  *slog.Logger
@@ -29,7 +29,7 @@ func newTrace(ctx context.Context, to ledger.Port, log *slog.Logger) *trace {
 // Publish implements ledger.Port.
 func (t *trace) Publish(m wire.Message) (uint64, error) {
 	tag, err := t.Port.Publish(m)
-	if d, ok := wire.DeedOf(m.Headers); ok && err == nil {
+	if d, ok := wire.DispatchOf(m.Headers); ok && err == nil {
 		t.jids[tag] = d.JIDTag
 		t.log.Debug("scheduler: published", "jid", d.JIDTag, "op", d.Op, "key", m.Key, "entry", fmt.Sprintf("%s@%d", d.Stream, d.Offset),
 			"epoch", d.Epoch, "seq", d.Seq)

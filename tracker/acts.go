@@ -44,16 +44,16 @@ const (
 	ActResumed = "resumed"
 )
 
-// actDeeds are the fires and burials that are acts. Of a kill the record is one that follows.
-var actDeeds = []string{wire.OpTriggered, wire.OpRetried, wire.OpRefired, wire.OpExpired}
+// actDispatches are the fires and burials that are acts. Of a kill the record is one that follows.
+var actDispatches = []string{wire.OpTriggered, wire.OpRetried, wire.OpRefired, wire.OpExpired}
 
 // actTypes are the records that are acts, beside operations and pauses.
 var actTypes = []string{wire.TypeReturned, wire.TypeRefused, wire.TypeDuplicate, wire.TypeExpired, wire.TypeDeleted, wire.TypeChanged, wire.TypeUndone,
-	wire.TypeKilled, wire.TypeTrimmed, wire.TypeRecreated, wire.TypeAstray, wire.TypeReleased, wire.TypeDismissed, wire.OpEnqueued}
+	wire.TypeKilled, wire.TypeTrimmed, wire.TypeRecreated, wire.TypeMisrouted, wire.TypeReleased, wire.TypeDismissed, wire.OpEnqueued}
 
-// actOfDeed keeps a fire or burial that is an act.
-func (t *Entries) actOfDeed(tx *view.Tx, d *wire.Deed, h *wire.Happened, record int64) error {
-	if !slices.Contains(actDeeds, d.Op) {
+// actOfDispatch keeps a fire or burial that is an act.
+func (t *Entries) actOfDispatch(tx *view.Tx, d *wire.Dispatch, h *wire.Happened, record int64) error {
+	if !slices.Contains(actDispatches, d.Op) {
 		return nil
 	}
 	return t.keepAct(tx, &Act{Record: record, At: h.At, Op: d.Op, Stream: d.Stream, Offset: d.Offset, JID: d.JIDTag, Actor: d.Actor, Operation: d.Operation})

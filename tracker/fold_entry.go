@@ -32,15 +32,15 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 	if replaces && !trusted {
 		return t.reject(tx, r, "it replaces another entry, which only Millrace's own user may do: it came from user "+wire.ASCII(quoted(r.UserID)))
 	}
-	d, isDeed := wire.DeedOf(r.Headers)
+	d, isDispatch := wire.DispatchOf(r.Headers)
 	enqueues := r.Headers[wire.HeaderAnnounces] == wire.OpEnqueued && !replaces
-	isCopy := trusted && isDeed && !d.Burial() && r.Stream == wire.Gated // never void: its fire may be in force
-	ours := trusted && (replaces || enqueues || isDeed && d.Burial())
+	isCopy := trusted && isDispatch && !d.Burial() && r.Stream == wire.Gated // never void: its fire may be in force
+	ours := trusted && (replaces || enqueues || isDispatch && d.Burial())
 	if barrier, seen := t.peek().Barriers[r.Stream]; ours && seen && wire.Int(r.Headers, wire.HeaderEpoch) != barrier.Epoch {
 		t.update(func(s *State) { s.Void[r.Stream]++ })
 		return nil
 	}
-	if ours && isDeed {
+	if ours && isDispatch {
 		t.buried(d)
 	}
 	e, err := wire.EntryOf(r)
@@ -81,7 +81,7 @@ func (t *Entries) foldEntry(tx *view.Tx, r *wire.Record) error {
 			return err
 		}
 	}
-	if isDeed && (ours || isCopy) {
+	if isDispatch && (ours || isCopy) {
 		s.Burial, s.Burial.Confirmed = d, 0
 	}
 	return t.meet(tx, s)

@@ -25,8 +25,8 @@ func (t *Entries) foldJournal(tx *view.Tx, r *wire.Record) error {
 	if p, ok := wire.ProbeOf(r.Headers); ok {
 		return t.foldProbe(tx, r, p)
 	}
-	if d, ok := wire.DeedOf(r.Headers); ok {
-		return t.foldDeed(tx, r, d)
+	if d, ok := wire.DispatchOf(r.Headers); ok {
+		return t.foldDispatch(tx, r, d)
 	}
 	j, err := wire.ParseJournal(r.Body)
 	if err != nil {
@@ -35,8 +35,8 @@ func (t *Entries) foldJournal(tx *view.Tx, r *wire.Record) error {
 	return t.foldRecord(tx, r, &j)
 }
 
-// foldDeed takes in a fire or burial: its entry is doubtful from here on.
-func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
+// foldDispatch takes in a fire or burial: its entry is doubtful from here on.
+func (t *Entries) foldDispatch(tx *view.Tx, r *wire.Record, d wire.Dispatch) error {
 	late := t.isLate(d.Epoch)
 	if err := t.confirm(tx, wire.ConfirmedBy(d.Epoch, r.Headers)); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (t *Entries) foldDeed(tx *view.Tx, r *wire.Record, d wire.Deed) error {
 	if err := t.answer(tx, r.Offset, d.Command); err != nil {
 		return err
 	}
-	if err := t.actOfDeed(tx, &d, &what, r.Offset); err != nil {
+	if err := t.actOfDispatch(tx, &d, &what, r.Offset); err != nil {
 		return err
 	}
 	if late {
@@ -95,7 +95,7 @@ func (t *Entries) isLate(epoch int64) bool {
 	return epoch < known
 }
 
-func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Deed, late bool) error {
+func (t *Entries) doubt(tx *view.Tx, r *wire.Record, d wire.Dispatch, late bool) error {
 	p := place{codes[d.Stream], d.Offset}
 	if p.stream == 0 {
 		p.offset = r.Offset // a fire without an entry is named by where the journal has it
@@ -225,11 +225,11 @@ func (t *Entries) foldType(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 	case wire.TypeWitness:
 		t.update(func(s *State) {
 			s.witnessed(j, wire.Int(r.Headers, wire.HeaderSeq))
-			s.nothingAstray()
+			s.nothingMisrouted()
 			s.settledBefore(j.Epoch)
 		})
-	case wire.TypeAstray:
-		t.update(func(s *State) { s.foundAstray(r.Offset, j.At) })
+	case wire.TypeMisrouted:
+		t.update(func(s *State) { s.foundMisrouted(r.Offset, j.At) })
 	case wire.TypeReleased:
 		t.release(j.Held)
 	case wire.TypeRejected:

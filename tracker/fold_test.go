@@ -23,7 +23,7 @@ func TestFireWithoutAnEntry(t *testing.T) {
 	seq := h.fire(sched, 2, "a")
 	o := newOne(t)
 	o.inOrder(h)
-	all, err := o.Doubtful()
+	all, err := o.Doubts()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Nil(t, all[0].Entry)
@@ -34,7 +34,7 @@ func TestFireWithoutAnEntry(t *testing.T) {
 	h.confirmed(2)
 	o = newOne(t)
 	o.inOrder(h)
-	all, err = o.Doubtful()
+	all, err = o.Doubts()
 	require.NoError(t, err)
 	require.Len(t, all, 1, "the confirm of what was refused is no confirm of the job")
 	require.True(t, all[0].Returned)
@@ -45,7 +45,7 @@ func TestFireWithoutAnEntry(t *testing.T) {
 	again := h.deed(wire.OpRefired, sched, 2, "a")
 	o = newOne(t)
 	o.inOrder(h)
-	all, err = o.Doubtful()
+	all, err = o.Doubts()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.False(t, all[0].Returned)
@@ -71,7 +71,7 @@ func TestDoubtsSettledMeanwhile(t *testing.T) {
 		}
 	}()
 	for folding := true; folding; {
-		_, err := o.Doubtful()
+		_, err := o.Doubts()
 		require.NoError(t, err)
 		select {
 		case <-done:
@@ -151,7 +151,7 @@ func TestCommandsAreKnownToBeCarriedOut(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(retry, "b", 1)
 	h.open()
-	fired := h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Deed) { d.Command = "fire" })
+	fired := h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Command = "fire" })
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: retry, Offset: b, JID: "b", Command: "delete"})
 	o := newOne(t).inOrder(h)
 	done := func(id string) bool {
@@ -174,7 +174,7 @@ func TestHappened(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 2)
 	h.open()
-	h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Deed) { d.Actor = "ann" })
+	h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Actor = "ann" })
 	h.all[len(h.all)-1].Time = time.Unix(7, 500e6)
 	o := newOne(t).inOrder(h)
 	got, err := o.Happened(sched, "a")
@@ -360,9 +360,9 @@ func TestStreamsWithoutAFold(t *testing.T) {
 func TestStoredFormsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, n := rapid.String(), rapid.Int64()
-		var burial wire.Deed
+		var burial wire.Dispatch
 		if rapid.Bool().Draw(t, "buried") {
-			burial = wire.Deed{Op: wire.OpBuried, Stream: sched, Offset: n.Draw(t, "of"), Epoch: n.Draw(t, "epoch"), Seq: n.Draw(t, "seq"),
+			burial = wire.Dispatch{Op: wire.OpBuried, Stream: sched, Offset: n.Draw(t, "of"), Epoch: n.Draw(t, "epoch"), Seq: n.Draw(t, "seq"),
 				JIDTag: text.Draw(t, "tag"), Actor: text.Draw(t, "actor"), Command: text.Draw(t, "command"), Operation: text.Draw(t, "operation")}
 		}
 		s := Stored{Stream: retry, Offset: n.Draw(t, "offset"), First: n.Draw(t, "first"), At: time.UnixMicro(rapid.Int64Range(-1e15, 1e15).Draw(t, "at")).UTC(),
@@ -412,7 +412,7 @@ func TestDamagedStores(t *testing.T) {
 	_, err = o.Kept(sched, 0, 9, 9)
 	require.Error(t, err)
 	o = scribble(keyMark(place{codes[sched], 0}))
-	_, err = o.Doubtful()
+	_, err = o.Doubts()
 	require.ErrorContains(t, err, "tracker: mark is damaged")
 	o = scribble(keyReject(retry, 0))
 	require.Error(t, o.Rejects(retry, func(Reject) bool { return true }))
@@ -423,7 +423,7 @@ func TestDamagedStores(t *testing.T) {
 	require.ErrorContains(t, err, "tracker: history is damaged")
 	o = scribble([]byte("x"))
 	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return tx.Delete(keyMark(place{codes[sched], 0})) }))
-	_, err = o.Doubtful()
+	_, err = o.Doubts()
 	require.ErrorContains(t, err, "tracker: doubtful scheduled_jobs@0 has no mark")
 }
 

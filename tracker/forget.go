@@ -167,7 +167,7 @@ func (s State) withoutJournal() State {
 	next.Held, next.Why, next.Witness, next.First = s.Held, s.Why, s.Witness, s.First
 	next.Rejected, next.Void, next.Duplicates, next.Fired, next.Buried = s.Rejected, s.Void, s.Duplicates, s.Fired, s.Buried
 	next.WitnessFrom = wire.Through{Epoch: s.WitnessFrom.Epoch - age, Through: s.WitnessFrom.Through}
-	next.ToldTo = wire.Through{Epoch: s.ToldTo.Epoch - age, Through: s.ToldTo.Through}
+	next.JournaledTo = wire.Through{Epoch: s.JournaledTo.Epoch - age, Through: s.JournaledTo.Through}
 	next.Barriers, next.FirstBarrier = maps.Clone(s.Barriers), s.FirstBarrier
 	for stream, b := range next.Barriers {
 		b.Epoch -= age

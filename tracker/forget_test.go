@@ -35,12 +35,12 @@ func (q *queried) record(offset int64, r wire.JournalRecord) {
 }
 
 func (q *queried) fire(offset, epoch, seq, entry int64, jid string) {
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: jid, Epoch: epoch, Seq: seq}
+	deed := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: jid, Epoch: epoch, Seq: seq}
 	q.write(wire.Journal, offset, wire.Fire(&wire.Job{JID: jid, Queue: "q"}, deed, []byte(`{"class":"C"}`), time.Now()))
 }
 
 func (q *queried) doubtful() (jids []string) {
-	all, err := q.Doubtful()
+	all, err := q.Doubts()
 	require.NoError(q.t, err)
 	for _, d := range all {
 		jids = append(jids, d.JID)
@@ -81,7 +81,7 @@ func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
 	require.Equal(t, []string{"a"}, q.doubtful())
 
 	require.True(t, q.forget(wire.Journal), "it is lost again")
-	all, err := q.Doubtful()
+	all, err := q.Doubts()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.NotNil(t, all[0].Entry)

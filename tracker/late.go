@@ -28,7 +28,7 @@ func (t *Entries) void(r *wire.Record) { t.update(func(s *State) { s.Void[r.Stre
 
 // lateFireIsOpen reports whether a fire of a leader that had been followed puts its entry in doubt: not if the journal already has
 // something newer about the entry.
-func (t *Entries) lateFireIsOpen(tx *view.Tx, d wire.Deed) (bool, error) {
+func (t *Entries) lateFireIsOpen(tx *view.Tx, d wire.Dispatch) (bool, error) {
 	p := place{codes[d.Stream], d.Offset}
 	if p.stream == 0 {
 		return false, nil

@@ -15,22 +15,22 @@ import (
 // numbered notes a numbered record of the journal.
 func (s *State) numbered(epoch, seq int64) {
 	s.FoldedSeq = max(s.FoldedSeq, seq)
-	if epoch == s.ToldTo.Epoch { // a later one has yet to settle what this one left
-		s.ToldTo.Through = max(s.ToldTo.Through, seq)
+	if epoch == s.JournaledTo.Epoch { // a later one has yet to settle what this one left
+		s.JournaledTo.Through = max(s.JournaledTo.Through, seq)
 	}
 }
 
 // settledBefore notes that an epoch has told of what earlier ones had left.
 func (s *State) settledBefore(epoch int64) {
-	if now := (wire.Through{Epoch: epoch, Through: s.FoldedSeq}); epoch == s.Epoch && now.Compare(s.ToldTo) > 0 {
-		s.ToldTo = now
+	if now := (wire.Through{Epoch: epoch, Through: s.FoldedSeq}); epoch == s.Epoch && now.Compare(s.JournaledTo) > 0 {
+		s.JournaledTo = now
 	}
 }
 
 // Lone gives the dead jobs that came of a lone burial whose entry is still there, the oldest first.
 func (t *Entries) Lone() (all []*Stored, err error) {
 	s := t.State()
-	if last := s.Barriers[wire.DeadJobs].Before; last.Compare(s.ToldTo) <= 0 {
+	if last := s.Barriers[wire.DeadJobs].Before; last.Compare(s.JournaledTo) <= 0 {
 		return nil, nil
 	}
 	c := codes[wire.DeadJobs]
@@ -43,7 +43,7 @@ func (t *Entries) Lone() (all []*Stored, err error) {
 		if dead.Burial.Op == "" {
 			return true
 		}
-		if dead.Origin().Compare(s.ToldTo) <= 0 {
+		if dead.Origin().Compare(s.JournaledTo) <= 0 {
 			return false
 		}
 		var left bool

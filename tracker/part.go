@@ -27,8 +27,8 @@ type Observer interface {
 	Observe(tx *view.Tx, r *wire.Record)
 }
 
-// Tell has an observer told of each record, but of those of the journal that are not Millrace's.
-func (t *Entries) Tell(o Observer) { t.observer = o }
+// SetObserver has an observer told of each record, but of those of the journal that are not Millrace's.
+func (t *Entries) SetObserver(o Observer) { t.observer = o }
 
 func (t *Entries) partOf(stream string) Part {
 	for _, p := range t.parts {

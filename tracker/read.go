@@ -137,8 +137,8 @@ type Doubt struct {
 	}
 }
 
-// Doubtful lists what is doubtful, in the order in which it was fired.
-func (t *Entries) Doubtful() (all []Doubt, err error) {
+// Doubts lists what is doubtful, in the order in which it was fired.
+func (t *Entries) Doubts() (all []Doubt, err error) {
 	at := t.store.Moment() // what is settled meanwhile has no mark any more
 	defer func() { err = errors.Join(err, at.Close()) }()
 	return t.doubtful(at)

@@ -13,46 +13,46 @@ import (
 
 // State is what the journal and the barriers say of leadership.
 type State struct {
-	Epoch        int64              `json:"epoch"` // -1: no leader was ever seen
-	Identity     string             `json:"identity"`
-	OpenedAt     float64            `json:"opened_at"`
-	FoldedSeq    int64              `json:"folded_seq"`   // the highest number of this epoch's records that were folded
-	Confirmed    int64              `json:"confirmed"`    // this epoch's watermark
-	Witness      string             `json:"witness"`      // what identifies the run of the broker; empty: nothing
-	WitnessFrom  wire.Through       `json:"witness_from"` // the witness tells only of what was fired after this
-	ProbeQueue   string             `json:"probe_queue"`  // an exclusive queue of this epoch's leader; empty if an older version leads
-	Probe        int64              `json:"probe"`        // the number of this epoch's newest probe, 0 if none
-	ProbeAt      int64              `json:"probe_at"`     // where the journal has it
-	RoutedTo     int64              `json:"routed_to"`    // up to here, what the journal says was fired reached its queue, -1 if that is not known of anything
-	AstrayTime   float64            `json:"astray_time"`  // when that was said last
-	AstrayAt     int64              `json:"astray_at"`    // what was fired between RoutedTo and here may not have, -1 if all is well
-	Needs        int64              `json:"needs"`
-	Told         bool               `json:"told"`          // the journal, as far as it was folded, says what it needs
-	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
-	LowWater     map[string]int64   `json:"low_water"`
-	LowWaterAt   float64            `json:"low_water_at"` // when it was moved last
-	BegunAt      float64            `json:"begun_at"`     // when the first epoch began that the journal tells of
-	Held         map[string]int64   `json:"held"`
-	Lost         bool               `json:"lost"`     // there was a journal before this one, of which this one does not tell
-	LostAt       int64              `json:"lost_at"`  // it is this journal's own end that was lost: what it said behind this offset, -1 if not
-	HeldAll      bool               `json:"held_all"` // since the journal begins, a leader has held all that was in question
-	Why          string             `json:"why"`      // what is held is held
-	Barriers     map[string]Barrier `json:"barriers"`
-	First        map[string]int64   `json:"first"` // the first offset of each entry stream that was folded, behind what retention took
-	FirstBarrier map[string]int64   `json:"first_barrier"`
-	Format2      int64              `json:"format_2"`  // the first epoch whose leader knew jobs.gated, -1 if none
-	LastLed      int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
-	Led          bool               `json:"led"`       // in this epoch anything was done
-	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew
-	Journals     int                `json:"journals"`  // how many journals are gone that were read before this one: their epochs mean nothing any more
+	Epoch         int64              `json:"epoch"` // -1: no leader was ever seen
+	Identity      string             `json:"identity"`
+	OpenedAt      float64            `json:"opened_at"`
+	FoldedSeq     int64              `json:"folded_seq"`   // the highest number of this epoch's records that were folded
+	Confirmed     int64              `json:"confirmed"`    // this epoch's watermark
+	Witness       string             `json:"witness"`      // what identifies the run of the broker; empty: nothing
+	WitnessFrom   wire.Through       `json:"witness_from"` // the witness tells only of what was fired after this
+	ProbeQueue    string             `json:"probe_queue"`  // an exclusive queue of this epoch's leader; empty if an older version leads
+	Probe         int64              `json:"probe"`        // the number of this epoch's newest probe, 0 if none
+	ProbeAt       int64              `json:"probe_at"`     // where the journal has it
+	RoutedTo      int64              `json:"routed_to"`    // up to here, what the journal says was fired reached its queue, -1 if that is not known of anything
+	MisroutedTime float64            `json:"astray_time"`  // when that was said last
+	MisroutedAt   int64              `json:"astray_at"`    // what was fired between RoutedTo and here may not have, -1 if all is well
+	Needs         int64              `json:"needs"`
+	Told          bool               `json:"told"`          // the journal, as far as it was folded, says what it needs
+	JournalFirst  int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
+	LowWater      map[string]int64   `json:"low_water"`
+	LowWaterAt    float64            `json:"low_water_at"` // when it was moved last
+	BegunAt       float64            `json:"begun_at"`     // when the first epoch began that the journal tells of
+	Held          map[string]int64   `json:"held"`
+	Lost          bool               `json:"lost"`     // there was a journal before this one, of which this one does not tell
+	LostAt        int64              `json:"lost_at"`  // it is this journal's own end that was lost: what it said behind this offset, -1 if not
+	HeldAll       bool               `json:"held_all"` // since the journal begins, a leader has held all that was in question
+	Why           string             `json:"why"`      // what is held is held
+	Barriers      map[string]Barrier `json:"barriers"`
+	First         map[string]int64   `json:"first"` // the first offset of each entry stream that was folded, behind what retention took
+	FirstBarrier  map[string]int64   `json:"first_barrier"`
+	Format2       int64              `json:"format_2"`  // the first epoch whose leader knew jobs.gated, -1 if none
+	LastLed       int64              `json:"last_led"`  // the newest epoch but this one in which anything was done, -1 if none
+	Led           bool               `json:"led"`       // in this epoch anything was done
+	Recreated     map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be made anew
+	Journals      int                `json:"journals"`  // how many journals are gone that were read before this one: their epochs mean nothing any more
 
-	Void       map[string]int64 `json:"void"`       // by stream, records without effect of leaders that had been followed already
-	Trimmed    int64            `json:"trimmed"`    // dead jobs that were given up
-	Duplicates int64            `json:"duplicates"` // publishes that were repeated
-	Fired      int64            `json:"fired"`      // fires, by this view's count
-	Buried     int64            `json:"buried"`
-	ToldTo     wire.Through     `json:"told_to"`  // the journal's newest record by number; the epoch is the newest that has settled what earlier ones left
-	Rejected   map[string]int64 `json:"rejected"` // by stream, all that were ever seen
+	Void        map[string]int64 `json:"void"`       // by stream, records without effect of leaders that had been followed already
+	Trimmed     int64            `json:"trimmed"`    // dead jobs that were given up
+	Duplicates  int64            `json:"duplicates"` // publishes that were repeated
+	Fired       int64            `json:"fired"`      // fires, by this view's count
+	Buried      int64            `json:"buried"`
+	JournaledTo wire.Through     `json:"told_to"`  // the journal's newest record by number; the epoch is the newest that has settled what earlier ones left
+	Rejected    map[string]int64 `json:"rejected"` // by stream, all that were ever seen
 }
 
 // Barrier is the newest one of an entry stream.
@@ -66,7 +66,7 @@ type Barrier struct {
 }
 
 func newState() State {
-	return State{Epoch: -1, LastLed: -1, Format2: -1, JournalFirst: -1, LostAt: -1, RoutedTo: -1, AstrayAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
+	return State{Epoch: -1, LastLed: -1, Format2: -1, JournalFirst: -1, LostAt: -1, RoutedTo: -1, MisroutedAt: -1, LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{},
 		First: map[string]int64{}, FirstBarrier: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{}}
 }
 

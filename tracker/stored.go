@@ -18,13 +18,13 @@ type Stored struct {
 	JID     string
 	Queue   string
 	Class   string
-	Burial  wire.Deed // of a dead job that Millrace buried: what was done, and to which entry. Of a copy: the fire; if it was carried over, its op alone
-	Parked  string    // not empty: the broker cannot take it; the reason
-	Dropped bool      // a dead job that a queue dropped
-	Trace   string    // the traceparent that came with it
-	Leased  string    // of a lease: the jid of the job, whose entry's own jid is the lease's id
-	Size    int64     // of the record, in bytes
-	Raw     []byte    // the record; nil if it is large and stays in the stream
+	Burial  wire.Dispatch // of a dead job that Millrace buried: what was done, and to which entry. Of a copy: the fire; if it was carried over, its op alone
+	Parked  string        // not empty: the broker cannot take it; the reason
+	Dropped bool          // a dead job that a queue dropped
+	Trace   string        // the traceparent that came with it
+	Leased  string        // of a lease: the jid of the job, whose entry's own jid is the lease's id
+	Size    int64         // of the record, in bytes
+	Raw     []byte        // the record; nil if it is large and stays in the stream
 }
 
 // maxInline is the largest record that the view keeps itself; larger ones stay in the stream.
@@ -71,7 +71,7 @@ func (s *Stored) encode() []byte {
 	return append(appendBurial(b, &s.Burial), s.Raw...)
 }
 
-func appendBurial(b []byte, d *wire.Deed) []byte {
+func appendBurial(b []byte, d *wire.Dispatch) []byte {
 	b = appendText(b, d.Op)
 	if d.Op == "" {
 		return b
@@ -85,7 +85,7 @@ func appendBurial(b []byte, d *wire.Deed) []byte {
 	return b
 }
 
-func (d *decoder) burial() (b wire.Deed) {
+func (d *decoder) burial() (b wire.Dispatch) {
 	if b.Op = d.text(); b.Op == "" {
 		return b
 	}

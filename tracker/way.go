@@ -28,16 +28,16 @@ func (s *State) routed(to *int64) {
 	}
 }
 
-// foundAstray notes that what was fired before may have reached no queue.
-func (s *State) foundAstray(at int64, when float64) { s.AstrayAt, s.AstrayTime = at, when }
+// foundMisrouted notes that what was fired before may have reached no queue.
+func (s *State) foundMisrouted(at int64, when float64) { s.MisroutedAt, s.MisroutedTime = at, when }
 
-// nothingAstray notes that all of that has been fired again.
-func (s *State) nothingAstray() {
-	s.RoutedTo, s.AstrayAt = max(s.RoutedTo, s.AstrayAt), -1
+// nothingMisrouted notes that all of that has been fired again.
+func (s *State) nothingMisrouted() {
+	s.RoutedTo, s.MisroutedAt = max(s.RoutedTo, s.MisroutedAt), -1
 }
 
 // buried notes that a burial reached its stream. Without a barrier before it nobody knows what it is to be compared with.
-func (t *Entries) buried(d wire.Deed) {
+func (t *Entries) buried(d wire.Dispatch) {
 	t.update(func(s *State) {
 		if b, seen := s.Barriers[wire.DeadJobs]; seen {
 			b.Buried = max(b.Buried, d.Seq)

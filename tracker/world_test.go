@@ -108,7 +108,7 @@ func (o *one) due() []string {
 // doubtful lists the fires of which nothing is known, as "epoch/seq op stream:offset".
 func (o *one) doubtful() []string {
 	list := []string{}
-	all, err := o.Doubtful()
+	all, err := o.Doubts()
 	require.NoError(o.t, err)
 	for _, d := range all {
 		list = append(list, fmt.Sprintf("%d/%d %s %s:%d", d.Epoch, d.Seq, d.Op, d.Place.Stream, d.Place.Offset))
@@ -219,9 +219,9 @@ func (h *history) confirmed(through int64) {
 }
 
 // deed is a fire, or the journal's copy of a burial; it returns its number.
-func (h *history) deed(op, stream string, offset int64, jid string, changes ...func(*wire.Deed)) int64 {
+func (h *history) deed(op, stream string, offset int64, jid string, changes ...func(*wire.Dispatch)) int64 {
 	h.seq++
-	d := wire.Deed{Op: op, Stream: stream, Offset: offset, JIDTag: wire.JIDTag(jid), Epoch: h.epoch, Seq: h.seq, Confirmed: h.through}
+	d := wire.Dispatch{Op: op, Stream: stream, Offset: offset, JIDTag: wire.JIDTag(jid), Epoch: h.epoch, Seq: h.seq, Confirmed: h.through}
 	for _, fn := range changes {
 		fn(&d)
 	}
@@ -239,7 +239,7 @@ func (h *history) fire(stream string, offset int64, jid string) int64 {
 
 // bounce has a fire come back as a copy: it found no queue.
 func (h *history) bounce(seq int64, s *Stored) int64 {
-	d := wire.Deed{Op: wire.OpFired, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID), Epoch: h.epoch, Seq: seq}
+	d := wire.Dispatch{Op: wire.OpFired, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID), Epoch: h.epoch, Seq: seq}
 	return h.append(gated, millrace, d.Headers(), body(gated, s.JID, 0))
 }
 

@@ -203,8 +203,8 @@ func job(class string, priority int, args ...any) amqp.Publishing {
 	return amqp.Publishing{Body: body, Priority: uint8(priority)}
 }
 
-// tell publishes a command to workers.
-func (r *room) tell(c map[string]any) {
+// control publishes a command to workers.
+func (r *room) control(c map[string]any) {
 	body, err := json.Marshal(c)
 	require.NoError(r, err)
 	require.NoError(r, r.channel(func(ch *amqp.Channel) error {

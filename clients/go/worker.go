@@ -37,7 +37,7 @@ type registry struct {
 	begun      atomic.Bool // Run was called
 }
 
-// stopping is how far a worker is told to end.
+// stopping is how far a worker has ended.
 type stopping struct{ quieted, stopped, hurried onceChan }
 
 // handler is a function with its options.

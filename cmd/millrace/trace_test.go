@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The lines with the jid of a job, at the level debug, say what happened to it and in which order.
-func TestDebugLinesOfAJob(t *testing.T) {
+// At the level debug, the log lines with a job's jid have its history, in order.
+func TestDebugLinesOfJob(t *testing.T) {
 	v := brokertest.New(t)
 	r := start(t, beside(v))
 	r.leads(t)

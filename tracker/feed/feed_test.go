@@ -36,7 +36,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	w.entries, err = tracker.NewEntries(w.store, user)
 	require.NoError(t, err)
-	w.entries.Tell(w.feed)
+	w.entries.SetObserver(w.feed)
 	return w
 }
 
@@ -82,7 +82,7 @@ func TestWhatHappensIsTold(t *testing.T) {
 	w.fold(wire.Record{Stream: wire.Retries, Body: retry("a"), UserID: user, Headers: map[string]any{wire.HeaderReplaces: int64(1)}})
 	w.fold(wire.Record{Stream: wire.Retries, Body: []byte("garbage")})
 	w.fold(wire.Record{Stream: wire.Retries, Body: retry("old"), Time: now.Add(-time.Hour)})
-	deed := wire.Deed{Op: wire.OpRetried, Stream: wire.Retries, Offset: 1, JIDTag: "a", Actor: "ann"}
+	deed := wire.Dispatch{Op: wire.OpRetried, Stream: wire.Retries, Offset: 1, JIDTag: "a", Actor: "ann"}
 	job := []byte(`{"jid":"a","class":"C","queue":"q","args":[]}`)
 	w.fold(wire.Record{Stream: wire.Journal, Headers: deed.Headers(), Body: job}) // anybody's
 	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: job})
