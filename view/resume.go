@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/wire"
@@ -12,20 +12,15 @@ import (
 
 // resume compares the first record of a reader with the last folded one.
 type resume struct {
-	at position
-
-	mu   sync.Mutex
-	seen bool // the last folded record came again, and was the same
-	why  error
+	at   position
+	seen atomic.Bool // the last folded record came again, and was the same
 }
 
 var errOutOfRange = errors.New("view: retention took records that were not read")
 
 // check returns the new records. It fails if the first record is not the last folded one.
 func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.seen {
+	if r.seen.Load() {
 		return records, nil
 	}
 	first := &records[0]
@@ -36,7 +31,7 @@ func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 	case sum != r.at.sum && sum != unreadable && r.at.sum != unreadable:
 		return nil, fmt.Errorf("%w: record %d is not the one that was read", errMismatch, first.Offset)
 	}
-	r.seen = true
+	r.seen.Store(true)
 	if max(first.Offset, first.Through) > r.at.offset {
 		return records, nil
 	}
@@ -49,11 +44,10 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *t
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for pause.For(ctx, probeAfter) == nil && !r.ok() {
+		for pause.For(ctx, probeAfter) == nil && !r.seen.Load() {
 			last, ok, err := t.source.Last(ctx, t.stream)
 			if err == nil && (!ok || last < r.at.offset) {
-				r.fail(fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, r.at.offset))
-				cancel(nil)
+				cancel(fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, r.at.offset))
 				return
 			}
 		}
@@ -62,22 +56,4 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *t
 		cancel(nil)
 		<-done
 	}
-}
-
-func (r *resume) ok() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen
-}
-
-func (r *resume) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.why = err
-}
-
-func (r *resume) cause() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.why
 }

@@ -91,7 +91,8 @@ func (t *tail) follow(parent context.Context) error {
 	if err := t.setTarget(ctx, generation, at, from); err != nil {
 		return t.ended(parent, generation, err)
 	}
-	r := &resume{at: at, seen: at.offset == none}
+	r := &resume{at: at}
+	r.seen.Store(at.offset == none)
 	defer r.watch(ctx, cancel, t)()
 	err = t.source.Read(ctx, t.stream, from, func(records []wire.Record) error {
 		rest, err := r.check(records)
@@ -110,10 +111,10 @@ func (t *tail) follow(parent context.Context) error {
 		}
 		return err
 	})
-	if err == nil && errors.Is(context.Cause(ctx), streams.ErrMoved) {
+	switch cause := context.Cause(ctx); {
+	case err == nil && errors.Is(cause, streams.ErrMoved):
 		err = fmt.Errorf("%w: %s: %w", streams.ErrLost, t.stream, streams.ErrMoved)
-	}
-	if cause := r.cause(); cause != nil {
+	case errors.Is(cause, errMismatch):
 		err = cause
 	}
 	return t.ended(parent, generation, err)
