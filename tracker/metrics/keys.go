@@ -69,8 +69,6 @@ func pairOf(key []byte) pair {
 	return pair{class, string(d.b)}
 }
 
-func keySegment(from int64) []byte { return keyStart(tableSegment, from) }
-
 // floor returns the largest multiple of step up to t, also before 1970.
 func floor(t, step int64) int64 {
 	if step == math.MaxInt64 {

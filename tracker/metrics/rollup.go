@@ -103,7 +103,7 @@ func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
 	if !ok || mine.To != r.To || r.From != m.state.Rolled {
 		return m.startOver(tx)
 	}
-	if err := tx.Delete(keySegment(r.From)); err != nil {
+	if err := tx.Delete(keyStart(tableSegment, r.From)); err != nil {
 		return err
 	}
 	m.state.Rolled = r.To

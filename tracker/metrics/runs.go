@@ -80,8 +80,6 @@ type blockLine struct {
 	bloom    [bloomBytes]byte
 }
 
-func keyRunBlock(t byte, n int64) []byte { return keyStart(t, n) }
-
 func (l *runLog) load(in view.Reader) error {
 	raw, ok, err := in.Get(keyRows(tableKept))
 	if err != nil || !ok {
@@ -91,14 +89,14 @@ func (l *runLog) load(in view.Reader) error {
 		return fmt.Errorf("metrics: state of runs is damaged: %w", err)
 	}
 	l.shown = l.state
-	line, ok, err := in.Get(keyRunBlock(tableLines, l.state.Next))
+	line, ok, err := in.Get(keyStart(tableLines, l.state.Next))
 	if err != nil || !ok {
 		return err
 	}
 	if l.block.line, err = decodeLine(line); err != nil {
 		return err
 	}
-	l.block.raw, _, err = in.Get(keyRunBlock(tableRuns, l.state.Next))
+	l.block.raw, _, err = in.Get(keyStart(tableRuns, l.state.Next))
 	return err
 }
 
@@ -221,16 +219,16 @@ func (l *runLog) flush(tx *view.Tx, now time.Time) error {
 }
 
 func (l *runLog) writeBlock(tx *view.Tx, b *runBlock) error {
-	if err := tx.Set(keyRunBlock(tableRuns, l.state.Next), b.raw); err != nil {
+	if err := tx.Set(keyStart(tableRuns, l.state.Next), b.raw); err != nil {
 		return err
 	}
-	return tx.Set(keyRunBlock(tableLines, l.state.Next), b.line.encode())
+	return tx.Set(keyStart(tableLines, l.state.Next), b.line.encode())
 }
 
 func (l *runLog) forget(tx *view.Tx, now time.Time) error {
 	tooOld := now.Add(-l.bounds.Age).UnixMicro()
 	for l.state.First < l.state.Next {
-		line, ok, err := tx.Get(keyRunBlock(tableLines, l.state.First))
+		line, ok, err := tx.Get(keyStart(tableLines, l.state.First))
 		if err != nil {
 			return err
 		}
@@ -244,12 +242,12 @@ func (l *runLog) forget(tx *view.Tx, now time.Time) error {
 		if ok && !tooMany && has.max >= tooOld {
 			return nil
 		}
-		raw, _, err := tx.Get(keyRunBlock(tableRuns, l.state.First))
+		raw, _, err := tx.Get(keyStart(tableRuns, l.state.First))
 		if err != nil {
 			return err
 		}
 		for _, t := range []byte{tableRuns, tableLines} {
-			if err := tx.Delete(keyRunBlock(t, l.state.First)); err != nil {
+			if err := tx.Delete(keyStart(t, l.state.First)); err != nil {
 				return err
 			}
 		}

@@ -81,12 +81,12 @@ func (d *Reader) Runs(q RunQuery) (f RunsFound, err error) {
 			}
 		}
 	}
-	err = each(d.store, keyRunBlock(tableLines, state.First), keyRunBlock(tableLines, state.Next), true, func(key, value []byte) (bool, error) {
+	err = each(d.store, keyStart(tableLines, state.First), keyStart(tableLines, state.Next), true, func(key, value []byte) (bool, error) {
 		l, err := decodeLine(value)
 		if err != nil || !q.mayHave(&l, jid) {
 			return true, err
 		}
-		raw, ok, err := d.store.Get(keyRunBlock(tableRuns, startOf(key)))
+		raw, ok, err := d.store.Get(keyStart(tableRuns, startOf(key)))
 		if err != nil || !ok { // deleted meanwhile
 			return false, err
 		}

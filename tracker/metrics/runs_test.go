@@ -175,10 +175,10 @@ func TestDamagedRuns(t *testing.T) {
 	}
 	r := newReports(t, RunBounds{})
 	r.report(300, func(int) string { return metricOf("j", "C", "success", r.now) })
-	require.NoError(t, r.store.Update(func(tx *view.Tx) error { return tx.Set(keyRunBlock(tableRuns, 0), []byte{1}) }))
+	require.NoError(t, r.store.Update(func(tx *view.Tx) error { return tx.Set(keyStart(tableRuns, 0), []byte{1}) }))
 	_, err = r.Runs(RunQuery{Limit: 500, Most: 500})
 	require.Error(t, err)
-	for _, key := range [][]byte{keyRows(tableKept), keyRunBlock(tableLines, 1)} {
+	for _, key := range [][]byte{keyRows(tableKept), keyStart(tableLines, 1)} {
 		require.NoError(t, r.store.Update(func(tx *view.Tx) error { return tx.Set(key, []byte("x")) }))
 		_, err := New(r.store, nil)
 		require.Error(t, err)

@@ -102,7 +102,7 @@ func (m *Metrics) keepSegment(tx *view.Tx, from, to int64) error {
 	if err != nil {
 		return fmt.Errorf("metrics: cut a piece: %w", err)
 	}
-	return tx.Set(keySegment(from), raw)
+	return tx.Set(keyStart(tableSegment, from), raw)
 }
 
 func (m *Metrics) clearOpen(tx *view.Tx) error {
@@ -120,7 +120,7 @@ func (m *Metrics) dropSegments(tx *view.Tx) error {
 
 // readSegment reads a segment that was closed.
 func readSegment(in view.Reader, from int64) (r wire.Rollup, ok bool, err error) {
-	raw, ok, err := in.Get(keySegment(from))
+	raw, ok, err := in.Get(keyStart(tableSegment, from))
 	if err != nil || !ok {
 		return r, false, err
 	}
