@@ -15,7 +15,8 @@ var told = map[string]bool{
 	wire.TypeChanged: true, wire.TypeUndone: true, wire.TypeKilled: true,
 }
 
-// eventsOf appends what a record tells of jobs. What cannot be read tells nothing: the fold lists it as rejected.
+// eventsOf appends what a record tells of jobs. What cannot be read tells nothing: the fold lists
+// it as rejected.
 func eventsOf(into []Event, r *wire.Record) []Event {
 	switch r.Stream {
 	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:

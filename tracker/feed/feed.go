@@ -50,7 +50,8 @@ func (f *Feed) Next() int64 {
 	return f.next
 }
 
-// Since gives the newest events from a number on, at most so many, the oldest first. missed is how many came before them and after from.
+// Since gives the newest events from a number on, at most so many, the oldest first. missed is how
+// many came before them and after from.
 func (f *Feed) Since(from int64, most int) (events []Event, next, missed int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +65,8 @@ func (f *Feed) Since(from int64, most int) (events []Event, next, missed int64) 
 	return events, f.next, first - from
 }
 
-// stale is how old a record may be and still happen now: a view that is built anew reads what happened long ago.
+// stale is how old a record may be and still happen now: a view that is built anew reads what
+// happened long ago.
 const stale = time.Minute
 
 // Observe is told of each record that was folded.

@@ -167,7 +167,8 @@ func (p *Processes) keep(k *known) {
 	}
 }
 
-// bound forgets those that were heard longest ago: beyond the bounds, or when they have been silent for too long.
+// bound forgets those that were heard longest ago: beyond the bounds, or when they have been silent
+// for too long.
 func (p *Processes) bound(tx *view.Tx) error {
 	for p.order.Len() > 1 {
 		first := p.order.Front()

@@ -17,8 +17,9 @@ type counts struct {
 	published, delivered, acked int64
 }
 
-// rates puts rates made of the counters in place of the broker's, which RabbitMQ gives as 0 unless its statistics interval is the one that its
-// samples are made for. Until enough has been seen the broker's stay.
+// rates puts rates made of the counters in place of the broker's, which RabbitMQ gives as 0 unless
+// its statistics interval is the one that its samples are made for. Until enough has been seen the
+// broker's stay.
 func (t *trail) rates(now time.Time, q *broker.QueueInfo) {
 	c := counts{now, q.Published, q.Delivered, q.Acked}
 	if n := len(t.counts); n > 0 && t.counts[n-1].after(&c) {
