@@ -19,7 +19,7 @@ import (
 
 // entriesAPI shows and changes pending entries.
 type entriesAPI struct {
-	entries *tracker.Entries
+	entries *tracker.Reader
 	finder  *finder
 	records *records
 	leader  *leader

@@ -11,7 +11,7 @@ import (
 
 // jobsAPI shows, deletes and cancels a job, wherever it is.
 type jobsAPI struct {
-	entries  *tracker.Entries
+	entries  *tracker.Reader
 	records  *records
 	runs     *runsAPI
 	workers  *workers

@@ -125,14 +125,14 @@ func (f *filter) countable() bool {
 }
 
 // count returns how many entries of a stream match a countable filter.
-func (f *filter) count(e *tracker.Entries, stream string) int64 {
+func (f *filter) count(c *tracker.Counts, stream string) int64 {
 	switch {
 	case f.queue != "":
-		return e.InQueue(stream, f.queue)
+		return c.InQueue(stream, f.queue)
 	case f.class != "":
-		return e.OfClass(stream, f.class)
+		return c.OfClass(stream, f.class)
 	}
-	return e.Total(stream)
+	return c.Total(stream)
 }
 
 func (f *filter) unset() bool { return f.set() == 0 }

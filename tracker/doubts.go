@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
 
-// doubts are the doubtful fires and burials in the order in which they were fired, by epoch and number: the table of them, kept in memory too,
-// with what must be known to settle them. They are settled one after the other, and the store would step over what it deleted, each time.
+// doubts are the doubtful fires and burials in the order in which they were fired, by epoch and
+// number. They are a table of the store, and in memory too, with what must be known to settle them.
+// They are settled one after the other: a scan of the store would step over the tombstones of those
+// before, each time.
 type doubts []doubt
 
-// doubt is what is known of one, all but what it was.
+// doubt is what is known of one of them.
 type doubt struct {
 	fired
 	at       place
@@ -22,17 +25,17 @@ type doubt struct {
 	late     int64 // as in its mark
 }
 
-// fired names a fire or burial.
+// fired is the name of a fire or burial.
 type fired struct{ epoch, seq int64 }
 
 func (f fired) compare(other fired) int {
 	return cmp.Or(cmp.Compare(f.epoch, other.epoch), cmp.Compare(f.seq, other.seq))
 }
 
-// scanDoubts gives the rows of the table.
+// scanDoubts returns the rows of the table.
 func scanDoubts(r view.Reader) (all doubts, err error) {
-	err = r.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
-		all = append(all, doubt{fired: fired{intOf(key[1:]), intOf(key[1+intLen:])}, at: placeOf(value)})
+	err = r.Scan([]byte{tableDoubtful}, table.After([]byte{tableDoubtful}), false, func(key, value []byte) bool {
+		all = append(all, doubt{fired: fired{table.Int(key[1:]), table.Int(key[1+table.IntLen:])}, at: placeOf(value)})
 		return true
 	})
 	return all, err
@@ -69,21 +72,21 @@ func (all doubts) find(f fired) (d doubt, found bool) {
 	return d, found
 }
 
-// between gives those from one up to but not another.
+// between returns those from one up to, but not including, another.
 func (all doubts) between(from, to fired) []doubt {
 	first, _ := all.search(from)
 	end, _ := all.search(to)
 	return slices.Clone(all[first:max(first, end)])
 }
 
-// doubted notes what the mark of something doubtful says.
-func (t *Entries) doubted(tx *view.Tx, p place, m *mark) error {
+// add notes what the mark of something doubtful says.
+func (all *doubts) add(tx *view.Tx, p place, m *mark) error {
 	f := fired{m.epoch, m.seq}
-	at, found := t.doubts.search(f)
+	at, found := all.search(f)
 	if !found {
-		t.doubts = slices.Insert(t.doubts, at, doubt{fired: f})
+		*all = slices.Insert(*all, at, doubt{fired: f})
 	}
-	d := &t.doubts[at]
+	d := &(*all)[at]
 	d.note(m)
 	if found && d.at == p {
 		return nil
@@ -92,13 +95,13 @@ func (t *Entries) doubted(tx *view.Tx, p place, m *mark) error {
 	return tx.Set(keyDoubtful(f.epoch, f.seq), p.append(nil))
 }
 
-// undoubted notes that it is doubtful no longer. The oldest mostly goes first.
-func (t *Entries) undoubted(tx *view.Tx, f fired) error {
-	switch at, found := t.doubts.search(f); {
+// remove notes that something is no longer doubtful. Mostly that is the oldest.
+func (all *doubts) remove(tx *view.Tx, f fired) error {
+	switch at, found := all.search(f); {
 	case found && at == 0:
-		t.doubts = t.doubts[1:]
+		*all = (*all)[1:]
 	case found:
-		t.doubts = slices.Delete(t.doubts, at, at+1)
+		*all = slices.Delete(*all, at, at+1)
 	}
 	return tx.Delete(keyDoubtful(f.epoch, f.seq))
 }

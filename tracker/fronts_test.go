@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
 
-// TestListsAreWholeFromTheirFronts has rows come and go, also while somebody looks for the first one, and compares each list with its table.
+// TestListsAreWholeFromTheirFronts has rows come and go, also while somebody looks for the first
+// one, and compares each list with its table.
 func TestListsAreWholeFromTheirFronts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store, err := view.Open(view.Config{Schema: Schema, Identity: "fronts", Log: slog.New(slog.DiscardHandler)})
@@ -35,7 +37,7 @@ type listing struct {
 
 func (w *listing) requireWhole() {
 	all := w.read(w.store.Scan)
-	lower, upper := w.fronts.behind(w.list, []byte{tableList, byte(w.list)}, after([]byte{tableList, byte(w.list)}))
+	lower, upper := w.fronts.behind(w.list, []byte{tableList, byte(w.list)}, table.After([]byte{tableList, byte(w.list)}))
 	require.Equal(w.T, all, w.read(func(_, _ []byte, reverse bool, fn func(key, value []byte) bool) error {
 		return w.store.Scan(lower, upper, reverse, fn)
 	}))

@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A replacement is to be told of until the journal has told, in whichever order the two are read, and by another process too.
+// A replacement is to be told of until the journal has told, in whichever order the two are read,
+// and by another process too.
 func TestAnnouncements(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)

@@ -2,83 +2,90 @@ package tracker
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// confirm settles the fires and burials of an epoch that are confirmed.
-func (t *Entries) confirm(tx *view.Tx, k wire.Confirmed) error {
-	t.numbers.confirmed(k)
-	for _, r := range k.Above {
-		if err := t.settleDoubts(tx, fired{k.Epoch, r.First}, fired{k.Epoch, r.Last + 1}); err != nil {
-			return err
-		}
-	}
-	from := int64(0)
-	if current := t.peek(); k.Epoch == current.Epoch {
-		if k.Through <= current.Confirmed {
-			return nil
-		}
-		from = current.Confirmed + 1
-		t.update(func(s *State) { s.Confirmed = k.Through })
-	}
-	return t.settleDoubts(tx, fired{k.Epoch, from}, fired{k.Epoch, k.Through + 1})
+// settling changes what entries are: pending, doubtful, parked or gone. The journal may say so
+// before the view has read the entry. Then a mark waits for it.
+type settling struct {
+	state   *leadership
+	entries *entryTable
+	awaited awaited
 }
 
-// settleDoubts settles the doubtful fires and burials from one up to but not another, except those that are known to have come back: they
-// wait for their entries.
-func (t *Entries) settleDoubts(tx *view.Tx, from, to fired) error {
-	for _, d := range t.doubts.between(from, to) {
+// between settles the doubtful fires and burials from one up to, but not including, another. Those
+// that are known to have come back wait for their entries.
+func (t *settling) between(tx *view.Tx, from, to fired) error {
+	for _, d := range t.entries.doubts.between(from, to) {
 		if d.returned {
 			continue
 		}
-		if err := t.settleDoubt(tx, d); err != nil {
+		if err := t.doubt(tx, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settleDoubt forgets an entry whose fire or burial is known to have reached its target.
-func (t *Entries) settleDoubt(tx *view.Tx, d doubt) error {
-	if err := t.undoubted(tx, d.fired); err != nil {
+// doubt removes an entry whose fire or burial is known to have reached its target.
+func (t *settling) doubt(tx *view.Tx, d doubt) error {
+	if err := t.entries.doubts.remove(tx, d.fired); err != nil {
 		return err
 	}
 	if !d.lone { // the entry is stored, and was taken off the lists when it was fired
-		return errors.Join(t.deleteStored(tx, d.at), tx.Delete(keyMark(d.at)))
+		return errors.Join(t.entries.deleteStored(tx, d.at), tx.Delete(keyMark(d.at)))
 	}
-	if gone, err := t.gone(tx, d.at); err != nil || gone {
+	if gone, err := gone(tx, d.at); err != nil || gone {
 		return errors.Join(err, tx.Delete(keyMark(d.at)))
 	}
-	return t.settleUnread(tx, d.at, d.tag)
+	return t.unread(tx, d.at, d.tag)
 }
 
 // delivered settles a doubtful fire or burial of an earlier epoch.
-func (t *Entries) delivered(tx *view.Tx, j *wire.JournalRecord) error {
-	d, found := t.doubts.find(fired{j.FiredEpoch, j.Seq})
+func (t *settling) delivered(tx *view.Tx, f fired) error {
+	d, found := t.entries.doubts.find(f)
 	if !found {
 		return nil
 	}
-	return t.settleDoubt(tx, d)
+	return t.doubt(tx, d)
 }
 
-// settle handles the records after which an entry is no longer pending.
-func (t *Entries) settle(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	p := place{codes[j.Stream], j.Offset}
-	t.part(j.InOperation, 1)
-	if j.Type == wire.TypeDuplicate {
-		t.update(func(s *State) { s.Duplicates++ })
-	} else if err := t.remember(tx, r.Offset, p.stream, j.JID, wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}); err != nil {
+// entry settles the entry at a place, if the jid is its own.
+func (t *settling) entry(tx *view.Tx, p place, tag string) error {
+	if matches, err := t.about(tx, p, tag); err != nil || !matches {
 		return err
 	}
-	return t.settleAt(tx, p, j.JID)
+	if err := t.entries.drop(tx, p); err != nil {
+		return err
+	}
+	return t.unread(tx, p, tag)
 }
 
-// about tells whether a record's jid is that of the entry that the view knows at a place, or whether it knows none. What was replaced is
-// beyond all records.
-func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
-	s, err := t.stored(tx, p)
+// unread leaves a mark for an entry that the view has not read yet.
+func (t *settling) unread(tx *view.Tx, p place, tag string) error {
+	if gone, err := gone(tx, p); err != nil || gone {
+		return err
+	}
+	t.awaited.wait(p)
+	return t.entries.setMark(tx, p, &mark{state: settled, tag: tag})
+}
+
+// gone reports whether the view is past a place, so that an entry that is not there will not come.
+func gone(tx *view.Tx, p place) (bool, error) {
+	if p.stream == 0 {
+		return true, nil
+	}
+	read, err := tx.Position(p.name())
+	return p.offset <= read, err
+}
+
+// about reports whether a record's jid is that of the entry that the view knows at a place, or
+// whether it knows none. No record is about an entry that was replaced.
+func (t *settling) about(tx *view.Tx, p place, tag string) (bool, error) {
+	s, err := t.entries.stored(tx, p)
 	if err != nil {
 		return false, err
 	}
@@ -89,117 +96,234 @@ func (t *Entries) about(tx *view.Tx, p place, tag string) (bool, error) {
 	return err == nil && (m == nil || m.tag == tag && m.state != replaced), err
 }
 
-// markAbout gives the mark at a place for a record about some jid. What was said of another entry there, before the view has read the one
-// that stands there now, is dropped: the stream lost its end in between, and the offset was given out again.
-func (t *Entries) markAbout(tx *view.Tx, p place, tag string, s *Stored) (*mark, error) {
-	m, err := t.mark(tx, p)
+// markAbout returns the mark at a place for a record about a jid. What was said of another entry
+// there, before the view has read the one that is there now, is dropped: the stream lost its end in
+// between, and the broker used the offset again.
+func (t *settling) markAbout(tx *view.Tx, p place, tag string, s *Stored) (*mark, error) {
+	m, err := t.entries.mark(tx, p)
 	if err != nil || m == nil || m.tag == tag || m.state == replaced || s != nil {
 		return m, err
 	}
-	if gone, err := t.gone(tx, p); err != nil || gone {
+	if gone, err := gone(tx, p); err != nil || gone {
 		return m, err
 	}
-	return nil, t.unmark(tx, p, m)
+	return nil, t.entries.unmark(tx, p, m)
 }
 
-// settleUnread leaves a mark for an entry that the view has not read yet.
-func (t *Entries) settleUnread(tx *view.Tx, p place, tag string) error {
-	if gone, err := t.gone(tx, p); err != nil || gone {
-		return err
-	}
-	t.wait(p)
-	return t.setMark(tx, p, &mark{state: settled, tag: tag})
-}
-
-// takeBack makes the entry of a doubtful fire or burial pending again: it did not reach its queue.
-func (t *Entries) takeBack(tx *view.Tx, epoch int64, j *wire.JournalRecord) error {
-	if err := t.forgetDeed(tx, j); err != nil {
-		return err
-	}
-	d, found := t.doubts.find(fired{epoch, j.Seq})
+// returned makes the entry of a doubtful fire or burial pending again: it did not reach its queue.
+func (t *settling) returned(tx *view.Tx, f fired) error {
+	d, found := t.entries.doubts.find(f)
 	if !found {
 		return nil
 	}
-	return t.doubtReturned(tx, d.at)
+	return t.returnTo(tx, d.at)
 }
 
-func (t *Entries) doubtReturned(tx *view.Tx, p place) error {
-	m, err := t.mark(tx, p)
-	if err != nil || m == nil {
-		return err
-	}
-	s, err := t.stored(tx, p)
-	if err != nil {
-		return err
-	}
-	if s == nil { // only the journal has this job, as far as is known: a confirm must not settle it, the next leader fires it again
-		m.returned = true
-		return t.setMark(tx, p, m)
-	}
-	if err := t.unmark(tx, p, m); err != nil {
-		return err
-	}
-	return t.addPending(tx, s)
-}
-
-// forgetDeed forgets that something was done to an entry: it was not.
-func (t *Entries) forgetDeed(tx *view.Tx, j *wire.JournalRecord) error {
-	if j.TookBack != "" {
-		if err := t.rings.forget(tx, tableCommands, keyCommand(j.TookBack)); err != nil {
+// returnAll does that for all that are doubtful.
+func (t *settling) returnAll(tx *view.Tx) error {
+	for _, d := range slices.Clone(t.entries.doubts) {
+		if err := t.returnTo(tx, d.at); err != nil {
 			return err
 		}
 	}
-	return t.rings.forget(tx, tableHistory, keyHappened(codes[j.Stream], j.JID))
+	return nil
 }
 
-// gone tells whether the view is past a place, so that an entry that is not there will not come.
-func (t *Entries) gone(tx *view.Tx, p place) (bool, error) {
-	if p.stream == 0 {
-		return true, nil
+func (t *settling) returnTo(tx *view.Tx, p place) error {
+	m, err := t.entries.mark(tx, p)
+	if err != nil || m == nil {
+		return err
 	}
-	read, err := tx.Position(p.name())
-	return p.offset <= read, err
+	s, err := t.entries.stored(tx, p)
+	if err != nil {
+		return err
+	}
+	if s == nil { // only the journal is known to have this job: a confirm must not settle it, the next leader fires it again
+		m.returned = true
+		return t.entries.setMark(tx, p, m)
+	}
+	if err := t.entries.unmark(tx, p, m); err != nil {
+		return err
+	}
+	return t.entries.addPending(tx, s)
 }
 
-// park keeps an entry that the broker cannot take, with the reason, and never fires it by itself.
-func (t *Entries) park(tx *view.Tx, j *wire.JournalRecord) error {
+// park keeps an entry that the broker cannot take, with the reason. It is not fired unless a user
+// asks for it.
+func (t *settling) park(tx *view.Tx, j *wire.JournalRecord) error {
 	p := place{codes[j.Stream], j.Offset}
 	if matches, err := t.about(tx, p, j.JID); err != nil || !matches {
 		return err
 	}
-	s, err := t.stored(tx, p)
+	s, err := t.entries.stored(tx, p)
 	if err != nil {
 		return err
 	}
-	if s == nil {
-		return t.parkUnread(tx, p, j)
-	}
-	m, err := t.mark(tx, p)
+	m, err := t.entries.mark(tx, p)
 	if err != nil {
 		return err
 	}
-	if m == nil {
-		if err := t.removePending(tx, s); err != nil {
+	if s != nil && m == nil {
+		if err := t.entries.removePending(tx, s); err != nil {
 			return err
 		}
 	}
-	if err := t.unmark(tx, p, m); err != nil {
+	if err := t.entries.unmark(tx, p, m); err != nil {
 		return err
 	}
-	s.Parked = j.Error
-	return t.addPending(tx, s)
+	if s != nil {
+		s.Parked = j.Error
+		return t.entries.addPending(tx, s)
+	}
+	if gone, err := gone(tx, p); err != nil || gone {
+		return err
+	}
+	return t.entries.setMark(tx, p, &mark{state: parked, tag: j.JID, reason: j.Error})
 }
 
-func (t *Entries) parkUnread(tx *view.Tx, p place, j *wire.JournalRecord) error {
-	m, err := t.mark(tx, p)
+// doubtful puts an entry in doubt. late is where the journal has a fire of a leader that had been
+// followed, else 0.
+func (t *settling) doubtful(tx *view.Tx, r *wire.Record, d *wire.Deed, late int64) error {
+	p := place{codes[d.Stream], d.Offset}
+	if p.stream == 0 {
+		p.offset = r.Offset // a fire without an entry has the name of where the journal has it
+	}
+	if t.state.settled(d.Stream, p.offset) {
+		return nil
+	}
+	s, err := t.entries.stored(tx, p)
 	if err != nil {
 		return err
 	}
-	if err := t.unmark(tx, p, m); err != nil {
+	old, err := t.markAbout(tx, p, d.JIDTag, s)
+	if err != nil {
 		return err
 	}
-	if gone, err := t.gone(tx, p); err != nil || gone {
+	m := &mark{state: doubtful, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op, command: d.Command, actor: d.Actor, bulk: d.Operation, late: late}
+	switch {
+	case s != nil && wire.JIDTag(s.JID) != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled || old.state == replaced):
+		return nil // said of another entry, in a stream that is gone; or it came back, and another entry replaced this one
+	case s == nil:
+		m.body = r.Body // the entry may never come: its stream may have forgotten it
+	case old == nil || old.state != doubtful:
+		if err := t.entries.removePending(tx, s); err != nil {
+			return err
+		}
+		if s.Parked != "" {
+			s.Parked = ""
+			if err := t.entries.setStored(tx, s); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.entries.unmark(tx, p, old); err != nil {
 		return err
 	}
-	return t.setMark(tx, p, &mark{state: parked, tag: j.JID, reason: j.Error})
+	return t.entries.setMark(tx, p, m)
+}
+
+// meet puts an entry together with what the journal has said of it already.
+func (t *settling) meet(tx *view.Tx, s *Stored) error {
+	p := s.place()
+	m, err := t.entries.mark(tx, p)
+	if err != nil {
+		return err
+	}
+	if m != nil && m.tag != wire.JIDTag(s.JID) { // said of another entry, in a stream that is gone
+		if err := t.entries.unmark(tx, p, m); err != nil {
+			return err
+		}
+		m = nil
+	}
+	switch {
+	case m == nil:
+		return t.entries.addPending(tx, s)
+	case m.state == replaced:
+		return nil
+	case m.state == settled:
+		t.awaited.met(p)
+		return tx.Delete(keyMark(p))
+	case m.state == parked:
+		s.Parked = m.reason
+		if err := tx.Delete(keyMark(p)); err != nil {
+			return err
+		}
+		return t.entries.addPending(tx, s)
+	}
+	if m.returned {
+		if err := t.entries.unmark(tx, p, m); err != nil {
+			return err
+		}
+		return t.entries.addPending(tx, s)
+	}
+	m.body = nil // the entry has it
+	if err := t.entries.setMark(tx, p, m); err != nil {
+		return err
+	}
+	return t.entries.setStored(tx, s)
+}
+
+// replace drops the earlier entry that an entry stands for. One that is not the same job is in
+// another stream: the replacement was on its way when the stream was created again. A mark stays. A
+// fire of the earlier entry that came back, which the view may read only now, must not pass for one
+// whose entry is lost.
+func (t *settling) replace(tx *view.Tx, by *Stored, offset int64) error {
+	p, tag := place{codes[by.Stream], offset}, wire.JIDTag(by.JID)
+	old, err := t.entries.stored(tx, p)
+	if err != nil || offset >= by.Offset || old != nil && old.JID != by.JID {
+		return err
+	}
+	m, err := t.entries.mark(tx, p)
+	if err != nil || m != nil && m.tag != tag {
+		return err
+	}
+	if err := t.entries.drop(tx, p); err != nil {
+		return err
+	}
+	if t.state.settled(by.Stream, offset) {
+		return nil
+	}
+	return t.entries.setMark(tx, p, &mark{state: replaced, tag: tag, seq: by.Offset})
+}
+
+// earlier settles the doubts of earlier epochs. The leader that moves low water has settled all of
+// them. A view that still has some was overtaken by retention, and has not read it. A leader can
+// settle no late fire that it had not read: readTo is how far it had read the journal, 0 if it does
+// not say.
+func (t *settling) earlier(tx *view.Tx, epoch, readTo int64) error {
+	for _, d := range t.entries.doubts.between(fired{minOffset, minOffset}, fired{epoch, 0}) {
+		if d.returned || readTo > 0 && d.late >= readTo {
+			continue
+		}
+		if err := t.doubt(tx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOpen reports whether a fire of a leader that had been followed puts its entry in doubt. It does
+// not if the journal already has something newer about the entry.
+func (t *settling) isOpen(tx *view.Tx, d *wire.Deed) (bool, error) {
+	p := place{codes[d.Stream], d.Offset}
+	if p.stream == 0 {
+		return false, nil
+	}
+	s, err := t.entries.stored(tx, p)
+	if err != nil {
+		return false, err
+	}
+	m, err := t.markAbout(tx, p, d.JIDTag, s)
+	switch {
+	case err != nil:
+		return false, err
+	case m != nil && m.state == doubtful && !m.returned:
+		return m.tag == d.JIDTag && m.epoch <= d.Epoch, nil
+	case m != nil:
+		return m.tag == d.JIDTag && m.state != settled && m.state != replaced, nil
+	case s != nil:
+		return wire.JIDTag(s.JID) == d.JIDTag, nil
+	}
+	gone, err := gone(tx, p) // it was settled, or is not known any more
+	return !gone, err
 }

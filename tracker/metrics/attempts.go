@@ -1,9 +1,11 @@
 package metrics
 
-// maxAttempt is the last attempt that is told apart; it stands for all behind it too. So a row stays small, whatever workers say.
+// maxAttempt is the last attempt that is told apart; it stands for all behind it too. So a row
+// stays small, whatever workers say.
 const maxAttempt = 100
 
-// attempts are how many jobs came to their end at their first attempt, how many at their second, and so on.
+// attempts are how many jobs came to their end at their first attempt, how many at their second,
+// and so on.
 type attempts []int64
 
 // add counts jobs whose last attempt was the nth.
@@ -23,5 +25,6 @@ func (a attempts) merge(o []int64) attempts {
 	return a
 }
 
-// ends tells whether a job came to its end with an attempt: one that failed comes again, and one that expired was not tried.
+// ends tells whether a job came to its end with an attempt: one that failed comes again, and one
+// that expired was not tried.
 func ends(outcome int) bool { return outcome == success || outcome == dead || outcome == discarded }

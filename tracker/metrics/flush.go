@@ -58,7 +58,8 @@ func (m *Metrics) written() {
 	m.flushing, m.writing, m.runsShown = nil, nil, m.runs
 }
 
-// spread adds what happened in a minute to minute, hour, day and all there ever was, as far as those are kept.
+// spread adds what happened in a minute to minute, hour, day and all there ever was, as far as
+// those are kept.
 func (m *Metrics) spread(tx *view.Tx, dirty map[string]*row, c cell, r *row, now int64) error {
 	for _, k := range kept {
 		p := c.pair

@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
 
 // The store's tables: all keys begin with these two bytes.
 const (
-	table = 'M'
+	prefix = 'M'
 
 	tableState  = 's' //                       → state, as JSON
 	tableMinute = 'm' // start class queue     → row
@@ -28,7 +29,8 @@ const (
 	day    = 86400
 )
 
-// kept is for how long the rows of a table are kept, in seconds, and what their starts are multiples of.
+// kept is for how long the rows of a table are kept, in seconds, and what their starts are
+// multiples of.
 var kept = []struct {
 	table byte
 	step  int64
@@ -49,22 +51,22 @@ type cell struct {
 	pair
 }
 
-func keyRows(t byte) []byte { return []byte{table, t} }
+func keyRows(t byte) []byte { return []byte{prefix, t} }
 
 func keyStart(t byte, start int64) []byte {
 	return binary.BigEndian.AppendUint64(keyRows(t), uint64(start)^1<<63)
 }
 
 func keyRow(t byte, start int64, p pair) []byte {
-	return append(appendBytes(keyStart(t, start), []byte(p.class)), p.queue...)
+	return append(table.AppendText(keyStart(t, start), p.class), p.queue...)
 }
 
 func startOf(key []byte) int64 { return int64(binary.BigEndian.Uint64(key[2:]) ^ 1<<63) }
 
 func pairOf(key []byte) pair {
-	d := decoder{b: key[2+8:]}
-	class := string(d.bytes())
-	return pair{class, string(d.b)}
+	d := table.Decoder{B: key[2+8:]}
+	class := string(d.Bytes())
+	return pair{class, string(d.B)}
 }
 
 func keyPiece(from int64) []byte { return keyStart(tablePiece, from) }

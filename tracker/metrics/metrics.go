@@ -51,8 +51,9 @@ type State struct {
 	Piece      piece `json:"piece"`
 }
 
-// New opens what is kept. Only roll-ups of trusted users are believed. now is time.Now if it is nil; it decides only what is forgotten, what
-// is refused because it has not happened yet, and when sums are written.
+// New opens what is kept. Only roll-ups of trusted users are believed. now is time.Now if it is
+// nil; it decides only what is forgotten, what is refused because it has not happened yet, and when
+// sums are written.
 func New(store *view.Store, now func() time.Time, trusted ...string) (*Metrics, error) {
 	if now == nil {
 		now = time.Now
@@ -163,8 +164,8 @@ func (m *Metrics) foldMessage(tx *view.Tx, r *wire.Record) (string, []byte, erro
 // aheadAtMost is how far a worker's clock may be ahead.
 const aheadAtMost = 24 * time.Hour
 
-// tooLate tells why a message is refused that tells of what has not happened yet, or of what is no longer kept: it would begin minutes that
-// nobody asks for.
+// tooLate tells why a message is refused that tells of what has not happened yet, or of what is no
+// longer kept: it would begin minutes that nobody asks for.
 func (m *Metrics) tooLate(r *wire.Record, all []wire.Metric) string {
 	now := r.Time
 	if now.IsZero() {
@@ -275,7 +276,7 @@ func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 // reset forgets everything and has both streams read anew.
 func (m *Metrics) reset(tx *view.Tx) error {
 	m.clear()
-	if err := tx.DeleteRange([]byte{table}, []byte{table + 1}); err != nil {
+	if err := tx.DeleteRange([]byte{prefix}, []byte{prefix + 1}); err != nil {
 		return err
 	}
 	for _, stream := range m.Streams() {

@@ -13,8 +13,9 @@ const (
 // other is what counts as none of the pairs that have sums of their own.
 var other = pair{}
 
-// names are the pairs and error classes that have sums of their own on one day: the first that came. Since minutes and hours belong to a day,
-// what is other in one is so in all, and whoever reads the same records in the same order finds the same.
+// names are the pairs and error classes that have sums of their own on one day: the first that
+// came. Since minutes and hours belong to a day, what is other in one is so in all, and whoever
+// reads the same records in the same order finds the same.
 type names struct {
 	pairs map[pair]map[string]bool // → error classes
 	total Counts

@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A piece ends before the record that would take it beyond these. They decide what a roll-up holds, so all sidecars must have the same.
+// A piece ends before the record that would take it beyond these. They decide what a roll-up holds,
+// so all sidecars must have the same.
 const (
 	maxRecords = 65_536
 	maxCells   = 8_192
@@ -133,7 +134,8 @@ func (m *Metrics) dropPieces(tx *view.Tx) error {
 	return tx.DeleteRange(keyRows(tablePiece), keyRows(tablePiece+1))
 }
 
-// Pieces gives the roll-ups that are to be published next, at most n, with the offset at which each ends.
+// Pieces gives the roll-ups that are to be published next, at most n, with the offset at which each
+// ends.
 func (m *Metrics) Pieces(n int) (all []wire.Rollup, err error) {
 	m.mu.Lock()
 	next := m.shown.Rolled

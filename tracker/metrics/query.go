@@ -35,8 +35,9 @@ type Sum struct {
 	Run   Spread
 	Wait  Spread
 
-	// Attempts are how many jobs came to their end (success, dead, discarded) at their first attempt, how many at their second, and so on, as
-	// far as workers said; behind the 100th they count there.
+	// Attempts are how many jobs came to their end (success, dead, discarded) at their first
+	// attempt, how many at their second, and so on, as far as workers said; behind the 100th they
+	// count there.
 	Attempts []int64
 }
 
@@ -252,7 +253,8 @@ func (m *Metrics) Totals(at time.Time) (today, ever Counts, err error) {
 	return today, m.total, nil
 }
 
-// Ever gives the sums of all there ever was, with failures by error class: of at most 1,000 pairs of class and queue, and other.
+// Ever gives the sums of all there ever was, with failures by error class: of at most 1,000 pairs
+// of class and queue, and other.
 func (m *Metrics) Ever(fn func(class, queue string, s Sum, errors map[string]int64)) error {
 	all := map[pair]*row{}
 	m.mu.Lock()

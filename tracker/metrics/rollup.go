@@ -92,7 +92,8 @@ func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 	return m.save(tx)
 }
 
-// acknowledge forgets the piece that a roll-up published. Where there is none that fits, this view cut otherwise, and starts over.
+// acknowledge forgets the piece that a roll-up published. Where there is none that fits, this view
+// cut otherwise, and starts over.
 func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
 	mine, ok, err := m.piece(tx, r.From)
 	if err != nil {

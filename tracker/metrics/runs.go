@@ -8,13 +8,15 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Runs that were reported lately are kept in blocks, in the order in which they were read. A block is written with the sums of the same
-// records, so nothing is kept twice, and again and again until it is full: its first line tells what can be in it, so that a search passes over
-// blocks that cannot have what it looks for.
+// Runs that were reported lately are kept in blocks, in the order in which they were read. A block
+// is written with the sums of the same records, so nothing is kept twice, and again and again until
+// it is full: its first line tells what can be in it, so that a search passes over blocks that
+// cannot have what it looks for.
 const (
 	tableRuns  = 'r' // number           → block: its runs, one behind the other
 	tableLines = 'l' // number           → what can be in the block
@@ -93,7 +95,8 @@ func (m *Metrics) loadRuns() error {
 	return err
 }
 
-// generationBits is where the generation of the stream stands in front of an offset, so that places are in order also when it was made anew.
+// generationBits is where the generation of the stream stands in front of an offset, so that places
+// are in order also when it was made anew.
 const generationBits = 48
 
 // keepRuns keeps what a message of job_metrics tells.
@@ -125,7 +128,7 @@ func (b *runBlock) add(offset int64, index int, r *wire.Metric) {
 	}
 	b.raw = append(b.raw, byte(outcomeOf(r.Status)))
 	for _, s := range []string{r.JID, r.Class, r.Queue, r.Worker, r.ErrorClass} {
-		b.raw = appendBytes(b.raw, []byte(s))
+		b.raw = table.AppendText(b.raw, s)
 	}
 }
 
@@ -166,12 +169,12 @@ func (l *blockLine) encode() []byte {
 }
 
 func decodeLine(b []byte) (l blockLine, err error) {
-	d := decoder{b: b}
-	l.count, l.from, l.to, l.min, l.max = int(d.int()), d.int(), d.int(), d.int(), d.int()
-	if d.bad || len(d.b) != bloomBytes {
+	d := table.Decoder{B: b}
+	l.count, l.from, l.to, l.min, l.max = int(d.Int()), d.Int(), d.Int(), d.Int(), d.Int()
+	if d.Bad || len(d.B) != bloomBytes {
 		return l, errDamagedRuns
 	}
-	copy(l.bloom[:], d.b)
+	copy(l.bloom[:], d.B)
 	return l, nil
 }
 

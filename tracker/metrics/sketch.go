@@ -13,7 +13,8 @@ import (
 // accuracy is how far a percentile may be from the exact one, as a part of it.
 const accuracy = 0.01
 
-// buckets maps values to bins, alike in every sketch there is: else they could not be merged. It must never change.
+// buckets maps values to bins, alike in every sketch there is: else they could not be merged. It
+// must never change.
 var buckets = func() mapping.IndexMapping {
 	m, err := mapping.NewLogarithmicMapping(accuracy)
 	if err != nil { // only for an accuracy that makes no sense

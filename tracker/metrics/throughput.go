@@ -21,7 +21,8 @@ type QueueCounts struct {
 	Counts []int64 // of each step
 }
 
-// Throughput answers a query with counts alone, which are read in a small part of the time that Ask takes.
+// Throughput answers a query with counts alone, which are read in a small part of the time that Ask
+// takes.
 func (m *Metrics) Throughput(q Query) (Throughput, error) {
 	p, err := q.plan(m.now().Unix())
 	if err != nil {
@@ -50,7 +51,8 @@ func (m *Metrics) Throughput(q Query) (Throughput, error) {
 	return t, nil
 }
 
-// countsOf gives where a queue is counted. Over years there may be very many names: those beyond the bound of a day are counted as other here too.
+// countsOf gives where a queue is counted. Over years there may be very many names: those beyond
+// the bound of a day are counted as other here too.
 func countsOf(queues map[string][]int64, name string, steps int64) []int64 {
 	counts, known := queues[name]
 	if !known && len(queues) > maxPairs {

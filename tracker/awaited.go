@@ -1,19 +1,26 @@
 package tracker
 
 import (
-	"math"
-
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
 
-const (
-	minOffset = math.MinInt64
-	noOffset  = math.MaxInt64
-)
+// awaited are the offsets below which no settled mark waits for its entry, by stream.
+type awaited map[code]int64
 
-// sweep forgets the settled marks of offsets at which a stream turned out to have no entry: the reader is past them.
-func (t *Entries) sweep(tx *view.Tx, at place) error {
-	lowest, ok := t.waiting[at.stream]
+func (a awaited) load(r view.Reader) (err error) {
+	for s := range names {
+		if a[s], err = firstSettled(r, s, minOffset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep deletes the settled marks of offsets at which a stream turned out to have no entry: the
+// reader is past them.
+func (a awaited) sweep(tx *view.Tx, at place) error {
+	lowest, ok := a[at.stream]
 	if !ok || lowest >= at.offset {
 		return nil
 	}
@@ -30,7 +37,7 @@ func (t *Entries) sweep(tx *view.Tx, at place) error {
 	if err != nil {
 		return err
 	}
-	t.waiting[at.stream] = next
+	a[at.stream] = next
 	for _, p := range stale {
 		if err := tx.Delete(keyMark(p)); err != nil {
 			return err
@@ -40,16 +47,16 @@ func (t *Entries) sweep(tx *view.Tx, at place) error {
 }
 
 // wait notes that a settled mark waits for its entry.
-func (t *Entries) wait(p place) {
-	if lowest, ok := t.waiting[p.stream]; !ok || p.offset < lowest {
-		t.waiting[p.stream] = p.offset
+func (a awaited) wait(p place) {
+	if lowest, ok := a[p.stream]; !ok || p.offset < lowest {
+		a[p.stream] = p.offset
 	}
 }
 
-// met notes that a settled mark waits no longer: one after the other where a view is made anew.
-func (t *Entries) met(p place) {
-	if t.waiting[p.stream] == p.offset {
-		t.waiting[p.stream]++
+// met notes that a settled mark no longer waits. They end one after the other when a view is built.
+func (a awaited) met(p place) {
+	if a[p.stream] == p.offset {
+		a[p.stream]++
 	}
 }
 
@@ -64,7 +71,7 @@ func firstSettled(r view.Reader, stream code, from int64) (int64, error) {
 
 func scanSettled(r view.Reader, stream code, from int64, fn func(place) bool) error {
 	lower := keyMark(place{stream, from})
-	return r.Scan(lower, after([]byte{tableMark, byte(stream)}), false, func(key, value []byte) bool {
+	return r.Scan(lower, table.After([]byte{tableMark, byte(stream)}), false, func(key, value []byte) bool {
 		if markState(value[0]) != settled {
 			return true
 		}

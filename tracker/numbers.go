@@ -21,6 +21,8 @@ type number struct {
 // maxNumbers bounds how many are remembered: more than a leader has open.
 const maxNumbers = 16_384
 
+func (n *numbers) reset() { *n = numbers{} }
+
 // add notes a record of the journal that was folded.
 func (n *numbers) add(r *wire.Record, epoch, seq int64) {
 	if epoch != n.epoch {
@@ -57,11 +59,4 @@ func (n *numbers) save(tx *view.Tx) error {
 	at := *n.known
 	n.known = nil
 	return tx.Confirmed(wire.Journal, at)
-}
-
-// ConfirmedTo returns the offset behind the journal's newest record that is known to be confirmed. A
-// journal that ends before it has lost something that was promised to be kept.
-func (t *Entries) ConfirmedTo() (int64, error) {
-	at, err := t.store.Confirmed(wire.Journal)
-	return at + 1, err
 }
