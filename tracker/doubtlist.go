@@ -42,7 +42,7 @@ type DoubtList struct {
 
 // Doubtful returns what is doubtful, in the order in which it was fired.
 func (l DoubtList) Doubtful() (all []Doubt, err error) {
-	at := l.store.Moment() // what is settled meanwhile has no mark any more
+	at := l.store.Snapshot() // what is settled meanwhile has no mark any more
 	defer func() { err = errors.Join(err, at.Close()) }()
 	found, err := scanDoubts(at)
 	if err != nil {

@@ -72,7 +72,7 @@ func benchFire(i int64) wire.Record {
 func lookUp(b *testing.B, all *tracker.Entries) {
 	behind, n := tracker.DueKey{}, 0
 	for {
-		moment := all.Moment()
+		moment := all.Snapshot()
 		var keys []tracker.DueKey
 		require.NoError(b, moment.Due("bench", behind, func(k tracker.DueKey) bool {
 			keys = append(keys, k)

@@ -108,7 +108,7 @@ type delayed struct {
 }
 
 func (d delayed) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
-	before := d.Moment()
+	before := d.Snapshot()
 	d.meanwhile()
 	if err := before.Scan(lower, upper, reverse, fn); err != nil {
 		return err

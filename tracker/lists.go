@@ -139,26 +139,26 @@ func (l Lists) OldestDead(dropped bool, fn func(at time.Time, offset int64) bool
 	})
 }
 
-// Moment is a snapshot of the entries. It is the way to find many of them, one after the other in
+// Snapshot is a snapshot of the entries. It is the way to find many of them, one after the other in
 // the order in which they are due. It is for one goroutine, and must be closed soon.
-type Moment struct {
+type Snapshot struct {
 	Lookup
-	at *view.Moment
+	at *view.Snapshot
 }
 
-// Moment returns a snapshot of the entries.
-func (l Lists) Moment() *Moment {
-	at := l.store.Moment()
-	return &Moment{Lookup{at}, at}
+// Snapshot returns a snapshot of the entries.
+func (l Lists) Snapshot() *Snapshot {
+	at := l.store.Snapshot()
+	return &Snapshot{Lookup{at}, at}
 }
 
 // Close releases the snapshot.
-func (m *Moment) Close() error { return m.at.Close() }
+func (s *Snapshot) Close() error { return s.at.Close() }
 
 // Load returns the entries of a stream that are pending or doubtful at some offsets. It sorts the
 // offsets, because an entry is found sooner after the one before it.
 func (l Lists) Load(stream string, offsets []int64) (found map[int64]*Stored, err error) {
-	at := l.Moment()
+	at := l.Snapshot()
 	defer func() { err = errors.Join(err, at.Close()) }()
 	slices.Sort(offsets)
 	found = make(map[int64]*Stored, len(offsets))
