@@ -6,8 +6,8 @@
 //
 // # Entries
 //
-// Three facts about an offset of an entry stream decide what is there. Each is told by one stream
-// alone:
+// Three facts about an offset of an entry stream decide what is there. One stream alone says each
+// of them:
 //
 //   - It is an entry: its stream says so.
 //   - It was replaced: its stream says so, by a later entry.
@@ -16,7 +16,7 @@
 // An entry that is neither settled nor replaced is in one of these states:
 //
 //	            fired, buried
-//	pending ──────────────────▶ doubtful ──▶ settled: confirmed, or proven by a later leader
+//	pending ──────────────────▶ in doubt ──▶ settled: confirmed, or proven by a later leader
 //	  ▲  │                         │
 //	  │  └─▶ settled, replaced     │ returned
 //	  └────────────────────────────┘
@@ -25,7 +25,7 @@
 //
 //   - A pending entry is listed. If it is parked, the broker cannot take its job, and it does not
 //     fire by itself.
-//   - A doubtful entry was fired or buried: the journal says so, which does not mean that the queue
+//   - An entry in doubt was fired or buried: the journal says so, which does not mean that the queue
 //     has the job. It is kept with its body, and is not listed.
 //   - A settled entry is deleted, and so is a replaced one.
 //

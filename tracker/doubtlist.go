@@ -89,9 +89,9 @@ func (l DoubtList) Lone() (all []*Stored, err error) {
 	}
 	c := codes[wire.DeadJobs]
 	var fault error
-	err = l.store.Scan(keyEntry(place{c, minOffset}), keyEntry(place{c, noOffset}), true, func(key, value []byte) bool {
+	err = l.store.Scan(keyEntry(entryID{c, minOffset}), keyEntry(entryID{c, noOffset}), true, func(key, value []byte) bool {
 		var dead *Stored
-		if dead, fault = decodeStored(placeOf(key[1:]), value); fault != nil {
+		if dead, fault = decodeStored(entryIDOf(key[1:]), value); fault != nil {
 			return false
 		}
 		if dead.Burial.Op == "" {
@@ -114,12 +114,12 @@ func (l DoubtList) Lone() (all []*Stored, err error) {
 // leftBy reports whether the entry that was buried as a dead job is still there, and nothing was
 // done to it since.
 func leftBy(r view.Reader, dead *Stored) (bool, error) {
-	p := place{codes[dead.Burial.Stream], dead.Burial.Offset}
-	s, err := storedAt(r, p)
+	id := entryID{codes[dead.Burial.Stream], dead.Burial.Offset}
+	s, err := storedAt(r, id)
 	if err != nil || s == nil || s.JID != dead.JID {
 		return false, err
 	}
-	m, err := markAt(r, p)
-	since := m != nil && fired{m.epoch, m.seq}.compare(fired{dead.Burial.Epoch, dead.Burial.Seq}) > 0
+	m, err := markAt(r, id)
+	since := m != nil && dispatchID{m.epoch, m.seq}.compare(dispatchID{dead.Burial.Epoch, dead.Burial.Seq}) > 0
 	return err == nil && !since, err
 }

@@ -27,7 +27,7 @@ func (k DueKey) bytes() []byte {
 	if k.Stream == "" {
 		return nil
 	}
-	return place{codes[k.Stream], k.Offset}.append(table.AppendInt(nil, k.At.UnixMicro()))
+	return entryID{codes[k.Stream], k.Offset}.append(table.AppendInt(nil, k.At.UnixMicro()))
 }
 
 // Ready is what became pending in a queue.

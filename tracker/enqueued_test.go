@@ -61,7 +61,7 @@ func TestEnqueuedUnderAKey(t *testing.T) {
 		all, err := o.Announced()
 		require.NoError(t, err)
 		require.Empty(t, all, first)
-		require.Zero(t, o.table(tableTelling), first)
+		require.Zero(t, o.table(tableAnnounced), first)
 		require.Equal(t, []string{"1:a"}, o.pending(sched), first)
 		e, err := o.Enqueued("order 1", time.Unix(40, 0))
 		require.NoError(t, err)

@@ -116,7 +116,8 @@ func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
 }
 
 // Overtaken implements view.Forgetter: retention took records before they were read. What the
-// journal says begins again behind the hole. What is doubtful may have come back in the hole.
+// journal says begins again behind the hole. What is in doubt may have come back in the
+// hole.
 func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
 	t.fold.state.update(func(s *State) { delete(s.First, stream) })
 	if stream != wire.Journal {
@@ -182,11 +183,11 @@ func newFold(r *Reader) *fold {
 	t.rejects = &rejects{t.state}
 	t.audit = audit.New(t.operations.get)
 	t.settling = &settling{t.state, t.entries, t.awaited}
-	told := replacements{t.state, t.outcomes, t.settling}
+	replaced := replacements{t.state, t.outcomes, t.settling}
 	t.streams = entryFold{r.Trust, t.state, t.rejects, t.settling}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, settling: t.settling, replacements: told, lowWater: lowWater{t.state, t.settling, t.rejects},
+		pauses: t.pauses, settling: t.settling, replacements: replaced, lowWater: lowWater{t.state, t.settling, t.rejects},
 	}
 	return t
 }
@@ -228,7 +229,7 @@ func (t *fold) forgetJournal(tx *view.Tx) error {
 	if err := errors.Join(t.outcomes.forget(tx), forgetAllEnqueued(tx), t.operations.forget(tx), t.audit.Forget(tx)); err != nil {
 		return err
 	}
-	if err := t.entries.ageDoubtful(tx); err != nil {
+	if err := t.entries.ageDoubts(tx); err != nil {
 		return err
 	}
 	if err := t.entries.ageUnread(tx); err != nil {

@@ -9,20 +9,20 @@ import (
 // entryTable has the entries with their marks, and the lists and counts of those that are pending.
 type entryTable struct {
 	rows
-	fronts   *fronts
+	heads    *listHeads
 	counts   *countFold
 	arrivals *arrivals
 }
 
 func newEntryTable(r *Reader) *entryTable {
-	return &entryTable{fronts: r.fronts, counts: &countFold{Counts: r.Counts}, arrivals: &arrivals{shown: r.Shown, counts: r.Counts}}
+	return &entryTable{heads: r.heads, counts: &countFold{Counts: r.Counts}, arrivals: &arrivals{shown: r.Shown, counts: r.Counts}}
 }
 
 func (t *entryTable) load(r view.Reader) error {
 	if err := t.rows.load(r); err != nil {
 		return err
 	}
-	t.fronts.forget()
+	t.heads.forget()
 	t.arrivals.reset()
 	return t.counts.load(r)
 }
@@ -30,22 +30,22 @@ func (t *entryTable) load(r view.Reader) error {
 // announce is called before a batch is written: what it adds can be found from then on, and is
 // shown once it is written.
 func (t *entryTable) announce(tx *view.Tx) {
-	t.fronts.announce()
+	t.heads.announce()
 	t.arrivals.announce(tx)
 }
 
 // addPending stores an entry and lists it.
 func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
-	p := s.place()
+	id := s.id()
 	if err := t.setStored(tx, s); err != nil {
 		return err
 	}
 	listed := keyList(s.listed(), s.At)
-	t.fronts.add(tx, s.listed().stream, listed)
+	t.heads.add(tx, s.listed().stream, listed)
 	if err := tx.Set(listed, summary(s)); err != nil {
 		return err
 	}
-	if err := tx.Set(keyJID(p, s.JID), nil); err != nil {
+	if err := tx.Set(keyJID(id, s.JID), nil); err != nil {
 		return err
 	}
 	if s.Leased != "" {
@@ -64,16 +64,16 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 		return nil
 	}
 	t.arrivals.noteReady(s)
-	return tx.Set(keyFire(s.Queue, s.At, p), nil)
+	return tx.Set(keyFire(s.Queue, s.At, id), nil)
 }
 
 // removePending takes an entry out of the lists. It stays stored.
 func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
-	p := s.place()
+	id := s.id()
 	if err := tx.Delete(keyList(s.listed(), s.At)); err != nil {
 		return err
 	}
-	if err := tx.Delete(keyJID(p, s.JID)); err != nil {
+	if err := tx.Delete(keyJID(id, s.JID)); err != nil {
 		return err
 	}
 	if s.Leased != "" {
@@ -88,42 +88,42 @@ func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
 	if !fires(s) {
 		return nil
 	}
-	return tx.Delete(keyFire(s.Queue, s.At, p))
+	return tx.Delete(keyFire(s.Queue, s.At, id))
 }
 
 // drop removes an entry and its mark: it was settled or replaced.
-func (t *entryTable) drop(tx *view.Tx, p place) error {
-	s, err := t.stored(tx, p)
+func (t *entryTable) drop(tx *view.Tx, id entryID) error {
+	s, err := t.stored(tx, id)
 	if err != nil {
 		return err
 	}
-	m, err := t.mark(tx, p)
+	m, err := t.mark(tx, id)
 	if err != nil {
 		return err
 	}
 	if s != nil {
-		if m == nil || m.state != doubtful {
+		if m == nil || m.state != inDoubt {
 			if err := t.removePending(tx, s); err != nil {
 				return err
 			}
 		}
-		if err := t.deleteStored(tx, p); err != nil {
+		if err := t.deleteStored(tx, id); err != nil {
 			return err
 		}
 	}
-	return t.unmark(tx, p, m)
+	return t.unmark(tx, id, m)
 }
 
-// dropBetween drops all entries and marks from one place up to, but not including, another of the
+// dropBetween drops all entries and marks from one id up to, but not including, another of the
 // same stream.
-func (t *entryTable) dropBetween(tx *view.Tx, from, to place) error {
-	for _, key := range []func(place) []byte{keyEntry, keyMark} {
-		places, err := scanPlaces(tx, key(from), key(to), func([]byte) bool { return true })
+func (t *entryTable) dropBetween(tx *view.Tx, from, to entryID) error {
+	for _, key := range []func(entryID) []byte{keyEntry, keyMark} {
+		ids, err := scanIDs(tx, key(from), key(to), func([]byte) bool { return true })
 		if err != nil {
 			return err
 		}
-		for _, p := range places {
-			if err := t.drop(tx, p); err != nil {
+		for _, id := range ids {
+			if err := t.drop(tx, id); err != nil {
 				return err
 			}
 		}
@@ -132,20 +132,20 @@ func (t *entryTable) dropBetween(tx *view.Tx, from, to place) error {
 }
 
 // eachUnread calls fn for what a journal said of entries that the view has not read.
-func (t *entryTable) eachUnread(tx *view.Tx, fn func(p place, m *mark) error) error {
-	places, err := scanPlaces(tx, []byte{tableMark}, table.After([]byte{tableMark}), func(value []byte) bool {
+func (t *entryTable) eachUnread(tx *view.Tx, fn func(id entryID, m *mark) error) error {
+	ids, err := scanIDs(tx, []byte{tableMark}, table.After([]byte{tableMark}), func(value []byte) bool {
 		s := markState(value[0])
 		return s == settled || s == parked
 	})
 	if err != nil {
 		return err
 	}
-	for _, p := range places {
-		m, err := t.mark(tx, p)
+	for _, id := range ids {
+		m, err := t.mark(tx, id)
 		if err != nil {
 			return err
 		}
-		if err := fn(p, m); err != nil {
+		if err := fn(id, m); err != nil {
 			return err
 		}
 	}
@@ -154,9 +154,9 @@ func (t *entryTable) eachUnread(tx *view.Tx, fn func(p place, m *mark) error) er
 
 // ageUnread notes that what was said of unread entries is of a journal that is gone.
 func (t *entryTable) ageUnread(tx *view.Tx) error {
-	return t.eachUnread(tx, func(p place, m *mark) error {
+	return t.eachUnread(tx, func(id entryID, m *mark) error {
 		m.epoch = -age
-		return t.setMark(tx, p, m)
+		return t.setMark(tx, id, m)
 	})
 }
 
@@ -164,22 +164,22 @@ func (t *entryTable) ageUnread(tx *view.Tx) error {
 // moves low water has left barriers behind them, so if there were such entries, they are settled
 // now.
 func (t *entryTable) dropAged(tx *view.Tx) error {
-	return t.eachUnread(tx, func(p place, m *mark) error {
+	return t.eachUnread(tx, func(id entryID, m *mark) error {
 		if m.epoch >= 0 {
 			return nil
 		}
-		return tx.Delete(keyMark(p))
+		return tx.Delete(keyMark(id))
 	})
 }
 
-// ageDoubtful keeps doubtful what was, under names that no leader of the new journal has.
-func (t *entryTable) ageDoubtful(tx *view.Tx) error {
+// ageDoubts keeps what is in doubt, under names that no leader of the new journal has.
+func (t *entryTable) ageDoubts(tx *view.Tx) error {
 	for _, d := range append(doubts(nil), t.doubts...) {
 		m, err := t.mark(tx, d.at)
 		if err != nil {
 			return err
 		}
-		if err := t.doubts.remove(tx, d.fired); err != nil {
+		if err := t.doubts.remove(tx, d.dispatchID); err != nil {
 			return err
 		}
 		m.epoch -= age

@@ -51,15 +51,15 @@ func (s *State) numbered(epoch, seq int64) {
 	}
 }
 
-// settledBefore notes that an epoch has told of what earlier ones had left.
+// settledBefore notes that an epoch has journaled what earlier ones had left.
 func (s *State) settledBefore(epoch int64) {
 	if now := (wire.Through{Epoch: epoch, Through: s.FoldedSeq}); epoch == s.Epoch && now.Compare(s.ToldTo) > 0 {
 		s.ToldTo = now
 	}
 }
 
-// witnessed notes which witness stands, by a numbered record. One that has stood before still tells
-// of what was fired since then.
+// witnessed notes the witness of a numbered record. If it is the same as before, it still speaks
+// for what was fired since then.
 func (s *State) witnessed(r *wire.JournalRecord, seq int64) {
 	if standing := r.StandingWitness(); standing != s.Witness {
 		s.Witness, s.WitnessFrom = standing, wire.Through{Epoch: r.Epoch, Through: seq}
@@ -88,11 +88,11 @@ func (s *State) routed(to *int64) {
 	}
 }
 
-// foundAstray notes that what was fired before may have reached no queue.
-func (s *State) foundAstray(at int64, when float64) { s.AstrayAt, s.AstrayTime = at, when }
+// foundMisrouted notes that what was fired before may have reached no queue.
+func (s *State) foundMisrouted(at int64, when float64) { s.AstrayAt, s.AstrayTime = at, when }
 
-// nothingAstray notes that all of that has been fired again.
-func (s *State) nothingAstray() {
+// nothingMisrouted notes that all of that has been fired again.
+func (s *State) nothingMisrouted() {
 	s.RoutedTo, s.AstrayAt = max(s.RoutedTo, s.AstrayAt), -1
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Matcher tells which entries a filter chooses.
+// Matcher matches entries with a filter.
 type Matcher struct {
 	wire.Filter
 	from, to time.Time
@@ -38,7 +38,8 @@ func timeOf(seconds *float64) time.Time {
 	return time.UnixMicro(int64(math.Round(*seconds * 1e6)))
 }
 
-// Match tells whether a filter chooses an entry. Records over 64 KiB match none that looks inside.
+// Match reports whether a filter chooses an entry. A filter that looks inside records chooses none
+// over 64 KiB.
 func (m *Matcher) Match(s *Stored) bool {
 	return (m.Queue == "" || s.Queue == m.Queue) && (m.Class == "" || s.Class == m.Class) && (m.JID == "" || s.JID == m.JID) &&
 		(m.from.IsZero() || !s.At.Before(m.from)) && (m.to.IsZero() || s.At.Before(m.to)) && m.inside(s)
@@ -64,7 +65,7 @@ func (m *Matcher) inside(s *Stored) bool {
 	return err == nil && m.failed(&e) && (m.Tag == "" || slices.Contains(e.Job.Tags, m.Tag))
 }
 
-// failed tells whether an entry has the error class, or the fingerprint, that is asked for.
+// failed reports whether an entry has the error class, or the fingerprint, that is asked for.
 func (m *Matcher) failed(e *wire.Entry) bool {
 	if wire.IsFingerprint(m.Error) {
 		return wire.Fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == m.Error

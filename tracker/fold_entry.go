@@ -19,30 +19,30 @@ type entryFold struct {
 
 // origin is what the headers of a record say of where it comes from.
 type origin struct {
-	trusted  bool
-	replaces bool // another entry
-	enqueues bool // a job under a key
-	isDeed   bool // a burial, or the copy of a fire
-	deed     wire.Deed
+	trusted    bool
+	replaces   bool // another entry
+	enqueues   bool // a job under a key
+	isDispatch bool // a burial, or the copy of a fire
+	dispatch   wire.Deed
 }
 
 func (t *entryFold) originOf(r *wire.Record) (o origin) {
 	o.trusted = t.trust.Trusts(r)
 	_, o.replaces = r.Headers[wire.HeaderReplaces]
-	o.deed, o.isDeed = wire.DeedOf(r.Headers)
+	o.dispatch, o.isDispatch = wire.DeedOf(r.Headers)
 	o.enqueues = r.Headers[wire.HeaderAnnounces] == wire.OpEnqueued && !o.replaces
 	return o
 }
 
 // ours reports whether a leader wrote the record. It is void if another leader has followed.
 func (o *origin) ours() bool {
-	return o.trusted && (o.replaces || o.enqueues || o.isDeed && o.deed.Burial())
+	return o.trusted && (o.replaces || o.enqueues || o.isDispatch && o.dispatch.Burial())
 }
 
 // fold takes in one record.
 func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
-	p := place{codes[r.Stream], r.Offset}
-	if err := t.settling.awaited.sweep(tx, p); err != nil {
+	id := entryID{codes[r.Stream], r.Offset}
+	if err := t.settling.awaited.sweep(tx, id); err != nil {
 		return err
 	}
 	if _, begun := t.state.peek().First[r.Stream]; !begun {
@@ -67,8 +67,8 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 		t.state.void(r.Stream)
 		return nil
 	}
-	if ours && o.isDeed {
-		t.state.update(func(s *State) { s.buried(o.deed.Seq) })
+	if ours && o.isDispatch {
+		t.state.update(func(s *State) { s.buried(o.dispatch.Seq) })
 	}
 	e, err := wire.EntryOf(r)
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 		e.At = time.Now().UTC()
 	}
 	if t.state.settled(r.Stream, r.Offset) {
-		return tx.Delete(keyMark(p)) // what is rejected stays listed
+		return tx.Delete(keyMark(id)) // what is rejected stays listed
 	}
 	return t.enter(tx, r, &e, &o)
 }
@@ -113,11 +113,11 @@ func (t *entryFold) enter(tx *view.Tx, r *wire.Record, e *wire.Entry, o *origin)
 			}
 		}
 	}
-	isCopy := o.trusted && o.isDeed && !o.deed.Burial() && r.Stream == wire.Gated // never void: its fire may be in force
-	if o.isDeed && (ours || isCopy) {
-		s.Burial, s.Burial.Confirmed = o.deed, 0
+	isCopy := o.trusted && o.isDispatch && !o.dispatch.Burial() && r.Stream == wire.Gated // never void: its fire may be in force
+	if o.isDispatch && (ours || isCopy) {
+		s.Burial, s.Burial.Confirmed = o.dispatch, 0
 	}
-	return t.settling.meet(tx, s)
+	return t.settling.reconcile(tx, s)
 }
 
 // isBarrier reports whether a record is a barrier. One that another user wrote is refused as an

@@ -43,7 +43,7 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 		return t.foldProbe(tx, r, p)
 	}
 	if d, ok := wire.DeedOf(r.Headers); ok {
-		return t.foldDeed(tx, r, &d)
+		return t.foldDispatch(tx, r, &d)
 	}
 	var err error
 	if t.record, err = wire.ParseJournal(r.Body); err != nil {
@@ -67,7 +67,7 @@ func (t *journalFold) isLate(epoch int64) bool {
 func (t *journalFold) confirm(tx *view.Tx, k wire.Confirmed) error {
 	t.numbers.confirmed(k)
 	for _, r := range k.Above {
-		if err := t.settling.between(tx, fired{k.Epoch, r.First}, fired{k.Epoch, r.Last + 1}); err != nil {
+		if err := t.settling.between(tx, dispatchID{k.Epoch, r.First}, dispatchID{k.Epoch, r.Last + 1}); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (t *journalFold) confirm(tx *view.Tx, k wire.Confirmed) error {
 		from = current.Confirmed + 1
 		t.state.update(func(s *State) { s.Confirmed = k.Through })
 	}
-	return t.settling.between(tx, fired{k.Epoch, from}, fired{k.Epoch, k.Through + 1})
+	return t.settling.between(tx, dispatchID{k.Epoch, from}, dispatchID{k.Epoch, k.Through + 1})
 }
 
 // foldProbe takes in a probe of the routing.
@@ -95,8 +95,8 @@ func (t *journalFold) foldProbe(tx *view.Tx, r *wire.Record, p wire.Probe) error
 	return t.confirm(tx, wire.ConfirmedBy(p.Epoch, r.Headers))
 }
 
-// foldDeed takes in a fire or burial. Its entry is doubtful from here on.
-func (t *journalFold) foldDeed(tx *view.Tx, r *wire.Record, d *wire.Deed) error {
+// foldDispatch takes in a fire or burial. Its entry is in doubt from here on.
+func (t *journalFold) foldDispatch(tx *view.Tx, r *wire.Record, d *wire.Deed) error {
 	late := t.isLate(d.Epoch)
 	if err := t.confirm(tx, wire.ConfirmedBy(d.Epoch, r.Headers)); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (t *journalFold) foldDeed(tx *view.Tx, r *wire.Record, d *wire.Deed) error 
 		t.state.void(r.Stream)
 		return nil
 	}
-	t.countDeed(r, d, late)
+	t.countDispatch(r, d, late)
 	what := wire.Happened{What: d.Op, At: wire.Seconds(r.Time), Offset: d.Offset, Actor: d.Actor}
 	if r.Time.IsZero() {
 		what.At = 0
@@ -120,16 +120,16 @@ func (t *journalFold) foldDeed(tx *view.Tx, r *wire.Record, d *wire.Deed) error 
 		return err
 	}
 	if !late {
-		return t.settling.doubtful(tx, r, d, 0)
+		return t.settling.markInDoubt(tx, r, d, 0)
 	}
 	if open, err := t.settling.isOpen(tx, d); err != nil || !open {
 		return err
 	}
 	tx.AfterCommit(func() { t.state.shown.late.Add(1) })
-	return t.settling.doubtful(tx, r, d, r.Offset)
+	return t.settling.markInDoubt(tx, r, d, r.Offset)
 }
 
-func (t *journalFold) countDeed(r *wire.Record, d *wire.Deed, late bool) {
+func (t *journalFold) countDispatch(r *wire.Record, d *wire.Deed, late bool) {
 	if !late {
 		t.numbers.add(r, d.Epoch, d.Seq)
 	}
@@ -216,7 +216,7 @@ func (t *journalFold) foldLate(tx *view.Tx, r *wire.Record, j *wire.JournalRecor
 	case wire.TypeConfirmed:
 		return t.confirm(tx, wire.Confirmed{Epoch: j.Epoch, Through: j.Through, Above: j.Above})
 	case wire.TypeReturned:
-		if _, found := t.settling.entries.doubts.find(fired{j.Epoch, j.Seq}); found {
+		if _, found := t.settling.entries.doubts.find(dispatchID{j.Epoch, j.Seq}); found {
 			return t.returned(tx, r, j)
 		}
 	}
@@ -233,10 +233,10 @@ var recordFolds = map[string]func(t *journalFold, tx *view.Tx, r *wire.Record, j
 	wire.TypeState:    (*journalFold).repeated,
 	wire.TypeReturned: (*journalFold).returned,
 	wire.TypeUnburied: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		return t.takeBack(tx, j, fired{j.FiredEpoch, j.Seq})
+		return t.takeBack(tx, j, dispatchID{j.FiredEpoch, j.Seq})
 	},
 	wire.TypeDelivered: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		return t.settling.delivered(tx, fired{j.FiredEpoch, j.Seq})
+		return t.settling.delivered(tx, dispatchID{j.FiredEpoch, j.Seq})
 	},
 	wire.TypeRefused: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
 		return t.settling.park(tx, j)
@@ -249,7 +249,7 @@ var recordFolds = map[string]func(t *journalFold, tx *view.Tx, r *wire.Record, j
 		if err := foldEnqueued(tx, j.Enqueued); err != nil {
 			return err
 		}
-		return t.replacements.told(tx, j)
+		return t.replacements.journaled(tx, j)
 	},
 	wire.TypeChanged:  (*journalFold).replaced,
 	wire.TypeUndone:   (*journalFold).replaced,
@@ -264,13 +264,13 @@ var recordFolds = map[string]func(t *journalFold, tx *view.Tx, r *wire.Record, j
 	wire.TypeWitness: func(t *journalFold, _ *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
 		t.state.update(func(s *State) {
 			s.witnessed(j, wire.Int(r.Headers, wire.HeaderSeq))
-			s.nothingAstray()
+			s.nothingMisrouted()
 			s.settledBefore(j.Epoch)
 		})
 		return nil
 	},
 	wire.TypeAstray: func(t *journalFold, _ *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-		t.state.update(func(s *State) { s.foundAstray(r.Offset, j.At) })
+		t.state.update(func(s *State) { s.foundMisrouted(r.Offset, j.At) })
 		return nil
 	},
 	wire.TypeReleased: func(t *journalFold, _ *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
@@ -306,10 +306,10 @@ func (t *journalFold) repeated(tx *view.Tx, r *wire.Record, j *wire.JournalRecor
 // returned takes in that a fire or burial of this epoch did not arrive.
 func (t *journalFold) returned(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
 	t.operations.count(j.InOperation, -1)
-	return t.takeBack(tx, j, fired{j.Epoch, j.Seq})
+	return t.takeBack(tx, j, dispatchID{j.Epoch, j.Seq})
 }
 
-func (t *journalFold) takeBack(tx *view.Tx, j *wire.JournalRecord, f fired) error {
+func (t *journalFold) takeBack(tx *view.Tx, j *wire.JournalRecord, f dispatchID) error {
 	if err := t.outcomes.takeBack(tx, j); err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func (t *journalFold) takeBack(tx *view.Tx, j *wire.JournalRecord, f fired) erro
 
 // settled takes in that an entry is no longer pending.
 func (t *journalFold) settled(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	p := place{codes[j.Stream], j.Offset}
+	p := entryID{codes[j.Stream], j.Offset}
 	t.operations.count(j.InOperation, 1)
 	if j.Type == wire.TypeDuplicate {
 		t.state.update(func(s *State) { s.Duplicates++ })
@@ -342,7 +342,7 @@ func (t *journalFold) trimmed(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord
 	}
 	t.state.update(func(s *State) { s.Trimmed += int64(len(j.Entries)) })
 	for _, e := range j.Entries {
-		if err := t.settling.entry(tx, place{c, e.Offset}, e.JID); err != nil {
+		if err := t.settling.entry(tx, entryID{c, e.Offset}, e.JID); err != nil {
 			return err
 		}
 	}

@@ -374,12 +374,12 @@ func TestStoredFormsComeBack(t *testing.T) {
 		if raw := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "raw"); rapid.Bool().Draw(t, "inline") {
 			s.Raw = raw
 		}
-		got, err := decodeStored(s.place(), s.encode())
+		got, err := decodeStored(s.id(), s.encode())
 		require.NoError(t, err)
 		require.Equal(t, &s, got)
 		if s.Raw == nil {
 			whole := s.encode()
-			_, err = decodeStored(s.place(), whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")])
+			_, err = decodeStored(s.id(), whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")])
 			require.Error(t, err)
 		}
 		m := mark{state: markState(rapid.IntRange(1, 4).Draw(t, "state")), tag: text.Draw(t, "tag"), epoch: n.Draw(t, "epoch"), seq: n.Draw(t, "seq"),
@@ -409,23 +409,23 @@ func TestDamagedStores(t *testing.T) {
 	o := scribble(keyState)
 	_, err := NewEntries(o.store, millrace)
 	require.ErrorContains(t, err, "tracker: state is damaged")
-	o = scribble(keyEntry(place{codes[sched], 0}))
+	o = scribble(keyEntry(entryID{codes[sched], 0}))
 	_, err = o.Get(sched, 0)
 	require.ErrorContains(t, err, "tracker: stored entry scheduled_jobs@0 is damaged")
 	_, err = o.Kept(sched, 0, 9, 9)
 	require.Error(t, err)
-	o = scribble(keyMark(place{codes[sched], 0}))
+	o = scribble(keyMark(entryID{codes[sched], 0}))
 	_, err = o.Doubtful()
 	require.ErrorContains(t, err, "tracker: mark is damaged")
 	o = scribble(keyReject(retry, 0))
 	require.Error(t, o.Rejects(retry, func(Reject) bool { return true }))
 	_, _, err = o.Rejected(retry, 0)
 	require.ErrorContains(t, err, "tracker: rejected record is damaged")
-	o = scribble(keyHappened(codes[sched], "a"))
+	o = scribble(keyOutcome(codes[sched], "a"))
 	_, err = o.Happened(sched, "a")
 	require.ErrorContains(t, err, "tracker: history is damaged")
 	o = scribble([]byte("x"))
-	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return tx.Delete(keyMark(place{codes[sched], 0})) }))
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return tx.Delete(keyMark(entryID{codes[sched], 0})) }))
 	_, err = o.Doubtful()
 	require.ErrorContains(t, err, "tracker: doubtful scheduled_jobs@0 has no mark")
 }

@@ -14,7 +14,7 @@ import (
 // What is kept of the past: enough to say what became of an entry that a user asks for, and to
 // answer a repeated command.
 const (
-	maxHappened = 100_000
+	maxOutcomes = 100_000
 	maxCommands = 20_000
 )
 
@@ -24,11 +24,11 @@ type History struct{ store *view.Store }
 // Happened returns the last outcome of the entry that had a jid, nil if it is not known, or no
 // longer.
 func (h History) Happened(stream, jid string) (*wire.Happened, error) {
-	return happened(h.store, codes[stream], wire.JIDTag(jid))
+	return lastOutcome(h.store, codes[stream], wire.JIDTag(jid))
 }
 
-func happened(r view.Reader, stream code, tag string) (*wire.Happened, error) {
-	raw, ok, err := r.Get(keyHappened(stream, tag))
+func lastOutcome(r view.Reader, stream code, tag string) (*wire.Happened, error) {
+	raw, ok, err := r.Get(keyOutcome(stream, tag))
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ type outcomes struct {
 }
 
 func (o *outcomes) load(r view.Reader) (err error) {
-	if o.entries, err = table.LoadBounded(r, tableHistory); err != nil {
+	if o.entries, err = table.LoadBounded(r, tableOutcomes); err != nil {
 		return err
 	}
 	o.commands, err = table.LoadBounded(r, tableCommands)
@@ -75,7 +75,7 @@ func (o *outcomes) remember(tx *view.Tx, journal int64, stream code, tag string,
 	if err != nil {
 		return fmt.Errorf("tracker: remember: %w", err)
 	}
-	return o.entries.Keep(tx, uint64(journal), keyHappened(stream, tag), value, maxHappened)
+	return o.entries.Keep(tx, uint64(journal), keyOutcome(stream, tag), value, maxOutcomes)
 }
 
 // answer keeps that a command was carried out.
@@ -93,7 +93,7 @@ func (o *outcomes) takeBack(tx *view.Tx, j *wire.JournalRecord) error {
 			return err
 		}
 	}
-	return o.entries.Forget(tx, keyHappened(codes[j.Stream], j.JID))
+	return o.entries.Forget(tx, keyOutcome(codes[j.Stream], j.JID))
 }
 
 // forget forgets all of it.
@@ -101,7 +101,7 @@ func (o *outcomes) forget(tx *view.Tx) error {
 	o.entries.Reset()
 	o.commands.Reset()
 	var errs []error
-	for _, one := range []byte{tableHappened, tableHistory, tableCommand, tableCommands} {
+	for _, one := range []byte{tableOutcome, tableOutcomes, tableCommand, tableCommands} {
 		errs = append(errs, tx.DeleteRange([]byte{one}, table.After([]byte{one})))
 	}
 	return errors.Join(errs...)

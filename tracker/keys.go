@@ -16,16 +16,16 @@ const (
 	tableFire      = 'f' // queue 0 at stream offset → ; what may fire, by queue and due time
 	tableJID       = 'j' // stream hash(jid) offset  →
 	tableMark      = 'w' // stream offset            → mark
-	tableDoubtful  = 'd' // epoch seq                → stream offset
+	tableDoubts    = 'd' // epoch seq                → stream offset
 	tableCount     = 'c' // stream kind name         → count
 	tableReject    = 'r' // stream 0 offset          → rejected record
-	tableHappened  = 'h' // stream hash(jid)         → the last outcome of the jid's entry
-	tableHistory   = 'H' // journal offset           → key in tableHappened
+	tableOutcome   = 'h' // stream hash(jid)         → the last outcome of the jid's entry
+	tableOutcomes  = 'H' // journal offset           → key in tableHappened
 	tableCommand   = 'k' // command id               → 1
 	tableCommands  = 'K' // journal offset           → key in tableCommand
 	tableOperation = 'o' // 0 or 1, id               → operation as JSON, or the jids that it names
 	tableDead      = 'x' // dropped at offset        → ; dead jobs, by when they died
-	tableTelling   = 'a' // stream offset            → announcement
+	tableAnnounced = 'a' // stream offset            → announcement
 	tablePaused    = 's' //                          → the paused queues, as JSON
 	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → the job enqueued under a key
 	tableCopy      = 'g' // offset                   → ; jobs of jobs.gated that are fires which found no queue
@@ -38,8 +38,8 @@ var codes = map[string]code{wire.ScheduledJobs: 1, wire.Retries: 2, wire.DeadJob
 
 var names = map[code]string{1: wire.ScheduledJobs, 2: wire.Retries, 3: wire.DeadJobs, 4: wire.Gated}
 
-// place is where an entry stands.
-type place struct {
+// entryID is the stream and the offset of an entry.
+type entryID struct {
 	stream code
 	offset int64
 }
@@ -49,28 +49,30 @@ const (
 	noOffset  = math.MaxInt64
 )
 
-func (p place) name() string { return names[p.stream] }
+func (id entryID) name() string { return names[id.stream] }
 
-func (p place) append(b []byte) []byte { return table.AppendInt(append(b, byte(p.stream)), p.offset) }
+func (id entryID) append(b []byte) []byte {
+	return table.AppendInt(append(b, byte(id.stream)), id.offset)
+}
 
-func placeOf(b []byte) place { return place{code(b[0]), table.Int(b[1:])} }
+func entryIDOf(b []byte) entryID { return entryID{code(b[0]), table.Int(b[1:])} }
 
-func keyEntry(p place) []byte { return p.append([]byte{tableEntry}) }
+func keyEntry(id entryID) []byte { return id.append([]byte{tableEntry}) }
 
-func keyTelling(p place) []byte { return p.append([]byte{tableTelling}) }
+func keyAnnounced(id entryID) []byte { return id.append([]byte{tableAnnounced}) }
 
-func keyMark(p place) []byte { return p.append([]byte{tableMark}) }
+func keyMark(id entryID) []byte { return id.append([]byte{tableMark}) }
 
-func keyList(p place, at time.Time) []byte {
-	return table.AppendInt(table.AppendInt([]byte{tableList, byte(p.stream)}, at.UnixMicro()), p.offset)
+func keyList(id entryID, at time.Time) []byte {
+	return table.AppendInt(table.AppendInt([]byte{tableList, byte(id.stream)}, at.UnixMicro()), id.offset)
 }
 
 func listKeyParts(key []byte) (at time.Time, offset int64) {
 	return time.UnixMicro(table.Int(key[2:])).UTC(), table.Int(key[2+table.IntLen:])
 }
 
-func keyFire(queue string, at time.Time, p place) []byte {
-	return p.append(table.AppendInt(keyFireQueue(queue), at.UnixMicro()))
+func keyFire(queue string, at time.Time, id entryID) []byte {
+	return id.append(table.AppendInt(keyFireQueue(queue), at.UnixMicro()))
 }
 
 // keyFireQueue begins the keys of a queue. Queue names have no control characters, so no name is
@@ -79,14 +81,16 @@ func keyFireQueue(queue string) []byte {
 	return append(append([]byte{tableFire}, queue...), 0)
 }
 
-func keyJID(p place, jid string) []byte { return table.AppendInt(keyJIDs(p.stream, jid), p.offset) }
+func keyJID(id entryID, jid string) []byte {
+	return table.AppendInt(keyJIDs(id.stream, jid), id.offset)
+}
 
 func keyJIDs(stream code, jid string) []byte {
 	return table.AppendHash([]byte{tableJID, byte(stream)}, wire.JIDTag(jid))
 }
 
-func keyDoubtful(epoch, seq int64) []byte {
-	return table.AppendInt(table.AppendInt([]byte{tableDoubtful}, epoch), seq)
+func keyDoubt(epoch, seq int64) []byte {
+	return table.AppendInt(table.AppendInt([]byte{tableDoubts}, epoch), seq)
 }
 
 func keyCount(stream code, kind byte, name string) []byte {
@@ -99,8 +103,8 @@ func keyReject(stream string, offset int64) []byte {
 	return table.AppendInt(keyRejects(stream), offset)
 }
 
-func keyHappened(stream code, tag string) []byte {
-	return table.AppendHash([]byte{tableHappened, byte(stream)}, tag)
+func keyOutcome(stream code, tag string) []byte {
+	return table.AppendHash([]byte{tableOutcome, byte(stream)}, tag)
 }
 
 // listKeyLen is the length of a key in tableList.

@@ -13,11 +13,11 @@ import (
 
 // Lists read many entries.
 type Lists struct {
-	store  *view.Store
-	fronts *fronts
+	store *view.Store
+	heads *listHeads
 }
 
-// Cursor is a place in a list. The zero value is the beginning of the list.
+// Cursor is a position in a list. The zero value is the beginning of the list.
 type Cursor struct {
 	At     time.Time
 	Offset int64
@@ -43,7 +43,7 @@ func (l Lists) List(stream string, behind Cursor, fn func(Row) bool) error {
 }
 
 // Skip moves a cursor by n pending entries of a stream, in the order of List, without reading them.
-// If fewer are left, it returns the place of the last one, so a List from there is empty.
+// If fewer are left, it returns the position of the last one, so a List from there is empty.
 func (l Lists) Skip(stream string, behind Cursor, n int64) (Cursor, error) {
 	if n <= 0 {
 		return behind, nil
@@ -65,10 +65,10 @@ func (l Lists) Skip(stream string, behind Cursor, n int64) (Cursor, error) {
 func (l Lists) scan(stream string, behind Cursor, fn func(key, value []byte) bool) error {
 	list := codes[stream]
 	if !behind.Set {
-		return l.fronts.scan(l.store, list, fn)
+		return l.heads.scan(l.store, list, fn)
 	}
 	lower, upper := listBounds(list, behind)
-	lower, upper = l.fronts.behind(list, lower, upper)
+	lower, upper = l.heads.bounds(list, lower, upper)
 	return l.store.Scan(lower, upper, newestFirst(list), fn)
 }
 
@@ -79,7 +79,7 @@ func listBounds(list code, behind Cursor) (lower, upper []byte) {
 	if !behind.Set {
 		return lower, upper
 	}
-	key := keyList(place{list, behind.Offset}, behind.At)
+	key := keyList(entryID{list, behind.Offset}, behind.At)
 	if newestFirst(list) {
 		return lower, key
 	}
@@ -111,7 +111,7 @@ func (l Lists) overdue(stream string, now time.Time) (late time.Duration, err er
 		}
 		looked++
 		var fires bool
-		_, fires, err = l.store.Get(keyFire(r.Queue, r.At, place{codes[stream], r.Offset}))
+		_, fires, err = l.store.Get(keyFire(r.Queue, r.At, entryID{codes[stream], r.Offset}))
 		if err != nil {
 			return false
 		}
@@ -139,8 +139,8 @@ func (l Lists) OldestDead(dropped bool, fn func(at time.Time, offset int64) bool
 	})
 }
 
-// Snapshot is a snapshot of the entries. It is the way to find many of them, one after the other in
-// the order in which they are due. It is for one goroutine, and must be closed soon.
+// Snapshot has the entries as they are at one time. It is the way to find many of them, one after
+// the other in the order in which they are due. It is for one goroutine, and must be closed soon.
 type Snapshot struct {
 	Lookup
 	at *view.Snapshot
@@ -155,7 +155,7 @@ func (l Lists) Snapshot() *Snapshot {
 // Close releases the snapshot.
 func (s *Snapshot) Close() error { return s.at.Close() }
 
-// Load returns the entries of a stream that are pending or doubtful at some offsets. It sorts the
+// Load returns the entries of a stream that are pending or in doubt at some offsets. It sorts the
 // offsets, because an entry is found sooner after the one before it.
 func (l Lists) Load(stream string, offsets []int64) (found map[int64]*Stored, err error) {
 	at := l.Snapshot()

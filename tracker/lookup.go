@@ -12,9 +12,9 @@ import (
 // Lookup finds single entries, in the store or in a snapshot of it.
 type Lookup struct{ r view.Reader }
 
-// Get returns an entry that is pending or doubtful, nil if there is none.
+// Get returns an entry that is pending or in doubt, nil if there is none.
 func (l Lookup) Get(stream string, offset int64) (*Stored, error) {
-	return storedAt(l.r, place{codes[stream], offset})
+	return storedAt(l.r, entryID{codes[stream], offset})
 }
 
 // Pending reports whether an entry is pending.
@@ -33,8 +33,8 @@ func (l Lookup) Due(queue string, behind DueKey, fn func(DueKey) bool) error {
 	}
 	return l.r.Scan(lower, table.After(prefix), false, func(key, _ []byte) bool {
 		key = key[len(prefix):]
-		p := placeOf(key[table.IntLen:])
-		return fn(DueKey{time.UnixMicro(table.Int(key)).UTC(), p.name(), p.offset})
+		id := entryIDOf(key[table.IntLen:])
+		return fn(DueKey{time.UnixMicro(table.Int(key)).UTC(), id.name(), id.offset})
 	})
 }
 
@@ -44,8 +44,8 @@ func (l Lookup) Kept(stream string, from, to int64, limit int) ([]*Stored, error
 	c := codes[stream]
 	var found []*Stored
 	var fault error
-	err := l.r.Scan(keyEntry(place{c, from}), keyEntry(place{c, to + 1}), false, func(key, value []byte) bool {
-		s, err := decodeStored(placeOf(key[1:]), append([]byte(nil), value...))
+	err := l.r.Scan(keyEntry(entryID{c, from}), keyEntry(entryID{c, to + 1}), false, func(key, value []byte) bool {
+		s, err := decodeStored(entryIDOf(key[1:]), append([]byte(nil), value...))
 		if err != nil {
 			fault = err
 			return false
@@ -142,7 +142,7 @@ func (l Lookup) Leases(jid string) (held []*Stored, err error) {
 
 // Successor returns the offset of the entry that replaced another. ok is false if none is known.
 func (l Lookup) Successor(stream string, offset int64) (by int64, ok bool, err error) {
-	m, err := markAt(l.r, place{codes[stream], offset})
+	m, err := markAt(l.r, entryID{codes[stream], offset})
 	if err != nil || m == nil || m.state != replaced {
 		return 0, false, err
 	}
@@ -150,8 +150,9 @@ func (l Lookup) Successor(stream string, offset int64) (by int64, ok bool, err e
 }
 
 // A fire for which no queue was bound comes back as a record of jobs.gated: a copy. It proves that
-// the fire arrived there. Either the entry that was fired stands or its copy. Only the leader
-// decides that, because the journal may say later what became of the fire.
+// the fire arrived there. The job has two entries then, the one that was fired and the copy. Only
+// the leader decides which of them stays, because the journal may say later what became of the
+// fire.
 
 // Copies returns the offsets of all copies that are not settled, including those whose own fire is
 // in doubt.
@@ -165,16 +166,16 @@ func (l Lookup) Copies() (offsets []int64, err error) {
 
 // InDoubt reports whether it is not known of a fire whether it arrived.
 func (l Lookup) InDoubt(epoch, seq int64) (bool, error) {
-	_, open, err := l.r.Get(keyDoubtful(epoch, seq))
+	_, open, err := l.r.Get(keyDoubt(epoch, seq))
 	return open, err
 }
 
 // HasReturned reports whether a fire that is in doubt is known to have come back.
 func (l Lookup) HasReturned(epoch, seq int64) (bool, error) {
-	at, open, err := l.r.Get(keyDoubtful(epoch, seq))
+	at, open, err := l.r.Get(keyDoubt(epoch, seq))
 	if err != nil || !open {
 		return false, err
 	}
-	m, err := markAt(l.r, placeOf(at))
+	m, err := markAt(l.r, entryIDOf(at))
 	return m != nil && m.returned, err
 }

@@ -105,7 +105,7 @@ func TestLosingTheJournalOfADamagedStore(t *testing.T) {
 		write(h)
 		o := newOne(t).inOrder(h)
 		require.NoError(t, o.store.Update(func(tx *view.Tx) error {
-			key := keyMark(place{codes[sched], 9})
+			key := keyMark(entryID{codes[sched], 9})
 			raw, ok, err := tx.Get(key)
 			require.True(t, ok, name)
 			require.NoError(t, err)

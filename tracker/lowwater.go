@@ -26,10 +26,10 @@ func (t lowWater) move(tx *view.Tx, water map[string]int64) error {
 			continue
 		}
 		t.state.update(func(s *State) { s.LowWater[stream] = below })
-		if err := t.settling.entries.dropBetween(tx, place{c, minOffset}, place{c, below}); err != nil {
+		if err := t.settling.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, below}); err != nil {
 			return err
 		}
-		if err := tx.DeleteRange(keyTelling(place{c, minOffset}), keyTelling(place{c, below})); err != nil {
+		if err := tx.DeleteRange(keyAnnounced(entryID{c, minOffset}), keyAnnounced(entryID{c, below})); err != nil {
 			return err
 		}
 	}
@@ -55,10 +55,10 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 	if c == 0 {
 		return nil
 	}
-	if err := t.settling.entries.dropBetween(tx, place{c, minOffset}, place{c, noOffset}); err != nil {
+	if err := t.settling.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset}); err != nil {
 		return err
 	}
-	if err := tx.DeleteRange([]byte{tableTelling, byte(c)}, table.After([]byte{tableTelling, byte(c)})); err != nil {
+	if err := tx.DeleteRange([]byte{tableAnnounced, byte(c)}, table.After([]byte{tableAnnounced, byte(c)})); err != nil {
 		return err
 	}
 	if err := t.rejects.forget(tx, stream); err != nil {
@@ -74,7 +74,7 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 		delete(s.First, stream)
 		delete(s.FirstBarrier, stream)
 		s.Recreated[stream] = s.Epoch
-		if s.Held[stream] != wire.Everything { // a journal that is gone may have told what was done in this one too
+		if s.Held[stream] != wire.Everything { // a journal that is gone may have said what was done in this one too
 			delete(s.Held, stream)
 		}
 		delete(s.Void, stream)

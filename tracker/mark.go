@@ -7,30 +7,30 @@ import (
 	"github.com/millrace-jobs/millrace/tracker/table"
 )
 
-// mark is what the journal says of an entry. It is kept while the entry is doubtful or has not been
+// mark is what the journal says of an entry. It is kept while the entry is in doubt or has not been
 // read yet. The mark of a replaced entry stays: what the journal, read later, says of the entry was
 // before it was replaced.
 type mark struct {
 	state   markState
 	tag     string // wire.JIDTag of the entry
-	epoch   int64  // doubtful: the fire; below zero: of a journal that is gone
+	epoch   int64  // in doubt: the fire; below zero: of a journal that is gone
 	seq     int64  // replaced: the entry that stands for it
-	late    int64  // doubtful: where the journal has the fire, if its leader had been followed already; else 0
+	late    int64  // in doubt: where the journal has the fire, if its leader had been followed already; else 0
 	op      string
 	reason  string // parked
-	command string // doubtful: the id of the command that asked for it
-	actor   string // doubtful: who did
-	bulk    string // doubtful: the operation that it is part of
-	body    []byte // doubtful and without an entry: the job as it was fired
+	command string // in doubt: the id of the command that asked for it
+	actor   string // in doubt: who did
+	bulk    string // in doubt: the operation that it is part of
+	body    []byte // in doubt and without an entry: the job as it was fired
 
-	returned bool // doubtful and without an entry: it is known that the fire did not arrive
+	returned bool // in doubt and without an entry: it is known that the fire did not arrive
 }
 
 type markState byte
 
 const (
 	settled markState = iota + 1
-	doubtful
+	inDoubt
 	parked
 	replaced // by a later entry; kept until low water passes
 )

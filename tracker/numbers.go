@@ -37,7 +37,7 @@ func (n *numbers) add(r *wire.Record, epoch, seq int64) {
 	n.open = append(n.open, number{seq, view.MarkOf(r)})
 }
 
-// confirmed notes what is confirmed. The journal has what stands before the newest of that too.
+// confirmed notes what is confirmed. The journal has what is before the newest of that too.
 func (n *numbers) confirmed(k wire.Confirmed) {
 	if k.Epoch != n.epoch {
 		return
@@ -51,7 +51,7 @@ func (n *numbers) confirmed(k wire.Confirmed) {
 	}
 }
 
-// save tells the store of the newest one.
+// save gives the store the newest one.
 func (n *numbers) save(tx *view.Tx) error {
 	if n.known == nil {
 		return nil

@@ -29,7 +29,7 @@ func (p *Pauses) show(all map[string]wire.Pause) {
 	p.all = all
 }
 
-// pauses writes them. Each record that tells of paused queues has all of them. So views that knew
+// pauses writes them. Each record about paused queues has all of them. So views that knew
 // different ones, since a journal was lost, know the same again.
 type pauses struct{ *Pauses }
 

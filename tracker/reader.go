@@ -27,7 +27,7 @@ type Reader struct {
 func newReader(store *view.Store, trust Trust) *Reader {
 	shown := &Shown{ready: map[string]Ready{}, written: map[string]int64{}}
 	return &Reader{
-		Lookup: Lookup{store}, Lists: Lists{store, &fronts{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
+		Lookup: Lookup{store}, Lists: Lists{store, &listHeads{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
 		History: History{store}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
 		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Trust: trust,
 		Audit: audit.NewReader(store, shown.journalBegin),

@@ -11,17 +11,17 @@ import (
 
 // A replacement that a user asked for is written twice: to its stream, which alone decides what is
 // pending, and then to the journal, for the audit log. In between there is a row here, so that the
-// next leader tells the journal if the leader died. A view that reads the journal first leaves an
+// next leader can journal it if the leader died. A view that reads the journal first leaves an
 // empty row until it has read the replacement too. So the order does not matter.
 
-// announce notes a replacement of which the journal has to tell.
+// announce notes a replacement that is not in the journal yet.
 func announce(tx *view.Tx, a wire.Announcement) error {
-	key := keyTelling(place{codes[a.Stream], a.Offset})
-	_, told, err := tx.Get(key)
+	key := keyAnnounced(entryID{codes[a.Stream], a.Offset})
+	_, journaled, err := tx.Get(key)
 	if err != nil {
 		return err
 	}
-	if told {
+	if journaled {
 		return tx.Delete(key)
 	}
 	value, err := json.Marshal(a)
@@ -31,7 +31,7 @@ func announce(tx *view.Tx, a wire.Announcement) error {
 	return tx.Set(key, value)
 }
 
-// replacements take in what the journal tells of them.
+// replacements take in what the journal says of them.
 type replacements struct {
 	state    *leadership
 	outcomes *outcomes
@@ -51,32 +51,32 @@ func (t replacements) fold(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) e
 		}
 	}
 	if j.Dead != nil {
-		if err := t.settling.entry(tx, place{codes[wire.DeadJobs], *j.Dead}, j.JID); err != nil {
+		if err := t.settling.entry(tx, entryID{codes[wire.DeadJobs], *j.Dead}, j.JID); err != nil {
 			return err
 		}
 	}
-	return t.told(tx, j)
+	return t.journaled(tx, j)
 }
 
-// endedSince reports whether something has happened to the entry that stands for a replaced one, or
-// to one that stands for that, before the journal tells of it: the leader that replaced it died,
-// and the next one tells.
+// endedSince reports whether something has happened to the entry that replaced another, or to one
+// that replaced that, before the journal has the replacement. Then the leader that replaced it
+// died, and the next one has journaled it.
 func (t replacements) endedSince(tx *view.Tx, j *wire.JournalRecord) (bool, error) {
 	if j.By == nil {
 		return false, nil
 	}
-	last, err := happened(tx, codes[j.Stream], j.JID)
+	last, err := lastOutcome(tx, codes[j.Stream], j.JID)
 	return last != nil && last.Offset >= *j.By && last.Record > t.state.peek().Recreated[j.Stream], err
 }
 
-// told notes that the journal has told of a replacement.
-func (t replacements) told(tx *view.Tx, j *wire.JournalRecord) error {
+// journaled notes that the journal has a replacement.
+func (t replacements) journaled(tx *view.Tx, j *wire.JournalRecord) error {
 	c := codes[j.Stream]
 	if c == 0 || j.By == nil || *j.By < t.state.peek().LowWater[j.Stream] {
 		return nil
 	}
-	p := place{c, *j.By}
-	key := keyTelling(p)
+	id := entryID{c, *j.By}
+	key := keyAnnounced(id)
 	known, announced, err := tx.Get(key)
 	switch {
 	case err != nil || announced && len(known) == 0:
@@ -84,17 +84,17 @@ func (t replacements) told(tx *view.Tx, j *wire.JournalRecord) error {
 	case announced:
 		return tx.Delete(key)
 	}
-	if gone, err := gone(tx, p); err != nil || gone {
+	if passed, err := passed(tx, id); err != nil || passed {
 		return err
 	}
 	return tx.Set(key, nil)
 }
 
-// Announced returns the replacements of which the journal has not told yet.
+// Announced returns the replacements that are not in the journal yet.
 func (h History) Announced() ([]wire.Announcement, error) {
 	var all []wire.Announcement
 	var fault error
-	err := h.store.Scan([]byte{tableTelling}, table.After([]byte{tableTelling}), false, func(_, value []byte) bool {
+	err := h.store.Scan([]byte{tableAnnounced}, table.After([]byte{tableAnnounced}), false, func(_, value []byte) bool {
 		if len(value) == 0 {
 			return true
 		}

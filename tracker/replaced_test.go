@@ -27,7 +27,7 @@ func TestAnnouncements(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, replaced)
 
-	o.scribble(tableTelling)
+	o.scribble(tableAnnounced)
 	_, err = o.Announced()
 	require.ErrorContains(t, err, "damaged")
 
@@ -45,7 +45,7 @@ func TestAnnouncements(t *testing.T) {
 		all, err := o.Announced()
 		require.NoError(t, err)
 		require.Empty(t, all, name)
-		require.Zero(t, o.table(tableTelling), name)
+		require.Zero(t, o.table(tableAnnounced), name)
 		require.Equal(t, []string{"2:a"}, o.pending(sched), name)
 	}
 }

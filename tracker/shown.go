@@ -62,7 +62,7 @@ func (v *Shown) IsHeld(stream string, offset int64) bool {
 }
 
 // journalBegin returns the first offset of the journal that was folded, and when the first epoch
-// began that it tells of.
+// began that it has.
 func (v *Shown) journalBegin() (first int64, begunAt float64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -16,15 +16,15 @@ func requireSound(t require.TestingT, o *one) {
 	entries, listed, fire := 0, 0, 0
 	require.NoError(t, o.store.Scan([]byte{tableEntry}, table.After([]byte{tableEntry}), false, func(key, value []byte) bool {
 		entries++
-		s, err := decodeStored(placeOf(key[1:]), slices.Clone(value))
+		s, err := decodeStored(entryIDOf(key[1:]), slices.Clone(value))
 		require.NoError(t, err)
-		m, err := markAt(o.store, s.place())
+		m, err := markAt(o.store, s.id())
 		require.NoError(t, err)
 		pending, err := o.Pending(s)
 		require.NoError(t, err)
 		require.Equal(t, m == nil, pending, "%+v %+v", s, m)
 		if m != nil {
-			require.Equal(t, doubtful, m.state)
+			require.Equal(t, inDoubt, m.state)
 			return true
 		}
 		listed++
@@ -35,10 +35,10 @@ func requireSound(t require.TestingT, o *one) {
 		if s.Raw != nil {
 			require.Len(t, s.Raw, int(s.Size))
 		}
-		_, found, err := o.store.Get(keyJID(s.place(), s.JID))
+		_, found, err := o.store.Get(keyJID(s.id(), s.JID))
 		require.NoError(t, err)
 		require.True(t, found)
-		_, mayFire, err := o.store.Get(keyFire(s.Queue, s.At, s.place()))
+		_, mayFire, err := o.store.Get(keyFire(s.Queue, s.At, s.id()))
 		require.NoError(t, err)
 		require.Equal(t, fires(s), mayFire)
 		if mayFire {
@@ -55,10 +55,10 @@ func requireSound(t require.TestingT, o *one) {
 	requireMarks(t, o)
 	requireMemory(t, o)
 	requireRejects(t, o)
-	for index, rows := range map[byte]byte{tableHistory: tableHappened, tableCommands: tableCommand} {
+	for index, rows := range map[byte]byte{tableOutcomes: tableOutcome, tableCommands: tableCommand} {
 		size, err := table.ReadSize(o.store, index)
 		require.NoError(t, err)
-		kept := map[byte]*table.Bounded{tableHistory: &past.entries, tableCommands: &past.commands}[index]
+		kept := map[byte]*table.Bounded{tableOutcomes: &past.entries, tableCommands: &past.commands}[index]
 		require.Equal(t, size, kept.Size, "what is written is what is in memory")
 		require.Equal(t, []int{int(size.Count), int(size.Count)}, []int{o.table(index), o.table(rows)})
 	}
@@ -93,11 +93,11 @@ func requireMemory(t require.TestingT, o *one) {
 	require.NoError(t, read.load(o.store))
 	require.Equal(t, read.entries.Ages(), memory.outcomes.entries.Ages())
 	require.Equal(t, read.commands.Ages(), memory.outcomes.commands.Ages())
-	highest, err := loadTops(o.store)
+	highest, err := loadMaxOffsets(o.store)
 	require.NoError(t, err)
 	for rows, streams := range highest {
 		for stream, top := range streams {
-			require.GreaterOrEqual(t, memory.entries.tops[rows][stream], top)
+			require.GreaterOrEqual(t, memory.entries.maxOffsets[rows][stream], top)
 		}
 	}
 }
@@ -110,9 +110,9 @@ func requireMarks(t require.TestingT, o *one) {
 	require.NoError(t, o.store.Scan([]byte{tableMark}, table.After([]byte{tableMark}), false, func(key, value []byte) bool {
 		m, err := decodeMark(slices.Clone(value))
 		require.NoError(t, err)
-		p := placeOf(key[1:])
+		p := entryIDOf(key[1:])
 		switch m.state {
-		case doubtful:
+		case inDoubt:
 			n++
 			return true
 		case replaced:

@@ -16,7 +16,7 @@ type State struct {
 	FoldedSeq   int64        `json:"folded_seq"`   // the highest number of this epoch's records that were folded
 	Confirmed   int64        `json:"confirmed"`    // this epoch's watermark
 	Witness     string       `json:"witness"`      // identifies the run of the broker; empty: there is none
-	WitnessFrom wire.Through `json:"witness_from"` // the witness tells only of what was fired after this
+	WitnessFrom wire.Through `json:"witness_from"` // the witness speaks only for what was fired after this
 	ProbeQueue  string       `json:"probe_queue"`  // an exclusive queue of this epoch's leader; empty: an older version leads
 	Probe       int64        `json:"probe"`        // the number of this epoch's newest probe, 0 if none
 	ProbeAt     int64        `json:"probe_at"`     // its offset in the journal
@@ -28,11 +28,11 @@ type State struct {
 	AstrayAt   int64   `json:"astray_at"`
 
 	Needs        int64              `json:"needs"`         // the journal must be read from here on
-	Told         bool               `json:"told"`          // the journal, as far as it was folded, says what it needs
+	Told         bool               `json:"told"`          // the journal, as far as it was folded, has Needs
 	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
 	LowWater     map[string]int64   `json:"low_water"`
 	LowWaterAt   float64            `json:"low_water_at"` // when it moved last
-	BegunAt      float64            `json:"begun_at"`     // when the first epoch began that the journal tells of
+	BegunAt      float64            `json:"begun_at"`     // when the first epoch began that the journal has
 	Held         map[string]int64   `json:"held"`
 	Lost         bool               `json:"lost"`     // there was a journal before this one, of which this one does not tell
 	LostAt       int64              `json:"lost_at"`  // the journal lost its own end, behind this offset; -1: it did not

@@ -40,19 +40,19 @@ func (s *Stored) Origin() wire.Through {
 // that was carried over, it has the op alone.
 func (s *Stored) IsCopy() bool { return s.Stream == wire.Gated && s.Burial.Op != "" }
 
-func (s *Stored) place() place { return place{codes[s.Stream], s.Offset} }
+func (s *Stored) id() entryID { return entryID{codes[s.Stream], s.Offset} }
 
 // leases stands for a stream in lists, counts and the index of jids. A lease is an entry of the
 // scheduled jobs, and is not shown as one.
 const leases code = 5
 
-// listed returns the place of an entry in lists.
-func (s *Stored) listed() place {
-	p := s.place()
+// listed returns the id of an entry in lists.
+func (s *Stored) listed() entryID {
+	id := s.id()
 	if s.Leased != "" {
-		p.stream = leases
+		id.stream = leases
 	}
-	return p
+	return id
 }
 
 // fires reports whether an entry is fired when it is due.
@@ -122,8 +122,8 @@ func flag(set bool) int64 {
 	return 0
 }
 
-func decodeStored(p place, b []byte) (*Stored, error) {
-	s := &Stored{Stream: p.name(), Offset: p.offset}
+func decodeStored(id entryID, b []byte) (*Stored, error) {
+	s := &Stored{Stream: id.name(), Offset: id.offset}
 	d := table.Decoder{B: b}
 	s.First, s.At = d.Int(), time.UnixMicro(d.Int()).UTC()
 	s.Attempt, s.Dropped, s.Size = int(d.Int()), d.Int() != 0, d.Int()

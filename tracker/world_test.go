@@ -93,7 +93,7 @@ func (o *one) scribble(first byte) (n int) {
 	}))
 	require.NoError(o.t, o.store.Update(func(tx *view.Tx) error {
 		for _, k := range keys {
-			if err := tx.Set(k, []byte{byte(doubtful), 0xff}); err != nil {
+			if err := tx.Set(k, []byte{byte(inDoubt), 0xff}); err != nil {
 				return err
 			}
 		}

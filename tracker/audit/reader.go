@@ -38,12 +38,12 @@ func (q *Query) match(e *Entry) bool {
 type Reader struct {
 	store view.Reader
 	// journal returns the first offset of the journal that was folded, and when the first epoch
-	// began that it tells of.
+	// began that it has.
 	journal func() (first int64, begunAt float64)
 }
 
 // NewReader returns a reader. journal returns the first offset of the journal that was folded, and
-// when the first epoch began that it tells of.
+// when the first epoch began that it has.
 func NewReader(store view.Reader, journal func() (first int64, begunAt float64)) Reader {
 	return Reader{store, journal}
 }

@@ -2,7 +2,7 @@ package table
 
 import "github.com/millrace-jobs/millrace/view"
 
-// Batch tells the transactions of a fold apart. What a fold keeps for a batch that was never
+// Batch distinguishes the transactions of a fold. What a fold keeps for a batch that was never
 // written is forgotten when the next one begins.
 type Batch struct{ tx *view.Tx }
 
