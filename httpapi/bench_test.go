@@ -87,7 +87,7 @@ func BenchmarkAmongAMillion(b *testing.B) {
 func BenchmarkIdleViewers(b *testing.B) {
 	happens := feed.New()
 	w := newWorld(b, func(c *httpapi.Config) { c.Feed = happens })
-	w.entries.Tell(happens)
+	w.entries.SetObserver(happens)
 	w.fill(10_000)
 	stop := w.catchUp()
 	server := httptest.NewServer(w.server.Handler())

@@ -31,7 +31,7 @@ func listening(t *testing.T, change ...func(*httpapi.Config)) (*world, *httptest
 	t.Helper()
 	happens := feed.New()
 	w := newWorld(t, append([]func(*httpapi.Config){func(c *httpapi.Config) { c.Feed = happens }}, change...)...)
-	w.entries.Tell(happens)
+	w.entries.SetObserver(happens)
 	server := httptest.NewServer(w.server.Handler())
 	t.Cleanup(server.Close)
 	return w, server

@@ -60,7 +60,7 @@ func (a *jobsAPI) notWaiting(jid string) error {
 	}
 	var last *wire.Happened
 	for _, set := range entrySets {
-		h, err := a.entries.Happened(set.stream, jid)
+		h, err := a.entries.LastOutcome(set.stream, jid)
 		if err != nil {
 			return err
 		}

@@ -197,7 +197,7 @@ func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hid
 	}
 	// That a job fired because it was due is not in the audit log.
 	for _, set := range entrySets {
-		h, err := a.entries.Happened(set.stream, jid)
+		h, err := a.entries.LastOutcome(set.stream, jid)
 		if err != nil {
 			return nil, false, err
 		}

@@ -107,7 +107,7 @@ func (c *carrier) step(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	doubts, err := c.entries.Doubtful()
+	doubts, err := c.entries.Doubts()
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
 
 // burialsDoubtful reports whether a burial is in doubt.
 func (c *carrier) burialsDoubtful() (bool, error) {
-	doubts, err := c.entries.Doubtful()
+	doubts, err := c.entries.Doubts()
 	for _, d := range doubts {
 		if (wire.Deed{Op: d.Op}).Burial() {
 			return true, err

@@ -39,7 +39,7 @@ func TestDoubtfulLargeEntries(t *testing.T) {
 			sc.elect(s, never)
 			sc.rounds(s, 12, nil)
 			require.Equal(t, phaseLeading, s.core.phase, "nobody waits for it")
-			doubts, err := s.entries.Doubtful()
+			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
 			require.Empty(t, sc.copies())
@@ -78,7 +78,7 @@ func TestDoubtsWithoutTheirEntries(t *testing.T) {
 			sc.elect(fresh, never)
 			sc.rounds(fresh, 15, nil)
 			require.Equal(t, phaseLeading, fresh.core.phase)
-			doubts, err := fresh.entries.Doubtful()
+			doubts, err := fresh.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
 			if command == wire.CommandTrigger {
@@ -108,7 +108,7 @@ func TestDoubtsThatCannotBeSent(t *testing.T) {
 	}
 	sc.rounds(fresh, 15, nil)
 	require.Equal(t, phaseLeading, fresh.core.phase)
-	doubts, err := fresh.entries.Doubtful()
+	doubts, err := fresh.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 	require.Equal(t, 1, sc.journaled()[wire.TypeRejected])
@@ -205,7 +205,7 @@ func TestDoubtfulEntriesThatAreGarbage(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, found, 1)
 			require.Contains(t, found[0].Parked, "cannot be read any more")
-			doubts, err := s.entries.Doubtful()
+			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
 		})
@@ -230,7 +230,7 @@ func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 	require.NoError(t, fresh.core.beginCarry(0))
 	sc.rounds(fresh, 20, nil)
 	require.Zero(t, sc.journaled()[wire.TypeLowWater])
-	doubts, err := fresh.entries.Doubtful()
+	doubts, err := fresh.entries.Doubts()
 	require.NoError(t, err)
 	require.Len(t, doubts, 1)
 
@@ -260,7 +260,7 @@ func TestDoubtsThatAreNoJobs(t *testing.T) {
 		s.lose()
 	}
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 }

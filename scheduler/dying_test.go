@@ -134,7 +134,7 @@ func TestConnectionsThatDieAtAnyPublish(t *testing.T) {
 	require.Len(t, copies, 3*c.n, "nothing else fired")
 	require.Len(t, buried, 2*c.n, "nothing else died")
 	require.Equal(t, map[string]int64{"other": int64(c.n)}, s.entries.ByQueue(wire.ScheduledJobs), "what was changed waits, and nothing else")
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 }

@@ -29,7 +29,7 @@ func past(t *testing.T, v *brokertest.Vhost, w *worker, o options) {
 	schedule(t, v, time.Now(), "q", names("done", 3)...)
 	w.gets(t, names("done", 3)...)
 	brokertest.Eventually(t, func() bool {
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(doubts) == 0 && s.entries.Total(wire.ScheduledJobs) == 0
 	}, "they are settled")

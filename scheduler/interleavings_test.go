@@ -296,7 +296,7 @@ func TestDoubtOutlivesManyLeaders(t *testing.T) {
 	for i := range jobs {
 		require.Positive(t, got[fmt.Sprint("j", i)], "j%d is lost", i)
 	}
-	doubts, err := last.entries.Doubtful()
+	doubts, err := last.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 	require.Zero(t, last.entries.Total(wire.ScheduledJobs))

@@ -31,7 +31,7 @@ func (l *lateFires) step(now time.Time) error {
 		return nil
 	}
 	if len(l.open) == 0 {
-		all, err := l.entries.Doubtful()
+		all, err := l.entries.Doubts()
 		if err != nil {
 			return err
 		}

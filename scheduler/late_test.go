@@ -89,7 +89,7 @@ func TestFiresOfALeaderThatWasFollowed(t *testing.T) {
 			require.NoError(t, next.readAll())
 			sc.rounds(next, 20, nil)
 			require.Equal(t, phaseLeading, next.core.phase)
-			doubts, err := next.entries.Doubtful()
+			doubts, err := next.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts, "it is settled while its successor leads")
 			want, settled := 1, wire.TypeDelivered
@@ -160,7 +160,7 @@ func TestLateFiresThatFoundNoQueue(t *testing.T) {
 	require.NoError(t, next.readAll())
 	sc.rounds(next, 40, nil)
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
-	doubts, err := next.entries.Doubtful()
+	doubts, err := next.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 }
@@ -197,7 +197,7 @@ func TestLowWaterLeavesLateFiresThatWereNotRead(t *testing.T) {
 	s := sc.sidecar("s")
 	inDoubt := func() int {
 		require.NoError(t, s.readAll())
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(doubts)
 	}

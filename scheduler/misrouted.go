@@ -75,7 +75,7 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 			r.left = append(r.left, s)
 		}
 	}
-	r.at = a.state.AstrayTime
+	r.at = a.state.MisroutedTime
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (a *misroutedScan) add(r *wire.Record, d wire.Deed) {
 		if d.Epoch < buried.Epoch || d.Epoch == buried.Epoch && d.Seq <= buried.Through {
 			return // it arrived: later burials did
 		}
-	} else if r.Offset > a.state.AstrayAt {
+	} else if r.Offset > a.state.MisroutedAt {
 		return // the routing was intact
 	}
 	a.at[at] = len(a.found)

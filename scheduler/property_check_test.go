@@ -47,7 +47,7 @@ func (w *world) quiesce() {
 			require.NoError(w.t, s.core.beginCarry(0))
 		}
 		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry.run == nil && s.core.allProven() {
-			if doubts, err := s.entries.Doubtful(); err == nil && len(doubts) == 0 {
+			if doubts, err := s.entries.Doubts(); err == nil && len(doubts) == 0 {
 				break
 			}
 		}
@@ -97,10 +97,10 @@ func (w *world) check() {
 	s := w.leader()
 	require.NotNil(w.t, s, "nobody leads")
 	require.Equal(w.t, phaseLeading, s.core.phase)
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(w.t, err)
 	for _, d := range doubts {
-		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.Place)
+		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.ID)
 	}
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
@@ -187,17 +187,17 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 	if e.dead && (len(pending) > 0 || w.broker.trimmed[wire.JIDTag(e.jid)]) {
 		return true // a dead job waits for a person, unless there are too many
 	}
-	happened, err := s.entries.Happened(p.stream, e.jid)
+	happened, err := s.entries.LastOutcome(p.stream, e.jid)
 	require.NoError(w.t, err)
 	if w.askedFor(e.jid) && w.some(e.jid, func(p place) bool { return w.broker.repeated[p] }) {
-		again, err := s.entries.Happened(wire.ScheduledJobs, e.jid) // where it was entered again
+		again, err := s.entries.LastOutcome(wire.ScheduledJobs, e.jid) // where it was entered again
 		require.NoError(w.t, err)
 		if again != nil && again.What == wire.TypeDeleted {
 			return true
 		}
 	}
 	if w.askedFor(e.jid) {
-		copied, err := s.entries.Happened(wire.Gated, e.jid) // its copy, which stood for it
+		copied, err := s.entries.LastOutcome(wire.Gated, e.jid) // its copy, which stood for it
 		require.NoError(w.t, err)
 		if copied != nil && (copied.What == wire.TypeDeleted || w.isDead(s, e.jid)) {
 			return true
@@ -230,7 +230,7 @@ func (w *world) arrived(jid string) bool {
 func (w *world) isDead(s *modelSidecar, jid string) bool {
 	dead, err := s.entries.Find(wire.DeadJobs, jid)
 	require.NoError(w.t, err)
-	gone, err := s.entries.Happened(wire.DeadJobs, jid)
+	gone, err := s.entries.LastOutcome(wire.DeadJobs, jid)
 	require.NoError(w.t, err)
 	return len(dead) > 0 || gone != nil || w.broker.trimmed[wire.JIDTag(jid)] || w.broker.streams[wire.DeadJobs].generation > 0
 }

@@ -319,10 +319,10 @@ func (w *world) stopLeader(t *rapid.T) {
 	}
 	open := w.broker.openDeeds(nil, true)
 	for _, s := range w.sidecars { // who had not read yet that they were confirmed never will
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		for _, d := range doubts {
-			open = append(open, w.broker.first(place{d.Place.Stream, s.gen[d.Place.Stream], d.Place.Offset}))
+			open = append(open, w.broker.first(place{d.ID.Stream, s.gen[d.ID.Stream], d.ID.Offset}))
 		}
 	}
 	for _, p := range open {

@@ -36,7 +36,7 @@ func history(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker) {
 	schedule(t, v, time.Now().Add(time.Hour), "q", names("old", 3)...)
 	w.gets(t, names("nightly", 3)...)
 	brokertest.Eventually(t, func() bool {
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(doubts) == 0 && s.entries.Total(wire.ScheduledJobs) == 3
 	}, "they are settled")

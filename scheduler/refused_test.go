@@ -108,7 +108,7 @@ func TestRefusedFiresOutliveTheirLeader(t *testing.T) {
 	}
 	work(t, v, "wide", nil).gets(t, "wide-0") // its queue cannot have refused it
 	brokertest.Eventually(t, func() bool {
-		d, err := s.entries.Doubtful()
+		d, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(d) == 0
 	}, "nothing is doubtful any more")

@@ -59,7 +59,7 @@ func TestFiresThatARestartTook(t *testing.T) {
 	work(t, v, "q", w)
 	brokertest.Eventually(t, func() bool { return w.hasAll(many) }, "all come")
 	brokertest.Eventually(t, func() bool {
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(doubts) == 0 && s.entries.Total(wire.ScheduledJobs) == 0
 	}, "nothing is in doubt")

@@ -226,7 +226,7 @@ func (r *routing) journalBroken(now time.Time) error {
 
 // mayRepair reports whether the journal has it that the routing was broken.
 func (r *routing) mayRepair() bool {
-	return r.journaled && r.entries.State().AstrayAt > r.ledger.Epoch()
+	return r.journaled && r.entries.State().MisroutedAt > r.ledger.Epoch()
 }
 
 // nothingFired reports whether no leader has fired anything. Then the exchanges were never

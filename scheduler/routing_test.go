@@ -79,7 +79,7 @@ func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
 	sc.prove(s)
 	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies())
 	require.Equal(t, 1, sc.journaled()[wire.TypeAstray])
-	require.EqualValues(t, -1, s.entries.State().AstrayAt)
+	require.EqualValues(t, -1, s.entries.State().MisroutedAt)
 
 	s.lose()
 	sc.elect(s, never)

@@ -45,7 +45,7 @@ func TestScheduledJobArrives(t *testing.T) {
 			require.NoError(t, json.Unmarshal(got.Body, &body))
 			require.Equal(t, "j1", body["jid"])
 			brokertest.Eventually(t, func() bool {
-				d, err := s.entries.Doubtful()
+				d, err := s.entries.Doubts()
 				require.NoError(t, err)
 				return len(d) == 0 && s.entries.Total(wire.ScheduledJobs) == 0
 			}, "the view forgets it")

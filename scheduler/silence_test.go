@@ -107,7 +107,7 @@ func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
 			sc.silentFor(s, "none", 10*time.Second)
 			require.Equal(t, map[string]int{"lost-answer": c.copies}, sc.copies())
 			require.Zero(t, s.core.ledger.Open())
-			doubts, err := s.entries.Doubtful()
+			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
 		})
@@ -196,7 +196,7 @@ func TestOnlyWhatIsOpenIsInDoubt(t *testing.T) {
 		sc.silentFor(s, "silent", 200*time.Millisecond)
 	}
 	sc.silentFor(s, "silent", time.Second)
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Len(t, doubts, 1)
 	require.Equal(t, "open", doubts[0].JID)
@@ -231,7 +231,7 @@ func TestManyRangesAreJournaled(t *testing.T) {
 	s.conn.answers = nil
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "none", time.Second)
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Len(t, doubts, 20)
 	require.Positive(t, sc.journaled()[wire.TypeConfirmed])

@@ -144,7 +144,7 @@ func TestPoisonIsParked(t *testing.T) {
 			}
 			require.Len(t, parked, int(s.entries.Total(wire.ScheduledJobs)), "nothing else waits")
 			require.Empty(t, s.core.ledger.Suspects(), "nobody is suspected any more")
-			doubts, err := s.entries.Doubtful()
+			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
 		})
@@ -186,7 +186,7 @@ func TestPoisonThatOnlyTheJournalHas(t *testing.T) {
 	require.Equal(t, 1, listed)
 	require.Contains(t, r.Reason, "connection died")
 	require.Contains(t, string(r.Body), "poison")
-	doubts, err := s.entries.Doubtful()
+	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)
 	require.Equal(t, map[string]int{"other": 1}, sc.copies())

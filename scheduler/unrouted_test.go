@@ -66,7 +66,7 @@ func TestFiresThatReachNoQueue(t *testing.T) {
 	schedule(t, v, time.Now(), "q", "after")
 	w.gets(t, append(names("before", 3), "after")...)
 	brokertest.Eventually(t, func() bool {
-		doubts, err := s.entries.Doubtful()
+		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(doubts) == 0
 	}, "nothing is doubtful")

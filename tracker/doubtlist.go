@@ -28,10 +28,13 @@ type Doubt struct {
 	// it cannot be pending again.
 	Returned bool
 
-	Place struct {
-		Stream string
-		Offset int64
-	}
+	ID EntryID // of the entry; without an entry, of the record in the journal, with an empty stream
+}
+
+// EntryID is the stream and the offset of an entry.
+type EntryID struct {
+	Stream string
+	Offset int64
 }
 
 // DoubtList reads what an earlier leader may have left unsettled.
@@ -40,8 +43,8 @@ type DoubtList struct {
 	shown *Shown
 }
 
-// Doubtful returns what is doubtful, in the order in which it was fired.
-func (l DoubtList) Doubtful() (all []Doubt, err error) {
+// Doubts returns what is in doubt, in the order in which it was fired.
+func (l DoubtList) Doubts() (all []Doubt, err error) {
 	at := l.store.Snapshot() // what is settled meanwhile has no mark any more
 	defer func() { err = errors.Join(err, at.Close()) }()
 	found, err := scanDoubts(at)
@@ -68,9 +71,8 @@ func doubtOf(r view.Reader, f doubt) (Doubt, error) {
 	}
 	d := Doubt{
 		Epoch: f.epoch, Seq: f.seq, Op: m.op, JID: m.tag, Command: m.command, Actor: m.actor, Bulk: m.bulk, Body: m.body,
-		Late: m.late > 0, Returned: m.returned,
+		Late: m.late > 0, Returned: m.returned, ID: EntryID{f.at.name(), f.at.offset},
 	}
-	d.Place.Stream, d.Place.Offset = f.at.name(), f.at.offset
 	d.Entry, err = storedAt(r, f.at)
 	return d, err
 }
@@ -82,9 +84,9 @@ func doubtOf(r view.Reader, f doubt) (Doubt, error) {
 
 // Lone returns the dead jobs that came of a lone burial whose entry is still there, the oldest
 // first.
-func (l DoubtList) Lone() (all []*Stored, err error) {
+func (l DoubtList) UnjournaledBurials() (all []*Stored, err error) {
 	s := l.shown.State()
-	if last := s.Barriers[wire.DeadJobs].Before; last.Compare(s.ToldTo) <= 0 {
+	if last := s.Barriers[wire.DeadJobs].Before; last.Compare(s.JournaledTo) <= 0 {
 		return nil, nil
 	}
 	c := codes[wire.DeadJobs]
@@ -97,7 +99,7 @@ func (l DoubtList) Lone() (all []*Stored, err error) {
 		if dead.Burial.Op == "" {
 			return true
 		}
-		if dead.Origin().Compare(s.ToldTo) <= 0 {
+		if dead.Origin().Compare(s.JournaledTo) <= 0 {
 			return false
 		}
 		var left bool

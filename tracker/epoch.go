@@ -46,15 +46,15 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 // numbered notes a numbered record of the journal.
 func (s *State) numbered(epoch, seq int64) {
 	s.FoldedSeq = max(s.FoldedSeq, seq)
-	if epoch == s.ToldTo.Epoch { // a later one has yet to settle what this one left
-		s.ToldTo.Through = max(s.ToldTo.Through, seq)
+	if epoch == s.JournaledTo.Epoch { // a later one has yet to settle what this one left
+		s.JournaledTo.Through = max(s.JournaledTo.Through, seq)
 	}
 }
 
 // settledBefore notes that an epoch has journaled what earlier ones had left.
 func (s *State) settledBefore(epoch int64) {
-	if now := (wire.Through{Epoch: epoch, Through: s.FoldedSeq}); epoch == s.Epoch && now.Compare(s.ToldTo) > 0 {
-		s.ToldTo = now
+	if now := (wire.Through{Epoch: epoch, Through: s.FoldedSeq}); epoch == s.Epoch && now.Compare(s.JournaledTo) > 0 {
+		s.JournaledTo = now
 	}
 }
 
@@ -89,11 +89,11 @@ func (s *State) routed(to *int64) {
 }
 
 // foundMisrouted notes that what was fired before may have reached no queue.
-func (s *State) foundMisrouted(at int64, when float64) { s.AstrayAt, s.AstrayTime = at, when }
+func (s *State) foundMisrouted(at int64, when float64) { s.MisroutedAt, s.MisroutedTime = at, when }
 
 // nothingMisrouted notes that all of that has been fired again.
 func (s *State) nothingMisrouted() {
-	s.RoutedTo, s.AstrayAt = max(s.RoutedTo, s.AstrayAt), -1
+	s.RoutedTo, s.MisroutedAt = max(s.RoutedTo, s.MisroutedAt), -1
 }
 
 // buried notes that a burial reached its stream. Without a barrier before it there is nothing to
@@ -118,7 +118,7 @@ func (s State) withoutJournal() State {
 	next.Held, next.Why, next.Witness, next.First = s.Held, s.Why, s.Witness, s.First
 	next.Rejected, next.Void, next.Duplicates, next.Fired, next.Buried = s.Rejected, s.Void, s.Duplicates, s.Fired, s.Buried
 	next.WitnessFrom = wire.Through{Epoch: s.WitnessFrom.Epoch - age, Through: s.WitnessFrom.Through}
-	next.ToldTo = wire.Through{Epoch: s.ToldTo.Epoch - age, Through: s.ToldTo.Through}
+	next.JournaledTo = wire.Through{Epoch: s.JournaledTo.Epoch - age, Through: s.JournaledTo.Through}
 	next.Barriers, next.FirstBarrier = maps.Clone(s.Barriers), s.FirstBarrier
 	for stream, b := range next.Barriers {
 		b.Epoch -= age

@@ -191,7 +191,7 @@ func (t *journalFold) open(tx *view.Tx, offset int64, j *wire.JournalRecord) err
 	}
 	t.state.update(func(s *State) {
 		s.opened(offset, j)
-		s.Told = true
+		s.NeedsKnown = true
 	})
 	if err := t.operations.cancel(tx, j.Held, offset, j.At); err != nil {
 		return err
@@ -352,7 +352,7 @@ func (t *journalFold) trimmed(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord
 // lowWaterMoved takes in that everything below an offset of each stream is settled.
 func (t *journalFold) lowWaterMoved(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
 	t.state.update(func(s *State) {
-		s.Needs, s.Told, s.Lost, s.LowWaterAt = max(s.Needs, j.Needs), true, false, j.At
+		s.Needs, s.NeedsKnown, s.Lost, s.LowWaterAt = max(s.Needs, j.Needs), true, false, j.At
 		s.repeatedWitness(j)
 		s.routed(j.RoutedTo)
 		s.settledBefore(j.Epoch)

@@ -40,7 +40,7 @@ func (q *queried) fire(offset, epoch, seq, entry int64, jid string) {
 }
 
 func (q *queried) doubtful() (jids []string) {
-	all, err := q.Doubtful()
+	all, err := q.Doubts()
 	require.NoError(q.t, err)
 	for _, d := range all {
 		jids = append(jids, d.JID)
@@ -82,7 +82,7 @@ func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
 	require.Equal(t, []string{"a"}, q.doubtful())
 
 	require.True(t, q.forget(wire.Journal), "it is lost again")
-	all, err := q.Doubtful()
+	all, err := q.Doubts()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.NotNil(t, all[0].Entry)
@@ -110,7 +110,7 @@ func TestForgetting(t *testing.T) {
 	done, err := q.CarriedOut("c")
 	require.NoError(t, err)
 	require.False(t, done)
-	happened, err := q.Happened(wire.Retries, "gone")
+	happened, err := q.LastOutcome(wire.Retries, "gone")
 	require.NoError(t, err)
 	require.Nil(t, happened)
 	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})

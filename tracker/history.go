@@ -23,7 +23,7 @@ type History struct{ store *view.Store }
 
 // Happened returns the last outcome of the entry that had a jid, nil if it is not known, or no
 // longer.
-func (h History) Happened(stream, jid string) (*wire.Happened, error) {
+func (h History) LastOutcome(stream, jid string) (*wire.Happened, error) {
 	return lastOutcome(h.store, codes[stream], wire.JIDTag(jid))
 }
 

@@ -32,7 +32,7 @@ func TestDoubtsOutliveTheirJournals(t *testing.T) {
 	o := newOne(t).inOrder(h)
 	for range 3 {
 		o.lose(wire.Journal)
-		all, err := o.Doubtful()
+		all, err := o.Doubts()
 		require.NoError(t, err)
 		var jids []string
 		for _, d := range all {

@@ -199,7 +199,7 @@ func TestMutatedJournal(t *testing.T) {
 				o.restart() // the batch is not written
 			}
 		}
-		_, err := o.Doubtful()
+		_, err := o.Doubts()
 		require.NoError(t, err)
 		requireRejects(t, o)
 		o.close()

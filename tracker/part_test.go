@@ -50,7 +50,7 @@ func TestParts(t *testing.T) {
 	o := newOne(t)
 	p, told := &shouts{}, &seen{}
 	o.Add(p)
-	o.Tell(told)
+	o.SetObserver(told)
 	heartbeat := func(offset int64, body string) wire.Record {
 		return wire.Record{Stream: wire.Heartbeats, Offset: offset, UserID: client, Body: []byte(body)}
 	}

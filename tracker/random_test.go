@@ -196,7 +196,7 @@ func (a *author) lead() {
 	})
 	a.flight = nil
 	a.view.finish()
-	open, err := a.view.Doubtful()
+	open, err := a.view.Doubts()
 	require.NoError(a.t, err)
 	for _, d := range open {
 		a.settle(d)
@@ -207,7 +207,7 @@ func (a *author) lead() {
 }
 
 func (a *author) settle(d Doubt) {
-	r := wire.JournalRecord{Type: wire.TypeDelivered, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+	r := wire.JournalRecord{Type: wire.TypeDelivered, Stream: d.ID.Stream, Offset: d.ID.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
 	switch {
 	case !(wire.Deed{Op: d.Op}).Burial() && d.Entry != nil && rapid.Bool().Draw(a.t, "refire"):
 		a.fires(wire.OpRefired, d.Entry)

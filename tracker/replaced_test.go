@@ -69,7 +69,7 @@ func TestUndoneKills(t *testing.T) {
 	o = newOne(t).inOrder(h)
 	require.Equal(t, []string{"2:a"}, o.pending(sched))
 	require.Zero(t, o.Total(dead))
-	happened, err := o.Happened(sched, "a")
+	happened, err := o.LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Equal(t, wire.TypeUndone, happened.What)
 }

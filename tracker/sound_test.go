@@ -104,7 +104,7 @@ func requireMemory(t require.TestingT, o *one) {
 
 // requireMarks checks that only what may still matter is kept of entries that are not there.
 func requireMarks(t require.TestingT, o *one) {
-	all, err := o.Doubtful()
+	all, err := o.Doubts()
 	require.NoError(t, err)
 	n := 0
 	require.NoError(t, o.store.Scan([]byte{tableMark}, table.After([]byte{tableMark}), false, func(key, value []byte) bool {

@@ -22,13 +22,13 @@ type State struct {
 	ProbeAt     int64        `json:"probe_at"`     // its offset in the journal
 
 	// What was fired up to RoutedTo, an offset of the journal, reached its queue. -1: that is not
-	// known of any fire. What was fired between RoutedTo and AstrayAt may not have. -1: all did.
-	RoutedTo   int64   `json:"routed_to"`
-	AstrayTime float64 `json:"astray_time"` // when the journal said that last
-	AstrayAt   int64   `json:"astray_at"`
+	// known of any fire. What was fired between RoutedTo and MisroutedAt may not have. -1: all did.
+	RoutedTo      int64   `json:"routed_to"`
+	MisroutedTime float64 `json:"astray_time"` // when the journal said that last
+	MisroutedAt   int64   `json:"astray_at"`
 
 	Needs        int64              `json:"needs"`         // the journal must be read from here on
-	Told         bool               `json:"told"`          // the journal, as far as it was folded, has Needs
+	NeedsKnown   bool               `json:"told"`          // the journal, as far as it was folded, has Needs
 	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
 	LowWater     map[string]int64   `json:"low_water"`
 	LowWaterAt   float64            `json:"low_water_at"` // when it moved last
@@ -47,13 +47,13 @@ type State struct {
 	Recreated    map[string]int64   `json:"recreated"` // by entry stream, the epoch that found it to be a new one
 	Journals     int                `json:"journals"`  // how many journals were read before this one, and are gone; their epochs mean nothing any more
 
-	Void       map[string]int64 `json:"void"`       // by stream, records without effect of leaders that had been followed already
-	Trimmed    int64            `json:"trimmed"`    // dead jobs that were given up
-	Duplicates int64            `json:"duplicates"` // publishes that were repeated
-	Fired      int64            `json:"fired"`      // fires, by this view's count
-	Buried     int64            `json:"buried"`
-	ToldTo     wire.Through     `json:"told_to"`  // the journal's newest record by number; its epoch is the newest that settled what earlier epochs left
-	Rejected   map[string]int64 `json:"rejected"` // by stream, all that were ever seen
+	Void        map[string]int64 `json:"void"`       // by stream, records without effect of leaders that had been followed already
+	Trimmed     int64            `json:"trimmed"`    // dead jobs that were given up
+	Duplicates  int64            `json:"duplicates"` // publishes that were repeated
+	Fired       int64            `json:"fired"`      // fires, by this view's count
+	Buried      int64            `json:"buried"`
+	JournaledTo wire.Through     `json:"told_to"`  // the journal's newest record by number; its epoch is the newest that settled what earlier epochs left
+	Rejected    map[string]int64 `json:"rejected"` // by stream, all that were ever seen
 }
 
 // Barrier is the newest barrier of an entry stream.
@@ -68,7 +68,7 @@ type Barrier struct {
 
 func newState() State {
 	return State{
-		Epoch: -1, LastLed: -1, Format2: -1, JournalFirst: -1, LostAt: -1, RoutedTo: -1, AstrayAt: -1,
+		Epoch: -1, LastLed: -1, Format2: -1, JournalFirst: -1, LostAt: -1, RoutedTo: -1, MisroutedAt: -1,
 		LowWater: map[string]int64{}, Held: map[string]int64{}, Barriers: map[string]Barrier{}, First: map[string]int64{},
 		FirstBarrier: map[string]int64{}, Recreated: map[string]int64{}, Rejected: map[string]int64{}, Void: map[string]int64{},
 	}
@@ -89,7 +89,7 @@ func (s State) Gap(base int64) string {
 	switch {
 	case s.HeldAll:
 		return ""
-	case !s.Told && s.Epoch >= 0:
+	case !s.NeedsKnown && s.Epoch >= 0:
 		return "the journal begins with an epoch that it does not have"
 	case s.JournalFirst > max(s.Needs, base):
 		return fmt.Sprintf("the journal begins at %d, it is needed from %d on", s.JournalFirst, s.Needs)

@@ -98,7 +98,7 @@ func TestAstray(t *testing.T) {
 	o := newOne(t).inOrder(h)
 	for range 2 {
 		require.Equal(t, []int64{1, at}, astray(o))
-		require.Equal(t, 33.0, o.State().AstrayTime)
+		require.Equal(t, 33.0, o.State().MisroutedTime)
 		o.restart()
 	}
 	h.plain(wire.JournalRecord{Type: wire.TypeConfirmed, RoutedTo: to(0)})
@@ -111,4 +111,4 @@ func TestAstray(t *testing.T) {
 	require.Equal(t, []int64{next, -1}, astray(newOne(t).inOrder(h)), "a journal that had gone on further than this one")
 }
 
-func astray(o *one) []int64 { return []int64{o.State().RoutedTo, o.State().AstrayAt} }
+func astray(o *one) []int64 { return []int64{o.State().RoutedTo, o.State().MisroutedAt} }

@@ -127,10 +127,10 @@ func (o *one) due() []string {
 // doubtful lists the fires of which nothing is known, as "epoch/seq op stream:offset".
 func (o *one) doubtful() []string {
 	list := []string{}
-	all, err := o.Doubtful()
+	all, err := o.Doubts()
 	require.NoError(o.t, err)
 	for _, d := range all {
-		list = append(list, fmt.Sprintf("%d/%d %s %s:%d", d.Epoch, d.Seq, d.Op, d.Place.Stream, d.Place.Offset))
+		list = append(list, fmt.Sprintf("%d/%d %s %s:%d", d.Epoch, d.Seq, d.Op, d.ID.Stream, d.ID.Offset))
 	}
 	return list
 }

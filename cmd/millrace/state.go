@@ -68,7 +68,7 @@ func (st *state) openParts(cfg *sidecarSettings, lost *view.LostEndError) (err e
 			return err
 		}
 	}
-	st.entries.Tell(st.feed)
+	st.entries.SetObserver(st.feed)
 	return nil
 }
 

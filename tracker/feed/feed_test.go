@@ -36,7 +36,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { require.NoError(t, w.store.Close()) })
 	w.entries, err = tracker.NewEntries(w.store, user)
 	require.NoError(t, err)
-	w.entries.Tell(w.feed)
+	w.entries.SetObserver(w.feed)
 	return w
 }
 
