@@ -1,11 +1,11 @@
 package tracker
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -90,27 +90,25 @@ func (l DoubtList) UnjournaledBurials() (all []*Stored, err error) {
 		return nil, nil
 	}
 	c := codes[wire.DeadJobs]
-	var fault error
-	err = l.store.Scan(keyEntry(entryID{c, minOffset}), keyEntry(entryID{c, noOffset}), true, func(key, value []byte) bool {
-		var dead *Stored
-		if dead, fault = decodeStored(entryIDOf(key[1:]), value); fault != nil {
-			return false
+	err = table.Scan(l.store, keyEntry(entryID{c, minOffset}), keyEntry(entryID{c, noOffset}), true, func(key, value []byte) (bool, error) {
+		dead, err := decodeStored(entryIDOf(key[1:]), value)
+		switch {
+		case err != nil:
+			return false, err
+		case dead.Burial.Op == "":
+			return true, nil
+		case dead.Origin().Compare(s.JournaledTo) <= 0:
+			return false, nil
 		}
-		if dead.Burial.Op == "" {
-			return true
-		}
-		if dead.Origin().Compare(s.JournaledTo) <= 0 {
-			return false
-		}
-		var left bool
-		if left, fault = leftBy(l.store, dead); left {
+		left, err := leftBy(l.store, dead)
+		if left {
 			dead.Raw = nil // it is valid only here
 			all = append(all, dead)
 		}
-		return fault == nil
+		return true, err
 	})
 	slices.Reverse(all)
-	return all, cmp.Or(err, fault)
+	return all, err
 }
 
 // leftBy reports whether the entry that was buried as a dead job is still there, and nothing was

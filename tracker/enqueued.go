@@ -97,11 +97,6 @@ func forgetEnqueued(tx *view.Tx) error {
 	return err
 }
 
-// forgetAllEnqueued forgets all keys.
-func forgetAllEnqueued(tx *view.Tx) error {
-	return tx.DeleteRange([]byte{tableEnqueued}, table.After([]byte{tableEnqueued}))
-}
-
 // EnqueuedKeys reads what was enqueued under keys.
 type EnqueuedKeys struct{ store *view.Store }
 
@@ -120,16 +115,11 @@ func (k EnqueuedKeys) Enqueued(key string, now time.Time) (*wire.Enqueued, error
 
 // EachEnqueued calls fn for all keys that are known, the oldest first, until fn returns false.
 func (k EnqueuedKeys) EachEnqueued(fn func(wire.Enqueued) bool) error {
-	var fault error
-	err := k.store.Scan([]byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, false, func(_, value []byte) bool {
+	return table.Scan(k.store, []byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, false, func(_, value []byte) (bool, error) {
 		e, err := enqueuedOf(value)
-		if fault = err; err != nil {
-			return false
+		if err != nil {
+			return false, err
 		}
-		return fn(*e)
+		return fn(*e), nil
 	})
-	if err != nil {
-		return err
-	}
-	return fault
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/tracker/audit"
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -226,7 +227,7 @@ func (t *fold) forgetJournal(tx *view.Tx) error {
 			return err
 		}
 	}
-	if err := errors.Join(t.outcomes.forget(tx), forgetAllEnqueued(tx), t.operations.forget(tx), t.audit.Forget(tx)); err != nil {
+	if err := errors.Join(t.outcomes.forget(tx), table.Clear(tx, tableEnqueued), t.operations.forget(tx), t.audit.Forget(tx)); err != nil {
 		return err
 	}
 	if err := t.entries.ageDoubts(tx); err != nil {

@@ -22,7 +22,7 @@ type journalFold struct {
 	settling     *settling
 	replacements replacements
 	lowWater     lowWater
-	record       wire.JournalRecord // the newest; here, since each would be allocated to be passed to recordFolds
+	parsed       wire.JournalRecord // the newest record; it is here so that it is not allocated for each
 }
 
 // fold takes in one record.
@@ -46,10 +46,10 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 		return t.foldDispatch(tx, r, &d)
 	}
 	var err error
-	if t.record, err = wire.ParseJournal(r.Body); err != nil {
+	if t.parsed, err = wire.ParseJournal(r.Body); err != nil {
 		return t.rejects.record(tx, r, err.Error())
 	}
-	return t.foldRecord(tx, r, &t.record)
+	return t.foldRecord(record{tx, r, &t.parsed})
 }
 
 // isLate reports whether a record is of a leader that had been followed already. If its epoch is
@@ -149,34 +149,41 @@ func (t *journalFold) countDispatch(r *wire.Record, d *wire.Deed, late bool) {
 	}
 }
 
+// record is a JSON record of the journal.
+type record struct {
+	tx *view.Tx
+	*wire.Record
+	j *wire.JournalRecord
+}
+
 // foldRecord takes in a JSON record.
-func (t *journalFold) foldRecord(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	if j.Type == wire.TypeOpened {
-		return t.open(tx, r.Offset, j)
+func (t *journalFold) foldRecord(r record) error {
+	if r.j.Type == wire.TypeOpened {
+		return t.open(r.tx, r.Offset, r.j)
 	}
-	late := t.isLate(j.Epoch)
-	if err := t.confirm(tx, wire.ConfirmedBy(j.Epoch, r.Headers)); err != nil {
+	late := t.isLate(r.j.Epoch)
+	if err := t.confirm(r.tx, wire.ConfirmedBy(r.j.Epoch, r.Headers)); err != nil {
 		return err
 	}
 	if late {
-		return t.foldLate(tx, r, j)
+		return t.foldLate(r)
 	}
 	if seq := wire.Int(r.Headers, wire.HeaderSeq); seq > t.state.peek().FoldedSeq {
-		t.numbers.add(r, j.Epoch, seq)
-		t.state.update(func(s *State) { s.numbered(j.Epoch, seq) })
+		t.numbers.add(r.Record, r.j.Epoch, seq)
+		t.state.update(func(s *State) { s.numbered(r.j.Epoch, seq) })
 	}
-	if !t.state.peek().Led && j.Type != wire.TypeRecreated {
+	if !t.state.peek().Led && r.j.Type != wire.TypeRecreated {
 		t.state.update(func(s *State) { s.Led = true })
 	}
-	if err := t.outcomes.answer(tx, r.Offset, j.Command); err != nil {
+	if err := t.outcomes.answer(r.tx, r.Offset, r.j.Command); err != nil {
 		return err
 	}
-	if fold := recordFolds[j.Type]; fold != nil {
-		if err := fold(t, tx, r, j); err != nil {
+	if fold := recordFolds[r.j.Type]; fold != nil {
+		if err := fold(t, r); err != nil {
 			return err
 		}
 	}
-	return t.audit.Fold(tx, j, r.Offset)
+	return t.audit.Fold(r.tx, r.j, r.Offset)
 }
 
 // open begins an epoch.
@@ -204,167 +211,4 @@ func (t *journalFold) open(tx *view.Tx, offset int64, j *wire.JournalRecord) err
 		return recreated
 	})
 	return t.lowWater.move(tx, water)
-}
-
-// A leader may write for a moment after its successor has begun. What it decided then is void,
-// because the successor did not know of it and may have decided otherwise. What it did is not: a
-// job that it fired is in its queue, and what it says was confirmed was.
-
-// foldLate takes in a JSON record of a leader that had been followed already.
-func (t *journalFold) foldLate(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	switch j.Type {
-	case wire.TypeConfirmed:
-		return t.confirm(tx, wire.Confirmed{Epoch: j.Epoch, Through: j.Through, Above: j.Above})
-	case wire.TypeReturned:
-		if _, found := t.settling.entries.doubts.find(dispatchID{j.Epoch, j.Seq}); found {
-			return t.returned(tx, r, j)
-		}
-	}
-	t.state.void(r.Stream)
-	return nil
-}
-
-// recordFolds are what takes in the records of each type. Those of other types only count.
-var recordFolds = map[string]func(t *journalFold, tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error{
-	wire.TypeConfirmed: (*journalFold).confirmed,
-	wire.TypeOperation: func(t *journalFold, tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-		return t.operations.fold(tx, j.Operation, r.Offset, false)
-	},
-	wire.TypeState:    (*journalFold).repeated,
-	wire.TypeReturned: (*journalFold).returned,
-	wire.TypeUnburied: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		return t.takeBack(tx, j, dispatchID{j.FiredEpoch, j.Seq})
-	},
-	wire.TypeDelivered: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		return t.settling.delivered(tx, dispatchID{j.FiredEpoch, j.Seq})
-	},
-	wire.TypeRefused: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		return t.settling.park(tx, j)
-	},
-	wire.TypeDuplicate: (*journalFold).settled,
-	wire.TypeExpired:   (*journalFold).settled,
-	wire.TypeDeleted:   (*journalFold).settled,
-	wire.TypeKilled:    (*journalFold).settled,
-	wire.OpEnqueued: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		if err := foldEnqueued(tx, j.Enqueued); err != nil {
-			return err
-		}
-		return t.replacements.journaled(tx, j)
-	},
-	wire.TypeChanged:  (*journalFold).replaced,
-	wire.TypeUndone:   (*journalFold).replaced,
-	wire.TypeTrimmed:  (*journalFold).trimmed,
-	wire.TypeLowWater: (*journalFold).lowWaterMoved,
-	wire.TypeRecreated: func(t *journalFold, tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-		if err := t.operations.interrupt(tx, j.Stream, r.Offset, j.At); err != nil {
-			return err
-		}
-		return t.lowWater.recreate(tx, j.Stream, j.Below)
-	},
-	wire.TypeWitness: func(t *journalFold, _ *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-		t.state.update(func(s *State) {
-			s.witnessed(j, wire.Int(r.Headers, wire.HeaderSeq))
-			s.nothingMisrouted()
-			s.settledBefore(j.Epoch)
-		})
-		return nil
-	},
-	wire.TypeAstray: func(t *journalFold, _ *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-		t.state.update(func(s *State) { s.foundMisrouted(r.Offset, j.At) })
-		return nil
-	},
-	wire.TypeReleased: func(t *journalFold, _ *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		t.lowWater.release(j.Held)
-		return nil
-	},
-	wire.TypeRejected: func(t *journalFold, tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-		return t.rejects.keep(tx, Reject{Stream: j.Queue, Offset: r.Offset, Reason: j.Reason, Size: j.Count, Body: j.Body})
-	},
-	wire.TypeDismissed: func(t *journalFold, tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-		return t.rejects.dismiss(tx, j.Stream, j.Offset)
-	},
-}
-
-func (t *journalFold) confirmed(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-	t.state.update(func(s *State) { s.routed(j.RoutedTo) })
-	return t.confirm(tx, wire.Confirmed{Epoch: j.Epoch, Through: j.Through, Above: j.Above})
-}
-
-// repeated takes in what low water would forget.
-func (t *journalFold) repeated(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	if err := t.pauses.fold(tx, j.Paused); err != nil {
-		return err
-	}
-	for i := range j.Keys {
-		if err := foldEnqueued(tx, &j.Keys[i]); err != nil {
-			return err
-		}
-	}
-	return t.operations.fold(tx, j.Operation, r.Offset, true)
-}
-
-// returned takes in that a fire or burial of this epoch did not arrive.
-func (t *journalFold) returned(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-	t.operations.count(j.InOperation, -1)
-	return t.takeBack(tx, j, dispatchID{j.Epoch, j.Seq})
-}
-
-func (t *journalFold) takeBack(tx *view.Tx, j *wire.JournalRecord, f dispatchID) error {
-	if err := t.outcomes.takeBack(tx, j); err != nil {
-		return err
-	}
-	return t.settling.returned(tx, f)
-}
-
-// settled takes in that an entry is no longer pending.
-func (t *journalFold) settled(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	p := entryID{codes[j.Stream], j.Offset}
-	t.operations.count(j.InOperation, 1)
-	if j.Type == wire.TypeDuplicate {
-		t.state.update(func(s *State) { s.Duplicates++ })
-	} else if err := t.outcomes.remember(tx, r.Offset, p.stream, j.JID, wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}); err != nil {
-		return err
-	}
-	return t.settling.entry(tx, p, j.JID)
-}
-
-// replaced takes in what a replacement was for.
-func (t *journalFold) replaced(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	t.operations.count(j.InOperation, 1)
-	return t.replacements.fold(tx, r, j)
-}
-
-// trimmed takes in the dead jobs that the leader gave up: they were too many, or too old.
-func (t *journalFold) trimmed(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-	c := codes[j.Stream]
-	if c == 0 {
-		return nil
-	}
-	t.state.update(func(s *State) { s.Trimmed += int64(len(j.Entries)) })
-	for _, e := range j.Entries {
-		if err := t.settling.entry(tx, entryID{c, e.Offset}, e.JID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lowWaterMoved takes in that everything below an offset of each stream is settled.
-func (t *journalFold) lowWaterMoved(tx *view.Tx, _ *wire.Record, j *wire.JournalRecord) error {
-	t.state.update(func(s *State) {
-		s.Needs, s.NeedsKnown, s.Lost, s.LowWaterAt = max(s.Needs, j.Needs), true, false, j.At
-		s.repeatedWitness(j)
-		s.routed(j.RoutedTo)
-		s.settledBefore(j.Epoch)
-	})
-	t.state.shown.noteLowWater()
-	if err := t.settling.earlier(tx, j.Epoch, j.ReadTo); err != nil {
-		return err
-	}
-	if t.state.peek().Journals > 0 {
-		if err := t.settling.entries.dropAged(tx); err != nil {
-			return err
-		}
-	}
-	return t.lowWater.move(tx, j.LowWater)
 }

@@ -78,6 +78,11 @@ func (o *outcomes) remember(tx *view.Tx, journal int64, stream code, tag string,
 	return o.entries.Keep(tx, uint64(journal), keyOutcome(stream, tag), value, maxOutcomes)
 }
 
+// rememberRecord keeps the outcome that a record of the journal is.
+func (o *outcomes) rememberRecord(r record) error {
+	return o.remember(r.tx, r.Offset, codes[r.j.Stream], r.j.JID, wire.Happened{What: r.j.Type, At: r.j.At, Offset: r.j.Offset, Actor: r.j.Actor})
+}
+
 // answer keeps that a command was carried out.
 func (o *outcomes) answer(tx *view.Tx, journal int64, command string) error {
 	if command == "" {
@@ -100,9 +105,5 @@ func (o *outcomes) takeBack(tx *view.Tx, j *wire.JournalRecord) error {
 func (o *outcomes) forget(tx *view.Tx) error {
 	o.entries.Reset()
 	o.commands.Reset()
-	var errs []error
-	for _, one := range []byte{tableOutcome, tableOutcomes, tableCommand, tableCommands} {
-		errs = append(errs, tx.DeleteRange([]byte{one}, table.After([]byte{one})))
-	}
-	return errors.Join(errs...)
+	return errors.Join(table.Clear(tx, tableOutcome), table.Clear(tx, tableOutcomes), table.Clear(tx, tableCommand), table.Clear(tx, tableCommands))
 }

@@ -43,20 +43,15 @@ func (l Lookup) Due(queue string, behind DueKey, fn func(DueKey) bool) error {
 func (l Lookup) Kept(stream string, from, to int64, limit int) ([]*Stored, error) {
 	c := codes[stream]
 	var found []*Stored
-	var fault error
-	err := l.r.Scan(keyEntry(entryID{c, from}), keyEntry(entryID{c, to + 1}), false, func(key, value []byte) bool {
+	err := table.Scan(l.r, keyEntry(entryID{c, from}), keyEntry(entryID{c, to + 1}), false, func(key, value []byte) (bool, error) {
 		s, err := decodeStored(entryIDOf(key[1:]), append([]byte(nil), value...))
 		if err != nil {
-			fault = err
-			return false
+			return false, err
 		}
 		found = append(found, s)
-		return len(found) < limit
+		return len(found) < limit, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found, fault
+	return found, err
 }
 
 // maxFound is how many entries with one jid are looked at.

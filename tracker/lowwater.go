@@ -58,7 +58,7 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 	if err := t.settling.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset}); err != nil {
 		return err
 	}
-	if err := tx.DeleteRange([]byte{tableAnnounced, byte(c)}, table.After([]byte{tableAnnounced, byte(c)})); err != nil {
+	if err := table.Clear(tx, tableAnnounced, byte(c)); err != nil {
 		return err
 	}
 	if err := t.rejects.forget(tx, stream); err != nil {

@@ -98,20 +98,16 @@ func keyOperationJIDs(id string) []byte { return append([]byte{tableOperation, 1
 
 func (o *operations) load(r view.Reader) error {
 	all, shown := map[string]*wire.Operation{}, map[string]wire.Operation{}
-	var fault error
-	err := r.Scan([]byte{tableOperation, 0}, []byte{tableOperation, 1}, false, func(_, value []byte) bool {
+	err := table.Scan(r, []byte{tableOperation, 0}, []byte{tableOperation, 1}, false, func(_, value []byte) (bool, error) {
 		op := &wire.Operation{}
-		if fault = json.Unmarshal(value, op); fault != nil {
-			return false
+		if err := json.Unmarshal(value, op); err != nil {
+			return false, fmt.Errorf("tracker: operation is damaged: %w", err)
 		}
 		all[op.ID], shown[op.ID] = op, *op
-		return true
+		return true, nil
 	})
 	if err != nil {
 		return err
-	}
-	if fault != nil {
-		return fmt.Errorf("tracker: operation is damaged: %w", fault)
 	}
 	o.all, o.changed = all, map[string]bool{}
 	o.mu.Lock()
@@ -275,5 +271,5 @@ func (o *operations) forget(tx *view.Tx) error {
 		o.changed[id] = true
 	}
 	clear(o.all)
-	return tx.DeleteRange([]byte{tableOperation}, table.After([]byte{tableOperation}))
+	return table.Clear(tx, tableOperation)
 }

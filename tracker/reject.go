@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
@@ -34,18 +35,13 @@ type RejectedRecords struct {
 // Rejects calls fn for the rejected records of a stream, newest first, until fn returns false.
 func (l RejectedRecords) Rejects(stream string, fn func(Reject) bool) error {
 	prefix := keyRejects(stream)
-	var fault error
-	err := l.store.Scan(prefix, table.After(prefix), true, func(_, value []byte) bool {
+	return table.Scan(l.store, prefix, table.After(prefix), true, func(_, value []byte) (bool, error) {
 		var j Reject
-		if fault = json.Unmarshal(value, &j); fault != nil {
-			return false
+		if err := json.Unmarshal(value, &j); err != nil {
+			return false, err
 		}
-		return fn(j)
+		return fn(j), nil
 	})
-	if err != nil {
-		return err
-	}
-	return fault
 }
 
 // Rejected returns one rejected record. ok is false if it is not kept.
@@ -178,12 +174,7 @@ func keyDismissed(stream string, offset int64) []byte {
 // forget forgets all rejected records of a stream.
 func (t *rejects) forget(tx *view.Tx, stream string) error {
 	t.state.update(func(s *State) { delete(s.Rejected, stream) })
-	for _, prefix := range [][]byte{keyRejects(stream), keyDismissals(stream)} {
-		if err := tx.DeleteRange(prefix, table.After(prefix)); err != nil {
-			return err
-		}
-	}
-	return tx.Delete(keyRejectSize(stream))
+	return errors.Join(table.Clear(tx, keyRejects(stream)...), table.Clear(tx, keyDismissals(stream)...), tx.Delete(keyRejectSize(stream)))
 }
 
 // dismiss takes a rejected record off the list. A marker stays, for a view that reads the journal

@@ -40,22 +40,18 @@ type replacements struct {
 
 // fold takes in what a replacement was for. It moves no entry except the dead job that goes with
 // what is undone.
-func (t replacements) fold(tx *view.Tx, r *wire.Record, j *wire.JournalRecord) error {
-	c := codes[j.Stream]
-	if ended, err := t.endedSince(tx, j); err != nil {
+func (t replacements) fold(r record) error {
+	ended, err := t.endedSince(r.tx, r.j)
+	if err == nil && !ended {
+		err = t.outcomes.rememberRecord(r)
+	}
+	if err == nil && r.j.Dead != nil {
+		err = t.settling.entry(r.tx, entryID{codes[wire.DeadJobs], *r.j.Dead}, r.j.JID)
+	}
+	if err != nil {
 		return err
-	} else if !ended {
-		h := wire.Happened{What: j.Type, At: j.At, Offset: j.Offset, Actor: j.Actor}
-		if err := t.outcomes.remember(tx, r.Offset, c, j.JID, h); err != nil {
-			return err
-		}
 	}
-	if j.Dead != nil {
-		if err := t.settling.entry(tx, entryID{codes[wire.DeadJobs], *j.Dead}, j.JID); err != nil {
-			return err
-		}
-	}
-	return t.journaled(tx, j)
+	return t.journaled(r.tx, r.j)
 }
 
 // endedSince reports whether something has happened to the entry that replaced another, or to one
@@ -93,23 +89,19 @@ func (t replacements) journaled(tx *view.Tx, j *wire.JournalRecord) error {
 // Announced returns the replacements that are not in the journal yet.
 func (h History) Announced() ([]wire.Announcement, error) {
 	var all []wire.Announcement
-	var fault error
-	err := h.store.Scan([]byte{tableAnnounced}, table.After([]byte{tableAnnounced}), false, func(_, value []byte) bool {
+	err := table.Scan(h.store, []byte{tableAnnounced}, table.After([]byte{tableAnnounced}), false, func(_, value []byte) (bool, error) {
 		if len(value) == 0 {
-			return true
+			return true, nil
 		}
 		var a wire.Announcement
-		if fault = json.Unmarshal(value, &a); fault != nil {
-			return false
+		if err := json.Unmarshal(value, &a); err != nil {
+			return false, fmt.Errorf("tracker: announcement is damaged: %w", err)
 		}
 		all = append(all, a)
-		return true
+		return true, nil
 	})
 	if err != nil {
 		return nil, err
-	}
-	if fault != nil {
-		return nil, fmt.Errorf("tracker: announcement is damaged: %w", fault)
 	}
 	return all, nil
 }

@@ -151,20 +151,18 @@ func (l *Log) Forget(tx *view.Tx) error {
 			return err
 		}
 	}
-	return tx.DeleteRange([]byte{Table}, table.After([]byte{Table}))
+	return table.Clear(tx, Table)
 }
 
 // each calls fn for the entries between two keys, until fn returns false.
 func each(r view.Reader, lower, upper []byte, newest bool, fn func(key []byte, e *Entry) (more bool)) error {
-	var fault error
-	err := r.Scan(lower, upper, newest, func(key, value []byte) bool {
-		var e *Entry
-		if e, fault = decode(key, value); fault != nil {
-			return false
+	return table.Scan(r, lower, upper, newest, func(key, value []byte) (bool, error) {
+		e, err := decode(key, value)
+		if err != nil {
+			return false, err
 		}
-		return fn(key, e)
+		return fn(key, e), nil
 	})
-	return cmp.Or(err, fault)
 }
 
 // end returns the oldest or the newest entry of a list, nil if the list is empty.

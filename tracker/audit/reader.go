@@ -82,28 +82,24 @@ func (r Reader) search(list byte, q *Query, f *Found) error {
 		return err
 	}
 	found, looked, last := 0, 0, int64(0)
-	var fault error
-	err = r.store.Scan(keyEntry(list, int64(size.From)), upper, true, func(key, value []byte) bool {
+	err = table.Scan(r.store, keyEntry(list, int64(size.From)), upper, true, func(key, value []byte) (bool, error) {
 		if found > q.Limit || looked >= q.Most/2 {
 			f.Next = max(f.Next, last)
-			return false
+			return false, nil
 		}
 		looked, last = looked+1, recordOf(key)
 		if !bytes.Contains(value, []byte(q.JID)) { // most are of other jobs, and need no decoding
-			return true
+			return true, nil
 		}
-		var e *Entry
-		if e, fault = decode(key, value); fault != nil {
-			return false
-		}
-		if q.match(e) {
+		e, err := decode(key, value)
+		if err == nil && q.match(e) {
 			found++
 			f.Entries = append(f.Entries, *e)
 		}
-		return true
+		return true, err
 	})
 	f.Searched += looked
-	return cmp.Or(err, fault)
+	return err
 }
 
 // Incomplete reports whether entries from a time on may be missing. There were too many, or the

@@ -1,8 +1,11 @@
 package table
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+
+	"github.com/millrace-jobs/millrace/view"
 )
 
 // Meta begins the keys of single rows: states, and the sizes of tables.
@@ -33,3 +36,17 @@ func After(prefix []byte) []byte {
 	}
 	return nil
 }
+
+// Scan calls fn for the rows from lower up to, but not including, upper, until fn returns false or
+// an error. key and value are valid only during the call.
+func Scan(r view.Reader, lower, upper []byte, newest bool, fn func(key, value []byte) (more bool, err error)) error {
+	var fault error
+	err := r.Scan(lower, upper, newest, func(key, value []byte) (more bool) {
+		more, fault = fn(key, value)
+		return more && fault == nil
+	})
+	return cmp.Or(err, fault)
+}
+
+// Clear deletes all rows whose keys begin with prefix.
+func Clear(tx *view.Tx, prefix ...byte) error { return tx.DeleteRange(prefix, After(prefix)) }
