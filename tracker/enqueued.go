@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -83,16 +84,11 @@ func forgetEnqueued(tx *view.Tx) error {
 		}
 		return fault == nil
 	})
-	if err == nil {
-		err = fault
+	if err = cmp.Or(err, fault); err != nil {
+		return err
 	}
 	for _, e := range old {
-		if err == nil {
-			err = tx.Delete(keyEnqueuedAge(e))
-		}
-		if err == nil {
-			err = tx.Delete(keyEnqueued(e.Key))
-		}
+		err = cmp.Or(err, tx.Delete(keyEnqueuedAge(e)), tx.Delete(keyEnqueued(e.Key)))
 	}
 	return err
 }

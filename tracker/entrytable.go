@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"cmp"
+
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -36,59 +38,45 @@ func (t *entryTable) announce(tx *view.Tx) {
 
 // addPending stores an entry and lists it.
 func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
-	id := s.id()
 	if err := t.setStored(tx, s); err != nil {
 		return err
 	}
-	listed := keyList(s.listed(), s.At)
-	t.heads.add(tx, s.listed().stream, listed)
-	if err := tx.Set(listed, summary(s)); err != nil {
-		return err
-	}
-	if err := tx.Set(keyJID(id, s.JID), nil); err != nil {
-		return err
-	}
-	if s.Leased != "" {
-		if err := tx.Set(keyJID(s.listed(), s.Leased), nil); err != nil {
-			return err
-		}
-	}
+	id, listed := s.id(), s.listed()
+	row := keyList(listed, s.At)
+	t.heads.add(tx, listed.stream, row)
 	t.counts.add(tx, s, 1)
+	err := cmp.Or(tx.Set(row, summary(s)), tx.Set(keyJID(id, s.JID), nil))
+	if s.Leased != "" {
+		err = cmp.Or(err, tx.Set(keyJID(listed, s.Leased), nil))
+	}
 	if s.Stream == wire.DeadJobs {
-		return tx.Set(keyDead(s), nil)
+		return cmp.Or(err, tx.Set(keyDead(s), nil))
 	}
 	if s.IsCopy() {
 		t.arrivals.noteCopy(s)
 	}
 	if !fires(s) {
-		return nil
+		return err
 	}
 	t.arrivals.noteReady(s)
-	return tx.Set(keyFire(s.Queue, s.At, id), nil)
+	return cmp.Or(err, tx.Set(keyFire(s.Queue, s.At, id), nil))
 }
 
 // removePending takes an entry out of the lists. It stays stored.
 func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
-	id := s.id()
-	if err := tx.Delete(keyList(s.listed(), s.At)); err != nil {
-		return err
-	}
-	if err := tx.Delete(keyJID(id, s.JID)); err != nil {
-		return err
-	}
-	if s.Leased != "" {
-		if err := tx.Delete(keyJID(s.listed(), s.Leased)); err != nil {
-			return err
-		}
-	}
+	id, listed := s.id(), s.listed()
 	t.counts.add(tx, s, -1)
-	if s.Stream == wire.DeadJobs {
-		return tx.Delete(keyDead(s))
+	err := cmp.Or(tx.Delete(keyList(listed, s.At)), tx.Delete(keyJID(id, s.JID)))
+	if s.Leased != "" {
+		err = cmp.Or(err, tx.Delete(keyJID(listed, s.Leased)))
 	}
-	if !fires(s) {
-		return nil
+	switch {
+	case s.Stream == wire.DeadJobs:
+		return cmp.Or(err, tx.Delete(keyDead(s)))
+	case fires(s):
+		return cmp.Or(err, tx.Delete(keyFire(s.Queue, s.At, id)))
 	}
-	return tx.Delete(keyFire(s.Queue, s.At, id))
+	return err
 }
 
 // drop removes an entry and its mark: it was settled or replaced.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -12,22 +12,11 @@ import (
 
 // Pauses are the paused queues: workers take no jobs of them.
 type Pauses struct {
-	mu  sync.RWMutex
-	all map[string]wire.Pause // never changed, only replaced
+	all atomic.Pointer[map[string]wire.Pause] // the map is never changed, only replaced
 }
 
 // Paused returns the paused queues.
-func (p *Pauses) Paused() map[string]wire.Pause {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return maps.Clone(p.all)
-}
-
-func (p *Pauses) show(all map[string]wire.Pause) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all = all
-}
+func (p *Pauses) Paused() map[string]wire.Pause { return maps.Clone(*p.all.Load()) }
 
 // pauses writes them. Each record about paused queues has all of them. So views that knew
 // different ones, since a journal was lost, know the same again.
@@ -44,7 +33,7 @@ func (p *pauses) load(r view.Reader) error {
 			return fmt.Errorf("tracker: paused queues are damaged: %w", err)
 		}
 	}
-	p.show(all)
+	p.all.Store(&all)
 	return nil
 }
 
@@ -57,7 +46,7 @@ func (p *pauses) fold(tx *view.Tx, all *map[string]wire.Pause) error {
 	if err != nil {
 		return fmt.Errorf("tracker: save paused queues: %w", err)
 	}
-	tx.AfterCommit(func() { p.show(*all) })
+	tx.AfterCommit(func() { p.all.Store(all) })
 	if len(*all) == 0 {
 		return tx.Delete([]byte{tablePaused})
 	}
