@@ -74,7 +74,7 @@ func (f *finder) findJID(q *query, result *found) error {
 		if !q.filter.row(&row) || !q.filter.within(e.At) {
 			continue
 		}
-		if q.filter.looksInside() && e.Raw == nil {
+		if q.filter.LooksInside() && e.Raw == nil {
 			result.unread++
 			continue
 		}
@@ -202,7 +202,7 @@ func (sc *scan) matches(r *tracker.Row) (bool, *tracker.Stored, error) {
 	if !f.row(r) {
 		return false, nil, nil
 	}
-	if !f.looksInside() {
+	if !f.LooksInside() {
 		return true, nil, nil
 	}
 	stored, err := sc.entries.Get(sc.query.stream, r.Offset)
@@ -231,7 +231,7 @@ func (sc *scan) conclude() {
 
 // load reads the page's entries, without those that have left the set meanwhile.
 func (sc *scan) load() error {
-	if sc.query.filter.looksInside() {
+	if sc.query.filter.LooksInside() {
 		sc.found.entries = sc.kept
 		return nil
 	}
