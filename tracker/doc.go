@@ -35,9 +35,9 @@
 //
 // The fold has one type for each table: entries with their marks, lists and counts; outcomes; bulk
 // operations; the audit log (package audit); rejected records. Duties work with them: the entry
-// fold and the journal fold take in records, settling changes what entries are, low water forgets.
-// What is in memory for all to see is in Shown, Counts, BulkOperations and Pauses, each with a
-// lock. Package table has the codec and the bounded tables.
+// fold and the journal fold take in records, the lifecycle changes what entries are, low water
+// forgets. What is in memory for all to see is in Shown, Counts, BulkOperations and Pauses, each
+// with a lock. Package table has the codec and the bounded tables.
 //
 // # Guarantees
 //

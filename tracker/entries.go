@@ -125,7 +125,7 @@ func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
 		return nil
 	}
 	t.fold.state.update(func(s *State) { s.JournalFirst, s.HeldAll = -1, false })
-	return t.fold.settling.returnAll(tx)
+	return t.fold.lifecycle.returnAll(tx)
 }
 
 // Reload implements view.Reloader: the store was rolled back.
@@ -171,9 +171,9 @@ type fold struct {
 	pauses     *pauses
 
 	// The duties.
-	settling *settling
-	journal  journalFold
-	streams  entryFold
+	lifecycle *lifecycle
+	journal   journalFold
+	streams   entryFold
 }
 
 func newFold(r *Reader) *fold {
@@ -183,12 +183,12 @@ func newFold(r *Reader) *fold {
 	}
 	t.rejects = &rejects{t.state}
 	t.audit = audit.New(t.operations.get)
-	t.settling = &settling{t.state, t.entries, t.awaited}
-	replaced := replacements{t.state, t.outcomes, t.settling}
-	t.streams = entryFold{r.Trust, t.state, t.rejects, t.settling}
+	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited}
+	replaced := replacements{t.state, t.outcomes, t.lifecycle}
+	t.streams = entryFold{r.Trust, t.state, t.rejects, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, settling: t.settling, replacements: replaced, lowWater: lowWater{t.state, t.settling, t.rejects},
+		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.lifecycle, t.rejects},
 	}
 	return t
 }

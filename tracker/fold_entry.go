@@ -11,10 +11,10 @@ import (
 
 // entryFold takes in the records of the entry streams.
 type entryFold struct {
-	trust    Trust
-	state    *leadership
-	rejects  *rejects
-	settling *settling
+	trust     Trust
+	state     *leadership
+	rejects   *rejects
+	lifecycle *lifecycle
 }
 
 // origin is what the headers of a record say of where it comes from.
@@ -42,7 +42,7 @@ func (o *origin) ours() bool {
 // fold takes in one record.
 func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 	id := entryID{codes[r.Stream], r.Offset}
-	if err := t.settling.awaited.sweep(tx, id); err != nil {
+	if err := t.lifecycle.awaited.sweep(tx, id); err != nil {
 		return err
 	}
 	if _, begun := t.state.peek().First[r.Stream]; !begun {
@@ -99,7 +99,7 @@ func (t *entryFold) enter(tx *view.Tx, r *wire.Record, e *wire.Entry, o *origin)
 		}
 		s.Parked, _ = r.Headers[wire.HeaderParked].(string)
 		s.Burial.Op, _ = r.Headers[wire.HeaderCopy].(string)
-		if err := t.settling.replace(tx, s, wire.Int(r.Headers, wire.HeaderReplaces)); err != nil {
+		if err := t.lifecycle.replace(tx, s, wire.Int(r.Headers, wire.HeaderReplaces)); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (t *entryFold) enter(tx *view.Tx, r *wire.Record, e *wire.Entry, o *origin)
 	if o.isDispatch && (ours || isCopy) {
 		s.Burial, s.Burial.Confirmed = o.dispatch, 0
 	}
-	return t.settling.reconcile(tx, s)
+	return t.lifecycle.reconcile(tx, s)
 }
 
 // isBarrier reports whether a record is a barrier. One that another user wrote is refused as an

@@ -19,7 +19,7 @@ type journalFold struct {
 	operations   *operations
 	audit        *audit.Log
 	pauses       *pauses
-	settling     *settling
+	lifecycle    *lifecycle
 	replacements replacements
 	lowWater     lowWater
 	parsed       wire.JournalRecord // the newest record; it is here so that it is not allocated for each
@@ -67,7 +67,7 @@ func (t *journalFold) isLate(epoch int64) bool {
 func (t *journalFold) confirm(tx *view.Tx, k wire.Confirmed) error {
 	t.numbers.confirmed(k)
 	for _, r := range k.Above {
-		if err := t.settling.between(tx, dispatchID{k.Epoch, r.First}, dispatchID{k.Epoch, r.Last + 1}); err != nil {
+		if err := t.lifecycle.settleBetween(tx, dispatchID{k.Epoch, r.First}, dispatchID{k.Epoch, r.Last + 1}); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (t *journalFold) confirm(tx *view.Tx, k wire.Confirmed) error {
 		from = current.Confirmed + 1
 		t.state.update(func(s *State) { s.Confirmed = k.Through })
 	}
-	return t.settling.between(tx, dispatchID{k.Epoch, from}, dispatchID{k.Epoch, k.Through + 1})
+	return t.lifecycle.settleBetween(tx, dispatchID{k.Epoch, from}, dispatchID{k.Epoch, k.Through + 1})
 }
 
 // foldProbe takes in a probe of the routing.
@@ -120,13 +120,13 @@ func (t *journalFold) foldDispatch(tx *view.Tx, r *wire.Record, d *wire.Deed) er
 		return err
 	}
 	if !late {
-		return t.settling.markInDoubt(tx, r, d, 0)
+		return t.lifecycle.markInDoubt(tx, r, d, 0)
 	}
-	if open, err := t.settling.isOpen(tx, d); err != nil || !open {
+	if open, err := t.lifecycle.isOpen(tx, d); err != nil || !open {
 		return err
 	}
 	tx.AfterCommit(func() { t.state.shown.late.Add(1) })
-	return t.settling.markInDoubt(tx, r, d, r.Offset)
+	return t.lifecycle.markInDoubt(tx, r, d, r.Offset)
 }
 
 func (t *journalFold) countDispatch(r *wire.Record, d *wire.Deed, late bool) {

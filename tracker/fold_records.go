@@ -13,9 +13,9 @@ var recordFolds = map[string]func(*journalFold, record) error{
 	wire.TypeReturned:  (*journalFold).foldReturned,
 	wire.TypeUnburied:  func(t *journalFold, r record) error { return t.takeBack(r, dispatchID{r.j.FiredEpoch, r.j.Seq}) },
 	wire.TypeDelivered: func(t *journalFold, r record) error {
-		return t.settling.delivered(r.tx, dispatchID{r.j.FiredEpoch, r.j.Seq})
+		return t.lifecycle.settleDelivered(r.tx, dispatchID{r.j.FiredEpoch, r.j.Seq})
 	},
-	wire.TypeRefused:   func(t *journalFold, r record) error { return t.settling.park(r.tx, r.j) },
+	wire.TypeRefused:   func(t *journalFold, r record) error { return t.lifecycle.park(r.tx, r.j) },
 	wire.TypeDuplicate: (*journalFold).foldSettled,
 	wire.TypeExpired:   (*journalFold).foldSettled,
 	wire.TypeDeleted:   (*journalFold).foldSettled,
@@ -68,7 +68,7 @@ func (t *journalFold) foldLate(r record) error {
 	case wire.TypeConfirmed:
 		return t.foldConfirmed(r)
 	case wire.TypeReturned:
-		if _, found := t.settling.entries.doubts.find(dispatchID{r.j.Epoch, r.j.Seq}); found {
+		if _, found := t.lifecycle.entries.doubts.find(dispatchID{r.j.Epoch, r.j.Seq}); found {
 			return t.foldReturned(r)
 		}
 	}
@@ -103,7 +103,7 @@ func (t *journalFold) takeBack(r record, f dispatchID) error {
 	if err := t.outcomes.takeBack(r.tx, r.j); err != nil {
 		return err
 	}
-	return t.settling.returned(r.tx, f)
+	return t.lifecycle.takeBack(r.tx, f)
 }
 
 // foldSettled takes in that an entry is no longer pending.
@@ -114,7 +114,7 @@ func (t *journalFold) foldSettled(r record) error {
 	} else if err := t.outcomes.rememberRecord(r); err != nil {
 		return err
 	}
-	return t.settling.entry(r.tx, entryID{codes[r.j.Stream], r.j.Offset}, r.j.JID)
+	return t.lifecycle.settle(r.tx, entryID{codes[r.j.Stream], r.j.Offset}, r.j.JID)
 }
 
 // foldReplaced takes in what a replacement was for.
@@ -131,7 +131,7 @@ func (t *journalFold) foldTrimmed(r record) error {
 	}
 	t.state.update(func(s *State) { s.Trimmed += int64(len(r.j.Entries)) })
 	for _, e := range r.j.Entries {
-		if err := t.settling.entry(r.tx, entryID{c, e.Offset}, e.JID); err != nil {
+		if err := t.lifecycle.settle(r.tx, entryID{c, e.Offset}, e.JID); err != nil {
 			return err
 		}
 	}
@@ -147,11 +147,11 @@ func (t *journalFold) foldLowWater(r record) error {
 		s.settledBefore(r.j.Epoch)
 	})
 	t.state.shown.noteLowWater()
-	if err := t.settling.earlier(r.tx, r.j.Epoch, r.j.ReadTo); err != nil {
+	if err := t.lifecycle.settleEarlier(r.tx, r.j.Epoch, r.j.ReadTo); err != nil {
 		return err
 	}
 	if t.state.peek().Journals > 0 {
-		if err := t.settling.entries.dropAged(r.tx); err != nil {
+		if err := t.lifecycle.entries.dropAged(r.tx); err != nil {
 			return err
 		}
 	}

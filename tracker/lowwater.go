@@ -12,9 +12,9 @@ import (
 // lowWater forgets parts of entry streams: those that are settled, and those that are gone. It also
 // ends that entries are held.
 type lowWater struct {
-	state    *leadership
-	settling *settling
-	rejects  *rejects
+	state     *leadership
+	lifecycle *lifecycle
+	rejects   *rejects
 }
 
 // move forgets everything below an offset of each stream. It is settled, whatever the journal says
@@ -26,7 +26,7 @@ func (t lowWater) move(tx *view.Tx, water map[string]int64) error {
 			continue
 		}
 		t.state.update(func(s *State) { s.LowWater[stream] = below })
-		if err := t.settling.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, below}); err != nil {
+		if err := t.lifecycle.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, below}); err != nil {
 			return err
 		}
 		if err := tx.DeleteRange(keyAnnounced(entryID{c, minOffset}), keyAnnounced(entryID{c, below})); err != nil {
@@ -45,7 +45,7 @@ func (t lowWater) release(held map[string]int64) {
 			s.Why = ""
 		}
 	})
-	t.settling.entries.arrivals.readyAll()
+	t.lifecycle.entries.arrivals.readyAll()
 }
 
 // recreate forgets a stream and everything that was said of it, and makes the view read it again.
@@ -55,7 +55,7 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 	if c == 0 {
 		return nil
 	}
-	if err := t.settling.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset}); err != nil {
+	if err := t.lifecycle.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset}); err != nil {
 		return err
 	}
 	if err := table.Clear(tx, tableAnnounced, byte(c)); err != nil {
@@ -64,7 +64,7 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 	if err := t.rejects.forget(tx, stream); err != nil {
 		return err
 	}
-	t.settling.awaited[c] = noOffset
+	t.lifecycle.awaited[c] = noOffset
 	t.state.update(func(s *State) {
 		delete(s.LowWater, stream)
 		if below > 0 {

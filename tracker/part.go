@@ -31,7 +31,8 @@ type Observer interface {
 	Observe(tx *view.Tx, r *wire.Record)
 }
 
-// SetObserver makes an observer see each record, except those of the journal that are not Millrace's.
+// SetObserver makes an observer see each record, except those of the journal that are not
+// Millrace's.
 func (t *Entries) SetObserver(o Observer) { t.observer = o }
 
 func (t *Entries) partOf(stream string) Part {

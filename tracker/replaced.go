@@ -33,9 +33,9 @@ func announce(tx *view.Tx, a wire.Announcement) error {
 
 // replacements take in what the journal says of them.
 type replacements struct {
-	state    *leadership
-	outcomes *outcomes
-	settling *settling
+	state     *leadership
+	outcomes  *outcomes
+	lifecycle *lifecycle
 }
 
 // fold takes in what a replacement was for. It moves no entry except the dead job that goes with
@@ -46,7 +46,7 @@ func (t replacements) fold(r record) error {
 		err = t.outcomes.rememberRecord(r)
 	}
 	if err == nil && r.j.Dead != nil {
-		err = t.settling.entry(r.tx, entryID{codes[wire.DeadJobs], *r.j.Dead}, r.j.JID)
+		err = t.lifecycle.settle(r.tx, entryID{codes[wire.DeadJobs], *r.j.Dead}, r.j.JID)
 	}
 	if err != nil {
 		return err

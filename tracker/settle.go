@@ -2,36 +2,52 @@ package tracker
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// settling changes what entries are: pending, in doubt, parked or gone. The journal may say so
-// before the view has read the entry. Then a mark waits for it.
-type settling struct {
-	state   *leadership
-	entries *entryTable
-	awaited awaited
-}
-
-// between settles the fires and burials in doubt from one up to, but not including, another. Those
-// that are known to have come back wait for their entries.
-func (t *settling) between(tx *view.Tx, from, to dispatchID) error {
+// settleBetween settles the fires and burials in doubt from one up to, but not including, another.
+// Those that are known to have come back wait for their entries.
+func (t *lifecycle) settleBetween(tx *view.Tx, from, to dispatchID) error {
 	for _, d := range t.entries.doubts.between(from, to) {
 		if d.returned {
 			continue
 		}
-		if err := t.doubt(tx, d); err != nil {
+		if err := t.settleDoubt(tx, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// doubt removes an entry whose fire or burial is known to have reached its target.
-func (t *settling) doubt(tx *view.Tx, d doubt) error {
+// settleEarlier settles the doubts of earlier epochs. The leader that moves low water has settled
+// all of them. A view that still has some was overtaken by retention, and has not read it. A leader
+// can settle no late fire that it had not read: readTo is how far it had read the journal, 0 if it
+// does not say.
+func (t *lifecycle) settleEarlier(tx *view.Tx, epoch, readTo int64) error {
+	for _, d := range t.entries.doubts.between(dispatchID{minOffset, minOffset}, dispatchID{epoch, 0}) {
+		if d.returned || readTo > 0 && d.late >= readTo {
+			continue
+		}
+		if err := t.settleDoubt(tx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleDelivered settles a fire or burial in doubt of an earlier epoch.
+func (t *lifecycle) settleDelivered(tx *view.Tx, f dispatchID) error {
+	d, found := t.entries.doubts.find(f)
+	if !found {
+		return nil
+	}
+	return t.settleDoubt(tx, d)
+}
+
+// settleDoubt removes an entry whose fire or burial is known to have reached its target.
+func (t *lifecycle) settleDoubt(tx *view.Tx, d doubt) error {
 	if err := t.entries.doubts.remove(tx, d.dispatchID); err != nil {
 		return err
 	}
@@ -41,31 +57,22 @@ func (t *settling) doubt(tx *view.Tx, d doubt) error {
 	if passed, err := passed(tx, d.at); err != nil || passed {
 		return errors.Join(err, tx.Delete(keyMark(d.at)))
 	}
-	return t.unread(tx, d.at, d.tag)
+	return t.settleUnread(tx, d.at, d.tag)
 }
 
-// delivered settles a fire or burial in doubt of an earlier epoch.
-func (t *settling) delivered(tx *view.Tx, f dispatchID) error {
-	d, found := t.entries.doubts.find(f)
-	if !found {
-		return nil
-	}
-	return t.doubt(tx, d)
-}
-
-// entry settles an entry, if the jid is its own.
-func (t *settling) entry(tx *view.Tx, id entryID, tag string) error {
+// settle settles an entry, if the jid is its own.
+func (t *lifecycle) settle(tx *view.Tx, id entryID, tag string) error {
 	if matches, err := t.about(tx, id, tag); err != nil || !matches {
 		return err
 	}
 	if err := t.entries.drop(tx, id); err != nil {
 		return err
 	}
-	return t.unread(tx, id, tag)
+	return t.settleUnread(tx, id, tag)
 }
 
-// unread leaves a mark for an entry that the view has not read yet.
-func (t *settling) unread(tx *view.Tx, id entryID, tag string) error {
+// settleUnread leaves a mark for an entry that the view has not read yet.
+func (t *lifecycle) settleUnread(tx *view.Tx, id entryID, tag string) error {
 	if passed, err := passed(tx, id); err != nil || passed {
 		return err
 	}
@@ -84,7 +91,7 @@ func passed(tx *view.Tx, id entryID) (bool, error) {
 
 // about reports whether a record's jid is that of the entry that the view has, or whether it has
 // none. No record is about an entry that was replaced.
-func (t *settling) about(tx *view.Tx, id entryID, tag string) (bool, error) {
+func (t *lifecycle) about(tx *view.Tx, id entryID, tag string) (bool, error) {
 	s, err := t.entries.stored(tx, id)
 	if err != nil {
 		return false, err
@@ -99,7 +106,7 @@ func (t *settling) about(tx *view.Tx, id entryID, tag string) (bool, error) {
 // markAbout returns the mark of an entry for a record about a jid. What was said of another entry
 // there, before the view has read the one that is there now, is dropped: the stream lost its end in
 // between, and the broker used the offset again.
-func (t *settling) markAbout(tx *view.Tx, id entryID, tag string, s *Stored) (*mark, error) {
+func (t *lifecycle) markAbout(tx *view.Tx, id entryID, tag string, s *Stored) (*mark, error) {
 	m, err := t.entries.mark(tx, id)
 	if err != nil || m == nil || m.tag == tag || m.state == replaced || s != nil {
 		return m, err
@@ -108,222 +115,4 @@ func (t *settling) markAbout(tx *view.Tx, id entryID, tag string, s *Stored) (*m
 		return m, err
 	}
 	return nil, t.entries.unmark(tx, id, m)
-}
-
-// returned makes the entry of a fire or burial in doubt pending again: it did not reach its queue.
-func (t *settling) returned(tx *view.Tx, f dispatchID) error {
-	d, found := t.entries.doubts.find(f)
-	if !found {
-		return nil
-	}
-	return t.returnTo(tx, d.at)
-}
-
-// returnAll does that for all that are in doubt.
-func (t *settling) returnAll(tx *view.Tx) error {
-	for _, d := range slices.Clone(t.entries.doubts) {
-		if err := t.returnTo(tx, d.at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *settling) returnTo(tx *view.Tx, id entryID) error {
-	m, err := t.entries.mark(tx, id)
-	if err != nil || m == nil {
-		return err
-	}
-	s, err := t.entries.stored(tx, id)
-	if err != nil {
-		return err
-	}
-	if s == nil { // only the journal is known to have this job: a confirm must not settle it, the next leader fires it again
-		m.returned = true
-		return t.entries.setMark(tx, id, m)
-	}
-	if err := t.entries.unmark(tx, id, m); err != nil {
-		return err
-	}
-	return t.entries.addPending(tx, s)
-}
-
-// park keeps an entry that the broker cannot take, with the reason. It is not fired unless a user
-// asks for it.
-func (t *settling) park(tx *view.Tx, j *wire.JournalRecord) error {
-	id := entryID{codes[j.Stream], j.Offset}
-	if matches, err := t.about(tx, id, j.JID); err != nil || !matches {
-		return err
-	}
-	s, err := t.entries.stored(tx, id)
-	if err != nil {
-		return err
-	}
-	m, err := t.entries.mark(tx, id)
-	if err != nil {
-		return err
-	}
-	if s != nil && m == nil {
-		if err := t.entries.removePending(tx, s); err != nil {
-			return err
-		}
-	}
-	if err := t.entries.unmark(tx, id, m); err != nil {
-		return err
-	}
-	if s != nil {
-		s.Parked = j.Error
-		return t.entries.addPending(tx, s)
-	}
-	if passed, err := passed(tx, id); err != nil || passed {
-		return err
-	}
-	return t.entries.setMark(tx, id, &mark{state: parked, tag: j.JID, reason: j.Error})
-}
-
-// markInDoubt puts an entry in doubt. late is where the journal has a fire of a leader that had
-// been followed, else 0.
-func (t *settling) markInDoubt(tx *view.Tx, r *wire.Record, d *wire.Deed, late int64) error {
-	id := entryID{codes[d.Stream], d.Offset}
-	if id.stream == 0 {
-		id.offset = r.Offset // a fire without an entry has the name of where the journal has it
-	}
-	if t.state.settled(d.Stream, id.offset) {
-		return nil
-	}
-	s, err := t.entries.stored(tx, id)
-	if err != nil {
-		return err
-	}
-	old, err := t.markAbout(tx, id, d.JIDTag, s)
-	if err != nil {
-		return err
-	}
-	m := &mark{state: inDoubt, tag: d.JIDTag, epoch: d.Epoch, seq: d.Seq, op: d.Op, command: d.Command, actor: d.Actor, bulk: d.Operation, late: late}
-	switch {
-	case s != nil && wire.JIDTag(s.JID) != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled || old.state == replaced):
-		return nil // said of another entry, in a stream that is gone; or it came back, and another entry replaced this one
-	case s == nil:
-		m.body = r.Body // the entry may never come: its stream may have forgotten it
-	case old == nil || old.state != inDoubt:
-		if err := t.entries.removePending(tx, s); err != nil {
-			return err
-		}
-		if s.Parked != "" {
-			s.Parked = ""
-			if err := t.entries.setStored(tx, s); err != nil {
-				return err
-			}
-		}
-	}
-	if err := t.entries.unmark(tx, id, old); err != nil {
-		return err
-	}
-	return t.entries.setMark(tx, id, m)
-}
-
-// reconcile takes in an entry, of which the journal may have said something already.
-func (t *settling) reconcile(tx *view.Tx, s *Stored) error {
-	id := s.id()
-	m, err := t.entries.mark(tx, id)
-	if err != nil {
-		return err
-	}
-	if m != nil && m.tag != wire.JIDTag(s.JID) { // said of another entry, in a stream that is gone
-		if err := t.entries.unmark(tx, id, m); err != nil {
-			return err
-		}
-		m = nil
-	}
-	switch {
-	case m == nil:
-		return t.entries.addPending(tx, s)
-	case m.state == replaced:
-		return nil
-	case m.state == settled:
-		t.awaited.arrived(id)
-		return tx.Delete(keyMark(id))
-	case m.state == parked:
-		s.Parked = m.reason
-		if err := tx.Delete(keyMark(id)); err != nil {
-			return err
-		}
-		return t.entries.addPending(tx, s)
-	}
-	if m.returned {
-		if err := t.entries.unmark(tx, id, m); err != nil {
-			return err
-		}
-		return t.entries.addPending(tx, s)
-	}
-	m.body = nil // the entry has it
-	if err := t.entries.setMark(tx, id, m); err != nil {
-		return err
-	}
-	return t.entries.setStored(tx, s)
-}
-
-// replace drops the earlier entry that an entry stands for. One that is not the same job is in
-// another stream: the replacement was on its way when the stream was created again. A mark stays. A
-// fire of the earlier entry that came back, which the view may read only now, must not pass for one
-// whose entry is lost.
-func (t *settling) replace(tx *view.Tx, by *Stored, offset int64) error {
-	id, tag := entryID{codes[by.Stream], offset}, wire.JIDTag(by.JID)
-	old, err := t.entries.stored(tx, id)
-	if err != nil || offset >= by.Offset || old != nil && old.JID != by.JID {
-		return err
-	}
-	m, err := t.entries.mark(tx, id)
-	if err != nil || m != nil && m.tag != tag {
-		return err
-	}
-	if err := t.entries.drop(tx, id); err != nil {
-		return err
-	}
-	if t.state.settled(by.Stream, offset) {
-		return nil
-	}
-	return t.entries.setMark(tx, id, &mark{state: replaced, tag: tag, seq: by.Offset})
-}
-
-// earlier settles the doubts of earlier epochs. The leader that moves low water has settled all of
-// them. A view that still has some was overtaken by retention, and has not read it. A leader can
-// settle no late fire that it had not read: readTo is how far it had read the journal, 0 if it does
-// not say.
-func (t *settling) earlier(tx *view.Tx, epoch, readTo int64) error {
-	for _, d := range t.entries.doubts.between(dispatchID{minOffset, minOffset}, dispatchID{epoch, 0}) {
-		if d.returned || readTo > 0 && d.late >= readTo {
-			continue
-		}
-		if err := t.doubt(tx, d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isOpen reports whether a fire of a leader that had been followed puts its entry in doubt. It does
-// not if the journal already has something newer about the entry.
-func (t *settling) isOpen(tx *view.Tx, d *wire.Deed) (bool, error) {
-	id := entryID{codes[d.Stream], d.Offset}
-	if id.stream == 0 {
-		return false, nil
-	}
-	s, err := t.entries.stored(tx, id)
-	if err != nil {
-		return false, err
-	}
-	m, err := t.markAbout(tx, id, d.JIDTag, s)
-	switch {
-	case err != nil:
-		return false, err
-	case m != nil && m.state == inDoubt && !m.returned:
-		return m.tag == d.JIDTag && m.epoch <= d.Epoch, nil
-	case m != nil:
-		return m.tag == d.JIDTag && m.state != settled && m.state != replaced, nil
-	case s != nil:
-		return wire.JIDTag(s.JID) == d.JIDTag, nil
-	}
-	passed, err := passed(tx, id) // it was settled, or is not known any more
-	return !passed, err
 }

@@ -169,7 +169,7 @@ var variants = []variant{
 	{"fired-early", "an entry is fired a moment before it is due", "scheduler/dispatch.go",
 		"case at.After(now):", "case at.After(now.Add(300 * time.Millisecond)):", property},
 	{"replace-ignored", "an entry that stands for an older one does not replace it", "tracker/fold_entry.go", "if ours && o.replaces {", "if false && o.replaces {", property},
-	{"replaces-any-job", "an entry replaces whatever stands at the offset that it names", "tracker/settle.go",
+	{"replaces-any-job", "an entry replaces whatever stands at the offset that it names", "tracker/lifecycle.go",
 		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset || old != nil && false {", another},
 	{"lane-looks-ahead", "what a command did to an entry that was looked up before is not seen", "scheduler/dispatch.go",
 		"if pending, err := entries.Pending(s); err != nil || !pending {", "if pending, err := entries.Pending(s); err != nil || false && !pending {", early},
