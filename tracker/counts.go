@@ -61,9 +61,6 @@ func (c *Counts) Bytes(stream string) int64 { return c.of(codes[stream], countBy
 // ByQueue counts a stream's pending entries by queue.
 func (c *Counts) ByQueue(stream string) map[string]int64 { return c.all(codes[stream], countQueue) }
 
-// ByClass counts a stream's pending entries by class.
-func (c *Counts) ByClass(stream string) map[string]int64 { return c.all(codes[stream], countClass) }
-
 // InQueue returns how many entries of a stream are pending in a queue.
 func (c *Counts) InQueue(stream, queue string) int64 {
 	return c.of(codes[stream], countQueue, queue)

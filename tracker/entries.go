@@ -13,8 +13,8 @@ import (
 // Schema is the version of what Entries writes. A store with another version is built again.
 const Schema = 15
 
-// Entries is a view of the entries: it routes each record to the fold that takes it in. Its Reader
-// is for all others.
+// Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
+// in. Others get its Reader, which cannot write.
 type Entries struct {
 	*Reader
 	store    *view.Store
@@ -23,7 +23,7 @@ type Entries struct {
 	observer Observer
 }
 
-// NewEntries opens the state of the fold. It obeys only records of the trusted users.
+// NewEntries reads what the folds keep in memory. They obey only records of the trusted users.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 	trust := Trust{}
 	for _, u := range trusted {
@@ -117,8 +117,7 @@ func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
 }
 
 // Overtaken implements view.Forgetter: retention took records before they were read. What the
-// journal says begins again behind the hole. What is in doubt may have come back in the
-// hole.
+// journal says begins again behind the hole. What is in doubt may have come back in the hole.
 func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
 	t.fold.state.update(func(s *State) { delete(s.First, stream) })
 	if stream != wire.Journal {

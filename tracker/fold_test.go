@@ -490,7 +490,7 @@ func TestCounting(t *testing.T) {
 	o := newOne(t).inOrder(h)
 	require.EqualValues(t, []int64{3, 2, 2, 0}, []int64{o.Total(sched), o.InQueue(sched, "a"), o.OfClass(sched, "A1"), o.InQueue(sched, "c")})
 	require.Equal(t, map[string]int64{"a": 2, "b": 1}, o.ByQueue(sched))
-	require.Equal(t, map[string]int64{"A1": 2, "B1": 1}, o.ByClass(sched))
+	require.Equal(t, map[string]int64{"A1": 2, "B1": 1}, o.Counts.all(codes[sched], countClass))
 	require.Equal(t, []string{"a", "b"}, o.Queues(), "dead jobs do not fire")
 	position, err := o.Position(sched)
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func (h History) CarriedOut(id string) (bool, error) {
 
 func keyCommand(id string) []byte { return append([]byte{tableCommand}, id...) }
 
-// outcomes writes it.
+// outcomes writes the history.
 type outcomes struct {
 	entries  table.Bounded // by stream and jid
 	commands table.Bounded // by id

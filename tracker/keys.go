@@ -20,7 +20,7 @@ const (
 	tableCount     = 'c' // stream kind name         → count
 	tableReject    = 'r' // stream 0 offset          → rejected record
 	tableOutcome   = 'h' // stream hash(jid)         → the last outcome of the jid's entry
-	tableOutcomes  = 'H' // journal offset           → key in tableHappened
+	tableOutcomes  = 'H' // journal offset           → key in tableOutcome
 	tableCommand   = 'k' // command id               → 1
 	tableCommands  = 'K' // journal offset           → key in tableCommand
 	tableOperation = 'o' // 0 or 1, id               → operation as JSON, or the jids that it names
@@ -31,7 +31,7 @@ const (
 	tableCopy      = 'g' // offset                   → ; jobs of jobs.gated that are fires which found no queue
 )
 
-// code is one byte for a stream. 0 stands for no stream: a fire that has no entry.
+// code is one byte for a stream. 0 is no stream: that of a fire that has no entry.
 type code byte
 
 var codes = map[string]code{wire.ScheduledJobs: 1, wire.Retries: 2, wire.DeadJobs: 3, wire.Gated: 4}

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-jobs/millrace/tracker/table"
 )
 
-// mark is what the journal says of an entry. It is kept while the entry is in doubt or has not been
-// read yet. The mark of a replaced entry stays: what the journal, read later, says of the entry was
+// mark is what the journal says of an entry. It is kept while the entry is in doubt, or has not
+// been read yet. That of a replaced entry is kept too: what the journal says of it, read later, was
 // before it was replaced.
 type mark struct {
 	state   markState
@@ -19,7 +19,7 @@ type mark struct {
 	op      string
 	reason  string // parked
 	command string // in doubt: the id of the command that asked for it
-	actor   string // in doubt: who did
+	actor   string // in doubt: the user who did
 	bulk    string // in doubt: the operation that it is part of
 	body    []byte // in doubt and without an entry: the job as it was fired
 

@@ -83,9 +83,9 @@ func (o *BulkOperations) show(changed map[string]bool, saved map[string]wire.Ope
 // maxEnded is how many operations are remembered that have ended.
 const maxEnded = 100
 
-// operations folds them. They are in memory, without the jids that they name, and written with the
-// batch that changed them. Done is counted here: it is how many records of the journal say that
-// they are part of the operation. So it is right however often the leader died.
+// operations folds the bulk operations. They are in memory, without the jids that they name, and
+// written with the batch that changed them. Done is counted here: it is how many records of the
+// journal say that they are part of the operation. So it is right however often the leader died.
 type operations struct {
 	*BulkOperations
 	all     map[string]*wire.Operation

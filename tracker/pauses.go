@@ -18,8 +18,8 @@ type Pauses struct {
 // Paused returns the paused queues.
 func (p *Pauses) Paused() map[string]wire.Pause { return maps.Clone(*p.all.Load()) }
 
-// pauses writes them. Each record about paused queues has all of them. So views that knew
-// different ones, since a journal was lost, know the same again.
+// pauses writes the paused queues. Each record about paused queues has all of them. So views that
+// knew different ones, since a journal was lost, know the same again.
 type pauses struct{ *Pauses }
 
 func (p *pauses) load(r view.Reader) error {

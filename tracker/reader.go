@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Reader reads what the fold wrote. It consists of small readers, so that others can get those that
-// they use. It is safe for concurrent use.
+// Reader reads what the fold wrote. It consists of small readers, so that others can get only those
+// that they use. It is safe for concurrent use.
 type Reader struct {
 	Lookup
 	Lists

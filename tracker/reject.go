@@ -69,7 +69,7 @@ func (l RejectedRecords) RejectedKept() (map[string]int64, error) {
 	return all, nil
 }
 
-// rejects writes them.
+// rejects writes the rejected records.
 type rejects struct{ state *leadership }
 
 // record keeps a record that could not be taken in.
@@ -89,7 +89,7 @@ func (t *rejects) keep(tx *view.Tx, j Reject) error {
 		return fmt.Errorf("tracker: keep rejected record: %w", err)
 	}
 	key := keyReject(j.Stream, j.Offset)
-	old, again, err := tx.Get(key) // a reader that could not read a place may have to step over it once more
+	old, again, err := tx.Get(key) // a reader that could not read a record may have to step over it once more
 	if err != nil {
 		return err
 	}

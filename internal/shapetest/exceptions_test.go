@@ -11,9 +11,6 @@ var listsOfFields = []string{
 	"wire.Command", "wire.Heartbeat", "wire.JournalRecord", "wire.Operation",
 }
 
-// unwrapped are packages with comments that are wider than the limit.
-var unwrapped = []string{}
-
 // exceptions are larger than the limits.
 var exceptions = map[string]int{
 	"fields of broker.Conn":                 17,
