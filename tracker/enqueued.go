@@ -54,10 +54,7 @@ func foldEnqueued(tx *view.Tx, e *wire.Enqueued) error {
 	if err != nil {
 		return fmt.Errorf("tracker: enqueued: %w", err)
 	}
-	if err := tx.Set(keyEnqueued(e.Key), value); err != nil {
-		return err
-	}
-	if err := tx.Set(keyEnqueuedAge(e), value); err != nil {
+	if err := cmp.Or(tx.Set(keyEnqueued(e.Key), value), tx.Set(keyEnqueuedAge(e), value)); err != nil {
 		return err
 	}
 	return forgetEnqueued(tx)

@@ -1,7 +1,7 @@
 package tracker
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/tracker/audit"
@@ -226,13 +226,10 @@ func (t *fold) forgetJournal(tx *view.Tx) error {
 			return err
 		}
 	}
-	if err := errors.Join(t.outcomes.forget(tx), table.Clear(tx, tableEnqueued), t.operations.forget(tx), t.audit.Forget(tx)); err != nil {
+	if err := cmp.Or(t.outcomes.forget(tx), table.Clear(tx, tableEnqueued), t.operations.forget(tx), t.audit.Forget(tx)); err != nil {
 		return err
 	}
-	if err := t.entries.ageDoubts(tx); err != nil {
-		return err
-	}
-	if err := t.entries.ageUnread(tx); err != nil {
+	if err := cmp.Or(t.entries.ageDoubts(tx), t.entries.ageUnread(tx)); err != nil {
 		return err
 	}
 	t.state.update(func(s *State) { *s = s.withoutJournal() })

@@ -1,9 +1,9 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
@@ -63,10 +63,7 @@ func (o *outcomes) load(r view.Reader) (err error) {
 }
 
 func (o *outcomes) save(tx *view.Tx) error {
-	if err := o.entries.Save(tx); err != nil {
-		return err
-	}
-	return o.commands.Save(tx)
+	return cmp.Or(o.entries.Save(tx), o.commands.Save(tx))
 }
 
 // remember keeps the outcome of the entry with a jid, in place of an earlier one.
@@ -105,5 +102,5 @@ func (o *outcomes) takeBack(tx *view.Tx, j *wire.JournalRecord) error {
 func (o *outcomes) forget(tx *view.Tx) error {
 	o.entries.Reset()
 	o.commands.Reset()
-	return errors.Join(table.Clear(tx, tableOutcome), table.Clear(tx, tableOutcomes), table.Clear(tx, tableCommand), table.Clear(tx, tableCommands))
+	return cmp.Or(table.Clear(tx, tableOutcome), table.Clear(tx, tableOutcomes), table.Clear(tx, tableCommand), table.Clear(tx, tableCommands))
 }

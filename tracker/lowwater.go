@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -55,13 +56,8 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 	if c == 0 {
 		return nil
 	}
-	if err := t.lifecycle.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset}); err != nil {
-		return err
-	}
-	if err := table.Clear(tx, tableAnnounced, byte(c)); err != nil {
-		return err
-	}
-	if err := t.rejects.forget(tx, stream); err != nil {
+	dropped := t.lifecycle.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset})
+	if err := cmp.Or(dropped, table.Clear(tx, tableAnnounced, byte(c)), t.rejects.forget(tx, stream)); err != nil {
 		return err
 	}
 	t.lifecycle.awaited[c] = noOffset

@@ -1,8 +1,8 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
@@ -174,7 +174,7 @@ func keyDismissed(stream string, offset int64) []byte {
 // forget forgets all rejected records of a stream.
 func (t *rejects) forget(tx *view.Tx, stream string) error {
 	t.state.update(func(s *State) { delete(s.Rejected, stream) })
-	return errors.Join(table.Clear(tx, keyRejects(stream)...), table.Clear(tx, keyDismissals(stream)...), tx.Delete(keyRejectSize(stream)))
+	return cmp.Or(table.Clear(tx, keyRejects(stream)...), table.Clear(tx, keyDismissals(stream)...), tx.Delete(keyRejectSize(stream)))
 }
 
 // dismiss takes a rejected record off the list. A marker stays, for a view that reads the journal
