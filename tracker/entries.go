@@ -184,10 +184,10 @@ func newFold(r *Reader) *fold {
 	t.audit = audit.New(t.operations.get)
 	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited}
 	replaced := replacements{t.state, t.outcomes, t.lifecycle}
-	t.streams = entryFold{r.Trust, t.state, t.rejects, t.lifecycle}
+	t.streams = entryFold{r.Trust, t.state, t.rejects, t.awaited, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.lifecycle, t.rejects},
+		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.rejects},
 	}
 	return t
 }

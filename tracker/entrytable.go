@@ -148,18 +148,6 @@ func (t *entryTable) ageUnread(tx *view.Tx) error {
 	})
 }
 
-// dropAged removes what a journal that is gone said of entries that were not read. The leader that
-// moves low water has left barriers behind them, so if there were such entries, they are settled
-// now.
-func (t *entryTable) dropAged(tx *view.Tx) error {
-	return t.eachUnread(tx, func(id entryID, m *mark) error {
-		if m.epoch >= 0 {
-			return nil
-		}
-		return tx.Delete(keyMark(id))
-	})
-}
-
 // ageDoubts keeps what is in doubt, under names that no leader of the new journal has.
 func (t *entryTable) ageDoubts(tx *view.Tx) error {
 	for _, d := range append(doubts(nil), t.doubts...) {

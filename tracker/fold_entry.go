@@ -14,6 +14,7 @@ type entryFold struct {
 	trust     Trust
 	state     *leadership
 	rejects   *rejects
+	awaited   awaited
 	lifecycle *lifecycle
 }
 
@@ -42,7 +43,7 @@ func (o *origin) ours() bool {
 // fold takes in one record.
 func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 	id := entryID{codes[r.Stream], r.Offset}
-	if err := t.lifecycle.awaited.sweep(tx, id); err != nil {
+	if err := t.awaited.sweep(tx, id); err != nil {
 		return err
 	}
 	if _, begun := t.state.peek().First[r.Stream]; !begun {

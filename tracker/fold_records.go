@@ -68,7 +68,7 @@ func (t *journalFold) foldLate(r record) error {
 	case wire.TypeConfirmed:
 		return t.foldConfirmed(r)
 	case wire.TypeReturned:
-		if _, found := t.lifecycle.entries.doubts.find(dispatchID{r.j.Epoch, r.j.Seq}); found {
+		if t.lifecycle.isInDoubt(dispatchID{r.j.Epoch, r.j.Seq}) {
 			return t.foldReturned(r)
 		}
 	}
@@ -150,10 +150,8 @@ func (t *journalFold) foldLowWater(r record) error {
 	if err := t.lifecycle.settleEarlier(r.tx, r.j.Epoch, r.j.ReadTo); err != nil {
 		return err
 	}
-	if t.state.peek().Journals > 0 {
-		if err := t.lifecycle.entries.dropAged(r.tx); err != nil {
-			return err
-		}
+	if err := t.lowWater.dropAged(r.tx); err != nil {
+		return err
 	}
 	return t.lowWater.move(r.tx, r.j.LowWater)
 }

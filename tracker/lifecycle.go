@@ -120,6 +120,12 @@ func (t *lifecycle) markInDoubt(tx *view.Tx, r *wire.Record, d *wire.Deed, late 
 	return t.entries.setMark(tx, id, m)
 }
 
+// isInDoubt reports whether a fire or burial is in doubt.
+func (t *lifecycle) isInDoubt(f dispatchID) bool {
+	_, found := t.entries.doubts.find(f)
+	return found
+}
+
 // isOpen reports whether a fire of a leader that had been followed puts its entry in doubt. It does
 // not if the journal already has something newer about the entry.
 func (t *lifecycle) isOpen(tx *view.Tx, d *wire.Deed) (bool, error) {

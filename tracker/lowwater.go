@@ -13,9 +13,10 @@ import (
 // lowWater forgets parts of entry streams: those that are settled, and those that are gone. It also
 // ends that entries are held.
 type lowWater struct {
-	state     *leadership
-	lifecycle *lifecycle
-	rejects   *rejects
+	state   *leadership
+	entries *entryTable
+	awaited awaited
+	rejects *rejects
 }
 
 // move forgets everything below an offset of each stream. It is settled, whatever the journal says
@@ -27,7 +28,7 @@ func (t lowWater) move(tx *view.Tx, water map[string]int64) error {
 			continue
 		}
 		t.state.update(func(s *State) { s.LowWater[stream] = below })
-		if err := t.lifecycle.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, below}); err != nil {
+		if err := t.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, below}); err != nil {
 			return err
 		}
 		if err := tx.DeleteRange(keyAnnounced(entryID{c, minOffset}), keyAnnounced(entryID{c, below})); err != nil {
@@ -35,6 +36,21 @@ func (t lowWater) move(tx *view.Tx, water map[string]int64) error {
 		}
 	}
 	return nil
+}
+
+// dropAged removes what a journal that is gone said of entries that were not read. The leader that
+// moves low water has left barriers behind them, so if there were such entries, they are settled
+// now.
+func (t lowWater) dropAged(tx *view.Tx) error {
+	if t.state.peek().Journals == 0 {
+		return nil
+	}
+	return t.entries.eachUnread(tx, func(id entryID, m *mark) error {
+		if m.epoch >= 0 {
+			return nil
+		}
+		return tx.Delete(keyMark(id))
+	})
 }
 
 // release lets what was held fire, except entries up to an offset of each stream.
@@ -46,7 +62,7 @@ func (t lowWater) release(held map[string]int64) {
 			s.Why = ""
 		}
 	})
-	t.lifecycle.entries.arrivals.readyAll()
+	t.entries.arrivals.readyAll()
 }
 
 // recreate forgets a stream and everything that was said of it, and makes the view read it again.
@@ -56,11 +72,11 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 	if c == 0 {
 		return nil
 	}
-	dropped := t.lifecycle.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset})
+	dropped := t.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset})
 	if err := cmp.Or(dropped, table.Clear(tx, tableAnnounced, byte(c)), t.rejects.forget(tx, stream)); err != nil {
 		return err
 	}
-	t.lifecycle.awaited[c] = noOffset
+	t.awaited[c] = noOffset
 	t.state.update(func(s *State) {
 		delete(s.LowWater, stream)
 		if below > 0 {
