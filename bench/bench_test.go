@@ -61,7 +61,7 @@ func measured(t *testing.T, o options) string {
 	return out.String()
 }
 
-func TestTableSaysWhatWasMissed(t *testing.T) {
+func TestTableShowsMissingFigures(t *testing.T) {
 	table := newTable()
 	for _, ms := range []float64{7, 30, 6} {
 		table.add("p50", millis, atMost(0.005), ms/1000, 0.001)

@@ -73,14 +73,14 @@ func (m *million) ask(ctx context.Context, s process) error {
 	return errors.Join(err, stop())
 }
 
-// askAll sends the requests for each question, and passes the p99 of their answers to tell.
-func (m *million) askAll(ctx context.Context, s process, tell func(q question, took p99)) error {
+// askAll sends the requests for each question, and passes the p99 of their answers to report.
+func (m *million) askAll(ctx context.Context, s process, report func(q question, took p99)) error {
 	for _, q := range m.questions() {
 		answers, handlers, err := m.answers(ctx, s.URL, q)
 		if err != nil {
 			return err
 		}
-		tell(q, p99{quantile(answers, 0.99).Seconds(), quantile(handlers, 0.99).Seconds()})
+		report(q, p99{quantile(answers, 0.99).Seconds(), quantile(handlers, 0.99).Seconds()})
 	}
 	return nil
 }

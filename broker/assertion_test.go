@@ -28,8 +28,8 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	require.NoError(t, err)
 	ch := v.Channel(t)
 	_, err = conn.FollowProbes(ctx, wire.ProbePrefix+"early")
-	require.True(t, broker.IsAstray(err), "there is no jobs.route yet: %v", err)
-	require.True(t, broker.IsAstray(conn.BindJournal(ctx)))
+	require.True(t, broker.IsUnroutable(err), "there is no jobs.route yet: %v", err)
+	require.True(t, broker.IsUnroutable(conn.BindJournal(ctx)))
 
 	follow := func() *broker.Consumer {
 		arriving, err := conn.FollowProbes(ctx, wire.ProbePrefix+"a")
@@ -76,7 +76,7 @@ func probe(ctx context.Context, t *testing.T, conn *broker.Conn, arriving *broke
 	require.NoError(t, err)
 	defer pub.Close()
 	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: 1, Number: 2, Confirmed: 3, Routed: 4}.To(wire.ProbePrefix+"a")); err != nil {
-		require.True(t, broker.IsAstray(err), "%v", err)
+		require.True(t, broker.IsUnroutable(err), "%v", err)
 		return false
 	}
 	select {
@@ -89,7 +89,7 @@ func probe(ctx context.Context, t *testing.T, conn *broker.Conn, arriving *broke
 		return false
 	}
 	if err := pub.SendMandatory(ctx, wire.UnroutedProbe()); err != nil {
-		require.True(t, broker.IsAstray(err), "%v", err)
+		require.True(t, broker.IsUnroutable(err), "%v", err)
 		return false
 	}
 	return true

@@ -96,8 +96,8 @@ func (c *Conn) FollowProbes(ctx context.Context, queue string) (*Consumer, error
 
 const probesAhead = 16
 
-// IsAstray reports whether a probe was misrouted: its exchange is missing, or no queue took it.
-func IsAstray(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }
+// IsUnroutable reports whether a probe was misrouted: its exchange is missing, or no queue took it.
+func IsUnroutable(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }
 
 func bindAll(ch *amqp.Channel, all []binding) error {
 	for _, b := range all {

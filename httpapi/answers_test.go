@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDearAnswersAreMadeOnceForAll(t *testing.T) {
+func TestSlowAnswersAreComputedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a answerCache
 		made := 0
@@ -38,7 +38,7 @@ func TestDearAnswersAreMadeOnceForAll(t *testing.T) {
 		for range 2 {
 			answer, err := a.get(t.Context(), "least", time.Minute, func(context.Context) (any, error) { made++; return made, nil })
 			require.NoError(t, err)
-			require.Equal(t, 6, answer, "cheap, and kept all the same")
+			require.Equal(t, 6, answer, "cheap, and still cached")
 		}
 		_, err := a.get(t.Context(), "x", 0, func(context.Context) (any, error) { return nil, errors.New("no") })
 		require.Error(t, err)

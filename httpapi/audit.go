@@ -146,8 +146,8 @@ const auditBatch = 2000
 func (a *auditAPI) find(q auditQuery) (found past[auditEntry], err error) {
 	page := newAuditPage(a.operations, &q)
 	asked := q.Query
-	asked.Limit++    // one more tells whether there is another page
-	if q.collapsed { // entries that do not match tell where an operation begins
+	asked.Limit++    // one more shows whether there is another page
+	if q.collapsed { // entries that do not match show where an operation begins
 		asked.Actor, asked.Op = "", ""
 	}
 	if q.sifts() {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// journaled writes what the leader writes of an operation: how it begins, what it does to each of n
-// jobs, and how it ends.
+// journaled writes what the leader journals of an operation: its begin, what it does to each of n
+// jobs, and its end.
 func (w *world) journaled(id, actor string, n int) {
 	w.began(id, actor)
 	w.did(id, actor, n)
@@ -40,7 +40,7 @@ func (w *world) paused(queue, actor string) {
 	w.journal(wire.JournalRecord{Type: wire.TypeState, At: 7, Queue: queue, Paused: &paused, Actor: actor})
 }
 
-// inShort is a list of acts in short: what was done, to how many, and to what.
+// inShort summarizes a list of actions: what was done, to how many jobs, and to which.
 func inShort(p pastPage) string {
 	var all []string
 	for _, i := range p.Items {
@@ -55,7 +55,7 @@ func inShort(p pastPage) string {
 	return strings.Join(all, ", ")
 }
 
-// everyPage goes through a list, page by page.
+// everyPage reads a list page by page.
 func (w *world) everyPage(query string, limit int) string {
 	w.t.Helper()
 	var all []string
@@ -69,12 +69,12 @@ func (w *world) everyPage(query string, limit int) string {
 		if p.Next == nil {
 			return strings.Join(all, ", ")
 		}
-		require.NotEmpty(w.t, p.Items, "a page that was promised has something on it")
+		require.NotEmpty(w.t, p.Items, "a page that was announced is not empty")
 		next = "&next=" + url.QueryEscape(*p.Next)
 	}
 }
 
-func TestJournalByQueue(t *testing.T) {
+func TestJournalFilteredByQueue(t *testing.T) {
 	w := newWorld(t)
 	w.paused("low", "ann")
 	w.paused("high", "bob")
@@ -84,12 +84,12 @@ func TestJournalByQueue(t *testing.T) {
 	require.Equal(t, "moved high, paused low", inShort(w.past("/api/journal?queue=low")))
 	require.Equal(t, "retyped high, moved high, paused high", inShort(w.past("/api/journal?queue=high")))
 	require.Equal(t, "moved high", inShort(w.past("/api/journal?queue=low&op=moved&actor=ann")))
-	require.Empty(t, w.past("/api/journal?queue=quorum").Items, "that is a type of queues")
+	require.Empty(t, w.past("/api/journal?queue=quorum").Items, "this is a type of queues")
 	require.Equal(t, "retyped high, moved high, paused high", w.everyPage("queue=high", 1))
 	require.Equal(t, "operation op done, deleted op op-2, deleted op op-1, deleted op op-0, operation op running", w.everyPage("operation=op", 2))
 }
 
-func TestOperationsAreOneItemOfTheJournal(t *testing.T) {
+func TestOperationIsOneJournalItem(t *testing.T) {
 	w := newWorld(t)
 	w.journaled("first", "ann", 5)
 	w.paused("low", "bob")
@@ -125,9 +125,9 @@ func TestOperationsAreOneItemOfTheJournal(t *testing.T) {
 	}
 }
 
-// Of an operation that is no longer among the newest hundred, the journal alone tells how many jobs
-// it was about.
-func TestJobsOfForgottenOperationsAreCounted(t *testing.T) {
+// If an operation is no longer among the newest hundred, only the journal has the number of its
+// jobs.
+func TestJobsOfForgottenOperationAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.journaled("old, with a comma", "ann", 7)
 	w.paused("low", "bob")
@@ -140,9 +140,9 @@ func TestJobsOfForgottenOperationsAreCounted(t *testing.T) {
 	require.Equal(t, all, w.everyPage("collapse=operations", 3))
 }
 
-// A call looks at no more than so many acts: an operation that is larger goes on with the next one,
-// and is not shown again.
-func TestLargeOperationsAreOneItemOverSeveralCalls(t *testing.T) {
+// A call reads at most so many actions. A larger operation continues in the next call, and is not
+// listed twice.
+func TestLargeOperationIsOneItemAcrossCalls(t *testing.T) {
 	w := newWorld(t)
 	w.server.SetMaxSearched(40)
 	w.paused("low", "bob")

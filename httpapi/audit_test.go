@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// pastPage is a list of what was, as a client reads it.
+// pastPage is a page of the audit log, as a client reads it.
 type pastPage struct {
 	Items    []map[string]any
 	Searched int

@@ -26,14 +26,14 @@ func TestWhoAmI(t *testing.T) {
 	a := w.as("both", http.MethodGet, "/api/whoami", "")
 	require.JSONEq(t, `{"name":"both","role":"policymaker","auth":"broker","via":"basic","vhost":"/","may_act":true,"may_administer":false,"read_only":false,"hides_args":false,"session_ends":null}`, a.body)
 	named := newWorld(t, func(c *httpapi.Config) { c.Environment, c.DeadMax, c.DeadAge = "staging", 1000, time.Hour })
-	require.Equal(t, "administrator", gjson.Get(named.get("/api/whoami").body, "role").String(), "nobody is asked")
+	require.Equal(t, "administrator", gjson.Get(named.get("/api/whoami").body, "role").String(), "no authentication is configured")
 	require.Equal(t, "staging", gjson.Get(named.get("/api/whoami").body, "environment").String())
 	sets := gjson.Get(named.get("/api/overview").body, "sets")
 	require.JSONEq(t, `{"total":0,"bytes":0,"as_of":-1,"max":1000,"max_age_seconds":3600}`, sets.Get("dead-jobs").Raw)
 	require.JSONEq(t, `{"total":0,"bytes":0,"as_of":-1}`, sets.Get("retries").Raw)
 }
 
-func TestTheBrokerIsAskedNowAndThen(t *testing.T) {
+func TestBrokerAnswersAreCached(t *testing.T) {
 	w := newSecured(t)
 	begun := w.broker.times()
 	for range 5 {
@@ -50,7 +50,7 @@ func TestTheBrokerIsAskedNowAndThen(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, w.send(r).StatusCode, "in a browser too")
 }
 
-func TestAnotherRoleCountsSoon(t *testing.T) {
+func TestChangedRoleAppliesSoon(t *testing.T) {
 	w := newSecured(t)
 	cookie := w.session("management")
 	w.broker.change(func() {
@@ -62,12 +62,12 @@ func TestAnotherRoleCountsSoon(t *testing.T) {
 	w.send(r).problem(t, http.StatusForbidden, "access_refused")
 }
 
-func TestWhileTheBrokerDoesNotAnswer(t *testing.T) {
+func TestSignInWhileBrokerDoesNotAnswer(t *testing.T) {
 	w := newSecured(t)
 	w.as("monitoring", http.MethodGet, "/api/retries", "")
 	w.broker.change(func() { w.broker.down = true })
 	w.broker.pass(time.Minute)
-	require.Equal(t, http.StatusOK, w.as("monitoring", http.MethodGet, "/api/retries", "").StatusCode, "what was right a minute ago")
+	require.Equal(t, http.StatusOK, w.as("monitoring", http.MethodGet, "/api/retries", "").StatusCode, "a password that was valid a minute ago")
 	w.as("management", http.MethodGet, "/api/retries", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	w.broker.pass(10 * time.Minute)
 	w.as("monitoring", http.MethodGet, "/api/retries", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
@@ -75,7 +75,7 @@ func TestWhileTheBrokerDoesNotAnswer(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.as("monitoring", http.MethodGet, "/api/retries", "").StatusCode)
 }
 
-func TestGuessingIsSlow(t *testing.T) {
+func TestFailedSignInsAreLimited(t *testing.T) {
 	w := newSecured(t)
 	guess := func(name, password, from string) answer {
 		r := request(http.MethodGet, "/api/retries", "")
@@ -92,9 +92,9 @@ func TestGuessingIsSlow(t *testing.T) {
 	a.problem(t, http.StatusTooManyRequests, "too_many_requests")
 	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	require.NoError(t, err)
-	require.Equal(t, asked, w.broker.times(), "nothing is asked")
-	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"next"}`), "nor by the other way in")
-	require.Equal(t, http.StatusOK, guess("management", "right", "192.0.2.1").StatusCode, "who is signed in goes on")
+	require.Equal(t, asked, w.broker.times(), "the broker is not asked")
+	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"next"}`), "nor by the other form of sign-in")
+	require.Equal(t, http.StatusOK, guess("management", "right", "192.0.2.1").StatusCode, "a session is not limited")
 	require.Equal(t, http.StatusUnauthorized, guess("management", "another", "192.0.2.2").StatusCode, "another address")
 	require.Equal(t, http.StatusOK, guess("monitoring", "right", "192.0.2.1").StatusCode, "another name")
 	w.broker.pass(time.Duration(seconds) * time.Second)
@@ -111,17 +111,17 @@ func TestGuessingIsSlow(t *testing.T) {
 	require.NotContains(t, w.log.String(), "another\"", "no password is in the log")
 }
 
-// asNobody is a request with a name and a wrong password.
-func asNobody(name, password, from string) *http.Request {
+// withWrongPassword returns a request with a name and a wrong password.
+func withWrongPassword(name, password, from string) *http.Request {
 	r := request(http.MethodGet, "/api/retries", "")
 	r.SetBasicAuth(name, password)
 	r.RemoteAddr = from + ":1"
 	return r
 }
 
-// Guesses that are sent at the same time are limited too: none of them has failed yet when the next
-// one comes.
-func TestGuessingAtTheSameTimeIsSlow(t *testing.T) {
+// Guesses that are sent at the same time are limited too: none of them has failed when the next one
+// comes.
+func TestConcurrentFailedSignInsAreLimited(t *testing.T) {
 	answers := make(chan struct{})
 	w := newSecured(t, func(c *httpapi.Config) {
 		ask := c.Identify
@@ -143,8 +143,8 @@ func TestGuessingAtTheSameTimeIsSlow(t *testing.T) {
 	}
 	guesses, same := make(chan int, 30), make(chan int, 30)
 	for i := range 30 {
-		go send(asNobody("management", fmt.Sprint(i), "192.0.2.1"), guesses)
-		go send(asNobody("monitoring", "one", "192.0.2.3"), same) // not a guess each
+		go send(withWrongPassword("management", fmt.Sprint(i), "192.0.2.1"), guesses)
+		go send(withWrongPassword("monitoring", "one", "192.0.2.3"), same) // one guess together
 	}
 	for range 20 {
 		select {
@@ -154,21 +154,21 @@ func TestGuessingAtTheSameTimeIsSlow(t *testing.T) {
 			t.Error("more than 10 guesses wait for the broker")
 		}
 	}
-	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"another"}`), "nor by the other way in")
+	require.Equal(t, http.StatusTooManyRequests, w.loginFrom("192.0.2.1", `{"name":"management","password":"another"}`), "nor by the other form of sign-in")
 	close(answers)
 	for range 10 {
 		require.Equal(t, http.StatusUnauthorized, <-guesses)
 	}
 	for range 30 {
-		require.Equal(t, http.StatusUnauthorized, <-same, "one password is one guess, however many requests bring it")
+		require.Equal(t, http.StatusUnauthorized, <-same, "one password is one guess, in any number of requests")
 	}
 	require.Equal(t, asked+11, w.broker.times())
-	require.Equal(t, http.StatusTooManyRequests, w.send(asNobody("management", "x", "192.0.2.1")).StatusCode, "all of them failed")
-	require.Equal(t, http.StatusOK, w.send(asNobody("monitoring", "right", "192.0.2.3")).StatusCode)
+	require.Equal(t, http.StatusTooManyRequests, w.send(withWrongPassword("management", "x", "192.0.2.1")).StatusCode, "all of them failed")
+	require.Equal(t, http.StatusOK, w.send(withWrongPassword("monitoring", "right", "192.0.2.3")).StatusCode)
 }
 
-// Whose client leaves before the broker has answered has guessed too.
-func TestGuessingAndLeavingIsSlow(t *testing.T) {
+// A client that leaves before the broker has answered has guessed too.
+func TestAbandonedSignInsAreLimited(t *testing.T) {
 	came, answers := make(chan struct{}), make(chan struct{})
 	w := newSecured(t, func(c *httpapi.Config) {
 		ask := c.Identify
@@ -189,27 +189,27 @@ func TestGuessingAndLeavingIsSlow(t *testing.T) {
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			w.server.Handler().ServeHTTP(httptest.NewRecorder(), asNobody("management", fmt.Sprint(i), "192.0.2.1").WithContext(ctx))
+			w.server.Handler().ServeHTTP(httptest.NewRecorder(), withWrongPassword("management", fmt.Sprint(i), "192.0.2.1").WithContext(ctx))
 		}()
 		<-came
 		leave()
 		<-left
 		answers <- struct{}{}
 	}
-	require.Equal(t, http.StatusTooManyRequests, w.send(asNobody("management", "another", "192.0.2.1")).StatusCode)
+	require.Equal(t, http.StatusTooManyRequests, w.send(withWrongPassword("management", "another", "192.0.2.1")).StatusCode)
 	require.Eventually(t, func() bool { return strings.Count(w.log.String(), "sign-in failed") == 10 }, 10*time.Second, time.Millisecond,
-		"the broker's answers are noted although nobody waits for them")
+		"the broker's answers count although no client waits for them")
 }
 
-// What the broker did not answer is no guess.
-func TestGuessesThatTheBrokerDoesNotAnswer(t *testing.T) {
+// A sign-in that the broker does not answer is not counted as a guess.
+func TestUnansweredSignInsAreNotCounted(t *testing.T) {
 	w := newSecured(t)
 	w.broker.change(func() { w.broker.down = true })
 	for i := range 60 {
-		require.Equal(t, http.StatusServiceUnavailable, w.send(asNobody("management", fmt.Sprint(i), "192.0.2.1")).StatusCode)
+		require.Equal(t, http.StatusServiceUnavailable, w.send(withWrongPassword("management", fmt.Sprint(i), "192.0.2.1")).StatusCode)
 	}
 	w.broker.change(func() { w.broker.down = false })
-	require.Equal(t, http.StatusOK, w.send(asNobody("management", "right", "192.0.2.1")).StatusCode)
+	require.Equal(t, http.StatusOK, w.send(withWrongPassword("management", "right", "192.0.2.1")).StatusCode)
 }
 
 func (w *world) loginFrom(from, body string) int {
@@ -252,7 +252,7 @@ func TestSession(t *testing.T) {
 	require.NotContains(t, c.Value, "right")
 }
 
-func TestSigningInNeedsWhatItNeeds(t *testing.T) {
+func TestInvalidSignInsAreRefused(t *testing.T) {
 	w := newSecured(t)
 	for body, status := range map[string]int{
 		"": 400, `{}`: 400, `null`: 400, `{"name":"management"}`: 400, `{"name":"management","password":"right","token":"x"}`: 400, `{"user":"x"}`: 400, `{"token":"x"}`: 401,
@@ -263,11 +263,11 @@ func TestSigningInNeedsWhatItNeeds(t *testing.T) {
 		require.Empty(t, a.Cookies())
 	}
 	a := newWorld(t).do(http.MethodPost, "/api/session", `{"name":"x","password":"y"}`)
-	require.Equal(t, http.StatusOK, a.StatusCode, "where nobody is asked there is nothing to do")
+	require.Equal(t, http.StatusOK, a.StatusCode, "without authentication there is nothing to do")
 	require.Empty(t, a.Cookies())
 	r := request(http.MethodGet, "/api/retries", "")
 	r.Header.Set("Sec-Fetch-Mode", "cors")
-	require.Empty(t, w.send(r).Header.Get("WWW-Authenticate"), "no window of the browser's own")
+	require.Empty(t, w.send(r).Header.Get("WWW-Authenticate"), "the browser shows no prompt of its own")
 }
 
 func sum(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }
@@ -294,7 +294,7 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, ask(http.MethodDelete, func(r *http.Request) { r.SetBasicAuth("ann", "two") }).StatusCode)
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodDelete, func(r *http.Request) { r.SetBasicAuth("bob", "two") }).StatusCode)
 	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer("three")).StatusCode)
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer(sum("one"))).StatusCode, "the file's reader has no token")
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer(sum("one"))).StatusCode, "a reader of the file has no token")
 	w.do(http.MethodPost, "/api/session", `{"name":"ann","password":"two"}`).problem(t, http.StatusUnauthorized, "not_authorised")
 	in := w.do(http.MethodPost, "/api/session", `{"token":"two"}`)
 	require.Equal(t, http.StatusOK, in.StatusCode)
@@ -303,8 +303,8 @@ func TestTokens(t *testing.T) {
 
 	write("grafana monitoring " + sum("one") + "\n")
 	b.pass(2 * time.Second)
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer("two")).StatusCode, "a token that is taken out ends")
-	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, cookie).StatusCode, "and its sessions")
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, bearer("two")).StatusCode, "a removed token is invalid")
+	require.Equal(t, http.StatusUnauthorized, ask(http.MethodGet, cookie).StatusCode, "and so are its sessions")
 	for _, faulty := range []string{"grafana monitoring\n", "grafana king " + sum("one"), "grafana monitoring one"} {
 		write(faulty)
 		b.pass(2 * time.Second)
@@ -326,9 +326,9 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, ask(http.MethodGet, bearer("one")).StatusCode)
 }
 
-// Where no way is set it is the broker's users, unless there are none to ask and only this machine
-// can connect.
-func TestWhoIsAskedWhereNothingIsSet(t *testing.T) {
+// By default the broker's users sign in, unless there are none to ask and only this machine can
+// connect.
+func TestDefaultAuthentication(t *testing.T) {
 	for name, c := range map[string]struct {
 		has    auth.HasUsers
 		addr   string
@@ -373,7 +373,7 @@ func TestHiddenArguments(t *testing.T) {
 		require.NotContains(t, shown("monitoring", target), "k-1", target)
 		require.Contains(t, shown("management", target), "k-1", target)
 	}
-	require.Equal(t, "[]\n", shown("monitoring", "/api/retries?text=k-1"), "what is not shown is not found")
+	require.Equal(t, "[]\n", shown("monitoring", "/api/retries?text=k-1"), "a hidden argument is not found")
 	require.NotEqual(t, "[]\n", shown("management", "/api/retries?text=k-1"))
 	_, err = httpapi.ParseHideArgs("(")
 	require.Error(t, err)

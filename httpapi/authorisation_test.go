@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// row says from which role on a route may be taken, and how to take it.
+// row has the least role that may use a route, and how to use it.
 type row struct {
 	least  auth.Role // "": it is open to all
-	target string    // the path, where the route has parameters
+	target string    // the path, if the route has parameters
 	body   string
 }
 
@@ -106,11 +106,11 @@ const someLease = "lease-0-1-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 var strength = map[auth.Role]int{"": 0, auth.Monitoring: 1, auth.Management: 2, auth.Policymaker: 2, auth.Administrator: 3}
 
-// caller is somebody who takes routes, with what they may and what refuses them.
+// caller is a client that uses routes, with its role and the error of refusals.
 type caller struct {
 	name    string
 	sign    func(w *world, r *http.Request)
-	role    auth.Role // of those who are let in
+	role    auth.Role // of those who are admitted
 	refused int       // the status for those who are not, on routes that are not open
 	always  func(method string) bool
 }
@@ -122,7 +122,7 @@ func basic(name, password string) func(*world, *http.Request) {
 func never(string) bool { return false }
 
 var callers = []caller{
-	{"nobody", func(*world, *http.Request) {}, "", http.StatusUnauthorized, never},
+	{"anonymous", func(*world, *http.Request) {}, "", http.StatusUnauthorized, never},
 	{"wrong password", basic("administrator", "wrong"), "", http.StatusUnauthorized, never},
 	{"unknown user", basic("stranger", "right"), "", http.StatusUnauthorized, never},
 	{"another scheme", func(_ *world, r *http.Request) { r.Header.Set("Authorization", "Bearer right") }, "", http.StatusUnauthorized, never},
@@ -145,15 +145,15 @@ var callers = []caller{
 	}, auth.Administrator, http.StatusForbidden, func(string) bool { return true }},
 }
 
-// TestAuthorisation takes every route as everybody. It is made from the list of routes, so that a
-// new one without a row fails.
+// TestAuthorisation uses every route as every caller. The routes come from the server's list, so
+// that a new one without a row fails.
 func TestAuthorisation(t *testing.T) {
 	w := newSecured(t)
 	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
 	w.add(wire.Retries, "garbage")
 	for _, route := range w.server.Routes() {
 		row, found := authorisation[route]
-		require.True(t, found, "%s has no row in the table: who may take it?%s", route, howToAddARoute)
+		require.True(t, found, "%s has no row in the table: add the role that may use it%s", route, howToAddARoute)
 		method, target, _ := strings.Cut(route, " ")
 		if row.target != "" {
 			target = row.target
@@ -170,7 +170,7 @@ func TestAuthorisation(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, w.server.Routes(), len(authorisation), "the table has a row for a route that is not there")
+	require.Len(t, w.server.Routes(), len(authorisation), "the table has a row for a route that does not exist")
 }
 
 func checkAccess(t *testing.T, what string, c caller, row row, method string, a answer) {
@@ -191,7 +191,7 @@ func checkAccess(t *testing.T, what string, c caller, row row, method string, a 
 	require.Equal(t, a.StatusCode == http.StatusUnauthorized, challenged, what)
 }
 
-// What is refused must not have been done.
+// A refused command must not have been executed.
 func TestRefusedCommandsAreNotSent(t *testing.T) {
 	w := newSecured(t)
 	for route, row := range authorisation {
@@ -211,9 +211,9 @@ func TestRefusedCommandsAreNotSent(t *testing.T) {
 	require.Empty(t, w.published)
 }
 
-// Every route that asks who somebody is says where that cannot be found out, as the contract has
-// it.
-func TestEveryRouteSaysThatNobodyCanBeAsked(t *testing.T) {
+// Every route that authenticates its caller lists the error for a management API that does not
+// answer, as in the contract.
+func TestAuthenticatedRoutesListUnavailableError(t *testing.T) {
 	w := newSecured(t)
 	w.broker.change(func() { w.broker.down = true })
 	for route, row := range authorisation {
@@ -228,14 +228,14 @@ func TestEveryRouteSaysThatNobodyCanBeAsked(t *testing.T) {
 	require.Empty(t, w.commands)
 }
 
-func TestReadOnlyRefusesWhateverChanges(t *testing.T) {
+func TestReadOnlyRefusesChanges(t *testing.T) {
 	w := newSecured(t).again(func(c *httpapi.Config) { c.ReadOnly = true })
 	for route, row := range authorisation {
 		method, target, _ := strings.Cut(route, " ")
 		r := request(method, orElse(row.target, target), row.body)
 		r.SetBasicAuth("administrator", "right")
 		a := w.send(r)
-		if method == http.MethodGet && row.least == auth.Monitoring || row.least == "" { // a look that leaves traces is no reading
+		if method == http.MethodGet && row.least == auth.Monitoring || row.least == "" { // a request that leaves traces is no read
 			require.NotEqual(t, http.StatusForbidden, a.StatusCode, route)
 			continue
 		}
@@ -247,7 +247,7 @@ func TestReadOnlyRefusesWhateverChanges(t *testing.T) {
 	require.Empty(t, w.published)
 }
 
-func TestWhoeverActsStandsInTheJournal(t *testing.T) {
+func TestActorIsJournaled(t *testing.T) {
 	w := newSecured(t)
 	for _, sign := range []func(*world, *http.Request){basic("management", "right"), func(w *world, r *http.Request) { r.AddCookie(w.session("management")) }} {
 		r := request(http.MethodDelete, "/api/retries/a", "")

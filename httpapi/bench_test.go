@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -20,7 +21,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// fill folds n retries in batches, as the view does. Of their queues, q0 has every tenth and rare
+// fill folds n retries in batches, as the view does. Queue q0 has every tenth of them, and rare
 // only the last.
 func (w *world) fill(n int) {
 	w.t.Helper()
@@ -43,8 +44,8 @@ func (w *world) fill(n int) {
 	}
 }
 
-// BenchmarkAmongAMillion prints how long answers take with a million pending entries: the first
-// pages and next must stay under 5 ms, one entry under 1 ms.
+// BenchmarkAmongAMillion prints how long answers take with a million pending entries. The first and
+// the next page must take less than 5 ms, one entry less than 1 ms.
 func BenchmarkAmongAMillion(b *testing.B) {
 	w := newWorld(b)
 	w.fill(1_000_000)
@@ -83,9 +84,10 @@ func BenchmarkAmongAMillion(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleViewers tells how much of a core 500 viewers of events take while nothing happens.
+// BenchmarkIdleViewers measures how much of a core 500 viewers of events take while nothing
+// happens.
 func BenchmarkIdleViewers(b *testing.B) {
-	happens := feed.New()
+	happens := feed.New(slog.New(slog.DiscardHandler))
 	w := newWorld(b, func(c *httpapi.Config) { c.Feed = happens })
 	w.entries.SetObserver(happens)
 	w.fill(10_000)
@@ -100,12 +102,12 @@ func BenchmarkIdleViewers(b *testing.B) {
 		require.NoError(b, err)
 		viewers.Go(func() { _, _ = io.Copy(io.Discard, response.Body); _ = response.Body.Close() })
 	}
-	<-time.After(2 * time.Second) // they have what there is
+	<-time.After(2 * time.Second) // they have received what there is
 	var before, after syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
 	began := time.Now()
 	b.ResetTimer()
-	<-time.After(16 * time.Second) // a sign of life to each is among it
+	<-time.After(16 * time.Second) // it includes a keep-alive for each
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
 	spent := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
 	b.ReportMetric(100*spent.Seconds()/time.Since(began).Seconds(), "%core")

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestChangeAnswersWithTheEntryAsItIsNow(t *testing.T) {
+func TestChangeReturnsChangedEntry(t *testing.T) {
 	w := newWorld(t)
 	offset := w.add(wire.ScheduledJobs, scheduled("a", 1_800_000_000))
 	w.reply = wire.Reply{Status: wire.StatusOK, Entry: &offset}
@@ -30,7 +30,7 @@ func TestChangeAnswersWithTheEntryAsItIsNow(t *testing.T) {
 	require.Contains(t, a.body, `"omitted"`)
 }
 
-func TestBadChangesAreNotSent(t *testing.T) {
+func TestInvalidChangesAreNotSent(t *testing.T) {
 	w := newWorld(t)
 	for _, body := range []string{"", "{}", `{"att":1}`, `{"priority":11}`, `{"queue":""}`, "[]", `{"at":"x"}`} {
 		w.do(http.MethodPatch, "/api/retries/a", body).problem(t, http.StatusBadRequest, "bad_request")

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestCommandCarriesWhoAndWhy(t *testing.T) {
+func TestCommandHasActorAndReason(t *testing.T) {
 	w := newWorld(t)
 	r := request(http.MethodPost, "/api/retries/a/kill?offset=7", "")
 	r.Header.Set("X-Reason", "wörks as designed")
@@ -40,7 +40,7 @@ func TestCommandCarriesWhoAndWhy(t *testing.T) {
 	require.Contains(t, w.log.String(), `"command":"kill"`)
 }
 
-func TestReplyBecomesTheAnswer(t *testing.T) {
+func TestReplyStatusMapsToHTTPStatus(t *testing.T) {
 	w := newWorld(t)
 	happened := &wire.Happened{What: "fired", At: 1_700_000_000, Offset: 3}
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func TestReplyBecomesTheAnswer(t *testing.T) {
 	}
 }
 
-func TestBadCommandsAreNotSent(t *testing.T) {
+func TestInvalidCommandsAreNotSent(t *testing.T) {
 	w := newWorld(t)
 	for _, body := range []string{`{"reasn":"x"}`, `[]`, `{`, `{} {}`, `{}x`, `"x"`, `{"reason":1}`, `null`, ` `, "\r", `1`, `{"reason":"` + strings.Repeat("x", 4097) + `"}`} {
 		w.do(http.MethodDelete, "/api/retries/a", body).problem(t, http.StatusBadRequest, "bad_request")
@@ -84,7 +84,7 @@ func TestBadCommandsAreNotSent(t *testing.T) {
 	require.Empty(t, w.commands)
 }
 
-func TestReasonInAHeaderMayBeLatin1(t *testing.T) {
+func TestReasonHeaderMayBeLatin1(t *testing.T) {
 	w := newWorld(t)
 	r := request(http.MethodDelete, "/api/retries/a", "")
 	r.Header.Set("X-Reason", "f\xfcr Ann")
@@ -104,7 +104,7 @@ func TestReleaseAndDiscard(t *testing.T) {
 	}
 }
 
-func TestAskingHasADeadline(t *testing.T) {
+func TestCommandHasDeadline(t *testing.T) {
 	var bounded bool
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.Ask = func(ctx context.Context, _ wire.Command) wire.Reply {

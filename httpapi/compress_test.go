@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestAnswersAreCompressedForWhoeverTakesThat(t *testing.T) {
+func TestAnswersAreCompressedOnRequest(t *testing.T) {
 	w := newWorld(t)
 	w.unchecked(func(*httpapi.Config) {})
 	for _, jid := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {

@@ -21,7 +21,7 @@ httpapi/authorisation_test.go, and a line in docs/api/routes.md.`
 // braces turns :parameter into {parameter}, as OpenAPI writes it.
 var braces = regexp.MustCompile(`:(\w+)`)
 
-func TestEveryRouteIsInTheContractAndTheReverse(t *testing.T) {
+func TestContractMatchesRoutes(t *testing.T) {
 	var registered, described []string
 	for _, r := range newWorld(t).server.Routes() {
 		registered = append(registered, braces.ReplaceAllString(r, "{$1}"))
@@ -49,7 +49,7 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 	eachOperation(t, func(name, method string, o *openapi3.Operation) {
 		need := []string{"400", "403", "500"}
 		if signsIn(name, o) {
-			need = append(need, "401", "429", "503") // 503: the management API does not say who somebody is
+			need = append(need, "401", "429", "503") // 503: the management API does not authenticate the user
 		}
 		switch {
 		case name == "GET /api/jobs":
@@ -59,7 +59,7 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 			need = append(need, "404")
 		}
 		if name == "GET /metrics" {
-			need = need[1:] // what it is asked for in queries is Prometheus's business
+			need = need[1:] // Prometheus chooses its query parameters
 		}
 		if method != http.MethodGet {
 			need = append(need, "413", "415")
@@ -72,13 +72,13 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 	})
 }
 
-// signsIn tells whether an operation asks who somebody is.
+// signsIn reports whether an operation authenticates its caller.
 func signsIn(name string, o *openapi3.Operation) bool {
 	return o.Security == nil || len(*o.Security) > 0 || name == "POST /api/session"
 }
 
-// An answer may have only what the contract says. A client's own record is marked x-open.
-func TestAnswersAreClosed(t *testing.T) {
+// An answer may contain only what the contract lists. A client's own record is marked x-open.
+func TestAnswerSchemasAreClosed(t *testing.T) {
 	eachOperation(t, func(name, _ string, o *openapi3.Operation) {
 		for status, response := range o.Responses.Map() {
 			for media, content := range response.Value.Content {
@@ -115,7 +115,7 @@ func requireClosed(t *testing.T, where string, s *openapi3.Schema, seen map[*ope
 		}
 	}
 	if s.Type == nil && len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) == 0 {
-		require.True(t, open, "%s: this may be anything", where)
+		require.True(t, open, "%s: the schema allows any value", where)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestEnqueueOne(t *testing.T) {
 
 	body := `{"jid":"mine","enqueued_at":1,"class":"C","args":[]}`
 	require.Equal(t, http.StatusCreated, w.as("management", http.MethodPost, "/api/jobs", body).StatusCode)
-	require.Equal(t, body, string(w.published[1].Body), "nothing is added to what has all")
+	require.Equal(t, body, string(w.published[1].Body), "a complete job is unchanged")
 	require.Equal(t, wire.DefaultQueue, w.published[1].Key)
 }
 
@@ -70,7 +70,7 @@ func TestEnqueueMany(t *testing.T) {
 	w.as("management", http.MethodPost, "/api/jobs", many[:len(many)-1]+`,{"class":"C"}]`).problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestWhatIsNoJobIsNotEnqueued(t *testing.T) {
+func TestInvalidJobIsNotEnqueued(t *testing.T) {
 	w := newSecured(t)
 	for _, body := range []string{
 		`x`, `null`, `"x"`, `{}`, `{"class":""}`, `{"class":1}`, `{"class":"C","jid":""}`, `{"class":"C","jid":null,"jid":"a"}`, `{"class":"C","queue":"a\u0000"}`,
@@ -82,7 +82,7 @@ func TestWhatIsNoJobIsNotEnqueued(t *testing.T) {
 	require.Empty(t, w.published)
 }
 
-func TestWhenTheBrokerDoesNotTakeIt(t *testing.T) {
+func TestEnqueueRefusedByBroker(t *testing.T) {
 	w := newSecured(t)
 	for err, status := range map[error]int{
 		broker.ErrNacked: 503, broker.ErrReturned: 503, errors.New("x"): 503, context.DeadlineExceeded: 504, broker.ErrLost: 504, broker.ErrUnpublishable: 400,
@@ -96,7 +96,7 @@ func TestWhenTheBrokerDoesNotTakeIt(t *testing.T) {
 	}
 }
 
-func TestTimelineAndDeleteOfAJob(t *testing.T) {
+func TestTimelineAndDeleteOfJob(t *testing.T) {
 	w := newWorld(t)
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "host:1"})
 	w.get("/api/jobs/a").problem(t, http.StatusNotFound, "not_found")
@@ -115,8 +115,8 @@ func TestTimelineAndDeleteOfAJob(t *testing.T) {
 	w.do(http.MethodDelete, "/api/jobs/a", "").problem(t, http.StatusConflict, "conflict")
 
 	w.add(wire.ScheduledJobs, scheduled("fired", 2_000_000_000))
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 0, JIDTag: "fired", Epoch: epoch, Seq: 1}
-	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte("{}")})
+	dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 0, JIDTag: "fired", Epoch: epoch, Seq: 1}
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte("{}")})
 	require.Equal(t, "fired", gjson.Get(w.get("/api/jobs/fired").body, "events.0.what").String())
 	p := w.do(http.MethodDelete, "/api/jobs/fired", "").problem(t, http.StatusConflict, "conflict")
 	require.Equal(t, "fired", p.Happened.What)
@@ -127,7 +127,7 @@ func TestTimelineAndDeleteOfAJob(t *testing.T) {
 	require.Len(t, w.commands, 1)
 }
 
-func TestErrorsInGroups(t *testing.T) {
+func TestErrorGroups(t *testing.T) {
 	w := newWorld(t)
 	failed := func(stream, jid, class, message string, at int) {
 		record := map[string]any{"jid": jid, "retry_at": at, "died_at": at, "error_class": "Timeout", "error_message": message, "job": map[string]any{"jid": jid, "class": class, "queue": "q", "args": []any{}}}
@@ -166,7 +166,7 @@ func TestErrorsInGroups(t *testing.T) {
 	w.get("/api/errors?page=1").problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestErrorGroupsHaveARealMessage(t *testing.T) {
+func TestErrorGroupsQuoteOneMessage(t *testing.T) {
 	pattern, err := httpapi.ParseHideArgs("^error_message$")
 	require.NoError(t, err)
 	w := newSecured(t, func(c *httpapi.Config) { c.HideArgs = pattern })
@@ -182,7 +182,7 @@ func TestErrorGroupsHaveARealMessage(t *testing.T) {
 	require.Equal(t, "535 5.7.8 Authentication credentials invalid", example("management", "Mail").String())
 	require.Equal(t, strings.Repeat("é", 250)+"…", example("management", "Long").String())
 	require.False(t, example("management", "Empty").Exists())
-	require.False(t, example("monitoring", "Mail").Exists(), "who may not see error_message does not see it here either")
+	require.False(t, example("monitoring", "Mail").Exists(), "a user who may not see error_message does not see it here either")
 	require.True(t, example("management", "Mail").Exists())
 }
 
@@ -222,7 +222,7 @@ func TestHealthChecks(t *testing.T) {
 	require.Contains(t, w.get("/api/health/checks/alarms").body, "memory")
 	require.Equal(t, http.StatusOK, check(w, "leader"))
 	require.Equal(t, http.StatusOK, check(w, "leader"))
-	require.Len(t, w.commands, 1, "however many ask")
+	require.Len(t, w.commands, 1, "for any number of requests")
 	alone := newWorld(t, func(c *httpapi.Config) { c.Ask = nil })
 	require.Contains(t, alone.get("/api/health/checks/leader").body, "no leader responds: ")
 	require.Contains(t, w.get("/api/health/checks/workers").body, `"reason":"no live worker processes"`)

@@ -17,7 +17,7 @@ func (w *world) enqueueOnce(key, body string) answer {
 	return w.send(r)
 }
 
-func TestEnqueueUnderAKey(t *testing.T) {
+func TestEnqueueUnderKey(t *testing.T) {
 	w := newWorld(t)
 	w.reply = wire.Reply{Status: wire.StatusOK, JID: "j1"}
 	a := w.enqueueOnce("order-7", `{"class":"C","args":[1],"at":2000000000}`)
@@ -41,7 +41,7 @@ func TestEnqueueUnderAKey(t *testing.T) {
 	w.enqueueOnce("order-7", `{"class":"D"}`).problem(t, http.StatusServiceUnavailable, "no_leader")
 }
 
-func TestKeysThatCannotBe(t *testing.T) {
+func TestInvalidKeysAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for key, body := range map[string]string{"é": `{"class":"C"}`, strings.Repeat("k", 256): `{"class":"C"}`, "k": `{"args":[]}`, "l": `[{"class":"C"}]`} {
 		w.enqueueOnce(key, body).problem(t, http.StatusBadRequest, "bad_request")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +30,7 @@ type event struct {
 // listening is a world whose server listens.
 func listening(t *testing.T, change ...func(*httpapi.Config)) (*world, *httptest.Server) {
 	t.Helper()
-	happens := feed.New()
+	happens := feed.New(slog.New(slog.DiscardHandler))
 	w := newWorld(t, append([]func(*httpapi.Config){func(c *httpapi.Config) { c.Feed = happens }}, change...)...)
 	w.entries.SetObserver(happens)
 	server := httptest.NewServer(w.server.Handler())
@@ -68,7 +69,7 @@ func watch(t *testing.T, url string, headers ...string) *viewer {
 	return &viewer{t: t, lines: lines, cancel: cancel}
 }
 
-// next reads an event. What it holds is compared with the contract.
+// next reads an event and compares it with the contract.
 func (v *viewer) next() (e event) {
 	v.t.Helper()
 	for v.lines.Scan() {
@@ -99,7 +100,7 @@ func checkEvent(t *testing.T, e event) {
 	require.NoError(t, document(t).Components.Schemas[schema].Value.VisitJSON(value), string(e.Data))
 }
 
-// update reads the next update into what a test wants of it.
+// update reads the next update into the fields that a test needs.
 func (v *viewer) update(into any) event {
 	v.t.Helper()
 	e := v.next()
@@ -110,7 +111,7 @@ func (v *viewer) update(into any) event {
 
 type size struct{ Total, As_of int64 }
 
-func TestEventsTellWhatChanges(t *testing.T) {
+func TestEventsReportChanges(t *testing.T) {
 	w, server := listening(t)
 	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
 	v := watch(t, server.URL+"/api/events?topics=retries,jobs,dead,operations")
@@ -126,9 +127,9 @@ func TestEventsTellWhatChanges(t *testing.T) {
 	require.NotNil(t, first.Dead)
 	require.NotNil(t, first.Operations)
 	require.Nil(t, first.Jobs, "nothing has happened")
-	require.Nil(t, first.Queues, "nobody asked")
+	require.Nil(t, first.Queues, "it was not requested")
 
-	// What follows has only what has changed.
+	// Later events contain only what has changed.
 	w.fold(wire.Record{Stream: wire.Retries, Body: []byte(retry("b", 2_000_000_000, "q", "C", "E"))})
 	var then struct {
 		Retries, Dead *size
@@ -139,7 +140,7 @@ func TestEventsTellWhatChanges(t *testing.T) {
 	}
 	v.update(&then)
 	require.Nil(t, then.Dead)
-	for then.Retries == nil || then.Jobs == nil { // it may come in two
+	for then.Retries == nil || then.Jobs == nil { // it may come in two events
 		v.update(&then)
 	}
 	require.EqualValues(t, 2, then.Retries.Total)
@@ -157,16 +158,16 @@ func TestEventsHaveEveryTopic(t *testing.T) {
 		require.Contains(t, all, topic)
 	}
 	require.Contains(t, string(all["processes"]), `"identity":"h:1:x"`)
-	require.Equal(t, "null", string(all["queues"]), "this server does not look at queues")
+	require.Equal(t, "null", string(all["queues"]), "this server does not watch queues")
 }
 
-func TestEventsGoOnWhereTheyWere(t *testing.T) {
+func TestEventsResumeAtLastID(t *testing.T) {
 	w, server := listening(t)
 	url := server.URL + "/api/events?topics=retries,jobs"
 	v := watch(t, url)
 	v.next()
 	w.fold(wire.Record{Stream: wire.Retries, Body: []byte(retry("a", 2_000_000_000, "q", "C", "E"))})
-	for id := v.next().ID; !strings.HasSuffix(id, ".1.1"); id = v.next().ID { // until it has seen what happened
+	for id := v.next().ID; !strings.HasSuffix(id, ".1.1"); id = v.next().ID { // until it has received what happened
 	}
 	v.cancel()
 
@@ -179,16 +180,16 @@ func TestEventsGoOnWhereTheyWere(t *testing.T) {
 		}
 	}
 	back := watch(t, url, "Last-Event-ID", v.last)
-	for then.Retries == nil || then.Jobs.Items == nil { // it may come in two
+	for then.Retries == nil || then.Jobs.Items == nil { // it may come in two events
 		back.update(&then)
 	}
 	require.EqualValues(t, 2, then.Retries.Total)
-	require.Len(t, then.Jobs.Items, 1, "not what it had seen")
+	require.Len(t, then.Jobs.Items, 1, "without the events that it had received")
 	require.Equal(t, "b", then.Jobs.Items[0].JID)
 
 	then.Jobs.Items = nil
 	watch(t, url+"&last_event_id="+v.last).update(&then)
-	require.Len(t, then.Jobs.Items, 1, "for those who cannot set headers")
+	require.Len(t, then.Jobs.Items, 1, "for clients that cannot set headers")
 	for _, id := range []string{"nonsense", "another1.3.4.5", strings.Replace(v.last, ".", ".99", 1), strings.Replace(v.last, ".", ".x", 1)} {
 		then.Jobs.Items = nil
 		watch(t, url, "Last-Event-ID", id).update(&then)
@@ -196,8 +197,8 @@ func TestEventsGoOnWhereTheyWere(t *testing.T) {
 	}
 }
 
-// A viewer that has seen everything is told nothing, until something happens.
-func TestNothingIsSentWhenNothingHappens(t *testing.T) {
+// A viewer that has received everything gets nothing until something happens.
+func TestNoEventsWithoutChanges(t *testing.T) {
 	w, server := listening(t)
 	url := server.URL + "/api/events?topics=overview,processes,retries"
 	v := watch(t, url)
@@ -207,7 +208,7 @@ func TestNothingIsSentWhenNothingHappens(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(w.get("/metrics").body, `millrace_sse_clients{vhost="/"} 1`) }, 30*time.Second, 10*time.Millisecond)
 }
 
-func TestEventsEnd(t *testing.T) {
+func TestEventStreamEnds(t *testing.T) {
 	_, server := listening(t)
 	v := watch(t, server.URL+"/api/events?for=0")
 	for e := v.next(); e.Event != "end"; e = v.next() {
@@ -217,7 +218,7 @@ func TestEventsEnd(t *testing.T) {
 	require.NoError(t, v.lines.Err())
 }
 
-func TestEventsThatCannotBe(t *testing.T) {
+func TestInvalidEventRequests(t *testing.T) {
 	w := newWorld(t)
 	w.get("/api/events?topics=nonsense").problem(t, http.StatusBadRequest, "bad_request")
 	w.get("/api/events?topics=retries,").problem(t, http.StatusBadRequest, "bad_request")
@@ -229,10 +230,11 @@ func TestEventsThatCannotBe(t *testing.T) {
 	w.send(r).problem(t, http.StatusBadRequest, "bad_request")
 }
 
-// One that does not read is cut off, delays nobody, and is told when it comes back.
-func TestViewersThatDoNotReadAreCutOff(t *testing.T) {
+// A viewer that does not read is cut off, delays no other, and gets a dropped event when it comes
+// back.
+func TestSlowViewersAreCutOff(t *testing.T) {
 	w, server := listening(t)
-	w.server.ReadWithin(2 * time.Second) // long enough for who reads, on a busy machine
+	w.server.ReadWithin(2 * time.Second) // long enough for viewers that read, on a busy machine
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
@@ -247,14 +249,14 @@ func TestViewersThatDoNotReadAreCutOff(t *testing.T) {
 			w.add(wire.Heartbeats, beat(name, `,"rss_kb":`+jsonOf(i)+`,"work":[`+strings.TrimSuffix(body, ",")+`]`))
 		}
 		w.server.Wake()
-		v.next() // nobody waits for it
+		v.next() // no test waits for it
 	}
 	require.NoError(t, conn.Close())
 	cut := strings.TrimSuffix(v.last, lastPart(v.last)) + "1"
 	again := watch(t, server.URL+"/api/events?topics=retries", "Last-Event-ID", cut)
 	require.Equal(t, "dropped", again.next().Event)
 	again = watch(t, server.URL+"/api/events?topics=retries&for=0", "Last-Event-ID", cut)
-	require.NotEqual(t, "dropped", again.next().Event, "it is told once")
+	require.NotEqual(t, "dropped", again.next().Event, "it is sent once")
 }
 
 func lastPart(id string) string { return id[strings.LastIndex(id, ".")+1:] }
@@ -267,7 +269,7 @@ func jsonOf(v any) string {
 	return string(text)
 }
 
-func TestEventsOverAWebSocket(t *testing.T) {
+func TestEventsOverWebSocket(t *testing.T) {
 	w, server := listening(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -288,13 +290,13 @@ func TestEventsOverAWebSocket(t *testing.T) {
 	require.Contains(t, string(e.Data), `"retries":{"total":1`)
 	require.NotEmpty(t, e.ID)
 
-	// Another site's page gets none.
+	// A page of another site gets none.
 	_, response, err := websocket.Dial(ctx, server.URL+"/api/events", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
 	require.Error(t, err)
 	require.Equal(t, http.StatusForbidden, response.StatusCode)
 }
 
-func TestWebSocketsEndWhenTheServerDoes(t *testing.T) {
+func TestWebSocketsEndWithServer(t *testing.T) {
 	w := newWorld(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -324,8 +326,8 @@ func TestWebSocketsEndWhenTheServerDoes(t *testing.T) {
 	require.NotContains(t, w.log.String(), "cut off at shutdown")
 }
 
-// Whoever may not look any more sees nothing more.
-func TestEventsEndWithASession(t *testing.T) {
+// A viewer whose permission ends gets nothing more.
+func TestEventsEndWithSession(t *testing.T) {
 	w := newSecured(t)
 	w.server.AskWhoEvery(time.Millisecond)
 	server := httptest.NewServer(w.server.Handler())

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 )
 
-// Each body of a request or an answer has an example. That the examples match their schemas is part
-// of the contract's validation.
+// Each body of a request or an answer has an example. The validation of the contract checks that
+// examples match their schemas.
 func TestEachBodyHasAnExample(t *testing.T) {
 	used := map[string]bool{}
 	look := func(where string, content openapi3.Content) {
@@ -40,7 +40,7 @@ func TestEachBodyHasAnExample(t *testing.T) {
 	}
 }
 
-func TestWrongExamplesAreRefused(t *testing.T) {
+func TestWrongExamplesAreDetected(t *testing.T) {
 	for right, wrong := range map[string]string{
 		"leaseExtension: {value: {lease_ms: 120000}}": "leaseExtension: {value: {lease: 120000}}",
 		"healthy: {value: {status: ok}}":              "healthy: {value: {status: well}}",
@@ -53,8 +53,8 @@ func TestWrongExamplesAreRefused(t *testing.T) {
 	}
 }
 
-// The server understands each example of a request.
-func TestExamplesOfRequestsAreTaken(t *testing.T) {
+// The server accepts each example of a request.
+func TestRequestExamplesAreAccepted(t *testing.T) {
 	fill := strings.NewReplacer("{jid}", "a", "{id}", "a", "{queue}", "a", "{identity}", "a", "{stream}", "retries", "{offset}", "0")
 	eachOperation(t, func(name, method string, o *openapi3.Operation) {
 		if o.RequestBody == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestExportIsTheWholeFilter(t *testing.T) {
+func TestExportContainsWholeFilter(t *testing.T) {
 	w := newWorld(t)
 	for i := range 1203 {
 		w.add(wire.Retries, retry(fmt.Sprintf("r%04d", i), float64(2_000_000_000+i), "q", []string{"A", "B", "C"}[i%3], "E"))
@@ -36,9 +36,9 @@ func TestExportIsTheWholeFilter(t *testing.T) {
 	require.Empty(t, w.get("/api/dead-jobs?format=ndjson").body)
 }
 
-// TestAnExportThatFailsIsCutOff lets nobody take its beginning for the whole, also while that is
-// held back to be compressed.
-func TestAnExportThatFailsIsCutOff(t *testing.T) {
+// TestFailedExportIsCutOff makes sure that no client can mistake the beginning of an export for all
+// of it, even while a compressor holds it back.
+func TestFailedExportIsCutOff(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, retry("r", 2_000_000_000, "q", "C", "E"))
 	gone, cancel := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func TestAnExportThatFailsIsCutOff(t *testing.T) {
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { w.send(r) })
 }
 
-func TestSpreadsheetsRunNothing(t *testing.T) {
+func TestExportEscapesFormulas(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, retry("=cmd()", 2_000_000_000, "@q", "+C", "-E"))
 	rows, err := csv.NewReader(strings.NewReader(w.get("/api/retries?format=csv").body)).ReadAll()

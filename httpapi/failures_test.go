@@ -16,7 +16,7 @@ func failedRun(at int64, jid, status, worker, errorClass string) string {
 	return fmt.Sprintf(`{"timestamp":%d,"jid":%q,"job_class":"C","queue":"q","status":%q,"worker_identity":%q,"error_class":%q}`, at, jid, status, worker, errorClass)
 }
 
-func TestErrorGroupsSayHowOftenAndWhereTheyFail(t *testing.T) {
+func TestErrorGroupsCountFailuresByHost(t *testing.T) {
 	const now = 1_700_000_000
 	w := newWorld(t, at(time.Unix(now, 0)))
 	for i := range 3 {
@@ -31,7 +31,7 @@ func TestErrorGroupsSayHowOftenAndWhereTheyFail(t *testing.T) {
 		failedRun(now-300, "slow-1", "failed", "web-2:1:shop", "Timeout"),
 		failedRun(now-290, "slow-1", "failed", "web-2:1:shop", "Refused"), // another error
 		failedRun(now-280, "slow-1", "success", "web-2:1:shop", ""),
-		failedRun(now-200, "slow-2", "failed", "", ""), // a worker that does not say more
+		failedRun(now-200, "slow-2", "failed", "", ""), // a worker that reports no more than this
 		failedRun(now-100, "unknown", "failed", "web-3:1:shop", "Timeout"),
 		failedRun(now-30, "given-up", "dead", "web-3:1:shop", "Timeout"),
 	} {
@@ -44,14 +44,14 @@ func TestErrorGroupsSayHowOftenAndWhereTheyFail(t *testing.T) {
 	require.JSONEq(t, `[{"host":"web-1","count":2},{"host":"web-2","count":1},{"host":"web-3","count":1}]`, groups[0].Get("hosts").Raw)
 	require.EqualValues(t, 5, groups[0].Get("recent").Int())
 	require.EqualValues(t, 3, groups[0].Get("host_count").Int())
-	require.EqualValues(t, 0, groups[1].Get("recent").Int(), "nothing failed like this of late")
+	require.EqualValues(t, 0, groups[1].Get("recent").Int(), "nothing failed like this recently")
 	require.JSONEq(t, `[]`, groups[1].Get("hosts").Raw)
 	dead := gjson.Get(w.get("/api/errors?set=dead-jobs").body, "items").Array()
 	require.EqualValues(t, 1, dead[0].Get("recent").Int())
 	require.JSONEq(t, `[{"host":"web-3","count":1}]`, dead[0].Get("hosts").Raw)
 }
 
-func TestErrorGroupsNameTheHostsWithMostFailures(t *testing.T) {
+func TestErrorGroupsListHostsWithMostFailures(t *testing.T) {
 	const now = 1_700_000_000
 	w := newWorld(t, at(time.Unix(now, 0)))
 	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
@@ -66,9 +66,8 @@ func TestErrorGroupsNameTheHostsWithMostFailures(t *testing.T) {
 	require.EqualValues(t, 28, group.Get("recent").Int())
 }
 
-// A call reads no more than so many reports: the time of which it counts the failures is as long as
-// these reach back.
-func TestErrorGroupsCountFailuresOfAShorterTimeWhereThereAreMany(t *testing.T) {
+// A call reads at most so many reports. The failures are counted for as long as these reach back.
+func TestErrorGroupsCountShorterTimeWithManyFailures(t *testing.T) {
 	const now = 1_700_000_000
 	w := newWorld(t, at(time.Unix(now, 0)))
 	w.server.SetMaxSearched(20)

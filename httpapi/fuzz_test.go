@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// queries and bodies are what FuzzRequests begins with, at every route that may read them.
+// queries and bodies are the seeds of FuzzRequests, at every route that may read them.
 var (
 	queries = []string{
 		"", "page=1&page_size=2", "from=1e400", "next=1,2", "next=7", "format=csv", "text=%ff", "offset=-1", "set=retries&step=1", "page=1;", "limit=500&error=fp-0123456789abcdef",
@@ -30,14 +30,14 @@ var (
 	}
 )
 
-// FuzzRequests sends anything to every route: there must be no panic and no error 500, and every
-// answer must be one that the contract describes. Each query, each body and each header that is
-// read at all is read on the way.
+// FuzzRequests sends random input to every route. There must be no panic and no error 500, and the
+// contract must describe every answer. Each query, body and header that the server reads is read
+// during this.
 func FuzzRequests(f *testing.F) {
 	w := fuzzed(f)
 	routes := w.server.Routes()
 	doc := document(f)
-	require.Less(f, len(routes), 256, "a byte says which one")
+	require.Less(f, len(routes), 256, "a byte selects the route")
 	for i := range uint8(len(routes)) {
 		known := "a"
 		switch {
@@ -68,7 +68,7 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		target.RawPath = path
-		lasts := time.Second // only those who watch, or wait, need it
+		lasts := time.Second // only event streams and waits need it
 		if path == "/api/events" {
 			lasts = 10 * time.Millisecond
 		}
@@ -78,7 +78,7 @@ func FuzzRequests(f *testing.F) {
 		r.URL, r.Host = target, "localhost"
 		r.Header.Set("Content-Type", media)
 		for _, name := range []string{"X-Reason", "Idempotency-Key", "Last-Event-ID", "X-Request-Id", "Range", "If-None-Match"} {
-			if header != "" && !strings.ContainsFunc(header, func(r rune) bool { return r < ' ' || r == 0x7f }) { // others do not come this far
+			if header != "" && !strings.ContainsFunc(header, func(r rune) bool { return r < ' ' || r == 0x7f }) { // others do not get this far
 				r.Header.Set(name, header)
 			}
 		}
@@ -92,8 +92,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// fuzzed is a world with something in every list, before a server that is not wrapped: the target
-// compares by itself.
+// fuzzed is a world with something in every list. Its server is not wrapped: the fuzz target
+// compares answers itself.
 func fuzzed(f *testing.F) *world {
 	w := newWorld(f, watching(true, broker.QueueInfo{Name: "queue.a", Ready: 5}), func(c *httpapi.Config) {
 		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return nil }

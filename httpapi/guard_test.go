@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestOnlyExpectedHosts(t *testing.T) {
+func TestOnlyKnownHostsAreServed(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.Hosts = []string{"jobs.internal", "Other:8080"}
 		c.Addr = "127.0.0.9:15680"
@@ -33,7 +33,7 @@ func TestOnlyExpectedHosts(t *testing.T) {
 	}
 }
 
-func TestOtherSitesMayNotAct(t *testing.T) {
+func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
 		r := request(http.MethodDelete, "/api/retries/a", "")
@@ -46,7 +46,7 @@ func TestOtherSitesMayNotAct(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, w.send(r).StatusCode)
 }
 
-func TestBodiesAreJSONByTheirOwnAccount(t *testing.T) {
+func TestBodiesMustBeDeclaredJSON(t *testing.T) {
 	w := newWorld(t)
 	for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx", "application/json;;"} {
 		r := request(http.MethodPost, "/api/release", `{}`)
@@ -62,7 +62,7 @@ func TestBodiesAreJSONByTheirOwnAccount(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, w.send(r).StatusCode)
 }
 
-func TestBodiesHaveALimit(t *testing.T) {
+func TestBodiesAreLimited(t *testing.T) {
 	w := newWorld(t)
 	offset := w.add(wire.Retries, "garbage")
 	require.Zero(t, offset)
@@ -94,7 +94,7 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-func TestAnswersSayHowLongTheirHandlerTook(t *testing.T) {
+func TestAnswersHaveServerTiming(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"/api/retries", "/nope", "/metrics", "/healthz", "/api/openapi.yaml"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -120,7 +120,7 @@ func TestRequestIDIsInAnswerAndLog(t *testing.T) {
 	}
 }
 
-func TestPanicIsAnErrorAndLogged(t *testing.T) {
+func TestPanicIsLoggedAsError(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.Ask = func(context.Context, wire.Command) wire.Reply { panic("secret") }
 	})
@@ -130,7 +130,7 @@ func TestPanicIsAnErrorAndLogged(t *testing.T) {
 	require.Contains(t, w.log.String(), "secret")
 }
 
-func TestServerFaultIsAWarningInTheLog(t *testing.T) {
+func TestServerErrorIsLoggedAsWarning(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.Ask = func(context.Context, wire.Command) wire.Reply {
 			return wire.Reply{Status: 500, Error: "internal_server_error", Reason: "no"}

@@ -45,7 +45,7 @@ func init() {
 	openapi3filter.RegisterBodyDecoder("text/event-stream", lastEvent)
 }
 
-// lastEvent gives the last of some events, which the contract describes one by one.
+// lastEvent returns the last of some events. The contract describes them one by one.
 func lastEvent(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3filter.EncodingFn) (any, error) {
 	raw, err := io.ReadAll(body)
 	if err != nil {
@@ -57,7 +57,7 @@ func lastEvent(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3f
 		for line := range strings.Lines(block) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			switch name {
-			case "": // a sign of life
+			case "": // a keep-alive
 			case "retry":
 				event[name] = json.Number(value)
 			default:
@@ -68,8 +68,7 @@ func lastEvent(body io.Reader, _ http.Header, _ *openapi3.SchemaRef, _ openapi3f
 	return event, nil
 }
 
-// held compares every answer of a server with the contract: whatever a test asks for is checked on
-// its way.
+// held compares every answer of a server with the contract, for all requests of a test.
 func held(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent []byte
@@ -77,7 +76,7 @@ func held(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 			sent, _ = io.ReadAll(r.Body)
 			r.Body = io.NopCloser(bytes.NewReader(sent))
 		}
-		r.Header.Del("Accept-Encoding") // Go's client sets it unasked, and what is compared is text
+		r.Header.Del("Accept-Encoding") // Go's client sets it by itself, and what is compared is text
 		tee := &tee{ResponseWriter: w, whole: true}
 		next.ServeHTTP(tee, r) // an answer that is cut off panics past the check
 		if !tee.whole {
@@ -89,7 +88,7 @@ func held(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 	})
 }
 
-// tee keeps what it passes on.
+// tee keeps a copy of what it passes on.
 type tee struct {
 	http.ResponseWriter
 	code  int
@@ -161,10 +160,12 @@ func compare(doc *openapi3.T, r *http.Request, sent []byte, answer *tee) error {
 	return openapi3filter.ValidateResponse(context.Background(), output)
 }
 
-// tamed replaces a number that the validator's float64 cannot hold; records may have such.
+// tamed replaces a number that the validator's float64 cannot hold. Records may contain such
+// numbers.
 func tamed(body []byte) []byte { return bytes.ReplaceAll(body, []byte("1e400"), []byte("1e300")) }
 
-// compareError checks the answer to what no operation describes: an error all the same.
+// compareError checks the answer to a request that no operation describes: it must still be an
+// error.
 func compareError(doc *openapi3.T, answer *tee) error {
 	switch answer.status() {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusForbidden, http.StatusUnauthorized, http.StatusBadRequest,
@@ -216,8 +217,8 @@ func match(pattern, asked []string) (map[string]string, bool) {
 	return parameters, true
 }
 
-// The check itself must see what it is there for.
-func TestWhatTheContractDoesNotSayIsSeen(t *testing.T) {
+// The check itself must detect violations.
+func TestContractCheckDetectsViolations(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, body string
 		status             int

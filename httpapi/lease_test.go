@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// leased folds a lease, and gives its id and path.
+// leased folds a lease, and returns its id and path.
 func (w *world) leased(job string) (id, path string) {
 	w.t.Helper()
 	id = wire.NewLeaseID(wire.Lease{At: time.Now().Add(-time.Minute)})
@@ -32,8 +32,8 @@ func (w *world) readLease(id, job string) (path string) {
 	return "/api/leases/" + id
 }
 
-// A sidecar that has just begun waits for what it has to count.
-func TestALeaseThatIsReadLate(t *testing.T) {
+// A sidecar that has just started waits until its view has what it counts.
+func TestLeaseThatIsReadLate(t *testing.T) {
 	w, id := newWorld(t), wire.NewLeaseID(wire.Lease{At: time.Now().Add(-time.Minute)})
 	answered := make(chan int, 1)
 	go func() { answered <- w.do(http.MethodPost, "/api/leases/"+id+"/ack", "").StatusCode }()
@@ -61,21 +61,21 @@ func TestLeasesAreSettled(t *testing.T) {
 	require.NoError(t, wire.CheckMetrics(w.published[0].Body))
 	require.Equal(t, []string{"success", "j1", "Mail", "q"}, []string{gjson.Get(m, "status").Str, gjson.Get(m, "jid").Str, gjson.Get(m, "job_class").Str, gjson.Get(m, "queue").Str})
 
-	// What the journal has of a command is not carried out, and counted, twice.
+	// A command that the journal has is not executed and counted twice.
 	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
 	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Stream: wire.ScheduledJobs, JID: id, Command: wire.LeaseAck + id})
 	require.Equal(t, http.StatusNoContent, w.do(http.MethodPost, path+"/ack", "").StatusCode)
 	require.Len(t, w.commands, 2)
 	require.Len(t, w.published, 1)
 	w.do(http.MethodPost, path+"/fail", `{}`).problem(t, http.StatusConflict, "conflict")
-	w.reply.Repeated = true // the leader has carried out what this sidecar has not read yet
+	w.reply.Repeated = true // the leader has executed what this sidecar has not read yet
 	_, path = w.leased(`{"jid":"j2","class":"Mail"}`)
 	require.Equal(t, http.StatusNoContent, w.do(http.MethodPost, path+"/ack", "").StatusCode)
 	require.Len(t, w.published, 1)
-	require.Empty(t, w.past("/api/journal").Items, "who settles leases is no operator")
+	require.Empty(t, w.past("/api/journal").Items, "a worker that settles leases is no operator")
 }
 
-func TestLeasesAreShownAsWhatTheyAre(t *testing.T) {
+func TestLeasesAreListedWithState(t *testing.T) {
 	w := newWorld(t)
 	id, _ := w.leased(`{"jid":"j1","class":"Mail","args":[1]}`)
 	require.Empty(t, w.jids("/api/scheduled-jobs"))
@@ -129,8 +129,8 @@ func TestFailedLeases(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong leaves the lease, which then runs out; what is over is told.
-func TestLeasesThatCannotBeSettled(t *testing.T) {
+// A failed settlement leaves the lease, which expires later. An answer names what has ended.
+func TestFailedSettlementLeavesLease(t *testing.T) {
 	w := newWorld(t)
 	id, path := w.leased(`{"jid":"j1","class":"Mail"}`)
 	for _, verb := range []string{"/ack", "/extend", "/fail"} {
@@ -139,7 +139,7 @@ func TestLeasesThatCannotBeSettled(t *testing.T) {
 		w.reply.Happened.What = wire.TypeDeleted
 		require.Contains(t, w.do(http.MethodPost, path+verb, "").problem(t, http.StatusConflict, "conflict").Reason, "deleted")
 		w.reply.Happened.What = wire.OpExpired
-		require.Contains(t, w.do(http.MethodPost, path+verb, "").problem(t, http.StatusConflict, "conflict").Reason, "expired")
+		require.Contains(t, w.do(http.MethodPost, path+verb, "").problem(t, http.StatusConflict, "conflict").Reason, "ran out")
 		w.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "r"}
 		w.do(http.MethodPost, path+verb, "").problem(t, http.StatusServiceUnavailable, "no_leader")
 	}
@@ -147,9 +147,9 @@ func TestLeasesThatCannotBeSettled(t *testing.T) {
 	w.reply, w.publish, w.commands = wire.Reply{Status: wire.StatusDone}, errors.New("nacked"), nil
 	w.do(http.MethodPost, path+"/fail", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	for _, c := range w.commands {
-		require.NotEqual(t, wire.LeaseFail+id, c.ID, "nothing was written down")
+		require.NotEqual(t, wire.LeaseFail+id, c.ID, "nothing was recorded")
 	}
-	require.Equal(t, http.StatusNoContent, w.do(http.MethodPost, path+"/ack", "").StatusCode, "a metric is worth no error")
+	require.Equal(t, http.StatusNoContent, w.do(http.MethodPost, path+"/ack", "").StatusCode, "a lost metric is not an error")
 	require.Contains(t, w.log.String(), "metric of a leased job is lost")
 
 	for _, unknown := range []string{"x", "lease-1-1", "lease-x-1-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lease-0-*-ABCDEFGHIJKLMNOPQRSTUVWXYZ", "lease-0-1-A", strings.Repeat("lease-", 50)} {
@@ -172,16 +172,16 @@ func TestLeasesThatCannotBeSettled(t *testing.T) {
 	w.do(http.MethodPost, path+"/ack?x=1", "").problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestLeasingIsBounded(t *testing.T) {
+func TestLeasesAreLimited(t *testing.T) {
 	w := newWorld(t)
 	for _, body := range []string{`{"max":0}`, `{"max":101}`, `{"wait_ms":-1}`, `{"wait_ms":20001}`, `{"lease_ms":0}`, `{"max":1.5}`, `{"n":1}`, `[]`} {
 		w.do(http.MethodPost, "/api/job-queues/q/lease", body).problem(t, http.StatusBadRequest, "bad_request")
 	}
 	w.do(http.MethodPost, "/api/job-queues/q/lease?max=1", "").problem(t, http.StatusBadRequest, "bad_request")
 	w.do(http.MethodPost, "/api/job-queues/q/lease", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
-	nobody := newWorld(t)
-	nobody.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "r"}
-	nobody.do(http.MethodPost, "/api/job-queues/q/lease", "").problem(t, http.StatusServiceUnavailable, "no_leader")
+	leaderless := newWorld(t)
+	leaderless.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "r"}
+	leaderless.do(http.MethodPost, "/api/job-queues/q/lease", "").problem(t, http.StatusServiceUnavailable, "no_leader")
 	require.Equal(t, fmt.Sprint(wire.Lease{RanOut: 2, At: time.UnixMilli(5)}), func() string {
 		l, ok := wire.ParseLeaseID(wire.NewLeaseID(wire.Lease{RanOut: 2, At: time.UnixMilli(5)}))
 		require.True(t, ok)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestItemIsTheRecordByteForByte(t *testing.T) {
+func TestItemIsByteForByteTheRecord(t *testing.T) {
 	w := newWorld(t)
 	record := "{ \"type\": \"scheduled_job\",\n \"jid\":\"a\", \"scheduled_at\": 2000000000.25, \"x\": 1e400,\n" +
 		" \"job\": {\"class\":\"Mail <b>\", \"args\": [9007199254740993, 1e400, \"\\u0000é\", {\"b\":1,\"a\":2}], \"queue\":\"q\\\"1\"} }"
@@ -29,7 +29,7 @@ func TestItemIsTheRecordByteForByte(t *testing.T) {
 	require.True(t, json.Valid([]byte(want)))
 }
 
-func TestListIsInOrderAndPaged(t *testing.T) {
+func TestListIsOrderedAndPaged(t *testing.T) {
 	w := newWorld(t)
 	for i := range 25 {
 		w.add(wire.ScheduledJobs, scheduled(fmt.Sprintf("j%02d", 24-i), float64(2_000_000_000-i%5*0-i)))
@@ -60,7 +60,7 @@ func TestListIsInOrderAndPaged(t *testing.T) {
 	require.Equal(t, []string{"d04", "d03", "d02", "d01", "d00"}, w.jids("/api/dead-jobs?next="+*first.Next))
 }
 
-func TestBareArrayTellsHowItGoesOn(t *testing.T) {
+func TestBareArrayHasLinkToNextPage(t *testing.T) {
 	w := newWorld(t)
 	for i := range 150 {
 		w.add(wire.Retries, retry(fmt.Sprintf("r%03d", i), float64(2_000_000_000+i), "q", "C", "E"))
@@ -76,7 +76,7 @@ func TestBareArrayTellsHowItGoesOn(t *testing.T) {
 	require.Equal(t, "[]\n", w.get("/api/dead-jobs").body)
 }
 
-func TestEmptyListHasAnEnvelope(t *testing.T) {
+func TestEmptyListHasEnvelope(t *testing.T) {
 	w := newWorld(t)
 	p := w.page("/api/retries?page=1")
 	require.Zero(t, p.Total)
@@ -119,14 +119,14 @@ func TestFilters(t *testing.T) {
 			require.Equal(t, want, w.jids("/api/retries?"+query))
 			p := w.page("/api/retries?page=1&" + query)
 			require.Equal(t, want, jids(t, p.Items))
-			require.EqualValues(t, len(want), *p.Filtered, "the whole set was looked at: the count is exact")
+			require.EqualValues(t, len(want), *p.Filtered, "the whole set was read: the count is exact")
 			require.EqualValues(t, 5, p.Total)
 			require.Nil(t, p.Next)
 		})
 	}
 }
 
-func TestFilterByTimeOfDeadJobs(t *testing.T) {
+func TestFilterDeadJobsByTime(t *testing.T) {
 	w := newWorld(t)
 	for i := range 5 {
 		w.add(wire.DeadJobs, dead(fmt.Sprintf("d%d", i), float64(1_000_000_000+i)))
@@ -138,7 +138,7 @@ func TestFilterByTimeOfDeadJobs(t *testing.T) {
 	require.Equal(t, []string{"d1"}, w.jids("/api/dead-jobs?from=1000000001&to=1000000004&next="+*p.Next))
 }
 
-func TestPagesOfAFilter(t *testing.T) {
+func TestPagesOfFilteredList(t *testing.T) {
 	w := newWorld(t)
 	for i := range 30 {
 		w.add(wire.Retries, retry(fmt.Sprintf("r%02d", i), float64(2_000_000_000+i), "q", []string{"Odd", "Even"}[i%2], fmt.Sprint("E", i%3)))
@@ -155,12 +155,12 @@ func TestPagesOfAFilter(t *testing.T) {
 	require.EqualValues(t, 30, *p.Searched)
 	p = w.page("/api/retries?page=3&page_size=3&error=E1&next=" + *p.Next)
 	require.Equal(t, []string{"r19", "r22", "r25"}, jids(t, p.Items))
-	require.Nil(t, p.Filtered, "what lies before the cursor was not counted")
+	require.Nil(t, p.Filtered, "entries before the cursor are not counted")
 	require.EqualValues(t, 4, *p.AtLeast)
 	require.Len(t, w.jids("/api/retries?limit=4&error=E1"), 4)
 }
 
-func TestSeveralEntriesWithOneJID(t *testing.T) {
+func TestListOfEntriesThatShareAJID(t *testing.T) {
 	w := newWorld(t)
 	for i := range 5 {
 		w.add(wire.DeadJobs, dead("same", float64(1_000_000_000+i)))
@@ -175,7 +175,7 @@ func TestSeveralEntriesWithOneJID(t *testing.T) {
 	require.Nil(t, p.Next)
 }
 
-func TestBadQueriesAreRefusedWithAReason(t *testing.T) {
+func TestInvalidQueriesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for _, query := range []string{
 		"page=0", "page=-1", "page=x", "page=1000000001", "page=1&page_size=501", "page=1&page_size=0", "page_size=10", "page=1&limit=5", "page=1&offset=5",
@@ -192,7 +192,7 @@ func TestBadQueriesAreRefusedWithAReason(t *testing.T) {
 	require.Contains(t, w.get("/api/overview?page=1").body, "takes none")
 }
 
-func TestAsOfIsTheStreamsOwnOffset(t *testing.T) {
+func TestAsOfIsOffsetOfStream(t *testing.T) {
 	w := newWorld(t)
 	for i := range int64(3) {
 		w.source[wire.Retries] = append(w.source[wire.Retries],
@@ -208,7 +208,7 @@ func TestAsOfIsTheStreamsOwnOffset(t *testing.T) {
 	require.EqualValues(t, 3, p.Total)
 }
 
-// A call looks at no more than so many entries, and says where to go on.
+// A call reads at most so many entries, and returns where to continue.
 func TestSearchIsBounded(t *testing.T) {
 	const n = 2500
 	w := newWorld(t)
@@ -235,7 +235,7 @@ func TestSearchIsBounded(t *testing.T) {
 	target := "/api/retries?page=1&queue=rare"
 	for target != "" {
 		p = w.page(target)
-		require.EqualValues(t, 1, *p.Filtered, "counts of a queue are exact, however far its entries are")
+		require.EqualValues(t, 1, *p.Filtered, "counts of a queue are exact, even if its entries are far away")
 		found += len(p.Items)
 		if target = ""; p.Next != nil {
 			target = "/api/retries?page=1&queue=rare&next=" + *p.Next

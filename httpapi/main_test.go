@@ -39,7 +39,7 @@ type world struct {
 	server  *httpapi.Server
 	log     *lines
 	source  source
-	broker  *directory   // who signs in, where that is asked
+	broker  *directory   // who signs in, if authentication is on
 	expired *http.Cookie // of a session that has ended
 
 	mu        sync.Mutex
@@ -48,13 +48,13 @@ type world struct {
 	commands  []wire.Command
 	published []wire.Message
 	reply     wire.Reply
-	told      func(wire.Command) // what the leader does before it replies
+	onCommand func(wire.Command) // what the leader does before it replies
 	publish   error
 	connected bool
 	status    scheduler.Status
 	workers   *processes.Processes
 	sums      *metrics.Metrics
-	clock     time.Time // of the trackers that look at one
+	clock     time.Time // of the trackers that depend on one
 }
 
 func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
@@ -93,7 +93,7 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	return w
 }
 
-// build makes the world's server, with every answer held to the contract.
+// build creates the world's server, with every answer compared with the contract.
 func (w *world) build() {
 	w.server = httpapi.New(w.config)
 	if _, benchmark := w.t.(*testing.B); !benchmark {
@@ -107,8 +107,8 @@ func (w *world) ask(_ context.Context, c wire.Command) wire.Reply {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.commands = append(w.commands, c)
-	if w.told != nil {
-		w.told(c)
+	if w.onCommand != nil {
+		w.onCommand(c)
 	}
 	return w.reply
 }
@@ -128,7 +128,7 @@ func (w *world) fetch(_ context.Context, stream string, offset int64) (wire.Reco
 	return r, nil
 }
 
-// fold has the tracker take in one record.
+// fold has the tracker fold one record.
 func (w *world) fold(r wire.Record) int64 {
 	w.t.Helper()
 	r.Offset = w.offsets[r.Stream]
@@ -146,13 +146,13 @@ func (w *world) fold(r wire.Record) int64 {
 	return r.Offset
 }
 
-// add appends a record of a client's.
+// add appends a record of a client.
 func (w *world) add(stream, body string) int64 {
 	w.t.Helper()
 	return w.fold(wire.Record{Stream: stream, Body: []byte(body), Time: time.Unix(1_700_000_000, 0)})
 }
 
-// journal appends a record of the leader's.
+// journal appends a record of the leader.
 func (w *world) journal(r wire.JournalRecord) int64 {
 	w.t.Helper()
 	body, err := json.Marshal(r)
@@ -280,7 +280,7 @@ func (w *world) jids(target string) []string {
 	return jids(w.t, items)
 }
 
-// lines is a log that tests look into.
+// lines is a log that tests read.
 type lines struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -325,7 +325,7 @@ func (s source) Last(_ context.Context, stream string) (int64, bool, error) {
 
 func (s source) LastIsCheap() bool { return true }
 
-// catchUp runs the view until it is caught up; it goes on until the test ends.
+// catchUp runs the view until it has caught up. The view runs until the test ends.
 func (w *world) catchUp() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -355,8 +355,8 @@ func (w *world) again(change func(*httpapi.Config)) *world {
 	return w
 }
 
-// unchecked is the same world behind another server whose answers are not held to the contract: its
-// paths are others.
+// unchecked is the same world behind another server whose answers are not compared with the
+// contract: its paths differ.
 func (w *world) unchecked(change func(*httpapi.Config)) {
 	change(&w.config)
 	w.server = httpapi.New(w.config)

@@ -160,7 +160,7 @@ func readRange(in *problem.Request, now time.Time) (from, to time.Time) {
 	return from, to
 }
 
-// rangeProblem tells the client if a range of time is wrong.
+// rangeProblem returns a problem if a range of time is invalid.
 func rangeProblem(err error) error {
 	if errors.Is(err, metrics.ErrStep) || errors.Is(err, metrics.ErrRange) || errors.Is(err, metrics.ErrPoints) {
 		return problem.BadRequest("%s", err)

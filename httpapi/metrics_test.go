@@ -114,7 +114,7 @@ func TestAttempts(t *testing.T) {
 	require.Equal(t, []int{1, 1, 0}, s.Total.Attempts[24:27])
 	require.Equal(t, []int{0, 1}, s.Total.Attempts[98:])
 	require.Equal(t, s.Total.Attempts, s.Classes[0].Attempts)
-	require.Equal(t, []int{}, w.sumsAt("/api/job-metrics/B").Total.Attempts, "nobody said at which attempt it ended")
+	require.Equal(t, []int{}, w.sumsAt("/api/job-metrics/B").Total.Attempts, "its attempt was not reported")
 
 	text := w.get("/metrics").body
 	for le, n := range map[string]int{"1": 2, "2": 3, "3": 4, "5": 5, "10": 5, "15": 5, "25": 6, "+Inf": 8} {
@@ -122,7 +122,7 @@ func TestAttempts(t *testing.T) {
 	}
 	require.Contains(t, text, `millrace_job_attempts_sum{class="A",queue="x",vhost="/"} 162`)
 	require.Contains(t, text, `millrace_job_attempts_count{class="A",queue="x",vhost="/"} 8`)
-	require.Contains(t, text, `millrace_job_attempts_bucket{class="B",queue="x",vhost="/",le="1"} 0`, "the first that ends is an increase then")
+	require.Contains(t, text, `millrace_job_attempts_bucket{class="B",queue="x",vhost="/",le="1"} 0`, "so the first end is an increase")
 }
 
 func TestQueueThroughput(t *testing.T) {
@@ -145,16 +145,16 @@ func TestQueueThroughput(t *testing.T) {
 	}
 }
 
-func TestDeathsNeedALook(t *testing.T) {
+func TestDeathsNeedAttention(t *testing.T) {
 	w := newWorld(t, at(time.Unix(1_700_000_060, 0)))
 	w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 100, ""))
-	for range 2 { // what was counted a moment ago is not counted again
+	for range 2 { // what was just counted is not counted again
 		require.Contains(t, w.get("/api/attention").body, "1 job died in the last 15 minutes")
 		w.add(wire.JobMetrics, metric(1_700_000_000, "A", "x", "dead", 100, ""))
 	}
 }
 
-// A rate of failures is a storm only if there was less before, as far as anything before is known.
+// A rate of failures is a storm only if the rate before, as far as it is known, was lower.
 func TestSteadyFailuresAreNoStorm(t *testing.T) {
 	const now, quarter = 1_700_000_000, 15 * 60
 	failures := func(from, quarters, each int) func(*world) {
@@ -194,7 +194,7 @@ func TestDeploys(t *testing.T) {
 	require.JSONEq(t, `{"label":"v1.2","at":1700000000.5,"actor":"http"}`, a.body)
 	m := w.published[0]
 	require.Equal(t, wire.Rollups, m.Key)
-	for range 2 { // whoever was not sure sends it again
+	for range 2 { // a client without an answer sends it again
 		w.fold(wire.Record{Stream: wire.Rollups, UserID: user, Body: m.Body})
 	}
 	require.JSONEq(t, "["+a.body+"]", w.get("/api/deploys").body)
@@ -210,7 +210,7 @@ func TestDeploys(t *testing.T) {
 	w.do(http.MethodPost, "/api/deploys", `{"label":"x"}`).problem(t, http.StatusServiceUnavailable, "service_unavailable")
 }
 
-func TestWithoutMetrics(t *testing.T) {
+func TestJobMetricsDisabled(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) { c.Metrics = nil })
 	w.get("/api/job-metrics").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	w.get("/api/queue-throughput").problem(t, http.StatusServiceUnavailable, "service_unavailable")

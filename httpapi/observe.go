@@ -29,7 +29,7 @@ type observedWriter struct {
 	began time.Time // the request
 }
 
-// begin notes the status of an answer, and tells the client how long the handler took.
+// begin notes the status of an answer, and sends the client how long the handler took.
 func (w *observedWriter) begin(status int) {
 	if w.info.Begun() {
 		return

@@ -12,7 +12,7 @@ import (
 func TestOperations(t *testing.T) {
 	w := newWorld(t)
 	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
-	w.reply, w.told = wire.Reply{Status: wire.StatusAccepted}, w.beginOperation
+	w.reply, w.onCommand = wire.Reply{Status: wire.StatusAccepted}, w.beginOperation
 	a := w.do(http.MethodPost, "/api/operations",
 		`{"action":"change","set":"retries","filter":{"queue":"q","error":"E"},"as_of":7,"expected_count":3,"at":1800000000,"rate":10,"reason":"later"}`)
 	require.Equal(t, http.StatusAccepted, a.StatusCode)
@@ -41,7 +41,7 @@ func TestOperations(t *testing.T) {
 	require.Contains(t, counted, `millrace_operations_total{action="delete",result="precondition_failed",user_tag="administrator",vhost="/"} 1`)
 }
 
-// beginOperation journals what was asked for.
+// beginOperation journals what was requested.
 func (w *world) beginOperation(cmd wire.Command) {
 	if cmd.Command != wire.CommandOperate {
 		return
@@ -54,7 +54,7 @@ func (w *world) beginOperation(cmd wire.Command) {
 func TestUndoOfOperations(t *testing.T) {
 	w := newWorld(t)
 	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
-	w.reply, w.told = wire.Reply{Status: wire.StatusAccepted}, w.beginOperation
+	w.reply, w.onCommand = wire.Reply{Status: wire.StatusAccepted}, w.beginOperation
 	a := w.do(http.MethodPost, "/api/operations/op/undo", `{"reason":"oh no","rate":50}`)
 	require.Equal(t, http.StatusAccepted, a.StatusCode)
 	cmd := w.commands[0]
@@ -82,7 +82,7 @@ func TestUndoOfOperations(t *testing.T) {
 		"skips":[{"reason":"it was undone already","count":9}]}`, w.get("/api/operations/undo").body)
 }
 
-func TestBadOperationsAreNotSent(t *testing.T) {
+func TestInvalidOperationsAreNotSent(t *testing.T) {
 	w := newWorld(t)
 	for _, body := range []string{
 		``, `{}`, `{"action":"delete","set":"retries"}`, `{"action":"delete","set":"retry","filter":{}}`, `{"action":"trigger","set":"retries","filter":{}}`,

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
-func TestPagesOfOtherOriginsOnlyWhereTheyAreListed(t *testing.T) {
+func TestCORSAllowsOnlyListedOrigins(t *testing.T) {
 	const ops = "https://ops.example"
 	w := newSecured(t, func(c *httpapi.Config) { c.CORSOrigins = []string{ops} })
 	ask := func(method, origin string, more ...string) answer {
@@ -84,7 +84,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-func TestBehindAProxy(t *testing.T) {
+func TestBehindProxy(t *testing.T) {
 	w := newSecured(t, func(c *httpapi.Config) { c.BehindProxy, c.Hosts = true, []string{"jobs.example"} })
 	r := request(http.MethodPost, "/api/session", `{"name":"monitoring","password":"right"}`)
 	r.Host = "jobs.example"
@@ -97,22 +97,22 @@ func TestBehindAProxy(t *testing.T) {
 		w.send(r)
 	}
 	require.Contains(t, w.log.String(), `"from":"192.0.2.7"`)
-	require.Equal(t, http.StatusUnauthorized, w.loginFrom("192.0.2.1", `{"name":"monitoring","password":"x"}`), "others go on")
+	require.Equal(t, http.StatusUnauthorized, w.loginFrom("192.0.2.1", `{"name":"monitoring","password":"x"}`), "other users are not limited")
 
-	bare := newSecured(t) // without a proxy nobody believes these
+	bare := newSecured(t) // without a proxy these headers are ignored
 	r = request(http.MethodPost, "/api/session", `{"name":"monitoring","password":"right"}`)
 	r.Header.Set("X-Forwarded-Proto", "https")
 	require.False(t, bare.send(r).Cookies()[0].Secure)
 }
 
-func TestOthersMayConnectOnlyWhereTheyAreAsked(t *testing.T) {
+func TestRemoteConnectionsNeedAuthentication(t *testing.T) {
 	for _, c := range []struct {
 		exposure auth.Exposure
 		ok       bool
 	}{
 		{auth.Exposure{}, false},
 		{auth.Exposure{Auth: auth.ModeBroker}, false},
-		{auth.Exposure{TLS: true}, true}, // whoever connects is asked as soon as others can
+		{auth.Exposure{TLS: true}, true}, // remote clients are authenticated
 		{auth.Exposure{Auth: auth.ModeToken, TLS: true}, true},
 		{auth.Exposure{Auth: auth.ModeNone, TLS: true}, false},
 		{auth.Exposure{BehindProxy: true}, true},

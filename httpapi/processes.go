@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// processesAPI shows worker processes, and tells them to stop.
+// processesAPI shows worker processes, and stops them.
 type processesAPI struct {
 	workers  *workers
 	controls *controls
@@ -130,7 +130,7 @@ func noProcess(identity string) error {
 	return problem.New(http.StatusNotFound, "no process %q: it has stopped, or sent no heartbeat in the last hour", problem.Shorten(identity))
 }
 
-// control returns a handler that tells a process, or all, to take no more jobs, or to stop.
+// control returns a handler that has a process, or all, take no more jobs, or stop.
 func (a *processesAPI) control(op string) handler {
 	return func(in *problem.Request) error {
 		in.Query()

@@ -90,18 +90,18 @@ func TestControlOfProcesses(t *testing.T) {
 	w.do(http.MethodPut, "/api/processes/*/quiet", "").problem(t, http.StatusConflict, "conflict")
 	w.publish = errors.New("lost")
 	w.do(http.MethodPut, "/api/processes/h:1:x/stop", "").problem(t, http.StatusServiceUnavailable, "service_unavailable")
-	require.Len(t, w.commands, journaled, "what was not done is not journaled")
+	require.Len(t, w.commands, journaled, "a failed action is not journaled")
 }
 
-// What the journal does not have is not done.
-func TestWorkersAreToldWhatIsJournaled(t *testing.T) {
+// A command that is not journaled is not sent to workers.
+func TestWorkersGetOnlyJournaledCommands(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Heartbeats, beat("h:1:x", ""))
 	for _, c := range []struct {
 		reply wire.Reply
 		code  string
 	}{
-		{wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "nobody leads"}, "no_leader"},
+		{wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "there is no leader"}, "no_leader"},
 		{wire.Reply{Status: wire.StatusUnknown, Error: "outcome_unknown", Reason: "no answer"}, "service_unavailable"},
 		{wire.Reply{Status: wire.StatusBad, Error: "bad_request", Reason: `command "note" is not known`}, "service_unavailable"},
 	} {
@@ -113,7 +113,7 @@ func TestWorkersAreToldWhatIsJournaled(t *testing.T) {
 	}
 }
 
-func TestJobsThatRunForTooLong(t *testing.T) {
+func TestJobsThatRunTooLong(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) { c.Now = func() time.Time { return time.Unix(1_700_000_000, 0) } })
 	for range 20 {
 		w.add(wire.JobMetrics, metric(1_699_999_000, "C", "q", "success", 3000, ""))
@@ -130,8 +130,8 @@ func TestJobsThatRunForTooLong(t *testing.T) {
 	require.Contains(t, w.get("/metrics").body, `millrace_stuck_jobs{vhost="/"} 1`)
 }
 
-// A job is cancelled where it runs, with a line in the journal before.
-func TestCancelAJob(t *testing.T) {
+// A job is cancelled while it runs, after a record in the journal.
+func TestCancelJob(t *testing.T) {
 	w := newWorld(t)
 	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
 	path := "/api/jobs/a%2Fb/cancel"
@@ -156,26 +156,26 @@ func TestCancelAJob(t *testing.T) {
 	require.Equal(t, "it hangs", w.commands[0].Reason)
 
 	w.add(wire.Heartbeats, beat("h:2:x", `,"concurrency":2,"busy":1,"work":[{"jid":"a/b","class":"C","queue":"q"}]`))
-	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, path, "").body, "identity").Str, "two say that they run it")
+	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, path, "").body, "identity").Str, "two processes report that they run it")
 	w.add(wire.Heartbeats, beat("h:2:x", `,"concurrency":2,"busy":2,"work":[{"jid":"c","class":"C","queue":"q"}]`))
-	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, "/api/jobs/d/cancel", "").body, "identity").Str, "one does not list all")
+	require.Equal(t, "*", gjson.Get(w.do(http.MethodPost, "/api/jobs/d/cancel", "").body, "identity").Str, "one process does not list all its jobs")
 	w.do(http.MethodPost, path, `{"x":1}`).problem(t, http.StatusBadRequest, "bad_request")
 	w.do(http.MethodPost, path+"?x=1", "").problem(t, http.StatusBadRequest, "bad_request")
 
 	sent := len(w.published)
-	w.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "nobody leads"}
+	w.reply = wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: "there is no leader"}
 	w.do(http.MethodPost, path, "").problem(t, http.StatusServiceUnavailable, "no_leader")
-	require.Len(t, w.published, sent+1, "what the journal does not have is not done")
+	require.Len(t, w.published, sent+1, "an action that is not journaled is not done")
 	require.Empty(t, gjson.GetBytes(w.published[sent].Body, "identity").Str, "only the question whether a process listens")
 	journaled := len(w.commands)
 	w.reply, w.publish = wire.Reply{Status: wire.StatusDone}, fmt.Errorf("x: %w", broker.ErrReturned)
 	w.do(http.MethodPost, path, "").problem(t, http.StatusConflict, "conflict")
-	require.Len(t, w.commands, journaled, "what was not done is not journaled")
+	require.Len(t, w.commands, journaled, "a failed action is not journaled")
 	w.clock = w.clock.Add(61 * time.Second)
 	w.do(http.MethodPost, path, "").problem(t, http.StatusNotFound, "not_found")
 }
 
-func TestWithoutProcesses(t *testing.T) {
+func TestProcessesDisabled(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) { c.Processes = nil })
 	require.Equal(t, "[]\n", w.get("/api/processes").body)
 	w.get("/api/processes/x").problem(t, http.StatusNotFound, "not_found")

@@ -82,8 +82,8 @@ func FuzzParseQuery(f *testing.F) {
 	})
 }
 
-// Whatever a client means and writes properly is understood as it was meant.
-func TestQueryMeansWhatWasWritten(t *testing.T) {
+// A valid query of any form is parsed as it was meant.
+func TestParseQueryKeepsMeaning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values, want := url.Values{}, query{stream: wire.Retries, paging: paging{size: defaultSize}}
 		text := rapid.StringN(1, 20, -1)
@@ -137,7 +137,7 @@ func TestQueryMeansWhatWasWritten(t *testing.T) {
 	})
 }
 
-func TestTextIsFoundHoweverItIsWritten(t *testing.T) {
+func TestTextMatchesAnySpelling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(1, 10, -1).Draw(t, "text")
 		plain, err := json.Marshal(text)
@@ -149,7 +149,7 @@ func TestTextIsFoundHoweverItIsWritten(t *testing.T) {
 	})
 }
 
-func TestStartIsWhicheverIsLaterInTheList(t *testing.T) {
+func TestStartIsTheLaterOfTwo(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
 	cursor := func(s, o int64) tracker.Cursor { return tracker.Cursor{At: at(s), Offset: o, Set: true} }
 	for i, c := range []struct {

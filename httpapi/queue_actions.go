@@ -100,13 +100,13 @@ func (q *queueActionsAPI) forget() {
 	}
 }
 
-// brokerProblem returns what a client is told of an error that came of doing something to a queue.
+// brokerProblem returns the problem that a client gets for a failed action on a queue.
 func brokerProblem(err error) error {
 	var refusal *broker.QueueError
-	var told *problem.Problem
+	var known *problem.Problem
 	switch {
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing:
 		return noQueue(wire.QueueName(refusal.Queue))
 	case errors.As(err, &refusal):
@@ -117,8 +117,8 @@ func brokerProblem(err error) error {
 	return nil
 }
 
-// pause returns a handler that pauses or resumes a queue. The leader journals it and tells the
-// workers; then the broker does it too, if it can.
+// pause returns a handler that pauses or resumes a queue. The leader journals it and sends it to
+// the workers. Then the broker does it too, if it can.
 func (q *queueActionsAPI) pause(verb string) handler {
 	return func(in *problem.Request) error {
 		name, reason := readQueue(in), readReason(in)

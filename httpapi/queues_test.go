@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// watching has the server look at queues that a test says.
+// watching has the server watch queues that a test names.
 func watching(rates bool, infos ...broker.QueueInfo) func(*httpapi.Config) {
 	return func(c *httpapi.Config) {
 		c.Queues = queues.New(nil)
@@ -76,7 +76,7 @@ func TestQueues(t *testing.T) {
 }
 
 // A queue whose workers all hang is not called running.
-func TestASaturatedQueue(t *testing.T) {
+func TestSaturatedQueue(t *testing.T) {
 	w := newWorld(t, watching(true, broker.QueueInfo{Name: "queue.a", State: "running", Ready: 38, Unacked: 2, Consumers: 1}, broker.QueueInfo{Name: "queue.b", State: "running", Ready: 1, Consumers: 1}))
 	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":2,"busy":2,"queues":["a"],"work":[{"jid":"1","class":"C","queue":"a","started_at":1699999900},{"jid":"2","class":"C","queue":"a","started_at":1699999940}]`))
 	require.Contains(t, w.get("/api/job-queues/a").body, `"state":"saturated"`)
@@ -91,7 +91,7 @@ func TestASaturatedQueue(t *testing.T) {
 	require.Contains(t, w.get("/metrics").body, `millrace_queue_saturated{queue="a",vhost="/"} 0`, "its jobs are meant to wait")
 }
 
-func TestQueuesWithoutTheManagementAPI(t *testing.T) {
+func TestQueuesWithoutManagementAPI(t *testing.T) {
 	w := newWorld(t, watching(false, broker.QueueInfo{Name: "queue.a", Ready: 5}))
 	require.Contains(t, w.get("/api/job-queues").body, `"unacked":null`)
 	unwired := newWorld(t)
@@ -102,7 +102,7 @@ func TestQueuesWithoutTheManagementAPI(t *testing.T) {
 	require.Equal(t, http.StatusOK, gone.get("/metrics").StatusCode)
 }
 
-func TestWhatIsDoneToQueues(t *testing.T) {
+func TestQueueActions(t *testing.T) {
 	var answer error
 	var acts int
 	w := newWorld(t, watching(true), func(c *httpapi.Config) {
@@ -134,19 +134,19 @@ func TestWhatIsDoneToQueues(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	var fault error
-	told := map[string]bool{}
+	sent := map[string]bool{}
 	w := newWorld(t, watching(true, broker.QueueInfo{Name: "queue.a", Ready: 7}), func(c *httpapi.Config) {
 		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return fault }
 		c.PauseQueue = func(_ context.Context, queue string, paused bool) error {
-			told[queue] = paused
+			sent[queue] = paused
 			return fault
 		}
 	})
 	require.Equal(t, http.StatusNoContent, w.do(http.MethodPut, "/api/job-queues/a/pause", `{"reason":"it is down"}`).StatusCode)
 	require.Equal(t, []string{wire.CommandPause, "a", "it is down"}, []string{w.commands[0].Command, w.commands[0].Queue, w.commands[0].Reason})
-	require.Equal(t, map[string]bool{"a": true}, told)
+	require.Equal(t, map[string]bool{"a": true}, sent)
 	require.Equal(t, http.StatusNoContent, w.do(http.MethodPut, "/api/job-queues/a/resume", "").StatusCode)
-	require.Equal(t, map[string]bool{"a": false}, told)
+	require.Equal(t, map[string]bool{"a": false}, sent)
 
 	paused := map[string]wire.Pause{"a": {At: 7, Actor: "ann", Reason: "it is down"}}
 	w.journal(wire.JournalRecord{Type: wire.TypeState, Paused: &paused, Queue: "a"})
@@ -168,7 +168,7 @@ func TestPause(t *testing.T) {
 	w.do(http.MethodPut, "/api/job-queues/a%00/pause", "").problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestMovesThatCannotBe(t *testing.T) {
+func TestInvalidMovesAreRefused(t *testing.T) {
 	answer := error(nil)
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { return answer }

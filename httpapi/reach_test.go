@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// SetMaxSearched lowers how many entries one call looks at. Answers that took so long that they are
-// kept are made anew.
+// SetMaxSearched lowers how many entries one call reads. Cached answers are computed again.
 func (s *Server) SetMaxSearched(n int64) {
 	s.limits.searched = n
 	s.answers.mu.Lock()
@@ -14,22 +13,22 @@ func (s *Server) SetMaxSearched(n int64) {
 	s.answers.kept = nil
 }
 
-// SetMaxTally raises how long one call counts on.
+// SetMaxTally raises how long one call counts.
 func (s *Server) SetMaxTally(d time.Duration) { s.limits.tally = d }
 
 // SetMaxFetchTime raises how long a list reads large records.
 func (s *Server) SetMaxFetchTime(d time.Duration) { s.limits.fetch = d }
 
-// ReadWithin lowers how long a viewer of events may take nothing.
+// ReadWithin lowers how long a viewer of events may read nothing.
 func (s *Server) ReadWithin(d time.Duration) { s.events.Times.Read = d }
 
-// AskWhoEvery has it asked more often whether a viewer of events may still look.
+// AskWhoEvery has the permission of a viewer of events checked more often.
 func (s *Server) AskWhoEvery(d time.Duration) { s.events.Times.Ping, s.events.Times.Recheck = d, d }
 
 // Wake has what viewers watch computed now.
 func (s *Server) Wake() { s.events.Wake() }
 
-// WrapHandler puts something before the whole server.
+// WrapHandler puts a handler before the whole server.
 func (s *Server) WrapHandler(wrap func(http.Handler) http.Handler) { s.handler = wrap(s.handler) }
 
 // Routes lists what is registered, as "GET /path/:parameter".
@@ -40,5 +39,5 @@ func (s *Server) Routes() (all []string) {
 	return all
 }
 
-// OpenAPI is the contract as it is served.
+// OpenAPI returns the contract as it is served.
 func OpenAPI() []byte { return openAPI }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// secretless tells whether no member with a name that matches has another value than the sign.
+// secretless reports whether every member whose name matches is masked.
 func secretless(names *regexp.Regexp, v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

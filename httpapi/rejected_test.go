@@ -88,14 +88,14 @@ func TestLargeRejectedRecord(t *testing.T) {
 	require.Equal(t, body, one.Body)
 	require.False(t, one.Truncated)
 
-	w.streams[wire.Retries] = nil // the stream has forgotten it
+	w.streams[wire.Retries] = nil // the stream has truncated it
 	one = w.rejectedOne("/api/rejected/retries/0")
 	require.True(t, one.Truncated)
 	require.Equal(t, strings.Repeat("é", 32<<10), one.Body)
 	require.EqualValues(t, 100_000, one.Size)
 }
 
-func TestPreviewIsNotCutWithinACharacter(t *testing.T) {
+func TestPreviewEndsBetweenCharacters(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, "x"+strings.Repeat("é", 1000))
 	w.add(wire.Retries, "x"+strings.Repeat("\xe9", 2000))
@@ -115,7 +115,7 @@ func TestDismiss(t *testing.T) {
 	require.EqualValues(t, 0, *c.Offset)
 	require.Equal(t, "seen", c.Reason)
 	w.do(http.MethodDelete, "/api/rejected/heartbeats/0", `{"x":1}`).problem(t, http.StatusBadRequest, "bad_request")
-	w.reply = wire.Reply{Status: 503, Error: "no_leader", Reason: "nobody"}
+	w.reply = wire.Reply{Status: 503, Error: "no_leader", Reason: "there is no leader"}
 	w.do(http.MethodDelete, "/api/rejected/heartbeats/0", "").problem(t, http.StatusServiceUnavailable, "no_leader")
 }
 
@@ -162,9 +162,8 @@ func TestResubmit(t *testing.T) {
 	}
 }
 
-// What a client could not write, because it is not trusted, must not come in under Millrace's own
-// name.
-func TestResubmitDoesNotLendMillracesName(t *testing.T) {
+// A record that a client was not trusted to write must not be written under Millrace's own name.
+func TestResubmitRefusesRecordsOfMillrace(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, `{"type":"barrier","epoch":99}`)
 	w.do(http.MethodPost, "/api/rejected/retries/0/resubmit", `{"type":"barrier","epoch":99}`).problem(t, http.StatusBadRequest, "bad_request")
@@ -175,7 +174,7 @@ func TestResubmitDoesNotLendMillracesName(t *testing.T) {
 	require.Empty(t, w.commands)
 }
 
-func TestResubmitThatFails(t *testing.T) {
+func TestFailedResubmit(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, "garbage")
 	body := retry("a", 1, "q", "C", "E")
@@ -184,9 +183,9 @@ func TestResubmitThatFails(t *testing.T) {
 	require.Contains(t, w.log.String(), "nacked")
 	w.publish = fmt.Errorf("confirm: %w", context.DeadlineExceeded)
 	w.do(http.MethodPost, "/api/rejected/retries/0/resubmit", body).problem(t, http.StatusGatewayTimeout, "outcome_unknown")
-	require.Empty(t, w.commands, "what was not published stays listed")
+	require.Empty(t, w.commands, "a record that was not published stays listed")
 
-	w.publish, w.reply = nil, wire.Reply{Status: 503, Error: "no_leader", Reason: "nobody leads"}
+	w.publish, w.reply = nil, wire.Reply{Status: 503, Error: "no_leader", Reason: "there is no leader"}
 	p := w.do(http.MethodPost, "/api/rejected/retries/0/resubmit", body).problem(t, http.StatusServiceUnavailable, "no_leader")
 	require.Contains(t, p.Reason, "was published")
 
@@ -194,5 +193,5 @@ func TestResubmitThatFails(t *testing.T) {
 	r := request(http.MethodPost, "/api/rejected/retries/0/resubmit", body)
 	r.Header.Set("X-Reason", strings.Repeat("x", 5000))
 	w.send(r).problem(t, http.StatusBadRequest, "bad_request")
-	require.Len(t, w.published, published, "what is refused was not published")
+	require.Len(t, w.published, published, "a refused record was not published")
 }

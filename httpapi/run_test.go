@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestListenOnLoopbackOnly(t *testing.T) {
+func TestListenOnlyOnLoopback(t *testing.T) {
 	for _, addr := range []string{":15680", "0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "10.0.0.1:0"} {
 		_, err := auth.Listen(t.Context(), addr, auth.Exposure{})
 		require.ErrorIs(t, err, auth.ErrNotLocal, addr)
@@ -36,7 +36,7 @@ func TestListenOnLoopbackOnly(t *testing.T) {
 
 func TestRunRefusesOtherListeners(t *testing.T) {
 	w := newWorld(t)
-	l, err := net.Listen("tcp", ":0") //nolint:gosec // it is closed before anybody connects
+	l, err := net.Listen("tcp", ":0") //nolint:gosec // it is closed before any client connects
 	require.NoError(t, err)
 	require.ErrorIs(t, w.server.Run(t.Context(), l), auth.ErrNotLocal)
 	_, err = l.Accept()
@@ -75,7 +75,7 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-func TestRunServesUntilItsContextEnds(t *testing.T) {
+func TestRunEndsWithItsContext(t *testing.T) {
 	w := newWorld(t)
 	url, stop := w.serve()
 	c := client(t)
@@ -105,8 +105,8 @@ func TestRunEndsWithItsListener(t *testing.T) {
 	require.ErrorContains(t, w.server.Run(t.Context(), l), "httpapi: serve")
 }
 
-// A command that was sent when the shutdown came still gets its answer.
-func TestShutdownLetsRequestsEnd(t *testing.T) {
+// A command that was sent before the shutdown still gets its answer.
+func TestShutdownWaitsForRequests(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.Grace = 10 * time.Second
@@ -148,8 +148,9 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	require.NoError(t, <-stopped)
 }
 
-// What does not end is cut off, and Run waits for it, so that the store may be closed after.
-func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
+// A request that does not end is cut off, and Run waits for it, so that the store can be closed
+// then.
+func TestShutdownCutsOffLongRequests(t *testing.T) {
 	asked := make(chan struct{})
 	var ended bool
 	w := newWorld(t, func(c *httpapi.Config) {
@@ -173,7 +174,7 @@ func TestShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 	require.Contains(t, w.log.String(), "cut off at shutdown")
 }
 
-func TestRequestThatNeverEndsDoesNotHoldRun(t *testing.T) {
+func TestRunReturnsDespiteStuckRequest(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.Grace = 20 * time.Millisecond
@@ -195,8 +196,8 @@ func TestRequestThatNeverEndsDoesNotHoldRun(t *testing.T) {
 	close(release)
 }
 
-// An answer that breaks off must not look whole.
-func TestBrokenExportIsSeenByTheClient(t *testing.T) {
+// A client must detect an answer that breaks off.
+func TestBrokenExportIsDetected(t *testing.T) {
 	w := newWorld(t)
 	for i := range 600 {
 		w.add(wire.Retries, retry("a", float64(2_000_000_000+i), "q", "C", "E"))

@@ -15,8 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 )
 
-// directory is who a management API would say that users are. Its users' names are their tags, and
-// their password is "right".
+// directory is a management API with users. A user's name is its tag, and its password is "right".
 type directory struct {
 	mu    sync.Mutex
 	users map[string]auth.User
@@ -74,7 +73,7 @@ func (b *directory) times() int {
 	return b.asked
 }
 
-// newSecured is a world whose server asks the broker who people are.
+// newSecured is a world whose server authenticates users at the broker.
 func newSecured(t *testing.T, change ...func(*httpapi.Config)) *world {
 	t.Helper()
 	b := newDirectory()
@@ -90,7 +89,7 @@ func newSecured(t *testing.T, change ...func(*httpapi.Config)) *world {
 	return w
 }
 
-// session signs somebody in and gives the cookie.
+// session signs a user in and returns the cookie.
 func (w *world) session(name string) *http.Cookie {
 	w.t.Helper()
 	a := w.do(http.MethodPost, "/api/session", `{"name":"`+name+`","password":"right"}`)
@@ -106,5 +105,5 @@ func (w *world) as(name, method, target, body string) answer {
 	return w.send(r)
 }
 
-// sessionName is what the cookie of a session is called.
+// sessionName is the name of the session's cookie.
 const sessionName = "millrace_session"

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
-// sessionsAPI signs users in and out, and tells clients who they are.
+// sessionsAPI signs users in and out, and returns who a client is.
 type sessionsAPI struct {
 	auth        *auth.Authenticator
 	hide        *redactor

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// odd are names that paths are made of, or that paths give trouble with.
+// odd are names that paths are made of, or that are difficult in paths.
 var odd = []string{
 	"a/b", "a%2Fb", "a%252Fb", "%", "%41", ".", "..", "../..", "/", "//", "a b", "a+b", "é", "日本", "a?b", "a#b", "a;b", "a:b", ":jid", "*", "a&b=c", `"`, `\`, "<x>",
 	"trigger", "retry", "kill", "resubmit", "release", "kill/retry", "api", "/api/retries", "scheduled-jobs", "retries", "dead-jobs", "rejected", "overview",
@@ -30,7 +30,7 @@ func TestOddNamesThroughEveryRoute(t *testing.T) {
 		w.add(wire.Retries, entry("retry", "retry_at", jid, i))
 		w.add(wire.DeadJobs, entry("dead_job", "died_at", jid, i))
 	}
-	live := httptest.NewServer(w.server.Handler()) // a real client and server: they must not clean the path up
+	live := httptest.NewServer(w.server.Handler()) // a real client and server: they must not clean the path
 	defer live.Close()
 	w.checkOdd(t, func(r *http.Request) answer {
 		u, err := url.Parse(live.URL + r.URL.EscapedPath())
@@ -51,7 +51,7 @@ func (w *world) checkOdd(t *testing.T, send func(*http.Request) answer) {
 	for i, jid := range odd {
 		escaped := url.PathEscape(jid)
 		if strings.Trim(jid, ".") == "" {
-			escaped = strings.ReplaceAll(jid, ".", "%2e") // else URL parsers take it for a relative path
+			escaped = strings.ReplaceAll(jid, ".", "%2e") // otherwise URL parsers treat it as a relative path
 		}
 		for _, set := range []string{"scheduled-jobs", "retries", "dead-jobs"} {
 			a := send(request(http.MethodGet, "/api/"+set+"/"+escaped, ""))
@@ -87,7 +87,7 @@ var actions = []struct{ method, path, command, stream string }{
 	{http.MethodPost, "/api/dead-jobs/%s/retry", wire.CommandRetry, wire.DeadJobs},
 }
 
-func TestEntryThatIsGoneTellsWhatHappened(t *testing.T) {
+func TestGoneEntryShowsLastOutcome(t *testing.T) {
 	w := newWorld(t)
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "host:1"})
 	offset := w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
@@ -100,7 +100,7 @@ func TestEntryThatIsGoneTellsWhatHappened(t *testing.T) {
 	require.Nil(t, p.Happened)
 }
 
-func TestSeveralEntriesNeedAnOffset(t *testing.T) {
+func TestSharedJIDNeedsOffset(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.DeadJobs, dead("same", 1_000_000_000))
 	w.add(wire.DeadJobs, dead("other", 1_000_000_000))
@@ -113,7 +113,7 @@ func TestSeveralEntriesNeedAnOffset(t *testing.T) {
 	w.get("/api/dead-jobs/same?offset=-1").problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestParkedEntryShowsWhy(t *testing.T) {
+func TestParkedEntryShowsReason(t *testing.T) {
 	w := newWorld(t)
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
 	offset := w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
@@ -123,7 +123,7 @@ func TestParkedEntryShowsWhy(t *testing.T) {
 	require.True(t, json.Valid([]byte(a.body)))
 }
 
-func TestLargeRecordsAreReadFromTheirStream(t *testing.T) {
+func TestLargeRecordsAreReadFromStream(t *testing.T) {
 	w := newWorld(t)
 	body := strings.Replace(retry("big", 2_000_000_000, "q", "C", "E"), `"args":[]`, `"args":["`+strings.Repeat("x", 70<<10)+`"]`, 1)
 	offset := w.add(wire.Retries, body)
@@ -162,7 +162,7 @@ func TestLargeRecordsAreReadFromTheirStream(t *testing.T) {
 	}
 }
 
-func TestAListReadsOnlySoMuchFromAStream(t *testing.T) {
+func TestListLimitsReadsFromStream(t *testing.T) {
 	w := newWorld(t)
 	w.server.SetMaxFetchTime(time.Hour)
 	filler := strings.Repeat("x", 12<<20)
@@ -204,7 +204,7 @@ func TestUnknownPathsAndWrongMethods(t *testing.T) {
 	w.get("/api/retries/%FF").problem(t, http.StatusBadRequest, "bad_request")
 }
 
-func TestHeadAnswersLikeGetWithoutABody(t *testing.T) {
+func TestHeadAnswersLikeGetWithoutBody(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, retry("a", 2_000_000_000, "q", "C", "E"))
 	live := httptest.NewServer(w.server.Handler())
@@ -221,7 +221,7 @@ func TestHeadAnswersLikeGetWithoutABody(t *testing.T) {
 	}
 }
 
-func TestWithoutAnythingBehindIt(t *testing.T) {
+func TestServerWithoutBackends(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) {
 		*c = httpapi.Config{Entries: c.Entries, View: c.View}
 	})

@@ -50,7 +50,7 @@ func TestListsAreSortedByTheServer(t *testing.T) {
 	}
 }
 
-func TestEachListIsTurnedRound(t *testing.T) {
+func TestEachListCanBeReversed(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {
 		w.add(wire.ScheduledJobs, scheduled(fmt.Sprint("s", i), float64(2_000_000_000+i)))
@@ -76,7 +76,7 @@ func TestEachListIsTurnedRound(t *testing.T) {
 	require.Equal(t, gated, w.jids("/api/gated-jobs?sort=-at"))
 }
 
-func TestSortingThatCannotBeIsRefused(t *testing.T) {
+func TestInvalidSortingIsRefused(t *testing.T) {
 	w := newWorld(t)
 	for target, reason := range map[string]string{
 		"scheduled-jobs?sort=due":             `parameter sort is \"due\": it must be one of at, class, queue, attempt, with a - in front for the reverse order`,
@@ -97,7 +97,7 @@ func TestSortingThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// Records of over 64 KiB stay in their stream: what they failed with is not known.
+// Records of over 64 KiB stay in their stream: their error is not known.
 func TestLargeRecordsAreSortedLast(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, large("large", 2_000_000_000))
@@ -107,8 +107,8 @@ func TestLargeRecordsAreSortedLast(t *testing.T) {
 	require.Equal(t, []string{"large", "small"}, w.jids("/api/retries?sort=-attempt"))
 }
 
-// A call sorts no more than so many entries; fewer, where a filter by time leaves fewer.
-func TestAListThatIsTooLongIsNotSorted(t *testing.T) {
+// A call sorts at most so many entries, or fewer if a filter by time leaves fewer.
+func TestTooLongListIsNotSorted(t *testing.T) {
 	const n = 2500
 	w := newWorld(t)
 	w.server.SetMaxSearched(2000)
@@ -121,9 +121,9 @@ func TestAListThatIsTooLongIsNotSorted(t *testing.T) {
 	require.EqualValues(t, n-600, *p.Searched)
 }
 
-// An order that took long to find serves for a while. A job that was deleted meanwhile is not in
-// it.
-func TestASortedListHasNothingThatIsGone(t *testing.T) {
+// A sorted list that took long is cached for a while. It does not contain jobs that were deleted
+// since.
+func TestSortedListOmitsDeletedJobs(t *testing.T) {
 	w := newWorld(t)
 	w.fill(20_000)
 	first := w.jids("/api/retries?sort=-attempt&limit=3")

@@ -25,10 +25,10 @@ func TestHealthAndReadiness(t *testing.T) {
 	require.JSONEq(t, `{"status":"failed","reason":"the view has not caught up with job_journal"}`, a.body)
 
 	defer w.catchUp()()
-	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is ready all the same")
+	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is still ready")
 	w.status.Gap = "the journal lost its newest records, those behind 7"
 	a = w.get("/readyz")
-	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "what is held does not fire")
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "held jobs do not fire")
 	require.JSONEq(t, `{"status":"failed","reason":"what was pending is held and does not fire until an administrator runs millrace release, `+
 		`because the journal has a gap: the journal lost its newest records, those behind 7"}`, a.body)
 	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
@@ -50,7 +50,7 @@ func TestReadyOnceClientsCanPublish(t *testing.T) {
 	require.Contains(t, a.body, "no leader has made jobs.direct")
 	w.status.Accepts = true
 	require.Equal(t, http.StatusOK, w.get("/readyz").StatusCode)
-	w.status.Accepts = false // of a scheduler that has just begun
+	w.status.Accepts = false // of a scheduler that has just started
 	require.Equal(t, http.StatusOK, w.get("/readyz").StatusCode)
 	w.status.Lacks = "broker: look for queue retries: user x"
 	a = w.get("/readyz")
@@ -66,7 +66,8 @@ func TestReadyOnceClientsCanPublish(t *testing.T) {
 	require.Contains(t, w.get("/readyz").body, "the broker is not connected while the nodes b, c are away")
 }
 
-// What jobs fire without leaves a sidecar ready. It is listed, without the broker's own words.
+// A sidecar is ready if jobs can fire without the topology that is unavailable. That is listed,
+// without the broker's own words.
 func TestDegradedIsReady(t *testing.T) {
 	w := newWorld(t)
 	defer w.catchUp()()
@@ -81,8 +82,8 @@ func TestDegradedIsReady(t *testing.T) {
 	require.NotContains(t, w.get("/metrics").body, "millrace_degraded")
 }
 
-// A lock that a client has is on the list, with what to do.
-func TestLockThatIsAClientsNeedsALook(t *testing.T) {
+// A lock that a client holds is listed, with a remedy.
+func TestForeignLockNeedsAttention(t *testing.T) {
 	w := newWorld(t)
 	w.status.Orphaned, w.status.OrphanCause, w.status.OrphanCure = true, "a client consumes jobs.leader, and answers no pings", "close its connection"
 	require.Contains(t, w.get("/api/attention").body, `"kind":"no_leader","severity":"critical","text":"no sidecar leads, no jobs are dispatched: `+
@@ -90,9 +91,9 @@ func TestLockThatIsAClientsNeedsALook(t *testing.T) {
 	require.Contains(t, w.get("/metrics").body, `millrace_leader_lock_orphaned{vhost="/"} 1`)
 }
 
-// A health check that fails is on the list: it must not be empty while the broker is lost, no
-// leader responds or no worker is connected.
-func TestFailingHealthChecksNeedALook(t *testing.T) {
+// A failing health check is listed: the list must not be empty while the broker is lost, no leader
+// responds or no worker is connected.
+func TestFailingHealthChecksNeedAttention(t *testing.T) {
 	items := func(w *world) string { return gjson.Get(w.get("/api/attention").body, "items").Raw }
 	const noWorkers = `{"kind":"no_workers","severity":"warning","text":"no live worker processes","value":1}`
 	w := newWorld(t)
@@ -127,8 +128,8 @@ func busy(t *testing.T) *world {
 	w.add(wire.DeadJobs, "garbage")
 	// A leader that was followed decided this. It is void: the entry stays.
 	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch - 1, Stream: wire.Retries, Offset: late, JID: wire.JIDTag("parked")})
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 99, JIDTag: "x", Epoch: epoch, Seq: 1}
-	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte("{}")})
+	dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 99, JIDTag: "x", Epoch: epoch, Seq: 1}
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte("{}")})
 	w.status = scheduler.Status{Leader: true, Phase: "leading", Epoch: epoch, Unconfirmed: 7, Blocked: "memory", LastLate: 2 * time.Millisecond,
 		Held: []scheduler.HeldQueue{{Queue: "q"}}, InDoubt: 5, Silent: 2, LeaseAge: 250 * time.Millisecond,
 		MissingReplicas: map[string]int{wire.Journal: 1, wire.Retries: 0}, Counters: scheduler.Counters{Fired: 11, Returned: 2, Refused: 1, Lost: 3, Commands: 4, Epochs: 1}}
@@ -187,7 +188,7 @@ func TestOverview(t *testing.T) {
 	require.EqualValues(t, 2, o.Sets["retries"].Total)
 	require.EqualValues(t, 1, o.Sets["dead-jobs"].Total)
 	require.EqualValues(t, len(dead("d", 1_000_000_000)), o.Sets["dead-jobs"].Bytes)
-	require.EqualValues(t, 10, o.Overdue, "a parked entry waits for a person, and is not overdue")
+	require.EqualValues(t, 10, o.Overdue, "a parked entry waits for a user, and is not overdue")
 	require.True(t, o.Views.CaughtUp)
 	require.Len(t, o.Views.Streams, 5)
 	require.EqualValues(t, 1, o.Rejected[wire.DeadJobs].Kept)
@@ -261,7 +262,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestMetricsComeInEveryFormatThatIsListed(t *testing.T) {
+func TestMetricsInEveryListedFormat(t *testing.T) {
 	w := newWorld(t)
 	for media := range document(t).Paths.Value("/metrics").Get.Responses.Value("200").Value.Content {
 		r := request(http.MethodGet, "/metrics", "")

@@ -273,7 +273,7 @@ func (a *jobsAPI) lastSent(ctx context.Context, events []jobEvent, hide *redacto
 		if err != nil || len(r.Body) > maxKept {
 			return json.RawMessage(nil), nil
 		}
-		if d, is := wire.DeedOf(r.Headers); !is || d.Burial() || !json.Valid(r.Body) || !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("{")) {
+		if d, is := wire.DispatchOf(r.Headers); !is || d.Burial() || !json.Valid(r.Body) || !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("{")) {
 			return json.RawMessage(nil), nil
 		}
 		return json.RawMessage(r.Body), nil

@@ -24,9 +24,9 @@ func (w *world) whats(jid string) []string {
 	return all
 }
 
-// A job that is changed, deleted, restored and sent tells all of it, in the order in which it
-// happened, with what was changed.
-func TestAJobTellsItsWholeStory(t *testing.T) {
+// A job is changed, deleted, restored and sent. Its timeline has all of it, in order, with what was
+// changed.
+func TestTimelineHasWholeHistory(t *testing.T) {
 	w := newWorld(t)
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: 1})
 	was := strings.Replace(scheduled("j", 2_000_000_000), `"args":[1]`, `"args":[9007199254740993,{"password":"old"}]`, 1)
@@ -40,9 +40,9 @@ func TestAJobTellsItsWholeStory(t *testing.T) {
 	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch, At: 20, Stream: wire.ScheduledJobs, Offset: second, JID: "j", Actor: "bob"})
 	third := w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: announced(wire.TypeUndone, second), Body: []byte(is)})
 	w.journal(wire.JournalRecord{Type: wire.TypeUndone, Epoch: epoch, At: 30, Stream: wire.ScheduledJobs, Offset: second, JID: "j", Actor: "cyn", By: &third})
-	deed := wire.Deed{Op: wire.OpTriggered, Stream: wire.ScheduledJobs, Offset: third, JIDTag: "j", Epoch: epoch, Seq: 9, Actor: "dan"}
+	dispatch := wire.Dispatch{Op: wire.OpTriggered, Stream: wire.ScheduledJobs, Offset: third, JIDTag: "j", Epoch: epoch, Seq: 9, Actor: "dan"}
 	sent := `{"jid":"j","class":"Mail","queue":"low","args":[9007199254740995,{"password":"new"}]}`
-	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: []byte(sent), Time: time.Unix(40, 0)})
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte(sent), Time: time.Unix(40, 0)})
 	w.journal(wire.JournalRecord{Type: wire.TypeNoted, Epoch: epoch, At: 50, Noted: &wire.Noted{Op: wire.NotedCancelled, Identity: "h:1:x", JID: "j"}, Actor: "eve"})
 
 	require.Equal(t, []string{"changed scheduled-jobs ann", "deleted scheduled-jobs bob", "undone scheduled-jobs cyn", "triggered scheduled-jobs dan", "cancelled  eve"}, w.whats("j"))
@@ -54,16 +54,16 @@ func TestAJobTellsItsWholeStory(t *testing.T) {
 	require.Equal(t, `[9007199254740995,{"password":"new"}]`, changed.Get("changes.0.is").Str)
 	require.Equal(t, []string{`"default"`, `"low"`}, []string{changed.Get("changes.1.was").Str, changed.Get("changes.1.is").Str})
 	require.Equal(t, "h:1:x", gjson.Get(body, `events.#(what=="cancelled").identity`).Str)
-	require.Equal(t, sent, gjson.Get(body, "job").Raw, "no entry has it any more: as it was sent")
+	require.Equal(t, sent, gjson.Get(body, "job").Raw, "no entry has the arguments any more: as they were sent")
 	require.False(t, gjson.Get(body, "older_than_kept").Bool(), "the journal is kept from its beginning")
 
 	w.journal(wire.JournalRecord{Type: wire.TypeChanged, Epoch: epoch, At: 60, Stream: wire.ScheduledJobs, Offset: 99, JID: "j", Entry: []byte(was), By: &third})
 	w.streams[wire.ScheduledJobs] = nil
-	require.Equal(t, gjson.Null, gjson.Get(w.get("/api/jobs/j").body, "events.0.changes").Type, "the stream has forgotten what stands for it")
+	require.Equal(t, gjson.Null, gjson.Get(w.get("/api/jobs/j").body, "events.0.changes").Type, "the stream has truncated its replacement")
 }
 
-// Who may only look does not see what is hidden from them, neither what it was nor what it is.
-func TestChangesHideWhatIsHidden(t *testing.T) {
+// A user who may not see hidden arguments sees neither their old nor their new values.
+func TestTimelineHidesChangesOfHiddenArguments(t *testing.T) {
 	pattern, err := httpapi.ParseHideArgs(httpapi.DefaultHideArgs)
 	require.NoError(t, err)
 	w := newSecured(t, func(c *httpapi.Config) { c.HideArgs = pattern })
@@ -76,11 +76,11 @@ func TestChangesHideWhatIsHidden(t *testing.T) {
 	}
 }
 
-// That there was more before is said only of a job that may have had more.
-func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
+// The timeline says that earlier history is missing only for a job that may have one.
+func TestTimelineSaysWhenHistoryMayBeMissing(t *testing.T) {
 	const begun, made, ended = 1_699_930_000, 1_699_990_000, 1_699_999_000
 	w := newWorld(t)
-	w.offsets[wire.Journal], w.offsets[wire.JobMetrics] = 40, 40 // the streams have forgotten their beginning
+	w.offsets[wire.Journal], w.offsets[wire.JobMetrics] = 40, 40 // the streams have truncated their beginning
 	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: begun})
 	ran := func(jid string, at, attempt int) {
 		w.add(wire.JobMetrics, fmt.Sprintf(`{"type":"job_metric","timestamp":%d,"job_class":"C","queue":"q","status":"success","worker_identity":"w","jid":%q,"attempt":%d}`, at, jid, attempt))
@@ -90,7 +90,7 @@ func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
 		w.add(wire.Retries, strings.Replace(retry(jid, 2_000_000_000, "q", "C", "E"), `"args":[]`, fmt.Sprintf(`"args":[],"enqueued_at":%d`, made), 1))
 	}
 	sent := func(jid string, made int) {
-		d := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, JIDTag: jid, Epoch: epoch, Seq: w.offsets[wire.ScheduledJobs] + 1}
+		d := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, JIDTag: jid, Epoch: epoch, Seq: w.offsets[wire.ScheduledJobs] + 1}
 		d.Offset = w.add(wire.ScheduledJobs, scheduled(jid, ended))
 		body := fmt.Sprintf(`{"jid":%q,"class":"C","queue":"q","args":[],"created_at":%d}`, jid, made)
 		w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: d.Headers(), Body: []byte(body), Time: time.Unix(ended, 0)})
@@ -109,11 +109,11 @@ func TestEarlierHistoryIsMissedOnlyWhereItMayBe(t *testing.T) {
 	}
 }
 
-func TestAJobThatRuns(t *testing.T) {
+func TestTimelineOfRunningJob(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Heartbeats, beat("h:1:x", `,"busy":1,"work":[{"jid":"j","class":"C","queue":"queue.low","started_at":1699999000}]`))
 	require.JSONEq(t, `{"jid":"j","entries":[],"events":[],"older_than_kept":false,
 		"running":[{"identity":"h:1:x","state":"live","heard_at":1700000000,"jid":"j","class":"C","queue":"low","started_at":1699999000,"usual_ms":null}]}`, w.get("/api/jobs/j").body)
 	w.add(wire.JobMetrics, `{"type":"job_metric","timestamp":1699999500,"job_class":"C","queue":"low","status":"success","worker_identity":"h:1:x","jid":"j"}`)
-	require.False(t, gjson.Get(w.get("/api/jobs/j").body, "running").Exists(), "what the process said before the run ended is over")
+	require.False(t, gjson.Get(w.get("/api/jobs/j").body, "running").Exists(), "a report of the process before the end of the run is outdated")
 }

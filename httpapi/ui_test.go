@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/ui"
 )
 
-func TestUIIsServedToWhoeverMayConnect(t *testing.T) {
+func TestUIIsServedWithoutSignIn(t *testing.T) {
 	w := newSecured(t)
 	w.unchecked(func(*httpapi.Config) {})
 	a := w.get("/retries")
@@ -26,7 +26,7 @@ func TestUIIsServedToWhoeverMayConnect(t *testing.T) {
 	w.send(r).problem(t, http.StatusForbidden, "access_refused")
 }
 
-func TestUIHasTheContractAsJSON(t *testing.T) {
+func TestUIServesContractAsJSON(t *testing.T) {
 	w := newSecured(t)
 	w.unchecked(func(*httpapi.Config) {})
 	var contract struct {

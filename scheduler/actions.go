@@ -59,7 +59,7 @@ func (t *target) purpose(op, queue string) purpose {
 }
 
 func refusedBy(queue string) wire.Reply {
-	return unavailable(fmt.Sprintf("queue %q refused the job, or did not answer (it may be full, or down): the job is pending; if the queue did not answer, it may have the job all the same", queue))
+	return unavailable(fmt.Sprintf("queue %q refused the job, or did not answer (it may be full, or down): the job is pending; if the queue did not answer, it may still have the job", queue))
 }
 
 // delete journals that an entry is deleted, with its bytes.

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Asker sends commands to whoever leads, over a connection of its own.
+// Asker sends commands to the leader, over a connection of its own.
 type Asker struct {
 	cfg broker.Config
 
@@ -77,7 +77,7 @@ func (a *Asker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Connected tells whether the broker is reached.
+// Connected reports whether there is a connection to the broker.
 func (a *Asker) Connected() bool { return a.current() != nil }
 
 // Led reports whether a leader is known to answer.

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A node is down that has the dead letters, a metrics stream and the last leader's witness. The
-// next leader fires without them: what is in doubt it fires again. When they are back, it takes
-// over dead letters by itself.
-func TestLeadersFireWithoutWhatIsAway(t *testing.T) {
+// A node is down that hosts the dead letters, a metrics stream and the last leader's witness. The
+// next leader fires without them. It fires again what is in doubt. When the node is back, the
+// leader takes over dead letters without a restart.
+func TestLeaderFiresWithoutUnavailableQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)
 	m := reign(t, v)
@@ -57,16 +57,16 @@ func TestLeadersFireWithoutWhatIsAway(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs, "it is the same leader")
 }
 
-// A stream that is needed and away keeps a sidecar from leading, and its status says so. When the
-// stream is back, it leads.
-func TestNobodyLeadsWithoutAnEntryStream(t *testing.T) {
+// An entry stream that is unavailable keeps a sidecar from leading, and the status shows that. The
+// sidecar leads when the stream is back.
+func TestNoLeaderWithoutEntryStream(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)
 	first := start(t, v, options{identity: "first"}).leads(t)
 	first.stop()
 	v.SetQueueState(t, wire.Retries, "crashed")
 	s := start(t, v, options{identity: "a"})
-	brokertest.Eventually(t, func() bool { return s.Status().Lacks != "" }, "it says what is lacking")
+	brokertest.Eventually(t, func() bool { return s.Status().Lacks != "" }, "the status names the missing stream")
 	require.Contains(t, s.Status().Lacks, "retries")
 	require.False(t, s.Status().Leader)
 	v.SetQueueState(t, wire.Retries, "live")

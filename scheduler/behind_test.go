@@ -32,9 +32,9 @@ func (r *cutOffReplica) First(context.Context, string) (int64, bool, error) { re
 func (r *cutOffReplica) Last(context.Context, string) (int64, bool, error)  { return 5, true, nil }
 func (r *cutOffReplica) LastIsCheap() bool                                  { return true }
 
-// A leader that reads where its node was cut off would not see its own barrier before the node is
-// back.
-func TestALeaderLeavesReplicasThatAreCutOff(t *testing.T) {
+// A leader that reads from a replica that is cut off would not see its own barrier before the
+// replica is back. It moves to another node.
+func TestLeaderLeavesReplicaThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -52,7 +52,7 @@ func TestALeaderLeavesReplicasThatAreCutOff(t *testing.T) {
 	for range leaderStreams {
 		left[<-replica.left] = true
 	}
-	require.Len(t, left, len(leaderStreams), "each once")
+	require.Len(t, left, len(leaderStreams), "each stream once")
 	cancel()
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)

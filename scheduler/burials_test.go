@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// tears has the broker die once it has a leader's burials among the dead jobs, and the journal has
-// none of them.
+// tears has the broker die after a leader's burials reach the dead jobs, and before the journal has
+// any of them.
 func (sc *scene) tears(s *modelSidecar) {
 	sc.t.Helper()
 	before := len(sc.deadJobs())
@@ -30,9 +30,9 @@ func (sc *scene) tears(s *modelSidecar) {
 	s.lose()
 }
 
-// A kill that the dead jobs have and the journal lacks was done: the next leader tells, whoever
-// asks again is answered so, and it can be undone.
-func TestKillsThatTheJournalLacks(t *testing.T) {
+// A kill is done if the dead jobs have it, even if the journal lacks it. The next leader journals
+// it, answers a repeated command with it, and can undo it.
+func TestNextLeaderJournalsMissingKill(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
 	kill := wire.Command{ID: "k", Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j", Actor: "ann"}
@@ -52,12 +52,13 @@ func TestKillsThatTheJournalLacks(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
 	require.Zero(t, fresh.entries.Total(wire.DeadJobs))
 	fresh.lose()
-	require.EqualValues(t, 1, sc.leader("later").entries.Total(wire.ScheduledJobs), "what was undone is not told again")
+	require.EqualValues(t, 1, sc.leader("later").entries.Total(wire.ScheduledJobs), "an undone kill is not journaled again")
 	require.Equal(t, 1, sc.journaled()[wire.TypeKilled])
 }
 
-// An operation counts them, whichever leader tells: the first dies before it has told of all.
-func TestOperationsWhoseKillsTheJournalLacks(t *testing.T) {
+// An operation counts kills that the journal lacks. The leader that journals them dies before it
+// has journaled all, and the next one does the rest.
+func TestOperationCountsKillsMissingFromJournal(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for _, jid := range []string{"one", "two", "three"} {
@@ -69,14 +70,14 @@ func TestOperationsWhoseKillsTheJournalLacks(t *testing.T) {
 	sc.tears(s)
 	lone := len(sc.deadJobs())
 
-	dying, told := sc.sidecar("dying"), 0
+	dying, journaled := sc.sidecar("dying"), 0
 	sc.elect(dying, never)
 	require.True(t, sc.rounds(dying, 8, func(m wire.Message) bool {
 		j, err := wire.ParseJournal(m.Body)
 		if err == nil && j.Type == wire.TypeKilled {
-			told++
+			journaled++
 		}
-		return told == lone
+		return journaled == lone
 	}))
 	dying.lose()
 	fresh := sc.leader("fresh")
@@ -87,8 +88,8 @@ func TestOperationsWhoseKillsTheJournalLacks(t *testing.T) {
 	require.Len(t, sc.deadJobs(), 3, "each was buried once")
 }
 
-// A job that was due too late, and is among the dead jobs, is not due any more.
-func TestExpiriesThatTheJournalLacks(t *testing.T) {
+// A job that expired, and is among the dead jobs, is not due any more.
+func TestNextLeaderJournalsMissingExpiry(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("late", sc.now, `,"expires_at":1`)
@@ -101,9 +102,9 @@ func TestExpiriesThatTheJournalLacks(t *testing.T) {
 	require.Empty(t, sc.copies())
 }
 
-// A kill that the journal refused was taken back, whatever the dead jobs have of it: what was
-// answered as pending is pending, and fires.
-func TestKillsThatTheJournalRefused(t *testing.T) {
+// A kill that the journal refused is undone, even if the dead jobs have it. A job that was answered
+// as pending is pending, and fires.
+func TestKillRefusedByJournalLeavesJobPending(t *testing.T) {
 	for name, fires := range map[string]bool{"it is pending": false, "it was fired since": true} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)

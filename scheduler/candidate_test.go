@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// candidateOn has a connection claim the lock, and reads what comes through it.
+// candidateOn has a connection claim the lock, and reads what arrives on it.
 func candidateOn(t *testing.T, s *Scheduler, conn *broker.Conn) *candidate {
 	t.Helper()
 	claim, err := conn.Lock(t.Context())
@@ -27,7 +27,7 @@ func candidateOn(t *testing.T, s *Scheduler, conn *broker.Conn) *candidate {
 	return c
 }
 
-// asks is a line to the leader, as the REST API has one.
+// asks is a connection to the leader, as the REST API has one.
 func asks(t *testing.T, s *Scheduler) *askConn {
 	t.Helper()
 	l, err := openAskConn(t.Context(), s.cfg.Broker)
@@ -39,8 +39,8 @@ func asks(t *testing.T, s *Scheduler) *askConn {
 	return l
 }
 
-// Pings of other sidecars are answered by whoever leads, and by nobody who only waits for that.
-func TestPingsAreAnsweredByTheLeader(t *testing.T) {
+// Only the leader answers pings of other sidecars. A sidecar that waits for the lock does not.
+func TestOnlyLeaderAnswersPings(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -54,9 +54,8 @@ func TestPingsAreAnsweredByTheLeader(t *testing.T) {
 	require.Empty(t, c.commands, "a ping needs no turn")
 }
 
-// Commands that come faster than they are carried out are refused, and do not keep pings from
-// coming.
-func TestTooManyCommandsAreRefused(t *testing.T) {
+// Commands that arrive faster than the leader executes them are refused. They do not delay pings.
+func TestExcessCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -73,9 +72,9 @@ func TestTooManyCommandsAreRefused(t *testing.T) {
 	require.True(t, c.mayPublish())
 }
 
-// What another leader was given may have been carried out: it is not carried out again. What nobody
-// was given is.
-func TestCommandsOfTheLeaderBefore(t *testing.T) {
+// A command that was delivered to the previous leader may have been executed. It is not executed
+// again. A command that no leader got is executed by the next one.
+func TestUndeliveredCommandsPassToNextLeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -95,8 +94,8 @@ func TestCommandsOfTheLeaderBefore(t *testing.T) {
 	require.Empty(t, c.commands)
 }
 
-// A ping that somebody else sent renews nothing, whatever it says.
-func TestForgedPingsRenewNothing(t *testing.T) {
+// A ping that another client sent does not renew the lease.
+func TestForgedPingDoesNotRenewLease(t *testing.T) {
 	c := &candidate{id: "id", user: millrace, lease: newLease(time.Now)}
 	n := c.lease.Send()
 	require.EqualValues(t, 1, n)
@@ -113,8 +112,9 @@ func TestForgedPingsRenewNothing(t *testing.T) {
 	require.True(t, c.mayPublish())
 }
 
-// A view that is behind may name the leader before the last one: that one's end proves nothing.
-func TestPredecessorIsUnknownToAViewThatIsBehind(t *testing.T) {
+// A view that lags may name an earlier leader than the last one. The end of that earlier leader
+// proves nothing.
+func TestLaggingViewDoesNotKnowPredecessor(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	read, err := s.entries.Position(wire.Journal)

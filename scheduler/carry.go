@@ -162,7 +162,7 @@ func (c *carrier) readBack() error {
 // carryStream appends some old entries of a stream again. over reports that none is left.
 func (c *carrier) carryStream(now time.Time, stream string) (over bool, err error) {
 	if stream == wire.DeadJobs {
-		if doubtful, err := c.burialsDoubtful(); err != nil || doubtful {
+		if inDoubt, err := c.burialsInDoubt(); err != nil || inDoubt {
 			return false, err // dead jobs as they were buried prove that they arrived
 		}
 	}
@@ -233,11 +233,11 @@ func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
 	return nil
 }
 
-// burialsDoubtful reports whether a burial is in doubt.
-func (c *carrier) burialsDoubtful() (bool, error) {
+// burialsInDoubt reports whether a burial is in doubt.
+func (c *carrier) burialsInDoubt() (bool, error) {
 	doubts, err := c.entries.Doubts()
 	for _, d := range doubts {
-		if (wire.Deed{Op: d.Op}).Burial() {
+		if (wire.Dispatch{Op: d.Op}).Burial() {
 			return true, err
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestEntryOutlivesRetention schedules a job ten years ahead in a stream that keeps what it has for
-// some seconds.
-func TestEntryOutlivesRetention(t *testing.T) {
+// TestEntrySurvivesRetention schedules a job ten years ahead in a stream whose retention is a few
+// seconds.
+func TestEntrySurvivesRetention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	v.Do(t, http.MethodPut, "/api/policies/"+v.Name+"/short", map[string]any{"pattern": "^scheduled_jobs$", "apply-to": "queues", "priority": 10,
@@ -27,14 +27,14 @@ func TestEntryOutlivesRetention(t *testing.T) {
 	v.Publish(t, "", wire.ScheduledJobs, scheduled("far", due, job("Mail", "mails")))
 	var found []*tracker.Stored
 	var err error
-	brokertest.Eventually(t, func() bool { // it may be on its way to another offset
+	brokertest.Eventually(t, func() bool { // it may be moving to another offset
 		found, err = s.entries.Find(wire.ScheduledJobs, "far")
 		return err != nil || len(found) == 1
 	}, "it is pending")
 	require.NoError(t, err)
 	original := found[0].First
 
-	brokertest.EventuallyWithin(t, 3*time.Minute, func() bool { // the broker may show the policy late, and is asked again a minute later
+	brokertest.EventuallyWithin(t, 3*time.Minute, func() bool { // the broker may show the policy late; it is asked again a minute later
 		return s.entries.State().LowWater[wire.ScheduledJobs] > original
 	}, "it is carried over")
 	filler := make([]byte, 4000)
@@ -42,24 +42,24 @@ func TestEntryOutlivesRetention(t *testing.T) {
 		filler = make([]byte, 1_000_000) // ten of them are a segment
 	}
 	brokertest.EventuallyWithin(t, time.Minute, func() bool {
-		for range 10 { // a stream forgets whole segments, and only when it begins another
+		for range 10 { // retention takes whole segments, and only when the stream begins another
 			v.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: filler})
 		}
-		time.Sleep(200 * time.Millisecond) // retention goes by time
+		time.Sleep(200 * time.Millisecond) // retention is by age
 		return v.ReadStream(t, wire.ScheduledJobs)[0].Headers["x-stream-offset"].(int64) > original
 	}, "retention took the original")
 	s.stop()
 
 	fresh := start(t, v, options{identity: "b", native: true}).leads(t)
-	brokertest.Eventually(t, func() bool { // it may be on its way to another offset again
+	brokertest.Eventually(t, func() bool { // it may be moving to another offset again
 		found, err = fresh.entries.Find(wire.ScheduledJobs, "far")
 		return err != nil || len(found) == 1
-	}, "it is pending still")
+	}, "it is still pending")
 	require.NoError(t, err)
 	require.Equal(t, original, found[0].First)
 	require.Equal(t, due.UTC(), found[0].At)
 	require.Empty(t, fresh.Status().Gap)
-	brokertest.Eventually(t, func() bool { // it may be on its way to another offset again
+	brokertest.Eventually(t, func() bool { // it may be moving to another offset again
 		return fresh.ask(t, wire.Command{ID: rand.Text(), Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "far"}).Status == wire.StatusDone
 	}, "it can be triggered")
 	brokertest.Eventually(t, func() bool { return fresh.Status().Counters.Fired == 1 }, "it can be fired: %s", fmt.Sprint(fresh.Status()))

@@ -14,8 +14,9 @@ func change(jid, changes string) wire.Command {
 	return wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: jid, Changes: json.RawMessage(changes)}
 }
 
-// A change is told once the broker has confirmed it, however early the view has read it.
-func TestChangesAreToldWhenConfirmed(t *testing.T) {
+// A change is journaled once the broker has confirmed the replacement, even if the view has read it
+// before.
+func TestChangeIsJournaledAfterConfirm(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
 	var reply wire.Reply
@@ -25,7 +26,7 @@ func TestChangesAreToldWhenConfirmed(t *testing.T) {
 	for range 3 {
 		require.NoError(t, s.step(sc.now))
 	}
-	require.Empty(t, s.conn.out, "nothing is told yet")
+	require.Empty(t, s.conn.out, "nothing is journaled yet")
 	require.Zero(t, reply.Status)
 	sc.rounds(s, 4, nil)
 	require.NoError(t, s.answer(sc.now))
@@ -34,8 +35,7 @@ func TestChangesAreToldWhenConfirmed(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeChanged])
 }
 
-// While the journal refuses to be told of a change, low water does not pass it: nobody could tell
-// of it any more.
+// Low water does not pass a change that the journal refuses: no leader could journal it any more.
 func TestLowWaterWaitsForChanges(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
@@ -60,8 +60,8 @@ func TestLowWaterWaitsForChanges(t *testing.T) {
 	require.Equal(t, map[string]int64{"other": 1}, s.entries.ByQueue(wire.ScheduledJobs))
 }
 
-// What a queue dropped counts as that, wherever it stands: changed, carried over.
-func TestDroppedStaysDropped(t *testing.T) {
+// The reason for which a queue dropped a job survives a change and a carry-over.
+func TestDropReasonSurvivesChangeAndCarryOver(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for i := range 2 {
@@ -82,22 +82,22 @@ func TestDroppedStaysDropped(t *testing.T) {
 	require.Equal(t, map[string]int64{"q": 1, "other": 1}, s.entries.ByQueue(wire.DeadJobs))
 }
 
-// A kill is undone, and before anybody can tell of it its leader dies and the dead jobs are made
-// anew: the entry is back, and no dead job of the new stream goes for it.
-func TestUndoneKillWhoseDeadJobIsGone(t *testing.T) {
+// A kill is undone. Before a leader journals that, the leader dies and the dead jobs are created
+// again: the entry is back, and no dead job of the new stream is removed for it.
+func TestUndoneKillKeepsNewDeadJobs(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
 	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j"}
 	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
 	cmd.Command = wire.CommandUndo
-	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("nobody was told") }))
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("the command was answered") }))
 	sc.broker.process(s.conn, sc.now)
 	require.NoError(t, s.readAll())
 	s.lose()
 	old := sc.broker.streams[wire.DeadJobs]
 	fresh := &modelStream{generation: old.generation + 1}
 	sc.broker.streams[wire.DeadJobs] = fresh
-	for len(fresh.records) < len(old.records)+1 { // another stands where that one stood
+	for len(fresh.records) < len(old.records)+1 { // another record is at the offset of the old one
 		body := fmt.Appendf(nil, `{"jid":"other-%d","died_at":%d,"job":{"class":"C"}}`, len(fresh.records), sc.now.Unix())
 		sc.broker.append(wire.DeadJobs, "client", wire.Message{Body: body})
 	}
@@ -105,20 +105,20 @@ func TestUndoneKillWhoseDeadJobIsGone(t *testing.T) {
 	sc.elect(s, never)
 	sc.rounds(s, 20, nil)
 	require.Equal(t, phaseLeading, s.core.phase)
-	told := 0
+	undone := 0
 	for _, r := range sc.broker.streams[wire.Journal].records {
 		if j, err := wire.ParseJournal(r.Body); err == nil && j.Type == wire.TypeUndone {
-			told++
+			undone++
 			require.Nil(t, j.Dead, "it names no dead job of the new stream")
 		}
 	}
-	require.Equal(t, 1, told)
+	require.Equal(t, 1, undone)
 	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 	require.EqualValues(t, dead, s.entries.Total(wire.DeadJobs))
 }
 
-// What was changed and then given up as too old cannot be what it was again.
-func TestUndoOfAChangeThatWasTrimmed(t *testing.T) {
+// A change whose result was trimmed as too old cannot be undone.
+func TestUndoOfTrimmedChange(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.broker.append(wire.DeadJobs, "client", wire.Message{Body: fmt.Appendf(nil, `{"jid":"j","died_at":%d,"job":{"class":"C"}}`, sc.now.Unix())})

@@ -27,8 +27,8 @@ func (s *sidecar) does(t *testing.T, status int, command, stream, jid, changes s
 	return reply
 }
 
-// What was changed fires as it was changed, and when; what was deleted or killed and is wanted back
-// comes back.
+// A changed job fires with its new content, at its new time. A deleted or killed job comes back
+// when that is undone.
 func TestChangeAndUndo(t *testing.T) {
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -63,8 +63,8 @@ func TestChangeAndUndo(t *testing.T) {
 	s.does(t, 400, wire.CommandChange, wire.ScheduledJobs, "sentinel", `{"at":"soon"}`)
 
 	w.gets(t, "sentinel")
-	require.Zero(t, w.times("put off"), "it was put off")
-	s.does(t, 200, wire.CommandUndo, wire.ScheduledJobs, "put off", "") // past due by now
+	require.Zero(t, w.times("put off"), "it was postponed")
+	s.does(t, 200, wire.CommandUndo, wire.ScheduledJobs, "put off", "") // it is past due by now
 	w.gets(t, "put off")
 	found := journal(t, v)
 	require.Equal(t, []int{2, 3, 1, 2}, []int{found[wire.TypeChanged], found[wire.TypeUndone], found[wire.TypeDeleted], found[wire.TypeKilled]})

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestClockSetBackHoldsNothingUp has a queue refuse a job, and then the clock set back by an hour:
-// the job is tried again as soon as it would have been.
-func TestClockSetBackHoldsNothingUp(t *testing.T) {
+// TestClockSetBackDelaysNoRetry has a queue refuse a job, and then sets the clock back by an hour.
+// The job is tried again as soon as without that.
+func TestClockSetBackDelaysNoRetry(t *testing.T) {
 	b := newModelBroker()
 	s, err := newModelSidecar(b, "s")
 	require.NoError(t, err)
@@ -55,6 +55,6 @@ func TestClockSetBackHoldsNothingUp(t *testing.T) {
 		round()
 	}
 	require.Len(t, b.copies, 1)
-	require.Nil(t, s.core.carry.run, "it was carried on")
+	require.Nil(t, s.core.carry.run, "it was carried over")
 	require.Zero(t, s.core.ledger.Refused(), "it was published again")
 }

@@ -16,10 +16,9 @@ import (
 //   - If the fire was refused, the entry is pending and the copy is settled as a duplicate.
 //   - Until that is known, nothing is done to the copy.
 //
-// A fire of an earlier epoch that is in doubt was delivered if its copy exists, whatever the
-// witness says. If the entry is pending, the journal may still get the fire, late, and a leader
-// would settle the entry as delivered. So then the entry is settled as a duplicate, and the copy
-// stands.
+// A fire of an earlier epoch that is in doubt was delivered if its copy exists, regardless of the
+// witness. If the entry is pending, the journal may still get the fire, late, and a leader would
+// settle the entry as delivered. So then the entry is settled as a duplicate, and the copy stands.
 
 // original is what became of the entry of a copy.
 type original int

@@ -55,7 +55,7 @@ type asked struct {
 }
 
 // errIndeterminate ends an epoch. The next one reads in the stream whether the entry was written.
-var errIndeterminate = errors.New("scheduler: a stream refused an entry that stands for another, and may have it all the same")
+var errIndeterminate = errors.New("scheduler: a stream refused an entry that stands for another, and may still have it")
 
 // errFenced ends an epoch: another leader has begun one.
 var errFenced = errors.New("scheduler: another leader has followed")
@@ -68,7 +68,7 @@ const (
 	phaseCatchingUp               // barriers are on their way
 	phaseRouting                  // it is being looked whether what is fired reaches its queue
 	phaseWitness                  // it is being looked whether the broker restarted
-	phaseReconciling              // doubtful entries of earlier epochs are settled
+	phaseReconciling              // entries in doubt of earlier epochs are settled
 	phaseReconciled               // all are; a witness is wanted
 	phaseBeginning                // its record is on its way
 	phaseLeading

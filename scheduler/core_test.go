@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// leader is a sidecar that leads and has settled everything.
+// leader is a sidecar that leads and has reconciled everything.
 func (sc *scene) leader(name string) *modelSidecar {
 	s := sc.sidecar(name)
 	sc.elect(s, never)
@@ -46,11 +46,11 @@ func (sc *scene) ask(s *modelSidecar, cmd wire.Command) (got wire.Reply) {
 	return got
 }
 
-// journaled counts the records of the journal by what they say.
+// journaled counts the records of the journal by type or op.
 func (sc *scene) journaled() map[string]int {
 	n := map[string]int{}
 	for _, r := range sc.broker.streams[wire.Journal].records {
-		if d, ok := wire.DeedOf(r.Headers); ok {
+		if d, ok := wire.DispatchOf(r.Headers); ok {
 			n[d.Op]++
 		} else if j, err := wire.ParseJournal(r.Body); err == nil {
 			n[j.Type]++
@@ -61,7 +61,7 @@ func (sc *scene) journaled() map[string]int {
 
 func (sc *scene) deadJobs() (bodies []string) {
 	for _, r := range sc.broker.streams[wire.DeadJobs].records {
-		if _, ok := wire.DeedOf(r.Headers); ok {
+		if _, ok := wire.DispatchOf(r.Headers); ok {
 			bodies = append(bodies, string(r.Body))
 		}
 	}
@@ -70,7 +70,7 @@ func (sc *scene) deadJobs() (bodies []string) {
 
 const day = 24 * time.Hour
 
-func TestExpiredWhenDue(t *testing.T) {
+func TestExpiredJobIsNotFired(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	gone := fmt.Sprintf(`,"expires_at":%d`, sc.now.Add(-time.Minute).Unix())
@@ -81,7 +81,7 @@ func TestExpiredWhenDue(t *testing.T) {
 	require.Equal(t, map[string]int{"fires": 1}, sc.copies())
 	require.Len(t, sc.deadJobs(), 1)
 	require.Contains(t, sc.deadJobs()[0], "expired")
-	require.Equal(t, 2, sc.journaled()[wire.OpExpired], "one is buried, of the other the journal alone tells")
+	require.Equal(t, 2, sc.journaled()[wire.OpExpired], "one is buried, the other is in the journal only")
 	require.Zero(t, s.entries.Total(wire.ScheduledJobs))
 }
 
@@ -92,8 +92,8 @@ func TestCommandsThatChangeNothing(t *testing.T) {
 	none := int64(7)
 	for _, cmd := range []wire.Command{
 		{Command: wire.CommandDismiss, Stream: wire.Retries, Offset: &none},
-		{Command: wire.CommandDelete, Stream: wire.Retries, JID: "nobody"},
-		{Command: wire.CommandDelete, Stream: wire.Retries, JID: "nobody", Offset: &none},
+		{Command: wire.CommandDelete, Stream: wire.Retries, JID: "unknown"},
+		{Command: wire.CommandDelete, Stream: wire.Retries, JID: "unknown", Offset: &none},
 	} {
 		require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status, "%+v", cmd)
 	}
@@ -115,9 +115,9 @@ func TestRejectedRecordsAreDismissed(t *testing.T) {
 	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status)
 }
 
-// A jid names one entry. Where it names several they are told apart by their offsets, and the same
-// publish repeated is none of its own.
-func TestEntriesWithOneJID(t *testing.T) {
+// A jid names one entry. Where several entries share it, their offsets distinguish them. A
+// repetition of the same publish is not an entry of its own.
+func TestEntriesThatShareAJID(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	first := sc.at("twin", "q", sc.now.Add(day))
@@ -135,8 +135,8 @@ func TestEntriesWithOneJID(t *testing.T) {
 	require.Equal(t, 1, sc.copies()["twin"])
 }
 
-// What a person asks for and the broker refuses is answered, and undone.
-func TestCommandsThatTheBrokerRefuses(t *testing.T) {
+// A command that the broker refuses is answered, and undone.
+func TestCommandRefusedByBrokerIsUndone(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("later")
 	sc.broker.nacks = func(m wire.Message) bool { return m.Exchange != "" }
@@ -152,9 +152,9 @@ func TestCommandsThatTheBrokerRefuses(t *testing.T) {
 	require.Empty(t, sc.copies())
 }
 
-// A record that the journal refuses is written again; a journal that refuses for ever ends the
-// epoch.
-func TestJournalThatRefuses(t *testing.T) {
+// A record that the journal refuses is written again. If the journal refuses for too long, the
+// epoch ends.
+func TestEpochEndsWhenJournalKeepsRefusing(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("later")
 	refused := 0
@@ -193,12 +193,12 @@ func (sc *scene) ends(s *modelSidecar) error {
 		}
 		require.NoError(sc.t, s.readAll())
 	}
-	sc.t.Fatal("it goes on for ever")
+	sc.t.Fatal("the epoch does not end")
 	return nil
 }
 
-// What cannot be sent at all is parked; what was asked of it is answered.
-func TestMessagesThatCannotBeSent(t *testing.T) {
+// A message that cannot be sent is parked, and a command about it is answered.
+func TestUnpublishableMessageIsParked(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	s.conn.unpublishable = func(m wire.Message) bool { return m.Exchange != "" }
@@ -221,13 +221,13 @@ func TestMessagesThatCannotBeSent(t *testing.T) {
 	sc.rounds(s, 12, nil)
 	found, err := s.entries.Find(wire.ScheduledJobs, "due")
 	require.NoError(t, err)
-	require.Contains(t, found[0].Parked, "the test says so", "it is parked where it stands now, too")
+	require.Contains(t, found[0].Parked, "the test says so", "it is parked at its new offset, too")
 	require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status)
 	require.Equal(t, 1, sc.copies()["due"])
 }
 
-// Bodies that the view does not keep are fetched. While that fails the entry's queue waits, and in
-// the end the entry is parked; a record that is gone is told at once.
+// Bodies that the view does not keep are fetched. While a fetch fails, the entry's queue waits. In
+// the end the entry is parked. A record that is gone is reported without a wait.
 func TestLargeEntriesAreFetched(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -262,7 +262,7 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 
 	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 3, nil)
-	require.NotNil(t, s.core.carry.run, "it goes on as long as a record cannot be fetched")
+	require.NotNil(t, s.core.carry.run, "the carry-over does not end while a record cannot be fetched")
 	s.fetch = func(stream string, offset int64) ([]byte, error) {
 		if offset == gone {
 			return nil, nil
@@ -281,9 +281,9 @@ func TestLargeEntriesAreFetched(t *testing.T) {
 	require.Equal(t, map[string]int{"large": 1, "failing": 1}, sc.copies())
 }
 
-// A burial that was in flight when its leader died is looked for among the dead jobs: there it is
-// done, else its entry comes back.
-func TestDoubtfulBurials(t *testing.T) {
+// The next leader looks for a burial that was in flight among the dead jobs. If it is there, it is
+// done. Otherwise its entry is pending again.
+func TestBurialInDoubtIsReconciled(t *testing.T) {
 	for name, arrives := range map[string]bool{"it arrived": true, "it did not": false} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -306,7 +306,7 @@ func TestDoubtfulBurials(t *testing.T) {
 			require.Equal(t, arrives, len(found) == 0)
 			require.Equal(t, wire.StatusDone, sc.ask(s, cmd).Status, "the same request, repeated")
 			require.Len(t, sc.deadJobs(), 1)
-			require.Equal(t, 1, sc.journaled()[wire.TypeKilled], "that it was killed is told, by the next leader if need be")
+			require.Equal(t, 1, sc.journaled()[wire.TypeKilled], "the kill is journaled, by the next leader if necessary")
 			require.Equal(t, wire.StatusOK, sc.ask(s, wire.Command{Command: wire.CommandUndo, Stream: wire.ScheduledJobs, JID: "killed"}).Status)
 			require.Zero(t, s.entries.Total(wire.DeadJobs))
 			require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
@@ -314,8 +314,8 @@ func TestDoubtfulBurials(t *testing.T) {
 	}
 }
 
-// Traces go with the job, through a carry-over and when it is fired.
-func TestTracesAreCarried(t *testing.T) {
+// The trace context stays with a job when it is carried over and when it is fired.
+func TestTraceSurvivesCarryOverAndFire(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("traced", sc.now.Add(time.Minute), "")
@@ -326,7 +326,7 @@ func TestTracesAreCarried(t *testing.T) {
 	sc.now = sc.now.Add(2 * time.Minute)
 	var trace any
 	sc.rounds(s, 1, func(m wire.Message) bool {
-		if _, fired := wire.DeedOf(m.Headers); fired {
+		if _, fired := wire.DispatchOf(m.Headers); fired {
 			trace = m.Headers[wire.HeaderTraceparent]
 		}
 		return false
@@ -334,8 +334,8 @@ func TestTracesAreCarried(t *testing.T) {
 	require.Equal(t, "00-trace", trace)
 }
 
-// What was configured for held entries is carried out by whoever leads.
-func TestOnGapWithoutAnOperator(t *testing.T) {
+// Each leader applies the configured action to held entries.
+func TestOnGapSettingNeedsNoOperator(t *testing.T) {
 	for onGap, fires := range map[string]int{"hold": 0, "fire": 3, "discard": 0} {
 		t.Run(onGap, func(t *testing.T) {
 			sc := newScene(t)
@@ -355,8 +355,8 @@ func TestOnGapWithoutAnOperator(t *testing.T) {
 	}
 }
 
-// While something is held nothing is carried over; releasing it does both, and only one may do it
-// at a time.
+// While something is held, nothing is carried over. A release ends the hold. Only one release may
+// run at a time.
 func TestHoldIsEndedOnce(t *testing.T) {
 	for _, command := range []string{wire.CommandRelease, wire.CommandDiscard} {
 		t.Run(command, func(t *testing.T) {
@@ -375,7 +375,7 @@ func TestHoldIsEndedOnce(t *testing.T) {
 			require.Contains(t, s.entries.State().Why, "deleted")
 			require.NoError(t, s.core.beginCarry(0))
 			require.Nil(t, s.core.carry.run)
-			for _, what := range []string{wire.CommandChange, wire.CommandTrigger} { // a change would let it go; a person may fire it
+			for _, what := range []string{wire.CommandChange, wire.CommandTrigger} { // a change would let it fire; a user may trigger it
 				cmd := wire.Command{Command: what, Stream: wire.ScheduledJobs, JID: "due-1", Changes: json.RawMessage(`{"queue":"q"}`)}
 				require.Equal(t, what == wire.CommandTrigger, sc.ask(s, cmd).Status == wire.StatusDone, what)
 			}
@@ -391,7 +391,7 @@ func TestHoldIsEndedOnce(t *testing.T) {
 			require.Equal(t, wire.StatusDone, first.Status)
 			require.Empty(t, s.entries.State().Held)
 			require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
-			require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs), "the one that is due later")
+			require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs), "the entry that is due later")
 			want := 300
 			if command == wire.CommandDiscard {
 				want = 1

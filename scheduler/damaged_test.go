@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// damage makes what the view keeps unreadable: a table, by the first byte of its keys.
+// damage makes a table of the view unreadable. The table is named by the first byte of its keys.
 func (sc *scene) damage(s *modelSidecar, table byte) {
 	sc.t.Helper()
 	require.NoError(sc.t, s.store.Update(func(tx *view.Tx) error {
@@ -42,10 +42,10 @@ const (
 	marksTable    = 'w'
 	happenedTable = 'h'
 	rejectsTable  = 'r'
-	tellingTable  = 'a'
+	awaitedTable  = 'a'
 )
 
-// offsetOf is the first record of a stream that has a text in it.
+// offsetOf returns the offset of the first record of a stream that contains a text.
 func (sc *scene) offsetOf(stream, text string) int64 {
 	sc.t.Helper()
 	for _, r := range sc.broker.streams[stream].records {
@@ -57,7 +57,7 @@ func (sc *scene) offsetOf(stream, text string) int64 {
 	return -1
 }
 
-// full is a leader with something of everything.
+// full is a leader with at least one of everything.
 func full(t *testing.T) (*scene, *modelSidecar) {
 	t.Helper()
 	sc := newScene(t)
@@ -77,9 +77,9 @@ func full(t *testing.T) (*scene, *modelSidecar) {
 	return sc, s
 }
 
-// A view that is damaged ends the epoch. It is not read as if there were nothing: nobody is told
-// "not found", nothing is fired, given up or left behind by low water.
-func TestDamagedViewsAreNotBelieved(t *testing.T) {
+// A damaged view ends the epoch. The leader does not treat it as empty: it does not answer "not
+// found", fires nothing, drops nothing, and does not move low water.
+func TestDamagedViewEndsEpoch(t *testing.T) {
 	var first, rejected int64
 	about := func(command, jid string, offset *int64) func(*scene, *modelSidecar) error {
 		return func(sc *scene, s *modelSidecar) error {
@@ -124,7 +124,7 @@ func TestDamagedViewsAreNotBelieved(t *testing.T) {
 			sc, s := full(t)
 			rejected, first = sc.offsetOf(wire.Retries, "garbage"), sc.offsetOf(wire.ScheduledJobs, `"jid":"j"`)
 			sc.damage(s, c.table)
-			told := sc.journaled()
+			before := sc.journaled()
 			err := c.do(sc, s)
 			if err == nil {
 				err = sc.ends(s)
@@ -134,13 +134,13 @@ func TestDamagedViewsAreNotBelieved(t *testing.T) {
 			require.Empty(t, sc.copies())
 			now := sc.journaled()
 			for _, what := range []string{wire.TypeDeleted, wire.TypeLowWater, wire.TypeTrimmed, wire.TypeDismissed, wire.TypeUndone, wire.TypeRefused} {
-				require.Equal(t, told[what], now[what], what)
+				require.Equal(t, before[what], now[what], what)
 			}
 		})
 	}
 }
 
-// damagedLeader has a sidecar lead until its damaged view ends that.
+// damagedLeader has a sidecar lead until its damaged view ends the epoch.
 func (sc *scene) damagedLeader(s *modelSidecar) {
 	sc.t.Helper()
 	sc.elect(s, never)
@@ -149,10 +149,9 @@ func (sc *scene) damagedLeader(s *modelSidecar) {
 	require.Empty(sc.t, sc.copies())
 }
 
-// A leader whose view cannot tell what is doubtful, suspected or yet to be journaled does not get
-// as far as to lead.
-func TestDamagedViewsDoNotLead(t *testing.T) {
-	t.Run("doubtful", func(t *testing.T) {
+// A leader does not lead if its view cannot say what is in doubt, suspected or not yet journaled.
+func TestDamagedViewDoesNotLead(t *testing.T) {
+	t.Run("in doubt", func(t *testing.T) {
 		sc := newScene(t)
 		s := sc.leader("a")
 		sc.due("j", "q")
@@ -177,17 +176,17 @@ func TestDamagedViewsDoNotLead(t *testing.T) {
 		sc := newScene(t)
 		s := sc.leaderWith("j")
 		cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(`{"at":1}`)}
-		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("nobody knows of it yet") }))
+		require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("the command was answered too early") }))
 		sc.broker.process(s.conn, sc.now)
 		require.NoError(t, s.readAll())
 		s.lose()
-		sc.damage(s, tellingTable)
+		sc.damage(s, awaitedTable)
 		sc.damagedLeader(s)
 	})
 }
 
-// A leader that cannot read back what it was asked to change does not say that it was.
-func TestDamagedAnnouncements(t *testing.T) {
+// A leader that cannot read back a change does not answer that it was made.
+func TestUnreadableChangeIsNotAnswered(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
 	cmd := wire.Command{Command: wire.CommandChange, Stream: wire.ScheduledJobs, JID: "j", Changes: json.RawMessage(`{"queue":"other"}`)}
@@ -195,14 +194,14 @@ func TestDamagedAnnouncements(t *testing.T) {
 	sc.broker.process(s.conn, sc.now)
 	require.NoError(t, s.answer(sc.now))
 	require.NoError(t, s.readAll())
-	sc.damage(s, tellingTable)
+	sc.damage(s, awaitedTable)
 	require.ErrorContains(t, sc.ends(s), "damaged")
 	require.Zero(t, sc.journaled()[wire.TypeChanged])
 }
 
-// One of two entries with a jid cannot be read: the other does not fire before it is known whether
-// they are the same publish.
-func TestDamagedTwins(t *testing.T) {
+// One of two entries with one jid cannot be read. The other does not fire before it is known
+// whether they are the same publish.
+func TestUnreadableTwinDelaysFire(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for i := range 3 {

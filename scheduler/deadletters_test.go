@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What has neither x-death nor a timestamp, as what a client sent to jobs.dead, died when it was
-// taken over. Taken over twice it is known all the same.
-func TestDeadJobOfWhichTheBrokerTellsNothing(t *testing.T) {
+// A message without x-death and timestamp, such as one that a client sent to jobs.dead, gets the
+// time at which it was taken over. If it is taken over twice, it is still recognized.
+func TestDeadLetterWithoutMetadata(t *testing.T) {
 	s, err := newModelSidecar(newModelBroker(), "a")
 	require.NoError(t, err)
 	defer s.store.Close()
@@ -28,7 +28,7 @@ func TestDeadJobOfWhichTheBrokerTellsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, taken, e.At, time.Microsecond)
 
-	first := d // a letter that stood in two queues is marked as redelivered in neither
+	first := d // a letter that was in two queues is not marked as redelivered in either
 	first.Redelivered = false
 	require.False(t, known(d))
 	s.broker.append(wire.DeadJobs, millrace, wire.Message{Body: record})

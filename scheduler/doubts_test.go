@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// inFlight is a leader that dies with one fire or burial in the journal alone, on a broker that
-// restarts.
+// inFlight is a leader that dies with one fire or burial that only the journal has, on a broker
+// that restarts.
 func (sc *scene) inFlight(s *modelSidecar) {
 	sc.t.Helper()
 	require.Len(sc.t, s.conn.out, 1)
@@ -23,9 +23,10 @@ func (sc *scene) inFlight(s *modelSidecar) {
 	s.lose()
 }
 
-// What is too large to be kept is fetched before it is fired again. While that fails nobody waits
-// for it, and it is not taken for delivered because a new witness stands: it is pending again.
-func TestDoubtfulLargeEntries(t *testing.T) {
+// An entry that is too large for the view is fetched before it is fired again. While the fetch
+// fails, nothing waits for it. A new witness does not make it count as delivered: it is pending
+// again.
+func TestLargeEntryInDoubtIsFetched(t *testing.T) {
 	for name, there := range map[string]bool{"its record is there": true, "its record is gone": false} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -38,7 +39,7 @@ func TestDoubtfulLargeEntries(t *testing.T) {
 			s.fetch = func(string, int64) ([]byte, error) { return nil, errors.New("no connection") }
 			sc.elect(s, never)
 			sc.rounds(s, 12, nil)
-			require.Equal(t, phaseLeading, s.core.phase, "nobody waits for it")
+			require.Equal(t, phaseLeading, s.core.phase, "nothing waits for it")
 			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
@@ -62,9 +63,9 @@ func TestDoubtfulLargeEntries(t *testing.T) {
 	}
 }
 
-// A fire or burial of an entry that its stream has forgotten is done again with the bytes that the
+// A fire or burial whose entry was truncated with its stream is repeated with the bytes that the
 // journal has.
-func TestDoubtsWithoutTheirEntries(t *testing.T) {
+func TestDoubtIsRepeatedFromJournal(t *testing.T) {
 	for _, command := range []string{wire.CommandTrigger, wire.CommandKill} {
 		t.Run(command, func(t *testing.T) {
 			sc := newScene(t)
@@ -92,8 +93,8 @@ func TestDoubtsWithoutTheirEntries(t *testing.T) {
 	}
 }
 
-// A job that only the journal has, and that cannot be sent, is shown.
-func TestDoubtsThatCannotBeSent(t *testing.T) {
+// A job that only the journal has, and that cannot be sent, is listed.
+func TestUnpublishableDoubtIsListed(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("gone")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
@@ -102,9 +103,9 @@ func TestDoubtsThatCannotBeSent(t *testing.T) {
 	entries.records[len(entries.records)-1].Body = []byte("garbage")
 	fresh := sc.sidecar("fresh")
 	sc.elect(fresh, never)
-	fresh.conn.unpublishable = func(m wire.Message) (deed bool) {
-		_, deed = wire.DeedOf(m.Headers)
-		return deed
+	fresh.conn.unpublishable = func(m wire.Message) (dispatched bool) {
+		_, dispatched = wire.DispatchOf(m.Headers)
+		return dispatched
 	}
 	sc.rounds(fresh, 15, nil)
 	require.Equal(t, phaseLeading, fresh.core.phase)
@@ -114,13 +115,12 @@ func TestDoubtsThatCannotBeSent(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeRejected])
 }
 
-// A burial whose dead job was acted upon already has arrived, though the dead job is not there any
-// more.
-func TestBurialThatWasRetried(t *testing.T) {
+// A burial whose dead job was already acted upon has arrived, although the dead job is gone.
+func TestRetriedBurialCountsAsArrived(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("killed")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}, func(wire.Reply) {}))
-	sc.broker.process(s.conn, sc.now) // the broker has it, and its leader never learns
+	sc.broker.process(s.conn, sc.now) // the broker has it, and its leader never learns that
 	require.NoError(t, s.readAll())
 	s.conn.answers = nil
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandRetry, Stream: wire.DeadJobs, JID: "killed"}, func(wire.Reply) {}))
@@ -135,7 +135,7 @@ func TestBurialThatWasRetried(t *testing.T) {
 }
 
 // A carry-over leaves half of the window to fires and commands.
-func TestCarryOverLeavesRoom(t *testing.T) {
+func TestCarryOverLeavesHalfTheWindow(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for i := range 700 {
@@ -155,8 +155,8 @@ func TestCarryOverLeavesRoom(t *testing.T) {
 	require.EqualValues(t, 700, s.entries.Total(wire.ScheduledJobs))
 }
 
-// Each queue that refuses is shown, in the order of their names; the others go on.
-func TestRefusingQueuesAreShownInOrder(t *testing.T) {
+// Queues that refuse are listed in the order of their names. The others are not affected.
+func TestRefusingQueuesAreListedByName(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.broker.full["c"], sc.broker.full["a"], sc.broker.full["b"] = true, true, true
@@ -176,8 +176,8 @@ func TestRefusingQueuesAreShownInOrder(t *testing.T) {
 	require.Empty(t, s.core.queues.heldQueues())
 }
 
-// Where nothing is held there is nothing to wait for.
-func TestReleaseOfNothing(t *testing.T) {
+// A release is done without a wait if nothing is held.
+func TestReleaseWithoutHeldJobs(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	require.Equal(t, wire.StatusDone, sc.ask(s, wire.Command{Command: wire.CommandRelease}).Status)
@@ -185,9 +185,9 @@ func TestReleaseOfNothing(t *testing.T) {
 	require.Zero(t, sc.journaled()[wire.TypeLowWater])
 }
 
-// The record of a doubtful fire that cannot be read any more, though its stream answers, is parked
-// by the leader that settles it.
-func TestDoubtfulEntriesThatAreGarbage(t *testing.T) {
+// An entry in doubt that cannot be read, although its stream answers, is parked by the leader that
+// reconciles it.
+func TestUnreadableEntryInDoubtIsParked(t *testing.T) {
 	for name, record := range map[string][]byte{"gone": nil, "garbage": []byte("garbage")} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -212,9 +212,9 @@ func TestDoubtfulEntriesThatAreGarbage(t *testing.T) {
 	}
 }
 
-// A fire of which only the journal has the job, and whose queue refuses it again and again, is not
-// forgotten: low water waits until a leader gets rid of it.
-func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
+// A fire whose job only the journal has, and whose queue refuses it again and again, is not
+// forgotten. Low water waits until a leader can dispatch it.
+func TestLowWaterWaitsForJobsOnlyInJournal(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("gone")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
@@ -244,16 +244,16 @@ func TestLowWaterWaitsForWhatTheJournalAloneHas(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 }
 
-// What the journal says was fired, and is no job, is fired by nobody again and holds up nobody.
-func TestDoubtsThatAreNoJobs(t *testing.T) {
+// A fire in the journal whose body is not a job is not fired again, and delays nothing.
+func TestInvalidDoubtDelaysNothing(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 1 << 20, JIDTag: "none", Epoch: s.core.ledger.Epoch(), Seq: 1000}
-	sc.broker.append(wire.Journal, millrace, wire.Fire(&wire.Job{Queue: "q"}, deed, []byte("garbage"), sc.now))
+	headers := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: 1 << 20, JIDTag: "none", Epoch: s.core.ledger.Epoch(), Seq: 1000}
+	sc.broker.append(wire.Journal, millrace, wire.Fire(&wire.Job{Queue: "q"}, headers, []byte("garbage"), sc.now))
 	sc.broker.witness = ""
 	s.lose()
 	sc.due("j", "q")
-	for range 2 { // once where the broker restarted, once where it did not
+	for range 2 { // once after a restart of the broker, once without
 		sc.elect(s, never)
 		sc.rounds(s, 10, nil)
 		require.Equal(t, phaseLeading, s.core.phase)
@@ -265,9 +265,9 @@ func TestDoubtsThatAreNoJobs(t *testing.T) {
 	require.Empty(t, doubts)
 }
 
-// What low water says of the witness is all that is known of it once retention has taken what is
-// older: the broker has not restarted, and a fire that was not confirmed arrived.
-func TestLowWaterRepeatsTheWitness(t *testing.T) {
+// After retention, low water is the only source for the witness. The broker has not restarted, so a
+// fire that was not confirmed arrived.
+func TestLowWaterKeepsWitness(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	require.NoError(t, s.core.beginCarry(0))
@@ -287,7 +287,7 @@ func TestLowWaterRepeatsTheWitness(t *testing.T) {
 	require.Equal(t, map[string]int{"x": 1}, sc.copies())
 }
 
-func TestWhatIsInDoubtIsCounted(t *testing.T) {
+func TestDoubtsAreCounted(t *testing.T) {
 	var c core
 	require.Zero(t, c.inDoubt())
 	c.reconciler = reconciler{open: make([]tracker.Doubt, 1), waiting: make([]tracker.Doubt, 2), reentry: reentry{left: make([]misrouted, 4)}, unjournaled: make([]*tracker.Stored, 8)}

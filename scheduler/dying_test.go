@@ -12,14 +12,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// chores is everything that a leader may have to do, asked for again and again.
+// chores are all the duties that a leader can have. They are requested again and again.
 type chores struct {
 	sc   *scene
 	asks []wire.Command
 	n    int // how often
 }
 
-// add appends entries and thinks of commands about them.
+// add appends entries and chooses commands about them.
 func (c *chores) add() {
 	n := c.n
 	c.n++
@@ -46,8 +46,8 @@ func (c *chores) add() {
 		Bulk: &wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{name("one"), name("two")}}})
 }
 
-// lead has a sidecar lead through some rounds, with all that was ever asked for; or as long as it
-// lives.
+// lead has a sidecar lead through some rounds, with all that was ever requested, or until its
+// connection dies.
 func (c *chores) lead(s *modelSidecar, rounds int) error {
 	sc := c.sc
 	asked := false
@@ -81,17 +81,17 @@ func (c *chores) lead(s *modelSidecar, rounds int) error {
 }
 
 // A connection dies at the first publish of an epoch, at the second of the next, and so on. Each
-// death ends the epoch and nothing else: what was due fires once, and whatever was asked for, and
-// is asked for again, has been done once.
-func TestConnectionsThatDieAtAnyPublish(t *testing.T) {
+// loss ends the epoch and nothing else. A due job fires once. A command that is repeated until it
+// is answered is executed once.
+func TestConnectionLostAtAnyPublish(t *testing.T) {
 	sc := newScene(t)
 	s := sc.sidecar("a")
 	c := &chores{sc: sc}
 	process := &Scheduler{}
 	epochs := 0
 	for died := true; died; epochs++ {
-		require.Less(t, epochs, 300, "no epoch gets through")
-		if epochs < 60 && epochs%3 == 0 { // each asks for some publishes, for ever: what waits and what was done is carried over
+		require.Less(t, epochs, 300, "no epoch is completed")
+		if epochs < 60 && epochs%3 == 0 { // each requests some publishes, for ever: pending and finished ones are carried over
 			c.add()
 		}
 		sc.elect(s, never)
@@ -133,7 +133,7 @@ func TestConnectionsThatDieAtAnyPublish(t *testing.T) {
 	}
 	require.Len(t, copies, 3*c.n, "nothing else fired")
 	require.Len(t, buried, 2*c.n, "nothing else died")
-	require.Equal(t, map[string]int64{"other": int64(c.n)}, s.entries.ByQueue(wire.ScheduledJobs), "what was changed waits, and nothing else")
+	require.Equal(t, map[string]int64{"other": int64(c.n)}, s.entries.ByQueue(wire.ScheduledJobs), "only the changed entries are pending")
 	doubts, err := s.entries.Doubts()
 	require.NoError(t, err)
 	require.Empty(t, doubts)

@@ -174,7 +174,7 @@ func (s *Scheduler) waitsForPredecessor(f broker.Features) bool {
 func (s *services) predecessorGone(ctx context.Context, conn *broker.Conn) bool {
 	state := s.entries.State()
 	queue := state.ProbeQueue
-	if queue == "" && (state.Epoch < 0 || state.Identity != "") { // nobody has led, or an older version
+	if queue == "" && (state.Epoch < 0 || state.Identity != "") { // no sidecar has led, or one of an older version
 		return true
 	}
 	if s.cfg.SingleNode { // it has seen the end of the channel that had the lock

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A standby leads soon after its leader's end, whether that was stopped or lost its connection.
+// A standby leads soon after the leader ends, both after a stop and after a lost connection.
 func TestStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -33,11 +33,11 @@ func TestStandbyTakesOver(t *testing.T) {
 	stopped := time.Now()
 	second.stop()
 	first.leads(t)
-	t.Logf("took over %s after the leader was told to stop", time.Since(stopped).Round(time.Millisecond))
+	t.Logf("took over %s after the leader was stopped", time.Since(stopped).Round(time.Millisecond))
 }
 
-// A sidecar of an older version that leads is waited for. It does not get the lock back.
-func TestUpgradeWaitsForTheOldLeader(t *testing.T) {
+// A sidecar waits for a leader of an older version. The old leader does not get the lock back.
+func TestUpgradeWaitsForOldLeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	old := v.Dial(t)
@@ -56,8 +56,8 @@ func TestUpgradeWaitsForTheOldLeader(t *testing.T) {
 	require.Equal(t, amqp.ResourceLocked, refused.Code)
 }
 
-// suspendLock stops the process that has the lock on the broker for a while, so that no ping comes
-// back, and returns when that began.
+// suspendLock suspends the process of the lock queue on the broker for a while, so that no ping
+// comes back. It returns when the suspension began.
 func suspendLock(t *testing.T, v *brokertest.Vhost, d time.Duration) time.Time {
 	t.Helper()
 	said := v.Eval(t, fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)), Lock = amqqueue:get_pid(Q),
@@ -68,8 +68,8 @@ func suspendLock(t *testing.T, v *brokertest.Vhost, d time.Duration) time.Time {
 	return time.UnixMilli(at)
 }
 
-// A leader whose pings do not come back fires nothing, and fires again when one does.
-func TestLeaderFallsSilentWithoutPings(t *testing.T) {
+// A leader stops firing when its pings do not come back, and fires again when one does.
+func TestLeaderStopsFiringWithoutPings(t *testing.T) {
 	t.Parallel()
 	const silence = 6 * time.Second
 	v := brokertest.Erlang(t)
@@ -84,7 +84,7 @@ func TestLeaderFallsSilentWithoutPings(t *testing.T) {
 		late := time.Now().After(due)
 		schedule(t, v, due, "q", jid)
 		w.gets(t, jid)
-		if late { // the shell's own start took too long: the job may have come after the silence
+		if late { // the shell took too long to start: the job may have come after the silence
 			continue
 		}
 		require.Greater(t, time.Since(began), silence-pingEvery, "it was fired while no ping came back")
@@ -106,8 +106,9 @@ func TestLeaderResignsWithoutPings(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return s.Status().Leader && s.Status().Epoch > epoch }, "it leads again")
 }
 
-// Whoever deletes the lock's queue ends the epoch, and no more: a sidecar declares it again.
-func TestLockThatIsDeletedIsDeclaredAgain(t *testing.T) {
+// A client that deletes the lock queue ends the epoch, and nothing more. A sidecar declares the
+// queue again.
+func TestDeletedLockIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)
 	w := work(t, v, "q", nil)

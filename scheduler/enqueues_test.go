@@ -12,7 +12,7 @@ func enqueueCmd(key, job string) wire.Command {
 	return wire.Command{ID: random(), Command: wire.CommandEnqueue, Key: key, Job: []byte(job)}
 }
 
-func TestOneKeyIsOneJob(t *testing.T) {
+func TestKeyEnqueuesOneJob(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	first := sc.ask(s, enqueueCmd("k", `{"class":"C","queue":"q"}`))
@@ -24,8 +24,8 @@ func TestOneKeyIsOneJob(t *testing.T) {
 	sc.rounds(s, 6, nil)
 	require.Equal(t, map[string]int{first.JID: 1}, sc.copies())
 
-	// Other leaders know it, also those that have read nothing but what low water leaves; a day
-	// later it is forgotten.
+	// Other leaders know the key, even those that have read only what low water leaves. It is
+	// forgotten a day later.
 	s.disconnect()
 	s = sc.leader("b")
 	require.Equal(t, first.JID, sc.ask(s, enqueueCmd("k", `{"class":"C","queue":"q"}`)).JID)
@@ -44,8 +44,9 @@ func TestOneKeyIsOneJob(t *testing.T) {
 	require.NotEqual(t, first.JID, other.JID)
 }
 
-// Two that ask at once get one job; one that asks for another meanwhile is told.
-func TestOneKeyAtOnce(t *testing.T) {
+// Two requests at the same time get one job. A request with another job under the same key is
+// refused.
+func TestConcurrentEnqueuesWithOneKey(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	var got []wire.Reply
@@ -59,9 +60,9 @@ func TestOneKeyAtOnce(t *testing.T) {
 	require.NotEmpty(t, got[1].JID)
 }
 
-// A leader that dies when the stream has the job, and the journal does not tell of it, leaves the
-// telling to the next.
-func TestAJobThatWasNotToldOfIsKnownAllTheSame(t *testing.T) {
+// A leader dies after the stream has the job, and before the journal has the key. The next leader
+// journals it.
+func TestNextLeaderJournalsUnjournaledEnqueue(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	require.NoError(t, s.core.command(sc.now, enqueueCmd("k", `{"class":"C","jid":"mine"}`), func(wire.Reply) { t.Error("it is not known yet") }))
@@ -73,8 +74,8 @@ func TestAJobThatWasNotToldOfIsKnownAllTheSame(t *testing.T) {
 	require.Equal(t, map[string]int{"mine": 1}, sc.copies())
 }
 
-// Anybody may write to scheduled_jobs, and nobody but Millrace says there what stands for a key.
-func TestAForgedKeyIsNone(t *testing.T) {
+// Any client may write to scheduled_jobs, but only Millrace can set the key of an entry there.
+func TestForgedKeyIsIgnored(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	a := wire.Announcement{What: wire.OpEnqueued, Key: "k", Sum: "s"}

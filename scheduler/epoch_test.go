@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A leader that reads in the journal that another has followed ends, and does nothing more: not
-// even what is due.
+// A leader that reads the record of a newer epoch ends its own. It does nothing more, and does not
+// fire what is due.
 func TestFencedLeaderDoesNothing(t *testing.T) {
 	sc := newScene(t)
 	old := sc.leader("old")
 	stale := old.conn
-	sc.broker.conn = nil // the broker has taken the lock away; the old leader has not noticed
+	sc.broker.conn = nil // the broker has revoked the lock; the old leader has not noticed
 	next := sc.leader("next")
 	sc.due("j", "q")
 	require.NoError(t, old.readAll())
@@ -30,9 +30,9 @@ func TestFencedLeaderDoesNothing(t *testing.T) {
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
 }
 
-// A claim that was given up may arrive late, behind the next leader's: no view will ever have that
-// one's.
-func TestAClaimThatWasOvertakenIsGivenUp(t *testing.T) {
+// The claim of a leader that gave up may arrive after that of the next leader, and overtakes it: no
+// view accepts the epoch of the next leader. That one gives its claim up as well.
+func TestOvertakenClaimIsGivenUp(t *testing.T) {
 	sc := newScene(t)
 	first, second := sc.sidecar("first"), sc.sidecar("second")
 	for _, s := range []*modelSidecar{first, second} {
@@ -55,8 +55,8 @@ func TestAClaimThatWasOvertakenIsGivenUp(t *testing.T) {
 	require.ErrorIs(t, second.step(sc.now), errFenced)
 }
 
-// What the view has read was taken, whether the broker says so or not.
-func TestAClaimThatIsReadNeedsNoAnswer(t *testing.T) {
+// A claim that the view has read counts, even without a confirm.
+func TestClaimReadByViewNeedsNoConfirm(t *testing.T) {
 	sc := newScene(t)
 	s := sc.sidecar("a")
 	require.NoError(t, s.readAll())
@@ -73,8 +73,8 @@ func TestAClaimThatIsReadNeedsNoAnswer(t *testing.T) {
 	require.False(t, open)
 }
 
-// A confirm of something that was never published says nothing.
-func TestConfirmsOfNothing(t *testing.T) {
+// A confirm of a tag that was never published has no effect.
+func TestConfirmOfUnknownTagIsIgnored(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("j", "q")
@@ -86,12 +86,12 @@ func TestConfirmsOfNothing(t *testing.T) {
 	}
 	require.Equal(t, before, s.core.ledger.Watermark())
 	require.Equal(t, 1, s.core.ledger.Open())
-	require.Len(t, s.conn.out, 1, "nothing is said to have come back")
+	require.Len(t, s.conn.out, 1, "nothing is published again")
 }
 
-// A sidecar that stands for election before it has read all writes its first record again: views
-// that begin there would know less than the journal did.
-func TestOpenedIsWrittenAgain(t *testing.T) {
+// A sidecar that stands for election before its view has caught up writes its first record again. A
+// view that begins at that record would otherwise know less than the journal.
+func TestOpenedRecordIsRepeatedAfterCatchUp(t *testing.T) {
 	sc := newScene(t)
 	late := sc.sidecar("late")
 	require.NoError(t, late.readAll())
@@ -118,9 +118,9 @@ func TestOpenedIsWrittenAgain(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
 }
 
-// Who was in flight when a connection died is tried alone from then on. Once its entry is gone
-// nobody is suspected any more.
-func TestSuspectsThatAreGone(t *testing.T) {
+// A job that was in flight when a connection died is suspected: it is tried alone from then on. The
+// suspicion ends with its entry.
+func TestSuspicionEndsWithEntry(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	at := sc.at("j", "q", sc.now.Add(day))
@@ -134,12 +134,12 @@ func TestSuspectsThatAreGone(t *testing.T) {
 	require.Equal(t, map[ledger.EntryID]int{{Stream: wire.ScheduledJobs, Offset: kept}: 1}, s.core.ledger.Suspects())
 	sc.now = sc.now.Add(2 * day)
 	sc.rounds(s, 3, nil)
-	require.Empty(t, s.core.ledger.Suspects(), "it has been fired, and nobody died")
+	require.Empty(t, s.core.ledger.Suspects(), "it has been fired, and no connection died")
 	require.Equal(t, map[string]int{"kept": 1}, sc.copies())
 }
 
-// A queue that refused one job and took another is held all the same, until its time has come.
-func TestQueueThatTakesAndRefuses(t *testing.T) {
+// A queue that refused one job and took another is still held until its time has come.
+func TestQueueThatRefusedOneJobIsHeld(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.broker.nacks = func(m wire.Message) bool { return m.MessageID == "refused" && m.Exchange == wire.ExchangeFire }
@@ -156,16 +156,15 @@ func TestQueueThatTakesAndRefuses(t *testing.T) {
 	require.Equal(t, map[string]int{"refused": 1, "taken": 1}, sc.copies())
 }
 
-// A command about an entry that is due and was looked up already is quicker than its turn: it fires
-// once.
-func TestCommandOvertakesALane(t *testing.T) {
+// A command about a due entry that was already looked up overtakes it. The entry fires once.
+func TestCommandOnQueuedEntryFiresItOnce(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for i := range 300 {
 		sc.due(fmt.Sprint("j-", i), fmt.Sprint("q-", i%3))
 	}
 	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now)) // one batch, and some of each queue are left
+	require.NoError(t, s.step(sc.now)) // one batch, and some entries of each queue are left
 	require.Equal(t, batch, s.core.ledger.Open())
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "j-299"}, func(wire.Reply) {}))
 	sc.exchange(s)
@@ -176,7 +175,7 @@ func TestCommandOvertakesALane(t *testing.T) {
 }
 
 // Two entries with one jid and one time that are not the same publish are two jobs.
-func TestTwinsThatDiffer(t *testing.T) {
+func TestDifferentEntriesWithOneJIDBothFire(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("twin", sc.now, `,"args":[1]`)
@@ -187,8 +186,9 @@ func TestTwinsThatDiffer(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeDuplicate])
 }
 
-// An entry is named by the offset at which it was seen, whatever stands for it by now.
-func TestCommandsByAnOldOffset(t *testing.T) {
+// A command may name an entry by the offset at which it was seen, even if a replacement stands for
+// it now.
+func TestCommandAcceptsOldOffset(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	seen := sc.at("j", "q", sc.now.Add(day))
@@ -203,9 +203,9 @@ func TestCommandsByAnOldOffset(t *testing.T) {
 	require.Equal(t, "other", sc.broker.copies[0].queue)
 }
 
-// A job that fits as it is, and does not as a dead job with its reason, stays where it is, and says
-// why.
-func TestKillOfWhatIsTooLarge(t *testing.T) {
+// A job that fits as it is, and is too large as a dead job with its reason, stays in its stream and
+// shows why.
+func TestOversizedKillLeavesEntry(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("large", sc.now.Add(day), `,"args":["`+strings.Repeat("x", wire.MaxRecord-200)+`"]`)

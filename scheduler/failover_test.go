@@ -12,9 +12,9 @@ import (
 )
 
 // TestFailovers drives leaders and views through failovers of a broker that shows records before it
-// has them for good, as a LavinMQ cluster does: what was not confirmed yet may be gone, although it
-// was read, and other records get its offsets. Nothing that was confirmed is lost, nothing is done
-// twice unless it was unconfirmed, and no journal is taken for one with a gap.
+// has stored them, as a LavinMQ cluster does. Unconfirmed records may be gone although they were
+// read, and other records get their offsets. No confirmed record is lost, nothing is done twice
+// unless it was unconfirmed, and no journal is treated as one with a gap.
 func TestFailovers(t *testing.T) {
 	tries(t, 400, 60)
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,17 +67,17 @@ func (w *world) failover(t *rapid.T) {
 		short[name] = stream.end()
 	}
 	w.broker.forgetEpochs()
-	clear(w.broker.known) // what told the journal of a confirm may be gone
-	for _, p := range w.broker.openDeeds(nil, false) {
-		w.broker.unsafe[p] = "the journal does not tell any more that it was confirmed"
+	clear(w.broker.known) // the record that journaled a confirm may be gone
+	for _, p := range w.broker.openDispatches(nil, false) {
+		w.broker.unsafe[p] = "the journal does not have its confirm any more"
 	}
 	for _, s := range w.sidecars {
 		w.discoverLosses(s, short)
 	}
 }
 
-// checkNothingIsTakenForLost makes sure that no leader has ever believed that the journal has a
-// gap, or that a stream was deleted and made again.
+// checkNothingIsTakenForLost requires that no leader has ever concluded that the journal has a gap,
+// or that a stream was deleted and created again.
 func (w *world) checkNothingIsTakenForLost() {
 	for _, r := range w.broker.streams[wire.Journal].records {
 		j, err := wire.ParseJournal(r.Body)

@@ -44,7 +44,7 @@ func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 	}
 	q := d.queues.of(e.Job.Queue)
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
-		m := wire.Fire(&e.Job, d.deedOf(s, o, seq, confirmed), body, now)
+		m := wire.Fire(&e.Job, d.headers(s, o, seq, confirmed), body, now)
 		if s.Trace != "" {
 			m.Headers[wire.HeaderTraceparent] = s.Trace
 		}
@@ -67,7 +67,7 @@ func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 		return d.unpublishable(now, s, o, err)
 	}
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
-		return wire.Bury(&e.Job, d.deedOf(s, o, seq, confirmed), body, now)
+		return wire.Bury(&e.Job, d.headers(s, o, seq, confirmed), body, now)
 	})
 	it.buries = true
 	if o.confirmed != nil {
@@ -88,9 +88,9 @@ func (d *dispatcher) newDispatch(s *tracker.Stored, o purpose, build func(seq, c
 		tag: wire.JIDTag(s.JID), command: o.command, refused: o.refused}
 }
 
-// deedOf returns what the headers of a fire or burial say.
-func (d *dispatcher) deedOf(s *tracker.Stored, o purpose, seq, confirmed int64) wire.Deed {
-	return wire.Deed{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
+// headers returns what the headers of a fire or burial say.
+func (d *dispatcher) headers(s *tracker.Stored, o purpose, seq, confirmed int64) wire.Dispatch {
+	return wire.Dispatch{Op: o.op, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID),
 		Epoch: d.ledger.Epoch(), Seq: seq, Confirmed: confirmed, Actor: o.actor, Command: o.command, Operation: o.operation}
 }
 
@@ -153,7 +153,7 @@ func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *track
 // soon after; a jid may stand for any number of entries.
 const maxTwins = 32
 
-// mayRepeat reports whether two entries may be the same publish, as far as the view can tell.
+// mayRepeat reports whether two entries may be the same publish, as far as the view knows.
 func mayRepeat(a, b *tracker.Stored) bool {
 	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
 		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&

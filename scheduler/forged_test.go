@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// forger is a client with a user of its own, which may write wherever the default exchange leads:
-// no permission narrows that.
+// forger is a client with a user of its own. It may write to every queue through the default
+// exchange: no permission narrows that.
 type forger struct {
 	t    *testing.T
 	ch   *amqp.Channel
@@ -40,8 +40,8 @@ func (f *forger) publish(key string, p amqp.Publishing) {
 	require.True(f.t, ok)
 }
 
-// forge writes what only Millrace may, once with the forger's name, which the broker checks, and
-// once with none.
+// forge writes what only Millrace may write, once with the forger's name, which the broker checks,
+// and once without a name.
 func (f *forger) forge(stream string, m wire.Message) {
 	f.t.Helper()
 	for _, user := range []string{f.user, ""} {
@@ -50,7 +50,7 @@ func (f *forger) forge(stream string, m wire.Message) {
 	}
 }
 
-func TestForgedRecordsAreNotObeyed(t *testing.T) {
+func TestForgedRecordsAreIgnored(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -68,8 +68,8 @@ func TestForgedRecordsAreNotObeyed(t *testing.T) {
 	journal(wire.JournalRecord{Type: wire.TypeOpened, Identity: "forger", Format: wire.Format, Held: map[string]int64{wire.ScheduledJobs: 1 << 62}})
 	journal(wire.JournalRecord{Type: wire.TypeOpened, Identity: "forger", Format: wire.Format + 1})
 	journal(wire.JournalRecord{Type: wire.TypeRecreated, Epoch: epoch, Stream: wire.ScheduledJobs})
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: at(1), JIDTag: "j-1", Epoch: epoch, Seq: 1, Confirmed: 1 << 40}
-	f.forge(wire.Journal, wire.Fire(&wire.Job{JID: "j-1", Queue: "q"}, deed, []byte(`{"class":"C"}`), time.Now()))
+	headers := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: at(1), JIDTag: "j-1", Epoch: epoch, Seq: 1, Confirmed: 1 << 40}
+	f.forge(wire.Journal, wire.Fire(&wire.Job{JID: "j-1", Queue: "q"}, headers, []byte(`{"class":"C"}`), time.Now()))
 	for _, stream := range wire.EntryStreams {
 		f.forge(stream, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: 1 << 40}.Append(stream, 0, 0))
 	}
@@ -104,9 +104,9 @@ func TestForgedRecordsAreNotObeyed(t *testing.T) {
 	w.gets(t, append(names("j", 4), "last")...)
 }
 
-// The broker lets nobody write in another's name; that is what the trust in Millrace's own records
-// stands on.
-func TestNobodyWritesInMillracesName(t *testing.T) {
+// The broker rejects a publish in another user's name. The trust in Millrace's own records depends
+// on that.
+func TestBrokerRejectsForgedUserID(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	start(t, v, options{identity: "a"}).leads(t)
@@ -119,9 +119,9 @@ func TestNobodyWritesInMillracesName(t *testing.T) {
 	require.ErrorContains(t, <-closed, "user_id")
 }
 
-// The leader answers commands in its own name, which the journal trusts: it must not be talked into
-// answering there.
-func TestRepliesGoNowhereButToAnswerQueues(t *testing.T) {
+// The leader answers commands in its own name, which the journal trusts. So a reply must never be
+// routed to the journal.
+func TestRepliesOnlyGoToAnswerQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -144,9 +144,9 @@ func TestRepliesGoNowhereButToAnswerQueues(t *testing.T) {
 	}
 }
 
-// Only a sidecar may have the journal say what was done past the leader: anybody else could say
-// what was not.
-func TestOnlySidecarsNote(t *testing.T) {
+// Only a sidecar may have the journal record actions that bypass the leader. Any other user could
+// record actions that never happened.
+func TestOnlySidecarsMayJournalNotes(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)

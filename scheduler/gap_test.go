@@ -13,19 +13,18 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseJournal deletes the journal: of what stands in the entry streams nobody can tell any more
-// what was done.
+// loseJournal deletes the journal. Which entries of the streams were done is then unknown.
 func loseJournal(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	_, err := v.Channel(t).QueueDelete(wire.Journal, false, false, false)
 	require.NoError(t, err)
 }
 
-// past has a sidecar fire some jobs, and stops it. Others become due while none runs.
+// past has a sidecar fire some jobs, and stops it. Other jobs become due while no sidecar runs.
 func past(t *testing.T, v *brokertest.Vhost, w *worker, o options) {
 	t.Helper()
 	s := start(t, v, o).leads(t)
-	ensure(t, v, "q") // what goes by way of jobs.unrouted may come twice when the leader stops
+	ensure(t, v, "q") // a job that passes through jobs.unrouted may come twice when the leader stops
 	schedule(t, v, time.Now(), "q", names("done", 3)...)
 	w.gets(t, names("done", 3)...)
 	brokertest.Eventually(t, func() bool {
@@ -37,8 +36,8 @@ func past(t *testing.T, v *brokertest.Vhost, w *worker, o options) {
 	schedule(t, v, time.Now(), "q", names("due", 3)...)
 }
 
-// holds requires that a sidecar leads, says that there is a gap, and fires nothing but what was
-// published since.
+// holds requires that a sidecar leads, reports a gap, and fires only jobs that were published
+// since.
 func holds(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker, held int64, since string) {
 	t.Helper()
 	s.leads(t)
@@ -52,9 +51,9 @@ func holds(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker, held int64,
 	}
 }
 
-// The hold outlives restart and failover: the record that begins an epoch is no proof that the
-// journal is whole.
-func TestLostJournalHoldsWhatIsDue(t *testing.T) {
+// The hold survives a restart and a failover: the record that begins an epoch does not prove that
+// the journal is complete.
+func TestLostJournalHoldsDueJobs(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -62,7 +61,7 @@ func TestLostJournalHoldsWhatIsDue(t *testing.T) {
 	loseJournal(t, v)
 
 	first := start(t, v, options{identity: "first"})
-	holds(t, v, first, w, 6, "since-0") // without a view of its own it cannot tell what was done from what was not
+	holds(t, v, first, w, 6, "since-0") // without a view of its own it does not know what was done
 	first.stop()
 	second := start(t, v, options{identity: "second"})
 	holds(t, v, second, w, 6, "since-1")
@@ -74,7 +73,7 @@ func TestLostJournalHoldsWhatIsDue(t *testing.T) {
 	require.Equal(t, wire.StatusDone, third.ask(t, wire.Command{ID: "c", Command: wire.CommandRelease}).Status)
 	w.gets(t, append(names("due", 3), names("since", 3)...)...)
 	for _, jid := range names("done", 3) {
-		brokertest.Eventually(t, func() bool { return w.times(jid) == 2 }, "%s is fired again: nobody knew better", jid)
+		brokertest.Eventually(t, func() bool { return w.times(jid) == 2 }, "%s is fired again: its fire is unknown", jid)
 	}
 	brokertest.Eventually(t, func() bool { return third.Status().Gap == "" }, "there is no gap any more")
 	third.stop()
@@ -85,7 +84,7 @@ func TestLostJournalHoldsWhatIsDue(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return fourth.entries.Total(wire.ScheduledJobs) == 0 }, "nothing is pending any more")
 }
 
-func TestLostJournalOfASidecarThatRemembers(t *testing.T) {
+func TestLostJournalWithIntactView(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -93,20 +92,19 @@ func TestLostJournalOfASidecarThatRemembers(t *testing.T) {
 	past(t, v, w, o)
 	loseJournal(t, v)
 	first := start(t, v, o)
-	holds(t, v, first, w, 3, "since-0") // what was done it knows
+	holds(t, v, first, w, 3, "since-0") // it knows what was done
 	state := first.entries.State()
 	first.stop()
 	second := start(t, v, o)
 	holds(t, v, second, w, 3, "since-1")
-	require.Equal(t, state.Held, second.entries.State().Held, "what came since is not in question")
+	require.Equal(t, state.Held, second.entries.State().Held, "jobs that came since are not held")
 	require.Equal(t, wire.StatusDone, second.ask(t, wire.Command{ID: "c", Command: wire.CommandRelease}).Status)
 	w.gets(t, append(names("done", 3), names("due", 3)...)...)
 }
 
-// A leader without a journal must not go on: nobody would know of what it fires. Those who have
-// read the old journal remember what was done; who has not knows less, and fires nothing all the
-// same.
-func TestJournalLostUnderALeader(t *testing.T) {
+// A leader stops when its journal is deleted: its fires would be recorded nowhere. Sidecars that
+// have read the old journal remember what was done. Others know less, and fire nothing either.
+func TestJournalDeletedUnderLeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -120,7 +118,7 @@ func TestJournalLostUnderALeader(t *testing.T) {
 	}
 	loseJournal(t, v)
 	brokertest.Eventually(t, func() bool { return !leader.Status().Leader }, "it stops at once")
-	brokertest.Eventually(t, func() bool { return leader.Status().Leader || standby.Status().Leader }, "one of them leads anew")
+	brokertest.Eventually(t, func() bool { return leader.Status().Leader || standby.Status().Leader }, "one of them leads again")
 	first, second := leader, standby
 	if standby.Status().Leader {
 		first, second = standby, leader
@@ -136,9 +134,9 @@ func TestJournalLostUnderALeader(t *testing.T) {
 	require.True(t, fresh.entries.IsHeld(wire.ScheduledJobs, at))
 }
 
-// A sidecar that was away for longer than the journal keeps its records remembers a state that is
-// not what the journal tells any more.
-func TestSidecarThatWasAwayForTooLong(t *testing.T) {
+// The view of a sidecar that was away for longer than the journal's retention does not match the
+// journal any more.
+func TestSidecarAwayLongerThanRetention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	policy(t, v, "small", "^"+wire.Journal+"$", "queues", map[string]any{"max-length-bytes": 100_000, "stream-max-segment-size-bytes": 20_000})
@@ -150,7 +148,7 @@ func TestSidecarThatWasAwayForTooLong(t *testing.T) {
 	holds(t, v, start(t, v, o), w, 6, "since-0")
 }
 
-func TestDiscardDeletesWhatIsHeldAndDue(t *testing.T) {
+func TestDiscardDeletesDueHeldJobs(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -161,7 +159,7 @@ func TestDiscardDeletesWhatIsHeldAndDue(t *testing.T) {
 	require.NotEmpty(t, s.Status().Gap)
 	require.Equal(t, wire.StatusDone, s.ask(t, wire.Command{ID: "c", Command: wire.CommandDiscard}).Status)
 	brokertest.Eventually(t, func() bool { return s.Status().Gap == "" }, "nothing is held")
-	require.True(t, pending(t, s, "later"), "what was not due is kept")
+	require.True(t, pending(t, s, "later"), "entries that were not due are kept")
 	trigger := wire.Command{ID: "t", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "later"}
 	require.Equal(t, wire.StatusDone, s.ask(t, trigger).Status)
 	w.gets(t, "later")
@@ -186,7 +184,7 @@ func TestOnGap(t *testing.T) {
 	}
 }
 
-// forget has a journal that keeps little forget all that it has.
+// forget has a journal with a short retention forget everything that it has.
 func forget(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	size := 25_000 // a segment each
@@ -199,28 +197,28 @@ func forget(t *testing.T, v *brokertest.Vhost) {
 	}
 }
 
-// A journal that begins too late is as good as none: an operator's limit on streams makes it forget
-// what was fired hours ago, while the entries stay in their stream's first segment for years.
-func TestJournalThatForgets(t *testing.T) {
+// A truncated journal counts as lost. An operator's limit on streams may truncate fires of some
+// hours ago, while the entries stay in the first segment of their stream for years.
+func TestTruncatedJournalIsAGap(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	policy(t, v, "small", "^"+wire.Journal+"$", "queues", map[string]any{"max-length-bytes": 100_000, "stream-max-segment-size-bytes": 20_000})
 	w := work(t, v, "q", nil)
 	past(t, v, w, options{identity: "past"})
 	forget(t, v)
-	require.Greater(t, brokertest.Offset(v.ReadStream(t, wire.Journal)[0]), v.Features(t).StreamOffsetBase, "the journal forgot its beginning")
+	require.Greater(t, brokertest.Offset(v.ReadStream(t, wire.Journal)[0]), v.Features(t).StreamOffsetBase, "the journal was truncated")
 
 	first := start(t, v, options{identity: "first"})
 	holds(t, v, first, w, 6, "since-0")
 	require.Contains(t, first.Status().Gap, "the journal begins")
 	standby := start(t, v, options{identity: "standby"})
-	brokertest.Eventually(t, func() bool { return standby.Status().Gap != "" }, "it knows as little")
+	brokertest.Eventually(t, func() bool { return standby.Status().Gap != "" }, "it does not know what was done either")
 	first.stop()
 	holds(t, v, standby, w, 6, "since-1")
 	require.Equal(t, wire.StatusDone, standby.ask(t, wire.Command{ID: "c", Command: wire.CommandDiscard}).Status)
 	standby.stop()
 	second := start(t, v, options{identity: "second"}).leads(t)
-	require.Empty(t, second.Status().Gap, "the journal reaches back to where it is needed")
+	require.Empty(t, second.Status().Gap, "the journal has all records that are needed")
 	schedule(t, v, time.Now(), "q", "since-2")
 	w.gets(t, append(names("done", 3), names("since", 3)...)...)
 	require.Zero(t, w.times("due-0"))
@@ -230,8 +228,8 @@ func TestJournalThatForgets(t *testing.T) {
 	holds(t, v, start(t, v, options{identity: "third"}), w, 9, "since-3")
 }
 
-// What was published before Millrace ever ran is no gap.
-func TestFirstStartHoldsNothing(t *testing.T) {
+// Jobs that were published before Millrace first ran are no gap.
+func TestFirstStartHoldsNoJobs(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	v.DeclareStream(t, wire.ScheduledJobs)

@@ -17,16 +17,15 @@ import (
 func firesThatFoundNoQueue(t *testing.T, v *brokertest.Vhost) (n int) {
 	t.Helper()
 	for _, d := range v.ReadStream(t, wire.Gated) {
-		if _, fired := wire.DeedOf(d.Headers); fired {
+		if _, fired := wire.DispatchOf(d.Headers); fired {
 			n++
 		}
 	}
 	return n
 }
 
-// A leader that dies in the first seconds of a queue that is new doubles nothing of what it fired
-// there, nor of what clients had published.
-func TestLeaderThatDiesWhileAQueueIsNew(t *testing.T) {
+// A leader crash in the first seconds of a new queue duplicates neither fires nor jobs of clients.
+func TestLeaderCrashWhileQueueIsNew(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
@@ -54,8 +53,8 @@ func TestLeaderThatDiesWhileAQueueIsNew(t *testing.T) {
 	require.Zero(t, firesThatFoundNoQueue(t, v), "each queue was there before the first job was fired to it")
 }
 
-// An operation has the queue made of what it fires.
-func TestOperationMakesQueues(t *testing.T) {
+// An operation creates the queue of the jobs that it fires.
+func TestOperationCreatesQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -69,9 +68,9 @@ func TestOperationMakesQueues(t *testing.T) {
 	work(t, v, "fresh", nil).gets(t, jids...)
 }
 
-// A queue that is deleted takes what was in it; what is fired to it after that comes back, and
-// fires once it is made again.
-func TestFireThatFindsNoQueueComesBack(t *testing.T) {
+// A deleted queue takes its jobs with it. Later fires to that queue come back, and fire once it is
+// created again.
+func TestUnroutableFireComesBack(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -91,9 +90,8 @@ func TestFireThatFindsNoQueueComesBack(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
-// Jobs for queues that cannot be made, of which there are many, hold up no other queue, and can be
-// seen and deleted.
-func TestManyImpossibleQueuesHoldUpNoOther(t *testing.T) {
+// Jobs for many queues that cannot be created delay no other queue. They can be listed and deleted.
+func TestImpossibleQueuesDelayNoOther(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a", max: 3}).leads(t)
@@ -123,9 +121,9 @@ func TestManyImpossibleQueuesHoldUpNoOther(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.Gated) == many-1 }, "it is gone")
 }
 
-// What an older version left in its queue jobs.unrouted is fired once, also what came while the
-// stream was bound in its place.
-func TestOldQueueIsTakenOver(t *testing.T) {
+// Messages that an older version left in its queue jobs.unrouted are fired once, also those that
+// came while the stream was already bound.
+func TestOldUnroutedQueueIsMigrated(t *testing.T) {
 	for name, arguments := range map[string]amqp.Table{
 		"classic": nil,
 		"quorum":  {"x-queue-type": "quorum"}, // where that was the virtual host's default
@@ -148,7 +146,7 @@ func takeOverOldQueue(t *testing.T, arguments amqp.Table) {
 		}
 	}
 	both, old := names("both", 50), names("old", 300)
-	publish(both...) // the stream and the queue are bound now
+	publish(both...) // both the stream and the queue are bound now
 	require.NoError(t, ch.QueueUnbind(wire.Gated, "", wire.Unrouted, nil))
 	publish(old...)
 	v.Publish(t, wire.Unrouted, "q", amqp.Publishing{Body: []byte("no job"), DeliveryMode: amqp.Persistent})

@@ -20,14 +20,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// worker is a plain consumer, as any client may be one: it counts jobs by jid.
+// worker is a plain consumer, as any client can be. It counts jobs by jid.
 type worker struct {
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-// work declares a queue as clients do and consumes it. On a broker that came back it is called
-// again, with the worker there was.
+// work declares a queue as clients do and consumes it. After a broker restart it is called again
+// with the same worker.
 func work(t *testing.T, v *brokertest.Vhost, queue string, w *worker) *worker {
 	t.Helper()
 	if w == nil {
@@ -43,7 +43,7 @@ func work(t *testing.T, v *brokertest.Vhost, queue string, w *worker) *worker {
 			w.mu.Lock()
 			w.seen[gjson.GetBytes(d.Body, "jid").String()]++
 			w.mu.Unlock()
-			_ = d.Ack(false) // what a broker that dies has not heard of comes again
+			_ = d.Ack(false) // a broker that dies before it gets this delivers the job again
 		}
 	}()
 	return w
@@ -74,7 +74,7 @@ func (w *worker) gets(t *testing.T, jids ...string) {
 	}
 }
 
-// schedule publishes entries that are due at a time, one for each jid.
+// schedule publishes one due entry for each jid.
 func schedule(t *testing.T, v *brokertest.Vhost, at time.Time, queue string, jids ...string) {
 	t.Helper()
 	messages := make([]amqp.Publishing, len(jids))
@@ -84,7 +84,7 @@ func schedule(t *testing.T, v *brokertest.Vhost, at time.Time, queue string, jid
 	v.Publish(t, "", wire.ScheduledJobs, messages...)
 }
 
-// names are n jids.
+// names returns n jids.
 func names(prefix string, n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -93,20 +93,20 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// policy sets an operator's policy: it wins over Millrace's own.
+// policy sets an operator's policy, which takes precedence over Millrace's own.
 func policy(t *testing.T, v *brokertest.Vhost, name, pattern, kind string, definition map[string]any) {
 	t.Helper()
 	v.Do(t, http.MethodPut, "/api/policies/"+v.Name+"/"+name,
 		map[string]any{"pattern": pattern, "definition": definition, "priority": 100, "apply-to": kind}, nil)
 }
 
-// journal counts the records of the journal by what they are, fires and burials by their op.
+// journal counts the records of the journal by type, and fires and burials by op.
 func journal(t *testing.T, v *brokertest.Vhost) map[string]int {
 	t.Helper()
 	found := map[string]int{}
 	for _, d := range v.ReadStream(t, wire.Journal) {
-		if deed, ok := wire.DeedOf(d.Headers); ok {
-			found[deed.Op]++
+		if headers, ok := wire.DispatchOf(d.Headers); ok {
+			found[headers.Op]++
 		} else if r, err := wire.ParseJournal(d.Body); err == nil {
 			found[r.Type]++
 		}
@@ -114,7 +114,7 @@ func journal(t *testing.T, v *brokertest.Vhost) map[string]int {
 	return found
 }
 
-// offsetOf is where an entry stands in its stream.
+// offsetOf returns where an entry stands in its stream.
 func offsetOf(t *testing.T, v *brokertest.Vhost, stream, jid string) int64 {
 	t.Helper()
 	for _, d := range slices.Backward(v.ReadStream(t, stream)) {
@@ -126,7 +126,7 @@ func offsetOf(t *testing.T, v *brokertest.Vhost, stream, jid string) int64 {
 	return -1
 }
 
-// mortal is a leader whose every step is the test's, so that it can die between any two.
+// mortal is a leader whose steps the test makes, so that it can die between any two.
 type mortal struct {
 	t     *testing.T
 	v     *brokertest.Vhost
@@ -136,7 +136,7 @@ type mortal struct {
 	seq   int64
 }
 
-// reign has a leader open an epoch, as far as its witness.
+// reign has a leader open an epoch, up to its witness.
 func reign(t *testing.T, v *brokertest.Vhost) *mortal {
 	t.Helper()
 	m := &mortal{t: t, v: v}
@@ -175,15 +175,15 @@ func (m *mortal) append(stream string, r wire.JournalRecord) {
 	require.NoError(m.t, m.pub.Send(m.t.Context(), r.Append(stream, m.seq, 0)))
 }
 
-// fire publishes an entry's job as a leader does, and gives the broker's answer. Nobody journals
-// what that was.
+// fire publishes an entry's job as a leader does, and returns the broker's answer. It journals
+// nothing.
 func (m *mortal) fire(exchange, jid, queue string) error {
 	m.t.Helper()
 	m.seq++
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offsetOf(m.t, m.v, wire.ScheduledJobs, jid),
+	headers := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offsetOf(m.t, m.v, wire.ScheduledJobs, jid),
 		JIDTag: jid, Epoch: m.epoch, Seq: m.seq}
 	body := fmt.Appendf(nil, `{"class":"C","args":[1,"two"],"queue":%q,"retry":25,"jid":%q}`, queue, jid)
-	msg := wire.Fire(&wire.Job{JID: jid, Class: "C", Queue: queue}, deed, body, time.Now())
+	msg := wire.Fire(&wire.Job{JID: jid, Class: "C", Queue: queue}, headers, body, time.Now())
 	if msg.Exchange = exchange; exchange == "" {
 		msg.Key = wire.Journal
 	}
@@ -195,7 +195,7 @@ func (m *mortal) die() {
 	require.NoError(m.t, m.conn.Close())
 }
 
-// ensure makes a job queue, bound as Millrace binds it.
+// ensure creates a job queue, bound as Millrace binds it.
 func ensure(t *testing.T, v *brokertest.Vhost, queues ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

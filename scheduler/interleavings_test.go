@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// merges gives every order in which streams of some lengths can be read.
+// merges returns every order in which streams of some lengths can be read.
 func merges(left map[string]int) iter.Seq[[]string] {
 	return func(yield func([]string) bool) { merge(left, nil, yield) }
 }
@@ -36,7 +36,7 @@ func merge(left map[string]int, read []string, yield func([]string) bool) bool {
 	return !over || yield(slices.Clone(read))
 }
 
-// tale is what the journal and the entry streams say, as if leaders had written it.
+// tale is what the journal and the entry streams contain, as if leaders had written it.
 type tale struct{ *modelBroker }
 
 func (b tale) journal(epoch int64, r wire.JournalRecord) int64 {
@@ -53,8 +53,8 @@ func (b tale) settled(epoch int64, what string, offset int64) {
 }
 
 func (b tale) fired(epoch, seq, offset int64) {
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offset, JIDTag: "a", Epoch: epoch, Seq: seq}
-	b.append(wire.Journal, millrace, wire.Fire(&wire.Job{JID: "a", Queue: "q"}, deed, []byte(entryA), time.Unix(1, 0)))
+	headers := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: offset, JIDTag: "a", Epoch: epoch, Seq: seq}
+	b.append(wire.Journal, millrace, wire.Fire(&wire.Job{JID: "a", Queue: "q"}, headers, []byte(entryA), time.Unix(1, 0)))
 }
 
 func (b tale) confirmed(epoch, through int64) {
@@ -71,7 +71,7 @@ func (b tale) barrier(epoch int64) {
 	b.append(wire.ScheduledJobs, millrace, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch}.Append(wire.ScheduledJobs, 0, 0))
 }
 
-// lateBarrier is one of a leader that had read the stream up to an offset.
+// lateBarrier is a barrier of a leader that had read the stream up to an offset.
 func (b tale) lateBarrier(epoch, read int64) {
 	r := wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch, Read: &read}
 	b.append(wire.ScheduledJobs, millrace, r.Append(wire.ScheduledJobs, 0, 0))
@@ -82,11 +82,11 @@ func (b tale) replacement(epoch, of int64) int64 {
 	return b.append(wire.ScheduledJobs, millrace, wire.Carry(wire.ScheduledJobs, "a", []byte(entryA), headers))
 }
 
-// Views read several streams, each in its order, and each view in an order of its own between them.
-// Whatever that is, they know the same.
-func TestEveryInterleavingIsOneView(t *testing.T) {
+// A view reads several streams, each in its own order, and interleaves them in any order. The
+// result is the same for every interleaving.
+func TestViewIsSameForEveryInterleaving(t *testing.T) {
 	for name, c := range map[string]struct {
-		tell    func(tale)
+		write   func(tale)
 		pending []int64
 	}{
 		"a repeated publish is two entries until the leader says otherwise": {func(b tale) {
@@ -158,7 +158,7 @@ func TestEveryInterleavingIsOneView(t *testing.T) {
 			b.lateBarrier(old, -1)
 			b.replacement(next, 1)
 		}, []int64{3}},
-		"replaced by a leader whose journal began anew": {func(b tale) {
+		"replaced by a leader whose journal was created again": {func(b tale) {
 			b.lateBarrier(1000, -1)
 			e := b.opened()
 			b.entry()
@@ -205,7 +205,7 @@ func TestEveryInterleavingIsOneView(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newModelBroker()
-			c.tell(tale{b})
+			c.write(tale{b})
 			var want map[string]string
 			orders := 0
 			for order := range merges(map[string]int{
@@ -241,7 +241,7 @@ func content(t *testing.T, store *view.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	require.NoError(t, store.Scan([]byte{1}, []byte{255}, false, func(k, v []byte) bool {
-		if k[0] != 'm' { // when what was read first
+		if k[0] != 'm' { // when something was read first
 			all[fmt.Sprintf("%q", k)] = fmt.Sprintf("%q", v)
 		}
 		return true
@@ -256,10 +256,10 @@ func mustFind(t *testing.T, s *modelSidecar, jid string) []*tracker.Stored {
 	return found
 }
 
-// A crash loop: the broker takes fires with it, and then each new leader, or the broker again, dies
-// before all is settled. What the first left in doubt is in doubt until it is settled, however many
-// epochs that takes.
-func TestDoubtOutlivesManyLeaders(t *testing.T) {
+// A crash loop: the broker loses fires in a crash, and each new leader, or the broker again, dies
+// before all of them are reconciled. A fire that the first leader left in doubt is in doubt until
+// it is settled, after any number of epochs.
+func TestDoubtSurvivesSeveralLeaders(t *testing.T) {
 	sc := newScene(t)
 	first := sc.sidecar("first")
 	sc.elect(first, never)
@@ -284,7 +284,7 @@ func TestDoubtOutlivesManyLeaders(t *testing.T) {
 		}
 		require.NotEmpty(t, s.conn.out, "it has begun to fire again")
 		for range i {
-			sc.broker.process(s.conn, sc.now) // and nobody learns of it
+			sc.broker.process(s.conn, sc.now) // and no leader learns of it
 		}
 		sc.crash(s, len(sc.broker.copies)-i, len(sc.broker.copies))
 	}
@@ -302,7 +302,7 @@ func TestDoubtOutlivesManyLeaders(t *testing.T) {
 	require.Zero(t, last.entries.Total(wire.ScheduledJobs))
 }
 
-// crash is the death of the broker, which takes some copies with it, and of the leader.
+// crash ends the broker, which loses some copies, and the leader.
 func (sc *scene) crash(s *modelSidecar, from, to int) {
 	for i, c := range sc.broker.copies {
 		c.gone = c.gone || i >= from && i < to
@@ -312,7 +312,7 @@ func (sc *scene) crash(s *modelSidecar, from, to int) {
 	s.lose()
 }
 
-// advance lets a leader take one step, and the broker all but fires.
+// advance lets a leader take one step, and the broker process everything but fires.
 func (sc *scene) advance(s *modelSidecar) {
 	require.NoError(sc.t, s.step(sc.now))
 	for len(s.conn.out) > 0 && s.conn.out[0].message.Exchange != wire.ExchangeFire {
@@ -324,9 +324,9 @@ func (sc *scene) advance(s *modelSidecar) {
 	require.NoError(sc.t, s.readAll())
 }
 
-// A leader reschedules an entry and dies. The next has read the journal, and of the entry's stream
-// no more than the entry: until it has read its own barrier there it must fire nothing.
-func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
+// A leader reschedules an entry and dies. The next one has read the journal, and the entry's stream
+// only up to the entry. It must fire nothing until it has read its own barrier there.
+func TestLeaderWaitsForBarrierOfEntryStream(t *testing.T) {
 	sc := newScene(t)
 	first := sc.sidecar("first")
 	sc.elect(first, never)
@@ -364,9 +364,9 @@ func TestLeaderThatHasNotReadAReplacement(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1}, sc.copies())
 }
 
-// A leader that has not read all of the journal when it begins its epoch repeats what is in force
-// all the same: views that begin to read there know nothing else.
-func TestLeaderThatHasNotReadTheJournal(t *testing.T) {
+// A leader that has not read all of the journal when it begins its epoch still repeats the state in
+// force: a view that begins to read there knows nothing else.
+func TestLaggingLeaderRepeatsStateInForce(t *testing.T) {
 	sc := newScene(t)
 	b := tale{sc.broker}
 	in := wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Held: map[string]int64{wire.ScheduledJobs: 1}}

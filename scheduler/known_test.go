@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A command is not answered by what the journal says was done to its entry before it is known that
-// it was.
-func TestCommandsWaitForWhatIsInDoubt(t *testing.T) {
+// What the journal says of an entry may be in doubt. A command about the entry is answered after
+// that is settled.
+func TestCommandWaitsForEntryInDoubt(t *testing.T) {
 	for name, refused := range map[string]bool{"it is confirmed": false, "it is refused": true} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -46,9 +46,9 @@ func TestCommandsWaitForWhatIsInDoubt(t *testing.T) {
 	}
 }
 
-// What a leader has taken back of the one before it is known to commands at once, though the view
-// has not read it yet.
-func TestCommandsKnowWhatWasTakenBack(t *testing.T) {
+// A command sees that a leader has returned a fire of the previous one, before the view has read
+// it.
+func TestCommandSeesReturnedFire(t *testing.T) {
 	for name, id := range map[string]string{"another command": "", "the same again": "c"} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -67,9 +67,9 @@ func TestCommandsKnowWhatWasTakenBack(t *testing.T) {
 	}
 }
 
-// A trigger whose leader died is fired by the next, and refused by its queue: it was not carried
-// out.
-func TestTriggersThatAreRefusedInTheEnd(t *testing.T) {
+// A trigger whose leader died is fired by the next one, and its queue refuses it: the command was
+// not executed.
+func TestRefusedTriggerIsNotDone(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("later")
 	trigger := wire.Command{ID: "c", Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "later"}
@@ -102,12 +102,12 @@ func (sc *scene) leadsUnread(s *modelSidecar) {
 		}
 		sc.now = sc.now.Add(10 * time.Millisecond)
 	}
-	require.Fail(sc.t, "nobody leads", "%s", s.core.phase)
+	require.Fail(sc.t, "no sidecar leads", "%s", s.core.phase)
 }
 
-// What is triggered before it is due, and confirmed, is not fired once more when it is: its lane
-// has looked it up long ago, and the view has yet to read that it was confirmed.
-func TestWhatIsTriggeredIsNotFiredWhenDue(t *testing.T) {
+// A job that was triggered and confirmed early is not fired again when it is due. Its lane looked
+// it up before, and the view has not read the confirm yet.
+func TestTriggeredJobIsNotFiredAgainWhenDue(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.at("early", "q", sc.now.Add(time.Minute))

@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A leader that lost its connection journals what it knows to be confirmed on the next one, once.
-func TestLastWordsAreSaidOnTheNextConnection(t *testing.T) {
+// A leader that lost its connection journals the confirms that it knows on the next connection,
+// once.
+func TestLastConfirmsAreJournaledOnNextConnection(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -37,11 +38,11 @@ func TestLastWordsAreSaidOnTheNextConnection(t *testing.T) {
 	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's
 	s.knownBy = "b"
 	s.journalKnown(t.Context(), conn)
-	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have its number")
+	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have the same number")
 }
 
-// Where the journal knows all there is to know, there is nothing to say.
-func TestLastWordsOfALeaderThatLeftNothing(t *testing.T) {
+// Nothing is written if the journal has all confirms.
+func TestNoLastConfirmsWhenJournalIsComplete(t *testing.T) {
 	sc := newScene(t)
 	model := sc.leader("a")
 	sc.at("j", "q", sc.now)

@@ -17,9 +17,9 @@ func (sc *scene) follow() *modelSidecar {
 	return sc.leader("successor")
 }
 
-// A client is answered when the leader's own view has read the record back, and not before: what
-// has been confirmed may be void.
-func TestCommandsAreAnsweredWhenTheyAreReadBack(t *testing.T) {
+// A client is answered after the leader's own view has read the record back. A record that is only
+// confirmed may be void.
+func TestCommandIsAnsweredAfterReadBack(t *testing.T) {
 	for name, cmd := range map[string]wire.Command{
 		"delete":  {Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "j"},
 		"kill":    {Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j"},
@@ -53,8 +53,9 @@ func TestCommandsAreAnsweredWhenTheyAreReadBack(t *testing.T) {
 	}
 }
 
-// What a leader decided behind the beginning of the next one is void, and answered to nobody.
-func TestDecisionsOfALeaderThatWasFollowed(t *testing.T) {
+// A decision of a leader that was written after the next leader's first record is void. It is not
+// answered.
+func TestFencedDecisionIsVoid(t *testing.T) {
 	sc := newScene(t)
 	old := sc.leaderWith("j")
 	next := sc.follow()
@@ -69,9 +70,9 @@ func TestDecisionsOfALeaderThatWasFollowed(t *testing.T) {
 	require.EqualValues(t, 1, next.entries.Total(wire.ScheduledJobs), "it is pending")
 }
 
-// What a leader fired behind the beginning of the next one is not fired again where it is known to
-// have arrived, and is where it is not.
-func TestFiresOfALeaderThatWasFollowed(t *testing.T) {
+// A leader fires after the next one began. The next leader repeats the fire unless it is known to
+// have arrived.
+func TestLateFireIsRepeatedUnlessItArrived(t *testing.T) {
 	for name, lives := range map[string]bool{"its broker lived on": true, "its broker died": false} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -102,8 +103,9 @@ func TestFiresOfALeaderThatWasFollowed(t *testing.T) {
 	}
 }
 
-// A leader that was followed may yet say that its fire was confirmed: then nothing is in doubt.
-func TestConfirmsOfALeaderThatWasFollowed(t *testing.T) {
+// A leader that was followed may still journal that its fire was confirmed. The fire is not in
+// doubt then.
+func TestLateConfirmSettlesDoubt(t *testing.T) {
 	sc := newScene(t)
 	old := sc.leader("a")
 	sc.at("j", "q", sc.now.Add(time.Minute))
@@ -122,7 +124,8 @@ func TestConfirmsOfALeaderThatWasFollowed(t *testing.T) {
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
 }
 
-// Low water is not moved while a late fire is in doubt: it would settle what nobody has proven.
+// Low water is not moved while a late fire is in doubt, because that would settle it without a
+// proof.
 func TestLowWaterWaitsForLateFires(t *testing.T) {
 	sc := newScene(t)
 	old := sc.leader("a")
@@ -143,8 +146,9 @@ func TestLowWaterWaitsForLateFires(t *testing.T) {
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
 }
 
-// A late fire that found no queue arrived in jobs.gated: on a cluster, too, it is not fired again.
-func TestLateFiresThatFoundNoQueue(t *testing.T) {
+// A late fire that found no queue arrived in jobs.gated. It is not fired again, on a cluster
+// either.
+func TestUnroutableLateFireArrivedInGated(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.cluster = true
 	old := sc.leader("a")
@@ -156,7 +160,7 @@ func TestLateFiresThatFoundNoQueue(t *testing.T) {
 	require.NoError(t, old.step(sc.now))
 	sc.broker.missing["q"] = true
 	sc.take(old)
-	delete(sc.broker.missing, "q") // it was made meanwhile
+	delete(sc.broker.missing, "q") // it was created meanwhile
 	require.NoError(t, next.readAll())
 	sc.rounds(next, 40, nil)
 	require.Equal(t, map[string]int{"j": 1}, sc.copies())
@@ -165,7 +169,7 @@ func TestLateFiresThatFoundNoQueue(t *testing.T) {
 	require.Empty(t, doubts)
 }
 
-// A late burial is void, and no later leader takes it for one that never reached the dead jobs.
+// A late burial is void. No later leader treats it as one that never reached the dead jobs.
 func TestLateBurialsAreNotRepeated(t *testing.T) {
 	sc := newScene(t)
 	old := sc.leaderWith("j")
@@ -183,9 +187,9 @@ func TestLateBurialsAreNotRepeated(t *testing.T) {
 	require.EqualValues(t, 1, last.entries.Total(wire.ScheduledJobs))
 }
 
-// A leader that moves low water has settled no late fire that it had not read: that one stays in
+// A leader that moves low water does not settle late fires that it has not read. They stay in
 // doubt.
-func TestLowWaterLeavesLateFiresThatWereNotRead(t *testing.T) {
+func TestLowWaterLeavesUnreadLateFires(t *testing.T) {
 	sc := newScene(t)
 	b := tale{sc.broker}
 	old := b.opened()
@@ -207,9 +211,9 @@ func TestLowWaterLeavesLateFiresThatWereNotRead(t *testing.T) {
 	require.Zero(t, inDoubt())
 }
 
-// A fire that waits for a verdict is settled once: its leader may have journaled meanwhile that it
-// came back, and then it is fired as any entry that is pending.
-func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
+// A fire that waits for a verdict is settled once. If its leader journals meanwhile that it came
+// back, it is fired as any pending entry.
+func TestFireReturnedDuringVerdictIsSettledOnce(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.cluster = true
 	old := sc.leader("a")
@@ -234,8 +238,8 @@ func TestFiresThatCameBackWhileTheyWereInDoubt(t *testing.T) {
 	require.Zero(t, next.core.inDoubt())
 }
 
-// A question about a fire that waits for a verdict is answered once that is settled.
-func TestCommandsWaitForVerdicts(t *testing.T) {
+// A command about a fire that waits for a verdict is answered after the fire is settled.
+func TestCommandWaitsForVerdict(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.cluster = true
 	old := sc.leader("a")

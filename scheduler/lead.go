@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -20,6 +21,7 @@ type leadership struct {
 	pub      *broker.Publisher
 	lock     *candidate
 	core     *core
+	trace    *trace // nil unless the log has debug lines
 	watchdog *watchdog
 	prober   *prober
 	binder   *binder
@@ -27,7 +29,7 @@ type leadership struct {
 	oldQueue *oldQueue
 	evidence
 	background
-	told       time.Time // when the status was last updated
+	reportedAt time.Time // when the status was last updated
 	rolledBack int       // how often the view had been, when this leadership began
 }
 
@@ -78,7 +80,11 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	if err := conn.DeclareProbes(ctx, l.prober.queue); err != nil { // the record opened names it
 		return err
 	}
-	l.core = newCore(s.entries, l.pub, l.setup(ctx))
+	port := ledger.Port(l.pub)
+	if l.trace = newTrace(ctx, l.pub, s.log); l.trace != nil {
+		port = l.trace
+	}
+	l.core = newCore(s.entries, port, l.setup(ctx))
 	s.setStatus(func(st *Status) { st.Counters.Epochs++ })
 	s.log.Info("scheduler: elected", "identity", s.cfg.Identity)
 	ctx, resign := context.WithCancelCause(ctx)

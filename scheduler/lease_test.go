@@ -23,7 +23,7 @@ func newLeaseScene() *leaseScene {
 
 func (s *leaseScene) pass(d time.Duration) { s.now = s.now.Add(d) }
 
-func TestLeaseRunsFromTheSendingOfThePing(t *testing.T) {
+func TestLeaseRunsFromPingSendTime(t *testing.T) {
 	s := newLeaseScene()
 	require.False(t, s.Fresh(), "no ping came back yet")
 	n := s.Send()
@@ -37,7 +37,7 @@ func TestLeaseRunsFromTheSendingOfThePing(t *testing.T) {
 	require.False(t, s.Fresh(), "2.5 s after the ping was sent")
 }
 
-func TestLeaseCountsTheNewestPingThatCameBack(t *testing.T) {
+func TestLeaseUsesNewestReturnedPing(t *testing.T) {
 	s := newLeaseScene()
 	first := s.Send()
 	s.pass(2 * time.Second)
@@ -51,7 +51,7 @@ func TestLeaseCountsTheNewestPingThatCameBack(t *testing.T) {
 	s.Back(first) // delivered again
 	require.False(t, s.Fresh(), "a ping renews the lease once")
 	s.Back(s.number + 1)
-	require.False(t, s.Fresh(), "nobody sent that ping")
+	require.False(t, s.Fresh(), "this ping was never sent")
 }
 
 func TestLeaseIsLostWithoutPings(t *testing.T) {
@@ -69,7 +69,7 @@ func TestLeaseIsLostWithoutPings(t *testing.T) {
 	require.False(t, s.Lost(false))
 }
 
-// A blocked connection is no reason to resign, and after it ends pings need time to come back.
+// A blocked connection is no reason to resign. After it is unblocked, pings need time to come back.
 func TestLeaseIsNotLostWhileBlocked(t *testing.T) {
 	s := newLeaseScene()
 	s.Back(s.Send())
@@ -93,11 +93,11 @@ func TestLeaseKeepsFewPings(t *testing.T) {
 	require.Less(t, len(s.sent), 50)
 }
 
-func TestLeaseEndsBeforeASuccessorBegins(t *testing.T) {
+func TestLeaseEndsBeforeSuccessorBegins(t *testing.T) {
 	require.Less(t, leaseLasts+time.Second, wire.LeaderWait+time.Millisecond)
 }
 
-func TestLeaseKnowsForHowLongNoPingCameBack(t *testing.T) {
+func TestLeaseReportsTimeWithoutPing(t *testing.T) {
 	s := newLeaseScene()
 	require.Zero(t, s.Unanswered())
 	first := s.Send()

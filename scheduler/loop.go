@@ -159,6 +159,7 @@ func (l *leadership) oldHold() <-chan struct{} {
 func (l *leadership) confirmed(confirms []broker.Confirm) error {
 	now := time.Now()
 	for i, c := range confirms {
+		l.trace.answered(c)
 		if err := l.core.ledger.Confirmed(now, c.Tag, c.Ack); err != nil {
 			l.acknowledged(confirms[i+1:])
 			return err
@@ -170,6 +171,7 @@ func (l *leadership) confirmed(confirms []broker.Confirm) error {
 // acknowledged passes acks to the core of an epoch that ends. An ack publishes nothing.
 func (l *leadership) acknowledged(confirms []broker.Confirm) {
 	for _, c := range confirms {
+		l.trace.answered(c)
 		if c.Ack {
 			_ = l.core.ledger.Confirmed(time.Now(), c.Tag, true)
 		}
@@ -202,7 +204,7 @@ func (l *leadership) assist(ctx context.Context) error {
 
 var (
 	// errRecreated ends an epoch: the next one begins with a barrier in the new stream.
-	errRecreated = errors.New("scheduler: an entry stream was deleted and made anew")
+	errRecreated = errors.New("scheduler: an entry stream was deleted and created again")
 	// errEmptied ends an epoch: the next barrier shows whether the stream is another one.
 	errEmptied = errors.New("scheduler: a stream has nothing any more")
 	// errDeleted ends an epoch: the next one declares the stream. Nothing may fire without a
@@ -289,6 +291,7 @@ func (l *leadership) command(d wire.Delivery) error {
 		return nil
 	}
 	cmd.Actor = l.actor(d, cmd)
+	l.s.log.Debug("scheduler: command", "jid", cmd.JID, "command", cmd.Command, "stream", cmd.Stream, "queue", cmd.Queue, "actor", cmd.Actor, "id", cmd.ID)
 	if cmd.Command == wire.CommandMoveType {
 		l.mover.command(cmd, answer)
 		return nil
@@ -314,10 +317,10 @@ const reportEvery = 50 * time.Millisecond
 // report updates the status.
 func (l *leadership) report() {
 	c := l.core
-	if time.Since(l.told) < reportEvery && c.phase == phaseLeading {
+	if time.Since(l.reportedAt) < reportEvery && c.phase == phaseLeading {
 		return
 	}
-	l.told = time.Now()
+	l.reportedAt = time.Now()
 	reason, _, _ := l.conn.Blocked()
 	held, silent, inDoubt := c.queues.heldQueues(), c.queues.silentQueues(), c.inDoubt()
 	l.s.phase(c.phase.String())

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// silent is a stream of which no record comes.
+// silent is a stream that delivers no records.
 type silent struct {
 	first int64
 	empty bool
@@ -28,9 +28,9 @@ func (s silent) First(context.Context, string) (int64, bool, error) { return s.f
 
 func (s silent) Last(context.Context, string) (int64, bool, error) { return s.first, !s.empty, s.err }
 
-// A record that does not come may only be late. An entry is given up if its stream begins behind
+// A record that does not arrive may only be late. An entry is given up if its stream begins after
 // it.
-func TestEntryIsLostOnlyIfItsStreamBeginsBehindIt(t *testing.T) {
+func TestEntryIsLostOnlyIfTruncated(t *testing.T) {
 	for name, c := range map[string]struct {
 		records silent
 		lost    bool

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseInJournal has the broker take in what a leader sent. The fire of one job reaches its queue,
-// but neither the journal nor an answer the leader: so it is where the process of the journal's
-// leader dies.
+// loseInJournal has the broker process what a leader sent, except one fire: it reaches its queue,
+// but the journal does not get it and the leader gets no answer. This happens when the process of
+// the journal's leader dies.
 func (sc *scene) loseInJournal(s *modelSidecar, jid string) {
 	sc.t.Helper()
 	sc.take(s)
-	at := slices.IndexFunc(s.conn.answers, func(a answer) bool { return a.copy != nil && a.copy.deed.JIDTag == wire.JIDTag(jid) })
+	at := slices.IndexFunc(s.conn.answers, func(a answer) bool { return a.copy != nil && a.copy.headers.JIDTag == wire.JIDTag(jid) })
 	require.GreaterOrEqual(sc.t, at, 0)
 	lost := s.conn.answers[at].copy
 	s.conn.answers = slices.Delete(s.conn.answers, at, at+1)
@@ -30,7 +30,7 @@ func (sc *scene) loseInJournal(s *modelSidecar, jid string) {
 	require.NoError(sc.t, s.readAll())
 }
 
-// busyFor has a job due to a queue in each second.
+// busyFor has one job due to a queue in each second.
 func (sc *scene) busyFor(s *modelSidecar, queue string, d time.Duration) {
 	sc.t.Helper()
 	for end := sc.now.Add(d); sc.now.Before(end); {
@@ -42,7 +42,7 @@ func (sc *scene) busyFor(s *modelSidecar, queue string, d time.Duration) {
 
 // A fire that its queue has and the journal lacks does not count as delivered, even if the witness
 // stands: no later leader would know of it.
-func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
+func TestFireMissingFromJournalIsRepeated(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("lost", "q")
@@ -55,8 +55,8 @@ func TestAFireThatTheJournalLacksIsFiredAgain(t *testing.T) {
 	require.Zero(t, s.core.ledger.Open())
 }
 
-// A command is not answered as done for such a job, and an operation does not count it.
-func TestACommandWhoseFireTheJournalLacksIsNotDone(t *testing.T) {
+// A command about such a job is not answered as done, and an operation does not count it.
+func TestCommandIsNotDoneIfFireMissesJournal(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("lost")
 	sc.at("counted", "q", sc.now.Add(day))
@@ -90,7 +90,7 @@ func (sc *scene) untilFired(s *modelSidecar, jid string) {
 	}
 }
 
-// fallsSilent has a queue never answer one job, its newest, while another queue answers.
+// fallsSilent has a queue never answer its newest job, while another queue answers.
 func (sc *scene) fallsSilent(s *modelSidecar, jid, queue string) {
 	sc.t.Helper()
 	sc.due(jid, queue)
@@ -100,7 +100,7 @@ func (sc *scene) fallsSilent(s *modelSidecar, jid, queue string) {
 	require.Equal(sc.t, 1, s.core.queues.silentQueues())
 }
 
-// passOver has a queue answer all that is fired to it but one job.
+// passOver has a queue answer all fires to it except one.
 func (sc *scene) passOver(s *modelSidecar, jid, queue string) {
 	sc.t.Helper()
 	sc.due(jid, queue)
@@ -110,8 +110,8 @@ func (sc *scene) passOver(s *modelSidecar, jid, queue string) {
 	require.Equal(sc.t, 1, s.core.ledger.Aside())
 }
 
-// A queue that is held for something else goes on, too, while one of its fires has no answer.
-func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
+// A queue on trial resumes although one of its fires has no answer.
+func TestTrialIgnoresFireThatIsPassedOver(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
@@ -126,9 +126,9 @@ func TestATrialDoesNotWaitForAFireThatIsPassedOver(t *testing.T) {
 	require.Equal(t, 1, s.core.ledger.Aside())
 }
 
-// A queue whose window is full of fires that are passed over goes on when they are given up on,
-// also if those are jobs that were triggered before they were due.
-func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
+// A queue whose window is full of unanswered fires resumes when they are given up, even if they
+// were triggered before they were due.
+func TestFullWindowResumesAfterGiveUp(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.window = 2
 	s := sc.leader("a")
@@ -158,8 +158,9 @@ func TestAFullQueueGoesOnWhenItsFiresAreGivenUpOn(t *testing.T) {
 	require.Equal(t, 1, sc.copies()["waits"])
 }
 
-// A fire that is lost may be its queue's newest. Another job shows that the queue answers.
-func TestASilentQueueGetsOneMoreJob(t *testing.T) {
+// The fire that is lost may be the newest of its queue. One more job shows whether the queue
+// answers.
+func TestSilentQueueGetsOneTrialJob(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.fallsSilent(s, "lost", "q")
@@ -173,9 +174,9 @@ func TestASilentQueueGetsOneMoreJob(t *testing.T) {
 	require.Equal(t, 1, sc.copies()["lost"])
 }
 
-// What is given up on leaves the count of what is set aside at once: the window of the others is no
-// larger for it.
-func TestGivingUpKeepsTheWindow(t *testing.T) {
+// A fire that is given up leaves the count of fires that are set aside immediately. The window of
+// other queues does not grow for it.
+func TestGiveUpKeepsWindowSize(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")
@@ -188,7 +189,7 @@ func TestGivingUpKeepsTheWindow(t *testing.T) {
 }
 
 // Operations and the carry-over do not wait for a queue that answers nothing.
-func TestSilentFiresDoNotStopOperations(t *testing.T) {
+func TestSilentQueueDoesNotStopOperations(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for i := range operationFlight {
@@ -205,7 +206,7 @@ func TestSilentFiresDoNotStopOperations(t *testing.T) {
 	require.Equal(t, wire.OperationDone, o.State)
 }
 
-// dropAnswers has the broker take in what was sent, and never answer what pick chooses.
+// dropAnswers has the broker process what was sent, and never answer what pick chooses.
 func (sc *scene) dropAnswers(s *modelSidecar, pick func(wire.Message) bool) {
 	dropped := map[uint64]bool{}
 	for _, m := range s.conn.out {
@@ -229,9 +230,9 @@ func isProbe(m wire.Message) bool {
 	return is
 }
 
-// A record that only says what is confirmed, or a probe, is replaced when it has no answer: neither
-// ends the epoch.
-func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
+// A record that only lists confirms, or a probe, is replaced if it has no answer. Neither ends the
+// epoch.
+func TestUnansweredRecordIsReplaced(t *testing.T) {
 	for name, pick := range map[string]func(wire.Message) bool{"confirmed": isConfirmed, "probe": isProbe} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -255,7 +256,7 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 			require.Equal(t, 1, lost)
 			require.Zero(t, s.core.routing.lost)
 			_, any := s.core.ledger.Oldest()
-			require.False(t, any, "nothing is left that would end the epoch")
+			require.False(t, any, "nothing that would end the epoch is left")
 			sc.prove(s)
 			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
@@ -264,8 +265,8 @@ func TestRecordsWithoutAnswerAreReplaced(t *testing.T) {
 	}
 }
 
-// A broker that answers no probe at all ends the epoch, as one that answers nothing else does.
-func TestAnEpochEndsWhenNoProbeIsAnswered(t *testing.T) {
+// The epoch ends if the broker answers no probe, as if it answered nothing else.
+func TestEpochEndsWithoutProbeAnswers(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for range 10 * ledger.GiveUpAfter / time.Second {
@@ -282,8 +283,8 @@ func TestAnEpochEndsWhenNoProbeIsAnswered(t *testing.T) {
 	require.FailNow(t, "it has not ended")
 }
 
-// The same where nothing follows for long: a record is sent behind it.
-func TestTheLastRecordWithoutAnswerStopsNothing(t *testing.T) {
+// The same if nothing follows for a long time: a record is sent after it.
+func TestUnansweredLastRecordIsFollowed(t *testing.T) {
 	for name, pick := range map[string]func(wire.Message) bool{"confirmed": isConfirmed, "probe": isProbe} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
@@ -316,8 +317,8 @@ func TestTheLastRecordWithoutAnswerStopsNothing(t *testing.T) {
 	}
 }
 
-// A fire is decided, and its queue goes on, also where it is the last that was sent.
-func TestTheLastFireIsDecidedToo(t *testing.T) {
+// A fire is settled, and its queue resumes, even if it is the last one that was sent.
+func TestUnansweredLastFireIsSettled(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("lost", "q")
@@ -342,9 +343,9 @@ func TestTheLastFireIsDecidedToo(t *testing.T) {
 	require.Zero(t, s.core.ledger.Open())
 }
 
-// A fire that a new leader repeats may be lost as well. Its entry is pending again, not in doubt
-// for as long as that leader lives.
-func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
+// A fire that a new leader repeats may be lost as well. Its entry is pending again, instead of in
+// doubt for as long as that leader lives.
+func TestRepeatedFireMissingFromJournalIsReturned(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("x")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "x"}, func(wire.Reply) {}))
@@ -363,9 +364,9 @@ func TestARepeatedFireThatTheJournalLacksIsTakenBack(t *testing.T) {
 	require.Equal(t, before, sc.copies()["x"])
 }
 
-// The one job that a silent queue gets is one that is fired, once the broker has confirmed
-// something later.
-func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
+// The trial job of a silent queue is one that is fired after the broker has confirmed something
+// later.
+func TestTrialOfSilentQueueIsAFire(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.fallsSilent(s, "lost", "q")
@@ -377,8 +378,8 @@ func TestTheTrialOfASilentQueueIsAFire(t *testing.T) {
 	require.Zero(t, s.core.queues.silentQueues())
 }
 
-// An answer that comes late closes the hole: the epoch goes on.
-func TestALateAnswerClosesTheHole(t *testing.T) {
+// A late answer closes the hole: the epoch continues.
+func TestLateAnswerClosesHole(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "late", "q")
@@ -394,9 +395,8 @@ func TestALateAnswerClosesTheHole(t *testing.T) {
 	require.Zero(t, s.core.ledger.GivenUp())
 }
 
-// What is confirmed is said, although more is open: a leader that is asked to stop does not wait
-// for ever.
-func TestAllThatIsConfirmedIsSaid(t *testing.T) {
+// Confirms above a hole are journaled. A leader that is asked to stop does not wait for ever.
+func TestConfirmsAboveHoleAreJournaled(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("open", "silent")
@@ -415,12 +415,12 @@ func TestAllThatIsConfirmedIsSaid(t *testing.T) {
 	require.Len(t, doubts, 1)
 	require.Equal(t, "open", doubts[0].JID)
 	require.NoError(t, s.core.announcer.announceAll(sc.now))
-	require.Empty(t, s.conn.out, "it is said once")
+	require.Empty(t, s.conn.out, "it is journaled once")
 }
 
-// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow
-// for ever.
-func TestAnEpochEndsInOrderFarBehindAHole(t *testing.T) {
+// The AMQP library keeps every answer that follows a missing one. The epoch ends before they are
+// too many.
+func TestEpochEndsFarBehindHole(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.passOver(s, "lost", "q")

@@ -13,7 +13,7 @@ import (
 // maintainEvery is how often the topology is asserted: a user may have deleted a part of it.
 const maintainEvery = time.Minute
 
-// figuresLag is how long the management API may take to tell what holds for a queue that is new.
+// figuresLag is how long the management API may take to report the policies of a new queue.
 const figuresLag = 6 * time.Second
 
 // maintain asserts what a leader needs, on channels of its own. watchWanted asserts the rest.

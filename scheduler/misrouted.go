@@ -22,7 +22,7 @@ type misroutedScan struct {
 // have forgotten its entry.
 type misrouted struct {
 	at      ledger.EntryID
-	headers wire.Deed
+	headers wire.Dispatch
 	body    []byte
 }
 
@@ -54,13 +54,13 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 	if err := a.dropUndone(r.entries); err != nil {
 		return err
 	}
-	doubtful := map[ledger.EntryID]int{}
+	inDoubt := map[ledger.EntryID]int{}
 	for i, d := range open {
-		doubtful[entryOf(&d)] = i
+		inDoubt[entryOf(&d)] = i
 	}
 	for _, i := range slices.Sorted(maps.Values(a.at)) {
 		s := a.found[i]
-		if i, is := doubtful[s.at]; is {
+		if i, is := inDoubt[s.at]; is {
 			open[i].Returned = true
 			continue
 		}
@@ -85,7 +85,7 @@ func (a *misroutedScan) read(r *wire.Record) {
 		a.newest = max(a.newest, p.Epoch)
 		return
 	}
-	if d, fired := wire.DeedOf(r.Headers); fired {
+	if d, fired := wire.DispatchOf(r.Headers); fired {
 		a.newest = max(a.newest, d.Epoch)
 		if d.Epoch == a.newest || !d.Burial() { // a late burial is void
 			a.add(r, d)
@@ -118,7 +118,7 @@ func (a *misroutedScan) dropUndone(entries *tracker.Reader) error {
 	return err
 }
 
-func (a *misroutedScan) add(r *wire.Record, d wire.Deed) {
+func (a *misroutedScan) add(r *wire.Record, d wire.Dispatch) {
 	at := ledger.ID(d.Stream, d.Offset)
 	if d.Stream == "" {
 		at.Offset = r.Offset

@@ -14,9 +14,9 @@ import (
 )
 
 // The model: a broker with streams and queues, sidecars with views that read at their own pace, and
-// whatever may go wrong between them. It is driven by the property test.
+// all faults that can occur between them. The property test drives it.
 
-// What the model's leaders keep of dead jobs.
+// Limits of the model's leaders for dead jobs.
 const (
 	deadMax = 6
 	deadAge = 150 * time.Second
@@ -24,20 +24,21 @@ const (
 
 const millrace = "millrace" // the user that Millrace has on the model's broker
 
-// modelStream is one stream; a stream that is made anew starts at offset 0 again.
+// modelStream is one stream. A stream that is created again starts at offset 0.
 type modelStream struct {
 	generation int
 	base       int // records below it were taken by retention
 	records    []wire.Record
-	spent      int // below it low water has passed: retention may take it
+	spent      int // low water has passed what is below it: retention may take it
 	late       []span
 }
 
-// span is a barrier, and a late one behind it.
+// span is a barrier, and a late one after it.
 type span struct{ barrier, late int }
 
-// beforeLate is how far retention may go without leaving a late barrier and not the one before it,
-// which alone tells that it is late: a stated exception.
+// beforeLate is how far retention may go without taking the barrier before a late one and leaving
+// the late one. Only the earlier barrier shows that the later one is late. This is a stated
+// exception.
 func (s *modelStream) beforeLate(below int) int {
 	for _, l := range s.late {
 		if l.barrier < below && below <= l.late {
@@ -49,7 +50,7 @@ func (s *modelStream) beforeLate(below int) int {
 
 func (s *modelStream) end() int { return s.base + len(s.records) }
 
-// get gives a record, nil where retention took it.
+// get returns a record, or nil if retention took it.
 func (s *modelStream) get(offset int64) *wire.Record {
 	if int(offset) < s.base || int(offset) >= s.end() {
 		return nil
@@ -59,7 +60,7 @@ func (s *modelStream) get(offset int64) *wire.Record {
 
 // copyOf is a job in a queue, or one that was there.
 type copyOf struct {
-	deed      wire.Deed
+	headers   wire.Dispatch
 	queue     string
 	at        time.Time
 	confirmed bool  // the broker has confirmed it: a crash does not take it
@@ -74,15 +75,15 @@ type sent struct {
 	tag     uint64
 	message wire.Message
 	read    int64   // how far its leader had read the journal
-	all     bool    // it says all that its leader knew to be confirmed
-	copy    *copyOf // what a node that sees no majority made of it: see modelBroker.hold
+	all     bool    // it lists all confirms that its leader knew
+	copy    *copyOf // what a node without a majority made of it: see modelBroker.hold
 }
 
 // answer is a confirm on its way to the leader.
 type answer struct {
 	tag  uint64
 	ack  bool
-	copy *copyOf        // what the leader will know of when it gets the answer
+	copy *copyOf        // what the leader knows when it gets the answer
 	ends map[string]int // of the streams when the broker had processed it
 }
 
@@ -91,23 +92,23 @@ type modelBroker struct {
 	streams map[string]*modelStream
 	copies  []*copyOf
 	full    map[string]bool       // queues that refuse what is published
-	missing map[string]bool       // queues that are not there: what is fired to them comes back as a record of jobs.gated
-	away    map[string]bool       // those that cannot be made now
+	missing map[string]bool       // queues that do not exist: a fire to them comes back as a record of jobs.gated
+	away    map[string]bool       // those that cannot be created now
 	back    map[wire.Through]bool // fires that came back
-	halves  int                   // so many fires that come back are refused all the same
-	deaf    int                   // so many records that are published to streams alone are refused
+	halves  int                   // so many fires that come back are still refused
+	deaf    int                   // so many records that are published only to streams are refused
 	nacks   func(wire.Message) bool
 
-	journalDown bool // what is nacked of burials is among the dead jobs, and not in the journal
+	journalDown bool // a burial that is nacked is among the dead jobs, and not in the journal
 
 	witness string // of this run; empty after a restart
 	runs    int
 	conn    *modelConn             // the one that holds the lock
 	newest  int64                  // the epoch that began last
-	known   map[wire.Through]int64 // fires that a leader knew to be confirmed, with where the journal says so
+	known   map[wire.Through]int64 // fires that a leader knew to be confirmed, with the position in the journal that says so
 	unsafe  map[place]string
 	gone    map[place]string // entries that may be lost, with why
-	told    [][]byte         // what workers were told
+	notices [][]byte         // control messages that workers got
 	onCopy  func(*copyOf)    // called for each job that reaches a queue
 
 	trimmed    map[string]bool // jids of dead jobs that were given up
@@ -121,19 +122,19 @@ type modelBroker struct {
 	cut      bool           // jobs.fire does not lead to the queues
 	cutGated bool           // jobs.unrouted does not lead to jobs.gated
 	muted    bool           // jobs.fire does not lead to the journal
-	repeated map[place]bool // entries that stand for what went astray
+	repeated map[place]bool // entries that stand for misrouted fires
 
 	everCut bool // one of them was, once
 
 	cutBury bool // jobs.bury does not lead to the dead jobs
-	torn    bool // it is dying, and takes in burials in the journal alone
-	ended   bool // it is dying, and the journal takes in nothing any more
+	torn    bool // it is dying, and writes burials only to the journal
+	ended   bool // it is dying, and the journal accepts nothing more
 
 	window   int  // fires that a queue may have open
 	cluster  bool // queues stand on several nodes, each with a witness
 	nodes    int  // how often one of them has restarted
 	links    int  // how often a link between two has broken and come back
-	linkSeen int  // the same, by the newest figures that the broker shows
+	linkSeen int  // the same, by the newest figures that the broker reports
 
 	changesAt map[int64]int // by epoch, nodes and links when it began to lead
 
@@ -142,9 +143,9 @@ type modelBroker struct {
 
 	leases bool // a leader that loses the lock sends nothing more when the next one begins
 
-	sure map[string]int // by stream, how far what it has is confirmed to who published it
+	sure map[string]int // by stream, up to where its publishers have confirms
 
-	unnoticed bool // a stream was made anew, or the journal lost, and no leader has seen it yet
+	unnoticed bool // a stream was created again, or the journal lost, and no leader has seen it yet
 }
 
 // place is an entry of one generation of a stream.
@@ -163,21 +164,21 @@ type modelConn struct {
 	arrived []int64  // probes, not seen by the leader yet
 	acked   []acked  // fires that the leader knows to be confirmed
 
-	cut    bool   // its node sees no majority
-	held   []sent // what that node took in meanwhile, and waits for the others
+	cut    bool   // its node has no majority
+	held   []sent // what that node accepted meanwhile, and has not replicated
 	leader *modelSidecar
 
 	unpublishable func(wire.Message) bool // what amqp091-go would refuse to send
 	dies          func() bool             // asked before each publish whether the connection has died
 }
 
-// acked is a fire of which its leader knows that it is confirmed, and what it had sent by then.
+// acked is a fire that its leader knows to be confirmed, with all that was sent by then.
 type acked struct {
 	fire wire.Through
 	sent uint64
 }
 
-// noteKnown notes what the journal can know from a record: what its leader knew when it sent it.
+// noteKnown notes what the journal can learn from a record: what its leader knew when it sent it.
 func (b *modelBroker) noteKnown(c *modelConn, tag uint64) {
 	c.acked = slices.DeleteFunc(c.acked, func(a acked) bool {
 		if a.sent < tag {
@@ -187,15 +188,14 @@ func (b *modelBroker) noteKnown(c *modelConn, tag uint64) {
 	})
 }
 
-// say notes that the journal's next record says of a fire that it is confirmed.
+// say notes that the journal's next record has the confirm of a fire.
 func (b *modelBroker) say(fire wire.Through) {
 	if _, known := b.known[fire]; !known {
 		b.known[fire] = int64(b.streams[wire.Journal].end())
 	}
 }
 
-// isKnown reports whether what a leader has read of the journal says of a fire that it is
-// confirmed.
+// isKnown reports whether the part of the journal that a leader has read has the confirm of a fire.
 func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 	at, known := b.known[fire]
 	return known && at < read
@@ -237,13 +237,13 @@ func (b *modelBroker) append(stream string, user string, m wire.Message) int64 {
 	return offset
 }
 
-// place is an entry of the stream that is there now: where it stood first.
+// place returns an entry of the current stream, by its first position.
 func (b *modelBroker) place(stream string, offset int64) place {
 	return b.first(place{stream, b.streams[stream].generation, offset})
 }
 
-// placeWith is the newest entry at an offset that has a jid: its stream may have been made anew
-// since.
+// placeWith returns the newest entry at an offset that has a jid. Its stream may have been created
+// again since.
 func (b *modelBroker) placeWith(stream string, offset int64, jid string) place {
 	for g := b.streams[stream].generation; g >= 0; g-- {
 		if p := (place{stream, g, offset}); b.jids[p] == jid {
@@ -260,7 +260,7 @@ func (b *modelBroker) first(p place) place {
 	return p
 }
 
-// ends are where the streams end.
+// ends returns the ends of the streams.
 func (b *modelBroker) ends() map[string]int {
 	all := map[string]int{}
 	for name, stream := range b.streams {
@@ -320,7 +320,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 			record = b.append(wire.Journal, millrace, m)
 		}
 		if next.copy != nil { // its queue had it already
-			next.copy.record, next.copy.late, reply.copy = record, next.copy.deed.Epoch < b.newest, next.copy
+			next.copy.record, next.copy.late, reply.copy = record, next.copy.headers.Epoch < b.newest, next.copy
 			break
 		}
 		if b.cut {
@@ -334,14 +334,14 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 			reply.ack = false
 			break
 		}
-		d, _ := wire.DeedOf(m.Headers)
+		d, _ := wire.DispatchOf(m.Headers)
 		b.excuseRefire(&d, next.read)
 		if b.missing[m.Key] && b.cutGated {
 			break
 		}
 		if b.missing[m.Key] {
 			b.comeBack(m)
-			b.copies = append(b.copies, &copyOf{deed: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
+			b.copies = append(b.copies, &copyOf{headers: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
 			if b.halves > 0 {
 				b.halves, reply.ack = b.halves-1, false
 			}
@@ -359,7 +359,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 		b.append(wire.Journal, millrace, m)
 		b.excuseBurial(m, next.read)
 	case wire.Control:
-		b.told = append(b.told, m.Body)
+		b.notices = append(b.notices, m.Body)
 	default:
 		if b.deaf > 0 {
 			b.deaf--
@@ -371,7 +371,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 			here := place{m.Key, b.streams[m.Key].generation, offset}
 			b.origin[here] = b.place(m.Key, replaced)
 		}
-		if from, ok := m.Headers[wire.HeaderStream].(string); ok { // it repeats what went astray
+		if from, ok := m.Headers[wire.HeaderStream].(string); ok { // it repeats a misrouted fire
 			was := b.placeWith(from, wire.Int(m.Headers, wire.HeaderOffset), m.MessageID)
 			here := place{m.Key, b.streams[m.Key].generation, offset}
 			b.origin[here], b.repeated[was], b.repeated[here] = was, true, true
@@ -383,21 +383,21 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 	c.answers = append(c.answers, reply)
 }
 
-// unjournal takes the fire of a job in a queue out of the journal, as if only its queue had got it.
+// unjournal removes the fire of a job in a queue from the journal, as if only its queue had got it.
 // What its headers say of others stays.
 func (b *modelBroker) unjournal(c *copyOf) {
 	r := b.streams[wire.Journal].get(c.record)
-	said := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: c.deed.Epoch, Through: c.deed.Confirmed}
+	said := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: c.headers.Epoch, Through: c.headers.Confirmed}
 	if text, says := r.Headers[wire.HeaderAbove].(string); says {
 		said.Above, _ = wire.ParseRanges(text)
 	}
-	m := said.Append(wire.Journal, 0, c.deed.Confirmed)
+	m := said.Append(wire.Journal, 0, c.headers.Confirmed)
 	r.Headers, r.Body, c.record = m.Headers, m.Body, -1
 }
 
 // deliver puts a job into its queue.
-func (b *modelBroker) deliver(d wire.Deed, m wire.Message) *copyOf {
-	c := &copyOf{deed: d, queue: m.Key, at: m.Timestamp, record: -1, late: d.Epoch < b.newest}
+func (b *modelBroker) deliver(d wire.Dispatch, m wire.Message) *copyOf {
+	c := &copyOf{headers: d, queue: m.Key, at: m.Timestamp, record: -1, late: d.Epoch < b.newest}
 	b.copies = append(b.copies, c)
 	b.onCopy(c)
 	if c.late {
@@ -406,12 +406,12 @@ func (b *modelBroker) deliver(d wire.Deed, m wire.Message) *copyOf {
 	return c
 }
 
-// excuseRefire notes that a fire may come twice: its leader, which had read so far, knew nothing of
+// excuseRefire notes that a fire may come twice: its leader, which had read so far, did not know of
 // the first one, or nothing proves that the first one arrived.
-func (b *modelBroker) excuseRefire(d *wire.Deed, read int64) {
+func (b *modelBroker) excuseRefire(d *wire.Dispatch, read int64) {
 	p := b.place(d.Stream, d.Offset)
 	for _, c := range b.copies {
-		if b.place(c.deed.Stream, c.deed.Offset) != p {
+		if b.place(c.headers.Stream, c.headers.Offset) != p {
 			continue
 		}
 		if why := b.excuse(c, d, read); why != "" {
@@ -420,20 +420,20 @@ func (b *modelBroker) excuseRefire(d *wire.Deed, read int64) {
 	}
 }
 
-func (b *modelBroker) excuse(first *copyOf, d *wire.Deed, read int64) string {
-	fired := wire.Through{Epoch: first.deed.Epoch, Through: first.deed.Seq}
+func (b *modelBroker) excuse(first *copyOf, d *wire.Dispatch, read int64) string {
+	fired := wire.Through{Epoch: first.headers.Epoch, Through: first.headers.Seq}
 	changed := b.changesAt[fired.Epoch] != b.nodes+b.links
 	switch {
 	case fired.Epoch != d.Epoch && (first.record < 0 || first.record >= read):
 		return "another leader had fired it, and this one could not know"
 	case first.bounced:
 		return ""
-	case first.late && first.deed.Offset != d.Offset:
+	case first.late && first.headers.Offset != d.Offset:
 		return "its leader had been followed, and did not know which entry stands for this one"
 	case d.Op != wire.OpRefired || b.isKnown(fired, read):
 		return ""
 	case b.blind[d.Epoch] || b.blind[fired.Epoch]:
-		return "its leader died with the fire unconfirmed, and nobody could ask whether it arrived"
+		return "its leader died with the fire unconfirmed, and no leader could ask whether it arrived"
 	case first.late && (b.cluster || first.queue == refusing):
 		return "its leader had been followed, and nothing proves that the fire arrived"
 	case first.queue == quorum || b.cluster && changed:
@@ -442,10 +442,10 @@ func (b *modelBroker) excuse(first *copyOf, d *wire.Deed, read int64) string {
 	return ""
 }
 
-// comeBack is the way of a fire that finds no queue.
+// comeBack routes a fire that finds no queue.
 func (b *modelBroker) comeBack(m wire.Message) {
 	offset := b.append(wire.Gated, millrace, m)
-	d, _ := wire.DeedOf(m.Headers)
+	d, _ := wire.DispatchOf(m.Headers)
 	b.back[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = true
 	b.origin[place{wire.Gated, b.streams[wire.Gated].generation, offset}] = b.placeWith(d.Stream, d.Offset, m.MessageID)
 }
@@ -478,34 +478,34 @@ func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
 			b.frozen[name] = place{name, b.streams[name].generation, int64(b.streams[name].end())}
 		}
 	case j.Type == wire.TypeRecreated:
-		delete(b.frozen, j.Stream) // but for what stood in it when its barrier was folded; that is checked with what was fired twice
+		delete(b.frozen, j.Stream) // except for what stood in it when its barrier was folded; that is checked with what was fired twice
 	case j.Type == wire.TypeReleased && len(j.Held) == 0:
 		b.frozen = nil
 	}
 }
 
-// checkDelivered makes sure that a fire that is settled as delivered has reached its queue. It may
-// have been misrouted, or its queue have died alone: those are settled in other ways, or stated
+// checkDelivered requires that a fire that is settled as delivered has reached its queue. It may
+// have been misrouted, or its queue may have died alone. Those are settled otherwise, or are stated
 // exceptions.
 func (b *modelBroker) checkDelivered(fire wire.Through) {
 	for _, c := range b.copies {
-		if c.deed.Epoch != fire.Epoch || c.deed.Seq != fire.Through {
+		if c.headers.Epoch != fire.Epoch || c.headers.Seq != fire.Through {
 			continue
 		}
-		if p := b.place(c.deed.Stream, c.deed.Offset); c.gone && !c.bounced && b.gone[p] == "" {
+		if p := b.place(c.headers.Stream, c.headers.Offset); c.gone && !c.bounced && b.gone[p] == "" {
 			b.broken = append(b.broken, fmt.Sprintf("%v was settled as delivered, and its copy is gone", p))
 		}
 		return
 	}
 	for _, r := range b.streams[wire.Journal].records {
-		d, ok := wire.DeedOf(r.Headers)
+		d, ok := wire.DispatchOf(r.Headers)
 		if ok && d.Epoch == fire.Epoch && d.Seq == fire.Through && !d.Burial() && !b.everCut {
 			b.broken = append(b.broken, fmt.Sprintf("%s@%d was settled as delivered, and no queue has it", d.Stream, d.Offset))
 		}
 	}
 }
 
-// confirm has the broker make its word good for everything that it has answered.
+// confirm makes the broker keep everything that it has answered.
 func (b *modelBroker) confirm(c *modelConn) {
 	for _, a := range c.answers {
 		if a.copy != nil {
@@ -514,9 +514,9 @@ func (b *modelBroker) confirm(c *modelConn) {
 	}
 }
 
-// openDeeds lists the entries whose fires, and burials if asked for, the journal does not know to
-// be confirmed.
-func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
+// openDispatches lists the entries whose fires, and burials if requested, the journal does not know
+// to be confirmed.
+func (b *modelBroker) openDispatches(c *modelConn, burials bool) []place {
 	last := map[int64]int64{} // by epoch
 	type fire struct {
 		place
@@ -532,7 +532,7 @@ func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 			last[p.Epoch] = max(last[p.Epoch], p.Confirmed)
 			continue
 		}
-		if d, ok := wire.DeedOf(r.Headers); ok {
+		if d, ok := wire.DispatchOf(r.Headers); ok {
 			last[d.Epoch] = max(last[d.Epoch], d.Confirmed)
 			if d.Burial() && !burials {
 				continue
@@ -555,14 +555,14 @@ func (b *modelBroker) openDeeds(c *modelConn, burials bool) []place {
 	var open []place
 	for _, f := range fires {
 		fire := wire.Through{Epoch: f.epoch, Through: f.seq}
-		if _, known := b.known[fire]; f.seq > last[f.epoch] && !known && !b.back[fire] { // what came back is where it can be seen
+		if _, known := b.known[fire]; f.seq > last[f.epoch] && !known && !b.back[fire] { // what came back can be seen there
 			open = append(open, f.place)
 			b.unsafeTags[f.tag] = true
 		}
 	}
 	if c != nil {
 		for _, s := range c.out {
-			if d, ok := wire.DeedOf(s.message.Headers); ok && (burials || !d.Burial()) {
+			if d, ok := wire.DispatchOf(s.message.Headers); ok && (burials || !d.Burial()) {
 				open = append(open, b.place(d.Stream, d.Offset))
 				b.unsafeTags[d.JIDTag] = true
 			}
@@ -595,9 +595,9 @@ type modelSidecar struct {
 	refuses      func(string) bool                                 // which queues may refuse a job, by what the broker says
 	lastFollowed int64                                             // the newest probe that is followed by one to no queue
 	lease        *lease
-	unsaid       bool    // its last epoch knows of confirms that the journal may lack
-	acked        []acked // those
-	followed     bool    // it has read all that there was once: before that nobody stands for election
+	unsaid       bool    // its last epoch knows confirms that the journal may lack
+	acked        []acked // these
+	followed     bool    // it has once read all that there was: it does not stand for election before
 }
 
 func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
@@ -605,7 +605,7 @@ func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
 	return s, s.forget()
 }
 
-// forget is the loss of the state dir, and of the process.
+// forget loses the state directory and the process.
 func (s *modelSidecar) forget() (err error) {
 	if s.store != nil {
 		_ = s.store.Close()
@@ -622,7 +622,7 @@ func (s *modelSidecar) forget() (err error) {
 	return err
 }
 
-// restart is a new process on the old state dir.
+// restart starts a new process on the old state directory.
 func (s *modelSidecar) restart() (err error) {
 	s.known, s.unsaid, s.suspect, s.followed = nil, false, nil, false
 	s.entries, err = tracker.NewEntries(s.store, millrace)
@@ -636,14 +636,14 @@ func (s *modelSidecar) read(stream string, n int) error {
 	if s.gen[stream] != from.generation {
 		if stream != wire.Journal {
 			_, err := s.rebuild()
-			return err // the reader has found out, and waits for a rewind
+			return err // the reader has found the loss, and waits for a rewind
 		}
-		if err := s.anew(stream, func(tx *view.Tx) error { _, err := s.entries.Forget(tx, stream); return err }); err != nil {
+		if err := s.readAgain(stream, func(tx *view.Tx) error { _, err := s.entries.Forget(tx, stream); return err }); err != nil {
 			return err
 		}
 	}
 	if s.at[stream] > 0 && s.at[stream] <= from.base { // the record that was read last is gone: there may be a hole
-		if err := s.anew(stream, func(tx *view.Tx) error { return s.entries.Overtaken(tx, stream) }); err != nil {
+		if err := s.readAgain(stream, func(tx *view.Tx) error { return s.entries.Overtaken(tx, stream) }); err != nil {
 			return err
 		}
 	}
@@ -662,19 +662,19 @@ func (s *modelSidecar) read(stream string, n int) error {
 	return err
 }
 
-// anew has a stream read from its first record, as view's tail does.
-func (s *modelSidecar) anew(stream string, tell func(tx *view.Tx) error) error {
+// readAgain has a stream read from its first record, as view's tail does.
+func (s *modelSidecar) readAgain(stream string, forget func(tx *view.Tx) error) error {
 	s.at[stream], s.gen[stream], s.followed = 0, s.broker.streams[stream].generation, false
 	return s.store.Update(func(tx *view.Tx) error {
-		if err := tell(tx); err != nil {
+		if err := forget(tx); err != nil {
 			return err
 		}
 		return s.entries.Commit(tx)
 	})
 }
 
-// rebuild has the view built anew if it has to be, because a stream was made anew after the journal
-// was lost.
+// rebuild rebuilds the view if that is necessary, because a stream was created again after the
+// journal was lost.
 func (s *modelSidecar) rebuild() (bool, error) {
 	if s.entries.State().Journals == 0 || len(s.recreated()) == 0 {
 		return false, nil
@@ -703,7 +703,7 @@ func (s *modelSidecar) readAll() error {
 	return nil
 }
 
-// meet is what a reader does that has not read anything yet: whatever stream is there is the one.
+// meet is what a reader does that has not read anything yet: it accepts any stream that exists.
 func (s *modelSidecar) meet(stream string) {
 	if s.at[stream] == 0 {
 		s.gen[stream] = s.broker.streams[stream].generation
@@ -738,7 +738,7 @@ func (s *modelSidecar) elect(refuses func(string) bool) error {
 	return nil
 }
 
-// stand gives the sidecar the lock, however far it has read.
+// stand gives the sidecar the lock, even if it has not read everything.
 func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.terms++
 	s.refuses = refuses
@@ -814,7 +814,7 @@ func (s *modelSidecar) step(now time.Time) error {
 		s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.standing == ""
 		s.broker.changesAt[s.core.ledger.Epoch()] = s.broker.nodes + s.broker.links
 		if s.broker.links != s.broker.linkSeen {
-			s.broker.changesAt[s.core.ledger.Epoch()] = -1 // its witness is older than what it fires
+			s.broker.changesAt[s.core.ledger.Epoch()] = -1 // its witness is older than its fires
 		}
 		return s.core.begin(now, s.standing)
 	case phaseLeading:
@@ -834,7 +834,7 @@ func (s *modelSidecar) step(now time.Time) error {
 	return nil
 }
 
-// check is what a leader finds out at once about the witness that the journal names.
+// check returns what a leader finds out immediately about the witness in the journal.
 func (s *modelSidecar) check(now time.Time) verdict {
 	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
 	s.broker.blind[s.core.ledger.Epoch()] = s.broker.silent || s.known0 == ""
@@ -859,7 +859,7 @@ func (s *modelSidecar) decideOverdue(now time.Time) error {
 	return nil
 }
 
-// renew is what identifies the broker's run, as far as it shows its links.
+// renew returns what identifies the broker's run, as far as it reports its links.
 func (b *modelBroker) renew() string {
 	if b.silent {
 		return ""
@@ -876,7 +876,7 @@ const (
 	refusing = "b" // the one that may refuse, by its policy
 )
 
-// proof is what the broker's API says of its queues.
+// proof returns what the broker's API reports about its queues.
 func (s *modelSidecar) proof() proof {
 	if s.broker.silent {
 		return proof{}
@@ -897,7 +897,7 @@ func (s *modelSidecar) answer(now time.Time) error {
 	s.conn.answers = s.conn.answers[1:]
 	if a.copy != nil {
 		a.copy.confirmed = true
-		if d := a.copy.deed; a.ack {
+		if d := a.copy.headers; a.ack {
 			s.conn.acked = append(s.conn.acked, acked{wire.Through{Epoch: d.Epoch, Through: d.Seq}, s.conn.next})
 		}
 	}
@@ -907,7 +907,7 @@ func (s *modelSidecar) answer(now time.Time) error {
 	return s.core.ledger.Confirmed(now, a.tag, a.ack)
 }
 
-// disconnect ends the sidecar's connection; its process lives on.
+// disconnect ends the sidecar's connection. Its process continues.
 func (s *modelSidecar) disconnect() {
 	if s.core == nil {
 		return
@@ -917,7 +917,7 @@ func (s *modelSidecar) disconnect() {
 	s.lose()
 }
 
-// lose is the end of a connection as the broker sees it: what was not processed is gone.
+// lose ends a connection as the broker sees it: what was not processed is gone.
 func (s *modelSidecar) lose() {
 	if s.conn != nil && s.broker.conn == s.conn {
 		s.broker.conn = nil

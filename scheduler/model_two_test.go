@@ -7,43 +7,45 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Two leaders at once: the lock has passed on, and the one that had it acts until it learns that.
+// Two leaders at the same time: the lock has passed on, and the previous holder acts until it
+// learns that.
 
-// hold is what a node does that sees no majority: a classic queue of its own takes in what is fired
-// to it, and streams wait for the other nodes. Nothing is confirmed.
+// hold is what a node without a majority does: a classic queue of its own accepts fires, and
+// streams wait for the other nodes. Nothing is confirmed.
 func (b *modelBroker) hold(c *modelConn, next sent) {
 	m := next.message
-	if d, ok := wire.DeedOf(m.Headers); ok && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {
+	if d, ok := wire.DispatchOf(m.Headers); ok && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {
 		b.excuseRefire(&d, next.read)
 		next.copy = b.deliver(d, m)
 	}
 	c.held = append(c.held, next)
 }
 
-// takes reports whether a queue takes in a job without the other nodes.
+// takes reports whether a queue accepts a job without the other nodes.
 func (b *modelBroker) takes(queue string) bool {
 	return queue != quorum && !b.cut && !b.full[queue] && !b.missing[queue]
 }
 
-// heal joins a connection's node with the others again, which take in what it held.
+// heal joins a connection's node with the others again. They accept what it held.
 func (c *modelConn) heal() { c.out, c.held, c.cut = append(c.held, c.out...), nil, false }
 
-// excuseLate notes that a leader fired what its successor has buried, and could not know.
-func (b *modelBroker) excuseLate(fired *wire.Deed) {
+// excuseLate notes that a leader fired an entry that its successor has buried, which it could not
+// know.
+func (b *modelBroker) excuseLate(fired *wire.Dispatch) {
 	for at := b.newest; at < int64(b.streams[wire.Journal].end()); at++ {
-		d, ok := wire.DeedOf(b.streams[wire.Journal].get(at).Headers)
+		d, ok := wire.DispatchOf(b.streams[wire.Journal].get(at).Headers)
 		if ok && d.Burial() && b.place(d.Stream, d.Offset) == b.place(fired.Stream, fired.Offset) {
 			b.unsafeTags[d.JIDTag] = true
 		}
 	}
 }
 
-// excuseBurial notes that a leader, which had read so far, buried what another has fired, and could
-// not know.
+// excuseBurial notes that a leader, which had read so far, buried an entry that another has fired,
+// which it could not know.
 func (b *modelBroker) excuseBurial(m wire.Message, read int64) {
-	d, _ := wire.DeedOf(m.Headers)
+	d, _ := wire.DispatchOf(m.Headers)
 	for _, c := range b.copies {
-		if c.deed.Epoch != d.Epoch && (c.record < 0 || c.record >= read) && b.place(c.deed.Stream, c.deed.Offset) == b.place(d.Stream, d.Offset) {
+		if c.headers.Epoch != d.Epoch && (c.record < 0 || c.record >= read) && b.place(c.headers.Stream, c.headers.Offset) == b.place(d.Stream, d.Offset) {
 			b.unsafeTags[d.JIDTag] = true
 		}
 	}
@@ -60,9 +62,9 @@ func (s *modelStream) noteBarrier(j *wire.JournalRecord, offset int64) {
 	}
 }
 
-// watchLease notes what a leader sends that has been followed, although leases are kept.
+// watchLease notes what a leader sends after it was followed, although leases are kept.
 func (b *modelBroker) watchLease(m wire.Message) {
-	d, ok := wire.DeedOf(m.Headers)
+	d, ok := wire.DispatchOf(m.Headers)
 	if ok && b.leases && d.Epoch < b.newest {
 		b.broken = append(b.broken, fmt.Sprintf("epoch %d fired %s@%d when epoch %d had begun", d.Epoch, d.Stream, d.Offset, b.newest))
 	}
@@ -78,7 +80,7 @@ func (b *modelBroker) forgetEpochs() {
 	}
 }
 
-// ping has a ping of the sidecar come back, if the broker can see to that.
+// ping has a ping of the sidecar come back, if the broker can deliver it.
 func (s *modelSidecar) ping() {
 	if s.broker.conn == s.conn && !s.conn.cut {
 		s.lease.Back(s.lease.Send())
@@ -88,7 +90,7 @@ func (s *modelSidecar) ping() {
 // mayAct reports whether the sidecar's lease lets it act as the leader.
 func (s *modelSidecar) mayAct() bool { return !s.broker.leases || s.lease.Fresh() }
 
-// sayLastWords journals what the sidecar's last epoch knows to be confirmed.
+// sayLastWords journals the confirms that the sidecar's last epoch knows.
 func (s *modelSidecar) sayLastWords(now time.Time) {
 	if !s.unsaid || s.entries.State().Journals != s.journals {
 		return

@@ -15,21 +15,21 @@ func (s *modelSidecar) checkWay(now time.Time) error {
 	switch {
 	case !b.cut && !b.cutGated:
 	case s.core.routing.mayRepair():
-		b.mend(s.entries.State().RoutedTo)
+		b.repair(s.entries.State().RoutedTo)
 	default:
 		return s.core.routing.journalBroken(now)
 	}
-	b.cutBury = false // a leader binds that again whatever it finds
+	b.cutBury = false // a leader always binds that again
 	s.core.routingIntact()
 	return nil
 }
 
-// mend notes what is fired again because nobody can tell whether it arrived.
-func (b *modelBroker) mend(routed int64) {
+// repair notes what is fired again because it is unknown whether it arrived.
+func (b *modelBroker) repair(routed int64) {
 	b.cut, b.cutGated = false, false
 	for _, r := range b.streams[wire.Journal].records {
-		if d, ok := wire.DeedOf(r.Headers); ok && r.Offset > routed {
-			b.unsafe[b.place(d.Stream, d.Offset)] = fmt.Sprintf("fired at %d, and the way was broken behind %d", r.Offset, routed)
+		if d, ok := wire.DispatchOf(r.Headers); ok && r.Offset > routed {
+			b.unsafe[b.place(d.Stream, d.Offset)] = fmt.Sprintf("fired at %d, and the route was broken after %d", r.Offset, routed)
 			b.unsafeTags[d.JIDTag] = true
 		}
 	}
@@ -70,8 +70,8 @@ func (s *modelSidecar) readNow() {
 	}
 }
 
-// forgetStrays notes what nobody can know when the journal is lost that told of it: that it was
-// fired, and may not have arrived.
+// forgetStrays notes what is unknown after the loss of the journal that had it: that it was fired,
+// and may not have arrived.
 func (b *modelBroker) forgetStrays() {
 	if !b.everCut {
 		return
@@ -83,8 +83,8 @@ func (b *modelBroker) forgetStrays() {
 		}
 	}
 	for _, r := range b.streams[wire.Journal].records {
-		if d, ok := wire.DeedOf(r.Headers); ok && r.Offset > routed {
-			b.gone[b.place(d.Stream, d.Offset)] = "it went astray, and the journal was lost"
+		if d, ok := wire.DispatchOf(r.Headers); ok && r.Offset > routed {
+			b.gone[b.place(d.Stream, d.Offset)] = "it was misrouted, and the journal was lost"
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (b *modelBroker) loseRepeated(stream string) {
 	}
 }
 
-// bindNow makes and binds the queues that were asked for at the last step.
+// bindNow creates and binds the queues that were requested in the last step.
 func (s *modelSidecar) bindNow(now time.Time) {
 	asked := s.asked
 	s.asked = nil

@@ -304,7 +304,7 @@ func (mv *typeMove) note(ctx context.Context) error {
 	})
 }
 
-// pause journals that the queue is paused for the move, and tells the workers.
+// pause journals that the queue is paused for the move, and has workers pause it.
 func (mv *typeMove) pause(ctx context.Context) error { return mv.pauseOrResume(ctx, wire.CommandPause) }
 
 func (mv *typeMove) pauseOrResume(ctx context.Context, verb string) error {

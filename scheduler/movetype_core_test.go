@@ -8,8 +8,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// While a queue is moved nothing is fired to it, also on request; other queues are fired to.
-func TestNothingIsFiredToAQueueThatIsMoved(t *testing.T) {
+// Nothing is fired to a queue while it is moved, not even by a command. Other queues get their
+// jobs.
+func TestQueueBeingMovedGetsNoJobs(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.at("due", "moving", sc.now)
@@ -34,8 +35,8 @@ func TestNothingIsFiredToAQueueThatIsMoved(t *testing.T) {
 	require.Empty(t, s.core.queues.heldQueues())
 }
 
-// A move pauses its queue and resumes it, and an operator's pause outlasts it.
-func TestPausesOfAMove(t *testing.T) {
+// A move pauses its queue and resumes it. A pause by an operator outlasts the move.
+func TestMovePausesAndResumesQueue(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	of := &wire.PauseMove{To: "quorum"}
@@ -57,7 +58,7 @@ func TestPausesOfAMove(t *testing.T) {
 		if !before {
 			sc.pause(s, wire.CommandPause, "q")
 		}
-		require.Equal(t, wire.StatusDone, move(wire.CommandPause).Status, "another leader's move, say")
+		require.Equal(t, wire.StatusDone, move(wire.CommandPause).Status, "for example a move of another leader")
 		require.Equal(t, &wire.PauseMove{To: "quorum", Paused: true}, s.entries.Paused()["q"].Move)
 		sc.said()
 		require.Equal(t, wire.StatusDone, move(wire.CommandResume).Status)

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// moved follows a move until it has ended, also when another sidecar leads meanwhile.
+// moved follows a move until it has ended, also across a failover.
 func moved(t *testing.T, cmd wire.Command, sidecars ...*sidecar) wire.Reply {
 	t.Helper()
 	cmd.Command = wire.CommandMoveType
@@ -52,12 +52,12 @@ func typeOf(t *testing.T, v *brokertest.Vhost, queue string) string {
 	if err := v.Try(t.Context(), http.MethodGet, "/api/queues/"+v.Name+"/queue."+queue, nil, &q); err != nil {
 		return "" // it is missing
 	}
-	return cmp.Or(q.Type, "classic") // LavinMQ has no other type here, and does not say it
+	return cmp.Or(q.Type, "classic") // LavinMQ has no other type here, and does not name it
 }
 
-// plainWorker consumes a queue like a program that knows nothing of Millrace: it does not listen to
-// jobs.control, and begins again when the broker ends its consumer, channel or connection. It takes
-// a moment for each job.
+// plainWorker consumes a queue like a program that does not know Millrace. It does not listen to
+// jobs.control, and begins again when the broker ends its consumer, channel or connection. Each job
+// takes it a moment.
 func plainWorker(t *testing.T, v *brokertest.Vhost, queue string) *worker {
 	t.Helper()
 	w := &worker{seen: map[string]int{}}
@@ -115,7 +115,7 @@ func (w *worker) consume(ch *amqp.Channel, queue string) {
 	}
 }
 
-// producer publishes jobs to jobs.direct until it is stopped, and knows what was confirmed.
+// producer publishes jobs to jobs.direct until it is stopped, and remembers which were confirmed.
 type producer struct {
 	stop func() []string
 }
@@ -189,9 +189,9 @@ func (w *worker) hasCome(t *testing.T, v *brokertest.Vhost, s *sidecar, jids []s
 	}
 }
 
-// A queue is moved to quorum and back while producers publish and a plain worker consumes: each job
+// A queue is moved to quorum and back while producers publish and a plain worker consumes. Each job
 // comes once.
-func TestQueueIsMovedToAnotherTypeWhileItIsUsed(t *testing.T) {
+func TestMoveOfQueueInUse(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	needsQuorumPriorities(t, v)
@@ -210,7 +210,7 @@ func TestQueueIsMovedToAnotherTypeWhileItIsUsed(t *testing.T) {
 	require.Positive(t, plan.Move.Ready)
 	require.Equal(t, int64(1), plan.Move.Consumers)
 	require.Equal(t, map[string]any{"x-queue-type": "quorum"}, plan.Move.Arguments)
-	require.Equal(t, "classic", typeOf(t, v, "q"), "it was only looked")
+	require.Equal(t, "classic", typeOf(t, v, "q"), "it was only checked")
 
 	r := moved(t, wire.Command{ID: "there", Queue: "q", Type: wire.QueueQuorum}, s)
 	require.Equal(t, wire.StatusOK, r.Status, r.Reason)
@@ -243,10 +243,10 @@ func publishAll(t *testing.T, v *brokertest.Vhost, queue string, jids []string) 
 	v.Publish(t, wire.ExchangeDirect, queue, messages...)
 }
 
-// The leader's connection is cut at any moment of a move, again and again, every other time while
-// it replaces the queue: no job is lost, the next leader binds the queue and has workers resume it,
-// and running the command again ends with the new type.
-func TestLeaderDiesWhileItMovesAQueue(t *testing.T) {
+// The leader's connection is cut at random moments of a move, again and again, every second time
+// while it replaces the queue. No job is lost. The next leader binds the queue and has workers
+// resume it. The command, when repeated, ends with the new type.
+func TestLeaderCrashDuringMove(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	needsQuorumPriorities(t, v)
@@ -298,12 +298,12 @@ func TestLeaderDiesWhileItMovesAQueue(t *testing.T) {
 	lost, doubled := w.counts(jids)
 	t.Log(len(jids), "jobs:", lost, "lost,", doubled, "doubled")
 	require.Empty(t, a.entries.Paused())
-	require.LessOrEqual(t, doubled, kills*(256+64), "what the relay had at hand, and what was fired")
+	require.LessOrEqual(t, doubled, kills*(256+64), "messages of the relay, and fired jobs")
 }
 
-// A job that a worker does not acknowledge keeps its queue from being moved: the queue is bound
-// again, and the answer says why.
-func TestMoveWaitsForUnacknowledgedJobs(t *testing.T) {
+// An unacknowledged job prevents the move: the queue is bound again, and the answer names the
+// reason.
+func TestUnacknowledgedJobPreventsMove(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	needsQuorumPriorities(t, v)
@@ -335,9 +335,9 @@ func TestMoveWaitsForUnacknowledgedJobs(t *testing.T) {
 	require.NoError(t, slow.Ack(false))
 }
 
-// A worker that declares the queue again, as the old type, before the leader does: the answer says
-// so, the queue is bound, and all jobs come.
-func TestWorkerDeclaresTheOldTypeMeanwhile(t *testing.T) {
+// A worker declares the queue with the old type before the leader declares it. The answer says so,
+// the queue is bound, and all jobs come.
+func TestWorkerRedeclaresOldTypeDuringMove(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	needsQuorumPriorities(t, v)
@@ -368,8 +368,8 @@ func TestWorkerDeclaresTheOldTypeMeanwhile(t *testing.T) {
 	plainWorker(t, v, "q").gets(t, append(names("before", 50), names("after", 50)...)...)
 }
 
-// What cannot be moved is refused, and left as it is.
-func TestMovesThatAreRefused(t *testing.T) {
+// A move that is not possible is refused, and the queue stays as it is.
+func TestRefusedMoves(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -400,9 +400,9 @@ func TestMovesThatAreRefused(t *testing.T) {
 	require.Zero(t, journal(t, v)[wire.TypeNoted])
 }
 
-// An operator's pause outlasts a move, and a quorum queue that was made on any version can become a
-// classic one.
-func TestPausedQueueStaysPausedWhenItIsMoved(t *testing.T) {
+// A pause by an operator outlasts a move. A quorum queue that was created on any version can become
+// a classic one.
+func TestPauseSurvivesMove(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	if !v.Features(t).QuorumQueues {

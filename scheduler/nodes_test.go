@@ -17,7 +17,7 @@ func nodesOf(running ...string) (nodes []broker.Node) {
 	return nodes
 }
 
-func TestWhatANodeCostsThatIsAway(t *testing.T) {
+func TestCostOfMissingNode(t *testing.T) {
 	nodes := append(nodesOf("rabbit@a", "rabbit@b"), broker.Node{Name: "rabbit@c"})
 	queues := []broker.QueueInfo{{Name: "queue.a", Type: "classic", Node: "rabbit@a"}, {Name: "jobs.boot.1", Type: "classic", Node: "rabbit@c"}}
 	away := awayNodes(nodes, queues)
@@ -27,7 +27,7 @@ func TestWhatANodeCostsThatIsAway(t *testing.T) {
 		queues = append(queues, broker.QueueInfo{Name: wire.QueuePrefix + name, Type: "classic", Node: "rabbit@c"})
 	}
 	away = awayNodes(nodes, queues)
-	require.Equal(t, "jobs for 6 classic queues wait", away[0].Costs, "their names are not for everybody")
+	require.Equal(t, "jobs for 6 classic queues wait", away[0].Costs, "their names are not public")
 	require.Equal(t, "the broker says that it does not run; it has queue.a, queue.b, queue.c, queue.d, queue.e and 1 more", away[0].Problem)
 	require.Empty(t, awayNodes(nodesOf("rabbit@a"), queues))
 	for _, d := range awayNodes(append(nodesOf("rabbit@a"), broker.Node{Name: "rabbit@b"}, broker.Node{Name: "rabbit@c"}), queues) {
@@ -40,8 +40,8 @@ func TestSilentHostsAreNamed(t *testing.T) {
 		Problem: "its management API does not answer", Costs: "everything has one copy less"}}, silentHosts([]string{"127.0.0.12:15672"}))
 }
 
-// The lock is made again only while a queue that is made then has a member on each node.
-func TestAWholeCluster(t *testing.T) {
+// The lock is created again only while a new queue gets a member on each node.
+func TestClusterIsWhole(t *testing.T) {
 	require.True(t, wholeCluster(nodesOf("a", "b", "c")))
 	require.False(t, wholeCluster(nodesOf("a")), "it is no cluster")
 	for _, third := range []broker.Node{{}, {Running: true, Drained: true}, {Running: true, Partitions: []string{"a"}}} {
@@ -79,7 +79,7 @@ func TestQueuesWithFewMembers(t *testing.T) {
 	require.Zero(t, queues[1].MissingMembers(nodes))
 }
 
-func TestWitnessesWithoutANode(t *testing.T) {
+func TestWitnessWithoutItsNode(t *testing.T) {
 	stays := []broker.QueueInfo{{Name: broker.WitnessQueue("rabbit@a"), Durable: true},
 		{Name: wire.WitnessPrefix + "0123456789abcdef", Durable: true}, {Name: "queue.0badcafe"}}
 	left := broker.QueueInfo{Name: wire.WitnessPrefix + "0badcafe", Durable: true}
@@ -87,9 +87,9 @@ func TestWitnessesWithoutANode(t *testing.T) {
 	require.Equal(t, []string{left.Name, older.Name}, strayWitnesses(nodesOf("rabbit@a"), append(stays, left, older)))
 }
 
-// A sidecar leaves a node that sees no majority if it has another host; a leader only while no ping
-// comes back.
-func TestSidecarLeavesANodeThatIsCutOff(t *testing.T) {
+// A sidecar leaves a node without a majority if it has another host. A leader does so only while no
+// ping comes back.
+func TestSidecarLeavesNodeThatIsCutOff(t *testing.T) {
 	require.True(t, isMajority(nodesOf("a", "b")))
 	require.False(t, isMajority(append(nodesOf("a"), broker.Node{Name: "b"})))
 	s := &Scheduler{services: &services{cfg: Config{Broker: broker.Config{AMQPURL: "amqp://a,b/v"}}}}
@@ -107,7 +107,7 @@ func TestSidecarLeavesANodeThatIsCutOff(t *testing.T) {
 	require.False(t, s.leaveNode(), "there is no other host")
 }
 
-func TestOnlyALeaderResigns(t *testing.T) {
+func TestOnlyLeaderResigns(t *testing.T) {
 	var s Scheduler
 	require.False(t, s.resignFor(errSmallLock))
 	var got error

@@ -12,9 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The first leader of this version finds dead letters in the queue that earlier ones had: each
-// becomes a dead job once, and the queue is deleted. What the broker dead-letters from then on
-// comes by the new queue.
+// The first leader of this version finds dead letters in the queue of earlier versions. Each
+// becomes a dead job once, and the queue is deleted. Later dead letters come through the new queue.
 func TestDeadLettersOfEarlierVersionsAreMoved(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -23,7 +22,7 @@ func TestDeadLettersOfEarlierVersionsAreMoved(t *testing.T) {
 	_, err := ch.QueueDeclare(wire.OldDeadLetters, true, false, false, false, nil)
 	require.NoError(t, err)
 	require.NoError(t, ch.QueueBind(wire.OldDeadLetters, "", wire.ExchangeDead, false, nil))
-	const n = 600 // more than are taken at once
+	const n = 600 // more than one batch
 	letters := make([]amqp.Publishing, n)
 	for i := range letters {
 		letters[i] = amqp.Publishing{DeliveryMode: amqp.Persistent, Body: fmt.Appendf(nil, `{"class":"C","jid":"old-%d"}`, i)}

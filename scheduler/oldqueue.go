@@ -120,8 +120,8 @@ func (l *leadership) asGated(d wire.Delivery) wire.Message {
 	if !l.s.entries.Trusts(&r) {
 		return m
 	}
-	if deed, fired := wire.DeedOf(d.Headers); fired {
-		m.Headers = deed.Headers()
+	if sent, fired := wire.DispatchOf(d.Headers); fired {
+		m.Headers = sent.Headers()
 		if trace := wire.TraceOf(d.Headers); trace != "" {
 			m.Headers[wire.HeaderTraceparent] = trace
 		}

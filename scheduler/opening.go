@@ -118,7 +118,7 @@ func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err er
 			if !above && state.Shortened(stream, o.setup.base) {
 				below = b.Offset
 			}
-			if err := o.beginsAnew(now, stream, below); err != nil {
+			if err := o.startsOver(now, stream, below); err != nil {
 				return false, err
 			}
 		}
@@ -139,12 +139,12 @@ func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err er
 // isRecreated journals, once, that a stream was deleted and declared again. What was said about it
 // is void, and each view reads it from the start.
 func (o *opening) isRecreated(now time.Time, stream string) error {
-	return o.beginsAnew(now, stream, 0)
+	return o.startsOver(now, stream, 0)
 }
 
-// beginsAnew journals, once, that what was said about a stream is void. What stands below an offset
+// startsOver journals, once, that what was said about a stream is void. What stands below an offset
 // counts as settled.
-func (o *opening) beginsAnew(now time.Time, stream string, below int64) error {
+func (o *opening) startsOver(now time.Time, stream string, below int64) error {
 	if o.ledger.Epoch() < 0 || o.recreated[stream] || !slices.Contains(wire.EntryStreams, stream) {
 		return nil
 	}

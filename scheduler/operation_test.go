@@ -26,9 +26,9 @@ func (s *sidecar) ends(t *testing.T, id string) (op wire.Operation) {
 	return op
 }
 
-// An operation outlives its leader: the next goes on where the journal says that it is, and does
+// An operation survives its leader: the next one continues at the position in the journal, and does
 // nothing twice.
-func TestOperationOutlivesItsLeader(t *testing.T) {
+func TestOperationSurvivesFailover(t *testing.T) {
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
 	jids := names("many", 3000)
@@ -51,7 +51,7 @@ func TestOperationOutlivesItsLeader(t *testing.T) {
 	op := second.ends(t, "run")
 	require.Equal(t, []any{wire.OperationDone, int64(3000), int64(3000), int64(0)}, []any{op.State, op.Total, op.Done, op.Failed})
 	w.gets(t, jids...)
-	require.EqualValues(t, 2, second.entries.Total(wire.ScheduledJobs), "nothing else was touched")
+	require.EqualValues(t, 2, second.entries.Total(wire.ScheduledJobs), "no other entry was changed")
 
 	second.operates(t, 202, "gone", wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"not meant", "never there"}})
 	op = second.ends(t, "gone")

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A wrong "delete all" is taken back, also where the leader dies in the middle: the next goes on
-// from the journal, and brings nothing back twice.
-func TestUndoOfAnOperationOutlivesItsLeader(t *testing.T) {
+// The undo of a "delete all" survives a leader that dies in the middle. The next leader continues
+// from the journal, and restores nothing twice.
+func TestOperationUndoSurvivesFailover(t *testing.T) {
 	v := brokertest.New(t)
 	const n = 1000
 	first := start(t, v, options{identity: "a", native: true}).leads(t)

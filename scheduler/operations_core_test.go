@@ -16,9 +16,9 @@ func (sc *scene) operate(s *modelSidecar, id string, op wire.Operation) wire.Rep
 	return sc.ask(s, wire.Command{ID: id, Command: wire.CommandOperate, Bulk: &op})
 }
 
-// What cannot be done to one of an operation's entries is counted, with the last reason; the others
-// go on.
-func TestOperationsCountWhatFails(t *testing.T) {
+// An operation counts the entries on which it fails, with the last reason. It continues with the
+// others.
+func TestOperationCountsFailures(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for i := range 3 {
@@ -27,7 +27,7 @@ func TestOperationsCountWhatFails(t *testing.T) {
 	sc.at("twin", "q", sc.now.Add(day))
 	sc.at("twin", "q", sc.now.Add(2*day))
 	sc.rounds(s, 2, nil)
-	op := wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"j-0", "nobody", "twin", "j-1"}}
+	op := wire.Operation{Action: wire.CommandDelete, Stream: wire.ScheduledJobs, JIDs: []string{"j-0", "unknown", "twin", "j-1"}}
 	require.Equal(t, wire.StatusAccepted, sc.operate(s, "op", op).Status)
 	sc.rounds(s, 20, nil)
 	got, known := s.entries.Operation("op")
@@ -47,8 +47,8 @@ func TestOperationsCountWhatFails(t *testing.T) {
 	require.EqualValues(t, 3, s.entries.Total(wire.ScheduledJobs), "all are pending as before")
 }
 
-// An operation that makes no sense is refused, and no more than some run at once.
-func TestOperationsThatAreRefused(t *testing.T) {
+// An invalid operation is refused, and so is one too many at the same time.
+func TestInvalidOperationsAreRefused(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	require.Equal(t, wire.StatusBad, sc.operate(s, "bad", wire.Operation{Action: "dance"}).Status)
@@ -67,8 +67,8 @@ func TestOperationsThatAreRefused(t *testing.T) {
 	require.Less(t, reply.Status, 500)
 }
 
-// What was undone already, or happened since, cannot be undone.
-func TestUndoOfWhatHappenedSince(t *testing.T) {
+// An entry that was already undone, or was acted upon since, cannot be undone.
+func TestUndoAfterLaterActionIsRefused(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("j", sc.now.Add(day), "")
@@ -92,8 +92,8 @@ func (sc *scene) ended(s *modelSidecar, id string) wire.Operation {
 	return op
 }
 
-// Asked for twice in the same breath, before anybody has read of the first, it runs once.
-func TestOperationsThatAreRepeated(t *testing.T) {
+// An operation that is requested twice before any view has read the first request runs once.
+func TestRepeatedOperationRunsOnce(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
 	cmd := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: []string{"j"}}}
@@ -109,7 +109,7 @@ func TestOperationsThatAreRepeated(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.OpTriggered])
 }
 
-// What a person is doing to an entry comes first; what is left to do then is done.
+// A command of a user about an entry comes first. The operation does what is left to do then.
 func TestOperationsWaitForCommands(t *testing.T) {
 	for name, op := range map[string]wire.Operation{
 		"by filter": {Filter: &wire.Filter{}}, "by jid": {JIDs: []string{"first", "second"}},
@@ -135,19 +135,19 @@ func TestOperationsWaitForCommands(t *testing.T) {
 				_, probe := wire.ProbeOf(m.message.Headers)
 				return probe
 			})
-			require.Len(t, out, 1, "nothing else is done before it is known what became of it")
+			require.Len(t, out, 1, "nothing else is done before its result is known")
 			got := sc.ended(s, "op")
 			require.Equal(t, wire.StatusDone, reply.Status)
 			require.Equal(t, map[string]int{"first": 1}, sc.copies())
 			require.EqualValues(t, 1, got.Done)
-			require.EqualValues(t, len(op.JIDs)/2, got.Failed, "one that was named and is gone is missed")
+			require.EqualValues(t, len(op.JIDs)/2, got.Failed, "a named entry that is gone counts as missing")
 			require.Zero(t, s.entries.Total(wire.ScheduledJobs))
 		})
 	}
 }
 
-// An entry whose record cannot be had fails, and no other does.
-func TestOperationsOnWhatCannotBeRead(t *testing.T) {
+// An entry whose record cannot be read fails, and no other entry does.
+func TestOperationOnUnreadableEntryFails(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.at("small", "q", sc.now.Add(day))
@@ -169,8 +169,8 @@ func TestOperationsOnWhatCannotBeRead(t *testing.T) {
 	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 }
 
-// The same publish repeated is one entry also where an operation names it.
-func TestOperationsOnRepeats(t *testing.T) {
+// A repetition of the same publish is one entry with it, also in an operation.
+func TestOperationTreatsRepeatAsOneEntry(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for range 3 {
@@ -186,7 +186,7 @@ func TestOperationsOnRepeats(t *testing.T) {
 	require.Zero(t, s.entries.Total(wire.ScheduledJobs))
 }
 
-// spend is retention: it takes of each stream what low water has passed.
+// spend is retention: it takes from each stream what low water has passed.
 func (sc *scene) spend() {
 	for _, stream := range sc.broker.streams {
 		if n := min(stream.spent, stream.end()-1) - stream.base; n > 0 {
@@ -195,9 +195,9 @@ func (sc *scene) spend() {
 	}
 }
 
-// An operation that is under way for longer than the journal is kept is written down again, with
-// what it has yet to do: a leader that knows nothing else goes on where it was.
-func TestOperationOutlivesTheJournal(t *testing.T) {
+// An operation that runs for longer than the journal's retention is written again, with what is
+// left to do. A leader that knows nothing else continues there.
+func TestOperationSurvivesJournalRetention(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	jids := []string{"j-0", "j-1", "j-2", "j-3"}
@@ -209,13 +209,13 @@ func TestOperationOutlivesTheJournal(t *testing.T) {
 	slow := wire.Operation{Action: wire.CommandTrigger, Stream: wire.ScheduledJobs, JIDs: jids, Rate: 0.1}
 	require.Equal(t, wire.StatusAccepted, sc.operate(s, "slow", slow).Status)
 	sc.rounds(s, 60, nil)
-	require.Len(t, sc.copies(), 1, "as slow as was asked for")
+	require.Len(t, sc.copies(), 1, "as slow as requested")
 	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 15, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	s.lose()
 	sc.spend()
-	require.Zero(t, sc.journaled()[wire.TypeOperation], "the journal has forgotten how it began")
+	require.Zero(t, sc.journaled()[wire.TypeOperation], "the journal has forgotten its begin")
 
 	fresh := sc.sidecar("fresh")
 	sc.elect(fresh, never)
@@ -230,10 +230,10 @@ func TestOperationOutlivesTheJournal(t *testing.T) {
 	require.EqualValues(t, 1, fresh.entries.Total(wire.ScheduledJobs))
 }
 
-// A leader that dies between a burial's confirm and the record that tells of the kill leaves that
-// in doubt, whatever it has told the journal to be confirmed meanwhile: the next one tells of the
-// kill, so that it is part of its operation and can be undone.
-func TestKillsAreToldByTheNextLeader(t *testing.T) {
+// A leader dies between the confirm of a burial and the record of the kill. The kill is then in
+// doubt, although the journal has later confirms. The next leader journals the kill, so that it is
+// part of its operation and can be undone.
+func TestNextLeaderJournalsKillsOfOperation(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for _, jid := range []string{"one", "two", "three"} {
@@ -241,13 +241,13 @@ func TestKillsAreToldByTheNextLeader(t *testing.T) {
 	}
 	sc.rounds(s, 2, nil)
 	op := wire.Operation{Action: wire.CommandKill, Stream: wire.ScheduledJobs, Filter: &wire.Filter{}}
-	tells := 0
+	killed := 0
 	diesAtTheSecond := func(m wire.Message) bool {
 		j, err := wire.ParseJournal(m.Body)
 		if err == nil && j.Type == wire.TypeKilled {
-			tells++
+			killed++
 		}
-		return tells == 2
+		return killed == 2
 	}
 	require.NoError(t, s.core.command(sc.now, wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &op}, func(wire.Reply) {}))
 	for sc.journaled()[wire.OpBuried] < 3 { // none of which is confirmed
@@ -273,7 +273,7 @@ func TestKillsAreToldByTheNextLeader(t *testing.T) {
 	require.EqualValues(t, 3, fresh.entries.Total(wire.ScheduledJobs))
 }
 
-// Low water does not pass an operation of which it is not known that it has ended.
+// Low water does not pass an operation that is not known to have ended.
 func TestLowWaterWaitsForOperations(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("j")
@@ -295,8 +295,8 @@ func TestLowWaterWaitsForOperations(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 }
 
-// An operation that fires entries has their queues made first. Those of a queue that cannot be made
-// stay pending, and are counted.
+// An operation that fires entries has their queues created first. Entries of a queue that cannot be
+// created stay pending, and are counted.
 func TestOperationsWaitForQueues(t *testing.T) {
 	for name, jids := range map[string][]string{"a filter": nil, "jids": {"j-0", "j-1", "other", "away-0", "away-1"}} {
 		t.Run(name, func(t *testing.T) {

@@ -85,13 +85,13 @@ func (ops *operations) isUndoable(op *wire.Operation, known bool, id string) *wi
 	case op.Action != wire.CommandDelete && op.Action != wire.CommandKill && op.Action != wire.CommandChange:
 		return new(conflict("what has fired cannot be undone: its action was " + op.Action))
 	case op.State == wire.OperationInterrupted:
-		return new(conflict("its stream was made anew since: what it did is gone with the old one"))
+		return new(conflict("its stream was created again since: what it did is gone with the old one"))
 	case by != nil:
 		return new(conflict("operation " + by.ID + " is undoing it"))
 	case op.UndoneBy != "" && !ops.wasCancelled(op.UndoneBy):
 		return new(conflict("operation " + op.UndoneBy + " has undone it already"))
 	case op.FirstRecord == 0 || op.LastRecord == 0:
-		return new(conflict("nobody knows any more where the journal tells of it"))
+		return new(conflict("its place in the journal is not known any more"))
 	}
 	return nil
 }
@@ -237,8 +237,8 @@ func (ops *operations) undoEffect(o *operation, d effect) (wait bool, err error)
 	switch {
 	case u.survey.mine.has(d.at):
 		return false, nil
-	case d.at < u.survey.anew:
-		o.skip(d.at, "its stream was made anew since")
+	case d.at < u.survey.recreated:
+		o.skip(d.at, "its stream was created again since")
 		return false, nil
 	case j.Type != wire.TypeChanged && u.survey.back.has(j.Offset):
 		o.skip(d.at, "it was undone already")

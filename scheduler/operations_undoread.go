@@ -42,7 +42,7 @@ func (s *recordFilter) record(r *wire.Record, types ...string) (j wire.JournalRe
 		return j, false
 	}
 	epoch := wire.Int(r.Headers, wire.HeaderEpoch)
-	if _, deed := wire.DeedOf(r.Headers); deed {
+	if _, dispatched := wire.DispatchOf(r.Headers); dispatched {
 		s.epoch = max(s.epoch, epoch)
 		return j, false
 	}
@@ -69,10 +69,10 @@ type survey struct {
 	cursor int64 // of the undo
 	to     int64 // the last record that is read
 
-	back  offsets // where entries had stood that came back
-	mine  offsets // the records that the undo has undone
-	anew  int64   // where the journal last says that the stream was declared again, 0 if nowhere
-	begun int64   // the epoch at the cursor
+	back      offsets // where entries had stood that came back
+	mine      offsets // the records that the undo has undone
+	recreated int64   // where the journal last says that the stream was declared again, 0 if nowhere
+	begun     int64   // the epoch at the cursor
 }
 
 func (s *survey) take(r *wire.Record) error {
@@ -83,7 +83,7 @@ func (s *survey) take(r *wire.Record) error {
 	switch {
 	case !ok || j.Stream != s.stream:
 	case j.Type == wire.TypeRecreated:
-		s.anew, s.back, s.mine = r.Offset, offsets{}, offsets{}
+		s.recreated, s.back, s.mine = r.Offset, offsets{}, offsets{}
 	default:
 		s.back.add(j.Offset)
 		if j.InOperation == s.id {

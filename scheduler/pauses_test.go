@@ -15,20 +15,20 @@ func (sc *scene) pause(s *modelSidecar, verb, queue string) wire.Reply {
 	return sc.ask(s, wire.Command{ID: random(), Command: verb, Queue: queue, Actor: "ann", Reason: "r"})
 }
 
-// said is what workers were told, since it was asked last.
+// said returns what workers were sent since the last call.
 func (sc *scene) said() (all []string) {
-	for _, raw := range sc.broker.told {
+	for _, raw := range sc.broker.notices {
 		var c wire.Controls
 		require.NoError(sc.t, json.Unmarshal(raw, &c))
 		require.Equal(sc.t, "*", c.Identity)
 		require.NotEmpty(sc.t, c.ID)
 		all = append(all, c.Op+" "+c.Queue)
 	}
-	sc.broker.told = nil
+	sc.broker.notices = nil
 	return all
 }
 
-func TestPausedQueuesStayPaused(t *testing.T) {
+func TestPauseSurvivesFailover(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	require.Equal(t, []string{}, sc.ask(s, wire.Command{Command: wire.CommandState}).Paused)
@@ -44,10 +44,10 @@ func TestPausedQueuesStayPaused(t *testing.T) {
 	require.Positive(t, x.At)
 	require.Equal(t, []string{"ann", "r"}, []string{x.Actor, x.Reason})
 
-	// The next leader knows, and so does one that has read nothing but what low water leaves.
+	// The next leader knows of it, and so does a leader that has read only what low water leaves.
 	s.disconnect()
 	s = sc.leader("b")
-	require.Equal(t, []string{"pause x", "pause y"}, sc.said(), "whoever asked meanwhile has no answer")
+	require.Equal(t, []string{"pause x", "pause y"}, sc.said(), "requests from before the failover have no answer")
 	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 20, nil)
 	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandResume, "y").Status)
@@ -61,8 +61,8 @@ func TestPausedQueuesStayPaused(t *testing.T) {
 	require.Equal(t, []string{"x"}, sc.ask(s, wire.Command{Command: wire.CommandState}).Paused)
 }
 
-// Commands about queues that come at once are carried out one after the other.
-func TestPausesAtOnce(t *testing.T) {
+// Commands about one queue that arrive together are executed one after the other.
+func TestConcurrentPausesAreSerialized(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	var answered []int
@@ -76,7 +76,7 @@ func TestPausesAtOnce(t *testing.T) {
 	require.Equal(t, []string{"pause q0", "resume q1", "pause q0"}, sc.said())
 }
 
-func TestNotTooManyArePaused(t *testing.T) {
+func TestPausedQueuesAreLimited(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	all := map[string]wire.Pause{}
@@ -90,7 +90,7 @@ func TestNotTooManyArePaused(t *testing.T) {
 	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandPause, "x").Status)
 }
 
-// One that comes when the first has just been carried out waits for those that came before it.
+// A command that arrives when the first was just executed waits for those that arrived before it.
 func TestPausesKeepTheirOrder(t *testing.T) {
 	for rounds := range 8 {
 		sc := newScene(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// unharmed requires that everybody else is served, and that nothing ended the epoch.
+// unharmed requires that all others are served, and that the epoch has not ended.
 func unharmed(t *testing.T, v *brokertest.Vhost, s *sidecar, fine *worker, jid string) {
 	t.Helper()
 	schedule(t, v, time.Now(), "fine", jid)
@@ -33,8 +33,9 @@ func rejects(t *testing.T, s *sidecar, stream string) (all []tracker.Reject) {
 	return all
 }
 
-// What no broker takes as a property is left out of the properties: the job is what its body says.
-func TestNamesThatNoPropertyHolds(t *testing.T) {
+// A name that the broker does not take as a property is left out of the properties. The body of the
+// job has it.
+func TestInvalidPropertiesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -55,8 +56,8 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer("\u0000", `\u0000`, "\u0001", `\u0001`).Replace(s) + `"`
 }
 
-// Queue names that no broker takes end a connection where they are declared. They never get that
-// far.
+// The broker closes a connection that declares an invalid queue name. Such names are never
+// declared.
 func TestImpossibleQueueNames(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -76,9 +77,9 @@ func TestImpossibleQueueNames(t *testing.T) {
 	}
 }
 
-// Nothing is copied from a client's message but what it is about: its properties were good for one
-// publish, and not for another.
-func TestNothingIsCopiedFromClients(t *testing.T) {
+// Only the job is copied from a client's message. Its properties were valid for one publish, and
+// may not be for another.
+func TestClientPropertiesAreNotCopied(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -91,7 +92,7 @@ func TestNothingIsCopiedFromClients(t *testing.T) {
 	for i, p := range []amqp.Publishing{
 		{UserId: u.Name, AppId: "app", ReplyTo: "somewhere", ContentEncoding: "gzip"},
 		{Expiration: "600000", Headers: amqp.Table{"x-death": "x", "x-stream-offset": int64(1)}},
-		{Headers: amqp.Table{"t": time.Now(), "a": []any{"x"}}}, // a decimal has RabbitMQ 3.10 end the channel: a stream cannot keep it
+		{Headers: amqp.Table{"t": time.Now(), "a": []any{"x"}}}, // RabbitMQ 3.10 closes the channel over a decimal, which a stream cannot store
 		{Headers: amqp.Table{wire.HeaderOp: wire.OpFired, wire.HeaderStream: wire.ScheduledJobs, wire.HeaderReplaces: int64(0)}},
 	} {
 		p.Body, p.DeliveryMode = fmt.Appendf(nil, `{"class":"C","jid":"j-%d"}`, i), amqp.Persistent
@@ -104,21 +105,21 @@ func TestNothingIsCopiedFromClients(t *testing.T) {
 		d, ok := v.Get(t, "queue.new")
 		require.True(t, ok)
 		require.Equal(t, v.Owner.Name, d.UserId)
-		deed, fired := wire.DeedOf(d.Headers)
+		sent, fired := wire.DispatchOf(d.Headers)
 		require.True(t, fired)
-		require.Equal(t, wire.Gated, deed.Stream, "the headers are Millrace's own")
-		require.Len(t, d.Headers, len(deed.Headers()))
+		require.Equal(t, wire.Gated, sent.Stream, "the headers are Millrace's own")
+		require.Len(t, d.Headers, len(sent.Headers()))
 		require.Equal(t, "C", d.Type)
 		require.Empty(t, d.Expiration+d.ReplyTo+d.ContentEncoding)
 	}
 	_, ok := v.Get(t, "queue.new")
 	require.False(t, ok)
-	require.Len(t, rejects(t, s, wire.Gated), 1, "it claims to replace another entry, which is not a client's to say")
+	require.Len(t, rejects(t, s, wire.Gated), 1, "it claims to replace another entry, which a client may not do")
 	unharmed(t, v, s, work(t, v, "fine", nil), "other")
 }
 
-// A queue that cannot be made is held with its reason, and nothing else is.
-func TestQueuesThatCannotBeMade(t *testing.T) {
+// A queue that cannot be created is held with its reason, and no other queue is held.
+func TestQueueThatCannotBeCreatedIsHeld(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -158,9 +159,9 @@ func TestQueuesThatCannotBeMade(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
-// What a worker rejects is wrapped for the dead jobs, and grows by that. What would grow too large
-// is not.
-func TestLargeBodiesThatWorkersReject(t *testing.T) {
+// A job that a worker rejects is wrapped for the dead jobs, which makes it larger. A job that would
+// become too large is not wrapped.
+func TestLargeRejectedBodies(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)

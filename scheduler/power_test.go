@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// disk is what a broker has surely brought to its disk.
+// disk is what a broker has certainly written to its disk.
 type disk struct {
 	lag    time.Duration // how long that takes at most; longer than low water lingers if negative
-	synced []ends        // by time, what may still be lost of behind the first
+	synced []ends        // by time, what may still be lost after the first
 }
 
 type ends struct {
@@ -24,7 +24,7 @@ type ends struct {
 	of map[string]int // by stream
 }
 
-// sync notes what has been written by now, before the first thing happens and after each.
+// sync notes what has been written by now. It is called before the first event and after each.
 func (w *world) sync(*rapid.T) {
 	if w.disk.lag < 0 {
 		return
@@ -36,9 +36,9 @@ func (w *world) sync(*rapid.T) {
 	}
 }
 
-// TestPowerFailures drives leaders and views through the deaths of a broker that had confirmed more
-// than it had brought to its disk. What was lost with a stream's end is lost; of what is left
-// nothing is lost, and nothing that the journal still tells of happens again.
+// TestPowerFailures drives leaders and views through power failures of a broker that had confirmed
+// more than it had written to its disk. What was lost with the end of a stream is lost. Of the rest
+// nothing is lost, and nothing that the journal still has happens again.
 func TestPowerFailures(t *testing.T) {
 	tries(t, 300, 50)
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,7 +78,7 @@ func (w *world) powerFailure(t *rapid.T) {
 		if w.disk.lag >= 0 {
 			lost = min(lost, stream.end()-w.disk.synced[0].of[name])
 		}
-		if lost > 8 || lost >= len(stream.records) { // mostly it was written in time, and a stream of which nothing is left is a new one
+		if lost > 8 || lost >= len(stream.records) { // mostly it was written in time, and an empty stream is a new one
 			continue
 		}
 		if name == wire.Journal && lost > 0 {
@@ -96,9 +96,9 @@ func (w *world) powerFailure(t *rapid.T) {
 		short[name] = stream.end()
 	}
 	w.broker.forgetEpochs()
-	clear(w.broker.known) // what the journal was told may be lost
-	for _, p := range w.broker.openDeeds(nil, true) {
-		w.broker.unsafe[p] = "the journal does not tell any more that it was confirmed"
+	clear(w.broker.known) // the confirms in the journal may be lost
+	for _, p := range w.broker.openDispatches(nil, true) {
+		w.broker.unsafe[p] = "the journal does not have its confirm any more"
 	}
 	w.disk.synced = nil // what is left is on the disk
 	w.truncated = true
@@ -107,18 +107,18 @@ func (w *world) powerFailure(t *rapid.T) {
 	}
 }
 
-// lose notes what nobody can know, or have, when a record is lost.
+// lose notes what is unknown, or gone, when a record is lost.
 func (w *world) lose(r wire.Record) {
 	here := place{r.Stream, w.broker.streams[r.Stream].generation, r.Offset}
 	if r.Stream != wire.Journal {
-		if o, carried := w.broker.origin[here]; carried { // the original may be below low water, or rise
+		if o, carried := w.broker.origin[here]; carried { // the original may be below low water, or become pending again
 			w.broker.unsafe[o] = "its record was lost"
 			if w.disk.lag < 0 {
 				w.broker.gone[o] = "its record was lost"
 			}
 			delete(w.ended, o)
 		}
-		if d, buried := wire.DeedOf(r.Headers); buried {
+		if d, buried := wire.DispatchOf(r.Headers); buried {
 			w.broker.gone[w.broker.place(d.Stream, d.Offset)] = "the dead job that it became was lost"
 		}
 		delete(w.appended, here)
@@ -128,10 +128,10 @@ func (w *world) lose(r wire.Record) {
 		return
 	}
 	about := here
-	if d, ok := wire.DeedOf(r.Headers); ok {
+	if d, ok := wire.DispatchOf(r.Headers); ok {
 		about = w.broker.place(d.Stream, d.Offset)
 		if w.broker.everCut {
-			w.broker.gone[about] = "it went astray, and the journal does not tell of it any more"
+			w.broker.gone[about] = "it was misrouted, and the journal does not say so any more"
 		}
 	} else if j, err := wire.ParseJournal(r.Body); err == nil && j.Stream != "" {
 		about = w.broker.place(j.Stream, j.Offset)
@@ -139,19 +139,19 @@ func (w *world) lose(r wire.Record) {
 			w.lostKills[ledger.ID(j.Stream, j.Offset)] = true
 		}
 	}
-	w.broker.unsafe[about], w.asked[about] = "the journal does not tell of it any more", true
+	w.broker.unsafe[about], w.asked[about] = "the journal does not have it any more", true
 	delete(w.ended, about)
 }
 
-// discoverLosses has a sidecar find out, as its view does, that it had read more than there is: the
-// view is rolled back, which is the same as to build it anew; and where what is known to be
-// confirmed is gone, the sidecar knows.
+// discoverLosses has a sidecar find out that its view had read more than there is. The view is
+// rolled back, which is the same as a rebuild. If confirms are gone that the sidecar knows, it
+// remembers them.
 func (w *world) discoverLosses(s *modelSidecar, short map[string]int) {
-	anew := false
+	shrunk := false
 	for name, end := range short {
-		anew = anew || s.at[name] > end
+		shrunk = shrunk || s.at[name] > end
 	}
-	if !anew {
+	if !shrunk {
 		return
 	}
 	confirmed, err := s.entries.ConfirmedTo()
@@ -170,14 +170,14 @@ type hole struct {
 	end, low int64
 }
 
-// filled tells whether an entry stands where a stream had lost its end below low water: who leads
-// next cannot tell it from what stood there. A stated exception, of brokers that are slower to
-// bring something to the disk than low water lingers.
+// filled reports whether an entry stands where a stream had lost its end below low water. The next
+// leader cannot distinguish it from the lost entry. This is a stated exception, for brokers that
+// take longer to write to disk than low water lingers.
 func (w *world) filled(p place) bool {
 	return slices.ContainsFunc(w.holes, func(h hole) bool { return h.stream == p.stream && h.end <= p.offset && p.offset < h.low })
 }
 
-// Low water stays where it is for a while after all is carried over.
+// Low water lingers for a while after everything is carried over.
 func TestLowWaterLingers(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("later")

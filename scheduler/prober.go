@@ -58,7 +58,7 @@ func (p *prober) check(ctx context.Context) (broken, err error) {
 	if err = p.sendAndWait(within); err == nil {
 		err = p.l.conn.BindJournal(ctx) // probes do not check jobs.bury
 	}
-	if !errors.Is(err, errMisrouted) && !broker.IsAstray(err) {
+	if !errors.Is(err, errMisrouted) && !broker.IsUnroutable(err) {
 		return nil, err
 	}
 	if _, away := p.l.conn.QueueExists(within, wire.Gated); broker.IsAway(away) {
@@ -175,7 +175,7 @@ func (p *prober) watchProbes(ctx context.Context) error {
 				return nil
 			}
 			if err := p.passOn(ctx, pub, d); err != nil {
-				p.l.s.log.Warn("scheduler: a probe went astray", "error", err)
+				p.l.s.log.Warn("scheduler: a probe was misrouted", "error", err)
 				p.fail()
 				return nil
 			}

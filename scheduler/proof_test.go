@@ -37,7 +37,7 @@ func TestProofOfQueues(t *testing.T) {
 	}
 }
 
-// A queue that is made while a sidecar leads has the window of its type.
+// A queue that is created while a sidecar leads has the window of its type.
 func TestWindowsOfNewQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// When an entry may fire that was changed: at the times that were asked for and not answered, and
-// at the one that was answered last.
+// When a changed entry may fire: at the times that were requested and not answered, and at the one
+// that was answered last.
 
-// ask notes that an entry may be due at a time from now on; answered is to be called once that is
+// ask notes that an entry may be due at a time from now on. The test calls answered once that is
 // answered.
 func (e *appendedEntry) ask(due time.Time) (answered func()) {
 	e.asked++
@@ -31,7 +31,7 @@ func (e *appendedEntry) ask(due time.Time) (answered func()) {
 	}
 }
 
-// mayFire tells whether an entry that fires now is due by what was asked for.
+// mayFire reports whether a request allows an entry to fire now.
 func (e *appendedEntry) mayFire(now time.Time) bool {
 	for _, due := range e.dues {
 		if !now.Before(due) {
@@ -43,20 +43,20 @@ func (e *appendedEntry) mayFire(now time.Time) bool {
 
 // fired checks every job that reaches a queue.
 func (w *world) fired(c *copyOf) {
-	if c.deed.Op != wire.OpFired && c.deed.Op != wire.OpRefired || c.late {
+	if c.headers.Op != wire.OpFired && c.headers.Op != wire.OpRefired || c.late {
 		return
 	}
 	p := w.placeOf(c)
-	here := place{c.deed.Stream, w.broker.streams[c.deed.Stream].generation, c.deed.Offset}
-	if c.deed.Stream == wire.Gated || w.broker.repeated[p] || w.broker.repeated[here] || w.broker.repeated[w.broker.first(here)] {
-		return // its time had come, whatever the clock says now
+	here := place{c.headers.Stream, w.broker.streams[c.headers.Stream].generation, c.headers.Offset}
+	if c.headers.Stream == wire.Gated || w.broker.repeated[p] || w.broker.repeated[here] || w.broker.repeated[w.broker.first(here)] {
+		return // its time had come, even if the clock was set back since
 	}
-	if e := w.appended[p]; e != nil && !e.dead && c.deed.Op == wire.OpFired {
+	if e := w.appended[p]; e != nil && !e.dead && c.headers.Op == wire.OpFired {
 		require.True(w.t, e.mayFire(c.at), "%s fires at %s, it may at %v", e.jid, c.at, e.dues)
 	}
 }
 
-// pending draws an entry that a view takes for pending, with where it stands now.
+// pending draws an entry that is pending in a view, with its current position.
 func (w *world) pending(t *rapid.T, s *modelSidecar) (p place, e *appendedEntry, now *tracker.Stored) {
 	var at []place
 	var all []*tracker.Stored
@@ -79,7 +79,7 @@ func (w *world) pending(t *rapid.T, s *modelSidecar) (p place, e *appendedEntry,
 	return at[i], w.appended[at[i]], all[i]
 }
 
-// undoable draws an entry to which something happened last that can be undone.
+// undoable draws an entry whose last action can be undone.
 func (w *world) undoable(t *rapid.T, s *modelSidecar) (p place, e *appendedEntry, h *wire.Happened) {
 	var at []place
 	var all []*wire.Happened
@@ -100,7 +100,7 @@ func (w *world) undoable(t *rapid.T, s *modelSidecar) (p place, e *appendedEntry
 	return at[i], w.appended[at[i]], all[i]
 }
 
-// change asks for another time, queue or other arguments.
+// change requests another time, queue or other arguments.
 func (w *world) change(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -135,7 +135,7 @@ func (w *world) change(t *rapid.T) {
 	}
 }
 
-// regret has something done to an entry, and taken back a little later.
+// regret has something done to an entry, and undoes it a little later.
 func (w *world) regret(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -152,7 +152,7 @@ func (w *world) regret(t *rapid.T) {
 	w.undo(t)
 }
 
-// undo takes back what was done to an entry last.
+// undo undoes the last action on an entry.
 func (w *world) undo(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -174,8 +174,8 @@ func (w *world) undo(t *rapid.T) {
 	}))
 }
 
-// askUnread notes that what is being done to an entry may be what is undone: then it may fire when
-// it might have before that.
+// askUnread notes that the action under way may be the one that is undone: then the entry may fire
+// when it might have before that.
 func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) {
 	found, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)
@@ -186,7 +186,7 @@ func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) {
 	}
 }
 
-// askUndone notes when an entry may fire once it is as it was before something happened to it.
+// askUndone notes when an entry may fire once an action on it is undone.
 func (w *world) askUndone(p place, e *appendedEntry, h *wire.Happened) (answered func()) {
 	record := w.broker.streams[wire.Journal].get(h.Record)
 	if record == nil {
@@ -201,8 +201,8 @@ func (w *world) askUndone(p place, e *appendedEntry, h *wire.Happened) (answered
 	return e.ask(was.At)
 }
 
-// checkKilledOrFired makes sure that what fired is not dead as well: a kill that was undone takes
-// the dead job with it.
+// checkKilledOrFired requires that an entry that fired is not dead as well: the undo of a kill
+// removes the dead job.
 func (w *world) checkKilledOrFired(s *modelSidecar) {
 	for p, e := range w.appended {
 		if e.dead || p.generation != w.broker.streams[p.stream].generation || w.publishes(e.jid) > 1 || w.isUnsafe(e.jid) {
@@ -214,7 +214,7 @@ func (w *world) checkKilledOrFired(s *modelSidecar) {
 		require.NoError(w.t, err)
 		fires := 0
 		for _, c := range w.broker.copies {
-			if c.deed.JIDTag == wire.JIDTag(e.jid) && !c.gone {
+			if c.headers.JIDTag == wire.JIDTag(e.jid) && !c.gone {
 				fires++
 			}
 		}
@@ -223,7 +223,7 @@ func (w *world) checkKilledOrFired(s *modelSidecar) {
 	}
 }
 
-// isUnsafe tells whether a fire with a jid may have come twice, or not at all.
+// isUnsafe reports whether a fire with a jid may have come twice, or not at all.
 func (w *world) isUnsafe(jid string) bool {
 	return w.broker.unsafeTags[wire.JIDTag(jid)] || w.sharedDoubt(jid)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// calm is after how many steps of half a second nothing is left that may end an epoch.
+// calm is the number of steps of half a second after which nothing is left that may end an epoch.
 const calm = 60
 
 // quiesce heals everything and lets the system come to rest.
@@ -43,7 +43,7 @@ func (w *world) quiesce() {
 			s.disconnect()
 			continue
 		}
-		if i >= 150 && i%50 == 0 && s != nil { // after that a view made anew lacks nothing that the journal has forgotten
+		if i >= 150 && i%50 == 0 && s != nil { // after that a rebuilt view lacks nothing that the journal has forgotten
 			require.NoError(w.t, s.core.beginCarry(0))
 		}
 		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry.run == nil && s.core.allProven() {
@@ -52,10 +52,10 @@ func (w *world) quiesce() {
 			}
 		}
 	}
-	require.Empty(w.t, w.ends, "an epoch ends though nothing is wrong")
+	require.Empty(w.t, w.ends, "an epoch ends without a fault")
 	for _, s := range w.sidecars {
 		require.NoError(w.t, s.readAll())
-		if len(s.recreated()) > 0 { // no leader could notice, and none has to: the view is built anew
+		if len(s.recreated()) > 0 { // no leader could notice, and none has to: the view is rebuilt
 			require.NoError(w.t, s.forget())
 			require.NoError(w.t, s.readAll())
 		}
@@ -71,8 +71,8 @@ func (w *world) copiesOf(p place) (n int) {
 	return n
 }
 
-// timelyCopiesOf counts the copies but for those of leaders that had been followed: nothing calls
-// those back.
+// timelyCopiesOf counts the copies except those of leaders that had been followed: nothing can
+// recall those.
 func (w *world) timelyCopiesOf(p place) (n int) {
 	for _, c := range w.broker.copies {
 		if w.placeOf(c) == p && !c.gone && !c.late {
@@ -82,25 +82,26 @@ func (w *world) timelyCopiesOf(p place) (n int) {
 	return n
 }
 
-// placeOf is the entry that a copy was fired from: its stream may have been made anew since.
+// placeOf returns the entry that a copy was fired from. Its stream may have been created again
+// since.
 func (w *world) placeOf(c *copyOf) place {
-	for g := w.broker.streams[c.deed.Stream].generation; g >= 0; g-- {
-		p := w.broker.first(place{c.deed.Stream, g, c.deed.Offset})
-		if e := w.appended[p]; e != nil && wire.JIDTag(e.jid) == c.deed.JIDTag {
+	for g := w.broker.streams[c.headers.Stream].generation; g >= 0; g-- {
+		p := w.broker.first(place{c.headers.Stream, g, c.headers.Offset})
+		if e := w.appended[p]; e != nil && wire.JIDTag(e.jid) == c.headers.JIDTag {
 			return p
 		}
 	}
-	return place{c.deed.Stream, -1, c.deed.Offset}
+	return place{c.headers.Stream, -1, c.headers.Offset}
 }
 
 func (w *world) check() {
 	s := w.leader()
-	require.NotNil(w.t, s, "nobody leads")
+	require.NotNil(w.t, s, "no sidecar leads")
 	require.Equal(w.t, phaseLeading, s.core.phase)
 	doubts, err := s.entries.Doubts()
 	require.NoError(w.t, err)
 	for _, d := range doubts {
-		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled what an earlier epoch left: %v", d.ID)
+		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled the doubts of an earlier epoch: %v", d.ID)
 	}
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
@@ -108,9 +109,9 @@ func (w *world) check() {
 	w.checkPauses(s)
 	w.checkKeys(s)
 	require.LessOrEqual(w.t, s.entries.Total(wire.DeadJobs), int64(deadMax), "too many dead jobs are kept")
-	untold, err := s.entries.Announced()
+	missing, err := s.entries.Announced()
 	require.NoError(w.t, err)
-	require.Empty(w.t, untold, "the journal does not tell of every change")
+	require.Empty(w.t, missing, "the journal does not have every change")
 	w.checkViews()
 }
 
@@ -121,8 +122,8 @@ func (w *world) checkCopies(s *modelSidecar) {
 	for p, e := range w.appended {
 		n := w.copiesOf(p)
 		byJID[e.jid] += n
-		if end, ended := w.ended[p]; ended && !w.broker.repeated[p] { // two leaders may have entered again what was misrouted, and one of the two was ended
-			require.LessOrEqual(w.t, w.timelyCopiesOf(p), end.copies, "%v was fired after it was answered that it was %s", p, end.what)
+		if end, ended := w.ended[p]; ended && !w.broker.repeated[p] { // two leaders may have entered a misrouted job again, and one of the two entries was ended
+			require.LessOrEqual(w.t, w.timelyCopiesOf(p), end.copies, "%v was fired after the answer that it was %s", p, end.what)
 		}
 	}
 	for p, e := range w.appended {
@@ -140,7 +141,7 @@ func (w *world) checkCopies(s *modelSidecar) {
 	}
 }
 
-// some tells whether one of the entries with a jid is like that.
+// some reports whether a condition holds for one of the entries with a jid.
 func (w *world) some(jid string, is func(place) bool) bool {
 	for p, e := range w.appended {
 		if e.jid == jid && is(p) {
@@ -150,20 +151,20 @@ func (w *world) some(jid string, is func(place) bool) bool {
 	return false
 }
 
-// mayBeGone tells whether an entry with a jid may be lost; others with the jid may have been taken
-// for repetitions of it.
+// mayBeGone reports whether an entry with a jid may be lost. Others with the jid may have been
+// treated as repetitions of it.
 func (w *world) mayBeGone(jid string) bool {
 	return w.some(jid, func(p place) bool { return w.broker.gone[p] != "" })
 }
 
-// askedFor tells whether somebody may have deleted or killed what has a jid: where it was published
-// twice, either.
+// askedFor reports whether a request may have deleted or killed an entry with a jid: if it was
+// published twice, either of the two.
 func (w *world) askedFor(jid string) bool {
 	return w.some(jid, func(p place) bool { return w.asked[p] })
 }
 
-// publishes is how often a jid may come: a repeat that came after the first had fired is a job of
-// its own.
+// publishes returns how often a jid may come: a repetition that came after the first had fired is a
+// job of its own.
 func (w *world) publishes(jid string) (n int) {
 	for _, e := range w.appended {
 		if e.jid == jid {
@@ -177,7 +178,7 @@ func (w *world) sharedDoubt(jid string) bool {
 	return w.some(jid, func(p place) bool { return w.broker.unsafe[p] != "" })
 }
 
-// accounted tells whether an entry that was not fired is where it should be.
+// accounted reports whether an entry that was not fired is where it should be.
 func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 	if w.ended[p].what == wire.TypeDeleted || w.filled(p) {
 		return true
@@ -185,7 +186,7 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 	pending, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)
 	if e.dead && (len(pending) > 0 || w.broker.trimmed[wire.JIDTag(e.jid)]) {
-		return true // a dead job waits for a person, unless there are too many
+		return true // a dead job waits for a user, unless there are too many
 	}
 	happened, err := s.entries.LastOutcome(p.stream, e.jid)
 	require.NoError(w.t, err)
@@ -207,7 +208,7 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 		return w.truncated && w.askedFor(e.jid)
 	}
 	switch happened.What {
-	case wire.TypeDeleted: // asked for, and unanswered, or one of many
+	case wire.TypeDeleted: // requested, and unanswered, or one of many
 		return true
 	case wire.TypeChanged, wire.TypeUndone, wire.TypeKilled, wire.OpBuried:
 		if e.dead {
@@ -223,7 +224,7 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 
 // arrived reports whether a queue got a job with a jid, from any entry.
 func (w *world) arrived(jid string) bool {
-	return slices.ContainsFunc(w.broker.copies, func(c *copyOf) bool { return c.deed.JIDTag == wire.JIDTag(jid) && !c.gone })
+	return slices.ContainsFunc(w.broker.copies, func(c *copyOf) bool { return c.headers.JIDTag == wire.JIDTag(jid) && !c.gone })
 }
 
 // isDead reports whether a job that was killed is among the dead jobs, or was.
@@ -235,16 +236,16 @@ func (w *world) isDead(s *modelSidecar, jid string) bool {
 	return len(dead) > 0 || gone != nil || w.broker.trimmed[wire.JIDTag(jid)] || w.broker.streams[wire.DeadJobs].generation > 0
 }
 
-// checkViews compares the views with each other, and with one that is made anew.
+// checkViews compares the views with each other, and with a rebuilt one.
 func (w *world) checkViews() {
 	fresh, err := newModelSidecar(w.broker, "fresh")
 	require.NoError(w.t, err)
 	defer func() { _ = fresh.store.Close() }()
 	require.NoError(w.t, fresh.readAll())
 	state := fresh.entries.State()
-	require.Empty(w.t, state.Gap(0), "a view made anew believes that the journal has a gap")
+	require.Empty(w.t, state.Gap(0), "a rebuilt view believes that the journal has a gap")
 	tables := "elfgjwdcaxosi"
-	if w.journalLost { // what a person had asked for stood there, and each view knows it as far as it had read
+	if w.journalLost { // what users had requested stood there, and each view knows it as far as it had read
 		tables = "elfgjwdcxs"
 	}
 	if w.journalLost && w.recreated { // and what it had read there of a stream that was deleted stays
@@ -252,11 +253,12 @@ func (w *world) checkViews() {
 	}
 	want := dump(w.t, fresh.store, w.truncated, tables)
 	for _, s := range w.sidecars {
-		require.Equal(w.t, want, dump(w.t, s.store, w.truncated, tables), "the view of %s differs from one made anew", s.name)
+		require.Equal(w.t, want, dump(w.t, s.store, w.truncated, tables), "the view of %s differs from a rebuilt one", s.name)
 	}
 }
 
-// dump is all that a fold wrote; only about entries, if the past is not fully known any more.
+// dump returns all that a fold wrote, or only what is about entries if the past is not fully known
+// any more.
 func dump(t *rapid.T, store *view.Store, entriesOnly bool, tables string) map[string]string {
 	all := map[string]string{}
 	require.NoError(t, store.Scan([]byte{1}, []byte{255}, false, func(k, v []byte) bool {

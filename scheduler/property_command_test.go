@@ -48,7 +48,7 @@ func (w *world) commandOn(t *rapid.T, s *modelSidecar, p place) {
 	w.send(t, s, what, p, offset)
 }
 
-// send has the leader carry out a command, if it can be.
+// send has the leader execute a command, if possible.
 func (w *world) send(t *rapid.T, s *modelSidecar, what string, p place, offset int64) {
 	w.commands++
 	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: what, Stream: p.stream, JID: w.appended[p].jid, Offset: &offset}
@@ -66,10 +66,10 @@ func (w *world) send(t *rapid.T, s *modelSidecar, what string, p place, offset i
 type sentCommand struct {
 	wire.Command
 	about place
-	undos int // how often somebody had asked for the entry back by then
+	undos int // how often the entry had been requested back by then
 }
 
-// repeat sends a command again, under the same id, as who was not answered may.
+// repeat sends a command again, under the same id, as a client without an answer may.
 func (w *world) repeat(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading || len(w.sent) == 0 {
@@ -84,12 +84,12 @@ func (w *world) repeat(t *rapid.T) {
 func (w *world) give(t *rapid.T, s *modelSidecar, cmd sentCommand) {
 	p := cmd.about
 	if s.entries.IsHeld(cmd.Stream, *cmd.Offset) {
-		w.broker.unsafe[p] = "somebody asked for it while it was held"
+		w.broker.unsafe[p] = "it was requested while it was held"
 	}
 	undos, coming, epoch := w.undos[p], w.comesBack(s, p), s.core.ledger.Epoch()
 	require.NoError(t, s.core.command(w.now, cmd.Command, func(r wire.Reply) {
 		if epoch < w.broker.newest && r.Status != wire.StatusDone {
-			return // it may say what was so before the next epoch began
+			return // it may answer with a state from before the next epoch
 		}
 		if what := w.endedBy(cmd, r); what != "" && w.undos[p] == undos && !coming {
 			if _, before := w.ended[p]; !before {
@@ -99,17 +99,18 @@ func (w *world) give(t *rapid.T, s *modelSidecar, cmd sentCommand) {
 	}))
 }
 
-// end is what somebody was told that became of an entry, which never fires after that.
+// end is the fate of an entry by an answer to a client. The entry must never fire after that.
 type end struct {
 	what   string
 	copies int // that there were by then
 }
 
-// endedBy is how an entry ended, by the answer to a command about it; empty if that does not tell.
+// endedBy returns how an entry ended, by the answer to a command about it, or "" if the answer does
+// not say.
 func (w *world) endedBy(cmd sentCommand, r wire.Reply) string {
 	what := ""
 	switch h := r.Happened; {
-	case r.Status == wire.StatusDone && cmd.undos == w.undos[cmd.about]: // else it may have been carried out before that
+	case r.Status == wire.StatusDone && cmd.undos == w.undos[cmd.about]: // otherwise it may have been executed before that
 		what = map[string]string{wire.CommandDelete: wire.TypeDeleted, wire.CommandKill: wire.TypeKilled}[cmd.Command.Command]
 	case r.Status == wire.StatusNotFound && h != nil && w.broker.place(cmd.Stream, h.Offset) == cmd.about:
 		what = map[string]string{wire.TypeDeleted: wire.TypeDeleted, wire.TypeKilled: wire.TypeKilled, wire.OpBuried: wire.TypeKilled}[h.What]
@@ -117,21 +118,20 @@ func (w *world) endedBy(cmd sentCommand, r wire.Reply) string {
 	return what
 }
 
-// mayComeBack notes that somebody asked for an entry back.
+// mayComeBack notes that an entry was requested back.
 func (w *world) mayComeBack(p place) {
 	delete(w.ended, p)
 	w.undos[p]++
 }
 
-// comesBack tells whether an operation may have yet to bring an entry back, of which somebody is
-// told that it is deleted.
+// comesBack reports whether an operation may still restore an entry that an answer calls deleted.
 func (w *world) comesBack(s *modelSidecar, p place) bool {
 	op, known := s.entries.Operation(w.undoing[p])
 	return w.undoing[p] != "" && (!known || op.State == wire.OperationRunning)
 }
 
-// endHold is an operator who decides what becomes of what is held. Of what is released nobody knows
-// whether it had been done.
+// endHold has an operator release or discard what is held. Whether a released entry had been done
+// is unknown.
 func (w *world) endHold(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading || len(s.entries.State().Held) == 0 {
@@ -151,7 +151,7 @@ func (w *world) endHold(t *rapid.T) {
 		}
 	}
 	w.commands++
-	w.disk.lag = -1 // somebody waits for a release: low water does not linger
+	w.disk.lag = -1 // a release is awaited: low water does not linger
 	cmd := wire.Command{ID: fmt.Sprintf("h%d", w.commands), Command: wire.CommandRelease}
 	if discard {
 		cmd.Command = wire.CommandDiscard

@@ -36,7 +36,7 @@ func (w *world) forgetOne(t *rapid.T, s *modelSidecar) {
 	require.NoError(t, s.forget())
 }
 
-// dieInFlight has the broker take in some of what a dying connection had sent, and notes what its
+// dieInFlight has the broker process some of what a dying connection had sent, and notes what its
 // leader can never know.
 func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
 	answered := len(w.broker.copies)
@@ -47,9 +47,9 @@ func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
 	w.dropTail(t, w.broker.copies[answered:])
 	w.broker.confirm(s.conn)
 	for _, c := range w.broker.copies {
-		if w.refuses(c.queue) && !c.gone { // it may have been refused: fired again, rather than lost
-			w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "its queue may refuse, and the leader died"
-			w.broker.unsafeTags[c.deed.JIDTag] = true
+		if w.refuses(c.queue) && !c.gone { // it may have been refused: it is fired again, rather than lost
+			w.broker.unsafe[w.broker.place(c.headers.Stream, c.headers.Offset)] = "its queue may refuse, and the leader died"
+			w.broker.unsafeTags[c.headers.JIDTag] = true
 		}
 	}
 }
@@ -63,17 +63,17 @@ func (w *world) dropTail(t *rapid.T, open []*copyOf) {
 	}
 }
 
-// killHome is the death of the node that one queue of a cluster stands on: what was not confirmed
-// is gone or comes back with the node, and is refused or never answered. The leader may die in the
+// killHome is the death of the node that one queue of a cluster stands on. What was not confirmed
+// is gone, or comes back with the node, and is refused or never answered. The leader may die at the
 // same moment.
 func (w *world) killHome(t *rapid.T) { w.loseOpen(t, func() { w.broker.nodes++ }) }
 
-// cutLink has the link break that leads to a queue's node, and come back: what was on its way is
-// gone. The broker shows that a while later.
+// cutLink breaks the link to a queue's node, and restores it. What was on its way is gone. The
+// broker reports that a while later.
 func (w *world) cutLink(t *rapid.T) { w.loseOpen(t, func() { w.broker.links++ }) }
 
-// firing has a leader fire some jobs that the broker has not processed yet; nil if none leads that
-// fits.
+// firing has a leader fire some jobs that the broker has not processed yet. It returns nil if there
+// is no suitable leader.
 func (w *world) firing(t *rapid.T, fits func(*modelSidecar) bool) *modelSidecar {
 	w.elect(t)
 	for range 6 {
@@ -92,8 +92,8 @@ func (w *world) firing(t *rapid.T, fits func(*modelSidecar) bool) *modelSidecar 
 	return s
 }
 
-// loseFires has the process that leads the journal die: some fires reach their queues alone, and
-// are never answered. No node need have died.
+// loseFires ends the process that leads the journal: some fires reach only their queues, and are
+// never answered. No node has to die for this.
 func (w *world) loseFires(t *rapid.T) {
 	s := w.firing(t, func(s *modelSidecar) bool { return !s.conn.cut && !w.broker.muted })
 	if s == nil {
@@ -110,13 +110,13 @@ func (w *world) loseFires(t *rapid.T) {
 		}
 		w.broker.unjournal(c)
 		c.confirmed = true // its queue keeps it
-		w.broker.unsafe[w.broker.place(c.deed.Stream, c.deed.Offset)] = "the journal lost the fire"
-		w.broker.unsafeTags[c.deed.JIDTag] = true
+		w.broker.unsafe[w.broker.place(c.headers.Stream, c.headers.Offset)] = "the journal lost the fire"
+		w.broker.unsafeTags[c.headers.JIDTag] = true
 		return true
 	})
 }
 
-// silence has the management API answer nothing, or answer again.
+// silence has the management API stop answering, or answer again.
 func (w *world) silence(*rapid.T) { w.broker.silent = !w.broker.silent }
 
 // loseOpen loses some of what one queue of a cluster had not confirmed.
@@ -140,8 +140,8 @@ func (w *world) loseOpen(t *rapid.T, fault func()) {
 			continue
 		}
 		a.copy.confirmed, a.copy.gone = true, rapid.Bool().Draw(t, "gone")
-		w.broker.unsafe[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "the node of its queue died with the fire unconfirmed"
-		w.broker.unsafeTags[a.copy.deed.JIDTag] = true
+		w.broker.unsafe[w.broker.place(a.copy.headers.Stream, a.copy.headers.Offset)] = "the node of its queue died with the fire unconfirmed"
+		w.broker.unsafeTags[a.copy.headers.JIDTag] = true
 		if !rapid.Bool().Draw(t, "unanswered") {
 			a.ack = false
 			left = append(left, a)
@@ -166,7 +166,7 @@ func (w *world) killBroker(t *rapid.T) {
 	if s != nil {
 		c = s.conn
 	}
-	for _, p := range w.broker.openDeeds(c, false) { // what was buried stands in a stream: one can look
+	for _, p := range w.broker.openDispatches(c, false) { // a burial is in a stream, which can be read
 		w.broker.unsafe[p] = "the broker died with the fire unconfirmed"
 	}
 	if s != nil {
@@ -200,10 +200,10 @@ func (w *world) killQueue(t *rapid.T) {
 			a.copy.gone, a.ack = true, false
 			a.copy.confirmed = true
 			if !w.refuses(queue) {
-				w.broker.unsafeTags[a.copy.deed.JIDTag] = true
-				// If the leader dies before it reads this, nobody can know: the one stated
+				w.broker.unsafeTags[a.copy.headers.JIDTag] = true
+				// If the leader dies before it reads this, the loss is unknown: the one stated
 				// exception.
-				w.broker.gone[w.broker.place(a.copy.deed.Stream, a.copy.deed.Offset)] = "its queue died alone, and the leader too"
+				w.broker.gone[w.broker.place(a.copy.headers.Stream, a.copy.headers.Offset)] = "its queue died alone, and the leader too"
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func (w *world) recreate(t *rapid.T) {
 	w.broker.unnoticed = true
 }
 
-// lateRecord is the last word of a leader that has been followed: it must not count.
+// lateRecord is a last record of a leader that has been followed: it must not count.
 func (w *world) lateRecord(t *rapid.T) {
 	journal := w.broker.streams[wire.Journal]
 	var epochs []int64
@@ -256,8 +256,7 @@ func (w *world) lateRecord(t *rapid.T) {
 	}
 }
 
-// lateBarrier is a barrier of a leader that had been followed, behind that of the one that
-// followed.
+// lateBarrier is a barrier of a leader that had been followed, after the barrier of its successor.
 func (w *world) lateBarrier(stream string, epoch int64) {
 	for at, r := range w.broker.streams[stream].records { // its leader had read none of those
 		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeBarrier && j.Epoch > epoch {
@@ -270,7 +269,7 @@ func (w *world) lateBarrier(stream string, epoch int64) {
 	}
 }
 
-// retention takes what low water allows it to take, and may overtake readers.
+// retention takes what low water allows, and may overtake readers.
 func (w *world) retention(t *rapid.T) {
 	overtakes := rapid.Bool().Draw(t, "overtakes")
 	for _, name := range slices.Sorted(maps.Keys(w.broker.streams)) {
@@ -292,9 +291,9 @@ func (w *world) retention(t *rapid.T) {
 	}
 }
 
-// loseJournal deletes the journal; whoever leads stops. Where an entry stream was made anew too
-// before any leader has seen the one or the other, what stands in the new stream may be taken for
-// settled: a stated exception.
+// loseJournal deletes the journal; the leader stops. If an entry stream was created again too,
+// before any leader has seen either loss, the entries of the new stream may count as settled: a
+// stated exception.
 func (w *world) loseJournal(t *rapid.T) {
 	if w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
 		return
@@ -309,16 +308,16 @@ func (w *world) loseJournal(t *rapid.T) {
 	clear(w.broker.blind)
 }
 
-// stopLeader ends the leader's connection where something goes that it was reading, and notes whose
-// fires nobody can tell of any more.
+// stopLeader ends the leader's connection if a stream goes that it was reading, and notes whose
+// fires are unknown from then on.
 func (w *world) stopLeader(t *rapid.T) {
 	s := w.leader()
 	if s != nil {
 		w.dieInFlight(t, s)
 		s.disconnect()
 	}
-	open := w.broker.openDeeds(nil, true)
-	for _, s := range w.sidecars { // who had not read yet that they were confirmed never will
+	open := w.broker.openDispatches(nil, true)
+	for _, s := range w.sidecars { // a sidecar that had not read that they were confirmed never will
 		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		for _, d := range doubts {
@@ -332,8 +331,8 @@ func (w *world) stopLeader(t *rapid.T) {
 	w.truncated, w.broker.unnoticed, w.journalLost = true, true, true
 }
 
-// forgetJournal has the journal forget what is still needed, as an operator's limit may. Where it
-// forgets by whom a leader was followed, nobody can tell that leader's last words from its others.
+// forgetJournal has the journal forget what is still needed, as an operator's limit may. If it
+// forgets the record that ended a leader, the last records of that leader look valid.
 func (w *world) forgetJournal(t *rapid.T) {
 	if w.late || w.broker.unnoticed || rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
 		return

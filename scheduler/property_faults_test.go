@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// beginLate has the next leader know the past only by what low water says of it, while fires of the
-// one before it are in doubt.
+// beginLate has the next leader know the past only from low water, while fires of the previous
+// leader are in doubt.
 func (w *world) beginLate(t *rapid.T) {
 	w.carry(t)
 	for range 20 {
@@ -29,8 +29,8 @@ func (w *world) beginLate(t *rapid.T) {
 	w.elect(t)
 }
 
-// overtake has a command be about an entry that a lane has looked up already, and that falls due
-// before anybody is told what came of it.
+// overtake has a command concern an entry that a lane has already looked up, and that is due before
+// the command is answered.
 func (w *world) overtake(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -71,7 +71,7 @@ func (w *world) setClock(t *rapid.T) {
 func (w *world) refuseRecords(t *rapid.T) { w.broker.deaf = rapid.IntRange(1, 3).Draw(t, "records") }
 
 // carryRefused has a stream refuse an entry that is carried over, and the leader die before it can
-// repeat it: low water must not be above it.
+// repeat it. Low water must not be above it.
 func (w *world) carryRefused(t *rapid.T) {
 	for range 3 {
 		w.round()
@@ -96,8 +96,8 @@ func (w *world) carryRefused(t *rapid.T) {
 	}
 }
 
-// takeoverRefused has the broker die, and the journal refuse the first record of the next leader's
-// own: that one dies before it can repeat it.
+// takeoverRefused has the broker die, and the journal refuse the first record of the next leader.
+// That leader dies before it can repeat it.
 func (w *world) takeoverRefused(t *rapid.T) {
 	w.killBroker(t)
 	w.append(t)
@@ -121,8 +121,9 @@ func (w *world) takeoverRefused(t *rapid.T) {
 	}
 }
 
-// recreatedRefused has a stream made anew, a leader find that by its barriers alone, and the
-// journal refuse for long that it was: until it has that, nothing is done to what is in it.
+// recreatedRefused creates a stream again. A leader finds that only by its barriers, and the
+// journal refuses the record of it for long. Until the journal has it, nothing is done to the
+// stream's entries.
 func (w *world) recreatedRefused(t *rapid.T) {
 	w.recreate(t)
 	s := w.pick(t)

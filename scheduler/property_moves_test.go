@@ -31,7 +31,7 @@ func (w *world) append(t *rapid.T) {
 		}
 		raw := fmt.Sprintf(`{%s%q:%d,"retry_count":1,"job":{"class":"C","args":[%d],"queue":%q}}`, named, member, due.Unix(), w.jids, queue)
 		w.appendOne(stream, jid, raw, due)
-		if named != "" && rapid.IntRange(0, 9).Draw(t, "again") == 0 { // the same publish, repeated
+		if named != "" && rapid.IntRange(0, 9).Draw(t, "again") == 0 { // a repetition of the same publish
 			w.appendOne(stream, jid, raw, due)
 		}
 	}
@@ -51,7 +51,7 @@ func (w *world) appendGated(t *rapid.T, jid, named, queue string) {
 	w.appended[w.broker.place(wire.Gated, offset)] = &appendedEntry{jid: jid, dues: map[int]time.Time{0: {}}, raw: string(m.Body)}
 }
 
-// unroute has queues vanish, or out of reach, or fires refused that came back.
+// unroute makes queues vanish, or unavailable, or refuse fires that came back.
 func (w *world) unroute(t *rapid.T) {
 	queue := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue")
 	switch rapid.IntRange(0, 3).Draw(t, "how") {
@@ -79,9 +79,9 @@ func (w *world) read(t *rapid.T) {
 	require.NoError(t, s.read(stream, rapid.IntRange(1, 10).Draw(t, "n")))
 }
 
-func (w *world) refuses(queue string) bool { return queue == refusing } // the broker tells
+func (w *world) refuses(queue string) bool { return queue == refusing } // the broker reports it
 
-// elect has somebody lead, if nobody does; it may have read less than there is.
+// elect elects a leader if there is none. The leader may have read less than there is.
 func (w *world) elect(t *rapid.T) {
 	s := w.pick(t)
 	if !w.waitForLease() {
@@ -94,7 +94,7 @@ func (w *world) elect(t *rapid.T) {
 	require.NoError(t, s.elect(w.refuses))
 }
 
-// lead moves the leader on by some of the things that happen to it.
+// lead moves the leader on by some of its events.
 func (w *world) lead(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "moves") {
 		w.move(t)
@@ -120,8 +120,7 @@ func (w *world) move(t *rapid.T) {
 	w.boundOpen(s)
 }
 
-// reorderConfirms has a later confirm come before the one that is next: each queue answers by
-// itself.
+// reorderConfirms delivers a later confirm before the next one: each queue answers by itself.
 func (w *world) reorderConfirms(t *rapid.T, s *modelSidecar) {
 	if n := len(s.conn.answers); n > 1 {
 		i := rapid.IntRange(0, min(n, 6)-1).Draw(t, "overtakes")
@@ -176,10 +175,10 @@ func (w *world) pass(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 2500).Draw(t, "ms")) * time.Millisecond)
 }
 
-// lingers is for how long low water does in the model.
+// lingers returns for how long low water lingers in the model.
 const lingers = 6 * time.Second
 
-// carry has the leader append again what is pending, so that low water can be moved.
+// carry has the leader append pending entries again, so that low water can move.
 func (w *world) carry(t *rapid.T) {
 	if s := w.leader(); s != nil {
 		require.NoError(t, s.core.beginCarry(lingers))

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestOperationsAreUndoneOnce drives leaders through whatever may happen while operations are
-// undone, but for the loss of streams: that takes the operations with it.
+// TestOperationsAreUndoneOnce drives leaders through all events of the model while operations are
+// undone, except the loss of streams: that takes the operations with it.
 func TestOperationsAreUndoneOnce(t *testing.T) {
 	tries(t, 100, 40)
 	rapid.Check(t, func(t *rapid.T) {
@@ -34,7 +34,7 @@ func TestOperationsAreUndoneOnce(t *testing.T) {
 	})
 }
 
-// operate begins an operation on what a filter, or some jids, choose.
+// operate begins an operation on what a filter, or some jids, select.
 func (w *world) operate(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -79,7 +79,7 @@ func (w *world) operate(t *rapid.T) {
 	}))
 }
 
-// allowChanges notes that what an operation may change may fire at its new time.
+// allowChanges notes that an entry that an operation may change may fire at its new time.
 func (w *world) allowChanges(op *wire.Operation) {
 	if op.At == nil {
 		return
@@ -91,8 +91,8 @@ func (w *world) allowChanges(op *wire.Operation) {
 	}
 }
 
-// allowDeletes notes what an operation may delete or kill: once the journal is lost, nobody can
-// tell any more that it did.
+// allowDeletes notes what an operation may delete or kill. After a loss of the journal it is
+// unknown whether it did.
 func (w *world) allowDeletes(op *wire.Operation) {
 	if op.Action != wire.CommandDelete && op.Action != wire.CommandKill {
 		return
@@ -124,32 +124,32 @@ func (w *world) cancelOne(t *rapid.T) {
 	}
 }
 
-// checkOperations makes sure that everything that was accepted has ended.
+// checkOperations requires that every operation that was accepted has ended.
 func (w *world) checkOperations(s *modelSidecar) {
 	if w.journalLost {
 		return // they stood there
 	}
-	w.checkKillsAreTold()
+	w.checkKillsAreJournaled()
 	for id := range w.operations {
 		op, known := s.entries.Operation(id)
-		require.True(w.t, known, "operation %s was accepted, and nobody knows it", id)
+		require.True(w.t, known, "operation %s was accepted, and no view knows it", id)
 		require.NotEqual(w.t, wire.OperationRunning, op.State, "operation %s does not end: %+v", id, op)
 		w.checkUndone(&op)
 	}
 }
 
-// checkKillsAreTold makes sure that of each burial that somebody asked for the journal tells what
-// became of it: that alone can be undone.
-func (w *world) checkKillsAreTold() {
-	untold, leads := map[wire.Through]ledger.EntryID{}, int64(-1)
+// checkKillsAreJournaled requires that the journal has the result of each burial that was
+// requested: only that can be undone.
+func (w *world) checkKillsAreJournaled() {
+	missing, leads := map[wire.Through]ledger.EntryID{}, int64(-1)
 	for _, r := range w.broker.streams[wire.Journal].records {
 		if r.UserID != millrace {
 			continue
 		}
-		if d, ok := wire.DeedOf(r.Headers); ok {
+		if d, ok := wire.DispatchOf(r.Headers); ok {
 			lost := w.lostEntry(&d) || w.lostKills[ledger.ID(d.Stream, d.Offset)]
 			if leads = max(leads, d.Epoch); d.Epoch == leads && d.Op == wire.OpBuried && !lost {
-				untold[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = ledger.ID(d.Stream, d.Offset)
+				missing[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = ledger.ID(d.Stream, d.Offset)
 			}
 			continue
 		}
@@ -161,21 +161,21 @@ func (w *world) checkKillsAreTold() {
 		case wire.TypeOpened:
 			leads = r.Offset
 		case wire.TypeReturned:
-			delete(untold, wire.Through{Epoch: j.Epoch, Through: j.Seq})
+			delete(missing, wire.Through{Epoch: j.Epoch, Through: j.Seq})
 		case wire.TypeUnburied, wire.TypeDelivered:
-			delete(untold, wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
+			delete(missing, wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
 		case wire.TypeKilled, wire.TypeRecreated:
-			maps.DeleteFunc(untold, func(_ wire.Through, at ledger.EntryID) bool {
+			maps.DeleteFunc(missing, func(_ wire.Through, at ledger.EntryID) bool {
 				return at.Stream == j.Stream && (at.Offset == j.Offset || j.Type == wire.TypeRecreated)
 			})
 		}
 	}
-	require.Empty(w.t, untold, "nobody can undo these kills")
+	require.Empty(w.t, missing, "these kills cannot be undone")
 }
 
-// lostEntry tells whether an entry that something was done to went with its stream's end: there is
-// nothing to take back.
-func (w *world) lostEntry(d *wire.Deed) bool {
+// lostEntry reports whether an entry that something was done to was lost with the end of its
+// stream: there is nothing to undo.
+func (w *world) lostEntry(d *wire.Dispatch) bool {
 	stream := w.broker.streams[d.Stream]
 	if r := stream.get(d.Offset); r != nil {
 		e, err := wire.ParseEntry(d.Stream, d.Offset, r.Body)
@@ -184,8 +184,8 @@ func (w *world) lostEntry(d *wire.Deed) bool {
 	return int(d.Offset) >= stream.end()
 }
 
-// allowHeld notes that what is held may have been done before: who asks for it all the same has
-// decided that.
+// allowHeld notes that a held entry may have been done before. A client that acts on it has decided
+// that.
 func (w *world) allowHeld(s *modelSidecar, stream string) {
 	for p, e := range w.appended {
 		if !standsIn(p, stream) {
@@ -199,7 +199,7 @@ func (w *world) allowHeld(s *modelSidecar, stream string) {
 	}
 }
 
-// undoOperation takes back what an operation did, whatever became of it since.
+// undoOperation undoes what an operation did, also if it was acted upon since.
 func (w *world) undoOperation(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -229,7 +229,7 @@ func (w *world) undoOperation(t *rapid.T) {
 	}))
 }
 
-// regretAll has something done to all that there is, and taken back; meanwhile some of it by hand.
+// regretAll has an operation act on everything, and undoes it. Meanwhile commands undo some of it.
 func (w *world) regretAll(t *rapid.T) {
 	if w.leader() == nil {
 		w.elect(t)
@@ -254,7 +254,7 @@ func (w *world) regretAll(t *rapid.T) {
 	w.undoOperation(t)
 }
 
-// allowUndone notes when what an operation did something to may fire once that is undone.
+// allowUndone notes when an entry may fire after the operation on it is undone.
 func (w *world) allowUndone(op *wire.Operation, undo string) {
 	for _, r := range w.broker.streams[wire.Journal].records {
 		j, err := wire.ParseJournal(r.Body)
@@ -272,7 +272,7 @@ func (w *world) allowUndone(op *wire.Operation, undo string) {
 	}
 }
 
-// checkUndone makes sure that every entry of an operation that was undone is accounted for.
+// checkUndone requires that every entry of an operation that was undone is accounted for.
 func (w *world) checkUndone(op *wire.Operation) {
 	if op.Action == wire.CommandUndo && op.State == wire.OperationDone {
 		require.Equal(w.t, op.Total, op.Done+op.Skipped()+op.Failed, "an undo does not account for all: %+v", op)

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// pauseAsked is what was asked of a queue, and answered.
+// pauseAsked is what was requested for a queue, and answered.
 type pauseAsked struct {
 	asked    int   // how often
 	answered int   // the newest of those that was
@@ -19,7 +19,7 @@ type pauseAsked struct {
 	paused   bool
 }
 
-// pause pauses a queue, or has it go on.
+// pause pauses a queue, or resumes it.
 func (w *world) pause(t *rapid.T) {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {
@@ -41,7 +41,7 @@ func (w *world) pause(t *rapid.T) {
 	epoch := s.core.ledger.Epoch()
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		require.Equal(w.t, wire.StatusDone, r.Status)
-		if epoch < p.epoch { // it stands before what was answered already
+		if epoch < p.epoch { // it precedes what was already answered
 			return
 		}
 		require.True(w.t, epoch > p.epoch || mine > p.answered, "an earlier one is answered later")
@@ -49,7 +49,7 @@ func (w *world) pause(t *rapid.T) {
 	}))
 }
 
-// checkPauses makes sure that what was answered last stands, and that all sidecars know the same.
+// checkPauses requires that the last answer stands, and that all sidecars agree.
 func (w *world) checkPauses(s *modelSidecar) {
 	paused := s.entries.Paused()
 	for _, other := range w.sidecars {
@@ -60,18 +60,18 @@ func (w *world) checkPauses(s *modelSidecar) {
 	}
 	for queue, p := range w.pauses {
 		if _, is := paused[queue]; p.answered == p.asked {
-			require.Equal(w.t, p.paused, is, "what was answered last of queue %s does not stand", queue)
+			require.Equal(w.t, p.paused, is, "the last answer about queue %s does not hold", queue)
 		}
 	}
 }
 
-// keyAsked is what was asked for under a key.
+// keyAsked is what was requested under a key.
 type keyAsked struct {
 	one string // the jid that was answered
 	at  place  // its entry
 }
 
-// enqueue asks for a job under a key: one of few, so that it is asked for again, by other leaders
+// enqueue requests a job under a key. There are few keys, so each is used again, by other leaders
 // too, and with other jobs.
 func (w *world) enqueue(t *rapid.T) {
 	s := w.leader()
@@ -95,7 +95,7 @@ func (w *world) enqueue(t *rapid.T) {
 		case r.Status != wire.StatusOK:
 			require.Failf(w.t, "a job was not enqueued", "%+v", r)
 		case k.one != "" && !w.forgets():
-			require.Equal(w.t, k.one, r.JID, "the same key %s gave another job", key)
+			require.Equal(w.t, k.one, r.JID, "the same key %s has another job", key)
 		}
 		k.one = r.JID
 		if r.Entry != nil {
@@ -104,8 +104,8 @@ func (w *world) enqueue(t *rapid.T) {
 	}))
 }
 
-// forgets tells whether the journal, or the stream that has the entry, may have been made anew:
-// then a key is not known any more.
+// forgets reports whether the journal, or the stream that has the entry, may have been created
+// again: then a key is not known any more.
 func (w *world) forgets() bool {
 	return w.journalLost || w.truncated || w.broker.streams[wire.ScheduledJobs].generation > 0
 }
@@ -119,7 +119,7 @@ func (w *world) enqueuedAt(k *keyAsked, r wire.Reply, body string, asked time.Ti
 	k.at = p
 }
 
-// checkKeys makes sure that every key that was answered has one job, which came once.
+// checkKeys requires that every key that was answered has one job, which came once.
 func (w *world) checkKeys(s *modelSidecar) {
 	if w.forgets() {
 		return
@@ -130,7 +130,7 @@ func (w *world) checkKeys(s *modelSidecar) {
 		}
 		known, err := s.entries.Enqueued(key, w.now)
 		require.NoError(w.t, err)
-		require.NotNil(w.t, known, "key %s was answered, and nobody knows it", key)
+		require.NotNil(w.t, known, "key %s was answered, and no view knows it", key)
 		require.Equal(w.t, k.one, known.JID)
 	}
 }

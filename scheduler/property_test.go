@@ -25,7 +25,7 @@ type world struct {
 	broker     *modelBroker
 	sidecars   []*modelSidecar
 	now        time.Time
-	latest     time.Time // that it was before the clock was set
+	latest     time.Time // the latest time before the clock was set
 	appended   map[place]*appendedEntry
 	operations map[string]bool // that were accepted
 	ended      map[place]end   // answered deleted or killed
@@ -36,17 +36,17 @@ type world struct {
 	commands   int
 
 	journalLost bool
-	truncated   bool                    // something was lost of the past: a view made anew does not know all of it
-	asked       map[place]bool          // what somebody may have deleted or killed
-	lostKills   map[ledger.EntryID]bool // entries whose kill the journal had told of, in a record that it lost
-	undos       map[place]int           // how often somebody asked for it back
+	truncated   bool                    // something was lost of the past: a rebuilt view does not know all of it
+	asked       map[place]bool          // what a request may have deleted or killed
+	lostKills   map[ledger.EntryID]bool // entries whose kill the journal had, in a record that it lost
+	undos       map[place]int           // how often it was requested back
 	undoing     map[place]string        // by which operation, last
-	recreated   bool                    // an entry stream was deleted and made anew
+	recreated   bool                    // an entry stream was deleted and created again
 	disk        disk
 	holes       []hole
-	acting      *modelSidecar // what happens to the leader happens to this one
+	acting      *modelSidecar // events of the leader happen to this one
 	freeAt      time.Time     // from when on the next may lead
-	ends        []error       // why epochs have ended, but for their connections
+	ends        []error       // why epochs have ended, except for lost connections
 	late        bool          // the journal has a late record of a leader that was followed
 }
 
@@ -55,7 +55,7 @@ type appendedEntry struct {
 	raw   string
 	dead  bool
 	asked int
-	dues  map[int]time.Time // when it may fire, by when that was asked for
+	dues  map[int]time.Time // when it may fire, by the time of the request
 }
 
 // tries has rapid do so many runs of so many steps, unless the command line says otherwise.
@@ -73,7 +73,7 @@ func tries(t *testing.T, checks, steps int) {
 	}
 }
 
-// TestNothingIsLostOrDoubled drives leaders and views through whatever may happen.
+// TestNothingIsLostOrDoubled drives leaders and views through all events and faults of the model.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	tries(t, 400, 60)
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,7 +85,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 	})
 }
 
-// actions are all that may happen.
+// actions are all events of the model.
 func (w *world) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"append":           w.append,

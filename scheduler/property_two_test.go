@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// TestTwoLeaders drives two leaders that live at the same time: the lock has passed on, and the one
-// that had it acts until its lease ends, it reads that another epoch has begun, or its connection
-// ends. With leases, the node of the one that had the lock sees no majority: what it sends may be
-// lost, or come in late. Without, as on a broker that gave its lock to two, both work on the same
-// streams.
+// TestTwoLeaders drives two leaders that live at the same time: the lock has passed on, and the
+// previous holder acts until its lease ends, it reads that another epoch has begun, or its
+// connection ends. With leases, the node of the previous holder has no majority: what it sends may
+// be lost, or arrive late. Without leases, as on a broker that gave its lock to two, both work on
+// the same streams.
 func TestTwoLeaders(t *testing.T) {
 	tries(t, 300, 20)
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,8 +76,8 @@ func (w *world) twoLeaders() map[string]func(*rapid.T) {
 	}
 }
 
-// passLock has the lock pass on while its leader lives. With leases the leader's node sees no
-// majority any more, and nobody may lead until the leader's lease has ended.
+// passLock passes the lock on while its leader lives. With leases the leader's node has no majority
+// any more, and the next leader waits until the lease has ended.
 func (w *world) passLock(t *rapid.T) {
 	s := w.leader()
 	if s == nil || w.followed() != nil || s.core.ledger.Epoch() < 0 && w.broker.leases {
@@ -121,7 +121,7 @@ func (w *world) interleave(t *rapid.T, may ...func(*rapid.T)) {
 	}
 }
 
-// followed is the leader that has lost the lock and lives, if there is one.
+// followed returns the leader that has lost the lock and lives, if there is one.
 func (w *world) followed() *modelSidecar {
 	for _, s := range w.sidecars {
 		if s.core != nil && s.conn != w.broker.conn {
@@ -150,8 +150,8 @@ func (w *world) heal(*rapid.T) {
 	}
 }
 
-// stall takes the majority away from all: what the leader sends is confirmed late, and no other
-// leads.
+// stall takes the majority away from all nodes: what the leader sends is confirmed late, and no
+// other leads.
 func (w *world) stall(*rapid.T) {
 	if s := w.leader(); s != nil && w.broker.cluster {
 		s.conn.cut = true
@@ -168,15 +168,14 @@ func (w *world) asAny(s *modelSidecar, do func()) {
 	w.acting = nil
 }
 
-// lastWords has a leader that lost its connection say what was confirmed.
+// lastWords has a leader that lost its connection journal its confirms.
 func (w *world) lastWords(t *rapid.T) {
 	if s := w.pick(t); s.core == nil {
 		s.sayLastWords(w.now)
 	}
 }
 
-// waitForLease is what happens until the next may lead: what the one before sent has reached its
-// node.
+// waitForLease lets the next sidecar lead: what the previous leader sent has reached its node.
 func (w *world) waitForLease() bool {
 	if s := w.followed(); s != nil && w.broker.leases {
 		if w.now.Before(w.freeAt) {

@@ -8,8 +8,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// cutWay has somebody delete an exchange on the way from jobs.fire to the queues, or a binding of
-// jobs.bury.
+// cutWay deletes an exchange between jobs.fire and the queues, or a binding of jobs.bury.
 func (w *world) cutWay(t *rapid.T) {
 	switch rapid.IntRange(0, 5).Draw(t, "which way") {
 	case 0, 1:
@@ -21,7 +20,7 @@ func (w *world) cutWay(t *rapid.T) {
 	}
 }
 
-// step moves the leader on. It may find that what it fires does not arrive.
+// step moves the leader on. The leader may find that its fires do not arrive.
 func (w *world) step(s *modelSidecar) {
 	if s.ping(); !s.mayAct() {
 		return
@@ -36,13 +35,13 @@ func (w *world) step(s *modelSidecar) {
 	require.NoError(w.t, err)
 }
 
-// allProven tells whether a leader knows of all that it fired that it arrived.
+// allProven reports whether a leader knows that all its fires arrived.
 func (c *core) allProven() bool {
 	return !c.routing.out && c.routing.fired.jobs+c.routing.before.jobs == 0 && len(c.routing.burials) == 0
 }
 
 // found lists the pending entries of a stream with a jid, and those that stand for one of them:
-// what was entered again because it went astray, and copies.
+// misrouted jobs that were entered again, and copies.
 func (w *world) found(s *modelSidecar, stream, jid string) (all []*tracker.Stored) {
 	for name := range map[string]bool{stream: true, wire.ScheduledJobs: true, wire.Gated: true} {
 		found, err := s.entries.Find(name, jid)

@@ -19,13 +19,13 @@ type queueBook struct {
 	*services
 
 	mu        sync.Mutex
-	kept      map[string]broker.Retention // of streams; nil if the broker does not tell
+	kept      map[string]broker.Retention // of streams; nil if the broker does not report it
 	made      map[string]time.Time        // queues that this process declared: when they were last used
 	fatal     map[string]int              // how often a question about a queue ended the connection
 	queues    map[string]bool             // whether a queue may lack a job that was fired to it, see proof
 	routed    map[string]bool             // queues that are known to be bound to jobs.route
 	jobQueues int                         // how many of queues are job queues
-	nodes     map[string]string           // on which node a queue is, if the broker tells
+	nodes     map[string]string           // on which node a queue is, if the broker reports it
 }
 
 // refreshQueues reads the queues. It does not wait if an earlier term knew them: a management API
@@ -178,7 +178,7 @@ func countJobQueues(queues map[string]bool) (n int) {
 	return n
 }
 
-// homes returns the node of each queue, by full name, as far as the broker tells.
+// homes returns the node of each queue, by full name, as far as the broker reports it.
 func (q *queueBook) homes() map[string]string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Where quorum queues are the virtual host's default, jobs arrive from the first one on, and what a
+// Where quorum queues are the virtual host's default, jobs arrive from the start, and a job that a
 // worker rejects is a dead job.
-func TestVirtualHostsWithQuorumQueues(t *testing.T) {
+func TestQuorumQueuesAsDefault(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	if !v.Features(t).QuorumPriorities {

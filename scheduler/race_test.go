@@ -2,7 +2,6 @@
 
 package scheduler
 
-// slow has the properties of the core be tried less often: they run in one goroutine, where the
-// race detector finds nothing and takes six times as long. `make test-properties` tries them
-// without it.
+// slow reduces the runs of the core's property tests. They run in one goroutine, where the race
+// detector finds nothing and takes six times as long. `make test-properties` runs them without it.
 const slow = true

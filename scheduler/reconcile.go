@@ -124,7 +124,7 @@ func (r *reconciler) provable(d *tracker.Doubt) bool { return r.unprovable(d) ==
 func (r *reconciler) unprovable(d *tracker.Doubt) string {
 	fired := wire.Through{Epoch: d.Epoch, Through: d.Seq}
 	switch {
-	case (wire.Deed{Op: d.Op}).Burial():
+	case (wire.Dispatch{Op: d.Op}).Burial():
 		return "burial"
 	case d.Returned:
 		return "misrouted"
@@ -191,7 +191,7 @@ func (r *reconciler) reconcileOne(now time.Time, d *tracker.Doubt) error {
 	}
 	d.Returned = d.Returned || returned
 	at := entryOf(d)
-	burial := (wire.Deed{Op: d.Op}).Burial()
+	burial := (wire.Dispatch{Op: d.Op}).Burial()
 	arrived := false
 	if burial {
 		arrived, err = r.isBuried(d)
@@ -309,11 +309,11 @@ func (r *reconciler) refire(now time.Time, d *tracker.Doubt, burial bool) error 
 // refireBody sends again a job of which only the journal has the body.
 func (r *reconciler) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o purpose, burial bool) error {
 	again := &dispatched{tag: d.JID, doubt: d, buries: burial, Publish: &ledger.Publish{Entry: entryOf(d), Build: func(seq, confirmed int64) wire.Message {
-		deed := wire.Deed{Op: o.op, Stream: d.ID.Stream, Offset: d.ID.Offset, JIDTag: d.JID, Epoch: r.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
+		headers := wire.Dispatch{Op: o.op, Stream: d.ID.Stream, Offset: d.ID.Offset, JIDTag: d.JID, Epoch: r.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
 		if burial {
-			return wire.Bury(job, deed, d.Body, now)
+			return wire.Bury(job, headers, d.Body, now)
 		}
-		return wire.Fire(job, deed, d.Body, now)
+		return wire.Fire(job, headers, d.Body, now)
 	}}}
 	if !burial {
 		again.queue = r.dispatcher.queues.of(job.Queue)

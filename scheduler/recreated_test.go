@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// remake deletes a stream and makes it anew, as an operator empties one: no broker can purge a
+// remake deletes a stream and creates it again, as an operator empties one: no broker can purge a
 // stream.
 func remake(t *testing.T, v *brokertest.Vhost, stream string) {
 	t.Helper()
@@ -20,18 +20,18 @@ func remake(t *testing.T, v *brokertest.Vhost, stream string) {
 	v.DeclareStream(t, stream)
 }
 
-// fill puts a client's record where the first leader's barrier was, so that what follows has the
+// fill puts a client's record where the first leader's barrier was, so that later records get the
 // offsets of old entries.
 func fill(t *testing.T, v *brokertest.Vhost, stream string) {
 	t.Helper()
 	v.Publish(t, "", stream, amqp.Publishing{Body: []byte(`{"no":"entry"}`)})
 }
 
-// history has a sidecar fire some entries, of which the jid is all that their namesakes will share
-// with them, and leaves some pending. What is pending is gone with its stream.
+// history has a sidecar fire some entries, and leaves some pending. Later entries share only the
+// jid with them. What is pending is gone with its stream.
 func history(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker) {
 	t.Helper()
-	ensure(t, v, "q") // what goes by way of jobs.unrouted may come twice when the leader stops
+	ensure(t, v, "q") // a job that passes through jobs.unrouted may come twice when the leader stops
 	schedule(t, v, time.Now(), "q", names("nightly", 3)...)
 	schedule(t, v, time.Now().Add(time.Hour), "q", names("old", 3)...)
 	w.gets(t, names("nightly", 3)...)
@@ -42,7 +42,7 @@ func history(t *testing.T, v *brokertest.Vhost, s *sidecar, w *worker) {
 	}, "they are settled")
 }
 
-// rises requires that what is in the new stream comes, once, and that nothing old does.
+// rises requires that the entries of the new stream come, once, and that no old entry does.
 func rises(t *testing.T, v *brokertest.Vhost, w *worker, newest string, views ...*sidecar) {
 	t.Helper()
 	for _, jid := range names("nightly", 3) {
@@ -64,8 +64,8 @@ func pending(t *testing.T, s *sidecar, jid string) bool {
 	return len(found) > 0
 }
 
-// anew is what the clients publish to the new stream.
-func anew(t *testing.T, v *brokertest.Vhost) {
+// refill is what clients publish to the new stream.
+func refill(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	remake(t, v, wire.ScheduledJobs)
 	fill(t, v, wire.ScheduledJobs)
@@ -73,7 +73,7 @@ func anew(t *testing.T, v *brokertest.Vhost) {
 	schedule(t, v, time.Now().Add(time.Hour), "q", "kept")
 }
 
-func TestStreamMadeAnewUnderASidecar(t *testing.T) {
+func TestStreamRecreatedUnderSidecar(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -82,7 +82,7 @@ func TestStreamMadeAnewUnderASidecar(t *testing.T) {
 	history(t, v, leader, w)
 	brokertest.Eventually(t, func() bool { return standby.entries.Total(wire.ScheduledJobs) == 3 }, "the standby follows")
 
-	anew(t, v)
+	refill(t, v)
 	rises(t, v, w, "late", leader, standby)
 	for _, s := range []*sidecar{leader, standby} {
 		if s.Status().Leader {
@@ -92,7 +92,7 @@ func TestStreamMadeAnewUnderASidecar(t *testing.T) {
 	rises(t, v, w, "last")
 }
 
-func TestStreamMadeAnewWhileNoneRuns(t *testing.T) {
+func TestStreamRecreatedWhileStopped(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]func(*testing.T) string{
 		"state dir":    (*testing.T).TempDir,
@@ -107,7 +107,7 @@ func TestStreamMadeAnewWhileNoneRuns(t *testing.T) {
 			history(t, v, first, w)
 			first.stop()
 
-			anew(t, v)
+			refill(t, v)
 			o.identity = "second"
 			second := start(t, v, o).leads(t)
 			rises(t, v, w, "late", second)
@@ -120,9 +120,9 @@ func TestStreamMadeAnewWhileNoneRuns(t *testing.T) {
 	}
 }
 
-// A stream that comes back empty, or shorter than it was, delivers nothing to who asks for what
-// came last, and says nothing.
-func TestStreamMadeAnewAndShorter(t *testing.T) {
+// A stream that comes back empty, or shorter, delivers nothing to a consumer that asks for later
+// offsets, and no error.
+func TestStreamRecreatedShorter(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)

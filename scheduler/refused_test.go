@@ -25,8 +25,8 @@ func heldQueue(s *sidecar, queue string) (scheduler.HeldQueue, bool) {
 	return scheduler.HeldQueue{}, false
 }
 
-// A fire that its queue refuses is in the journal and nowhere else: its entry stays pending, its
-// queue waits, and no other does.
+// A fire that its queue refuses is only in the journal. Its entry stays pending, its queue waits,
+// and no other queue does.
 func TestRefusedFiresStayPending(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -66,21 +66,21 @@ func TestRefusedFiresStayPending(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
-// The leader dies before it can journal that fires were refused. The journal says that they were
-// fired and the broker has not restarted: still they must not be taken for delivered.
-func TestRefusedFiresOutliveTheirLeader(t *testing.T) {
+// The leader dies before it can journal that fires were refused. The journal has the fires, and the
+// broker has not restarted. They must still not count as delivered.
+func TestRefusedFiresSurviveFailover(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	m := reign(t, v)
 	ensure(t, v, "narrow", "wide")
 	s := start(t, v, options{identity: "a"})
 	brokertest.Eventually(t, func() bool { return s.Status().Phase == "waiting" }, "it stands by")
-	policy(t, v, "full", `^queue\.narrow$`, "queues", full) // later than it looked at the queues
+	policy(t, v, "full", `^queue\.narrow$`, "queues", full) // after the leader read the queues
 	brokertest.Eventually(t, func() bool {
 		var q struct{ Policy string }
 		v.Do(t, http.MethodGet, "/api/queues/"+v.Name+"/queue.narrow", nil, &q)
 		return q.Policy == "full"
-	}, "the management API tells of it")
+	}, "the management API shows the policy")
 	narrow := names("narrow", 5)
 	schedule(t, v, time.Now(), "narrow", narrow...)
 	schedule(t, v, time.Now(), "wide", "wide-0")
@@ -104,13 +104,13 @@ func TestRefusedFiresOutliveTheirLeader(t *testing.T) {
 	worker := work(t, v, "narrow", nil)
 	brokertest.Eventually(t, func() bool { return worker.distinct() == len(narrow) }, "all come")
 	for _, jid := range narrow {
-		require.LessOrEqual(t, worker.times(jid), 2) // what the queue had taken may come twice: nobody can tell it from the others
+		require.LessOrEqual(t, worker.times(jid), 2) // what the queue had taken may come twice: it looks like the others
 	}
 	work(t, v, "wide", nil).gets(t, "wide-0") // its queue cannot have refused it
 	brokertest.Eventually(t, func() bool {
 		d, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(d) == 0
-	}, "nothing is doubtful any more")
+	}, "nothing is in doubt any more")
 	require.Equal(t, 1, journal(t, v)[wire.TypeDelivered])
 }

@@ -202,7 +202,7 @@ func (s *Scheduler) keepRunning(ctx context.Context, conn *broker.Conn, what str
 			level = slog.LevelDebug
 		}
 		s.log.Log(ctx, level, "scheduler: "+what+" begins again", "error", err)
-		if broker.IsAstray(err) { // somebody deleted what it needs
+		if broker.IsUnroutable(err) { // a client deleted what it needs
 			if err := s.prepare(ctx, conn); err != nil {
 				s.log.Warn("scheduler: cannot assert the topology", "error", err)
 			}

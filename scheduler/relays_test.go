@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// working has one part of a leadership work until the test ends.
+// working runs one part of a leadership until the test ends.
 func working(t *testing.T, part func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -27,7 +27,7 @@ func working(t *testing.T, part func(context.Context) error) {
 	})
 }
 
-// prepared is a scheduler beside a broker that has all it needs.
+// prepared is a scheduler on a broker that has all it needs.
 func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
 	t.Helper()
 	v := brokertest.New(t)
@@ -38,9 +38,9 @@ func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
 	return s, conn, v
 }
 
-// A leader that ends waits for the confirms of what it has published, and acknowledges it: the next
-// would publish it again.
-func TestRelaysEndWithNothingInFlight(t *testing.T) {
+// A leader that ends waits for the confirms of what it has published, and acknowledges it.
+// Otherwise the next leader would publish it again.
+func TestRelayEndsWithNothingInFlight(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
 	const n = 100
@@ -48,7 +48,7 @@ func TestRelaysEndWithNothingInFlight(t *testing.T) {
 	for i := range jobs {
 		jobs[i] = amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","jid":"j-%d"}`, i), DeliveryMode: amqp.Persistent}
 	}
-	_, err := v.Channel(t).QueueDeclare(wire.OldDeadLetters, true, false, false, false, nil) // a quorum queue may give out again what was acknowledged last
+	_, err := v.Channel(t).QueueDeclare(wire.OldDeadLetters, true, false, false, false, nil) // a quorum queue may deliver again what was acknowledged last
 	require.NoError(t, err)
 	v.Publish(t, "", wire.OldDeadLetters, jobs...)
 	relay, err := openRelay(t.Context(), conn, wire.OldDeadLetters, badBodies{})
@@ -65,7 +65,7 @@ func TestRelaysEndWithNothingInFlight(t *testing.T) {
 	require.Len(t, v.ReadStream(t, wire.DeadJobs), n)
 }
 
-// journaled is the body that a journal record is about.
+// journaled returns the body that a journal record is about.
 func journaled(t *testing.T, record []byte) string {
 	t.Helper()
 	j, err := wire.ParseJournal(record)
@@ -73,10 +73,10 @@ func journaled(t *testing.T, record []byte) string {
 	return string(j.Body)
 }
 
-// The same with jobs.deadletters. What is to take the dead jobs may be gone too, somebody may have
-// made the queue again, and what ends the channel is listed in the end, so that the others come
-// through.
-func TestDeadLettersOutliveTheirQueue(t *testing.T) {
+// The same with jobs.deadletters. The stream of dead jobs may be gone too, and a client may have
+// declared the queue again. A message that ends the channel is listed in the end, so that the
+// others pass.
+func TestDeadLettersSurviveQueueDeletion(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
 	channel := v.Channel(t)
@@ -94,7 +94,7 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 		return m, true
 	}
 	require.NoError(t, relay.rescue(t.Context(), s, conn, become))
-	require.Empty(t, v.ReadStream(t, wire.DeadJobs), "nothing is amiss")
+	require.Empty(t, v.ReadStream(t, wire.DeadJobs), "nothing is published to dead_jobs")
 
 	d := <-relay.from.Deliveries()
 	relay.unacked[d.Tag] = d
@@ -114,9 +114,9 @@ func TestDeadLettersOutliveTheirQueue(t *testing.T) {
 	require.Equal(t, killer, journaled(t, v.ReadStream(t, wire.Journal)[0].Body))
 }
 
-// What a relay published and no queue took is not taken for done, though the broker confirms it: it
-// is at hand until it is safe.
-func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
+// A relayed message that no queue took is not done, although the broker confirms it. The relay
+// keeps it until it is stored.
+func TestUnroutedRelayIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
 	v.Publish(t, "", wire.DeadLetters, amqp.Publishing{Body: []byte(`{"class":"C","jid":"a"}`)})
@@ -130,9 +130,9 @@ func TestWhatNoQueueTookIsNotAcknowledged(t *testing.T) {
 	require.Zero(t, v.QueueLength(t, wire.DeadLetters))
 }
 
-// A body that killed the channel each time that it was published is published no more: it is
-// listed, with the reason, and its place in the queue is free.
-func TestBodiesThatKillAreListed(t *testing.T) {
+// A body that ended the channel each time it was published is not published again. It is listed,
+// with the reason, and removed from the queue.
+func TestBodyThatEndsChannelIsListed(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
 	body := []byte(`{"class":"C","jid":"bad"}`)
@@ -145,7 +145,7 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 	require.Len(t, relay.flight, 1)
 	require.NoError(t, relay.confirmed(<-relay.to.Confirms()))
 	require.Empty(t, relay.flight)
-	require.Empty(t, bad, "it is known that the broker lives on")
+	require.Empty(t, bad, "it is known that the broker did not restart")
 	relay.close()
 	require.Zero(t, v.QueueLength(t, wire.DeadLetters), "it was acknowledged")
 	listed := v.ReadStream(t, wire.Journal)
@@ -156,8 +156,8 @@ func TestBodiesThatKillAreListed(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
 }
 
-// A leader that dies between burying a dead letter and acknowledging it leaves it to the next,
-// which knows it: it is buried once.
+// A leader dies between the burial of a dead letter and its acknowledgement. The next leader
+// recognizes it: it is buried once.
 func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)

@@ -24,7 +24,7 @@ const (
 	askWithin = 3 * time.Second
 	// rescueWithin is how long it may take to keep what was in it, while the epoch may end.
 	rescueWithin = 30 * time.Second
-	// cancelWithin is how long the broker may take to tell a consumer that its queue is gone.
+	// cancelWithin is how long the broker may take to cancel a consumer whose queue is gone.
 	cancelWithin = time.Second
 	// rescueAtOnce is how many messages wait for their confirms at once.
 	rescueAtOnce = 32
@@ -58,11 +58,11 @@ func (r *relay) rescue(ctx context.Context, s *Scheduler, conn *broker.Conn, bec
 	for left, atOnce := all, rescueAtOnce; ; atOnce = 1 { // one at a time shows which of them ends the channel
 		var err error
 		if left, err = r.keepAll(ctx, s, conn, left, atOnce); len(left) == 0 {
-			s.log.Warn("scheduler: somebody deleted a queue: what was at hand of it is kept all the same", "queue", r.queue, "messages", len(all))
+			s.log.Warn("scheduler: a client deleted a queue: its messages at hand are kept", "queue", r.queue, "messages", len(all))
 			return nil
 		}
 		if conn.Err() != nil || pause.For(ctx, ledger.AgainAfter) != nil {
-			s.log.Error("scheduler: somebody deleted a queue, and what was at hand of it is lost", "queue", r.queue, "messages", len(left), "error", err)
+			s.log.Error("scheduler: a client deleted a queue, and its messages at hand are lost", "queue", r.queue, "messages", len(left), "error", err)
 			return err
 		}
 		if err := s.prepare(ctx, conn); err != nil { // the other queue may be gone too

@@ -24,7 +24,7 @@ type addressed struct {
 	reply wire.Reply
 }
 
-// maxAnswers is how many answers may wait; beyond it askers are told nothing, and ask again.
+// maxAnswers is how many answers may wait. Further clients get no answer, and ask again.
 const maxAnswers = 1024
 
 func newResponder(cfg broker.Config, log *slog.Logger) *responder {

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// bounce restarts the broker: its application alone where that can be done. Its node then runs on,
-// and its uptime with it.
+// bounce restarts the broker: only its application if possible. The node then keeps running, and so
+// does its uptime.
 func bounce(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	if !v.Node(t).HasErlang() {
@@ -24,9 +24,9 @@ func bounce(t *testing.T, v *brokertest.Vhost) {
 	require.NoError(t, v.Node(t).StartApp(t.Context()))
 }
 
-// Where the application restarted, fires of which nobody knows that they were confirmed may be in
-// the journal alone. The witness is gone then, and tells.
-func TestFiresThatARestartTook(t *testing.T) {
+// If the application restarted, the journal may be the only copy of fires that are not known to be
+// confirmed. The witness is gone then, and shows that.
+func TestFiresLostByRestartAreRepeated(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Own(t)
 	m := reign(t, v)
@@ -46,7 +46,7 @@ func TestFiresThatARestartTook(t *testing.T) {
 	w := work(t, v, "q", nil)
 	w.gets(t, lost...)
 	for _, jid := range kept {
-		brokertest.Eventually(t, func() bool { return w.times(jid) == 2 }, "%s is fired again: nobody knows that it arrived", jid)
+		brokertest.Eventually(t, func() bool { return w.times(jid) == 2 }, "%s is fired again: it is not known to have arrived", jid)
 	}
 	require.Equal(t, 6, journal(t, v)[wire.OpRefired])
 
@@ -66,9 +66,8 @@ func TestFiresThatARestartTook(t *testing.T) {
 	require.Less(t, s.Status().Counters.Epochs, int64(5))
 }
 
-// A message that the broker answers by closing the channel is found among those that were in
-// flight, and parked.
-func TestJobThatClosesTheChannel(t *testing.T) {
+// A message that makes the broker close the channel is found among those in flight, and parked.
+func TestJobThatClosesChannelIsParked(t *testing.T) {
 	t.Parallel()
 	v := brokertest.OwnErlang(t)
 	first := start(t, v, options{identity: "first"}).leads(t)

@@ -30,7 +30,7 @@ func (s *services) rollUp(ctx context.Context, conn *broker.Conn) error {
 	}
 	pub, err := conn.Publisher(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // the connection is lost, and whoever leads with it ends
+		return nil //nolint:nilerr // the connection is lost, and ends the leader
 	}
 	var sent wire.Rollup
 	var sentAt time.Time

@@ -73,7 +73,7 @@ const (
 
 // errMisrouted ends an epoch: fires may reach no queue. The next leader checks that again, and
 // repairs it.
-var errMisrouted = errors.New("scheduler: what is fired does not reach its queue: somebody deleted an exchange of Millrace's, or a binding")
+var errMisrouted = errors.New("scheduler: fired jobs do not reach their queue: an exchange of Millrace, or a binding, was deleted")
 
 func (r *routing) sent(seq int64, bytes int, buries bool) {
 	r.fired.jobs++
@@ -221,7 +221,7 @@ func (r *routing) journalBroken(now time.Time) error {
 		return nil
 	}
 	r.journaled = true
-	return r.ledger.Record(now, wire.JournalRecord{Type: wire.TypeAstray}, ledger.EntryID{})
+	return r.ledger.Record(now, wire.JournalRecord{Type: wire.TypeMisrouted}, ledger.EntryID{})
 }
 
 // mayRepair reports whether the journal has it that the routing was broken.

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// untilAstray lets a leader work until it finds that what it fires does not arrive.
-func (sc *scene) untilAstray(s *modelSidecar) {
+// untilMisrouted lets a leader work until it finds that its fires do not arrive.
+func (sc *scene) untilMisrouted(s *modelSidecar) {
 	for range 100 {
 		sc.now = sc.now.Add(probeEvery)
 		err := s.step(sc.now)
@@ -23,16 +23,16 @@ func (sc *scene) untilAstray(s *modelSidecar) {
 		require.NoError(sc.t, err)
 		sc.exchange(s)
 	}
-	require.FailNow(sc.t, "it has not noticed")
+	require.FailNow(sc.t, "the leader has not detected it")
 }
 
-// exchange lets the broker take in what was sent, and the leader read what comes of it.
+// exchange lets the broker process what was sent, and the leader read the results.
 func (sc *scene) exchange(s *modelSidecar) {
 	sc.answer(s)
 	require.NoError(sc.t, s.readAll())
 }
 
-// answer lets the broker take in what was sent, and the leader know what became of it.
+// answer lets the broker process what was sent, and the leader learn the results.
 func (sc *scene) answer(s *modelSidecar) {
 	sc.take(s)
 	for len(s.conn.answers) > 0 {
@@ -40,14 +40,14 @@ func (sc *scene) answer(s *modelSidecar) {
 	}
 }
 
-// take lets the broker take in what was sent, and the leader know nothing of it.
+// take lets the broker process what was sent, and the leader learn nothing.
 func (sc *scene) take(s *modelSidecar) {
 	for len(s.conn.out) > 0 {
 		sc.broker.process(s.conn, sc.now)
 	}
 }
 
-// prove lets a leader work until it knows that all that it fired arrived.
+// prove lets a leader work until it knows that all its fires arrived.
 func (sc *scene) prove(s *modelSidecar) {
 	sc.rounds(s, 12, nil)
 	for range 40 {
@@ -59,9 +59,9 @@ func (sc *scene) prove(s *modelSidecar) {
 	require.FailNow(sc.t, "nothing is proven")
 }
 
-// What was fired after the way was broken is fired again, what a probe had followed before is not,
-// and what came back fires by itself.
-func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
+// A job that was fired after the route broke is fired again. A job that was fired before a probe is
+// not. A job that came back fires as any pending one.
+func TestMisroutedJobsAreEnteredAgain(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("before", "q")
@@ -70,26 +70,26 @@ func TestWhatWentAstrayIsEnteredAgain(t *testing.T) {
 	sc.due("back", "full")
 	sc.rounds(s, 1, nil)
 	sc.broker.cut = true
-	sc.due("astray", "q")
-	sc.untilAstray(s)
+	sc.due("misrouted", "q")
+	sc.untilMisrouted(s)
 	require.Equal(t, map[string]int{"before": 1}, sc.copies())
 
 	clear(sc.broker.full)
 	sc.elect(s, never)
 	sc.prove(s)
-	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies())
-	require.Equal(t, 1, sc.journaled()[wire.TypeAstray])
+	require.Equal(t, map[string]int{"before": 1, "back": 1, "misrouted": 1}, sc.copies())
+	require.Equal(t, 1, sc.journaled()[wire.TypeMisrouted])
 	require.EqualValues(t, -1, s.entries.State().MisroutedAt)
 
 	s.lose()
 	sc.elect(s, never)
 	sc.prove(s)
-	require.Equal(t, map[string]int{"before": 1, "back": 1, "astray": 1}, sc.copies(), "it is over")
+	require.Equal(t, map[string]int{"before": 1, "back": 1, "misrouted": 1}, sc.copies(), "it is over")
 }
 
-// Only some probes are followed by one to no queue, which becomes a record of jobs.gated: what was
-// fired since the last of those is fired again when jobs.gated keeps nothing.
-func TestProbesToNoQueueAreRare(t *testing.T) {
+// Only some probes are followed by an unroutable one, which becomes a record of jobs.gated. Fires
+// since the last of those are repeated when jobs.gated keeps nothing.
+func TestUnroutableProbesAreRare(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	followed := []int64{}
@@ -99,7 +99,7 @@ func TestProbesToNoQueueAreRare(t *testing.T) {
 		follow(probe)
 	}
 	sc.prove(s)
-	require.Empty(t, followed, "nothing was fired")
+	require.Empty(t, followed, "no job was fired")
 	const seconds = 20
 	for i := range 5 * seconds {
 		if i%3 == 0 {
@@ -107,7 +107,7 @@ func TestProbesToNoQueueAreRare(t *testing.T) {
 		}
 		sc.rounds(s, 1, nil)
 	}
-	require.Greater(t, s.core.routing.probe, int64(seconds), "the other probes are as frequent as ever")
+	require.Greater(t, s.core.routing.probe, int64(seconds), "the other probes are as frequent as before")
 	require.LessOrEqual(t, len(followed), seconds/5)
 	require.NotEmpty(t, followed)
 	sc.prove(s)
@@ -116,18 +116,18 @@ func TestProbesToNoQueueAreRare(t *testing.T) {
 	sc.broker.missing["gone"], sc.broker.cutGated = true, true
 	sc.due("lost", "gone")
 	sc.due("arrived", "q")
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 	require.Equal(t, 1, sc.copies()["arrived"])
 	clear(sc.broker.missing)
 	sc.elect(s, never)
 	sc.prove(s)
 	require.Equal(t, 1, sc.copies()["lost"])
-	require.Equal(t, 2, sc.copies()["arrived"], "nothing says that it arrived")
+	require.Equal(t, 2, sc.copies()["arrived"], "nothing proves that it arrived")
 	require.Equal(t, 1, sc.copies()["job-0"])
 }
 
-// A burst is not limited by the time between probes to no queue.
-func TestProbesToNoQueueFollowBursts(t *testing.T) {
+// The interval of unroutable probes does not limit a burst.
+func TestUnroutableProbesFollowBursts(t *testing.T) {
 	w := routing{}
 	require.False(t, w.mustFollow(load{jobs: followEach - 1}))
 	require.True(t, w.mustFollow(load{jobs: followEach}))
@@ -136,14 +136,13 @@ func TestProbesToNoQueueFollowBursts(t *testing.T) {
 	require.False(t, w.mustFollow(load{}))
 }
 
-// A job whose fire was in doubt when the way broke is in doubt all the more: the witness stands,
-// and it is fired again.
-func TestDoubtsThatWentAstray(t *testing.T) {
+// A job that was already in doubt when the route broke is fired again, although the witness stands.
+func TestMisroutedDoubtIsFiredAgain(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
 	sc.broker.cut = true
-	sc.due("doubtful", "q")
+	sc.due("in-doubt", "q")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
 	sc.take(s)
@@ -151,12 +150,12 @@ func TestDoubtsThatWentAstray(t *testing.T) {
 
 	sc.elect(s, never)
 	sc.prove(s)
-	require.Equal(t, map[string]int{"doubtful": 1}, sc.copies())
+	require.Equal(t, map[string]int{"in-doubt": 1}, sc.copies())
 }
 
-// Who mends the way and dies before all is entered again leaves that to the next: what was entered
-// twice is fired once.
-func TestALeaderDiesBetweenMendingAndFiring(t *testing.T) {
+// A leader repairs the route and dies before all misrouted jobs are entered again. The next leader
+// enters the rest. A job that was entered twice is fired once.
+func TestLeaderCrashBetweenRepairAndFire(t *testing.T) {
 	for rounds := range 12 {
 		sc := newScene(t)
 		s := sc.leader("a")
@@ -164,7 +163,7 @@ func TestALeaderDiesBetweenMendingAndFiring(t *testing.T) {
 		sc.broker.cut = true
 		sc.due("x", "q")
 		sc.due("y", "q")
-		sc.untilAstray(s)
+		sc.untilMisrouted(s)
 		sc.elect(s, never)
 		sc.rounds(s, rounds, nil)
 		early := sc.copies()
@@ -177,8 +176,8 @@ func TestALeaderDiesBetweenMendingAndFiring(t *testing.T) {
 	}
 }
 
-// A dead job that never reached dead_jobs, though the journal has its burial, is buried again.
-func TestBurialsThatWentAstray(t *testing.T) {
+// A burial that the journal has and dead_jobs lacks is repeated.
+func TestMisroutedBurialIsRepeated(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	at := sc.at("killed", "q", sc.now.Add(1000*probeEvery))
@@ -193,7 +192,7 @@ func TestBurialsThatWentAstray(t *testing.T) {
 	sc.exchange(s)
 	sc.broker.cutBury = true
 	kill("killed", at)
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 	require.EqualValues(t, 1, s.entries.Total(wire.DeadJobs))
 
 	sc.elect(s, never)
@@ -206,8 +205,8 @@ func TestBurialsThatWentAstray(t *testing.T) {
 	}
 }
 
-// A leader that dies once it has entered such a dead job again, and before the journal has that the
-// way stands, has the next one look at it anew: it stays one.
+// A leader dies after it has entered such a dead job again, and before the journal says that the
+// route is intact. The next leader examines it again: there is still one dead job.
 func TestBurialsAreRepeatedOnce(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -217,7 +216,7 @@ func TestBurialsAreRepeatedOnce(t *testing.T) {
 	sc.broker.cutBury = true
 	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed", Offset: &at}
 	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 	for range 3 {
 		sc.elect(s, never)
 		sc.rounds(s, 8, nil)
@@ -226,9 +225,9 @@ func TestBurialsAreRepeatedOnce(t *testing.T) {
 	}
 }
 
-// A kill that was undone is not buried again, though its dead job is gone and the leader died
-// before it could tell the journal.
-func TestBurialsOfUndoneKillsAreNotRepeated(t *testing.T) {
+// A kill that was undone is not buried again, although its dead job is gone and the leader died
+// before it could journal the undo.
+func TestBurialOfUndoneKillIsNotRepeated(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
@@ -238,7 +237,7 @@ func TestBurialsOfUndoneKillsAreNotRepeated(t *testing.T) {
 	sc.rounds(s, 2, nil)
 	cmd := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "killed"}
 	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {}))
-	for range 3 { // it is buried and told, and it is too early for a probe
+	for range 3 { // it is buried and journaled, and it is too early for a probe
 		require.NoError(t, s.step(sc.now))
 		sc.exchange(s)
 	}
@@ -253,8 +252,8 @@ func TestBurialsOfUndoneKillsAreNotRepeated(t *testing.T) {
 	require.Zero(t, s.entries.Total(wire.DeadJobs))
 }
 
-// No more is fired than can be fired again, until a probe has arrived.
-func TestWhatIsUnprovenIsBounded(t *testing.T) {
+// The fires since the last probe are bounded by what can be fired again.
+func TestUnprobedFiresAreBounded(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
@@ -270,27 +269,27 @@ func TestWhatIsUnprovenIsBounded(t *testing.T) {
 	require.False(t, s.core.ledger.Room())
 }
 
-// Carrying over leaves in the journal what was fired and is not proven to have arrived.
-func TestLowWaterKeepsWhatMayHaveGoneAstray(t *testing.T) {
+// A carry-over leaves fires in the journal that are not proven to have arrived.
+func TestLowWaterKeepsUnprovenFires(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
 	sc.broker.cut = true
-	sc.due("astray", "q")
+	sc.due("misrouted", "q")
 	sc.rounds(s, 3, nil)
 	require.NoError(t, s.core.beginCarry(0))
 	sc.rounds(s, 11, nil)
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	for _, r := range sc.broker.streams[wire.Journal].records {
-		if d, fired := wire.DeedOf(r.Headers); fired && d.JIDTag == "astray" {
+		if d, fired := wire.DispatchOf(r.Headers); fired && d.JIDTag == "misrouted" {
 			require.LessOrEqual(t, s.entries.State().Needs, r.Offset)
 		}
 	}
 }
 
-// A broker or a view that is slow loses nothing: only a probe that was confirmed, and does not
-// show, says that the way is broken.
-func TestALateProbeIsNotAstray(t *testing.T) {
+// A slow broker or view loses nothing. Only a probe that was confirmed, and did not arrive, shows
+// that the route is broken.
+func TestLateProbeIsNotMisrouted(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
@@ -317,9 +316,9 @@ func TestALateProbeIsNotAstray(t *testing.T) {
 	require.Greater(t, s.core.routing.probe, late, "it has arrived, and the next one is on its way")
 }
 
-// What follows a probe must be confirmed too, and a broker that is slow to confirm the one is slow
-// with the other.
-func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
+// The publish that follows a probe must be confirmed too. A broker that is slow to confirm one is
+// slow with the other.
+func TestProbeFollowUpHasSameTimeout(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
@@ -330,7 +329,7 @@ func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 			require.NoError(t, s.step(sc.now))
 			sc.take(s)
 			require.NoError(t, s.readAll())
-			s.conn.arrived = nil // which is told when what followed the probe is confirmed
+			s.conn.arrived = nil // the leader gets it when the publish that follows the probe is confirmed
 		}
 	}
 	wait()
@@ -342,9 +341,9 @@ func TestWhatFollowsAProbeMayTakeAsLong(t *testing.T) {
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }
 
-// A probe that came out, and that the view does not show, was lost only if what went to the journal
-// after it is there.
-func TestAJournalThatLacksAProbe(t *testing.T) {
+// A probe that arrived, and that the view does not have, is lost only if later records of the
+// journal are there.
+func TestProbeMissingFromJournal(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.prove(s)
@@ -363,5 +362,5 @@ func TestAJournalThatLacksAProbe(t *testing.T) {
 
 	sc.broker.muted = true
 	sc.due("b", "q")
-	sc.untilAstray(s)
+	sc.untilMisrouted(s)
 }

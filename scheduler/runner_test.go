@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// runner is a scheduler that does not run: its parts are called one by one.
+// runner is a scheduler that does not run: the tests call its parts one by one.
 func runner(t *testing.T, v *brokertest.Vhost) (*Scheduler, *broker.Conn) {
 	t.Helper()
 	cfg := broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)}
@@ -48,8 +48,8 @@ func (s *Scheduler) fold() *tracker.Entries {
 	return entries
 }
 
-// Queues that Millrace made are deleted when nobody has used them for long, and no others.
-func TestQueuesThatNobodyUses(t *testing.T) {
+// Queues that Millrace created are deleted when they were unused for long, and no others.
+func TestUnusedQueuesAreDeleted(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -74,16 +74,16 @@ func TestQueuesThatNobodyUses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, stands, there, name)
 	}
-	require.Len(t, s.made, 3, "who is gone is forgotten")
+	require.Len(t, s.made, 3, "a queue that is gone is forgotten")
 	require.NoError(t, conn.Err())
 
 	require.NoError(t, conn.Close())
 	require.Error(t, s.deleteUnused(t.Context(), conn, later))
 }
 
-// A client that takes the lock keeps everybody from leading. Asking whoever has it finds that out,
-// and what helps.
-func TestLockThatIsAClients(t *testing.T) {
+// A client that takes the lock keeps every sidecar from leading. A command to the lock's holder
+// shows that, and the answer names the remedy.
+func TestClientHoldsLock(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(*testing.T, *amqp.Channel, *broker.Conn){
 		"as its exclusive queue": func(t *testing.T, ch *amqp.Channel, _ *broker.Conn) {
@@ -133,9 +133,9 @@ func TestLockThatIsAClients(t *testing.T) {
 	}
 }
 
-// A sidecar that waits in line behind a client, which takes its pings and answers none, says so,
+// A sidecar that waits behind a client, which consumes its pings and answers none, reports that
 // until the client is gone.
-func TestClientThatConsumesTheLock(t *testing.T) {
+func TestClientConsumesLock(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -160,7 +160,7 @@ func TestClientThatConsumesTheLock(t *testing.T) {
 	waited := make(chan error, 1)
 	parts.Go(func() { waited <- s.waitInLine(ctx, conn, lock) })
 
-	brokertest.Eventually(t, func() bool { return s.Status().Orphaned }, "nobody answers pings")
+	brokertest.Eventually(t, func() bool { return s.Status().Orphaned }, "no leader answers pings")
 	require.Contains(t, s.Status().OrphanCause, "a client consumes jobs.leader")
 	require.NotEmpty(t, <-taken, "the client gets the pings")
 	require.Empty(t, waited)
@@ -169,7 +169,7 @@ func TestClientThatConsumesTheLock(t *testing.T) {
 	require.False(t, s.Status().Orphaned)
 }
 
-func TestWaitingForTheLockEnds(t *testing.T) {
+func TestWaitForLockEnds(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -184,8 +184,8 @@ func TestWaitingForTheLockEnds(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A leader waits for the one before where the broker cannot say that it has ended, and only there.
-func TestWaitingForThePredecessor(t *testing.T) {
+// A leader waits for its predecessor where the broker cannot say that it has ended, and only there.
+func TestLeaderWaitsForPredecessor(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -194,7 +194,7 @@ func TestWaitingForThePredecessor(t *testing.T) {
 		require.NoError(t, s.waitForPredecessor(t.Context(), conn, active))
 		return time.Since(active) >= wire.LeaderWait
 	}
-	require.False(t, waits(0), "nobody led before")
+	require.False(t, waits(0), "no sidecar led before")
 
 	follow := func(probes string) {
 		r := wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "before", Probe: probes}
@@ -203,8 +203,8 @@ func TestWaitingForThePredecessor(t *testing.T) {
 		require.NoError(t, s.store.Apply(s.fold(), wire.Journal, []wire.Record{record}, func() error { return nil }, func([]string) {}))
 	}
 	follow("jobs.probe.x")
-	cannotTell := !conn.Features().ExclusiveLock && !conn.Features().DelaysNodeLoss
-	require.Equal(t, cannotTell, waits(wire.LeaderWait-500*time.Millisecond), "it cannot be known how many nodes there are")
+	nodesUnknown := !conn.Features().ExclusiveLock && !conn.Features().DelaysNodeLoss
+	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "the number of nodes is unknown")
 	s.cfg.SingleNode = true
 	require.False(t, waits(0))
 	s.cfg.SingleNode = false
@@ -212,7 +212,7 @@ func TestWaitingForThePredecessor(t *testing.T) {
 	s.mgmt, err = broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
 	require.NoError(t, err)
 	defer s.mgmt.Close()
-	require.False(t, waits(0), "the broker says that it has one node")
+	require.False(t, waits(0), "the broker reports one node")
 	s.mgmt = nil
 	follow("")
 	require.False(t, waits(0), "an older version had the lock exclusively")
@@ -220,20 +220,20 @@ func TestWaitingForThePredecessor(t *testing.T) {
 	follow("jobs.probe.x")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if cannotTell {
+	if nodesUnknown {
 		require.ErrorIs(t, s.waitForPredecessor(ended, conn, time.Now()), context.Canceled)
 	}
 }
 
-func TestLockThatIsFree(t *testing.T) {
+func TestFreeLock(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	s.lookForLeader(t.Context(), conn, nil)
-	require.False(t, s.Status().Orphaned, "there is no leader, and nothing that keeps one away")
+	require.False(t, s.Status().Orphaned, "there is no leader, and nothing prevents one")
 }
 
-func TestAskingWithoutALeader(t *testing.T) {
+func TestAskerWithoutLeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	a := NewAsker(broker.Config{AMQPURL: v.AMQPURL(), Log: slog.New(slog.DiscardHandler)})
@@ -252,7 +252,7 @@ func TestAskingWithoutALeader(t *testing.T) {
 	require.ErrorIs(t, a.Publish(t.Context(), wire.Message{Key: "nowhere"}), broker.ErrReturned)
 
 	var silent atomic.Bool
-	inbox := v.Channel(t) // a leader that answers pings, and everything else with garbage
+	inbox := v.Channel(t) // a leader that answers pings, and sends garbage for everything else
 	_, err := inbox.QueueDeclare(wire.LeaderInbox, false, true, false, false, nil)
 	require.NoError(t, err)
 	commands, err := inbox.Consume(wire.LeaderInbox, "", true, false, false, false, nil)
@@ -277,18 +277,18 @@ func TestAskingWithoutALeader(t *testing.T) {
 	if v.Features(t).ExclusiveLock {
 		require.Equal(t, "outcome_unknown", ask(), "there is a queue, so there is a leader")
 	} else {
-		brokertest.Eventually(t, func() bool { return ask() == "no_leader" }, "nobody answers pings")
+		brokertest.Eventually(t, func() bool { return ask() == "no_leader" }, "no leader answers pings")
 		asked := time.Now()
 		require.Equal(t, "no_leader", ask())
-		require.Less(t, time.Since(asked), time.Second, "nothing is waited for")
+		require.Less(t, time.Since(asked), time.Second, "it does not wait")
 	}
 	cancel()
 	require.NoError(t, <-done)
 	require.False(t, a.Connected())
 }
 
-// Without a management API nothing is known of queues, and nothing is set.
-func TestWithoutManagement(t *testing.T) {
+// Without a management API nothing is known of queues, and no policy is set.
+func TestSchedulerWithoutManagementAPI(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -299,8 +299,8 @@ func TestWithoutManagement(t *testing.T) {
 	require.True(t, s.carryDue(time.Now()), "of a retention that is not known")
 }
 
-// Where little is kept, low water moves soon, also where that has just become known.
-func TestLowWaterDoesNotLingerForLongerThanRecordsAreKept(t *testing.T) {
+// If retention is short, low water moves soon, also when that has just become known.
+func TestLingerIsBoundedByRetention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, _ := runner(t, v)
@@ -311,7 +311,7 @@ func TestLowWaterDoesNotLingerForLongerThanRecordsAreKept(t *testing.T) {
 	require.Less(t, s.linger(now), time.Second)
 }
 
-func TestManagementThatFails(t *testing.T) {
+func TestFailingManagementAPI(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, _ := runner(t, v)
@@ -328,9 +328,9 @@ func TestManagementThatFails(t *testing.T) {
 	require.Equal(t, ManagementAPI, failing[0].Subject)
 }
 
-// A management API that does not answer, as that of a frozen node, holds up only a sidecar that
+// A management API that does not answer, such as that of a frozen node, delays only a sidecar that
 // knows no queues yet.
-func TestManagementThatHangs(t *testing.T) {
+func TestHangingManagementAPI(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -350,7 +350,7 @@ func TestManagementThatHangs(t *testing.T) {
 	require.Less(t, time.Since(begun), listQueuesWithin, "it does not wait")
 	cancel()
 	beside.Wait()
-	require.NotNil(t, s.kept, "what was known stays")
+	require.NotNil(t, s.kept, "the known policies stay")
 
 	begun = time.Now()
 	require.False(t, s.readProof(t.Context(), true).of("q"), "nothing is proven")
@@ -362,8 +362,8 @@ func TestManagementThatHangs(t *testing.T) {
 	require.Less(t, time.Since(begun), maxStuck, "a takeover does not wait longer")
 }
 
-// Who acted is what the broker says; the sidecar's own account may speak for another.
-func TestActors(t *testing.T) {
+// The broker says who acted. The sidecar's own account may act on behalf of another user.
+func TestActorOfCommand(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	_, conn := runner(t, v)
@@ -378,7 +378,7 @@ func TestActors(t *testing.T) {
 	}
 }
 
-func TestDeathsAreExplained(t *testing.T) {
+func TestReasonsOfDeadLetters(t *testing.T) {
 	for reason, says := range map[string]string{
 		"rejected": "a worker rejected", "expired": "expired in queue", "maxlen": "was full", "delivery_limit": "too often", "other": "(other)",
 	} {
@@ -393,20 +393,20 @@ func TestDeathsAreExplained(t *testing.T) {
 	record, jid, err := deadRecord(wire.Delivery{Body: []byte(`{"class":"C"}`), Redelivered: true}, time.Unix(1_600_000_000, 0))
 	require.NoError(t, err)
 	require.NotEmpty(t, jid)
-	require.Contains(t, string(record), "1600000000", "nobody says when it died")
+	require.Contains(t, string(record), "1600000000", "its time of death is unknown")
 	envelope := []byte(`{"jid":"theirs","died_at":5,"job":{"class":"C"}}`)
 	record, jid, err = deadRecord(wire.Delivery{Body: envelope}, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, "theirs", jid)
-	require.Equal(t, envelope, record, "a client's own envelope is taken as it is")
+	require.Equal(t, envelope, record, "a client's own envelope is kept unchanged")
 	long := fmt.Sprintf(`{"class":"C","jid":%q}`, strings.Repeat("j", maxDeadJID+1))
 	_, jid, err = deadRecord(wire.Delivery{Body: []byte(long)}, time.Now())
 	require.NoError(t, err)
 	require.Less(t, len(jid), 100)
 }
 
-// The same dead letter that comes again after its leader died is known by its bytes.
-func TestDeadLettersThatCameBefore(t *testing.T) {
+// A dead letter that comes again after its leader died is recognized by its bytes.
+func TestRepeatedDeadLetterIsRecognized(t *testing.T) {
 	sc := newScene(t)
 	sidecar := sc.sidecar("a")
 	s := &Scheduler{services: &services{entries: sidecar.entries.Reader}}
@@ -423,7 +423,7 @@ func TestDeadLettersThatCameBefore(t *testing.T) {
 	require.True(t, known)
 }
 
-// pieces are metrics to roll up that nobody reads back.
+// pieces are metrics to roll up that are never read back.
 type pieces struct {
 	asked atomic.Int32
 	fails atomic.Bool
@@ -437,7 +437,7 @@ func (p *pieces) Pieces(int) ([]wire.Rollup, error) {
 	return []wire.Rollup{{Type: "rollup", To: 5}}, nil
 }
 
-// A roll-up is published once, as long as it may still be read back.
+// A roll-up is published once, while it may still be read back.
 func TestRollUpsArePublishedOnce(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -454,5 +454,5 @@ func TestRollUpsArePublishedOnce(t *testing.T) {
 	require.ErrorContains(t, <-done, "the view is damaged")
 
 	require.NoError(t, conn.Close())
-	require.NoError(t, s.rollUp(t.Context(), conn), "whoever leads with the connection ends")
+	require.NoError(t, s.rollUp(t.Context(), conn), "the leader of this connection ends")
 }

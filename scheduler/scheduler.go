@@ -297,7 +297,7 @@ func (s *Scheduler) eligible(now time.Time) bool {
 // standbyGrace is since when a sidecar does not stand for election only because its view lags.
 type standbyGrace struct{ since time.Time }
 
-// expired reports whether a sidecar whose view lags so far stands all the same.
+// expired reports whether a sidecar whose view lags so far stands anyway.
 func (r *standbyGrace) expired(now time.Time, lag time.Duration) bool {
 	switch {
 	case lag < maxStandingLag:

@@ -36,7 +36,7 @@ func TestScheduledJobArrives(t *testing.T) {
 				return ok
 			}, "the job arrives")
 			for _, r := range v.ReadStream(t, wire.Gated) {
-				_, fired := wire.DeedOf(r.Headers)
+				_, fired := wire.DispatchOf(r.Headers)
 				require.False(t, fired, "its queue was made before it was fired")
 			}
 			require.False(t, time.Now().Before(due), "it came early")

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-// sidecar is everything that folds and schedules, in this process.
+// sidecar runs everything that folds and schedules, in this process.
 type sidecar struct {
 	*scheduler.Scheduler
 	entries *tracker.Entries
@@ -30,7 +30,7 @@ type sidecar struct {
 
 type options struct {
 	identity string
-	amqpURL  string // another way to the broker
+	amqpURL  string // another route to the broker
 	dir      string
 	onGap    string
 	native   bool

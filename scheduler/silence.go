@@ -17,7 +17,7 @@ import (
 // A broker may never answer a publish: RabbitMQ forgets some when the node of their queue or of the
 // journal stops. A queue that does not answer stops only itself. Nothing due is fired to it but one
 // trial, and its unconfirmed fires are set aside, so that they take no room from others. A fire is
-// passed over if its queue has answered later ones: it is set aside too, and its queue goes on.
+// passed over if its queue has answered later ones: it is set aside too, and its queue resumes.
 
 // silence watches for queues that do not answer.
 type silence struct {
@@ -72,7 +72,7 @@ func (s *silence) giveUpOn(now time.Time, queue string, arrived bool) error {
 		if err != nil {
 			return err
 		}
-		if arrived && journaled && s.witnessTells(p) {
+		if arrived && journaled && s.witnessSpeaks(p) {
 			s.ledger.Accept(p)
 		} else if err := p.Returned(now, ledger.NoAnswer, journaled); err != nil {
 			return err
@@ -81,8 +81,8 @@ func (s *silence) giveUpOn(now time.Time, queue string, arrived bool) error {
 	return nil
 }
 
-// witnessTells reports whether the witness that stands speaks for a fire of this epoch.
-func (s *silence) witnessTells(p *ledger.Publish) bool {
+// witnessSpeaks reports whether the witness that stands speaks for a fire of this epoch.
+func (s *silence) witnessSpeaks(p *ledger.Publish) bool {
 	return wire.Through{Epoch: s.ledger.Epoch(), Through: p.Seq()}.Compare(s.entries.State().WitnessFrom) > 0
 }
 

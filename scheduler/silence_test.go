@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// unanswered has the broker take in what a leader sent, and never answer the fires to some queues.
+// unanswered has the broker process what a leader sent, and never answer the fires to some queues.
 func (sc *scene) unanswered(s *modelSidecar, prefix string) {
 	for len(s.conn.out) > 0 {
 		sc.broker.process(s.conn, sc.now)
@@ -40,7 +40,7 @@ func (sc *scene) silentFor(s *modelSidecar, prefix string, d time.Duration) {
 	}
 }
 
-func TestSilentQueueStopsOnlyItself(t *testing.T) {
+func TestSilentQueueDelaysNoOther(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("lost-answer", "silent")
@@ -53,13 +53,13 @@ func TestSilentQueueStopsOnlyItself(t *testing.T) {
 	require.NoError(t, s.readAll())
 	sc.silentFor(s, "silent", 5*time.Second)
 	require.Equal(t, 1, s.core.queues.silentQueues())
-	require.Len(t, sc.copies(), 22, "one more job is fired to the silent queue, and all that is due to the other")
+	require.Len(t, sc.copies(), 22, "one more job is fired to the silent queue, and all due jobs to the other")
 	require.Contains(t, sc.copies(), "lost-answer")
 }
 
-// RabbitMQ never answers what was on its way to a stream's leader when that died. What follows is
-// answered.
-func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
+// RabbitMQ never answers what was on its way to the leader of a stream when that died. It answers
+// what follows.
+func TestFireThatIsPassedOverDelaysNothing(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("lost-answer", "q")
@@ -74,7 +74,7 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 		require.Contains(t, sc.copies(), jid)
 	}
 	require.Zero(t, s.core.queues.silentQueues())
-	require.Equal(t, 1, s.core.ledger.Aside(), "it leaves the window to others")
+	require.Equal(t, 1, s.core.ledger.Aside(), "the window is free for others")
 	_, any := s.core.ledger.Oldest()
 	require.False(t, any, "it does not end the epoch")
 	sc.broker.witness = "" // so that nothing proves that it arrived
@@ -86,9 +86,9 @@ func TestAFireThatIsPassedOverStopsNothing(t *testing.T) {
 	require.Zero(t, s.core.ledger.Open())
 }
 
-// What a silent queue has open is decided after a while: where nothing restarted it arrived,
-// elsewhere it is fired again.
-func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
+// The open fires of a silent queue are settled after a while. If nothing restarted, they arrived.
+// Otherwise they are fired again.
+func TestUnansweredFiresAreGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		restarts bool
 		copies   int
@@ -114,7 +114,7 @@ func TestFiresWithoutAnswerAreGivenUpOn(t *testing.T) {
 	}
 }
 
-// An answer that comes after all says nothing about a fire that was given up on.
+// An answer that comes late says nothing about a fire that was given up.
 func TestLateAnswersAreIgnored(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -135,8 +135,8 @@ func TestLateAnswersAreIgnored(t *testing.T) {
 	require.Equal(t, map[string]int{"late": 1}, sc.copies())
 }
 
-// A queue may have only so many fires open, whatever is due to it.
-func TestQueuesHaveWindowsOfTheirOwn(t *testing.T) {
+// Each queue may have only so many fires open, even if more are due.
+func TestEachQueueHasAWindow(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.window = 4
 	s := sc.leader("a")
@@ -159,7 +159,7 @@ func TestQueuesHaveWindowsOfTheirOwn(t *testing.T) {
 }
 
 // While the broker answers nothing at all, nothing more is fired: it may have lost its majority.
-func TestNothingIsFiredWhileNothingIsAnswered(t *testing.T) {
+func TestFiringStopsWithoutAnswers(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("first", "q")
@@ -181,9 +181,9 @@ func TestNothingIsFiredWhileNothingIsAnswered(t *testing.T) {
 	require.Equal(t, map[string]int{"first": 1, "second": 1}, sc.copies())
 }
 
-// A leader says which numbers are confirmed above one that is not: its successor has only that one
-// in doubt.
-func TestOnlyWhatIsOpenIsInDoubt(t *testing.T) {
+// A leader journals which numbers are confirmed above one that is not. Only that one is in doubt
+// for its successor.
+func TestOnlyUnconfirmedFiresAreInDoubt(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("open", "silent")
@@ -211,7 +211,7 @@ func TestOnlyWhatIsOpenIsInDoubt(t *testing.T) {
 	}
 }
 
-// More ranges than a header names stand in a record of their own.
+// If there are more ranges than a header can hold, they get a record of their own.
 func TestManyRangesAreJournaled(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -237,9 +237,9 @@ func TestManyRangesAreJournaled(t *testing.T) {
 	require.Positive(t, sc.journaled()[wire.TypeConfirmed])
 }
 
-// A fire that the view has not read from the journal is not given up on: the journal may be what
+// A fire that the view has not read from the journal is not given up: it may be the journal that
 // does not answer.
-func TestFiresAreNotGivenUpOnWhileTheJournalDoesNotAnswer(t *testing.T) {
+func TestNoGiveUpWhileJournalIsSilent(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.due("unread", "q")
@@ -257,9 +257,9 @@ func TestFiresAreNotGivenUpOnWhileTheJournalDoesNotAnswer(t *testing.T) {
 	require.Equal(t, map[string]int{"unread": 1}, sc.copies())
 }
 
-// A burial that is not answered is not given up on: what is known of its job's queue says nothing
-// of the dead jobs. The leader resigns over it.
-func TestBurialsAreNotGivenUpOn(t *testing.T) {
+// A burial without an answer is not given up: what is known of its job's queue says nothing of the
+// dead jobs. The leader resigns over it.
+func TestBurialsAreNeverGivenUp(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("expired", sc.now, `,"expires_at":1`)
@@ -277,12 +277,12 @@ func TestBurialsAreNotGivenUpOn(t *testing.T) {
 	require.Zero(t, s.core.queues.silentQueues())
 	oldest, open := s.core.ledger.Oldest()
 	require.True(t, open)
-	require.Equal(t, burial, oldest, "the watchdog sees it")
+	require.Equal(t, burial, oldest, "the watchdog detects it")
 	require.Zero(t, s.core.counters.Returned)
 }
 
-// The job of a fire that is repeated from the journal counts in its queue's lane as any other.
-func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
+// A fire that is repeated from the journal counts in its queue's lane as any other.
+func TestSilentQueueOfFireOnlyInJournal(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leaderWith("gone")
 	require.NoError(t, s.core.command(sc.now, wire.Command{Command: wire.CommandTrigger, Stream: wire.ScheduledJobs, JID: "gone"}, func(wire.Reply) {}))
@@ -294,7 +294,7 @@ func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
 	sc.silentFor(fresh, "q", 5*time.Second)
 	require.Equal(t, phaseLeading, fresh.core.phase)
 	require.Equal(t, 1, fresh.core.queues.silentQueues())
-	require.Equal(t, fresh.core.ledger.Open(), fresh.core.ledger.Aside(), "it leaves the window to others")
+	require.Equal(t, fresh.core.ledger.Open(), fresh.core.ledger.Aside(), "the window is free for others")
 	sc.due("other", "r")
 	require.NoError(t, fresh.readAll())
 	sc.silentFor(fresh, "q", 2*time.Second)
@@ -306,7 +306,7 @@ func TestSilentQueueOfAFireThatOnlyTheJournalHas(t *testing.T) {
 }
 
 // A new leader repeats more fires than a window holds, to queues that do not answer, and leads.
-func TestSilentQueuesWhileDoubtsAreSettled(t *testing.T) {
+func TestSilentQueuesDuringReconcile(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	for wave, n := range []int{ledger.MaxOpen, 200} { // the second is fired when the queues of the first have left the window

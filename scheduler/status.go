@@ -14,7 +14,7 @@ type Status struct {
 	Overdue         int            `json:"overdue"`                 // entries that are due and wait for room in the window, at most 1,024
 	Blocked         string         `json:"blocked,omitempty"`       // the broker takes no publishes; its reason
 	Gap             string         `json:"gap,omitempty"`           // the journal may have lost records; due entries are held
-	Orphaned        bool           `json:"orphaned"`                // the lock is refused, and nobody who holds it leads
+	Orphaned        bool           `json:"orphaned"`                // the lock is refused, and its holder does not lead
 	OrphanCause     string         `json:"orphan_cause,omitempty"`  // why, in words
 	OrphanCure      string         `json:"orphan_remedy,omitempty"` // what to do about it
 	Held            []HeldQueue    `json:"held,omitempty"`          // queues that take no jobs now
@@ -30,7 +30,7 @@ type Status struct {
 	Counters        Counters       `json:"counters"`
 }
 
-// HeldQueue is a queue that takes no jobs now. Everything else goes on.
+// HeldQueue is a queue that takes no jobs now. All other queues do.
 type HeldQueue struct {
 	Queue  string    `json:"queue"`
 	Reason string    `json:"reason"`

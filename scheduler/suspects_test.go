@@ -46,7 +46,7 @@ func (sc *scene) elect(s *modelSidecar, refuses func(string) bool) {
 	require.NoError(sc.t, s.elect(refuses))
 }
 
-// rounds lets a leader work undisturbed, until dies says that the next publish kills its
+// rounds lets a leader work undisturbed, until dies returns true: the next publish ends its
 // connection.
 func (sc *scene) rounds(s *modelSidecar, n int, dies func(wire.Message) bool) (died bool) {
 	for range n {
@@ -71,7 +71,7 @@ func (sc *scene) copies() map[string]int {
 	n := map[string]int{}
 	for _, c := range sc.broker.copies {
 		if !c.gone {
-			n[c.deed.JIDTag]++
+			n[c.headers.JIDTag]++
 		}
 	}
 	return n
@@ -79,9 +79,9 @@ func (sc *scene) copies() map[string]int {
 
 func never(string) bool { return false }
 
-// A message that kills the connection is found and parked, wherever it is when it kills: before the
-// broker has done anything with it, with its copy in the journal, or when a new leader fires again
-// what is doubtful. Nobody else suffers.
+// A message that ends the connection is found and parked, at each moment at which it can do so:
+// before the broker has done anything with it, when the journal has its copy, or when a new leader
+// fires again what is in doubt. No other job is affected.
 func TestPoisonIsParked(t *testing.T) {
 	for name, c := range map[string]struct {
 		journaled bool // the broker writes the journal's copy before it dies of the queue's
@@ -107,7 +107,7 @@ func TestPoisonIsParked(t *testing.T) {
 			for lives := true; lives; {
 				sc.elect(s, c.refuses)
 				lives = sc.rounds(s, 100, func(m wire.Message) bool {
-					d, _ := wire.DeedOf(m.Headers)
+					d, _ := wire.DispatchOf(m.Headers)
 					return d.JIDTag == "poison"
 				})
 				if !lives {
@@ -116,7 +116,7 @@ func TestPoisonIsParked(t *testing.T) {
 				if deaths++; c.journaled {
 					sc.broker.append(wire.Journal, millrace, s.conn.out[0].message)
 				}
-				require.Less(t, deaths, 5, "it goes on for ever")
+				require.Less(t, deaths, 5, "the epochs do not end")
 				process.remember(s.core, true)
 				s.lose()
 				s.known, s.suspect = process.known, process.suspects
@@ -143,7 +143,7 @@ func TestPoisonIsParked(t *testing.T) {
 				require.Contains(t, parked[0].Parked, "connection died")
 			}
 			require.Len(t, parked, int(s.entries.Total(wire.ScheduledJobs)), "nothing else waits")
-			require.Empty(t, s.core.ledger.Suspects(), "nobody is suspected any more")
+			require.Empty(t, s.core.ledger.Suspects(), "nothing is suspected any more")
 			doubts, err := s.entries.Doubts()
 			require.NoError(t, err)
 			require.Empty(t, doubts)
@@ -151,21 +151,21 @@ func TestPoisonIsParked(t *testing.T) {
 	}
 }
 
-// A poison that only the journal has, because its stream has forgotten it, cannot be parked: it is
-// listed with what was rejected.
-func TestPoisonThatOnlyTheJournalHas(t *testing.T) {
+// A poison job that only the journal has, because it was truncated from its stream, cannot be
+// parked. It is listed as rejected.
+func TestPoisonOnlyInJournalIsListed(t *testing.T) {
 	sc := newScene(t)
 	s := sc.sidecar("a")
 	process := &Scheduler{}
 	refuses := func(string) bool { return true }
 	poison := func(m wire.Message) bool {
-		d, ok := wire.DeedOf(m.Headers)
+		d, ok := wire.DispatchOf(m.Headers)
 		return ok && d.JIDTag == "poison"
 	}
 	sc.due("poison", "q")
 	sc.elect(s, refuses)
 	for deaths := 0; sc.rounds(s, 50, poison); deaths++ {
-		require.Less(t, deaths, 5, "it goes on for ever")
+		require.Less(t, deaths, 5, "the epochs do not end")
 		if deaths == 0 { // the journal gets its copy, and the stream loses its own
 			sc.broker.append(wire.Journal, millrace, s.conn.out[0].message)
 			sc.due("other", "q")

@@ -20,8 +20,8 @@ func deadJobs(n int, since time.Time) (all []amqp.Publishing) {
 	return all
 }
 
-// The dead jobs that died last are kept, however many a full queue drops beside them, and however
-// old others are.
+// The newest dead jobs are kept, regardless of how many jobs a full queue drops beside them, and
+// how old others are.
 func TestDeadJobsAreTrimmed(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

@@ -104,7 +104,7 @@ func (u *undos) entryBefore(j *wire.JournalRecord) (*wire.Entry, *wire.Reply) {
 	}
 	e, err := wire.ParseEntry(j.Stream, j.Offset, raw)
 	if err != nil || wire.JIDTag(e.JID) != j.JID {
-		return nil, new(notFound("nobody has the entry's record any more"))
+		return nil, new(notFound("the entry's record is gone"))
 	}
 	return &e, nil
 }
@@ -121,7 +121,7 @@ func (u *undos) undoesSettled(j *wire.JournalRecord) (*wire.Reply, error) {
 		return nil, err
 	}
 	if s != nil || read < j.Offset {
-		return new(conflict("its stream was made anew since: it cannot be put back where it was")), nil
+		return new(conflict("its stream was created again since: it cannot be put back where it was")), nil
 	}
 	return nil, nil
 }

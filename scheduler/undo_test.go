@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// removed is a leader that has deleted an entry, with how to ask for it back.
+// removed is a leader that has deleted an entry, with the command that undoes that.
 func removed(t *testing.T, more string) (*scene, *modelSidecar, wire.Command) {
 	t.Helper()
 	sc := newScene(t)
@@ -26,12 +26,12 @@ func removed(t *testing.T, more string) (*scene, *modelSidecar, wire.Command) {
 	return sc, s, cmd
 }
 
-func TestUndoOfWhatIsNotKnown(t *testing.T) {
+func TestUndoOfUnknownEntry(t *testing.T) {
 	sc, s, cmd := removed(t, "")
 	wrong := int64(77)
 	cmd.Offset = &wrong
 	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status)
-	cmd.Offset, cmd.JID = nil, "nobody"
+	cmd.Offset, cmd.JID = nil, "unknown"
 	require.Equal(t, wire.StatusNotFound, sc.ask(s, cmd).Status)
 	cmd.JID = "j"
 	s.fetch = func(string, int64) ([]byte, error) { return nil, errors.New("no connection") }
@@ -45,8 +45,8 @@ func TestUndoOfWhatIsNotKnown(t *testing.T) {
 	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 }
 
-// What was answered a moment ago may be undone at once, whether the view has read it or not.
-func TestUndoInTheSameBreath(t *testing.T) {
+// An action can be undone as soon as it is answered, before the view has read it.
+func TestUndoRightAfterAnswer(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("j", sc.now.Add(day), "")
@@ -63,7 +63,7 @@ func TestUndoInTheSameBreath(t *testing.T) {
 	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 }
 
-// What is too large for the journal's record is looked for where it stood.
+// A record that is too large for the journal is read from its old place.
 func TestUndoOfLargeEntries(t *testing.T) {
 	sc, s, cmd := removed(t, `,"args":["`+strings.Repeat("x", 70<<10)+`"]`)
 	journal := sc.broker.streams[wire.Journal]
@@ -92,8 +92,8 @@ func TestUndoOfLargeEntries(t *testing.T) {
 	require.EqualValues(t, 1, s.entries.Total(wire.ScheduledJobs))
 }
 
-// A change that cannot be carried out is answered, and changes nothing.
-func TestChangesThatAreRefused(t *testing.T) {
+// A change that cannot be made is answered, and changes nothing.
+func TestInvalidChangesAreRefused(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.scheduled("j", sc.now.Add(day), "")
@@ -109,14 +109,14 @@ func TestChangesThatAreRefused(t *testing.T) {
 	require.Equal(t, map[string]int64{"other": 1}, s.entries.ByQueue(wire.ScheduledJobs))
 
 	sc.broker.nacks = func(m wire.Message) bool { return m.Key == wire.ScheduledJobs }
-	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("nobody knows whether the stream has it") }))
+	require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { t.Error("answered, although it is unknown whether the stream has it") }))
 	require.ErrorContains(t, sc.ends(s), "refused an entry that stands for another")
 }
 
-// What cannot be put back where it was is refused: its stream is another one, it is not what it was
-// changed to any more, or two dead jobs may be the one that is meant.
-func TestUndoThatCannotBe(t *testing.T) {
-	t.Run("made anew", func(t *testing.T) {
+// An entry that cannot be restored is refused: its stream was created again, it was changed since,
+// or either of two dead jobs may be meant.
+func TestImpossibleUndoIsRefused(t *testing.T) {
+	t.Run("created again", func(t *testing.T) {
 		sc, s, cmd := removed(t, "")
 		sc.at("another", "q", sc.now.Add(day))
 		sc.rounds(s, 2, nil)

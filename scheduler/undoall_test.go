@@ -14,7 +14,7 @@ func (sc *scene) undoAll(s *modelSidecar, id, undoes string) wire.Reply {
 	return sc.operate(s, id, wire.Operation{Action: wire.CommandUndo, Undoes: undoes})
 }
 
-// done is a leader that has done something to all of some scheduled jobs.
+// done is a leader that has acted on all of some scheduled jobs.
 func done(t *testing.T, action string, n int) (*scene, *modelSidecar) {
 	t.Helper()
 	sc := newScene(t)
@@ -36,7 +36,7 @@ func done(t *testing.T, action string, n int) (*scene, *modelSidecar) {
 
 func counts(op wire.Operation) []int64 { return []int64{op.Total, op.Done, op.Skipped(), op.Failed} }
 
-// What an operation did is taken back, one by one: all that it touched, and nothing else.
+// An operation is undone entry by entry: all that it acted on, and nothing else.
 func TestUndoOfOperations(t *testing.T) {
 	for _, action := range []string{wire.CommandDelete, wire.CommandKill, wire.CommandChange} {
 		t.Run(action, func(t *testing.T) {
@@ -90,9 +90,9 @@ func TestOperationsThatCannotBeUndone(t *testing.T) {
 	}
 }
 
-// Who cancelled an operation may undo what it did, and who cancelled an undo may have the rest
-// undone too.
-func TestUndoOfWhatWasCancelled(t *testing.T) {
+// A cancelled operation can be undone as far as it got. The rest of a cancelled undo can be undone
+// too.
+func TestUndoOfCancelledOperation(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 6)
 	slow := wire.Operation{Action: wire.CommandUndo, Undoes: "op", Rate: 0.5}
 	require.Equal(t, wire.StatusAccepted, sc.operate(s, "slow", slow).Status)
@@ -119,9 +119,9 @@ func TestUndoOfWhatWasCancelled(t *testing.T) {
 	require.Equal(t, "rest", op.UndoneBy)
 }
 
-// What was undone one by one, or was retried, changed again or has fired since, is left as it is,
-// and the reason told.
-func TestUndoSkipsWhatHappenedSince(t *testing.T) {
+// An entry that was undone by itself, or retried, changed again or fired since, stays as it is, and
+// the reason is reported.
+func TestUndoSkipsLaterActions(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) {
 		sc, s := done(t, wire.CommandDelete, 4)
 		require.Equal(t, wire.StatusOK, sc.ask(s, wire.Command{Command: wire.CommandUndo, Stream: wire.ScheduledJobs, JID: "j-1"}).Status)
@@ -162,16 +162,16 @@ func TestUndoSkipsWhatHappenedSince(t *testing.T) {
 	})
 }
 
-// A leader that dies anywhere in between leaves the rest to the next, which brings nothing back a
+// A leader that dies anywhere in between leaves the rest to the next one, which restores nothing a
 // second time.
-func TestUndoOutlivesItsLeader(t *testing.T) {
+func TestUndoSurvivesFailover(t *testing.T) {
 	for _, action := range []string{wire.CommandDelete, wire.CommandKill, wire.CommandChange} {
 		for dies := range 30 {
 			sc, s := done(t, action, 5)
 			require.NoError(t, s.core.command(sc.now, wire.Command{ID: "undo", Command: wire.CommandOperate, Bulk: &wire.Operation{Action: wire.CommandUndo, Undoes: "op"}},
 				func(wire.Reply) {}))
 			sc.rounds(s, 1, nil)
-			for range 2 * dies { // a step, or a publish that the broker takes in, at a time
+			for range 2 * dies { // a step, or a publish that the broker processes, at a time
 				require.NoError(t, s.step(sc.now))
 				sc.broker.process(s.conn, sc.now)
 				for len(s.conn.answers) > 0 && dies%2 == 0 {
@@ -192,9 +192,9 @@ func TestUndoOutlivesItsLeader(t *testing.T) {
 	}
 }
 
-// An undo goes on behind low water too: it knows the operation from what is written down again, and
-// the journal from where it lies.
-func TestUndoBehindLowWater(t *testing.T) {
+// An undo also works below low water: the operation is written again above it, and the journal can
+// be read below it.
+func TestUndoBelowLowWater(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 6)
 	carry := func(s *modelSidecar) {
 		require.NoError(t, s.core.beginCarry(0))
@@ -213,8 +213,9 @@ func TestUndoBehindLowWater(t *testing.T) {
 	require.EqualValues(t, 7, next.entries.Total(wire.ScheduledJobs))
 }
 
-// What the journal has forgotten cannot come back, and is counted; what it still has does.
-func TestUndoOfWhatTheJournalForgot(t *testing.T) {
+// Entries that the journal has forgotten cannot be restored, and are counted. The others are
+// restored.
+func TestUndoCountsEntriesTheJournalForgot(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 6)
 	journal := sc.broker.streams[wire.Journal]
 	n := 0
@@ -234,7 +235,7 @@ func TestUndoOfWhatTheJournalForgot(t *testing.T) {
 }
 
 // A journal that cannot be read now is read later.
-func TestUndoWaitsForTheJournal(t *testing.T) {
+func TestUndoRetriesUnreadableJournal(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 6)
 	read, fails := s.core.setup.readLater, 3
 	s.core.setup.readLater = func(from int64, each func(*wire.Record) error) *reading {
@@ -250,9 +251,8 @@ func TestUndoWaitsForTheJournal(t *testing.T) {
 	require.Equal(t, []int64{6, 6, 0, 0}, counts(sc.ended(s, "undo")))
 }
 
-// Records of a leader that had been followed, and of anybody else, are no part of what an operation
-// did.
-func TestUndoReadsWhatIsInForce(t *testing.T) {
+// Records of a leader that had been followed, and of other users, are not part of an operation.
+func TestUndoIgnoresVoidRecords(t *testing.T) {
 	sc, s := done(t, wire.CommandDelete, 2)
 	op, _ := s.entries.Operation("op")
 	forged := wire.JournalRecord{Type: wire.TypeUndone, Stream: wire.ScheduledJobs, Offset: 1, Epoch: s.core.ledger.Epoch(), JID: "j-1", Undoes: op.FirstRecord + 2}
@@ -269,7 +269,7 @@ func TestUndoReadsWhatIsInForce(t *testing.T) {
 	require.Equal(t, []int64{2, 2, 0, 0}, counts(sc.ended(next, "undo")))
 }
 
-func TestOffsets(t *testing.T) {
+func TestOffsetsOfAnOperation(t *testing.T) {
 	o := offsets{}
 	for _, at := range []int64{0, 1, 63, 64, 32767, 32768, 1 << 40} {
 		require.False(t, o.has(at))
@@ -280,7 +280,7 @@ func TestOffsets(t *testing.T) {
 	require.Len(t, o, 3)
 }
 
-// Reasons are told apart, but not without end.
+// Reasons are counted separately, up to a limit.
 func TestReasonsForSkipping(t *testing.T) {
 	o := newOperation(wire.Operation{Action: wire.CommandUndo}, time.Time{})
 	for i := range 30 {

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Clients delete what they declare: a queue, and jobs.direct with every binding it has. What is due
-// meanwhile is confirmed by the journal alone, unless it is caught on the way.
-func TestDueJobsArriveWhateverClientsDelete(t *testing.T) {
+// Clients delete what they declare: a queue, and jobs.direct with all its bindings. Without an
+// alternate exchange, a job that is due meanwhile would be confirmed by the journal alone.
+func TestDueJobsArriveDespiteDeletedTopology(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -53,12 +53,12 @@ func TestDueJobsArriveWhateverClientsDelete(t *testing.T) {
 		work(t, v, "gone", nil).gets(t, names("gone-"+c.what, 3)...)
 		kept.gets(t, names("kept-"+c.what, 3)...)
 	}
-	require.Equal(t, int64(1), s.Status().Counters.Epochs, "none of it costs more than itself")
+	require.Equal(t, int64(1), s.Status().Counters.Epochs, "no deletion ends an epoch")
 }
 
-// A client has a queue of its own with a name that RabbitMQ 4 cannot repeat, and publishes for it.
-// Millrace must not be kept from leading by asking what has become of that queue.
-func TestAQueueThatMustNotBeAskedAbout(t *testing.T) {
+// A client has an exclusive queue with a name that RabbitMQ 4 cannot send back, and publishes to
+// it. A check of that queue must not keep Millrace from leading.
+func TestQueueThatMustNotBeChecked(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -80,9 +80,9 @@ func TestAQueueThatMustNotBeAskedAbout(t *testing.T) {
 	require.LessOrEqual(t, s.Status().Counters.Epochs, int64(1+2))
 }
 
-// What clients publish to jobs.direct is caught too, where Millrace's policy holds, and finds its
-// way by itself from then on.
-func TestJobsForADeletedQueueAreCaught(t *testing.T) {
+// Jobs that clients publish to jobs.direct are caught too, where Millrace's policy applies. Later
+// ones are routed to the queue.
+func TestJobsForDeletedQueueAreCaught(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
@@ -113,9 +113,8 @@ func TestJobsForADeletedQueueAreCaught(t *testing.T) {
 	require.Equal(t, before, caught(), "the queue is bound again")
 }
 
-// Somebody deletes jobs.bury, which no fire needs: who leads next makes it again, and does not take
-// it for a reason not to lead.
-func TestTheWayOfBurialsIsMadeAgain(t *testing.T) {
+// A client deletes jobs.bury, which no fire needs. The next leader declares it again, and leads.
+func TestDeletedBuryExchangeIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)

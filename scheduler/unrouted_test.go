@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Probes that arrive are many, and those to no queue, which jobs.gated keeps, are few.
+// Most probes are routable. The unroutable ones, which jobs.gated keeps, are few.
 func TestProbesLeaveFewRecords(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -35,12 +35,12 @@ func TestProbesLeaveFewRecords(t *testing.T) {
 	all := probes(wire.Journal)
 	require.GreaterOrEqual(t, all, 6)
 	inTime := int(time.Since(began) / (5 * time.Second))
-	require.LessOrEqual(t, probes(wire.Gated), 2+inTime, "one at the begin of the epoch, and one each five seconds")
+	require.LessOrEqual(t, probes(wire.Gated), 2+inTime, "one at the beginning of the epoch, and one every five seconds")
 }
 
-// Somebody takes jobs.fire its way to the queues: what is fired then is journaled and confirmed,
-// and reaches none. It is entered again, and what is known to have arrived is not.
-func TestFiresThatReachNoQueue(t *testing.T) {
+// A client unbinds jobs.fire from the queues. Later fires are journaled and confirmed, and reach no
+// queue. They are entered again. Fires that are known to have arrived are not.
+func TestMisroutedFiresAreRepeated(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	w := work(t, v, "q", nil)
@@ -49,7 +49,7 @@ func TestFiresThatReachNoQueue(t *testing.T) {
 	w.gets(t, names("before", 3)...)
 	before.stop()
 	s := start(t, v, options{identity: "a"}).leads(t)
-	brokertest.Eventually(t, func() bool { // else they might have gone astray too
+	brokertest.Eventually(t, func() bool { // otherwise they might be misrouted too
 		st := s.entries.State()
 		return st.RoutedTo >= st.Epoch
 	}, "it is known that they arrived")
@@ -57,11 +57,11 @@ func TestFiresThatReachNoQueue(t *testing.T) {
 		require.NoError(t, ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil))
 	}
 	unbound(v.Channel(t))
-	schedule(t, v, time.Now(), "q", names("astray", 3)...)
-	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 0 }, "they are fired, as far as anybody can tell")
-	require.Zero(t, w.times("astray-0"))
+	schedule(t, v, time.Now(), "q", names("misrouted", 3)...)
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 0 }, "they seem to be fired")
+	require.Zero(t, w.times("misrouted-0"))
 
-	w.gets(t, names("astray", 3)...)
+	w.gets(t, names("misrouted", 3)...)
 	brokertest.Eventually(t, func() bool { return s.Status().Counters.Epochs == 2 && s.Status().Leader }, "another epoch has begun")
 	schedule(t, v, time.Now(), "q", "after")
 	w.gets(t, append(names("before", 3), "after")...)
@@ -69,6 +69,6 @@ func TestFiresThatReachNoQueue(t *testing.T) {
 		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		return len(doubts) == 0
-	}, "nothing is doubtful")
-	require.Equal(t, 1, journal(t, v)[wire.TypeAstray])
+	}, "nothing is in doubt")
+	require.Equal(t, 1, journal(t, v)[wire.TypeMisrouted])
 }

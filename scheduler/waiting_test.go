@@ -21,9 +21,9 @@ func (s *Scheduler) unread() {
 	s.view = view.New(s.store, nil, s.fold(), s.log, wire.Journal, wire.EntryStreams...)
 }
 
-// A sidecar whose view has not caught up does not stand for election; it waits no longer than it is
-// wanted, and its connection lives.
-func TestWaitingForTheView(t *testing.T) {
+// A sidecar whose view has not caught up does not stand for election. It stops waiting when it is
+// stopped, and its connection stays open.
+func TestElectionWaitsForView(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -39,9 +39,9 @@ func TestWaitingForTheView(t *testing.T) {
 	require.Error(t, conn.Err())
 }
 
-// A sidecar that has the lock while its readers are cut off keeps the lock for a moment: the
+// A sidecar that holds the lock while its readers are cut off keeps the lock for a moment: the
 // readers of the others are cut off too.
-func TestTheLockIsKeptWhileReadersAreCutOff(t *testing.T) {
+func TestLockIsKeptWhileReadersAreCutOff(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -59,8 +59,8 @@ func TestTheLockIsKeptWhileReadersAreCutOff(t *testing.T) {
 	require.ErrorIs(t, <-done, errLockGone)
 }
 
-// Who is behind gives way to others, but not for ever: all may be.
-func TestReluctanceEnds(t *testing.T) {
+// A sidecar that lags lets others lead first, but not for ever: all may lag.
+func TestStandbyGraceExpires(t *testing.T) {
 	var r standbyGrace
 	begun := time.Now()
 	require.True(t, r.expired(begun, maxStandingLag-1))
@@ -72,7 +72,7 @@ func TestReluctanceEnds(t *testing.T) {
 	require.False(t, r.expired(begun.Add(3*maxReluctance), time.Hour))
 }
 
-func TestAskingWithoutABroker(t *testing.T) {
+func TestAskerWithoutBroker(t *testing.T) {
 	cfg := broker.Config{AMQPURL: "amqp://guest:guest@127.0.0.1:1/", Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -81,16 +81,16 @@ func TestAskingWithoutABroker(t *testing.T) {
 	require.NotEmpty(t, reply.Reason)
 }
 
-// What is no command is not sent.
-func TestCommandsThatAreNoJSON(t *testing.T) {
+// A command that is not JSON is not sent.
+func TestAskerSendsOnlyJSON(t *testing.T) {
 	l := &askConn{waiting: map[string]chan wire.Reply{}, heard: time.Now()}
 	reply := l.ask(t.Context(), wire.Command{Command: wire.CommandChange, Changes: []byte("{")})
 	require.Equal(t, wire.StatusBad, reply.Status)
-	require.Empty(t, l.waiting, "nobody waits for an answer")
+	require.Empty(t, l.waiting, "no answer is awaited")
 }
 
 // A sidecar that answers a command leads, unless the answer is that it is unavailable.
-func TestAnswersShowThatASidecarLeads(t *testing.T) {
+func TestAnswerShowsThatSidecarLeads(t *testing.T) {
 	for status, leads := range map[int]bool{wire.StatusDone: true, wire.StatusNotFound: true, wire.StatusUnavailable: false} {
 		l := &askConn{waiting: map[string]chan wire.Reply{}, heard: time.Now().Add(-leaderSilent)}
 		answer := make(chan wire.Reply, 1)
@@ -103,7 +103,7 @@ func TestAnswersShowThatASidecarLeads(t *testing.T) {
 }
 
 // A roll-up that cannot be published is tried again, and ends no epoch.
-func TestRollUpsThatCannotBePublished(t *testing.T) {
+func TestFailedRollUpIsRetried(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -119,8 +119,8 @@ func TestRollUpsThatCannotBePublished(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// A leader that gets nothing done gives up: another may be better off.
-func TestLeadersThatGetNothingDone(t *testing.T) {
+// A leader without progress resigns, because another sidecar may do better.
+func TestStuckLeaderResigns(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -135,7 +135,7 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	}
 	l.watchdog.Note(l.progress())
 	passes(2 * maxStuck)
-	require.NoError(t, l.checkStuck(), "nothing is out")
+	require.NoError(t, l.checkStuck(), "nothing is unconfirmed")
 	require.NoError(t, model.step(sc.now))
 	require.Equal(t, 1, model.core.ledger.Open())
 	l.watchdog.Note(l.progress())
@@ -162,9 +162,8 @@ func TestLeadersThatGetNothingDone(t *testing.T) {
 	require.ErrorContains(t, l.checkStuck(), "no ping came back")
 }
 
-// Commands wait until the leader has settled what the last one left, and while there is no room for
-// what they publish.
-func TestCommandsWait(t *testing.T) {
+// Commands wait until the leader has reconciled, and while there is no room for what they publish.
+func TestCommandsWaitForReconcileAndRoom(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	_, conn := runner(t, v)
@@ -183,12 +182,12 @@ func TestCommandsWait(t *testing.T) {
 	require.NoError(t, l.core.ledger.Confirmed(time.Now(), tag, true))
 	require.NotNil(t, l.commands())
 	l.lock.lease = newLease(time.Now)
-	require.Nil(t, l.commands(), "the lock may be another's")
+	require.Nil(t, l.commands(), "another sidecar may hold the lock")
 }
 
-// A leader that is asked to stop waits for its confirms, as long as there is anybody who could send
+// A leader that is asked to stop waits for its confirms, as long as its connection can deliver
 // them.
-func TestRetiringWithoutAConnection(t *testing.T) {
+func TestRetiringWithoutConnection(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	_, conn := runner(t, v)

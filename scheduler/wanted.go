@@ -180,7 +180,7 @@ func (s *Scheduler) assertWanted(ctx context.Context) {
 	for _, f := range faults {
 		failing = append(failing, degradedBy(f, nodes))
 	}
-	s.findings.tell(s.log, append(findings, topo.Findings...))
+	s.findings.logNew(s.log, append(findings, topo.Findings...))
 	s.degraded.set(time.Now(), wantedPart, failing)
 }
 
@@ -205,8 +205,8 @@ func (s *services) policed(ctx context.Context) (findings []broker.Finding, fail
 // findings are what was found otherwise than it should be, and logged. One goroutine uses them.
 type findings map[broker.Finding]bool
 
-// tell logs those that were not there before.
-func (f *findings) tell(log *slog.Logger, found []broker.Finding) {
+// logNew logs those that were not there before.
+func (f *findings) logNew(log *slog.Logger, found []broker.Finding) {
 	before := *f
 	*f = findings{}
 	for _, one := range found {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The log has one line when a failure begins and one when it ends, however often it is seen.
+// The log has one line when a failure begins and one when it ends, also if it is seen often.
 func TestDegradationsAreLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	d := degradations{log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -42,15 +42,15 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	var f findings
 	one := broker.Finding{Subject: "a", Problem: "differs", Remedy: "delete it"}
-	f.tell(logger, []broker.Finding{one})
-	f.tell(logger, []broker.Finding{one})
+	f.logNew(logger, []broker.Finding{one})
+	f.logNew(logger, []broker.Finding{one})
 	require.Equal(t, 1, strings.Count(log.String(), "\n"))
-	f.tell(logger, nil)
-	f.tell(logger, []broker.Finding{one})
+	f.logNew(logger, nil)
+	f.logNew(logger, []broker.Finding{one})
 	require.Equal(t, 2, strings.Count(log.String(), "\n"))
 }
 
-func TestWhichNodeIsAway(t *testing.T) {
+func TestNodeOfUnavailableQueue(t *testing.T) {
 	nodes := map[string]string{"jobs.letters": "rabbit@c"}
 	for _, c := range []struct {
 		code int
@@ -67,8 +67,8 @@ func TestWhichNodeIsAway(t *testing.T) {
 	require.Empty(t, degradedBy(broker.Fault{Subject: "exchange jobs.dead", Err: errors.New("x")}, nodes).Node)
 }
 
-// A leader makes jobs.direct while another sidecar looks for it: nothing is degraded by that.
-func TestWhatALeaderMakesMeanwhileIsNotDegraded(t *testing.T) {
+// A leader creates jobs.direct while another sidecar checks for it. Nothing is degraded by that.
+func TestTopologyCreatedMeanwhileIsNotDegraded(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, _ := runner(t, v)
@@ -77,15 +77,15 @@ func TestWhatALeaderMakesMeanwhileIsNotDegraded(t *testing.T) {
 	s.cfg.Broker.AMQPURL = proxy.URL()
 	made := time.AfterFunc(200*time.Millisecond, func() { s.setStatus(func(st *Status) { st.Accepts = true }) })
 	s.assertWanted(t.Context())
-	require.False(t, made.Stop(), "it looked before the leader was done")
+	require.False(t, made.Stop(), "it checked before the leader was done")
 	for _, d := range s.Status().Degraded {
 		require.NotEqual(t, broker.SubjectDirect, d.Subject)
 	}
 }
 
-// A queue that jobs fire without is away: it is listed as degraded, and the rest is asserted. When
-// it is back, the list is empty.
-func TestWantedThingsThatAreAwayAreDegraded(t *testing.T) {
+// A queue is unavailable that jobs can fire without. It is listed as degraded, and the rest is
+// declared. The list is empty when the queue is back.
+func TestUnavailableTopologyIsDegraded(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)
 	s, _ := runner(t, v)

@@ -22,7 +22,7 @@ func newWatchdogScene() *watchdogScene {
 	return s
 }
 
-func TestWatchdogNoticesALeaderThatTakesNoStep(t *testing.T) {
+func TestWatchdogDetectsMissingSteps(t *testing.T) {
 	for name, stuck := range map[string]progress{
 		"opening":             {phase: phaseOpening, waits: true},
 		"catching up":         {phase: phaseCatchingUp, read: 7, waits: true},
@@ -62,8 +62,8 @@ func TestWatchdogCountsSteps(t *testing.T) {
 	}
 }
 
-// Other publishes that are confirmed do not help the one that is not.
-func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
+// Confirms of other publishes do not help the one that has none.
+func TestWatchdogTracksOldestPublish(t *testing.T) {
 	s := newWatchdogScene()
 	p := progress{phase: phaseLeading, oldest: 3, waits: true}
 	for range 31 {
@@ -74,9 +74,9 @@ func TestWatchdogWatchesTheOldestPublish(t *testing.T) {
 	require.ErrorContains(t, s.Check(false), "neither confirmed nor refused")
 }
 
-// Nothing is fired before an epoch's first publishes are answered, so that one which never is ends
+// Nothing is fired before an epoch's first publishes are answered. One that is never answered ends
 // the epoch soon.
-func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
+func TestWatchdogIsStricterBeforeFirstFire(t *testing.T) {
 	for phase, patience := range map[phase]time.Duration{phaseOpening: claimWithin, phaseCatchingUp: claimWithin, phaseReconciling: openWithin} {
 		s := newWatchdogScene()
 		s.Awaits()
@@ -88,7 +88,7 @@ func TestWatchdogIsLessPatientBeforeAnythingIsFired(t *testing.T) {
 	}
 }
 
-func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
+func TestPatienceWithSlowBroker(t *testing.T) {
 	var u unanswered
 	patience := func(led int64) time.Duration { return u.patience(claimWithin, led) }
 	u.note(phaseCatchingUp, errors.New("another reason"))
@@ -100,15 +100,15 @@ func TestPatienceWithABrokerThatIsSlow(t *testing.T) {
 	}
 	for range 100 {
 		u.note(phaseCatchingUp, errUnanswered)
-		require.Equal(t, openWithin, patience(-1), "however long that takes")
+		require.Equal(t, openWithin, patience(-1), "however long it takes")
 	}
 	require.Equal(t, claimWithin, patience(7), "another sidecar has led meanwhile")
 	u.note(phaseOpening, errUnanswered)
 	require.Equal(t, 2*claimWithin, patience(7))
 }
 
-// To give up a claim costs more where the next leader waits for this one, and gains nothing where
-// one node serves.
+// To give up a claim costs more where the next leader waits for this one, and gains nothing on a
+// single node.
 func TestPatienceByBroker(t *testing.T) {
 	s := &Scheduler{services: &services{entries: newScene(t).sidecar("a").entries.Reader}}
 	for _, c := range []struct {
@@ -121,15 +121,15 @@ func TestPatienceByBroker(t *testing.T) {
 	require.Equal(t, claimWithinSlowly, s.claimPatience(broker.FeaturesOf(broker.RabbitMQ, "4.3.0")), "an upgrade is under way")
 }
 
-// What a leader does may take long, and then it has not looked at the answers.
-func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
+// A long task of the leader delays its reading of answers.
+func TestWatchdogCountsUnreadAnswers(t *testing.T) {
 	s := newWatchdogScene()
 	s.Note(progress{phase: phaseCatchingUp, oldest: 1, waits: true})
 	s.Acts()
 	s.now = s.now.Add(claimWithin + 1)
 	require.NoError(t, s.Check(false))
 	s.Awaits()
-	require.NoError(t, s.Check(false), "it takes them now")
+	require.NoError(t, s.Check(false), "it reads them now")
 	s.now = s.now.Add(claimWithin + 1)
 	require.ErrorIs(t, s.Check(false), errUnanswered)
 
@@ -144,7 +144,7 @@ func TestWatchdogKnowsThatAnswersWait(t *testing.T) {
 	require.ErrorIs(t, s.Check(false), errUnanswered)
 }
 
-func TestWatchdogSeesHesitation(t *testing.T) {
+func TestWatchdogDetectsHesitation(t *testing.T) {
 	s := newWatchdogScene()
 	p := progress{phase: phaseCatchingUp, read: 1, waits: true}
 	s.Note(p)
@@ -160,7 +160,7 @@ func TestWatchdogSeesHesitation(t *testing.T) {
 	require.False(t, s.Hesitates(), "it fires")
 }
 
-func TestWatchdogLetsWaitForWork(t *testing.T) {
+func TestWatchdogAllowsIdleLeader(t *testing.T) {
 	s := newWatchdogScene()
 	s.Note(progress{phase: phaseLeading})
 	s.now = s.now.Add(time.Hour)
@@ -169,7 +169,7 @@ func TestWatchdogLetsWaitForWork(t *testing.T) {
 	require.NoError(t, s.Check(false), "it was published just now")
 }
 
-func TestWatchdogLetsABlockedLeaderWait(t *testing.T) {
+func TestWatchdogAllowsBlockedLeader(t *testing.T) {
 	s := newWatchdogScene()
 	s.Note(progress{phase: phaseLeading, oldest: 1, waits: true})
 	s.now = s.now.Add(time.Hour)
@@ -180,8 +180,8 @@ func TestWatchdogLetsABlockedLeaderWait(t *testing.T) {
 	require.ErrorIs(t, s.Check(false), errResigned)
 }
 
-// The loop may be stuck in a call to the broker, and then says nothing.
-func TestWatchdogNeedsNoLoop(t *testing.T) {
+// The loop may be stuck in a call to the broker, and then reports nothing.
+func TestWatchdogDetectsStuckLoop(t *testing.T) {
 	s := newWatchdogScene()
 	s.Note(progress{phase: phaseRouting, waits: true})
 	s.now = s.now.Add(maxStuck + 1)

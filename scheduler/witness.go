@@ -38,7 +38,7 @@ type witness struct {
 }
 
 const (
-	freshWithin   = 20 * time.Second        // RabbitMQ tells of its links every 5 s
+	freshWithin   = 20 * time.Second        // RabbitMQ reports its links every 5 s
 	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
 	freshLag      = 2500 * time.Millisecond // a node notes its uptime before its links
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
@@ -57,7 +57,7 @@ func (w *witness) alone(ctx context.Context) bool {
 
 var errNoManagement = errors.New("scheduler: there is no management API")
 
-// nodes lists the broker's nodes. A management API that does not answer keeps nobody from leading.
+// nodes lists the broker's nodes. A sidecar can lead without its answer.
 func (w *witness) nodes(ctx context.Context) ([]broker.Node, error) {
 	switch {
 	case w.mgmt != nil:
@@ -98,7 +98,7 @@ func (w *witness) check(ctx context.Context, known string) (verdict, error) {
 		return gone, nil
 	}
 	if !linked(nodes) {
-		w.log.Warn("scheduler: the broker does not tell of the links between its nodes; jobs in flight are delivered again")
+		w.log.Warn("scheduler: the broker does not report the links between its nodes; jobs in flight are delivered again")
 		return gone, nil
 	}
 	w.mu.Lock()
@@ -119,7 +119,7 @@ func (w *witness) check(ctx context.Context, known string) (verdict, error) {
 	return stands, nil
 }
 
-// wait is check that waits for a verdict: until all nodes have told of their links anew.
+// wait is check that waits for a verdict: until all nodes have reported their links again.
 func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	within, cancel := context.WithTimeout(ctx, freshWithin)
 	defer cancel()
@@ -151,7 +151,7 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	}
 }
 
-// uptimes is by node how long it had run when it told of its links.
+// uptimes is by node how long it had run when it reported its links.
 func uptimes(nodes []broker.Node) map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for _, n := range nodes {
@@ -160,7 +160,7 @@ func uptimes(nodes []broker.Node) map[string]time.Duration {
 	return all
 }
 
-// freshSince reports whether all running nodes have told of their links since they told first.
+// freshSince reports whether all running nodes have reported their links since their first report.
 func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
 	return !slices.ContainsFunc(nodes, func(n broker.Node) bool { return n.Running && n.Uptime <= first[n.Name] })
 }
@@ -194,7 +194,7 @@ func linksOf(nodes []broker.Node) broker.Fingerprint {
 	return f
 }
 
-// linked reports whether the broker tells of a link between each two of the nodes that run. Without
+// linked reports whether the broker reports a link between each two of the running nodes. Without
 // that, as where they speak TLS, nothing shows that a link has broken.
 func linked(nodes []broker.Node) bool {
 	known := map[[2]string]bool{}
@@ -234,7 +234,7 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	if !linked(nodes) {
-		w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: the broker does not tell of the links between its nodes")
+		w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: the broker does not report the links between its nodes")
 		w.standing = ""
 		return "", nil
 	}
@@ -293,7 +293,7 @@ func (w *witness) renewQueue(ctx context.Context) (string, error) {
 }
 
 // changed reports whether the broker's nodes or links are others than the ones it was renewed with,
-// or can be told now and could not be then.
+// or are known now and were not then.
 func (w *witness) changed(ctx context.Context) bool {
 	nodes, err := w.nodes(ctx)
 	w.mu.Lock()

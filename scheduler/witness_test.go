@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// twoNodes is what the management API says of two nodes that are connected.
+// twoNodes is what the management API reports about two nodes that are connected.
 func twoNodes() []broker.Node {
 	return []broker.Node{
 		{Name: "rabbit@a", Running: true, Uptime: 9 * time.Second, Links: []broker.Link{{Peer: "rabbit@b", Port: 1, PeerPort: 2}}},
@@ -21,7 +21,7 @@ func twoNodes() []broker.Node {
 	}
 }
 
-func TestLinksIdentifyARun(t *testing.T) {
+func TestLinksIdentifyBrokerRun(t *testing.T) {
 	f := linksOf(twoNodes())
 	f.Nodes["rabbit@a"], f.Nodes["rabbit@b"] = "x", "y"
 	known := f.String()
@@ -51,14 +51,14 @@ func TestLinksIdentifyARun(t *testing.T) {
 	}
 }
 
-// Without a link between each two nodes that run nothing shows that one has broken.
+// Without a link between each two running nodes, a broken link cannot be detected.
 func TestUnknownLinks(t *testing.T) {
 	require.True(t, linked(twoNodes()), "the third one does not run")
 	require.True(t, linked(twoNodes()[:1]))
 	for name, change := range map[string]func(all []broker.Node){
-		"no node tells of links": func(all []broker.Node) { all[0].Links, all[1].Links = nil, nil },
-		"links have no ports":    func(all []broker.Node) { all[0].Links[0].Port, all[1].Links[0].PeerPort = 0, 0 },
-		"a third node runs":      func(all []broker.Node) { all[2].Running = true },
+		"no node reports links": func(all []broker.Node) { all[0].Links, all[1].Links = nil, nil },
+		"links have no ports":   func(all []broker.Node) { all[0].Links[0].Port, all[1].Links[0].PeerPort = 0, 0 },
+		"a third node runs":     func(all []broker.Node) { all[2].Running = true },
 	} {
 		nodes := twoNodes()
 		change(nodes)
@@ -66,21 +66,21 @@ func TestUnknownLinks(t *testing.T) {
 	}
 	oneSide := twoNodes()
 	oneSide[0].Links = nil
-	require.True(t, linked(oneSide), "the other end tells of it")
+	require.True(t, linked(oneSide), "the other end reports it")
 }
 
-// Links are known once every node that runs has told of them since it was first asked.
+// Links are known once every running node has reported them since it was first asked.
 func TestFreshLinks(t *testing.T) {
 	first := uptimes(twoNodes())
 	nodes := twoNodes()
 	require.False(t, freshSince(nodes, first))
 	nodes[0].Uptime += 5 * time.Second
-	require.False(t, freshSince(nodes, first), "one node has not told yet")
+	require.False(t, freshSince(nodes, first), "one node has not reported yet")
 	nodes[1].Uptime += 5 * time.Second
 	require.True(t, freshSince(nodes, first), "the third one does not run")
 }
 
-// A witness stands until the broker restarts, and a leader recognises that of the one before it.
+// A witness stands until the broker restarts. A leader recognizes the witness of its predecessor.
 func TestWitnessOfOneNode(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -116,8 +116,8 @@ func TestWitnessOfOneNode(t *testing.T) {
 	require.True(t, w().alone(t.Context()))
 }
 
-// Without a management API nothing says that the broker is one node, but for a setting.
-func TestWitnessWithoutManagement(t *testing.T) {
+// Without a management API, only a setting says that the broker is a single node.
+func TestWitnessWithoutManagementAPI(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	_, conn := runner(t, v)
@@ -140,9 +140,9 @@ func TestWitnessWithoutManagement(t *testing.T) {
 	require.Equal(t, stands, found)
 }
 
-// The first leader of this version deletes the witness of an older one, and what that one had fired
-// is not fired again.
-func TestWitnessOfAnOlderVersion(t *testing.T) {
+// The first leader of this version deletes the witness of an older one. What the older leader had
+// fired is not fired again.
+func TestWitnessOfOlderVersion(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)

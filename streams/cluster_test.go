@@ -34,7 +34,7 @@ func declareOn(t *testing.T, node *localbroker.Broker, stream string, replicas i
 	}
 }
 
-func TestStreamsOfACluster(t *testing.T) {
+func TestStreamsOfCluster(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
 		t.Skip(err)
 	}
@@ -88,7 +88,7 @@ func TestStreamsOfACluster(t *testing.T) {
 		require.NotEqual(t, leaders["everywhere"], leaders["alone"])
 	})
 
-	t.Run("AMQP goes on to a node with a replica", func(t *testing.T) {
+	t.Run("AMQP reads from another node with a replica", func(t *testing.T) {
 		tr := open(t, false, c.Nodes...)
 		readAll(t, tr, "everywhere")
 		readAll(t, tr, "alone")

@@ -48,7 +48,7 @@ func TestReadTails(t *testing.T) {
 
 // A reader that starts behind the end waits there. It ignores records that are written below its
 // offset.
-func TestReadFromBehindTheEnd(t *testing.T) {
+func TestReadFromAfterTheEnd(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestReadMissingStream(t *testing.T) {
 }
 
 // A reader must not remove messages from an ordinary queue.
-func TestReadQueueThatIsNoStream(t *testing.T) {
+func TestReadOfOrdinaryQueue(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		queue := strings.ReplaceAll(t.Name(), "/", "-")
 		_, err := b.ch.QueueDeclare(queue, true, false, false, false, nil)
@@ -257,7 +257,7 @@ func TestReadQueueThatIsNoStream(t *testing.T) {
 	})
 }
 
-func TestReadStreamDeletedUnderIt(t *testing.T) {
+func TestReadOfDeletedStream(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
 		b.publish(t, stream, b.numbered(0, 10)...)
@@ -306,7 +306,7 @@ func TestReadCancelled(t *testing.T) {
 }
 
 // A reader that is far behind ends as soon as its context does.
-func TestReadCancelledWhileAhead(t *testing.T) {
+func TestReadCancelledWhileBehind(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
 	for range 20 {
@@ -369,7 +369,7 @@ func TestFirstAndLast(t *testing.T) {
 }
 
 // Last returns while records are being published all the time.
-func TestLastWhileMoreComes(t *testing.T) {
+func TestLastDuringPublishes(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
 		b.publish(t, stream, b.numbered(0, 1000)...)
@@ -422,7 +422,7 @@ func TestCheapLastOfGarbage(t *testing.T) {
 
 // A consumer that stores its offset adds a chunk to the stream. No reader gets this chunk, and Last
 // ignores it.
-func TestLastBehindTracking(t *testing.T) {
+func TestLastIgnoresTracking(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *testBroker, tr Transport) {
 		stream := b.stream(t)
 		storeOffset(t, b, stream)

@@ -134,7 +134,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-func TestReadersOutliveTheBroker(t *testing.T) {
+func TestReadersSurviveBrokerRestart(t *testing.T) {
 	b := on(t, brokertest.Own(t))
 	stream := b.stream(t)
 	b.publish(t, stream, b.numbered(0, 10)...)
@@ -227,7 +227,7 @@ func TestOpenFallsBack(t *testing.T) {
 
 // Open waits for the stream listener, because a broker that starts speaks AMQP a moment before it
 // speaks streams.
-func TestOpenWaitsForTheStreamListener(t *testing.T) {
+func TestOpenWaitsForStreamListener(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {
 		return
@@ -359,5 +359,5 @@ func TestTLS(t *testing.T) {
 		})
 	}
 	_, err := Open(t.Context(), Config{AMQPURL: through.amqpURL, StreamURL: through.streamURL, Patience: time.Millisecond})
-	require.ErrorContains(t, err, "certificate", "nobody vouches for it")
+	require.ErrorContains(t, err, "certificate", "its issuer is unknown")
 }

@@ -15,7 +15,7 @@ import (
 // RabbitMQ deletes the old segments of a stream, and updates the stream's first offset a moment
 // later. A reader that reaches the end of its segment between the two gets no records any more,
 // however many are written. This test makes that moment last.
-func TestAForgottenReader(t *testing.T) {
+func TestForgottenReader(t *testing.T) {
 	b := on(t, brokertest.Erlang(t))
 	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {

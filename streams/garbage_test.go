@@ -172,7 +172,7 @@ func TestAMQPStepsOverGarbage(t *testing.T) {
 }
 
 // A record that is written behind garbage is delivered, however late it is written.
-func TestAMQPStepsOverGarbageAtTheEnd(t *testing.T) {
+func TestAMQPStepsOverGarbageAtEnd(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.hasNative(t) {
 		return

@@ -35,7 +35,7 @@ func elsewhere(t testing.TB, raw, hostPort string) string {
 
 // After a loss, streams are read from another host. Two proxies before one node stand for two
 // nodes.
-func TestAnotherHostIsReadAfterALoss(t *testing.T) {
+func TestReadMovesToAnotherHost(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAnotherHostIsReadAfterALoss(t *testing.T) {
 }
 
 // A host that accepts connections and never answers, like a frozen node, is passed over.
-func TestASilentHostIsPassedOver(t *testing.T) {
+func TestSilentHostIsSkipped(t *testing.T) {
 	b := newTestBroker(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestASilentHostIsPassedOver(t *testing.T) {
 
 // A node that is cut off from the cluster keeps its connections and does not answer where a stream
 // is. Another node is asked then.
-func TestANodeThatDoesNotSayWhereAStreamIs(t *testing.T) {
+func TestNodeThatCannotLocateStream(t *testing.T) {
 	b := newTestBroker(t)
 	if b.streamURL == "" {
 		t.Skip("the broker has no native protocol")
@@ -129,7 +129,7 @@ func TestANodeThatDoesNotSayWhereAStreamIs(t *testing.T) {
 	require.Equal(t, b.first+9, last)
 }
 
-func TestTLSChecksTheNameThatWasGiven(t *testing.T) {
+func TestTLSChecksGivenName(t *testing.T) {
 	b := newTestBroker(t)
 	stream := b.stream(t)
 	b.publish(t, stream, b.numbered(0, 10)...)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhichNodesHaveARole(t *testing.T) {
+func TestNodesWithRole(t *testing.T) {
 	at := located{leader: "a:1", replicas: []string{"b:1", "c:1"}}
 	require.Equal(t, []string{"b:1", "c:1", "a:1"}, at.nodes(anyReplica))
 	require.Equal(t, []string{"a:1"}, at.nodes(leader))

@@ -227,7 +227,7 @@ func (r *reading) end(t testing.TB) error {
 	case err := <-r.result:
 		return err
 	case <-time.After(time.Minute):
-		require.FailNow(t, "the read goes on")
+		require.FailNow(t, "the read does not end")
 		return nil
 	}
 }

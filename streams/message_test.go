@@ -87,7 +87,7 @@ func slicesConcat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // A body in several sections must not be joined in the input: the bytes behind the first section
 // belong to the next record.
-func TestParseMessageLeavesItsInputAlone(t *testing.T) {
+func TestParseMessageLeavesInputUnchanged(t *testing.T) {
 	b := slicesConcat(dataMessage("one"), dataMessage("two"))
 	original := bytes.Clone(b)
 	m, err := parseMessage(b)

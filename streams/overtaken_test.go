@@ -45,7 +45,7 @@ func numberIn(r wire.Record) int { return int(binary.BigEndian.Uint64(r.Body)) }
 
 // A reader pauses until retention has overtaken it. From then on, either each record is the one at
 // its offset, or the reader gets ErrRelabelled. It never continues with wrong offsets.
-func TestAnOvertakenReaderHasTheRightOffsets(t *testing.T) {
+func TestOvertakenReaderHasRightOffsets(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
 		for name, had := range map[string]int{"at the end": 1, "on its way": 10} {

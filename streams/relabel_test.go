@@ -12,7 +12,7 @@ import (
 
 // LavinMQ gives a wrong offset to the first record of a stream if its reader subscribed while the
 // stream was empty. The reader avoids that without starting again.
-func TestReaderAtAnEmptyStreamHasTheRightOffsets(t *testing.T) {
+func TestReaderOfEmptyStreamHasRightOffsets(t *testing.T) {
 	b := newTestBroker(t)
 	for _, c := range b.transports() {
 		t.Run(c.name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestReaderAtAnEmptyStreamHasTheRightOffsets(t *testing.T) {
 
 // On LavinMQ, a reader that subscribes to an empty stream costs a whole core, and gets the first
 // record seconds late. So no reader subscribes before there is a record.
-func TestNoReaderWaitsAtAnEmptyStreamOfLavinMQ(t *testing.T) {
+func TestNoReaderWaitsAtEmptyStreamOfLavinMQ(t *testing.T) {
 	b := newTestBroker(t)
 	if !b.features.StreamOffsetsDrift {
 		t.Skip("only LavinMQ is like that")
@@ -56,7 +56,7 @@ func TestNoReaderWaitsAtAnEmptyStreamOfLavinMQ(t *testing.T) {
 	t.Logf("the first record came %v after its confirm", time.Since(begun))
 }
 
-func TestRelabelledRecordsAreNoticed(t *testing.T) {
+func TestRelabelledRecordsAreDetected(t *testing.T) {
 	stands := map[int64]string{7: "seven", 8: "eight"}
 	asked := 0
 	fetch := func(_ context.Context, stream string, offset int64) (wire.Record, error) {

@@ -35,8 +35,8 @@ func TestActs(t *testing.T) {
 	h := newHistory()
 	a, b, c := h.entry(sched, "a", 1), h.entry(sched, "b", 1), h.entry(sched, "c", 1)
 	h.open()
-	by := func(actor, operation string) func(*wire.Deed) {
-		return func(d *wire.Deed) { d.Actor, d.Operation = actor, operation }
+	by := func(actor, operation string) func(*wire.Dispatch) {
+		return func(d *wire.Dispatch) { d.Actor, d.Operation = actor, operation }
 	}
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 10, Stream: sched, Offset: a, JID: "a", Actor: "ann", Reason: strings.Repeat("é", 600)})
 	h.deed(wire.OpTriggered, sched, b, "b", by("bob", ""))

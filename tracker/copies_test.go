@@ -18,7 +18,7 @@ func TestCopyKnowsItsFire(t *testing.T) {
 	h.entry(sched, "a", 1)
 	seq := h.fire(sched, 1, "a")
 	copied := h.bounce(seq, &Stored{Stream: sched, Offset: 1, JID: "a"})
-	h.append(gated, client, wire.Deed{Op: wire.OpFired, Stream: sched, Offset: 1, Epoch: h.epoch, Seq: seq}.Headers(), body(gated, "b", 0))
+	h.append(gated, client, wire.Dispatch{Op: wire.OpFired, Stream: sched, Offset: 1, Epoch: h.epoch, Seq: seq}.Headers(), body(gated, "b", 0))
 	o := newOne(t)
 	o.inOrder(h)
 	s, err := o.Get(gated, copied)

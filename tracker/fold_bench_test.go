@@ -64,7 +64,7 @@ func benchEntry(i int64) wire.Record {
 
 func benchFire(i int64) wire.Record {
 	entry := benchEntry(i - 1)
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: i - 1, JIDTag: fmt.Sprintf("job-%08d", i-1), Seq: i, Confirmed: max(0, i-benchFlight)}
+	deed := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: i - 1, JIDTag: fmt.Sprintf("job-%08d", i-1), Seq: i, Confirmed: max(0, i-benchFlight)}
 	return wire.Record{Stream: wire.Journal, Offset: i, Time: time.Unix(1_900_000_001, 0), UserID: "millrace", Headers: deed.Headers(), Body: entry.Body}
 }
 

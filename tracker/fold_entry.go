@@ -24,13 +24,13 @@ type origin struct {
 	replaces   bool // another entry
 	enqueues   bool // a job under a key
 	isDispatch bool // a burial, or the copy of a fire
-	dispatch   wire.Deed
+	dispatch   wire.Dispatch
 }
 
 func (t *entryFold) originOf(r *wire.Record) (o origin) {
 	o.trusted = t.trust.Trusts(r)
 	_, o.replaces = r.Headers[wire.HeaderReplaces]
-	o.dispatch, o.isDispatch = wire.DeedOf(r.Headers)
+	o.dispatch, o.isDispatch = wire.DispatchOf(r.Headers)
 	o.enqueues = r.Headers[wire.HeaderAnnounces] == wire.OpEnqueued && !o.replaces
 	return o
 }

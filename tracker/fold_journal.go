@@ -42,7 +42,7 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 	if p, ok := wire.ProbeOf(r.Headers); ok {
 		return t.foldProbe(tx, r, p)
 	}
-	if d, ok := wire.DeedOf(r.Headers); ok {
+	if d, ok := wire.DispatchOf(r.Headers); ok {
 		return t.foldDispatch(tx, r, &d)
 	}
 	var err error
@@ -96,7 +96,7 @@ func (t *journalFold) foldProbe(tx *view.Tx, r *wire.Record, p wire.Probe) error
 }
 
 // foldDispatch takes in a fire or burial. Its entry is in doubt from here on.
-func (t *journalFold) foldDispatch(tx *view.Tx, r *wire.Record, d *wire.Deed) error {
+func (t *journalFold) foldDispatch(tx *view.Tx, r *wire.Record, d *wire.Dispatch) error {
 	late := t.isLate(d.Epoch)
 	if err := t.confirm(tx, wire.ConfirmedBy(d.Epoch, r.Headers)); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (t *journalFold) foldDispatch(tx *view.Tx, r *wire.Record, d *wire.Deed) er
 	return t.lifecycle.markInDoubt(tx, r, d, r.Offset)
 }
 
-func (t *journalFold) countDispatch(r *wire.Record, d *wire.Deed, late bool) {
+func (t *journalFold) countDispatch(r *wire.Record, d *wire.Dispatch, late bool) {
 	if !late {
 		t.numbers.add(r, d.Epoch, d.Seq)
 	}

@@ -44,7 +44,7 @@ var recordFolds = map[string]func(*journalFold, record) error{
 		})
 		return nil
 	},
-	wire.TypeAstray: func(t *journalFold, r record) error {
+	wire.TypeMisrouted: func(t *journalFold, r record) error {
 		t.state.update(func(s *State) { s.foundMisrouted(r.Offset, r.j.At) })
 		return nil
 	},

@@ -153,7 +153,7 @@ func TestCommandsAreKnownToBeCarriedOut(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(retry, "b", 1)
 	h.open()
-	fired := h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Deed) { d.Command = "fire" })
+	fired := h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Command = "fire" })
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: retry, Offset: b, JID: "b", Command: "delete"})
 	o := newOne(t).inOrder(h)
 	done := func(id string) bool {
@@ -176,7 +176,7 @@ func TestHappened(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 2)
 	h.open()
-	h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Deed) { d.Actor = "ann" })
+	h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Actor = "ann" })
 	h.all[len(h.all)-1].Time = time.Unix(7, 500e6)
 	o := newOne(t).inOrder(h)
 	got, err := o.LastOutcome(sched, "a")
@@ -363,9 +363,9 @@ func TestStreamsWithoutAFold(t *testing.T) {
 func TestStoredFormsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, n := rapid.String(), rapid.Int64()
-		var burial wire.Deed
+		var burial wire.Dispatch
 		if rapid.Bool().Draw(t, "buried") {
-			burial = wire.Deed{Op: wire.OpBuried, Stream: sched, Offset: n.Draw(t, "of"), Epoch: n.Draw(t, "epoch"), Seq: n.Draw(t, "seq"),
+			burial = wire.Dispatch{Op: wire.OpBuried, Stream: sched, Offset: n.Draw(t, "of"), Epoch: n.Draw(t, "epoch"), Seq: n.Draw(t, "seq"),
 				JIDTag: text.Draw(t, "tag"), Actor: text.Draw(t, "actor"), Command: text.Draw(t, "command"), Operation: text.Draw(t, "operation")}
 		}
 		s := Stored{Stream: retry, Offset: n.Draw(t, "offset"), First: n.Draw(t, "first"), At: time.UnixMicro(rapid.Int64Range(-1e15, 1e15).Draw(t, "at")).UTC(),

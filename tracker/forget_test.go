@@ -35,7 +35,7 @@ func (q *queried) record(offset int64, r wire.JournalRecord) {
 }
 
 func (q *queried) fire(offset, epoch, seq, entry int64, jid string) {
-	deed := wire.Deed{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: jid, Epoch: epoch, Seq: seq}
+	deed := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: jid, Epoch: epoch, Seq: seq}
 	q.write(wire.Journal, offset, wire.Fire(&wire.Job{JID: jid, Queue: "q"}, deed, []byte(`{"class":"C"}`), time.Now()))
 }
 

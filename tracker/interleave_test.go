@@ -141,7 +141,7 @@ var stories = map[string]struct {
 	"returned, its command repeated": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
-		by := func(d *wire.Deed) { d.Command = "c" }
+		by := func(d *wire.Dispatch) { d.Command = "c" }
 		seq := h.deed(wire.OpTriggered, sched, a, "a", by)
 		h.takeBack(seq, sched, a, "a", "c")
 		h.confirmed(h.deed(wire.OpTriggered, sched, a, "a", by))
@@ -212,7 +212,7 @@ var stories = map[string]struct {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
-		h.deed(wire.OpBuried, retry, a, "a", func(d *wire.Deed) { d.Epoch = first })
+		h.deed(wire.OpBuried, retry, a, "a", func(d *wire.Dispatch) { d.Epoch = first })
 		h.replace(retry, a, "a", 7)
 		h.all[len(h.all)-1].Headers[wire.HeaderEpoch] = first
 	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
@@ -567,8 +567,8 @@ func everyOrder(h *history, beginning bool, fn func([]string)) {
 }
 
 // of has a fire or burial be another leader's.
-func of(epoch, seq int64) func(*wire.Deed) {
-	return func(d *wire.Deed) { d.Epoch, d.Seq, d.Confirmed = epoch, seq, 0 }
+func of(epoch, seq int64) func(*wire.Dispatch) {
+	return func(d *wire.Dispatch) { d.Epoch, d.Seq, d.Confirmed = epoch, seq, 0 }
 }
 
 func requireTold(t *testing.T, o *one, want told) {

@@ -81,7 +81,7 @@ func (t *lifecycle) replace(tx *view.Tx, by *Stored, offset int64) error {
 
 // markInDoubt puts an entry in doubt. late is where the journal has a fire of a leader that had
 // been followed, else 0.
-func (t *lifecycle) markInDoubt(tx *view.Tx, r *wire.Record, d *wire.Deed, late int64) error {
+func (t *lifecycle) markInDoubt(tx *view.Tx, r *wire.Record, d *wire.Dispatch, late int64) error {
 	id := entryID{codes[d.Stream], d.Offset}
 	if id.stream == 0 {
 		id.offset = r.Offset // a fire without an entry has the name of where the journal has it
@@ -128,7 +128,7 @@ func (t *lifecycle) isInDoubt(f dispatchID) bool {
 
 // isOpen reports whether a fire of a leader that had been followed puts its entry in doubt. It does
 // not if the journal already has something newer about the entry.
-func (t *lifecycle) isOpen(tx *view.Tx, d *wire.Deed) (bool, error) {
+func (t *lifecycle) isOpen(tx *view.Tx, d *wire.Dispatch) (bool, error) {
 	id := entryID{codes[d.Stream], d.Offset}
 	if id.stream == 0 {
 		return false, nil

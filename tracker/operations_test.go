@@ -23,7 +23,7 @@ func TestOperationsAreFolded(t *testing.T) {
 	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, JIDs: []string{"a", "b", "c"}, State: wire.OperationRunning, StartedAt: 5, Total: 3})
 	h.operation(wire.Operation{ID: "older", Action: wire.CommandKill, Stream: sched, Filter: &wire.Filter{Queue: "q"}, State: wire.OperationRunning, StartedAt: 4})
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a", InOperation: "op"})
-	h.deed(wire.OpTriggered, sched, b, "b", func(d *wire.Deed) { d.Operation = "op" })
+	h.deed(wire.OpTriggered, sched, b, "b", func(d *wire.Dispatch) { d.Operation = "op" })
 	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Failed: 1, LastError: "gone", Cursor: 2})
 	h.operation(wire.Operation{ID: "never began", State: wire.OperationRunning, Cursor: 7})
 	h.operation(wire.Operation{})

@@ -148,8 +148,8 @@ func (a *author) changes(s *Stored) {
 
 func (a *author) fires(op string, s *Stored) {
 	command := rapid.SampledFrom([]string{"", "x", "y"}).Draw(a.t, "command")
-	seq := a.deed(op, s.Stream, s.Offset, s.JID, func(d *wire.Deed) { d.Command = command })
-	a.flight = append(a.flight, flying{seq, s, command, wire.Deed{Op: op}.Burial()})
+	seq := a.deed(op, s.Stream, s.Offset, s.JID, func(d *wire.Dispatch) { d.Command = command })
+	a.flight = append(a.flight, flying{seq, s, command, wire.Dispatch{Op: op}.Burial()})
 	if !a.flight[len(a.flight)-1].burial && a.draw(4, "copy") == 0 {
 		a.bounce(seq, s)
 	}
@@ -209,9 +209,9 @@ func (a *author) lead() {
 func (a *author) settle(d Doubt) {
 	r := wire.JournalRecord{Type: wire.TypeDelivered, Stream: d.ID.Stream, Offset: d.ID.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
 	switch {
-	case !(wire.Deed{Op: d.Op}).Burial() && d.Entry != nil && rapid.Bool().Draw(a.t, "refire"):
+	case !(wire.Dispatch{Op: d.Op}).Burial() && d.Entry != nil && rapid.Bool().Draw(a.t, "refire"):
 		a.fires(wire.OpRefired, d.Entry)
-	case !(wire.Deed{Op: d.Op}).Burial() && d.Entry != nil && a.draw(8, "park") == 0:
+	case !(wire.Dispatch{Op: d.Op}).Burial() && d.Entry != nil && a.draw(8, "park") == 0:
 		a.record(about(wire.TypeRefused, d.Entry))
 	default:
 		a.record(r)

@@ -19,13 +19,13 @@ type Stored struct {
 	JID     string
 	Queue   string
 	Class   string
-	Burial  wire.Deed // see IsCopy and Origin
-	Parked  string    // why the broker cannot take it; empty: it can
-	Dropped bool      // a dead job that a queue dropped
-	Trace   string    // the traceparent that came with it
-	Leased  string    // of a lease: the jid of the job; the entry's own jid is the id of the lease
-	Size    int64     // of the record, in bytes
-	Raw     []byte    // the record; nil if it is large and stays in the stream
+	Burial  wire.Dispatch // see IsCopy and Origin
+	Parked  string        // why the broker cannot take it; empty: it can
+	Dropped bool          // a dead job that a queue dropped
+	Trace   string        // the traceparent that came with it
+	Leased  string        // of a lease: the jid of the job; the entry's own jid is the id of the lease
+	Size    int64         // of the record, in bytes
+	Raw     []byte        // the record; nil if it is large and stays in the stream
 }
 
 // maxInline is the largest record that the view keeps itself. Larger ones stay in the stream.
@@ -92,7 +92,7 @@ func (s *Stored) encode() []byte {
 	return append(appendBurial(b, &s.Burial), s.Raw...)
 }
 
-func appendBurial(b []byte, d *wire.Deed) []byte {
+func appendBurial(b []byte, d *wire.Dispatch) []byte {
 	b = table.AppendText(b, d.Op)
 	if d.Op == "" {
 		return b
@@ -106,7 +106,7 @@ func appendBurial(b []byte, d *wire.Deed) []byte {
 	return b
 }
 
-func decodeBurial(d *table.Decoder) (b wire.Deed) {
+func decodeBurial(d *table.Decoder) (b wire.Dispatch) {
 	if b.Op = d.Text(); b.Op == "" {
 		return b
 	}

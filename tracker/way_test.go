@@ -94,7 +94,7 @@ func TestAstray(t *testing.T) {
 	h.open()
 	require.Equal(t, []int64{-1, -1}, astray(newOne(t).inOrder(h)))
 	h.plain(wire.JournalRecord{Type: wire.TypeConfirmed, RoutedTo: to(1)})
-	at := h.plain(wire.JournalRecord{Type: wire.TypeAstray, At: 33})
+	at := h.plain(wire.JournalRecord{Type: wire.TypeMisrouted, At: 33})
 	o := newOne(t).inOrder(h)
 	for range 2 {
 		require.Equal(t, []int64{1, at}, astray(o))

@@ -238,9 +238,9 @@ func (h *history) confirmed(through int64) {
 }
 
 // deed is a fire, or the journal's copy of a burial; it returns its number.
-func (h *history) deed(op, stream string, offset int64, jid string, changes ...func(*wire.Deed)) int64 {
+func (h *history) deed(op, stream string, offset int64, jid string, changes ...func(*wire.Dispatch)) int64 {
 	h.seq++
-	d := wire.Deed{Op: op, Stream: stream, Offset: offset, JIDTag: wire.JIDTag(jid), Epoch: h.epoch, Seq: h.seq, Confirmed: h.through}
+	d := wire.Dispatch{Op: op, Stream: stream, Offset: offset, JIDTag: wire.JIDTag(jid), Epoch: h.epoch, Seq: h.seq, Confirmed: h.through}
 	for _, fn := range changes {
 		fn(&d)
 	}
@@ -258,7 +258,7 @@ func (h *history) fire(stream string, offset int64, jid string) int64 {
 
 // bounce has a fire come back as a copy: it found no queue.
 func (h *history) bounce(seq int64, s *Stored) int64 {
-	d := wire.Deed{Op: wire.OpFired, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID), Epoch: h.epoch, Seq: seq}
+	d := wire.Dispatch{Op: wire.OpFired, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID), Epoch: h.epoch, Seq: seq}
 	return h.append(gated, millrace, d.Headers(), body(gated, s.JID, 0))
 }
 

@@ -18,7 +18,7 @@ export default [
   },
   { files: ['test/**', '*.config.js'], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
   {
-    // The stories are told with what a person has: no way leads around that.
+    // Stories may use only what a person has.
     files: ['test/stories.js'],
     rules: {
       'no-restricted-imports': ['error', { patterns: [{ group: ['*', '!node:assert', '!node:assert/strict'], message: 'the stories have what person.js gives them' }] }],

@@ -58,13 +58,13 @@ func TestPagesAreServed(t *testing.T) {
 	}
 }
 
-func TestRootLeadsToTheDashboard(t *testing.T) {
+func TestRootRedirectsToDashboard(t *testing.T) {
 	r := get(t, "/millrace", "/")
 	require.Equal(t, http.StatusFound, r.StatusCode)
 	require.Equal(t, "/millrace/dashboard", r.Header.Get("Location"))
 }
 
-func TestOtherPathsAreLeftToOthers(t *testing.T) {
+func TestOtherPathsArePassedOn(t *testing.T) {
 	for _, at := range []string{"/api/overview", "/metrics", "/healthz", "/job-queues/", "/job-queues/a/b", "/jobs/", "/assets/x/static/app.js", "/nothing", "/retries/x"} {
 		require.Equal(t, http.StatusTeapot, get(t, "", at).StatusCode, at)
 	}
@@ -81,7 +81,7 @@ var missing = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, `{"error":"no"}...`)
 })
 
-func TestBrowsersGetAPageWhereNothingIs(t *testing.T) {
+func TestMissingPagesAreHTML(t *testing.T) {
 	ask := func(next http.Handler, at, accept string) *http.Response {
 		r := httptest.NewRequest(http.MethodGet, at, nil)
 		r.Header.Set("Accept", accept)
@@ -109,7 +109,7 @@ func TestBrowsersGetAPageWhereNothingIs(t *testing.T) {
 var references = regexp.MustCompile(`(?:href|src)="(assets/[^"]+)"|(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]|url\("(\.[^"]+)"\)`)
 
 // Every file that the page loads, directly or indirectly, is served below a prefix.
-func TestEveryReferenceIsServed(t *testing.T) {
+func TestEveryReferencedFileIsServed(t *testing.T) {
 	all, hash := files()
 	root := "/assets/" + hash + "/"
 	seen := map[string]bool{}
@@ -196,13 +196,13 @@ func loadedWith(all map[string]file, names ...string) map[string]bool {
 
 // The page preloads all modules that it and the dashboard need, so that the browser does not find
 // them one after another.
-func TestNothingIsFoundLate(t *testing.T) {
+func TestModulesArePreloaded(t *testing.T) {
 	all, _ := files()
-	told := map[string]bool{"static/app.js": true}
+	preloaded := map[string]bool{"static/app.js": true}
 	for _, m := range regexp.MustCompile(`rel="modulepreload" href="assets/{hash}/([^"]+)"`).FindAllStringSubmatch(string(all["static/index.html"].body), -1) {
-		told[m[1]] = true
+		preloaded[m[1]] = true
 	}
-	require.Equal(t, loadedWith(all, "static/app.js", "static/pages/dashboard.js"), told)
+	require.Equal(t, loadedWith(all, "static/app.js", "static/pages/dashboard.js"), preloaded)
 }
 
 // The files that the dashboard needs are small, as sent over the wire and without the font.
@@ -217,7 +217,7 @@ func TestFirstLoadIsSmall(t *testing.T) {
 	require.Less(t, bytes, most)
 }
 
-func TestVendoredFilesAreAsTheyWereFetched(t *testing.T) {
+func TestVendoredFilesAreUnchanged(t *testing.T) {
 	page, err := os.ReadFile("vendor/VENDOR.md")
 	require.NoError(t, err)
 	listed := map[string]string{}
@@ -238,7 +238,7 @@ func TestVendoredFilesAreAsTheyWereFetched(t *testing.T) {
 }
 
 // No file loads anything from another host, outside of comments.
-func TestNothingIsLoadedFromElsewhere(t *testing.T) {
+func TestNothingIsLoadedFromOtherHosts(t *testing.T) {
 	all, _ := files()
 	address := regexp.MustCompile(`(?i)(?:from|import|src=|href=|url\(|fetch\()\s*\(?\s*["']?(?:https?:)?//`)
 	inline := regexp.MustCompile(`(?i)<script>|<style|\son[a-z]+=["']|\sstyle="|innerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function`)

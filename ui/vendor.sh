@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches ui/vendor from the npm registry anew: the packages and versions below. Bare imports become relative ones, for browsers know no
+# Fetches ui/vendor from the npm registry again: the packages and versions below. Bare imports become relative ones, for browsers know no
 # others without an import map. Writes VENDOR.md with what was fetched, which a test compares with what is there.
 set -euo pipefail
 cd "$(dirname "$0")/vendor"

@@ -83,18 +83,18 @@ export function isText(node, text) {
 export default {
   meta: { type: 'problem', schema: [], messages: { own: '“{{text}}” belongs in static/core/words.js' } },
   create: (/** @type {any} */ context) => {
-    const tell = (/** @type {any} */ node, /** @type {string} */ text) => context.report({ node, messageId: 'own', data: { text: text.trim().slice(0, 60) } });
+    const report = (/** @type {any} */ node, /** @type {string} */ text) => context.report({ node, messageId: 'own', data: { text: text.trim().slice(0, 60) } });
     return {
       TaggedTemplateExpression(/** @type {any} */ node) {
         if (node.tag.name === 'html') for (const t of textsOf(node)) context.report({ loc: { start: context.sourceCode.getLocFromIndex(t.from), end: context.sourceCode.getLocFromIndex(t.to) }, messageId: 'own', data: { text: t.text.trim().slice(0, 60) } });
       },
       Literal(/** @type {any} */ node) {
-        if (typeof node.value === 'string' && isText(node, node.value)) tell(node, node.value);
+        if (typeof node.value === 'string' && isText(node, node.value)) report(node, node.value);
       },
       TemplateLiteral(/** @type {any} */ node) {
         if (node.parent.type === 'TaggedTemplateExpression') return;
         const text = node.quasis.map((/** @type {any} */ q) => q.value.cooked).join('0');
-        if (isText(node, text)) tell(node, text);
+        if (isText(node, text)) report(node, text);
       },
     };
   },

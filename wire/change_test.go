@@ -20,7 +20,7 @@ func change(t require.TestingT, stream, record, changes string) string {
 	return string(out)
 }
 
-func TestChangeLeavesEveryOtherByteAlone(t *testing.T) {
+func TestChangeKeepsOtherBytes(t *testing.T) {
 	const record = `{ "x":1.00, "scheduled_at" : 1.7e9 ,"jid":"j","job" : {"args":[ 1, 2.50 ], "é\u00e9":"<&>", "class":"C" , "queue":"q","priority":0}, "z":[ ]}`
 	for changes, want := range map[string]string{
 		`{"at":1800000000.5}`:                               `{ "x":1.00, "scheduled_at" : 1800000000.5 ,"jid":"j","job" : {"args":[ 1, 2.50 ], "é\u00e9":"<&>", "class":"C" , "queue":"q","priority":0}, "z":[ ]}`,
@@ -31,7 +31,7 @@ func TestChangeLeavesEveryOtherByteAlone(t *testing.T) {
 	}
 }
 
-func TestChangeAddsWhatIsMissing(t *testing.T) {
+func TestChangeAddsMissingMembers(t *testing.T) {
 	out := change(t, Retries, `{"retry_at":1,"job":{"class":"C"}}`, `{"queue":"q","args":[1],"priority":3,"at":2}`)
 	e, err := ParseEntry(Retries, 9, []byte(out))
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestChangeAddsWhatIsMissing(t *testing.T) {
 	require.Equal(t, []any{"q", uint8(3), time.Unix(2, 0).UTC()}, []any{e.Job.Queue, e.Job.Priority, e.At})
 }
 
-func TestChangesThatCannotBeMade(t *testing.T) {
+func TestInvalidChangesAreRefused(t *testing.T) {
 	for changes, reason := range map[string]string{
 		``: "nothing is to be changed", `{}`: "nothing is to be changed", `[]`: "not a JSON object", `{`: "not valid JSON",
 		`{"when":1}`: `"when" cannot be changed`, `{"at":null}`: "is null", `{"at":1,"at":2}`: "stands twice", `{"a\u0074":2}`: "escapes",
@@ -61,7 +61,7 @@ func TestChangesThatCannotBeMade(t *testing.T) {
 	require.ErrorContains(t, err, "could not be read")
 }
 
-func TestChangedTimesAreReadAsTheyWereMeant(t *testing.T) {
+func TestChangedTimesAreParsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.UnixMicro(rapid.Int64Range(-62e15, 253e15).Draw(t, "at")).UTC()
 		e, err := ParseEntry(ScheduledJobs, 0, []byte(`{"scheduled_at":1,"job":{"class":"C"}}`))

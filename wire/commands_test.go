@@ -50,7 +50,7 @@ func TestDrift(t *testing.T) {
 	for found, drifted := range map[int64]bool{1000: false, 990: false, 1010: false, 989: true, 1011: true} {
 		require.Equal(t, drifted, o.Drifted(found), found)
 	}
-	require.False(t, (&Operation{}).Drifted(5), "nobody said what to expect")
+	require.False(t, (&Operation{}).Drifted(5), "no number was expected")
 	require.EqualValues(t, 7, (&Operation{Skips: []Skip{{"gone", 3}, {"fired", 4}}}).Skipped())
 }
 

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRangesHoldWhatWasAdded(t *testing.T) {
+func TestRangesContainWhatWasAdded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		numbers := rapid.SliceOf(rapid.Int64Range(1, 40)).Draw(t, "numbers")
 		var ranges Ranges

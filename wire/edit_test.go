@@ -63,7 +63,7 @@ func spaceIf(t *rapid.T, wanted bool) string {
 	return space(t)
 }
 
-func TestEditLeavesEveryOtherByteAlone(t *testing.T) {
+func TestEditKeepsOtherBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := jsonObject(t, 3)
 		require.True(t, json.Valid([]byte(raw)), raw)
@@ -80,7 +80,7 @@ func TestEditLeavesEveryOtherByteAlone(t *testing.T) {
 	})
 }
 
-func TestBodyOfBrokenJob(t *testing.T) {
+func TestBodyOfInvalidJob(t *testing.T) {
 	e := Entry{Stream: Retries, Job: Job{Raw: []byte(`{"class":"A","class":"B"}`)}}
 	_, err := e.Body(time.Now())
 	require.EqualError(t, err, `member "class" stands twice`)
@@ -92,7 +92,7 @@ func TestBodyOfBrokenJob(t *testing.T) {
 
 // An escaped text can take six times its size. A dead job that grew over the limit could never be
 // read again.
-func TestDeadJobsErrorsAreCut(t *testing.T) {
+func TestErrorsOfDeadJobsAreCut(t *testing.T) {
 	e, err := ParseEntry(Retries, 0, []byte(`{"jid":"j","retry_at":1,"error_class":"`+strings.Repeat("é", 1000)+`","error_message":"`+
 		strings.Repeat("<", 10<<20)+`","job":{"class":"A"}}`))
 	require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestWithEntryJID(t *testing.T) {
 	}
 }
 
-func TestTheLargestWithoutAJIDCanBeCarriedOver(t *testing.T) {
+func TestLargestEntryWithoutJIDCanBeCarriedOver(t *testing.T) {
 	head, tail := `{"scheduled_at":1,"job":{"class":"A","args":"`, `"}}`
 	e, err := ParseEntry(ScheduledJobs, 3, []byte(head+strings.Repeat("x", maxNameless-len(head)-len(tail))+tail))
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 )
 
 // The cheap tests do not change the result of the expressions.
-func TestCheapTestsHideNothing(t *testing.T) {
+func TestFingerprintShortcutsChangeNothing(t *testing.T) {
 	part := rapid.OneOf(rapid.StringMatching(`[ -~\t\f]{0,6}`), rapid.StringMatching(`[0-9a-fA-F]{1,12}`), rapid.SampledFrom([]string{
 		"123e4567-e89b-12d3-a456-426614174000", "ann@example.com", "0X1f", "0xg", "deadbeef1", "'a b'", "1.2,3:4", "  ", " ", "-", "é", "\u00a0"}))
 	rapid.Check(t, func(t *rapid.T) {

@@ -48,7 +48,7 @@ func TestGatedJobKeepsQueueAndPriority(t *testing.T) {
 }
 
 // A job of jobs.gated names its queue when it is fired, buried or shown.
-func TestGatedJobSaysItsQueue(t *testing.T) {
+func TestGatedJobNamesItsQueue(t *testing.T) {
 	e, err := EntryOf(&Record{Stream: Gated, Offset: 5, Time: time.Unix(7, 0), Key: Gated, Body: []byte(`{"class":"A"}`)})
 	require.NoError(t, err)
 	require.Equal(t, DerivedJID(Gated, 5, []byte(`{"class":"A"}`)), e.JID)

@@ -197,7 +197,7 @@ func TestMetricVectors(t *testing.T) {
 	}
 }
 
-func TestBadMetricsAreMadeOneRecord(t *testing.T) {
+func TestInvalidMetricsBecomeOneRecord(t *testing.T) {
 	good, bad, err := ParseMetrics(nil, []byte(`[{"timestamp":1,"job_class":"A","status":"dead"}, 1, {"job_class":2}]`))
 	require.NoError(t, err)
 	require.Len(t, good, 1)

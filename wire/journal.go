@@ -73,7 +73,7 @@ const (
 	TypeTrimmed   = "trimmed"   // dead jobs were dropped: too many, or too old
 	TypeLowWater  = "low-water" // everything below these offsets is settled
 	TypeRecreated = "recreated" // an entry stream was created again, or ends below low water
-	TypeAstray    = "astray"    // the route of fires was broken: some may not have arrived
+	TypeMisrouted = "astray"    // the route of fires was broken: some may not have arrived
 	TypeReleased  = "released"  // held entries may fire, except those up to Held
 	TypeState     = "state"     // pauses, operations, idempotency keys
 	TypeOperation = "operation" // progress of a bulk operation
@@ -229,8 +229,8 @@ func ParseJournal(body []byte) (JournalRecord, error) {
 // JournalType returns the type of a JSON record of the journal, without parsing the rest of it.
 func JournalType(body []byte) string { return gjson.GetBytes(body, "type").String() }
 
-// Deed is what the headers of a fire or burial say.
-type Deed struct {
+// Dispatch has what the headers of a fire or burial say.
+type Dispatch struct {
 	Op        string
 	Stream    string
 	Offset    int64
@@ -243,8 +243,8 @@ type Deed struct {
 	Operation string // id of the bulk operation
 }
 
-// Headers returns the deed as message headers.
-func (d Deed) Headers() map[string]any {
+// Headers returns the dispatch as message headers.
+func (d Dispatch) Headers() map[string]any {
 	h := map[string]any{
 		HeaderFormat: int64(Format), HeaderOp: d.Op, HeaderStream: d.Stream, HeaderOffset: d.Offset, HeaderJID: d.JIDTag,
 		HeaderEpoch: d.Epoch, HeaderSeq: d.Seq, HeaderConfirmed: d.Confirmed,
@@ -261,11 +261,11 @@ func (d Deed) Headers() map[string]any {
 	return h
 }
 
-// DeedOf parses the headers of a fire or burial. ok is false for any other record.
-func DeedOf(headers map[string]any) (d Deed, ok bool) {
+// DispatchOf parses the headers of a fire or burial. ok is false for any other record.
+func DispatchOf(headers map[string]any) (d Dispatch, ok bool) {
 	d.Op, ok = headers[HeaderOp].(string)
 	if !ok || d.Op == OpProbe {
-		return Deed{}, false
+		return Dispatch{}, false
 	}
 	d.Stream, _ = headers[HeaderStream].(string)
 	d.JIDTag, _ = headers[HeaderJID].(string)
@@ -279,8 +279,8 @@ func DeedOf(headers map[string]any) (d Deed, ok bool) {
 	return d, true
 }
 
-// Burial reports whether the deed sent a job to dead_jobs, and not to its queue.
-func (d Deed) Burial() bool { return d.Op == OpBuried || d.Op == OpExpired }
+// Burial reports whether the dispatch sent a job to dead_jobs, and not to its queue.
+func (d Dispatch) Burial() bool { return d.Op == OpBuried || d.Op == OpExpired }
 
 // Int returns an integer from a header, or 0 if there is none.
 func Int(headers map[string]any, name string) int64 {
@@ -315,7 +315,7 @@ func ASCII(s string) string {
 }
 
 // Fire returns the message that sends a job to its queue and to the journal.
-func Fire(job *Job, d Deed, body []byte, now time.Time) Message {
+func Fire(job *Job, d Dispatch, body []byte, now time.Time) Message {
 	return Message{
 		Exchange: ExchangeFire, Key: job.Queue, MessageID: job.JID, Type: job.Class,
 		Priority: job.Priority, Timestamp: now, Headers: d.Headers(), Body: body,
@@ -323,7 +323,7 @@ func Fire(job *Job, d Deed, body []byte, now time.Time) Message {
 }
 
 // Bury returns the message that sends a dead job to dead_jobs and to the journal.
-func Bury(job *Job, d Deed, body []byte, now time.Time) Message {
+func Bury(job *Job, d Dispatch, body []byte, now time.Time) Message {
 	return Message{
 		Exchange: ExchangeBury, Key: DeadJobs, MessageID: job.JID, Type: job.Class, Timestamp: now, Headers: d.Headers(), Body: body,
 	}

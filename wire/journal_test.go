@@ -44,7 +44,7 @@ func journalRecords() []JournalRecord {
 	}
 }
 
-func TestJournalRecordsComeBack(t *testing.T) {
+func TestJournalRecordsRoundTrip(t *testing.T) {
 	for _, r := range journalRecords() {
 		t.Run(r.Type, func(t *testing.T) {
 			m := r.Append("to", 3, 2)
@@ -54,8 +54,8 @@ func TestJournalRecordsComeBack(t *testing.T) {
 			got, err := ParseJournal(m.Body)
 			require.NoError(t, err)
 			require.Empty(t, cmp.Diff(r, got), "an entry's bytes come back as they were")
-			_, isDeed := DeedOf(m.Headers)
-			require.False(t, isDeed)
+			_, isDispatch := DispatchOf(m.Headers)
+			require.False(t, isDispatch)
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestJournalRefuses(t *testing.T) {
 }
 
 // A record that would be too large to read is written without its entry. The rest of it counts.
-func TestJournalKeepsToTheLimit(t *testing.T) {
+func TestJournalRecordsAreLimited(t *testing.T) {
 	for size, kept := range map[int]bool{MaxRecord - 50: false, MaxRecord - 1000: true} {
 		head, tail := `{"jid":"j","scheduled_at":1,"job":{"class":"A","args":"`, `"}}`
 		e, err := ParseEntry(ScheduledJobs, 0, []byte(head+strings.Repeat("x", size-len(head)-len(tail))+tail))
@@ -91,41 +91,41 @@ func TestJournalKeepsToTheLimit(t *testing.T) {
 	}
 }
 
-func TestAppendOfWhatIsNoJSON(t *testing.T) {
+func TestAppendOfInvalidJSON(t *testing.T) {
 	require.Panics(t, func() {
 		JournalRecord{Type: TypeState, At: math.NaN()}.Append(Journal, 0, 0)
 	})
 }
 
-func TestDeedsComeBack(t *testing.T) {
+func TestDispatchHeadersRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[ -~]{0,20}`)
-		d := Deed{Op: text.Draw(t, "op"), Stream: text.Draw(t, "stream"), Offset: rapid.Int64().Draw(t, "offset"), JIDTag: text.Draw(t, "jid"),
+		d := Dispatch{Op: text.Draw(t, "op"), Stream: text.Draw(t, "stream"), Offset: rapid.Int64().Draw(t, "offset"), JIDTag: text.Draw(t, "jid"),
 			Epoch: rapid.Int64().Draw(t, "epoch"), Seq: rapid.Int64().Draw(t, "seq"), Confirmed: rapid.Int64().Draw(t, "confirmed"),
 			Actor: text.Draw(t, "actor"), Command: text.Draw(t, "command")}
-		got, ok := DeedOf(d.Headers())
+		got, ok := DispatchOf(d.Headers())
 		require.True(t, ok)
 		require.Equal(t, d, got)
 	})
-	_, ok := DeedOf(map[string]any{HeaderOp: int64(1)})
+	_, ok := DispatchOf(map[string]any{HeaderOp: int64(1)})
 	require.False(t, ok)
-	d, ok := DeedOf(map[string]any{HeaderOp: OpFired, HeaderOffset: "7", HeaderStream: int64(1), HeaderSeq: 7})
+	d, ok := DispatchOf(map[string]any{HeaderOp: OpFired, HeaderOffset: "7", HeaderStream: int64(1), HeaderSeq: 7})
 	require.True(t, ok)
-	require.Equal(t, Deed{Op: OpFired}, d, "headers of other types say nothing")
-	require.Equal(t, "Andr?", Deed{Actor: "André"}.Headers()[HeaderActor])
+	require.Equal(t, Dispatch{Op: OpFired}, d, "headers of other types say nothing")
+	require.Equal(t, "Andr?", Dispatch{Actor: "André"}.Headers()[HeaderActor])
 }
 
 func TestBurials(t *testing.T) {
 	burial := map[string]bool{OpBuried: true, OpExpired: true}
 	for _, op := range []string{OpFired, OpTriggered, OpRetried, OpEnqueued, OpRefired, OpBuried, OpExpired} {
-		require.Equal(t, burial[op], Deed{Op: op}.Burial(), op)
+		require.Equal(t, burial[op], Dispatch{Op: op}.Burial(), op)
 	}
 }
 
 func TestFireAndBury(t *testing.T) {
 	now := time.Unix(1700000000, 0)
 	job := &Job{JID: "j", Class: "C", Queue: "q", Priority: 7}
-	d := Deed{Op: OpFired, Stream: Retries, Offset: 3, JIDTag: "j", Epoch: 1, Seq: 2, Confirmed: 1}
+	d := Dispatch{Op: OpFired, Stream: Retries, Offset: 3, JIDTag: "j", Epoch: 1, Seq: 2, Confirmed: 1}
 	body := []byte("{}")
 	require.Equal(t, Message{Exchange: "jobs.fire", Key: "q", MessageID: "j", Type: "C", Priority: 7, Timestamp: now, Headers: d.Headers(),
 		Body: body}, Fire(job, d, body, now))
@@ -134,7 +134,7 @@ func TestFireAndBury(t *testing.T) {
 }
 
 // The most deeply nested job that is accepted can still be buried, retried and journaled.
-func TestTheDeepestFitsIntoTheJournal(t *testing.T) {
+func TestDeepestEntryFitsIntoJournal(t *testing.T) {
 	deep := strings.Repeat("[", shared.MaxJobDepth-1) + strings.Repeat("]", shared.MaxJobDepth-1)
 	job, err := ParseJob([]byte(`{"class":"A","args":` + deep + `}`))
 	require.NoError(t, err)

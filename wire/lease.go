@@ -57,11 +57,11 @@ func ParseLeaseID(id string) (l Lease, ok bool) {
 // RanOut returns how many leases of a job have run out, if the last one brought the job back into
 // its queue. The message must be Millrace's own.
 func RanOut(d *Delivery) int {
-	deed, ok := DeedOf(d.Headers)
-	if !ok || deed.Stream != ScheduledJobs || deed.Op != OpFired && deed.Op != OpRefired {
+	dispatch, ok := DispatchOf(d.Headers)
+	if !ok || dispatch.Stream != ScheduledJobs || dispatch.Op != OpFired && dispatch.Op != OpRefired {
 		return 0
 	}
-	if l, ok := ParseLeaseID(deed.JIDTag); ok {
+	if l, ok := ParseLeaseID(dispatch.JIDTag); ok {
 		return l.RanOut + 1
 	}
 	return 0

@@ -36,7 +36,7 @@ func TestLeaseIDs(t *testing.T) {
 		require.False(t, ok, other)
 	}
 	came := func(op, stream, jid string) int {
-		d := Deed{Op: op, Stream: stream, JIDTag: jid}
+		d := Dispatch{Op: op, Stream: stream, JIDTag: jid}
 		return RanOut(&Delivery{Headers: d.Headers()})
 	}
 	require.Equal(t, []int{3, 3, 0, 0, 0, 0}, []int{came(OpFired, ScheduledJobs, id), came(OpRefired, ScheduledJobs, id), came(OpTriggered, ScheduledJobs, id),

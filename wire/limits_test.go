@@ -20,7 +20,7 @@ func padded(body string, n int) []byte {
 }
 
 // docs/wire-format.md lists the limits. Each limit is accepted, and the next larger value is not.
-func TestLimitsOnThePage(t *testing.T) {
+func TestDocumentedLimits(t *testing.T) {
 	page, err := os.ReadFile("../docs/wire-format.md")
 	require.NoError(t, err)
 	entry := func(body []byte) error {

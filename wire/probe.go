@@ -4,7 +4,7 @@ package wire
 type Probe struct {
 	Epoch     int64
 	Number    int64 // distinguishes the probes of an epoch
-	Confirmed int64 // as in a Deed
+	Confirmed int64 // as in a Dispatch
 	Routed    int64 // up to this offset of the journal all fires are known to have arrived
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-func TestFailuresAreWrittenAroundTheJobsOwnBytes(t *testing.T) {
+func TestFailuresKeepBytesOfJob(t *testing.T) {
 	at, due := time.Unix(1_800_000_000, 0), time.Unix(1_800_000_060, 0)
 	job := []byte(`{"class":"A","args":[1e400, "\u0000"],"jid":"j"}`)
 	f := Failure{JID: "j", RetryCount: 2, ErrorClass: "Boom", ErrorMessage: "it \xff broke", Backtrace: "a\nb"}
@@ -27,7 +27,7 @@ func TestFailuresAreWrittenAroundTheJobsOwnBytes(t *testing.T) {
 	require.Contains(t, string(dead), `"args":[1e400, "\u0000"]`)
 }
 
-func TestProbesComeBack(t *testing.T) {
+func TestProbesRoundTrip(t *testing.T) {
 	p := Probe{Epoch: 7, Number: 3, Confirmed: 2, Routed: 99}
 	m := p.To("own")
 	require.Equal(t, []string{ExchangeFire, "own"}, []string{m.Exchange, m.Key})
@@ -43,13 +43,13 @@ func TestProbesComeBack(t *testing.T) {
 }
 
 // Newer builds may write more members. They are ignored.
-func TestRollupsMaySayMore(t *testing.T) {
+func TestRollupsIgnoreUnknownMembers(t *testing.T) {
 	r, err := ParseRollup([]byte(`{"type":"rollup","format":1,"to":3,"moreover":{},"rows":[{"minute":60,"class":"A","queue":"q","success":2,"moreover":[1]}]}`))
 	require.NoError(t, err)
 	require.Equal(t, []RollupRow{{Minute: 60, Class: "A", Queue: "q", Success: 2}}, r.Rows)
 }
 
-func TestRollupsComeBack(t *testing.T) {
+func TestRollupsRoundTrip(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	r := Rollup{Type: TypeRollup, From: 3, To: 9, Rows: []RollupRow{{Minute: 30_000_000, Class: "A", Queue: "q", Success: 4, Attempts: []int64{3, 0, 1}, Errors: map[string]int64{"Boom": 1}}}}
 	m, err := r.Message(now)
@@ -85,7 +85,7 @@ func TestMovedJobs(t *testing.T) {
 	require.Equal(t, "garbage", string(MovedJob(Delivery{Body: []byte("garbage")}, "new", now).Body))
 }
 
-func TestControlsAreForEverybodyWhoListens(t *testing.T) {
+func TestControlMessages(t *testing.T) {
 	m := Controls{ID: "c", Op: ControlPause, Identity: "*", Queue: "mails", Actor: "ann"}.Message(time.Unix(1, 0))
 	require.Equal(t, []string{Control, "c"}, []string{m.Exchange, m.MessageID})
 	require.JSONEq(t, `{"id":"c","op":"pause","identity":"*","queue":"mails","at":0,"actor":"ann"}`, string(m.Body))
@@ -93,7 +93,7 @@ func TestControlsAreForEverybodyWhoListens(t *testing.T) {
 	require.JSONEq(t, `{"id":"c","op":"cancel","identity":"h:1:x","jid":"j","at":0}`, string(m.Body))
 }
 
-func TestWhatIsNotedIsWhole(t *testing.T) {
+func TestNotesAreComplete(t *testing.T) {
 	for reason, n := range map[string]*Noted{
 		"":                                 {Op: NotedCancelled, Identity: "h:1:x", JID: "j"},
 		"command note needs the jid":       {Op: NotedCancelled, Identity: "h:1:x"},

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestATextIsFoundHoweverJSONWritesIt(t *testing.T) {
+func TestTextMatchesAnyJSONSpelling(t *testing.T) {
 	require.Equal(t, [][]byte{[]byte("ann")}, Spellings("Ann"))
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(1, 20, -1).Draw(t, "text")

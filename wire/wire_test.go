@@ -56,7 +56,7 @@ func TestASCII(t *testing.T) {
 }
 
 // A time that Millrace writes is read as the same time.
-func TestTimesComeBack(t *testing.T) {
+func TestTimesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		micros := rapid.Int64Range(0, time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()).Draw(t, "micros")
 		at := time.UnixMicro(micros).UTC()

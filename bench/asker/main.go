@@ -41,7 +41,7 @@ func ask(from io.Reader, to io.Writer) (err error) {
 }
 
 func fetch(url string) (handler time.Duration, err error) {
-	resp, err := http.Get(url) //nolint:noctx // whoever started this process ends it
+	resp, err := http.Get(url) //nolint:noctx // the process that started this one ends it
 	if err != nil {
 		return 0, err
 	}

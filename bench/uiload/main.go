@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	flags.IntVar(&n.scheduled, "scheduled", 1_000_000, "scheduled `jobs`")
 	flags.IntVar(&n.retries, "retries", 100_000, "`jobs` that wait for a retry")
 	flags.IntVar(&n.dead, "dead", 1_000_000, "dead `jobs`: as many as are kept unless --dead-max says otherwise")
-	flags.IntVar(&n.processes, "processes", 200, "worker `processes` that tell of themselves")
+	flags.IntVar(&n.processes, "processes", 200, "worker `processes` that send heartbeats")
 	flags.IntVar(&n.queues, "queues", 300, "job `queues`")
 	flags.IntVar(&n.perSecond, "rate", 2000, "`jobs` enqueued and done a second")
 	if err := flags.Parse(args); err != nil {

@@ -195,8 +195,8 @@ func job(class string, priority int, args ...any) amqp.Publishing {
 	return amqp.Publishing{Body: body, Priority: uint8(priority)}
 }
 
-// tell publishes a command to workers.
-func (t *trial) tell(c map[string]any) {
+// control publishes a command to workers.
+func (t *trial) control(c map[string]any) {
 	body, err := json.Marshal(c)
 	require.NoError(t, err)
 	require.NoError(t, t.channel(func(ch *amqp.Channel) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheEndIsKept(t *testing.T) {
+func TestLastOutputIsKept(t *testing.T) {
 	var s said
 	for i := range 4000 {
 		fmt.Fprintf(&s, "line %04d\n", i)

@@ -196,7 +196,7 @@ func lanes(t *trial) {
 	require.Less(t, share, 60, "of the first 60 of a lane with weights 3 and 1")
 	for _, slow := range []string{"slow1", "slow2"} {
 		w.did("began", slow)
-		t.tell(map[string]any{"id": slow, "op": "cancel", "identity": "*", "jid": "raw-Wait-" + slow})
+		t.control(map[string]any{"id": slow, "op": "cancel", "identity": "*", "jid": "raw-Wait-" + slow})
 		w.did("stopped", slow)
 	}
 	w.stop(t, 20*time.Second)
@@ -302,7 +302,7 @@ func hostile(t *trial) {
 	for _, record := range t.firstRetries() {
 		job := strings.TrimSpace(gjson.GetBytes(record, "job").Raw)
 		if _, found := want[job]; !found {
-			t.Errorf("a job that nobody enqueued comes back: %.300s", job)
+			t.Errorf("a job that was never enqueued comes back: %.300s", job)
 		}
 		delete(want, job)
 	}

@@ -18,21 +18,21 @@ func outcomes(t *trial) {
 	// From here on the queue is bound. A job that waited for that would expire in the sidecar.
 	t.metric(t.produce(enqueue("Append", "first"))[0].jid(t))
 	got := t.produce(
-		enqueue("Fail", "fail"), enqueue("Fatal", "fatal"), enqueue("Discard", "discard"), enqueue("Kill", "kill"), enqueue("Nobody", "nobody"),
+		enqueue("Fail", "fail"), enqueue("Fatal", "fatal"), enqueue("Discard", "discard"), enqueue("Kill", "kill"), enqueue("Unhandled", "unhandled"),
 		with(map[string]any{"timeout": 0.3}, "Wait", "timeout", 30),
 		with(map[string]any{"expires_at": now() - 10}, "Append", "expired"),
 		with(never, "Fail", "exhausted"), with(map[string]any{"retry": 0, "dead": false}, "Fail", "dropped"),
-		with(map[string]any{"retry": 0, "backtrace": 5}, "Fatal", "traced"), with(map[string]any{"retry": false}, "Nobody", "never"),
+		with(map[string]any{"retry": 0, "backtrace": 5}, "Fatal", "traced"), with(map[string]any{"retry": false}, "Unhandled", "never"),
 	)
 	jid := func(i int) string { return got[i].jid(t) }
 	type expected struct{ stream, reason, class, message, status string }
 	for i, want := range map[int]expected{
-		0: {wire.Retries, "", "", "told to fail: fail", "failed"}, 1: {wire.Retries, "", "", "", "failed"},
-		2: {"", "", "", "", "discarded"}, 3: {wire.DeadJobs, "killed", "Killed", "told to die: kill", "dead"},
-		4: {wire.Retries, "", "UnknownClass", "no handler for class Nobody", "failed"},
+		0: {wire.Retries, "", "", "failed on purpose: fail", "failed"}, 1: {wire.Retries, "", "", "", "failed"},
+		2: {"", "", "", "", "discarded"}, 3: {wire.DeadJobs, "killed", "Killed", "killed on purpose: kill", "dead"},
+		4: {wire.Retries, "", "UnknownClass", "no handler for class Unhandled", "failed"},
 		5: {wire.Retries, "", "Timeout", "ran longer than 0.3 s", "failed"},
 		6: {wire.DeadJobs, "expired", "expired", "expired before it began", "expired"},
-		7: {wire.DeadJobs, "exhausted", "", "told to fail: exhausted", "dead"}, 8: {"", "", "", "", "discarded"},
+		7: {wire.DeadJobs, "exhausted", "", "failed on purpose: exhausted", "dead"}, 8: {"", "", "", "", "discarded"},
 		9: {wire.DeadJobs, "exhausted", "", "", "dead"}, 10: {wire.DeadJobs, "exhausted", "UnknownClass", "", "dead"},
 	} {
 		require.Equal(t, want.status, t.metric(jid(i)).Get("status").String(), "%+v", want)

@@ -230,12 +230,12 @@ func crowd(t *trial) {
 		require.Positive(t, w.count("ran", ""), "%s worked", w.client.name)
 		for _, e := range w.effects() {
 			if e.what == "ran" {
-				require.True(t, jids[e.jid], "%s ran %q twice, or what nobody enqueued", w.client.name, e.text)
+				require.True(t, jids[e.jid], "%s ran %q twice, or a job that was never enqueued", w.client.name, e.text)
 				delete(jids, e.jid)
 			}
 		}
 	}
-	require.Zero(t, len(jids), "jobs that nobody ran")
+	require.Zero(t, len(jids), "jobs that did not run")
 	t.eventually(func() bool { return len(t.metrics()) == each/2*2*len(t.clients) }, "a metric for each job")
 	t.understood()
 }

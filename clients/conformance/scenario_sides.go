@@ -28,7 +28,7 @@ func middleware(t *trial) {
 	}))
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 1})
 	body := t.record(wire.Retries, got[2].jid(t))
-	require.Equal(t, "told to fail: fail", gjson.GetBytes(body, "error_message").String())
+	require.Equal(t, "failed on purpose: fail", gjson.GetBytes(body, "error_message").String())
 	t.eventually(func() bool { return w.count("outer-end", "x") == 1 }, "the one that ends well has ended")
 	did := map[string][]string{}
 	for _, e := range w.effects() {
@@ -60,7 +60,7 @@ func heartbeats(t *trial) {
 		require.True(t, first.Get(name).Exists(), "%s in %s", name, first.Raw)
 	}
 	w.signal(syscall.SIGTSTP)
-	quiet := t.beat(func(h wire.Heartbeat, _ gjson.Result) bool { return h.State == wire.StateQuiet }, "a heartbeat that tells that it is quiet")
+	quiet := t.beat(func(h wire.Heartbeat, _ gjson.Result) bool { return h.State == wire.StateQuiet }, "a heartbeat with the state quiet")
 	require.EqualValues(t, 1, quiet.Get("busy").Int())
 	require.Equal(t, "raw-Wait-long", quiet.Get("work.0.jid").String())
 	require.Equal(t, "Wait", quiet.Get("work.0.class").String())

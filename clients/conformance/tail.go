@@ -44,9 +44,9 @@ func (t *trial) tail(stream string) *tail {
 	return tl
 }
 
-// beginAnew is how long a tail waits for a record before it subscribes again where it was. RabbitMQ
-// can forget a reader of a stream that was just created, or whose leader was just killed.
-const beginAnew = 15 * time.Second
+// subscribeAgain is how long a tail waits for a record before it subscribes again where it was.
+// RabbitMQ can forget a reader of a stream that was just created, or whose leader was just killed.
+const subscribeAgain = 15 * time.Second
 
 func (tl *tail) run(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -70,8 +70,8 @@ func (tl *tail) read(ctx context.Context, ch *amqp.Channel) error {
 	defer tl.end()
 	for {
 		select {
-		case <-time.After(beginAnew):
-			return fmt.Errorf("nothing of %s has come for %s", tl.stream, beginAnew)
+		case <-time.After(subscribeAgain):
+			return fmt.Errorf("nothing of %s has come for %s", tl.stream, subscribeAgain)
 		case d, open := <-deliveries:
 			if !open {
 				return fmt.Errorf("reading %s ended", tl.stream)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMistakesAreJudged(t *testing.T) {
+func TestMistakesAreDetected(t *testing.T) {
 	for _, m := range mistakes {
 		require.True(t, slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == m.scenario }), m.scenario)
 	}

@@ -70,7 +70,7 @@ func TestStructsAsArgs(t *testing.T) {
 }
 
 // The options of a kind apply to all its jobs, unless a call sets them.
-func TestOptionsOfAKind(t *testing.T) {
+func TestOptionsOfKind(t *testing.T) {
 	members := func(options *EnqueueOptions) gjson.Result {
 		r, err := paramsOf(reportArgs{2026}, options).prepare(time.Now())
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestOptionsOfAKind(t *testing.T) {
 }
 
 // A type that cannot be the args of a handler is refused when the handler is registered.
-func TestTypesThatAreNoArgs(t *testing.T) {
+func TestInvalidArgsTypes(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	for want, register := range map[string]func(){
 		"millrace: Handle: the args of a job need a type of their own, and millrace.JobArgs is an interface": func() {

@@ -130,9 +130,9 @@ func (p *process) dead(gone map[string]bool) bool {
 	return !p.closed && (!p.died.IsZero() || gone[p.queue])
 }
 
-// doubtful returns the processes that matter for a job and may be dead. For each it returns the
+// maybeDead returns the processes that matter for a job and may be dead. For each it returns the
 // exclusive queue that shows whether the process is alive.
-func (b *begins) doubtful(k key, queue, self string) map[string]string {
+func (b *begins) maybeDead(k key, queue, self string) map[string]string {
 	found := map[string]string{}
 	for id, p := range b.processes {
 		if id == self || p.closed || !p.died.IsZero() {

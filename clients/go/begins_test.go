@@ -15,7 +15,7 @@ import (
 // Live processes and recent records are kept.
 func TestBeginsAreForgotten(t *testing.T) {
 	b := newBegins()
-	tell := func(at time.Time, r begin) {
+	note := func(at time.Time, r begin) {
 		r.At = wire.Seconds(at)
 		text, err := json.Marshal(r)
 		require.NoError(t, err)
@@ -27,17 +27,17 @@ func TestBeginsAreForgotten(t *testing.T) {
 	for _, at := range []time.Time{old, now} {
 		when := map[bool]string{true: "old", false: "new"}[at.Equal(old)]
 		for _, process := range []string{"lives", "closed", "died"} {
-			tell(at, begin{Type: typeOpened, Process: when + " " + process, Queues: []string{"q"}})
+			note(at, begin{Type: typeOpened, Process: when + " " + process, Queues: []string{"q"}})
 		}
-		tell(at, begin{Type: typeClosed, Process: when + " closed"})
-		tell(at, begin{Type: typeDied, Process: when + " died"})
-		tell(at, begin{Type: typeBegun, Process: when + " died", JID: when})
+		note(at, begin{Type: typeClosed, Process: when + " closed"})
+		note(at, begin{Type: typeDied, Process: when + " died"})
+		note(at, begin{Type: typeBegun, Process: when + " died", JID: when})
 	}
-	tell(now, begin{Type: typeClosed, Process: "nobody knows"})
+	note(now, begin{Type: typeClosed, Process: "unknown"})
 	_, is := b.apply([]byte("garbage"))
 	require.False(t, is)
 	for b.records < 1000 {
-		tell(now, begin{Type: typeEnded, Process: "new lives", JID: fmt.Sprint(b.records)})
+		note(now, begin{Type: typeEnded, Process: "new lives", JID: fmt.Sprint(b.records)})
 	}
 	var left []string
 	for id := range b.processes {

@@ -11,7 +11,7 @@ import (
 )
 
 // The error of a timeout has the number as it was given, as in every other language.
-func TestTimeoutsReadAsTheyWereGiven(t *testing.T) {
+func TestTimeoutErrorKeepsNumber(t *testing.T) {
 	for _, text := range []string{"3600", "86400", "1234.5", "2", "0.3", "0.29", "1.001", "0.00001"} {
 		require.Equal(t, "ran longer than "+text+" s", timeoutError{seconds(gjson.Parse(text))}.Error())
 	}
@@ -57,7 +57,7 @@ func (e stackError) Unwrap() error      { return e.error }
 
 // A stack is found where the usual packages for errors have it. The innermost one is the nearest to
 // the failure.
-func TestStacksOfErrors(t *testing.T) {
+func TestStackOfInnermostError(t *testing.T) {
 	inner := stackError{errors.New("x"), frames{"main.work", "\tmain.go:12", "main.main", "\tmain.go:7"}}
 	outer := fmt.Errorf("failed: %w", stackError{inner, frames{"elsewhere"}})
 	require.Equal(t, []string{"main.work", "\tmain.go:12", "main.main", "\tmain.go:7"}, backtrace(outer))

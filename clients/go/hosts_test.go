@@ -7,7 +7,7 @@ import (
 )
 
 // The error about a malformed URL does not have its password.
-func TestWrongURLs(t *testing.T) {
+func TestInvalidURLs(t *testing.T) {
 	for _, u := range []string{"amqp://ann:sec%ret@a", "amqp://ann:sec/ret@a", "amqp://ann:secret@a/%zz", "amqp://ann:secret@a:x"} {
 		_, err := NewClient(ClientConfig{URL: u})
 		require.Error(t, err, u)

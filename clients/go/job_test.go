@@ -10,7 +10,7 @@ import (
 )
 
 // The members that a job's owner added reach handlers and middleware unchanged.
-func TestFieldsOfAJob(t *testing.T) {
+func TestExtraFieldsOfJob(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	var got []map[string]any
 	w.Use(func(next Handler) Handler {

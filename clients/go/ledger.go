@@ -242,13 +242,13 @@ func (l *ledger) count(k key, queue string) int {
 // for a job, and records new deaths.
 func (l *ledger) look(k key, queue string) map[string]bool {
 	l.mu.Lock()
-	doubtful := l.begins.doubtful(k, queue, l.w.process)
+	candidates := l.begins.maybeDead(k, queue, l.w.process)
 	gone := map[string]bool{}
 	for q := range l.gone {
 		gone[q] = true
 	}
 	l.mu.Unlock()
-	for process, q := range doubtful {
+	for process, q := range candidates {
 		if gone[q] {
 			continue
 		}

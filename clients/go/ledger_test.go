@@ -52,7 +52,7 @@ func requireEnded(t *testing.T, written chan begin) {
 }
 
 // A job ends while its connection is up: its end is written on that connection, once.
-func TestLedgerWritesTheEndOfAJob(t *testing.T) {
+func TestLedgerWritesEndOfJob(t *testing.T) {
 	w := NewWorker(WorkerConfig{})
 	l, written := connect(t, w)
 	l.ended(endedJob)
@@ -61,7 +61,7 @@ func TestLedgerWritesTheEndOfAJob(t *testing.T) {
 }
 
 // A job ends after its connection was lost: its end is written on the next connection.
-func TestLedgerWritesTheEndOnTheNextConnection(t *testing.T) {
+func TestLedgerWritesEndOnNextConnection(t *testing.T) {
 	for name, lose := range map[string]func(*ledger){
 		"its reader has ended": func(l *ledger) { l.setUsable(false) },
 		"it cannot publish":    func(l *ledger) { l.s.cancel() },
@@ -82,7 +82,7 @@ func TestLedgerWritesTheEndOnTheNextConnection(t *testing.T) {
 
 // A job outlives its connection and ends when the worker is connected again: the current connection
 // writes its end immediately.
-func TestLedgerWritesTheEndOfAJobThatOutlivesItsConnection(t *testing.T) {
+func TestLedgerWritesEndOfJobFromLostConnection(t *testing.T) {
 	w := NewWorker(WorkerConfig{})
 	lost, _ := connect(t, w)
 	lost.s.cancel()

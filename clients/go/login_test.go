@@ -10,7 +10,7 @@ import (
 )
 
 // A call that has not returned is not repeated, even if several attempts to connect give up on it.
-func TestCredentialsThatHangAreCalledOnce(t *testing.T) {
+func TestHangingCredentialsAreCalledOnce(t *testing.T) {
 	var calls atomic.Int32
 	answer := make(chan struct{})
 	hosts, err := newHosts([]string{"amqp://127.0.0.1:1"}, login{credentials: func(context.Context) (string, string, error) {

@@ -131,7 +131,7 @@ func (m *metrics) publish(body []byte) error {
 	if s == nil {
 		return errNoSession
 	}
-	if err := s.tell.Publish("", wire.JobMetrics, false, false, record(wire.JobMetrics, body).Publishing); err != nil {
+	if err := s.metricsCh.Publish("", wire.JobMetrics, false, false, record(wire.JobMetrics, body).Publishing); err != nil {
 		m.detach(s)
 		return err
 	}

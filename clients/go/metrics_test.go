@@ -26,7 +26,7 @@ func TestMetricsAreDropped(t *testing.T) {
 }
 
 // A worker that ends without a connection does not wait for metrics that it cannot send.
-func TestMetricsOfAWorkerThatEnds(t *testing.T) {
+func TestMetricsOfEndingWorker(t *testing.T) {
 	t.Parallel()
 	m := newMetrics("me")
 	ended := make(chan struct{})

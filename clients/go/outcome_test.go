@@ -14,7 +14,7 @@ import (
 
 // A job that is almost as large as a record leaves no room for the other members. It is rejected,
 // with every outcome.
-func TestRecordsThatAreTooLarge(t *testing.T) {
+func TestTooLargeRecords(t *testing.T) {
 	body := fmt.Appendf(nil, `{"class":"A","args":[%q]}`, strings.Repeat("x", wire.MaxRecord-100))
 	require.LessOrEqual(t, len(body), wire.MaxRecord)
 	job, err := parseJob(&amqp.Delivery{Body: body}, "q")

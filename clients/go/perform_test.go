@@ -14,7 +14,7 @@ import (
 
 // The args of a job become the parameters of its function. A job with other args fails, and the
 // function does not run.
-func TestArgsOfFunctions(t *testing.T) {
+func TestArgsBecomeParameters(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	got := map[string]string{}
 	w.Handle("None", Func0(func(context.Context) error { got["None"] = "ran"; return nil }), nil)
@@ -81,7 +81,7 @@ func TestPerform(t *testing.T) {
 	require.Equal(t, "stopping", order[len(order)-1])
 
 	require.EqualError(t, w.Perform(t.Context(), []byte(`{"class":"Panic"}`), "q").Err, "panic: help")
-	require.EqualError(t, w.Perform(t.Context(), []byte(`{"class":"Nobody"}`), "q").Err, "no handler for class Nobody")
+	require.EqualError(t, w.Perform(t.Context(), []byte(`{"class":"Unhandled"}`), "q").Err, "no handler for class Unhandled")
 	require.Equal(t, Outcome{Status: StatusRejected, Err: errNotUTF8}, w.Perform(t.Context(), []byte("\xff"), "q"))
 	require.Error(t, w.Perform(t.Context(), []byte(`{}`), "q").Err, "a job has a class")
 	_, _, err = EnqueueParams{}.Message(time.Now())

@@ -9,7 +9,7 @@ import (
 
 // A handler that would replace another one, or would never be called, is refused when it is
 // registered.
-func TestRegistrationsThatAreRefused(t *testing.T) {
+func TestInvalidRegistrations(t *testing.T) {
 	w := NewWorker(WorkerConfig{URL: "amqp://localhost"})
 	good := func(context.Context, *RawJob) error { return nil }
 	typed := func(context.Context, *Job[sendEmailArgs]) error { return nil }

@@ -12,19 +12,19 @@ import (
 
 // session is a worker on one connection.
 type session struct {
-	w       *Worker
-	conn    *amqp.Connection
-	pub     *publisher    // for records and everything else that must arrive
-	tell    *amqp.Channel // for metrics, which are not confirmed
-	control string        // the exclusive queue for commands; vanishes with the connection
-	ledger  *ledger
-	lost    chan struct{}   // closed when the connection, pub or tell is gone
-	why     error           // valid after lost is closed
-	ctx     context.Context // ends when the session does
-	cancel  context.CancelFunc
-	tags    atomic.Int64
-	closing atomic.Bool
-	parts   sync.WaitGroup
+	w         *Worker
+	conn      *amqp.Connection
+	pub       *publisher    // for records and everything else that must arrive
+	metricsCh *amqp.Channel // for metrics, which are not confirmed
+	control   string        // the exclusive queue for commands; vanishes with the connection
+	ledger    *ledger
+	lost      chan struct{}   // closed when the connection, pub or metricsCh is gone
+	why       error           // valid after lost is closed
+	ctx       context.Context // ends when the session does
+	cancel    context.CancelFunc
+	tags      atomic.Int64
+	closing   atomic.Bool
+	parts     sync.WaitGroup
 }
 
 // open connects and prepares everything except the lanes.
@@ -48,7 +48,7 @@ func (s *session) prepare(ctx context.Context) (err error) {
 	if s.pub, err = newPublisher(s.conn); err != nil {
 		return err
 	}
-	if s.tell, err = s.conn.Channel(); err != nil {
+	if s.metricsCh, err = s.conn.Channel(); err != nil {
 		return fmt.Errorf("millrace: open a channel: %w", err)
 	}
 	s.watch()
@@ -69,7 +69,7 @@ func (s *session) watch() {
 		closed <- e
 	}
 	for _, c := range []chan *amqp.Error{
-		s.conn.NotifyClose(make(chan *amqp.Error, 1)), s.pub.ch.NotifyClose(make(chan *amqp.Error, 1)), s.tell.NotifyClose(make(chan *amqp.Error, 1)),
+		s.conn.NotifyClose(make(chan *amqp.Error, 1)), s.pub.ch.NotifyClose(make(chan *amqp.Error, 1)), s.metricsCh.NotifyClose(make(chan *amqp.Error, 1)),
 	} {
 		go one(c)
 	}

@@ -32,7 +32,7 @@ type textArgs struct {
 func (textArgs) Kind() string { return "Text" }
 
 // Text that is not UTF-8 is refused anywhere in the args of a job. All other text is accepted.
-func TestTextThatIsNotUTF8(t *testing.T) {
+func TestInvalidUTF8(t *testing.T) {
 	bad := "a\xff"
 	for name, wrong := range map[string]EnqueueParams{
 		"field":    {Args: textArgs{Text: bad}},

@@ -23,8 +23,8 @@ func withMiddleware(t *testing.T, url string, m ...ClientMiddleware) *Client {
 	return c
 }
 
-// Middleware, also one that does nothing, leaves a bulk what it is: hundreds of jobs are sent
-// before the first confirm is waited for.
+// Middleware does not slow a bulk down: hundreds of jobs are sent before the first confirm is
+// awaited.
 func TestBulkThroughMiddleware(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -35,7 +35,7 @@ func TestBulkThroughMiddleware(t *testing.T) {
 		return func(ctx context.Context, job *EnqueueParams) (string, error) {
 			lock.Lock()
 			if len(in) == len(out) {
-				turns++ // nothing is under way
+				turns++ // nothing is in flight
 			}
 			in = append(in, job.Options.JID)
 			lock.Unlock()
@@ -46,7 +46,7 @@ func TestBulkThroughMiddleware(t *testing.T) {
 			return jid, err
 		}
 	})
-	jobs := make([]EnqueueParams, 1100) // more than are sent before a confirm is waited for
+	jobs := make([]EnqueueParams, 1100) // more than are sent before a confirm is awaited
 	var want []string
 	for i := range jobs {
 		want = append(want, fmt.Sprint(i))
@@ -56,7 +56,7 @@ func TestBulkThroughMiddleware(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, in)
 	require.Equal(t, want, out)
-	require.Less(t, turns, 100, "2 on a machine that has time")
+	require.Less(t, turns, 100, "2 on an idle machine")
 	for i, r := range results {
 		require.Equal(t, Result{JID: fmt.Sprint(i)}, r)
 		d, ok := v.Get(t, "queue.default")
@@ -65,9 +65,9 @@ func TestBulkThroughMiddleware(t *testing.T) {
 	}
 }
 
-// Middleware that lets one job at a time past next, as a lock does, holds a bulk up no more than
-// one job after the other would.
-func TestMiddlewareWithALock(t *testing.T) {
+// Middleware that lets only one job at a time past next, as a lock does, delays a bulk no more than
+// single enqueues.
+func TestBulkThroughMiddlewareWithLock(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	var lock sync.Mutex
@@ -90,9 +90,9 @@ func TestMiddlewareWithALock(t *testing.T) {
 	require.Equal(t, len(jobs), v.QueueLength(t, "queue.default"))
 }
 
-// What middleware may do with one job it may do with each of a bulk: change it, swallow it, fail,
-// call next again, or in another goroutine.
-func TestMiddlewareOfABulk(t *testing.T) {
+// Middleware can do with each job of a bulk what it can do with a single job: change it, swallow
+// it, fail, call next again, or in another goroutine.
+func TestBulkMiddlewareMayDoAnything(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	failed := errors.New("not allowed")
@@ -137,7 +137,7 @@ func TestMiddlewareOfABulk(t *testing.T) {
 	for _, class := range []string{"Swallowed", "Fails", "Again", "", "Elsewhere", "Twice", "Late", "A"} {
 		jobs = append(jobs, EnqueueParams{Args: Args(class), Options: EnqueueOptions{JID: class}})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // what goes nowhere is tried again until then
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a job without a queue is tried again until then
 	defer cancel()
 	results, err := c.EnqueueBulk(ctx, jobs)
 	require.ErrorContains(t, err, "3 of 8 jobs were not enqueued")
@@ -159,8 +159,8 @@ func TestMiddlewareOfABulk(t *testing.T) {
 	require.Equal(t, map[string]int{"Again": 1, "Elsewhere": 1, "Twice": 2, "Late": 1, "A": 1}, got)
 }
 
-// Middleware that panics, or ends its goroutine, ends the call in the same manner, and the jobs
-// before it are enqueued.
+// Middleware that panics, or ends its goroutine, ends the call in the same manner. The jobs before
+// it are enqueued.
 func TestMiddlewareThatPanics(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -187,9 +187,9 @@ func TestMiddlewareThatPanics(t *testing.T) {
 	require.Equal(t, 2, v.QueueLength(t, "queue.default"))
 }
 
-// A connection that is lost while jobs of a bulk are unanswered loses none of them, nor their
-// order, nor what middleware waits for.
-func TestBulkThroughMiddlewareWhileTheNetworkFails(t *testing.T) {
+// If a connection is lost while jobs of a bulk are unanswered, no job is lost, their order is kept,
+// and middleware gets each result.
+func TestBulkThroughMiddlewareWithNetworkFailures(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())
@@ -219,7 +219,7 @@ func TestBulkThroughMiddlewareWhileTheNetworkFails(t *testing.T) {
 		order = append(order, d.MessageId)
 	}
 	require.Equal(t, "first", order[0])
-	require.Len(t, order, 21, "what was sent into the frozen network never arrived")
+	require.Len(t, order, 21, "jobs that were sent into the frozen network never arrived")
 	for i := range jobs {
 		require.Equal(t, fmt.Sprint(i), order[i+1])
 	}

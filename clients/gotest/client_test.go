@@ -24,7 +24,7 @@ func TestEnqueue(t *testing.T) {
 	jid, err := c.Enqueue(t.Context(), Args("Mail", "<ann@example.com>", 12345678901234567), &EnqueueOptions{Queue: "low", Priority: 3, Traceparent: "00-1-2-01"})
 	require.NoError(t, err)
 	d, ok := v.Get(t, "queue.low")
-	require.True(t, ok, "confirmed is queued")
+	require.True(t, ok, "a confirmed job is queued")
 	require.Equal(t, jid, d.MessageId)
 	require.Equal(t, "Mail", d.Type)
 	require.EqualValues(t, 3, d.Priority)
@@ -66,14 +66,14 @@ func TestEnqueueRefused(t *testing.T) {
 	require.ErrorContains(t, err, "3 of 5 jobs were not enqueued")
 	require.NoError(t, results[0].Err)
 	require.ErrorIs(t, results[1].Err, ErrRefused)
-	require.Regexp(t, "nack|NO_ROUTE", results[1].Err.Error(), "LavinMQ returns what a full queue refuses")
+	require.Regexp(t, "nack|NO_ROUTE", results[1].Err.Error(), "LavinMQ returns jobs that a full queue refuses")
 	require.ErrorContains(t, results[2].Err, "NO_ROUTE")
 	require.NoError(t, results[3].Err)
 	require.ErrorIs(t, results[4].Err, ErrInvalid)
 	require.NotEmpty(t, results[3].JID)
 
 	_, err = c.Enqueue(t.Context(), Args("A"), nil)
-	require.NoError(t, err, "a refusal breaks nothing")
+	require.NoError(t, err, "the client works after a refusal")
 }
 
 func TestEnqueueUnreachable(t *testing.T) {
@@ -93,7 +93,7 @@ func TestEnqueueUnreachable(t *testing.T) {
 	require.NoError(t, err)
 	stranger.Password = "wrong"
 	_, err = client(t, stranger.String()).Enqueue(t.Context(), Args("A"), nil)
-	require.ErrorIs(t, err, ErrUnreachable, "at once: it would not get better")
+	require.ErrorIs(t, err, ErrUnreachable, "immediately: a retry would not help")
 
 	closed := client(t, v.AMQPURL())
 	require.NoError(t, closed.Close())
@@ -101,9 +101,9 @@ func TestEnqueueUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// A refusal ends a client's first connection. Later it is tried again: a broker that is starting
-// refuses, too.
-func TestEnqueueAfterARefusal(t *testing.T) {
+// A refusal ends the first connection attempt of a client. Later it is tried again, because a
+// broker that is starting refuses too.
+func TestEnqueueAfterRefusal(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	u := v.AddUser(t, "producer", brokertest.Permissions{})
@@ -126,16 +126,16 @@ func TestEnqueueAfterARefusal(t *testing.T) {
 	select {
 	case err := <-enqueued:
 		require.NoError(t, err)
-		require.FailNow(t, "it was let in")
+		require.FailNow(t, "its connection was accepted")
 	case <-time.After(time.Second):
 	}
 	v.Do(t, http.MethodPut, permissions, map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)
 	require.NoError(t, <-enqueued)
 }
 
-// TestEnqueueWhileTheNetworkFails cuts the network again and again: what returns without an error
-// is there.
-func TestEnqueueWhileTheNetworkFails(t *testing.T) {
+// TestEnqueueWithNetworkFailures cuts the network again and again. A job whose enqueue returned no
+// error is in its queue.
+func TestEnqueueWithNetworkFailures(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())
@@ -213,8 +213,9 @@ func TestEnqueueUnconfirmed(t *testing.T) {
 	}, "it is there")
 }
 
-// A client that is closed while a publish is unanswered says that the job may have arrived.
-func TestClosedWhileUnconfirmed(t *testing.T) {
+// If a client is closed while a publish is unanswered, the error says that the job may have
+// arrived.
+func TestCloseWhileUnconfirmed(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())

@@ -100,7 +100,7 @@ classes:
 	put(t, v, "default", `{"jid":"handed back","class":"Slow","timeout":60}`)
 }
 
-// killDaemon ends what a command left behind, whose job has ended well.
+// killDaemon kills a process that a command left behind, whose job has succeeded.
 func killDaemon(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

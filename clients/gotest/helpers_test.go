@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// vhost is a virtual host as a sidecar leaves it, with one job queue.
+// vhost is a virtual host as a sidecar prepares it, with one job queue.
 func vhost(t *testing.T, queues ...string) *brokertest.Vhost {
 	t.Helper()
 	v := brokertest.New(t)
@@ -61,10 +61,11 @@ func enqueue(t *testing.T, v *brokertest.Vhost, class, text string, o *EnqueueOp
 	return jid
 }
 
-// beatEvery is how often workers say what they do: tests learn from it.
+// beatEvery is how often workers send heartbeats. Tests read them.
 const beatEvery = 200 * time.Millisecond
 
-// worker is one that logs to the test, unless it has a logger, and is stopped when the test ends.
+// worker is a worker that logs to the test, unless it has a logger, and is stopped when the test
+// ends.
 type worker struct {
 	*Worker
 	said *said
@@ -98,7 +99,7 @@ func (w *worker) stop(t *testing.T) {
 	}
 }
 
-// said is what handlers did, in order.
+// said has the actions of handlers, in order.
 type said struct {
 	mu    sync.Mutex
 	lines []string
@@ -130,7 +131,7 @@ func (s *said) has(t *testing.T, lines ...string) {
 	}
 }
 
-// says makes a handler that says its arg and then does something.
+// says returns a handler that reports its arg and then does something.
 func (w *worker) says(then func(ctx context.Context, text string) error) Handler {
 	return Func1(func(ctx context.Context, text string) error {
 		w.said.add(text)
@@ -177,7 +178,7 @@ func metricOf(t *testing.T, v *brokertest.Vhost, jid string) gjson.Result {
 	return found
 }
 
-// idle waits until a queue is empty and nothing of it runs.
+// idle waits until a queue is empty and none of its jobs runs.
 func (w *worker) idle(t *testing.T, v *brokertest.Vhost, queue string) {
 	t.Helper()
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue."+queue) == 0 }, "%s is empty", queue)
@@ -196,7 +197,7 @@ func (w *worker) busy(t *testing.T, v *brokertest.Vhost) int {
 	return int(beat.Busy)
 }
 
-// lastBeat returns what the worker said of itself last.
+// lastBeat returns the last heartbeat of the worker.
 func (w *worker) lastBeat(t *testing.T, v *brokertest.Vhost) (last wire.Heartbeat) {
 	t.Helper()
 	for _, d := range v.ReadStream(t, wire.Heartbeats) {
@@ -209,7 +210,7 @@ func (w *worker) lastBeat(t *testing.T, v *brokertest.Vhost) (last wire.Heartbea
 	return last
 }
 
-// dropped is how many metrics the worker said last that it had to drop.
+// dropped returns how many metrics the worker had dropped by its last heartbeat.
 func (w *worker) dropped(t *testing.T, v *brokertest.Vhost) int64 {
 	t.Helper()
 	beats := v.ReadStream(t, wire.Heartbeats)
@@ -217,8 +218,8 @@ func (w *worker) dropped(t *testing.T, v *brokertest.Vhost) int64 {
 	return gjson.GetBytes(beats[len(beats)-1].Body, "metrics_dropped").Int()
 }
 
-// tell publishes a command to workers.
-func tell(t *testing.T, v *brokertest.Vhost, c map[string]any) {
+// control publishes a command to workers.
+func control(t *testing.T, v *brokertest.Vhost, c map[string]any) {
 	t.Helper()
 	text, err := json.Marshal(c)
 	require.NoError(t, err)

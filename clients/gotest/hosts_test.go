@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// deadAddress is one where nothing listens. A free port would not do: another test may take it.
+// deadAddress is an address without a listener. A free port would not do: another test may take it.
 const deadAddress = "127.0.0.1:1"
 
-// TestHosts cuts the host that producer and worker are connected to, of three of which one is dead
-// from the beginning.
+// TestHosts cuts the host to which the producer and the worker are connected. Of the three hosts,
+// one never answers.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -46,8 +46,8 @@ func TestHosts(t *testing.T) {
 	w.idle(t, v, "default")
 }
 
-// A round names the reason of each host, and one that refuses the client ends what others that are
-// dead would not.
+// The error of a round has the reason of each host. A host that refuses the client ends the
+// attempts, even if others are unreachable.
 func TestHostsThatRefuse(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -61,8 +61,8 @@ func TestHostsThatRefuse(t *testing.T) {
 	require.NotContains(t, err.Error(), "wrong")
 }
 
-// A queue that exists is used as it is, and one that is missing holds up no other.
-func TestQueuesOfOtherKinds(t *testing.T) {
+// A queue that exists is used as it is. A missing queue does not delay others.
+func TestQueuesOfOtherTypes(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	ch := v.Channel(t)
@@ -84,7 +84,7 @@ func TestQueuesOfOtherKinds(t *testing.T) {
 	w.said.has(t, "missing")
 }
 
-// A missing queue becomes one with priorities, which no quorum queue has, also where queues are
+// A missing queue is declared with priorities, which quorum queues do not have, even if queues are
 // quorum queues by default.
 func TestMissingQueuesAreClassic(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestMissingQueuesAreClassic(t *testing.T) {
 	}, "the queue is there, and consumed")
 }
 
-// A sidecar that never ran leaves no exchange: the client says so immediately.
+// A sidecar that never ran leaves no exchange. The client reports that immediately.
 func TestEnqueueWithoutSidecar(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -115,5 +115,5 @@ func TestEnqueueWithoutSidecar(t *testing.T) {
 	require.ErrorIs(t, err, ErrRefused)
 	topology(t, v)
 	_, err = c.Enqueue(t.Context(), Args("A"), nil)
-	require.NoError(t, err, "a refusal breaks nothing")
+	require.NoError(t, err, "the client works after a refusal")
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// vault is what a program asks for credentials.
+// vault is where a program gets credentials.
 type vault struct {
 	mu       sync.Mutex
 	username string
@@ -49,7 +49,7 @@ func (v *vault) set(password string, fault error) {
 	v.password, v.fault = password, fault
 }
 
-// lines is a log that may be read while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -67,8 +67,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// The password changes, and the producer and the worker go on with the new one.
-func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
+// The password changes, and the producer and the worker continue with the new one.
+func TestCredentialsAreFetchedForEachConnection(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	user := v.AddUser(t, "rotating", brokertest.Permissions{})
@@ -87,15 +87,15 @@ func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
 	require.NoError(t, err)
 	w.said.has(t, "before")
 
-	// An error that is the broker's own refusal elsewhere is here the program's, which is asked
-	// again.
+	// An error of the function for credentials is not the broker's refusal, even if it has the same
+	// type: the function is called again.
 	fault := fmt.Errorf("the vault is sealed: %w", amqp.ErrCredentials)
 	asked.set("secret-two", fault)
 	v.Do(t, http.MethodPut, "/api/users/"+user.Name, map[string]string{"password": "secret-two", "tags": ""}, nil)
 	closeConnections(t, v, user.Name)
 	brokertest.EventuallyWithin(t, time.Minute, func() bool {
 		return strings.Count(log.String(), "trying again") >= 2 && strings.Contains(log.String(), "credentials: the vault is sealed")
-	}, "the worker has asked twice in vain")
+	}, "the worker has failed twice")
 	enqueueSoon := func(text string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -104,7 +104,7 @@ func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
 	}
 	brokertest.Eventually(t, func() bool {
 		return errors.Is(enqueueSoon("perhaps"), fault) // it may arrive: the client may not know yet that it has lost its connection
-	}, "the client has asked in vain")
+	}, "the client has failed")
 	err = enqueueSoon("never")
 	require.ErrorIs(t, err, ErrUnreachable)
 	require.ErrorIs(t, err, fault)
@@ -121,7 +121,7 @@ func TestCredentialsAreAskedForAtEachConnection(t *testing.T) {
 	require.NotContains(t, log.String(), user.Password)
 }
 
-// closeConnections has the broker close the connections of a user, once it lists those of a client
+// closeConnections has the broker close the connections of a user, after it lists those of a client
 // and a worker.
 func closeConnections(t *testing.T, v *brokertest.Vhost, user string) {
 	t.Helper()
@@ -145,7 +145,7 @@ func closeConnections(t *testing.T, v *brokertest.Vhost, user string) {
 }
 
 // The first attempts of a client and a worker may fail with any error, or panic.
-func TestCredentialsThatComeLate(t *testing.T) {
+func TestCredentialsAfterErrors(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	uri, err := amqp.ParseURI(v.AMQPURL())
@@ -179,8 +179,9 @@ func TestCredentialsThatComeLate(t *testing.T) {
 	require.Contains(t, log.String(), "credentials: the function ended its goroutine")
 }
 
-// A function that takes longer than enqueues wait is called once, and connects for a later enqueue.
-func TestCredentialsSlowerThanEnqueues(t *testing.T) {
+// A function that takes longer than enqueues wait is called once, and the connection serves a later
+// enqueue.
+func TestSlowCredentials(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	uri, err := amqp.ParseURI(v.AMQPURL())
@@ -220,7 +221,7 @@ func TestCredentialsSlowerThanEnqueues(t *testing.T) {
 
 // An enqueue that waits for a connection ends when its client is closed, and so does the context of
 // the function for credentials.
-func TestClosedWhileCredentialsAreAwaited(t *testing.T) {
+func TestCloseWhileWaitingForCredentials(t *testing.T) {
 	t.Parallel()
 	called := make(chan struct{})
 	hang := func(ctx context.Context) (string, string, error) {
@@ -240,9 +241,9 @@ func TestClosedWhileCredentialsAreAwaited(t *testing.T) {
 	require.ErrorIs(t, <-ended, ErrClosed)
 }
 
-// A function that never returns holds up neither an enqueue beyond its deadline nor the stop of a
+// A function that never returns delays neither an enqueue beyond its deadline nor the stop of a
 // worker.
-func TestCredentialsThatNeverCome(t *testing.T) {
+func TestCredentialsThatHang(t *testing.T) {
 	t.Parallel()
 	never := make(chan struct{})
 	hang := func(context.Context) (string, string, error) {
@@ -264,7 +265,7 @@ func TestCredentialsThatNeverCome(t *testing.T) {
 }
 
 // Credentials that the broker refuses end the first attempt, as those of a URL do.
-func TestCredentialsThatAreWrong(t *testing.T) {
+func TestRefusedCredentials(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	wrong := func(context.Context) (string, string, error) { return "guest", "wr0ng", nil }
@@ -278,7 +279,7 @@ func TestCredentialsThatAreWrong(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnreachable)
 }
 
-// A broker that demands a certificate of its clients takes those that have one.
+// A broker that requires client certificates accepts clients that have one.
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

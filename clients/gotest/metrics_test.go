@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Without a connection metrics wait for the next, and none is lost: neither those of the attempts
-// whose delivery was lost, nor what is added later.
-func TestMetricsWaitForAConnection(t *testing.T) {
+// Metrics wait for the next connection, and none is lost: neither those of attempts whose delivery
+// was lost, nor later ones.
+func TestMetricsWaitForConnection(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())

@@ -25,24 +25,24 @@ func begins(t *testing.T, v *brokertest.Vhost, record map[string]any) {
 	v.Publish(t, "", wire.JobBegins, amqp.Publishing{Body: text})
 }
 
-// deadProcess writes what a worker process leaves behind that died.
+// deadProcess writes the records of a worker process that died.
 func deadProcess(t *testing.T, v *brokertest.Vhost, id string) {
 	t.Helper()
 	begins(t, v, map[string]any{"type": "opened", "process": id, "identity": id, "queue": "amq.gen-of-" + id, "queues": []string{"default"}})
 }
 
-// peek takes a job out of its queue and gives it back, so that it is redelivered.
+// peek takes a job out of its queue and returns it, so that it is redelivered.
 func peek(t *testing.T, v *brokertest.Vhost) {
 	t.Helper()
 	ch := v.Channel(t)
-	brokertest.Eventually(t, func() bool { // nobody is told when one that was given back is in its queue again
+	brokertest.Eventually(t, func() bool { // the broker does not report when a returned job is in its queue again
 		d, ok, err := ch.Get("queue.default", false)
 		require.NoError(t, err)
 		return ok && d.Nack(false, true) == nil
 	}, "there is a job")
 }
 
-// dying is a job that a process which died had begun.
+// dying is a job that a process began before it died.
 func dying(t *testing.T, v *brokertest.Vhost, id, jid string) {
 	t.Helper()
 	d, ok := v.Get(t, "queue.default")
@@ -76,7 +76,7 @@ func TestPoison(t *testing.T) {
 	require.Contains(t, types(t, v), `"begun","ended"`)
 }
 
-// TestPeekedIsNotPoison: redelivered says nothing by itself; one death is one.
+// TestPeekedIsNotPoison: the flag redelivered counts for nothing, and one death counts once.
 func TestPeekedIsNotPoison(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -93,8 +93,8 @@ func TestPeekedIsNotPoison(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
 }
 
-// TestNoStreamOfBegins works without a sidecar that has made the stream.
-func TestNoStreamOfBegins(t *testing.T) {
+// TestWithoutStreamOfBegins works without a sidecar that has declared the stream.
+func TestWithoutStreamOfBegins(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	ch := v.Channel(t)

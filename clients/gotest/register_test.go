@@ -28,7 +28,7 @@ func TestRegistrationsAfterRun(t *testing.T) {
 	require.ErrorContains(t, w.Run(context.Background()), "a worker runs once")
 }
 
-// TestHooksAreAdded calls On several times: the hooks of each call are called, in order, also after
+// TestHooksAreAdded calls On several times. The hooks of each call are called, in order, also after
 // one that panics.
 func TestHooksAreAdded(t *testing.T) {
 	t.Parallel()

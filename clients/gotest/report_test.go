@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// logged is what a worker logs, as JSON.
+// logged is a log line of a worker, as JSON.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -50,14 +50,14 @@ func (l *logged) about(jidOrMessage string) (found []gjson.Result) {
 	return found
 }
 
-// nilError panics when it is asked what it is.
+// nilError panics when its text is read.
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
-// TestReports takes a job through each way to end, and looks at what the worker logs and which
-// hooks it calls: a failure is a warning that says what comes next, and where it is, if the error
-// knows.
+// TestReports takes a job through each possible end, and checks what the worker logs and which
+// hooks it calls. A failure is a warning that says what comes next, and where it occurred, if the
+// error knows.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -90,7 +90,7 @@ func TestReports(t *testing.T) {
 
 	jobs := map[string]string{
 		"well": "Well", "fails": "Fail", "hostile": "Fail", "nil": "Nil", "later": "Later", "killed": "Kill", "discarded": "Discard", "panics": "Panic",
-		"dies": "Fail", "dropped": "Fail", "backoff": "Backoff", "ends": "Ends", "unknown": "Nobody", "expires": "Well", "vanishes": "Well", "none": "Panic", "three": "Panic",
+		"dies": "Fail", "dropped": "Fail", "backoff": "Backoff", "ends": "Ends", "unknown": "Unhandled", "expires": "Well", "vanishes": "Well", "none": "Panic", "three": "Panic",
 	}
 	options := map[string]EnqueueOptions{
 		"dies": {MaxAttempts: 1}, "dropped": {MaxAttempts: 1, NoDead: true}, "expires": {ExpiresAt: time.Unix(1, 0)},
@@ -117,7 +117,7 @@ func TestReports(t *testing.T) {
 	}
 	for jid, want := range map[string]struct{ next, class, text string }{
 		"fails": {"retry", "error", "it broke"}, "nil": {"retry", "panic", "panic: runtime error: invalid memory address or nil pointer dereference"},
-		"later": {"retry", "error", "it broke"}, "panics": {"retry", "panic", "panic: help"}, "unknown": {"retry", "UnknownClass", "no handler for class Nobody"},
+		"later": {"retry", "error", "it broke"}, "panics": {"retry", "panic", "panic: help"}, "unknown": {"retry", "UnknownClass", "no handler for class Unhandled"},
 		"killed": {"dead", "error", "it broke"}, "dies": {"dead", "error", "it broke"}, "dropped": {"discarded", "error", "it broke"},
 	} {
 		line := one(jid)
@@ -181,9 +181,9 @@ func members(r gjson.Result, names ...string) (all []string) {
 	return all
 }
 
-// A failure hook is called before the retry is published, and a job whose delivery is lost
-// meanwhile is reported as what it is.
-func TestFailureHookComesFirst(t *testing.T) {
+// A failure hook is called before the retry is published. A job whose delivery is lost meanwhile is
+// reported as such.
+func TestFailureHookRunsBeforeRetry(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	p := brokertest.NewProxy(t, v.AMQPURL())

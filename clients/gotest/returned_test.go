@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// returns counts what the broker returns to a client.
+// returns counts the messages that the broker returns to a client.
 type returns struct {
 	atomic.Int32
 	client net.Conn
@@ -32,7 +32,7 @@ func (r *returns) Write(p []byte) (int, error) {
 	return r.client.Write(p)
 }
 
-// watched returns a client and what counts the messages that the broker returns to it.
+// watched returns a client, and a counter of the messages that the broker returns to it.
 func watched(t *testing.T, v *brokertest.Vhost, m ...ClientMiddleware) (*Client, *returns) {
 	t.Helper()
 	u, err := url.Parse(v.AMQPURL())
@@ -62,7 +62,7 @@ func watched(t *testing.T, v *brokertest.Vhost, m ...ClientMiddleware) (*Client,
 	return withMiddleware(t, u.String(), m...), seen
 }
 
-// bind has jobs for a queue arrive there.
+// bind binds a queue for jobs.
 func bind(t *testing.T, v *brokertest.Vhost, queue string) {
 	t.Helper()
 	ch := v.Channel(t)
@@ -118,7 +118,7 @@ func TestReturnedJobsOfABulkArePublishedAgain(t *testing.T) {
 	require.Equal(t, 1, v.QueueLength(t, "queue.default"))
 }
 
-func TestReturnedToTheLastIsRefused(t *testing.T) {
+func TestAlwaysReturnedJobIsRefused(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	c := client(t, v.AMQPURL())
@@ -131,9 +131,9 @@ func TestReturnedToTheLastIsRefused(t *testing.T) {
 	require.Empty(t, jid)
 }
 
-// Where a bulk is published in parts, because of middleware, a job that is returned leaves time for
-// the later ones.
-func TestReturnedJobLeavesTimeForOtherParts(t *testing.T) {
+// If a bulk is published in parts, because of middleware, a returned job leaves time for the later
+// ones.
+func TestReturnedJobLeavesTimeForLaterParts(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	c := withMiddleware(t, v.AMQPURL(), func(next EnqueueFunc) EnqueueFunc { return next })
@@ -181,8 +181,8 @@ func betweenTries(t *testing.T, v *brokertest.Vhost, enqueue func(context.Contex
 	return err
 }
 
-// What was returned and not published again yet is not in the broker.
-func TestClosedBetweenTries(t *testing.T) {
+// A job that was returned, and not yet published again, is not in the broker.
+func TestCloseBetweenTries(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	for name, enqueue := range ways {
@@ -192,7 +192,7 @@ func TestClosedBetweenTries(t *testing.T) {
 	}
 }
 
-func TestCancelledBetweenTries(t *testing.T) {
+func TestCancelBetweenTries(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	for name, enqueue := range ways {

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// The signals of job workers: one makes it quiet, another stops it.
+// The signals of job workers: one makes the worker quiet, another stops it.
 func TestSignals(t *testing.T) {
 	v := vhost(t)
 	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})

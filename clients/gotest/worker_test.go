@@ -21,7 +21,7 @@ type tooBusy struct{}
 
 func (*tooBusy) Error() string { return "too busy" }
 
-// TestOutcomes takes a job through each of them.
+// TestOutcomes takes a job through each outcome.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -51,7 +51,7 @@ func TestOutcomes(t *testing.T) {
 	w.Handle("Kill", w.says(func(context.Context, string) error { return KillWith(&tooBusy{}) }), nil)
 
 	jids := map[string]string{}
-	for _, class := range []string{"Well", "Fail", "Panic", "Goexit", "Slow", "Later", "Own", "Discard", "Kill", "Nobody"} {
+	for _, class := range []string{"Well", "Fail", "Panic", "Goexit", "Slow", "Later", "Own", "Discard", "Kill", "Unhandled"} {
 		jids[class] = enqueue(t, v, class, class, &EnqueueOptions{Backtrace: 3})
 	}
 	jids["exhausted"] = enqueue(t, v, "Fail", "exhausted", &EnqueueOptions{MaxAttempts: 1})
@@ -68,7 +68,7 @@ func TestOutcomes(t *testing.T) {
 		"Slow":      {wire.Retries, "Timeout", "ran longer than 0.05 s", "failed"},
 		"Later":     {wire.Retries, "*gotest.tooBusy", "too busy", "failed"},
 		"Own":       {wire.Retries, "*gotest.tooBusy", "too busy", "failed"},
-		"Nobody":    {wire.Retries, "UnknownClass", "no handler for class Nobody", "failed"},
+		"Unhandled": {wire.Retries, "UnknownClass", "no handler for class Unhandled", "failed"},
 		"Kill":      {wire.DeadJobs, "*gotest.tooBusy", "too busy", "dead"},
 		"exhausted": {wire.DeadJobs, "*gotest.tooBusy", "cannot: too busy", "dead"},
 		"expired":   {wire.DeadJobs, "expired", "expired before it began", "expired"},
@@ -90,7 +90,7 @@ func TestOutcomes(t *testing.T) {
 	deaths.has(t, jids["Kill"]+" too busy", jids["exhausted"]+" cannot: too busy", jids["dropped"]+" cannot: too busy")
 	d, ok := v.Get(t, wire.DeadLetters)
 	_ = d
-	require.False(t, ok, "without a policy what was rejected is gone")
+	require.False(t, ok, "without a policy a rejected job is gone")
 	w.said.has(t, "startup")
 	w.stop(t)
 	require.NotContains(t, w.said.all(), "expired")
@@ -106,7 +106,7 @@ func TestOutcomes(t *testing.T) {
 	require.Equal(t, `["opened","closed"]`, types(t, v))
 }
 
-// types are those of the records in the stream of begins.
+// types returns the types of the records in the stream of begins.
 func types(t *testing.T, v *brokertest.Vhost) string {
 	t.Helper()
 	text := "["
@@ -136,7 +136,7 @@ func TestStrictAndWeightedLanes(t *testing.T) {
 	})
 	enqueue(t, v, "Block", "slow job", &EnqueueOptions{Queue: "slow"})
 	release := make(chan struct{})
-	const lasts = 60 * time.Millisecond // by then the next critical one is there, also where a broker holds small frames back
+	const lasts = 60 * time.Millisecond // by then the next critical job is there, also on a broker that delays small frames
 	w.Handle("Well", w.says(func(context.Context, string) error { <-time.After(lasts); return nil }), nil)
 	w.Handle("Block", w.says(func(context.Context, string) error { <-release; return nil }), nil)
 	w.start(t)
@@ -156,7 +156,7 @@ func TestStrictAndWeightedLanes(t *testing.T) {
 			early++
 		}
 	}
-	require.GreaterOrEqual(t, early, 17, "critical first, but for what came before the first critical one: %v", order)
+	require.GreaterOrEqual(t, early, 17, "critical jobs first, except those that ran before the first critical one: %v", order)
 }
 
 func TestPriority(t *testing.T) {
@@ -191,25 +191,25 @@ func TestControl(t *testing.T) {
 		return len(beat.Work) == 1 && beat.Work[0].JID == jid
 	}, "a heartbeat names the job")
 
-	tell(t, v, map[string]any{"op": "pause", "identity": "*", "queue": "default"})
+	control(t, v, map[string]any{"op": "pause", "identity": "*", "queue": "default"})
 	brokertest.Eventually(t, func() bool { return consumers(t, v, "default") == 0 }, "paused")
 	enqueue(t, v, "Well", "after the pause", nil)
-	tell(t, v, map[string]any{"op": "cancel", "identity": "somebody:1:else", "jid": jid})
-	tell(t, v, map[string]any{"op": "cancel", "identity": w.Identity(), "jid": jid})
+	control(t, v, map[string]any{"op": "cancel", "identity": "another:1:worker", "jid": jid})
+	control(t, v, map[string]any{"op": "cancel", "identity": w.Identity(), "jid": jid})
 	w.said.has(t, ErrCancelled.Error())
 	require.Equal(t, "discarded", metricOf(t, v, jid).Get("status").String())
 	require.NotContains(t, w.said.all(), "after the pause")
-	tell(t, v, map[string]any{"op": "resume", "identity": "*", "queue": "default"})
+	control(t, v, map[string]any{"op": "resume", "identity": "*", "queue": "default"})
 	w.said.has(t, "after the pause")
-	tell(t, v, map[string]any{"op": "quiet", "identity": "*"})
+	control(t, v, map[string]any{"op": "quiet", "identity": "*"})
 	brokertest.Eventually(t, func() bool { return consumers(t, v, "default") == 0 }, "quiet")
 	brokertest.Eventually(t, func() bool { return w.lastBeat(t, v).State == wire.StateQuiet }, "a heartbeat says so")
-	tell(t, v, map[string]any{"op": "stop", "identity": "*"})
+	control(t, v, map[string]any{"op": "stop", "identity": "*"})
 	brokertest.Eventually(t, func() bool { return len(w.end) == 1 }, "stopped")
 	require.Empty(t, v.ReadStream(t, wire.Retries))
 }
 
-func TestPausedWhenItStarts(t *testing.T) {
+func TestPausedAtStart(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	leader := v.Channel(t)
@@ -228,12 +228,12 @@ func TestPausedWhenItStarts(t *testing.T) {
 	}))
 	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, wire.Heartbeats)) > 0 }, "it works")
 	require.Zero(t, consumers(t, v, "default"))
-	tell(t, v, map[string]any{"op": "resume", "identity": "*", "queue": "default"})
+	control(t, v, map[string]any{"op": "resume", "identity": "*", "queue": "default"})
 	w.said.has(t, "well")
 }
 
-// TestStopHandsBack stops a worker whose job does not end.
-func TestStopHandsBack(t *testing.T) {
+// TestStopReturnsJobs stops a worker whose job does not end.
+func TestStopReturnsJobs(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
 	var logs logged
@@ -264,7 +264,7 @@ func TestStopHandsBack(t *testing.T) {
 	require.Equal(t, []string{"WARN", "millrace: job handed back, its handler did not end within the stop timeout", "Deaf", "default", "1"},
 		members(lines[0], "level", "msg", "class", "queue", "attempt"))
 
-	// What was handed back is no suspect, however often that happens.
+	// A job that was returned on a stop is no suspect, also after several times.
 	again := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), MaxDeaths: 1})
 	for _, class := range []string{"Deaf", "Polite", "Obedient"} {
 		again.Handle(class, again.says(nil), nil)
@@ -275,7 +275,7 @@ func TestStopHandsBack(t *testing.T) {
 	again.stop(t)
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
 
-	// A handler that ends in time is no reason for a warning.
+	// A handler that ends in time causes no warning.
 	patient := newTestWorker(t, WorkerConfig{URL: v.AMQPURL(), Logger: logs.logger()})
 	patient.Handle("Polite", func(_ context.Context, job *RawJob) error {
 		patient.said.add("polite")
@@ -291,8 +291,8 @@ func TestStopHandsBack(t *testing.T) {
 	require.Equal(t, []string{"INFO", "millrace: job handed back", "Polite", "default", "1"}, members(lines[0], "level", "msg", "class", "queue", "attempt"))
 }
 
-// TestConnectionLost cuts the network while a job runs: it comes again, and its first outcome is
-// dropped.
+// TestConnectionLost cuts the network while a job runs. The job comes again, and its first outcome
+// is dropped.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)
@@ -328,7 +328,7 @@ func TestStopWithoutConnection(t *testing.T) {
 	w.stop(t)
 }
 
-func TestWrongConfigurations(t *testing.T) {
+func TestInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]WorkerConfig{
 		"URL": {URL: "x"}, "both": {Queues: []string{"a"}, Weights: map[string]int{"a": 1}}, "weight": {Weights: map[string]int{"a": 0}},

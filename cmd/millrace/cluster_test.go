@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A sidecar that knows all nodes of a cluster, and only their AMQP hosts and management API, loses
-// the one that it is connected to.
-func TestSidecarOutlivesItsNode(t *testing.T) {
+// A sidecar that knows all nodes of a cluster, with their AMQP hosts and management API, loses the
+// one that it is connected to.
+func TestSidecarSurvivesLossOfItsNode(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
 		t.Skip(err)
 	}
@@ -46,7 +46,7 @@ func TestSidecarOutlivesItsNode(t *testing.T) {
 	require.Equal(t, "millrace2@localhost", q.Node, "a witness on another node would not end with its own")
 	require.Contains(t, s.log.String(), "protocol=native")
 
-	for i, node := range c.Nodes { // one after the other: each of them has had something of the sidecar's
+	for i, node := range c.Nodes { // one after the other: the sidecar has had something on each of them
 		require.NoError(t, node.Kill())
 		begun := time.Now()
 		var jid string
@@ -54,7 +54,7 @@ func TestSidecarOutlivesItsNode(t *testing.T) {
 			r := millrace(t, "schedule", "Mail", "--in", "1h", "--amqp-url", settings.AMQPURL)
 			jid = strings.TrimSpace(r.out)
 			return r.code == 0
-		}, "a job is scheduled by way of a node that lives")
+		}, "a job is scheduled through a node that lives")
 		brokertest.Eventually(t, func() bool {
 			return millrace(t, append([]string{"scheduled", "show", jid}, s.flags...)...).code == 0
 		}, "the sidecar has read it")
@@ -69,8 +69,8 @@ func TestSidecarOutlivesItsNode(t *testing.T) {
 	t.Run("a node that is new", func(t *testing.T) { nodeIsNew(t, c, m, s, settings) })
 }
 
-// nodeIsNew has a node without members of the lock and of the dead letters, as a new one has none,
-// and the witness of one that is gone.
+// nodeIsNew removes the members of the lock and of the dead letters from a node, as if it were new,
+// and adds the witness of a node that is gone.
 func nodeIsNew(t *testing.T, c *localbroker.Cluster, m *broker.Management, s *running, settings sidecarSettings) {
 	first, last := c.Nodes[0], c.Nodes[2]
 	gone := broker.WitnessQueue("rabbit@gone")
@@ -114,7 +114,7 @@ func (r *running) attention(t *testing.T) string {
 	return millrace(t, append([]string{"attention"}, r.flags...)...).out
 }
 
-// names requires that the sidecar names a node that is away, wherever it is asked.
+// names requires that the sidecar names an unavailable node in each of its answers.
 func (r *running) names(t *testing.T, node string) {
 	t.Helper()
 	brokertest.Eventually(t, func() bool { return strings.Contains(r.body(t, "/readyz"), `"node":"`+node+`"`) }, "/readyz names %s", node)
@@ -122,7 +122,7 @@ func (r *running) names(t *testing.T, node string) {
 	require.Contains(t, r.log.String(), "node="+node)
 }
 
-// namesNo requires that it does so no longer.
+// namesNo requires that the sidecar names it no longer.
 func (r *running) namesNo(t *testing.T, node string) {
 	t.Helper()
 	brokertest.Eventually(t, func() bool { return !strings.Contains(r.body(t, "/readyz"), node) }, "/readyz does not name %s any more", node)

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-// What the files in deploy/ and docker-compose.yml say of flags, variables and metrics must be so.
+// The flags, variables and metrics in deploy/ and docker-compose.yml must exist.
 
 func deployed(t *testing.T, path string) string {
 	t.Helper()
@@ -46,12 +46,12 @@ func known(t *testing.T) (flags, variables []string) {
 	return flags, variables
 }
 
-// withoutComments leaves what is obeyed.
+// withoutComments returns the lines that take effect.
 func withoutComments(text string) string {
 	return regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(text, "")
 }
 
-// ours are the lines that millrace itself is told: others have flags of their own.
+// ours returns the lines that configure millrace itself: other programs have flags of their own.
 func ours(path, text string) string {
 	switch path {
 	case "deploy/Dockerfile":
@@ -91,7 +91,7 @@ func TestContainer(t *testing.T) {
 	compose := composed(t)
 	for name, service := range compose.Services {
 		for _, port := range service.Ports {
-			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: anybody can connect to %s", name, port)
+			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: any host can connect to %s", name, port)
 		}
 	}
 	var root commands
@@ -102,7 +102,7 @@ func TestContainer(t *testing.T) {
 	require.Equal(t, "broker", root.Serve.Auth)
 }
 
-// composeFile is what the tests look at of docker-compose.yml.
+// composeFile is the part of docker-compose.yml that the tests need.
 type composeFile struct {
 	Services map[string]struct {
 		Command     []string
@@ -117,10 +117,10 @@ func composed(t *testing.T) (file composeFile) {
 	return file
 }
 
-func TestComposeTakesAnyPassword(t *testing.T) {
+func TestComposeAcceptsAnyPassword(t *testing.T) {
 	const password = "p@s/s#w%rd:?"
 	services := composed(t).Services
-	require.Regexp(t, `^\$\{MILLRACE_PASSWORD:\?[^}]+\}$`, services["rabbitmq"].Environment["RABBITMQ_DEFAULT_PASS"], "the broker is given it as it is")
+	require.Regexp(t, `^\$\{MILLRACE_PASSWORD:\?[^}]+\}$`, services["rabbitmq"].Environment["RABBITMQ_DEFAULT_PASS"], "the broker gets it unchanged")
 	for name, value := range services["millrace"].Environment {
 		t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
 	}
@@ -137,10 +137,10 @@ func passwordOf(u hosts.URL) string {
 	return password
 }
 
-// What is left out of the image's build must not be a part of the binary.
-func TestContextOfContainer(t *testing.T) {
+// The build of the image must not leave out a part of the binary.
+func TestContainerBuildContext(t *testing.T) {
 	left := strings.Fields(withoutComments(deployed(t, ".dockerignore")))
-	require.Subset(t, left, []string{".git", ".cache"}, "they are large, and change all the time")
+	require.Subset(t, left, []string{".git", ".cache"}, "they are large, and change often")
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}", ".")
 	packages, err := list.Output()
 	require.NoError(t, err)
@@ -166,9 +166,9 @@ func TestUnit(t *testing.T) {
 	require.Equal(t, text, documented[0][1])
 }
 
-// TestUnitStartsWithTheDocumentedSettings has serve read the unit's command line, with what systemd
-// puts into it, and the documented file.
-func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
+// TestUnitStartsWithDocumentedSettings has serve read the unit's command line, with what systemd
+// inserts into it, and the documented file.
+func TestUnitStartsWithDocumentedSettings(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/millrace (.*)$`).FindStringSubmatch(deployed(t, "deploy/millrace.service"))
 	require.NotNil(t, line)
 	settings := regexp.MustCompile("(?s)```yaml\n# /etc/millrace/millrace.yaml\n(.*?)```").FindStringSubmatch(deployed(t, "docs/install.md"))
@@ -188,7 +188,7 @@ func TestUnitStartsWithTheDocumentedSettings(t *testing.T) {
 
 var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)
 
-// metricNames are those that docs/monitoring.md lists.
+// metricNames returns the metrics that docs/monitoring.md lists.
 func metricNames(t *testing.T) []string {
 	t.Helper()
 	var names []string

@@ -16,7 +16,7 @@ func doctorFor(t *testing.T, u *brokertest.User, more ...string) result {
 	return millrace(t, append([]string{"doctor", "--amqp-url", u.AMQPURL(), "--management-url", u.ManagementURL(), "--http-addr", "127.0.0.1:1"}, more...)...)
 }
 
-func TestDoctorFindsNothingToMend(t *testing.T) {
+func TestDoctorFindsNoFaults(t *testing.T) {
 	v := brokertest.New(t)
 	admin := v.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
 	settings := beside(v)
@@ -30,7 +30,7 @@ func TestDoctorFindsNothingToMend(t *testing.T) {
 		read = "over AMQP 0-9-1, the one protocol"
 	}
 	r := doctorFor(t, admin, s.flags...)
-	if f.HoldsSmallFramesBack && r.code != 0 { // unless it was told otherwise
+	if f.HoldsSmallFramesBack && r.code != 0 { // unless a policy says otherwise
 		latency = `FAIL  latency         one record takes`
 		require.Contains(t, r.out, "set tcp_nodelay = true")
 	}
@@ -53,13 +53,14 @@ func TestDoctorFindsNothingToMend(t *testing.T) {
 	require.NotContains(t, r.out, admin.Password)
 }
 
-// What doctor cannot reach is its result, not an error of its own. Programs get it as a list.
-func TestDoctorWithoutABroker(t *testing.T) {
+// Doctor reports a broker that it cannot reach as a finding, and not as an error of its own.
+// Programs get it as a list.
+func TestDoctorWithoutBroker(t *testing.T) {
 	const nowhere = "amqp://127.0.0.1:1"
 	r := millrace(t, "doctor", "--amqp-url", nowhere)
 	require.Equal(t, cli.ExitFailed, r.code)
 	require.Regexp(t, `^FAIL  broker          .*refused\n +→ start the broker, or say where it is with --amqp-url`, r.out)
-	require.NotContains(t, r.out, "Permissions that each needs", "they are not what is wrong")
+	require.NotContains(t, r.out, "Permissions that each needs", "permissions are not the fault")
 	require.Empty(t, r.err)
 	require.Regexp(t, `(?s)Permissions that each needs.*sidecar \(.*\n    configure .*producer \(.*worker \(`, millrace(t, "doctor", "--permissions", "--amqp-url", nowhere).out)
 	require.Equal(t, "FAIL", gjson.Get(millrace(t, "doctor", "-o", "json", "--amqp-url", nowhere).out, "0.status").String())

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// metrics is what /metrics says.
+// metrics returns what /metrics shows.
 func (r *running) metrics(t *testing.T) string {
 	t.Helper()
 	body, err := r.api.Do(t.Context(), apiclient.Request{Path: "/metrics"})
@@ -22,7 +22,7 @@ func (r *running) metrics(t *testing.T) string {
 	return string(body)
 }
 
-func TestMetricsSayWhereStreamsEnd(t *testing.T) {
+func TestMetricsShowEndsOfStreams(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
 	s.leads(t)

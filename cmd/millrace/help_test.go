@@ -26,7 +26,7 @@ func tree(t *testing.T) *kong.Kong {
 	return parser
 }
 
-// all are a command and those below it, without the hidden ones.
+// all returns a command and those below it, without the hidden ones.
 func all(node *kong.Node) []*kong.Node {
 	found := []*kong.Node{node}
 	for _, child := range help.Shown(node) {
@@ -65,8 +65,8 @@ func TestHelpOfEachCommand(t *testing.T) {
 	}
 }
 
-// TestExamplesAreRight has a shell take the examples apart, and millrace read them.
-func TestExamplesAreRight(t *testing.T) {
+// TestExamplesAreValid has a shell split the examples, and millrace parse them.
+func TestExamplesAreValid(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "jobs.yaml"), nil, 0o600))
 	t.Chdir(dir)
@@ -90,7 +90,7 @@ func TestExamplesAreRight(t *testing.T) {
 	}
 }
 
-func TestBareMillraceShowsTheHelp(t *testing.T) {
+func TestMillraceWithoutArgumentsShowsHelp(t *testing.T) {
 	r := millrace(t)
 	require.Zero(t, r.code)
 	require.Equal(t, millrace(t, "--help").out, r.out)
@@ -101,7 +101,7 @@ func TestBareMillraceShowsTheHelp(t *testing.T) {
 	require.NotContains(t, r.out, "__complete")
 }
 
-func TestHelpOfWhatIsNoCommand(t *testing.T) {
+func TestHelpOfUnknownCommand(t *testing.T) {
 	r := millrace(t, "help", "retrys")
 	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, `did you mean "retries"?`)

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// way is all by which a sidecar reaches a node.
+// way has all addresses of one node.
 type way []*brokertest.Proxy
 
-// newWay leads to the broker. Two of them stand for two nodes of a cluster.
+// newWay returns addresses that lead to the broker. Two of them stand for two nodes of a cluster.
 func newWay(t *testing.T, v *brokertest.Vhost) way {
 	w := way{brokertest.NewProxy(t, v.AMQPURL()), brokertest.NewProxy(t, v.ManagementURL())}
 	if v.StreamURL() != "" {
@@ -37,7 +37,7 @@ func (w way) heal(t *testing.T) {
 	}
 }
 
-// by is the settings of a sidecar that can take any of the ways.
+// by returns the settings of a sidecar that can use any of the addresses.
 func by(v *brokertest.Vhost, ways ...way) sidecarSettings {
 	s := sidecarSettings{}
 	add := func(list *string, p *brokertest.Proxy) { *list = strings.TrimPrefix(*list+","+p.URL(), ",") }
@@ -51,7 +51,7 @@ func by(v *brokertest.Vhost, ways ...way) sidecarSettings {
 	return s
 }
 
-func TestSidecarWhoseNodeDiesGoesToAnotherHost(t *testing.T) {
+func TestSidecarMovesToAnotherHost(t *testing.T) {
 	v := brokertest.New(t)
 	one, two := newWay(t, v), newWay(t, v)
 	settings := by(v, one, two)
@@ -81,7 +81,7 @@ func TestSidecarWhoseNodeDiesGoesToAnotherHost(t *testing.T) {
 	require.NotContains(t, s.log.String(), v.Owner.Password)
 }
 
-func TestCommandsPassOverADeadHost(t *testing.T) {
+func TestCommandsSkipDeadHost(t *testing.T) {
 	v := brokertest.New(t)
 	dead := newWay(t, v)
 	dead.cut(t)

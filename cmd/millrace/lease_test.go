@@ -84,11 +84,11 @@ func TestLeases(t *testing.T) {
 		require.Equal(t, "d1", job.JID)
 		require.Equal(t, int64(1), gjson.GetBytes(job.Job, "args.0").Int())
 		require.Zero(t, v.QueueLength(t, "queue.done"))
-		require.Equal(t, "[]", l.get("/api/scheduled-jobs")[:2], "a lease is no scheduled job")
+		require.Equal(t, "[]", l.get("/api/scheduled-jobs")[:2], "a lease is not a scheduled job")
 		require.Equal(t, job.ID, gjson.Get(l.get("/api/jobs/d1"), "leases.0.id").Str)
 		require.Zero(t, gjson.Get(l.get("/api/overview"), "sets.scheduled-jobs.total").Int())
 		require.NoError(t, l.settle(job, "ack", ""))
-		require.NoError(t, l.settle(job, "ack", ""), "repeating it is safe")
+		require.NoError(t, l.settle(job, "ack", ""), "it is idempotent")
 		require.ErrorContains(t, l.settle(job, "fail", "{}"), "was ended before")
 		require.ErrorContains(t, l.settle(job, "extend", "{}"), "was ended before")
 		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/job-metrics"), "total.success").Int() == 1 }, "it counts as done")
@@ -102,7 +102,7 @@ func TestLeases(t *testing.T) {
 		require.Equal(t, "f1", again.JID)
 		require.Equal(t, int64(1), gjson.GetBytes(again.Job, "retry_count").Int())
 		require.NoError(t, l.settle(again, "fail", `{"error_class":"Timeout"}`))
-		require.NoError(t, l.settle(again, "fail", `{"error_class":"Timeout"}`), "repeating it is safe")
+		require.NoError(t, l.settle(again, "fail", `{"error_class":"Timeout"}`), "it is idempotent")
 		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=f1"), "0.reason").Str == "exhausted" }, "it is dead")
 		require.Equal(t, "1", gjson.Get(l.get("/api/dead-jobs?jid=f1"), "#").String())
 	})
@@ -114,10 +114,10 @@ func TestLeases(t *testing.T) {
 		brokertest.Eventually(t, func() bool {
 			return gjson.Get(l.get("/api/jobs/e1"), "leases.0.until").Float() > job.Until+3000
 		}, "it ends later")
-		require.Equal(t, "[]", l.get("/api/scheduled-jobs")[:2], "it is still a lease")
+		require.Equal(t, "[]", l.get("/api/scheduled-jobs")[:2], "the job is still leased")
 		_, err := l.post("/api/scheduled-jobs/"+job.ID+"/trigger", "")
-		require.NoError(t, err, "an operator gives it back")
-		require.Zero(t, l.take("longer", patiently).RanOut, "it did not run out")
+		require.NoError(t, err, "an operator returns it")
+		require.Zero(t, l.take("longer", patiently).RanOut, "it did not expire")
 	})
 	t.Run("leases that run out", func(t *testing.T) {
 		l := &leasing{s, t, v}
@@ -137,9 +137,9 @@ func TestLeases(t *testing.T) {
 		answer, err := l.post("/api/job-queues/slow/lease", "{}")
 		require.NoError(t, err)
 		require.Equal(t, "[]", answer[:2])
-		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=s1"), "0.reason").Str == "poison" }, "nobody gets it any more")
+		brokertest.Eventually(t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=s1"), "0.reason").Str == "poison" }, "no worker gets it any more")
 	})
-	t.Run("what nobody can run", func(t *testing.T) {
+	t.Run("a job that no worker can run", func(t *testing.T) {
 		l := &leasing{s, t, v}
 		v.Publish(t, "", "queue.done", amqp.Publishing{Body: []byte("garbage")})
 		l.enqueue("done", "x1", `,"expires_at":1000000000`)
@@ -180,7 +180,7 @@ func TestLeases(t *testing.T) {
 	require.NoError(t, l.settle(second, "ack", ""))
 	require.Zero(t, v.QueueLength(t, "queue.crash"))
 
-	// A lease outlives its sidecar, and another one settles it.
+	// A lease survives its sidecar, and another one settles it.
 	l.enqueue("done", "k1", "")
 	left := l.take("done", patiently)
 	require.NoError(t, s.end())

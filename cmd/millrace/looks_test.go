@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestLooksAtARealBroker(t *testing.T) {
+func TestReadCommandsWithRealBroker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	admin := v.AddUser(t, "admin", brokertest.Permissions{Tags: "administrator"})
@@ -64,7 +64,7 @@ func TestLooksAtARealBroker(t *testing.T) {
 	require.Equal(t, "job r0: deleted\n", says("job", "delete", "r0", "--reason", "a test", "--yes"))
 	brokertest.Eventually(t, func() bool {
 		return regexpMatch(`^in no list: deleted\n\nWHEN .*\n\S+ \S+ +deleted +retries +a test +`+v.Owner.Name+`\n`, says("job", "r0"))
-	}, "it is told who did it")
+	}, "it shows who did it")
 	require.Contains(t, says("job", "delete", "r0", "--yes"), "job r0: no entry has this jid now")
 	require.Contains(t, says("job", "never"), "job never: job not found")
 
@@ -108,7 +108,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 	require.ElementsMatch(t, commands, documented)
 }
 
-func TestHealthChecksAreThoseOfTheContract(t *testing.T) {
+func TestHealthChecksMatchContract(t *testing.T) {
 	names := regexp.MustCompile(`name: check, .*enum: \[(.*)\]`).FindStringSubmatch(deployed(t, "httpapi/openapi.yaml"))
 	require.NotNil(t, names)
 	require.Equal(t, strings.Split(names[1], ", "), apiclient.Checks)

@@ -12,11 +12,12 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-// forRace are the tests that the race detector is for: those of commands that run until they are
-// stopped. Parsing a command line takes a second under it, and happens in one goroutine.
-const forRace = `^Test(Serve|Sidecar|Sessions|Up|Worker|Looks|StreamListener)`
+// forRace are the tests that are worth running with the race detector: those of commands that run
+// until they are stopped. Parsing a command line takes a second with it, and happens in one
+// goroutine.
+const forRace = `^Test(Serve|Sidecar|Sessions|Up|Worker|ReadCommands|StreamListener)`
 
-// envRaced is set where these have been run with the race detector already.
+// envRaced is set if these were already run with the race detector.
 const envRaced = "MILLRACE_TEST_RACED"
 
 func TestMain(m *testing.M) {
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	brokertest.Main(m)
 }
 
-// result is what a command did.
+// result is the result of a command.
 type result struct {
 	code     int
 	out, err string
@@ -44,7 +45,7 @@ func millrace(t *testing.T, args ...string) result {
 	return result{code, out, err}
 }
 
-// contextOf is the test's context with an end of its own.
+// contextOf returns the test's context with an end of its own.
 func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithCancel(t.Context())

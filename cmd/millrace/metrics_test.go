@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A sidecar that starts with nothing reads roll-ups and what came after them, and has the same
-// answers.
-func TestMetricsOfARealBroker(t *testing.T) {
+// A sidecar that starts without a view reads the roll-ups and the records after them, and gives the
+// same answers.
+func TestMetricsAfterRebuild(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, beside(v))
@@ -63,7 +63,7 @@ func TestMetricsOfARealBroker(t *testing.T) {
 	require.Len(t, v.ReadStream(t, wire.Rollups), 2, "nothing is rolled up twice")
 }
 
-// attempts are the lines of /metrics that tell at which attempt jobs ended.
+// attempts returns the lines of /metrics that count jobs by the attempt at which they ended.
 func (s *running) attempts(t *testing.T) string {
 	t.Helper()
 	body, err := s.api.Do(t.Context(), apiclient.Request{Path: "/metrics"})

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A queue is moved to another type from the command line, by way of a sidecar that does not lead.
+// A queue is moved to another type from the command line, through a sidecar that does not lead.
 func TestMoveType(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
@@ -44,5 +44,5 @@ func TestMoveType(t *testing.T) {
 	brokertest.Eventually(t, func() bool {
 		journal := millrace(t, append([]string{"journal"}, s.flags...)...).out
 		return strings.Contains(journal, "retyped") && strings.Contains(journal, "a third node")
-	}, "it stands in the journal")
+	}, "the journal has it")
 }

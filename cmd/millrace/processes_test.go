@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestProcessesOfARealBroker(t *testing.T) {
+func TestProcessesWithRealBroker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, beside(v))
@@ -34,22 +34,22 @@ func TestProcessesOfARealBroker(t *testing.T) {
 	stop := append([]string{"processes", "stop", "h:1:x"}, s.flags...)
 	require.Contains(t, millrace(t, stop...).err, "no process listens to jobs.control")
 	require.Contains(t, millrace(t, append([]string{"processes", "quiet", "*", "--yes"}, s.flags...)...).err, "no process listens to jobs.control")
-	require.Equal(t, "none\n", millrace(t, append([]string{"journal"}, s.flags...)...).out, "what was not done is not journaled")
+	require.Equal(t, "none\n", millrace(t, append([]string{"journal"}, s.flags...)...).out, "a failed action is not journaled")
 	ch := v.Channel(t)
 	_, err := ch.QueueDeclare("control", false, true, true, false, nil)
 	require.NoError(t, err)
 	require.NoError(t, ch.QueueBind("control", "", wire.Control, false, nil))
-	told, err := ch.Consume("control", "", true, true, false, false, nil)
+	control, err := ch.Consume("control", "", true, true, false, false, nil)
 	require.NoError(t, err)
 	r := millrace(t, stop...)
 	require.Equal(t, "asked process \"h:1:x\" to stop\n", r.out, r.err)
-	require.Contains(t, string((<-told).Body), `"identity":""`)
-	require.Contains(t, string((<-told).Body), `"op":"stop","identity":"h:1:x"`)
+	require.Contains(t, string((<-control).Body), `"identity":""`)
+	require.Contains(t, string((<-control).Body), `"op":"stop","identity":"h:1:x"`)
 }
 
-// A queue whose workers hang, and a job that runs for much longer than usual, are named without any
-// configuration.
-func TestWhatHangsNeedsAttention(t *testing.T) {
+// A queue whose workers hang, and a job that runs much longer than usual, need attention without
+// any configuration.
+func TestHangingWorkersNeedAttention(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, beside(v))
@@ -83,8 +83,8 @@ func TestWhatHangsNeedsAttention(t *testing.T) {
 	require.Contains(t, says("job", "e0"), "running (stuck)")
 }
 
-// A job that runs is cancelled: the worker is real, and so is its command.
-func TestARunningJobIsCancelled(t *testing.T) {
+// A running job is cancelled, with a real worker and a real command.
+func TestRunningJobIsCancelled(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, beside(v))

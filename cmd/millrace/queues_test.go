@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestQueuesOfARealBroker(t *testing.T) {
+func TestQueuesWithRealBroker(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]func(*brokertest.Vhost) sidecarSettings{
 		"with the management API": beside,
@@ -42,7 +42,7 @@ func TestQueuesOfARealBroker(t *testing.T) {
 			require.Contains(t, says("--state", "paused"), "default")
 			require.Contains(t, says("pause", "nowhere"), `there is no queue "nowhere"`)
 			require.Equal(t, "queue \"default\" resumed\n", says("resume", "default"))
-			brokertest.Eventually(t, func() bool { return !strings.Contains(says("show", "default"), "paused.") }, "it goes on")
+			brokertest.Eventually(t, func() bool { return !strings.Contains(says("show", "default"), "paused.") }, "it resumes")
 			require.Contains(t, says("move", "default", "other"), `there is no queue "other"`)
 			require.Equal(t, "queue \"other\" exists\n", says("make", "other"))
 			require.Equal(t, "2 jobs moved from queue \"default\" to queue \"other\"\n", says("move", "default", "other", "--reason", "too slow"))
@@ -57,17 +57,17 @@ func TestQueuesOfARealBroker(t *testing.T) {
 			require.Contains(t, says("purge", "default"), `queue "default"`)
 			require.Contains(t, says("delete", "default"), `queue "default"`)
 
-			// Each stands in the journal; what was refused does not.
+			// Each action is in the journal, except the refused ones.
 			var done []string
 			brokertest.Eventually(t, func() bool {
 				done = nil
 				for line := range strings.Lines(millrace(t, append([]string{"journal"}, s.flags...)...).out) {
-					if f := strings.Fields(line); len(f) > 4 && f[0] != "WHEN" { // date, time, who, what, about, why
+					if f := strings.Fields(line); len(f) > 4 && f[0] != "WHEN" { // date, time, user, action, subject, reason
 						done = append([]string{strings.Join(f[3:], " ")}, done...)
 					}
 				}
 				return len(done) == 8
-			}, "all stands in the journal")
+			}, "all of it is in the journal")
 			require.Equal(t, []string{"made default", "paused default a look", "resumed default", "made other", "moved default to other (2 jobs) too slow",
 				"moved other to default (2 jobs)", "purged default (2 jobs)", "removed default"}, done)
 		})

@@ -17,9 +17,9 @@ func serveOnce(t *testing.T, amqpURL, managementURL string) result {
 	return millrace(t, "serve", "--amqp-url", amqpURL, "--management-url", managementURL, "--http-addr", "127.0.0.1:0")
 }
 
-// Where waiting does not help, a sidecar ends at its first connection, with one error and the
+// A sidecar that cannot be helped by waiting ends at its first connection, with one error and the
 // command that helps.
-func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
+func TestServeEndsOnPermanentRefusal(t *testing.T) {
 	v := brokertest.New(t)
 	stranger := brokertest.New(t).Owner
 	weak := v.AddUser(t, "weak", brokertest.Permissions{Configure: `^queue\.`, Tags: "policymaker,monitoring"})
@@ -52,9 +52,9 @@ func TestServeEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	}
 }
 
-// A sidecar that may connect and declare, and may not write or not read, names what is missing and
-// ends.
-func TestServeEndsWhereItMayNotWriteOrRead(t *testing.T) {
+// A sidecar that may connect and declare, but may not write or read, names the missing permission
+// and ends.
+func TestServeEndsWithoutPermissions(t *testing.T) {
 	v := brokertest.New(t)
 	for right, p := range map[string]brokertest.Permissions{"write": {Write: `^$`}, "read": {Read: `^$`}} {
 		t.Run(right, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestIsForbidden(t *testing.T) {
 	require.False(t, isForbidden(""))
 }
 
-// A sidecar that was connected once keeps trying when the broker refuses it later.
-func TestSidecarStaysWhenItIsRefusedLater(t *testing.T) {
+// A sidecar that was connected before keeps trying when the broker refuses it later.
+func TestSidecarRetriesLaterRefusal(t *testing.T) {
 	v := brokertest.New(t)
 	u := v.AddUser(t, "own", brokertest.Permissions{Tags: "policymaker,monitoring"})
 	proxy := brokertest.NewProxy(t, u.AMQPURL())
@@ -97,7 +97,7 @@ func TestSidecarStaysWhenItIsRefusedLater(t *testing.T) {
 	s.ready(t)
 }
 
-func TestOpenAPIIsSaid(t *testing.T) {
+func TestUnprotectedAPIIsLogged(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
 	settings.Auth = "none"

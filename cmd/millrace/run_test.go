@@ -29,7 +29,7 @@ func take(t *testing.T, v *brokertest.Vhost, queue string) amqp.Delivery {
 	var taken amqp.Delivery
 	brokertest.Eventually(t, func() bool {
 		if v.Try(t.Context(), http.MethodGet, "/api/queues/"+v.Name+"/"+queue, nil, nil) != nil {
-			return false // nobody has made it yet
+			return false // it does not exist yet
 		}
 		d, ok := v.Get(t, queue)
 		taken = d
@@ -54,7 +54,7 @@ func TestScheduledJobArrives(t *testing.T) {
 	require.Equal(t, "millrace", d.AppId)
 }
 
-func TestEnqueuedJobArrivesInAQueueNobodyDeclared(t *testing.T) {
+func TestJobArrivesInUndeclaredQueue(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
 	s.leads(t)
@@ -64,7 +64,7 @@ func TestEnqueuedJobArrivesInAQueueNobodyDeclared(t *testing.T) {
 	require.Equal(t, uint8(7), take(t, v, "queue.mail").Priority)
 }
 
-func TestListsAndActionsOfARunningSidecar(t *testing.T) {
+func TestListsAndActionsOfSidecar(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
 	s.leads(t)
@@ -94,8 +94,8 @@ func TestListsAndActionsOfARunningSidecar(t *testing.T) {
 	require.Contains(t, gone.err, "was deleted")
 }
 
-// Jobs that wait for a queue that another connection keeps for itself are listed, and are changed
-// one by one and in bulk.
+// Jobs that wait for a queue that another connection owns exclusively are listed, and can be
+// changed one by one and in bulk.
 func TestGatedJobs(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
@@ -128,7 +128,7 @@ func TestGatedJobs(t *testing.T) {
 	require.Contains(t, command("operations", "begin", "trigger", "gated-jobs", "--yes").err, "action trigger needs")
 }
 
-func TestRejectedRecordIsMended(t *testing.T) {
+func TestRejectedRecordIsResubmitted(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
 	s.leads(t)
@@ -138,14 +138,14 @@ func TestRejectedRecordIsMended(t *testing.T) {
 	offset := gjson.Get(command("rejected", "-o", "json").out, "items.0.offset").String()
 	require.Equal(t, "{\"no\": \"retry\"}", command("rejected", "show", wire.Retries, offset, "--raw").out)
 
-	mended := clitest.File(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
-	r := command("rejected", "resubmit", wire.Retries, offset, mended)
+	fixed := clitest.File(t, `{"type":"retry","jid":"a","retry_at":4000000000,"retry_count":1,"job":{"jid":"a","class":"Mail","queue":"default"}}`)
+	r := command("rejected", "resubmit", wire.Retries, offset, fixed)
 	require.Zero(t, r.code, r.err)
 	brokertest.Eventually(t, func() bool { return strings.HasSuffix(command("retries").out, "1 in all\n") }, "it is a retry now")
 	brokertest.Eventually(t, func() bool { return command("rejected").out == "none\n" }, "the other is off the list")
 }
 
-func TestBrokerThatIsNotThereYet(t *testing.T) {
+func TestBrokerThatStartsLater(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
 	proxy.Cut(t)
@@ -163,14 +163,13 @@ func TestBrokerThatIsNotThereYet(t *testing.T) {
 	s.leads(t)
 }
 
-// A sidecar beside an empty broker is ready when a job that a client publishes is accepted, not
-// before.
+// A sidecar on an empty broker is ready when a job that a client publishes is accepted, not before.
 func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	v := brokertest.New(t)
 	owner := v.Dial(t)
 	ch, err := owner.Channel()
 	require.NoError(t, err)
-	_, err = ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil) // nobody else can lead
+	_, err = ch.QueueDeclare(wire.LeaderInbox, false, false, true, false, nil) // no other sidecar can lead
 	require.NoError(t, err)
 	s := start(t, beside(v))
 	reason := func() string {
@@ -189,9 +188,9 @@ func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return reason() == `{"status":"ok"}`+"\n" }, "nothing is degraded")
 }
 
-// A sidecar that is to make quorum queues on a broker whose quorum queues have no priorities ends,
-// and says what to do.
-func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
+// A sidecar that is configured for quorum queues ends on a broker whose quorum queues have no
+// priorities, and names the remedy.
+func TestUnsupportedQueueType(t *testing.T) {
 	v := brokertest.New(t)
 	r := func() error {
 		settings := beside(v)
@@ -202,7 +201,7 @@ func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if v.Features(t).QuorumPriorities {
-			cancel() // nothing refuses it
+			cancel() // it is not refused
 		}
 		return serve(ctx, settings, newLog(io.Discard, "info", "text"), listener)
 	}
@@ -214,13 +213,13 @@ func TestQueueTypeThatTheBrokerDoesNotHave(t *testing.T) {
 	require.ErrorContains(t, r(), "use --queue-type auto or classic")
 }
 
-func TestSidecarEndsWhileItWaitsForTheBroker(t *testing.T) {
+func TestSidecarStopsWhileWaitingForBroker(t *testing.T) {
 	s := start(t, sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://127.0.0.1:1"}}})
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.log.String(), "the broker cannot be reached") }, "it tries")
 	require.NoError(t, s.end())
 }
 
-func TestSidecarEndsQuicklyAndGoesOnWhereItWas(t *testing.T) {
+func TestSidecarStopsQuicklyAndResumes(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
 	settings.StateDir = t.TempDir()
@@ -237,18 +236,18 @@ func TestSidecarEndsQuicklyAndGoesOnWhereItWas(t *testing.T) {
 	require.Contains(t, millrace(t, append([]string{"scheduled"}, again.flags...)...).out, "1 in all")
 }
 
-func TestTwoSidecarsCannotShareAStateFolder(t *testing.T) {
+func TestStateDirectoryIsLocked(t *testing.T) {
 	settings := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: "amqp://127.0.0.1:1"}}, StateDir: t.TempDir()}
 	s := start(t, settings)
 	brokertest.Eventually(t, func() bool { return s.status(t, "/healthz") == http.StatusOK }, "it runs")
-	second := clitest.Process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine where it cannot open
+	second := clitest.Process(t, "serve", "--state-dir", settings.StateDir, "--http-addr", "127.0.0.1:0") // Pebble leaks a goroutine if it cannot open
 	said, err := second.CombinedOutput()
 	require.Error(t, err)
 	require.Equal(t, cli.ExitFailed, second.ProcessState.ExitCode())
 	require.Contains(t, string(said), "cannot open the state directory "+filepath.Join(settings.StateDir, "view")+": it is in use by another process")
 }
 
-func TestStateFolderThatCannotBe(t *testing.T) {
+func TestUnusableStateDirectory(t *testing.T) {
 	path := clitest.File(t, "")
 	r := millrace(t, "serve", "--state-dir", path, "--http-addr", "127.0.0.1:0")
 	require.Equal(t, cli.ExitFailed, r.code)
@@ -256,7 +255,7 @@ func TestStateFolderThatCannotBe(t *testing.T) {
 		": not a directory; set --state-dir to a directory\n", r.err)
 }
 
-func TestListensOnLoopbackOnly(t *testing.T) {
+func TestListensOnlyOnLoopback(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "example.com:0"} {
 		r := millrace(t, "serve", "--http-addr", addr)
 		require.Equal(t, cli.ExitUsage, r.code, addr)
@@ -318,8 +317,9 @@ func TestWithoutManagementAPI(t *testing.T) {
 	}, "the policies are set")
 }
 
-// The log names the command that gives the user its tags before what does not work without them.
-func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
+// The log names the command that gives the user its tags, before it names what does not work
+// without them.
+func TestUserWithoutManagementTag(t *testing.T) {
 	v := brokertest.New(t)
 	untagged := v.AddUser(t, "untagged", brokertest.Permissions{Configure: connect.Sidecar.Configure, Write: connect.Sidecar.Write, Read: connect.Sidecar.Read})
 	settings := beside(v)
@@ -331,7 +331,7 @@ func TestUserThatMayNotUseTheManagementAPI(t *testing.T) {
 	require.NotContains(t, s.log.String(), "--management-url says where it is", "it has been found")
 }
 
-func TestLeastPermissionsAreEnough(t *testing.T) {
+func TestLeastPermissionsSuffice(t *testing.T) {
 	v := brokertest.New(t)
 	allow := func(r connect.Role, tags string) *brokertest.User {
 		return v.AddUser(t, r.Name, brokertest.Permissions{Configure: r.Configure, Write: r.Write, Read: r.Read, Tags: tags})
@@ -382,7 +382,7 @@ func receive(t *testing.T, deliveries <-chan amqp.Delivery) amqp.Delivery {
 	}
 }
 
-func TestSidecarSurvivesItsBroker(t *testing.T) {
+func TestSidecarSurvivesBrokerRestart(t *testing.T) {
 	v := brokertest.Own(t)
 	s := start(t, beside(v))
 	s.leads(t)
@@ -397,7 +397,7 @@ func TestSidecarSurvivesItsBroker(t *testing.T) {
 	take(t, v, "queue.mail")
 }
 
-func TestLargeRecordIsReadFromItsStream(t *testing.T) {
+func TestLargeRecordIsReadFromStream(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
 	s.leads(t)

@@ -18,14 +18,14 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-// ask asks a sidecar with the API's URL of somebody.
+// ask sends a request to a sidecar with a user's URL of the API.
 func (r *running) ask(t *testing.T, user *brokertest.User, line ...string) result {
 	t.Helper()
 	url := strings.Replace(r.api.Base(), "://", "://"+user.Name+":"+user.Password+"@", 1)
 	return millrace(t, append(line, "--api-url", url)...)
 }
 
-func TestTheBrokersUsersSignIn(t *testing.T) {
+func TestBrokerUsersSignIn(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, beside(v))
 	s.leads(t)
@@ -42,7 +42,7 @@ func TestTheBrokersUsersSignIn(t *testing.T) {
 		"policymaker":   {"", ""},
 		"administrator": {"", ""},
 		"":              {"needs one of the tags", "needs one of the tags"},
-		"impersonator":  {"", ""}, // checked below: brokers differ in what they say
+		"impersonator":  {"", ""}, // checked below: brokers report different things
 	}
 	if v.Features(t).TaglessAreUnknown {
 		may[""] = struct{ look, act string }{"invalid user name or password", "invalid user name or password"}
@@ -71,7 +71,7 @@ func TestTheBrokersUsersSignIn(t *testing.T) {
 	wrong := *v.Owner
 	wrong.Password = "wrong"
 	require.Contains(t, s.ask(t, &wrong, "scheduled").err, "invalid user name or password")
-	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.Base(), "http://"), "--amqp-url", "amqp://nobody:x@127.0.0.1/").err, "invalid user name or password")
+	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.Base(), "http://"), "--amqp-url", "amqp://unknown:x@127.0.0.1/").err, "invalid user name or password")
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/api/overview"))
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/metrics"))
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
@@ -99,7 +99,7 @@ func TestReadOnlyAndHiddenArguments(t *testing.T) {
 	require.Contains(t, s.ask(t, v.Owner, "scheduled", "delete", jid, "--yes").err, "read-only")
 }
 
-func TestTokensOfAFile(t *testing.T) {
+func TestTokensFromFile(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
 	settings.Auth, settings.TokensFile = "token", clitest.File(t, fmt.Sprintf("ann administrator %x\n", sha256.Sum256([]byte("t0ken"))))
@@ -111,16 +111,16 @@ func TestTokensOfAFile(t *testing.T) {
 	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, "/nowhere")...)...).err, "--api-token-file")
 }
 
-func TestWithoutManagementAPINobodyIsAskedOnThisMachine(t *testing.T) {
+func TestNoSignInOnLoopbackWithoutManagementAPI(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
 	settings.ManagementURL = ""
-	s := start(t, settings) // nothing listens at the broker's host's port 15672, or something that does not know this user
+	s := start(t, settings) // nothing listens on the broker host's port 15672, or something that does not know this user
 	brokertest.Eventually(t, func() bool { return s.status(t, "/api/overview") != http.StatusServiceUnavailable }, "it is found out")
 	require.Contains(t, []int{http.StatusOK, http.StatusUnauthorized}, s.status(t, "/api/overview"))
 }
 
-func TestFaultsOfSecuritySettings(t *testing.T) {
+func TestInvalidSecuritySettings(t *testing.T) {
 	for name, args := range map[string][]string{
 		"--tls-cert":           {"--tls-cert", "x"},
 		"--tokens-file":        {"--auth", "token"},
@@ -148,7 +148,7 @@ func TestFaultsOfSecuritySettings(t *testing.T) {
 	}
 }
 
-func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
+func TestPasswordsAreSentOnlyOverLoopbackOrTLS(t *testing.T) {
 	for _, args := range [][]string{{"--api-url", "http://jobs.example:15680"}, {"--http-addr", "192.0.2.1:15680"}, {"--api-url", "http://ann:pw@[2001:db8::1]:1"}} {
 		r := millrace(t, append([]string{"dead"}, args...)...)
 		require.Equal(t, cli.ExitUsage, r.code)
@@ -162,7 +162,7 @@ func TestPasswordsGoOnlyWhereNobodyListens(t *testing.T) {
 	require.Contains(t, millrace(t, "config", "--api-url", "https://ann:s3cret@x/").out, "api-url: https://ann:***@x/")
 }
 
-func TestSessionsSurviveARestart(t *testing.T) {
+func TestSessionsSurviveRestart(t *testing.T) {
 	v := brokertest.New(t)
 	settings := beside(v)
 	settings.SessionKeyFile = filepath.Join(t.TempDir(), "key")

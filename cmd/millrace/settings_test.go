@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 )
 
-// settingsOf is what `millrace config` says the settings are.
+// settingsOf returns the settings that `millrace config` prints.
 func settingsOf(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	r := millrace(t, append([]string{"config"}, args...)...)
@@ -28,7 +28,7 @@ func settingsOf(t *testing.T, args ...string) map[string]any {
 	return said
 }
 
-func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
+func TestPrecedenceOfSettings(t *testing.T) {
 	config := clitest.File(t, "max-queues: 3\nlog-level: debug\non-gap: fire\n")
 	t.Setenv("MILLRACE_LOG_LEVEL", "warn")
 	t.Setenv("MILLRACE_ON_GAP", "discard")
@@ -41,21 +41,21 @@ func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
 	require.Equal(t, "hold", s["on-gap"], "flag over all")
 }
 
-func TestConfigFileCanBeNamedByTheEnvironment(t *testing.T) {
+func TestConfigFileFromEnvironment(t *testing.T) {
 	t.Setenv("MILLRACE_CONFIG", clitest.File(t, "identity: blue\ntrusted-users: [ann, 'b,ob']\n"))
 	s := settingsOf(t)
 	require.Equal(t, "blue", s["identity"])
 	require.Equal(t, []any{"ann", "b,ob"}, s["trusted-users"])
 }
 
-func TestConfigFileServesCommandsThatKnowOnlyAPart(t *testing.T) {
+func TestConfigFileMayHaveSettingsOfOtherCommands(t *testing.T) {
 	config := clitest.File(t, "max-queues: 3\nhttp-addr: 127.0.0.1:1\n")
 	r := millrace(t, "dead", "--config", config)
 	require.Equal(t, cli.ExitFailed, r.code)
 	require.Contains(t, r.err, "no sidecar answers at http://127.0.0.1:1:")
 }
 
-func TestConfigFileFaults(t *testing.T) {
+func TestInvalidConfigFiles(t *testing.T) {
 	for name, test := range map[string]struct{ text, says string }{
 		"unknown key":         {"max-queue: 3\n", `there is no setting "max-queue", did you mean "max-queues"?`},
 		"underscores":         {"amqp_url: x\n", `did you mean "amqp-url"?`},
@@ -84,7 +84,7 @@ func TestConfigFileFaults(t *testing.T) {
 	})
 }
 
-func TestEverySettingHasOneNameInThreeForms(t *testing.T) {
+func TestEverySettingHasThreeForms(t *testing.T) {
 	var root commands
 	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestEverySettingHasOneNameInThreeForms(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(settings)), slices.Collect(maps.Keys(settingsOf(t))), "millrace config prints them all")
 }
 
-func TestConfigForPrograms(t *testing.T) {
+func TestConfigAsJSON(t *testing.T) {
 	settings := func(form string) string {
 		r := millrace(t, "config", "--max-queues", "7", "--trusted-users", "ann", "--amqp-url", "amqp://ann:s3cret@broker/v", "-o", form)
 		require.Zero(t, r.code, r.err)
@@ -135,7 +135,7 @@ func TestPasswordFromAFile(t *testing.T) {
 	require.Contains(t, r.err, "--amqp-password-file")
 }
 
-func TestPasswordFromTheEnvironment(t *testing.T) {
+func TestPasswordFromEnvironment(t *testing.T) {
 	t.Setenv("MILLRACE_AMQP_PASSWORD", "p@s/s#w%rd:?")
 	r := millrace(t, "config", "--amqp-url", "amqp://ann:other@broker/v")
 	require.Zero(t, r.code, r.err)
@@ -162,7 +162,7 @@ func TestURLsAreChecked(t *testing.T) {
 	}
 }
 
-func TestWhatFollowsFromTheAMQPURL(t *testing.T) {
+func TestDefaultsFromAMQPURL(t *testing.T) {
 	for _, test := range []struct{ url, identity, vhost, user, management string }{
 		{"amqp://localhost", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
 		{"amqp://guest:guest@LOCALHOST:5672/", "localhost:5672/%2F", "/", "guest", "http://guest:guest@localhost:15672"},
@@ -206,7 +206,7 @@ func TestSeveralHosts(t *testing.T) {
 	require.Equal(t, "rabbitmq-stream://ann:***@a,b/v", s["stream-url"])
 }
 
-func TestBadListsOfHosts(t *testing.T) {
+func TestInvalidHostLists(t *testing.T) {
 	for _, test := range []struct{ flag, first, second, says string }{
 		{"--amqp-url", "amqp://ann:s3cret@a/v", "amqps://ann:s3cret@b/v", "differ in their schemes"},
 		{"--amqp-url", "amqp://ann:s3cret@a/v", "amqp://ann:s3cre7@b/v", "differ in their users or passwords"},
@@ -225,7 +225,7 @@ func TestBadListsOfHosts(t *testing.T) {
 	}
 }
 
-func TestStreamURLTakesUserAndVHostFromTheAMQPURL(t *testing.T) {
+func TestStreamURLDefaultsFromAMQPURL(t *testing.T) {
 	for given, want := range map[string]string{
 		"rabbitmq-stream://h:5552":           "rabbitmq-stream://ann:pw@h:5552/a%2Fb",
 		"rabbitmq-stream://h:5552/":          "rabbitmq-stream://ann:pw@h:5552/a%2Fb",
@@ -237,14 +237,14 @@ func TestStreamURLTakesUserAndVHostFromTheAMQPURL(t *testing.T) {
 	}
 }
 
-func TestIdentityIsHostAndProcessUnlessGiven(t *testing.T) {
+func TestDefaultIdentity(t *testing.T) {
 	var s sidecarSettings
 	require.Regexp(t, `^.+:\d+$`, s.identity())
 	s.Identity = "blue"
 	require.Equal(t, "blue", s.identity())
 }
 
-// A private broker that comes back on other ports is the same, and so is its view.
+// A private broker that comes back on other ports is the same broker, and keeps its view.
 func TestPrivateBrokerKeepsItsView(t *testing.T) {
 	identity := func(amqpURL string) string {
 		s := sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: amqpURL}}, private: true}
@@ -255,9 +255,8 @@ func TestPrivateBrokerKeepsItsView(t *testing.T) {
 	require.NotEqual(t, identity("amqp://127.0.0.1:5672/"), identity("amqp://127.0.0.1:5672/other"))
 }
 
-// Without any setting a job may wait for ten minutes; what is said of one queue leaves the others
-// as they are.
-func TestHowLongJobsMayWait(t *testing.T) {
+// By default, a job may wait for ten minutes. A limit for one queue does not change the others.
+func TestWaitLimits(t *testing.T) {
 	for _, c := range []struct {
 		given    map[string]time.Duration
 		own, any time.Duration

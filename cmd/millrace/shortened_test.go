@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// shorten is what a power failure does to a stream: its newest records are gone, those before are
-// as they were.
+// shorten does to a stream what a power failure does: the newest records are gone, and those before
+// are unchanged.
 func shorten(t *testing.T, v *brokertest.Vhost, stream string, n int) {
 	t.Helper()
 	kept := v.ReadStream(t, stream)
@@ -44,20 +44,20 @@ func schedule(t *testing.T, v *brokertest.Vhost, in time.Duration, jids ...strin
 	}
 }
 
-// sinceFired is how many records the journal has from the first fire on: what follows it depends on
+// sinceFired returns how many records the journal has from the first fire on. The number depends on
 // how fast the broker confirms.
 func sinceFired(t *testing.T, v *brokertest.Vhost) int {
 	t.Helper()
 	records := v.ReadStream(t, wire.Journal)
 	first := slices.IndexFunc(records, func(d amqp.Delivery) bool {
-		_, fired := wire.DeedOf(d.Headers)
+		_, fired := wire.DispatchOf(d.Headers)
 		return fired
 	})
 	require.NotEqual(t, -1, first, "something was fired")
 	return len(records) - first
 }
 
-// came takes what is in the queue.
+// came takes all messages of the queue.
 func came(t *testing.T, v *brokertest.Vhost) (jids []string) {
 	t.Helper()
 	for {
@@ -83,9 +83,9 @@ func (r *running) untilScheduled(t *testing.T, n int) {
 	brokertest.Eventually(t, func() bool { return r.overview(t, "sets.scheduled-jobs.total") == fmt.Sprint(n) }, "%d are scheduled", n)
 }
 
-// A power failure took the newest records of a stream. What is left is what it was: nothing of it
-// happens again, and what comes is done. Where the journal lost records too, nobody knows what was
-// done: everything is held.
+// A power failure took the newest records of a stream. The rest is unchanged: nothing of it happens
+// again, and new jobs are done. If the journal lost records too, it is unknown what was done:
+// everything is held.
 func TestStreamsThatLostTheirEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		journal bool
@@ -131,7 +131,7 @@ func TestStreamsThatLostTheirEnds(t *testing.T) {
 			require.Equal(t, []string{"new"}, came(t, v))
 			for _, d := range v.ReadStream(t, wire.Journal) {
 				r, err := wire.ParseJournal(d.Body)
-				require.True(t, err != nil || r.Type != wire.TypeRecreated, "no stream was made anew")
+				require.True(t, err != nil || r.Type != wire.TypeRecreated, "no stream was created again")
 			}
 		})
 	}

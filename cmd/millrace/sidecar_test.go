@@ -16,11 +16,11 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 )
 
-// running is a sidecar that runs beside a test's virtual host.
+// running is a sidecar that runs on a test's virtual host.
 type running struct {
 	api   *apiclient.Client
 	log   *clitest.Buffer
-	end   func() error // ends it, and says how it ended
+	end   func() error // ends it, and returns its error
 	flags []string     // for commands that call its API or its broker
 }
 
@@ -58,7 +58,7 @@ func start(t *testing.T, settings sidecarSettings) *running {
 	return r
 }
 
-// beside is the settings of a sidecar beside a virtual host.
+// beside returns the settings of a sidecar for a virtual host.
 func beside(v *brokertest.Vhost) sidecarSettings {
 	return sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: v.AMQPURL()}, ManagementURL: v.ManagementURL()}, StreamURL: v.StreamURL()}
 }

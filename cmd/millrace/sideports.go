@@ -18,7 +18,7 @@ type sideSettings struct {
 	PprofAddr   string `name:"pprof-addr" env:"MILLRACE_PPROF_ADDR" placeholder:"HOST:PORT" help:"The address of Go's profiles, /debug/pprof/; loopback only. Default: nowhere."`
 }
 
-var errNotLoopback = errors.New("profiles tell secrets: only an address of this machine will do, such as 127.0.0.1:6060")
+var errNotLoopback = errors.New("profiles reveal secrets: only an address of this machine will do, such as 127.0.0.1:6060")
 
 // sidePort is a listener and its handler.
 type sidePort struct {

@@ -40,7 +40,7 @@ func TestSidePorts(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestSidePortsThatCannotBe(t *testing.T) {
+func TestInvalidSidePorts(t *testing.T) {
 	for flag, s := range map[string]*sideSettings{
 		"--metrics-addr": {MetricsAddr: "nowhere"}, "--pprof-addr": {MetricsAddr: "127.0.0.1:0", PprofAddr: "nowhere"},
 		"only an address of this machine": {MetricsAddr: "127.0.0.1:0", PprofAddr: ":0"},
@@ -54,8 +54,9 @@ func TestSidePortsThatCannotBe(t *testing.T) {
 	require.Empty(t, ports)
 }
 
-// A page whose name means 127.0.0.1 for a moment must read neither command lines nor metrics.
-func TestSidePortsOfThisMachineHaveItsNames(t *testing.T) {
+// A page whose host name resolves to 127.0.0.1 for a moment must read neither command lines nor
+// metrics.
+func TestSidePortsCheckHostHeader(t *testing.T) {
 	answers := func(p sidePort, host string) int {
 		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/cmdline", http.NoBody)
 		r.Host = host
@@ -80,5 +81,5 @@ func TestSidePortsOfThisMachineHaveItsNames(t *testing.T) {
 	open, err := (&sideSettings{MetricsAddr: "0.0.0.0:0"}).open(t.Context(), metrics, nil)
 	require.NoError(t, err)
 	defer closePorts(open)
-	require.Equal(t, http.StatusOK, answers(open[0], "millrace.svc:9100"), "whoever can connect may read it, by whatever name")
+	require.Equal(t, http.StatusOK, answers(open[0], "millrace.svc:9100"), "any client that can connect may read it, by any name")
 }

@@ -38,7 +38,7 @@ func TestSourceNotesRefusals(t *testing.T) {
 	var s source
 	s.use(refusing{})
 	require.ErrorIs(t, s.Read(t.Context(), wire.Heartbeats, 0, nil), streams.ErrRefused)
-	require.False(t, s.refused.Load(), "a sidecar leads without it")
+	require.False(t, s.refused.Load(), "a sidecar can lead without it")
 	require.ErrorIs(t, s.Read(t.Context(), wire.Retries, 0, nil), streams.ErrRefused)
 	require.True(t, s.refused.Swap(false))
 	_, _, err := s.Last(t.Context(), wire.Journal)
@@ -46,7 +46,7 @@ func TestSourceNotesRefusals(t *testing.T) {
 	require.True(t, s.refused.Load())
 }
 
-// A move ends all readers, which begin again, and none that begins later.
+// A move ends all current readers, which begin again, and no later one.
 func TestSourceMovesItsReaders(t *testing.T) {
 	w := waiting{reads: make(chan string, 2)}
 	var s source

@@ -30,7 +30,7 @@ type state struct {
 // openState opens the store and what is folded into it. lost says which end of the journal the
 // previous view has lost, if it has.
 func openState(cfg *sidecarSettings, log *slog.Logger, lost *view.LostEndError) (st *state, err error) {
-	st = &state{feed: feed.New(), source: &source{}}
+	st = &state{feed: feed.New(log), source: &source{}}
 	if st.store, err = cfg.openView(log); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// privateBroker starts a node that the test alone has. Its user, virtual host and names are those
+// privateBroker starts a node that only the test uses. Its user, virtual host and names are those
 // of every other private node.
 func privateBroker(t *testing.T, amqpPort int) *localbroker.Broker {
 	t.Helper()
@@ -36,8 +36,8 @@ func privateBroker(t *testing.T, amqpPort int) *localbroker.Broker {
 	return b
 }
 
-// neighbours are two brokers on one host: the management API of the first is where that of the
-// second is looked for. The second has none, if it can be had without.
+// neighbours are two brokers on one host. The management API of the first is on the port where that
+// of the second is expected. The second has none, if possible.
 func neighbours(t *testing.T) (first, second *localbroker.Broker) {
 	t.Helper()
 	first = privateBroker(t, 0)
@@ -83,9 +83,9 @@ func sidecarOf(b *localbroker.Broker) sidecarSettings {
 	return sidecarSettings{Broker: flags.Broker{AMQP: flags.AMQP{AMQPURL: b.AMQPURL()}}}
 }
 
-// Beside a broker without a management API runs another one, whose API is where that of the first
-// would be.
-func TestManagementAPIOfAnotherBrokerOnTheHost(t *testing.T) {
+// Next to a broker without a management API runs another one, whose API is on the port where that
+// of the first would be.
+func TestManagementAPIOfAnotherBroker(t *testing.T) {
 	other, ours := neighbours(t)
 	s := start(t, sidecarOf(ours))
 	s.leads(t)
@@ -154,8 +154,8 @@ func TestStreamListenerOfAnotherBroker(t *testing.T) {
 	r = millrace(t, append([]string{"doctor", "--stream-url", other.StreamURL()}, flags...)...)
 	require.Regexp(t, `FAIL  streams         the stream listener at \S+ belongs to another broker`, r.out)
 
-	// The management API names the other's listener, as it does where both listen on the same port
-	// of containers.
+	// The management API names the other's listener, as it does if both listen on the same port of
+	// containers.
 	_, err := ours.Eval(t.Context(), fmt.Sprintf(`begin ok = application:stop(rabbitmq_stream),
 		rabbit_networking:tcp_listener_started(stream, [], {127,0,0,1}, %d) end.`, portOf(t, other.StreamURL())))
 	require.NoError(t, err)

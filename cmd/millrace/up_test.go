@@ -22,7 +22,7 @@ import (
 // counts finds the last line of live counts.
 var counts = regexp.MustCompile(`enqueued (\d+)   processed (\d+)   failed (\d+)   scheduled (\d+)   retries (\d+)   dead (\d+)\n`)
 
-// shows tells whether the last line of counts has something in all the columns that are named.
+// shows reports whether the last line of counts has a number in all named columns.
 func shows(text string, columns ...int) bool {
 	all := counts.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -50,7 +50,7 @@ func connectsAs(t *testing.T, text, user string) bool {
 	return err == nil && slices.ContainsFunc(connections, func(c broker.Connection) bool { return c.Product == "Millrace" })
 }
 
-// needsPackage skips a test of `millrace up` where that cannot run.
+// needsPackage skips a test of `millrace up` if it cannot run here.
 func needsPackage(t *testing.T) {
 	t.Helper()
 	if err := localbroker.Available(); err != nil {
@@ -117,7 +117,7 @@ func TestInterruptedUpLeavesNoProcess(t *testing.T) {
 }
 
 // Closing the terminal stops everything in order, as Ctrl-C does.
-func TestUpWhoseTerminalIsClosed(t *testing.T) {
+func TestUpStopsWhenTerminalCloses(t *testing.T) {
 	needsPackage(t)
 	state := t.TempDir()
 	cmd := clitest.Process(t, "up")
@@ -133,7 +133,7 @@ func TestUpWhoseTerminalIsClosed(t *testing.T) {
 	require.Empty(t, processesOf(t, state))
 }
 
-// processesOf lists the processes that know of a folder.
+// processesOf lists the processes that have a folder in their environment.
 func processesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -148,7 +148,7 @@ func processesOf(t *testing.T, folder string) []string {
 	return found
 }
 
-func TestUpRefusesWhatItCannotDo(t *testing.T) {
+func TestUpRefusesInvalidSettings(t *testing.T) {
 	r := millrace(t, "up", "--rate", "0")
 	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "--rate")
@@ -164,7 +164,7 @@ func TestUpRefusesWhatItCannotDo(t *testing.T) {
 	require.Contains(t, r.err, "XDG_STATE_HOME")
 }
 
-func TestUpWithoutThePackageSaysWhatToInstall(t *testing.T) {
+func TestUpWithoutPackageSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if localbroker.Available() == nil {
 		t.Skip("epmd does not come from PATH here")

@@ -13,7 +13,7 @@ func TestVersion(t *testing.T) {
 	require.Regexp(t, `^millrace \S.* \(go1\.\S+, \w+/\w+\)\n$`, r.out)
 }
 
-func TestVersionIsTheCommitUnlessReleased(t *testing.T) {
+func TestVersionIsCommitUnlessReleased(t *testing.T) {
 	info := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}}}
 	require.Equal(t, "0123456789ab, modified", versionOf(info))
 	info.Settings[1].Value = "false"
@@ -21,7 +21,7 @@ func TestVersionIsTheCommitUnlessReleased(t *testing.T) {
 	require.Equal(t, "v1.2.3", versionOf(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}))
 }
 
-func TestHelpIsNoFailure(t *testing.T) {
+func TestHelpIsNoError(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"dead", "retry", "--help"}} {
 		r := millrace(t, args...)
 		require.Zero(t, r.code)

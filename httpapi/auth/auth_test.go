@@ -37,7 +37,7 @@ func TestCredentialCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestCertificateIsReadAgain(t *testing.T) {
+func TestCertificateIsReloaded(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "cert")
 	require.NoError(t, os.WriteFile(file, []byte("garbage"), 0o600))

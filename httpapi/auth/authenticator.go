@@ -47,7 +47,7 @@ type Authenticator struct {
 	limiter *loginLimiter
 }
 
-// New returns an Authenticator. It reads no file and asks nobody yet.
+// New returns an Authenticator. It reads no file and sends no request yet.
 func New(cfg Config) *Authenticator {
 	return &Authenticator{
 		cfg: cfg, seal: newSeal(cfg.SessionKey), tokens: newTokenFile(cfg.TokensFile, cfg.Now),

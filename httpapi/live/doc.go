@@ -9,7 +9,7 @@
 // A frame has the newest state of a topic. States between two frames may be left out. Events of
 // single jobs are not left out, unless there are too many: then "missed" counts them.
 //
-// A slow viewer delays no other. One that does not read is cut off, and told when it comes back.
+// A slow viewer delays no other. One that does not read is cut off, and learns it when it is back.
 //
 // # Failures
 //

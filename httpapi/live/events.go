@@ -125,7 +125,7 @@ func (e *Events) Serve(c echo.Context) error {
 type sink interface {
 	send(ctx context.Context, id, event string, data []byte) error
 	ping(ctx context.Context) error
-	end(ctx context.Context, reason string) // tells the viewer why, if it still can
+	end(ctx context.Context, reason string) // sends the viewer the reason, if it still can
 }
 
 // viewer is a client that watches.

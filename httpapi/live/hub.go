@@ -229,7 +229,7 @@ func (h *hub) resume(t Topic, id string) (at place, cut bool) {
 	return at, cut
 }
 
-// drop notes that a viewer did not read, so that it is told when it comes back.
+// drop notes that a viewer did not read, so that it is notified when it comes back.
 func (h *hub) drop(viewer int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

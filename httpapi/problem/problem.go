@@ -69,7 +69,8 @@ func Unavailable(cause error, format string, args ...any) *Problem {
 	return p
 }
 
-// From returns what a client is told of an error. The text of an unforeseen error is for the log.
+// From returns the problem that a client gets for an error. The text of an unforeseen error is for
+// the log.
 func From(err error) *Problem {
 	var p *Problem
 	var fromEcho *echo.HTTPError

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func TestTimesAsSeconds(t *testing.T) {
+func TestTimesInSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		micros := rapid.Int64Range(-4e9*1e6, 4e9*1e6).Draw(t, "micros") // until 2096: a number of seconds tells microseconds apart up to 2^32
+		micros := rapid.Int64Range(-4e9*1e6, 4e9*1e6).Draw(t, "micros") // until 2096: a float64 of seconds distinguishes microseconds up to 2^32
 		at := time.UnixMicro(micros).UTC()
 		got, err := ParseTime(strconv.FormatFloat(wire.Seconds(at), 'f', -1, 64), time.Now())
 		require.NoError(t, err)
-		require.Equal(t, at, got, "what an item says as at finds it again")
+		require.Equal(t, at, got, "the time of an item finds the item again")
 	})
 }
 

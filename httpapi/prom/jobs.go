@@ -35,7 +35,7 @@ func (c *collector) collectJobs(out sink) {
 		run[queue], wait[queue] = addSpread(run[queue], s.Run), addSpread(wait[queue], s.Wait)
 	})
 	if err != nil {
-		return // the API tells the reason
+		return // the API reports the reason
 	}
 	for queue := range run {
 		out.spread(descRun, run[queue], queue)

@@ -16,7 +16,7 @@ func client(t *testing.T, status int, answer string) *apiclient.Client {
 	return apiclient.New("http://"+clitest.NewAPI(t, status, answer).Addr(), apiclient.Credentials{As: `user "ann"`}, nil)
 }
 
-func TestRefusalsSayTheirReason(t *testing.T) {
+func TestRefusalsHaveReason(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"error":"not_found","reason":"it is gone"}`: "it is gone",
 		`{"error":"no_leader"}`:                       "no leader",
@@ -30,7 +30,7 @@ func TestRefusalsSayTheirReason(t *testing.T) {
 	require.ErrorContains(t, err, `as user "ann": the sidecar answered 401 Unauthorized`)
 }
 
-func TestUnusableClients(t *testing.T) {
+func TestInvalidClientSettings(t *testing.T) {
 	for base, want := range map[string]string{
 		"http://jobs.example": "no password is sent to http://jobs.example without TLS",
 		"http://::x::":        `invalid --http-addr "::x::"`,
@@ -43,7 +43,7 @@ func TestUnusableClients(t *testing.T) {
 	require.ErrorContains(t, err, "no sidecar answers at http://127.0.0.1:1")
 }
 
-func TestDecodeLeavesWhatItDoesNotExpect(t *testing.T) {
+func TestDecodeIgnoresUnknownMembers(t *testing.T) {
 	type answer struct{ A, B string }
 	got, err := apiclient.Decode[answer]([]byte(`{"a":7,"b":"x"}`))
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestDecodeLeavesWhatItDoesNotExpect(t *testing.T) {
 	require.ErrorContains(t, err, "the sidecar's answer cannot be read")
 }
 
-func TestAFailedCheckIsAResult(t *testing.T) {
+func TestFailedCheckIsAResult(t *testing.T) {
 	h, err := client(t, http.StatusServiceUnavailable, `{"status":"failed","reason":"no leader"}`).Check(t.Context(), "leader")
 	require.NoError(t, err)
 	require.True(t, h.Failed())
@@ -65,7 +65,7 @@ func TestAFailedCheckIsAResult(t *testing.T) {
 	require.False(t, h.Failed())
 }
 
-func TestTroubles(t *testing.T) {
+func TestErrorsWithRemedies(t *testing.T) {
 	o, err := client(t, http.StatusOK, `{"sets":{"retries":{"total":4}},"scheduler":{"gap":"g","orphaned":true,"blocked":"memory","lacks":"a stream",
 		"degraded":[{"subject":"node x","problem":"p","costs":"c"}],"held":[{"queue":"mail","reason":"full"}]}}`).Overview(t.Context())
 	require.NoError(t, err)

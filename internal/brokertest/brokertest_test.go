@@ -25,7 +25,7 @@ func message(body string) amqp.Publishing {
 	return amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte(body)}
 }
 
-func TestVhostsAreApart(t *testing.T) {
+func TestVhostsAreSeparate(t *testing.T) {
 	a, b := New(t), New(t)
 	require.NotEqual(t, a.Name, b.Name)
 	declare(t, a, "q")
@@ -41,10 +41,10 @@ func TestVhostsAreApart(t *testing.T) {
 
 	url := a.AMQPURL()[:len(a.AMQPURL())-len(a.Name)] + b.Name
 	_, err := amqp.Dial(url)
-	require.Error(t, err, "the owner of one vhost reaches another")
+	require.Error(t, err, "the owner of one vhost has access to another")
 }
 
-func TestEverythingVanishes(t *testing.T) {
+func TestCleanupRemovesEverything(t *testing.T) {
 	var v *Vhost
 	var u *User
 	require.True(t, t.Run("a test with a long name / and strange signs: äöü, 日本語, and so on", func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestEverythingVanishes(t *testing.T) {
 	}
 }
 
-func TestTheTestMayDeleteItsVhost(t *testing.T) {
+func TestVhostMayBeDeletedByTest(t *testing.T) {
 	v := New(t)
 	v.Do(t, http.MethodDelete, "/api/vhosts/"+v.Name, nil, nil)
 }
@@ -146,7 +146,7 @@ func TestEventually(t *testing.T) {
 	require.Contains(t, failed, "the test ended while waiting: x")
 }
 
-func TestFailuresAreSeen(t *testing.T) {
+func TestFailuresAreDetected(t *testing.T) {
 	v := New(t)
 	require.NotEmpty(t, watch(t.Context(), func(t T) { v.ReadStream(t, "missing") }))
 	require.NotEmpty(t, watch(t.Context(), func(t T) { v.QueueLength(t, "missing") }))
@@ -188,12 +188,12 @@ func (r *recorder) Logf(string, ...any)               {}
 func (r *recorder) Errorf(format string, args ...any) { r.text += fmt.Sprintf(format, args...) }
 func (r *recorder) FailNow()                          { runtime.Goexit() }
 
-func TestFeaturesAreThoseOfTheBroker(t *testing.T) {
+func TestFeaturesMatchBroker(t *testing.T) {
 	v := New(t)
 	require.Equal(t, v.StreamURL() != "", v.Features(t).NativeStreamProtocol)
 }
 
-func TestANodeThatAnswersErlang(t *testing.T) {
+func TestErlangNodeNameOfGivenServer(t *testing.T) {
 	require.Equal(t, "3", Erlang(t).Eval(t, "1 + 2."))
 }
 

@@ -18,7 +18,7 @@ import (
 const defaultImage = "rabbitmq:3.13-management"
 
 // containerConfig makes the broker listen on the ports that are visible from outside, because the
-// native stream protocol tells clients where to connect.
+// native stream protocol sends clients the address to connect to.
 const containerConfig = `loopback_users = none
 listeners.tcp.1 = 0.0.0.0:%[1]d
 management.tcp.port = %[2]d

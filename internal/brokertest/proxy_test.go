@@ -82,7 +82,7 @@ func TestProxyStall(t *testing.T) {
 	require.NoError(t, ch.PublishWithContext(t.Context(), "", "q", false, false, message("late")))
 	require.Never(t, func() bool { return v.QueueLength(t, "q") > 0 }, 300*time.Millisecond, 50*time.Millisecond)
 	p.Heal(t)
-	Eventually(t, func() bool { return v.QueueLength(t, "q") == 1 }, "it goes on")
+	Eventually(t, func() bool { return v.QueueLength(t, "q") == 1 }, "it continues")
 }
 
 func TestProxyMute(t *testing.T) {

@@ -42,7 +42,7 @@ func TestGivenServer(t *testing.T) {
 	require.True(t, skipped)
 }
 
-func TestGivenServerThatIsNotThere(t *testing.T) {
+func TestGivenServerIsUnreachable(t *testing.T) {
 	t.Setenv(envAMQP, "amqp://127.0.0.1:1/")
 	_, err := findServer(t.Context())
 	require.ErrorContains(t, err, "must both be set")
@@ -55,12 +55,12 @@ func TestGivenServerThatIsNotThere(t *testing.T) {
 }
 
 // Main stops the broker with the tests of the package, and leaves nothing behind.
-func TestMainStopsTheBroker(t *testing.T) {
+func TestMainStopsBroker(t *testing.T) {
 	if os.Getenv("BROKERTEST_INNER") != "" {
 		New(t)
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=TestMainStopsTheBroker", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run=TestMainStopsBroker", "-test.v")
 	cmd.Env = append(os.Environ(), "BROKERTEST_INNER=1", "TMPDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -73,7 +73,7 @@ type testsThatPass struct{}
 
 func (testsThatPass) Run() int { return 0 }
 
-func TestABrokerThatDoesNotStopFailsTheTests(t *testing.T) {
+func TestBrokerThatDoesNotStopFailsTests(t *testing.T) {
 	sharedServer(t)
 	before := shared.server
 	t.Cleanup(func() { shared.server, shared.err = before, nil })

@@ -21,11 +21,11 @@ func (f fate) String() string { return [...]string{"comes", "stays", "deleted", 
 
 // account is a job, and what must happen to it.
 type account struct {
-	stream string
-	queue  string
-	due    time.Time
-	fate   fate
-	told   []string // the answers of the leader
+	stream  string
+	queue   string
+	due     time.Time
+	fate    fate
+	answers []string // the answers of the leader
 }
 
 // accounts are all jobs of a scenario.
@@ -40,13 +40,13 @@ func (a *accounts) open(jid, stream, queue string, due time.Time, f fate) {
 	a.all[jid] = &account{stream: stream, queue: queue, due: due, fate: f}
 }
 
-func (a *accounts) set(jid string, f fate, told string) {
+func (a *accounts) set(jid string, f fate, answer string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j := a.all[jid]
 	j.fate = f
-	if told != "" {
-		j.told = append(j.told, told)
+	if answer != "" {
+		j.answers = append(j.answers, answer)
 	}
 }
 
@@ -82,14 +82,14 @@ func (a *accounts) reckon(c *counter, where func(jid string) []string) (r reckon
 	for jid, j := range a.all {
 		n, first := c.of(jid)
 		if n > 1 {
-			r.doubled = append(r.doubled, fmt.Sprintf("%s came %d times %v", jid, n, j.told))
+			r.doubled = append(r.doubled, fmt.Sprintf("%s came %d times %v", jid, n, j.answers))
 			r.doubledJIDs = append(r.doubledJIDs, jid)
 		}
-		if n > 0 && first.Before(j.due) && len(j.told) == 0 {
+		if n > 0 && first.Before(j.due) && len(j.answers) == 0 {
 			r.early = append(r.early, fmt.Sprintf("%s came %v early", jid, j.due.Sub(first)))
 		}
 		if fault := j.fault(n, func() []string { return where(jid) }); fault != "" {
-			r.add(j, n, fmt.Sprintf("%s (%s) %s: %s %v", jid, j.stream, j.fate, fault, j.told))
+			r.add(j, n, fmt.Sprintf("%s (%s) %s: %s %v", jid, j.stream, j.fate, fault, j.answers))
 		}
 	}
 	for jid := range c.jobs {

@@ -66,9 +66,9 @@ func ofClass(m *amqp.Publishing, class string) {
 	m.Body = []byte(strings.Replace(string(m.Body), `"class":"C"`, `"class":"`+class+`"`, 1))
 }
 
-func (b *bulk) mark(jids []string, f fate, told string) {
+func (b *bulk) mark(jids []string, f fate, answer string) {
 	for _, jid := range jids {
-		b.w.set(jid, f, told)
+		b.w.set(jid, f, answer)
 	}
 }
 

@@ -103,16 +103,16 @@ func (c *commander) give(jid, stream, verb string) fate {
 			r = c.line.ask(wire.Command{ID: id, Command: verb, Stream: stream, JID: jid})
 		}
 		if f, sure := means(verb, r); sure {
-			c.w.set(jid, f, told(stream, verb, r, rest))
+			c.w.set(jid, f, answered(stream, verb, r, rest))
 			return f
 		}
 	}
-	c.w.t.Logf("%s: nobody would %s it in %s: %d %s %+v", jid, verb, stream, r.Status, r.Reason, r.Happened)
-	c.w.set(jid, unknown, told(stream, verb, wire.Reply{Status: wire.StatusUnknown}, rest))
+	c.w.t.Logf("%s: no leader would %s it in %s: %d %s %+v", jid, verb, stream, r.Status, r.Reason, r.Happened)
+	c.w.set(jid, unknown, answered(stream, verb, wire.Reply{Status: wire.StatusUnknown}, rest))
 	return unknown
 }
 
-func told(stream, verb string, r wire.Reply, rest bool) string {
+func answered(stream, verb string, r wire.Reply, rest bool) string {
 	text := fmt.Sprintf("%s %s: %d", verb, stream, r.Status)
 	if r.Happened != nil {
 		text += " it was " + r.Happened.What

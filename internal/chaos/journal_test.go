@@ -37,12 +37,12 @@ func (w *world) epochs() []*epoch {
 	}
 	for _, d := range w.v.ReadStream(w.t, wire.Journal) {
 		headers := map[string]any(d.Headers)
-		if deed, ok := wire.DeedOf(headers); ok {
-			if e := byNumber[deed.Epoch]; e != nil {
-				e.fired = max(e.fired, deed.Seq)
-				e.fires[deed.Seq], e.at[deed.JIDTag] = deed.JIDTag, d.Timestamp
+		if dispatch, ok := wire.DispatchOf(headers); ok {
+			if e := byNumber[dispatch.Epoch]; e != nil {
+				e.fired = max(e.fired, dispatch.Seq)
+				e.fires[dispatch.Seq], e.at[dispatch.JIDTag] = dispatch.JIDTag, d.Timestamp
 			}
-			confirm(deed.Epoch, deed.Confirmed)
+			confirm(dispatch.Epoch, dispatch.Confirmed)
 			continue
 		}
 		if p, ok := wire.ProbeOf(headers); ok {

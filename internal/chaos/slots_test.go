@@ -106,7 +106,7 @@ func (w *world) leader(within time.Duration) *sidecar.Process {
 func (w *world) awaitLeader() *slot {
 	w.t.Helper()
 	var s *slot
-	brokertest.EventuallyWithin(w.t, time.Minute, func() bool { s = w.leads(); return s != nil }, "somebody leads")
+	brokertest.EventuallyWithin(w.t, time.Minute, func() bool { s = w.leads(); return s != nil }, "a sidecar leads")
 	return s
 }
 

@@ -199,7 +199,7 @@ func (w *world) reckon() reckoning {
 	w.t.Helper()
 	w.settle()
 	p := w.leader(time.Minute)
-	require.NotNil(w.t, p, "nobody leads in the end")
+	require.NotNil(w.t, p, "no sidecar leads in the end")
 	r := w.accounts.reckon(w.counter, func(jid string) []string { return w.where(p, jid) })
 	all := w.epochs()
 	w.unconfirmed, w.settling = moments(all, w.killed)

@@ -53,7 +53,7 @@ func answer(id uint16, channel uint16, tag uint64, flags byte) []byte {
 }
 
 // A tap decodes a conversation, no matter how it is split into pieces.
-func TestTapSeesFiresAndAnswers(t *testing.T) {
+func TestTapDecodesFiresAndAnswers(t *testing.T) {
 	for _, size := range []int{1, 7, 1 << 20} {
 		truth := newTruth()
 		c := truth.connection(2, 1)
@@ -101,7 +101,7 @@ func write(f *frames, all []byte, size int) {
 }
 
 // Data that is not AMQP is passed on, and not decoded any more.
-func TestFramesThatAreNone(t *testing.T) {
+func TestTapIgnoresInvalidFrames(t *testing.T) {
 	seen := 0
 	f := &frames{handle: func(frame) { seen++ }}
 	bad := wireFrame(frameMethod, 1, 1, 2, 3)

@@ -28,8 +28,8 @@ type doubles struct {
 // staleAfter is how long after an answer a fire must be recorded as confirmed in the journal.
 const staleAfter = 2 * time.Second
 
-// countDoubles judges each pair of consecutive fires of a job. A fire between two that arrived
-// counts too, if it was sent: the next fire followed because this one did not arrive.
+// countDoubles judges each fire of a job that arrived, when the next one was sent. That one need not
+// have arrived: while its queue's node was away, it came back as a copy, which was fired later.
 func countDoubles(j *jobs, t *truth, log *journal) doubles {
 	d, sent := doubles{byQueue: map[string]int{}, example: map[string]string{}}, t.byJob()
 	for jid, a := range j.came {
@@ -44,6 +44,9 @@ func countDoubles(j *jobs, t *truth, log *journal) doubles {
 			verdict, fires = "stored", nil
 		}
 		for i := range max(len(fires)-1, 0) {
+			if !a.fires[fires[i]] {
+				continue
+			}
 			verdict = judge(fires[i], fires[i+1], t, log)
 			if verdict == "journaled" || verdict == "stale" {
 				break

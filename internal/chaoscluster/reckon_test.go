@@ -8,7 +8,7 @@ import (
 )
 
 // Each pair of fires is judged by the state of the first fire when the second was sent.
-func TestDoublesAreSplitByTruth(t *testing.T) {
+func TestDoublesAreClassifiedByTruth(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	died := &connection{proven: at(10), ended: at(30)}
 	log := newJournal()
@@ -59,8 +59,31 @@ func fired(epoch, seq int64) map[string]any {
 	return map[string]any{"millrace-op": "fired", "millrace-epoch": epoch, "millrace-seq": seq}
 }
 
+// A fire that was confirmed, and did not arrive, came back as a copy. The fire of the copy doubles
+// only the one before, which was open.
+func TestFiresOfCopies(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
+	died := &connection{proven: at(10), ended: at(30)}
+	first, copied, last := fire{1, 7}, fire{55, 1}, fire{55, 80}
+	truth, log, jobs := newTruth(), newJournal(), newJobs()
+	truth.fires[first] = &fate{jid: "x", sent: at(9), connection: died}
+	truth.fires[copied] = &fate{jid: "x", sent: at(20), acked: at(21), connection: died}
+	truth.fires[last] = &fate{jid: "x", sent: at(40), acked: at(41)}
+	log.written[first], log.written[copied], log.written[last] = 10, 60, 2000
+	log.read(70, map[string]any{"millrace-epoch": int64(55), "millrace-confirmed": int64(1)}, nil)
+	jobs.add("x", "q", at(0))
+	arrive := func(f fire) {
+		jobs.arrive("x", map[string]any{"millrace-op": "fired", "millrace-epoch": f.epoch, "millrace-seq": f.seq}, false)
+	}
+	arrive(first)
+	arrive(last)
+	require.Equal(t, 1, countDoubles(jobs, truth, log).Open)
+	arrive(copied)
+	require.Equal(t, 1, countDoubles(jobs, truth, log).Journaled)
+}
+
 // Each kind of record that confirms fires does so from its offset on.
-func TestJournalSaysWhatIsConfirmed(t *testing.T) {
+func TestJournalRecordsConfirms(t *testing.T) {
 	headers := func(confirmed int64, more ...any) map[string]any {
 		h := map[string]any{"millrace-epoch": int64(7), "millrace-confirmed": confirmed}
 		for i := 0; i+1 < len(more); i += 2 {
@@ -86,7 +109,7 @@ func TestJournalSaysWhatIsConfirmed(t *testing.T) {
 		require.False(t, said)
 	}
 	second := fire{40, 1}
-	require.True(t, j.knew(fire{7, 10}, second), "it is as good as not written")
+	require.True(t, j.knew(fire{7, 10}, second), "it counts as not written")
 	j.written[second] = 41
 	require.True(t, j.knew(fire{7, 10}, second))
 	j.read(50, headers(11), []byte(`{"type":"returned","epoch":7,"seq":4,"reason":"no answer"}`))
@@ -130,7 +153,7 @@ func TestCopiesOfOneFire(t *testing.T) {
 	require.Zero(t, countDoubles(j, newTruth(), newJournal()).Total, "it is one fire")
 }
 
-func TestLossesAreSplitByTruth(t *testing.T) {
+func TestLossesAreClassifiedByTruth(t *testing.T) {
 	truth := newTruth()
 	for i, f := range []*fate{
 		{jid: "again", acked: time.Now(), sent: time.Unix(1, 0)}, {jid: "again", sent: time.Unix(2, 0)},
@@ -203,7 +226,7 @@ func TestResume(t *testing.T) {
 
 // If a fire did not arrive, the next one followed because of it. Then it does not matter what the
 // journal said about the first fire by that time.
-func TestAFireBetweenTwoThatArrived(t *testing.T) {
+func TestFireBetweenTwoThatArrived(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(int64(1000+seconds), 0) }
 	first, lost, third := fire{1, 7}, fire{50, 1}, fire{90, 1}
 	log := newJournal()
@@ -217,7 +240,7 @@ func TestAFireBetweenTwoThatArrived(t *testing.T) {
 	truth := newTruth()
 	truth.fires[first] = &fate{jid: "x", sent: at(1), acked: at(2), connection: &connection{proven: at(2)}}
 	truth.fires[third] = &fate{jid: "x", sent: at(20)}
-	require.Equal(t, 1, countDoubles(j, truth, log).Journaled, "nobody sent it in between")
+	require.Equal(t, 1, countDoubles(j, truth, log).Journaled, "no client sent it in between")
 	truth.fires[lost] = &fate{jid: "x", sent: at(4)}
 	d := countDoubles(j, truth, log)
 	require.Equal(t, 1, d.Total)

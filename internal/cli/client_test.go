@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestWhatCommandsAskOfTheAPI(t *testing.T) {
+func TestRequestsOfCommands(t *testing.T) {
 	for line, want := range map[string]string{
 		"scheduled trigger a":                       "POST /api/scheduled-jobs/a/trigger",
 		"scheduled kill a --reason why --yes":       `POST /api/scheduled-jobs/a/kill application/json {"reason":"why"}`,
@@ -47,7 +47,7 @@ func TestWhatCommandsAskOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestActionsForPrograms(t *testing.T) {
+func TestActionsPrintJSON(t *testing.T) {
 	for line, want := range map[string]string{
 		"retries retry a":              `{"done":"sent to its queue","jid":"a","set":"retries"}`,
 		"dead change a --queue low":    `{"done":"changed","jid":"a","set":"dead-jobs"}`,
@@ -68,7 +68,7 @@ func TestActionsForPrograms(t *testing.T) {
 	}
 }
 
-func TestWhatListsAskOfTheAPI(t *testing.T) {
+func TestRequestsOfLists(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
 	r := millrace(t, "retries", "--queue", "low", "--class", "Mail", "--error", "Timeout", "--tag", "x", "--text", "a b", "--from", "2026-12-24T18:00:00Z",
 		"--to", "2026-12-25T18:00:00Z", "--limit", "10", "--page", "2", "--http-addr", a.Addr())
@@ -104,7 +104,7 @@ func TestJSONKeepsEveryDigit(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreTold(t *testing.T) {
+func TestRefusalsArePrinted(t *testing.T) {
 	for name, test := range map[string]struct {
 		status       int
 		answer, says string
@@ -132,7 +132,7 @@ func TestRefusalsAreTold(t *testing.T) {
 	}
 }
 
-func TestAnswersThatCannotBeRead(t *testing.T) {
+func TestUnreadableAnswers(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, "<html>")
 	for _, args := range [][]string{{"dead"}, {"dead", "show", "a"}, {"dead", "-o", "json"}, {"rejected"}, {"rejected", "show", "retries", "1", "--raw"},
 		{"status"}, {"attention"}, {"health"}, {"errors"}, {"due"}, {"job", "a"}, {"deploys"}, {"deploys", "mark", "v1"}, {"whoami"}} {
@@ -165,7 +165,7 @@ func TestRejectedRecords(t *testing.T) {
 	require.Equal(t, []string{"GET /api/rejected?page=1&page_size=1&stream=retries"}, a.Asked())
 }
 
-func TestRejectedRecordItself(t *testing.T) {
+func TestRejectedRecordAsBytes(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"stream":"retries","offset":3,"size":9,"body":"AAH/","encoding":"base64","truncated":true}`)
 	r := millrace(t, "rejected", "show", "retries", "3", "--raw", "--http-addr", a.Addr())
 	require.Zero(t, r.code)
@@ -173,12 +173,12 @@ func TestRejectedRecordItself(t *testing.T) {
 	require.Equal(t, "millrace: only the first 3 of 9 bytes are kept\n", r.err)
 }
 
-func TestResubmitSendsTheFileAsItIs(t *testing.T) {
-	const mended = "{\"b\": 1,  \"a\": \"<\"}\n"
+func TestResubmitSendsFileUnchanged(t *testing.T) {
+	const fixed = "{\"b\": 1,  \"a\": \"<\"}\n"
 	a := clitest.NewAPI(t, http.StatusNoContent, "")
-	r := millrace(t, "rejected", "resubmit", "retries", "3", clitest.File(t, mended), "--http-addr", a.Addr())
+	r := millrace(t, "rejected", "resubmit", "retries", "3", clitest.File(t, fixed), "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
-	require.Equal(t, []string{"POST /api/rejected/retries/3/resubmit application/json " + strings.TrimSpace(mended)}, a.Asked())
+	require.Equal(t, []string{"POST /api/rejected/retries/3/resubmit application/json " + strings.TrimSpace(fixed)}, a.Asked())
 
 	r = millrace(t, "rejected", "resubmit", "retries", "3", clitest.File(t, "{"), "--http-addr", a.Addr())
 	require.Equal(t, ExitUsage, r.code)
@@ -196,7 +196,7 @@ func TestSynonyms(t *testing.T) {
 	}
 }
 
-func TestEmptyListsSayTheSame(t *testing.T) {
+func TestEmptyListsPrintOneMessage(t *testing.T) {
 	lists := clitest.NewAPI(t, 200, `{"total_count":0,"items":[],"complete":true}`)
 	arrays := clitest.NewAPI(t, 200, `[]`)
 	for line, a := range map[string]*clitest.API{

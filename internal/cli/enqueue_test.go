@@ -22,7 +22,7 @@ func take(t *testing.T, v *brokertest.Vhost, queue string) (taken amqp.Delivery)
 	return taken
 }
 
-func TestEnqueueWithoutASidecar(t *testing.T) {
+func TestEnqueueWithoutSidecar(t *testing.T) {
 	v := brokertest.New(t)
 	ch := v.Channel(t)
 	r := millrace(t, "enqueue", "Mail", "--amqp-url", v.AMQPURL())
@@ -52,7 +52,7 @@ func TestEnqueueWithoutASidecar(t *testing.T) {
 	require.JSONEq(t, `{"jid":"`+jid+`","class":"Mail","queue":"default"}`, r.out)
 }
 
-func TestScheduleWithoutASidecar(t *testing.T) {
+func TestScheduleWithoutSidecar(t *testing.T) {
 	v := brokertest.New(t)
 	r := millrace(t, "schedule", "Mail", "--at", "2126-12-24T18:00:00Z", "--amqp-url", v.AMQPURL())
 	require.Equal(t, ExitFailed, r.code)
@@ -69,7 +69,7 @@ func TestScheduleWithoutASidecar(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(r.out), entry.JID)
 }
 
-func TestPublishingSaysWhyItFails(t *testing.T) {
+func TestPublishErrorsNameReason(t *testing.T) {
 	v := brokertest.New(t)
 	reader := v.AddUser(t, "reader", brokertest.Permissions{Write: "^nothing$"})
 	for _, args := range [][]string{{"enqueue", "Mail"}, {"schedule", "Mail", "--in", "1h"}} {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-// eventServer answers each connection with the next of its texts and keeps the last one open; a
-// text that begins with a number is refused so.
+// eventServer answers each connection with the next of its texts and keeps the last one open. It
+// refuses the connection if the text begins with a number.
 func eventServer(t *testing.T, texts ...string) (addr string, lastIDs *[]string) {
 	t.Helper()
 	lastIDs = &[]string{}
@@ -40,7 +40,7 @@ func eventServer(t *testing.T, texts ...string) (addr string, lastIDs *[]string)
 
 const firstEvents = "retry: 2000\n\n:\n\nid: a.1\nevent: update\ndata: {\"now\":1}\n\n"
 
-func TestEventsGoOnWhereTheyEnded(t *testing.T) {
+func TestEventsResumeAfterReconnect(t *testing.T) {
 	addr, lastIDs := eventServer(t, firstEvents+"event: end\ndata: {\"reason\":\"this sidecar stops\"}\n\n", "503", firstEvents,
 		"event: dropped\ndata: {\"reason\":\"you took nothing\"}\n\nid: a.2\nevent: update\ndata: {\"now\":2}\n\n")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestEventsGoOnWhereTheyEnded(t *testing.T) {
 		"millrace: the sidecar's answer broke off: EOF; connecting again\nmillrace: you took nothing\n", said.String())
 }
 
-func TestEventsEndWhereWaitingDoesNotHelp(t *testing.T) {
+func TestEventsEndOnPermanentErrors(t *testing.T) {
 	addr, _ := eventServer(t, firstEvents, "401")
 	r := millrace(t, "events", "--http-addr", addr)
 	require.Equal(t, ExitFailed, r.code)

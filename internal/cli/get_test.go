@@ -10,19 +10,19 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-// One answer that does for everything that is asked shows what a healthy sidecar does not.
-func TestStatusTellsWhatIsWrong(t *testing.T) {
+// One answer that is valid for all requests prints what a healthy sidecar does not print.
+func TestStatusShowsFaults(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"product_version":"v1","now":1000,"broker":{"product":"RabbitMQ","version":"4"},"vhost":"/","leader":{"identity":"a:1","epoch":3,"since":880},
 		"scheduler":{"phase":"waiting","gap":"it is new","held":[{"queue":"mail","reason":"full"}]},"scheduled_overdue_seconds":90,
 		"views":{"caught_up":false,"streams":[{"stream":"retries","caught_up":false},{"stream":"dead_jobs","caught_up":false,"fault":"gone"},{"stream":"job_journal","caught_up":true}]},
 		"processes":{"running":2,"concurrency":20,"busy":3,"rss_kb":204800,"states":{"live":1,"quiet":1,"lost":4}},"rejected":{"retries":{"kept":1},"dead_jobs":{"kept":2}},
-		"status":"failed","reason":"nobody leads","items":[{"kind":"no_consumer","severity":"critical","subject":"low","text":"12 jobs wait","value":12}]}`)
+		"status":"failed","reason":"there is no leader","items":[{"kind":"no_consumer","severity":"critical","subject":"low","text":"12 jobs wait","value":12}]}`)
 	r := millrace(t, "status", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, []string{"GET /api/overview", "GET /api/health/checks/leader", "GET /api/attention"}, a.Asked())
 	for _, line := range []string{
 		`broker +RabbitMQ 4, virtual host /: not connected`,
-		`leader +a:1, since .* \(2m00s ago\): nobody leads`,
+		`leader +a:1, since .* \(2m00s ago\): there is no leader`,
 		`views +not caught up with retries, dead_jobs \(gone\)`,
 		`scheduled +0; the oldest that is due waits for 1m30s`,
 		`rejected +3`,
@@ -38,7 +38,7 @@ func TestStatusTellsWhatIsWrong(t *testing.T) {
 	require.Regexp(t, `leader +there was none yet\n`, millrace(t, "status", "--http-addr", none.Addr()).out)
 }
 
-func TestWhatLooksAskOfTheAPI(t *testing.T) {
+func TestRequestsOfReadCommands(t *testing.T) {
 	for line, want := range map[string]string{
 		"errors --set retries --queue q --class C --from 1000000000": "GET /api/errors?class=C&from=2001-09-09T01%3A46%3A40Z&queue=q&set=retries",
 		"due --set retries --to 1000000000 --step 30m":               "GET /api/due-times?set=retries&step=1800&to=2001-09-09T01%3A46%3A40Z",
@@ -65,7 +65,7 @@ func TestWhatLooksAskOfTheAPI(t *testing.T) {
 	}
 }
 
-func TestOneJobIsShown(t *testing.T) {
+func TestGetPrintsOneJob(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"jid":"a","entries":[{"error_message":7,"job":{"jid":"a"},"millrace":{"set":"dead-jobs","at":1,"queue":"low","class":"Mail","attempt":3}}],
 		"leases":[{"id":"x","until":2,"queue":"q","class":"Mail","attempt":2}],"running":[{"identity":"h:1:x","class":"Mail","queue":"q","started_at":3,"stuck":true}],
 		"events":[{"at":7,"what":"changed","set":"retries","actor":"ann","reason":"a typo","changes":[{"member":"args","was":"[1]","is":"[2]"}]},{"at":5,"what":"fired","set":"retries","offset":1}],
@@ -74,8 +74,8 @@ func TestOneJobIsShown(t *testing.T) {
 	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nrunning \(stuck\) .* ago +Mail +q +on h:1:x *\nleased .* ago +Mail +q +2 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*changed +retries +args: \[1\] -> \[2\]; a typo +ann\n.*fired +retries +\(millrace\)\nolder records are not kept\n`, out)
 }
 
-// Of a job that waits nowhere the first line says what happened to it last.
-func TestWhatBecameOfAJob(t *testing.T) {
+// The first line of a job that is not pending says what happened to it last.
+func TestGetPrintsLastOutcome(t *testing.T) {
 	const fired = `{"at":100,"what":"fired","set":"scheduled-jobs"}`
 	for answer, says := range map[string]string{
 		`{"events":[` + fired + `]}`: "sent to its queue",
@@ -95,14 +95,14 @@ func TestWhatBecameOfAJob(t *testing.T) {
 	}
 }
 
-func TestErrorsThatWereNotAllLookedAt(t *testing.T) {
+func TestErrorGroupsMayBeIncomplete(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"items":[{"count":1}],"unsearched":2,"complete":false}`)
 	require.Contains(t, millrace(t, "errors", "--http-addr", a.Addr()).out, "1 job in 1 group; 2 jobs too large to be searched; not all jobs could be read: try again, or filter by queue or class\n")
 	a = clitest.NewAPI(t, http.StatusOK, `{"from":1000000000,"step":3600,"counts":[0,3],"before":1,"after":40,"complete":false}`)
 	require.Regexp(t, `earlier +1\n\S+ \S+ +3\nlater +40\n44 in all; not all could be read: those count as later\n`, millrace(t, "due", "--http-addr", a.Addr()).out)
 }
 
-func TestWhatOneMay(t *testing.T) {
+func TestWhoamiPrintsRole(t *testing.T) {
 	for answer, may := range map[string]string{
 		`{"may_act":true,"may_administer":true}`: " look, act, administer\n",
 		`{"read_only":true}`:                     " look (this sidecar is read-only)\n",
@@ -112,7 +112,7 @@ func TestWhatOneMay(t *testing.T) {
 	}
 }
 
-func TestHealthThatCannotBeAsked(t *testing.T) {
+func TestHealthWithoutSidecar(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusServiceUnavailable, `{"error":"service_unavailable","reason":"the broker is not reached"}`)
 	r := millrace(t, "health", "--http-addr", a.Addr())
 	require.Equal(t, ExitFailed, r.code)

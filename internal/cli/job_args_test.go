@@ -29,7 +29,7 @@ func TestArgumentsReachTheJobByteForByte(t *testing.T) {
 	require.Len(t, parsed.JID, 32)
 }
 
-func TestWhatIsNoJobIsRefusedBeforeTheBrokerIsAsked(t *testing.T) {
+func TestInvalidJobIsRefusedBeforeConnecting(t *testing.T) {
 	nowhere := "amqp://127.0.0.1:1"
 	for name, test := range map[string]struct {
 		args []string

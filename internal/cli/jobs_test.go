@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestRecentRunsAreShown(t *testing.T) {
+func TestRecentRunsArePrinted(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"items":[{"at":1,"jid":"j1","class":"Mail","queue":"q","status":"failed","duration_ms":1500,"wait_ms":null,"attempt":2,"worker":"w:1:x","error_class":"Timeout"},
 		{"at":1,"jid":"j2","class":"Mail","queue":"q","status":"expired","duration_ms":null,"attempt":0}],"searched":2,"next":null,"older_than_kept":true}`)
 	r := millrace(t, append(strings.Fields("jobs --failed --queue q --class Mail --jid j1 --error Timeout --to 1000000000 --next 9,0 --limit 3"), "--http-addr", a.Addr())...)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestJournalIsShown(t *testing.T) {
+func TestJournalIsPrinted(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"items":[{"record":7,"at":1,"op":"deleted","set":"retries","offset":3,"jid":"j1","actor":"ann","reason":"old"},
 		{"record":6,"at":1,"op":"operation","operation":"op1","action":"retry","state":"done"},{"record":5,"at":1,"op":"paused","queue":"low","actor":"bob"},
 		{"record":4,"at":1,"op":"moved","queue":"mail","to":"bulk","count":12,"actor":"bob"},{"record":3,"at":1,"op":"stopped","identity":"host:1:w","actor":"bob"}],

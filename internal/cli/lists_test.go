@@ -26,7 +26,7 @@ func printList(p *output.Printer, command string, found *page[item]) error {
 	return p.List(l.table(found.Items), endOf(found))
 }
 
-func TestPageOfAList(t *testing.T) {
+func TestPageOfList(t *testing.T) {
 	p, err := apiclient.Decode[page[item]]([]byte(envelope))
 	require.NoError(t, err)
 	var out bytes.Buffer
@@ -38,13 +38,13 @@ func TestPageOfAList(t *testing.T) {
 `, out.String())
 }
 
-func TestSearchThatGoesOn(t *testing.T) {
+func TestSearchContinues(t *testing.T) {
 	p, err := apiclient.Decode[page[item]]([]byte(`{"total_count":300000,"page":1,"next":"5,7","items":[]}`))
 	require.NoError(t, err)
 	require.Equal(t, "none that match, 300000 in all; more with --next 5,7", endOf(p))
 }
 
-func TestTableOfNothing(t *testing.T) {
+func TestEmptyTable(t *testing.T) {
 	p, err := apiclient.Decode[page[item]]([]byte(`{"total_count":0,"items":[]}`))
 	require.NoError(t, err)
 	var out bytes.Buffer
@@ -52,7 +52,7 @@ func TestTableOfNothing(t *testing.T) {
 	require.Equal(t, "none\n", out.String())
 }
 
-func TestAnswerThatIsNoList(t *testing.T) {
+func TestAnswerIsNotAList(t *testing.T) {
 	_, err := apiclient.Decode[page[item]]([]byte("<html>"))
 	require.ErrorContains(t, err, "cannot be read")
 }

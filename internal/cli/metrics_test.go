@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestWhatMetricsAsksOfTheAPI(t *testing.T) {
+func TestRequestsOfMetrics(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"total":{"success":3,"run":{"p50_ms":1500}},"series":[{"at":1700000000,"success":1}],
 		"classes":[{"name":"Mail","success":3,"failed":1,"dead":0,"total_ms":125000,"run":{"p50_ms":12.5,"p95_ms":900,"p99_ms":1000},"wait":{"p95_ms":1}}],"queues":[{"name":"low"}]}`)
 	r := millrace(t, "metrics", "--http-addr", a.Addr())

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestOperationsBeginOnWhatWasSeen(t *testing.T) {
+func TestOperationExpectsShownCount(t *testing.T) {
 	begin := func(t *testing.T, answer, line string) (*clitest.API, result) {
 		a := clitest.NewAPI(t, http.StatusOK, answer)
 		return a, millrace(t, append(strings.Fields("operations begin "+line), "--http-addr", a.Addr())...)
@@ -31,7 +31,7 @@ func TestOperationsBeginOnWhatWasSeen(t *testing.T) {
 	a, _ = begin(t, exact, "change scheduled-jobs --at 2000000000 --from 1000000000 --rate 5 --yes")
 	require.Equal(t, `POST /api/operations application/json {"action":"change","as_of":9,"at":2000000000,"expected_count":60,"filter":{"from":1000000000},"rate":5,"set":"scheduled-jobs"}`, a.Asked()[1])
 
-	// A count that is not exact is none to be held to.
+	// An inexact count cannot be expected.
 	some := `{"total_count":70,"filtered_count_at_least":5,"as_of":9,"next":"x","id":"op1"}`
 	a, r = begin(t, some, "delete retries --error Timeout --yes")
 	require.Contains(t, r.out, "at least 5 retries")
@@ -70,7 +70,7 @@ func TestOperationsAreListed(t *testing.T) {
 	require.Contains(t, millrace(t, "operations", "--http-addr", clitest.NewAPI(t, http.StatusOK, "x").Addr()).err, "cannot be read")
 }
 
-func TestChangesThatCannotBe(t *testing.T) {
+func TestInvalidChanges(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, "")
 	for line, why := range map[string]string{"scheduled change a": "nothing to change", "scheduled change a --at soon": "--at", "scheduled change a --args [": "--args"} {
 		r := millrace(t, append(strings.Fields(line), "--http-addr", a.Addr())...)

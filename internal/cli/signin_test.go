@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestCommandsSignInAsWhoeverTheyAreTold(t *testing.T) {
+func TestSignInOptionsOfCommands(t *testing.T) {
 	var got []string
 	a := clitest.NewAPI(t, http.StatusOK, `{"total_count":0,"items":[]}`)
 	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

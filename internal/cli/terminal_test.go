@@ -54,7 +54,7 @@ func (s *session) shows(t *testing.T, text string) {
 
 const oneQueue = `{"name":"mails","state":"running","ready":12,"unacked":3,"consumers":1}`
 
-func TestDestructionIsConfirmedOnATerminal(t *testing.T) {
+func TestDestructionIsConfirmedOnTerminal(t *testing.T) {
 	for line, question := range map[string]string{
 		"queues purge mails":     `Delete 12 jobs that wait in queue "mails"? [y/N]`,
 		"queues delete mails":    `Delete queue "mails" with 15 jobs in it? [y/N]`,
@@ -95,7 +95,7 @@ func TestDestructionIsConfirmedOnATerminal(t *testing.T) {
 	}
 }
 
-func TestReleaseSaysHowManyJobsItIsAbout(t *testing.T) {
+func TestReleasePromptNamesJobCount(t *testing.T) {
 	a := clitest.NewAPI(t, 200, `{"scheduler":{"gap":"it is new"},"before":21}`)
 	r := millrace(t, "release", "--http-addr", a.Addr())
 	require.Equal(t, ExitUsage, r.code)
@@ -105,7 +105,7 @@ func TestReleaseSaysHowManyJobsItIsAbout(t *testing.T) {
 	require.Equal(t, `POST /api/release application/json {"discard":true}`, a.Asked()[len(a.Asked())-1])
 }
 
-func TestAllProcessesAreOnlyStoppedOnPurpose(t *testing.T) {
+func TestStoppingAllProcessesIsConfirmed(t *testing.T) {
 	a := clitest.NewAPI(t, 200, `{"processes":{"running":3}}`)
 	r := millrace(t, "processes", "stop", "*", "--http-addr", a.Addr())
 	require.Equal(t, ExitUsage, r.code)
@@ -120,7 +120,7 @@ const twoRetries = `{"total_count":2,"filtered_count":2,"page":1,"next":null,"it
    "job":{"args":[]},"millrace":{"at":1798135200,"queue":"newsletters","class":"SendNewsletter","attempt":3}},
   {"jid":"fedcba9876543210fedcba9876543210","error_class":"Ω","error_message":"日本語のエラーメッセージがここにあります","job":{},"millrace":{"at":1798135200,"queue":"q","class":"C","attempt":1}}]}`
 
-func TestTablesFitTheTerminal(t *testing.T) {
+func TestTablesFitTerminal(t *testing.T) {
 	a := clitest.NewAPI(t, 200, twoRetries)
 	for _, columns := range []uint16{40, 60, 80, 100, 120, 200} {
 		s := onTerminal(t, columns, []string{"NO_COLOR=1"}, "retries", "--http-addr", a.Addr())
@@ -155,7 +155,7 @@ func TestColour(t *testing.T) {
 	require.NotContains(t, millrace(t, "attention", "--http-addr", a.Addr()).out, "\x1b", "a pipe")
 }
 
-func TestTopRedrawsATerminal(t *testing.T) {
+func TestTopRedrawsTerminal(t *testing.T) {
 	a := clitest.NewAPI(t, 200, `{"product_version":"v1","broker":{"connected":true,"product":"RabbitMQ","version":"4"},"vhost":"/","jobs":{"processed":10},
 		"total_count":1,"items":[{"name":"mails","identity":"h:1:x","state":"running","ready":3,"severity":"warning","kind":"dead_growth","text":"4 jobs died"}]}`)
 	s := onTerminal(t, 100, []string{"NO_COLOR=1"}, "top", "--every", "100ms", "-n", "3", "--http-addr", a.Addr())
@@ -175,7 +175,7 @@ func TestTopRedrawsATerminal(t *testing.T) {
 	require.Equal(t, ExitFailed, millrace(t, "top", "--http-addr", "127.0.0.1:1").code)
 }
 
-func TestTopFitsTheScreen(t *testing.T) {
+func TestTopFitsScreen(t *testing.T) {
 	_, program := clitest.OpenTerminal(t, 60, 5)
 	tall := &top{out: output.Streams{Out: program}}
 	require.NoError(t, tall.show(bytes.Repeat([]byte("line\n"), 50)))

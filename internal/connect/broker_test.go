@@ -27,13 +27,13 @@ func TestManagementURL(t *testing.T) {
 	require.Equal(t, "http://m", (&Broker{AMQPURL: "amqp://h", ManagementURL: "http://m"}).Management())
 }
 
-func TestUnauthorizedRemedyNamesTheUser(t *testing.T) {
+func TestUnauthorizedRemedyNamesUser(t *testing.T) {
 	require.Contains(t, (&Broker{AMQPURL: "amqp://ann:pw@h"}).UnauthorizedRemedy(), "rabbitmqctl set_user_tags 'ann' policymaker monitoring")
 	require.Nil(t, OtherBroker(errors.New("else")))
 	require.Contains(t, OtherBrokerRemedy(&broker.OtherBrokerError{AMQPHost: "h:5672"}), "of the broker at h:5672")
 }
 
-func TestOpensWhatABrokerHas(t *testing.T) {
+func TestOpenUsesFeaturesOfBroker(t *testing.T) {
 	v := brokertest.New(t)
 	v.DeclareStream(t, "job_journal")
 	b := Broker{AMQPURL: v.AMQPURL(), ManagementURL: v.ManagementURL(), Hosts: &hosts.Order{}, Log: slog.New(slog.DiscardHandler)}

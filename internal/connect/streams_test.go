@@ -51,8 +51,8 @@ func TestSameJournal(t *testing.T) {
 	require.NoError(t, trust(t.Context(), &journal{record: "a"}, &journal{err: lost}), "it is not known to be another")
 }
 
-// Another journal is believed after it was found several times in a row.
-func TestOtherJournalIsFoundSeveralTimes(t *testing.T) {
+// Another journal is accepted after it was found several times in a row.
+func TestOtherJournalNeedsSeveralReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := Broker{AMQPURL: "amqp://u:s3cret@a"}
 		err := b.CheckListener(t.Context(), &journal{record: "a"}, &journal{record: "b"}, "rabbitmq-stream://u:s3cret@b")

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-func TestFreshForgetsTheBrokerAndTheView(t *testing.T) {
+func TestFreshDeletesBrokerAndView(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	dir, unlock, err := openDir(false)
 	require.NoError(t, err)
@@ -46,10 +46,10 @@ func TestFreshForgetsTheBrokerAndTheView(t *testing.T) {
 	unlock()
 	require.NoDirExists(t, filepath.Join(dir, "broker"))
 	require.NoDirExists(t, filepath.Join(dir, "view"))
-	require.DirExists(t, filepath.Join(dir, "mine"), "whoever put something else there keeps it")
+	require.DirExists(t, filepath.Join(dir, "mine"), "other files in the directory are kept")
 }
 
-func TestListensBesideOthers(t *testing.T) {
+func TestListensOnFreePorts(t *testing.T) {
 	listen := func(ctx context.Context, addr string) (net.Listener, error) {
 		return auth.Listen(ctx, addr, auth.Exposure{})
 	}
@@ -67,14 +67,14 @@ func TestListensBesideOthers(t *testing.T) {
 	require.ErrorContains(t, err, "loopback")
 }
 
-func TestSuggestionsCarryWhatIsUnusual(t *testing.T) {
+func TestSuggestionsHaveNonDefaultFlags(t *testing.T) {
 	require.NotContains(t, strings.Join(suggestions("amqp://guest:guest@127.0.0.1:5672/", "127.0.0.1:15680"), "\n"), "-url")
 	for _, line := range suggestions("amqp://guest:guest@127.0.0.1:5673/", "127.0.0.1:15681") {
 		require.Regexp(t, `--amqp-url amqp://guest:guest@127.0.0.1:5673/$|--http-addr 127.0.0.1:15681$`, line)
 	}
 }
 
-// Two that start at the same time do not choose the same ports.
+// Two brokers that start at the same time do not choose the same ports.
 func TestTwoBrokersStartTogether(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
 		t.Skip(err)
@@ -100,7 +100,7 @@ func TestTwoBrokersStartTogether(t *testing.T) {
 }
 
 // The sidecar of `millrace up` may do what a sidecar in production may, and no more.
-func TestUserHasThePermissionsOfASidecar(t *testing.T) {
+func TestUserHasPermissionsOfSidecar(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
 		t.Skip(err)
 	}
@@ -124,11 +124,12 @@ func TestUserHasThePermissionsOfASidecar(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, permissions, broker.Permission{User: "millrace", Configure: connect.Sidecar.Configure, Write: connect.Sidecar.Write, Read: connect.Sidecar.Read})
 	_, err = makeUser(t.Context(), withUser(user, b.ManagementURL()))
-	require.ErrorContains(t, err, "make the broker user millrace: the management API answers 401", "it may not make users")
+	require.ErrorContains(t, err, "make the broker user millrace: the management API answers 401", "it may not create users")
 }
 
-// With a sidecar that is only an API, everything starts, is welcomed, and ends in order.
-func TestRunsUntilItIsInterrupted(t *testing.T) {
+// A run starts everything, with a sidecar that only has an API, prints the welcome, and ends in
+// order.
+func TestRunsUntilInterrupted(t *testing.T) {
 	if err := localbroker.Available(); err != nil {
 		t.Skip(err)
 	}

@@ -209,7 +209,7 @@ func (e *examination) clocks(ctx context.Context) error {
 	skew := skewOf(before, time.Now(), theirs)
 	switch {
 	case !found:
-		e.report(note, "the broker does not tell its time", "")
+		e.report(note, "the broker does not report its time", "")
 	case skew.Abs() > humantime.MaxSkew:
 		e.report(failure, fmt.Sprintf("the broker's clock and this machine's are %s apart", skew.Abs().Round(time.Second)),
 			"run NTP on every machine: a job is due by the sidecar's clock, at the time that its producer's gave")

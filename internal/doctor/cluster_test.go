@@ -17,7 +17,7 @@ func three(version string) []broker.Node {
 	return []broker.Node{node("rabbit@a", version, true), node("rabbit@b", version, true), node("rabbit@c", version, true)}
 }
 
-func TestWhatDoctorSaysOfClusters(t *testing.T) {
+func TestFindingsAboutClusters(t *testing.T) {
 	all := []string{"rabbit@a", "rabbit@b", "rabbit@c"}
 	stream := func(members, online []string) broker.QueueInfo {
 		return broker.QueueInfo{Name: "job_journal", Type: "stream", Members: members, Online: online}
@@ -70,8 +70,8 @@ func TestWhatDoctorSaysOfClusters(t *testing.T) {
 	}
 }
 
-// Each finding names the command that ends it.
-func TestWhatDoctorSaysOfReplicas(t *testing.T) {
+// Each finding names the command that fixes it.
+func TestFindingsAboutReplicas(t *testing.T) {
 	c := cluster{features: broker.FeaturesOf(broker.RabbitMQ, "4.3.6"), vhost: "v", nodes: append(three("4.3.6"), node("rabbit@d", "4.3.6", true))}
 	c.nodes[1].Running = false
 	one := []string{"rabbit@a"}
@@ -87,7 +87,7 @@ func TestWhatDoctorSaysOfReplicas(t *testing.T) {
 	require.Empty(t, c.replicas(&broker.QueueInfo{Name: "queue.c", Type: "classic"}))
 
 	found = c.replicas(&broker.QueueInfo{Name: "jobs.leader", Type: "quorum", Members: one, Online: one})
-	require.Equal(t, note, found[0].severity, "the leader sees to it")
+	require.Equal(t, note, found[0].severity, "the leader fixes it")
 	require.NotContains(t, found[0].remedy, "add_member")
 	found = c.replicas(&broker.QueueInfo{Name: "jobs.letters", Type: "quorum", Members: []string{"rabbit@a", "rabbit@c", "rabbit@d", "rabbit@x"},
 		Online: []string{"rabbit@a", "rabbit@c", "rabbit@d"}})
@@ -100,8 +100,8 @@ func TestWhatDoctorSaysOfReplicas(t *testing.T) {
 	require.Contains(t, found[len(found)-1].text, "after up to 75 seconds")
 }
 
-// How long the lock stays with a node that is lost is an argument of its queue, or a policy's.
-func TestWhatDoctorSaysOfTheLock(t *testing.T) {
+// The time for which the lock stays with a lost node is an argument of its queue, or of a policy.
+func TestFindingsAboutLock(t *testing.T) {
 	lock := func(argument, policy any) *broker.QueueInfo {
 		q := &broker.QueueInfo{Name: "jobs.leader", Type: "quorum", Arguments: map[string]any{}, Definition: map[string]any{}}
 		if argument != nil {
@@ -126,7 +126,7 @@ func TestWhatDoctorSaysOfTheLock(t *testing.T) {
 	require.Empty(t, c.disconnected(lock(nil, nil)), "older brokers have no such setting")
 }
 
-func TestDoctorSaysWhichNodeLeads(t *testing.T) {
+func TestDoctorNamesNodeOfLeader(t *testing.T) {
 	c := cluster{queues: []broker.QueueInfo{
 		{Name: "retries", Type: "stream", Node: "rabbit@b", Members: []string{"rabbit@b"}}, {Name: "jobs.leader", Type: "quorum", Node: "rabbit@a", Members: []string{"rabbit@a"}},
 		{Name: "job_journal", Type: "stream", Node: "rabbit@b", Members: []string{"rabbit@b"}}, {Name: "queue.q", Type: "quorum", Node: "rabbit@a", Members: []string{"rabbit@a"}}}}

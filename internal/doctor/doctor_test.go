@@ -55,24 +55,24 @@ func doctor(t *testing.T, u *brokertest.User) result {
 	return examine(t, connect.Broker{AMQPURL: u.AMQPURL(), ManagementURL: u.ManagementURL()}, "table", nowhere, false)
 }
 
-func TestDoctorCannotReachTheBroker(t *testing.T) {
+func TestDoctorCannotReachBroker(t *testing.T) {
 	v := brokertest.New(t)
 	u, err := url.Parse(v.AMQPURL())
 	require.NoError(t, err)
 	management, err := url.Parse(v.ManagementURL())
 	require.NoError(t, err)
 	for name, test := range map[string]struct{ url, remedy string }{
-		"nobody there":   {"amqp://127.0.0.1:1", "start the broker, or say where it is"},
-		"an HTTP port":   {"amqp://" + management.Host, "HTTP"},
-		"wrong password": {"amqp://" + v.Owner.Name + ":wrong@" + u.Host + u.Path, "check user and password"},
-		"no vhost":       {"amqp://" + u.User.String() + "@" + u.Host + "/nowhere", "rabbitmqctl add_vhost 'nowhere'"},
+		"no broker there": {"amqp://127.0.0.1:1", "start the broker, or say where it is"},
+		"an HTTP port":    {"amqp://" + management.Host, "HTTP"},
+		"wrong password":  {"amqp://" + v.Owner.Name + ":wrong@" + u.Host + u.Path, "check user and password"},
+		"no vhost":        {"amqp://" + u.User.String() + "@" + u.Host + "/nowhere", "rabbitmqctl add_vhost 'nowhere'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := examine(t, connect.Broker{AMQPURL: test.url}, "table", nowhere, false)
 			require.True(t, r.failed)
 			require.Contains(t, r.out, "FAIL  broker")
 			require.Contains(t, r.out, test.remedy)
-			require.NotContains(t, r.out, "Permissions that each needs", "they are not what is wrong")
+			require.NotContains(t, r.out, "Permissions that each needs", "permissions are not the fault")
 			require.Regexp(t, `(?s)Permissions that each needs.*sidecar \(.*\n    configure .*producer \(.*worker \(`,
 				examine(t, connect.Broker{AMQPURL: test.url}, "table", nowhere, true).out)
 			var findings []struct{ Status, Text, Remedy string }
@@ -83,17 +83,17 @@ func TestDoctorCannotReachTheBroker(t *testing.T) {
 	}
 }
 
-func TestDoctorMissesPermissions(t *testing.T) {
+func TestDoctorListsMissingPermissions(t *testing.T) {
 	v := brokertest.New(t)
 	weak := v.AddUser(t, "weak", brokertest.Permissions{Configure: `^queue\.`, Write: `^jobs\.`, Tags: "administrator"})
 	r := doctor(t, weak)
 	require.True(t, r.failed)
 	require.Regexp(t, `FAIL  permissions     user `+weak.Name+` may not configure jobs.direct, .*write `+cmp.Or(v.Features(t).DefaultExchange, "the default exchange"), r.out)
 	require.Contains(t, r.out, v.Features(t).Ctl+" set_permissions --vhost '"+v.Name+"' '"+weak.Name+"' '"+connect.Sidecar.Configure+"'")
-	require.Contains(t, r.out, "Permissions that each needs", "they are what is wrong")
+	require.Contains(t, r.out, "Permissions that each needs", "permissions are the fault")
 }
 
-func TestDoctorOfAUserThatMayNotAsk(t *testing.T) {
+func TestDoctorWithoutManagementTag(t *testing.T) {
 	v := brokertest.New(t)
 	monitor := v.AddUser(t, "monitor", brokertest.Permissions{Tags: "monitoring"})
 	r := doctor(t, monitor)
@@ -110,17 +110,17 @@ func TestDoctorOfAUserThatMayNotAsk(t *testing.T) {
 	}
 	require.NotContains(t, r.out, "401")
 
-	nobody := v.AddUser(t, "nobody", brokertest.Permissions{})
-	r = doctor(t, nobody)
+	tagless := v.AddUser(t, "tagless", brokertest.Permissions{})
+	r = doctor(t, tagless)
 	require.True(t, r.failed)
-	require.Regexp(t, `(?s)FAIL  management API .*set_user_tags '`+nobody.Name+`' policymaker monitoring`, r.out)
-	require.NotContains(t, r.out, "enable rabbitmq_stream", "it may well be enabled")
+	require.Regexp(t, `(?s)FAIL  management API .*set_user_tags '`+tagless.Name+`' policymaker monitoring`, r.out)
+	require.NotContains(t, r.out, "enable rabbitmq_stream", "it may be enabled")
 }
 
 func TestDoctorWithoutManagementAPI(t *testing.T) {
 	v := brokertest.New(t)
 	r := examine(t, connect.Broker{AMQPURL: v.AMQPURL(), ManagementURL: "http://127.0.0.1:1"}, "table", nowhere, false)
-	require.False(t, r.failed, "it may be meant so: %s", r.out)
+	require.False(t, r.failed, "it may be intended: %s", r.out)
 	require.Regexp(t, `(?s)note  management API  does not answer.*`+v.Features(t).Ctl+` set_policy`, r.out)
 	require.Equal(t, v.Features(t).Plugins, strings.Contains(r.out, "rabbitmq-plugins enable rabbitmq_management"))
 	require.Equal(t, v.Features(t).NativeStreamProtocol, strings.Contains(r.out, "note  streams         are read over AMQP 0-9-1: slower"))
@@ -128,7 +128,7 @@ func TestDoctorWithoutManagementAPI(t *testing.T) {
 	require.Contains(t, r.out, "note  sidecar         no sidecar answers")
 }
 
-func TestDoctorLooksAtQueues(t *testing.T) {
+func TestDoctorChecksQueues(t *testing.T) {
 	v := brokertest.New(t)
 	ch := v.Channel(t)
 	declare := func(name string, args amqp.Table) {
@@ -165,7 +165,7 @@ func TestDoctorLooksAtQueues(t *testing.T) {
 	require.NotContains(t, r.out, " other ")
 }
 
-func TestDoctorSeesClientsThatShareTheUser(t *testing.T) {
+func TestDoctorDetectsClientsThatShareUser(t *testing.T) {
 	v := brokertest.New(t)
 	v.Dial(t)
 	brokertest.Eventually(t, func() bool {
@@ -179,7 +179,7 @@ func withSidecar(t *testing.T, v *brokertest.Vhost, a *clitest.API) result {
 	return examine(t, connect.Broker{AMQPURL: v.AMQPURL(), ManagementURL: v.ManagementURL()}, "table", a.Addr(), false)
 }
 
-func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
+func TestDoctorReportsFaultsOfSidecar(t *testing.T) {
 	v := brokertest.New(t)
 	a := clitest.NewAPI(t, http.StatusOK, `{"vhost":"v","scheduler":{"phase":"waiting","gap":"it is new","orphaned":true,"orphan_cause":"a client has jobs.leader","orphan_remedy":"close it","blocked":"memory",
 		"held":[{"queue":"mail","reason":"full"}]}}`)
@@ -194,7 +194,7 @@ func TestDoctorTellsWhatTheSidecarSuffersFrom(t *testing.T) {
 	require.Contains(t, withSidecar(t, v, broken).out, "note  sidecar         the sidecar's answer cannot be read")
 }
 
-func TestDoctorSeesAlarms(t *testing.T) {
+func TestDoctorDetectsAlarms(t *testing.T) {
 	v := brokertest.OwnErlang(t)
 	v.Eval(t, "rabbit_alarm:set_alarm({{resource_limit, memory, node()}, []}).")
 	defer v.Eval(t, "rabbit_alarm:clear_alarm({resource_limit, memory, node()}).")

@@ -145,14 +145,14 @@ func TestGarbageEverywhere(t *testing.T) {
 			x.requireGoodJobs(v)
 			x.requireRejects(s)
 			require.True(t, s.Status().Leader)
-			require.Equal(t, epoch, s.Status().Epoch, "no epoch ended over it")
+			require.Equal(t, epoch, s.Status().Epoch, "no epoch ended")
 			require.Equal(t, int64(1), s.Status().Counters.Epochs)
 
 			later := start(t, v, "b", native)
 			brokertest.Eventually(t, func() bool { return later.view.Followed(append(viewed, wire.Journal)...) }, "another sidecar has read it all")
 			x.requireRejects(later)
 			for stream := range x.refused {
-				require.Empty(t, cmp.Diff(s.rejected(t, stream), later.rejected(t, stream)), "it makes the same of %s", stream)
+				require.Empty(t, cmp.Diff(s.rejected(t, stream), later.rejected(t, stream)), "it reads the same from %s", stream)
 			}
 			requireSame(t, s, later)
 		})

@@ -15,7 +15,7 @@ import (
 
 func at(host string) Target { return Target{host, host} }
 
-func TestOrderIsRandomAtFirstAndStays(t *testing.T) {
+func TestOrderIsRandomAndStays(t *testing.T) {
 	all := []string{"a:1", "b:1", "c:1"}
 	seen := map[string]bool{}
 	for range 1000 {
@@ -28,7 +28,7 @@ func TestOrderIsRandomAtFirstAndStays(t *testing.T) {
 	require.ElementsMatch(t, all, slices.Collect(maps.Keys(seen)))
 }
 
-func TestLastGoodHostComesFirstAndLastLostOneLast(t *testing.T) {
+func TestLastGoodHostIsFirstAndLostOneLast(t *testing.T) {
 	all := []string{"a:1", "b:1", "c:1", "d:1"}
 	var o Order
 	o.Good(at("b:1"))
@@ -42,7 +42,7 @@ func TestLastGoodHostComesFirstAndLastLostOneLast(t *testing.T) {
 	require.Equal(t, at("b:1"), o.Current())
 }
 
-func TestNearHostComesFirstUnlessItWasLost(t *testing.T) {
+func TestNearHostIsFirstUnlessLost(t *testing.T) {
 	amqp := &Order{}
 	o := &Order{Near: amqp}
 	all := []string{"a:2", "b:2", "10.0.0.3:2"}
@@ -134,7 +134,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAfterALossAnotherAddressComesFirst(t *testing.T) {
+func TestAnotherAddressIsFirstAfterLoss(t *testing.T) {
 	o := &Order{lookup: func(context.Context, string) ([]string, error) { return []string{"10.0.0.1", "10.0.0.2"}, nil }}
 	connect := func() (got Target) {
 		require.NoError(t, o.Connect(t.Context(), []string{"two:1"}, limits, func(_ context.Context, to Target) error {

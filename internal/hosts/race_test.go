@@ -14,7 +14,7 @@ import (
 
 // If a host name can no longer be looked up while an attempt at it hangs, it is looked up again
 // periodically. The race ends with its context.
-func TestRaceWhoseNamesAreGone(t *testing.T) {
+func TestRaceLooksUpNamesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lookups := 0
 		o := &Order{lookup: func(_ context.Context, name string) ([]string, error) {
@@ -95,8 +95,8 @@ func TestRaceEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// If nodes lead to a frozen one, all accept connections and none answers. A new attempt succeeds as
-// soon as a node leads elsewhere, while the earlier attempts still hang.
+// If all nodes forward to a frozen one, all accept connections and none answers. A new attempt
+// succeeds as soon as a node forwards elsewhere, while the earlier attempts still hang.
 func TestRaceRepeats(t *testing.T) {
 	const each, patience = 3500 * time.Millisecond, time.Second // no two events at the same time
 	all := []string{"9.0.0.1:1", "9.0.0.2:1", "9.0.0.3:1"}
@@ -135,7 +135,7 @@ func TestRaceRepeats(t *testing.T) {
 	}
 }
 
-// A single host may be a load balancer, or a node that leads to a frozen one. It is tried again
+// A single host may be a load balancer, or a node that forwards to a frozen one. It is tried again
 // too.
 func TestRaceRepeatsWithOneHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestRaceRepeatsWithOneHost(t *testing.T) {
 }
 
 // A success that comes too late is dropped.
-func TestRaceDropsWhatComesTooLate(t *testing.T) {
+func TestRaceDropsLateSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
 		var dropped []string

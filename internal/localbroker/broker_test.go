@@ -187,7 +187,7 @@ func TestFailedStart(t *testing.T) {
 
 	node := filepath.Join(dir, "data", nodeName)
 	require.NoError(t, os.RemoveAll(node))
-	require.NoError(t, os.WriteFile(node, []byte("in the way"), 0o600))
+	require.NoError(t, os.WriteFile(node, []byte("blocking"), 0o600))
 	err := b.Restart(t.Context())
 	require.ErrorIs(t, err, errExited)
 	require.ErrorContains(t, err, "it wrote:")
@@ -210,8 +210,8 @@ func TestConfigErrors(t *testing.T) {
 	require.ErrorContains(t, err, "making the node's folder")
 }
 
-// If a file or directory is in the way, the error names it.
-func TestFolderInTheWay(t *testing.T) {
+// If a file or directory blocks the path, the error names it.
+func TestBlockedPath(t *testing.T) {
 	for _, name := range []string{"rabbitmq.conf", "lock", "log/startup.log"} {
 		dir := t.TempDir()
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))

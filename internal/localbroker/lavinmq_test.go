@@ -53,7 +53,7 @@ func TestNoLavinMQ(t *testing.T) {
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ncat ${1#--config=}\n"), 0o700))
 	_, err = Start(t.Context(), Config{Dir: filepath.Join(dir, "node"), LavinMQ: program})
 	require.ErrorIs(t, err, errExited)
-	require.ErrorContains(t, err, "port = -1", "it was told how to listen, and what it wrote is told")
+	require.ErrorContains(t, err, "port = -1", "it got its port, and the error has its output")
 
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "lavinmq.ini"), 0o700))
 	require.ErrorContains(t, writeLavinMQ(dir, ports{}, seat{}), "configuring the node")

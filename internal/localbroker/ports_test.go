@@ -13,7 +13,7 @@ func TestPortsOfTwoNodesDiffer(t *testing.T) {
 		require.NoError(t, err)
 		defer p.release()
 		for _, port := range []int{p.amqp, p.management, p.stream, p.epmd, p.dist} {
-			require.False(t, seen[port], "port %d given twice", port)
+			require.False(t, seen[port], "port %d was allocated twice", port)
 			seen[port] = true
 		}
 	}
@@ -33,7 +33,7 @@ func TestPortsTakenByOthers(t *testing.T) {
 	require.Error(t, q.reserve())
 	p.release()
 	require.NoError(t, q.reserve())
-	require.NoError(t, q.reserve(), "reserving what one has")
+	require.NoError(t, q.reserve(), "reserving a block twice")
 	q.release()
 
 	free, err := FreePort(p.stream)

@@ -54,7 +54,7 @@ func runHelper(t *testing.T, cmd *exec.Cmd) (node, epmd int) {
 	return node, epmd
 }
 
-func TestNothingOutlivesAKilledParent(t *testing.T) {
+func TestKilledParentLeavesNoProcess(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperDir+"="+t.TempDir())
 	node, epmd := runHelper(t, cmd)
@@ -66,11 +66,11 @@ func TestNothingOutlivesAKilledParent(t *testing.T) {
 	requireGone(t, epmd)
 }
 
-func TestAsAnOrdinaryUser(t *testing.T) {
+func TestRunAsOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("all other tests run as an ordinary user already")
 	}
-	const nobody = 65534
+	const unprivileged = 65534
 	dir, err := os.MkdirTemp("", "localbroker")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -78,11 +78,11 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	binary, err := os.ReadFile(os.Args[0])
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(program, binary, 0o755))
-	require.NoError(t, os.Chown(dir, nobody, nobody))
+	require.NoError(t, os.Chown(dir, unprivileged, unprivileged))
 
 	cmd := exec.Command(program)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), helperDir + "=" + filepath.Join(dir, "broker"), "LOCALBROKER_HELPER_STOP=1"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	node, epmd := runHelper(t, cmd)
 	require.NoError(t, cmd.Wait())
 	requireGone(t, node)

@@ -21,7 +21,7 @@ func TestEveryVariantApplies(t *testing.T) {
 		names[v.name] = true
 		source, err := os.ReadFile(filepath.Join("..", "..", v.file))
 		require.NoError(t, err)
-		require.Equal(t, 1, bytes.Count(source, []byte(v.from)), "%s: write the variant anew: %s has %q not exactly once", v.name, v.file, v.from)
+		require.Equal(t, 1, bytes.Count(source, []byte(v.from)), "%s: rewrite the variant: %s has %q not exactly once", v.name, v.file, v.from)
 		require.NotEqual(t, v.from, v.to, v.name)
 	}
 }
@@ -41,7 +41,7 @@ func example(t *testing.T) string {
 }
 
 // A variant of a tree with one function and its test is caught, or survives.
-func TestAVariantIsCaughtOrSurvives(t *testing.T) {
+func TestVariantIsCaughtOrSurvives(t *testing.T) {
 	dir := &tree{example(t)}
 	test := check{".", "TestTwo", nil}
 	_, err := dir.test(t.Context(), test)
@@ -66,7 +66,7 @@ func TestAVariantIsCaughtOrSurvives(t *testing.T) {
 }
 
 // A run on a repository succeeds if all variants are caught. It leaves the repository unchanged.
-func TestTheWholeRun(t *testing.T) {
+func TestWholeRun(t *testing.T) {
 	dir := example(t)
 	t.Chdir(dir)
 	test := check{".", "TestTwo", nil}
@@ -87,11 +87,11 @@ func TestTheWholeRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(code), "return 2")
 	require.NoError(t, os.WriteFile("a.go", bytes.Replace(code, []byte("2"), []byte("1"), 1), 0o600))
-	require.ErrorContains(t, run(t.Context(), all, "caught"), "fails on the code as it is", "what fails anyway catches nothing")
+	require.ErrorContains(t, run(t.Context(), all, "caught"), "fails on the code as it is", "a test that always fails catches nothing")
 	require.NoError(t, os.Remove("a.go"))
 	require.ErrorContains(t, run(t.Context(), all, "caught"), "fails on the code as it is", "a file that was deleted is not copied")
 	require.NoError(t, os.Mkdir("a.go", 0o755))
-	require.ErrorContains(t, run(t.Context(), all, "caught"), "a.go", "what cannot be copied is not left out")
+	require.ErrorContains(t, run(t.Context(), all, "caught"), "a.go", "a file that cannot be copied is not left out")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, run(ended, all, ""))

@@ -55,7 +55,7 @@ func TestCallsBehindTheUI(t *testing.T) {
 		requireInContract(t, routes, c)
 	}
 	for _, c := range callsIn(others) {
-		require.False(t, named[c.String()], "%s stands twice: is it a page's or not?", c)
+		require.False(t, named[c.String()], "%s is there twice: keep one of the two", c)
 		named[c.String()] = true
 		requireInContract(t, routes, c)
 	}

@@ -217,7 +217,7 @@ func TestDependencies(t *testing.T) {
 }
 
 // Every package has a package comment.
-func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+func TestPackagesHaveComments(t *testing.T) {
 	list := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...", "./clients/go/...")
 	list.Dir = root
 	packages, err := list.Output()

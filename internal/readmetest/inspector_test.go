@@ -143,7 +143,7 @@ func inspectByGo(t *testing.T, s *sidecar, address string) {
 	}
 	require.NoError(t, i.Cancel(ctx, "runs"))
 	require.ErrorIs(t, i.Cancel(ctx, "failed"), client.ErrNotFound)
-	_, err = i.Find(ctx, "nobody's")
+	_, err = i.Find(ctx, "unknown's")
 	require.ErrorIs(t, err, client.ErrNotFound)
 	_, err = i.Queue(ctx, "no/such queue")
 	require.ErrorIs(t, err, client.ErrNotFound)

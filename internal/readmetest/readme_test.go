@@ -45,7 +45,7 @@ func TestWithoutALibrary(t *testing.T) {
 		ran["produce"+end] = true
 		t.Run(end[1:], func(t *testing.T) {
 			t.Parallel()
-			tell(t, blocks, end)
+			walkThrough(t, blocks, end)
 		})
 	}
 	for name := range blocks {
@@ -53,7 +53,7 @@ func TestWithoutALibrary(t *testing.T) {
 	}
 }
 
-func tell(t *testing.T, blocks map[string]string, end string) {
+func walkThrough(t *testing.T, blocks map[string]string, end string) {
 	s := serve(t)
 	worker := s.program(t, blocks, "worker.py")
 	producer := s.program(t, blocks, "produce"+end)

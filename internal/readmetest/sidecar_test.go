@@ -82,7 +82,7 @@ func serve(t *testing.T, flags ...string) *sidecar {
 		var exchange struct{ Policy string }
 		s.vhost.Do(t, http.MethodGet, "/api/exchanges/"+s.vhost.Name+"/jobs.direct", nil, &exchange)
 		return exchange.Policy != ""
-	}, "jobs for queues that nobody declared are kept")
+	}, "jobs for undeclared queues are kept")
 	return s
 }
 

@@ -53,7 +53,7 @@ func TestPlainWords(t *testing.T) {
 		text = address.ReplaceAllString(codeSpan.ReplaceAllString(text, ""), "]")
 		for _, found := range letters.FindAllString(text, -1) {
 			plain, isUnplain := unplain[strings.ToLower(found)]
-			require.False(t, isUnplain, "%s: write %q in place of %q, or turn the sentence round", path, plain, found)
+			require.False(t, isUnplain, "%s: write %q in place of %q, or rephrase the sentence", path, plain, found)
 		}
 	}
 }

@@ -15,7 +15,7 @@ from schemathesis import GenerationMode
 LEASES = os.environ["LEASES"].split()
 OPERATIONS = os.environ["OPERATIONS"].split()
 REJECTED = os.environ["REJECTED"].split()
-RETRY = {"type": "retry", "jid": "mended", "retry_at": 4e9, "retry_count": 1, "job": {"jid": "mended", "class": "C", "args": []}}
+RETRY = {"type": "retry", "jid": "fixed", "retry_at": 4e9, "retry_count": 1, "job": {"jid": "fixed", "class": "C", "args": []}}
 
 # schemathesis targets successful answers. After the first one, Hypothesis uses most of the remaining
 # examples to shorten that request. Without a target, each example is another request.

@@ -10,7 +10,7 @@ import (
 )
 
 // A process that cannot get its own clock is not started with the clock of the machine.
-func TestProcessesWithoutAClock(t *testing.T) {
+func TestProcessWithoutClock(t *testing.T) {
 	cmd := exec.Command("true") // not traced, so it does not stop
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
@@ -29,7 +29,7 @@ func TestProcessesWithoutAClock(t *testing.T) {
 }
 
 // Unknown code is not overwritten.
-func TestOtherVDSOs(t *testing.T) {
+func TestUnknownVDSO(t *testing.T) {
 	_, _, err := placesIn([]byte("garbage"))
 	require.ErrorContains(t, err, "reading the vDSO")
 	for path, says := range map[string]string{"/proc/self/exe": "vDSO", "/bin/true": "not as expected"} {

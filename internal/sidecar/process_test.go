@@ -29,7 +29,7 @@ func start(t *testing.T, change func(*Config)) *Process {
 	return p
 }
 
-func TestAClockOfItsOwn(t *testing.T) {
+func TestProcessWithOwnClock(t *testing.T) {
 	p := start(t, func(c *Config) { c.OwnClock = true })
 	brokertest.Eventually(t, p.Leads, "it leads: nothing is wrong with it")
 	brokertest.Eventually(t, p.Ready, "it has read what there is")
@@ -65,26 +65,26 @@ func TestFrozenAndKilled(t *testing.T) {
 	require.False(t, p.Ready())
 }
 
-func TestWhatCannotBeStarted(t *testing.T) {
+func TestUnstartableProcess(t *testing.T) {
 	_, err := Start(Config{Binary: "/nowhere/millrace"})
 	require.Error(t, err)
 	_, err = Start(Config{Binary: "/nowhere/millrace", OwnClock: true})
 	require.Error(t, err)
 }
 
-func TestWhatCannotBeBuilt(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Build(ended, t.TempDir())
 	require.ErrorContains(t, err, "building millrace")
 }
 
-func TestRequestsThatCannotBeMade(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	p := &Process{URL: "http://127.0.0.1:1", exited: make(chan struct{})}
 	_, _, err := p.Do("no method", "/", "")
 	require.Error(t, err)
 	_, _, err = p.Do(http.MethodPost, "/", "{}")
-	require.Error(t, err, "nobody listens")
+	require.Error(t, err, "no server listens")
 	_, ok, err := p.Overview()
 	require.NoError(t, err, "it may come")
 	require.False(t, ok)

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-func TestJobsForQueuesThatNobodyDeclared(t *testing.T) {
+func TestJobsForUndeclaredQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	serve(t, v)
 	c := python.client(t, v, "")
-	names := []string{"nobody", "a.b c/d", "größe"}
+	names := []string{"unknown", "a.b c/d", "größe"}
 	if v.Features(t).ASCIINamesOnly {
 		names = names[:2]
 	}
@@ -47,7 +47,7 @@ func TestJobsPublishedWhileMillraceStarts(t *testing.T) {
 }
 
 // A message that the broker dead-letters becomes a dead job, with the broker's reason.
-func TestWhatTheBrokerDeadLetters(t *testing.T) {
+func TestDeadLettersBecomeDeadJobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		reason string
@@ -89,7 +89,7 @@ func TestWhatTheBrokerDeadLetters(t *testing.T) {
 }
 
 // Streams and queues keep messages that arrive while no sidecar runs.
-func TestWhatComesWhileMillraceIsDown(t *testing.T) {
+func TestMessagesWhileMillraceIsDown(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	c := python.client(t, v, "")

@@ -45,7 +45,7 @@ func unchanged(t *testing.T, body string) string {
 	return string(members["retry_count"])
 }
 
-func TestBytesAreTheirOwners(t *testing.T) {
+func TestBytesOfJobsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := serve(t, v)

@@ -9,7 +9,7 @@ import (
 )
 
 // A client of any language and Millrace can declare the queues in any order, without an error 406.
-func TestClientsDeclareWhatSectionTwoNames(t *testing.T) {
+func TestClientsDeclareQueuesOfSectionTwo(t *testing.T) {
 	t.Parallel()
 	for _, first := range []language{python, ruby, javascript} {
 		t.Run(first.name+" declares before Millrace", func(t *testing.T) {

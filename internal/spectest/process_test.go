@@ -73,7 +73,7 @@ func (p *process) saysWithin(t *testing.T, limit time.Duration, n int, text stri
 	brokertest.EventuallyWithin(t, limit, func() bool {
 		return strings.Count(p.said(), text) >= n || p.hasEnded()
 	}, "%s says %q (%d times)", p.name, text, n)
-	require.GreaterOrEqual(t, strings.Count(p.said(), text), n, "%s ended without having said %q so often", p.name, text)
+	require.GreaterOrEqual(t, strings.Count(p.said(), text), n, "%s ended before it had written %q so often", p.name, text)
 }
 
 func (p *process) hasEnded() bool {

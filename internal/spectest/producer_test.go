@@ -100,5 +100,5 @@ func TestProducerOfSectionEight(t *testing.T) {
 	job := arrives(t, v, "queue.critical")
 	require.JSONEq(t, `["user@example.com","Hello"]`, job.Get("args").Raw)
 	require.Equal(t, int64(10), job.Get("retry").Int())
-	require.Zero(t, v.QueueLength(t, "queue.critical"), "what was lost is lost")
+	require.Zero(t, v.QueueLength(t, "queue.critical"), "the lost job stays lost")
 }

@@ -128,7 +128,7 @@ func TestRubyWorkerBehindMillrace(t *testing.T) {
 
 	asWritten := ruby.client(t, v, "").start(t, "declare_plain", "queue.critical")
 	asWritten.fails(t)
-	require.Contains(t, asWritten.said(), "PRECONDITION_FAILED", "without the argument nobody can declare a queue that has it")
+	require.Contains(t, asWritten.said(), "PRECONDITION_FAILED", "without the argument no client can declare a queue that has it")
 
 	w := rubyWorker(t, v, priority).start(t, "specification")
 	w.says(t, "Sending email to first@example.com: Hello!")

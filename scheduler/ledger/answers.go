@@ -84,7 +84,7 @@ func (l *Ledger) answer(tag uint64, ack bool) *Publish {
 	return p
 }
 
-// abandon takes a publish out of the window that will have no answer, as far as can be told.
+// abandon takes a publish out of the window that will probably have no answer.
 func (l *Ledger) abandon(tag uint64) *Publish {
 	l.gone[tag] = true
 	return l.takeOut(tag)

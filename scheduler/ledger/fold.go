@@ -8,7 +8,7 @@ import (
 )
 
 // continuation is something to be done once the view has folded a record of this epoch. What a
-// client is told then stands, whatever happens after: the record comes before anything that a later
+// client is answered then stands in any case: the record comes before anything that a later
 // leader writes.
 type continuation struct {
 	seq int64

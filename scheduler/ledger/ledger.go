@@ -19,13 +19,13 @@ type View interface {
 	Progress() (epoch, folded int64)
 }
 
-// Config is what a ledger is told at its start.
+// Config is what a ledger needs at its start.
 type Config struct {
 	Port     Port
 	View     View
 	Suspects map[EntryID]int     // see Suspects
 	Room     func() bool         // whether another bound leaves room
-	Took     func(time.Duration) // is told how long the broker took to confirm
+	Took     func(time.Duration) // gets how long the broker took to confirm
 }
 
 // Ledger keeps account of what a leader publishes in one epoch.

@@ -16,7 +16,7 @@ type scene struct {
 	t        *testing.T
 	sent     []wire.Message
 	folded   int64 // what the view has folded of epoch 7
-	unusable bool  // the port refuses what it is given
+	unusable bool  // the port refuses every message
 	took     int   // how many confirms were timed
 }
 
@@ -49,7 +49,7 @@ func (s *scene) record(about EntryID) *Publish {
 
 func (s *scene) confirm(tag uint64, ack bool) { require.NoError(s.t, s.Confirmed(s.Now(), tag, ack)) }
 
-// steps takes in that the view has folded so much, some time later.
+// steps has the view fold so much, and takes that in some time later.
 func (s *scene) steps(folded int64) {
 	s.folded = folded
 	s.Tick(s.Now().Add(time.Second))
@@ -76,7 +76,7 @@ func TestWatermarkWaitsForOpenNumbers(t *testing.T) {
 	require.EqualValues(t, 4, s.Known().Through)
 }
 
-func TestRefusedRecordsGetANewNumber(t *testing.T) {
+func TestRefusedRecordGetsNewNumber(t *testing.T) {
 	s := newScene(t)
 	at := ID(wire.Retries, 3)
 	p := s.record(at)
@@ -91,7 +91,7 @@ func TestRefusedRecordsGetANewNumber(t *testing.T) {
 	require.Nil(t, s.Busy(at))
 }
 
-func TestEntriesAreBusyUntilTheirRecordIsFolded(t *testing.T) {
+func TestEntryIsBusyUntilRecordIsFolded(t *testing.T) {
 	s := newScene(t)
 	one, other := ID(wire.Retries, 1), ID(wire.Retries, 2)
 	p := s.record(one)
@@ -103,7 +103,7 @@ func TestEntriesAreBusyUntilTheirRecordIsFolded(t *testing.T) {
 	require.Zero(t, s.AllBusy())
 }
 
-func TestWhatIsTakenBackIsFreeOnceThatIsFolded(t *testing.T) {
+func TestTakenBackEntryIsFreeAfterFold(t *testing.T) {
 	s := newScene(t)
 	at, freed := ID(wire.Retries, 1), false
 	fire := s.NewRecord(s.Now(), wire.JournalRecord{}, at)
@@ -123,7 +123,7 @@ func TestWhatIsTakenBackIsFreeOnceThatIsFolded(t *testing.T) {
 	require.EqualValues(t, 2, s.Watermark())
 }
 
-func TestContinuationsWaitForTheirFold(t *testing.T) {
+func TestContinuationsRunAfterFold(t *testing.T) {
 	s := newScene(t)
 	var done []string
 	note := func(what string) func() error {
@@ -144,7 +144,7 @@ func TestContinuationsWaitForTheirFold(t *testing.T) {
 	require.Equal(t, "folded", done[3])
 }
 
-func TestNumbersAreNotUsedUpByWhatCannotBeSent(t *testing.T) {
+func TestUnpublishableRecordUsesNoNumber(t *testing.T) {
 	s := newScene(t)
 	s.unusable = true
 	at := ID(wire.Retries, 1)

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What may be unconfirmed is bounded by number and by size: a thousand of the largest bodies would
-// take the machine's memory.
-func TestTheWindowIsBounded(t *testing.T) {
+// The number and the size of unconfirmed publishes are bounded: a thousand of the largest bodies
+// would take the machine's memory.
+func TestWindowIsBounded(t *testing.T) {
 	w := newWindow()
 	for i := range uint64(MaxOpen) {
 		require.True(t, w.room(), "%d are open", i)
@@ -25,7 +25,7 @@ func TestTheWindowIsBounded(t *testing.T) {
 	require.Nil(t, w.takeOut(7))
 }
 
-// A silent queue with all the fires that a window holds leaves room for others'.
+// A silent queue with all the fires that a window holds leaves room for those of others.
 func TestSilentFiresLeaveTheWindow(t *testing.T) {
 	w := newWindow()
 	for i := range uint64(MaxOpen) {
@@ -35,12 +35,12 @@ func TestSilentFiresLeaveTheWindow(t *testing.T) {
 	w.aside, w.asideBytes = MaxOpen, MaxOpen
 	require.True(t, w.room())
 	w.aside, w.asideBytes = MaxAside, 0
-	require.False(t, w.room(), "what silent queues have open is bounded too")
+	require.False(t, w.room(), "open publishes of silent queues are bounded too")
 }
 
-// The AMQP library keeps what follows a publish without an answer. An epoch does not let that grow
-// for ever.
-func TestAnEpochWearsOutFarBehindAHole(t *testing.T) {
+// The AMQP library keeps every answer that follows a missing one. The epoch ends before they are
+// too many.
+func TestEpochWearsOutFarBehindHole(t *testing.T) {
 	a := newAnswers()
 	a.journal = MaxBehindHole + 7
 	require.False(t, a.Worn())

@@ -51,10 +51,10 @@ var dispatches = []string{wire.OpTriggered, wire.OpRetried, wire.OpRefired, wire
 
 // types are the records that are entries, beside operations, pauses and notes.
 var types = []string{wire.TypeReturned, wire.TypeRefused, wire.TypeDuplicate, wire.TypeExpired, wire.TypeDeleted, wire.TypeChanged, wire.TypeUndone,
-	wire.TypeKilled, wire.TypeTrimmed, wire.TypeRecreated, wire.TypeAstray, wire.TypeReleased, wire.TypeDismissed, wire.OpEnqueued}
+	wire.TypeKilled, wire.TypeTrimmed, wire.TypeRecreated, wire.TypeMisrouted, wire.TypeReleased, wire.TypeDismissed, wire.OpEnqueued}
 
 // FoldDispatch takes in a fire or burial. at is when it was, 0 if that is not known.
-func (l *Log) FoldDispatch(tx *view.Tx, d *wire.Deed, at float64, record int64) error {
+func (l *Log) FoldDispatch(tx *view.Tx, d *wire.Dispatch, at float64, record int64) error {
 	if !slices.Contains(dispatches, d.Op) {
 		return nil
 	}

@@ -62,7 +62,7 @@ func metricEvents(into []Event, r *wire.Record) []Event {
 }
 
 func journalEvent(into []Event, r *wire.Record) []Event {
-	if d, ok := wire.DeedOf(r.Headers); ok {
+	if d, ok := wire.DispatchOf(r.Headers); ok {
 		e := Event{At: at(r), What: d.Op, JID: d.JIDTag, Actor: d.Actor}
 		if job, err := wire.ParseJob(r.Body); err == nil && !d.Burial() {
 			e.JID, e.Class, e.Queue = job.JID, job.Class, job.Queue

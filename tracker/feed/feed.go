@@ -1,6 +1,9 @@
 package feed
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +30,7 @@ type Event struct {
 
 // Feed keeps the newest events.
 type Feed struct {
+	log   *slog.Logger // nil unless it has debug lines
 	until atomic.Int64 // nanoseconds since 1970: so long somebody watches
 
 	tx      *view.Tx // the fold's own: the batch that it is at
@@ -37,8 +41,14 @@ type Feed struct {
 	next int64
 }
 
-// New makes a feed that keeps nothing yet.
-func New() *Feed { return &Feed{} }
+// New returns a feed that keeps nothing yet. If the log has debug lines, it gets one for each event.
+func New(log *slog.Logger) *Feed {
+	f := &Feed{}
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		f.log = log
+	}
+	return f
+}
 
 // Keep has events kept for a while.
 func (f *Feed) Keep(until time.Time) { f.until.Store(until.UnixNano()) }
@@ -71,8 +81,12 @@ const stale = time.Minute
 
 // Observe is told of each record that was folded.
 func (f *Feed) Observe(tx *view.Tx, r *wire.Record) {
+	if r.Fault != "" {
+		return
+	}
+	f.trace(r)
 	until := f.until.Load()
-	if until == 0 || r.Fault != "" {
+	if until == 0 {
 		return
 	}
 	now := time.Now()
@@ -84,6 +98,18 @@ func (f *Feed) Observe(tx *view.Tx, r *wire.Record) {
 		tx.AfterCommit(f.show)
 	}
 	f.pending = eventsOf(f.pending, r)
+}
+
+// trace logs what happened to jobs. With what the leader logs of its publishes, the lines of one jid
+// tell its story.
+func (f *Feed) trace(r *wire.Record) {
+	if f.log == nil {
+		return
+	}
+	for _, e := range eventsOf(nil, r) {
+		f.log.Debug("view: read", "jid", e.JID, "what", e.What, "class", e.Class, "queue", e.Queue, "error_class", e.ErrorClass, "actor", e.Actor,
+			"record", fmt.Sprintf("%s@%d", r.Stream, r.Offset))
+	}
 }
 
 func (f *Feed) show() {

@@ -29,7 +29,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, feed: feed.New()}
+	w := &world{t: t, feed: feed.New(slog.New(slog.DiscardHandler))}
 	var err error
 	w.store, err = view.Open(view.Config{Schema: tracker.Schema, Identity: "test", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestWhatHappensIsTold(t *testing.T) {
 	w.fold(wire.Record{Stream: wire.Retries, Body: retry("a"), UserID: user, Headers: map[string]any{wire.HeaderReplaces: int64(1)}})
 	w.fold(wire.Record{Stream: wire.Retries, Body: []byte("garbage")})
 	w.fold(wire.Record{Stream: wire.Retries, Body: retry("old"), Time: now.Add(-time.Hour)})
-	deed := wire.Deed{Op: wire.OpRetried, Stream: wire.Retries, Offset: 1, JIDTag: "a", Actor: "ann"}
+	deed := wire.Dispatch{Op: wire.OpRetried, Stream: wire.Retries, Offset: 1, JIDTag: "a", Actor: "ann"}
 	job := []byte(`{"jid":"a","class":"C","queue":"q","args":[]}`)
 	w.fold(wire.Record{Stream: wire.Journal, Headers: deed.Headers(), Body: job}) // anybody's
 	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: job})

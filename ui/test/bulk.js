@@ -27,13 +27,13 @@ export function bulk(world) {
     await http(`${world.base}/api/jobs`, 'POST', Array.from({ length: 7 }, (_, i) => ({ class: 'BulkBystander', queue: 'bulk', args: [i], at: now() + 90_000 + i })));
     await there('scheduled-jobs', 'class=BulkJob', 120);
     await there('scheduled-jobs', 'class=BulkBystander', 7);
-    const begin = async (deed) => {
+    const begin = async (action) => {
       await me.listed.reads(/^1–50 of 120 matching/);
       await me.find('checkbox', 'Select all on this page').check();
       await me.find('button', 'Select all 120 matching').click();
       const bar = me.find('region', 'Selection');
       await bar.reads(/All 120 matching jobs selected/);
-      await bar.find('button', deed).click();
+      await bar.find('button', action).click();
     };
     await me.go('Scheduled');
     await me.filter('class:BulkJob');
@@ -72,7 +72,7 @@ export function bulk(world) {
     await me.find('table', 'Operations').find('row', /^Kill 120 scheduled jobs/).seen();
   });
 
-  for (const [set, link, stream, noun, deeds, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
+  for (const [set, link, stream, noun, actions, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
     const verbs = { 'Reschedule': 'Reschedule', Kill: 'Kill', Delete: 'Delete', 'Retry now': 'Retry' };
     story(world, `${noun} by error: one row is one decision, and its undo`, async (me) => {
       const error = 'BulkError' + link;
@@ -85,17 +85,17 @@ export function bulk(world) {
       await me.go(link);
       await me.find('group', 'View').find('button', 'By error').click();
       const row = me.find('table', 'Errors').find('row', new RegExp(error));
-      for (const deed of deeds) {
+      for (const action of actions) {
         await row.reads(/ 3 /);
-        await row.find('button', `${deed} all 3 with ${error} of BulkFails`).click();
-        await me.dialog.find('button', `${verbs[deed]} 3 ${noun}`).click();
-        const name = `${verbs[deed]} 3 ${noun}`;
+        await row.find('button', `${action} all 3 with ${error} of BulkFails`).click();
+        await me.dialog.find('button', `${verbs[action]} 3 ${noun}`).click();
+        const name = `${verbs[action]} 3 ${noun}`;
         await done(me, name, 3);
-        if (deed === 'Reschedule') await row.reads(/in (1 h|59 min)/);
+        if (action === 'Reschedule') await row.reads(/in (1 h|59 min)/);
         else await row.gone();
         await me.operation(name).find('button', 'Undo').click();
         await done(me, new RegExp(`^(Undo|Restored) 3 ${noun}`), 3);
-        if (deed === 'Reschedule') await row.reads(/in 2 h/); // the action affects what is shown
+        if (action === 'Reschedule') await row.reads(/in 2 h/); // the action affects what is shown
         await me.tidy();
       }
       await row.reads(/ 3 /);
@@ -184,7 +184,7 @@ export function bulk(world) {
     await me.find('tab', 'Audit log').click();
     const journal = me.find('table', 'Audit log');
     await journal.find('row', /guest.*slow on purpose/).seen();
-    await me.filter('actor:nobody-of-that-name');
+    await me.filter('actor:unknown');
     await me.find('region', 'Audit log').reads(/No matching actions/);
     await me.find('button', 'Remove filter actor').click();
     await journal.find('row', /guest/).seen();

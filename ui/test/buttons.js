@@ -216,7 +216,7 @@ export function buttons(world) {
     await until('more has come', async () => await came() > n);
     assert.equal(await log.text(), before, 'held');
     await me.find('button', 'Resume', { exact: true }).click();
-    await until('it goes on', async () => await log.text() !== before);
+    await until('it continues', async () => await log.text() !== before);
     await me.find('searchbox', 'Filter runs').fill('chargecard');
     await until('those alone', async () => { const all = await log.find('link').texts(); return all.length > 1 && all.every((t) => ['ChargeCard', 'demo.critical'].includes(t)); });
     await me.find('button', 'Clear').click();

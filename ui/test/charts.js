@@ -83,7 +83,7 @@ export function charts(world) {
     assert.equal(me.address(), '/job-metrics?range=24h');
   });
 
-  test('no more than eight classes are shown at once, whatever their names', async () => {
+  test('no more than eight classes are shown at the same time, with any names', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
     await page.goto(`${world.base}/job-metrics?show=${['A%252CB', ...'CDEFGHIJ'].join(',')}`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { changed, difference, linesOf } from '../static/core/difference.js';
 
-const told = (was, is) => changed(difference(was, is)).map((l) => (l.left ? `… ${l.left}` : l.sign + l.text));
+const changesOf = (was, is) => changed(difference(was, is)).map((l) => (l.left ? `… ${l.left}` : l.sign + l.text));
 
 test('lines make up the text, and end behind commas between members', () => {
   assert.deepEqual(linesOf('["a, b", 1,{"c":"\\",","d":2}]'), ['["a, b", ', '1,', '{"c":"\\",",', '"d":2}]']);
@@ -12,14 +12,14 @@ test('lines make up the text, and end behind commas between members', () => {
 });
 
 test('what differs is what has to go and to come, and no more', () => {
-  assert.deepEqual(told('["a",9007199254740993,3]', '["a",9007199254740995,3]'), [' ["a",', '-9007199254740993,', '+9007199254740995,', ' 3]']);
-  assert.deepEqual(told('[1,2,3,4,5]', '[1,3,4,0,5]'), [' [1,', '-2,', ' 3,', ' 4,', '+0,', ' 5]']);
-  assert.deepEqual(told('', '[]'), ['+[]']);
-  assert.deepEqual(told('[]', ''), ['-[]']);
-  assert.deepEqual(told('a\na\na\n', 'a\na\n'), [' a\n', ' a\n', '-a\n']);
+  assert.deepEqual(changesOf('["a",9007199254740993,3]', '["a",9007199254740995,3]'), [' ["a",', '-9007199254740993,', '+9007199254740995,', ' 3]']);
+  assert.deepEqual(changesOf('[1,2,3,4,5]', '[1,3,4,0,5]'), [' [1,', '-2,', ' 3,', ' 4,', '+0,', ' 5]']);
+  assert.deepEqual(changesOf('', '[]'), ['+[]']);
+  assert.deepEqual(changesOf('[]', ''), ['-[]']);
+  assert.deepEqual(changesOf('a\na\na\n', 'a\na\n'), [' a\n', ' a\n', '-a\n']);
 });
 
-test('both texts are in the difference, whatever they are', () => {
+test('any two texts are in their difference', () => {
   const dice = (n) => (seed = (seed * 48271) % 2147483647) % n;
   let seed = 11;
   for (let i = 0; i < 300; i++) {
@@ -35,7 +35,7 @@ test('both texts are in the difference, whatever they are', () => {
 test('what did not change is left out, but for what stands beside a change', () => {
   const many = Array.from({ length: 20 }, (_, i) => i + ',');
   const other = many.with(10, 'ten,');
-  assert.deepEqual(told(many.join(''), other.join('')), ['… 8', ' 8,', ' 9,', '-10,', '+ten,', ' 11,', ' 12,', '… 7']);
+  assert.deepEqual(changesOf(many.join(''), other.join('')), ['… 8', ' 8,', ' 9,', '-10,', '+ten,', ' 11,', ' 12,', '… 7']);
 });
 
 test('what is too large is not compared, and what is not is so in time', () => {

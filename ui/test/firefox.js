@@ -14,7 +14,7 @@ const widths = [1400, 768, 390];
  * Errors by design, and Firefox's message about a page that is left before it has connected to its
  * events.
  */
-const expected = /401|jobs\/nobody-knows-it|health\/checks|connection to the server at ws:.*\/api\/events/;
+const expected = /401|jobs\/unknown-job|health\/checks|connection to the server at ws:.*\/api\/events/;
 
 const heading = (/** @type {string} */ name) => document.querySelector('h1')?.textContent.includes(name);
 const filled = () => !document.querySelector('tr.sk') && !!document.querySelector('main :is(tbody tr, .facts, .ops, .feed a, .empty)');
@@ -46,7 +46,7 @@ export function inFirefox(world) {
       await page.click({ role: 'button', name: 'Sign out' });
       await page.shows('the sign-in page', () => !!document.querySelector('input[name=password]'));
       await page.goto(world.base + '/dashboard');
-      await page.shows('that nobody is signed in any more', () => !!document.querySelector('input[name=password]'));
+      await page.shows('that the user is signed out', () => !!document.querySelector('input[name=password]'));
     } finally {
       await page.close();
     }

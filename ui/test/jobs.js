@@ -58,9 +58,9 @@ export function jobs(world) {
     await me.find('region', 'scheduled jobs').reads(/No matches in \d+ jobs/);
   });
 
-  story(world, 'a job that was changed, deleted and restored tells so in this order, by whom and why', async (me) => {
-    const jid = 'told-in-order';
-    await http(`${world.base}/api/jobs`, 'POST', { jid, class: 'Told', queue: 'archive', args: [1], at: Date.now() / 1000 + 7200 });
+  story(world, 'a job that was changed, deleted and restored has a timeline in this order, with users and reasons', async (me) => {
+    const jid = 'in-order';
+    await http(`${world.base}/api/jobs`, 'POST', { jid, class: 'InOrder', queue: 'archive', args: [1], at: Date.now() / 1000 + 7200 });
     await open(me, jid);
     await me.find('button', 'Change').click();
     await me.dialog.find('textbox', 'Arguments').fill('[2]');
@@ -80,7 +80,7 @@ export function jobs(world) {
     assert.ok(!said.join().includes('Earlier history'), 'all of it is known');
   });
 
-  story(world, 'a dead job that was deleted and restored is told of as restored', async (me) => {
+  story(world, 'a dead job that was deleted and restored is shown as restored', async (me) => {
     await me.go('Dead');
     await me.filter('class:ImportUsers');
     await me.find('table', 'dead jobs').find('row').nth(1).find('link', 'ImportUsers').click();

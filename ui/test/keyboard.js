@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
-import { plant } from './deeds.js';
+import { plant } from './actions.js';
 import { story } from './person.js';
 import { until } from './sidecar.js';
 
@@ -32,11 +32,11 @@ export function keyboard(world) {
   });
 
   test('keys do one thing each: not below a dialog, not again while held, not that of a row after g', async () => {
-    await plant(world, 'DeedOnce');
+    await plant(world, 'ActionOnce');
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
     await go(page, 'Retries');
-    await page.getByRole('combobox', { name: /^Filter/ }).fill('class:DeedOnce');
+    await page.getByRole('combobox', { name: /^Filter/ }).fill('class:ActionOnce');
     await page.keyboard.press('Enter');
     await page.getByText(/^1 matching/).waitFor();
     // Takes the focus away from the field.
@@ -68,12 +68,12 @@ export function keyboard(world) {
     for (let i = 0; i < 4; i++) await page.keyboard.down('r');
     await page.keyboard.up('r');
     await page.getByText(/No matches in [\d,]+ jobs/).waitFor();
-    assert.deepEqual(sent, ['/api/retries/DeedOnce-r/retry']);
+    assert.deepEqual(sent, ['/api/retries/ActionOnce-r/retry']);
     await context.close();
   });
 
   test('delete with the keyboard alone, and take it back', async () => {
-    await plant(world, 'DeedKeys');
+    await plant(world, 'ActionKeys');
     const { page, context } = await open(world.browser);
     await page.goto(world.base + '/');
     await page.getByLabel('Name').waitFor();
@@ -88,7 +88,7 @@ export function keyboard(world) {
     await page.keyboard.press('x');
     await page.getByRole('table', { name: 'dead jobs' }).waitFor();
     await page.keyboard.press('/');
-    await page.keyboard.type('class:DeedKeys');
+    await page.keyboard.type('class:ActionKeys');
     await page.keyboard.press('Enter');
     await page.getByText(/^1 matching/).waitFor();
     await page.keyboard.press('Escape');

@@ -17,7 +17,7 @@ export const all = [
   ['/dashboard', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues', (p) => p.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'archive' })], ['/job-queues/demo.low', (p) => p.getByRole('table', { name: 'Classes of this queue' }).getByRole('link', { name: 'ResizeImage' })],
   ['/job-queues/archive', (p) => p.getByText('no workers consume this queue')], ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
   ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()], ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()], ['/gated-jobs', (p) => p.getByText('No jobs without a queue')], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/No matches in [\d,]+ jobs/)],
-  ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) => p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()], ['/jobs/nobody-knows-it', (p) => p.getByText('Job not found')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
+  ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) => p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()], ['/jobs/unknown-job', (p) => p.getByText('Job not found')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
   ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('figure', { name: /Run time/ }).or(p.getByText('p95').first()).first()], ['/worker-processes', (p) => p.getByRole('rowheader', { name: 'worker-2:822' })], ['/worker-processes/worker-2:822:shop', (p) => p.getByText('report-that-hangs')],
   ['/job-metrics?range=24h&show=SyncInventory,SendInvoice', (p) => p.getByRole('figure', { name: /^Jobs of each class.*SendInvoice: last/ })], ['/job-metrics/SendInvoice?range=6h&compare=1', (p) => p.getByRole('figure', { name: /p95 before: last/ })],
   ['/jobs', (p) => p.getByRole('table', { name: 'Running jobs' }).getByRole('link', { name: 'DailyReport' }).first()], ['/jobs?state=finished&status=failed&class=SyncInventory&since=86400', (p) => p.getByRole('table', { name: 'Recent runs' }).getByText('SyncInventory').first()],
@@ -56,7 +56,7 @@ export async function faultsOf(page, path, rules) {
 }
 
 /** Answers that are errors by design, which browsers note on the console. */
-const expected = /jobs\/nobody-knows-it|health\/checks/;
+const expected = /jobs\/unknown-job|health\/checks/;
 
 export function pages(world) {
   for (const [theme, width] of [['light', 1440], ['dark', 1440], ['light', 768], ['dark', 768]]) {

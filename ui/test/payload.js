@@ -33,7 +33,7 @@ export function payload(world) {
     await plant(world, 'payload-copied');
     await look(me, 'payload-copied');
     const args = me.find('region', 'the arguments');
-    assert.equal(await args.find('button', /^Copy/).count(), 0, 'nothing is in the way');
+    assert.equal(await args.find('button', /^Copy/).count(), 0, 'nothing covers the text');
     await args.find('listitem').nth(2).pointAt();
     await args.find('button', 'Copy path args[0].user.id').click();
     await me.copied(/^args\[0\]\.user\.id$/);
@@ -64,7 +64,7 @@ export function payload(world) {
     await me.find('button', 'Copy path job.args[1][1]').focused();
   });
 
-  story(world, 'where a page may not write to the clipboard, what is copied is so all the same, and the focus stays', async (me) => {
+  story(world, 'a copy works where a page may not write to the clipboard, and the focus stays', async (me) => {
     await plant(world, 'payload-insecure');
     await look(me, 'payload-insecure');
     await me.find('region', 'the arguments').find('listitem').nth(1).press('ArrowDown');

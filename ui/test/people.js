@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
-import { plant } from './deeds.js';
+import { plant } from './actions.js';
 import { proxy } from './proxy.js';
 import { http, until } from './sidecar.js';
 
@@ -14,7 +14,7 @@ const watched = [['/job-queues/archive', (m) => m.getByText('no workers consume 
   ['/rejected', (m) => m.getByRole('cell', { name: 'not even JSON' })], ['/worker-processes/worker-2:822:shop', (m) => m.getByText('report-that-hangs')], ['/scheduled-jobs', (m) => m.getByRole('table', { name: 'scheduled jobs' }).getByRole('row').nth(3)]];
 
 export function people(world) {
-  test('a wrong password is told of, a right one leads to where one wanted to go', async () => {
+  test('a wrong password is reported, a right one leads to the requested page', async () => {
     const { page, context } = await open(world.browser);
     await page.goto(world.base + '/retries?queue=inventory');
     await page.getByLabel('Name').fill('guest');
@@ -124,7 +124,7 @@ export function people(world) {
     }
   });
 
-  test('what somebody did and was asked is gone when the next one signs in', async () => {
+  test('what a user did and was asked is gone when the next one signs in', async () => {
     await plant(world, 'LeftBehind');
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);

@@ -131,18 +131,18 @@ function person(page) {
 /**
  * Signs a user in, and runs the story of the user. No error may occur meanwhile.
  * @param {any} world
- * @param {(me: Person) => Promise<void>} tell
+ * @param {(me: Person) => Promise<void>} act
  * @param {{as?: [string, string], expected?: RegExp, name?: string, prepare?: (page: any) =>
  *   Promise<void>}} [how] `prepare`: sets the scene
  */
-export async function by(world, tell, how = {}) {
+export async function by(world, act, how = {}) {
   const { page, context, faults } = await open(world.browser, { permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true });
   await signIn(page, world.base, ...(how.as || []));
   faults.length = 0; // the errors from before the sign-in
   await how.prepare?.(page);
   page.on('request', (r) => { if (r.isNavigationRequest()) faults.push('went to another document: ' + r.url()); });
   try {
-    await tell(person(page));
+    await act(person(page));
   } catch (e) {
     if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${(how.name || 'untold').replace(/\W+/g, '-').slice(0, 60)}.png` });
     throw e;
@@ -156,7 +156,7 @@ export async function by(world, tell, how = {}) {
  * A test of a story of a signed-in user.
  * @param {any} world
  * @param {string} name
- * @param {(me: Person) => Promise<void>} tell
+ * @param {(me: Person) => Promise<void>} act
  * @param {any} [how]
  */
-export const story = (world, name, tell, how) => test(name, () => by(world, tell, { name, ...how }));
+export const story = (world, name, act, how) => test(name, () => by(world, act, { name, ...how }));

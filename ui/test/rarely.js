@@ -95,7 +95,7 @@ export function rarely(world) {
     await me.listed.reads(/ scheduled jobs/);
   });
 
-  story(world, 'a search that has not come to an end goes on', async (me) => {
+  story(world, 'a search that has not ended continues', async (me) => {
     await me.go('Dead');
     await me.filter('warehouse-3');
     const list = me.find('region', 'dead jobs');
@@ -106,7 +106,7 @@ export function rarely(world) {
     await me.listed.reads(/dead jobs/);
   }, { prepare: unfinished });
 
-  story(world, 'a search that has gone on is paged through from where it goes on, and back', async (me) => {
+  story(world, 'a continued search is paged through from where it continues, and back', async (me) => {
     await die(world, 45);
     await me.go('Dead');
     await me.find('combobox', 'Rows per page').choose('20');

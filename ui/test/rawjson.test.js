@@ -24,7 +24,7 @@ test('what is not JSON is shown as it is', () => {
   for (const text of ['', '{', '[1,]', '{"a"}', '"open', '{"a":1}x', '['.repeat(5000)]) assert.equal(read(text), null, text.slice(0, 10));
 });
 
-test('where something stands is told as JSONPath has it', () => {
+test('a position is shown as JSONPath', () => {
   assert.equal(below('args', 0), 'args[0]');
   assert.equal(below('args[0]', '"user"'), 'args[0].user');
   assert.equal(below('', '"größe_2"'), 'größe_2');

@@ -59,7 +59,7 @@ export function records(world) {
     try {
       for (const [n, button, word, verb] of [[1, 'Release', 'release', 'Release'], [2, 'Discard', 'discard', 'Discard']]) {
         await lose(n);
-        assert.ok((await waits()).includes(`overdue-${n}`), 'nothing fires before somebody decides');
+        assert.ok((await waits()).includes(`overdue-${n}`), 'nothing fires before an operator decides');
         await by(at, async (me) => {
           await me.go('Scheduled');
           await me.find('button', '1 overdue').click();

@@ -68,7 +68,7 @@ async function some(base, n) {
  */
 async function act(page) {
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Dead' }).click();
-  const many = async (cls, deed, verb, reason, minutes) => {
+  const many = async (cls, action, verb, reason, minutes) => {
     await page.getByRole('combobox', { name: /^Filter/ }).fill('class:' + cls);
     await page.keyboard.press('Enter');
     await page.getByRole('table', { name: 'dead jobs' }).getByRole('link', { name: cls }).first().waitFor();
@@ -76,7 +76,7 @@ async function act(page) {
     await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
     const bar = page.getByRole('region', { name: 'Selection' });
     if (minutes) await bar.getByRole('button', { name: /^Select all \d+ matching/ }).click();
-    await bar.getByRole('button', { name: deed }).click();
+    await bar.getByRole('button', { name: action }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Reason').fill(reason);
     if (minutes) await dialog.getByLabel('Spread over minutes').fill(minutes);

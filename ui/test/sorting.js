@@ -63,7 +63,7 @@ export function sorting(world) {
     await until('the last one is the first', async () => { const all = await args(); return all.length === 50 && all.every((n, i) => n === 619 - i); });
     assert.equal(await me.find('columnheader', 'Due').state('sort'), 'descending');
     await me.find('button', 'Next page').click();
-    await until('the next page goes on', async () => (await args())[0] === 569);
+    await until('the next page continues', async () => (await args())[0] === 569);
     await me.find('button', 'Copy as curl').click();
     await me.copied(/scheduled-jobs\?class=TurnedRound&page=2&page_size=50&sort=-at'$/);
     await table.find('button', 'Due').click();

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 
-const reason = 'the broker does not tell of this now';
+const reason = 'the broker does not report this now';
 const pages = ['/dashboard', '/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/gated-jobs', '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
 /** The texts of empty lists. A page must not show them for a request that failed. */
 const none = /^(No (queues|errors|jobs|workers|running|runs|retries|dead|scheduled|rejected|matching|matches|bulk|issues|data|failed|recent|actions)|Idle|Workers reported no)\b/;
@@ -21,7 +21,7 @@ export function states(world) {
       for (const path of pages) {
         await page.goto(world.base + path);
         await page.getByRole('main').getByText(reason).first().waitFor();
-        wrong.push(...(await page.getByRole('main').getByText(none).allInnerTexts()).map((text) => `${path}: “${text}”, which nobody knows`));
+        wrong.push(...(await page.getByRole('main').getByText(none).allInnerTexts()).map((text) => `${path}: “${text}”, which is not known`));
         wrong.push(...(await page.evaluate(overflow)).map((w) => `${path}: ${w}`));
       }
       await page.goto(world.base + '/dead-jobs');

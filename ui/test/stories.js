@@ -48,14 +48,14 @@ export const stories = [
     await me.listed.reads(new RegExp(`of ${others} matching`));
   }],
 
-  ['find a job by its id and tell its story', async (me) => {
+  ['find a job by its id and read its timeline', async (me) => {
     await me.press('Control+k');
     await me.find('combobox', 'Search and commands').fill('dead-invoice-1');
     await me.find('option', /open the job/).click();
     await me.find('heading', /SendInvoice dead-invoice-1/, { level: 1 }).seen();
-    const told = me.find('region', 'Timeline').find('listitem');
-    await told.last().reads(/^Dead/);
-    const lines = (await told.texts()).filter((line) => /Attempt/.test(line));
+    const timeline = me.find('region', 'Timeline').find('listitem');
+    await timeline.last().reads(/^Dead/);
+    const lines = (await timeline.texts()).filter((line) => /Attempt/.test(line));
     assert.equal(lines.length, 3);
     for (const [i, line] of lines.entries()) assert.match(line, new RegExp(`^Attempt ${i + 9} failed.*web-1:4711:shop.*ran .*SMTPAuthenticationError`));
     await me.find('region', 'Error').reads(/535 5\.7\.8 Authentication credentials invalid/);
@@ -142,9 +142,9 @@ export const stories = [
     await me.dialog.find('button', 'Change and retry').click();
     await me.notes.reads(/: enqueued/);
     await me.find('region', 'Location').reads(/Queued or running Enqueued in mails .*No workers consume the queue/);
-    const told = me.find('region', 'Timeline').find('listitem');
-    await told.last().reads(/^Enqueued for another attempt .*by guest/);
-    await told.nth(await told.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);
+    const timeline = me.find('region', 'Timeline').find('listitem');
+    await timeline.last().reads(/^Enqueued for another attempt .*by guest/);
+    await timeline.nth(await timeline.count() - 2).reads(/^Changed arguments .*by guest “a typo”/);
     await me.find('button', 'Show the changed arguments').click();
     await me.find('group', 'Changes').reads(/9007199254740993.*9007199254740995/);
     await me.find('region', 'the arguments').reads(/9007199254740995/); // as it was sent

@@ -18,10 +18,10 @@ export function whereabouts(world) {
     await open(me, 'guest-of-the-parlour');
     await me.find('region', 'Scheduled').reads(/Due in .*Queue parlour Class Tea/);
     await place(me).reads(/Queued or running Enqueued in parlour .*No workers consume the queue/);
-    await http(parlour + '/pause', 'PUT', { reason: 'nobody is home' });
-    await place(me).reads(/The queue is paused by guest .*: nobody is home/);
+    await http(parlour + '/pause', 'PUT', { reason: 'the house is empty' });
+    await place(me).reads(/The queue is paused by guest .*: the house is empty/);
     await place(me).find('link', 'parlour').click();
-    await me.find('status').reads(/Paused by guest .*: nobody is home/);
+    await me.find('status').reads(/Paused by guest .*: the house is empty/);
     await me.find('button', 'Resume', { exact: true }).click();
     await me.find('button', 'Pause', { exact: true }).seen();
 

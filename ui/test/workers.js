@@ -13,7 +13,7 @@ const gone = (page) => page.route(/\/api\/processes\/[^/]+\/quiet$/, (/** @type 
   ? route.fulfill({ status: 404, json: { error: 'not_found', reason: 'no such process is known' } }) : route.fulfill({ status: 202, json: { id: '1' } })));
 
 export function workers(world) {
-  story(world, 'one that is gone keeps nobody from telling the others, and stays selected', async (me) => {
+  story(world, 'a process that is gone does not stop requests to the others, and stays selected', async (me) => {
     await me.go('Processes');
     await me.find('searchbox', 'Filter processes').fill('shop');
     for (const n of [1, 2, 3]) await me.find('checkbox', new RegExp(`^Select process worker-${n}:`)).check();
@@ -52,15 +52,15 @@ export function workers(world) {
       await many('live', 2);
 
       const bar = me.find('region', 'Selection');
-      for (const [before, deed] of [['live', 'Quiet'], ['quiet', 'Stop']]) {
+      for (const [before, action] of [['live', 'Quiet'], ['quiet', 'Stop']]) {
         for (const i of [0, 1]) await rows(before).nth(i).find('checkbox').check();
         await bar.reads(/2 processes selected/);
-        await bar.find('button', deed).click();
-        await me.dialog.find('button', `${deed} 2 processes`).click();
+        await bar.find('button', action).click();
+        await me.dialog.find('button', `${action} 2 processes`).click();
         await me.notes.reads(/requested for 2 processes/);
         await bar.gone(); // the page unselects the processes that got the request
         await me.pointAway();
-        if (deed === 'Quiet') await many('quiet', 2);
+        if (action === 'Quiet') await many('quiet', 2);
       }
       for (const w of three) assert.equal(await w.ended, 0);
     } finally {

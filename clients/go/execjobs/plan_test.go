@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPlansThatAreWrong(t *testing.T) {
+func TestInvalidPlans(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                       "there are no classes",

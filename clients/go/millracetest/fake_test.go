@@ -54,7 +54,7 @@ func TestEnqueued(t *testing.T) {
 }
 
 // A job goes through its retries until it is dead, as in production but without the waits.
-func TestRetriesOfAFake(t *testing.T) {
+func TestRetriesInFake(t *testing.T) {
 	t.Parallel()
 	w := newWorker()
 	var hooks, ran []string
@@ -110,7 +110,7 @@ func TestRetriesOfAFake(t *testing.T) {
 }
 
 // The context of a handler ends by a timeout, by a cancellation, or at the end of the worker.
-func TestHandlersThatHaveToEnd(t *testing.T) {
+func TestContextOfHandlerEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorker()
 	started := make(chan string, 1)
@@ -139,7 +139,7 @@ func TestHandlersThatHaveToEnd(t *testing.T) {
 	require.True(t, fake.Cancel(<-started))
 	require.NoError(t, <-ended, "a job that was cancelled is dropped")
 	require.Empty(t, fake.Retries())
-	require.False(t, fake.Cancel("nobody"))
+	require.False(t, fake.Cancel("unknown"))
 
 	enqueue(millrace.EnqueueOptions{JID: "back"})
 	w.Stop()

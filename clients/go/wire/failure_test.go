@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatIsSaidOfAnErrorIsBounded(t *testing.T) {
+func TestErrorTextsAreLimited(t *testing.T) {
 	long := strings.Repeat("é", maxFailureMessage+5)
 	record := Failure{ErrorClass: long, ErrorMessage: long}.record()
 	require.Equal(t, maxFailureMessage, utf8.RuneCountInString(record.ErrorMessage))

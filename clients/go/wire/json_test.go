@@ -57,7 +57,7 @@ func TestJobVectors(t *testing.T) {
 }
 
 // An option of a job that has another type is refused, and the error names it.
-func TestJobsThatAreRefused(t *testing.T) {
+func TestInvalidJobs(t *testing.T) {
 	for body, reason := range map[string]string{
 		`{"class":"A","retry":"x"}`:         `job: member "retry" must be a whole number, true or false`,
 		`{"class":"A","priority":11}`:       `job: member "priority" must be a whole number from 0 to 10`,

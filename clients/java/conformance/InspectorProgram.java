@@ -44,7 +44,7 @@ public final class InspectorProgram {
         }
         inspector.cancel("runs");
         raises(NotFoundException.class, () -> inspector.cancel("failed"));
-        raises(NotFoundException.class, () -> inspector.find("nobody's"));
+        raises(NotFoundException.class, () -> inspector.find("unknown's"));
         raises(NotFoundException.class, () -> inspector.queue("no/such queue"));
 
         ApiException refused = raises(ApiException.class, () -> Inspector.of(args[0].replace(args[1], "wrong")).delete("later"));

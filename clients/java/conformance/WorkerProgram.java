@@ -87,10 +87,10 @@ final class WorkerProgram {
         }), new HandlerOptions().retryIn((count, error, job) -> Duration.ofMillis(200)));
         worker.handle("Fatal", then(job -> overflow(0)));
         worker.handle("Discard", then(job -> {
-            throw new Discard("told to");
+            throw new Discard("on purpose");
         }));
         worker.handle("Kill", then(job -> {
-            throw new Kill("told to die: " + job.arg(0));
+            throw new Kill("killed on purpose: " + job.arg(0));
         }));
         worker.handle("Args", job -> {
             List<?> all = (List<?>) job.args();
@@ -151,7 +151,7 @@ final class WorkerProgram {
     }
 
     private static void fail(Job job) {
-        throw new IllegalStateException("told to fail: " + job.arg(0));
+        throw new IllegalStateException("failed on purpose: " + job.arg(0));
     }
 
     private static int overflow(int depth) {

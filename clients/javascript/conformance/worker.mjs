@@ -23,7 +23,7 @@ const simple = (name, end, options) => worker.handle(name, (job) => {
 }, options);
 
 const fail = (text) => {
-  throw new Error(`told to fail: ${text}`);
+  throw new Error(`failed on purpose: ${text}`);
 };
 const overflow = () => 1 + overflow();
 
@@ -44,10 +44,10 @@ simple('Fail', fail);
 simple('FailSoon', (text, times, job) => job.attempt <= times && fail(text), { retryIn: () => 0.2 });
 simple('Fatal', overflow);
 simple('Discard', () => {
-  throw new Discard('told to');
+  throw new Discard('on purpose');
 });
 simple('Kill', (text) => {
-  throw new Kill(`told to die: ${text}`);
+  throw new Kill(`killed on purpose: ${text}`);
 });
 worker.handle('Sleep', async (job) => {
   effect('began', job);

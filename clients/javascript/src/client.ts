@@ -228,7 +228,7 @@ export class Client {
         if (!this.#welcomed && unwelcome(error)) throw new Unreachable(`the broker turns us away: ${messageOf(error)}`, { cause: error });
       }
       await pause(pauses.next(), this.#ended);
-      if (this.#waiters === 0) throw new Unreachable(`nobody waits any more: ${messageOf(this.#why)}`);
+      if (this.#waiters === 0) throw new Unreachable(`the enqueue was given up: ${messageOf(this.#why)}`);
     }
   }
 

@@ -216,7 +216,7 @@ test('a bulk with middleware is published in one go, not job by job', async () =
   proxy.close();
 });
 
-test('enqueue resolves to the jid of the published job, whatever middleware returns', async () => {
+test('enqueue resolves to the jid of the published job, independent of what middleware returns', async () => {
   const queue = await aQueue('jids');
   const client = new Client({ url: broker.url });
   const seen = [];
@@ -248,7 +248,7 @@ test('with the broker away, the timeout of the client is how long enqueue waits'
   }
 });
 
-test('a job for a queue that nobody declares until the deadline is refused', async () => {
+test('a job for a queue that is not declared until the deadline is refused', async () => {
   const client = new Client({ url: broker.url });
   const refused = (error) => error.constructor === Refused && /^312 NO_ROUTE: .*"nowhere"; tried for [\d.]+ s$/.test(error.message);
   const queue = await aQueue('somewhere');

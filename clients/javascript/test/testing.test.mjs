@@ -20,7 +20,7 @@ test('inline: enqueue runs the handler, with args that went through JSON, and th
   await client.enqueueIn(60, 'Greet', ['Bob']);
   assert.deepEqual(seen, [['Ann', '1970-01-01T00:00:00.000Z'], ['Bob']]);
   await assert.rejects(client.enqueue('Fail'), /it failed/);
-  await assert.rejects(client.enqueue('Nobody'), /no handler for class Nobody/);
+  await assert.rejects(client.enqueue('Unhandled'), /no handler for class Unhandled/);
   await assert.rejects(client.enqueue('Greet', /** @type {any} */ ([NaN])), Invalid);
   await assert.rejects(client.enqueueBulk([{ class: 'Greet' }, { class: 'Fail' }]), BulkError);
   assert.equal((await client.enqueue('Drop')).length, 32, 'a discard is a good end');
@@ -169,7 +169,7 @@ test('middleware wraps both sides, the first outermost', async () => {
   assert.deepEqual(held.jobs(), []);
 });
 
-test('fake: enqueue resolves to the jid, whatever middleware returns, and to an empty one if middleware caught the error', async () => {
+test('fake: enqueue resolves to the jid, independent of what middleware returns, and to an empty one if middleware caught the error', async () => {
   const client = new Fake();
   client.use(async (job, next) => {
     await next().catch(() => {});

@@ -148,7 +148,7 @@ async function outcomeOf(job, o, now) {
       return fails(traced(new HandBack()));
     case 'timeout':
       handled.cancel(new Timeout(o.seconds));
-      return fails(traced(new Error('whatever')));
+      return fails(traced(new Error('any')));
     case 'unknown_class':
       return judge(job, unknownClass(job.class), at);
     case 'expired':

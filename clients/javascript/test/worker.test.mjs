@@ -39,7 +39,7 @@ test('settings that are wrong are refused', () => {
   assert.throws(() => new Worker({ url }).on(/** @type {any} */ ('never'), () => {}), TypeError);
 });
 
-test('whatever a handler throws has a verdict', async () => {
+test('every value that a handler throws has a verdict', async () => {
   class Mine extends Error {}
   const verdict = async (error, retryIn) => {
     const { kind, errorClass, message, after } = await verdictFor(error, aJob(), retryIn);
@@ -198,7 +198,7 @@ test('a worker that was stopped before it ran ends, and one whose broker is away
   await assert.rejects(away.run(), /runs once/);
 });
 
-test('a worker runs whatever flags Node was started with', () => {
+test('a worker runs with any flags of Node', () => {
   const program = `import { Worker } from 'millrace-jobs';
     const worker = new Worker({ url: '${url}', logger: { info() {}, error() {}, warn: () => worker.stop() } });
     await worker.run();

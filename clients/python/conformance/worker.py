@@ -69,7 +69,7 @@ def append(job: Job) -> None:
 
 @handles("Fail")
 def fail(job: Job) -> None:
-    raise RuntimeError(f"told to fail: {job.args[0]}")
+    raise RuntimeError(f"failed on purpose: {job.args[0]}")
 
 
 @worker.handle("FailSoon", retry_in=lambda *_: 0.2)
@@ -77,23 +77,23 @@ async def fail_soon(job: Job) -> None:
     add("ran", job)
     await asyncio.sleep(0)
     if job.attempt <= job.args[1]:
-        fail_now = f"told to fail: {job.args[0]}"
+        fail_now = f"failed on purpose: {job.args[0]}"
         raise RuntimeError(fail_now)
 
 
 @handles("Fatal")
 def fatal(job: Job) -> None:
-    raise SystemExit("told to end it all")  # a BaseException, but no Exception
+    raise SystemExit("ended on purpose")  # a BaseException, but no Exception
 
 
 @handles("Discard")
 def discard(job: Job) -> None:
-    raise Discard("told to")
+    raise Discard("on purpose")
 
 
 @handles("Kill")
 def kill(job: Job) -> None:
-    raise Kill(f"told to die: {job.args[0]}")
+    raise Kill(f"killed on purpose: {job.args[0]}")
 
 
 @worker.handle("Sleep")

@@ -161,12 +161,12 @@ class Cancelling(AsyncCase):
                 raise
 
         given = job()
-        threading.Timer(0.05, lambda: given._tell(end="cancelled")).start()
+        threading.Timer(0.05, lambda: given._signal(end="cancelled")).start()
         with self.assertRaises(asyncio.CancelledError):
             chain(handler, [], self.loop)(given)
         self.assertEqual(["cleaned up"], self.seen)
         given = job()
-        given._tell(end="timeout")
+        given._signal(end="timeout")
         with self.assertRaises(asyncio.CancelledError):  # before it began
             chain(handler, [], self.loop)(given)
 
@@ -175,12 +175,12 @@ class Cancelling(AsyncCase):
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
-                given._tell(end="stopping")  # a second signal does not cancel again
+                given._signal(end="stopping")  # a second signal does not cancel again
                 await asyncio.sleep(0.01)
             return "done"
 
         given = job()
-        threading.Timer(0.05, lambda: given._tell(end="cancelled")).start()
+        threading.Timer(0.05, lambda: given._signal(end="cancelled")).start()
         self.assertEqual("done", chain(handler, [], self.loop)(given))
 
     def test_wait_async(self) -> None:
@@ -189,7 +189,7 @@ class Cancelling(AsyncCase):
             self.seen.append(await given.wait_async(60))
 
         given = job()
-        threading.Timer(0.1, lambda: given._tell(stopping=True)).start()
+        threading.Timer(0.1, lambda: given._signal(stopping=True)).start()
         chain(handler, [], self.loop)(given)
         self.assertEqual([False, True], self.seen)
 

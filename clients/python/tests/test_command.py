@@ -139,7 +139,7 @@ class Command(unittest.TestCase):
         (idle,) = set(both) - {busy}
         return process, busy, idle
 
-    def tell(self, op: str, identity: str) -> None:
+    def send_control(self, op: str, identity: str) -> None:
         """Send workers a command, as the web UI does."""
         with broker.channel() as channel:
             channel.basic_publish("jobs.control", "", json.dumps({"op": op, "identity": identity}).encode())
@@ -233,12 +233,12 @@ class Command(unittest.TestCase):
 
     def test_one_that_is_stopped_leaves_the_others(self) -> None:
         process, first, second = self.two()
-        self.tell("stop", f"{socket.gethostname()}:{first}:")
+        self.send_control("stop", f"{socket.gethostname()}:{first}:")
         self.eventually(lambda: f"process {first} has ended, and is not replaced" in self.log(), "the first one has ended")
         with self.client() as client:
             client.enqueue("Note", [0])
         self.eventually(lambda: self.said("note") == {second}, "the other one works")
-        self.tell("stop", "*")
+        self.send_control("stop", "*")
         self.assertEqual(0, self.wait(process))
         self.assertEqual([first, second], self.workers(), "none was replaced")
 

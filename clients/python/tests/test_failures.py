@@ -71,7 +71,7 @@ class Failures(unittest.TestCase):
     def test_another_log(self) -> None:
         mine = Worker(URL, log=logging.getLogger("shop.jobs"))
         with self.assertNoLogs("millrace"), self.assertLogs("shop.jobs", "WARNING"):
-            perform(mine, "Nobody")
+            perform(mine, "Unhandled")
 
     def test_a_log_that_fails_changes_nothing(self) -> None:
         class Broken(logging.Handler):

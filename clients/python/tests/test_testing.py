@@ -25,7 +25,7 @@ class Helpers(unittest.TestCase):
         self.assertEqual(32, len(jid))
         self.assertEqual([[1, 2]], seen, "args went through JSON")
         with self.assertLogs("millrace", "WARNING"), self.assertRaises(UnknownClass):
-            client.enqueue("Nobody")
+            client.enqueue("Unhandled")
         with self.assertRaises(Invalid):
             client.enqueue("Note", [object()])
 
@@ -196,7 +196,7 @@ class Outcomes(unittest.TestCase):
         self.assertEqual("dead", perform(self.worker, "Fail", [99], attempt=4, retry=3).outcome)
         self.assertEqual("success", perform(self.worker, "Fail", [3], attempt=4).outcome)
         self.assertEqual("expired", perform(self.worker, "Fail", [3], expires_at=1.0).outcome)
-        self.assertIsInstance(perform(self.worker, "Nobody").error, UnknownClass)
+        self.assertIsInstance(perform(self.worker, "Unhandled").error, UnknownClass)
 
     def test_timeout_and_cancellation(self) -> None:
         for class_ in ("Wait", "WaitAsync"):

@@ -111,10 +111,10 @@ class Running(unittest.TestCase):
     def test_job_waits_until_it_is_to_end(self) -> None:
         job = Job(b'{"class":"A"}', "q")
         self.assertFalse(job.wait(0.001))
-        threading.Timer(0.01, lambda: job._tell(stopping=True)).start()
+        threading.Timer(0.01, lambda: job._signal(stopping=True)).start()
         self.assertTrue(job.wait(60))
         self.assertEqual((True, False), (job.stopping, job.cancelled))
-        job._tell(end="cancelled")
+        job._signal(end="cancelled")
         self.assertTrue(job.cancelled)
 
     def test_commands(self) -> None:

@@ -26,7 +26,7 @@ worker = Millrace::Worker.new(ENV.fetch('MILLRACE_AMQP_URL'), **settings)
     next next_one.call if job.job_class != 'Wrapped'
 
     add(name, job)
-    raise 'told to fail: fail' if name == 'inner' && job.args.first == 'fail'
+    raise 'failed on purpose: fail' if name == 'inner' && job.args.first == 'fail'
 
     next_one.call
     add("#{name}-end", job)
@@ -37,11 +37,11 @@ worker.handle('Append') { |job| add('ran', job) }
 worker.handle('Wrapped') { |job| add('ran', job) }
 worker.handle('Fail') do |job|
   add('ran', job)
-  raise "told to fail: #{job.args.first}"
+  raise "failed on purpose: #{job.args.first}"
 end
 worker.handle('FailSoon', retry_in: ->(*) { 0.2 }) do |job|
   add('ran', job)
-  raise "told to fail: #{job.args.first}" if job.attempt <= job.args[1]
+  raise "failed on purpose: #{job.args.first}" if job.attempt <= job.args[1]
 end
 worker.handle('Fatal') do |job|
   add('ran', job)
@@ -49,11 +49,11 @@ worker.handle('Fatal') do |job|
 end
 worker.handle('Discard') do |job|
   add('ran', job)
-  raise Millrace::Discard, 'told to'
+  raise Millrace::Discard, 'on purpose'
 end
 worker.handle('Kill') do |job|
   add('ran', job)
-  raise Millrace::Kill, "told to die: #{job.args.first}"
+  raise Millrace::Kill, "killed on purpose: #{job.args.first}"
 end
 worker.handle('Sleep') do |job|
   add('began', job)

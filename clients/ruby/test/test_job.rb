@@ -67,11 +67,11 @@ class TestJob < Minitest::Test
     refute found.wait(0.001)
     thread = Thread.new { found.wait(60) }
     Thread.pass until thread.stop?
-    found.tell(stopping: true)
+    found.signal(stopping: true)
     assert thread.value
     assert_equal [true, false, nil], [found.stopping?, found.cancelled?, found.end]
-    found.tell(why: :timeout)
-    found.tell(why: :cancelled)
+    found.signal(why: :timeout)
+    found.signal(why: :cancelled)
     assert_equal [true, :timeout], [found.cancelled?, found.end], 'the first reason stays'
   end
 

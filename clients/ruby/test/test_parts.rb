@@ -63,7 +63,7 @@ class TestParts < Minitest::Test
     refute JSON.parse(Metrics.record(job('{"class":"A","enqueued_at":-1e10}'), Outcome::SUCCEEDED, 'me', 1e10, 0)).key?('wait_ms')
   end
 
-  def test_a_late_job_is_told
+  def test_a_late_job_is_ended
     timers = Timers.new
     task = Struct.new(:why) { define_method(:end) { |why| self.why = why } }.new
     Thread.new { timers.limit(task, 0.01) { Thread.pass until task.why } }.join

@@ -38,7 +38,7 @@ class TestTesting < Minitest::Test
     client = Testing::Inline.new(@worker)
     assert_equal 32, client.enqueue('Block', ['é'.encode('ISO-8859-1')]).size
     assert_equal [['é']], Note::SEEN, 'args went through JSON'
-    assert_raises(UnknownClass) { client.enqueue('Nobody') }
+    assert_raises(UnknownClass) { client.enqueue('Unhandled') }
     assert_raises(Invalid) { client.enqueue('Block', [Object.new]) }
     client.close
   end
@@ -166,7 +166,7 @@ class TestTesting < Minitest::Test
     assert_equal [1, 0, 1], [client.retries(Flaky).size, client.dead(Flaky).size, client.dead('Fails').size]
   end
 
-  def test_a_discard_ends_well_and_draining_goes_on
+  def test_a_discard_ends_well_and_draining_continues
     @worker.handle('Discard') { raise Discard, 'paid already' }
     @worker.handle('Dropped', retry_in: ->(*) { :discard }) { raise 'no' }
     seen = hooked

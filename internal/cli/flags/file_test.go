@@ -28,7 +28,7 @@ type command struct {
 	Secret string   // no setting: it has no environment variable
 }
 
-func TestFileSetsWhatNothingElseSets(t *testing.T) {
+func TestFileSetsDefaults(t *testing.T) {
 	parse := func(text string, args ...string) (c command, err error) {
 		parser, err := kong.New(&c, URLsMapper, kong.Configuration(ReadFile))
 		require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestBrokerTakesItsPasswordFromAFile(t *testing.T) {
+func TestBrokerPasswordFromFile(t *testing.T) {
 	b := Broker{AMQP: AMQP{AMQPURL: "amqp://ann@h:1,i/v", AMQPPasswordFile: clitest.File(t, "p@ss\n")}, ManagementURL: "http://m"}
 	for range 2 { // kong may call it more than once
 		require.NoError(t, b.AfterApply())
@@ -21,7 +21,7 @@ func TestBrokerTakesItsPasswordFromAFile(t *testing.T) {
 	require.ErrorContains(t, b.AfterApply(), "--amqp-password-file")
 }
 
-func TestURLsAreNotQuotedInErrors(t *testing.T) {
+func TestErrorsDoNotQuoteURLs(t *testing.T) {
 	for _, b := range []Broker{{AMQP: AMQP{AMQPURL: "http://ann:s3cret@h"}}, {AMQP: AMQP{AMQPURL: "amqp://h"}, ManagementURL: "ftp://ann:s3cret@h"}} {
 		err := b.AfterApply()
 		require.ErrorContains(t, err, ": must be ")
@@ -29,7 +29,7 @@ func TestURLsAreNotQuotedInErrors(t *testing.T) {
 	}
 }
 
-func TestAPIClientNeedsItsFiles(t *testing.T) {
+func TestAPIClientFilesMustExist(t *testing.T) {
 	amqp := &AMQP{AMQPURL: "amqp://ann:pw@h"}
 	for _, s := range []SignIn{{APIURL: "ftp://x"}, {APITokenFile: "/nowhere"}, {APIPasswordFile: "/nowhere"}} {
 		_, err := s.APIClient("http://127.0.0.1:1", amqp).Overview(t.Context())

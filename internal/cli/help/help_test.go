@@ -161,7 +161,7 @@ func TestCompletion(t *testing.T) {
 	require.Contains(t, millrace(t, "__complete"), "queues\t")
 }
 
-// TestShellsComplete has each shell that is here run its script.
+// TestShellsComplete runs the completion script of each shell that is installed.
 func TestShellsComplete(t *testing.T) {
 	t.Setenv("PATH", clitest.Script(t)+":"+os.Getenv("PATH"))
 	tried := 0

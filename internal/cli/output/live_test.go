@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
-func TestLiveLineIsRewrittenOnATerminal(t *testing.T) {
+func TestLiveLineIsRewrittenOnTerminal(t *testing.T) {
 	var out bytes.Buffer
 	l := &Live{w: &out, tty: true}
 	l.set("one")
@@ -24,7 +24,7 @@ func TestLiveLineIsRewrittenOnATerminal(t *testing.T) {
 	require.Equal(t, "\r\x1b[Kone"+"\r\x1b[Klog\none"+"\r\x1b[Ktwo"+"\n"+"after\n", out.String())
 }
 
-func TestLiveLinesFollowEachOtherElsewhere(t *testing.T) {
+func TestLiveLinesFollowEachOtherInPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := NewLive(&out)
@@ -37,7 +37,7 @@ func TestLiveLinesFollowEachOtherElsewhere(t *testing.T) {
 	})
 }
 
-func TestLiveRewritesOftenOnATerminal(t *testing.T) {
+func TestLiveRewritesOftenOnTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Live{w: &bytes.Buffer{}, tty: true}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*rewriteEvery+rewriteEvery/2)
@@ -48,7 +48,7 @@ func TestLiveRewritesOftenOnATerminal(t *testing.T) {
 	})
 }
 
-func TestWhatIsATerminal(t *testing.T) {
+func TestIsTerminal(t *testing.T) {
 	require.False(t, IsTerminal(&bytes.Buffer{}))
 	f, err := os.Create(t.TempDir() + "/f")
 	require.NoError(t, err)

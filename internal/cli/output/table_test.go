@@ -68,7 +68,7 @@ func TestWideTables(t *testing.T) {
 	require.Equal(t, strings.Repeat("x", 100)+"  b\n", strings.SplitAfter(out.String(), "\n")[1])
 }
 
-func TestYAMLKeepsWhatJSONSays(t *testing.T) {
+func TestYAMLKeepsJSONValues(t *testing.T) {
 	const body = `{"z":1e400,"a":[9007199254740993,true,null,{}],"text":"yes","number":"12","lines":"a\nb","smile":"\ud83d\ude00","empty":"","nested":{"b":1,"a":[]},"colon":"a: b","dash":"- x","time":"2026-12-24"}`
 	var out bytes.Buffer
 	require.NoError(t, printYAML(&out, []byte(body)))
@@ -81,7 +81,7 @@ func TestYAMLKeepsWhatJSONSays(t *testing.T) {
 	require.Error(t, printYAML(&out, []byte(`{"a":`)))
 }
 
-func TestLinesOfAList(t *testing.T) {
+func TestRowsOfList(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"total_count":2,"items":[{"a": 1},{"b": [1, 2]}]}`: "{\"a\":1}\n{\"b\":[1,2]}\n",
 		`[1, "x"]`:       "1\n\"x\"\n",
@@ -95,7 +95,7 @@ func TestLinesOfAList(t *testing.T) {
 	}
 }
 
-func TestFactsOfOneThing(t *testing.T) {
+func TestFactsOfOneItem(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, printerFor(&out, "").Facts([]byte(`{"name":"mails","ready":12,"oldest":{"seconds":3.5},"queues":["a","b"],"none":null,
 		"job":{"args":[1, {"x":2}]},"jobs":[{"jid":"j1"},{"jid":"j2"}],"retry_at":1798135200,"text":"a\u001b[2J"}`)))
@@ -112,11 +112,11 @@ text            a·[2J
 	require.ErrorContains(t, printerFor(&out, "").Facts([]byte("<html>")), "the sidecar's answer")
 }
 
-func TestAnswerThatIsNoJSON(t *testing.T) {
+func TestAnswerIsNotJSON(t *testing.T) {
 	require.ErrorContains(t, printerFor(&bytes.Buffer{}, FormJSON).Answer([]byte("<html>")), "no JSON")
 }
 
-func TestTextsAreCutByTheCellsOfATerminal(t *testing.T) {
+func TestTextIsCutByTerminalCells(t *testing.T) {
 	require.Equal(t, "short", cut("short", 5))
 	require.Equal(t, "sho…", cut("short", 4))
 	require.Equal(t, "é…", cut("éééé", 2))

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-// run runs a demo until it is told to end, or the test ends.
+// run runs a demo until its context ends, or the test ends.
 func run(t *testing.T, d *Demo) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -38,7 +38,7 @@ func run(t *testing.T, d *Demo) (end func()) {
 	return end
 }
 
-// records reads a stream's records, which must all be what Millrace takes.
+// records reads a stream's records, which Millrace must all accept.
 func records(t *testing.T, v *brokertest.Vhost, stream string, check func(body []byte) error) int {
 	t.Helper()
 	all := v.ReadStream(t, stream)
@@ -55,7 +55,7 @@ func entry(stream string) func(body []byte) error {
 	}
 }
 
-func TestDemoSpeaksTheFormats(t *testing.T) {
+func TestDemoWritesValidRecords(t *testing.T) {
 	v := brokertest.New(t)
 	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 200}
 	end := run(t, d)
@@ -71,7 +71,7 @@ func TestDemoSpeaksTheFormats(t *testing.T) {
 	require.Positive(t, records(t, v, jobMetrics, wire.CheckMetrics))
 }
 
-func TestDemoMeetsWhatMillraceDeclared(t *testing.T) {
+func TestDemoWithTopologyOfMillrace(t *testing.T) {
 	v := brokertest.New(t)
 	ch := v.Channel(t)
 	require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil))
@@ -83,7 +83,7 @@ func TestDemoMeetsWhatMillraceDeclared(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
 }
 
-func TestDemoConnectsAgain(t *testing.T) {
+func TestDemoReconnects(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
 	d := &Demo{AMQPURL: proxy.URL(), Rate: 100}
@@ -95,7 +95,7 @@ func TestDemoConnectsAgain(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return d.Counts().Processed > before.Processed+10 }, "it works again")
 }
 
-func TestExhaustedJobIsBuriedAndNoJobIsRejected(t *testing.T) {
+func TestExhaustedIsBuriedAndInvalidIsRejected(t *testing.T) {
 	v := brokertest.New(t)
 	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 1}
 	run(t, d)
@@ -115,7 +115,7 @@ func TestExhaustedJobIsBuriedAndNoJobIsRejected(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue."+queueLow) == 0 }, "the garbage is off the queue")
 }
 
-func TestEveryKindOfJobComesUp(t *testing.T) {
+func TestEveryKindOfJobOccurs(t *testing.T) {
 	v := brokertest.New(t)
 	conn := v.Dial(t)
 	require.NoError(t, declare(conn))
@@ -155,7 +155,7 @@ func TestErrorsHaveClasses(t *testing.T) {
 	require.Equal(t, int64(25), number(map[string]any{"retry": json.Number("1.5")}, "retry", 25))
 }
 
-func TestDemoSaysWhatKeepsItFromWorking(t *testing.T) {
+func TestDemoReportsErrors(t *testing.T) {
 	never := func(context.Context, *amqp.Connection) error { panic("not reached") }
 	v := brokertest.New(t)
 	_, err := v.Channel(t).QueueDeclare("queue."+queueLow, true, false, false, false, nil)
@@ -180,8 +180,8 @@ func TestRefusedPublishIsAnError(t *testing.T) {
 	require.Error(t, p.toStream(t.Context(), "full", map[string]any{"no JSON": func() {}}))
 }
 
-// A job that another program enqueued is left to that program's worker, and one of an unknown class
-// is no success.
+// A job that another program enqueued is left to that program's worker. A job of an unknown class
+// does not succeed.
 func TestDemoTakesOnlyItsOwnJobs(t *testing.T) {
 	for _, queue := range queues {
 		require.Contains(t, queue, "demo.")
@@ -207,7 +207,7 @@ func TestDemoTakesOnlyItsOwnJobs(t *testing.T) {
 	}
 }
 
-func TestDemoSaysGoodbye(t *testing.T) {
+func TestDemoSendsLastHeartbeat(t *testing.T) {
 	v := brokertest.New(t)
 	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 20}
 	end := run(t, d)

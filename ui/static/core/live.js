@@ -38,7 +38,7 @@ export function onTopic(topic, call) {
 const topics = () => [...always, ...(listeners.get('jobs')?.size ? ['jobs'] : [])].join(',');
 
 /** @param {string} topic @param {any} event */
-export function tell(topic, event) {
+export function notify(topic, event) {
   for (const call of [...(listeners.get(topic) || [])]) call(event);
 }
 
@@ -85,7 +85,7 @@ function heard(m) {
   if (m.id) last = m.id;
   const data = typeof m.data === 'string' ? JSON.parse(m.data) : m.data;
   if (m.event !== 'update' || !data) return;
-  for (const topic of Object.keys(data)) if (topic !== 'now') tell(topic, data[topic]);
+  for (const topic of Object.keys(data)) if (topic !== 'now') notify(topic, data[topic]);
 }
 
 /** Receives the sidecar's events while a user is signed in and the page is visible. */

@@ -35,7 +35,7 @@ async function load() {
 }
 
 /** The latest overview from the events, and when it is shown. @type {any} */
-let told = null;
+let latest = null;
 let due = 0;
 
 /**
@@ -44,11 +44,11 @@ let due = 0;
  * @param {any} data
  */
 function hear(data) {
-  told = data;
+  latest = data;
   due ||= setTimeout(() => {
     due = 0;
     asked++; // a pending answer is older
-    if (told && !paused.value) overview.value = told;
+    if (latest && !paused.value) overview.value = latest;
   }, 1000);
 }
 
@@ -62,7 +62,7 @@ export function watchOverview() {
   });
   onSignOut(() => {
     asked++; // a pending answer was for the previous user
-    told = overview.value = null;
+    latest = overview.value = null;
   });
   onTopic('overview', hear);
   document.addEventListener('visibilitychange', () => { if (!document.hidden) load(); });

@@ -10,7 +10,7 @@ import { Card, CopyCurl, Empty, Failure, State, Title, Util } from '../parts/sta
 import { Table } from '../parts/table.js';
 import { Since, Time } from '../parts/time.js';
 import { Usual } from '../parts/usual.js';
-import { byWeight, tellProcesses } from './processes.js';
+import { byWeight, sendToProcesses } from './processes.js';
 import { common, process as words } from '../core/words.js';
 
 /** @param {{part: string}} p */
@@ -20,9 +20,9 @@ export default function Process({ part: identity }) {
   const p = r.data;
   const work = [...(p?.work || [])].sort((a, b) => (a.started_at || 0) - (b.started_at || 0));
   const columns = [{ id: 'class', label: common.class, always: true, head: true, class: 'lim', cell: (/** @type {any} */ w) => html`<a class="cut" title=${w.class} href=${link('job-metrics', w.class)}>${w.class}</a>` }, { id: 'jid', label: common.id, class: 'lim', cell: (/** @type {any} */ w) => html`<a class="mono cut" title=${w.jid} href=${link('jobs', w.jid)}>${w.jid}</a>` }, { id: 'queue', label: common.queue, class: 'lim', wide: true, cell: (/** @type {any} */ w) => html`<a class="cut" title=${w.queue} href=${link('job-queues', w.queue)}>${w.queue}</a>` }, { id: 'for', label: common.runningFor, right: true, cell: (/** @type {any} */ w) => html`<span class="row" style=${{ justifyContent: 'end' }}><${Usual} w=${w} /><${Since} since=${w.started_at} /></span>` }];
-  const tell = (/** @type {'quiet'|'stop'} */ what) => tellProcesses(what, [identity], p.busy, r.refresh);
+  const send = (/** @type {'quiet'|'stop'} */ what) => sendToProcesses(what, [identity], p.busy, r.refresh);
   return html`<${Title} crumbs=${[[common.workerProcesses, link('worker-processes')]]} title=${identity} after=${p && html`<${State} state=${p.state} />`}>
-      ${p && mayAct.value && p.state !== 'lost' && html`<button class="btn small" disabled=${p.state !== 'live'} onClick=${() => tell('quiet')}><${Icon} name="quiet" small />${common.quiet}</button><button class="btn small hurt" disabled=${p.state === 'stopping'} onClick=${() => tell('stop')}><${Icon} name="stop" small />${common.stop}</button>`}<${CopyCurl} url=${url} /><//>
+      ${p && mayAct.value && p.state !== 'lost' && html`<button class="btn small" disabled=${p.state !== 'live'} onClick=${() => send('quiet')}><${Icon} name="quiet" small />${common.quiet}</button><button class="btn small hurt" disabled=${p.state === 'stopping'} onClick=${() => send('stop')}><${Icon} name="stop" small />${common.stop}</button>`}<${CopyCurl} url=${url} /><//>
     <${Failure} error=${r.error} at=${p ? r.at : 0} refresh=${r.refresh} />
     ${p && html`<div class="grid"><${Card} title=${common.process} class="c4"><dl class="facts"><dt>${words.host}</dt><dd>${p.hostname}</dd><dt>${words.pid}</dt><dd>${p.pid}</dd><dt>${words.tag}</dt><dd>${p.tag || '–'}</dd><dt>${words.version}</dt><dd>${p.version || '–'}</dd><dt>${common.started}</dt><dd><${Time} at=${p.started_at} /></dd><dt>${common.lastHeartbeat}</dt><dd><${Time} at=${p.heard_at} /></dd><dt>${common.memory}</dt><dd>${bytes(p.rss_kb * 1024)}</dd><dt>${common.roundTrip}</dt><dd>${p.rtt_us ? common.millis(p.rtt_us) : '–'}</dd>
         <dt>${common.slots}</dt><dd><${Util} part=${p.concurrency ? p.busy / p.concurrency : 0} text=${common.of(count(p.busy), count(p.concurrency))} label=${common.slotsInUse} /></dd><dt>${common.queues}</dt><dd>${byWeight(p).map((/** @type {string} */ q) => html`<a class="tag" href=${link('job-queues', q)}>${q}${p.weights?.[q] ? ' ×' + p.weights[q] : ''}</a> `)}</dd>

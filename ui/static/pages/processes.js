@@ -23,9 +23,9 @@ const some = (all) => common.firstOf(all, 5);
  * @param {'quiet'|'stop'} what
  * @param {string[]} identities
  * @param {number} busy
- * @param {(told: string[]) => void} done gets the processes to which it was sent
+ * @param {(sent: string[]) => void} done gets the processes to which it was sent
  */
-export async function tellProcesses(what, identities, busy, done) {
+export async function sendToProcesses(what, identities, busy, done) {
   const n = identities.length;
   const verb = words.verbOf(what, n);
   const alone = await onlyThese(identities);
@@ -34,9 +34,9 @@ export async function tellProcesses(what, identities, busy, done) {
     body: html`<p>${what === 'stop' ? words.aboutStopping(n) : words.aboutQuieting(n)}</p>
       ${alone.length > 0 && html`<div class="banner"><${Icon} name="warn" /><span>${words.onlyOf(n, some(alone))}</span></div>`}` });
   if (!yes) return;
-  const told = await tellEach(what, identities);
-  if (told.length) toast(words.requested(what, told.length));
-  setTimeout(() => done(told), 1500);
+  const sent = await sendToEach(what, identities);
+  if (sent.length) toast(words.requested(what, sent.length));
+  setTimeout(() => done(sent), 1500);
 }
 
 /**
@@ -62,25 +62,25 @@ async function onlyThese(identities) {
  * @param {string[]} identities
  * @returns {Promise<string[]>} the processes to which it was sent
  */
-async function tellEach(what, identities) {
-  const told = [];
+async function sendToEach(what, identities) {
+  const sent = [];
   const gone = [];
   for (const id of identities) {
     try {
       await ask(apiPath('processes', [id, what]), { method: 'PUT' });
-      told.push(id);
+      sent.push(id);
     } catch (e) {
       if (e.status === 404 && identities.length > 1) {
         gone.push(id);
         continue;
       }
-      const left = identities.length - told.length - gone.length;
+      const left = identities.length - sent.length - gone.length;
       failed(identities.length > 1 ? new Error(words.notSent(id, left - 1, e.reason)) : e);
       break;
     }
   }
   if (gone.length) failed(new Error(words.gone(some(gone))));
-  return told;
+  return sent;
 }
 
 /**
@@ -117,7 +117,7 @@ export default function Processes() {
   const sum = (/** @type {string} */ k) => list.data && up.reduce((/** @type {number} */ n, /** @type {any} */ p) => n + p[k], 0);
   const skewed = up.filter((/** @type {any} */ a) => up.some((/** @type {any} */ b) => a.tag === b.tag && a.version !== b.version));
   const versions = [...new Set(skewed.map((/** @type {any} */ p) => p.tag + ' ' + p.version))];
-  const act = (/** @type {'quiet'|'stop'} */ what, /** @type {any[]} */ of) => tellProcesses(what, of.map((p) => p.identity), of.reduce((n, p) => n + p.busy, 0), (told) => { setChosen((now) => new Map([...now].filter(([id]) => !told.includes(id)))); list.refresh(); });
+  const act = (/** @type {'quiet'|'stop'} */ what, /** @type {any[]} */ of) => sendToProcesses(what, of.map((p) => p.identity), of.reduce((n, p) => n + p.busy, 0), (sent) => { setChosen((now) => new Map([...now].filter(([id]) => !sent.includes(id)))); list.refresh(); });
   const found = text && `select("\\(.identity) \\(.tag) \\(.version) \\(.state) \\(.queues | join(" "))" | ascii_downcase | contains(${JSON.stringify(text)}))`;
   return html`<${Title} title=${common.workerProcesses} badge=${list.data ? count(all.length + list.left) : null}><${CopyCurl} url=${list.url} jq=${found} /><//>
     <${Cut} list=${list} what=${common.processesInline} />

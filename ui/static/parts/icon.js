@@ -42,6 +42,7 @@ const paths = {
   dash: 'M6 12h12',
   quiet: 'M5 9v6h4l5 4V5L9 9ZM18 9l4 6M22 9l-4 6',
   queue: 'M4 6h16v4H4ZM4 14h16v4H4Z',
+  gated: 'M4 6h16v4H4ZM4 14h3M10.500 14h3M17 14h3M4 18h3M10.500 18h3M17 18h3',
   out: 'M10 4H5v16h5M14 8l4 4-4 4M8 12h10',
   download: 'M12 4v11M7 11l5 5 5-5M5 20h14',
   eye: 'M2 12s4-7 10-7 10 7 10 7-4 7-10 7S2 12 2 12ZM12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6Z',

@@ -9,7 +9,7 @@ import { link } from '../core/router.js';
 import { refreshOverview } from '../core/overview.js';
 import { notes, register } from '../core/overlays.js';
 import { mayAct, onSignOut } from '../core/session.js';
-import { tell } from '../core/live.js';
+import { notify } from '../core/live.js';
 import { useResource } from '../core/resource.js';
 import { failed, leave, overtaken, say, toast } from './toast.js';
 import { Icon } from './icon.js';
@@ -88,7 +88,7 @@ function giveUp(op) {
 /** @param {any} op */
 function ended(op) {
   say(words.endedAs(opText(op), op.state));
-  for (const topic of ['scheduled', 'retries', 'dead', 'operations']) tell(topic, op);
+  for (const topic of ['scheduled', 'retries', 'dead', 'operations']) notify(topic, op);
   refreshOverview();
   leave(() => dismiss(op.id), op.failed ? 30_000 : 12_000);
 }

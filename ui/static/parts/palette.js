@@ -20,7 +20,7 @@ onSignOut(() => { shown.value = ''; });
 /** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
 
 /** @type {[string, string, string][]} page, icon, name */
-const pages = [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs], ['scheduled-jobs', 'clock', common.scheduledJobs], ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs], ['gated-jobs', 'clock', common.jobsWithoutAQueue],
+const pages = [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs], ['scheduled-jobs', 'clock', common.scheduledJobs], ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs], ['gated-jobs', 'gated', common.jobsWithoutAQueue],
   ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live], ['worker-processes', 'worker', common.workerProcesses], ['operations', 'ops', common.operations], ['rejected', 'rejected', common.rejectedRecords],
   ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]];
 /** Returns the keys that lead to a page: g and a letter. @param {string} page */

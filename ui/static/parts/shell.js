@@ -21,7 +21,7 @@ import { common, frame as words } from '../core/words.js';
 export const groups = [
   [words.work, [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
     ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total], ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
-    ['gated-jobs', 'clock', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined]]],
+    ['gated-jobs', 'gated', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined]]],
   [words.insight, [['job-metrics', 'chart', common.metrics], ['live', 'live', common.live]]],
   [common.workers, [['worker-processes', 'worker', common.processes, (o) => o.processes.running]]],
   [common.system, [['operations', 'ops', common.operations], ['rejected', 'rejected', words.rejected, (o) => Object.values(o.rejected).reduce((n, r) => n + r.kept, 0) || undefined, 'bad'], ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]]],

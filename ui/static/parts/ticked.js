@@ -13,7 +13,7 @@ import { charts as words } from '../core/words.js';
 
 /** @typedef {'class'|'queue'} Kind the kind of the ticked rows */
 
-/** More lines cannot be told apart. */
+/** More lines cannot be distinguished. */
 const most = 8;
 
 /** Escapes commas, which separate names. @param {string} name */

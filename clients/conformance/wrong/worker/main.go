@@ -229,9 +229,9 @@ func (w *worker) record(stream string, d amqp.Delivery, j job, text string) bool
 		body, _ = json.Marshal(parsed)
 	}
 	now := float64(time.Now().UnixMicro()) / 1e6
-	head := fmt.Sprintf(`{"type":"retry","jid":%q,"retry_at":%f,"retry_count":1,"error_class":"Error","error_message":%q`, j.JID, now+60, "told to fail: "+text)
+	head := fmt.Sprintf(`{"type":"retry","jid":%q,"retry_at":%f,"retry_count":1,"error_class":"Error","error_message":%q`, j.JID, now+60, "failed on purpose: "+text)
 	if stream == "dead_jobs" {
-		head = fmt.Sprintf(`{"type":"dead_job","jid":%q,"died_at":%f,"retry_count":0,"error_class":"Killed","error_message":%q`, j.JID, now, "told to die: "+text)
+		head = fmt.Sprintf(`{"type":"dead_job","jid":%q,"died_at":%f,"retry_count":0,"error_class":"Killed","error_message":%q`, j.JID, now, "killed on purpose: "+text)
 	}
 	for {
 		m := amqp.Publishing{DeliveryMode: amqp.Persistent, Body: fmt.Appendf(nil, `%s,"job":%s}`, head, body)}

@@ -88,7 +88,7 @@ export class Begins {
    * Returns the exclusive queues of the processes that count for a job and may be dead, by process.
    * If such a queue does not exist, its process is dead.
    */
-  doubtful(job: Key, queue: string, self: string): Map<string, string> {
+  maybeDead(job: Key, queue: string, self: string): Map<string, string> {
     const found = new Map<string, string>();
     const suspect = this.#suspects.get(keyOf(job));
     for (const [id, p] of this.#processes) {

@@ -140,7 +140,7 @@ export class Ledger {
 
   /** Checks which of the processes that count for a job are dead. Writes newly found deaths. */
   async #look(key: Key, queue: string): Promise<Set<string>> {
-    for (const [process, exclusive] of this.#begins.doubtful(key, queue, this.#self)) {
+    for (const [process, exclusive] of this.#begins.maybeDead(key, queue, this.#self)) {
       if (this.#gone.has(exclusive) || (await this.#session.exists(exclusive).catch(() => true))) continue;
       this.#gone.add(exclusive);
       await this.#publish({ type: 'died', process }).catch(() => {});

@@ -21,7 +21,7 @@ export class Session {
   readonly engine: Engine;
   readonly connection: Connection;
   publisher!: Publisher; // for records that must arrive
-  tell!: Watched<Channel>; // for metrics, whose publishes are not confirmed
+  metricsChannel!: Watched<Channel>; // for metrics, whose publishes are not confirmed
   lost!: Promise<Error>;
   control!: string;
   ledger!: Ledger;
@@ -45,8 +45,8 @@ export class Session {
 
   async #prepare(): Promise<void> {
     this.publisher = await Publisher.open(this.connection);
-    this.tell = await openChannel(this.connection);
-    this.lost = Promise.race([this.connection.lost, this.publisher.lost, this.tell.lost]);
+    this.metricsChannel = await openChannel(this.connection);
+    this.lost = Promise.race([this.connection.lost, this.publisher.lost, this.metricsChannel.lost]);
     this.control = await listen(this);
     this.ledger = new Ledger(this);
     await this.ledger.open();
@@ -59,14 +59,14 @@ export class Session {
    * being closed.
    */
   ending(): boolean {
-    return this.#closing || this.connection.gone || this.publisher.gone || this.tell.gone;
+    return this.#closing || this.connection.gone || this.publisher.gone || this.metricsChannel.gone;
   }
 
   /** Serves the lanes until the worker has stopped. Throws if the connection is lost. */
   async run(): Promise<void> {
     const { engine } = this;
     for (const lane of engine.lanes) lane.serve(this);
-    engine.metrics.attach((stream, body) => this.tell.publish('', stream, body, record()));
+    engine.metrics.attach((stream, body) => this.metricsChannel.publish('', stream, body, record()));
     this.#timer = setInterval(() => this.beat(), engine.config.heartbeat * 1000);
     this.beat();
     try {

@@ -25,5 +25,5 @@ worker.on('startup', async () => {
 await worker.run();
 
 assert.equal(began, 1, 'the job came again');
-assert.deepEqual(logged, [], 'nothing was lost on the way');
+assert.deepEqual(logged, [], 'nothing was lost');
 console.log('ran once');

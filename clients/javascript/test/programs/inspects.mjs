@@ -51,7 +51,7 @@ for (const jid of ['later', odd]) {
 }
 await inspector.cancel('runs');
 await assert.rejects(inspector.cancel('failed'), NotFound);
-await assert.rejects(inspector.find("nobody's"), NotFound);
+await assert.rejects(inspector.find("unknown's"), NotFound);
 await assert.rejects(inspector.queue('no/such queue'), NotFound);
 
 const stranger = new Inspector({ url: url.replace(password, 'wrong') });

@@ -96,7 +96,7 @@ class Begins:
         self.suspects = {k: s for k, s in self.suspects.items() if s.heard >= before}
         self.processes = {i: p for i, p in self.processes.items() if not (p.closed or p.died is not None) or p.heard >= before}
 
-    def doubtful(self, key: Key, queue: str, own: str) -> dict[str, str]:
+    def maybe_dead(self, key: Key, queue: str, own: str) -> dict[str, str]:
         """Return the exclusive queues of the processes that count for a job and may be dead.
 
         If such a queue does not exist, its process is dead.

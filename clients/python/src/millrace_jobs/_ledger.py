@@ -166,7 +166,7 @@ class Ledger:
 
     async def _look(self, key: Key, queue: str) -> set[str]:
         """Check which of the processes that count for a job are dead. Write newly found deaths."""
-        for process, control in self._begins.doubtful(key, queue, self._worker._process).items():
+        for process, control in self._begins.maybe_dead(key, queue, self._worker._process).items():
             if control not in self._gone and not await exists(self._session.connection, control):
                 self._gone.add(control)
                 await self._try("died", process)

@@ -71,7 +71,7 @@ class _Group:
         if self._stopping or self._quiet:
             self.due.clear()
         for process in self.processes:
-            _tell(process, number)
+            _send_number(process, number)
             if self._stopping:
                 # SIGTSTP has suspended a process whose worker had not begun.
                 process.send_signal(signal.SIGCONT)
@@ -112,7 +112,7 @@ class Parent:
 
     It writes the numbers of its signals to the standard input of this process. It does not send
     them as signals, because a supervisor may signal every process of a service, and then this
-    process could not tell the two apart. When the parent ends, the worker is stopped.
+    process could not distinguish the two. When the parent ends, the worker is stopped.
     """
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Parent:
             worker._soon(partial(worker._stop, source))
 
 
-def _tell(process: subprocess.Popen[bytes], number: int) -> None:
+def _send_number(process: subprocess.Popen[bytes], number: int) -> None:
     if process.stdin:
         with contextlib.suppress(OSError):  # the process has ended
             process.stdin.write(bytes([number]))

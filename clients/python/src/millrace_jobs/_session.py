@@ -41,8 +41,8 @@ class Session:
         self = cls(worker, connection)
         try:
             self.publisher = await Publisher.open(connection)
-            tell = await connection.channel()  # for metrics, whose publishes are not confirmed
-            for channel in (tell, self.publisher.channel):
+            metrics = await connection.channel()  # for metrics, whose publishes are not confirmed
+            for channel in (metrics, self.publisher.channel):
                 # The session needs both.
                 channel.closed.add_done_callback(lambda _: connection.drop())
             self.control = await listen(self)
@@ -51,7 +51,7 @@ class Session:
         except BaseException:
             connection.drop()
             raise
-        worker._metrics.attach(tell)
+        worker._metrics.attach(metrics)
         return self
 
     def next_tag(self) -> int:

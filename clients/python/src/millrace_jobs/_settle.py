@@ -134,7 +134,7 @@ class Settler:
         """Set the stopping flag of all running jobs."""
         for task in list(self.running):
             if task.job:
-                task.job._tell(stopping=True)
+                task.job._signal(stopping=True)
 
     async def wait(self, timeout: float, hurry: asyncio.Event) -> None:
         """Wait until the running jobs have ended, at most for ``timeout`` seconds.

@@ -84,7 +84,7 @@ class Task:
             self.job = job
             # After self.job is set: a stop sets the worker's flag first, and then those of the
             # running jobs.
-            job._tell(stopping=worker._stopping)
+            job._signal(stopping=worker._stopping)
             limit = limit_of(job, handler)
             if limit:
                 worker._post(partial(worker._settler.arm, self, limit))
@@ -98,4 +98,4 @@ class Task:
     def end(self, why: End) -> None:
         """Set the cancel signal."""
         if self.job:
-            self.job._tell(end=why)
+            self.job._signal(end=why)

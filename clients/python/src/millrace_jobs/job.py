@@ -132,7 +132,7 @@ class Job:
     def _should_end(self) -> bool:
         return self._stopping or self._end is not None
 
-    def _tell(self, *, stopping: bool = False, end: End | None = None) -> None:
+    def _signal(self, *, stopping: bool = False, end: End | None = None) -> None:
         self._stopping = self._stopping or stopping
         self._end = self._end or end
         for waker in list(self._wakers):

@@ -121,9 +121,9 @@ class _Performer:
         handler = worker._handlers.get(job.class_)
         call = chain(handler.call, worker._middleware, loop) if handler else None
         timers = [
-            _Timer(limit_of(job, handler) if handler else None, partial(job._tell, end="timeout")),
-            _Timer(cancel_after, partial(job._tell, end="cancelled")),
-            _Timer(stop_after, partial(job._tell, stopping=True)),
+            _Timer(limit_of(job, handler) if handler else None, partial(job._signal, end="timeout")),
+            _Timer(cancel_after, partial(job._signal, end="cancelled")),
+            _Timer(stop_after, partial(job._signal, stopping=True)),
         ]
         failed = partial(worker._hooks.call_here, "failure", loop=loop)
         try:

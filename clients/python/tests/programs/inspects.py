@@ -66,7 +66,7 @@ for jid in ("later", odd):
     raises(NotFound, lambda jid=jid: inspector.delete(jid))  # type: ignore[misc]
 inspector.cancel("runs")
 raises(NotFound, lambda: inspector.cancel("failed"))
-raises(NotFound, lambda: inspector.find("nobody's"))
+raises(NotFound, lambda: inspector.find("unknown's"))
 raises(NotFound, lambda: inspector.queue("no/such queue"))
 
 refused = raises(ApiError, lambda: Inspector(url.replace(password, "wrong")).delete("later"))

@@ -31,7 +31,7 @@ module Millrace
 
     # Sets the job's cancel signal.
     def end(why)
-      @job.tell(why: why)
+      @job.signal(why: why)
       Report.late(@worker.log, @job, @limit) if why == :timeout
     end
 
@@ -46,7 +46,7 @@ module Millrace
     private
 
     def signal
-      return @job.tell(stopping: true) if @signal == :stopping
+      return @job.signal(stopping: true) if @signal == :stopping
       raise ArgumentError, "#{@job.job_class} has no timeout" if @signal == :timeout && @limit.nil?
 
       self.end(@signal)

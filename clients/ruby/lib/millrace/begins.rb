@@ -93,7 +93,7 @@ module Millrace
 
     # Returns the exclusive queues of the processes that count for a job and may be dead, by
     # process. If such a queue does not exist, its process is dead.
-    def doubtful(key, queue, own)
+    def maybe_dead(key, queue, own)
       suspect = @suspects[key]
       matter = @processes.reject { |name, process| name == own || process.ended? }
       matter.select { |name, process| suspect ? suspect.processes.include?(name) : process.queues.include?(queue) }

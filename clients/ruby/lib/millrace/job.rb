@@ -90,7 +90,7 @@ module Millrace
     end
 
     # @private
-    def tell(stopping: false, why: nil)
+    def signal(stopping: false, why: nil)
       @stopping ||= stopping
       @end ||= why
       @bell&.ring

@@ -137,8 +137,8 @@ module Millrace
 
     # Checks which of the processes that count for a job are dead. Writes newly found deaths.
     def look(key, queue)
-      doubtful = @mutex.synchronize { @begins.doubtful(key, queue, @worker.process).reject { |_, control| @gone.include?(control) } }
-      doubtful.each do |process, control|
+      candidates = @mutex.synchronize { @begins.maybe_dead(key, queue, @worker.process).reject { |_, control| @gone.include?(control) } }
+      candidates.each do |process, control|
         next if @session.connection.queue?(control)
 
         @mutex.synchronize { @gone << control }

@@ -50,7 +50,7 @@ module Millrace
     # Raises ArgumentError if a member of the format occurs twice, has escapes in its name, or has
     # text that is not Unicode.
     def check_names(raw, members)
-      return unless doubtful?(raw, members)
+      return unless ambiguous?(raw, members)
 
       seen = {}
       Scan.members(raw).each do |member|
@@ -66,7 +66,7 @@ module Millrace
 
     # Returns whether names need a closer check. Most jobs do not: they have as many colons as
     # members, and no escapes. Of the others, most have no name of the format twice.
-    def doubtful?(raw, members)
+    def ambiguous?(raw, members)
       return true if raw.include?('\\')
       return false if raw.count(':') == members.size
 

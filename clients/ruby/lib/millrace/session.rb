@@ -72,13 +72,13 @@ module Millrace
 
     def prepare
       @publisher = Publisher.new(@connection)
-      @tell = @connection.channel # for metrics, whose publishes are not confirmed
+      @metrics_channel = @connection.channel # for metrics, whose publishes are not confirmed
       @control = Control.listen(self)
       @ledger = Ledger.new(self)
       @ledger.open
       @worker.paused = Control.ask_paused(self) || @worker.paused
       @worker.metrics.attach(lambda { |body|
-        @tell.publish(Wire::Message.new(exchange: '', key: Wire::METRICS, body: body, mandatory: false))
+        @metrics_channel.publish(Wire::Message.new(exchange: '', key: Wire::METRICS, body: body, mandatory: false))
       })
     end
 
@@ -127,7 +127,7 @@ module Millrace
 
     # The session ends if one of these channels is closed.
     def look
-      return unless @publisher.channel.closed? || @tell.closed?
+      return unless @publisher.channel.closed? || @metrics_channel.closed?
 
       @connection.lose('the broker closed a channel')
       @connection.drop

@@ -39,7 +39,7 @@ module Millrace
 
     # Sets the stopping flag of all running jobs.
     def stopping
-      running.each { |task| task.job&.tell(stopping: true) }
+      running.each { |task| task.job&.signal(stopping: true) }
     end
 
     # Waits until the running jobs have ended, at most for some seconds. Then sets the cancel signal

@@ -69,7 +69,7 @@ module Millrace
       @since = @begun
       @job = job
       # After @job is set: a stop sets the worker's flag first, and then looks for jobs.
-      job.tell(stopping: @worker.stopping?)
+      job.signal(stopping: @worker.stopping?)
       @attempt.run
     end
 

@@ -57,7 +57,7 @@ raises(Millrace::NotFound) { INSPECTOR.retry('later') }
 end
 INSPECTOR.cancel('runs')
 raises(Millrace::NotFound) { INSPECTOR.cancel('failed') }
-raises(Millrace::NotFound) { INSPECTOR.find("nobody's") }
+raises(Millrace::NotFound) { INSPECTOR.find("unknown's") }
 raises(Millrace::NotFound) { INSPECTOR.queue('no/such queue') }
 
 refused = raises(Millrace::ApiError) { Millrace::Inspector.new(URL.sub(PASSWORD, 'wrong')).delete('later') }

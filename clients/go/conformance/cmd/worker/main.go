@@ -114,7 +114,7 @@ func (e effects) around(name string) millrace.Middleware {
 			text, _ := args(job)
 			e.add(name, text, job)
 			if name == "inner" && text == "fail" {
-				return told(text)
+				return onPurpose(text)
 			}
 			err := next(ctx, job)
 			e.add(name+"-end", text, job)
@@ -132,23 +132,25 @@ func (e effects) simple(w *millrace.Worker, class string, end func(job *millrace
 	}, o)
 }
 
-func told(text string) error { return errors.New("told to fail: " + text) }
+func onPurpose(text string) error { return errors.New("failed on purpose: " + text) }
 
 func (e effects) handle(w *millrace.Worker) {
 	e.simple(w, "Append", func(*millrace.RawJob, string, float64) error { return nil }, nil)
 	e.simple(w, "Wrapped", func(*millrace.RawJob, string, float64) error { return nil }, nil)
-	e.simple(w, "Fail", func(_ *millrace.RawJob, text string, _ float64) error { return told(text) }, nil)
+	e.simple(w, "Fail", func(_ *millrace.RawJob, text string, _ float64) error { return onPurpose(text) }, nil)
 	e.simple(w, "FailSoon", func(job *millrace.RawJob, text string, times float64) error {
 		if float64(job.Attempt) <= times {
-			return told(text)
+			return onPurpose(text)
 		}
 		return nil
 	}, &millrace.HandlerOptions{RetryIn: func(int, error, *millrace.RawJob) time.Duration { return 200 * time.Millisecond }})
 	e.simple(w, "Fatal", func(_ *millrace.RawJob, text string, _ float64) error {
 		return []error{nil}[len(text)+1] // a runtime error
 	}, nil)
-	e.simple(w, "Discard", func(*millrace.RawJob, string, float64) error { return millrace.Discard("told to") }, nil)
-	e.simple(w, "Kill", func(_ *millrace.RawJob, text string, _ float64) error { return millrace.Kill("told to die: " + text) }, nil)
+	e.simple(w, "Discard", func(*millrace.RawJob, string, float64) error { return millrace.Discard("on purpose") }, nil)
+	e.simple(w, "Kill", func(_ *millrace.RawJob, text string, _ float64) error {
+		return millrace.Kill("killed on purpose: " + text)
+	}, nil)
 	w.Handle("Sleep", e.sleep, nil)
 	w.Handle("Wait", e.wait, nil)
 	w.Handle("Die", func(_ context.Context, job *millrace.RawJob) error {

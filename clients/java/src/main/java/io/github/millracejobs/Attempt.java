@@ -83,7 +83,7 @@ public final class Attempt {
 
     /** Cancels the job, before it runs, or from another thread while it runs. */
     public Attempt cancel() {
-        job.tellEnd(Job.End.CANCELLED);
+        job.signalEnd(Job.End.CANCELLED);
         return this;
     }
 
@@ -92,7 +92,7 @@ public final class Attempt {
      * runs.
      */
     public Attempt stopping() {
-        job.tellStopping();
+        job.signalStopping();
         return this;
     }
 

@@ -105,7 +105,7 @@ final class Begins {
      * Returns the exclusive queues of the processes that count for a job and may be dead, by
      * process. If such a queue does not exist, its process is dead.
      */
-    Map<String, String> doubtful(BeginKey key, String queue, String own) {
+    Map<String, String> maybeDead(BeginKey key, String queue, String own) {
         Suspect suspect = suspects.get(key);
         Map<String, String> found = new HashMap<>();
         processes.forEach((name, process) -> {

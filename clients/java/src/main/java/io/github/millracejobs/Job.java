@@ -299,11 +299,11 @@ public final class Job {
         }
     }
 
-    void tellStopping() {
+    void signalStopping() {
         signal(() -> stopping = true);
     }
 
-    void tellEnd(End why) {
+    void signalEnd(End why) {
         signal(() -> end = end == null ? why : end);
     }
 

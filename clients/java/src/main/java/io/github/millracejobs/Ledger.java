@@ -221,12 +221,12 @@ final class Ledger {
 
     /** Checks which of the processes that count for a job are dead. Writes newly found deaths. */
     private Set<String> look(BeginKey key, String queue) throws Lost {
-        Map<String, String> doubtful;
+        Map<String, String> candidates;
         synchronized (this) {
-            doubtful = begins.doubtful(key, queue, worker.process);
-            doubtful.values().removeAll(gone);
+            candidates = begins.maybeDead(key, queue, worker.process);
+            candidates.values().removeAll(gone);
         }
-        for (Map.Entry<String, String> one : doubtful.entrySet()) {
+        for (Map.Entry<String, String> one : candidates.entrySet()) {
             if (session.link.exists(one.getValue())) {
                 continue;
             }

@@ -279,13 +279,13 @@ final class Members {
             return raw;
         }
         String name = new String(Json.write(queue), StandardCharsets.UTF_8);
-        String mended;
+        String renamed;
         if (hasQueue) {
-            mended = text.substring(0, nullQueue) + name + text.substring(nullQueue + "null".length());
+            renamed = text.substring(0, nullQueue) + name + text.substring(nullQueue + "null".length());
         } else {
             int close = text.lastIndexOf('}');
-            mended = text.substring(0, close) + (empty ? "" : ",") + "\"queue\":" + name + text.substring(close);
+            renamed = text.substring(0, close) + (empty ? "" : ",") + "\"queue\":" + name + text.substring(close);
         }
-        return mended.getBytes(StandardCharsets.UTF_8);
+        return renamed.getBytes(StandardCharsets.UTF_8);
     }
 }

@@ -99,7 +99,7 @@ final class Metrics {
                 return;
             }
             try {
-                Publisher.basicPublish(to.tell, Message.record(Wire.METRICS, Json.write(out -> write(out, batch))), false, null, null);
+                Publisher.basicPublish(to.metrics, Message.record(Wire.METRICS, Json.write(out -> write(out, batch))), false, null, null);
             } catch (IOException | AlreadyClosedException e) {
                 return; // the next connection sends them
             }

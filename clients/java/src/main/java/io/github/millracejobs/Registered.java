@@ -13,7 +13,7 @@ record Registered(Handler run, HandlerOptions options) {
     Outcome attempt(Worker worker, Job job, BooleanSupplier stopping) {
         Double limit = job.members.timeout() != null ? job.members.timeout() : options.timeout();
         Future<?> clock = limit == null ? null
-                : worker.clock.schedule(() -> job.tellEnd(Job.End.TIMEOUT), Math.round(limit * 1000), TimeUnit.MILLISECONDS);
+                : worker.clock.schedule(() -> job.signalEnd(Job.End.TIMEOUT), Math.round(limit * 1000), TimeUnit.MILLISECONDS);
         Throwable error = null;
         try {
             run.run(job);

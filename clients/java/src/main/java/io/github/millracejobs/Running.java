@@ -44,7 +44,7 @@ final class Running {
         for (Task task : all()) {
             Job job = task.job();
             if (job != null && job.jid().equals(jid)) {
-                job.tellEnd(Job.End.CANCELLED);
+                job.signalEnd(Job.End.CANCELLED);
             }
         }
     }
@@ -52,7 +52,7 @@ final class Running {
     void stopping() {
         for (Task task : all()) {
             if (task.job() != null) {
-                task.job().tellStopping();
+                task.job().signalStopping();
             }
         }
     }
@@ -69,7 +69,7 @@ final class Running {
         }
         for (Task task : all()) {
             if (task.job() != null) {
-                task.job().tellEnd(Job.End.STOPPING);
+                task.job().signalEnd(Job.End.STOPPING);
             }
         }
         Waits.firstOf(LAST_CALL, none);

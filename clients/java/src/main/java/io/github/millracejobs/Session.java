@@ -16,7 +16,7 @@ final class Session {
     final Worker worker;
     final Link link;
     final Publisher publisher;
-    final Channel tell; // for metrics, whose publishes are not confirmed
+    final Channel metrics; // for metrics, whose publishes are not confirmed
     final Ledger ledger;
     /** The exclusive queue for commands. It vanishes with the connection. */
     final String control;
@@ -35,8 +35,8 @@ final class Session {
         this.lost = link.lost;
         publisher = new Publisher(link);
         publisher.lost.thenAccept(lost::complete);
-        tell = link.channel();
-        Link.lost(tell).thenAccept(lost::complete);
+        metrics = link.channel();
+        Link.lost(metrics).thenAccept(lost::complete);
         control = Control.listen(this);
         ledger = new Ledger(this);
         ledger.open();

@@ -123,7 +123,7 @@ final class Task implements Runnable {
         // job.
         job = read;
         if (worker.isStopping()) {
-            read.tellStopping();
+            read.signalStopping();
         }
         return handler.attempt(worker, read, worker::isStopping);
     }

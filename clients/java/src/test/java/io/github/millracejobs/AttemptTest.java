@@ -89,9 +89,9 @@ class AttemptTest {
 
     @Test
     void whatTheWorkerFinds() {
-        Attempt.Result unknown = run(NewJob.of("Nobody"));
+        Attempt.Result unknown = run(NewJob.of("Unhandled"));
         assertEquals(WorkerException.Kind.UNKNOWN_CLASS, assertInstanceOf(WorkerException.class, unknown.error()).kind());
-        Lines.Line line = lines.only("error_class=UnknownClass error=\"no handler for class Nobody\"");
+        Lines.Line line = lines.only("error_class=UnknownClass error=\"no handler for class Unhandled\"");
         assertNull(line.error(), "its stack would show nothing of the program");
         assertEquals(List.of("failure 1 " + unknown.error()), seen);
         worker.handle("Late", job -> { });

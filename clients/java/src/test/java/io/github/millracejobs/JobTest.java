@@ -155,12 +155,12 @@ class JobTest {
     void aJobWaitsUntilItIsToEnd() throws Exception {
         Job job = job("{\"class\":\"A\"}");
         assertFalse(job.await(Duration.ofMillis(1)));
-        new Thread(job::tellStopping).start();
+        new Thread(job::signalStopping).start();
         assertTrue(job.await(Duration.ofSeconds(60)));
         assertTrue(job.isStopping());
         assertFalse(job.isCancelled());
-        job.tellEnd(Job.End.CANCELLED);
-        job.tellEnd(Job.End.TIMEOUT);
+        job.signalEnd(Job.End.CANCELLED);
+        job.signalEnd(Job.End.TIMEOUT);
         assertEquals(Job.End.CANCELLED, job.end());
     }
 

@@ -251,9 +251,24 @@ final class PrivateBroker {
         return ids;
     }
 
-    /** Suspends the node, with its connections open. */
+    /** Suspends the node, with its connections open. Its threads stop some time after the signal. */
     void freeze() throws Exception {
         signal("-STOP");
+        while (!isStopped()) {
+            Thread.sleep(1);
+        }
+    }
+
+    private boolean isStopped() throws IOException {
+        try (Stream<Path> threads = Files.list(Path.of("/proc", Long.toString(node.pid()), "task"))) {
+            for (Path thread : threads.toList()) {
+                String stat = Files.readString(thread.resolve("stat"));
+                if (stat.charAt(stat.lastIndexOf(')') + 2) != 'T') {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     void thaw() throws Exception {

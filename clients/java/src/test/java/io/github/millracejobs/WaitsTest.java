@@ -49,15 +49,15 @@ class WaitsTest {
     }
 
     @Test
-    void aCallbackThatFailsIsTold() throws InterruptedException {
-        CountDownLatch told = new CountDownLatch(1);
-        ExecutorService one = Waits.callbacks("test", told::countDown);
+    void aFailedCallbackIsReported() throws InterruptedException {
+        CountDownLatch reported = new CountDownLatch(1);
+        ExecutorService one = Waits.callbacks("test", reported::countDown);
         // Otherwise it would be printed.
         Thread.setDefaultUncaughtExceptionHandler((thread, error) -> { });
         one.execute(() -> {
             throw new OutOfMemoryError("as if");
         });
-        assertTrue(told.await(60, TimeUnit.SECONDS));
+        assertTrue(reported.await(60, TimeUnit.SECONDS));
     }
 
     @Test

@@ -39,7 +39,7 @@ class HelpersTest {
         assertEquals(32, client.enqueue(NewJob.of("Note", List.of(1, 2)).queue("low")).length());
         assertEquals(List.of(List.of(1L, 2L)), seen, "args went through JSON");
         assertThrows(IOException.class, () -> client.enqueue("Break"));
-        assertThrows(WorkerException.class, () -> client.enqueue("Nobody"));
+        assertThrows(WorkerException.class, () -> client.enqueue("Unhandled"));
         assertEquals(32, client.enqueue("Drop").length(), "to discard is no failure");
         assertThrows(InvalidException.class, () -> client.enqueue("Note", new Object()));
     }
@@ -78,13 +78,13 @@ class HelpersTest {
     @Test
     void whatFailsHoldsNothingUp() {
         Fake client = new Fake(worker);
-        client.enqueueBulk(List.of(NewJob.of("Break"), NewJob.of("Drop"), NewJob.of("Nobody").retry(false), NewJob.of("Note", "last")));
+        client.enqueueBulk(List.of(NewJob.of("Break"), NewJob.of("Drop"), NewJob.of("Unhandled").retry(false), NewJob.of("Note", "last")));
         DrainException error = assertThrows(DrainException.class, client::drain);
-        assertEquals(List.of("dead: no handler for class Nobody", "last"), seen);
-        assertEquals(List.of("Break", "Nobody"), error.failures().stream().map(failure -> failure.job().className()).toList());
+        assertEquals(List.of("dead: no handler for class Unhandled", "last"), seen);
+        assertEquals(List.of("Break", "Unhandled"), error.failures().stream().map(failure -> failure.job().className()).toList());
         assertEquals(List.of(Attempt.Status.RETRY, Attempt.Status.DEAD), error.failures().stream().map(Attempt.Result::status).toList());
         assertEquals("broken 1", error.getCause().getMessage());
-        assertEquals("no handler for class Nobody", error.getSuppressed()[0].getMessage());
+        assertEquals("no handler for class Unhandled", error.getSuppressed()[0].getMessage());
         assertTrue(error.getMessage().startsWith("2 of 4 jobs failed, the first is Break "), error.getMessage());
         assertEquals(0, client.drain());
     }

@@ -8,19 +8,19 @@ const now = () => Date.now() / 1000;
 
 /** Makes an entry in each set, with a class of its own. @param {any} world @param {string} cls */
 export async function plant(world, cls) {
-  const job = (jid) => ({ jid, class: cls, queue: 'deeds', args: [1], retry: 5 });
+  const job = (jid) => ({ jid, class: cls, queue: 'actions', args: [1], retry: 5 });
   await world.publish('scheduled_jobs', { type: 'scheduled_job', jid: cls + '-s', scheduled_at: now() + 90_000, job: job(cls + '-s') });
   await world.publish('retries', { type: 'retry', jid: cls + '-r', retry_at: now() + 90_000, retry_count: 1, error_class: 'E', error_message: 'm', job: job(cls + '-r') });
   await world.publish('dead_jobs', { type: 'dead_job', jid: cls + '-d', died_at: now(), retry_count: 5, error_class: 'E', error_message: 'm', job: job(cls + '-d') });
   await until('they are read', async () => (await Promise.all(['scheduled-jobs', 'retries', 'dead-jobs'].map((s) => http(`${world.base}/api/${s}?page=1&class=${cls}`)))).every((l) => l.filtered_count === 1));
 }
 
-export function deeds(world) {
+export function actions(world) {
   const sets = [['Scheduled', 'scheduled jobs', ['Kill', 'Delete', 'Change'], 'Run now'], ['Retries', 'retries', ['Kill', 'Delete', 'Change'], 'Retry now'], ['Dead', 'dead jobs', ['Delete', 'Change'], 'Retry now']];
 
   for (const [link, table, undoable, last] of sets) {
     test(`${table}: everything that can be done to one, and its undo`, async () => {
-      const cls = 'Deed' + link;
+      const cls = 'Action' + link;
       await plant(world, cls);
       const { page, context, faults } = await open(world.browser);
       await signIn(page, world.base);
@@ -29,19 +29,19 @@ export function deeds(world) {
       await page.getByRole('combobox', { name: /^Filter/ }).fill('class:' + cls);
       await page.keyboard.press('Enter');
       const row = page.getByRole('table', { name: table }).getByRole('row', { name: cls });
-      for (const deed of undoable) {
-        await row.getByRole('button', { name: new RegExp('^' + deed) }).click();
-        if (deed === 'Change') {
+      for (const action of undoable) {
+        await row.getByRole('button', { name: new RegExp('^' + action) }).click();
+        if (action === 'Change') {
           await page.getByRole('dialog').getByLabel('Queue').fill('elsewhere');
           await page.getByRole('dialog').getByRole('button', { name: 'Change' }).click();
-        } else if (deed === 'Delete') await page.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }).click();
+        } else if (action === 'Delete') await page.getByRole('dialog').getByRole('button', { name: 'Delete 1 job' }).click();
         const notes = page.getByRole('region', { name: 'Notifications' });
         await notes.hover(); // notifications stay while the pointer is over them, and rows do not
-        if (deed === 'Change') await row.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
+        if (action === 'Change') await row.getByRole('link', { name: 'elsewhere', exact: true }).waitFor();
         else await page.getByText(/No matches in [\d,]+ jobs/).waitFor();
         await notes.getByRole('button', { name: 'Undo' }).last().click();
         await page.mouse.move(5, 5);
-        await row.getByRole('link', { name: 'deeds', exact: true }).waitFor();
+        await row.getByRole('link', { name: 'actions', exact: true }).waitFor();
         const away = notes.getByRole('button', { name: 'Dismiss' });
         // It may have disappeared by itself.
         while (await away.count()) await away.first().click({ timeout: 2000 }).catch(() => {});
