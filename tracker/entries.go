@@ -142,7 +142,7 @@ func (t *Entries) Reload() error {
 	return nil
 }
 
-// LostEnd notes in a view that is built again what the journal cannot tell: that it had records
+// LostEnd notes in a view that is built again what the journal does not say: that it had records
 // behind an offset.
 func (t *Entries) LostEnd(end int64) error {
 	err := t.store.Update(func(tx *view.Tx) error {

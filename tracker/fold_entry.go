@@ -75,7 +75,7 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 	if err != nil {
 		return t.rejects.record(tx, r, err.Error())
 	}
-	if e.At.IsZero() && r.Stream == wire.Gated { // the transport cannot tell when it came
+	if e.At.IsZero() && r.Stream == wire.Gated { // the transport does not say when it came
 		e.At = time.Now().UTC()
 	}
 	if t.state.settled(r.Stream, r.Offset) {

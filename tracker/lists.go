@@ -139,7 +139,7 @@ func (l Lists) OldestDead(dropped bool, fn func(at time.Time, offset int64) bool
 	})
 }
 
-// Snapshot has the entries as they are at one time. It is the way to find many of them, one after
+// Snapshot has the entries as they are at one time. Many of them are found quickly, one after
 // the other in the order in which they are due. It is for one goroutine, and must be closed soon.
 type Snapshot struct {
 	Lookup

@@ -19,8 +19,8 @@ type lowWater struct {
 	rejects *rejects
 }
 
-// move forgets everything below an offset of each stream. It is settled, whatever the journal says
-// of it later.
+// move forgets everything below an offset of each stream. It is settled, also if the journal says
+// more of it later.
 func (t lowWater) move(tx *view.Tx, water map[string]int64) error {
 	for _, stream := range slices.Sorted(maps.Keys(water)) {
 		c, below := codes[stream], water[stream]

@@ -34,7 +34,7 @@ type State struct {
 	LowWaterAt   float64            `json:"low_water_at"` // when it moved last
 	BegunAt      float64            `json:"begun_at"`     // when the first epoch began that the journal has
 	Held         map[string]int64   `json:"held"`
-	Lost         bool               `json:"lost"`     // there was a journal before this one, of which this one does not tell
+	Lost         bool               `json:"lost"`     // there was a journal before this one, and this one does not have its records
 	LostAt       int64              `json:"lost_at"`  // the journal lost its own end, behind this offset; -1: it did not
 	HeldAll      bool               `json:"held_all"` // since the journal begins, a leader has held all that was in question
 	Why          string             `json:"why"`      // why entries are held
@@ -82,7 +82,7 @@ func (s State) clone() State {
 	return s
 }
 
-// Gap returns why the journal, as far as it was folded, does not tell all that was done. It returns
+// Gap returns why the journal, as far as it was folded, does not have all that was done. It returns
 // an empty text if the journal does, or if everything that is in question is held or was released
 // since. base is the offset at which streams begin on this broker.
 func (s State) Gap(base int64) string {

@@ -107,7 +107,7 @@ func (l *Log) foldOperation(tx *view.Tx, e *Entry, op *wire.Operation) error {
 func (l *Log) keep(tx *view.Tx, e *Entry) error {
 	list := e.list()
 	size := l.sizes[list].Size
-	if e.At == 0 { // the transport does not tell the times of fires: just after the entry before it
+	if e.At == 0 { // a transport without times, and a fire: it was just after the entry before it
 		var err error
 		if e.At, err = newestAt(tx); err != nil {
 			return err
