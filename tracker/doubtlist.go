@@ -82,8 +82,8 @@ func doubtOf(r view.Reader, f doubt) (Doubt, error) {
 // order, so the journal then has nothing that was sent after it. If the journal refused a burial,
 // and it was taken back, the record that says so follows there.
 
-// Lone returns the dead jobs that came of a lone burial whose entry is still there, the oldest
-// first.
+// UnjournaledBurials returns the dead jobs that came of a lone burial whose entry is still there,
+// the oldest first.
 func (l DoubtList) UnjournaledBurials() (all []*Stored, err error) {
 	s := l.shown.State()
 	if last := s.Barriers[wire.DeadJobs].Before; last.Compare(s.JournaledTo) <= 0 {

@@ -21,7 +21,7 @@ const (
 // History reads what became of entries and commands.
 type History struct{ store *view.Store }
 
-// Happened returns the last outcome of the entry that had a jid, nil if it is not known, or no
+// LastOutcome returns the last outcome of the entry that had a jid, nil if it is not known, or no
 // longer.
 func (h History) LastOutcome(stream, jid string) (*wire.Happened, error) {
 	return lastOutcome(h.store, codes[stream], wire.JIDTag(jid))

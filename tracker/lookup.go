@@ -145,9 +145,8 @@ func (l Lookup) Successor(stream string, offset int64) (by int64, ok bool, err e
 }
 
 // A fire for which no queue was bound comes back as a record of jobs.gated: a copy. It proves that
-// the fire arrived there. The job has two entries then, the one that was fired and the copy. Only
-// the leader decides which of them stays, because the journal may say later what became of the
-// fire.
+// the fire arrived there. Either the entry that was fired remains or its copy. Only the leader
+// decides which, because the journal may say later what became of the fire.
 
 // Copies returns the offsets of all copies that are not settled, including those whose own fire is
 // in doubt.
