@@ -131,7 +131,7 @@ func Look(f Facts) []Item {
 type adder func(kind, severity, subject string, value float64, format string, args ...any)
 
 // down are the states of a queue that the broker cannot serve. What is published to one may be
-// dropped and confirmed all the same.
+// dropped although it is confirmed.
 var down = []string{"down", "crashed", "stopped", "terminated", "minority", "closed"}
 
 func (f *Facts) queue(q *queues.Queue, full map[string]processes.Full, add adder) {

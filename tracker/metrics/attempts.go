@@ -1,7 +1,7 @@
 package metrics
 
-// maxAttempt is the last attempt that is told apart; it stands for all behind it too. So a row
-// stays small, whatever workers say.
+// maxAttempt is the last attempt with a count of its own. All later ones count there too, so a row
+// stays small.
 const maxAttempt = 100
 
 // attempts are how many jobs came to their end at their first attempt, how many at their second,
@@ -25,6 +25,6 @@ func (a attempts) merge(o []int64) attempts {
 	return a
 }
 
-// ends tells whether a job came to its end with an attempt: one that failed comes again, and one
+// ends reports whether a job came to its end with an attempt: one that failed comes again, and one
 // that expired was not tried.
 func ends(outcome int) bool { return outcome == success || outcome == dead || outcome == discarded }

@@ -23,7 +23,7 @@ func keyDeploy(at float64, label string) []byte {
 	return append(keyStart(tableDeploy, int64(at*1e6)), label...)
 }
 
-// keepDeploy keeps a deploy. One that is told twice is one.
+// keepDeploy keeps a deploy. One that is reported twice is one.
 func keepDeploy(tx *view.Tx, r *wire.Rollup) error {
 	raw, err := json.Marshal(Deploy{r.Label, r.At, r.Actor})
 	if err != nil {

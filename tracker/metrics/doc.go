@@ -6,22 +6,21 @@
 // percentiles come within 1 %, and how many jobs came to their end at which attempt. All of it can
 // be added in any order, and whole numbers stay whole, so every sidecar that has read the same has
 // the same answers. Only of attempts it may know less: roll-ups of versions that did not count them
-// tell of none.
+// have none.
 //
 // # Nothing counts twice
 //
 // Every record of job_metrics has an offset, and State.Through says up to which offset everything
 // is counted. The leader publishes what ranges of offsets add up to (roll-ups) to a stream that is
 // kept for years. A roll-up whose range begins where a view's knowledge ends is taken in its place;
-// one whose range is known is left alone. So a roll-up that is repeated or late cannot count twice,
-// whoever wrote it, and a view that starts anew reads roll-ups first and then only what came after
-// them.
+// one whose range is known is left alone. So a roll-up that is repeated or late cannot count twice.
+// A new view reads roll-ups first, and then only what came after them.
 //
 // The ranges (pieces) do not depend on who cuts them, or when: a piece ends before the record that
 // would make it too large, or that belongs to a later day than its first. Each sidecar cuts them
-// and keeps them until it reads their roll-up, so whoever leads can publish them. A view whose
-// pieces do not fit the roll-ups starts over (the stream was made anew, or it was away for longer
-// than that is kept).
+// and keeps them until it reads their roll-up, so each leader can publish them. A view whose pieces
+// do not fit the roll-ups starts over (the stream was created again, or it was away for longer than
+// that is kept).
 //
 // # Bounds
 //

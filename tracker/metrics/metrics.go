@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Metrics is the fold over metrics and their roll-ups, and the way to read what it found.
+// Metrics folds metrics and their roll-ups, and answers queries about them.
 type Metrics struct {
 	store   *view.Store
 	trusted map[string]bool
@@ -28,7 +28,7 @@ type Metrics struct {
 	cached   map[string]*row   // rows of the store that are added to often
 	ahead    map[int64]int64   // roll-ups that were read before their records: end → begin
 	shown    State             // as it was written last
-	over     bool              // all is read anew: what else this batch has is not for the new beginning
+	over     bool              // all is read again, and the rest of this batch is not for the new beginning
 
 	bounds    RunBounds
 	runs      runsState  // of the batch
@@ -44,7 +44,7 @@ type Metrics struct {
 
 // State is how far everything is counted.
 type State struct {
-	Generation int64 `json:"generation"` // how often job_metrics was made anew
+	Generation int64 `json:"generation"` // how often job_metrics was created again
 	Through    int64 `json:"through"`    // below this offset everything is counted
 	Rolled     int64 `json:"rolled"`     // below this offset everything is in roll-ups
 	Raw        bool  `json:"raw"`        // records of this generation were counted themselves
@@ -164,8 +164,8 @@ func (m *Metrics) foldMessage(tx *view.Tx, r *wire.Record) (string, []byte, erro
 // aheadAtMost is how far a worker's clock may be ahead.
 const aheadAtMost = 24 * time.Hour
 
-// tooLate tells why a message is refused that tells of what has not happened yet, or of what is no
-// longer kept: it would begin minutes that nobody asks for.
+// tooLate returns why a message is refused: it is about what has not happened yet, or about what is
+// no longer kept. It would begin minutes that no query asks for.
 func (m *Metrics) tooLate(r *wire.Record, all []wire.Metric) string {
 	now := r.Time
 	if now.IsZero() {
@@ -243,12 +243,12 @@ func (m *Metrics) Forget(tx *view.Tx, stream string) error {
 	if err := m.dropPieces(tx); err != nil {
 		return err
 	}
-	m.anew(m.state.Generation + 1)
+	m.restart(m.state.Generation + 1)
 	return m.save(tx)
 }
 
-// anew begins with a stream of which nothing was counted.
-func (m *Metrics) anew(generation int64) {
+// restart begins with a stream of which nothing was counted.
+func (m *Metrics) restart(generation int64) {
 	m.state = State{Generation: generation}
 	clear(m.cells)
 	clear(m.ahead)
@@ -264,8 +264,8 @@ func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 	switch {
 	case m.state.Raw: // records were lost before they were read
 		return -1, false, m.reset(tx)
-	case last+1 < m.state.Through: // roll-ups tell of more than there is: the stream was made anew
-		m.anew(m.state.Generation + 1)
+	case last+1 < m.state.Through: // roll-ups have more than there is: the stream was created again
+		m.restart(m.state.Generation + 1)
 	}
 	if m.state.Through == 0 {
 		return -1, true, nil
@@ -273,7 +273,7 @@ func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 	return m.state.Through, true, nil
 }
 
-// reset forgets everything and has both streams read anew.
+// reset forgets everything, and makes the view read both streams again.
 func (m *Metrics) reset(tx *view.Tx) error {
 	m.clear()
 	if err := tx.DeleteRange([]byte{prefix}, []byte{prefix + 1}); err != nil {
@@ -287,7 +287,7 @@ func (m *Metrics) reset(tx *view.Tx) error {
 	return nil
 }
 
-// Progress tells how far everything is counted.
+// Progress returns how far everything is counted.
 func (m *Metrics) Progress() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()

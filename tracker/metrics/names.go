@@ -14,8 +14,8 @@ const (
 var other = pair{}
 
 // names are the pairs and error classes that have sums of their own on one day: the first that
-// came. Since minutes and hours belong to a day, what is other in one is so in all, and whoever
-// reads the same records in the same order finds the same.
+// came. Since minutes and hours belong to a day, what is other in one is so in all, and all
+// who read the same records in the same order find the same.
 type names struct {
 	pairs map[pair]map[string]bool // → error classes
 	total Counts
@@ -53,7 +53,7 @@ func (n *names) own() int {
 	return len(n.pairs)
 }
 
-// learn takes in names that were admitted by whoever made a roll-up.
+// learn takes in the names that a roll-up admitted.
 func (n *names) learn(p pair, r *row) {
 	errors := n.pairs[p]
 	if errors == nil {

@@ -179,7 +179,7 @@ func newFound(p plan) *found {
 	return &found{plan: p, points: make([]row, p.steps()), classes: map[pair]*row{}, queues: map[pair]*row{}, errors: map[[2]string]int64{}}
 }
 
-// asks tells whether a pair belongs into it.
+// asks reports whether a pair belongs into it.
 func (q *Query) asks(p pair) bool {
 	return (q.Class == "" || p.class == q.Class) && (q.Queue == "" || p.queue == q.Queue)
 }

@@ -51,10 +51,10 @@ func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 	switch s := &m.state; {
 	case r.Generation < s.Generation, r.Generation == s.Generation && r.To <= s.Rolled:
 		return nil
-	case r.Generation > s.Generation && s.Raw: // the stream was made anew, and this view took it for the old one, or does not know yet
+	case r.Generation > s.Generation && s.Raw: // the stream was created again, and this view took it for the old one, or does not know yet
 		return m.startOver(tx)
 	case r.Generation > s.Generation:
-		m.anew(r.Generation)
+		m.restart(r.Generation)
 		return m.learn(tx, r, rows)
 	case r.To <= s.Through:
 		return m.acknowledge(tx, r)

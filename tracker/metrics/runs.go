@@ -15,7 +15,7 @@ import (
 
 // Runs that were reported lately are kept in blocks, in the order in which they were read. A block
 // is written with the sums of the same records, so nothing is kept twice, and again and again until
-// it is full: its first line tells what can be in it, so that a search passes over blocks that
+// it is full: its first line says what can be in it, so that a search passes over blocks that
 // cannot have what it looks for.
 const (
 	tableRuns  = 'r' // number           → block: its runs, one behind the other
@@ -96,10 +96,10 @@ func (m *Metrics) loadRuns() error {
 }
 
 // generationBits is where the generation of the stream stands in front of an offset, so that places
-// are in order also when it was made anew.
+// are in order also when it was created again.
 const generationBits = 48
 
-// keepRuns keeps what a message of job_metrics tells.
+// keepRuns keeps what a message of job_metrics says.
 func (m *Metrics) keepRuns(offset int64, all []wire.Metric) {
 	if m.runs == (runsState{}) && m.block.line.count == 0 && len(all) > 0 && offset > 1 { // the stream has forgotten how it began
 		m.runs.Since = all[0].At.Unix() + 1
@@ -150,7 +150,7 @@ func (l *blockLine) mark(jid string) {
 	}
 }
 
-// mayHave tells whether a run of a job can be in the block.
+// mayHave reports whether a run of a job can be in the block.
 func (l *blockLine) mayHave(all [bloomMarks]uint32) bool {
 	for _, s := range all {
 		if l.bloom[s/8]&(1<<(s%8)) == 0 {
@@ -180,7 +180,7 @@ func decodeLine(b []byte) (l blockLine, err error) {
 
 var errDamagedRuns = fmt.Errorf("metrics: a block of runs is damaged")
 
-// skipRuns notes that runs up to a time were not read: a roll-up told of them.
+// skipRuns notes that runs up to a time were not read: a roll-up covered them.
 func (m *Metrics) skipRuns(rows map[cell]*row) {
 	for c := range rows {
 		m.runs.Since = max(m.runs.Since, c.minute+minute)

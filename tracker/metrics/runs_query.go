@@ -63,7 +63,7 @@ func (q *RunQuery) match(r *Run) bool {
 	return len(q.Status) == 0 || slices.Contains(q.Status, r.Status)
 }
 
-// mayHave tells whether a block can have what is asked for.
+// mayHave reports whether a block can have what is asked for.
 func (q *RunQuery) mayHave(l *blockLine, jid [bloomMarks]uint32) bool {
 	return (q.Behind == nil || l.from <= q.Behind.Offset) && (q.JID == "" || l.mayHave(jid)) &&
 		(q.From.IsZero() || l.max >= q.From.UnixMicro()) && (q.To.IsZero() || l.min < q.To.UnixMicro())
@@ -107,7 +107,7 @@ func (m *Metrics) Runs(q RunQuery) (f RunsFound, err error) {
 	return f, err
 }
 
-// search looks through a block, and tells whether to go on.
+// search looks through a block. It reports whether to continue.
 func (f *RunsFound) search(q *RunQuery, raw []byte) (more bool, err error) {
 	runs, err := decodeRuns(raw)
 	if err != nil {

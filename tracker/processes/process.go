@@ -20,7 +20,7 @@ const (
 type Process struct {
 	wire.Heartbeat
 	State  string        // as is known of it; Heartbeat.State is what it said
-	Heard  time.Time     // the last of it, by the broker's clock where that tells
+	Heard  time.Time     // the last of it, by the broker's clock if it is known
 	Silent time.Duration // since then
 }
 
@@ -90,14 +90,14 @@ func Skews(all []Process) map[string][]string {
 	return skews
 }
 
-// Slots are a queue's consumers, as their processes tell it.
+// Slots are a queue's consumers, as their processes report them.
 type Slots struct {
 	Processes int
 	Slots     int64
 	Busy      int64 // jobs of the queue that are known to run
 }
 
-// Serving tells, by queue without its prefix, which live processes consume it. A process with
+// Serving returns, by queue without its prefix, the live processes that consume it. A process with
 // several queues counts for each.
 func Serving(all []Process) map[string]Slots {
 	found := map[string]Slots{}

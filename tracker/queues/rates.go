@@ -38,12 +38,12 @@ func (t *trail) rates(now time.Time, q *broker.QueueInfo) {
 	q.PublishRate, q.DeliverRate, q.AckRate = rate(first.published, c.published), rate(first.delivered, c.delivered), rate(first.acked, c.acked)
 }
 
-// after tells whether counters went back.
+// after reports whether counters went back.
 func (c *counts) after(o *counts) bool {
 	return c.published > o.published || c.delivered > o.delivered || c.acked > o.acked
 }
 
-// delivered tells whether jobs were taken since the look before.
+// delivered reports whether jobs were taken since the look before.
 func (t *trail) delivered(q *broker.QueueInfo) bool {
 	if n := len(t.counts); n > 1 && q.Delivered > 0 {
 		return q.Delivered > t.counts[n-2].delivered
