@@ -46,7 +46,7 @@ func (b *bench) startParts(v *vhost) (*parts, error) {
 	}
 	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL}, Identity: identity, Log: b.log}
 	p := &parts{entries: entries, view: seen, cancel: cancel, ended: make(chan error, 1)}
-	p.scheduler = scheduler.New(cfg, seen, store, entries, mgmt, source)
+	p.scheduler = scheduler.New(cfg, seen, store, entries.Reader, mgmt, source)
 	go func() {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return seen.Run(ctx) })

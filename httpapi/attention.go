@@ -16,7 +16,7 @@ import (
 
 // attentionAPI lists what an operator should look at.
 type attentionAPI struct {
-	entries *tracker.Entries
+	entries *tracker.Reader
 	view    *view.View
 	workers *workers
 	metrics *metrics.Reader // may be nil

@@ -11,15 +11,17 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // auditAPI lists what was done, by whom and why, as the journal has it.
 type auditAPI struct {
-	entries *tracker.Entries
-	answers *answerCache
-	limits  *limits
-	now     func() time.Time
+	log        audit.Reader
+	operations *tracker.BulkOperations
+	answers    *answerCache
+	limits     *limits
+	now        func() time.Time
 }
 
 // auditEntry is something that was done, as clients see it.
@@ -42,7 +44,7 @@ type auditEntry struct {
 	Count     int64   `json:"count,omitempty"`
 }
 
-func newAuditEntry(a *tracker.Act) auditEntry {
+func newAuditEntry(a *audit.Entry) auditEntry {
 	shown := auditEntry{Record: a.Record, At: a.At, Op: a.Op, JID: a.JID, Queue: a.Queue, To: a.To, Identity: a.Identity, Actor: a.Actor, Reason: a.Reason,
 		Operation: a.Operation, Action: a.Action, State: a.State, Count: a.Count}
 	if shown.Set = setOf(a.Stream); shown.Set == "" {
@@ -68,7 +70,7 @@ func (a *auditAPI) list(in *problem.Request) (any, error) {
 
 // auditQuery says which entries are asked for.
 type auditQuery struct {
-	tracker.ActQuery
+	audit.Query
 	queue, operation string
 	collapsed        bool     // the entries of one operation are one item
 	shown            []string // operations that earlier pages have, and that did not begin there
@@ -78,14 +80,14 @@ type auditQuery struct {
 func (q *auditQuery) sifts() bool { return q.collapsed || q.queue != "" || q.operation != "" }
 
 // match reports whether an entry is asked for, where the view does not filter.
-func (q *auditQuery) match(a *tracker.Act) bool {
+func (q *auditQuery) match(a *audit.Entry) bool {
 	return (q.queue == "" || a.Queue == q.queue || a.Op == wire.NotedMoved && a.To == q.queue) && (q.operation == "" || a.Operation == q.operation) &&
 		(q.Actor == "" || a.Actor == q.Actor) && (q.Op == "" || a.Op == q.Op)
 }
 
 func readAuditQuery(in *problem.Request, now time.Time) auditQuery {
 	in.Query("from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next")
-	q := auditQuery{ActQuery: tracker.ActQuery{Actor: in.Text("actor"), JID: in.Text("jid"), Op: in.Text("op")}, queue: in.Text("queue"), operation: in.Text("operation")}
+	q := auditQuery{Query: audit.Query{Actor: in.Text("actor"), JID: in.Text("jid"), Op: in.Text("op")}, queue: in.Text("queue"), operation: in.Text("operation")}
 	switch in.Text("collapse") {
 	case "":
 	case "operations":
@@ -142,35 +144,35 @@ const auditBatch = 2000
 
 // find returns what is asked for, in as many steps as it takes.
 func (a *auditAPI) find(q auditQuery) (found past[auditEntry], err error) {
-	page := newAuditPage(a.entries, &q)
-	acts := q.ActQuery
-	acts.Limit++     // one more shows whether there is another page
+	page := newAuditPage(a.operations, &q)
+	asked := q.Query
+	asked.Limit++    // one more shows whether there is another page
 	if q.collapsed { // entries that do not match show where an operation begins
-		acts.Actor, acts.Op = "", ""
+		asked.Actor, asked.Op = "", ""
 	}
 	if q.sifts() {
-		acts.Limit = auditBatch
+		asked.Limit = auditBatch
 	}
 	most := int(a.limits.searched)
 	ended := false
 	for left := most; !ended && !page.done() && (left == most || left >= auditBatch); {
-		acts.Most = left
-		some, err := a.entries.Acts(acts)
+		asked.Most = left
+		some, err := a.log.Search(asked)
 		if err != nil {
 			return found, err
 		}
-		for i := range some.Acts {
-			page.take(&some.Acts[i])
+		for i := range some.Entries {
+			page.take(&some.Entries[i])
 		}
 		found.Searched, left = found.Searched+some.Searched, left-some.Searched
-		acts.Below, ended, found.Older = some.Next, some.Next == 0, some.Older
+		asked.Below, ended, found.Older = some.Next, some.Next == 0, some.Older
 	}
 	found.Items = page.items
 	switch {
 	case page.full() && (page.more || !ended):
 		found.Next = auditCursor(page.below, page.open)
 	case !ended:
-		found.Next = auditCursor(acts.Below, slices.Sorted(maps.Keys(page.shown)))
+		found.Next = auditCursor(asked.Below, slices.Sorted(maps.Keys(page.shown)))
 	}
 	found.Older = found.Older && found.Next == nil
 	return found, nil
@@ -178,9 +180,9 @@ func (a *auditAPI) find(q auditQuery) (found past[auditEntry], err error) {
 
 // auditPage is a page while it is filled.
 type auditPage struct {
-	entries *tracker.Entries
-	query   *auditQuery
-	items   []auditEntry
+	operations *tracker.BulkOperations
+	query      *auditQuery
+	items      []auditEntry
 
 	shown     map[string]int  // operations, by the index of their item; -1: on an earlier page
 	uncounted map[string]bool // operations whose jobs must be counted entry by entry
@@ -190,8 +192,8 @@ type auditPage struct {
 	open  []string // shown, as of there
 }
 
-func newAuditPage(entries *tracker.Entries, q *auditQuery) *auditPage {
-	p := &auditPage{entries: entries, query: q, items: []auditEntry{}, shown: map[string]int{}, uncounted: map[string]bool{}}
+func newAuditPage(operations *tracker.BulkOperations, q *auditQuery) *auditPage {
+	p := &auditPage{operations: operations, query: q, items: []auditEntry{}, shown: map[string]int{}, uncounted: map[string]bool{}}
 	for _, id := range q.shown {
 		p.shown[id] = -1
 	}
@@ -203,7 +205,7 @@ func (p *auditPage) full() bool { return len(p.items) == p.query.Limit }
 // done reports whether the page is full, and all of it is counted.
 func (p *auditPage) done() bool { return p.more && len(p.uncounted) == 0 }
 
-func (p *auditPage) take(a *tracker.Act) {
+func (p *auditPage) take(a *audit.Entry) {
 	if !p.query.collapsed || a.Operation == "" {
 		if p.query.match(a) {
 			p.add(newAuditEntry(a))
@@ -240,10 +242,10 @@ func (p *auditPage) add(item auditEntry) {
 }
 
 // addOperation adds the newest entry of an operation in place of all of them.
-func (p *auditPage) addOperation(a *tracker.Act) {
+func (p *auditPage) addOperation(a *audit.Entry) {
 	item := newAuditEntry(a)
 	item.JID, item.Offset = "", nil
-	if op, known := p.entries.Operation(a.Operation); known {
+	if op, known := p.operations.Operation(a.Operation); known {
 		item.Count = op.Done
 	} else {
 		p.uncounted[a.Operation] = true

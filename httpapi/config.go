@@ -39,8 +39,8 @@ type Config struct {
 	DeadAge     time.Duration // how long dead jobs are kept; 0: not shown
 	RunAge      time.Duration // how long workers' reports of single jobs are kept; 0: not shown
 
-	Entries *tracker.Entries // required
-	View    *view.View       // required
+	Entries *tracker.Reader // required
+	View    *view.View      // required
 
 	Processes *processes.Processes
 	Metrics   *metrics.Reader

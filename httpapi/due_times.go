@@ -17,7 +17,8 @@ const (
 
 // dueTimesAPI counts pending entries by the time at which they are due.
 type dueTimesAPI struct {
-	entries *tracker.Entries
+	lists   tracker.Lists
+	counts  *tracker.Counts
 	answers *answerCache
 	limits  *limits
 	now     func() time.Time
@@ -49,7 +50,7 @@ func (a *dueTimesAPI) list(in *problem.Request) (any, error) {
 
 func (a *dueTimesAPI) count(d *dueTimes, stream string, from, to time.Time) error {
 	looked, counted := int64(0), int64(0)
-	err := a.entries.List(stream, tracker.Cursor{}, func(r tracker.Row) bool {
+	err := a.lists.List(stream, tracker.Cursor{}, func(r tracker.Row) bool {
 		switch {
 		case !r.At.Before(to):
 			return false
@@ -66,7 +67,7 @@ func (a *dueTimesAPI) count(d *dueTimes, stream string, from, to time.Time) erro
 		}
 		return true
 	})
-	d.After = max(0, a.entries.Total(stream)-d.Before-counted)
+	d.After = max(0, a.counts.Total(stream)-d.Before-counted)
 	return err
 }
 

@@ -19,7 +19,7 @@ import (
 
 // entriesAPI shows and changes pending entries.
 type entriesAPI struct {
-	entries *tracker.Entries
+	entries *tracker.Reader
 	finder  *finder
 	records *records
 	leader  *leader
@@ -174,7 +174,7 @@ func (a *entriesAPI) pick(stream, jid string, offset *int64) (*tracker.Stored, e
 
 // notFound says that no entry has a jid, and what became of the last that had it.
 func (a *entriesAPI) notFound(stream, jid string) error {
-	happened, err := a.entries.Happened(stream, jid)
+	happened, err := a.entries.LastOutcome(stream, jid)
 	if err != nil {
 		return err
 	}

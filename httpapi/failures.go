@@ -22,7 +22,7 @@ const (
 
 // failuresAPI groups retries and dead jobs by their errors.
 type failuresAPI struct {
-	entries      *tracker.Entries
+	entries      *tracker.Reader
 	metrics      *metrics.Reader
 	fingerprints *fingerprints
 	answers      *answerCache
@@ -187,7 +187,7 @@ func (g *grouping) scan(ctx context.Context, q *query) error {
 }
 
 func (g *grouping) add(stream string, r *tracker.Row) error {
-	what, read, err := g.api.fingerprints.of(g.api.entries, stream, r)
+	what, read, err := g.api.fingerprints.of(g.api.entries.Lookup, stream, r)
 	if err != nil || what == nil {
 		if err == nil && !read {
 			g.answer.Unread++

@@ -38,7 +38,7 @@ func newFingerprints() *fingerprints {
 }
 
 // of returns the error of an entry; nil if it is gone. read is false if the view has no record.
-func (f *fingerprints) of(entries *tracker.Entries, stream string, r *tracker.Row) (what *failure, read bool, err error) {
+func (f *fingerprints) of(entries tracker.Lookup, stream string, r *tracker.Row) (what *failure, read bool, err error) {
 	key := f.key(stream, r)
 	f.mu.Lock()
 	what, known := f.get(key)

@@ -11,7 +11,7 @@ import (
 
 // jobsAPI shows, deletes and cancels a job, wherever it is.
 type jobsAPI struct {
-	entries  *tracker.Entries
+	entries  *tracker.Reader
 	records  *records
 	runs     *runsAPI
 	workers  *workers
@@ -60,7 +60,7 @@ func (a *jobsAPI) notWaiting(jid string) error {
 	}
 	var last *wire.Happened
 	for _, set := range entrySets {
-		h, err := a.entries.Happened(set.stream, jid)
+		h, err := a.entries.LastOutcome(set.stream, jid)
 		if err != nil {
 			return err
 		}

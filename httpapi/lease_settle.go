@@ -59,7 +59,7 @@ func (l *leasesAPI) await(ctx context.Context, a *activeLease) (entry *tracker.S
 			return true
 		}
 		var happened *wire.Happened
-		happened, err = l.entries.Happened(wire.ScheduledJobs, a.id)
+		happened, err = l.entries.LastOutcome(wire.ScheduledJobs, a.id)
 		return err != nil || happened != nil
 	})
 	return entry, err
@@ -226,7 +226,7 @@ func (l *leasesAPI) failOnce(in *problem.Request, a *activeLease, f *leaseFailur
 
 // unknown says why this sidecar knows no lease.
 func (l *leasesAPI) unknown(ctx context.Context, a *activeLease) error {
-	happened, err := l.entries.Happened(wire.ScheduledJobs, a.id)
+	happened, err := l.entries.LastOutcome(wire.ScheduledJobs, a.id)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ const (
 
 // leasesAPI lends jobs to workers over HTTP.
 type leasesAPI struct {
-	entries  *tracker.Entries
+	entries  *tracker.Reader
 	records  *records
 	leader   *leader
 	health   *healthAPI

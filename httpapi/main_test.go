@@ -78,7 +78,7 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	w.entries.Add(w.sums)
 	w.view = view.New(w.store, w.source, w.entries, slog.New(slog.DiscardHandler), wire.Journal, wire.EntryStreams...)
 	w.config = httpapi.Config{
-		Version: "1.2.3", VHost: "/", Entries: w.entries, View: w.view, Processes: w.workers, Metrics: w.sums.Reader(), Grace: time.Second,
+		Version: "1.2.3", VHost: "/", Entries: w.entries.Reader, View: w.view, Processes: w.workers, Metrics: w.sums.Reader(), Grace: time.Second,
 		Leader:  func() scheduler.Status { return w.status },
 		Ask:     w.ask,
 		Publish: w.take,

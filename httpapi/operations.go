@@ -12,9 +12,9 @@ import (
 
 // operationsAPI begins, shows and cancels operations: commands for many entries.
 type operationsAPI struct {
-	entries  *tracker.Entries
-	leader   *leader
-	requests *prom.Requests
+	operations *tracker.BulkOperations
+	leader     *leader
+	requests   *prom.Requests
 }
 
 // operation is an operation as clients see it.
@@ -127,7 +127,7 @@ func (a *operationsAPI) begin(in *problem.Request, op *wire.Operation, rate *flo
 	}
 	// The client must find it.
 	a.leader.readBack(in.Request().Context(), readBackLimit, func() bool {
-		_, known := a.entries.Operation(cmd.ID)
+		_, known := a.operations.Operation(cmd.ID)
 		return known
 	})
 	in.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
@@ -149,7 +149,7 @@ func (a *operationsAPI) undo(in *problem.Request) error {
 func (a *operationsAPI) list(in *problem.Request) (any, error) {
 	in.Query()
 	all := []operation{}
-	for _, op := range a.entries.Operations() {
+	for _, op := range a.operations.Operations() {
 		all = append(all, newOperation(&op))
 	}
 	return all, nil
@@ -158,7 +158,7 @@ func (a *operationsAPI) list(in *problem.Request) (any, error) {
 func (a *operationsAPI) show(in *problem.Request) (any, error) {
 	id := in.PathParam("id")
 	in.Query()
-	op, known := a.entries.Operation(id)
+	op, known := a.operations.Operation(id)
 	if !known {
 		return nil, problem.New(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
 	}

@@ -18,7 +18,7 @@ type overviewAPI struct {
 	vhost   string
 	deadMax int           // dead jobs that are kept; 0: not shown
 	deadAge time.Duration // for which they are kept; 0: not shown
-	entries *tracker.Entries
+	entries *tracker.Reader
 	view    *view.View
 	workers *workers
 	metrics *metrics.Reader // may be nil

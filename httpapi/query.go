@@ -1,10 +1,8 @@
 package httpapi
 
 import (
-	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,23 +99,16 @@ func (q *query) past(at time.Time) bool {
 // filter says which entries a list shows. Empty members match all entries.
 type filter struct {
 	queue, class, jid string
-	errorClass, tag   string    // these two and text look into the record
-	text              string    // is in the record; ASCII letters match in both cases
 	from, to          time.Time // from ≤ at < to
-	needles           [][]byte  // text in every encoding that JSON allows
-	hide              *redactor // what is hidden is not found either
+	tracker.Contents
+	hide *redactor // what is hidden is not found either
 }
 
 func readFilter(in *problem.Request, now time.Time) filter {
-	f := filter{queue: in.Text("queue"), class: in.Text("class"), jid: in.Text("jid"), errorClass: in.Text("error"), tag: in.Text("tag"), text: in.Text("text")}
-	if f.from, f.to = in.Period(now); f.text != "" {
-		f.needles = wire.Spellings(f.text)
-	}
+	f := filter{queue: in.Text("queue"), class: in.Text("class"), jid: in.Text("jid"), Contents: tracker.NewContents(in.Text("error"), in.Text("tag"), in.Text("text"))}
+	f.from, f.to = in.Period(now)
 	return f
 }
-
-// looksInside reports whether the filter needs the record itself.
-func (f *filter) looksInside() bool { return f.errorClass != "" || f.tag != "" || f.text != "" }
 
 // countable reports whether the view has counted the entries that match.
 func (f *filter) countable() bool {
@@ -125,20 +116,20 @@ func (f *filter) countable() bool {
 }
 
 // count returns how many entries of a stream match a countable filter.
-func (f *filter) count(e *tracker.Entries, stream string) int64 {
+func (f *filter) count(c *tracker.Counts, stream string) int64 {
 	switch {
 	case f.queue != "":
-		return e.InQueue(stream, f.queue)
+		return c.InQueue(stream, f.queue)
 	case f.class != "":
-		return e.OfClass(stream, f.class)
+		return c.OfClass(stream, f.class)
 	}
-	return e.Total(stream)
+	return c.Total(stream)
 }
 
 func (f *filter) unset() bool { return f.set() == 0 }
 
 func (f *filter) set() (n int) {
-	for _, set := range []bool{f.queue != "", f.class != "", f.jid != "", f.errorClass != "", f.tag != "", f.text != "", !f.from.IsZero(), !f.to.IsZero()} {
+	for _, set := range []bool{f.queue != "", f.class != "", f.jid != "", f.Error != "", f.Tag != "", f.Text != "", !f.from.IsZero(), !f.to.IsZero()} {
 		if set {
 			n++
 		}
@@ -157,29 +148,9 @@ func (f *filter) row(r *tracker.Row) bool {
 
 // record reports whether an entry that passed row matches. scratch is a buffer for reuse.
 func (f *filter) record(s *tracker.Stored, scratch *[]byte) bool {
-	if f.text != "" && !f.contains(s.Raw, scratch) {
-		return false
+	shown := s.Raw
+	if f.Text != "" {
+		shown, _ = f.hide.record(s.Raw)
 	}
-	if f.errorClass == "" && f.tag == "" {
-		return true
-	}
-	e, err := s.Entry(nil)
-	if err != nil {
-		return false
-	}
-	return (f.errorClass == "" || f.hasError(&e)) && (f.tag == "" || slices.Contains(e.Job.Tags, f.tag))
-}
-
-// hasError reports whether an entry has the error class, or the fingerprint, that is asked for.
-func (f *filter) hasError(e *wire.Entry) bool {
-	if wire.IsFingerprint(f.errorClass) {
-		return wire.Fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == f.errorClass
-	}
-	return e.ErrorClass == f.errorClass
-}
-
-func (f *filter) contains(raw []byte, scratch *[]byte) bool {
-	raw, _ = f.hide.record(raw)
-	*scratch = wire.LowerASCII(append((*scratch)[:0], raw...))
-	return slices.ContainsFunc(f.needles, func(n []byte) bool { return bytes.Contains(*scratch, n) })
+	return f.Match(s, shown, scratch)
 }

@@ -48,7 +48,7 @@ func checkQuery(t require.TestingT, q *query) {
 		require.False(t, q.behind.Set)
 	}
 	f := q.filter
-	for _, s := range []string{f.queue, f.class, f.jid, f.errorClass, f.tag, f.text} {
+	for _, s := range []string{f.queue, f.class, f.jid, f.Error, f.Tag, f.Text} {
 		require.True(t, utf8.ValidString(s))
 	}
 	for _, at := range []time.Time{f.from, f.to} {
@@ -56,7 +56,7 @@ func checkQuery(t require.TestingT, q *query) {
 	}
 	require.Equal(t, f.set() == 0, f.unset())
 	if f.countable() {
-		require.False(t, f.looksInside())
+		require.False(t, f.LooksInside())
 	}
 }
 
@@ -97,10 +97,8 @@ func TestParseQueryKeepsMeaning(t *testing.T) {
 		}
 		f := &want.filter
 		f.queue, f.class, f.jid = maybe("queue", text), maybe("class", text), maybe("jid", text)
-		f.errorClass, f.tag, f.text = maybe("error", text), maybe("tag", text), maybe("text", text)
-		if f.text != "" {
-			f.needles = wire.Spellings(f.text)
-		}
+		failure, tag, contains := maybe("error", text), maybe("tag", text), maybe("text", text)
+		f.Contents = tracker.NewContents(failure, tag, contains)
 		micros := rapid.Int64Range(-1e11*1e6, 1e11*1e6).Draw(t, "from")
 		micros = max(micros, problem.Earliest*1e6)
 		if rapid.Bool().Draw(t, "has from") {
@@ -144,10 +142,10 @@ func TestTextMatchesAnySpelling(t *testing.T) {
 		text := rapid.StringN(1, 10, -1).Draw(t, "text")
 		plain, err := json.Marshal(text)
 		require.NoError(t, err)
-		f := filter{needles: wire.Spellings(text)}
+		f := filter{Contents: tracker.NewContents("", "", text)}
 		var scratch []byte
-		require.True(t, f.contains(plain, &scratch))
-		require.True(t, f.contains([]byte(quote(text)), &scratch))
+		require.True(t, f.Contains(plain, &scratch))
+		require.True(t, f.Contains([]byte(quote(text)), &scratch))
 	})
 }
 

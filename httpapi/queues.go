@@ -17,7 +17,8 @@ import (
 // queuesAPI shows the job queues.
 type queuesAPI struct {
 	watch   *queues.Watch // nil: this server does not look at queues
-	entries *tracker.Entries
+	counts  *tracker.Counts
+	pauses  *tracker.Pauses
 	workers *workers
 	leader  func() scheduler.Status
 }
@@ -86,7 +87,7 @@ func (q *queuesAPI) all(ctx context.Context) ([]jobQueue, error) {
 	for _, h := range q.leader().Held {
 		held[h.Queue] = &queueHold{h.Reason, wire.Seconds(h.Since), wire.Seconds(h.Until)}
 	}
-	paused := q.entries.Paused()
+	paused := q.pauses.Paused()
 	all := make([]jobQueue, len(snap.Queues))
 	for i := range snap.Queues {
 		all[i] = q.jobQueue(&snap.Queues[i], snap.Rates, serving)
@@ -105,9 +106,9 @@ func (q *queuesAPI) jobQueue(found *queues.Queue, rates bool, serving map[string
 	slots := serving[found.Name]
 	shown := jobQueue{
 		Name: found.Name, State: queueState(found), Ready: found.Ready, Consumers: found.Consumers, GrowthRate: found.Growth,
-		Scheduled: q.entries.InQueue(wire.ScheduledJobs, found.Name), Retries: q.entries.InQueue(wire.Retries, found.Name),
-		Dead: q.entries.InQueue(wire.DeadJobs, found.Name), Processes: slots.Processes, Slots: slots.Slots, Busy: slots.Busy,
-		Leased: q.entries.LeasedOf(found.Name),
+		Scheduled: q.counts.InQueue(wire.ScheduledJobs, found.Name), Retries: q.counts.InQueue(wire.Retries, found.Name),
+		Dead: q.counts.InQueue(wire.DeadJobs, found.Name), Processes: slots.Processes, Slots: slots.Slots, Busy: slots.Busy,
+		Leased: q.counts.LeasedOf(found.Name),
 	}
 	if found.Ready > 0 {
 		shown.Oldest = &queueAge{found.Oldest.Seconds(), "at_least"}

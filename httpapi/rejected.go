@@ -17,7 +17,7 @@ import (
 
 // rejectedAPI shows records that could not be taken in, and takes corrected ones.
 type rejectedAPI struct {
-	entries *tracker.Entries
+	rejects tracker.RejectedRecords
 	leader  *leader
 	fetch   func(ctx context.Context, stream string, offset int64) (wire.Record, error)
 	publish func(ctx context.Context, m wire.Message) error
@@ -78,7 +78,7 @@ func trimRune(b []byte) []byte {
 func (a *rejectedAPI) list(in *problem.Request) (any, error) {
 	in.Query("page", "page_size", "limit", "offset", "stream")
 	page := readPaging(in)
-	kept, err := a.entries.RejectedKept()
+	kept, err := a.rejects.RejectedKept()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (a *rejectedAPI) read(page paging, hide *redactor, kept map[string]int64) (
 			skip -= kept[stream]
 			continue
 		}
-		err := a.entries.Rejects(stream, func(j tracker.Reject) bool {
+		err := a.rejects.Rejects(stream, func(j tracker.Reject) bool {
 			if skip > 0 {
 				skip--
 				return true
@@ -128,7 +128,7 @@ func (a *rejectedAPI) pick(in *problem.Request) (*tracker.Reject, error) {
 	if in.Err() != nil {
 		return nil, in.Err()
 	}
-	j, ok, err := a.entries.Rejected(stream, offset)
+	j, ok, err := a.rejects.Rejected(stream, offset)
 	if err != nil {
 		return nil, err
 	}

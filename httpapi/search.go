@@ -16,7 +16,7 @@ const (
 
 // finder finds pending entries.
 type finder struct {
-	entries      *tracker.Entries
+	entries      *tracker.Reader
 	fingerprints *fingerprints
 	answers      *answerCache
 	limits       *limits
@@ -42,7 +42,7 @@ func (f *finder) find(ctx context.Context, q *query, tally bool) (*found, error)
 	}
 	result := &found{asOf: asOf, total: e.Total(q.stream)}
 	if result.exact = q.filter.countable(); result.exact {
-		result.count = q.filter.count(e, q.stream)
+		result.count = q.filter.count(e.Counts, q.stream)
 	}
 	switch {
 	case q.filter.jid != "":
@@ -63,7 +63,7 @@ func (f *finder) find(ctx context.Context, q *query, tally bool) (*found, error)
 
 // findJID finds by jid, which has an index.
 func (f *finder) findJID(q *query, result *found) error {
-	all, err := q.withJID(f.entries)
+	all, err := q.withJID(f.entries.Lookup)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (f *finder) findJID(q *query, result *found) error {
 		if !q.filter.row(&row) || !q.filter.within(e.At) {
 			continue
 		}
-		if q.filter.looksInside() && e.Raw == nil {
+		if q.filter.LooksInside() && e.Raw == nil {
 			result.unread++
 			continue
 		}
@@ -94,7 +94,7 @@ func (f *finder) findJID(q *query, result *found) error {
 }
 
 // withJID returns the entries with the filter's jid, in the list's own order.
-func (q *query) withJID(entries *tracker.Entries) ([]*tracker.Stored, error) {
+func (q *query) withJID(entries tracker.Lookup) ([]*tracker.Stored, error) {
 	all, err := entries.Find(q.stream, q.filter.jid)
 	slices.SortStableFunc(all, func(a, b *tracker.Stored) int { return q.compare(cursorOf(a), cursorOf(b)) })
 	return all, err
@@ -119,7 +119,7 @@ func cursorOf(e *tracker.Stored) tracker.Cursor {
 type scan struct {
 	*found
 	query    *query
-	entries  *tracker.Entries
+	entries  *tracker.Reader
 	most     int64 // entries to look at
 	skip     int64 // matches before the page
 	tally    bool  // count on when the page is full
@@ -193,7 +193,7 @@ func (sc *scan) allFound() bool {
 	if !sc.exact || sc.query.behind.Set || sc.matched < sc.count {
 		return false
 	}
-	return sc.matched >= sc.query.filter.count(sc.entries, sc.query.stream)
+	return sc.matched >= sc.query.filter.count(sc.entries.Counts, sc.query.stream)
 }
 
 // matches reports whether an entry does, and returns it if it had to be read for that.
@@ -202,7 +202,7 @@ func (sc *scan) matches(r *tracker.Row) (bool, *tracker.Stored, error) {
 	if !f.row(r) {
 		return false, nil, nil
 	}
-	if !f.looksInside() {
+	if !f.LooksInside() {
 		return true, nil, nil
 	}
 	stored, err := sc.entries.Get(sc.query.stream, r.Offset)
@@ -231,7 +231,7 @@ func (sc *scan) conclude() {
 
 // load reads the page's entries, without those that have left the set meanwhile.
 func (sc *scan) load() error {
-	if sc.query.filter.looksInside() {
+	if sc.query.filter.LooksInside() {
 		sc.found.entries = sc.kept
 		return nil
 	}

@@ -87,7 +87,7 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
 	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
 	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
-	p.queues = &queuesAPI{watch: cfg.Queues, entries: cfg.Entries, workers: p.workers, leader: cfg.Leader}
+	p.queues = &queuesAPI{watch: cfg.Queues, counts: cfg.Entries.Counts, pauses: cfg.Entries.Pauses, workers: p.workers, leader: cfg.Leader}
 	p.overview = &overviewAPI{
 		version: cfg.Version, vhost: cfg.VHost, deadMax: cfg.DeadMax, deadAge: cfg.DeadAge, entries: cfg.Entries, view: cfg.View,
 		workers: p.workers, metrics: cfg.Metrics, leader: cfg.Leader, broker: cfg.Broker, now: cfg.Now,
@@ -112,8 +112,8 @@ func (s *Server) entryRoutes(cfg *Config, p *parts) []route {
 	finder := &finder{entries: cfg.Entries, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits}
 	return entryRoutes(
 		&entriesAPI{entries: cfg.Entries, finder: finder, records: p.records, leader: p.leader, hide: p.hide, now: cfg.Now},
-		&operationsAPI{entries: cfg.Entries, leader: p.leader, requests: s.exporter.Requests},
-		&rejectedAPI{entries: cfg.Entries, leader: p.leader, fetch: cfg.Fetch, publish: cfg.Publish, hide: p.hide, now: cfg.Now},
+		&operationsAPI{operations: cfg.Entries.BulkOperations, leader: p.leader, requests: s.exporter.Requests},
+		&rejectedAPI{rejects: cfg.Entries.RejectedRecords, leader: p.leader, fetch: cfg.Fetch, publish: cfg.Publish, hide: p.hide, now: cfg.Now},
 	)
 }
 
@@ -139,11 +139,11 @@ func (s *Server) workRoutes(cfg *Config, p *parts) []route {
 func (s *Server) insightRoutes(cfg *Config, p *parts) []route {
 	return insightRoutes(
 		&metricsAPI{metrics: cfg.Metrics, answers: s.answers, publish: cfg.Publish, now: cfg.Now},
-		&auditAPI{cfg.Entries, s.answers, s.limits, cfg.Now},
+		&auditAPI{cfg.Entries.Audit, cfg.Entries.BulkOperations, s.answers, s.limits, cfg.Now},
 		&failuresAPI{
 			entries: cfg.Entries, metrics: cfg.Metrics, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits, hide: p.hide, now: cfg.Now,
 		},
-		&dueTimesAPI{cfg.Entries, s.answers, s.limits, cfg.Now},
+		&dueTimesAPI{cfg.Entries.Lists, cfg.Entries.Counts, s.answers, s.limits, cfg.Now},
 		&attentionAPI{
 			entries: cfg.Entries, view: cfg.View, workers: p.workers, metrics: cfg.Metrics, queues: cfg.Queues, slo: cfg.QueueSLO,
 			leader: cfg.Leader, health: p.health, answers: s.answers, now: cfg.Now,

@@ -169,7 +169,7 @@ func (f *finder) matching(ctx context.Context, sc *scan) (rows []sortRow, err er
 
 // eachWithJID calls fn for the entries with the filter's jid, in the list's own order.
 func (sc *scan) eachWithJID(fn func(*tracker.Row) error) error {
-	all, err := sc.query.withJID(sc.entries)
+	all, err := sc.query.withJID(sc.entries.Lookup)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (f *finder) sortRow(q *query, r *tracker.Row, stored *tracker.Stored) (row 
 		row.text = r.Queue
 		return row, nil
 	case sortError:
-		failed, _, err := f.fingerprints.of(f.entries, q.stream, r)
+		failed, _, err := f.fingerprints.of(f.entries.Lookup, q.stream, r)
 		if row.none = failed == nil || failed.errorClass == ""; !row.none {
 			row.text = failed.errorClass
 		}

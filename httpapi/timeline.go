@@ -14,7 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
-	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -155,7 +155,7 @@ func (a *jobsAPI) olderThanKept(t *timeline) (bool, error) {
 	if _, older, err := a.runsOf(t.JID, made); err != nil || older {
 		return older, err
 	}
-	return a.entries.ActsForgotten(wire.Seconds(made))
+	return a.entries.Audit.Incomplete(wire.Seconds(made))
 }
 
 func jobIn(record []byte) gjson.Result {
@@ -179,14 +179,14 @@ func madeAt(item []byte) time.Time {
 
 // eventsOf returns what was done to a job, the newest first. older reports that more may have been.
 func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hide *redactor) (events []jobEvent, older bool, err error) {
-	found, err := a.entries.Acts(tracker.ActQuery{JID: jid, Limit: maxShownEvents, Most: maxEventsSearched, From: secondsOrZero(since)})
+	found, err := a.entries.Audit.Search(audit.Query{JID: jid, Limit: maxShownEvents, Most: maxEventsSearched, From: secondsOrZero(since)})
 	if err != nil {
 		return nil, false, err
 	}
 	events = []jobEvent{}
 	seen, shown := map[int64]bool{}, 0
-	for i := range found.Acts {
-		e := newAuditEntry(&found.Acts[i])
+	for i := range found.Entries {
+		e := newAuditEntry(&found.Entries[i])
 		seen[e.Record] = true
 		event := jobEvent{At: e.At, What: e.Op, Record: e.Record, Set: e.Set, Offset: e.Offset, Actor: e.Actor, Reason: e.Reason, Operation: e.Operation, Identity: e.Identity}
 		if e.Op == wire.TypeChanged && shown < maxShownChanges {
@@ -197,7 +197,7 @@ func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hid
 	}
 	// That a job fired because it was due is not in the audit log.
 	for _, set := range entrySets {
-		h, err := a.entries.Happened(set.stream, jid)
+		h, err := a.entries.LastOutcome(set.stream, jid)
 		if err != nil {
 			return nil, false, err
 		}

@@ -15,7 +15,7 @@ import (
 // base is what every duty of the leader works with. A duty reads the view through entries and
 // publishes through the ledger.
 type base struct {
-	entries  *tracker.Entries
+	entries  *tracker.Reader
 	ledger   *ledger.Ledger
 	setup    *setup
 	counters *Counters

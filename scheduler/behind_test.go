@@ -39,7 +39,7 @@ func TestLeaderLeavesReplicaThatIsCutOff(t *testing.T) {
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
 	replica := &cutOffReplica{left: make(chan string, 100)}
-	s.view = view.New(s.store, replica, s.entries, s.log, wire.Journal, wire.EntryStreams...)
+	s.view = view.New(s.store, replica, s.fold(), s.log, wire.Journal, wire.EntryStreams...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 2)

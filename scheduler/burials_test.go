@@ -43,7 +43,7 @@ func TestNextLeaderJournalsMissingKill(t *testing.T) {
 	require.Zero(t, fresh.entries.Total(wire.ScheduledJobs))
 	require.Equal(t, wire.StatusDone, sc.ask(fresh, kill).Status)
 	require.EqualValues(t, 1, fresh.entries.Total(wire.DeadJobs))
-	happened, err := fresh.entries.Happened(wire.ScheduledJobs, "j")
+	happened, err := fresh.entries.LastOutcome(wire.ScheduledJobs, "j")
 	require.NoError(t, err)
 	require.Equal(t, []string{wire.TypeKilled, "ann"}, []string{happened.What, happened.Actor})
 

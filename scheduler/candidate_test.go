@@ -120,7 +120,7 @@ func TestLaggingViewDoesNotKnowPredecessor(t *testing.T) {
 	read, err := s.entries.Position(wire.Journal)
 	require.NoError(t, err)
 	knows := func(records silent) bool {
-		return (&Scheduler{services: &services{entries: s.entries, records: records}}).hasReadJournal(t.Context())
+		return (&Scheduler{services: &services{entries: s.entries.Reader, records: records}}).hasReadJournal(t.Context())
 	}
 	require.True(t, knows(silent{first: read}))
 	require.False(t, knows(silent{first: read + 1}))

@@ -44,7 +44,7 @@ func (c *commands) whenKnown(now time.Time, r request) error {
 	if r.cmd.JID == "" {
 		return c.carryOut(now, r)
 	}
-	h, err := c.entries.Happened(r.cmd.Stream, r.cmd.JID)
+	h, err := c.entries.LastOutcome(r.cmd.Stream, r.cmd.JID)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func pick(cmd wire.Command, found []*tracker.Stored) (*tracker.Stored, *wire.Rep
 
 // gone returns the reply for an entry that is not pending.
 func (c *commands) gone(cmd wire.Command) (*wire.Reply, error) {
-	happened, err := c.entries.Happened(cmd.Stream, cmd.JID)
+	happened, err := c.entries.LastOutcome(cmd.Stream, cmd.JID)
 	if err != nil {
 		return nil, err
 	}

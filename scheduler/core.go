@@ -80,7 +80,7 @@ func (p phase) String() string {
 
 // newCore returns a core in its first phase. An error of the port that wraps
 // broker.ErrUnpublishable is about one message; any other ends the epoch.
-func newCore(entries *tracker.Entries, p ledger.Port, s setup) *core {
+func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 	c := &core{}
 	b := base{entries: entries, setup: &s, counters: &Counters{}}
 	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.routing.room, Took: b.counters.Confirms.note})

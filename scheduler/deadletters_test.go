@@ -16,7 +16,7 @@ func TestDeadLetterWithoutMetadata(t *testing.T) {
 	require.NoError(t, err)
 	defer s.store.Close()
 	known := func(d wire.Delivery) bool {
-		known, err := (&Scheduler{services: &services{entries: s.entries}}).isBuried(d)
+		known, err := (&Scheduler{services: &services{entries: s.entries.Reader}}).isBuried(d)
 		require.NoError(t, err)
 		return known
 	}

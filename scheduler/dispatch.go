@@ -30,8 +30,8 @@ func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 	if len(d.queues.ring) == 0 || !d.ledger.Room() || d.ledger.Quiet() {
 		return d.queues.next(now.Add(maxSleep)), nil
 	}
-	moment := d.entries.Moment()
-	defer func() { err = errors.Join(err, moment.Close()) }()
+	snapshot := d.entries.Snapshot()
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
 	for fired := 0; len(d.queues.ring) > 0 && d.ledger.Room(); {
 		if fired == batch {
 			return now, nil
@@ -39,7 +39,7 @@ func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 		if d.ledger.Alone() {
 			return now.Add(maxSleep), nil
 		}
-		did, wait, err := d.fireNext(now, moment.Lookup, d.queues.ring[0])
+		did, wait, err := d.fireNext(now, snapshot.Lookup, d.queues.ring[0])
 		if err != nil {
 			return now, err
 		}

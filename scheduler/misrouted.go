@@ -108,7 +108,7 @@ func (a *misroutedScan) read(r *wire.Record) {
 
 // dropUndone drops the burials of kills that were undone and are not journaled yet. Their entries
 // are pending again.
-func (a *misroutedScan) dropUndone(entries *tracker.Entries) error {
+func (a *misroutedScan) dropUndone(entries *tracker.Reader) error {
 	announced, err := entries.Announced()
 	for _, n := range announced {
 		if n.What == wire.TypeUndone {

@@ -748,7 +748,7 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.conn = &modelConn{broker: s.broker, leader: s}
 	s.broker.conn = s.conn
 	s.unsaid, s.acked = false, nil // the record opened says it
-	s.core = newCore(s.entries, s.conn, setup{
+	s.core = newCore(s.entries.Reader, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect,
 		window:       func(string) int { return s.broker.window },
 		probeTimeout: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,

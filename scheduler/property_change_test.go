@@ -87,7 +87,7 @@ func (w *world) undoable(t *rapid.T, s *modelSidecar) (p place, e *appendedEntry
 		if p.generation != w.broker.streams[p.stream].generation {
 			continue
 		}
-		h, err := s.entries.Happened(p.stream, w.appended[p].jid)
+		h, err := s.entries.LastOutcome(p.stream, w.appended[p].jid)
 		require.NoError(t, err)
 		if h != nil && wire.Undoable(h.What) && w.broker.place(p.stream, h.Offset) == p { // else it is another entry with that jid
 			at, all = append(at, p), append(all, h)

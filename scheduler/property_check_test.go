@@ -101,7 +101,7 @@ func (w *world) check() {
 	doubts, err := s.entries.Doubts()
 	require.NoError(w.t, err)
 	for _, d := range doubts {
-		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled the doubts of an earlier epoch: %v", d.Place)
+		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled the doubts of an earlier epoch: %v", d.ID)
 	}
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
@@ -188,17 +188,17 @@ func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
 	if e.dead && (len(pending) > 0 || w.broker.trimmed[wire.JIDTag(e.jid)]) {
 		return true // a dead job waits for a user, unless there are too many
 	}
-	happened, err := s.entries.Happened(p.stream, e.jid)
+	happened, err := s.entries.LastOutcome(p.stream, e.jid)
 	require.NoError(w.t, err)
 	if w.askedFor(e.jid) && w.some(e.jid, func(p place) bool { return w.broker.repeated[p] }) {
-		again, err := s.entries.Happened(wire.ScheduledJobs, e.jid) // where it was entered again
+		again, err := s.entries.LastOutcome(wire.ScheduledJobs, e.jid) // where it was entered again
 		require.NoError(w.t, err)
 		if again != nil && again.What == wire.TypeDeleted {
 			return true
 		}
 	}
 	if w.askedFor(e.jid) {
-		copied, err := s.entries.Happened(wire.Gated, e.jid) // its copy, which stood for it
+		copied, err := s.entries.LastOutcome(wire.Gated, e.jid) // its copy, which stood for it
 		require.NoError(w.t, err)
 		if copied != nil && (copied.What == wire.TypeDeleted || w.isDead(s, e.jid)) {
 			return true
@@ -231,7 +231,7 @@ func (w *world) arrived(jid string) bool {
 func (w *world) isDead(s *modelSidecar, jid string) bool {
 	dead, err := s.entries.Find(wire.DeadJobs, jid)
 	require.NoError(w.t, err)
-	gone, err := s.entries.Happened(wire.DeadJobs, jid)
+	gone, err := s.entries.LastOutcome(wire.DeadJobs, jid)
 	require.NoError(w.t, err)
 	return len(dead) > 0 || gone != nil || w.broker.trimmed[wire.JIDTag(jid)] || w.broker.streams[wire.DeadJobs].generation > 0
 }

@@ -321,7 +321,7 @@ func (w *world) stopLeader(t *rapid.T) {
 		doubts, err := s.entries.Doubts()
 		require.NoError(t, err)
 		for _, d := range doubts {
-			open = append(open, w.broker.first(place{d.Place.Stream, s.gen[d.Place.Stream], d.Place.Offset}))
+			open = append(open, w.broker.first(place{d.ID.Stream, s.gen[d.ID.Stream], d.ID.Offset}))
 		}
 	}
 	for _, p := range open {

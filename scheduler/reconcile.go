@@ -163,7 +163,7 @@ func (r *reconciler) begin() error {
 	if err != nil {
 		return err
 	}
-	if r.unjournaled, err = r.entries.Lone(); err != nil {
+	if r.unjournaled, err = r.entries.UnjournaledBurials(); err != nil {
 		return err
 	}
 	if r.copied, err = r.copies.readCopies(); err != nil {
@@ -172,7 +172,7 @@ func (r *reconciler) begin() error {
 	r.begun, r.retried, r.from = true, map[dispatch]bool{}, r.entries.State().WitnessFrom
 	for _, d := range all {
 		r.open = append(r.open, d)
-		if d.Entry != nil && d.Place.Stream == wire.DeadJobs {
+		if d.Entry != nil && d.ID.Stream == wire.DeadJobs {
 			r.retried[dispatchOf(d.Entry)] = true
 		}
 	}
@@ -222,7 +222,7 @@ func (r *reconciler) reconcileOne(now time.Time, d *tracker.Doubt) error {
 
 // settlement returns the record that says what became of a fire or burial in doubt.
 func settlement(what string, d *tracker.Doubt) wire.JournalRecord {
-	return wire.JournalRecord{Type: what, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+	return wire.JournalRecord{Type: what, Stream: d.ID.Stream, Offset: d.ID.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
 }
 
 // journalKilled journals that an entry was killed, for a leader that ended between the burial and
@@ -247,7 +247,7 @@ func (r *reconciler) journalKilled(now time.Time, d *tracker.Doubt) error {
 	return r.ledger.Record(now, record, entryOf(d))
 }
 
-func entryOf(d *tracker.Doubt) ledger.EntryID { return ledger.ID(d.Place.Stream, d.Place.Offset) }
+func entryOf(d *tracker.Doubt) ledger.EntryID { return ledger.ID(d.ID.Stream, d.ID.Offset) }
 
 // listAsRejected gives up a job that the broker does not accept and of which only the journal has
 // the body.
@@ -309,7 +309,7 @@ func (r *reconciler) refire(now time.Time, d *tracker.Doubt, burial bool) error 
 // refireBody sends again a job of which only the journal has the body.
 func (r *reconciler) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o purpose, burial bool) error {
 	again := &dispatched{tag: d.JID, doubt: d, buries: burial, Publish: &ledger.Publish{Entry: entryOf(d), Build: func(seq, confirmed int64) wire.Message {
-		headers := wire.Dispatch{Op: o.op, Stream: d.Place.Stream, Offset: d.Place.Offset, JIDTag: d.JID, Epoch: r.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
+		headers := wire.Dispatch{Op: o.op, Stream: d.ID.Stream, Offset: d.ID.Offset, JIDTag: d.JID, Epoch: r.ledger.Epoch(), Seq: seq, Confirmed: confirmed}
 		if burial {
 			return wire.Bury(job, headers, d.Body, now)
 		}

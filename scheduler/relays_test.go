@@ -173,7 +173,7 @@ func TestDeadLettersAreBuriedOnce(t *testing.T) {
 	for _, d := range dead {
 		records = append(records, wire.Record{Stream: wire.DeadJobs, Offset: brokertest.Offset(d), UserID: d.UserId, Body: d.Body})
 	}
-	require.NoError(t, s.store.Apply(s.entries, wire.DeadJobs, records, func() error { return nil }, func([]string) {}))
+	require.NoError(t, s.store.Apply(s.fold(), wire.DeadJobs, records, func() error { return nil }, func([]string) {}))
 
 	next, err := openRelay(t.Context(), conn, wire.DeadLetters, badBodies{})
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ type services struct {
 	cfg     Config
 	view    *view.View
 	store   *view.Store
-	entries *tracker.Entries
+	entries *tracker.Reader
 	mgmt    *broker.Management // nil if there is none
 	records Records
 	log     *slog.Logger
@@ -91,7 +91,7 @@ type past struct {
 }
 
 // New returns a Scheduler. mgmt may be nil.
-func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Entries, mgmt *broker.Management, records Records) *Scheduler {
+func New(cfg Config, v *view.View, store *view.Store, entries *tracker.Reader, mgmt *broker.Management, records Records) *Scheduler {
 	if cfg.MaxQueues == 0 {
 		cfg.MaxQueues = 1000
 	}

@@ -60,7 +60,7 @@ func start(t *testing.T, v *brokertest.Vhost, o options) *sidecar {
 	s := &sidecar{entries: entries}
 	s.view = view.New(store, source, entries, log, wire.Journal, wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics)
 	bc := broker.Config{AMQPURL: o.amqpURL}
-	s.Scheduler = scheduler.New(scheduler.Config{Broker: bc, Identity: o.identity, OnGap: o.onGap, MaxQueues: o.max, DeadMax: o.deadMax, Log: log}, s.view, store, entries, mgmt, source)
+	s.Scheduler = scheduler.New(scheduler.Config{Broker: bc, Identity: o.identity, OnGap: o.onGap, MaxQueues: o.max, DeadMax: o.deadMax, Log: log}, s.view, store, entries.Reader, mgmt, source)
 	s.asker = scheduler.NewAsker(bc)
 	viewing, endView := context.WithCancel(context.Background())
 	done := make(chan error, 3)

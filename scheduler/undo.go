@@ -25,7 +25,7 @@ func (u *undos) command(_ time.Time, r request) error {
 // published as an entry that replaces the old one; if it is past due, it fires.
 func (u *undos) undo(r request) error {
 	cmd := &r.cmd
-	h, err := u.entries.Happened(cmd.Stream, cmd.JID)
+	h, err := u.entries.LastOutcome(cmd.Stream, cmd.JID)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 
 // unread gives a scheduler a view that has read nothing yet.
 func (s *Scheduler) unread() {
-	s.view = view.New(s.store, nil, s.entries, s.log, wire.Journal, wire.EntryStreams...)
+	s.view = view.New(s.store, nil, s.fold(), s.log, wire.Journal, wire.EntryStreams...)
 }
 
 // A sidecar whose view has not caught up does not stand for election. It stops waiting when it is
@@ -124,7 +124,7 @@ func TestStuckLeaderResigns(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
-	s.view = view.New(s.store, nil, s.entries, s.log, "none")
+	s.view = view.New(s.store, nil, s.fold(), s.log, "none")
 	sc := newScene(t)
 	model := sc.leader("a")
 	sc.at("j", "q", sc.now)

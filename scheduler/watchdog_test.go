@@ -110,7 +110,7 @@ func TestPatienceWithSlowBroker(t *testing.T) {
 // To give up a claim costs more where the next leader waits for this one, and gains nothing on a
 // single node.
 func TestPatienceByBroker(t *testing.T) {
-	s := &Scheduler{services: &services{entries: newScene(t).sidecar("a").entries}}
+	s := &Scheduler{services: &services{entries: newScene(t).sidecar("a").entries.Reader}}
 	for _, c := range []struct {
 		product, version string
 		first            time.Duration

@@ -5,10 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Damaged acts are told of, not passed over: not when they are looked for, nor when what is new has to be put behind them.
+// Damaged acts are told of, not passed over: not when they are looked for, nor when what is new has
+// to be put behind them.
 func TestDamagedActs(t *testing.T) {
 	h := newHistory()
 	h.hole(wire.Journal, 40)
@@ -21,15 +23,15 @@ func TestDamagedActs(t *testing.T) {
 	list := h.of(wire.Journal, 0)
 	o := newOne(t)
 	o.fold(list[:begun]...)
-	require.Equal(t, 1, o.scribble(tableAct))
+	require.Equal(t, 1, o.scribble(audit.Table))
 
-	_, err := o.Acts(ActQuery{Limit: 9, Most: 9})
-	require.ErrorIs(t, err, errDamagedAct)
-	_, err = o.Acts(ActQuery{Limit: 9, Most: 9, Below: 41, From: 45})
-	require.ErrorIs(t, err, errDamagedAct, "whether older ones are kept depends on when the first was")
+	_, err := o.Audit.Search(audit.Query{Limit: 9, Most: 9})
+	require.ErrorIs(t, err, audit.ErrDamaged)
+	_, err = o.Audit.Search(audit.Query{Limit: 9, Most: 9, Below: 41, From: 45})
+	require.ErrorIs(t, err, audit.ErrDamaged, "whether older ones are kept depends on when the first was")
 	_, err = o.try(list[begun])
-	require.ErrorIs(t, err, errDamagedAct, "it is put behind the newest")
-	o.maxActs = 1
+	require.ErrorIs(t, err, audit.ErrDamaged, "it is put behind the newest")
+	o.Entries.fold.audit.Max = 1
 	_, err = o.try(list[begun+1])
-	require.ErrorIs(t, err, errDamagedAct, "the oldest is forgotten")
+	require.ErrorIs(t, err, audit.ErrDamaged, "the oldest is forgotten")
 }

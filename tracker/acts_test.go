@@ -8,27 +8,29 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func (o *one) acts(q ActQuery) (ops []string, f ActsFound) {
+func (o *one) acts(q audit.Query) (ops []string, f audit.Found) {
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
 	if q.Most == 0 {
 		q.Most = 100_000
 	}
-	f, err := o.Acts(q)
+	f, err := o.Audit.Search(q)
 	require.NoError(o.t, err)
-	for i := range f.Acts {
-		a := &f.Acts[i]
+	for i := range f.Entries {
+		a := &f.Entries[i]
 		ops = append(ops, strings.TrimSpace(fmt.Sprintf("%s %s%s %s", a.Op, a.JID, a.Queue, a.Actor)))
 	}
 	return ops, f
 }
 
-// What people do is found, the newest first; that a job was fired when it was due is not listed, nor is how an operation goes on.
+// What people do is found, the newest first; that a job was fired when it was due is not listed,
+// nor is how an operation goes on.
 func TestActs(t *testing.T) {
 	h := newHistory()
 	a, b, c := h.entry(sched, "a", 1), h.entry(sched, "b", 1), h.entry(sched, "c", 1)
@@ -58,26 +60,26 @@ func TestActs(t *testing.T) {
 
 	o := newOne(t).inOrder(h)
 	for range 2 {
-		ops, f := o.acts(ActQuery{})
-		require.Equal(t, Act{Record: f.Acts[0].Record, At: 36, Op: "cancelled", Identity: "h:1:x", JID: wire.JIDTag("é"), Actor: "cyn"}, f.Acts[0])
-		ops, f.Acts = ops[1:], f.Acts[1:]
+		ops, f := o.acts(audit.Query{})
+		require.Equal(t, audit.Entry{Record: f.Entries[0].Record, At: 36, Op: "cancelled", Identity: "h:1:x", JID: wire.JIDTag("é"), Actor: "cyn"}, f.Entries[0])
+		ops, f.Entries = ops[1:], f.Entries[1:]
 		require.Equal(t, []string{"stopped  cyn", "moved low cyn"}, ops[:2])
-		require.Equal(t, Act{Record: f.Acts[0].Record, At: 34, Op: "stopped", Identity: "*", Actor: "cyn"}, f.Acts[0])
-		require.Equal(t, Act{Record: f.Acts[1].Record, At: 33, Op: "moved", Queue: "low", To: "high", Count: 3, Actor: "cyn", Reason: "r"}, f.Acts[1])
-		ops, f.Acts = ops[2:], f.Acts[2:]
+		require.Equal(t, audit.Entry{Record: f.Entries[0].Record, At: 34, Op: "stopped", Identity: "*", Actor: "cyn"}, f.Entries[0])
+		require.Equal(t, audit.Entry{Record: f.Entries[1].Record, At: 33, Op: "moved", Queue: "low", To: "high", Count: 3, Actor: "cyn", Reason: "r"}, f.Entries[1])
+		ops, f.Entries = ops[2:], f.Entries[2:]
 		require.Equal(t, []string{"refused c", "resumed low bob", "paused low bob", "operation  ann", "retried r ann", "operation  ann", "triggered b bob", "deleted a ann"}, ops)
 		require.Equal(t, []any{int64(0), false, 11}, []any{f.Next, f.Older, f.Searched})
-		require.Equal(t, Act{Record: f.Acts[3].Record, At: 20, Op: wire.TypeOperation, Stream: retry, Actor: "ann", Reason: "up", Operation: "op",
-			Action: wire.CommandRetry, State: wire.OperationDone}, f.Acts[3])
-		require.Equal(t, 10.0, f.Acts[6].At, "its time is not known: not before what came before it")
-		require.Equal(t, "too large", f.Acts[0].Reason)
-		require.Equal(t, strings.Repeat("é", 500)+"…", f.Acts[7].Reason)
+		require.Equal(t, audit.Entry{Record: f.Entries[3].Record, At: 20, Op: wire.TypeOperation, Stream: retry, Actor: "ann", Reason: "up", Operation: "op",
+			Action: wire.CommandRetry, State: wire.OperationDone}, f.Entries[3])
+		require.Equal(t, 10.0, f.Entries[6].At, "its time is not known: not before what came before it")
+		require.Equal(t, "too large", f.Entries[0].Reason)
+		require.Equal(t, strings.Repeat("é", 500)+"…", f.Entries[7].Reason)
 		o.restart()
 	}
-	for want, q := range map[string]ActQuery{
+	for want, q := range map[string]audit.Query{
 		"resumed low bob, paused low bob, triggered b bob": {Actor: "bob"},
 		"triggered b bob": {JID: "b"},
-		"paused low bob":  {Op: ActPaused},
+		"paused low bob":  {Op: audit.OpPaused},
 		"resumed low bob, paused low bob, operation  ann": {From: 20, To: 32},
 	} {
 		ops, _ := o.acts(q)
@@ -85,7 +87,7 @@ func TestActs(t *testing.T) {
 	}
 	var all []string
 	for _, most := range []int{100, 4, 2} { // a page at a time, whatever a call may look at, gives the same
-		q := ActQuery{Limit: 3, Most: most}
+		q := audit.Query{Limit: 3, Most: most}
 		for all = nil; ; {
 			ops, f := o.acts(q)
 			require.LessOrEqual(t, len(ops), 3)
@@ -94,40 +96,41 @@ func TestActs(t *testing.T) {
 				break
 			}
 		}
-		ops, _ := o.acts(ActQuery{})
+		ops, _ := o.acts(audit.Query{})
 		require.Equal(t, ops, all)
 	}
 }
 
-// An operation on many entries pushes out parts of other operations, and nothing that somebody did to one entry.
+// An operation on many entries pushes out parts of other operations, and nothing that somebody did
+// to one entry.
 func TestActsAreBounded(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 1, Stream: sched, Offset: 1, JID: "a", Actor: "ann"})
 	o := newOne(t).inOrder(h)
 	const most, more = 640, 300
-	o.maxActs = most
+	o.Entries.fold.audit.Max = most
 	for i := range most + more {
 		m := wire.JournalRecord{Type: wire.TypeDeleted, At: float64(i + 2), Stream: sched, Offset: int64(i), JID: "m", Actor: "ann", InOperation: "op"}.Append(wire.Journal, int64(i+2), 0)
 		o.fold(wire.Record{Stream: wire.Journal, Offset: int64(i + 10), UserID: millrace, Headers: m.Headers, Body: m.Body})
 	}
-	kept := o.table(tableAct)
+	kept := o.table(audit.Table)
 	require.LessOrEqual(t, kept, most+1)
 	require.Greater(t, kept, most-most/64-1)
-	ops, f := o.acts(ActQuery{JID: "a"})
+	ops, f := o.acts(audit.Query{JID: "a"})
 	require.Equal(t, []string{"deleted a ann"}, ops)
 	require.True(t, f.Older)
 	forgotten := float64(2 + most + more + 1 - kept)
 	for from, older := range map[float64]bool{forgotten - 1: true, forgotten: false} {
-		_, f = o.acts(ActQuery{From: from, Actor: "nobody"})
+		_, f = o.acts(audit.Query{From: from, Actor: "nobody"})
 		require.Equal(t, older, f.Older, from)
 	}
 	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
 		_, err := o.Forget(tx, wire.Journal)
 		return err
 	}))
-	require.Zero(t, o.table(tableAct))
-	_, f = o.acts(ActQuery{})
+	require.Zero(t, o.table(audit.Table))
+	_, f = o.acts(audit.Query{})
 	require.False(t, f.Older)
 }
 
@@ -139,7 +142,7 @@ func TestActsOfAJournalThatHasForgotten(t *testing.T) {
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 50, Stream: sched, Offset: 1, JID: "a", Actor: "ann"})
 	o := newOne(t).inOrder(h)
 	for from, older := range map[float64]bool{0: true, 49: true, 50: false} {
-		_, f := o.acts(ActQuery{From: from})
+		_, f := o.acts(audit.Query{From: from})
 		require.Equal(t, older, f.Older, from)
 	}
 	h = newHistory()
@@ -148,13 +151,7 @@ func TestActsOfAJournalThatHasForgotten(t *testing.T) {
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 50, Stream: sched, Offset: 1, JID: "a", Actor: "ann"})
 	o = newOne(t).inOrder(h)
 	for from, older := range map[float64]bool{0: true, 44: true, 45: false, 50: false} {
-		_, f := o.acts(ActQuery{From: from})
+		_, f := o.acts(audit.Query{From: from})
 		require.Equal(t, older, f.Older, "%v: it was read from the epoch on", from)
 	}
-	for _, list := range []byte{actsSingle, actsMany} {
-		_, err := decodeAct(keyAct(list, 1), []byte{1})
-		require.Error(t, err)
-	}
-	_, err := decodeAct(keyAct(actsSingle, 1), make([]byte, 9))
-	require.Error(t, err)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What a journal that is gone said of entries which nobody has read yet is kept until low water is moved: who moves it has read all there is.
+// What a journal that is gone said of entries which nobody has read yet is kept until low water is
+// moved: who moves it has read all there is.
 func TestWhatALostJournalSaidIsForgotten(t *testing.T) {
 	h := newHistory()
 	h.open()

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A fire that found no queue stands in jobs.gated as an entry that knows which fire it is; nobody but Millrace can write one.
+// A fire that found no queue stands in jobs.gated as an entry that knows which fire it is; nobody
+// but Millrace can write one.
 func TestCopyKnowsItsFire(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -44,7 +45,8 @@ func TestCopyKnowsItsFire(t *testing.T) {
 	require.Empty(t, offsets, "it was fired")
 }
 
-// A copy is in force also where the leader that fired it was followed by then: its fire may stand in the journal before that.
+// A copy is in force also where the leader that fired it was followed by then: its fire may stand
+// in the journal before that.
 func TestCopyOfAnEarlierLeaderIsInForce(t *testing.T) {
 	h := newHistory()
 	first := h.open()
@@ -90,7 +92,8 @@ func TestGatedPassesProbesOver(t *testing.T) {
 	require.Equal(t, []string{"3: record is not a JSON object", `2: job: member "class" is missing`}, o.rejected(gated))
 }
 
-// Leaders that knew no jobs.gated left no barrier in it: that it has none of theirs does not make it a stream that was deleted.
+// Leaders that knew no jobs.gated left no barrier in it: that it has none of theirs does not make
+// it a stream that was deleted.
 func TestGatedIsNewWhereEarlierLeadersKnewNone(t *testing.T) {
 	h := newHistory()
 	older := func(r *wire.JournalRecord) { r.Format = 1 }

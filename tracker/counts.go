@@ -2,9 +2,13 @@ package tracker
 
 import (
 	"encoding/binary"
+	"maps"
+	"slices"
 	"sync"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // What is counted of a stream's pending entries.
@@ -23,29 +27,101 @@ type countKey struct {
 	name   string
 }
 
-// counts are kept in memory and written with the batch that changed them. Readers never see fewer than there are rows: who has found as many
-// as are counted looks no further.
-type counts struct {
+// Counts are how many entries are pending. They are never fewer than there are rows, so a reader
+// that has found as many as are counted need not look for more.
+type Counts struct {
 	mu sync.RWMutex
 	n  map[countKey]int64
-
-	// The fold's own: what its batch changes.
-	batch   batch
-	changes map[countKey]int64
 }
 
-func loadCounts(r view.Reader) (*counts, error) {
-	c := &counts{n: map[countKey]int64{}, changes: map[countKey]int64{}}
-	err := r.Scan([]byte{tableCount}, after([]byte{tableCount}), false, func(key, value []byte) bool {
-		c.n[countKey{code(key[1]), key[2], string(key[3:])}] = int64(binary.BigEndian.Uint64(value))
+func (c *Counts) of(stream code, kind byte, name string) int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.n[countKey{stream, kind, name}]
+}
+
+func (c *Counts) all(stream code, kind byte) map[string]int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := map[string]int64{}
+	for k, n := range c.n {
+		if k.stream == stream && k.kind == kind {
+			all[k.name] = n
+		}
+	}
+	return all
+}
+
+// Total returns how many entries of a stream are pending.
+func (c *Counts) Total(stream string) int64 { return c.of(codes[stream], countTotal, "") }
+
+// Bytes returns the size of the records of a stream's pending entries.
+func (c *Counts) Bytes(stream string) int64 { return c.of(codes[stream], countBytes, "") }
+
+// ByQueue counts a stream's pending entries by queue.
+func (c *Counts) ByQueue(stream string) map[string]int64 { return c.all(codes[stream], countQueue) }
+
+// InQueue returns how many entries of a stream are pending in a queue.
+func (c *Counts) InQueue(stream, queue string) int64 {
+	return c.of(codes[stream], countQueue, queue)
+}
+
+// OfClass returns how many entries of a stream are pending that have a class.
+func (c *Counts) OfClass(stream, class string) int64 {
+	return c.of(codes[stream], countClass, class)
+}
+
+// LeasedOf returns how many jobs of a queue are leased.
+func (c *Counts) LeasedOf(queue string) int64 { return c.of(leases, countQueue, queue) }
+
+// Dead returns how many dead jobs there are that a queue dropped, or all others.
+func (c *Counts) Dead(dropped bool) int64 {
+	drops := c.of(codes[wire.DeadJobs], countDropped, "")
+	if dropped {
+		return drops
+	}
+	return c.Total(wire.DeadJobs) - drops
+}
+
+// Queues returns the queues that have entries which may fire some day.
+func (c *Counts) Queues() []string {
+	all := c.all(leases, countQueue)
+	for _, stream := range []string{wire.ScheduledJobs, wire.Retries, wire.Gated} {
+		maps.Copy(all, c.ByQueue(stream))
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// countFold changes the counts, and writes them with the batch that changed them.
+type countFold struct {
+	*Counts
+	batch   table.Batch
+	changes map[countKey]int64 // of the batch
+}
+
+func loadCounts(r view.Reader) (map[countKey]int64, error) {
+	n := map[countKey]int64{}
+	err := r.Scan([]byte{tableCount}, table.After([]byte{tableCount}), false, func(key, value []byte) bool {
+		n[countKey{code(key[1]), key[2], string(key[3:])}] = int64(binary.BigEndian.Uint64(value))
 		return true
 	})
-	return c, err
+	return n, err
 }
 
-// entry counts one pending entry more (by 1) or less (by -1).
-func (c *counts) entry(tx *view.Tx, s *Stored, by int64) {
-	if c.batch.begins(tx) {
+func (c *countFold) load(r view.Reader) error {
+	n, err := loadCounts(r)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n, c.changes, c.batch = n, map[countKey]int64{}, table.Batch{}
+	return nil
+}
+
+// add counts one pending entry more (by 1) or less (by -1).
+func (c *countFold) add(tx *view.Tx, s *Stored, by int64) {
+	if c.batch.Begins(tx) {
 		clear(c.changes)
 		tx.AfterCommit(c.show)
 	}
@@ -59,8 +135,9 @@ func (c *counts) entry(tx *view.Tx, s *Stored, by int64) {
 	}
 }
 
-// save writes what the batch changed. What it adds is counted from now on, what it takes away once that is written.
-func (c *counts) save(tx *view.Tx) error {
+// save writes what the batch changed. Entries that come count from now on. Those that go count
+// until the batch is written.
+func (c *countFold) save(tx *view.Tx) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k, by := range c.changes {
@@ -82,7 +159,7 @@ func (c *counts) save(tx *view.Tx) error {
 	return nil
 }
 
-func (c *counts) show() {
+func (c *countFold) show() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k, by := range c.changes {
@@ -91,23 +168,5 @@ func (c *counts) show() {
 		}
 	}
 	clear(c.changes)
-	c.batch = batch{}
-}
-
-func (c *counts) of(stream code, kind byte, name string) int64 {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.n[countKey{stream, kind, name}]
-}
-
-func (c *counts) all(stream code, kind byte) map[string]int64 {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	all := map[string]int64{}
-	for k, n := range c.n {
-		if k.stream == stream && k.kind == kind {
-			all[k.name] = n
-		}
-	}
-	return all
+	c.batch = table.Batch{}
 }

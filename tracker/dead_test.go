@@ -25,8 +25,8 @@ func (h *history) drops(user, jid string, at int) int64 {
 	return h.append(dead, user, map[string]any{wire.HeaderDropped: "maxlen"}, body(dead, jid, at))
 }
 
-// Those that a queue dropped count apart, and each kind is listed by when it died, not by when it came. Only Millrace says of a job that it
-// was dropped.
+// Those that a queue dropped count apart, and each kind is listed by when it died, not by when it
+// came. Only Millrace says of a job that it was dropped.
 func TestDeadJobsAreOfTwoKinds(t *testing.T) {
 	h := newHistory()
 	h.entry(dead, "a", 30)
@@ -61,8 +61,8 @@ func TestDeadJobsAreOfTwoKinds(t *testing.T) {
 	require.True(t, dropped.Dropped)
 }
 
-// Dead jobs that the leader gave up are gone from their kind, and counted, whether the view had read them or not; what has another jid was
-// not meant.
+// Dead jobs that the leader gave up are gone from their kind, and counted, whether the view had
+// read them or not; what has another jid was not meant.
 func TestDeadJobsThatAreTrimmed(t *testing.T) {
 	h := newHistory()
 	a, b, c := h.drops(millrace, "a", 1), h.entry(dead, "b", 2), h.drops(millrace, "c", 3)

@@ -1,14 +1,61 @@
-// Package tracker keeps what is known, each thing as a fold over streams.
+// Package tracker folds streams into what is known of jobs.
 //
-// Entries folds the entry streams and the journal into what is pending, doubtful and rejected. Three facts about each offset of an
-// entry stream decide, each told by one stream alone: it is an entry (that stream); it was replaced (that stream, by a later entry);
-// it is settled (the journal, in its own order). Pending is what is an entry and neither settled nor replaced. So the result does not
-// depend on how the streams interleave, and nothing here looks at a clock or a flag: whatever looks like a choice is the leader's, and
-// journaled.
+// Entries is the fold over the entry streams and the journal. It routes each record to the part
+// that takes it in, and it alone writes. A Reader reads what it wrote. It consists of small
+// readers, such as Lookup, Lists and Counts.
 //
-// A fire or burial makes its entry doubtful: the journal has it, which does not mean that the queue has it. It stays, with its body,
-// until a record says that it was confirmed, or that it came back, or a later leader settles it.
+// # Entries
 //
-// Records are obeyed only if the broker vouches that a trusted user wrote them. What is not understood, or not trusted, is kept in a
-// bounded list of rejected records.
+// Three facts about an offset of an entry stream decide what is there. One stream alone says each
+// of them:
+//
+//   - It is an entry: its stream says so.
+//   - It was replaced: its stream says so, by a later entry.
+//   - It was settled: the journal says so, in its own order.
+//
+// An entry that is neither settled nor replaced is in one of these states:
+//
+//	            fired, buried
+//	pending ──────────────────▶ in doubt ──▶ settled: confirmed, or proven by a later leader
+//	  ▲  │                         │
+//	  │  └─▶ settled, replaced     │ returned
+//	  └────────────────────────────┘
+//
+// In each state:
+//
+//   - A pending entry is listed. If it is parked, the broker cannot take its job, and it does not
+//     fire by itself.
+//   - An entry in doubt was fired or buried: the journal says so, which does not mean that the queue
+//     has the job. It is kept with its body, and is not listed.
+//   - A settled entry is deleted, and so is a replaced one.
+//
+// What the journal says of an entry may be read before the entry. Then a mark waits for it.
+//
+// # Structure
+//
+// The fold has one type for each table: entries with their marks, lists and counts; outcomes; bulk
+// operations; the audit log (package audit); rejected records. Duties work with them: the entry
+// fold and the journal fold take in records, the lifecycle changes what entries are, low water
+// forgets. What is in memory for all to see is in Shown, Counts, BulkOperations and Pauses, each
+// with a lock. Package table has the codec and the bounded tables.
+//
+// # Guarantees
+//
+// The result does not depend on how the streams interleave, nor on where a view began to read.
+// There are no clocks and no flags here: each choice is the leader's, and is in the journal.
+//
+// The effects of a batch are written in one transaction. They are shown in memory when it is
+// written, so a reader finds in the store the effects of every record that it has seen. Counts are
+// an exception: they are never fewer than there are rows.
+//
+// Records are obeyed only if the broker vouches that a trusted user wrote them. A record of a
+// leader that had been followed already is void, except its fires and confirms: they have happened.
+//
+// # Failures
+//
+// A record that is not understood, or not trusted, is kept in a bounded list of rejected records.
+// It stops nothing. A damaged row ends the view with an error.
+//
+// If the journal was lost, what it said of entries stays, and its offsets are forgotten. If an
+// entry stream was created again, its entries are dropped when the journal says so.
 package tracker

@@ -5,34 +5,37 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
 
-// doubts are the doubtful fires and burials in the order in which they were fired, by epoch and number: the table of them, kept in memory too,
-// with what must be known to settle them. They are settled one after the other, and the store would step over what it deleted, each time.
+// doubts are the fires and burials in doubt, in the order in which they were fired, by epoch and
+// number. They are a table of the store, and in memory too, with what must be known to settle them.
+// They are settled one after the other: a scan of the store would step over the tombstones of those
+// before, each time.
 type doubts []doubt
 
-// doubt is what is known of one, all but what it was.
+// doubt is what is known of one of them.
 type doubt struct {
-	fired
-	at       place
-	tag      string
-	lone     bool // only its mark has the job
-	returned bool
-	late     int64 // as in its mark
+	dispatchID
+	at            entryID
+	tag           string
+	onlyJournaled bool // only its mark has the job
+	returned      bool
+	late          int64 // as in its mark
 }
 
-// fired names a fire or burial.
-type fired struct{ epoch, seq int64 }
+// dispatchID is the epoch and the number of a fire or burial.
+type dispatchID struct{ epoch, seq int64 }
 
-func (f fired) compare(other fired) int {
+func (f dispatchID) compare(other dispatchID) int {
 	return cmp.Or(cmp.Compare(f.epoch, other.epoch), cmp.Compare(f.seq, other.seq))
 }
 
-// scanDoubts gives the rows of the table.
+// scanDoubts returns the rows of the table.
 func scanDoubts(r view.Reader) (all doubts, err error) {
-	err = r.Scan([]byte{tableDoubtful}, after([]byte{tableDoubtful}), false, func(key, value []byte) bool {
-		all = append(all, doubt{fired: fired{intOf(key[1:]), intOf(key[1+intLen:])}, at: placeOf(value)})
+	err = r.Scan([]byte{tableDoubts}, table.After([]byte{tableDoubts}), false, func(key, value []byte) bool {
+		all = append(all, doubt{dispatchID: dispatchID{table.Int(key[1:]), table.Int(key[1+table.IntLen:])}, at: entryIDOf(value)})
 		return true
 	})
 	return all, err
@@ -54,14 +57,14 @@ func loadDoubts(r view.Reader) (doubts, error) {
 }
 
 func (d *doubt) note(m *mark) {
-	d.tag, d.lone, d.returned, d.late = m.tag, len(m.body) > 0, m.returned, m.late
+	d.tag, d.onlyJournaled, d.returned, d.late = m.tag, len(m.body) > 0, m.returned, m.late
 }
 
-func (all doubts) search(f fired) (at int, found bool) {
-	return slices.BinarySearchFunc(all, f, func(d doubt, f fired) int { return d.compare(f) })
+func (all doubts) search(f dispatchID) (at int, found bool) {
+	return slices.BinarySearchFunc(all, f, func(d doubt, f dispatchID) int { return d.compare(f) })
 }
 
-func (all doubts) find(f fired) (d doubt, found bool) {
+func (all doubts) find(f dispatchID) (d doubt, found bool) {
 	at, found := all.search(f)
 	if found {
 		d = all[at]
@@ -69,36 +72,36 @@ func (all doubts) find(f fired) (d doubt, found bool) {
 	return d, found
 }
 
-// between gives those from one up to but not another.
-func (all doubts) between(from, to fired) []doubt {
+// between returns those from one up to, but not including, another.
+func (all doubts) between(from, to dispatchID) []doubt {
 	first, _ := all.search(from)
 	end, _ := all.search(to)
 	return slices.Clone(all[first:max(first, end)])
 }
 
-// doubted notes what the mark of something doubtful says.
-func (t *Entries) doubted(tx *view.Tx, p place, m *mark) error {
-	f := fired{m.epoch, m.seq}
-	at, found := t.doubts.search(f)
+// add notes what the mark of an entry in doubt says.
+func (all *doubts) add(tx *view.Tx, id entryID, m *mark) error {
+	f := dispatchID{m.epoch, m.seq}
+	at, found := all.search(f)
 	if !found {
-		t.doubts = slices.Insert(t.doubts, at, doubt{fired: f})
+		*all = slices.Insert(*all, at, doubt{dispatchID: f})
 	}
-	d := &t.doubts[at]
+	d := &(*all)[at]
 	d.note(m)
-	if found && d.at == p {
+	if found && d.at == id {
 		return nil
 	}
-	d.at = p
-	return tx.Set(keyDoubtful(f.epoch, f.seq), p.append(nil))
+	d.at = id
+	return tx.Set(keyDoubt(f.epoch, f.seq), id.append(nil))
 }
 
-// undoubted notes that it is doubtful no longer. The oldest mostly goes first.
-func (t *Entries) undoubted(tx *view.Tx, f fired) error {
-	switch at, found := t.doubts.search(f); {
+// remove notes that a fire or burial is no longer in doubt. Mostly that is the oldest.
+func (all *doubts) remove(tx *view.Tx, f dispatchID) error {
+	switch at, found := all.search(f); {
 	case found && at == 0:
-		t.doubts = t.doubts[1:]
+		*all = (*all)[1:]
 	case found:
-		t.doubts = slices.Delete(t.doubts, at, at+1)
+		*all = slices.Delete(*all, at, at+1)
 	}
-	return tx.Delete(keyDoubtful(f.epoch, f.seq))
+	return tx.Delete(keyDoubt(f.epoch, f.seq))
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -16,7 +18,7 @@ type DueKey struct {
 	Offset int64
 }
 
-// Before tells whether k is due before o.
+// Before reports whether k is due before o.
 func (k DueKey) Before(o DueKey) bool {
 	return bytes.Compare(k.bytes(), o.bytes()) < 0
 }
@@ -25,26 +27,7 @@ func (k DueKey) bytes() []byte {
 	if k.Stream == "" {
 		return nil
 	}
-	return place{codes[k.Stream], k.Offset}.append(appendInt(nil, k.At.UnixMicro()))
-}
-
-// Queues lists the queues that have entries which may fire some day.
-func (t *Entries) Queues() []string {
-	all := map[string]bool{}
-	for _, stream := range []string{wire.ScheduledJobs, wire.Retries, wire.Gated} {
-		for q := range t.ByQueue(stream) {
-			all[q] = true
-		}
-	}
-	for q := range t.counts.all(leases, countQueue) {
-		all[q] = true
-	}
-	list := make([]string, 0, len(all))
-	for q := range all {
-		list = append(list, q)
-	}
-	slices.Sort(list)
-	return list
+	return entryID{codes[k.Stream], k.Offset}.append(table.AppendInt(nil, k.At.UnixMicro()))
 }
 
 // Ready is what became pending in a queue.
@@ -54,33 +37,41 @@ type Ready struct {
 	Returned bool   // one of them is a copy: a fire found no queue
 }
 
-// TakeReady gives the queues that got an entry which may fire since it was last called.
-func (t *Entries) TakeReady() map[string]Ready {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	taken := t.ready
-	t.ready = map[string]Ready{}
-	return taken
+// arrivals are the entries that became pending in a batch. The leader sees them once it is written.
+type arrivals struct {
+	shown  *Shown
+	counts *Counts
+	ready  map[string]Ready
+	copies []int64 // of jobs.gated
 }
 
-// noteReady has the leader look at an entry, once the batch is written.
-func (t *Entries) noteReady(s *Stored) {
+func (a *arrivals) reset() { a.ready, a.copies = map[string]Ready{}, nil }
+
+// noteReady makes the leader look at an entry.
+func (a *arrivals) noteReady(s *Stored) {
 	gated := s.Stream == wire.Gated
-	sooner(t.fresh, s.Queue, Ready{DueKey{s.At, s.Stream, s.Offset}, gated, gated && s.IsCopy()})
+	sooner(a.ready, s.Queue, Ready{DueKey{s.At, s.Stream, s.Offset}, gated, gated && s.IsCopy()})
 }
 
-// readyAll has the leader look at every queue from its beginning, also at those that this batch has the first entry of: what was held may fire.
-func (t *Entries) readyAll() {
-	for _, q := range slices.AppendSeq(t.Queues(), maps.Keys(t.fresh)) {
-		t.fresh[q] = Ready{}
+// readyAll makes the leader look at every queue from its beginning, since what was held may fire.
+// It includes the queues of which this batch has the first entry.
+func (a *arrivals) readyAll() {
+	for _, q := range slices.AppendSeq(a.counts.Queues(), maps.Keys(a.ready)) {
+		a.ready[q] = Ready{}
 	}
 }
 
-func (t *Entries) showReady(fresh map[string]Ready) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for q, r := range fresh {
-		sooner(t.ready, q, r)
+func (a *arrivals) noteCopy(s *Stored) { a.copies = append(a.copies, s.Offset) }
+
+// announce shows the arrivals once the batch is written.
+func (a *arrivals) announce(tx *view.Tx) {
+	if ready := a.ready; len(ready) > 0 {
+		a.ready = map[string]Ready{}
+		tx.AfterCommit(func() { a.shown.showReady(ready) })
+	}
+	if copies := a.copies; len(copies) > 0 {
+		a.copies = nil
+		tx.AfterCommit(func() { a.shown.showCopies(copies) })
 	}
 }
 

@@ -1,22 +1,25 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Keys of enqueued jobs. What is kept depends on the set of records alone, not on their order: of one key the newest, and none that is a day
-// older than the newest of all. So a view that begins behind low water, and reads them there again, knows the same.
+// Keys of enqueued jobs. What is kept depends on the set of records alone, not on their order: the
+// newest of each key, and none that is a day older than the newest of all. So a view that begins
+// behind low water, and reads them there again, knows the same.
 
-func keyEnqueued(key string) []byte { return appendHash([]byte{tableEnqueued, 0}, key) }
+func keyEnqueued(key string) []byte { return table.AppendHash([]byte{tableEnqueued, 0}, key) }
 
 func keyEnqueuedAge(e *wire.Enqueued) []byte {
-	return appendHash(binary.BigEndian.AppendUint64([]byte{tableEnqueued, 1}, micros(e.At)), e.Key)
+	return table.AppendHash(binary.BigEndian.AppendUint64([]byte{tableEnqueued, 1}, micros(e.At)), e.Key)
 }
 
 func micros(at float64) uint64 { return uint64(max(0, at) * 1e6) }
@@ -29,8 +32,8 @@ func enqueuedOf(raw []byte) (*wire.Enqueued, error) {
 	return e, nil
 }
 
-// enqueued takes in that a job was enqueued under a key.
-func (t *Entries) enqueued(tx *view.Tx, e *wire.Enqueued) error {
+// foldEnqueued takes in that a job was enqueued under a key.
+func foldEnqueued(tx *view.Tx, e *wire.Enqueued) error {
 	if e == nil || e.Key == "" {
 		return nil
 	}
@@ -51,17 +54,14 @@ func (t *Entries) enqueued(tx *view.Tx, e *wire.Enqueued) error {
 	if err != nil {
 		return fmt.Errorf("tracker: enqueued: %w", err)
 	}
-	if err := tx.Set(keyEnqueued(e.Key), value); err != nil {
+	if err := cmp.Or(tx.Set(keyEnqueued(e.Key), value), tx.Set(keyEnqueuedAge(e), value)); err != nil {
 		return err
 	}
-	if err := tx.Set(keyEnqueuedAge(e), value); err != nil {
-		return err
-	}
-	return t.forgetEnqueued(tx)
+	return forgetEnqueued(tx)
 }
 
 // forgetEnqueued forgets the keys that are a day older than the newest.
-func (t *Entries) forgetEnqueued(tx *view.Tx) error {
+func forgetEnqueued(tx *view.Tx) error {
 	newest := uint64(0)
 	err := tx.Scan([]byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, true, func(k, _ []byte) bool {
 		newest = binary.BigEndian.Uint64(k[2:])
@@ -81,23 +81,21 @@ func (t *Entries) forgetEnqueued(tx *view.Tx) error {
 		}
 		return fault == nil
 	})
-	if err == nil {
-		err = fault
+	if err = cmp.Or(err, fault); err != nil {
+		return err
 	}
 	for _, e := range old {
-		if err == nil {
-			err = tx.Delete(keyEnqueuedAge(e))
-		}
-		if err == nil {
-			err = tx.Delete(keyEnqueued(e.Key))
-		}
+		err = cmp.Or(err, tx.Delete(keyEnqueuedAge(e)), tx.Delete(keyEnqueued(e.Key)))
 	}
 	return err
 }
 
-// Enqueued gives what was enqueued under a key, nil if nothing was in the day before a time.
-func (t *Entries) Enqueued(key string, now time.Time) (*wire.Enqueued, error) {
-	raw, ok, err := t.store.Get(keyEnqueued(key))
+// EnqueuedKeys reads what was enqueued under keys.
+type EnqueuedKeys struct{ store *view.Store }
+
+// Enqueued returns what was enqueued under a key, nil if nothing was in the day before a time.
+func (k EnqueuedKeys) Enqueued(key string, now time.Time) (*wire.Enqueued, error) {
+	raw, ok, err := k.store.Get(keyEnqueued(key))
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -108,18 +106,13 @@ func (t *Entries) Enqueued(key string, now time.Time) (*wire.Enqueued, error) {
 	return e, nil
 }
 
-// EachEnqueued gives all keys that are known, the oldest first.
-func (t *Entries) EachEnqueued(fn func(wire.Enqueued) bool) error {
-	var fault error
-	err := t.store.Scan([]byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, false, func(_, value []byte) bool {
+// EachEnqueued calls fn for all keys that are known, the oldest first, until fn returns false.
+func (k EnqueuedKeys) EachEnqueued(fn func(wire.Enqueued) bool) error {
+	return table.Scan(k.store, []byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, false, func(_, value []byte) (bool, error) {
 		e, err := enqueuedOf(value)
-		if fault = err; err != nil {
-			return false
+		if err != nil {
+			return false, err
 		}
-		return fn(*e)
+		return fn(*e), nil
 	})
-	if err != nil {
-		return err
-	}
-	return fault
 }

@@ -36,8 +36,8 @@ func (h *history) enqueued(a wire.Announcement, at float64) {
 
 const day = float64(wire.EnqueuedFor / time.Second)
 
-// The entry alone makes the job; the journal has yet to tell of its key, whichever of both is read first, and a leader that dies in between
-// finds in the entry all that is to be told.
+// The entry alone makes the job; the journal has yet to tell of its key, whichever of both is read
+// first, and a leader that dies in between finds in the entry all that is to be told.
 func TestEnqueuedUnderAKey(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -61,7 +61,7 @@ func TestEnqueuedUnderAKey(t *testing.T) {
 		all, err := o.Announced()
 		require.NoError(t, err)
 		require.Empty(t, all, first)
-		require.Zero(t, o.table(tableTelling), first)
+		require.Zero(t, o.table(tableAnnounced), first)
 		require.Equal(t, []string{"1:a"}, o.pending(sched), first)
 		e, err := o.Enqueued("order 1", time.Unix(40, 0))
 		require.NoError(t, err)
@@ -72,7 +72,8 @@ func TestEnqueuedUnderAKey(t *testing.T) {
 	}
 }
 
-// Only Millrace's own user enqueues under a key, and only the leader that leads: else the entry is one as any other, or void.
+// Only Millrace's own user enqueues under a key, and only the leader that leads: else the entry is
+// one as any other, or void.
 func TestEnqueuedByOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		user    string
@@ -98,7 +99,8 @@ func TestEnqueuedByOthers(t *testing.T) {
 	}
 }
 
-// Of a key the newest job counts, and only for a day; what is kept does not depend on the order in which it is read, nor on the process.
+// Of a key the newest job counts, and only for a day; what is kept does not depend on the order in
+// which it is read, nor on the process.
 func TestKeysAreKeptForADay(t *testing.T) {
 	records := []wire.Enqueued{
 		{Key: "old", JID: "a", At: 100},
@@ -131,7 +133,8 @@ func TestKeysAreKeptForADay(t *testing.T) {
 	}
 }
 
-// Of records within a day of each other all stay, but of a key one: the newest, also where an older one is read after it.
+// Of records within a day of each other all stay, but of a key one: the newest, also where an older
+// one is read after it.
 func TestAKeyThatComesAgain(t *testing.T) {
 	first, second := wire.Enqueued{Key: "k", JID: "a", At: 10}, wire.Enqueued{Key: "k", JID: "b", At: 20}
 	other := wire.Enqueued{Key: "l", JID: "c", At: 15}
@@ -145,7 +148,8 @@ func TestAKeyThatComesAgain(t *testing.T) {
 	}
 }
 
-// Keys that low water would forget are written down again: who begins to read there knows as much as who read all.
+// Keys that low water would forget are written down again: who begins to read there knows as much
+// as who read all.
 func TestKeysThatAreWrittenAgain(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -168,7 +172,8 @@ func TestKeysThatAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// A journal that is gone takes its keys with it: a view that is built from the new one knows none of them.
+// A journal that is gone takes its keys with it: a view that is built from the new one knows none
+// of them.
 func TestKeysOfALostJournal(t *testing.T) {
 	h := newHistory()
 	h.open()

@@ -1,67 +1,44 @@
 package tracker
 
 import (
+	"cmp"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
+	"github.com/millrace-jobs/millrace/tracker/audit"
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Schema is the version of what Entries writes; a store with another is built anew.
+// Schema is the version of what Entries writes. A store with another version is built again.
 const Schema = 15
 
-// Entries is the fold over entry streams and journal, and the way to read what it found.
+// Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
+// in. Others get its Reader, which cannot write.
 type Entries struct {
-	Lookup
-	store   *view.Store
-	trusted map[string]bool
-	counts  *counts
-	rings   *rings
-	fronts  fronts
-
-	operations *operations
-	pauses     *pauses
-	parts      []Part
-	maxActs    uint64 // of each list; tests lower it
-	observer   Observer
-	late       atomic.Int64 // see Late
-
-	// What everybody may see: as it was when the newest batch had been written. Who is told of a record here finds its effect in the store.
-	mu          sync.RWMutex
-	shown       State
-	ready       map[string]Ready // by queue, what became pending, for the leader
-	shownCopies []int64          // by offset, the copies that came, for the leader
-
-	written map[string]int64 // stream → bytes folded since low water moved, or since this process started
-
-	// The fold's own: what it has in mind while it is at a batch.
-	state   State
-	changed bool           // state, since it was written
-	waiting map[code]int64 // below this offset no settled mark waits for its entry
-	tops    tops
-	doubts  doubts
-	numbers numbers
-	fresh   map[string]Ready // what will be ready
-	copies  []int64          // of jobs.gated, what will be shown
+	*Reader
+	store    *view.Store
+	fold     *fold
+	parts    []Part
+	observer Observer
 }
 
-// NewEntries opens the fold's state. Only records of the trusted users are obeyed.
+// NewEntries reads what the folds keep in memory. They obey only records of the trusted users.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
-	t := &Entries{Lookup: Lookup{store}, store: store, maxActs: maxActs, trusted: map[string]bool{}, waiting: map[code]int64{}, written: map[string]int64{}, fresh: map[string]Ready{}, ready: map[string]Ready{}}
+	trust := Trust{}
 	for _, u := range trusted {
 		if u != "" {
-			t.trusted[u] = true
+			trust[u] = true
 		}
 	}
-	t.operations, t.counts, t.pauses = &operations{}, &counts{}, &pauses{}
-	return t, t.load()
+	r := newReader(store, trust)
+	t := &Entries{Reader: r, store: store, fold: newFold(r)}
+	return t, t.fold.load(store)
 }
 
 // Fold takes in one record of any stream that Millrace reads.
 func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
-	t.noteWritten(r)
+	t.Shown.noteWritten(r)
 	if err := t.foldStream(tx, r); err != nil {
 		return err
 	}
@@ -77,9 +54,9 @@ func (t *Entries) foldStream(tx *view.Tx, r *wire.Record) error {
 	}
 	switch r.Stream {
 	case wire.Journal:
-		return t.foldJournal(tx, r)
+		return t.fold.journal.fold(tx, r)
 	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
-		return t.foldEntry(tx, r)
+		return t.fold.streams.fold(tx, r)
 	case wire.Heartbeats:
 		return t.checkWith(tx, r, wire.CheckHeartbeat)
 	case wire.JobMetrics:
@@ -88,104 +65,173 @@ func (t *Entries) foldStream(tx *view.Tx, r *wire.Record) error {
 	return fmt.Errorf("tracker: no fold for stream %s", r.Stream)
 }
 
-// Commit writes what the fold keeps in memory, and shows it once it is written.
+func (t *Entries) checkWith(tx *view.Tx, r *wire.Record, check func([]byte) error) error {
+	if r.Fault != "" {
+		return t.fold.rejects.record(tx, r, r.Fault)
+	}
+	if err := check(r.Body); err != nil {
+		return t.fold.rejects.record(tx, r, err.Error())
+	}
+	return nil
+}
+
+// Commit writes what the folds keep in memory. It is shown when the batch is written.
 func (t *Entries) Commit(tx *view.Tx) error {
 	for _, p := range t.parts {
 		if err := p.Commit(tx); err != nil {
 			return err
 		}
 	}
-	if err := t.counts.save(tx); err != nil {
-		return err
+	return t.fold.save(tx)
+}
+
+// Start implements view.Starter: a part may know what need not be read.
+func (t *Entries) Start(tx *view.Tx, stream string, last int64) (from int64, known bool, err error) {
+	if s, ok := t.partOf(stream).(view.Starter); ok {
+		return s.Start(tx, stream, last)
 	}
-	if err := t.rings.save(tx); err != nil {
-		return err
+	return -1, true, nil
+}
+
+// Forget implements view.Forgetter. An entry stream waits: what it contained is void only when the
+// leader has journaled that.
+func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
+	if p := t.partOf(stream); p != nil {
+		if err := p.Forget(tx, stream); err != nil {
+			return true, err
+		}
+		return true, t.fold.rejects.forget(tx, stream)
 	}
-	if err := t.operations.save(tx); err != nil {
-		return err
+	switch stream {
+	case wire.Journal:
+		return true, t.fold.forgetJournal(tx)
+	case wire.Heartbeats, wire.JobMetrics:
+		return true, t.fold.rejects.forget(tx, stream)
 	}
-	if err := t.numbers.save(tx); err != nil {
-		return err
+	// A leader since the loss of the journal may never have known the old stream, and is right
+	// about the new one.
+	if t.fold.state.peek().Journals > 0 {
+		return false, fmt.Errorf("%w: the journal was lost, and so was %s", view.ErrRebuild, stream)
 	}
-	t.fronts.announce()
-	if len(t.fresh) > 0 {
-		fresh := t.fresh
-		t.fresh = map[string]Ready{}
-		tx.AfterCommit(func() { t.showReady(fresh) })
-	}
-	if copies := t.copies; len(copies) > 0 {
-		t.copies = nil
-		tx.AfterCommit(func() { t.showCopies(copies) })
-	}
-	if !t.changed {
+	return false, nil
+}
+
+// Overtaken implements view.Forgetter: retention took records before they were read. What the
+// journal says begins again behind the hole. What is in doubt may have come back in the hole.
+func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
+	t.fold.state.update(func(s *State) { delete(s.First, stream) })
+	if stream != wire.Journal {
 		return nil
 	}
-	t.changed = false
-	shown := t.state.clone()
-	tx.AfterCommit(func() { t.show(shown) })
+	t.fold.state.update(func(s *State) { s.JournalFirst, s.HeldAll = -1, false })
+	return t.fold.lifecycle.returnAll(tx)
+}
+
+// Reload implements view.Reloader: the store was rolled back.
+func (t *Entries) Reload() error {
+	if err := t.fold.load(t.store); err != nil {
+		return err
+	}
+	for _, p := range t.parts {
+		if r, ok := p.(view.Reloader); ok {
+			if err := r.Reload(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// LostEnd notes in a view that is built again what the journal does not say: that it had records
+// behind an offset.
+func (t *Entries) LostEnd(end int64) error {
+	err := t.store.Update(func(tx *view.Tx) error {
+		t.fold.state.update(func(s *State) { s.Lost, s.LostAt = true, max(s.LostAt, end) })
+		return t.Commit(tx)
+	})
+	if err != nil {
+		return err
+	}
+	return t.store.Flush()
+}
+
+// fold is the fold over the entry streams and the journal. It alone writes what a Reader reads: one
+// type for each table, and one for each duty.
+type fold struct {
+	// The tables, each with what it keeps in memory.
+	state      *leadership
+	entries    *entryTable
+	awaited    awaited
+	numbers    *numbers
+	rejects    *rejects
+	outcomes   *outcomes
+	operations *operations
+	audit      *audit.Log
+	pauses     *pauses
+
+	// The duties.
+	lifecycle *lifecycle
+	journal   journalFold
+	streams   entryFold
+}
+
+func newFold(r *Reader) *fold {
+	t := &fold{
+		state: &leadership{shown: r.Shown}, entries: newEntryTable(r), awaited: awaited{}, numbers: &numbers{},
+		outcomes: &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses},
+	}
+	t.rejects = &rejects{t.state}
+	t.audit = audit.New(t.operations.get)
+	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited}
+	replaced := replacements{t.state, t.outcomes, t.lifecycle}
+	t.streams = entryFold{r.Trust, t.state, t.rejects, t.awaited, t.lifecycle}
+	t.journal = journalFold{
+		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
+		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.rejects},
+	}
+	return t
+}
+
+// load reads what the tables keep in memory.
+func (t *fold) load(r view.Reader) error {
+	t.numbers.reset()
+	for _, load := range []func(view.Reader) error{
+		t.entries.load, t.awaited.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.state.load,
+	} {
+		if err := load(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save writes what a batch changed.
+func (t *fold) save(tx *view.Tx) error {
+	for _, save := range []func(*view.Tx) error{
+		t.entries.counts.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save,
+	} {
+		if err := save(tx); err != nil {
+			return err
+		}
+	}
+	t.entries.announce(tx)
 	return t.state.save(tx)
 }
 
-func (t *Entries) show(s State) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.shown = s
-}
-
-// State is what is known of leadership.
-func (t *Entries) State() State {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.shown.clone()
-}
-
-// Progress is the epoch, and the highest number of its records that was folded.
-func (t *Entries) Progress() (epoch, folded int64) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.shown.Epoch, t.shown.FoldedSeq
-}
-
-// Probed is what the view has seen of the newest probe, and of this epoch's burials.
-type Probed struct {
-	Number int64 // 0: no probe
-	Offset int64 // in the journal
-	Buried int64 // the highest number of a burial that the dead jobs have
-}
-
-// Probed is what the view has seen of them.
-func (t *Entries) Probed() Probed {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return Probed{t.shown.Probe, t.shown.ProbeAt, t.shown.Barriers[wire.DeadJobs].Buried}
-}
-
-// IsHeld tells whether an entry must not fire until an operator released what is held.
-func (t *Entries) IsHeld(stream string, offset int64) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	upTo, held := t.shown.Held[stream]
-	return held && offset <= upTo
-}
-
-// update changes the state; it is written and shown with the batch.
-func (t *Entries) update(fn func(*State)) {
-	fn(&t.state)
-	t.changed = true
-}
-
-// peek reads the state in the fold, which alone changes it.
-func (t *Entries) peek() *State { return &t.state }
-
-// Trusts tells whether a record is of a user that is obeyed.
-func (t *Entries) Trusts(r *wire.Record) bool { return t.trusted[r.UserID] }
-
-func (t *Entries) checkWith(tx *view.Tx, r *wire.Record, check func([]byte) error) error {
-	if r.Fault != "" {
-		return t.reject(tx, r, r.Fault)
+// forgetJournal keeps what the old journal said of entries, and forgets its offsets. Epochs are
+// offsets too, and those of the new journal begin where the old ones did.
+func (t *fold) forgetJournal(tx *view.Tx) error {
+	for _, stream := range []string{wire.Journal, wire.Unrouted, wire.DeadLetters, wire.OldDeadLetters} { // all have offsets of the journal
+		if err := t.rejects.forget(tx, stream); err != nil {
+			return err
+		}
 	}
-	if err := check(r.Body); err != nil {
-		return t.reject(tx, r, err.Error())
+	if err := cmp.Or(t.outcomes.forget(tx), table.Clear(tx, tableEnqueued), t.operations.forget(tx), t.audit.Forget(tx)); err != nil {
+		return err
 	}
+	if err := cmp.Or(t.entries.ageDoubts(tx), t.entries.ageUnread(tx)); err != nil {
+		return err
+	}
+	t.state.update(func(s *State) { *s = s.withoutJournal() })
 	return nil
 }

@@ -9,26 +9,66 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Matcher tells which entries a filter chooses.
+// Contents is the part of a filter that looks into records. Empty fields match all records.
+type Contents struct {
+	Text    string   // is in the record; ASCII letters match in both cases
+	Error   string   // the error class, or the fingerprint of the failure
+	Tag     string   // is among the tags of the job
+	needles [][]byte // Text in every encoding that JSON allows
+}
+
+// NewContents prepares a filter.
+func NewContents(failure, tag, text string) Contents {
+	c := Contents{Text: text, Error: failure, Tag: tag}
+	if text != "" {
+		c.needles = wire.Spellings(text)
+	}
+	return c
+}
+
+// LooksInside reports whether the filter needs the record.
+func (c *Contents) LooksInside() bool { return c.Text != "" || c.Error != "" || c.Tag != "" }
+
+// Match reports whether an entry matches of which the view has the record. shown is what may be
+// found of the record. scratch is a buffer for reuse.
+func (c *Contents) Match(s *Stored, shown []byte, scratch *[]byte) bool {
+	if c.Text != "" && !c.Contains(shown, scratch) {
+		return false
+	}
+	if c.Error == "" && c.Tag == "" {
+		return true
+	}
+	e, err := s.Entry(nil)
+	return err == nil && c.failed(&e) && (c.Tag == "" || slices.Contains(e.Job.Tags, c.Tag))
+}
+
+// Contains reports whether a record has the text.
+func (c *Contents) Contains(record []byte, scratch *[]byte) bool {
+	*scratch = wire.LowerASCII(append((*scratch)[:0], record...))
+	return slices.ContainsFunc(c.needles, func(n []byte) bool { return bytes.Contains(*scratch, n) })
+}
+
+func (c *Contents) failed(e *wire.Entry) bool {
+	if wire.IsFingerprint(c.Error) {
+		return wire.Fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == c.Error
+	}
+	return c.Error == "" || e.ErrorClass == c.Error
+}
+
+// Matcher matches entries with the filter of a bulk operation.
 type Matcher struct {
-	wire.Filter
-	from, to time.Time
-	needles  [][]byte
-	scratch  []byte
+	queue, class, jid string
+	from, to          time.Time
+	contents          Contents
+	scratch           []byte
 }
 
 // NewMatcher prepares a filter; nil chooses everything.
 func NewMatcher(f *wire.Filter) *Matcher {
-	m := &Matcher{}
 	if f == nil {
-		return m
+		return &Matcher{}
 	}
-	m.Filter = *f
-	m.from, m.to = timeOf(f.From), timeOf(f.To)
-	if f.Text != "" {
-		m.needles = wire.Spellings(f.Text)
-	}
-	return m
+	return &Matcher{queue: f.Queue, class: f.Class, jid: f.JID, from: timeOf(f.From), to: timeOf(f.To), contents: NewContents(f.Error, f.Tag, f.Text)}
 }
 
 func timeOf(seconds *float64) time.Time {
@@ -38,36 +78,10 @@ func timeOf(seconds *float64) time.Time {
 	return time.UnixMicro(int64(math.Round(*seconds * 1e6)))
 }
 
-// Match tells whether a filter chooses an entry. Records over 64 KiB match none that looks inside.
+// Match reports whether a filter chooses an entry. A filter that looks inside records chooses none
+// over 64 KiB.
 func (m *Matcher) Match(s *Stored) bool {
-	return (m.Queue == "" || s.Queue == m.Queue) && (m.Class == "" || s.Class == m.Class) && (m.JID == "" || s.JID == m.JID) &&
-		(m.from.IsZero() || !s.At.Before(m.from)) && (m.to.IsZero() || s.At.Before(m.to)) && m.inside(s)
-}
-
-func (m *Matcher) inside(s *Stored) bool {
-	if m.Text == "" && m.Error == "" && m.Tag == "" {
-		return true
-	}
-	if s.Raw == nil {
-		return false
-	}
-	if m.Text != "" {
-		m.scratch = wire.LowerASCII(append(m.scratch[:0], s.Raw...))
-		if !slices.ContainsFunc(m.needles, func(n []byte) bool { return bytes.Contains(m.scratch, n) }) {
-			return false
-		}
-	}
-	if m.Error == "" && m.Tag == "" {
-		return true
-	}
-	e, err := s.Entry(nil)
-	return err == nil && m.failed(&e) && (m.Tag == "" || slices.Contains(e.Job.Tags, m.Tag))
-}
-
-// failed tells whether an entry has the error class, or the fingerprint, that is asked for.
-func (m *Matcher) failed(e *wire.Entry) bool {
-	if wire.IsFingerprint(m.Error) {
-		return wire.Fingerprint(e.Job.Class, e.ErrorClass, e.ErrorMessage) == m.Error
-	}
-	return m.Error == "" || e.ErrorClass == m.Error
+	return (m.queue == "" || s.Queue == m.queue) && (m.class == "" || s.Class == m.class) && (m.jid == "" || s.JID == m.jid) &&
+		(m.from.IsZero() || !s.At.Before(m.from)) && (m.to.IsZero() || s.At.Before(m.to)) &&
+		(!m.contents.LooksInside() || s.Raw != nil && m.contents.Match(s, s.Raw, &m.scratch))
 }

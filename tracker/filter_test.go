@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A filter chooses what all of it says; what looks inside matches no record that the view does not keep.
+// A filter chooses what all of it says; what looks inside matches no record that the view does not
+// keep.
 func TestMatcher(t *testing.T) {
 	e, err := wire.ParseEntry(retry, 3, []byte(`{"jid":"j","retry_at":100.5,"retry_count":1,"error_class":"Timeout","error_message":"Zu SPÄT","job":{"class":"Mail","queue":"low","tags":["x","y"]}}`))
 	require.NoError(t, err)

@@ -21,8 +21,9 @@ const (
 	benchFlight  = 1024
 )
 
-// BenchmarkFold folds entries, looks each up as the leader does before it fires, and folds their fires. It tells CPU time, of the
-// store's own goroutines too: unlike the time that passes it hardly depends on what else runs on the machine.
+// BenchmarkFold folds entries, looks each up as the leader does before it fires, and folds their
+// fires. It tells CPU time, of the store's own goroutines too: unlike the time that passes it
+// hardly depends on what else runs on the machine.
 func BenchmarkFold(b *testing.B) {
 	var entries, lookups, fires time.Duration
 	for b.Loop() {
@@ -71,7 +72,7 @@ func benchFire(i int64) wire.Record {
 func lookUp(b *testing.B, all *tracker.Entries) {
 	behind, n := tracker.DueKey{}, 0
 	for {
-		moment := all.Moment()
+		moment := all.Snapshot()
 		var keys []tracker.DueKey
 		require.NoError(b, moment.Due("bench", behind, func(k tracker.DueKey) bool {
 			keys = append(keys, k)

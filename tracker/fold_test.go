@@ -14,8 +14,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A job whose entry retention took before the view read it is known from its fire alone. When that comes back, nothing but a leader that
-// fires it again, or learns that it arrived after all, may settle it.
+// A job whose entry retention took before the view read it is known from its fire alone. When that
+// comes back, nothing but a leader that fires it again, or learns that it arrived after all, may
+// settle it.
 func TestFireWithoutAnEntry(t *testing.T) {
 	h := newHistory()
 	h.hole(sched, 5)
@@ -82,7 +83,8 @@ func TestDoubtsSettledMeanwhile(t *testing.T) {
 	require.Empty(t, o.doubtful())
 }
 
-// A leader that dies leaves the telling of a change to the next. What has been done since to the entry that stands for it is what happened last.
+// A leader that dies leaves the telling of a change to the next. What has been done since to the
+// entry that stands for it is what happened last.
 func TestChangeToldLate(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
@@ -92,7 +94,7 @@ func TestChangeToldLate(t *testing.T) {
 	h.tell(c)
 	o := newOne(t)
 	o.inOrder(h)
-	what, err := o.Happened(sched, "a")
+	what, err := o.LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Equal(t, wire.TypeDeleted, what.What)
 	all, err := o.Announced()
@@ -109,7 +111,7 @@ func TestChangeToldLateOfWhatWasCarriedOver(t *testing.T) {
 	carried := h.replace(sched, c.Offset, "a", 9)
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: carried, JID: "a"})
 	h.tell(c)
-	what, err := newOne(t).inOrder(h).Happened(sched, "a")
+	what, err := newOne(t).inOrder(h).LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Equal(t, wire.TypeDeleted, what.What)
 }
@@ -142,7 +144,7 @@ func TestLateRecordsAreCounted(t *testing.T) {
 	done, err := o.CarriedOut("c")
 	require.NoError(t, err)
 	require.False(t, done)
-	happened, err := o.Happened(sched, "a")
+	happened, err := o.LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Nil(t, happened)
 }
@@ -177,20 +179,21 @@ func TestHappened(t *testing.T) {
 	h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Actor = "ann" })
 	h.all[len(h.all)-1].Time = time.Unix(7, 500e6)
 	o := newOne(t).inOrder(h)
-	got, err := o.Happened(sched, "a")
+	got, err := o.LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Equal(t, &wire.Happened{What: "triggered", At: 7.5, Offset: a, Record: 1, Actor: "ann"}, got)
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 9, Stream: sched, Offset: b, JID: "a", Actor: "bob"})
 	o = newOne(t).inOrder(h)
-	got, err = o.Happened(sched, "a")
+	got, err = o.LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Equal(t, &wire.Happened{What: "deleted", At: 9, Offset: b, Record: 2, Actor: "bob"}, got)
-	got, err = o.Happened(retry, "a")
+	got, err = o.LastOutcome(retry, "a")
 	require.NoError(t, err)
 	require.Nil(t, got)
 }
 
-// What is kept of the past is bounded: the oldest goes first, and a key that comes again is as young as its newest record.
+// What is kept of the past is bounded: the oldest goes first, and a key that comes again is as
+// young as its newest record.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		o := newOne(t)
@@ -200,7 +203,7 @@ func TestRing(t *testing.T) {
 		for age := range int64(rapid.IntRange(1, 10*limit).Draw(rt, "records")) {
 			key := fmt.Sprint(rapid.IntRange(0, 2*limit).Draw(rt, "key"))
 			require.NoError(rt, o.store.Update(func(tx *view.Tx) error {
-				return o.rings.keep(tx, tableCommands, age, keyCommand(key), fmt.Append(nil, age), uint64(limit))
+				return o.Entries.fold.outcomes.commands.Keep(tx, uint64(age), keyCommand(key), fmt.Append(nil, age), uint64(limit))
 			}))
 			known := slices.Contains(order, key)
 			order = slices.DeleteFunc(order, func(k string) bool { return k == key })
@@ -371,12 +374,12 @@ func TestStoredFormsComeBack(t *testing.T) {
 		if raw := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "raw"); rapid.Bool().Draw(t, "inline") {
 			s.Raw = raw
 		}
-		got, err := decodeStored(s.place(), s.encode())
+		got, err := decodeStored(s.id(), s.encode())
 		require.NoError(t, err)
 		require.Equal(t, &s, got)
 		if s.Raw == nil {
 			whole := s.encode()
-			_, err = decodeStored(s.place(), whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")])
+			_, err = decodeStored(s.id(), whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")])
 			require.Error(t, err)
 		}
 		m := mark{state: markState(rapid.IntRange(1, 4).Draw(t, "state")), tag: text.Draw(t, "tag"), epoch: n.Draw(t, "epoch"), seq: n.Draw(t, "seq"),
@@ -403,26 +406,26 @@ func TestDamagedStores(t *testing.T) {
 		}))
 		return o
 	}
-	o := scribble(keyMeta)
+	o := scribble(keyState)
 	_, err := NewEntries(o.store, millrace)
 	require.ErrorContains(t, err, "tracker: state is damaged")
-	o = scribble(keyEntry(place{codes[sched], 0}))
+	o = scribble(keyEntry(entryID{codes[sched], 0}))
 	_, err = o.Get(sched, 0)
 	require.ErrorContains(t, err, "tracker: stored entry scheduled_jobs@0 is damaged")
 	_, err = o.Kept(sched, 0, 9, 9)
 	require.Error(t, err)
-	o = scribble(keyMark(place{codes[sched], 0}))
+	o = scribble(keyMark(entryID{codes[sched], 0}))
 	_, err = o.Doubts()
 	require.ErrorContains(t, err, "tracker: mark is damaged")
 	o = scribble(keyReject(retry, 0))
 	require.Error(t, o.Rejects(retry, func(Reject) bool { return true }))
 	_, _, err = o.Rejected(retry, 0)
 	require.ErrorContains(t, err, "tracker: rejected record is damaged")
-	o = scribble(keyHappened(codes[sched], "a"))
-	_, err = o.Happened(sched, "a")
+	o = scribble(keyOutcome(codes[sched], "a"))
+	_, err = o.LastOutcome(sched, "a")
 	require.ErrorContains(t, err, "tracker: history is damaged")
 	o = scribble([]byte("x"))
-	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return tx.Delete(keyMark(place{codes[sched], 0})) }))
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return tx.Delete(keyMark(entryID{codes[sched], 0})) }))
 	_, err = o.Doubts()
 	require.ErrorContains(t, err, "tracker: doubtful scheduled_jobs@0 has no mark")
 }
@@ -477,24 +480,6 @@ func TestFoldingIntoADamagedStore(t *testing.T) {
 	require.Greater(t, failed, 30)
 }
 
-// scribble damages the values of a table.
-func (o *one) scribble(table byte) (n int) {
-	var keys [][]byte
-	require.NoError(o.t, o.store.Scan([]byte{table}, after([]byte{table}), false, func(k, _ []byte) bool {
-		keys = append(keys, append([]byte{}, k...))
-		return true
-	}))
-	require.NoError(o.t, o.store.Update(func(tx *view.Tx) error {
-		for _, k := range keys {
-			if err := tx.Set(k, []byte{byte(doubtful), 0xff}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	return len(keys)
-}
-
 func TestCounting(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a1", 1)
@@ -505,7 +490,7 @@ func TestCounting(t *testing.T) {
 	o := newOne(t).inOrder(h)
 	require.EqualValues(t, []int64{3, 2, 2, 0}, []int64{o.Total(sched), o.InQueue(sched, "a"), o.OfClass(sched, "A1"), o.InQueue(sched, "c")})
 	require.Equal(t, map[string]int64{"a": 2, "b": 1}, o.ByQueue(sched))
-	require.Equal(t, map[string]int64{"A1": 2, "B1": 1}, o.ByClass(sched))
+	require.Equal(t, map[string]int64{"A1": 2, "B1": 1}, o.Counts.all(codes[sched], countClass))
 	require.Equal(t, []string{"a", "b"}, o.Queues(), "dead jobs do not fire")
 	position, err := o.Position(sched)
 	require.NoError(t, err)
@@ -536,7 +521,8 @@ func TestLowWaterAt(t *testing.T) {
 	require.Equal(t, []string{"1:a"}, o.pending(sched))
 }
 
-// A stream in which the newest leader's barrier stands, but none of an earlier leader that did something, is another stream.
+// A stream in which the newest leader's barrier stands, but none of an earlier leader that did
+// something, is another stream.
 func TestForeignStreams(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -594,7 +580,8 @@ func TestShortenedStreamsAreNotForeign(t *testing.T) {
 	require.True(t, o.State().Shortened(sched, -1), "it has forgotten its beginning")
 }
 
-// What stands below low water is settled also where the stream's end is not there any more. What comes then is not.
+// What stands below low water is settled also where the stream's end is not there any more. What
+// comes then is not.
 func TestShortenedBelowLowWater(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -614,7 +601,8 @@ func TestShortenedBelowLowWater(t *testing.T) {
 	}
 }
 
-// A view that is built anew because the journal lost its end holds everything: what was held before that end is another matter.
+// A view that is built anew because the journal lost its end holds everything: what was held before
+// that end is another matter.
 func TestJournalThatLostItsEnd(t *testing.T) {
 	h := newHistory()
 	all := func(r *wire.JournalRecord) {
@@ -639,8 +627,8 @@ func TestJournalThatLostItsEnd(t *testing.T) {
 	require.True(t, o.IsHeld(sched, 1))
 }
 
-// A barrier that comes when another leader has followed already counts for nothing, unless its leader knew of that one: then its journal
-// is another, and epochs have begun again.
+// A barrier that comes when another leader has followed already counts for nothing, unless its
+// leader knew of that one: then its journal is another, and epochs have begun again.
 func TestLateBarriers(t *testing.T) {
 	for read, want := range map[int64]struct{ epoch, void int64 }{
 		-1: {9, 1}, 0: {9, 1}, 1: {5, 0}, 7: {5, 0},
@@ -680,7 +668,8 @@ func TestNear(t *testing.T) {
 	require.NotEmpty(t, near(-1, 1))
 }
 
-// An entry that stands for an older one stands for the same job: where the stream was made anew in between, another has the offset.
+// An entry that stands for an older one stands for the same job: where the stream was made anew in
+// between, another has the offset.
 func TestAReplacementOfAnotherJobReplacesNothing(t *testing.T) {
 	h := newHistory()
 	h.open()

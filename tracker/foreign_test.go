@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An entry stream is taken for another than the one that earlier leaders knew only where nothing else explains what it has.
+// An entry stream is taken for another than the one that earlier leaders knew only where nothing
+// else explains what it has.
 func TestForeign(t *testing.T) {
 	many := slices.Repeat([]int64{9}, maxEarlier)
 	for name, c := range map[string]struct {

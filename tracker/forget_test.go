@@ -50,8 +50,9 @@ func (q *queried) doubtful() (jids []string) {
 
 const due = `{"jid":"a","scheduled_at":1,"job":{"class":"C","queue":"q"}}`
 
-// Epochs are offsets of the journal. A journal that was made anew begins with the numbers of the old one: what a new leader confirms
-// must not settle what an old one left in doubt, nor its barriers pass for those of the new.
+// Epochs are offsets of the journal. A journal that was made anew begins with the numbers of the
+// old one: what a new leader confirms must not settle what an old one left in doubt, nor its
+// barriers pass for those of the new.
 func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
 	q := newQueried(t)
 	q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":0}`)
@@ -109,7 +110,7 @@ func TestForgetting(t *testing.T) {
 	done, err := q.CarriedOut("c")
 	require.NoError(t, err)
 	require.False(t, done)
-	happened, err := q.Happened(wire.Retries, "gone")
+	happened, err := q.LastOutcome(wire.Retries, "gone")
 	require.NoError(t, err)
 	require.Nil(t, happened)
 	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
@@ -119,8 +120,8 @@ func TestForgetting(t *testing.T) {
 	require.True(t, listed, "another than the one that was dismissed")
 }
 
-// A journal that was made anew under a leader speaks of an epoch that it does not have. Even where it begins at its very beginning it does
-// not tell what was done.
+// A journal that was made anew under a leader speaks of an epoch that it does not have. Even where
+// it begins at its very beginning it does not tell what was done.
 func TestJournalThatBeginsWithAnEpochThatItDoesNotHave(t *testing.T) {
 	for _, first := range []int64{0, 1, 40} {
 		q := newQueried(t)
@@ -159,7 +160,8 @@ func TestLowWaterEndsAGap(t *testing.T) {
 	require.Zero(t, q.Total(wire.ScheduledJobs))
 }
 
-// Whoever finds a gap holds everything, and says later where that ends. A view that reads it has no gap of its own.
+// Whoever finds a gap holds everything, and says later where that ends. A view that reads it has no
+// gap of its own.
 func TestHoldThatIsNarrowed(t *testing.T) {
 	q := newQueried(t)
 	held := map[string]int64{wire.ScheduledJobs: wire.Everything, wire.Retries: wire.Everything, wire.DeadJobs: wire.Everything}

@@ -1,166 +1,106 @@
 package tracker
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What is kept of the past: enough to tell what became of an entry that somebody asks for, and to answer a repeated command.
+// What is kept of the past: enough to say what became of an entry that a user asks for, and to
+// answer a repeated command.
 const (
-	maxHappened = 100_000
+	maxOutcomes = 100_000
 	maxCommands = 20_000
 )
 
-// remember keeps what became of the entry with a jid, in place of what was kept before.
-func (t *Entries) remember(tx *view.Tx, journal int64, stream code, tag string, h wire.Happened) error {
-	value, err := json.Marshal(h)
-	if err != nil {
-		return fmt.Errorf("tracker: remember: %w", err)
-	}
-	return t.rings.keep(tx, tableHistory, journal, keyHappened(stream, tag), value, maxHappened)
+// History reads what became of entries and commands.
+type History struct{ store *view.Store }
+
+// LastOutcome returns the last outcome of the entry that had a jid, nil if it is not known, or no
+// longer.
+func (h History) LastOutcome(stream, jid string) (*wire.Happened, error) {
+	return lastOutcome(h.store, codes[stream], wire.JIDTag(jid))
 }
 
-// answer keeps that a command was carried out.
-func (t *Entries) answer(tx *view.Tx, journal int64, command string) error {
-	if command == "" {
-		return nil
+func lastOutcome(r view.Reader, stream code, tag string) (*wire.Happened, error) {
+	raw, ok, err := r.Get(keyOutcome(stream, tag))
+	if err != nil || !ok {
+		return nil, err
 	}
-	return t.rings.keep(tx, tableCommands, journal, keyCommand(command), []byte{1}, maxCommands)
+	var h wire.Happened
+	if err := json.Unmarshal(raw[8:], &h); err != nil {
+		return nil, fmt.Errorf("tracker: history is damaged: %w", err)
+	}
+	h.Record = int64(binary.BigEndian.Uint64(raw))
+	return &h, nil
+}
+
+// CarriedOut reports whether the journal has a command.
+func (h History) CarriedOut(id string) (bool, error) {
+	_, ok, err := h.store.Get(keyCommand(id))
+	return ok, err
 }
 
 func keyCommand(id string) []byte { return append([]byte{tableCommand}, id...) }
 
-// rings are tables of the past, each with one of their keys' ages. How large they are is kept in memory, and written with the batch that
-// changed it; so are the ages: every fire asks for that of a job which mostly has none, and the store would look everywhere.
-type rings struct {
-	size    map[byte]ringSize // by the table of ages
-	changed map[byte]bool
-	ages    map[byte]map[string]uint64 // by the table of ages, and key
+// outcomes writes the history.
+type outcomes struct {
+	entries  table.Bounded // by stream and jid
+	commands table.Bounded // by id
 }
 
-// ringSize is how many keys a ring has, and an age below which it has none: what was forgotten leaves traces in the store that a scan from
-// the beginning would step over, each time.
-type ringSize struct{ count, from uint64 }
-
-func loadRings(r view.Reader) (*rings, error) {
-	all := &rings{map[byte]ringSize{}, map[byte]bool{}, map[byte]map[string]uint64{}}
-	for _, index := range []byte{tableHistory, tableCommands, actsSingle, actsMany} {
-		size, err := readRing(r, index)
-		if err != nil {
-			return nil, err
-		}
-		all.size[index] = size
-	}
-	for _, index := range []byte{tableHistory, tableCommands} {
-		ages := map[string]uint64{}
-		err := r.Scan([]byte{index}, after([]byte{index}), false, func(age, key []byte) bool {
-			ages[string(key)] = binary.BigEndian.Uint64(age[1:])
-			return true
-		})
-		if err != nil {
-			return nil, err
-		}
-		all.ages[index] = ages
-	}
-	return all, nil
-}
-
-func readRing(r view.Reader, index byte) (size ringSize, err error) {
-	raw, ok, err := r.Get([]byte{tableMeta, index})
-	if err != nil || !ok {
-		return size, err
-	}
-	return ringSize{binary.BigEndian.Uint64(raw), binary.BigEndian.Uint64(raw[8:])}, nil
-}
-
-func (r *rings) set(index byte, size ringSize) { r.size[index], r.changed[index] = size, true }
-
-// reset notes that a ring has nothing any more.
-func (r *rings) reset(index byte) {
-	r.set(index, ringSize{})
-	clear(r.ages[index])
-}
-
-func (r *rings) save(tx *view.Tx) error {
-	for index := range r.changed {
-		raw := binary.BigEndian.AppendUint64(nil, r.size[index].count)
-		if err := tx.Set([]byte{tableMeta, index}, binary.BigEndian.AppendUint64(raw, r.size[index].from)); err != nil {
-			return err
-		}
-	}
-	clear(r.changed)
-	return nil
-}
-
-// keep sets key to value, and forgets the oldest of a ring when it has more than limit keys.
-func (r *rings) keep(tx *view.Tx, index byte, journal int64, key, value []byte, limit uint64) error {
-	if old, known := r.ages[index][string(key)]; known {
-		if err := tx.Delete(keyAge(index, old)); err != nil {
-			return err
-		}
-	} else if err := r.grow(tx, index, limit); err != nil {
+func (o *outcomes) load(r view.Reader) (err error) {
+	if o.entries, err = table.LoadBounded(r, tableOutcomes); err != nil {
 		return err
 	}
-	age := uint64(journal)
-	r.ages[index][string(key)] = age
-	if err := tx.Set(key, append(binary.BigEndian.AppendUint64(nil, age), value...)); err != nil {
-		return err
-	}
-	return tx.Set(keyAge(index, age), key)
+	o.commands, err = table.LoadBounded(r, tableCommands)
+	return err
 }
 
-func keyAge(index byte, age uint64) []byte { return binary.BigEndian.AppendUint64([]byte{index}, age) }
+func (o *outcomes) save(tx *view.Tx) error {
+	return cmp.Or(o.entries.Save(tx), o.commands.Save(tx))
+}
 
-// forget takes a key out of a ring.
-func (r *rings) forget(tx *view.Tx, index byte, key []byte) error {
-	age, known := r.ages[index][string(key)]
-	if !known {
+// remember keeps the outcome of the entry with a jid, in place of an earlier one.
+func (o *outcomes) remember(tx *view.Tx, journal int64, stream code, tag string, what wire.Happened) error {
+	value, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("tracker: remember: %w", err)
+	}
+	return o.entries.Keep(tx, uint64(journal), keyOutcome(stream, tag), value, maxOutcomes)
+}
+
+// rememberRecord keeps the outcome that a record of the journal is.
+func (o *outcomes) rememberRecord(r record) error {
+	return o.remember(r.tx, r.Offset, codes[r.j.Stream], r.j.JID, wire.Happened{What: r.j.Type, At: r.j.At, Offset: r.j.Offset, Actor: r.j.Actor})
+}
+
+// answer keeps that a command was carried out.
+func (o *outcomes) answer(tx *view.Tx, journal int64, command string) error {
+	if command == "" {
 		return nil
 	}
-	size := r.size[index]
-	size.count--
-	r.set(index, size)
-	delete(r.ages[index], string(key))
-	return errors.Join(tx.Delete(keyAge(index, age)), tx.Delete(key))
+	return o.commands.Keep(tx, uint64(journal), keyCommand(command), []byte{1}, maxCommands)
 }
 
-// grow counts one key more. Where there are too many, it forgets a sixty-fourth of them at once: looking for the oldest costs more than keeping
-// one.
-func (r *rings) grow(tx *view.Tx, index byte, limit uint64) error {
-	size := r.size[index]
-	if size.count >= limit {
-		if err := r.forgetOldest(tx, index, limit/64+1, &size); err != nil {
+// takeBack forgets that something was done to an entry: it was not.
+func (o *outcomes) takeBack(tx *view.Tx, j *wire.JournalRecord) error {
+	if j.TookBack != "" {
+		if err := o.commands.Forget(tx, keyCommand(j.TookBack)); err != nil {
 			return err
 		}
 	}
-	size.count++
-	r.set(index, size)
-	return nil
+	return o.entries.Forget(tx, keyOutcome(codes[j.Stream], j.JID))
 }
 
-// forgetOldest forgets some of a ring's keys.
-func (r *rings) forgetOldest(tx *view.Tx, index byte, some uint64, size *ringSize) error {
-	var ages, keys [][]byte
-	err := tx.Scan(keyAge(index, size.from), after([]byte{index}), false, func(age, key []byte) bool {
-		ages, keys = append(ages, bytes.Clone(age)), append(keys, bytes.Clone(key))
-		return uint64(len(ages)) < some
-	})
-	if err != nil {
-		return err
-	}
-	for i := range ages {
-		if err := errors.Join(tx.Delete(ages[i]), tx.Delete(keys[i])); err != nil {
-			return err
-		}
-		delete(r.ages[index], string(keys[i]))
-		size.count--
-		size.from = binary.BigEndian.Uint64(ages[i][1:]) + 1
-	}
-	return nil
+// forget forgets all of it.
+func (o *outcomes) forget(tx *view.Tx) error {
+	o.entries.Reset()
+	o.commands.Reset()
+	return cmp.Or(table.Clear(tx, tableOutcome), table.Clear(tx, tableOutcomes), table.Clear(tx, tableCommand), table.Clear(tx, tableCommands))
 }

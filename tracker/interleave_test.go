@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +23,8 @@ type told struct {
 	sched, retry, dead, due, doubtful []string
 }
 
-// stories are short histories, and what every view must make of them, in whichever order it reads the streams.
+// stories are short histories, and what every view must make of them, in whichever order it reads
+// the streams.
 var stories = map[string]struct {
 	write func(h *history)
 	want  told
@@ -468,7 +468,8 @@ var stories = map[string]struct {
 	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
 }
 
-// merges calls fn with every order in which streams can be read, given how many records each has, or with some of them if there are many.
+// merges calls fn with every order in which streams can be read, given how many records each has,
+// or with some of them if there are many.
 func merges(counts map[string]int, names []string, order []string, fn func([]string)) {
 	done := true
 	for _, name := range names {
@@ -517,8 +518,8 @@ func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
 	}
 }
 
-// everyOrder calls fn with the orders in which a view may read: all of them, or where they are many those in which the streams come in
-// runs.
+// everyOrder calls fn with the orders in which a view may read: all of them, or where they are many
+// those in which the streams come in runs.
 func everyOrder(h *history, beginning bool, fn func([]string)) {
 	many := 150
 	if slow {
@@ -578,129 +579,4 @@ func requireTold(t *testing.T, o *one, want told) {
 	require.Equal(t, list(want.dead), o.pending(dead), "dead")
 	require.Equal(t, list(want.due), o.due(), "due")
 	require.Equal(t, list(want.doubtful), o.doubtful(), "doubtful")
-}
-
-// requireSound checks that the tables of a view agree with each other.
-func requireSound(t require.TestingT, o *one) {
-	counted := map[countKey]int64{}
-	entries, listed, fire := 0, 0, 0
-	require.NoError(t, o.store.Scan([]byte{tableEntry}, after([]byte{tableEntry}), false, func(key, value []byte) bool {
-		entries++
-		s, err := decodeStored(placeOf(key[1:]), slices.Clone(value))
-		require.NoError(t, err)
-		m, err := markAt(o.store, s.place())
-		require.NoError(t, err)
-		pending, err := o.Pending(s)
-		require.NoError(t, err)
-		require.Equal(t, m == nil, pending, "%+v %+v", s, m)
-		if m != nil {
-			require.Equal(t, doubtful, m.state)
-			return true
-		}
-		listed++
-		for _, k := range []countKey{{codes[s.Stream], countTotal, ""}, {codes[s.Stream], countQueue, s.Queue}, {codes[s.Stream], countClass, s.Class}} {
-			counted[k]++
-		}
-		counted[countKey{codes[s.Stream], countBytes, ""}] += s.Size
-		if s.Raw != nil {
-			require.Len(t, s.Raw, int(s.Size))
-		}
-		_, found, err := o.store.Get(keyJID(s.place(), s.JID))
-		require.NoError(t, err)
-		require.True(t, found)
-		_, mayFire, err := o.store.Get(keyFire(s.Queue, s.At, s.place()))
-		require.NoError(t, err)
-		require.Equal(t, fires(s), mayFire)
-		if mayFire {
-			fire++
-		}
-		return true
-	}))
-	require.Equal(t, []int{listed, listed, fire}, []int{o.table(tableList), o.table(tableJID), o.table(tableFire)})
-	require.Equal(t, counted, o.counts.n)
-	again, err := loadCounts(o.store)
-	require.NoError(t, err)
-	require.Equal(t, counted, again.n, "what is written is what is in memory")
-	requireMarks(t, o)
-	requireMemory(t, o)
-	requireRejects(t, o)
-	for index, table := range map[byte]byte{tableHistory: tableHappened, tableCommands: tableCommand} {
-		size, err := readRing(o.store, index)
-		require.NoError(t, err)
-		require.Equal(t, size, o.rings.size[index], "what is written is what is in memory")
-		require.Equal(t, []int{int(size.count), int(size.count)}, []int{o.table(index), o.table(table)})
-	}
-}
-
-// requireBytes checks that what is counted are the bytes that were written, of what is pending.
-func requireBytes(t require.TestingT, h *history, o *one) {
-	for _, stream := range wire.EntryStreams {
-		var want int64
-		pending := map[int64]bool{}
-		require.NoError(t, o.List(stream, Cursor{}, func(r Row) bool {
-			pending[r.Offset] = true
-			return true
-		}))
-		for _, r := range h.of(stream, h.gen[stream]) {
-			if pending[r.Offset] {
-				want += int64(len(r.Body))
-			}
-		}
-		require.Equal(t, want, o.Bytes(stream), stream)
-	}
-}
-
-// requireMemory checks that what is kept in memory, so that the store need not be asked, is what it has.
-func requireMemory(t require.TestingT, o *one) {
-	all, err := loadDoubts(o.store)
-	require.NoError(t, err)
-	require.Equal(t, append(doubts{}, all...), append(doubts{}, o.doubts...))
-	read, err := loadRings(o.store)
-	require.NoError(t, err)
-	require.Equal(t, read.ages, o.rings.ages)
-	highest, err := loadTops(o.store)
-	require.NoError(t, err)
-	for table, streams := range highest {
-		for stream, top := range streams {
-			require.GreaterOrEqual(t, o.tops[table][stream], top)
-		}
-	}
-}
-
-// requireMarks checks that only what may still matter is kept of entries that are not there.
-func requireMarks(t require.TestingT, o *one) {
-	all, err := o.Doubts()
-	require.NoError(t, err)
-	n := 0
-	require.NoError(t, o.store.Scan([]byte{tableMark}, after([]byte{tableMark}), false, func(key, value []byte) bool {
-		m, err := decodeMark(slices.Clone(value))
-		require.NoError(t, err)
-		p := placeOf(key[1:])
-		switch m.state {
-		case doubtful:
-			n++
-			return true
-		case replaced:
-			return true
-		}
-		read, err := o.Position(p.name())
-		require.NoError(t, err)
-		require.Greater(t, p.offset, read, "a mark for an entry that was there or will never come: %v %+v", p, m)
-		return true
-	}))
-	require.Len(t, all, n)
-}
-
-func requireRejects(t require.TestingT, o *one) {
-	for stream := range o.State().Rejected {
-		var have rejectSize
-		require.NoError(t, o.store.Scan(keyRejects(stream), after(keyRejects(stream)), false, func(_, value []byte) bool {
-			have.count++
-			have.bytes += int64(len(value))
-			return true
-		}))
-		size, err := readRejectSize(o.store, stream)
-		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint(have.count, have.bytes), fmt.Sprint(size.count, size.bytes), stream)
-	}
 }

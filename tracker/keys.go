@@ -1,98 +1,96 @@
 package tracker
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
+	"math"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The store's tables, by the first byte of their keys.
+// The store's tables, by the first byte of their keys. Packages metrics, processes and audit have
+// tables of their own: 'M', 'p' and 'y'.
 const (
 	tableEntry     = 'e' // stream offset            → stored entry
 	tableList      = 'l' // stream at offset         → summary; what the lists show, by time
 	tableFire      = 'f' // queue 0 at stream offset → ; what may fire, by queue and due time
 	tableJID       = 'j' // stream hash(jid) offset  →
-	tableMark      = 'w' // stream offset            → mark; what the journal says of an entry that is doubtful, parked or not read yet
-	tableDoubtful  = 'd' // epoch seq                → stream offset
+	tableMark      = 'w' // stream offset            → mark
+	tableDoubts    = 'd' // epoch seq                → stream offset
 	tableCount     = 'c' // stream kind name         → count
 	tableReject    = 'r' // stream 0 offset          → rejected record
-	tableHappened  = 'h' // stream hash(jid)         → what became of the entry that had the jid last
-	tableHistory   = 'H' // journal offset           → key in tableHappened
-	tableCommand   = 'k' // command id               → reply
+	tableOutcome   = 'h' // stream hash(jid)         → the last outcome of the jid's entry
+	tableOutcomes  = 'H' // journal offset           → key in tableOutcome
+	tableCommand   = 'k' // command id               → 1
 	tableCommands  = 'K' // journal offset           → key in tableCommand
-	tableOperation = 'o' // 0 or 1, id             → operation as JSON, or the jids that it names
+	tableOperation = 'o' // 0 or 1, id               → operation as JSON, or the jids that it names
 	tableDead      = 'x' // dropped at offset        → ; dead jobs, by when they died
-	tableTelling   = 'a' // stream offset            → what the journal has not told yet of a replacement; empty where only that was read
+	tableAnnounced = 'a' // stream offset            → announcement
 	tablePaused    = 's' //                          → the paused queues, as JSON
-	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → what was enqueued under a key
-	tableAct       = 'y' // list offset                → what was done, by the offset of the journal's record
-	tableCopy      = 'g' // offset                     → ; jobs of jobs.gated that are fires which found no queue
-	tableMeta      = 'm' //                          → state, as JSON
-	// 'p' is the table of package processes, 'M' begins those of package metrics.
+	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → the job enqueued under a key
+	tableCopy      = 'g' // offset                   → ; jobs of jobs.gated that are fires which found no queue
 )
 
-// code is one byte for a stream. 0 stands for no stream: a fire that has no entry.
+// code is one byte for a stream. 0 is no stream: that of a fire that has no entry.
 type code byte
 
 var codes = map[string]code{wire.ScheduledJobs: 1, wire.Retries: 2, wire.DeadJobs: 3, wire.Gated: 4}
 
 var names = map[code]string{1: wire.ScheduledJobs, 2: wire.Retries, 3: wire.DeadJobs, 4: wire.Gated}
 
-// place is where an entry stands.
-type place struct {
+// entryID is the stream and the offset of an entry.
+type entryID struct {
 	stream code
 	offset int64
 }
 
-func (p place) name() string { return names[p.stream] }
-
-func (p place) append(b []byte) []byte { return appendInt(append(b, byte(p.stream)), p.offset) }
-
-func placeOf(b []byte) place { return place{code(b[0]), intOf(b[1:])} }
-
-// appendInt writes n so that bytes sort as numbers do.
-func appendInt(b []byte, n int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(n)^1<<63) }
-
-func intOf(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ 1<<63) }
-
 const (
-	placeLen = 9
-	intLen   = 8
+	minOffset = math.MinInt64
+	noOffset  = math.MaxInt64
 )
 
-func keyEntry(p place) []byte { return p.append([]byte{tableEntry}) }
+func (id entryID) name() string { return names[id.stream] }
 
-func keyTelling(p place) []byte { return p.append([]byte{tableTelling}) }
+func (id entryID) append(b []byte) []byte {
+	return table.AppendInt(append(b, byte(id.stream)), id.offset)
+}
 
-func keyMark(p place) []byte { return p.append([]byte{tableMark}) }
+func entryIDOf(b []byte) entryID { return entryID{code(b[0]), table.Int(b[1:])} }
 
-func keyList(p place, at time.Time) []byte {
-	return appendInt(appendInt([]byte{tableList, byte(p.stream)}, at.UnixMicro()), p.offset)
+func keyEntry(id entryID) []byte { return id.append([]byte{tableEntry}) }
+
+func keyAnnounced(id entryID) []byte { return id.append([]byte{tableAnnounced}) }
+
+func keyMark(id entryID) []byte { return id.append([]byte{tableMark}) }
+
+func keyList(id entryID, at time.Time) []byte {
+	return table.AppendInt(table.AppendInt([]byte{tableList, byte(id.stream)}, at.UnixMicro()), id.offset)
 }
 
 func listKeyParts(key []byte) (at time.Time, offset int64) {
-	return time.UnixMicro(intOf(key[2:])).UTC(), intOf(key[2+intLen:])
+	return time.UnixMicro(table.Int(key[2:])).UTC(), table.Int(key[2+table.IntLen:])
 }
 
-func keyFire(queue string, at time.Time, p place) []byte {
-	return p.append(appendInt(keyFireQueue(queue), at.UnixMicro()))
+func keyFire(queue string, at time.Time, id entryID) []byte {
+	return id.append(table.AppendInt(keyFireQueue(queue), at.UnixMicro()))
 }
 
-// keyFireQueue begins the keys of a queue. Queue names have no control characters, so none is the beginning of another.
+// keyFireQueue begins the keys of a queue. Queue names have no control characters, so no name is
+// the beginning of another with the zero.
 func keyFireQueue(queue string) []byte {
 	return append(append([]byte{tableFire}, queue...), 0)
 }
 
-func keyJID(p place, jid string) []byte { return appendInt(keyJIDs(p.stream, jid), p.offset) }
-
-func keyJIDs(stream code, jid string) []byte {
-	return appendHash([]byte{tableJID, byte(stream)}, wire.JIDTag(jid))
+func keyJID(id entryID, jid string) []byte {
+	return table.AppendInt(keyJIDs(id.stream, jid), id.offset)
 }
 
-func keyDoubtful(epoch, seq int64) []byte {
-	return appendInt(appendInt([]byte{tableDoubtful}, epoch), seq)
+func keyJIDs(stream code, jid string) []byte {
+	return table.AppendHash([]byte{tableJID, byte(stream)}, wire.JIDTag(jid))
+}
+
+func keyDoubt(epoch, seq int64) []byte {
+	return table.AppendInt(table.AppendInt([]byte{tableDoubts}, epoch), seq)
 }
 
 func keyCount(stream code, kind byte, name string) []byte {
@@ -101,24 +99,13 @@ func keyCount(stream code, kind byte, name string) []byte {
 
 func keyRejects(stream string) []byte { return append(append([]byte{tableReject}, stream...), 0) }
 
-func keyReject(stream string, offset int64) []byte { return appendInt(keyRejects(stream), offset) }
-
-func keyHappened(stream code, tag string) []byte {
-	return appendHash([]byte{tableHappened, byte(stream)}, tag)
+func keyReject(stream string, offset int64) []byte {
+	return table.AppendInt(keyRejects(stream), offset)
 }
 
-func appendHash(b []byte, s string) []byte {
-	sum := sha256.Sum256([]byte(s))
-	return append(b, sum[:16]...)
+func keyOutcome(stream code, tag string) []byte {
+	return table.AppendHash([]byte{tableOutcome, byte(stream)}, tag)
 }
 
-// after is the first key behind all keys that begin with prefix.
-func after(prefix []byte) []byte {
-	end := append([]byte(nil), prefix...)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i]++; end[i] != 0 {
-			return end[:i+1]
-		}
-	}
-	return nil
-}
+// listKeyLen is the length of a key in tableList.
+const listKeyLen = 2 + 2*table.IntLen

@@ -7,11 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A lease is an entry that fires when it is due, and is neither listed nor counted as a scheduled job: also after it was replaced. Only
-// Millrace's own user can make one.
+// A lease is an entry that fires when it is due, and is neither listed nor counted as a scheduled
+// job: also after it was replaced. Only Millrace's own user can make one.
 func TestLeasesAreNotListed(t *testing.T) {
 	h := newHistory()
 	h.entry(sched, "a", 1)
@@ -58,7 +59,7 @@ func TestLeasesAreNotListed(t *testing.T) {
 	require.Empty(t, held)
 	require.Zero(t, o.LeasedOf("q"))
 	require.NotContains(t, o.due(), "q/scheduled_jobs:"+strconv.FormatInt(two, 10))
-	ops, _ := o.acts(ActQuery{Actor: "ann"})
+	ops, _ := o.acts(audit.Query{Actor: "ann"})
 	require.Empty(t, ops, "who settles leases is a worker")
 	requireSound(t, o)
 }

@@ -19,7 +19,8 @@ func (o *one) lose(stream string) {
 	}))
 }
 
-// However many journals are lost, what was doubtful stays so, in the order in which it was fired, and under epochs that no leader has.
+// However many journals are lost, what was doubtful stays so, in the order in which it was fired,
+// and under epochs that no leader has.
 func TestDoubtsOutliveTheirJournals(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
@@ -70,7 +71,8 @@ func TestWhatALostJournalSaidOfEntriesToCome(t *testing.T) {
 	require.Zero(t, o.table(tableMark))
 }
 
-// Once the journal was lost, an entry stream that is lost too has nobody who could say what became of it: the view is built anew.
+// Once the journal was lost, an entry stream that is lost too has nobody who could say what became
+// of it: the view is built anew.
 func TestAnEntryStreamThatIsLostAfterTheJournal(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -86,7 +88,8 @@ func TestAnEntryStreamThatIsLostAfterTheJournal(t *testing.T) {
 	}
 }
 
-// Damaged marks are not taken for none when the journal is lost: what they say is said nowhere else any more.
+// Damaged marks are not taken for none when the journal is lost: what they say is said nowhere else
+// any more.
 func TestLosingTheJournalOfADamagedStore(t *testing.T) {
 	for name, write := range map[string]func(h *history){
 		"doubtful": func(h *history) { h.fire(sched, 9, "a") },
@@ -102,7 +105,7 @@ func TestLosingTheJournalOfADamagedStore(t *testing.T) {
 		write(h)
 		o := newOne(t).inOrder(h)
 		require.NoError(t, o.store.Update(func(tx *view.Tx) error {
-			key := keyMark(place{codes[sched], 9})
+			key := keyMark(entryID{codes[sched], 9})
 			raw, ok, err := tx.Get(key)
 			require.True(t, ok, name)
 			require.NoError(t, err)

@@ -70,7 +70,8 @@ func headers(r *rand.Rand) map[string]any {
 	return all
 }
 
-// Whatever clients write, nothing stops, every good record is served, and each bad one is listed or counted, with its reason.
+// Whatever clients write, nothing stops, every good record is served, and each bad one is listed or
+// counted, with its reason.
 func TestAHundredThousandMutatedRecords(t *testing.T) {
 	total := 100_000
 	if slow {
@@ -139,7 +140,8 @@ func TestAHundredThousandMutatedRecords(t *testing.T) {
 	require.EqualValues(t, 0, o.State().Epoch)
 }
 
-// refuses tells whether a record is bad, by what encoding/json and the rules say: not by the code that is tested.
+// refuses tells whether a record is bad, by what encoding/json and the rules say: not by the code
+// that is tested.
 func refuses(stream string, offset int64, r *wire.Record) bool {
 	switch stream {
 	case wire.Journal:
@@ -156,7 +158,8 @@ func refuses(stream string, offset int64, r *wire.Record) bool {
 	return err != nil
 }
 
-// Journal records in Millrace's own name that no leader would write stop nothing either, but for a format of the future.
+// Journal records in Millrace's own name that no leader would write stop nothing either, but for a
+// format of the future.
 func TestMutatedJournal(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for range 40 {

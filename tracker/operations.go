@@ -8,55 +8,120 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// BulkOperations are the bulk operations, as of the newest batch that was written.
+type BulkOperations struct {
+	store *view.Store
+	mu    sync.RWMutex
+	shown map[string]wire.Operation
+}
+
+// Operations returns the operations that are known, the newest first, without the jids that they
+// name.
+func (o *BulkOperations) Operations() []wire.Operation {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	undoneBy := o.undone()
+	all := make([]wire.Operation, 0, len(o.shown))
+	for _, op := range o.shown {
+		op.UndoneBy = undoneBy[op.ID]
+		all = append(all, op)
+	}
+	slices.SortFunc(all, func(a, b wire.Operation) int {
+		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// Operation returns one operation. ok is false if none with the id is known.
+func (o *BulkOperations) Operation(id string) (op wire.Operation, ok bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if op, ok = o.shown[id]; ok {
+		op.UndoneBy = o.undone()[id]
+	}
+	return op, ok
+}
+
+// undone returns by which operation each was undone that was. An undo is known as long as what it
+// undoes, since it ended later.
+func (o *BulkOperations) undone() map[string]string {
+	by := map[string]string{}
+	for _, op := range o.shown {
+		if newest, known := o.shown[by[op.Undoes]]; op.Undoes != "" && (!known || newest.FirstRecord < op.FirstRecord) {
+			by[op.Undoes] = op.ID
+		}
+	}
+	return by
+}
+
+// OperationJIDs returns the jids that a running operation names.
+func (o *BulkOperations) OperationJIDs(id string) (jids []string, err error) {
+	raw, ok, err := o.store.Get(keyOperationJIDs(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &jids); err != nil {
+		return nil, fmt.Errorf("tracker: the jids of operation %s are damaged: %w", id, err)
+	}
+	return jids, nil
+}
+
+func (o *BulkOperations) show(changed map[string]bool, saved map[string]wire.Operation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id := range changed {
+		delete(o.shown, id)
+	}
+	maps.Copy(o.shown, saved)
+}
+
 // maxEnded is how many operations are remembered that have ended.
 const maxEnded = 100
 
-// operations are kept in memory, without the jids that they name, and written with the batch that changed them. Done is counted here: it
-// is how many records of the journal say that they are part of the operation, so that it is right whoever counted, and however often the
-// leader died.
+// operations folds the bulk operations. They are in memory, without the jids that they name, and
+// written with the batch that changed them. Done is counted here: it is how many records of the
+// journal say that they are part of the operation. So it is right however often the leader died.
 type operations struct {
-	mu    sync.RWMutex
-	shown map[string]wire.Operation // as they stood when the newest batch had been written
-
-	// The fold's own.
-	all   map[string]*wire.Operation
-	dirty map[string]bool
+	*BulkOperations
+	all     map[string]*wire.Operation
+	changed map[string]bool
 }
 
 func keyOperation(id string) []byte { return append([]byte{tableOperation, 0}, id...) }
 
 func keyOperationJIDs(id string) []byte { return append([]byte{tableOperation, 1}, id...) }
 
-func loadOperations(r view.Reader) (*operations, error) {
-	ops := &operations{shown: map[string]wire.Operation{}, all: map[string]*wire.Operation{}, dirty: map[string]bool{}}
-	var fault error
-	err := r.Scan([]byte{tableOperation, 0}, []byte{tableOperation, 1}, false, func(_, value []byte) bool {
+func (o *operations) load(r view.Reader) error {
+	all, shown := map[string]*wire.Operation{}, map[string]wire.Operation{}
+	err := table.Scan(r, []byte{tableOperation, 0}, []byte{tableOperation, 1}, false, func(_, value []byte) (bool, error) {
 		op := &wire.Operation{}
-		if fault = json.Unmarshal(value, op); fault != nil {
-			return false
+		if err := json.Unmarshal(value, op); err != nil {
+			return false, fmt.Errorf("tracker: operation is damaged: %w", err)
 		}
-		ops.all[op.ID], ops.shown[op.ID] = op, *op
-		return true
+		all[op.ID], shown[op.ID] = op, *op
+		return true, nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if fault != nil {
-		return nil, fmt.Errorf("tracker: operation is damaged: %w", fault)
-	}
-	return ops, nil
+	o.all, o.changed = all, map[string]bool{}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shown = shown
+	return nil
 }
 
 func (o *operations) save(tx *view.Tx) error {
-	if len(o.dirty) == 0 {
+	if len(o.changed) == 0 {
 		return nil
 	}
 	saved := map[string]wire.Operation{}
-	for id := range o.dirty {
+	for id := range o.changed {
 		op := o.all[id]
 		if op == nil {
 			if err := tx.Delete(keyOperation(id)); err != nil {
@@ -73,42 +138,37 @@ func (o *operations) save(tx *view.Tx) error {
 		}
 		saved[id] = *op
 	}
-	changed := o.dirty
-	o.dirty = map[string]bool{}
+	changed := o.changed
+	o.changed = map[string]bool{}
 	tx.AfterCommit(func() { o.show(changed, saved) })
 	return nil
 }
 
-func (o *operations) show(changed map[string]bool, saved map[string]wire.Operation) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for id := range changed {
-		delete(o.shown, id)
-	}
-	maps.Copy(o.shown, saved)
-}
+// get returns an operation as the fold has it, nil if it is not known.
+func (o *operations) get(id string) *wire.Operation { return o.all[id] }
 
-// change has fn change an operation that is known.
+// change calls fn to change an operation, if it is known.
 func (o *operations) change(id string, fn func(*wire.Operation)) {
 	if op := o.all[id]; id != "" && op != nil {
 		fn(op)
-		o.dirty[id] = true
+		o.changed[id] = true
 	}
 }
 
-// part counts a record of the journal that is part of an operation.
-func (t *Entries) part(id string, by int64) {
+// count counts records of the journal that are part of an operation.
+func (o *operations) count(id string, by int64) {
 	if id != "" {
-		t.operations.change(id, func(op *wire.Operation) { op.Done += by })
+		o.change(id, func(op *wire.Operation) { op.Done += by })
 	}
 }
 
-// operation takes in how an operation begins, goes on or ends, or how one stands that low water would forget. at is where the journal says so.
-func (t *Entries) operation(tx *view.Tx, op *wire.Operation, at int64, carried bool) error {
+// fold takes in how an operation begins, proceeds or ends. at is the offset of the record. carried
+// says that the record repeats one that low water would forget.
+func (o *operations) fold(tx *view.Tx, op *wire.Operation, at int64, carried bool) error {
 	if op == nil || op.ID == "" {
 		return nil
 	}
-	known := t.operations.all[op.ID]
+	known := o.all[op.ID]
 	switch {
 	case known == nil && op.Action == "", known != nil && carried:
 		return nil
@@ -119,11 +179,11 @@ func (t *Entries) operation(tx *view.Tx, op *wire.Operation, at int64, carried b
 		if !carried {
 			begun.FirstRecord = at
 		}
-		if err := t.beginOperation(tx, begun); err != nil {
+		if err := o.begin(tx, begun); err != nil {
 			return err
 		}
 	default:
-		t.operations.change(op.ID, func(k *wire.Operation) {
+		o.change(op.ID, func(k *wire.Operation) {
 			k.State, k.EndedAt, k.Failed, k.LastError, k.Cursor, k.Skips = op.State, op.EndedAt, op.Failed, op.LastError, op.Cursor, op.Skips
 			if op.State != wire.OperationRunning {
 				k.LastRecord = at
@@ -133,10 +193,10 @@ func (t *Entries) operation(tx *view.Tx, op *wire.Operation, at int64, carried b
 	if op.State == wire.OperationRunning {
 		return nil
 	}
-	return t.endOperation(tx, op.ID)
+	return o.end(tx, op.ID)
 }
 
-func (t *Entries) beginOperation(tx *view.Tx, op wire.Operation) error {
+func (o *operations) begin(tx *view.Tx, op wire.Operation) error {
 	if len(op.JIDs) > 0 {
 		jids, err := json.Marshal(op.JIDs)
 		if err != nil {
@@ -147,18 +207,19 @@ func (t *Entries) beginOperation(tx *view.Tx, op wire.Operation) error {
 		}
 		op.JIDs = nil
 	}
-	t.operations.all[op.ID] = &op
-	t.operations.dirty[op.ID] = true
+	o.all[op.ID] = &op
+	o.changed[op.ID] = true
 	return nil
 }
 
-// endOperation forgets what is needed only while an operation runs, and the operation that ended first when there are too many.
-func (t *Entries) endOperation(tx *view.Tx, id string) error {
+// end forgets what is needed only while an operation runs, and the operations that ended first when
+// there are too many.
+func (o *operations) end(tx *view.Tx, id string) error {
 	if err := tx.Delete(keyOperationJIDs(id)); err != nil {
 		return err
 	}
 	var ended []*wire.Operation
-	for _, op := range t.operations.all {
+	for _, op := range o.all {
 		if op.State != wire.OperationRunning {
 			ended = append(ended, op)
 		}
@@ -167,35 +228,35 @@ func (t *Entries) endOperation(tx *view.Tx, id string) error {
 		return cmp.Or(cmp.Compare(a.EndedAt, b.EndedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, op := range ended[:max(0, len(ended)-maxEnded)] {
-		delete(t.operations.all, op.ID)
-		t.operations.dirty[op.ID] = true
+		delete(o.all, op.ID)
+		o.changed[op.ID] = true
 	}
 	return nil
 }
 
-// interruptOperations ends the operations on a stream that was made anew.
-func (t *Entries) interruptOperations(tx *view.Tx, stream string, journal int64, at float64) error {
-	return t.stopOperations(tx, journal, func(op *wire.Operation) bool {
+// interrupt ends the operations on a stream that was created again.
+func (o *operations) interrupt(tx *view.Tx, stream string, journal int64, at float64) error {
+	return o.stop(tx, journal, func(op *wire.Operation) bool {
 		op.State, op.EndedAt = wire.OperationInterrupted, at
 		return op.Stream == stream
 	})
 }
 
-// cancelOperations ends what would be done to entries of which a leader has just found that nobody knows any more what was done to them. An
-// undo looks at each of them by itself.
-func (t *Entries) cancelOperations(tx *view.Tx, held map[string]int64, journal int64, at float64) error {
-	return t.stopOperations(tx, journal, func(op *wire.Operation) bool {
+// cancel ends the operations on entries that a leader has just held, because it is no longer known
+// what was done to them. An undo looks at each entry by itself, so it continues.
+func (o *operations) cancel(tx *view.Tx, held map[string]int64, journal int64, at float64) error {
+	return o.stop(tx, journal, func(op *wire.Operation) bool {
 		op.State, op.EndedAt, op.LastError = wire.OperationCancelled, at, "the journal has a gap: what this was about is held since"
 		return held[op.Stream] == wire.Everything && op.Action != wire.CommandUndo
 	})
 }
 
-// stopOperations ends those that run and that stop ends; it changes a copy.
-func (t *Entries) stopOperations(tx *view.Tx, journal int64, stop func(*wire.Operation) bool) error {
-	for _, id := range slices.Sorted(maps.Keys(t.operations.all)) {
-		op := *t.operations.all[id]
-		if op.State == wire.OperationRunning && stop(&op) {
-			if err := t.operation(tx, &op, journal, false); err != nil {
+// stop ends the running operations that end ends. end changes a copy.
+func (o *operations) stop(tx *view.Tx, journal int64, end func(*wire.Operation) bool) error {
+	for _, id := range slices.Sorted(maps.Keys(o.all)) {
+		op := *o.all[id]
+		if op.State == wire.OperationRunning && end(&op) {
+			if err := o.fold(tx, &op, journal, false); err != nil {
 				return err
 			}
 		}
@@ -203,60 +264,12 @@ func (t *Entries) stopOperations(tx *view.Tx, journal int64, stop func(*wire.Ope
 	return nil
 }
 
-// forgetOperations forgets them all: how far they are stood in a journal that is gone, and each view knew it as far as it had read.
-func (t *Entries) forgetOperations(tx *view.Tx) error {
-	for id := range t.operations.all {
-		t.operations.dirty[id] = true
+// forget forgets all operations. How far they are was in a journal that is gone, and each view knew
+// it as far as it had read.
+func (o *operations) forget(tx *view.Tx) error {
+	for id := range o.all {
+		o.changed[id] = true
 	}
-	clear(t.operations.all)
-	return tx.DeleteRange([]byte{tableOperation}, after([]byte{tableOperation}))
-}
-
-// Operations lists the operations that are known, the newest first, without the jids that they name.
-func (t *Entries) Operations() []wire.Operation {
-	t.operations.mu.RLock()
-	defer t.operations.mu.RUnlock()
-	undoneBy := t.operations.undone()
-	all := make([]wire.Operation, 0, len(t.operations.shown))
-	for _, op := range t.operations.shown {
-		op.UndoneBy = undoneBy[op.ID]
-		all = append(all, op)
-	}
-	slices.SortFunc(all, func(a, b wire.Operation) int {
-		return cmp.Or(cmp.Compare(b.StartedAt, a.StartedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return all
-}
-
-// Operation gives one operation; ok is false where none with the id is known.
-func (t *Entries) Operation(id string) (op wire.Operation, ok bool) {
-	t.operations.mu.RLock()
-	defer t.operations.mu.RUnlock()
-	if op, ok = t.operations.shown[id]; ok {
-		op.UndoneBy = t.operations.undone()[id]
-	}
-	return op, ok
-}
-
-// undone tells by which operation each was undone that was. It is known as long as the other, since it ended later.
-func (o *operations) undone() map[string]string {
-	by := map[string]string{}
-	for _, op := range o.shown {
-		if newest, known := o.shown[by[op.Undoes]]; op.Undoes != "" && (!known || newest.FirstRecord < op.FirstRecord) {
-			by[op.Undoes] = op.ID
-		}
-	}
-	return by
-}
-
-// OperationJIDs gives the jids that a running operation names.
-func (t *Entries) OperationJIDs(id string) (jids []string, err error) {
-	raw, ok, err := t.store.Get(keyOperationJIDs(id))
-	if err != nil || !ok {
-		return nil, err
-	}
-	if err := json.Unmarshal(raw, &jids); err != nil {
-		return nil, fmt.Errorf("tracker: the jids of operation %s are damaged: %w", id, err)
-	}
-	return jids, nil
+	clear(o.all)
+	return table.Clear(tx, tableOperation)
 }

@@ -14,7 +14,8 @@ func (h *history) operation(op wire.Operation) {
 	h.record(wire.JournalRecord{Type: wire.TypeOperation, Operation: &op})
 }
 
-// An operation is as far as the journal says: what it is about, what was done as part of it, and where it is. Another process knows the same.
+// An operation is as far as the journal says: what it is about, what was done as part of it, and
+// where it is. Another process knows the same.
 func TestOperationsAreFolded(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
@@ -71,7 +72,8 @@ func TestOperationsToldOutOfOrder(t *testing.T) {
 	require.Equal(t, []any{wire.OperationDone, int64(9)}, cursor())
 }
 
-// What is written down again, because low water would forget it, says all to who knows nothing, and nothing to who knows more.
+// What is written down again, because low water would forget it, says all to who knows nothing, and
+// nothing to who knows more.
 func TestOperationsThatAreWrittenAgain(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -135,8 +137,8 @@ func TestOperationsThatHaveEnded(t *testing.T) {
 	}
 }
 
-// An operation on a stream that was made anew is interrupted: its entries are others. One on another stream goes on. A journal that is gone
-// takes them all with it.
+// An operation on a stream that was made anew is interrupted: its entries are others. One on
+// another stream goes on. A journal that is gone takes them all with it.
 func TestOperationsOnStreamsThatAreGone(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -165,8 +167,9 @@ func TestOperationsOnStreamsThatAreGone(t *testing.T) {
 	}
 }
 
-// An operation is cancelled when a leader finds that the journal has a gap: it must not do to what is held since what nobody has asked for
-// since. One that is begun while something is held goes on under the next leader, and so does an undo.
+// An operation is cancelled when a leader finds that the journal has a gap: it must not do to what
+// is held since what nobody has asked for since. One that is begun while something is held goes on
+// under the next leader, and so does an undo.
 func TestOperationsEndAtAGap(t *testing.T) {
 	h := newHistory()
 	h.open()

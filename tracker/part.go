@@ -7,27 +7,32 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Part is a fold over streams that are not about entries, with tables of its own. What it refuses is listed with all else that is.
+// Part is a fold over streams that are not about entries, with tables of its own. The records that
+// it refuses are listed with all other rejected records.
 type Part interface {
-	// Streams are those that it reads.
+	// Streams returns the streams that it reads.
 	Streams() []string
-	// Fold takes in a record. If it refuses it, or a part of it, it gives the reason, and the bytes that it could not take.
+	// Fold takes in a record. If it refuses the record, or a part of it, it returns the reason and
+	// the bytes that it refused.
 	Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte, err error)
-	// Commit is called once a batch, before it is written.
+	// Commit is called once for each batch, before the batch is written.
 	Commit(tx *view.Tx) error
-	// Forget is told that one of its streams was deleted and made anew; it is read anew at once.
+	// Forget is called when one of its streams was deleted and created again. The new stream is
+	// read immediately.
 	Forget(tx *view.Tx, stream string) error
 }
 
-// Add has a part take the records of its streams. Without one, heartbeats and metrics are checked, and what they say is not kept.
+// Add makes a part take the records of its streams. Heartbeats and metrics that no part takes are
+// checked, and not kept.
 func (t *Entries) Add(p Part) { t.parts = append(t.parts, p) }
 
-// Observer is told of what was folded. It must not write.
+// Observer sees what was folded. It must not write.
 type Observer interface {
 	Observe(tx *view.Tx, r *wire.Record)
 }
 
-// SetObserver has an observer told of each record, but of those of the journal that are not Millrace's.
+// SetObserver makes an observer see each record, except those of the journal that are not
+// Millrace's.
 func (t *Entries) SetObserver(o Observer) { t.observer = o }
 
 func (t *Entries) partOf(stream string) Part {
@@ -39,17 +44,9 @@ func (t *Entries) partOf(stream string) Part {
 	return nil
 }
 
-// Start implements view.Starter: a part may know what need not be read.
-func (t *Entries) Start(tx *view.Tx, stream string, last int64) (from int64, known bool, err error) {
-	if s, ok := t.partOf(stream).(view.Starter); ok {
-		return s.Start(tx, stream, last)
-	}
-	return -1, true, nil
-}
-
 func (t *Entries) foldPart(tx *view.Tx, r *wire.Record, p Part) error {
 	if r.Fault != "" {
-		return t.reject(tx, r, r.Fault)
+		return t.fold.rejects.record(tx, r, r.Fault)
 	}
 	reason, refused, err := p.Fold(tx, r)
 	if err != nil || reason == "" {
@@ -57,5 +54,5 @@ func (t *Entries) foldPart(tx *view.Tx, r *wire.Record, p Part) error {
 	}
 	some := *r
 	some.Body = refused
-	return t.reject(tx, &some, reason)
+	return t.fold.rejects.record(tx, &some, reason)
 }

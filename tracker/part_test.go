@@ -44,7 +44,8 @@ type seen []string
 
 func (s *seen) Observe(_ *view.Tx, r *wire.Record) { *s = append(*s, r.Stream) }
 
-// A part gets the records of its streams and no others; what it refuses is listed with all else that is, and its errors end the view.
+// A part gets the records of its streams and no others; what it refuses is listed with all else
+// that is, and its errors end the view.
 func TestParts(t *testing.T) {
 	o := newOne(t)
 	p, told := &shouts{}, &seen{}

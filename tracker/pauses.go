@@ -4,33 +4,41 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"sync"
+	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// pauses are the queues of which nobody is to take jobs. Each record that tells of them has all of them, so that views which knew different
-// ones, since a journal was lost, know the same again.
-type pauses struct {
-	mu  sync.RWMutex
-	all map[string]wire.Pause // never changed, only replaced
+// Pauses are the paused queues: workers take no jobs of them.
+type Pauses struct {
+	all atomic.Pointer[map[string]wire.Pause] // the map is never changed, only replaced
 }
 
-func loadPauses(r view.Reader) (*pauses, error) {
-	p := &pauses{}
+// Paused returns the paused queues.
+func (p *Pauses) Paused() map[string]wire.Pause { return maps.Clone(*p.all.Load()) }
+
+// pauses writes the paused queues. Each record about paused queues has all of them. So views that
+// knew different ones, since a journal was lost, know the same again.
+type pauses struct{ *Pauses }
+
+func (p *pauses) load(r view.Reader) error {
 	raw, ok, err := r.Get([]byte{tablePaused})
-	if err != nil || !ok {
-		return p, err
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(raw, &p.all); err != nil {
-		return nil, fmt.Errorf("tracker: paused queues are damaged: %w", err)
+	var all map[string]wire.Pause
+	if ok {
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return fmt.Errorf("tracker: paused queues are damaged: %w", err)
+		}
 	}
-	return p, nil
+	p.all.Store(&all)
+	return nil
 }
 
-// pause takes in which queues are paused.
-func (t *Entries) pause(tx *view.Tx, all *map[string]wire.Pause) error {
+// fold takes in which queues are paused; nil says nothing.
+func (p *pauses) fold(tx *view.Tx, all *map[string]wire.Pause) error {
 	if all == nil {
 		return nil
 	}
@@ -38,20 +46,9 @@ func (t *Entries) pause(tx *view.Tx, all *map[string]wire.Pause) error {
 	if err != nil {
 		return fmt.Errorf("tracker: save paused queues: %w", err)
 	}
-	tx.AfterCommit(func() {
-		t.pauses.mu.Lock()
-		defer t.pauses.mu.Unlock()
-		t.pauses.all = *all
-	})
+	tx.AfterCommit(func() { p.all.Store(all) })
 	if len(*all) == 0 {
 		return tx.Delete([]byte{tablePaused})
 	}
 	return tx.Set([]byte{tablePaused}, value)
-}
-
-// Paused gives the queues of which nobody is to take jobs.
-func (t *Entries) Paused() map[string]wire.Pause {
-	t.pauses.mu.RLock()
-	defer t.pauses.mu.RUnlock()
-	return maps.Clone(t.pauses.all)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Each record has all queues that are paused from there on: one is enough, whatever was read before it, and another process knows the same.
+// Each record has all queues that are paused from there on: one is enough, whatever was read before
+// it, and another process knows the same.
 func TestPausedQueues(t *testing.T) {
 	h := newHistory()
 	h.open()

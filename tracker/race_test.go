@@ -2,5 +2,6 @@
 
 package tracker
 
-// slow has the long tests do less: Pebble checks itself under the race detector, and takes forty times as long.
+// slow has the long tests do less: Pebble checks itself under the race detector, and takes forty
+// times as long.
 const slow = true

@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// author writes a history as clients and leaders would: a leader knows all that stands in the streams, and keeps to the rules.
+// author writes a history as clients and leaders would: a leader knows all that stands in the
+// streams, and keeps to the rules.
 type author struct {
 	*history
 	t       *rapid.T
@@ -133,7 +134,8 @@ func (a *author) leader() {
 	}
 }
 
-// changes is a leader that changes an entry. It tells the journal at once, or its successor does, or nobody.
+// changes is a leader that changes an entry. It tells the journal at once, or its successor does,
+// or nobody.
 func (a *author) changes(s *Stored) {
 	change := a.change(s.Stream, s.Offset, s.JID, a.draw(9, "at"))
 	if a.draw(4, "untold") > 0 {
@@ -205,7 +207,7 @@ func (a *author) lead() {
 }
 
 func (a *author) settle(d Doubt) {
-	r := wire.JournalRecord{Type: wire.TypeDelivered, Stream: d.Place.Stream, Offset: d.Place.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
+	r := wire.JournalRecord{Type: wire.TypeDelivered, Stream: d.ID.Stream, Offset: d.ID.Offset, JID: d.JID, FiredEpoch: d.Epoch, Seq: d.Seq}
 	switch {
 	case !(wire.Dispatch{Op: d.Op}).Burial() && d.Entry != nil && rapid.Bool().Draw(a.t, "refire"):
 		a.fires(wire.OpRefired, d.Entry)
@@ -277,7 +279,8 @@ func (a *author) anew() {
 	a.view.finish()
 }
 
-// Whatever clients and leaders write: every view that has read the same says the same, however it came to it, and its tables agree.
+// Whatever clients and leaders write: every view that has read the same says the same, however it
+// came to it, and its tables agree.
 func TestViewsThatReadTheSameAreEqual(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHistory()
@@ -307,7 +310,8 @@ func TestViewsThatReadTheSameAreEqual(t *testing.T) {
 	})
 }
 
-// readAsItComes reads the streams in any order, in batches of any size; restarts are new processes on the same store.
+// readAsItComes reads the streams in any order, in batches of any size; restarts are new processes
+// on the same store.
 func readAsItComes(r *reading, random *rand.Rand, restarts bool) {
 	names := r.history.names()
 	favourite := names[random.IntN(len(names))]

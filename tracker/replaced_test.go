@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A replacement is to be told of until the journal has told, in whichever order the two are read, and by another process too.
+// A replacement is to be told of until the journal has told, in whichever order the two are read,
+// and by another process too.
 func TestAnnouncements(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
@@ -26,7 +27,7 @@ func TestAnnouncements(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, replaced)
 
-	o.scribble(tableTelling)
+	o.scribble(tableAnnounced)
 	_, err = o.Announced()
 	require.ErrorContains(t, err, "damaged")
 
@@ -44,7 +45,7 @@ func TestAnnouncements(t *testing.T) {
 		all, err := o.Announced()
 		require.NoError(t, err)
 		require.Empty(t, all, name)
-		require.Zero(t, o.table(tableTelling), name)
+		require.Zero(t, o.table(tableAnnounced), name)
 		require.Equal(t, []string{"2:a"}, o.pending(sched), name)
 	}
 }
@@ -68,7 +69,7 @@ func TestUndoneKills(t *testing.T) {
 	o = newOne(t).inOrder(h)
 	require.Equal(t, []string{"2:a"}, o.pending(sched))
 	require.Zero(t, o.Total(dead))
-	happened, err := o.Happened(sched, "a")
+	happened, err := o.LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Equal(t, wire.TypeUndone, happened.What)
 }

@@ -1,23 +1,39 @@
 package tracker
 
 import (
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// tops are the highest offsets of the streams at which a table has a row, or had one. Nobody looks above them: streams are read in order, so
-// mostly nothing is known of what comes next, and to ask the store for it takes longer than all the rest.
-type tops map[byte]map[code]int64
+// rows are the entries and the marks as the fold has them.
+type rows struct {
+	maxOffsets maxOffsets
+	doubts     doubts
+}
 
-func loadTops(r view.Reader) (tops, error) {
-	all := tops{}
-	for _, table := range []byte{tableEntry, tableMark} {
-		all[table] = map[code]int64{}
+func (t *rows) load(r view.Reader) (err error) {
+	if t.maxOffsets, err = loadMaxOffsets(r); err != nil {
+		return err
+	}
+	t.doubts, err = loadDoubts(r)
+	return err
+}
+
+// maxOffsets are the highest offsets of the streams at which a table has a row, or had one. The
+// fold does not look above them. Streams are read in order, so mostly nothing is known of what
+// comes next, and to ask the store for it takes longer than all other work.
+type maxOffsets map[byte]map[code]int64
+
+func loadMaxOffsets(r view.Reader) (maxOffsets, error) {
+	all := maxOffsets{}
+	for _, one := range []byte{tableEntry, tableMark} {
+		all[one] = map[code]int64{}
 		for stream := range code(len(names) + 1) { // 0 too: fires that have no entry
-			all[table][stream] = minOffset
-			prefix := []byte{table, byte(stream)}
-			err := r.Scan(prefix, after(prefix), true, func(key, _ []byte) bool {
-				all.note(table, placeOf(key[1:]))
+			all[one][stream] = minOffset
+			prefix := []byte{one, byte(stream)}
+			err := r.Scan(prefix, table.After(prefix), true, func(key, _ []byte) bool {
+				all.note(one, entryIDOf(key[1:]))
 				return false
 			})
 			if err != nil {
@@ -28,82 +44,95 @@ func loadTops(r view.Reader) (tops, error) {
 	return all, nil
 }
 
-func (t tops) note(table byte, p place) { t[table][p.stream] = max(t[table][p.stream], p.offset) }
-
-// below tells whether a table may have a row at a place.
-func (t tops) below(table byte, p place) bool { return p.offset <= t[table][p.stream] }
-
-// stored gives the entry at a place as the fold has it; nil if there is none.
-func (t *Entries) stored(tx *view.Tx, p place) (*Stored, error) {
-	if !t.tops.below(tableEntry, p) {
-		return nil, nil
-	}
-	return storedAt(tx, p)
+func (t maxOffsets) note(table byte, id entryID) {
+	t[table][id.stream] = max(t[table][id.stream], id.offset)
 }
 
-func (t *Entries) setStored(tx *view.Tx, s *Stored) error {
-	t.tops.note(tableEntry, s.place())
+// below reports whether a table may have a row of an entry.
+func (t maxOffsets) below(table byte, id entryID) bool { return id.offset <= t[table][id.stream] }
+
+// stored returns an entry, nil if there is none.
+func (t *rows) stored(tx *view.Tx, id entryID) (*Stored, error) {
+	if !t.maxOffsets.below(tableEntry, id) {
+		return nil, nil
+	}
+	return storedAt(tx, id)
+}
+
+func (t *rows) setStored(tx *view.Tx, s *Stored) error {
+	t.maxOffsets.note(tableEntry, s.id())
 	if s.IsCopy() {
 		if err := tx.Set(keyCopy(s.Offset), nil); err != nil {
 			return err
 		}
 	}
-	return tx.Set(keyEntry(s.place()), s.encode())
+	return tx.Set(keyEntry(s.id()), s.encode())
 }
 
-// deleteStored deletes an entry. It was taken off the lists before.
-func (t *Entries) deleteStored(tx *view.Tx, p place) error {
-	if p.stream == codes[wire.Gated] {
-		if err := tx.Delete(keyCopy(p.offset)); err != nil {
+// deleteStored deletes an entry that is not in the lists any more.
+func (t *rows) deleteStored(tx *view.Tx, id entryID) error {
+	if id.stream == codes[wire.Gated] {
+		if err := tx.Delete(keyCopy(id.offset)); err != nil {
 			return err
 		}
 	}
-	return tx.Delete(keyEntry(p))
+	return tx.Delete(keyEntry(id))
 }
 
-// mark gives what is known of a place beside its entry, as the fold has it; nil if that is nothing.
-func (t *Entries) mark(tx *view.Tx, p place) (*mark, error) {
-	if !t.tops.below(tableMark, p) {
+// mark returns the mark of an entry, nil if there is none.
+func (t *rows) mark(tx *view.Tx, id entryID) (*mark, error) {
+	if !t.maxOffsets.below(tableMark, id) {
 		return nil, nil
 	}
-	return markAt(tx, p)
+	return markAt(tx, id)
 }
 
-func (t *Entries) setMark(tx *view.Tx, p place, m *mark) error {
-	t.tops.note(tableMark, p)
-	if m.state == doubtful {
-		if err := t.doubted(tx, p, m); err != nil {
+func (t *rows) setMark(tx *view.Tx, id entryID, m *mark) error {
+	t.maxOffsets.note(tableMark, id)
+	if m.state == inDoubt {
+		if err := t.doubts.add(tx, id, m); err != nil {
 			return err
 		}
 	}
-	return tx.Set(keyMark(p), m.encode())
+	return tx.Set(keyMark(id), m.encode())
 }
 
-// unmark forgets it.
-func (t *Entries) unmark(tx *view.Tx, p place, m *mark) error {
+// unmark deletes a mark, if there is one.
+func (t *rows) unmark(tx *view.Tx, id entryID, m *mark) error {
 	if m == nil {
 		return nil
 	}
-	if m.state == doubtful {
-		if err := t.undoubted(tx, fired{m.epoch, m.seq}); err != nil {
+	if m.state == inDoubt {
+		if err := t.doubts.remove(tx, dispatchID{m.epoch, m.seq}); err != nil {
 			return err
 		}
 	}
-	return tx.Delete(keyMark(p))
+	return tx.Delete(keyMark(id))
 }
 
-func storedAt(r view.Reader, p place) (*Stored, error) {
-	raw, ok, err := r.Get(keyEntry(p))
+func storedAt(r view.Reader, id entryID) (*Stored, error) {
+	raw, ok, err := r.Get(keyEntry(id))
 	if err != nil || !ok {
 		return nil, err
 	}
-	return decodeStored(p, raw)
+	return decodeStored(id, raw)
 }
 
-func markAt(r view.Reader, p place) (*mark, error) {
-	raw, ok, err := r.Get(keyMark(p))
+func markAt(r view.Reader, id entryID) (*mark, error) {
+	raw, ok, err := r.Get(keyMark(id))
 	if err != nil || !ok {
 		return nil, err
 	}
 	return decodeMark(raw)
+}
+
+// scanIDs returns the ids of the rows between two keys for which is holds.
+func scanIDs(r view.Reader, lower, upper []byte, is func(value []byte) bool) (all []entryID, err error) {
+	err = r.Scan(lower, upper, false, func(key, value []byte) bool {
+		if is(value) {
+			all = append(all, entryIDOf(key[1:]))
+		}
+		return true
+	})
+	return all, err
 }

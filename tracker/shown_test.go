@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Whoever is told that a record was folded acts upon what the store says next. So nothing may be told before it is written.
+// Whoever is told that a record was folded acts upon what the store says next. So nothing may be
+// told before it is written.
 func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
@@ -53,7 +54,8 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("%d:b", later)}, o.pending(wire.ScheduledJobs))
 }
 
-// Bytes are counted as entries are: what comes from before it is there, what goes until it has gone.
+// Bytes are counted as entries are: what comes from before it is there, what goes until it has
+// gone.
 func TestBytesAreNeverTooFew(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
@@ -131,7 +133,8 @@ func TestWhatIsShownIsWritten(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// used is the CPU time of this process so far: the time that passes depends on what else runs on the machine.
+// used is the CPU time of this process so far: the time that passes depends on what else runs on
+// the machine.
 func used(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -14,7 +15,8 @@ func (h *history) probe(number, routed int64) int64 {
 	return h.append(wire.Journal, millrace, m.Headers, string(m.Body))
 }
 
-// A probe tells how far what was fired is known to have arrived, and what is confirmed. It is no act, and says nothing of any entry.
+// A probe tells how far what was fired is known to have arrived, and what is confirmed. It is no
+// act, and says nothing of any entry.
 func TestProbes(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
@@ -28,7 +30,7 @@ func TestProbes(t *testing.T) {
 		require.EqualValues(t, 1, o.State().RoutedTo)
 		require.Empty(t, o.doubtful(), "what it says is confirmed is settled")
 		require.Empty(t, o.rejected(wire.Journal))
-		ops, _ := o.acts(ActQuery{})
+		ops, _ := o.acts(audit.Query{})
 		require.Empty(t, ops)
 		o.restart()
 	}
@@ -38,7 +40,8 @@ func TestProbes(t *testing.T) {
 	require.EqualValues(t, 1, o.State().RoutedTo, "it takes nothing back")
 }
 
-// A probe of a leader that was followed proves nothing: who leads now has a way of its own. A new epoch has sent none yet.
+// A probe of a leader that was followed proves nothing: who leads now has a way of its own. A new
+// epoch has sent none yet.
 func TestLateProbes(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
@@ -83,7 +86,8 @@ func TestProbedBurials(t *testing.T) {
 	require.Zero(t, newOne(t).inOrder(h).Probed().Buried, "numbers begin again")
 }
 
-// What was fired between routed_to and the record astray may not have arrived; a leader that begins has fired it again.
+// What was fired between routed_to and the record astray may not have arrived; a leader that begins
+// has fired it again.
 func TestAstray(t *testing.T) {
 	to := func(offset int64) *int64 { return &offset }
 	h := newHistory()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -74,13 +75,31 @@ func (o *one) dump() map[string]string {
 	return all
 }
 
-func (o *one) table(table byte) int {
+func (o *one) table(first byte) int {
 	n := 0
-	require.NoError(o.t, o.store.Scan([]byte{table}, after([]byte{table}), false, func(_, _ []byte) bool {
+	require.NoError(o.t, o.store.Scan([]byte{first}, table.After([]byte{first}), false, func(_, _ []byte) bool {
 		n++
 		return true
 	}))
 	return n
+}
+
+// scribble damages the values of a table.
+func (o *one) scribble(first byte) (n int) {
+	var keys [][]byte
+	require.NoError(o.t, o.store.Scan([]byte{first}, table.After([]byte{first}), false, func(k, _ []byte) bool {
+		keys = append(keys, append([]byte{}, k...))
+		return true
+	}))
+	require.NoError(o.t, o.store.Update(func(tx *view.Tx) error {
+		for _, k := range keys {
+			if err := tx.Set(k, []byte{byte(inDoubt), 0xff}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return len(keys)
 }
 
 // pending lists a stream's pending entries as "offset:jid".
@@ -111,7 +130,7 @@ func (o *one) doubtful() []string {
 	all, err := o.Doubts()
 	require.NoError(o.t, err)
 	for _, d := range all {
-		list = append(list, fmt.Sprintf("%d/%d %s %s:%d", d.Epoch, d.Seq, d.Op, d.Place.Stream, d.Place.Offset))
+		list = append(list, fmt.Sprintf("%d/%d %s %s:%d", d.Epoch, d.Seq, d.Op, d.ID.Stream, d.ID.Offset))
 	}
 	return list
 }
@@ -305,7 +324,8 @@ type reading struct {
 	gen     map[string]int
 }
 
-// read begins to read a history. A view that was there from the beginning knows the old generations of streams, another does not.
+// read begins to read a history. A view that was there from the beginning knows the old generations
+// of streams, another does not.
 func (o *one) read(h *history, fromTheBeginning bool) *reading {
 	r := &reading{o, h, map[string]int{}, map[string]int{}}
 	if !fromTheBeginning {
@@ -341,7 +361,8 @@ func (r *reading) finish() *reading {
 	return r
 }
 
-// inOrder folds a history in the order in which it was written: nobody saw an old generation when a new one was there.
+// inOrder folds a history in the order in which it was written: nobody saw an old generation when a
+// new one was there.
 func (o *one) inOrder(h *history) *one {
 	r := o.read(h, true)
 	for i, record := range h.all {

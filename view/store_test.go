@@ -63,11 +63,11 @@ func TestStoreReadsWhatWasWritten(t *testing.T) {
 	require.Empty(t, keys(t, s, "x", "z", true, 0))
 }
 
-// Several reads from a Moment see the store as it was at that moment.
+// Several reads from a Snapshot see the store as it was at that moment.
 func TestViewOfOneMoment(t *testing.T) {
 	s := memoryStore(t)
 	put(t, s, "a", "1", "b", "1")
-	m := s.Moment()
+	m := s.Snapshot()
 	put(t, s, "a", "2", "c", "2")
 	require.NoError(t, s.Update(func(tx *Tx) error { return tx.Delete([]byte("b")) }))
 	for range 2 {

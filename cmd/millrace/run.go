@@ -169,7 +169,7 @@ func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) er
 		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Moved: s.source.Move, Log: s.log,
 	}
 	s.watchQueues(*mgmt)
-	scheduling := scheduler.New(cfg, s.view, s.store, s.entries, *mgmt, s.source)
+	scheduling := scheduler.New(cfg, s.view, s.store, s.entries.Reader, *mgmt, s.source)
 	s.scheduler.Store(scheduling)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -202,7 +202,7 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		DeadMax: cmp.Or(s.cfg.DeadMax, scheduler.DefaultDeadMax),
 		DeadAge: cmp.Or(s.cfg.deadAge(), scheduler.DefaultDeadAge),
 		RunAge:  s.cfg.timelineAge(),
-		Entries: s.entries,
+		Entries: s.entries.Reader,
 		View:    s.view,
 
 		Processes: s.workers,

@@ -24,7 +24,7 @@ type Config struct {
 	Version string
 	VHost   string // a label of every series of ours
 
-	Entries   *tracker.Entries
+	Entries   *tracker.Reader
 	View      *view.View
 	Processes *processes.Processes
 	Metrics   *metrics.Reader

@@ -46,7 +46,7 @@ func start(t *testing.T, v *brokertest.Vhost, identity string, native bool) *sid
 	require.NoError(t, err)
 	s := &sidecar{entries: entries, view: view.New(store, source, entries, log, wire.Journal, viewed...)}
 	s.Scheduler = scheduler.New(scheduler.Config{Broker: broker.Config{AMQPURL: v.AMQPURL()}, Identity: identity, Log: log},
-		s.view, store, entries, mgmt, source)
+		s.view, store, entries.Reader, mgmt, source)
 	var running sync.WaitGroup
 	viewing, endView := context.WithCancel(context.Background())
 	running.Go(func() {

@@ -114,9 +114,7 @@ func (s *shape) read(root, path string) error {
 	}
 	test := strings.HasSuffix(name, "_test.go")
 	s.files++
-	if top, _, _ := strings.Cut(name, "/"); !slices.Contains(unwrapped, top) {
-		s.readComments(name, text)
-	}
+	s.readComments(name, text)
 	if ast.IsGenerated(file) {
 		return nil
 	}

@@ -38,7 +38,8 @@ const (
 	maxOverdue = time.Minute
 	stormRate  = 1.0 // failures a second, and
 	stormTimes = 3.0 // as many times as before
-	// leastBefore is how much must be known of the time before. On a sidecar's first hours there is nothing to compare with.
+	// leastBefore is how much must be known of the time before. On a sidecar's first hours there is
+	// nothing to compare with.
 	leastBefore = 2 * time.Hour
 	growsFor    = 5 * time.Minute
 
@@ -129,7 +130,8 @@ func Look(f Facts) []Item {
 
 type adder func(kind, severity, subject string, value float64, format string, args ...any)
 
-// down are the states of a queue that the broker cannot serve. What is published to one may be dropped and confirmed all the same.
+// down are the states of a queue that the broker cannot serve. What is published to one may be
+// dropped although it is confirmed.
 var down = []string{"down", "crashed", "stopped", "terminated", "minority", "closed"}
 
 func (f *Facts) queue(q *queues.Queue, full map[string]processes.Full, add adder) {
@@ -165,8 +167,9 @@ func wereRunning(n int64) string {
 	return jobs(n) + " were"
 }
 
-// Stalled reports whether a queue makes no progress: jobs wait, its workers have no free slot, and none was taken for a minute, or for longer
-// than jobs of the class that began last usually run. It returns for how long.
+// Stalled reports whether a queue makes no progress: jobs wait, its workers have no free slot, and
+// none was taken for a minute, or for longer than jobs of the class that began last usually run. It
+// returns for how long.
 func Stalled(q *queues.Queue, full map[string]processes.Full, usual map[string]time.Duration) (since time.Duration, is bool) {
 	f, saturated := full[q.Name]
 	if !saturated || q.Ready == 0 || q.Consumers == 0 {
@@ -176,7 +179,8 @@ func Stalled(q *queues.Queue, full map[string]processes.Full, usual map[string]t
 	return since, since >= max(stallsAfter, usual[f.Class])
 }
 
-// Stuck reports whether a job runs for so much longer than usual that it may never end. Where it is not known what is usual, no job is stuck.
+// Stuck reports whether a job runs for so much longer than usual that it may never end. Where it is
+// not known what is usual, no job is stuck.
 func Stuck(age, usual time.Duration) bool {
 	return usual > 0 && age > stuckAfter && age > stuckTimes*usual
 }

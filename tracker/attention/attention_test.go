@@ -21,7 +21,8 @@ func process(identity, state, version string) processes.Process {
 	return processes.Process{Heartbeat: wire.Heartbeat{Identity: identity, Tag: "t", Version: version, Busy: 2}, State: state, Silent: 90 * time.Second}
 }
 
-// hangs is a process whose slots are all taken by jobs of a queue, each of a class and begun so long ago.
+// hangs is a process whose slots are all taken by jobs of a queue, each of a class and begun so
+// long ago.
 func hangs(queue string, class string, ago ...time.Duration) processes.Process {
 	now := time.Unix(1_800_000_000, 0)
 	p := processes.Process{State: processes.Live, Heartbeat: wire.Heartbeat{Identity: "h:1:x", Beat: now, Queues: []string{"queue." + queue}, Concurrency: int64(len(ago)), Busy: int64(len(ago))}}
@@ -105,7 +106,8 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// A paused queue in which nothing waits needs nobody, and nor does one that somebody paused without a word.
+// A paused queue in which nothing waits needs nobody, and nor does one that somebody paused without
+// a word.
 func TestPausedQueuesThatAreEmpty(t *testing.T) {
 	paused := map[string]wire.Pause{"a": {}}
 	require.Empty(t, kinds(attention.Facts{Queues: []queues.Queue{queue("a", 0, 0)}, Paused: paused}))
@@ -117,7 +119,8 @@ func TestTheGravestFirst(t *testing.T) {
 		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)}}))
 }
 
-// A queue stalls when no job was taken for a minute, or for longer than its jobs usually run: those of some classes take an hour.
+// A queue stalls when no job was taken for a minute, or for longer than its jobs usually run: those
+// of some classes take an hour.
 func TestStalled(t *testing.T) {
 	usual := map[string]time.Duration{"Slow": time.Hour}
 	at := func(class string, ran, unserved time.Duration, ready, consumers int64) bool {

@@ -9,13 +9,14 @@ import (
 // What is said of an entry that came.
 var came = map[string]string{wire.ScheduledJobs: "scheduled", wire.Retries: "retry", wire.DeadJobs: "dead", wire.Gated: "gated"}
 
-// told are the journal's records that say what became of a job.
-var told = map[string]bool{
+// outcomes are the journal's records that say what became of a job.
+var outcomes = map[string]bool{
 	wire.TypeReturned: true, wire.TypeRefused: true, wire.TypeDuplicate: true, wire.TypeExpired: true, wire.TypeDeleted: true,
 	wire.TypeChanged: true, wire.TypeUndone: true, wire.TypeKilled: true,
 }
 
-// eventsOf appends what a record tells of jobs. What cannot be read tells nothing: the fold lists it as rejected.
+// eventsOf appends what a record says of jobs. A record that cannot be read says nothing: the fold
+// lists it as rejected.
 func eventsOf(into []Event, r *wire.Record) []Event {
 	switch r.Stream {
 	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
@@ -28,7 +29,7 @@ func eventsOf(into []Event, r *wire.Record) []Event {
 	return into
 }
 
-// entryEvent tells of an entry that came, but not of one that only stands for another.
+// entryEvent appends that an entry came, unless it only stands for another.
 func entryEvent(into []Event, r *wire.Record) []Event {
 	if _, replaces := r.Headers[wire.HeaderReplaces]; replaces {
 		return into
@@ -69,7 +70,7 @@ func journalEvent(into []Event, r *wire.Record) []Event {
 		return append(into, e)
 	}
 	j, err := wire.ParseJournal(r.Body)
-	if err != nil || !told[j.Type] || wire.SettlesLease(j.Command) {
+	if err != nil || !outcomes[j.Type] || wire.SettlesLease(j.Command) {
 		return into
 	}
 	return append(into, Event{At: j.At, What: j.Type, JID: j.JID, Actor: j.Actor})

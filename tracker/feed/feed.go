@@ -31,17 +31,18 @@ type Event struct {
 // Feed keeps the newest events.
 type Feed struct {
 	log   *slog.Logger // nil unless it has debug lines
-	until atomic.Int64 // nanoseconds since 1970: so long somebody watches
+	until atomic.Int64 // nanoseconds since 1970: so long a client watches
 
 	tx      *view.Tx // the fold's own: the batch that it is at
-	pending []Event  // what that tells, until it is written
+	pending []Event  // its events, until it is written
 
 	mu   sync.Mutex
 	ring []Event // event n stands at n % kept
 	next int64
 }
 
-// New returns a feed that keeps nothing yet. If the log has debug lines, it gets one for each event.
+// New returns a feed that keeps nothing yet. If the log has debug lines, it gets one for each
+// event.
 func New(log *slog.Logger) *Feed {
 	f := &Feed{}
 	if log.Enabled(context.Background(), slog.LevelDebug) {
@@ -60,7 +61,8 @@ func (f *Feed) Next() int64 {
 	return f.next
 }
 
-// Since gives the newest events from a number on, at most so many, the oldest first. missed is how many came before them and after from.
+// Since gives the newest events from a number on, at most so many, the oldest first. missed is how
+// many came before them and after from.
 func (f *Feed) Since(from int64, most int) (events []Event, next, missed int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,10 +76,11 @@ func (f *Feed) Since(from int64, most int) (events []Event, next, missed int64) 
 	return events, f.next, first - from
 }
 
-// stale is how old a record may be and still happen now: a view that is built anew reads what happened long ago.
+// stale is how old a record may be and still happen now: a view that is built again reads what
+// happened long ago.
 const stale = time.Minute
 
-// Observe is told of each record that was folded.
+// Observe takes in each record that was folded.
 func (f *Feed) Observe(tx *view.Tx, r *wire.Record) {
 	if r.Fault != "" {
 		return
@@ -91,15 +94,15 @@ func (f *Feed) Observe(tx *view.Tx, r *wire.Record) {
 	if now.UnixNano() > until || !r.Time.IsZero() && now.Sub(r.Time) > stale {
 		return
 	}
-	if f.tx != tx { // what an earlier batch told that was never written is forgotten
+	if f.tx != tx { // the events of a batch that was never written are forgotten
 		f.tx, f.pending = tx, f.pending[:0]
 		tx.AfterCommit(f.show)
 	}
 	f.pending = eventsOf(f.pending, r)
 }
 
-// trace logs what happened to jobs. With what the leader logs of its publishes, the lines of one jid
-// tell its story.
+// trace logs what happened to jobs. With what the leader logs of its publishes, the lines of one
+// jid are its history.
 func (f *Feed) trace(r *wire.Record) {
 	if f.log == nil {
 		return

@@ -23,7 +23,8 @@ func (s *sidecar) attemptsOf(class string) []int64 {
 	return a.All.Attempts
 }
 
-// requireAttempts compares what a sidecar knows of the class A in the queue q, the only ones there are.
+// requireAttempts compares what a sidecar knows of the class A in the queue q, the only ones there
+// are.
 func (s *sidecar) requireAttempts(want []int64, message string) {
 	s.t.Helper()
 	require.Equal(s.t, want, s.attemptsOf("A"), message)
@@ -136,7 +137,8 @@ func (s *sidecar) readInBatches(rt *rapid.T, records []wire.Record) {
 	}
 }
 
-// Roll-ups that know nothing of attempts count as ever, and those that follow them tell of attempts.
+// Roll-ups that know nothing of attempts count as ever, and those that follow them tell of
+// attempts.
 func TestRollUpsWithoutAttempts(t *testing.T) {
 	live, raw, rollups := rolled(t, 5)
 	old := newSidecar(t)

@@ -82,7 +82,8 @@ func BenchmarkThroughput(b *testing.B) {
 	})
 }
 
-// used is the CPU time of this process: unlike the time that passes it hardly depends on what else runs on the machine.
+// used is the CPU time of this process: unlike the time that passes it hardly depends on what else
+// runs on the machine.
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

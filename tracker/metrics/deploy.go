@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -35,7 +36,7 @@ func keepDeploy(tx *view.Tx, r *wire.Rollup) error {
 // Deploys returns the deploys from one time up to another, the newest first.
 func (d *Reader) Deploys(from, to time.Time) ([]Deploy, error) {
 	all := []Deploy{}
-	err := each(d.store, keyStart(tableDeploy, from.UnixMicro()), keyStart(tableDeploy, to.UnixMicro()), true, func(_, value []byte) (bool, error) {
+	err := table.Scan(d.store, keyStart(tableDeploy, from.UnixMicro()), keyStart(tableDeploy, to.UnixMicro()), true, func(_, value []byte) (bool, error) {
 		var d Deploy
 		err := json.Unmarshal(value, &d)
 		all = append(all, d)

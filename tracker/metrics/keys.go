@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
 
 // The store's tables: all keys begin with these two bytes.
 const (
-	table = 'M'
+	prefix = 'M'
 
 	tableState   = 's' //                       → state, as JSON
 	tableMinute  = 'm' // start class queue     → row
@@ -51,22 +52,22 @@ type cell struct {
 	pair
 }
 
-func keyRows(t byte) []byte { return []byte{table, t} }
+func keyRows(t byte) []byte { return []byte{prefix, t} }
 
 func keyStart(t byte, start int64) []byte {
 	return binary.BigEndian.AppendUint64(keyRows(t), uint64(start)^1<<63)
 }
 
 func keyRow(t byte, start int64, p pair) []byte {
-	return append(appendBytes(keyStart(t, start), []byte(p.class)), p.queue...)
+	return append(table.AppendText(keyStart(t, start), p.class), p.queue...)
 }
 
 func startOf(key []byte) int64 { return int64(binary.BigEndian.Uint64(key[2:]) ^ 1<<63) }
 
 func pairOf(key []byte) pair {
-	d := decoder{b: key[2+8:]}
-	class := string(d.bytes())
-	return pair{class, string(d.b)}
+	d := table.Decoder{B: key[2+8:]}
+	class := string(d.Bytes())
+	return pair{class, string(d.B)}
 }
 
 // floor returns the largest multiple of step up to t, also before 1970.
@@ -95,7 +96,7 @@ func scan(in view.Reader, t byte, from, to int64, sketches bool, fn func(start i
 
 // scanOf is scan for some pairs. Decoding the rows is what takes time.
 func scanOf(in view.Reader, t byte, from, to int64, sketches bool, asks func(p pair) bool, fn func(start int64, p pair, r *row)) error {
-	err := each(in, keyStart(t, from), keyStart(t, to), false, func(key, value []byte) (bool, error) {
+	err := table.Scan(in, keyStart(t, from), keyStart(t, to), false, func(key, value []byte) (bool, error) {
 		p := pairOf(key)
 		if !asks(p) {
 			return true, nil
@@ -110,18 +111,4 @@ func scanOf(in view.Reader, t byte, from, to int64, sketches bool, asks func(p p
 		return fmt.Errorf("metrics: read sums: %w", err)
 	}
 	return nil
-}
-
-// each calls fn for the keys of a range, until it returns false or an error.
-func each(in view.Reader, lower, upper []byte, reverse bool, fn func(key, value []byte) (more bool, err error)) error {
-	var fault error
-	err := in.Scan(lower, upper, reverse, func(key, value []byte) bool {
-		var more bool
-		more, fault = fn(key, value)
-		return more && fault == nil
-	})
-	if err == nil {
-		err = fault
-	}
-	return err
 }

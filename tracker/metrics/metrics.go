@@ -245,7 +245,7 @@ func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 // reset deletes everything, and rewinds both streams.
 func (m *Metrics) reset(tx *view.Tx) error {
 	m.clear()
-	if err := tx.DeleteRange([]byte{table}, []byte{table + 1}); err != nil {
+	if err := tx.DeleteRange([]byte{prefix}, []byte{prefix + 1}); err != nil {
 		return err
 	}
 	for _, stream := range m.Streams() {

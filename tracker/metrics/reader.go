@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -106,7 +107,7 @@ func (d *Reader) Segments(n int) (all []wire.Rollup, err error) {
 	d.mu.Lock()
 	next := d.shown.Rolled
 	d.mu.Unlock()
-	err = each(d.store, keyStart(tableSegment, next), keyRows(tableSegment+1), false, func(_, value []byte) (bool, error) {
+	err = table.Scan(d.store, keyStart(tableSegment, next), keyRows(tableSegment+1), false, func(_, value []byte) (bool, error) {
 		var r wire.Rollup
 		if err := json.Unmarshal(value, &r); err != nil || r.From != next {
 			return false, err

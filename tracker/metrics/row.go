@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -97,13 +98,13 @@ func (r *row) encode() []byte {
 		b = binary.AppendVarint(b, n)
 	}
 	b = binary.AppendVarint(binary.AppendVarint(b, r.total), r.most)
-	b = appendBytes(appendBytes(b, r.run.encode()), r.wait.encode())
+	b = table.AppendText(table.AppendText(b, r.run.encode()), r.wait.encode())
 	b = binary.AppendVarint(b, int64(len(r.tries)))
 	for _, n := range r.tries {
 		b = binary.AppendVarint(b, n)
 	}
 	for class, n := range r.errors {
-		b = binary.AppendVarint(appendBytes(b, []byte(class)), n)
+		b = binary.AppendVarint(table.AppendText(b, class), n)
 	}
 	return b
 }
@@ -113,20 +114,20 @@ var errDamaged = errors.New("metrics: stored sum is damaged")
 // decodeRow decodes a row. It decodes the sketches only if sketches is set.
 func decodeRow(b []byte, sketches bool) (*row, error) {
 	r := &row{}
-	d := decoder{b: b}
+	d := table.Decoder{B: b}
 	for i := range r.counts {
-		r.counts[i] = d.int()
+		r.counts[i] = d.Int()
 	}
-	r.total, r.most = d.int(), d.int()
-	run, wait := d.bytes(), d.bytes()
-	for n := d.int(); n > 0 && !d.bad; n-- {
-		r.tries = append(r.tries, d.int())
+	r.total, r.most = d.Int(), d.Int()
+	run, wait := d.Bytes(), d.Bytes()
+	for n := d.Int(); n > 0 && !d.Bad; n-- {
+		r.tries = append(r.tries, d.Int())
 	}
-	for len(d.b) > 0 && !d.bad {
-		class := string(d.bytes())
-		r.countError(class, d.int())
+	for len(d.B) > 0 && !d.Bad {
+		class := string(d.Bytes())
+		r.countError(class, d.Int())
 	}
-	if d.bad {
+	if d.Bad {
 		return nil, errDamaged
 	}
 	if !sketches {
@@ -151,36 +152,6 @@ func rowOf(w *wire.RollupRow) (*row, error) {
 	r.run, err1 = decodeSketch(w.Run)
 	r.wait, err2 = decodeSketch(w.Wait)
 	return r, errors.Join(err1, err2)
-}
-
-func appendBytes(b, more []byte) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(more))), more...)
-}
-
-type decoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *decoder) int() int64 {
-	n, size := binary.Varint(d.b)
-	if size <= 0 {
-		d.bad, d.b = true, nil
-		return 0
-	}
-	d.b = d.b[size:]
-	return n
-}
-
-func (d *decoder) bytes() []byte {
-	n, size := binary.Uvarint(d.b)
-	if size <= 0 || uint64(len(d.b)-size) < n {
-		d.bad, d.b = true, nil
-		return nil
-	}
-	out := d.b[size : size+int(n)]
-	d.b = d.b[size+int(n):]
-	return out
 }
 
 // Counts are how many attempts ended how.

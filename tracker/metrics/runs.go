@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -134,7 +135,7 @@ func (b *runBlock) add(offset int64, index int, r *wire.Metric) {
 	}
 	b.raw = append(b.raw, byte(outcomeOf(r.Status)))
 	for _, s := range []string{r.JID, r.Class, r.Queue, r.Worker, r.ErrorClass} {
-		b.raw = appendBytes(b.raw, []byte(s))
+		b.raw = table.AppendText(b.raw, s)
 	}
 }
 
@@ -175,12 +176,12 @@ func (l *blockLine) encode() []byte {
 }
 
 func decodeLine(b []byte) (l blockLine, err error) {
-	d := decoder{b: b}
-	l.count, l.from, l.to, l.min, l.max = int(d.int()), d.int(), d.int(), d.int(), d.int()
-	if d.bad || len(d.b) != bloomBytes {
+	d := table.Decoder{B: b}
+	l.count, l.from, l.to, l.min, l.max = int(d.Int()), d.Int(), d.Int(), d.Int(), d.Int()
+	if d.Bad || len(d.B) != bloomBytes {
 		return l, errDamagedRuns
 	}
-	copy(l.bloom[:], d.b)
+	copy(l.bloom[:], d.B)
 	return l, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -81,7 +82,7 @@ func (d *Reader) Runs(q RunQuery) (f RunsFound, err error) {
 			}
 		}
 	}
-	err = each(d.store, keyStart(tableLines, state.First), keyStart(tableLines, state.Next), true, func(key, value []byte) (bool, error) {
+	err = table.Scan(d.store, keyStart(tableLines, state.First), keyStart(tableLines, state.Next), true, func(key, value []byte) (bool, error) {
 		l, err := decodeLine(value)
 		if err != nil || !q.mayHave(&l, jid) {
 			return true, err
@@ -124,17 +125,17 @@ func (f *RunsFound) search(q *RunQuery, raw []byte) (more bool, err error) {
 
 func decodeRuns(raw []byte) (all []Run, err error) {
 	all = make([]Run, 0, blockRuns)
-	d := decoder{b: raw}
-	for len(d.b) > 0 && !d.bad {
-		r := Run{Offset: d.int(), Index: int(d.int()), At: time.UnixMicro(d.int()).UTC(), Duration: time.Duration(d.int()), Wait: time.Duration(d.int()), Attempt: d.int()}
-		if len(d.b) == 0 {
+	d := table.Decoder{B: raw}
+	for len(d.B) > 0 && !d.Bad {
+		r := Run{Offset: d.Int(), Index: int(d.Int()), At: time.UnixMicro(d.Int()).UTC(), Duration: time.Duration(d.Int()), Wait: time.Duration(d.Int()), Attempt: d.Int()}
+		if len(d.B) == 0 {
 			return nil, errDamagedRuns
 		}
-		r.Status, d.b = statusOf(d.b[0]), d.b[1:]
-		r.JID, r.Class, r.Queue, r.Worker, r.Error = string(d.bytes()), string(d.bytes()), string(d.bytes()), string(d.bytes()), string(d.bytes())
+		r.Status, d.B = statusOf(d.B[0]), d.B[1:]
+		r.JID, r.Class, r.Queue, r.Worker, r.Error = string(d.Bytes()), string(d.Bytes()), string(d.Bytes()), string(d.Bytes()), string(d.Bytes())
 		all = append(all, r)
 	}
-	if d.bad {
+	if d.Bad {
 		return nil, errDamagedRuns
 	}
 	return all, nil

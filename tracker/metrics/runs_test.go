@@ -77,7 +77,8 @@ func (r *reports) jids(q RunQuery) (jids []string, f RunsFound) {
 	return jids, f
 }
 
-// What workers report is found again, the newest first, by all that is asked for, written or not, before and after a restart.
+// What workers report is found again, the newest first, by all that is asked for, written or not,
+// before and after a restart.
 func TestRunsAreFound(t *testing.T) {
 	r := newReports(t, RunBounds{})
 	begin := r.now

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -80,7 +81,7 @@ func (m *Metrics) newSegment(from int64) {
 // keepSegment stores the sums of a range until its roll-up is read.
 func (m *Metrics) keepSegment(tx *view.Tx, from, to int64) error {
 	r := wire.Rollup{Type: wire.TypeRollup, Generation: m.state.Generation, From: from, To: to}
-	err := each(tx, keyRows(tableOpen), keyRows(tableOpen+1), false, func(key, value []byte) (bool, error) {
+	err := table.Scan(tx, keyRows(tableOpen), keyRows(tableOpen+1), false, func(key, value []byte) (bool, error) {
 		sum, err := decodeRow(value, true)
 		if err == nil {
 			r.Rows = append(r.Rows, sum.rollup(startOf(key), pairOf(key)))

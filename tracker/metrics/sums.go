@@ -145,9 +145,9 @@ func (s *sums) namesOf(tx *view.Tx, start int64) (*names, error) {
 }
 
 // uncache drops the cached rows of a table that start before a time.
-func (s *sums) uncache(table byte, before int64) {
+func (s *sums) uncache(t byte, before int64) {
 	for key := range s.cached {
-		if key[1] == table && startOf([]byte(key)) < before {
+		if key[1] == t && startOf([]byte(key)) < before {
 			delete(s.cached, key)
 		}
 	}

@@ -20,7 +20,7 @@ const (
 type Process struct {
 	wire.Heartbeat
 	State  string        // as is known of it; Heartbeat.State is what it said
-	Heard  time.Time     // the last of it, by the broker's clock where that tells
+	Heard  time.Time     // the last of it, by the broker's clock if it is known
 	Silent time.Duration // since then
 }
 
@@ -90,14 +90,15 @@ func Skews(all []Process) map[string][]string {
 	return skews
 }
 
-// Slots are a queue's consumers, as their processes tell it.
+// Slots are a queue's consumers, as their processes report them.
 type Slots struct {
 	Processes int
 	Slots     int64
 	Busy      int64 // jobs of the queue that are known to run
 }
 
-// Serving tells, by queue without its prefix, which live processes consume it. A process with several queues counts for each.
+// Serving returns, by queue without its prefix, the live processes that consume it. A process with
+// several queues counts for each.
 func Serving(all []Process) map[string]Slots {
 	found := map[string]Slots{}
 	for i := range all {
@@ -120,7 +121,8 @@ func Serving(all []Process) map[string]Slots {
 	return found
 }
 
-// Age is how long a job of a process had run at the last heartbeat, by the worker's own clock; 0 where the process does not say.
+// Age is how long a job of a process had run at the last heartbeat, by the worker's own clock; 0
+// where the process does not say.
 func (p *Process) Age(w *wire.Work) time.Duration {
 	if w.StartedAt.IsZero() {
 		return 0
@@ -169,7 +171,8 @@ func (f Full) join(other Full) Full {
 	return f
 }
 
-// lanes are the slots of a process and the queues that they serve: its lanes, and the whole process for the queues that are in none.
+// lanes are the slots of a process and the queues that they serve: its lanes, and the whole process
+// for the queues that are in none.
 func (p *Process) lanes() []wire.Lane {
 	var all []wire.Lane
 	inLane := map[string]bool{}
@@ -195,7 +198,8 @@ func queueNames(said []string) []string {
 	return all
 }
 
-// full reports whether no slot of a lane is free, and for how long. A lane without a name is the whole process.
+// full reports whether no slot of a lane is free, and for how long. A lane without a name is the
+// whole process.
 func (p *Process) full(l *wire.Lane) (f Full, is bool) {
 	f.Slots = l.Concurrency
 	if l.Concurrency <= 0 || l.Busy < l.Concurrency {

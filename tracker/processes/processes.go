@@ -39,7 +39,7 @@ type Processes struct {
 	bytes int
 	clock time.Time     // the latest that anything was heard
 	skew  time.Duration // the least time from the broker's clock to this one that was seen
-	told  bool          // skew is known
+	timed bool          // skew is known
 }
 
 // known is a process as it is kept.
@@ -113,14 +113,14 @@ func (p *Processes) Fold(tx *view.Tx, r *wire.Record) (string, []byte, error) {
 // Commit implements tracker.Part.
 func (p *Processes) Commit(*view.Tx) error { return nil }
 
-// Forget implements tracker.Part. The processes are still there, whatever became of the stream.
+// Forget implements tracker.Part. The processes are still there, although the stream is gone.
 func (p *Processes) Forget(*view.Tx, string) error { return nil }
 
 // heard is when a heartbeat came.
 func (p *Processes) heard(stored time.Time, k *known) time.Time {
 	if !stored.IsZero() {
-		if late := k.arrived.Sub(stored); !p.told || late < p.skew {
-			p.skew, p.told = late, true
+		if late := k.arrived.Sub(stored); !p.timed || late < p.skew {
+			p.skew, p.timed = late, true
 		}
 		return stored
 	}
@@ -167,7 +167,8 @@ func (p *Processes) keep(k *known) {
 	}
 }
 
-// bound forgets those that were heard longest ago: beyond the bounds, or when they have been silent for too long.
+// bound forgets those that were heard longest ago: beyond the bounds, or when they have been silent
+// for too long.
 func (p *Processes) bound(tx *view.Tx) error {
 	for p.order.Len() > 1 {
 		first := p.order.Front()

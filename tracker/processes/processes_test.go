@@ -124,7 +124,8 @@ func TestClocksThatDiffer(t *testing.T) {
 	}
 }
 
-// Where the broker's clock is not told, it counts when a heartbeat arrives; heartbeats of the past count when they were sent.
+// Where the broker's clock is not told, it counts when a heartbeat arrives; heartbeats of the past
+// count when they were sent.
 func TestWithoutTheBrokersClock(t *testing.T) {
 	w := newWorld(t)
 	past := w.now.Add(-10 * time.Minute)
@@ -246,7 +247,8 @@ func TestSaturatedQueues(t *testing.T) {
 	}
 }
 
-// A worker's clock may be anywhere: how long a job runs is what lies between two times of that clock.
+// A worker's clock may be anywhere: how long a job runs is what lies between two times of that
+// clock.
 func TestAgeOfAJob(t *testing.T) {
 	w := newWorld(t)
 	w.beat("a", map[string]any{"beat": 1000, "work": []any{map[string]any{"started_at": 700}, map[string]any{}, map[string]any{"started_at": 2000}}})

@@ -87,8 +87,8 @@ func (w *Watch) From(source Source, rates bool) {
 	w.forget()
 }
 
-// Look gives a snapshot that is at most four seconds old, or older where the broker takes long to answer. Where it does not, that is the
-// error.
+// Look gives a snapshot that is at most four seconds old, or older where the broker takes long to
+// answer. Where it does not, that is the error.
 func (w *Watch) Look(ctx context.Context) (Snapshot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -84,7 +84,8 @@ func TestOneSnapshotForAll(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A broker takes its time to tell of many queues: nobody waits for that where somebody looked a moment ago.
+// A broker takes its time to tell of many queues: nobody waits for that where somebody looked a
+// moment ago.
 func TestLooksWhileTheBrokerIsAsked(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	watch := queues.New(func() time.Time { return now })

@@ -17,8 +17,9 @@ type counts struct {
 	published, delivered, acked int64
 }
 
-// rates puts rates made of the counters in place of the broker's, which RabbitMQ gives as 0 unless its statistics interval is the one that its
-// samples are made for. Until enough has been seen the broker's stay.
+// rates puts rates made of the counters in place of the broker's, which RabbitMQ gives as 0 unless
+// its statistics interval is the one that its samples are made for. Until enough has been seen the
+// broker's stay.
 func (t *trail) rates(now time.Time, q *broker.QueueInfo) {
 	c := counts{now, q.Published, q.Delivered, q.Acked}
 	if n := len(t.counts); n > 0 && t.counts[n-1].after(&c) {
@@ -37,12 +38,12 @@ func (t *trail) rates(now time.Time, q *broker.QueueInfo) {
 	q.PublishRate, q.DeliverRate, q.AckRate = rate(first.published, c.published), rate(first.delivered, c.delivered), rate(first.acked, c.acked)
 }
 
-// after tells whether counters went back.
+// after reports whether counters went back.
 func (c *counts) after(o *counts) bool {
 	return c.published > o.published || c.delivered > o.delivered || c.acked > o.acked
 }
 
-// delivered tells whether jobs were taken since the look before.
+// delivered reports whether jobs were taken since the look before.
 func (t *trail) delivered(q *broker.QueueInfo) bool {
 	if n := len(t.counts); n > 1 && q.Delivered > 0 {
 		return q.Delivered > t.counts[n-2].delivered

@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
 
-// TestListsAreWholeFromTheirFronts has rows come and go, also while somebody looks for the first one, and compares each list with its table.
+// TestListsAreWholeFromTheirFronts has rows come and go, also while somebody looks for the first
+// one, and compares each list with its table.
 func TestListsAreWholeFromTheirFronts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store, err := view.Open(view.Config{Schema: Schema, Identity: "fronts", Log: slog.New(slog.DiscardHandler)})
@@ -28,19 +30,19 @@ func TestListsAreWholeFromTheirFronts(t *testing.T) {
 // listing is one list, and what is known of its front.
 type listing struct {
 	*rapid.T
-	store  *view.Store
-	fronts fronts
-	list   code
+	store *view.Store
+	heads listHeads
+	list  code
 }
 
 func (w *listing) requireWhole() {
 	all := w.read(w.store.Scan)
-	lower, upper := w.fronts.behind(w.list, []byte{tableList, byte(w.list)}, after([]byte{tableList, byte(w.list)}))
+	lower, upper := w.heads.bounds(w.list, []byte{tableList, byte(w.list)}, table.After([]byte{tableList, byte(w.list)}))
 	require.Equal(w.T, all, w.read(func(_, _ []byte, reverse bool, fn func(key, value []byte) bool) error {
 		return w.store.Scan(lower, upper, reverse, fn)
 	}))
 	require.Equal(w.T, all, w.read(func(_, _ []byte, _ bool, fn func(key, value []byte) bool) error {
-		return w.fronts.scan(w.store, w.list, fn)
+		return w.heads.scan(w.store, w.list, fn)
 	}))
 }
 
@@ -52,7 +54,7 @@ func (w *listing) step(depth int) {
 		w.remove()
 	default:
 		if depth > 0 {
-			require.NoError(w.T, w.fronts.scan(delayed{w.store, func() { w.step(depth - 1) }}, w.list, func(_, _ []byte) bool { return false }))
+			require.NoError(w.T, w.heads.scan(delayed{w.store, func() { w.step(depth - 1) }}, w.list, func(_, _ []byte) bool { return false }))
 		}
 	}
 }
@@ -63,13 +65,13 @@ func (w *listing) add() {
 			tx.AfterCommit(w.requireWhole) // by whoever is told before the fronts are
 		}
 		for range rapid.IntRange(1, 3).Draw(w.T, "rows") {
-			key := keyList(place{w.list, int64(rapid.IntRange(0, 20).Draw(w.T, "row"))}, time.Unix(0, 0))
-			w.fronts.add(tx, w.list, key)
+			key := keyList(entryID{w.list, int64(rapid.IntRange(0, 20).Draw(w.T, "row"))}, time.Unix(0, 0))
+			w.heads.add(tx, w.list, key)
 			if err := tx.Set(key, nil); err != nil {
 				return err
 			}
 		}
-		w.fronts.announce()
+		w.heads.announce()
 		return nil
 	}))
 }
@@ -106,7 +108,7 @@ type delayed struct {
 }
 
 func (d delayed) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
-	before := d.Moment()
+	before := d.Snapshot()
 	d.meanwhile()
 	if err := before.Scan(lower, upper, reverse, fn); err != nil {
 		return err

@@ -8,34 +8,34 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Moment is a snapshot of a store. It keeps its place in each table, so keys that are close
+// Snapshot is a snapshot of a store. It keeps its place in each table, so keys that are close
 // together are found several times faster than in the store. It is for one goroutine, and must be
 // closed soon.
-type Moment struct {
+type Snapshot struct {
 	at     *pebble.Snapshot
 	places map[byte]*pebble.Iterator // by the first byte of the keys
 }
 
-// Moment returns a snapshot of the store.
-func (s *Store) Moment() *Moment {
-	return &Moment{at: s.db.NewSnapshot(), places: map[byte]*pebble.Iterator{}}
+// Snapshot returns a snapshot of the store.
+func (s *Store) Snapshot() *Snapshot {
+	return &Snapshot{at: s.db.NewSnapshot(), places: map[byte]*pebble.Iterator{}}
 }
 
 // Close releases the snapshot.
-func (m *Moment) Close() error {
+func (s *Snapshot) Close() error {
 	var errs []error
-	for _, it := range m.places {
+	for _, it := range s.places {
 		errs = append(errs, it.Close())
 	}
-	if err := errors.Join(append(errs, m.at.Close())...); err != nil {
+	if err := errors.Join(append(errs, s.at.Close())...); err != nil {
 		return fmt.Errorf("view: close a moment: %w", err)
 	}
 	return nil
 }
 
 // Get reads one key.
-func (m *Moment) Get(key []byte) (value []byte, ok bool, err error) {
-	err = m.Scan(key, append(bytes.Clone(key), 0), false, func(_, found []byte) bool {
+func (s *Snapshot) Get(key []byte) (value []byte, ok bool, err error) {
+	err = s.Scan(key, append(bytes.Clone(key), 0), false, func(_, found []byte) bool {
 		value, ok = bytes.Clone(found), true
 		return false
 	})
@@ -44,11 +44,11 @@ func (m *Moment) Get(key []byte) (value []byte, ok bool, err error) {
 
 // Scan is Store.Scan on the snapshot. fn must not ask for keys of the same table. A reverse scan is
 // no faster than in the store.
-func (m *Moment) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
+func (s *Snapshot) Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
 	if reverse {
-		return scan(m.at, lower, upper, reverse, fn)
+		return scan(s.at, lower, upper, reverse, fn)
 	}
-	it, err := m.place(lower[0])
+	it, err := s.place(lower[0])
 	if err != nil {
 		return err
 	}
@@ -63,14 +63,14 @@ func (m *Moment) Scan(lower, upper []byte, reverse bool, fn func(key, value []by
 	return nil
 }
 
-func (m *Moment) place(table byte) (*pebble.Iterator, error) {
-	if it := m.places[table]; it != nil {
+func (s *Snapshot) place(table byte) (*pebble.Iterator, error) {
+	if it := s.places[table]; it != nil {
 		return it, nil
 	}
-	it, err := m.at.NewIter(&pebble.IterOptions{LowerBound: []byte{table}, UpperBound: []byte{table + 1}})
+	it, err := s.at.NewIter(&pebble.IterOptions{LowerBound: []byte{table}, UpperBound: []byte{table + 1}})
 	if err != nil {
 		return nil, fmt.Errorf("view: scan: %w", err)
 	}
-	m.places[table] = it
+	s.places[table] = it
 	return it, nil
 }

@@ -21,6 +21,8 @@ type number struct {
 // maxNumbers bounds how many are remembered: more than a leader has open.
 const maxNumbers = 16_384
 
+func (n *numbers) reset() { *n = numbers{} }
+
 // add notes a record of the journal that was folded.
 func (n *numbers) add(r *wire.Record, epoch, seq int64) {
 	if epoch != n.epoch {
@@ -35,7 +37,7 @@ func (n *numbers) add(r *wire.Record, epoch, seq int64) {
 	n.open = append(n.open, number{seq, view.MarkOf(r)})
 }
 
-// confirmed notes what is confirmed. The journal has what stands before the newest of that too.
+// confirmed notes what is confirmed. The journal has what is before the newest of that too.
 func (n *numbers) confirmed(k wire.Confirmed) {
 	if k.Epoch != n.epoch {
 		return
@@ -49,7 +51,7 @@ func (n *numbers) confirmed(k wire.Confirmed) {
 	}
 }
 
-// save tells the store of the newest one.
+// save gives the store the newest one.
 func (n *numbers) save(tx *view.Tx) error {
 	if n.known == nil {
 		return nil
@@ -57,11 +59,4 @@ func (n *numbers) save(tx *view.Tx) error {
 	at := *n.known
 	n.known = nil
 	return tx.Confirmed(wire.Journal, at)
-}
-
-// ConfirmedTo returns the offset behind the journal's newest record that is known to be confirmed. A
-// journal that ends before it has lost something that was promised to be kept.
-func (t *Entries) ConfirmedTo() (int64, error) {
-	at, err := t.store.Confirmed(wire.Journal)
-	return at + 1, err
 }

@@ -1,0 +1,133 @@
+package tracker
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// opened begins an epoch. Its leader may not have read all of the journal when it wrote the record:
+// the record adds to what is known, and takes nothing back.
+func (s *State) opened(offset int64, r *wire.JournalRecord) {
+	if s.Led {
+		s.LastLed, s.Led = s.Epoch, false
+	}
+	if s.Format2 < 0 && r.Format >= 2 {
+		s.Format2 = offset
+	}
+	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed, s.Probe = offset, r.Identity, r.At, 0, 0, 0
+	s.ProbeQueue = r.Probe
+	s.routed(r.RoutedTo)
+	s.RoutedTo = min(s.RoutedTo, offset) // its leader may have known a journal that had records behind this
+	if s.BegunAt == 0 {
+		s.BegunAt = r.At
+	}
+	s.Needs = max(s.Needs, r.Needs)
+	s.repeatedWitness(r)
+	if len(r.Held) > 0 {
+		s.Why = cmp.Or(r.Reason, s.Why)
+	}
+	all := offset > s.LostAt
+	for _, stream := range wire.EntryStreamsOf(r.Format) {
+		all = all && r.Held[stream] == wire.Everything
+	}
+	s.Lost = s.Lost || r.ReadTo > offset
+	s.HeldAll = s.HeldAll && !s.Lost || all
+	s.Lost = s.Lost && !all
+	for stream, upTo := range r.Held {
+		if known, held := s.Held[stream]; !held || known < upTo {
+			s.Held[stream] = upTo
+		}
+	}
+}
+
+// numbered notes a numbered record of the journal.
+func (s *State) numbered(epoch, seq int64) {
+	s.FoldedSeq = max(s.FoldedSeq, seq)
+	if epoch == s.JournaledTo.Epoch { // a later one has yet to settle what this one left
+		s.JournaledTo.Through = max(s.JournaledTo.Through, seq)
+	}
+}
+
+// settledBefore notes that an epoch has journaled what earlier ones had left.
+func (s *State) settledBefore(epoch int64) {
+	if now := (wire.Through{Epoch: epoch, Through: s.FoldedSeq}); epoch == s.Epoch && now.Compare(s.JournaledTo) > 0 {
+		s.JournaledTo = now
+	}
+}
+
+// witnessed notes the witness of a numbered record. If it is the same as before, it still speaks
+// for what was fired since then.
+func (s *State) witnessed(r *wire.JournalRecord, seq int64) {
+	if standing := r.StandingWitness(); standing != s.Witness {
+		s.Witness, s.WitnessFrom = standing, wire.Through{Epoch: r.Epoch, Through: seq}
+	}
+}
+
+// repeatedWitness notes what a record repeats of the witness, if the first record was not read.
+func (s *State) repeatedWitness(r *wire.JournalRecord) {
+	if s.Witness != "" {
+		return
+	}
+	s.Witness = r.StandingWitness()
+	if r.WitnessFrom != nil {
+		s.WitnessFrom = *r.WitnessFrom
+	}
+}
+
+// The routing from jobs.fire to the queues may break. Then the broker confirms what reaches no
+// queue. The leader sends probes the same way, and journals how far it has seen them arrive.
+
+// routed notes up to which offset of the journal fires reached their queues. A leader that had not
+// read all of the journal says less than is known.
+func (s *State) routed(to *int64) {
+	if to != nil && *to > s.RoutedTo {
+		s.RoutedTo = *to
+	}
+}
+
+// foundMisrouted notes that what was fired before may have reached no queue.
+func (s *State) foundMisrouted(at int64, when float64) { s.MisroutedAt, s.MisroutedTime = at, when }
+
+// nothingMisrouted notes that all of that has been fired again.
+func (s *State) nothingMisrouted() {
+	s.RoutedTo, s.MisroutedAt = max(s.RoutedTo, s.MisroutedAt), -1
+}
+
+// buried notes that a burial reached its stream. Without a barrier before it there is nothing to
+// compare its number with.
+func (s *State) buried(seq int64) {
+	if b, seen := s.Barriers[wire.DeadJobs]; seen {
+		b.Buried = max(b.Buried, seq)
+		s.Barriers[wire.DeadJobs] = b
+	}
+}
+
+// age is what is taken from the epochs of a journal that is gone. It brings them below all that a
+// journal can have, in their old order.
+const age = 1 << 40
+
+// withoutJournal returns the state of a view that has read nothing of the journal. What is held
+// stays held, and the witness is as good as it was. Low water may be that of a stream which is gone
+// too. Barriers prove that there was a leader, under epochs that none will have.
+func (s State) withoutJournal() State {
+	next := newState()
+	next.Journals, next.Lost = s.Journals+1, s.Lost || s.Epoch >= 0
+	next.Held, next.Why, next.Witness, next.First = s.Held, s.Why, s.Witness, s.First
+	next.Rejected, next.Void, next.Duplicates, next.Fired, next.Buried = s.Rejected, s.Void, s.Duplicates, s.Fired, s.Buried
+	next.WitnessFrom = wire.Through{Epoch: s.WitnessFrom.Epoch - age, Through: s.WitnessFrom.Through}
+	next.JournaledTo = wire.Through{Epoch: s.JournaledTo.Epoch - age, Through: s.JournaledTo.Through}
+	next.Barriers, next.FirstBarrier = maps.Clone(s.Barriers), s.FirstBarrier
+	for stream, b := range next.Barriers {
+		b.Epoch -= age
+		b.Before.Epoch -= age
+		b.Earlier = slices.Clone(b.Earlier)
+		for i := range b.Earlier {
+			b.Earlier[i] -= age
+		}
+		next.Barriers[stream] = b
+	}
+	return next
+}

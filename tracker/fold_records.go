@@ -1,0 +1,157 @@
+package tracker
+
+import "github.com/millrace-jobs/millrace/wire"
+
+// recordFolds take in the JSON records of each type. Other types have no effect of their own.
+var recordFolds = map[string]func(*journalFold, record) error{
+	wire.TypeConfirmed: func(t *journalFold, r record) error {
+		t.state.update(func(s *State) { s.routed(r.j.RoutedTo) })
+		return t.foldConfirmed(r)
+	},
+	wire.TypeOperation: func(t *journalFold, r record) error { return t.operations.fold(r.tx, r.j.Operation, r.Offset, false) },
+	wire.TypeState:     (*journalFold).foldRepeated,
+	wire.TypeReturned:  (*journalFold).foldReturned,
+	wire.TypeUnburied:  func(t *journalFold, r record) error { return t.takeBack(r, dispatchID{r.j.FiredEpoch, r.j.Seq}) },
+	wire.TypeDelivered: func(t *journalFold, r record) error {
+		return t.lifecycle.settleDelivered(r.tx, dispatchID{r.j.FiredEpoch, r.j.Seq})
+	},
+	wire.TypeRefused:   func(t *journalFold, r record) error { return t.lifecycle.park(r.tx, r.j) },
+	wire.TypeDuplicate: (*journalFold).foldSettled,
+	wire.TypeExpired:   (*journalFold).foldSettled,
+	wire.TypeDeleted:   (*journalFold).foldSettled,
+	wire.TypeKilled:    (*journalFold).foldSettled,
+	wire.OpEnqueued: func(t *journalFold, r record) error {
+		if err := foldEnqueued(r.tx, r.j.Enqueued); err != nil {
+			return err
+		}
+		return t.replacements.journaled(r.tx, r.j)
+	},
+	wire.TypeChanged:  (*journalFold).foldReplaced,
+	wire.TypeUndone:   (*journalFold).foldReplaced,
+	wire.TypeTrimmed:  (*journalFold).foldTrimmed,
+	wire.TypeLowWater: (*journalFold).foldLowWater,
+	wire.TypeRecreated: func(t *journalFold, r record) error {
+		if err := t.operations.interrupt(r.tx, r.j.Stream, r.Offset, r.j.At); err != nil {
+			return err
+		}
+		return t.lowWater.recreate(r.tx, r.j.Stream, r.j.Below)
+	},
+	wire.TypeWitness: func(t *journalFold, r record) error {
+		t.state.update(func(s *State) {
+			s.witnessed(r.j, wire.Int(r.Headers, wire.HeaderSeq))
+			s.nothingMisrouted()
+			s.settledBefore(r.j.Epoch)
+		})
+		return nil
+	},
+	wire.TypeMisrouted: func(t *journalFold, r record) error {
+		t.state.update(func(s *State) { s.foundMisrouted(r.Offset, r.j.At) })
+		return nil
+	},
+	wire.TypeReleased: func(t *journalFold, r record) error {
+		t.lowWater.release(r.j.Held)
+		return nil
+	},
+	wire.TypeRejected: func(t *journalFold, r record) error {
+		return t.rejects.keep(r.tx, Reject{Stream: r.j.Queue, Offset: r.Offset, Reason: r.j.Reason, Size: r.j.Count, Body: r.j.Body})
+	},
+	wire.TypeDismissed: func(t *journalFold, r record) error { return t.rejects.dismiss(r.tx, r.j.Stream, r.j.Offset) },
+}
+
+// A leader may write for a moment after its successor has begun. What it decided then is void,
+// because the successor did not know of it and may have decided otherwise. What it did is not: a
+// job that it fired is in its queue, and what it says was confirmed was.
+
+// foldLate takes in a record of a leader that had been followed already.
+func (t *journalFold) foldLate(r record) error {
+	switch r.j.Type {
+	case wire.TypeConfirmed:
+		return t.foldConfirmed(r)
+	case wire.TypeReturned:
+		if t.lifecycle.isInDoubt(dispatchID{r.j.Epoch, r.j.Seq}) {
+			return t.foldReturned(r)
+		}
+	}
+	t.state.void(r.Stream)
+	return nil
+}
+
+func (t *journalFold) foldConfirmed(r record) error {
+	return t.confirm(r.tx, wire.Confirmed{Epoch: r.j.Epoch, Through: r.j.Through, Above: r.j.Above})
+}
+
+// foldRepeated takes in what low water would forget.
+func (t *journalFold) foldRepeated(r record) error {
+	if err := t.pauses.fold(r.tx, r.j.Paused); err != nil {
+		return err
+	}
+	for i := range r.j.Keys {
+		if err := foldEnqueued(r.tx, &r.j.Keys[i]); err != nil {
+			return err
+		}
+	}
+	return t.operations.fold(r.tx, r.j.Operation, r.Offset, true)
+}
+
+// foldReturned takes in that a fire or burial of this epoch did not arrive.
+func (t *journalFold) foldReturned(r record) error {
+	t.operations.count(r.j.InOperation, -1)
+	return t.takeBack(r, dispatchID{r.j.Epoch, r.j.Seq})
+}
+
+func (t *journalFold) takeBack(r record, f dispatchID) error {
+	if err := t.outcomes.takeBack(r.tx, r.j); err != nil {
+		return err
+	}
+	return t.lifecycle.takeBack(r.tx, f)
+}
+
+// foldSettled takes in that an entry is no longer pending.
+func (t *journalFold) foldSettled(r record) error {
+	t.operations.count(r.j.InOperation, 1)
+	if r.j.Type == wire.TypeDuplicate {
+		t.state.update(func(s *State) { s.Duplicates++ })
+	} else if err := t.outcomes.rememberRecord(r); err != nil {
+		return err
+	}
+	return t.lifecycle.settle(r.tx, entryID{codes[r.j.Stream], r.j.Offset}, r.j.JID)
+}
+
+// foldReplaced takes in what a replacement was for.
+func (t *journalFold) foldReplaced(r record) error {
+	t.operations.count(r.j.InOperation, 1)
+	return t.replacements.fold(r)
+}
+
+// foldTrimmed takes in the dead jobs that the leader gave up: they were too many, or too old.
+func (t *journalFold) foldTrimmed(r record) error {
+	c := codes[r.j.Stream]
+	if c == 0 {
+		return nil
+	}
+	t.state.update(func(s *State) { s.Trimmed += int64(len(r.j.Entries)) })
+	for _, e := range r.j.Entries {
+		if err := t.lifecycle.settle(r.tx, entryID{c, e.Offset}, e.JID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldLowWater takes in that everything below an offset of each stream is settled.
+func (t *journalFold) foldLowWater(r record) error {
+	t.state.update(func(s *State) {
+		s.Needs, s.NeedsKnown, s.Lost, s.LowWaterAt = max(s.Needs, r.j.Needs), true, false, r.j.At
+		s.repeatedWitness(r.j)
+		s.routed(r.j.RoutedTo)
+		s.settledBefore(r.j.Epoch)
+	})
+	t.state.shown.noteLowWater()
+	if err := t.lifecycle.settleEarlier(r.tx, r.j.Epoch, r.j.ReadTo); err != nil {
+		return err
+	}
+	if err := t.lowWater.dropAged(r.tx); err != nil {
+		return err
+	}
+	return t.lowWater.move(r.tx, r.j.LowWater)
+}

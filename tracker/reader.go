@@ -1,0 +1,54 @@
+package tracker
+
+import (
+	"github.com/millrace-jobs/millrace/tracker/audit"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Reader reads what the fold wrote. It consists of small readers, so that others can get only those
+// that they use. It is safe for concurrent use.
+type Reader struct {
+	Lookup
+	Lists
+	DoubtList
+	RejectedRecords
+	History
+	EnqueuedKeys
+	Positions
+	*Counts
+	*Shown
+	*BulkOperations
+	*Pauses
+	Trust
+	Audit audit.Reader
+}
+
+func newReader(store *view.Store, trust Trust) *Reader {
+	shown := &Shown{ready: map[string]Ready{}, written: map[string]int64{}}
+	return &Reader{
+		Lookup: Lookup{store}, Lists: Lists{store, &listHeads{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
+		History: History{store}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
+		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Trust: trust,
+		Audit: audit.NewReader(store, shown.journalBegin),
+	}
+}
+
+// Trust has the users whose records are obeyed.
+type Trust map[string]bool
+
+// Trusts reports whether a record is of a user who is obeyed.
+func (t Trust) Trusts(r *wire.Record) bool { return t[r.UserID] }
+
+// Positions are how far streams were folded.
+type Positions struct{ store *view.Store }
+
+// Position returns the offset up to which a stream has been folded.
+func (p Positions) Position(stream string) (int64, error) { return p.store.Position(stream) }
+
+// ConfirmedTo returns the offset behind the journal's newest record that is known to be confirmed.
+// A journal that ends before it has lost something that was promised to be kept.
+func (p Positions) ConfirmedTo() (int64, error) {
+	at, err := p.store.Confirmed(wire.Journal)
+	return at + 1, err
+}

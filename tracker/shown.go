@@ -1,0 +1,141 @@
+package tracker
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Shown is what is in memory for all to see, as of the newest batch that was written. So a reader
+// finds in the store the effects of every record that it learns of here.
+type Shown struct {
+	mu      sync.RWMutex
+	state   State
+	ready   map[string]Ready // by queue, what became pending, for the leader
+	copies  []int64          // by offset, the copies that came, for the leader
+	written map[string]int64 // by stream, the bytes folded since low water moved, or since this process started
+	late    atomic.Int64     // see Late
+}
+
+// State returns what is known of leadership.
+func (v *Shown) State() State {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.clone()
+}
+
+func (v *Shown) show(s State) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.state = s
+}
+
+// Progress returns the epoch, and the highest number of its records that was folded.
+func (v *Shown) Progress() (epoch, folded int64) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.Epoch, v.state.FoldedSeq
+}
+
+// Probed is what the view has seen of the newest probe, and of this epoch's burials.
+type Probed struct {
+	Number int64 // 0: no probe
+	Offset int64 // in the journal
+	Buried int64 // the highest number of a burial that the dead jobs have
+}
+
+// Probed returns what the view has seen of the newest probe.
+func (v *Shown) Probed() Probed {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return Probed{v.state.Probe, v.state.ProbeAt, v.state.Barriers[wire.DeadJobs].Buried}
+}
+
+// IsHeld reports whether an entry must not fire until an operator releases what is held.
+func (v *Shown) IsHeld(stream string, offset int64) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	upTo, held := v.state.Held[stream]
+	return held && offset <= upTo
+}
+
+// journalBegin returns the first offset of the journal that was folded, and when the first epoch
+// began that it has.
+func (v *Shown) journalBegin() (first int64, begunAt float64) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.JournalFirst, v.state.BegunAt
+}
+
+// Late returns how many fires of leaders that had been followed already put an entry in doubt,
+// since this process started.
+func (v *Shown) Late() int64 { return v.late.Load() }
+
+// recordOverhead is about how many bytes a broker stores beside a record's body.
+const recordOverhead = 128
+
+func (v *Shown) noteWritten(r *wire.Record) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.written[r.Stream] += int64(len(r.Body)) + recordOverhead
+}
+
+func (v *Shown) noteLowWater() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clear(v.written)
+}
+
+// Written returns about how many bytes of a stream were folded since low water moved last, as far
+// as this process knows.
+func (v *Shown) Written(stream string) int64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.written[stream]
+}
+
+// LowWaterAt returns when low water moved last. If it never did, that is when the first leader was
+// seen.
+func (v *Shown) LowWaterAt() time.Time {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	at := v.state.LowWaterAt
+	if at == 0 {
+		at = v.state.BegunAt
+	}
+	return time.UnixMicro(int64(at * 1e6))
+}
+
+// TakeReady returns the queues that got an entry which may fire since the last call.
+func (v *Shown) TakeReady() map[string]Ready {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	taken := v.ready
+	v.ready = map[string]Ready{}
+	return taken
+}
+
+func (v *Shown) showReady(fresh map[string]Ready) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for q, r := range fresh {
+		sooner(v.ready, q, r)
+	}
+}
+
+// TakeCopies returns the offsets of the copies that came since the last call.
+func (v *Shown) TakeCopies() []int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	taken := v.copies
+	v.copies = nil
+	return taken
+}
+
+func (v *Shown) showCopies(offsets []int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.copies = append(v.copies, offsets...)
+}
