@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,32 +12,24 @@ import (
 // Shown is what is in memory for all to see, as of the newest batch that was written. So a reader
 // finds in the store the effects of every record that it learns of here.
 type Shown struct {
+	state atomic.Pointer[State] // never changed, only replaced
+	late  atomic.Int64          // see Late
+
 	mu      sync.RWMutex
-	state   State
 	ready   map[string]Ready // by queue, what became pending, for the leader
 	copies  []int64          // by offset, the copies that came, for the leader
 	written map[string]int64 // by stream, the bytes folded since low water moved, or since this process started
-	late    atomic.Int64     // see Late
 }
 
 // State returns what is known of leadership.
-func (v *Shown) State() State {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.state.clone()
-}
+func (v *Shown) State() State { return v.state.Load().clone() }
 
-func (v *Shown) show(s State) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.state = s
-}
+func (v *Shown) show(s State) { v.state.Store(&s) }
 
 // Progress returns the epoch, and the highest number of its records that was folded.
 func (v *Shown) Progress() (epoch, folded int64) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.state.Epoch, v.state.FoldedSeq
+	s := v.state.Load()
+	return s.Epoch, s.FoldedSeq
 }
 
 // Probed is what the view has seen of the newest probe, and of this epoch's burials.
@@ -48,25 +41,21 @@ type Probed struct {
 
 // Probed returns what the view has seen of the newest probe.
 func (v *Shown) Probed() Probed {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return Probed{v.state.Probe, v.state.ProbeAt, v.state.Barriers[wire.DeadJobs].Buried}
+	s := v.state.Load()
+	return Probed{s.Probe, s.ProbeAt, s.Barriers[wire.DeadJobs].Buried}
 }
 
 // IsHeld reports whether an entry must not fire until an operator releases what is held.
 func (v *Shown) IsHeld(stream string, offset int64) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	upTo, held := v.state.Held[stream]
+	upTo, held := v.state.Load().Held[stream]
 	return held && offset <= upTo
 }
 
 // journalBegin returns the first offset of the journal that was folded, and when the first epoch
 // began that it has.
 func (v *Shown) journalBegin() (first int64, begunAt float64) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.state.JournalFirst, v.state.BegunAt
+	s := v.state.Load()
+	return s.JournalFirst, s.BegunAt
 }
 
 // Late returns how many fires of leaders that had been followed already put an entry in doubt,
@@ -99,13 +88,8 @@ func (v *Shown) Written(stream string) int64 {
 // LowWaterAt returns when low water moved last. If it never did, that is when the first leader was
 // seen.
 func (v *Shown) LowWaterAt() time.Time {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	at := v.state.LowWaterAt
-	if at == 0 {
-		at = v.state.BegunAt
-	}
-	return time.UnixMicro(int64(at * 1e6))
+	s := v.state.Load()
+	return time.UnixMicro(int64(cmp.Or(s.LowWaterAt, s.BegunAt) * 1e6))
 }
 
 // TakeReady returns the queues that got an entry which may fire since the last call.
