@@ -72,9 +72,7 @@ func TestFiresOfCopies(t *testing.T) {
 	log.written[first], log.written[copied], log.written[last] = 10, 60, 2000
 	log.read(70, map[string]any{"millrace-epoch": int64(55), "millrace-confirmed": int64(1)}, nil)
 	jobs.add("x", "q", at(0))
-	arrive := func(f fire) {
-		jobs.arrive("x", map[string]any{"millrace-op": "fired", "millrace-epoch": f.epoch, "millrace-seq": f.seq}, false)
-	}
+	arrive := func(f fire) { jobs.arrive("x", fired(f.epoch, f.seq), false) }
 	arrive(first)
 	arrive(last)
 	require.Equal(t, 1, countDoubles(jobs, truth, log).Open)
@@ -244,5 +242,5 @@ func TestFireBetweenTwoThatArrived(t *testing.T) {
 	truth.fires[lost] = &fate{jid: "x", sent: at(4)}
 	d := countDoubles(j, truth, log)
 	require.Equal(t, 1, d.Total)
-	require.Equal(t, 1, d.Open)
+	require.Equal(t, 1, d.Answered)
 }
