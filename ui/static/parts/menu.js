@@ -5,7 +5,6 @@ import { overview } from '../core/overview.js';
 import { density, theme, times } from '../core/prefs.js';
 import { signOut, whoami } from '../core/session.js';
 import { Icon } from './icon.js';
-import { openBox } from './shell.js';
 import { Segments } from './states.js';
 import { common, frame, menu as words } from '../core/words.js';
 
@@ -16,8 +15,8 @@ const choices = [
   [words.times, times, [['relative', words.relative], ['local', words.local], ['utc', 'UTC']]],
 ];
 
-/** @param {{close: () => void}} p */
-export function Menu({ close }) {
+/** @param {{close: () => void, openKeys: () => void}} p */
+export function Menu({ close, openKeys }) {
   const w = whoami.value;
   const box = useRef(null);
   useLayoutEffect(() => {
@@ -34,7 +33,7 @@ export function Menu({ close }) {
     <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || frame.noSignIn}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
       ${overview.value && html`<div>${words.version(overview.value.product_version)}</div>`}</div><hr />
     ${choices.map(([label, value, options]) => html`<div class="label">${label}</div><${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
-    <button class="item" onClick=${() => { close(); openBox('openKeys'); }}><${Icon} name="keys" />${common.keyboardShortcuts}</button>
+    <button class="item" onClick=${() => { close(); openKeys(); }}><${Icon} name="keys" />${common.keyboardShortcuts}</button>
     ${w?.auth !== 'none' && html`<button class="item" onClick=${signOut}><${Icon} name="out" />${words.signOut}</button>`}
   </div>`;
 }

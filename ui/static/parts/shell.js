@@ -39,7 +39,7 @@ export function Shell({ children }) {
 }
 
 /** Opens the palette, which is loaded at the first use. @param {'openPalette'|'openKeys'} open */
-export const openBox = (open) => import('./palette.js').then((p) => p[open](), failed);
+const openBox = (open) => import('./palette.js').then((p) => p[open](), failed);
 
 /**
  * Returns the look of an environment's name, so that users do not take production for staging.
@@ -97,7 +97,7 @@ function User() {
     if (!Menu) import('./menu.js').then((m) => setMenu(() => m.Menu), failed);
   };
   return html`<span class="holds"><button class="avatar" aria-label=${words.menuOf(name)} aria-expanded=${String(open)} onClick=${flip}>${(whoami.value?.name || '–').slice(0, 1)}</button>
-    ${open && Menu && html`<${Menu} close=${() => setOpen(false)} />`}</span>`;
+    ${open && Menu && html`<${Menu} close=${() => setOpen(false)} openKeys=${() => openBox('openKeys')} />`}</span>`;
 }
 
 function Nav() {
