@@ -1,6 +1,8 @@
 package tracker
 
 import (
+	"cmp"
+
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
@@ -72,10 +74,16 @@ func firstSettled(r view.Reader, stream code, from int64) (int64, error) {
 
 func scanSettled(r view.Reader, stream code, from int64, fn func(entryID) bool) error {
 	lower := keyMark(entryID{stream, from})
-	return r.Scan(lower, table.After([]byte{tableMark, byte(stream)}), false, func(key, value []byte) bool {
-		if markState(value[0]) != settled {
+	var damaged error
+	err := r.Scan(lower, table.After([]byte{tableMark, byte(stream)}), false, func(key, value []byte) bool {
+		switch {
+		case len(value) == 0:
+			damaged = errEmptyMark
+			return false
+		case markState(value[0]) != settled:
 			return true
 		}
 		return fn(entryIDOf(key[1:]))
 	})
+	return cmp.Or(err, damaged)
 }

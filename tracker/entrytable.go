@@ -122,6 +122,9 @@ func (t *entryTable) dropBetween(tx *view.Tx, from, to entryID) error {
 // eachUnread calls fn for what a journal said of entries that the view has not read.
 func (t *entryTable) eachUnread(tx *view.Tx, fn func(id entryID, m *mark) error) error {
 	ids, err := scanIDs(tx, []byte{tableMark}, table.After([]byte{tableMark}), func(value []byte) bool {
+		if len(value) == 0 {
+			return true // reading it says that it is damaged
+		}
 		s := markState(value[0])
 		return s == settled || s == parked
 	})

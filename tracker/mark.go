@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
@@ -50,9 +51,11 @@ func (m *mark) encode() []byte {
 	return append(b, m.body...)
 }
 
+var errEmptyMark = errors.New("tracker: empty mark")
+
 func decodeMark(b []byte) (*mark, error) {
 	if len(b) == 0 {
-		return nil, fmt.Errorf("tracker: empty mark")
+		return nil, errEmptyMark
 	}
 	m := &mark{state: markState(b[0] &^ isReturned), returned: b[0]&isReturned != 0}
 	d := table.Decoder{B: b[1:]}
