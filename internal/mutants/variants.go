@@ -42,8 +42,8 @@ var (
 	links     = check{"./scheduler", "TestLinksIdentifyBrokerRun|TestFreshLinks", nil}
 	waits     = check{"./scheduler", "TestLeaderWaitsForPredecessor", nil}
 	fresh     = check{"./scheduler", "TestLeaderCrashWhileQueueIsNew", nil}
-	passes    = check{"./broker", "TestTheLockPassesOnBehindAllThatWasPublished", nil}
-	locked    = check{"./broker", "TestAnExclusiveLockIsConsumedExclusively", nil}
+	passes    = check{"./broker", "TestLockPassesOnAfterAllPublishes", nil}
+	locked    = check{"./broker", "TestExclusiveLockIsConsumedExclusively", nil}
 	refusals  = check{"./broker", "TestReasonsOfRefusals", nil}
 	awayTest  = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
 	claims    = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
@@ -54,7 +54,7 @@ var (
 
 	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
 	lateOnes  = check{"./scheduler", "TestUnroutableLateFireArrivedInGated|TestLateBurialsAreNotRepeated", nil}
-	rebuilt   = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
+	rebuilt   = check{"./broker", "TestFireWithoutRouteIsNotJournaled", nil}
 )
 
 // variant is one way to break the code.
