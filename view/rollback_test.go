@@ -208,7 +208,7 @@ func (t *tail) reached(at int64) bool {
 // After any failovers, the view equals one that is built from the streams as they are. It does not
 // matter which lost records it had read, or how the streams looked meanwhile. The view is not
 // rebuilt, and no stream is taken for another one.
-func TestRecordsThatAreTakenBack(t *testing.T) {
+func TestLostUnconfirmedRecordsAreRolledBack(t *testing.T) {
 	rolledBack := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFailovers(t, rt)
@@ -224,7 +224,7 @@ func TestRecordsThatAreTakenBack(t *testing.T) {
 }
 
 // The journal has a gap if, and only if, it lost a record that is known to be confirmed.
-func TestConfirmedRecordsThatAreLost(t *testing.T) {
+func TestLostConfirmedRecordsAreAGap(t *testing.T) {
 	gaps := map[bool]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFailovers(t, rt)
@@ -264,7 +264,7 @@ func TestConfirmedRecordsThatAreLost(t *testing.T) {
 }
 
 // If no checkpoint is old enough, the view is rebuilt, and no gap is reported.
-func TestViewThatCannotBeRolledBack(t *testing.T) {
+func TestViewWithoutOldCheckpointIsRebuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.append(jobs, "a", "b", "c")
@@ -281,13 +281,13 @@ func TestViewThatCannotBeRolledBack(t *testing.T) {
 		err := v.ended()
 		require.ErrorIs(t, err, ErrRebuild)
 		require.NotErrorAs(t, err, new(*LostEndError))
-		require.GreaterOrEqual(t, time.Since(begun), patience, "the end may come back")
+		require.GreaterOrEqual(t, time.Since(begun), patience, "the view waits, because the end may appear again")
 		require.NoError(t, store.Close())
 	})
 }
 
 // An action that depends on the view happens before a rollback, or not at all.
-func TestSteadyView(t *testing.T) {
+func TestSteadyActionPrecedesRollback(t *testing.T) {
 	store := memoryStore(t)
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
 	put(t, store, "a", "1")
@@ -388,7 +388,7 @@ func TestCheckpointsAreBounded(t *testing.T) {
 
 // A store that is to be emptied stays so, even if the reader of another stream rolls it back in
 // that moment.
-func TestCondemnedStoresStayCondemned(t *testing.T) {
+func TestStoreMarkedForRebuildStaysMarked(t *testing.T) {
 	store, err := Open(Config{Identity: "x", Cache: 1 << 20})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()

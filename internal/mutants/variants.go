@@ -50,9 +50,9 @@ var (
 	behind    = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
 	unsaid    = check{"./streams", "TestNodeThatCannotLocateStream", nil}
-	short     = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
+	short     = check{"./view", "TestStreamThatLooksShortKeepsView", nil}
 
-	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
+	takenBack = check{"./view", "TestLostUnconfirmedRecordsAreRolledBack", nil}
 	lateOnes  = check{"./scheduler", "TestUnroutableLateFireArrivedInGated|TestLateBurialsAreNotRepeated", nil}
 	rebuilt   = check{"./broker", "TestFireWithoutRouteIsNotJournaled", nil}
 )
