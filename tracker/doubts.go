@@ -49,7 +49,7 @@ func loadDoubts(r view.Reader) (doubts, error) {
 			return nil, err
 		}
 		if m == nil {
-			return nil, fmt.Errorf("tracker: doubtful %s@%d has no mark: the state dir is damaged, remove it", all[i].at.name(), all[i].at.offset)
+			return nil, fmt.Errorf("tracker: entry %s@%d is in doubt and has no mark: the state directory is damaged, remove it", all[i].at.name(), all[i].at.offset)
 		}
 		all[i].note(m)
 	}

@@ -22,8 +22,8 @@ const (
 )
 
 // BenchmarkFold folds entries, looks each up as the leader does before it fires, and folds their
-// fires. It tells CPU time, of the store's own goroutines too: unlike the time that passes it
-// hardly depends on what else runs on the machine.
+// fires. It reports CPU time, including the store's own goroutines, because CPU time hardly depends
+// on the load of the machine.
 func BenchmarkFold(b *testing.B) {
 	var entries, lookups, fires time.Duration
 	for b.Loop() {
@@ -64,8 +64,8 @@ func benchEntry(i int64) wire.Record {
 
 func benchFire(i int64) wire.Record {
 	entry := benchEntry(i - 1)
-	deed := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: i - 1, JIDTag: fmt.Sprintf("job-%08d", i-1), Seq: i, Confirmed: max(0, i-benchFlight)}
-	return wire.Record{Stream: wire.Journal, Offset: i, Time: time.Unix(1_900_000_001, 0), UserID: "millrace", Headers: deed.Headers(), Body: entry.Body}
+	dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: i - 1, JIDTag: fmt.Sprintf("job-%08d", i-1), Seq: i, Confirmed: max(0, i-benchFlight)}
+	return wire.Record{Stream: wire.Journal, Offset: i, Time: time.Unix(1_900_000_001, 0), UserID: "millrace", Headers: dispatch.Headers(), Body: entry.Body}
 }
 
 // lookUp goes through all entries in due order, as the leader does.

@@ -24,7 +24,7 @@ var (
 	property = drives("TestNothingIsLostOrDoubled", 2000)
 	// two drives two leaders that live at the same time.
 	two       = drives("TestTwoLeaders", 2000)
-	another   = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
+	another   = check{"./tracker", "TestReplacementOfAnotherJobIsIgnored", nil}
 	kept      = check{"./scheduler", "TestLowWaterKeepsUnprovenFires", nil}
 	buried    = check{"./scheduler", "TestMisroutedBurialIsRepeated", nil}
 	oneDead   = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
