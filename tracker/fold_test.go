@@ -601,8 +601,8 @@ func TestStreamTruncatedBelowLowWater(t *testing.T) {
 	}
 }
 
-// A view that is rebuilt because the journal lost its end has a gap until a leader holds everything.
-// Holds before that end do not count.
+// A view that is rebuilt because the journal lost its end has a gap, until a leader journals a hold
+// of everything. Holds before that end do not count.
 func TestTruncatedJournalIsAGap(t *testing.T) {
 	h := newHistory()
 	all := func(r *wire.JournalRecord) {

@@ -71,8 +71,8 @@ func TestMarksOfLostJournalApplyToUnreadEntries(t *testing.T) {
 	require.Zero(t, o.table(tableMark))
 }
 
-// If an entry stream is lost after the journal, no leader knows what became of its entries. The view
-// is rebuilt.
+// If an entry stream is lost after the journal, no leader knows what became of its entries, and the
+// view is rebuilt.
 func TestEntryStreamLostAfterJournalRebuildsView(t *testing.T) {
 	h := newHistory()
 	h.open()

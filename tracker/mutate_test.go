@@ -140,7 +140,7 @@ func TestMutatedRecordsStopNothing(t *testing.T) {
 	require.EqualValues(t, 0, o.State().Epoch)
 }
 
-// refuses reports whether a record is bad according to encoding/json and the rules, without the code
+// refuses reports whether a record is bad according to encoding/json and the rules. It uses no code
 // that is tested.
 func refuses(stream string, offset int64, r *wire.Record) bool {
 	switch stream {

@@ -21,7 +21,7 @@ func process(identity, state, version string) processes.Process {
 	return processes.Process{Heartbeat: wire.Heartbeat{Identity: identity, Tag: "t", Version: version, Busy: 2}, State: state, Silent: 90 * time.Second}
 }
 
-// hangs returns a process whose slots are all taken by jobs of a queue and class, with the given run
+// hangs returns a process whose slots are all taken by jobs of a queue and a class, with these run
 // times.
 func hangs(queue string, class string, ago ...time.Duration) processes.Process {
 	now := time.Unix(1_800_000_000, 0)

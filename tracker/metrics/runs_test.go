@@ -77,8 +77,8 @@ func (r *reports) jids(q RunQuery) (jids []string, f RunsFound) {
 	return jids, f
 }
 
-// Runs are found by all conditions, the newest first, before and after they are written, and after a
-// restart.
+// Runs are found by each condition, the newest first, before and after they are written, and after
+// a restart.
 func TestRunsAreFound(t *testing.T) {
 	r := newReports(t, RunBounds{})
 	begin := r.now
