@@ -55,7 +55,7 @@ func rest(t *testing.T, p *broker.Publisher) map[uint64]bool {
 			require.Empty(t, p.Confirms())
 			return got
 		case <-late:
-			t.Fatal("it is not done")
+			t.Fatal("the publisher has not ended")
 		}
 	}
 }

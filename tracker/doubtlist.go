@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Doubt is a fire or burial of which it is not known whether it reached its target.
+// Doubt is a fire or burial that may or may not have reached its target.
 type Doubt struct {
 	Epoch   int64
 	Seq     int64
@@ -43,7 +43,7 @@ type DoubtList struct {
 	shown *Shown
 }
 
-// Doubts returns what is in doubt, in the order in which it was fired.
+// Doubts returns the fires and burials in doubt, in the order in which they were fired.
 func (l DoubtList) Doubts() (all []Doubt, err error) {
 	at := l.store.Snapshot() // an entry that is settled meanwhile has no mark
 	defer func() { err = errors.Join(err, at.Close()) }()

@@ -72,27 +72,27 @@ func benchFire(i int64) wire.Record {
 func lookUp(b *testing.B, all *tracker.Entries) {
 	behind, n := tracker.DueKey{}, 0
 	for {
-		moment := all.Snapshot()
+		snapshot := all.Snapshot()
 		var keys []tracker.DueKey
-		require.NoError(b, moment.Due("bench", behind, func(k tracker.DueKey) bool {
+		require.NoError(b, snapshot.Due("bench", behind, func(k tracker.DueKey) bool {
 			keys = append(keys, k)
 			return len(keys) < 128
 		}))
 		if len(keys) == 0 {
 			require.Equal(b, benchEntries, n)
-			require.NoError(b, moment.Close())
+			require.NoError(b, snapshot.Close())
 			return
 		}
 		for _, k := range keys {
-			s, err := moment.Get(k.Stream, k.Offset)
+			s, err := snapshot.Get(k.Stream, k.Offset)
 			require.NoError(b, err)
-			repeated, err := moment.Repeated(s.Stream, s.JID)
+			repeated, err := snapshot.Repeated(s.Stream, s.JID)
 			require.NoError(b, err)
 			require.False(b, repeated)
 			n++
 		}
 		behind = keys[len(keys)-1]
-		require.NoError(b, moment.Close())
+		require.NoError(b, snapshot.Close())
 	}
 }
 

@@ -86,7 +86,7 @@ func (f *failovers) append(*rapid.T) {
 	for range rapid.IntRange(1, 6).Draw(f.T, "records") {
 		f.bodies++
 		body := fmt.Sprint("record ", f.bodies)
-		if n := f.confirmed[journal]; stream == journal && n > 0 && rapid.Bool().Draw(f.T, "says what is confirmed") {
+		if n := f.confirmed[journal]; stream == journal && n > 0 && rapid.Bool().Draw(f.T, "has the confirmed number") {
 			body = fmt.Sprintf("confirmed %d %d", f.source.streams[journal].records[n-1].Offset, f.bodies)
 		}
 		f.source.append(stream, body)
@@ -313,7 +313,7 @@ func TestSteadyActionPrecedesRollback(t *testing.T) {
 	require.NoError(t, <-ended)
 	value, _ := has(t, store, "a")
 	require.Equal(t, "1", value)
-	require.ErrorIs(t, v.Steadily(at, func() error { panic("it is too late") }), ErrRolledBack)
+	require.ErrorIs(t, v.Steadily(at, func() error { panic("the view was rolled back before") }), ErrRolledBack)
 }
 
 // A rollback of the store restores keys that were overwritten, deleted one by one, or deleted as a

@@ -48,7 +48,7 @@ var (
 	awayTest  = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
 	claims    = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
 	behind    = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
-	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
+	elsewhere = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
 	unsaid    = check{"./streams", "TestNodeThatCannotLocateStream", nil}
 	short     = check{"./view", "TestStreamThatLooksShortKeepsView", nil}
 
