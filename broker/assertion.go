@@ -141,7 +141,7 @@ func (a *assertion) differs(subject string, err error) {
 	a.top.Findings = append(a.top.Findings, Finding{
 		Subject: subject,
 		Problem: "was declared otherwise and is used as it is: " + answer.Reason,
-		Remedy:  "if that is not intended, delete it while no job is in it; the next start makes it anew",
+		Remedy:  "if that is not intended, delete it while no job is in it; the next start creates it again",
 	})
 }
 

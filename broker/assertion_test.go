@@ -14,10 +14,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// EnsureRouting repairs the route from jobs.fire to the queues, whatever part is missing. It binds
-// in the order that LavinMQ needs, which asks an alternate exchange only while nothing else has
-// matched.
-func TestTheWayToTheQueuesIsMade(t *testing.T) {
+// EnsureRouting repairs the route from jobs.fire to the queues, for each part that may be missing.
+// It binds in the order that LavinMQ needs: LavinMQ asks an alternate exchange only if nothing else
+// has matched.
+func TestRouteToQueuesIsRepaired(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -41,7 +41,7 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 	for _, c := range []struct {
 		gone   string
 		remove func() error
-		stands bool // fires still arrive
+		routed bool // fires still arrive
 	}{
 		{"nothing", func() error { return nil }, true},
 		{"jobs.fire", func() error { return ch.ExchangeDelete(wire.ExchangeFire, false, false) }, false},
@@ -53,11 +53,11 @@ func TestTheWayToTheQueuesIsMade(t *testing.T) {
 		{"jobs.bury", func() error { return ch.ExchangeDelete(wire.ExchangeBury, false, false) }, true},
 	} {
 		require.NoError(t, c.remove(), c.gone)
-		require.Equal(t, c.stands, probe(ctx, t, conn, arriving), "without %s", c.gone)
+		require.Equal(t, c.routed, probe(ctx, t, conn, arriving), "without %s", c.gone)
 		require.NoError(t, conn.Topology().EnsureRouting(ctx), c.gone)
 		require.NoError(t, arriving.Close())
 		arriving = follow()
-		require.True(t, probe(ctx, t, conn, arriving), "%s is there again", c.gone)
+		require.True(t, probe(ctx, t, conn, arriving), "%s exists again", c.gone)
 		for exchange, want := range map[string][]string{
 			wire.ExchangeFire: {wire.ExchangeRoute, wire.Journal}, wire.ExchangeBury: {wire.DeadJobs, wire.Journal}, wire.Unrouted: {wire.Gated},
 		} {
@@ -97,7 +97,7 @@ func probe(ctx context.Context, t *testing.T, conn *broker.Conn, arriving *broke
 
 // The journal is bound last. So a fire that reaches the journal has a route to its queue, even if
 // the binding failed half-way.
-func TestNothingIsJournaledThatIsNotRouted(t *testing.T) {
+func TestFireWithoutRouteIsNotJournaled(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -127,7 +127,7 @@ func boundTo(ctx context.Context, exchange string, v *brokertest.Vhost) ([]strin
 
 // A stream whose node is not up yet is waited for. It must not count as missing, or an empty
 // journal would be created in its place.
-func TestAStreamThatIsNotUpYetIsWaitedFor(t *testing.T) {
+func TestAssertionWaitsForUnavailableStream(t *testing.T) {
 	v := brokertest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -151,7 +151,7 @@ func TestAStreamThatIsNotUpYetIsWaitedFor(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	_, err = a.Assert(short, "queue x", true, func(*amqp.Channel) error { return down }, func(*amqp.Channel) error {
-		t.Error("it must not be declared")
+		t.Error("the stream must not be declared")
 		return nil
 	})
 	require.True(t, errors.Is(err, down) || errors.Is(err, context.DeadlineExceeded), err)

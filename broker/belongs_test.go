@@ -37,7 +37,7 @@ func onlyOf(t *testing.T, address string, v *brokertest.Vhost) *broker.Managemen
 func TestManagementAPIOfAnotherBrokerIsNotUsed(t *testing.T) {
 	ours, theirs := twins(t)
 	foreign := at(t, theirs.ManagementURL(), ours)
-	require.NoError(t, open(t, foreign, ours.Name).FindFeatures(soon(t)), "without the proof it looks right")
+	require.NoError(t, open(t, foreign, ours.Name).FindFeatures(soon(t)), "without the check, the API is accepted")
 
 	m := onlyOf(t, foreign, ours)
 	var other *broker.OtherBrokerError
@@ -53,7 +53,7 @@ func TestManagementAPIOfAnotherBrokerIsNotUsed(t *testing.T) {
 	_, err = m.Policies(soon(t))
 	require.ErrorAs(t, err, &other)
 	_, err = m.As(ours.Owner.Name, ours.Owner.Password).WhoAmI(soon(t))
-	require.ErrorAs(t, err, &other, "no user signs in there")
+	require.ErrorAs(t, err, &other, "a login there is refused too")
 	var policies []any
 	theirs.Do(t, http.MethodGet, "/api/policies/"+ours.Name, nil, &policies)
 	require.Empty(t, policies)
@@ -63,16 +63,16 @@ func TestManagementAPIOfAnotherBrokerIsNotUsed(t *testing.T) {
 	require.NoError(t, m.CheckHosts(soon(t)))
 	for range 3 { // in any order
 		m = onlyOf(t, several(t, ours.ManagementURL(), foreign), ours)
-		require.NoError(t, m.FindFeatures(soon(t)), "the other host answers")
+		require.NoError(t, m.FindFeatures(soon(t)), "the host of our broker answers")
 		require.ErrorAs(t, m.CheckHosts(soon(t)), &other)
 		require.Equal(t, u.Host, other.Host)
 	}
 	m = onlyOf(t, several(t, ours.ManagementURL(), elsewhere(t, foreign, "127.0.0.1:1")), ours)
-	require.NoError(t, m.CheckHosts(soon(t)), "one that does not answer is no fault")
+	require.NoError(t, m.CheckHosts(soon(t)), "a host that does not answer is no fault")
 }
 
 // A host of the management API that was unreachable may belong to another broker when it is back.
-func TestManagementAPIIsCheckedAgainAfterItWasAway(t *testing.T) {
+func TestReturningManagementAPIIsCheckedAgain(t *testing.T) {
 	ours, theirs := twins(t)
 	var backend atomic.Pointer[url.URL] // nil: the host does not answer
 	lead := func(address string) {
@@ -93,7 +93,7 @@ func TestManagementAPIIsCheckedAgainAfterItWasAway(t *testing.T) {
 	}))
 	defer front.Close()
 	m := onlyOf(t, at(t, front.URL, ours), ours)
-	require.Error(t, m.FindFeatures(soon(t)), "it does not answer yet")
+	require.Error(t, m.FindFeatures(soon(t)), "the host does not answer yet")
 
 	lead(ours.ManagementURL())
 	require.NoError(t, m.FindFeatures(soon(t)))
@@ -106,11 +106,11 @@ func TestManagementAPIIsCheckedAgainAfterItWasAway(t *testing.T) {
 	require.Zero(t, unknown.Load(), "a password went to the other broker")
 
 	lead(ours.ManagementURL())
-	require.NoError(t, m.FindFeatures(soon(t)), "and it may be right again")
+	require.NoError(t, m.FindFeatures(soon(t)), "the host may belong to our broker again")
 }
 
 // A user without access to the management API gets an error, and no answer of the API is used.
-func TestManagementAPIThatCannotBeProven(t *testing.T) {
+func TestUnprovenManagementAPIIsNotUsed(t *testing.T) {
 	v := brokertest.New(t)
 	tagless := v.AddUser(t, "tagless", brokertest.Permissions{})
 	m := onlyOf(t, tagless.ManagementURL(), v)

@@ -22,7 +22,7 @@ func requireEnds(t *testing.T, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		require.FailNow(t, "it has not ended")
+		require.FailNow(t, "the connection has not ended")
 	}
 }
 
@@ -50,8 +50,8 @@ func build(t *testing.T, url string) built {
 	return b
 }
 
-// requireAllEnds checks that all of it ends with the given reason, and that no part can be used
-// after.
+// requireAllEnds checks that everything ends with the given reason, and that no part can be used
+// afterwards.
 func (b built) requireAllEnds(t *testing.T, reason error) {
 	t.Helper()
 	requireEnds(t, b.conn.Done())
@@ -75,7 +75,7 @@ func (b built) requireAllEnds(t *testing.T, reason error) {
 	require.NoError(t, b.conn.Close())
 }
 
-func TestACutConnectionEndsAllThatWasBuiltOnIt(t *testing.T) {
+func TestCutConnectionEndsEverythingOnIt(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
 	b := build(t, proxy.URL())
@@ -95,7 +95,7 @@ func TestACutConnectionEndsAllThatWasBuiltOnIt(t *testing.T) {
 
 // A connection whose peer vanished silently ends after one and a half heartbeats, although a
 // blocked write holds the locks that amqp091-go needs for that.
-func TestAVanishedPeerIsNoticedWhileAWriteIsStuck(t *testing.T) {
+func TestVanishedPeerIsDetectedDuringBlockedWrite(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	relay := newRelay(t, v.AMQPURL())
@@ -114,7 +114,7 @@ func TestAVanishedPeerIsNoticedWhileAWriteIsStuck(t *testing.T) {
 	require.ErrorIs(t, <-stuck, broker.ErrLost)
 }
 
-func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
+func TestCloseDoesNotWaitForBlockedWrite(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	relay := newRelay(t, v.AMQPURL())
@@ -136,13 +136,13 @@ func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
 		now := count.Load()
 		defer func() { last = now }()
 		return now == last
-	}, "a write is stuck")
+	}, "a write is blocked")
 	require.NoError(t, b.conn.Close())
 	require.Error(t, <-stuck)
 	b.requireAllEnds(t, broker.ErrClosed)
 }
 
-func TestCallsEndWithTheirContextOnAFrozenConnection(t *testing.T) {
+func TestCallsOnFrozenConnectionEndWithContext(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
 	b := build(t, proxy.URL())
@@ -176,7 +176,7 @@ func TestCallsEndWithTheirContextOnAFrozenConnection(t *testing.T) {
 	b.requireAllEnds(t, broker.ErrClosed)
 }
 
-func TestClosingEndsAll(t *testing.T) {
+func TestCloseEndsEverythingOnConnection(t *testing.T) {
 	b := build(t, brokertest.New(t).AMQPURL())
 	var all sync.WaitGroup
 	for range 3 {
@@ -192,7 +192,7 @@ func TestClosingEndsAll(t *testing.T) {
 	require.NoError(t, b.work.Close())
 }
 
-func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
+func TestKilledBrokerEndsEverythingAndLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Own(t)
 	b := build(t, v.AMQPURL())
@@ -207,13 +207,13 @@ func TestAKilledBrokerEndsAllAndLeavesNoLock(t *testing.T) {
 	require.Equal(t, broker.TopologyReport{}, top, "a restart is not a lost journal")
 	exists, err := again.Queues().Exists(soon(t), wire.WitnessPrefix+"x")
 	require.NoError(t, err)
-	require.False(t, exists, "the witness is gone with the broker")
+	require.False(t, exists, "the witness ended with the broker")
 	eventuallyLeads(t, again)
 }
 
 // An alarm makes the broker stop reading. That does not end the connection, however long it lasts
 // and however much is unsent.
-func TestABlockedConnectionLivesOn(t *testing.T) {
+func TestBlockedConnectionStaysOpen(t *testing.T) {
 	t.Parallel()
 	v := brokertest.OwnErlang(t)
 	b := build(t, v.AMQPURL())
@@ -242,7 +242,7 @@ func TestABlockedConnectionLivesOn(t *testing.T) {
 	case <-time.After(12 * time.Second): // longer than the library tolerates a blocked write
 	}
 	v.Eval(t, "vm_memory_monitor:set_vm_memory_high_watermark(0.8).")
-	brokertest.Eventually(t, func() bool { _, _, blocked = b.conn.Blocked(); return !blocked }, "the connection is free")
+	brokertest.Eventually(t, func() bool { _, _, blocked = b.conn.Blocked(); return !blocked }, "the connection is no longer blocked")
 	require.NoError(t, <-published)
 	for tag, ack := range collect(t, b.pub, n) {
 		require.True(t, ack, tag)

@@ -68,7 +68,7 @@ func TestDeadLettersArriveWithPlainHeaders(t *testing.T) {
 	require.NoError(t, dead.Ack(got.Tag, false))
 }
 
-func TestPrefetchAndGivingBack(t *testing.T) {
+func TestPrefetchAndRequeue(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("q", true, false, false, false, nil)
@@ -101,7 +101,7 @@ func TestPrefetchAndGivingBack(t *testing.T) {
 	require.ErrorIs(t, c.Reject(1, false), broker.ErrLost)
 }
 
-func TestAConsumerEndsWithItsQueueEvenUnread(t *testing.T) {
+func TestDeletedQueueEndsConsumer(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("q", true, false, false, false, nil)
@@ -116,12 +116,12 @@ func TestAConsumerEndsWithItsQueueEvenUnread(t *testing.T) {
 	require.NoError(t, err)
 	<-c.Done()
 	require.True(t, c.Cancelled())
-	require.Len(t, c.Left(), 5, "nobody else has them")
+	require.Len(t, c.Left(), 5, "no other consumer has the deliveries")
 	require.ErrorIs(t, c.Err(), broker.ErrCancelled)
 	require.NoError(t, conn.Err())
 }
 
-func TestAnExclusiveConsumerIsAlone(t *testing.T) {
+func TestExclusiveConsumerExcludesOthers(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("q", true, false, false, false, nil)
@@ -134,7 +134,7 @@ func TestAnExclusiveConsumerIsAlone(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestAWrongTagEndsTheConsumerAlone(t *testing.T) {
+func TestUnknownTagEndsOnlyTheConsumer(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("q", true, false, false, false, amqp.Table{})

@@ -20,7 +20,7 @@ func TestReasonsOfRefusals(t *testing.T) {
 		{404, "NOT_FOUND - no queue 'q' in vhost '/'", ReasonMissing},
 		{404, "NOT_FOUND - no exchange 'jobs.direct' in vhost '/'", ReasonMissing},
 		{404, "NOT_FOUND - home node 'a@b' of durable queue 'job_journal' in vhost '/' is down or inaccessible", ReasonDown},
-		{404, "NOT_FOUND - something that nobody has said yet", ReasonDown},
+		{404, "NOT_FOUND - a text that no broker sends", ReasonDown},
 		{404, "NOT_FOUND - Queue 'q' doesn't exists", ReasonMissing},              // LavinMQ
 		{404, "NOT_FOUND - Queue 'q' not found", ReasonMissing},                   // LavinMQ, bind
 		{404, "NOT_FOUND - Exchange 'jobs.direct' doesn't exists", ReasonMissing}, // LavinMQ
@@ -46,7 +46,7 @@ func TestReasonsOfRefusals(t *testing.T) {
 	require.Empty(t, reasonOf(queueError("q", errors.New("other"))))
 }
 
-func TestEndsSayWhy(t *testing.T) {
+func TestErrorsOfEndedConnections(t *testing.T) {
 	require.ErrorIs(t, endOf("x", true, &amqp.Error{}), ErrClosed)
 	require.ErrorIs(t, endOf("x", false, nil), ErrLost)
 	full := endOf("x", false, &amqp.Error{Code: 406, Reason: "PRECONDITION_FAILED - Server low on disk space"})
@@ -54,7 +54,7 @@ func TestEndsSayWhy(t *testing.T) {
 	require.ErrorIs(t, full, ErrAlarm)
 }
 
-func TestWhatIsAway(t *testing.T) {
+func TestUnavailableQueues(t *testing.T) {
 	answer := func(code int, text string) error {
 		return fmt.Errorf("broker: %w", &amqp.Error{Code: code, Reason: text})
 	}

@@ -31,7 +31,7 @@ func elsewhere(t *testing.T, raw, hostPort string) string {
 	return u.String()
 }
 
-func TestADeadHostIsPassedOver(t *testing.T) {
+func TestDeadHostIsSkipped(t *testing.T) {
 	v := brokertest.New(t)
 	dead := elsewhere(t, v.AMQPURL(), "127.0.0.1:1")
 	for range 5 { // in any order
@@ -45,22 +45,22 @@ func TestADeadHostIsPassedOver(t *testing.T) {
 	require.NotContains(t, err.Error(), v.Owner.Password)
 }
 
-func TestASilentHostIsPassedOver(t *testing.T) {
+func TestSilentHostIsSkipped(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()
 	order := &hosts.Order{}
-	order.Good(hosts.Target{Host: silent.Addr().String()}) // so that it comes first
+	order.Good(hosts.Target{Host: silent.Addr().String()}) // so that the silent host comes first
 	begun := time.Now()
 	conn, err := broker.Dial(soon(t), broker.Config{AMQPURL: several(t, elsewhere(t, v.AMQPURL(), silent.Addr().String()), v.AMQPURL()), Hosts: order})
 	require.NoError(t, err)
-	require.Greater(t, time.Since(begun), time.Second, "the silent one was tried")
+	require.Greater(t, time.Since(begun), time.Second, "the silent host was tried")
 	require.NoError(t, conn.Close())
 }
 
-func TestAfterALostConnectionAnotherHostComesFirst(t *testing.T) {
+func TestHostOfLostConnectionIsNotTriedFirst(t *testing.T) {
 	v := brokertest.New(t)
 	a, b := brokertest.NewProxy(t, v.AMQPURL()), brokertest.NewProxy(t, v.AMQPURL())
 	cfg := broker.Config{AMQPURL: several(t, a.URL(), b.URL()), Hosts: &hosts.Order{}}
@@ -71,9 +71,9 @@ func TestAfterALostConnectionAnotherHostComesFirst(t *testing.T) {
 		return conn
 	}
 	first, other := connect(), connect()
-	require.Equal(t, first.Host(), other.Host(), "the last good one comes first")
+	require.Equal(t, first.Host(), other.Host(), "the last good host comes first")
 	require.NoError(t, other.Close())
-	require.Equal(t, first.Host(), connect().Host(), "what was closed was not lost")
+	require.Equal(t, first.Host(), connect().Host(), "a closed connection does not count as lost")
 
 	lost := a
 	if !strings.Contains(a.URL(), first.Host()) {
@@ -89,7 +89,7 @@ func TestAfterALostConnectionAnotherHostComesFirst(t *testing.T) {
 }
 
 // TLS checks the given name of a host, not the address to which it resolves.
-func TestTLSChecksTheNameThatWasGiven(t *testing.T) {
+func TestTLSChecksGivenHostName(t *testing.T) {
 	v := brokertest.New(t)
 	certificate := brokertest.NewCertificate(t, "localhost")
 	front := certificate.Front(t, v.AMQPURL(), "amqps")
@@ -102,7 +102,7 @@ func TestTLSChecksTheNameThatWasGiven(t *testing.T) {
 	require.Equal(t, "localhost:"+u.Port(), conn.Host())
 
 	_, err = broker.Dial(soon(t), broker.Config{AMQPURL: front + query})
-	require.ErrorContains(t, err, "certificate", "it is for localhost, not for 127.0.0.1")
+	require.ErrorContains(t, err, "certificate", "the certificate is for localhost, not for 127.0.0.1")
 	_, err = broker.Dial(soon(t), broker.Config{AMQPURL: named})
-	require.ErrorContains(t, err, "certificate", "its authority is not known")
+	require.ErrorContains(t, err, "certificate", "the certificate's authority is not known")
 }

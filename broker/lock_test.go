@@ -56,7 +56,7 @@ func eventuallyLeads(t *testing.T, conn *broker.Conn) *broker.Lock {
 	return lock
 }
 
-func TestOneConnectionHasTheLock(t *testing.T) {
+func TestOneConnectionHasLock(t *testing.T) {
 	v := brokertest.New(t)
 	leader, rival := dial(t, v.AMQPURL()), dial(t, v.AMQPURL())
 	lock := eventuallyLeads(t, leader)
@@ -67,7 +67,7 @@ func TestOneConnectionHasTheLock(t *testing.T) {
 		require.Equal(t, "ping", d.CorrelationID, "the rival's ping goes to the leader")
 		require.NoError(t, lock.Inbox.Ack(d.Tag, false))
 	}
-	require.NoError(t, rival.Err(), "waiting costs no connection")
+	require.NoError(t, rival.Err(), "waiting ends no connection")
 
 	sender := publisher(t, rival)
 	require.NoError(t, sender.SendMandatory(soon(t), wire.Message{Key: wire.LeaderInbox, CorrelationID: "7", Body: []byte("{}")}))
@@ -85,7 +85,7 @@ func TestOneConnectionHasTheLock(t *testing.T) {
 
 // Everything that a leader has published comes before anything that its successor publishes,
 // however much it is.
-func TestTheLockPassesOnBehindAllThatWasPublished(t *testing.T) {
+func TestLockPassesOnAfterAllPublishes(t *testing.T) {
 	v := brokertest.New(t)
 	work := v.Channel(t)
 	_, err := work.QueueDeclare("work", true, false, false, false, nil)
@@ -111,7 +111,7 @@ func TestTheLockPassesOnBehindAllThatWasPublished(t *testing.T) {
 		}
 		for d := range arrived {
 			if d.CorrelationId == "first" {
-				require.Equal(t, "last", (<-arrived).CorrelationId, "what the leader sent came behind its successor's first word")
+				require.Equal(t, "last", (<-arrived).CorrelationId, "what the leader published precedes its successor's first message")
 				break
 			}
 		}
@@ -120,7 +120,7 @@ func TestTheLockPassesOnBehindAllThatWasPublished(t *testing.T) {
 }
 
 // The queue outlives its leader, so the next leader gets the commands that were sent meanwhile.
-func TestCommandsWaitForTheNextLeader(t *testing.T) {
+func TestCommandsWaitForNextLeader(t *testing.T) {
 	v := brokertest.New(t)
 	leader, sender := dial(t, v.AMQPURL()), publisher(t, dial(t, v.AMQPURL()))
 	lock := eventuallyLeads(t, leader)
@@ -143,7 +143,7 @@ func TestCommandsWaitForTheNextLeader(t *testing.T) {
 	brokertest.EventuallyWithin(t, time.Minute, func() bool { return v.QueueLength(t, wire.LeaderInbox) == 0 }, "it expires")
 }
 
-func TestALeaderLearnsThatItsLockIsGone(t *testing.T) {
+func TestLeaderDetectsDeletedLock(t *testing.T) {
 	v := brokertest.New(t)
 	leader := dial(t, v.AMQPURL())
 	lock := eventuallyLeads(t, leader)
@@ -161,7 +161,7 @@ func TestALeaderLearnsThatItsLockIsGone(t *testing.T) {
 
 // A queue of another kind in the lock's place is refused: two of its consumers could both be
 // active.
-func TestAForeignQueueInTheLocksPlace(t *testing.T) {
+func TestForeignQueueIsNotUsedAsLock(t *testing.T) {
 	for name, args := range map[string]amqp.Table{
 		"classic": nil,
 		"quorum without a single active consumer": {"x-queue-type": "quorum"},
@@ -183,7 +183,7 @@ func TestAForeignQueueInTheLocksPlace(t *testing.T) {
 
 // Sidecars of older versions use an exclusive queue as the lock. The two kinds of queue exclude
 // each other, so a rolling upgrade never has two leaders.
-func TestOldAndNewSidecarsShareNoLock(t *testing.T) {
+func TestOldAndNewSidecarsNeverShareLock(t *testing.T) {
 	v := brokertest.New(t)
 	old := func() (*amqp.Connection, error) {
 		conn, err := amqp.Dial(v.AMQPURL())
@@ -207,20 +207,20 @@ func TestOldAndNewSidecarsShareNoLock(t *testing.T) {
 	var refused *amqp.Error
 	_, err = old()
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, amqp.ResourceLocked, refused.Code, "which an older sidecar takes for locked")
+	require.Equal(t, amqp.ResourceLocked, refused.Code, "an older sidecar treats this as locked")
 	require.NoError(t, conn.Close())
 	if lock.Exclusive {
 		return
 	}
 	_, err = old()
-	require.ErrorAs(t, err, &refused, "also while no new sidecar runs")
+	require.ErrorAs(t, err, &refused, "the queue is refused while no new sidecar runs too")
 	require.Equal(t, amqp.ResourceLocked, refused.Code)
 }
 
 var races = flag.Int("races", 30, "how often two connections race for the lock")
 
 // Of two connections that claim the lock at the same moment, exactly one gets it.
-func TestRacingConnectionsNeverShareTheLock(t *testing.T) {
+func TestRacingConnectionsNeverShareLock(t *testing.T) {
 	v := brokertest.New(t)
 	const rivals = 2
 	for range *races {
@@ -289,7 +289,7 @@ func requireNoPhantom(t *testing.T, lock *broker.Lock) {
 	select {
 	case <-lock.Inbox.Done(): // it shares its channel with the publisher
 	case <-time.After(time.Minute):
-		require.FailNow(t, "the queue is gone and its consumer does not know")
+		require.FailNow(t, "the queue was deleted and its consumer has not ended")
 	}
 }
 
@@ -323,7 +323,7 @@ func pinged(t *testing.T, locks []*broker.Lock) (active int) {
 
 // A claim is known to the leader's streams before it has the lock. So it can publish to a stream
 // that is deleted and created again meanwhile.
-func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
+func TestClaimPublishesToRecreatedStreams(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	_, err := conn.Topology().Assert(t.Context())
@@ -344,7 +344,7 @@ func TestAClaimKnowsStreamsThatAreMadeAgain(t *testing.T) {
 }
 
 // After their channel is lost, pings are sent on a new one.
-func TestPingsAreRenewed(t *testing.T) {
+func TestPingsContinueOnNewChannel(t *testing.T) {
 	v := brokertest.New(t)
 	lock := eventuallyLeads(t, dial(t, v.AMQPURL()))
 	if lock.Exclusive {
@@ -357,7 +357,7 @@ func TestPingsAreRenewed(t *testing.T) {
 }
 
 // A claim that succeeds after its context ended is given up. Otherwise no sidecar would lead.
-func TestALockThatCameTooLateIsGivenBack(t *testing.T) {
+func TestLateLockIsReleased(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
 	late, rival := dial(t, proxy.URL()), dial(t, v.AMQPURL())
@@ -372,7 +372,7 @@ func TestALockThatCameTooLateIsGivenBack(t *testing.T) {
 	require.NoError(t, late.Err())
 }
 
-func TestAnswers(t *testing.T) {
+func TestAnswerQueueIsExclusive(t *testing.T) {
 	v := brokertest.New(t)
 	asker, leader := dial(t, v.AMQPURL()), dial(t, v.AMQPURL())
 	name, answers, err := asker.Answers(soon(t))
@@ -390,7 +390,7 @@ func TestAnswers(t *testing.T) {
 
 // The lock of LavinMQ is the exclusive consumer, because LavinMQ may give an exclusive queue to two
 // connections.
-func TestAnExclusiveLockIsConsumedExclusively(t *testing.T) {
+func TestExclusiveLockIsConsumedExclusively(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	conn.LockExclusively()

@@ -42,7 +42,7 @@ func queueWith(t *testing.T, m *broker.Management, name string, is func(broker.Q
 	return found
 }
 
-func TestPoliciesAreSetAndMended(t *testing.T) {
+func TestPoliciesAreSetAndCorrected(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
@@ -67,7 +67,7 @@ func TestPoliciesAreSetAndMended(t *testing.T) {
 	} {
 		q := queueWith(t, m, name, func(q broker.QueueInfo) bool { return q.Policy != "" })
 		if !m.Features().StreamSegmentPolicy {
-			delete(want, "stream-max-segment-size-bytes") // the broker takes and ignores it
+			delete(want, "stream-max-segment-size-bytes") // the broker accepts and ignores it
 		}
 		require.Equal(t, want, q.Definition, name)
 	}
@@ -83,7 +83,7 @@ func TestPoliciesAreSetAndMended(t *testing.T) {
 	queueWith(t, m, wire.Retries, func(q broker.QueueInfo) bool { return q.Policy == "millrace-stream-retries" })
 }
 
-func TestPoliciesAreWrittenOnlyWhenTheyDiffer(t *testing.T) {
+func TestUnchangedPoliciesAreNotWritten(t *testing.T) {
 	v := brokertest.New(t)
 	var puts int
 	backend, err := url.Parse(v.ManagementURL())
@@ -107,7 +107,7 @@ func TestPoliciesAreWrittenOnlyWhenTheyDiffer(t *testing.T) {
 	require.Equal(t, want, puts)
 }
 
-func TestAPolicyThatWinsIsFound(t *testing.T) {
+func TestOverridingPolicyIsReported(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
@@ -127,7 +127,7 @@ func TestAPolicyThatWinsIsFound(t *testing.T) {
 
 	findings, err := m.Policies(soon(t))
 	require.NoError(t, err)
-	require.Len(t, findings, 2, "a stream with an age of its own is its owner's choice")
+	require.Len(t, findings, 2, "a stream may have an age of its own")
 	require.Equal(t, "policy limits", findings[0].Subject)
 	require.Equal(t, "wins over millrace-queues for queue.a: jobs that their workers reject are lost", findings[0].Problem)
 	require.Contains(t, findings[0].Remedy, `"dead-letter-exchange":"jobs.dead","max-length":5,"overflow":"reject-publish"}`)
@@ -146,7 +146,7 @@ func TestAPolicyThatWinsIsFound(t *testing.T) {
 	require.Len(t, findings, 1)
 }
 
-func TestPolicyCommandsAreWhatAShellUnderstands(t *testing.T) {
+func TestPolicyCommandsAreQuotedForShell(t *testing.T) {
 	commands := broker.PolicyCommands(broker.FeaturesOf(broker.RabbitMQ, "3.12.0"), "it's a vhost")
 	require.Len(t, commands, 10)
 	require.Len(t, broker.PolicyCommands(broker.FeaturesOf(broker.RabbitMQ, "4.3.0"), "v"), 11)
@@ -157,7 +157,7 @@ func TestPolicyCommandsAreWhatAShellUnderstands(t *testing.T) {
 	require.Contains(t, broker.PolicyCommands(broker.FeaturesOf(broker.LavinMQ, "2.9.1"), "/")[0], "lavinmqctl set_policy --vhost '/'")
 }
 
-func TestQueuesTellWhatMatters(t *testing.T) {
+func TestPropertiesOfQueues(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
@@ -187,9 +187,9 @@ func TestQueuesTellWhatMatters(t *testing.T) {
 		require.Greater(t, q.MessageBytes, int64(15))
 	}
 	require.Equal(t, m.Features().QueueMemory, q.MemoryBytes > 0)
-	require.Equal(t, "reject-publish-dlx", q.Overflow, "the argument wins")
+	require.Equal(t, "reject-publish-dlx", q.Overflow, "the argument overrides the policy")
 	require.Equal(t, !m.Features().RejectPublishDLXDrops, q.MayRefuse())
-	require.EqualValues(t, 7, q.MaxLength, "the smaller limit holds")
+	require.EqualValues(t, 7, q.MaxLength, "the smaller limit applies")
 	require.EqualValues(t, 5000, q.MaxLengthBytes)
 	require.Equal(t, "d", q.DeadLetterTo)
 	if m.Features().HeadTimestamps {
@@ -200,7 +200,7 @@ func TestQueuesTellWhatMatters(t *testing.T) {
 	require.False(t, s.MayRefuse())
 }
 
-func TestTheBroker(t *testing.T) {
+func TestOverview(t *testing.T) {
 	v := brokertest.New(t)
 	m, conn := management(t, v), dial(t, v.AMQPURL())
 	overview, err := m.Overview(soon(t))
@@ -214,7 +214,7 @@ func TestTheBroker(t *testing.T) {
 		require.Len(t, nodes, 1)
 		require.True(t, nodes[0].Running)
 		return nodes[0].Uptime > 0
-	}, "it says how long it has been up")
+	}, "the node reports its uptime")
 	alarms, err := m.Alarms(soon(t))
 	require.NoError(t, err)
 	require.Empty(t, alarms)
@@ -250,7 +250,7 @@ func TestUsers(t *testing.T) {
 	require.False(t, may, "no permission in this virtual host")
 }
 
-func TestConnectionsOfAUser(t *testing.T) {
+func TestConnectionsOfUser(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	m := management(t, v)
@@ -265,7 +265,7 @@ func TestConnectionsOfAUser(t *testing.T) {
 	}, "the connection is shown")
 	require.Equal(t, t.Name(), mine[0].Given)
 	require.Equal(t, []string{"127.0.0.1", "Millrace"}, []string{mine[0].PeerHost, mine[0].Product})
-	none, err := m.ConnectionsOf(soon(t), "nobody")
+	none, err := m.ConnectionsOf(soon(t), "unknown")
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
@@ -281,7 +281,7 @@ func TestStreamListeners(t *testing.T) {
 	}
 }
 
-func TestStreamListenersOfACluster(t *testing.T) {
+func TestStreamListenersOfCluster(t *testing.T) {
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte(`{"rabbitmq_version":"4.3.6","node":"rabbit@b","listeners":[
 			{"node":"rabbit@a","protocol":"stream","ip_address":"::","port":5552},
@@ -332,7 +332,7 @@ func TestManagementOfLavinMQ(t *testing.T) {
 	require.ErrorContains(t, err, "404 Not Found")
 }
 
-func TestManagementErrorsNameNoPassword(t *testing.T) {
+func TestManagementErrorsHidePassword(t *testing.T) {
 	for _, bad := range []string{"", "ftp://x", "http://u:se%cret@h", "http://u:secret@127.0.0.1:1", "127.0.0.1:15672"} {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_, err := broker.OpenManagement(ctx, bad, "/", nil)
@@ -352,7 +352,7 @@ func TestManagementErrorsNameNoPassword(t *testing.T) {
 
 // A broker may refuse consumer-timeout although its version should accept it. It gets the policy
 // without that key.
-func TestConsumerTimeoutIsLeftOutWhereRefused(t *testing.T) {
+func TestRefusedConsumerTimeoutIsLeftOut(t *testing.T) {
 	v := brokertest.New(t) // behind a front that calls it RabbitMQ 3.13
 	backend, err := url.Parse(v.ManagementURL())
 	require.NoError(t, err)

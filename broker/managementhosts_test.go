@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
-func TestManagementOfADeadHostIsAskedElsewhere(t *testing.T) {
+func TestManagementSkipsDeadHost(t *testing.T) {
 	v := brokertest.New(t)
 	dead := elsewhere(t, v.ManagementURL(), "127.0.0.1:1")
 	for range 5 { // in any order
@@ -33,7 +33,7 @@ func TestManagementOfADeadHostIsAskedElsewhere(t *testing.T) {
 }
 
 // A frozen node accepts connections and answers none.
-func TestManagementOfASilentHostIsAskedElsewhereToo(t *testing.T) {
+func TestManagementSkipsSilentHost(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,19 +43,19 @@ func TestManagementOfASilentHostIsAskedElsewhereToo(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(m.Close)
 	amqp := &hosts.Order{}
-	amqp.Good(hosts.Target{Host: "localhost:5672"}) // so that the silent one comes first
+	amqp.Good(hosts.Target{Host: "localhost:5672"}) // so that the silent host comes first
 	m.Near(amqp)
 	begun := time.Now()
 	_, err = m.Queues(soon(t))
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, time.Since(begun), 3*time.Second, "the silent one was asked first")
+	require.GreaterOrEqual(t, time.Since(begun), 3*time.Second, "the silent host was asked first")
 	begun = time.Now()
 	_, err = m.Queues(soon(t))
 	require.NoError(t, err)
-	require.Less(t, time.Since(begun), 3*time.Second, "the one that answered is asked first now")
+	require.Less(t, time.Since(begun), 3*time.Second, "the host that answered is asked first now")
 }
 
-func TestHostsThatDoNotAnswerAreListed(t *testing.T) {
+func TestSilentHostsAreListed(t *testing.T) {
 	v := brokertest.New(t)
 	dead := elsewhere(t, v.ManagementURL(), "127.0.0.1:1")
 	m := open(t, several(t, dead, v.ManagementURL()), v.Name)
@@ -65,7 +65,7 @@ func TestHostsThatDoNotAnswerAreListed(t *testing.T) {
 	none, err := broker.NewManagement(several(t, dead, elsewhere(t, dead, "127.0.0.1:2")), v.Name, nil)
 	require.NoError(t, err)
 	t.Cleanup(none.Close)
-	require.Empty(t, none.SilentHosts(soon(t)), "that the management API is away is said elsewhere")
+	require.Empty(t, none.SilentHosts(soon(t)), "no host is listed if none answers")
 }
 
 func port(t *testing.T, hostPort string) string {
@@ -75,7 +75,7 @@ func port(t *testing.T, hostPort string) string {
 	return port
 }
 
-func TestManagementOfTheAMQPNodeIsAskedFirst(t *testing.T) {
+func TestManagementPrefersAMQPNode(t *testing.T) {
 	var asked atomic.Pointer[string]
 	node := func(name string, status int) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -112,7 +112,7 @@ func TestManagementOfTheAMQPNodeIsAskedFirst(t *testing.T) {
 
 	failing := "http://127.0.0.1:" + node("e", http.StatusServiceUnavailable) + ",localhost:" + node("f", http.StatusOK)
 	require.NoError(t, ask(t, "127.0.0.1:5672", failing))
-	require.Equal(t, "f", *asked.Load(), "a node in trouble is no answer")
+	require.Equal(t, "f", *asked.Load(), "a server error is no answer")
 
 	alone := "http://127.0.0.1:" + node("g", http.StatusServiceUnavailable)
 	var said *broker.StatusError

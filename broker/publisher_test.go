@@ -55,12 +55,12 @@ func rest(t *testing.T, p *broker.Publisher) map[uint64]bool {
 			require.Empty(t, p.Confirms())
 			return got
 		case <-late:
-			t.Fatal("it is not done")
+			t.Fatal("the publisher has not ended")
 		}
 	}
 }
 
-func TestConfirmsOfManyPublishesWithASlowReader(t *testing.T) {
+func TestSlowReaderGetsAllConfirms(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("many", true, false, false, false, nil)
@@ -85,7 +85,7 @@ func TestConfirmsOfManyPublishesWithASlowReader(t *testing.T) {
 	require.Equal(t, n+1, messages)
 }
 
-func TestARefusedFireIsNacked(t *testing.T) {
+func TestRefusedFireIsNacked(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
@@ -104,7 +104,7 @@ func TestARefusedFireIsNacked(t *testing.T) {
 }
 
 // The broker confirms a message that no queue took. The publisher must not report it as confirmed.
-func TestAFireThatNothingTakesIsNotConfirmed(t *testing.T) {
+func TestUnroutableFireIsNotConfirmed(t *testing.T) {
 	for _, exchange := range []string{wire.ExchangeFire, wire.ExchangeBury} {
 		t.Run(exchange, func(t *testing.T) {
 			v := brokertest.New(t)
@@ -134,7 +134,7 @@ func TestAFireThatNothingTakesIsNotConfirmed(t *testing.T) {
 
 // A strict publisher reports what no queue took. It distinguishes that from what a queue refused,
 // which LavinMQ returns as well.
-func TestAStrictPublisherIsToldWhatNoQueueTook(t *testing.T) {
+func TestStrictPublisherReportsUnroutableMessages(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	ch := client(t, v.AMQPURL())
@@ -167,7 +167,7 @@ func TestAStrictPublisherIsToldWhatNoQueueTook(t *testing.T) {
 	require.NoError(t, p.Err())
 }
 
-func TestWhatIsPublished(t *testing.T) {
+func TestPropertiesOfPublishedMessages(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("q", true, false, false, false, amqp.Table{"x-max-priority": 10})

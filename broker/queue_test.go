@@ -41,10 +41,10 @@ func TestEnsureQueueRefusals(t *testing.T) {
 		return err != nil
 	}, time.Minute, 10*time.Millisecond)
 	requireReason(t, err, broker.ReasonLimit)
-	require.NoError(t, conn.Err(), "no refusal costs the connection")
+	require.NoError(t, conn.Err(), "no refusal ends the connection")
 }
 
-func TestWhichBrokersHaveWhichQueueTypes(t *testing.T) {
+func TestQueueTypesOfBrokers(t *testing.T) {
 	for _, c := range []struct {
 		product, version string
 		quorum           bool
@@ -74,10 +74,10 @@ func typeOf(t *testing.T, v *brokertest.Vhost, setting broker.QueueType, name st
 	defer conn.Close()
 	makeAll(t, v.AMQPURL(), conn)
 	if err := conn.Queues().Ensure(soon(t), name); err != nil {
-		require.NoError(t, conn.Err(), "a refusal does not cost the connection")
+		require.NoError(t, conn.Err(), "a refusal does not end the connection")
 		return made, err
 	}
-	require.NoError(t, conn.Queues().Ensure(soon(t), name), "it is used as it is")
+	require.NoError(t, conn.Queues().Ensure(soon(t), name), "Ensure accepts the queue as it is")
 	return queueWith(t, management(t, v), wire.QueuePrefix+name, func(q broker.QueueInfo) bool { return q.Type != "" }), nil
 }
 
@@ -101,7 +101,7 @@ func TestTypesOfJobQueues(t *testing.T) {
 
 // Where quorum queues are the virtual host's default, RabbitMQ refuses a plain declaration with
 // priorities.
-func TestTypesOfJobQueuesWhereQuorumIsTheDefault(t *testing.T) {
+func TestTypesOfJobQueuesWhenQuorumIsDefault(t *testing.T) {
 	for _, setting := range []broker.QueueType{broker.QueueAuto, broker.QueueClassic} {
 		t.Run(string(setting), func(t *testing.T) {
 			v := quorumVhost(t)
@@ -114,7 +114,7 @@ func TestTypesOfJobQueuesWhereQuorumIsTheDefault(t *testing.T) {
 			require.Equal(t, want, made.Type)
 			if want == "quorum" {
 				_, err := client(t, v.AMQPURL()).QueueDeclare("queue.a", true, false, false, false, nil)
-				require.NoError(t, err, "a client that says nothing means the same queue")
+				require.NoError(t, err, "a client that gives no type declares the same queue")
 				m := management(t, v)
 				findings, err := m.Policies(soon(t))
 				require.NoError(t, err)
@@ -139,7 +139,7 @@ func quorumVhost(t *testing.T) *brokertest.Vhost {
 	return v
 }
 
-func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
+func TestEnsureQueueAcceptsQueueOfClient(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
@@ -168,7 +168,7 @@ func TestEnsureQueueUsesWhatAClientDeclared(t *testing.T) {
 
 // A bad name, or a fault of one queue, affects only the jobs of that queue. RabbitMQ 4 may want to
 // say more about a queue than fits into an answer.
-func TestNoNameEndsTheConnection(t *testing.T) {
+func TestBadQueueNameKeepsConnectionOpen(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
@@ -182,12 +182,12 @@ func TestNoNameEndsTheConnection(t *testing.T) {
 			_, err = owner.QueueDeclare("queue."+name, false, false, true, false, nil)
 			require.NoError(t, err)
 		}
-		require.Error(t, conn.Queues().Ensure(soon(t), name), "it is another's alone, or has a name that cannot be")
+		require.Error(t, conn.Queues().Ensure(soon(t), name), "the queue is exclusive to another connection, or its name is invalid")
 		require.NoError(t, conn.Err())
 	}
 }
 
-func TestEnsureQueueMakesJobsDirectAgain(t *testing.T) {
+func TestEnsureQueueRecreatesJobsDirect(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
@@ -239,9 +239,9 @@ func TestWitness(t *testing.T) {
 	second := dial(t, v.AMQPURL())
 	exists, err = second.Queues().Exists(soon(t), name)
 	require.NoError(t, err)
-	require.True(t, exists, "it outlives the connection")
+	require.True(t, exists, "the witness outlives the connection")
 	require.NoError(t, second.Queues().Delete(soon(t), name, true, true))
-	require.NoError(t, second.Queues().Delete(soon(t), name, true, true), "deleting twice does no harm")
+	require.NoError(t, second.Queues().Delete(soon(t), name, true, true), "the second delete changes nothing")
 
 	_, err = client(t, v.AMQPURL()).QueueDeclare(name, true, false, false, false, nil)
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestWitness(t *testing.T) {
 	require.NoError(t, second.Err())
 }
 
-func TestDeleteQueueKeepsWhatIsInUse(t *testing.T) {
+func TestDeleteQueueKeepsQueueInUse(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)

@@ -35,7 +35,7 @@ func texts(deliveries []wire.Delivery) (found []string) {
 	return found
 }
 
-func TestPeekPutsBack(t *testing.T) {
+func TestPeekRequeues(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3")
 	for range 2 {
 		found, err := conn.Queues().Peek(soon(t), "queue.a", 2)
@@ -59,7 +59,7 @@ func TestPurge(t *testing.T) {
 	require.Empty(t, found)
 }
 
-func TestAQueueThatIsNotThere(t *testing.T) {
+func TestMissingQueue(t *testing.T) {
 	_, conn := filled(t, "queue.a")
 	_, err := conn.Queues().Purge(soon(t), "queue.b")
 	requireReason(t, err, broker.ReasonMissing)
@@ -67,7 +67,7 @@ func TestAQueueThatIsNotThere(t *testing.T) {
 	requireReason(t, err, broker.ReasonMissing)
 	_, err = conn.Queues().Move(soon(t), "queue.b", 1, nil)
 	requireReason(t, err, broker.ReasonMissing)
-	require.NoError(t, conn.Err(), "that costs a channel, not the connection")
+	require.NoError(t, conn.Err(), "a missing queue ends a channel, not the connection")
 }
 
 // into returns a function that turns a delivery into a message for another queue.
@@ -75,7 +75,7 @@ func into(queue string) func(wire.Delivery) wire.Message {
 	return func(d wire.Delivery) wire.Message { return wire.Message{Key: queue, Body: d.Body} }
 }
 
-func TestMoveKeepsTheOrder(t *testing.T) {
+func TestMoveKeepsOrder(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)
 	require.NoError(t, err)
@@ -84,23 +84,23 @@ func TestMoveKeepsTheOrder(t *testing.T) {
 	require.Equal(t, 2, moved)
 	moved, err = conn.Queues().Move(soon(t), "queue.a", 9, into("queue.b"))
 	require.NoError(t, err)
-	require.Equal(t, 1, moved, "until there is nothing more")
+	require.Equal(t, 1, moved, "Move stops when the queue is empty")
 	require.Zero(t, v.QueueLength(t, "queue.a"))
 	found, err := conn.Queues().Peek(soon(t), "queue.b", 9)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "2", "3"}, texts(found))
 }
 
-func TestWhatIsNotTakenIsNotMoved(t *testing.T) {
+func TestMoveKeepsRefusedMessages(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 	require.NoError(t, err)
 	moved, err := conn.Queues().Move(soon(t), "queue.a", 9, into("queue.b"))
 	require.ErrorContains(t, err, "refused")
-	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a")+moved == 3 }, "what was not moved is where it was")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a")+moved == 3 }, "a message that was not moved stays in its queue")
 }
 
-func TestMoveEndsWithItsContext(t *testing.T) {
+func TestMoveEndsWithContext(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2")
 	ctx, cancel := context.WithCancel(soon(t))
 	moved, err := conn.Queues().Move(ctx, "queue.a", 2, func(d wire.Delivery) wire.Message {
@@ -133,7 +133,7 @@ func TestPauseQueue(t *testing.T) {
 	require.Equal(t, []string{"PUT /api/queues/v/queue.a%2Fb/pause", "PUT /api/queues/v/queue.a%2Fb/resume"}, asked)
 }
 
-func TestAlarmsAreTold(t *testing.T) {
+func TestAlarmsAreListed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := `{"rabbitmq_version":"4.3.0"}`
 		if r.URL.Path == "/api/nodes" {
@@ -147,7 +147,7 @@ func TestAlarmsAreTold(t *testing.T) {
 	require.Equal(t, []string{"memory alarm on a", "a is partitioned from b", "disk alarm on b"}, alarms)
 }
 
-func TestProvoked(t *testing.T) {
+func TestCausedByClient(t *testing.T) {
 	for err, want := range map[error]bool{
 		&amqp.Error{Code: amqp.PreconditionFailed, Server: true}:                                        true,
 		&amqp.Error{Code: amqp.ConnectionForced, Server: true}:                                          false, // it is shutting down
@@ -159,14 +159,14 @@ func TestProvoked(t *testing.T) {
 	}
 }
 
-func TestAConnectionKnowsItsUserAndVHost(t *testing.T) {
+func TestConnectionReportsUserAndVHost(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	require.Equal(t, []string{v.Owner.Name, v.Name}, []string{conn.User(), conn.VHost()})
 }
 
 // Transfer removes the messages that some queue has taken. The others stay where they were.
-func TestHandOver(t *testing.T) {
+func TestTransfer(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3", "4")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)
 	require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestHandOver(t *testing.T) {
 	handed, err = broker.Transfer(soon(t), conn, "queue.a", 9, to(func(string) string { return "queue.nowhere" }))
 	require.ErrorIs(t, err, broker.ErrReturned)
 	require.Empty(t, handed)
-	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 1 }, "it is where it was")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 1 }, "the message stays in its queue")
 	_, err = broker.Transfer(soon(t), conn, "queue.nowhere", 9, to(func(string) string { return "queue.b" }))
 	requireReason(t, err, broker.ReasonMissing)
 }

@@ -30,7 +30,7 @@ func TestDialIsRefused(t *testing.T) {
 	stranger := brokertest.New(t).Owner
 	for name, c := range map[string]struct{ url, reason, says string }{
 		"wrong password": {withUser(v, v.Owner.Name+":wrong"), broker.RefusedLogin, `refused user "` + v.Owner.Name + `" or its password`},
-		"unknown user":   {withUser(v, "nobody:wrong"), broker.RefusedLogin, `refused user "nobody" or its password`},
+		"unknown user":   {withUser(v, "unknown:wrong"), broker.RefusedLogin, `refused user "unknown" or its password`},
 		"no vhost":       {v.AMQPURL() + "-not", broker.RefusedVHost, `has no virtual host "` + v.Name + `-not"`},
 		"no access":      {withUser(v, stranger.Name+":"+stranger.Password), broker.RefusedAccess, `user "` + stranger.Name + `" has no access to virtual host "` + v.Name + `"`},
 	} {
@@ -72,7 +72,7 @@ func TestRefusal(t *testing.T) {
 }
 
 // A limit on connections must not end a sidecar, because another connection may end soon.
-func TestALimitOnConnectionsIsNoRefusal(t *testing.T) {
+func TestConnectionLimitIsNoRefusal(t *testing.T) {
 	v := brokertest.New(t)
 	limit := "/api/vhost-limits/" + v.Name + "/max-connections"
 	put(t, v, limit, `{"value":1}`)
@@ -84,7 +84,7 @@ func TestALimitOnConnectionsIsNoRefusal(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 }
 
-func TestDialOfWhatIsNoAMQPPort(t *testing.T) {
+func TestDialNamesOtherProtocols(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	at := strings.LastIndexByte(v.AMQPURL(), '@')
@@ -135,12 +135,12 @@ func TestMayConfigure(t *testing.T) {
 		return may
 	}
 	require.False(t, may(brokertest.Permissions{Configure: `^queue\.`}))
-	require.False(t, v.Try(t.Context(), http.MethodGet, "/api/exchanges/"+v.Name+"/jobs.dead", nil, nil) == nil, "it declared nothing")
+	require.False(t, v.Try(t.Context(), http.MethodGet, "/api/exchanges/"+v.Name+"/jobs.dead", nil, nil) == nil, "MayConfigure declared nothing")
 	require.True(t, may(brokertest.Permissions{Write: `^$`, Read: `^$`}))
-	require.True(t, may(brokertest.Permissions{}), "it exists already")
+	require.True(t, may(brokertest.Permissions{}), "the topology exists already")
 }
 
-func TestLacks(t *testing.T) {
+func TestMissingPermissionsAreListed(t *testing.T) {
 	v := brokertest.New(t)
 	names := []string{"jobs.direct", "jobs.leader", "job_journal", "queue.x"}
 	lacks := func(p brokertest.Permissions) []string {
@@ -166,13 +166,13 @@ func TestLacks(t *testing.T) {
 	look()
 	var queues []any
 	v.Do(t, http.MethodGet, "/api/queues/"+v.Name, nil, &queues)
-	require.Empty(t, queues, "it made nothing")
+	require.Empty(t, queues, "Lacks created nothing")
 
-	makeAll(t, v.AMQPURL(), dial(t, v.AMQPURL())) // the same with everything in place
+	makeAll(t, v.AMQPURL(), dial(t, v.AMQPURL())) // the same while everything exists
 	require.NoError(t, dial(t, v.AMQPURL()).Queues().Ensure(soon(t), "x"))
 	v.Publish(t, "", "queue.x", amqp.Publishing{Body: []byte("a")})
 	look()
 	d, ok := v.Get(t, "queue.x")
 	require.True(t, ok)
-	require.False(t, d.Redelivered, "it took nothing")
+	require.False(t, d.Redelivered, "Lacks consumed nothing")
 }

@@ -22,13 +22,13 @@ func TestSendMandatory(t *testing.T) {
 	require.NoError(t, err)
 	p := publisher(t, conn)
 	for range 50 {
-		require.ErrorIs(t, p.SendMandatory(soon(t), wire.Message{Key: "nobody", Body: []byte("x")}), broker.ErrReturned)
+		require.ErrorIs(t, p.SendMandatory(soon(t), wire.Message{Key: "nowhere", Body: []byte("x")}), broker.ErrReturned)
 		require.NoError(t, p.SendMandatory(soon(t), wire.Message{Key: "q", Body: []byte("x")}))
-		require.NoError(t, p.Send(soon(t), wire.Message{Key: "nobody", Body: []byte("x")}), "only mandatory messages come back")
+		require.NoError(t, p.Send(soon(t), wire.Message{Key: "nowhere", Body: []byte("x")}), "only mandatory messages are returned")
 	}
 }
 
-func TestSendHonoursItsContext(t *testing.T) {
+func TestSendEndsWithContext(t *testing.T) {
 	v := brokertest.New(t)
 	p := publisher(t, dial(t, v.AMQPURL()))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -36,7 +36,7 @@ func TestSendHonoursItsContext(t *testing.T) {
 	require.ErrorIs(t, p.Send(ctx, wire.Message{Key: "q"}), context.Canceled)
 }
 
-func TestWhatCannotBePublishedCostsNothing(t *testing.T) {
+func TestUnpublishableMessageEndsNoChannel(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	p := publisher(t, conn)
@@ -64,14 +64,14 @@ func TestWhatCannotBePublishedCostsNothing(t *testing.T) {
 		require.ErrorIs(t, p.Send(soon(t), m), broker.ErrUnpublishable, name)
 		require.ErrorIs(t, p.SendMandatory(soon(t), m), broker.ErrUnpublishable, name)
 	}
-	tag, err := p.Publish(wire.Message{Key: "nobody", Headers: map[string]any{"a": strings.Repeat("x", 120_000), "b": int64(1), "c": true}})
+	tag, err := p.Publish(wire.Message{Key: "nowhere", Headers: map[string]any{"a": strings.Repeat("x", 120_000), "b": int64(1), "c": true}})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, tag)
 	require.Equal(t, map[uint64]bool{1: true}, collect(t, p, 1))
 	require.NoError(t, conn.Err())
 }
 
-func TestAnUnknownExchangeEndsThePublisherAlone(t *testing.T) {
+func TestUnknownExchangeEndsOnlyThePublisher(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	p := publisher(t, conn)
@@ -88,7 +88,7 @@ func TestAnUnknownExchangeEndsThePublisherAlone(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-func TestConfirmsBeforeTheEndAreKept(t *testing.T) {
+func TestConfirmsBeforeChannelEndAreKept(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	ch := client(t, v.AMQPURL())
@@ -138,7 +138,7 @@ func TestReplies(t *testing.T) {
 		d := ask("")
 		d.ReplyTo = refused
 		require.NoError(t, p.Reply(soon(t), d, []byte("{}")), refused)
-		require.NoError(t, p.Send(soon(t), wire.Message{Key: "nobody"}), "%q must not end the channel", refused)
+		require.NoError(t, p.Send(soon(t), wire.Message{Key: "nowhere"}), "%q must not end the channel", refused)
 	}
 	messages, _, err := conn.Queues().Depth(soon(t), "job_journal")
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func declareAsClient(t *testing.T, ch *amqp.Channel) {
 	}
 }
 
-func TestTopologyIsMadeOnceAndFitsClients(t *testing.T) {
+func TestTopologyMatchesClients(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	first, err := conn.Topology().Assert(soon(t))
@@ -56,7 +56,7 @@ func TestTopologyIsMadeOnceAndFitsClients(t *testing.T) {
 	require.NoError(t, conn.Err())
 }
 
-func TestTopologyAfterClients(t *testing.T) {
+func TestTopologyKeepsQueuesOfClients(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	declareAsClient(t, ch)
@@ -80,10 +80,10 @@ func TestTopologyAfterClients(t *testing.T) {
 	require.Contains(t, top.Findings[0].Problem, "was declared otherwise")
 
 	_, err = ch.QueueDeclare("heartbeats", true, false, false, false, amqp.Table{"x-queue-type": "stream", "x-max-age": "1h"})
-	require.NoError(t, err, "it must still be the client's own")
+	require.NoError(t, err, "the stream must still be as the client declared it")
 }
 
-func TestJournalCreatedOnlyWhenItWas(t *testing.T) {
+func TestCreationOfJournalIsReported(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	top, err := conn.Topology().Assert(soon(t))
@@ -100,7 +100,7 @@ func TestJournalCreatedOnlyWhenItWas(t *testing.T) {
 	require.True(t, top.JournalCreated)
 }
 
-func TestTopologyRefusesWhatItCannotUse(t *testing.T) {
+func TestTopologyRefusesQueueInPlaceOfStream(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("scheduled_jobs", true, false, false, false, nil)
@@ -117,12 +117,12 @@ func TestTopologyRefusesWhatItCannotUse(t *testing.T) {
 	require.NoError(t, conn.Err())
 	messages, consumers, err := conn.Queues().Depth(soon(t), "scheduled_jobs")
 	require.NoError(t, err)
-	require.Equal(t, []int{1, 0}, []int{messages, consumers}, "what is in it is left alone")
+	require.Equal(t, []int{1, 0}, []int{messages, consumers}, "its message stays, and it is not consumed")
 }
 
 // Each thing that Millrace wants is created again, independently of the others. Only a leader
 // creates jobs.direct.
-func TestWantedThingsAreMadeOneByOne(t *testing.T) {
+func TestTopologyPartsAreCreatedIndependently(t *testing.T) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
@@ -141,14 +141,14 @@ func TestWantedThingsAreMadeOneByOne(t *testing.T) {
 	require.Equal(t, broker.SubjectDirect, faults[0].Subject)
 	require.True(t, broker.IsMissing(faults[0].Err), "%v", faults[0].Err)
 	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("x")})
-	require.Equal(t, 1, v.QueueLength(t, "jobs.letters"), "it is bound again")
+	require.Equal(t, 1, v.QueueLength(t, "jobs.letters"), "the queue is bound again")
 	top, faults = wanted(t, v.AMQPURL())
 	require.Empty(t, faults)
 	require.Equal(t, []string{"exchange jobs.direct"}, top.Created)
 }
 
 // Something that cannot be used as it is does not keep the rest from being created.
-func TestWantedThingsThatAreOfAnotherKind(t *testing.T) {
+func TestUnusablePartDoesNotBlockOthers(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	_, err := ch.QueueDeclare("heartbeats", true, false, false, false, nil)
@@ -162,9 +162,9 @@ func TestWantedThingsThatAreOfAnotherKind(t *testing.T) {
 	require.Contains(t, top.Created, "queue jobs.begins", "the last of them")
 }
 
-// A queue whose process has crashed is away. It is neither created again nor taken for missing. For
-// what Millrace needs, the assertion fails within five seconds.
-func TestThingsThatAreAway(t *testing.T) {
+// A queue whose process has crashed is unavailable. It is not created again, nor listed as missing.
+// If Millrace needs it, the assertion fails within five seconds.
+func TestUnavailableTopology(t *testing.T) {
 	v := brokertest.Erlang(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
@@ -194,7 +194,7 @@ func TestThingsThatAreAway(t *testing.T) {
 }
 
 // The old queue of dead letters is unbound once the new one is bound. Each step can be repeated.
-func TestDeadLettersChangeTheirQueue(t *testing.T) {
+func TestDeadLettersMoveToNewQueue(t *testing.T) {
 	v := brokertest.New(t)
 	ch := client(t, v.AMQPURL())
 	require.NoError(t, ch.ExchangeDeclare("jobs.dead", "fanout", true, false, false, false, nil))
@@ -203,16 +203,16 @@ func TestDeadLettersChangeTheirQueue(t *testing.T) {
 	require.NoError(t, ch.QueueBind("jobs.deadletters", "", "jobs.dead", false, nil))
 	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("before")})
 	conn := dial(t, v.AMQPURL())
-	require.Error(t, conn.Topology().RetireDeadLetters(soon(t)), "there is no other queue yet")
+	require.Error(t, conn.Topology().RetireDeadLetters(soon(t)), "the new queue does not exist yet")
 	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("meanwhile")})
-	require.Equal(t, 2, v.QueueLength(t, "jobs.deadletters"), "nothing is lost on the way")
+	require.Equal(t, 2, v.QueueLength(t, "jobs.deadletters"), "no dead letter is lost meanwhile")
 	makeAll(t, v.AMQPURL(), conn)
 	for range 2 {
 		require.NoError(t, conn.Topology().RetireDeadLetters(soon(t)))
 	}
 	v.Publish(t, "jobs.dead", "", amqp.Publishing{Body: []byte("after")})
 	require.Equal(t, 2, v.QueueLength(t, "jobs.deadletters"))
-	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "jobs.letters") == 1 }, "the new queue has it")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "jobs.letters") == 1 }, "the new queue has the dead letter")
 	made := queueWith(t, management(t, v), "jobs.letters", func(q broker.QueueInfo) bool { return q.Type != "" })
 	want := "classic"
 	if conn.Features().QuorumQueues {

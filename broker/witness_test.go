@@ -50,7 +50,7 @@ func TestWitnessEndsWithItsNode(t *testing.T) {
 	}
 }
 
-func TestQueueOnANode(t *testing.T) {
+func TestQueueOnNode(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, nil)
@@ -64,7 +64,7 @@ func TestQueueOnANode(t *testing.T) {
 	require.Len(t, nodes, 1)
 	name := broker.WitnessQueue(nodes[0].Name)
 	require.NoError(t, mgmt.DeclareQueueOn(t.Context(), name, nodes[0].Name))
-	require.NoError(t, mgmt.DeclareQueueOn(t.Context(), name, nodes[0].Name), "twice does no harm")
+	require.NoError(t, mgmt.DeclareQueueOn(t.Context(), name, nodes[0].Name), "the second declaration changes nothing")
 	queueWith(t, mgmt, name, func(q broker.QueueInfo) bool { return q.Durable && q.Type == "classic" && q.Node == nodes[0].Name })
-	require.NoError(t, dial(t, v.AMQPURL()).Witnesses().DeclareQueue(soon(t), nodes[0].Name), "both declare it alike")
+	require.NoError(t, dial(t, v.AMQPURL()).Witnesses().DeclareQueue(soon(t), nodes[0].Name), "AMQP and the API declare the same queue")
 }

@@ -55,23 +55,23 @@ func write(t *testing.T, o *writeBuffer, text string) {
 	require.Equal(t, len(text), n)
 }
 
-func TestOutboxGathers(t *testing.T) {
+func TestWriteBufferCollectsBatch(t *testing.T) {
 	r := newRecorder()
 	o := newWriteBuffer(r, time.Hour)
 	write(t, o, "a")
-	require.Equal(t, []string{"a"}, r.seen(), "nobody gathers")
+	require.Equal(t, []string{"a"}, r.seen(), "outside a batch, a write is not buffered")
 	o.batch(func() {
 		write(t, o, "b")
 		o.batch(func() { write(t, o, "c") })
 		write(t, o, "d")
 	})
-	require.Equal(t, []string{"a", "bcd"}, r.seen(), "it goes when the last is done")
+	require.Equal(t, []string{"a", "bcd"}, r.seen(), "the outermost batch sends everything")
 	write(t, o, "e")
 	require.Equal(t, []string{"a", "bcd", "e"}, r.seen())
 }
 
-// A caller of gather may wait for an answer to what it has written.
-func TestOutboxSendsWhileItsWriterWaits(t *testing.T) {
+// A caller of batch may wait for an answer to what it has written.
+func TestWriteBufferSendsWhileWriterWaits(t *testing.T) {
 	r := newRecorder()
 	o := newWriteBuffer(r, time.Millisecond)
 	o.batch(func() {
@@ -83,20 +83,20 @@ func TestOutboxSendsWhileItsWriterWaits(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, r.seen())
 }
 
-func TestOutboxIsBounded(t *testing.T) {
+func TestWriteBufferIsBounded(t *testing.T) {
 	r := newRecorder()
 	o := newWriteBuffer(r, time.Hour)
 	large := string(bytes.Repeat([]byte("x"), 4*gatherMost))
 	o.batch(func() {
 		write(t, o, large)
-		require.Equal(t, []string{large}, r.seen(), "nothing waits for more when there is enough")
-		require.Zero(t, cap(o.waiting), "what a large message took is given back")
+		require.Equal(t, []string{large}, r.seen(), "a full buffer is sent before the batch ends")
+		require.Zero(t, cap(o.waiting), "the memory of a large message is freed")
 	})
 }
 
 // A buffered write that fails makes the next write fail, and closes the connection, so that its
 // reader learns of it.
-func TestOutboxThatCannotSend(t *testing.T) {
+func TestFailedWriteClosesConnection(t *testing.T) {
 	r := newRecorder()
 	o := newWriteBuffer(r, time.Hour)
 	r.err = errors.New("gone")

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What a journal that is gone said of entries which nobody has read yet is kept until low water is
-// moved: who moves it has read all there is.
-func TestWhatALostJournalSaidIsForgotten(t *testing.T) {
+// Marks from a lost journal, for entries that were not read yet, are kept until low water moves. A
+// leader that moves it has read all entries.
+func TestMarksOfLostJournalEndAtLowWater(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: 50, JID: "a"})
@@ -29,7 +29,7 @@ func TestWhatALostJournalSaidIsForgotten(t *testing.T) {
 		return wire.Record{Stream: wire.Journal, Offset: offset, UserID: millrace, Headers: m.Headers, Body: m.Body}
 	}
 	o.fold(record(1000, wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "next"}))
-	require.Equal(t, 1, o.table(tableMark), "a leader that only begins may not have read it")
+	require.Equal(t, 1, o.table(tableMark), "a leader that has just begun may not have read the entry")
 	o.fold(record(1001, wire.JournalRecord{Type: wire.TypeLowWater, Epoch: 1000, LowWater: map[string]int64{sched: 1}, Needs: 1000}))
 	require.Zero(t, o.table(tableMark))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A fire that found no queue stands in jobs.gated as an entry that knows which fire it is; nobody
-// but Millrace can write one.
+// An unroutable fire is in jobs.gated as an entry that names its fire. Only Millrace's own user can
+// write such an entry.
 func TestCopyKnowsItsFire(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -42,12 +42,12 @@ func TestCopyKnowsItsFire(t *testing.T) {
 	o.inOrder(h)
 	offsets, err = o.Copies()
 	require.NoError(t, err)
-	require.Empty(t, offsets, "it was fired")
+	require.Empty(t, offsets, "the copy was fired")
 }
 
-// A copy is in force also where the leader that fired it was followed by then: its fire may stand
-// in the journal before that.
-func TestCopyOfAnEarlierLeaderIsInForce(t *testing.T) {
+// A copy is valid even if its leader had been followed by then, because its fire may be in the
+// journal before the next epoch.
+func TestCopyOfEarlierLeaderIsValid(t *testing.T) {
 	h := newHistory()
 	first := h.open()
 	h.entry(sched, "a", 1)
@@ -63,8 +63,8 @@ func TestCopyOfAnEarlierLeaderIsInForce(t *testing.T) {
 	require.Zero(t, o.State().Void[gated])
 }
 
-// A copy that is carried over stays one, so that it is never taken for a repeated publish.
-func TestCopyIsCarriedOver(t *testing.T) {
+// A copy that is carried over is still a copy, so that it never counts as a repeated publish.
+func TestCarriedOverCopyIsStillACopy(t *testing.T) {
 	h := newHistory()
 	h.open()
 	old := h.bounce(1, &Stored{Stream: sched, Offset: 1, JID: "a"})
@@ -79,8 +79,8 @@ func TestCopyIsCarriedOver(t *testing.T) {
 	require.Equal(t, old, s.First)
 }
 
-// Probes to no queue are passed over, whatever else is no job is rejected.
-func TestGatedPassesProbesOver(t *testing.T) {
+// Unroutable probes are ignored. Every other record that is no job is rejected.
+func TestGatedIgnoresProbes(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.append(gated, millrace, map[string]any{wire.HeaderOp: wire.OpProbe}, `{"type":"probe"}`)
@@ -92,9 +92,9 @@ func TestGatedPassesProbesOver(t *testing.T) {
 	require.Equal(t, []string{"3: record is not a JSON object", `2: job: member "class" is missing`}, o.rejected(gated))
 }
 
-// Leaders that knew no jobs.gated left no barrier in it: that it has none of theirs does not make
-// it a stream that was deleted.
-func TestGatedIsNewWhereEarlierLeadersKnewNone(t *testing.T) {
+// Leaders of older versions wrote no barrier into jobs.gated. A jobs.gated without their barriers
+// does not count as a stream that was deleted.
+func TestGatedMayLackBarriersOfOlderVersions(t *testing.T) {
 	h := newHistory()
 	older := func(r *wire.JournalRecord) { r.Format = 1 }
 	h.open(older)
@@ -115,5 +115,5 @@ func TestGatedIsNewWhereEarlierLeadersKnewNone(t *testing.T) {
 	h.gens = h.gens[:len(h.all)]
 	o = newOne(t)
 	o.inOrder(h)
-	require.True(t, o.State().Foreign(gated, 0), "this one did know it")
+	require.True(t, o.State().Foreign(gated, 0), "this leader wrote a barrier into jobs.gated")
 }

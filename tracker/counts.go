@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What is counted of a stream's pending entries.
+// The kinds of counts of a stream's pending entries.
 const (
 	countTotal = 't'
 	countQueue = 'q'
@@ -27,8 +27,8 @@ type countKey struct {
 	name   string
 }
 
-// Counts are how many entries are pending. They are never fewer than there are rows, so a reader
-// that has found as many as are counted need not look for more.
+// Counts has the numbers of pending entries. They are never lower than the numbers of rows, so a
+// reader that has found as many rows as are counted can stop.
 type Counts struct {
 	mu sync.RWMutex
 	n  map[countKey]int64
@@ -135,8 +135,8 @@ func (c *countFold) add(tx *view.Tx, s *Stored, by int64) {
 	}
 }
 
-// save writes what the batch changed. Entries that come count from now on. Those that go count
-// until the batch is written.
+// save writes the changes of a batch. Added entries count from now on. Removed entries count until
+// the batch is written.
 func (c *countFold) save(tx *view.Tx) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,9 +25,9 @@ func (h *history) drops(user, jid string, at int) int64 {
 	return h.append(dead, user, map[string]any{wire.HeaderDropped: "maxlen"}, body(dead, jid, at))
 }
 
-// Those that a queue dropped count apart, and each kind is listed by when it died, not by when it
-// came. Only Millrace says of a job that it was dropped.
-func TestDeadJobsAreOfTwoKinds(t *testing.T) {
+// Dead jobs that a queue dropped count separately. Each kind is listed by the time of death, not by
+// offset. Only Millrace's own user can mark a job as dropped.
+func TestDroppedDeadJobsCountSeparately(t *testing.T) {
 	h := newHistory()
 	h.entry(dead, "a", 30)
 	h.entry(dead, "b", 10)
@@ -51,19 +51,19 @@ func TestDeadJobsAreOfTwoKinds(t *testing.T) {
 	require.Equal(t, 2, stopped)
 
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: dead, Offset: failed, JID: "f"})
-	h.deed(wire.OpRetried, dead, 2, "c")
+	h.dispatch(wire.OpRetried, dead, 2, "c")
 	o = newOne(t).inOrder(h)
 	require.Equal(t, []string{"10@1", "20@4", "30@0"}, o.oldest(false))
-	require.Equal(t, []string{"5@3"}, o.oldest(true), "what is fired again is nobody's to give up")
+	require.Equal(t, []string{"5@3"}, o.oldest(true), "a job that is fired again is not in the list")
 	require.Equal(t, []int64{3, 1}, []int64{o.Dead(false), o.Dead(true)})
 	dropped, err := o.Get(dead, 3)
 	require.NoError(t, err)
 	require.True(t, dropped.Dropped)
 }
 
-// Dead jobs that the leader gave up are gone from their kind, and counted, whether the view had
-// read them or not; what has another jid was not meant.
-func TestDeadJobsThatAreTrimmed(t *testing.T) {
+// Trimmed dead jobs leave the list of their kind and are counted, even if the view reads them after
+// that. An entry with another jid stays.
+func TestTrimmedDeadJobs(t *testing.T) {
 	h := newHistory()
 	a, b, c := h.drops(millrace, "a", 1), h.entry(dead, "b", 2), h.drops(millrace, "c", 3)
 	h.open()

@@ -1,4 +1,4 @@
-// Package tracker folds streams into what is known of jobs.
+// Package tracker folds streams into the state of all jobs.
 //
 // Entries is the fold over the entry streams and the journal. It routes each record to the part
 // that takes it in, and it alone writes. A Reader reads what it wrote. It consists of small
@@ -25,19 +25,20 @@
 //
 //   - A pending entry is listed. If it is parked, the broker cannot take its job, and it does not
 //     fire by itself.
-//   - An entry in doubt was fired or buried: the journal says so, which does not mean that the queue
-//     has the job. It is kept with its body, and is not listed.
+//   - An entry in doubt was fired or buried: the journal says so, which does not mean that the
+//     queue has the job. It is kept with its body, and is not listed.
 //   - A settled entry is deleted, and so is a replaced one.
 //
-// What the journal says of an entry may be read before the entry. Then a mark waits for it.
+// A record of the journal may be read before the entry that it is about. Then a mark waits for the
+// entry.
 //
 // # Structure
 //
 // The fold has one type for each table: entries with their marks, lists and counts; outcomes; bulk
 // operations; the audit log (package audit); rejected records. Duties work with them: the entry
 // fold and the journal fold take in records, the lifecycle changes what entries are, low water
-// forgets. What is in memory for all to see is in Shown, Counts, BulkOperations and Pauses, each
-// with a lock. Package table has the codec and the bounded tables.
+// forgets. The state in memory that others may read is in Shown, Counts, BulkOperations and Pauses,
+// each with a lock. Package table has the codec and the bounded tables.
 //
 // # Guarantees
 //
@@ -56,6 +57,6 @@
 // A record that is not understood, or not trusted, is kept in a bounded list of rejected records.
 // It stops nothing. A damaged row ends the view with an error.
 //
-// If the journal was lost, what it said of entries stays, and its offsets are forgotten. If an
-// entry stream was created again, its entries are dropped when the journal says so.
+// If the journal was lost, its facts about entries stay, and its offsets are forgotten. If an entry
+// stream was created again, its entries are dropped when the journal says so.
 package tracker

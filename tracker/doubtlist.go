@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Doubt is a fire or burial of which it is not known whether it reached its target.
+// Doubt is a fire or burial that may or may not have reached its target.
 type Doubt struct {
 	Epoch   int64
 	Seq     int64
@@ -43,9 +43,9 @@ type DoubtList struct {
 	shown *Shown
 }
 
-// Doubts returns what is in doubt, in the order in which it was fired.
+// Doubts returns the fires and burials in doubt, in the order in which they were fired.
 func (l DoubtList) Doubts() (all []Doubt, err error) {
-	at := l.store.Snapshot() // what is settled meanwhile has no mark any more
+	at := l.store.Snapshot() // an entry that is settled meanwhile has no mark
 	defer func() { err = errors.Join(err, at.Close()) }()
 	found, err := scanDoubts(at)
 	if err != nil {
@@ -67,7 +67,7 @@ func doubtOf(r view.Reader, f doubt) (Doubt, error) {
 		return Doubt{}, err
 	}
 	if m == nil {
-		return Doubt{}, fmt.Errorf("tracker: doubtful %s@%d has no mark", f.at.name(), f.at.offset)
+		return Doubt{}, fmt.Errorf("tracker: entry %s@%d is in doubt and has no mark", f.at.name(), f.at.offset)
 	}
 	d := Doubt{
 		Epoch: f.epoch, Seq: f.seq, Op: m.op, JID: m.tag, Command: m.command, Actor: m.actor, Bulk: m.bulk, Body: m.body,

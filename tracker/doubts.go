@@ -15,7 +15,7 @@ import (
 // before, each time.
 type doubts []doubt
 
-// doubt is what is known of one of them.
+// doubt is one of them.
 type doubt struct {
 	dispatchID
 	at            entryID
@@ -49,7 +49,7 @@ func loadDoubts(r view.Reader) (doubts, error) {
 			return nil, err
 		}
 		if m == nil {
-			return nil, fmt.Errorf("tracker: doubtful %s@%d has no mark: the state dir is damaged, remove it", all[i].at.name(), all[i].at.offset)
+			return nil, fmt.Errorf("tracker: entry %s@%d is in doubt and has no mark: the state directory is damaged, remove it", all[i].at.name(), all[i].at.offset)
 		}
 		all[i].note(m)
 	}
@@ -79,7 +79,7 @@ func (all doubts) between(from, to dispatchID) []doubt {
 	return slices.Clone(all[first:max(first, end)])
 }
 
-// add notes what the mark of an entry in doubt says.
+// add notes the mark of an entry in doubt.
 func (all *doubts) add(tx *view.Tx, id entryID, m *mark) error {
 	f := dispatchID{m.epoch, m.seq}
 	at, found := all.search(f)

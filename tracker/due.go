@@ -30,7 +30,7 @@ func (k DueKey) bytes() []byte {
 	return entryID{codes[k.Stream], k.Offset}.append(table.AppendInt(nil, k.At.UnixMicro()))
 }
 
-// Ready is what became pending in a queue.
+// Ready describes the entries of a queue that became pending.
 type Ready struct {
 	First    DueKey // the earliest entry that may fire
 	Unbound  bool   // the queue was not bound for one of them when it was published

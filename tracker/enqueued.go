@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Keys of enqueued jobs. What is kept depends on the set of records alone, not on their order: the
-// newest of each key, and none that is a day older than the newest of all. So a view that begins
-// behind low water, and reads them there again, knows the same.
+// Keys of enqueued jobs. The kept keys depend only on the set of records, not on their order: the
+// newest record of each key, and none that is a day older than the newest of all. So a view that
+// begins behind low water, and reads the carried-over keys there, has the same keys.
 
 func keyEnqueued(key string) []byte { return table.AppendHash([]byte{tableEnqueued, 0}, key) }
 
@@ -90,10 +90,10 @@ func forgetEnqueued(tx *view.Tx) error {
 	return err
 }
 
-// EnqueuedKeys reads what was enqueued under keys.
+// EnqueuedKeys reads the jobs that were enqueued under keys.
 type EnqueuedKeys struct{ store *view.Store }
 
-// Enqueued returns what was enqueued under a key, nil if nothing was in the day before a time.
+// Enqueued returns the job that was enqueued under a key in the day before a time, nil for none.
 func (k EnqueuedKeys) Enqueued(key string, now time.Time) (*wire.Enqueued, error) {
 	raw, ok, err := k.store.Get(keyEnqueued(key))
 	if err != nil || !ok {
@@ -106,7 +106,7 @@ func (k EnqueuedKeys) Enqueued(key string, now time.Time) (*wire.Enqueued, error
 	return e, nil
 }
 
-// EachEnqueued calls fn for all keys that are known, the oldest first, until fn returns false.
+// EachEnqueued calls fn for all known keys, the oldest first, until fn returns false.
 func (k EnqueuedKeys) EachEnqueued(fn func(wire.Enqueued) bool) error {
 	return table.Scan(k.store, []byte{tableEnqueued, 1}, []byte{tableEnqueued, 2}, false, func(_, value []byte) (bool, error) {
 		e, err := enqueuedOf(value)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// keys lists what is known of keys as "key=jid", the oldest first.
+// keys lists the known keys as "key=jid", the oldest first.
 func (o *one) keys() []string {
 	list := []string{}
 	require.NoError(o.t, o.EachEnqueued(func(e wire.Enqueued) bool {
@@ -20,7 +20,7 @@ func (o *one) keys() []string {
 	return list
 }
 
-// enqueue is an entry that says under which key it was enqueued; the journal has not told of it.
+// enqueue appends an entry that was enqueued under a key. The key is not journaled yet.
 func (h *history) enqueue(jid, key string, at int) wire.Announcement {
 	a := wire.Announcement{What: wire.OpEnqueued, Stream: sched, JIDTag: wire.JIDTag(jid), Command: "c-" + key, Key: key, Sum: "sum", JID: jid}
 	a.Offset = h.append(sched, millrace, a.Headers(h.epoch), body(sched, jid, at))
@@ -36,9 +36,9 @@ func (h *history) enqueued(a wire.Announcement, at float64) {
 
 const day = float64(wire.EnqueuedFor / time.Second)
 
-// The entry alone makes the job; the journal has yet to tell of its key, whichever of both is read
-// first, and a leader that dies in between finds in the entry all that is to be told.
-func TestEnqueuedUnderAKey(t *testing.T) {
+// The entry alone creates the job. Its key is announced until it is journaled, in either order of
+// reading. The entry has everything that the next leader needs to journal the key.
+func TestEnqueuedKeyAwaitsJournal(t *testing.T) {
 	h := newHistory()
 	h.open()
 	a := h.enqueue("a", "order 1", 50)
@@ -48,7 +48,7 @@ func TestEnqueuedUnderAKey(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []wire.Announcement{a}, all)
 		require.Equal(t, []string{"1:a"}, o.pending(sched))
-		require.Empty(t, o.keys(), "the journal alone says what a key stands for")
+		require.Empty(t, o.keys(), "only the journal defines keys")
 		o.restart()
 	}
 
@@ -72,9 +72,9 @@ func TestEnqueuedUnderAKey(t *testing.T) {
 	}
 }
 
-// Only Millrace's own user enqueues under a key, and only the leader that leads: else the entry is
-// one as any other, or void.
-func TestEnqueuedByOthers(t *testing.T) {
+// Only the current leader, as Millrace's own user, enqueues under a key. The entry of a client has
+// no key, and that of a fenced leader is void.
+func TestKeyOfOthersIsIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		user    string
 		behind  int64 // how many epochs ago its leader led
@@ -99,8 +99,8 @@ func TestEnqueuedByOthers(t *testing.T) {
 	}
 }
 
-// Of a key the newest job counts, and only for a day; what is kept does not depend on the order in
-// which it is read, nor on the process.
+// The newest job of a key counts, for one day. The kept keys do not depend on the read order or on
+// the process.
 func TestKeysAreKeptForADay(t *testing.T) {
 	records := []wire.Enqueued{
 		{Key: "old", JID: "a", At: 100},
@@ -118,10 +118,10 @@ func TestKeysAreKeptForADay(t *testing.T) {
 		}
 		o := newOne(t).inOrder(h)
 		for range 2 {
-			require.Equal(t, []string{"edge=d", "new=e"}, o.keys(), "%v: what is a day older than the newest is forgotten", order)
+			require.Equal(t, []string{"edge=d", "new=e"}, o.keys(), "%v: keys that are a day older than the newest are forgotten", order)
 			o.restart()
 		}
-		require.Equal(t, 4, o.table(tableEnqueued), "%v: each has a row, and one by its age", order)
+		require.Equal(t, 4, o.table(tableEnqueued), "%v: each key has two rows, one of them by age", order)
 		for at, known := range map[float64]bool{1000: true, 1000 + day: true, 1001 + day: false} {
 			e, err := o.Enqueued("edge", time.UnixMicro(int64(at*1e6)))
 			require.NoError(t, err)
@@ -133,9 +133,9 @@ func TestKeysAreKeptForADay(t *testing.T) {
 	}
 }
 
-// Of records within a day of each other all stay, but of a key one: the newest, also where an older
-// one is read after it.
-func TestAKeyThatComesAgain(t *testing.T) {
+// Keys of the same day are all kept. Of each key the newest record is kept, even if an older one is
+// read after it.
+func TestNewestJobOfKeyCounts(t *testing.T) {
 	first, second := wire.Enqueued{Key: "k", JID: "a", At: 10}, wire.Enqueued{Key: "k", JID: "b", At: 20}
 	other := wire.Enqueued{Key: "l", JID: "c", At: 15}
 	for _, order := range [][]wire.Enqueued{{first, second, other}, {second, first, other}, {other, second, second, first}} {
@@ -148,9 +148,9 @@ func TestAKeyThatComesAgain(t *testing.T) {
 	}
 }
 
-// Keys that low water would forget are written down again: who begins to read there knows as much
-// as who read all.
-func TestKeysThatAreWrittenAgain(t *testing.T) {
+// Keys below low water are carried over. A view that begins to read there has the same keys as a
+// view that read everything.
+func TestCarriedOverKeysAreComplete(t *testing.T) {
 	h := newHistory()
 	h.open()
 	a, b := wire.Enqueued{Key: "a", Sum: "x", JID: "1", At: 10}, wire.Enqueued{Key: "b", Sum: "y", JID: "2", At: 20}
@@ -172,9 +172,8 @@ func TestKeysThatAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// A journal that is gone takes its keys with it: a view that is built from the new one knows none
-// of them.
-func TestKeysOfALostJournal(t *testing.T) {
+// Keys of a lost journal are forgotten, as in a view that is built from the new journal.
+func TestLostJournalForgetsKeys(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.OpEnqueued, Enqueued: &wire.Enqueued{Key: "k", JID: "a", At: 10}})
@@ -185,8 +184,8 @@ func TestKeysOfALostJournal(t *testing.T) {
 	require.Zero(t, o.table(tableEnqueued))
 }
 
-// A damaged key is not taken for one that nobody used: the same job would be enqueued twice.
-func TestDamagedKeys(t *testing.T) {
+// A damaged key does not count as unused, because the same job would be enqueued twice.
+func TestDamagedKeyIsReported(t *testing.T) {
 	h := newHistory()
 	h.open()
 	keys := []wire.Enqueued{{Key: "k", JID: "a", At: 10}, {Key: "k", JID: "b", At: 20}, {Key: "l", JID: "c", At: 30 + day}}
@@ -197,9 +196,9 @@ func TestDamagedKeys(t *testing.T) {
 	require.ErrorContains(t, err, "damaged")
 	require.ErrorContains(t, o.EachEnqueued(func(wire.Enqueued) bool { return true }), "damaged")
 	for _, r := range []wire.JournalRecord{
-		{Type: wire.OpEnqueued, Enqueued: &keys[1]},                     // the key itself is read
-		{Type: wire.OpEnqueued, Enqueued: &keys[2]},                     // the one that is too old now is read
-		{Type: wire.TypeState, Keys: slices.Clone(keys[1:])},            // the same, written down again
+		{Type: wire.OpEnqueued, Enqueued: &keys[1]},                     // the fold reads the key itself
+		{Type: wire.OpEnqueued, Enqueued: &keys[2]},                     // the fold reads the key that is too old now
+		{Type: wire.TypeState, Keys: slices.Clone(keys[1:])},            // the same keys, carried over
 		{Type: wire.TypeState, Keys: []wire.Enqueued{keys[2], keys[1]}}, // in any order
 	} {
 		at := h.record(r)

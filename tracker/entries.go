@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Schema is the version of what Entries writes. A store with another version is built again.
+// Schema is the version of the tables that Entries writes. A store with another version is rebuilt.
 const Schema = 15
 
 // Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
@@ -23,7 +23,8 @@ type Entries struct {
 	observer Observer
 }
 
-// NewEntries reads what the folds keep in memory. They obey only records of the trusted users.
+// NewEntries reads the state that the folds keep in memory. They obey only records of the trusted
+// users.
 func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 	trust := Trust{}
 	for _, u := range trusted {
@@ -75,7 +76,7 @@ func (t *Entries) checkWith(tx *view.Tx, r *wire.Record, check func([]byte) erro
 	return nil
 }
 
-// Commit writes what the folds keep in memory. It is shown when the batch is written.
+// Commit writes the state that the folds keep in memory. It is shown when the batch is written.
 func (t *Entries) Commit(tx *view.Tx) error {
 	for _, p := range t.parts {
 		if err := p.Commit(tx); err != nil {
@@ -85,7 +86,7 @@ func (t *Entries) Commit(tx *view.Tx) error {
 	return t.fold.save(tx)
 }
 
-// Start implements view.Starter: a part may know what need not be read.
+// Start implements view.Starter: a part may know which records need not be read.
 func (t *Entries) Start(tx *view.Tx, stream string, last int64) (from int64, known bool, err error) {
 	if s, ok := t.partOf(stream).(view.Starter); ok {
 		return s.Start(tx, stream, last)
@@ -93,7 +94,7 @@ func (t *Entries) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 	return -1, true, nil
 }
 
-// Forget implements view.Forgetter. An entry stream waits: what it contained is void only when the
+// Forget implements view.Forgetter. An entry stream waits: its entries are void only when the
 // leader has journaled that.
 func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
 	if p := t.partOf(stream); p != nil {
@@ -116,8 +117,8 @@ func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
 	return false, nil
 }
 
-// Overtaken implements view.Forgetter: retention took records before they were read. What the
-// journal says begins again behind the hole. What is in doubt may have come back in the hole.
+// Overtaken implements view.Forgetter: retention deleted records before they were read. The
+// journal begins again behind the hole. Fires in doubt may have been returned in the hole.
 func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
 	t.fold.state.update(func(s *State) { delete(s.First, stream) })
 	if stream != wire.Journal {
@@ -142,8 +143,8 @@ func (t *Entries) Reload() error {
 	return nil
 }
 
-// LostEnd notes in a view that is built again what the journal does not say: that it had records
-// behind an offset.
+// LostEnd notes, in a view that is rebuilt, that the journal had records behind an offset. The
+// journal itself does not say so.
 func (t *Entries) LostEnd(end int64) error {
 	err := t.store.Update(func(tx *view.Tx) error {
 		t.fold.state.update(func(s *State) { s.Lost, s.LostAt = true, max(s.LostAt, end) })
@@ -155,10 +156,10 @@ func (t *Entries) LostEnd(end int64) error {
 	return t.store.Flush()
 }
 
-// fold is the fold over the entry streams and the journal. It alone writes what a Reader reads: one
-// type for each table, and one for each duty.
+// fold is the fold over the entry streams and the journal. It alone writes the tables that a Reader
+// reads. It has one type for each table, and one for each duty.
 type fold struct {
-	// The tables, each with what it keeps in memory.
+	// The tables, each with its state in memory.
 	state      *leadership
 	entries    *entryTable
 	awaited    awaited
@@ -192,7 +193,7 @@ func newFold(r *Reader) *fold {
 	return t
 }
 
-// load reads what the tables keep in memory.
+// load reads the state that the tables keep in memory.
 func (t *fold) load(r view.Reader) error {
 	t.numbers.reset()
 	for _, load := range []func(view.Reader) error{
@@ -205,7 +206,7 @@ func (t *fold) load(r view.Reader) error {
 	return nil
 }
 
-// save writes what a batch changed.
+// save writes the changes of a batch.
 func (t *fold) save(tx *view.Tx) error {
 	for _, save := range []func(*view.Tx) error{
 		t.entries.counts.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save,
@@ -218,7 +219,7 @@ func (t *fold) save(tx *view.Tx) error {
 	return t.state.save(tx)
 }
 
-// forgetJournal keeps what the old journal said of entries, and forgets its offsets. Epochs are
+// forgetJournal keeps the old journal's facts about entries, and forgets its offsets. Epochs are
 // offsets too, and those of the new journal begin where the old ones did.
 func (t *fold) forgetJournal(tx *view.Tx) error {
 	for _, stream := range []string{wire.Journal, wire.Unrouted, wire.DeadLetters, wire.OldDeadLetters} { // all have offsets of the journal

@@ -29,8 +29,8 @@ func (t *entryTable) load(r view.Reader) error {
 	return t.counts.load(r)
 }
 
-// announce is called before a batch is written: what it adds can be found from then on, and is
-// shown once it is written.
+// announce is called before a batch is written. The added rows can be found from then on, and are
+// shown when the batch is written.
 func (t *entryTable) announce(tx *view.Tx) {
 	t.heads.announce()
 	t.arrivals.announce(tx)
@@ -119,7 +119,7 @@ func (t *entryTable) dropBetween(tx *view.Tx, from, to entryID) error {
 	return nil
 }
 
-// eachUnread calls fn for what a journal said of entries that the view has not read.
+// eachUnread calls fn for each mark that the journal left for an entry that the view has not read.
 func (t *entryTable) eachUnread(tx *view.Tx, fn func(id entryID, m *mark) error) error {
 	ids, err := scanIDs(tx, []byte{tableMark}, table.After([]byte{tableMark}), func(value []byte) bool {
 		if len(value) == 0 {
@@ -143,7 +143,7 @@ func (t *entryTable) eachUnread(tx *view.Tx, fn func(id entryID, m *mark) error)
 	return nil
 }
 
-// ageUnread notes that what was said of unread entries is of a journal that is gone.
+// ageUnread notes that the marks of unread entries are from a lost journal.
 func (t *entryTable) ageUnread(tx *view.Tx) error {
 	return t.eachUnread(tx, func(id entryID, m *mark) error {
 		m.epoch = -age
@@ -151,7 +151,7 @@ func (t *entryTable) ageUnread(tx *view.Tx) error {
 	})
 }
 
-// ageDoubts keeps what is in doubt, under names that no leader of the new journal has.
+// ageDoubts keeps the doubts, under epochs that no leader of the new journal has.
 func (t *entryTable) ageDoubts(tx *view.Tx) error {
 	for _, d := range append(doubts(nil), t.doubts...) {
 		m, err := t.mark(tx, d.at)

@@ -9,7 +9,7 @@ import (
 )
 
 // opened begins an epoch. Its leader may not have read all of the journal when it wrote the record:
-// the record adds to what is known, and takes nothing back.
+// the record may add to the state, and takes nothing back.
 func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	if s.Led {
 		s.LastLed, s.Led = s.Epoch, false
@@ -58,15 +58,15 @@ func (s *State) settledBefore(epoch int64) {
 	}
 }
 
-// witnessed notes the witness of a numbered record. If it is the same as before, it still speaks
-// for what was fired since then.
+// witnessed notes the witness of a numbered record. If it is the same as before, it still proves
+// the fires since then.
 func (s *State) witnessed(r *wire.JournalRecord, seq int64) {
 	if standing := r.StandingWitness(); standing != s.Witness {
 		s.Witness, s.WitnessFrom = standing, wire.Through{Epoch: r.Epoch, Through: seq}
 	}
 }
 
-// repeatedWitness notes what a record repeats of the witness, if the first record was not read.
+// repeatedWitness notes the witness that a record repeats, if the first record was not read.
 func (s *State) repeatedWitness(r *wire.JournalRecord) {
 	if s.Witness != "" {
 		return
@@ -80,18 +80,18 @@ func (s *State) repeatedWitness(r *wire.JournalRecord) {
 // The routing from jobs.fire to the queues may break. Then the broker confirms what reaches no
 // queue. The leader sends probes the same way, and journals how far it has seen them arrive.
 
-// routed notes up to which offset of the journal fires reached their queues. A leader that had not
-// read all of the journal says less than is known.
+// routed notes up to which offset of the journal fires reached their queues. The number of a leader
+// that had not read all of the journal may be too low.
 func (s *State) routed(to *int64) {
 	if to != nil && *to > s.RoutedTo {
 		s.RoutedTo = *to
 	}
 }
 
-// foundMisrouted notes that what was fired before may have reached no queue.
+// foundMisrouted notes that earlier fires may have reached no queue.
 func (s *State) foundMisrouted(at int64, when float64) { s.MisroutedAt, s.MisroutedTime = at, when }
 
-// nothingMisrouted notes that all of that has been fired again.
+// nothingMisrouted notes that all these fires have been repeated.
 func (s *State) nothingMisrouted() {
 	s.RoutedTo, s.MisroutedAt = max(s.RoutedTo, s.MisroutedAt), -1
 }

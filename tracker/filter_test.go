@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A filter chooses what all of it says; what looks inside matches no record that the view does not
-// keep.
+// A record matches if all conditions of the filter do. Conditions about the body match no record
+// whose body the view does not keep.
 func TestMatcher(t *testing.T) {
 	e, err := wire.ParseEntry(retry, 3, []byte(`{"jid":"j","retry_at":100.5,"retry_count":1,"error_class":"Timeout","error_message":"Zu SPÄT","job":{"class":"Mail","queue":"low","tags":["x","y"]}}`))
 	require.NoError(t, err)
@@ -47,5 +47,5 @@ func TestMatcher(t *testing.T) {
 		require.Equal(t, c.kept, m.Match(kept), what)
 		require.Equal(t, c.kept && !c.inside, m.Match(&large), what)
 	}
-	require.True(t, NewMatcher(nil).Match(kept), "no filter chooses all")
+	require.True(t, NewMatcher(nil).Match(kept), "without a filter, every record matches")
 }

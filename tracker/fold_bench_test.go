@@ -22,8 +22,8 @@ const (
 )
 
 // BenchmarkFold folds entries, looks each up as the leader does before it fires, and folds their
-// fires. It tells CPU time, of the store's own goroutines too: unlike the time that passes it
-// hardly depends on what else runs on the machine.
+// fires. It reports CPU time, including the store's own goroutines, because CPU time hardly depends
+// on the load of the machine.
 func BenchmarkFold(b *testing.B) {
 	var entries, lookups, fires time.Duration
 	for b.Loop() {
@@ -64,35 +64,35 @@ func benchEntry(i int64) wire.Record {
 
 func benchFire(i int64) wire.Record {
 	entry := benchEntry(i - 1)
-	deed := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: i - 1, JIDTag: fmt.Sprintf("job-%08d", i-1), Seq: i, Confirmed: max(0, i-benchFlight)}
-	return wire.Record{Stream: wire.Journal, Offset: i, Time: time.Unix(1_900_000_001, 0), UserID: "millrace", Headers: deed.Headers(), Body: entry.Body}
+	dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: i - 1, JIDTag: fmt.Sprintf("job-%08d", i-1), Seq: i, Confirmed: max(0, i-benchFlight)}
+	return wire.Record{Stream: wire.Journal, Offset: i, Time: time.Unix(1_900_000_001, 0), UserID: "millrace", Headers: dispatch.Headers(), Body: entry.Body}
 }
 
 // lookUp goes through all entries in due order, as the leader does.
 func lookUp(b *testing.B, all *tracker.Entries) {
 	behind, n := tracker.DueKey{}, 0
 	for {
-		moment := all.Snapshot()
+		snapshot := all.Snapshot()
 		var keys []tracker.DueKey
-		require.NoError(b, moment.Due("bench", behind, func(k tracker.DueKey) bool {
+		require.NoError(b, snapshot.Due("bench", behind, func(k tracker.DueKey) bool {
 			keys = append(keys, k)
 			return len(keys) < 128
 		}))
 		if len(keys) == 0 {
 			require.Equal(b, benchEntries, n)
-			require.NoError(b, moment.Close())
+			require.NoError(b, snapshot.Close())
 			return
 		}
 		for _, k := range keys {
-			s, err := moment.Get(k.Stream, k.Offset)
+			s, err := snapshot.Get(k.Stream, k.Offset)
 			require.NoError(b, err)
-			repeated, err := moment.Repeated(s.Stream, s.JID)
+			repeated, err := snapshot.Repeated(s.Stream, s.JID)
 			require.NoError(b, err)
 			require.False(b, repeated)
 			n++
 		}
 		behind = keys[len(keys)-1]
-		require.NoError(b, moment.Close())
+		require.NoError(b, snapshot.Close())
 	}
 }
 

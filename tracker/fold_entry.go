@@ -18,7 +18,7 @@ type entryFold struct {
 	lifecycle *lifecycle
 }
 
-// origin is what the headers of a record say of where it comes from.
+// origin is the source of a record, according to its headers.
 type origin struct {
 	trusted    bool
 	replaces   bool // another entry

@@ -58,9 +58,9 @@ var recordFolds = map[string]func(*journalFold, record) error{
 	wire.TypeDismissed: func(t *journalFold, r record) error { return t.rejects.dismiss(r.tx, r.j.Stream, r.j.Offset) },
 }
 
-// A leader may write for a moment after its successor has begun. What it decided then is void,
-// because the successor did not know of it and may have decided otherwise. What it did is not: a
-// job that it fired is in its queue, and what it says was confirmed was.
+// A leader may write for a moment after its successor has begun. Its decisions are void then: the
+// successor did not know them, and may have decided otherwise. Its fires and confirms are not void:
+// a job that it fired is in its queue, and its confirms are true.
 
 // foldLate takes in a record of a leader that had been followed already.
 func (t *journalFold) foldLate(r record) error {
@@ -80,7 +80,7 @@ func (t *journalFold) foldConfirmed(r record) error {
 	return t.confirm(r.tx, wire.Confirmed{Epoch: r.j.Epoch, Through: r.j.Through, Above: r.j.Above})
 }
 
-// foldRepeated takes in what low water would forget.
+// foldRepeated takes in facts that low water would forget.
 func (t *journalFold) foldRepeated(r record) error {
 	if err := t.pauses.fold(r.tx, r.j.Paused); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (t *journalFold) foldSettled(r record) error {
 	return t.lifecycle.settle(r.tx, entryID{codes[r.j.Stream], r.j.Offset}, r.j.JID)
 }
 
-// foldReplaced takes in what a replacement was for.
+// foldReplaced takes in the purpose of a replacement.
 func (t *journalFold) foldReplaced(r record) error {
 	t.operations.count(r.j.InOperation, 1)
 	return t.replacements.fold(r)

@@ -14,10 +14,10 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A job whose entry retention took before the view read it is known from its fire alone. When that
-// comes back, nothing but a leader that fires it again, or learns that it arrived after all, may
-// settle it.
-func TestFireWithoutAnEntry(t *testing.T) {
+// If retention deleted an entry before the view read it, only its fire has the job. If the fire is
+// returned, the doubt stays until a leader fires the job again, or finds that the first fire had
+// arrived.
+func TestFireWithoutReadEntry(t *testing.T) {
 	h := newHistory()
 	h.hole(sched, 5)
 	h.open()
@@ -37,13 +37,13 @@ func TestFireWithoutAnEntry(t *testing.T) {
 	o.inOrder(h)
 	all, err = o.Doubts()
 	require.NoError(t, err)
-	require.Len(t, all, 1, "the confirm of what was refused is no confirm of the job")
+	require.Len(t, all, 1, "the confirm of a refused fire does not confirm the job")
 	require.True(t, all[0].Returned)
 	require.NotEmpty(t, all[0].Body)
 	require.Empty(t, o.due())
 
 	h.open()
-	again := h.deed(wire.OpRefired, sched, 2, "a")
+	again := h.dispatch(wire.OpRefired, sched, 2, "a")
 	o = newOne(t)
 	o.inOrder(h)
 	all, err = o.Doubts()
@@ -53,11 +53,11 @@ func TestFireWithoutAnEntry(t *testing.T) {
 	h.confirmed(again)
 	o = newOne(t)
 	o.inOrder(h)
-	require.Empty(t, o.doubtful())
+	require.Empty(t, o.listDoubts())
 }
 
-// The leader asks what is doubtful while its readers settle it.
-func TestDoubtsSettledMeanwhile(t *testing.T) {
+// The leader lists the doubts while its readers settle them.
+func TestDoubtsAreListedDuringFold(t *testing.T) {
 	o, h := newOne(t), newHistory()
 	h.open()
 	for i := range 300 {
@@ -80,18 +80,18 @@ func TestDoubtsSettledMeanwhile(t *testing.T) {
 		default:
 		}
 	}
-	require.Empty(t, o.doubtful())
+	require.Empty(t, o.listDoubts())
 }
 
-// A leader that dies leaves the telling of a change to the next. What has been done since to the
-// entry that stands for it is what happened last.
-func TestChangeToldLate(t *testing.T) {
+// A leader may die before it journals a change. The next leader journals it. If the new entry was
+// deleted before that, the deletion is still the last outcome.
+func TestLateJournaledChangeKeepsNewerOutcome(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
 	h.open()
 	c := h.change(sched, a, "a", 9)
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: c.Offset, JID: "a"})
-	h.tell(c)
+	h.journal(c)
 	o := newOne(t)
 	o.inOrder(h)
 	what, err := o.LastOutcome(sched, "a")
@@ -102,40 +102,40 @@ func TestChangeToldLate(t *testing.T) {
 	require.Empty(t, all)
 }
 
-// So it is if that entry has been carried over since.
-func TestChangeToldLateOfWhatWasCarriedOver(t *testing.T) {
+// The same holds if the new entry was carried over before.
+func TestLateJournaledChangeOfCarriedOverEntry(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
 	h.open()
 	c := h.change(sched, a, "a", 9)
 	carried := h.replace(sched, c.Offset, "a", 9)
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: carried, JID: "a"})
-	h.tell(c)
+	h.journal(c)
 	what, err := newOne(t).inOrder(h).LastOutcome(sched, "a")
 	require.NoError(t, err)
 	require.Equal(t, wire.TypeDeleted, what.What)
 }
 
-// What is enqueued through the leader has no entry at all.
-func TestFireOfNoEntry(t *testing.T) {
+// A job that is enqueued through the leader has no entry.
+func TestEnqueuedFireHasNoEntry(t *testing.T) {
 	h := newHistory()
 	h.open()
-	first := h.deed(wire.OpEnqueued, "", 0, "a")
-	h.deed(wire.OpEnqueued, "", 0, "b")
+	first := h.dispatch(wire.OpEnqueued, "", 0, "a")
+	h.dispatch(wire.OpEnqueued, "", 0, "b")
 	o := newOne(t).inOrder(h)
-	require.Equal(t, []string{"0/1 enqueued :1", "0/2 enqueued :2"}, o.doubtful(), "each has a place of its own")
+	require.Equal(t, []string{"0/1 enqueued :1", "0/2 enqueued :2"}, o.listDoubts(), "each fire has an ID of its own")
 	h.confirmed(first)
-	require.Equal(t, []string{"0/2 enqueued :2"}, newOne(t).inOrder(h).doubtful())
+	require.Equal(t, []string{"0/2 enqueued :2"}, newOne(t).inOrder(h).listDoubts())
 }
 
-func TestLateRecordsAreCounted(t *testing.T) {
+func TestRecordsOfFencedLeaderAreVoid(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
 	first := h.open()
 	h.open()
 	h.epoch = first
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a", Command: "c"})
-	h.deed(wire.OpBuried, sched, a, "a")
+	h.dispatch(wire.OpBuried, sched, a, "a")
 	h.replace(sched, a, "a", 9)
 	o := newOne(t).inOrder(h)
 	require.Equal(t, []string{"0:a"}, o.pending(sched))
@@ -149,11 +149,11 @@ func TestLateRecordsAreCounted(t *testing.T) {
 	require.Nil(t, happened)
 }
 
-func TestCommandsAreKnownToBeCarriedOut(t *testing.T) {
+func TestCarriedOutCommandsAreRemembered(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(retry, "b", 1)
 	h.open()
-	fired := h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Command = "fire" })
+	fired := h.dispatch(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Command = "fire" })
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: retry, Offset: b, JID: "b", Command: "delete"})
 	o := newOne(t).inOrder(h)
 	done := func(id string) bool {
@@ -165,18 +165,18 @@ func TestCommandsAreKnownToBeCarriedOut(t *testing.T) {
 	require.True(t, done("delete"))
 	require.False(t, done("other"))
 	h.takeBack(fired, sched, a, "a", "fire")
-	h.deed(wire.OpTriggered, sched, a, "a")
+	h.dispatch(wire.OpTriggered, sched, a, "a")
 	o = newOne(t).inOrder(h)
-	require.False(t, done("fire"), "it came back: who repeats the command means it")
+	require.False(t, done("fire"), "the fire was returned, so the command may be repeated")
 	require.True(t, done("delete"))
 	requireSound(t, o)
 }
 
-func TestHappened(t *testing.T) {
+func TestLastOutcome(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 2)
 	h.open()
-	h.deed(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Actor = "ann" })
+	h.dispatch(wire.OpTriggered, sched, a, "a", func(d *wire.Dispatch) { d.Actor = "ann" })
 	h.all[len(h.all)-1].Time = time.Unix(7, 500e6)
 	o := newOne(t).inOrder(h)
 	got, err := o.LastOutcome(sched, "a")
@@ -192,9 +192,9 @@ func TestHappened(t *testing.T) {
 	require.Nil(t, got)
 }
 
-// What is kept of the past is bounded: the oldest goes first, and a key that comes again is as
-// young as its newest record.
-func TestRing(t *testing.T) {
+// A bounded table drops its oldest rows first. A key that is written again is as new as its newest
+// record.
+func TestBoundedTableDropsOldest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		o := newOne(t)
 		defer o.close()
@@ -207,7 +207,7 @@ func TestRing(t *testing.T) {
 			}))
 			known := slices.Contains(order, key)
 			order = slices.DeleteFunc(order, func(k string) bool { return k == key })
-			if len(order) == limit && !known { // there is no room: a sixty-fourth goes
+			if len(order) == limit && !known { // the table is full: it drops a sixty-fourth
 				order = order[limit/64+1:]
 			}
 			order = append(order, key)
@@ -247,7 +247,7 @@ func TestRejectedRecordsAreBounded(t *testing.T) {
 	}
 	garbage(0, maxRejects+30, "garbage")
 	first, last, n := kept()
-	require.Equal(t, []int64{30, maxRejects + 29, maxRejects}, []int64{first, last, int64(n)}, "the newest")
+	require.Equal(t, []int64{30, maxRejects + 29, maxRejects}, []int64{first, last, int64(n)}, "the newest are kept")
 	require.EqualValues(t, maxRejects+30, o.State().Rejected[retry], "all are counted")
 	counts, err := o.RejectedKept()
 	require.NoError(t, err)
@@ -317,8 +317,8 @@ func TestRejectedRecords(t *testing.T) {
 	require.Equal(t, 1, stopped)
 }
 
-// Large records stay in the stream.
-func TestLargeEntries(t *testing.T) {
+// The view does not keep large records.
+func TestLargeBodiesStayInStream(t *testing.T) {
 	for size, kept := range map[int]bool{maxInline: true, maxInline + 1: false} {
 		raw := []byte(body(sched, "a", 1))
 		raw = []byte(strings.Replace(string(raw), "[]", `"`+strings.Repeat("x", size-len(raw))+`"`, 1))
@@ -350,17 +350,17 @@ func TestNewerFormatsHalt(t *testing.T) {
 			require.ErrorContains(t, err, "the journal has format 3, this build knows 2: upgrade this sidecar")
 			r.UserID = client
 			_, err = newOne(t).try(r)
-			require.NoError(t, err, "anybody could stop everybody")
+			require.NoError(t, err, "a client must not be able to stop all sidecars")
 		})
 	}
 }
 
-func TestStreamsWithoutAFold(t *testing.T) {
+func TestUnknownStreamIsAnError(t *testing.T) {
 	_, err := newOne(t).try(wire.Record{Stream: wire.Rollups})
 	require.ErrorContains(t, err, "tracker: no fold for stream job_metrics_rollups")
 }
 
-func TestStoredFormsComeBack(t *testing.T) {
+func TestStoredFormsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, n := rapid.String(), rapid.Int64()
 		var burial wire.Dispatch
@@ -392,8 +392,8 @@ func TestStoredFormsComeBack(t *testing.T) {
 	})
 }
 
-// Damage is told, not passed over.
-func TestDamagedStores(t *testing.T) {
+// Damaged rows cause errors, and are not skipped.
+func TestDamageIsReported(t *testing.T) {
 	scribble := func(key []byte) *one {
 		h := newHistory()
 		a := h.entry(sched, "a", 1)
@@ -427,10 +427,10 @@ func TestDamagedStores(t *testing.T) {
 	o = scribble([]byte("x"))
 	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return tx.Delete(keyMark(entryID{codes[sched], 0})) }))
 	_, err = o.Doubts()
-	require.ErrorContains(t, err, "tracker: doubtful scheduled_jobs@0 has no mark")
+	require.ErrorContains(t, err, "tracker: entry scheduled_jobs@0 is in doubt and has no mark")
 }
 
-func TestUnknownRecordsSayNothing(t *testing.T) {
+func TestUnknownRecordsChangeNothing(t *testing.T) {
 	h := newHistory()
 	h.entry(sched, "a", 1)
 	h.open()
@@ -446,11 +446,11 @@ func TestUnknownRecordsSayNothing(t *testing.T) {
 	after := newOne(t).inOrder(h)
 	require.Equal(t, before.pending(sched), after.pending(sched))
 	require.Equal(t, before.due(), after.due())
-	require.Empty(t, after.doubtful())
+	require.Empty(t, after.listDoubts())
 }
 
-// A store whose entries and marks are damaged ends the view with an error, whatever comes next.
-func TestFoldingIntoADamagedStore(t *testing.T) {
+// If entries or marks of a store are damaged, the next record that needs them ends the view.
+func TestFoldIntoDamagedStoreFails(t *testing.T) {
 	failed := 0
 	for name, story := range stories {
 		h := newHistory()
@@ -503,7 +503,7 @@ func TestCounting(t *testing.T) {
 	o = newOne(t).inOrder(h)
 	require.EqualValues(t, []int64{2, 1, 1}, []int64{o.Total(sched), o.InQueue(sched, "a"), o.OfClass(sched, "A1")})
 	o.restart()
-	require.Equal(t, map[string]int64{"a": 1, "b": 1}, o.ByQueue(sched), "another process counts the same")
+	require.Equal(t, map[string]int64{"a": 1, "b": 1}, o.ByQueue(sched), "a new process has the same counts")
 	repeated, err = o.Repeated(sched, "a1")
 	require.NoError(t, err)
 	require.False(t, repeated)
@@ -513,7 +513,7 @@ func TestLowWaterAt(t *testing.T) {
 	h := newHistory()
 	h.open(func(r *wire.JournalRecord) { r.At = 5 })
 	h.entry(sched, "a", 1)
-	require.Equal(t, time.Unix(5, 0), newOne(t).inOrder(h).LowWaterAt(), "since there was a leader")
+	require.Equal(t, time.Unix(5, 0), newOne(t).inOrder(h).LowWaterAt(), "before that, the time of the first epoch")
 	h.record(wire.JournalRecord{Type: wire.TypeLowWater, At: 9, LowWater: map[string]int64{sched: 1}})
 	o := newOne(t).inOrder(h)
 	require.Equal(t, time.Unix(9, 0), o.LowWaterAt())
@@ -521,15 +521,15 @@ func TestLowWaterAt(t *testing.T) {
 	require.Equal(t, []string{"1:a"}, o.pending(sched))
 }
 
-// A stream in which the newest leader's barrier stands, but none of an earlier leader that did
+// A stream that has the barrier of the newest leader, but none of the earlier leader that did
 // something, is another stream.
-func TestForeignStreams(t *testing.T) {
+func TestRecreatedStreamIsForeign(t *testing.T) {
 	h := newHistory()
 	h.open()
-	require.False(t, newOne(t).inOrder(h).State().Foreign(sched, 0), "nobody did anything before")
+	require.False(t, newOne(t).inOrder(h).State().Foreign(sched, 0), "no earlier leader did anything")
 	h.fire(retry, 9, "a")
 	h.open()
-	require.False(t, newOne(t).inOrder(h).State().Foreign(sched, 0), "the barrier of who did is there")
+	require.False(t, newOne(t).inOrder(h).State().Foreign(sched, 0), "the earlier leader's barrier is there")
 	h.confirmed(1)
 	h.gen[sched]++
 	h.streams[sched] = 0
@@ -538,10 +538,10 @@ func TestForeignStreams(t *testing.T) {
 	require.True(t, fresh.State().Foreign(sched, 0))
 	require.False(t, fresh.State().Foreign(retry, 0))
 	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: sched})
-	require.False(t, newOne(t).read(h, false).finish().State().Foreign(sched, 0), "that is known")
+	require.False(t, newOne(t).read(h, false).finish().State().Foreign(sched, 0), "the journal has the recreation")
 }
 
-// shorten has a stream lose its newest records, whoever read them.
+// shorten deletes the newest records of a stream, even if a view has read them.
 func (h *history) shorten(stream string, from int64) {
 	for i := len(h.all) - 1; i >= 0; i-- {
 		if r := h.all[i]; r.Stream == stream && r.Offset >= from {
@@ -552,7 +552,7 @@ func (h *history) shorten(stream string, from int64) {
 }
 
 // A stream that lost its end lacks the newest leader's barrier, but has those of earlier ones.
-func TestShortenedStreamsAreNotForeign(t *testing.T) {
+func TestTruncatedStreamIsNotForeign(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
 	h.open()
@@ -568,21 +568,21 @@ func TestShortenedStreamsAreNotForeign(t *testing.T) {
 	o := newOne(t).read(h, false).finish()
 	require.False(t, o.State().Foreign(sched, 0))
 	require.True(t, o.State().Shortened(sched, 0))
-	require.Empty(t, o.pending(sched), "nothing rises")
+	require.Empty(t, o.pending(sched), "no settled entry is pending again")
 	require.Equal(t, c, h.entry(sched, "c", 1))
 	require.Equal(t, []string{"4:c"}, newOne(t).read(h, false).finish().pending(sched))
 
 	h.shorten(sched, a+1)
 	h.open()
 	o = newOne(t).read(h, false).finish()
-	require.True(t, o.State().Foreign(sched, 0), "nothing shows that a leader knew it")
+	require.True(t, o.State().Foreign(sched, 0), "no barrier shows that a leader knew this stream")
 	require.False(t, o.State().Shortened(sched, 0))
-	require.True(t, o.State().Shortened(sched, -1), "it has forgotten its beginning")
+	require.True(t, o.State().Shortened(sched, -1), "retention has deleted the stream's beginning")
 }
 
-// What stands below low water is settled also where the stream's end is not there any more. What
-// comes then is not.
-func TestShortenedBelowLowWater(t *testing.T) {
+// Entries below low water stay settled if the stream loses its end. Entries that are written after
+// that, at the same offsets, are pending.
+func TestStreamTruncatedBelowLowWater(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.entry(sched, "a", 1)
@@ -601,9 +601,9 @@ func TestShortenedBelowLowWater(t *testing.T) {
 	}
 }
 
-// A view that is built anew because the journal lost its end holds everything: what was held before
-// that end is another matter.
-func TestJournalThatLostItsEnd(t *testing.T) {
+// A view that is rebuilt because the journal lost its end has a gap, until a leader journals a hold
+// of everything. Holds before that end do not count.
+func TestTruncatedJournalIsAGap(t *testing.T) {
 	h := newHistory()
 	all := func(r *wire.JournalRecord) {
 		r.Held = map[string]int64{sched: wire.Everything, retry: wire.Everything, dead: wire.Everything, gated: wire.Everything}
@@ -620,16 +620,16 @@ func TestJournalThatLostItsEnd(t *testing.T) {
 	require.Contains(t, o.State().Gap(0), "lost its newest records")
 	h.open()
 	r.finish()
-	require.NotEmpty(t, o.State().Gap(0), "who leads now does not know")
+	require.NotEmpty(t, o.State().Gap(0), "this leader does not know of the gap")
 	h.open(all)
 	r.finish()
 	require.Empty(t, o.State().Gap(0))
 	require.True(t, o.IsHeld(sched, 1))
 }
 
-// A barrier that comes when another leader has followed already counts for nothing, unless its
-// leader knew of that one: then its journal is another, and epochs have begun again.
-func TestLateBarriers(t *testing.T) {
+// The barrier of a leader that was already followed is void. If that leader had read the follower's
+// barrier, its journal is a new one, and epochs have begun again.
+func TestBarriersOfFencedLeadersAreVoid(t *testing.T) {
 	for read, want := range map[int64]struct{ epoch, void int64 }{
 		-1: {9, 1}, 0: {9, 1}, 1: {5, 0}, 7: {5, 0},
 	} {
@@ -668,9 +668,9 @@ func TestNear(t *testing.T) {
 	require.NotEmpty(t, near(-1, 1))
 }
 
-// An entry that stands for an older one stands for the same job: where the stream was made anew in
-// between, another has the offset.
-func TestAReplacementOfAnotherJobReplacesNothing(t *testing.T) {
+// A replacement is an entry of the same job. If the stream was created again in between, another
+// entry has the old offset.
+func TestReplacementOfAnotherJobIsIgnored(t *testing.T) {
 	h := newHistory()
 	h.open()
 	at := h.entry(sched, "a", 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An entry stream is taken for another than the one that earlier leaders knew only where nothing
-// else explains what it has.
+// An entry stream counts as another than the one of earlier leaders only if there is no other
+// explanation for its barriers.
 func TestForeign(t *testing.T) {
 	many := slices.Repeat([]int64{9}, maxEarlier)
 	for name, c := range map[string]struct {
@@ -18,10 +18,10 @@ func TestForeign(t *testing.T) {
 		"none of theirs":                        {func(*State) {}, true},
 		"one of theirs":                         {func(s *State) { s.barrier(4) }, false},
 		"only one of a leader that did nothing": {func(s *State) { s.barrier(6) }, true},
-		"it has forgotten its beginning":        {func(s *State) { s.First[sched] = 3 }, false},
-		"nobody did anything":                   {func(s *State) { s.LastLed = -1 }, false},
-		"made anew since":                       {func(s *State) { s.Recreated[sched] = 8 }, false},
-		"made anew before they led":             {func(s *State) { s.Recreated[sched] = 5 }, true},
+		"its beginning was deleted":             {func(s *State) { s.First[sched] = 3 }, false},
+		"no leader did anything":                {func(s *State) { s.LastLed = -1 }, false},
+		"recreated since":                       {func(s *State) { s.Recreated[sched] = 8 }, false},
+		"recreated before they led":             {func(s *State) { s.Recreated[sched] = 5 }, true},
 		"theirs was of the one before that":     {func(s *State) { s.Recreated[sched] = 5; s.barrier(4) }, true},
 		"more than are remembered":              {func(s *State) { s.barrier(many...) }, false},
 		"the newest is yet to be read":          {func(s *State) { s.Epoch = 12 }, false},
@@ -37,7 +37,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// barrier has a stream have the barrier of this epoch, behind those of others.
+// barrier sets the stream's barrier of this epoch, behind those of earlier epochs.
 func (s *State) barrier(earlier ...int64) {
 	s.Barriers[sched] = Barrier{Epoch: s.Epoch, Offset: 30, Earlier: earlier}
 }

@@ -35,11 +35,11 @@ func (q *queried) record(offset int64, r wire.JournalRecord) {
 }
 
 func (q *queried) fire(offset, epoch, seq, entry int64, jid string) {
-	deed := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: jid, Epoch: epoch, Seq: seq}
-	q.write(wire.Journal, offset, wire.Fire(&wire.Job{JID: jid, Queue: "q"}, deed, []byte(`{"class":"C"}`), time.Now()))
+	dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: jid, Epoch: epoch, Seq: seq}
+	q.write(wire.Journal, offset, wire.Fire(&wire.Job{JID: jid, Queue: "q"}, dispatch, []byte(`{"class":"C"}`), time.Now()))
 }
 
-func (q *queried) doubtful() (jids []string) {
+func (q *queried) listDoubts() (jids []string) {
 	all, err := q.Doubts()
 	require.NoError(q.t, err)
 	for _, d := range all {
@@ -50,10 +50,10 @@ func (q *queried) doubtful() (jids []string) {
 
 const due = `{"jid":"a","scheduled_at":1,"job":{"class":"C","queue":"q"}}`
 
-// Epochs are offsets of the journal. A journal that was made anew begins with the numbers of the
-// old one: what a new leader confirms must not settle what an old one left in doubt, nor its
-// barriers pass for those of the new.
-func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
+// Epochs are offsets of the journal, so a journal that was created again repeats the numbers of the
+// old one. The confirms of a new leader must not settle doubts of an old one, and barriers of the
+// old epochs must not count as those of new ones.
+func TestRecreatedJournalHasNewEpochs(t *testing.T) {
 	q := newQueried(t)
 	q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":0}`)
 	q.fold(wire.ScheduledJobs, 1, due)
@@ -61,10 +61,10 @@ func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
 	q.record(1, wire.JournalRecord{Type: wire.TypeWitness, Queue: "w"})
 	q.fire(2, 0, 2, 1, "a")
 	q.fire(3, 0, 3, 9, "unread")
-	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+	require.Equal(t, []string{"a", "unread"}, q.listDoubts())
 
 	require.True(t, q.forget(wire.Journal))
-	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+	require.Equal(t, []string{"a", "unread"}, q.listDoubts())
 	state := q.State()
 	require.Contains(t, state.Gap(0), "it was deleted")
 	require.Equal(t, map[string]int64{wire.Retries: 3}, state.Held)
@@ -73,27 +73,27 @@ func TestJournalMadeAnewHasEpochsOfItsOwn(t *testing.T) {
 
 	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
 	q.record(1, wire.JournalRecord{Type: wire.TypeConfirmed, Through: 100})
-	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+	require.Equal(t, []string{"a", "unread"}, q.listDoubts())
 	require.NotEqual(t, int64(0), q.State().Barriers[wire.ScheduledJobs].Epoch)
 	require.False(t, q.State().Foreign(wire.ScheduledJobs, 0))
-	q.fire(2, 0, 101, 9, "unread") // fired again
-	require.Equal(t, []string{"a", "unread"}, q.doubtful())
+	q.fire(2, 0, 101, 9, "unread") // the same job is fired again
+	require.Equal(t, []string{"a", "unread"}, q.listDoubts())
 	q.record(3, wire.JournalRecord{Type: wire.TypeConfirmed, Through: 101})
-	require.Equal(t, []string{"a"}, q.doubtful())
+	require.Equal(t, []string{"a"}, q.listDoubts())
 
-	require.True(t, q.forget(wire.Journal), "it is lost again")
+	require.True(t, q.forget(wire.Journal), "the journal is lost again")
 	all, err := q.Doubts()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.NotNil(t, all[0].Entry)
 	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
 	q.record(1, wire.JournalRecord{Type: wire.TypeDelivered, Stream: wire.ScheduledJobs, Offset: 1, JID: "a", FiredEpoch: all[0].Epoch, Seq: all[0].Seq})
-	require.Empty(t, q.doubtful())
+	require.Empty(t, q.listDoubts())
 	require.Zero(t, q.Total(wire.ScheduledJobs))
 }
 
-// What is told by offsets of the journal is told by none any more.
-func TestForgetting(t *testing.T) {
+// If the journal is forgotten, so is everything that is stored by offsets of the journal.
+func TestForgottenStreams(t *testing.T) {
 	q := newQueried(t)
 	q.record(0, wire.JournalRecord{Type: wire.TypeOpened, Format: 1})
 	q.record(1, wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Unrouted, Reason: "bad"})
@@ -101,7 +101,7 @@ func TestForgetting(t *testing.T) {
 	q.record(3, wire.JournalRecord{Type: wire.TypeDeleted, Stream: wire.Retries, Offset: 1, JID: "gone"})
 	q.fold(wire.Heartbeats, 0, "garbage")
 	q.fold(wire.Retries, 0, "garbage")
-	require.False(t, q.forget(wire.Retries), "the leader decides about it")
+	require.False(t, q.forget(wire.Retries), "the leader decides about an entry stream")
 	require.True(t, q.forget(wire.Heartbeats))
 	require.Equal(t, map[string]int64{wire.Unrouted: 1, wire.Retries: 1}, q.State().Rejected)
 
@@ -117,12 +117,12 @@ func TestForgetting(t *testing.T) {
 	q.record(1, wire.JournalRecord{Type: wire.TypeRejected, Queue: wire.Unrouted, Reason: "bad"})
 	_, listed, err := q.Rejected(wire.Unrouted, 1)
 	require.NoError(t, err)
-	require.True(t, listed, "another than the one that was dismissed")
+	require.True(t, listed, "this is not the record that was dismissed")
 }
 
-// A journal that was made anew under a leader speaks of an epoch that it does not have. Even where
-// it begins at its very beginning it does not tell what was done.
-func TestJournalThatBeginsWithAnEpochThatItDoesNotHave(t *testing.T) {
+// If the journal is created again under a leader, its records have an epoch that is not in it. That
+// is a gap, even if the journal begins at offset 0.
+func TestJournalOfUnknownEpochIsAGap(t *testing.T) {
 	for _, first := range []int64{0, 1, 40} {
 		q := newQueried(t)
 		q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":30}`)
@@ -133,8 +133,8 @@ func TestJournalThatBeginsWithAnEpochThatItDoesNotHave(t *testing.T) {
 	}
 }
 
-// Low water tells a view that lacks records of the journal all that they could have told it.
-func TestLowWaterEndsAGap(t *testing.T) {
+// A view that lacks records of the journal needs none of them below low water.
+func TestLowWaterEndsGap(t *testing.T) {
 	q := newQueried(t)
 	q.fold(wire.ScheduledJobs, 0, `{"type":"barrier","epoch":1}`)
 	q.fold(wire.ScheduledJobs, 1, due)
@@ -150,19 +150,19 @@ func TestLowWaterEndsAGap(t *testing.T) {
 	}))
 	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: 30})
 	require.Equal(t, "the journal begins at 40, it is needed from 30 on", q.State().Gap(1))
-	require.Equal(t, []string{"unread"}, q.doubtful())
-	require.EqualValues(t, 1, q.Total(wire.ScheduledJobs), "it may have come back where nothing was read")
+	require.Equal(t, []string{"unread"}, q.listDoubts())
+	require.EqualValues(t, 1, q.Total(wire.ScheduledJobs), "the unread records may have returned the fire")
 	q.record(41, wire.JournalRecord{Type: wire.TypeLowWater, Epoch: 40, Needs: 39, LowWater: map[string]int64{wire.ScheduledJobs: 20}})
 	require.NotEmpty(t, q.State().Gap(1))
-	require.Empty(t, q.doubtful(), "whoever moved low water had settled them")
+	require.Empty(t, q.listDoubts(), "the leader that moved low water had settled them")
 	q.record(42, wire.JournalRecord{Type: wire.TypeLowWater, Epoch: 40, Needs: 40, LowWater: map[string]int64{wire.ScheduledJobs: 20}})
 	require.Empty(t, q.State().Gap(1))
 	require.Zero(t, q.Total(wire.ScheduledJobs))
 }
 
-// Whoever finds a gap holds everything, and says later where that ends. A view that reads it has no
-// gap of its own.
-func TestHoldThatIsNarrowed(t *testing.T) {
+// A leader that finds a gap holds everything, and journals later where the hold ends. A view that
+// reads this has no gap of its own.
+func TestHoldIsNarrowed(t *testing.T) {
 	q := newQueried(t)
 	held := map[string]int64{wire.ScheduledJobs: wire.Everything, wire.Retries: wire.Everything, wire.DeadJobs: wire.Everything}
 	q.record(40, wire.JournalRecord{Type: wire.TypeOpened, Format: 1, Needs: 30, Held: held, Reason: "why"}) // its leader knew no jobs.gated
@@ -180,8 +180,8 @@ func TestHoldThatIsNarrowed(t *testing.T) {
 	require.Empty(t, q.State().Gap(0))
 }
 
-// Streams that have forgotten their beginning show as well as barriers that a leader was here.
-func TestJournalThatIsMissingThoughEntriesHaveAged(t *testing.T) {
+// A stream whose beginning was deleted shows, like a barrier, that there was a leader before.
+func TestTrimmedEntryStreamShowsLostJournal(t *testing.T) {
 	q := newQueried(t)
 	q.fold(wire.ScheduledJobs, 1, due)
 	require.Empty(t, q.State().Gap(1))

@@ -12,22 +12,22 @@ import (
 	"github.com/millrace-jobs/millrace/view"
 )
 
-// TestListsAreWholeFromTheirFronts has rows come and go, also while somebody looks for the first
+// TestListsAreCompleteFromTheirHeads adds and removes rows, also while a reader looks for the first
 // one, and compares each list with its table.
-func TestListsAreWholeFromTheirFronts(t *testing.T) {
+func TestListsAreCompleteFromTheirHeads(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		store, err := view.Open(view.Config{Schema: Schema, Identity: "fronts", Log: slog.New(slog.DiscardHandler)})
+		store, err := view.Open(view.Config{Schema: Schema, Identity: "heads", Log: slog.New(slog.DiscardHandler)})
 		require.NoError(rt, err)
 		defer func() { require.NoError(rt, store.Close()) }()
 		w := &listing{T: rt, store: store, list: code(rapid.IntRange(1, 3).Draw(rt, "list"))}
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			w.step(2)
-			w.requireWhole()
+			w.requireComplete()
 		}
 	})
 }
 
-// listing is one list, and what is known of its front.
+// listing is one list with its head.
 type listing struct {
 	*rapid.T
 	store *view.Store
@@ -35,7 +35,7 @@ type listing struct {
 	list  code
 }
 
-func (w *listing) requireWhole() {
+func (w *listing) requireComplete() {
 	all := w.read(w.store.Scan)
 	lower, upper := w.heads.bounds(w.list, []byte{tableList, byte(w.list)}, table.After([]byte{tableList, byte(w.list)}))
 	require.Equal(w.T, all, w.read(func(_, _ []byte, reverse bool, fn func(key, value []byte) bool) error {
@@ -61,8 +61,8 @@ func (w *listing) step(depth int) {
 
 func (w *listing) add() {
 	require.NoError(w.T, w.store.Update(func(tx *view.Tx) error {
-		if rapid.Bool().Draw(w.T, "looked at meanwhile") {
-			tx.AfterCommit(w.requireWhole) // by whoever is told before the fronts are
+		if rapid.Bool().Draw(w.T, "read meanwhile") {
+			tx.AfterCommit(w.requireComplete) // a reader may run before the heads are updated
 		}
 		for range rapid.IntRange(1, 3).Draw(w.T, "rows") {
 			key := keyList(entryID{w.list, int64(rapid.IntRange(0, 20).Draw(w.T, "row"))}, time.Unix(0, 0))
@@ -81,7 +81,7 @@ func (w *listing) remove() {
 	if len(all) == 0 {
 		return
 	}
-	n := rapid.IntRange(1, len(all)).Draw(w.T, "first rows that go")
+	n := rapid.IntRange(1, len(all)).Draw(w.T, "first rows to remove")
 	require.NoError(w.T, w.store.Update(func(tx *view.Tx) error {
 		for _, key := range all[:n] {
 			if err := tx.Delete([]byte(key)); err != nil {
@@ -101,7 +101,7 @@ func (w *listing) read(scan func(lower, upper []byte, reverse bool, fn func(key,
 	return all
 }
 
-// delayed reads what the store was before something happened.
+// delayed reads the store as it was before the call of meanwhile.
 type delayed struct {
 	*view.Store
 	meanwhile func()

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What is kept of the past: enough to say what became of an entry that a user asks for, and to
+// The history has enough of the past to report the outcome of an entry that a user asks for, and to
 // answer a repeated command.
 const (
 	maxOutcomes = 100_000
 	maxCommands = 20_000
 )
 
-// History reads what became of entries and commands.
+// History reads the outcomes of entries and commands.
 type History struct{ store *view.Store }
 
 // LastOutcome returns the last outcome of the entry that had a jid, nil if it is not known, or no

@@ -18,334 +18,334 @@ const (
 	gated = wire.Gated
 )
 
-// told is what a view says in the end.
-type told struct {
-	sched, retry, dead, due, doubtful []string
+// outcome is the content of a view after a story.
+type outcome struct {
+	sched, retry, dead, due, doubts []string
 }
 
-// stories are short histories, and what every view must make of them, in whichever order it reads
+// stories are short histories with the outcome that every view must have, in each order of reading
 // the streams.
 var stories = map[string]struct {
 	write func(h *history)
-	want  told
+	want  outcome
 }{
 	"duplicate, then the first is fired": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeDuplicate, Stream: sched, Offset: b, JID: "a"})
 		h.confirmed(h.fire(sched, a, "a"))
-	}, told{}},
+	}, outcome{}},
 	"duplicate, then the first is deleted": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeDuplicate, Stream: sched, Offset: b, JID: "a"})
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a"})
-	}, told{}},
+	}, outcome{}},
 	"the second of two alike is deleted": {func(h *history) {
 		h.entry(sched, "a", 1)
 		b := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: b, JID: "a"})
-	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	}, outcome{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
 	"replaced": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.replace(sched, a, "a", 9)
-	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	}, outcome{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
 	"carried over, then fired": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		b := h.replace(sched, a, "a", 1)
 		h.confirmed(h.fire(sched, b, "a"))
-	}, told{}},
+	}, outcome{}},
 	"returned, carried over, fired": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		seq := h.fire(sched, a, "a")
 		h.takeBack(seq, sched, a, "a")
 		h.confirmed(h.fire(sched, h.replace(sched, a, "a", 1), "a"))
-	}, told{}},
+	}, outcome{}},
 	"parked, carried over": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "odd"})
 		h.replace(sched, a, "a", 1)
 		h.all[len(h.all)-1].Headers[wire.HeaderParked] = "odd"
-	}, told{sched: []string{"2:a"}}},
-	"changed, and the journal tells": {func(h *history) {
+	}, outcome{sched: []string{"2:a"}}},
+	"changed and journaled": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
-		h.tell(h.change(sched, a, "a", 9))
-	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
-	"changed, and nobody has told": {func(h *history) {
+		h.journal(h.change(sched, a, "a", 9))
+	}, outcome{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	"changed and not journaled": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.change(sched, a, "a", 9)
-	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
-	"changed, told, below low water": {func(h *history) {
+	}, outcome{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+	"changed, journaled, below low water": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		c := h.change(sched, a, "a", 9)
-		h.tell(c)
+		h.journal(c)
 		h.replace(sched, c.Offset, "a", 9)
 		h.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: c.Offset + 1}})
-	}, told{sched: []string{"3:a"}, due: []string{"a/scheduled_jobs:3"}}},
-	"killed, and that undone": {func(h *history) {
+	}, outcome{sched: []string{"3:a"}, due: []string{"a/scheduled_jobs:3"}}},
+	"killed, then undone": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
-		h.confirmed(h.deed(wire.OpBuried, sched, a, "a"))
+		h.confirmed(h.dispatch(wire.OpBuried, sched, a, "a"))
 		d := h.streams[dead] - 1
 		u := h.change(sched, a, "a", 1)
 		u.What, u.Dead = wire.TypeUndone, &d
-		h.tell(u)
-	}, told{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
+		h.journal(u)
+	}, outcome{sched: []string{"2:a"}, due: []string{"a/scheduled_jobs:2"}}},
 	"carried over twice, then deleted": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		c := h.replace(sched, h.replace(sched, a, "a", 1), "a", 1)
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: c, JID: "a"})
-	}, told{}},
+	}, outcome{}},
 	"fired by a leader that dies": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.fire(sched, a, "a")
 		h.open()
-	}, told{doubtful: []string{"0/1 fired scheduled_jobs:0"}}},
+	}, outcome{doubts: []string{"0/1 fired scheduled_jobs:0"}}},
 	"fired, confirmed with the next": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(retry, "b", 1)
 		h.open()
 		h.through = h.fire(sched, a, "a")
 		h.fire(retry, b, "b")
-	}, told{doubtful: []string{"0/2 fired retries:0"}}},
+	}, outcome{doubts: []string{"0/2 fired retries:0"}}},
 	"fired, known to be confirmed by the next epoch": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
 		h.open()
 		through := h.fire(sched, a, "a")
 		h.fire(sched, b, "b")
 		h.open(func(r *wire.JournalRecord) { r.KnownConfirmed = &wire.Confirmed{Epoch: 0, Through: through} })
-	}, told{doubtful: []string{"0/2 fired scheduled_jobs:1"}}},
-	"fired, not known by the epoch after the next": {func(h *history) {
+	}, outcome{doubts: []string{"0/2 fired scheduled_jobs:1"}}},
+	"fired, unknown to the epoch after the next": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.fire(sched, a, "a")
 		h.open()
 		h.confirmed(7)
-	}, told{doubtful: []string{"0/1 fired scheduled_jobs:0"}}},
+	}, outcome{doubts: []string{"0/1 fired scheduled_jobs:0"}}},
 	"returned": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		seq := h.fire(sched, a, "a")
 		h.takeBack(seq, sched, a, "a")
 		h.confirmed(2)
-	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	}, outcome{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
 	"returned, its command repeated": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		by := func(d *wire.Dispatch) { d.Command = "c" }
-		seq := h.deed(wire.OpTriggered, sched, a, "a", by)
+		seq := h.dispatch(wire.OpTriggered, sched, a, "a", by)
 		h.takeBack(seq, sched, a, "a", "c")
-		h.confirmed(h.deed(wire.OpTriggered, sched, a, "a", by))
-	}, told{}},
+		h.confirmed(h.dispatch(wire.OpTriggered, sched, a, "a", by))
+	}, outcome{}},
 	"returned, then fired": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		seq := h.fire(sched, a, "a")
 		h.takeBack(seq, sched, a, "a")
 		h.confirmed(h.fire(sched, a, "a"))
-	}, told{}},
+	}, outcome{}},
 	"delivered": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		seq := h.fire(sched, a, "a")
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeDelivered, FiredEpoch: 0, Seq: seq, Stream: sched, Offset: a, JID: "a"})
-	}, told{}},
+	}, outcome{}},
 	"refired": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.fire(sched, a, "a")
 		h.open()
-		h.confirmed(h.deed(wire.OpRefired, sched, a, "a"))
-	}, told{}},
-	"refired, and again doubtful": {func(h *history) {
+		h.confirmed(h.dispatch(wire.OpRefired, sched, a, "a"))
+	}, outcome{}},
+	"refired, and again in doubt": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.fire(sched, a, "a")
 		h.open()
-		h.deed(wire.OpRefired, sched, a, "a")
+		h.dispatch(wire.OpRefired, sched, a, "a")
 		h.open()
-	}, told{doubtful: []string{"2/1 refired scheduled_jobs:0"}}},
+	}, outcome{doubts: []string{"2/1 refired scheduled_jobs:0"}}},
 	"refired, returned": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.fire(sched, a, "a")
 		h.open()
-		seq := h.deed(wire.OpRefired, sched, a, "a")
+		seq := h.dispatch(wire.OpRefired, sched, a, "a")
 		h.takeBack(seq, sched, a, "a")
-	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	}, outcome{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
 	"killed": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		h.open()
-		h.through = h.deed(wire.OpBuried, retry, a, "a")
+		h.through = h.dispatch(wire.OpBuried, retry, a, "a")
 		h.record(wire.JournalRecord{Type: wire.TypeKilled, Stream: retry, Offset: a, JID: "a"})
-	}, told{dead: []string{"1:a"}}},
+	}, outcome{dead: []string{"1:a"}}},
 	"buried, unburied": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		h.open()
-		seq := h.deed(wire.OpBuried, retry, a, "a")
+		seq := h.dispatch(wire.OpBuried, retry, a, "a")
 		h.all, h.gens = slices.Delete(h.all, len(h.all)-2, len(h.all)-1), h.gens[1:] // the dead job was lost
 		h.streams[dead]--
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeUnburied, FiredEpoch: 0, Seq: seq, Stream: retry, Offset: a, JID: "a"})
-	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
+	}, outcome{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
 	"expired, to the dead": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
-		h.confirmed(h.deed(wire.OpExpired, sched, a, "a"))
-	}, told{dead: []string{"1:a"}}},
-	"expired, for good": {func(h *history) {
+		h.confirmed(h.dispatch(wire.OpExpired, sched, a, "a"))
+	}, outcome{dead: []string{"1:a"}}},
+	"expired, not buried": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeExpired, Stream: sched, Offset: a, JID: "a"})
-	}, told{}},
-	"buried by a leader that had been followed": {func(h *history) {
+	}, outcome{}},
+	"buried by a fenced leader": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
-		h.deed(wire.OpBuried, retry, a, "a", func(d *wire.Dispatch) { d.Epoch = first })
+		h.dispatch(wire.OpBuried, retry, a, "a", func(d *wire.Dispatch) { d.Epoch = first })
 		h.replace(retry, a, "a", 7)
 		h.all[len(h.all)-1].Headers[wire.HeaderEpoch] = first
-	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
-	"fired by a leader that had been followed": {func(h *history) {
+	}, outcome{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
+	"fired by a fenced leader": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
-	}, told{doubtful: []string{"0/1 fired retries:0"}}},
-	"fired and confirmed by a leader that had been followed": {func(h *history) {
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
+	}, outcome{doubts: []string{"0/1 fired retries:0"}}},
+	"fired and confirmed by a fenced leader": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		second := h.open()
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
 		h.epoch = first
 		h.confirmed(1)
 		h.epoch = second
-	}, told{}},
-	"fired by a leader that had been followed, and returned": {func(h *history) {
+	}, outcome{}},
+	"fired by a fenced leader, and returned": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		second := h.open()
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
 		h.epoch = first
 		h.takeBack(1, retry, a, "a", "")
 		h.epoch = second
-	}, told{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
+	}, outcome{retry: []string{"0:a"}, due: []string{"a/retries:0"}}},
 	"fired by a leader, then by the one before": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
 		h.fire(retry, a, "a")
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
-	}, told{doubtful: []string{"1/1 fired retries:0"}}},
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
+	}, outcome{doubts: []string{"1/1 fired retries:0"}}},
 	"fired and confirmed by a leader, then fired by the one before": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
 		h.confirmed(h.fire(retry, a, "a"))
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
-	}, told{}},
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
+	}, outcome{}},
 	"deleted by a leader, then fired by the one before": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: retry, Offset: a, JID: "a"})
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
-	}, told{}},
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
+	}, outcome{}},
 	"changed by a leader, then fired by the one before": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
 		h.replace(retry, a, "a", 7)
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
-	}, told{retry: []string{"3:a"}, due: []string{"a/retries:3"}}},
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
+	}, outcome{retry: []string{"3:a"}, due: []string{"a/retries:3"}}},
 	"refused by a leader, then fired by the one before": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
 		h.takeBack(h.fire(retry, a, "a"), retry, a, "a", "")
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
-	}, told{doubtful: []string{"0/1 fired retries:0"}}},
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
+	}, outcome{doubts: []string{"0/1 fired retries:0"}}},
 	"fired by the leader before, then by the leader": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
 		h.fire(retry, a, "a")
-	}, told{doubtful: []string{"1/2 fired retries:0"}}},
+	}, outcome{doubts: []string{"1/2 fired retries:0"}}},
 	"fired by the leader before, and settled": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
 		h.record(wire.JournalRecord{Type: wire.TypeDelivered, Stream: retry, Offset: a, JID: "a", FiredEpoch: first, Seq: 1})
-	}, told{}},
+	}, outcome{}},
 	"fired by the leader before, unread by the leader that moves low water": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
 		h.record(wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: 2})
-	}, told{doubtful: []string{"0/1 fired retries:0"}}},
+	}, outcome{doubts: []string{"0/1 fired retries:0"}}},
 	"fired by the leader before, read by the leader that moves low water": {func(h *history) {
 		a := h.entry(retry, "a", 1)
 		first := h.open()
 		h.open()
-		h.deed(wire.OpFired, retry, a, "a", of(first, 1))
+		h.dispatch(wire.OpFired, retry, a, "a", of(first, 1))
 		h.record(wire.JournalRecord{Type: wire.TypeLowWater, ReadTo: 3})
-	}, told{}},
+	}, outcome{}},
 	"a dead job is retried": {func(h *history) {
 		a := h.entry(dead, "a", 1)
 		h.open()
-		h.confirmed(h.deed(wire.OpRetried, dead, a, "a"))
-	}, told{}},
+		h.confirmed(h.dispatch(wire.OpRetried, dead, a, "a"))
+	}, outcome{}},
 	"parked": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
-	}, told{sched: []string{"0:a"}}},
-	"doubtful, then parked": {func(h *history) {
+	}, outcome{sched: []string{"0:a"}}},
+	"in doubt, then parked": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.fire(sched, a, "a")
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
-	}, told{sched: []string{"0:a"}}},
+	}, outcome{sched: []string{"0:a"}}},
 	"parked, triggered": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
-		h.deed(wire.OpTriggered, sched, a, "a")
-	}, told{doubtful: []string{"0/2 triggered scheduled_jobs:0"}}},
+		h.dispatch(wire.OpTriggered, sched, a, "a")
+	}, outcome{doubts: []string{"0/2 triggered scheduled_jobs:0"}}},
 	"parked, triggered, returned": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
-		seq := h.deed(wire.OpTriggered, sched, a, "a")
+		seq := h.dispatch(wire.OpTriggered, sched, a, "a")
 		h.takeBack(seq, sched, a, "a")
-	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	}, outcome{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
 	"parked, deleted": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "a", Error: "too odd"})
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a"})
-	}, told{}},
+	}, outcome{}},
 	"low water": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.append(sched, client, nil, "garbage")
 		h.open()
 		h.replace(sched, a, "a", 1)
 		h.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: 3}, Needs: 1})
-	}, told{sched: []string{"3:a"}, due: []string{"a/scheduled_jobs:3"}}},
+	}, outcome{sched: []string{"3:a"}, due: []string{"a/scheduled_jobs:3"}}},
 	"low water, over what is settled": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
 		h.open()
@@ -353,20 +353,20 @@ var stories = map[string]struct {
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: b, JID: "b"})
 		h.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: map[string]int64{sched: 3}, Needs: 1})
 		h.entry(sched, "c", 1)
-	}, told{sched: []string{"3:c"}, due: []string{"c/scheduled_jobs:3"}}},
+	}, outcome{sched: []string{"3:c"}, due: []string{"c/scheduled_jobs:3"}}},
 	"low water, repeated by the next epoch": {func(h *history) {
 		h.entry(sched, "a", 1)
 		h.open(func(r *wire.JournalRecord) { r.LowWater = map[string]int64{sched: 1} })
 		h.entry(sched, "b", 1)
 		h.open(func(r *wire.JournalRecord) { r.LowWater = map[string]int64{sched: 1} })
-	}, told{sched: []string{"2:b"}, due: []string{"b/scheduled_jobs:2"}}},
+	}, outcome{sched: []string{"2:b"}, due: []string{"b/scheduled_jobs:2"}}},
 	"trimmed": {func(h *history) {
 		h.entry(dead, "a", 1)
 		h.entry(dead, "b", 2)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeTrimmed, Stream: dead, Entries: []wire.Trimmed{{Offset: 0, JID: "a"}}, Count: 1})
-	}, told{dead: []string{"1:b"}}},
-	"made anew": {func(h *history) {
+	}, outcome{dead: []string{"1:b"}}},
+	"recreated": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
 		h.open()
 		h.confirmed(h.fire(sched, a, "a"))
@@ -374,23 +374,23 @@ var stories = map[string]struct {
 		h.recreate(sched)
 		h.entry(sched, "b", 1) // where b stood before
 		h.entry(sched, "c", 1)
-	}, told{sched: []string{"1:b", "2:c"}, due: []string{"b/scheduled_jobs:1", "c/scheduled_jobs:2"}}},
-	"made anew, with low water far above": {func(h *history) {
+	}, outcome{sched: []string{"1:b", "2:c"}, due: []string{"b/scheduled_jobs:1", "c/scheduled_jobs:2"}}},
+	"recreated, with low water far above": {func(h *history) {
 		h.entry(sched, "a", 1)
 		h.open(func(r *wire.JournalRecord) { r.LowWater = map[string]int64{sched: 1000} })
 		h.recreate(sched)
 		a := h.entry(sched, "a", 1)
 		h.entry(sched, "b", 1)
 		h.confirmed(h.fire(sched, a, "a"))
-	}, told{sched: []string{"2:b"}, due: []string{"b/scheduled_jobs:2"}}},
-	"made anew twice": {func(h *history) {
+	}, outcome{sched: []string{"2:b"}, due: []string{"b/scheduled_jobs:2"}}},
+	"recreated twice": {func(h *history) {
 		h.entry(dead, "a", 1)
 		h.open()
 		h.recreate(dead)
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: dead, Offset: h.entry(dead, "b", 1), JID: "b"})
 		h.recreate(dead)
 		h.entry(dead, "b", 1)
-	}, told{dead: []string{"1:b"}}},
+	}, outcome{dead: []string{"1:b"}}},
 	"forged": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
@@ -409,8 +409,8 @@ var stories = map[string]struct {
 		h.all[len(h.all)-1].UserID = client
 		h.barrier(sched, 9)
 		h.all[len(h.all)-1].UserID = client
-	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
-	"marks for what never was an entry": {func(h *history) {
+	}, outcome{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	"marks for offsets without entries": {func(h *history) {
 		bad := h.append(sched, client, nil, "garbage")
 		h.open()
 		hole := h.streams[sched]
@@ -419,8 +419,8 @@ var stories = map[string]struct {
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: hole, JID: "x"})
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: hole + 1, JID: "x"})
 		h.entry(sched, "a", 1)
-	}, told{sched: []string{"5:a"}, due: []string{"a/scheduled_jobs:5"}}},
-	"an offset that was given out again": {func(h *history) { // its stream had lost its end
+	}, outcome{sched: []string{"5:a"}, due: []string{"a/scheduled_jobs:5"}}},
+	"an offset that is used again": {func(h *history) { // the stream had lost its end
 		h.open()
 		next := h.streams[sched]
 		for _, what := range []string{wire.TypeDeleted, wire.TypeRefused, "fired"} {
@@ -437,15 +437,15 @@ var stories = map[string]struct {
 			h.fire(sched, h.entry(sched, "b", 1), "b")
 			h.confirmed(2*i + 2)
 		}
-	}, told{}},
+	}, outcome{}},
 	"records about another jid": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "other"})
 		h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: a, JID: "other", Error: "x"})
-		h.deed(wire.OpFired, sched, a, "other")
+		h.dispatch(wire.OpFired, sched, a, "other")
 		h.confirmed(3)
-	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	}, outcome{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
 	"rejected, dismissed": {func(h *history) {
 		h.append(sched, client, nil, "garbage")
 		bad := h.append(sched, client, nil, "worse")
@@ -453,19 +453,19 @@ var stories = map[string]struct {
 		h.open()
 		h.record(wire.JournalRecord{Type: wire.TypeDismissed, Stream: sched, Offset: bad})
 		h.record(wire.JournalRecord{Type: wire.TypeDismissed, Stream: wire.Heartbeats, Offset: 0})
-	}, told{}},
+	}, outcome{}},
 	"held, released": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open(func(r *wire.JournalRecord) { r.Held = map[string]int64{sched: 5} })
 		h.record(wire.JournalRecord{Type: wire.TypeReleased})
 		h.confirmed(h.fire(sched, a, "a"))
-	}, told{}},
-	"an entry beyond what the view keeps": {func(h *history) {
+	}, outcome{}},
+	"an entry too large for the view": {func(h *history) {
 		a := h.append(sched, client, nil, strings.Replace(body(sched, "a", 1), "[]", `"`+strings.Repeat("x", maxInline)+`"`, 1))
 		h.open()
 		seq := h.fire(sched, a, "a")
 		h.takeBack(seq, sched, a, "a")
-	}, told{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
+	}, outcome{sched: []string{"0:a"}, due: []string{"a/scheduled_jobs:0"}}},
 }
 
 // merges calls fn with every order in which streams can be read, given how many records each has,
@@ -486,20 +486,20 @@ func merges(counts map[string]int, names []string, order []string, fn func([]str
 	}
 }
 
-func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
+func TestReadOrderChangesNothing(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()
 			story.write(h)
 			reference := newOne(t).inOrder(h)
-			requireTold(t, reference, story.want)
+			requireOutcome(t, reference, story.want)
 			requireSound(t, reference)
 			requireBytes(t, h, reference)
 			want := reference.dump()
 			played := 0
 			for _, beginning := range []bool{true, false} {
-				if !beginning && !h.madeAnew() {
-					continue // there is nothing that such a view would not see
+				if !beginning && !h.recreated() {
+					continue // both kinds of views would read the same
 				}
 				everyOrder(h, beginning, func(order []string) {
 					played++
@@ -518,15 +518,15 @@ func TestStoriesAreTheSameInEveryOrder(t *testing.T) {
 	}
 }
 
-// everyOrder calls fn with the orders in which a view may read: all of them, or where they are many
-// those in which the streams come in runs.
+// everyOrder calls fn with the orders in which a view may read. If there are too many, it calls fn
+// only with those in which the streams are read in runs.
 func everyOrder(h *history, beginning bool, fn func([]string)) {
 	many := 150
 	if slow {
 		many = 40
 	}
 	counts, total := map[string]int{}, 1
-	names := slices.DeleteFunc(h.names(), h.onlyBarriers) // those come last
+	names := slices.DeleteFunc(h.names(), h.onlyBarriers) // these streams are read last
 	for _, name := range names {
 		gen := h.gen[name]
 		if beginning {
@@ -566,17 +566,17 @@ func everyOrder(h *history, beginning bool, fn func([]string)) {
 	}
 }
 
-// of has a fire or burial be another leader's.
+// of makes a dispatch that of another leader.
 func of(epoch, seq int64) func(*wire.Dispatch) {
 	return func(d *wire.Dispatch) { d.Epoch, d.Seq, d.Confirmed = epoch, seq, 0 }
 }
 
-func requireTold(t *testing.T, o *one, want told) {
+func requireOutcome(t *testing.T, o *one, want outcome) {
 	t.Helper()
 	list := func(l []string) []string { return append([]string{}, l...) }
 	require.Equal(t, list(want.sched), o.pending(sched), "scheduled")
 	require.Equal(t, list(want.retry), o.pending(retry), "retries")
 	require.Equal(t, list(want.dead), o.pending(dead), "dead")
 	require.Equal(t, list(want.due), o.due(), "due")
-	require.Equal(t, list(want.doubtful), o.doubtful(), "doubtful")
+	require.Equal(t, list(want.doubts), o.listDoubts(), "in doubt")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A lease is an entry that fires when it is due, and is neither listed nor counted as a scheduled
-// job: also after it was replaced. Only Millrace's own user can make one.
+// A lease is an entry that fires when it is due. It is not listed or counted as a scheduled job,
+// even after it was replaced. Only Millrace's own user can create a lease.
 func TestLeasesAreNotListed(t *testing.T) {
 	h := newHistory()
 	h.entry(sched, "a", 1)
@@ -27,10 +27,10 @@ func TestLeasesAreNotListed(t *testing.T) {
 		return h.append(sched, user, m.Headers, string(m.Body))
 	}
 	one := lease(millrace, "x", 0)
-	foreign := lease("somebody", "y", 0)
+	foreign := lease("another", "y", 0)
 	o := newOne(t).inOrder(h)
 	require.Equal(t, []string{"0:a", "2:lease-y"}[0], o.pending(sched)[0])
-	require.Len(t, o.pending(sched), 2, "nobody else hides an entry")
+	require.Len(t, o.pending(sched), 2, "an entry of another user is listed")
 	require.EqualValues(t, []int64{2, 1}, []int64{o.Total(sched), o.LeasedOf("q")})
 	held, err := o.Leases("x")
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestLeasesAreNotListed(t *testing.T) {
 	require.Empty(t, held)
 	require.Zero(t, o.LeasedOf("q"))
 	require.NotContains(t, o.due(), "q/scheduled_jobs:"+strconv.FormatInt(two, 10))
-	ops, _ := o.acts(audit.Query{Actor: "ann"})
-	require.Empty(t, ops, "who settles leases is a worker")
+	ops, _ := o.auditEntries(audit.Query{Actor: "ann"})
+	require.Empty(t, ops, "workers settle leases, and are not in the audit log")
 	requireSound(t, o)
 }

@@ -15,7 +15,7 @@ type lifecycle struct {
 	awaited awaited
 }
 
-// reconcile takes in an entry, of which the journal may have said something already.
+// reconcile takes in an entry. The view may have read records of the journal about it before.
 func (t *lifecycle) reconcile(tx *view.Tx, s *Stored) error {
 	id := s.id()
 	m, err := t.entries.mark(tx, id)
@@ -56,10 +56,10 @@ func (t *lifecycle) reconcile(tx *view.Tx, s *Stored) error {
 	return t.entries.setStored(tx, s)
 }
 
-// replace drops the earlier entry that an entry stands for. One that is not the same job is in
-// another stream: the replacement was on its way when the stream was created again. A mark stays. A
-// fire of the earlier entry that came back, which the view may read only now, must not pass for one
-// whose entry is lost.
+// replace drops the earlier entry that an entry replaces. If the earlier entry has another job, the
+// stream was created again while the replacement was on its way. A mark stays: the view may read
+// only now that a fire of the earlier entry came back, and such a fire must not count as one whose
+// entry is lost.
 func (t *lifecycle) replace(tx *view.Tx, by *Stored, offset int64) error {
 	id, tag := entryID{codes[by.Stream], offset}, wire.JIDTag(by.JID)
 	old, err := t.entries.stored(tx, id)
@@ -161,7 +161,7 @@ func (t *lifecycle) takeBack(tx *view.Tx, f dispatchID) error {
 	return t.returnEntry(tx, d.at)
 }
 
-// returnAll does that for all that are in doubt.
+// returnAll does that for all entries in doubt.
 func (t *lifecycle) returnAll(tx *view.Tx) error {
 	for _, d := range slices.Clone(t.entries.doubts) {
 		if err := t.returnEntry(tx, d.at); err != nil {

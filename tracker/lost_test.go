@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// lose tells the view that a stream was deleted and made anew.
+// lose makes the view forget a stream that was deleted and created again.
 func (o *one) lose(stream string) {
 	require.NoError(o.t, o.store.Update(func(tx *view.Tx) error {
 		if _, err := o.Forget(tx, stream); err != nil {
@@ -19,9 +19,9 @@ func (o *one) lose(stream string) {
 	}))
 }
 
-// However many journals are lost, what was doubtful stays so, in the order in which it was fired,
-// and under epochs that no leader has.
-func TestDoubtsOutliveTheirJournals(t *testing.T) {
+// Doubts stay if the journal is lost, even several times. They keep the order of their fires, and
+// get epochs that no leader has.
+func TestDoubtsSurviveLostJournals(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
 	h.open()
@@ -47,8 +47,8 @@ func TestDoubtsOutliveTheirJournals(t *testing.T) {
 	require.Equal(t, 3, o.State().Journals)
 }
 
-// What a journal that is gone said of entries that are yet to be read holds when they come.
-func TestWhatALostJournalSaidOfEntriesToCome(t *testing.T) {
+// Records of a lost journal apply to entries that are read later.
+func TestMarksOfLostJournalApplyToUnreadEntries(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: 1, JID: "a", Error: "too large"})
@@ -71,9 +71,9 @@ func TestWhatALostJournalSaidOfEntriesToCome(t *testing.T) {
 	require.Zero(t, o.table(tableMark))
 }
 
-// Once the journal was lost, an entry stream that is lost too has nobody who could say what became
-// of it: the view is built anew.
-func TestAnEntryStreamThatIsLostAfterTheJournal(t *testing.T) {
+// If an entry stream is lost after the journal, no leader knows what became of its entries, and the
+// view is rebuilt.
+func TestEntryStreamLostAfterJournalRebuildsView(t *testing.T) {
 	h := newHistory()
 	h.open()
 	o := newOne(t).inOrder(h)
@@ -88,15 +88,15 @@ func TestAnEntryStreamThatIsLostAfterTheJournal(t *testing.T) {
 	}
 }
 
-// Damaged marks are not taken for none when the journal is lost: what they say is said nowhere else
-// any more.
-func TestLosingTheJournalOfADamagedStore(t *testing.T) {
+// When the journal is lost, damaged marks cause an error, because their content is not anywhere
+// else.
+func TestLostJournalReportsDamagedMarks(t *testing.T) {
 	for name, write := range map[string]func(h *history){
-		"doubtful": func(h *history) { h.fire(sched, 9, "a") },
-		"not read": func(h *history) {
+		"in doubt": func(h *history) { h.fire(sched, 9, "a") },
+		"unread": func(h *history) {
 			h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: 9, JID: "a"})
 		},
-		"not for now": func(h *history) {
+		"parked": func(h *history) {
 			h.record(wire.JournalRecord{Type: wire.TypeRefused, Stream: sched, Offset: 9, JID: "a"})
 		},
 	} {

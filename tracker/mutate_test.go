@@ -25,7 +25,7 @@ var specimen = map[string][]string{
 		`[{"timestamp":1,"job_class":"A","status":"dead"},{"timestamp":1,"job_class":"B","status":"failed"}]`},
 }
 
-// fragments are what parsers stumble over.
+// fragments are texts that parsers often handle wrongly.
 var fragments = []string{`"`, `\`, `{`, `}`, `[`, `]`, `:`, `,`, `null`, `true`, `1e400`, `-1`, `9007199254740993`, `"jid":"x",`, `"j\u0069d":1,`, `"class":"",`,
 	`"queue":"\u0000"`, `\ud800`, "\xff", "\x00", "\n", ` `, `"type":"barrier"`, `"millrace":{}`, `{"a":{"a":{"a":`, "\ufeff", "Infinity", `"scheduled_at":null,`, `"job":{}`}
 
@@ -55,7 +55,7 @@ func mutate(r *rand.Rand, body string) string {
 	return string(b)
 }
 
-// headers are what clients may set, and what only Millrace may.
+// headers returns headers that clients may set, and headers that only Millrace may.
 func headers(r *rand.Rand) map[string]any {
 	if r.IntN(4) > 0 {
 		return nil
@@ -70,9 +70,9 @@ func headers(r *rand.Rand) map[string]any {
 	return all
 }
 
-// Whatever clients write, nothing stops, every good record is served, and each bad one is listed or
+// No record of a client stops the fold. Every good record is served. Each bad record is listed or
 // counted, with its reason.
-func TestAHundredThousandMutatedRecords(t *testing.T) {
+func TestMutatedRecordsStopNothing(t *testing.T) {
 	total := 100_000
 	if slow {
 		total = 15_000
@@ -121,8 +121,8 @@ func TestAHundredThousandMutatedRecords(t *testing.T) {
 			return true
 		}))
 		if codes[stream] != 0 {
-			require.Greater(t, len(reasons), 20, "%s: many kinds of bad", stream)
-			require.Positive(t, taken[stream], "%s: some do not matter", stream)
+			require.Greater(t, len(reasons), 20, "%s: there are many reasons", stream)
+			require.Positive(t, taken[stream], "%s: some mutations are harmless", stream)
 			require.EqualValues(t, good[stream]+taken[stream], o.Total(stream))
 		}
 	}
@@ -136,11 +136,11 @@ func TestAHundredThousandMutatedRecords(t *testing.T) {
 		}))
 		require.Equal(t, good[stream], served, "%s: every good record", stream)
 	}
-	require.Empty(t, o.doubtful())
+	require.Empty(t, o.listDoubts())
 	require.EqualValues(t, 0, o.State().Epoch)
 }
 
-// refuses tells whether a record is bad, by what encoding/json and the rules say: not by the code
+// refuses reports whether a record is bad according to encoding/json and the rules. It uses no code
 // that is tested.
 func refuses(stream string, offset int64, r *wire.Record) bool {
 	switch stream {
@@ -158,9 +158,9 @@ func refuses(stream string, offset int64, r *wire.Record) bool {
 	return err != nil
 }
 
-// Journal records in Millrace's own name that no leader would write stop nothing either, but for a
-// format of the future.
-func TestMutatedJournal(t *testing.T) {
+// Records of Millrace's own user that no leader would write do not stop the fold either, except for
+// a newer format of the journal.
+func TestMutatedJournalStopsNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for range 40 {
 		o := newOne(t)

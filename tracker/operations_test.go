@@ -14,16 +14,16 @@ func (h *history) operation(op wire.Operation) {
 	h.record(wire.JournalRecord{Type: wire.TypeOperation, Operation: &op})
 }
 
-// An operation is as far as the journal says: what it is about, what was done as part of it, and
-// where it is. Another process knows the same.
-func TestOperationsAreFolded(t *testing.T) {
+// The journal defines an operation: its request, its actions and its cursor. A new process has the
+// same state.
+func TestProgressOfOperations(t *testing.T) {
 	h := newHistory()
 	a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
 	h.open()
 	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, JIDs: []string{"a", "b", "c"}, State: wire.OperationRunning, StartedAt: 5, Total: 3})
 	h.operation(wire.Operation{ID: "older", Action: wire.CommandKill, Stream: sched, Filter: &wire.Filter{Queue: "q"}, State: wire.OperationRunning, StartedAt: 4})
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: a, JID: "a", InOperation: "op"})
-	h.deed(wire.OpTriggered, sched, b, "b", func(d *wire.Dispatch) { d.Operation = "op" })
+	h.dispatch(wire.OpTriggered, sched, b, "b", func(d *wire.Dispatch) { d.Operation = "op" })
 	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Failed: 1, LastError: "gone", Cursor: 2})
 	h.operation(wire.Operation{ID: "never began", State: wire.OperationRunning, Cursor: 7})
 	h.operation(wire.Operation{})
@@ -41,7 +41,7 @@ func TestOperationsAreFolded(t *testing.T) {
 		for _, op := range o.Operations() {
 			ids = append(ids, op.ID)
 		}
-		require.Equal(t, []string{"op", "older"}, ids, "the newest first")
+		require.Equal(t, []string{"op", "older"}, ids, "the newest comes first")
 		_, known = o.Operation("never began")
 		require.False(t, known)
 		o.restart()
@@ -52,11 +52,11 @@ func TestOperationsAreFolded(t *testing.T) {
 	require.Equal(t, []any{wire.OperationDone, 9.0, int64(8)}, []any{op.State, op.EndedAt, op.LastRecord})
 	jids, err := o.OperationJIDs("op")
 	require.NoError(t, err)
-	require.Empty(t, jids, "nobody needs them any more")
+	require.Empty(t, jids, "an operation that has ended keeps no jids")
 }
 
-// A record that the broker refused comes after those that were written later.
-func TestOperationsToldOutOfOrder(t *testing.T) {
+// A record that the broker refused first is behind records that were written later.
+func TestOperationRecordsOutOfOrder(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, Filter: &wire.Filter{}, State: wire.OperationRunning, Cursor: -1})
@@ -72,9 +72,9 @@ func TestOperationsToldOutOfOrder(t *testing.T) {
 	require.Equal(t, []any{wire.OperationDone, int64(9)}, cursor())
 }
 
-// What is written down again, because low water would forget it, says all to who knows nothing, and
-// nothing to who knows more.
-func TestOperationsThatAreWrittenAgain(t *testing.T) {
+// An operation that is carried over is complete for a view that did not know it. It changes nothing
+// in a view that has newer records.
+func TestCarriedOverOperationsAreComplete(t *testing.T) {
 	h := newHistory()
 	h.open()
 	state := wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, JIDs: []string{"a"}, State: wire.OperationRunning, Done: 4, Cursor: 4}
@@ -90,8 +90,8 @@ func TestOperationsThatAreWrittenAgain(t *testing.T) {
 	require.Equal(t, []string{"a"}, jids)
 }
 
-// By which operation another was undone last is known of both.
-func TestOperationsThatAreUndone(t *testing.T) {
+// An operation that was undone names the last operation that undid it.
+func TestUndoneOperationsAreLinked(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, Filter: &wire.Filter{}, State: wire.OperationRunning})
@@ -112,8 +112,8 @@ func TestOperationsThatAreUndone(t *testing.T) {
 	}
 }
 
-// So many are remembered that have ended, the newest; of those that run each.
-func TestOperationsThatHaveEnded(t *testing.T) {
+// Only the newest operations that have ended are remembered, and all that run.
+func TestEndedOperationsAreBounded(t *testing.T) {
 	h := newHistory()
 	h.open()
 	running := wire.Operation{ID: "runs", Action: wire.CommandDelete, Stream: sched, Filter: &wire.Filter{}, State: wire.OperationRunning}
@@ -137,9 +137,9 @@ func TestOperationsThatHaveEnded(t *testing.T) {
 	}
 }
 
-// An operation on a stream that was made anew is interrupted: its entries are others. One on
-// another stream goes on. A journal that is gone takes them all with it.
-func TestOperationsOnStreamsThatAreGone(t *testing.T) {
+// An operation on a stream that was created again is interrupted, because the stream has other
+// entries. Operations on other streams continue. A lost journal forgets all operations.
+func TestOperationsOfRecreatedStreams(t *testing.T) {
 	h := newHistory()
 	h.open()
 	for _, stream := range []string{sched, retry} {
@@ -167,10 +167,10 @@ func TestOperationsOnStreamsThatAreGone(t *testing.T) {
 	}
 }
 
-// An operation is cancelled when a leader finds that the journal has a gap: it must not do to what
-// is held since what nobody has asked for since. One that is begun while something is held goes on
-// under the next leader, and so does an undo.
-func TestOperationsEndAtAGap(t *testing.T) {
+// An operation is cancelled when a leader finds a gap in the journal, because it must not act on
+// entries that are held since. An operation that begins after that continues under the next leader,
+// and so does an undo.
+func TestOperationsEndAtGap(t *testing.T) {
 	h := newHistory()
 	h.open()
 	begin := func(id, action string) {
@@ -195,8 +195,8 @@ func TestOperationsEndAtAGap(t *testing.T) {
 	}
 }
 
-// A damaged operation is not read as if there were none.
-func TestDamagedOperations(t *testing.T) {
+// A damaged operation causes an error, and does not count as missing.
+func TestDamagedOperationIsReported(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.operation(wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: sched, JIDs: []string{"a"}, State: wire.OperationRunning})

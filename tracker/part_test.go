@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// shouts is a part that keeps what is in capitals, and refuses the rest.
+// shouts is a part that keeps bodies in capitals, and refuses others.
 type shouts struct {
 	kept      []string
 	committed int
@@ -44,13 +44,13 @@ type seen []string
 
 func (s *seen) Observe(_ *view.Tx, r *wire.Record) { *s = append(*s, r.Stream) }
 
-// A part gets the records of its streams and no others; what it refuses is listed with all else
-// that is, and its errors end the view.
+// A part gets only the records of its streams. Records that it refuses are listed with other
+// rejected records. Its errors end the view.
 func TestParts(t *testing.T) {
 	o := newOne(t)
-	p, told := &shouts{}, &seen{}
+	p, observed := &shouts{}, &seen{}
 	o.Add(p)
-	o.SetObserver(told)
+	o.SetObserver(observed)
 	heartbeat := func(offset int64, body string) wire.Record {
 		return wire.Record{Stream: wire.Heartbeats, Offset: offset, UserID: client, Body: []byte(body)}
 	}
@@ -67,12 +67,12 @@ func TestParts(t *testing.T) {
 	}))
 	require.Len(t, listed, 2)
 	require.Equal(t, []string{"it could not be read", "it whispers", "q"}, []string{listed[0].Reason, listed[1].Reason, string(listed[1].Body)})
-	require.Contains(t, *told, wire.Heartbeats)
-	require.Contains(t, *told, sched)
+	require.Contains(t, *observed, wire.Heartbeats)
+	require.Contains(t, *observed, sched)
 
 	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
 		from, known, err := o.Start(tx, wire.Heartbeats, 9)
-		require.Equal(t, []any{int64(-1), true}, []any{from, known}, "it has no wish")
+		require.Equal(t, []any{int64(-1), true}, []any{from, known}, "the part chooses no start")
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Each record has all queues that are paused from there on: one is enough, whatever was read before
-// it, and another process knows the same.
+// Each record has all paused queues, so one record is enough for a view that begins there. A new
+// process has the same queues.
 func TestPausedQueues(t *testing.T) {
 	h := newHistory()
 	h.open()
@@ -27,7 +27,7 @@ func TestPausedQueues(t *testing.T) {
 		for range 2 {
 			require.Equal(t, map[string]wire.Pause{"low": low, "high": high}, o.Paused())
 			delete(o.Paused(), "low")
-			require.Len(t, o.Paused(), 2, "who asks has a copy")
+			require.Len(t, o.Paused(), 2, "Paused returns a copy")
 			o.restart()
 		}
 	}
@@ -41,8 +41,8 @@ func TestPausedQueues(t *testing.T) {
 	require.Empty(t, o.Paused())
 }
 
-// A journal that is gone leaves queues paused: somebody meant that, and nobody has said otherwise.
-func TestQueuesStayPausedWithoutTheirJournal(t *testing.T) {
+// Queues stay paused when the journal is lost, because no user has resumed them.
+func TestPauseSurvivesLostJournal(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeState, Queue: "q", Paused: &map[string]wire.Pause{"q": {At: 1}}})
@@ -54,8 +54,8 @@ func TestQueuesStayPausedWithoutTheirJournal(t *testing.T) {
 	}
 }
 
-// What is shown changes with the batch, not before: one that is not written pauses nothing.
-func TestAPauseThatIsNotWritten(t *testing.T) {
+// A pause is shown when its batch is committed, not before.
+func TestUncommittedPauseIsNotShown(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeState, Queue: "q", Paused: &map[string]wire.Pause{"q": {At: 1}}})
@@ -67,8 +67,8 @@ func TestAPauseThatIsNotWritten(t *testing.T) {
 	require.Empty(t, o.Paused())
 }
 
-// Damage is no reason to have workers take what somebody held back.
-func TestDamagedPauses(t *testing.T) {
+// Damage must not let workers take jobs from a queue that a user has paused.
+func TestDamagedPausesAreReported(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeState, Queue: "q", Paused: &map[string]wire.Pause{"q": {At: 1}}})

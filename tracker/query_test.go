@@ -46,7 +46,7 @@ func (q *queried) rows(stream string, behind tracker.Cursor) (offsets []int64) {
 	return offsets
 }
 
-func TestSkipMovesOnInTheOrderOfTheList(t *testing.T) {
+func TestSkipFollowsListOrder(t *testing.T) {
 	q := newQueried(t)
 	for i := range int64(10) {
 		q.fold(wire.Retries, i, fmt.Sprintf(`{"jid":"r%d","retry_at":%d,"job":{"class":"C"}}`, i, 2_000_000_000+i*7%10))
@@ -70,7 +70,7 @@ func TestSkipMovesOnInTheOrderOfTheList(t *testing.T) {
 	require.False(t, empty.Set)
 }
 
-func TestOverdueIsOfTheOldestThatMayFire(t *testing.T) {
+func TestOverdueUsesOldestFireableEntry(t *testing.T) {
 	q := newQueried(t)
 	now := time.Unix(2_000_000_000, 0)
 	overdue := func() time.Duration {
@@ -90,10 +90,10 @@ func TestOverdueIsOfTheOldestThatMayFire(t *testing.T) {
 
 	q.fold(wire.Journal, 0, `{"type":"opened","format":1,"offset":0}`)
 	q.fold(wire.Journal, 1, `{"type":"refused","stream":"retries","offset":0,"jid":"older","error":"no"}`)
-	require.Equal(t, 10*time.Second, overdue(), "a parked entry waits for a person")
+	require.Equal(t, 10*time.Second, overdue(), "a parked entry waits for a user")
 }
 
-func TestOverdueLooksPastOnlySoManyParkedEntries(t *testing.T) {
+func TestOverdueSkipsBoundedNumberOfParkedEntries(t *testing.T) {
 	q := newQueried(t)
 	q.fold(wire.Journal, 0, `{"type":"opened","format":1,"offset":0}`)
 	for i := range int64(1002) {
@@ -102,5 +102,5 @@ func TestOverdueLooksPastOnlySoManyParkedEntries(t *testing.T) {
 	}
 	late, err := q.Overdue(time.Unix(2_000_000_000, 0))
 	require.NoError(t, err)
-	require.Equal(t, 9000*time.Second, late, "from there on it is taken for late, rather than looked at for ever")
+	require.Equal(t, 9000*time.Second, late, "after a thousand parked entries, the next one counts as overdue")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// author writes a history as clients and leaders would: a leader knows all that stands in the
-// streams, and keeps to the rules.
+// author writes a history as clients and leaders would. A leader has read all streams, and follows
+// the rules.
 type author struct {
 	*history
 	t       *rapid.T
@@ -22,7 +22,7 @@ type author struct {
 	flight  []flying // fires and burials of this epoch that are not confirmed yet
 	dead    []int64  // epochs that ended
 	rejects []wire.Record
-	late    int64 // the newest number of those that had been followed
+	late    int64 // the newest number of the fenced leaders
 }
 
 type flying struct {
@@ -38,7 +38,7 @@ func (a *author) jid() string {
 	return string(rune('a'+a.draw(4, "jid"))) + fmt.Sprint(a.draw(3, "jid"))
 }
 
-// pending draws a pending entry that nothing is being done to.
+// pending draws a pending entry.
 func (a *author) pending(streams ...string) *Stored {
 	var all []*Stored
 	for _, stream := range streams {
@@ -126,7 +126,7 @@ func (a *author) leader() {
 	case 12:
 		a.lateWriter()
 	case 13:
-		a.anew()
+		a.recreateStream()
 	case 14:
 		if s := a.pending(sched, retry, gated); s != nil {
 			a.changes(s)
@@ -134,28 +134,27 @@ func (a *author) leader() {
 	}
 }
 
-// changes is a leader that changes an entry. It tells the journal at once, or its successor does,
-// or nobody.
+// changes is a leader that changes an entry. The change is journaled once, twice, or not at all.
 func (a *author) changes(s *Stored) {
 	change := a.change(s.Stream, s.Offset, s.JID, a.draw(9, "at"))
-	if a.draw(4, "untold") > 0 {
-		a.tell(change)
+	if a.draw(4, "not journaled") > 0 {
+		a.journal(change)
 	}
-	if a.draw(4, "told again") == 0 {
-		a.tell(change)
+	if a.draw(4, "journaled again") == 0 {
+		a.journal(change)
 	}
 }
 
 func (a *author) fires(op string, s *Stored) {
 	command := rapid.SampledFrom([]string{"", "x", "y"}).Draw(a.t, "command")
-	seq := a.deed(op, s.Stream, s.Offset, s.JID, func(d *wire.Dispatch) { d.Command = command })
+	seq := a.dispatch(op, s.Stream, s.Offset, s.JID, func(d *wire.Dispatch) { d.Command = command })
 	a.flight = append(a.flight, flying{seq, s, command, wire.Dispatch{Op: op}.Burial()})
 	if !a.flight[len(a.flight)-1].burial && a.draw(4, "copy") == 0 {
 		a.bounce(seq, s)
 	}
 }
 
-// confirm journals that everything up to a number arrived, alone or with the next record.
+// confirm journals that all fires up to a number were confirmed.
 func (a *author) confirm(through int64) {
 	a.through = through
 	for len(a.flight) > 0 && a.flight[0].seq <= through {
@@ -178,7 +177,7 @@ func (a *author) sendBack() {
 	}
 }
 
-// lead begins an epoch and settles what earlier ones left, or a part of it.
+// lead begins an epoch, and settles all doubts of earlier ones or some of them.
 func (a *author) lead() {
 	if a.epoch >= 0 {
 		a.dead = append(a.dead, a.epoch)
@@ -218,7 +217,7 @@ func (a *author) settle(d Doubt) {
 	}
 }
 
-// lowWater moves to below what is still open.
+// lowWater moves low water to the first entry that is still open.
 func (a *author) lowWater() {
 	water := map[string]int64{}
 	for _, stream := range wire.EntryStreams {
@@ -239,7 +238,7 @@ func (a *author) dismiss() {
 	}
 }
 
-// lateWriter is a leader that does not know yet that it was followed.
+// lateWriter is a fenced leader that does not know yet that another one follows.
 func (a *author) lateWriter() {
 	s := a.pending(wire.EntryStreams...)
 	if len(a.dead) == 0 || s == nil {
@@ -253,7 +252,7 @@ func (a *author) lateWriter() {
 	case 0:
 		a.fire(s.Stream, s.Offset, s.JID)
 	case 1:
-		a.deed(wire.OpBuried, s.Stream, s.Offset, s.JID)
+		a.dispatch(wire.OpBuried, s.Stream, s.Offset, s.JID)
 	case 2:
 		a.record(about(wire.TypeDeleted, s))
 	case 3:
@@ -262,8 +261,9 @@ func (a *author) lateWriter() {
 	a.epoch, a.seq, a.late = now, seq, a.seq
 }
 
-// anew is an operator who deletes a stream; the leader dies of it, and the next one journals it.
-func (a *author) anew() {
+// recreateStream is an operator who deletes a stream. This ends the leader, and the next one
+// journals that the stream was created again.
+func (a *author) recreateStream() {
 	stream := wire.EntryStreams[a.draw(4, "stream")]
 	kept := a.rejects[:0:0]
 	for _, r := range a.rejects {
@@ -279,9 +279,9 @@ func (a *author) anew() {
 	a.view.finish()
 }
 
-// Whatever clients and leaders write: every view that has read the same says the same, however it
-// came to it, and its tables agree.
-func TestViewsThatReadTheSameAreEqual(t *testing.T) {
+// For all records of clients and leaders, views that have read the same are equal, in each order of
+// reading, and their tables agree.
+func TestViewsOfSameRecordsAreEqual(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHistory()
 		reference := newOne(t)
@@ -302,7 +302,7 @@ func TestViewsThatReadTheSameAreEqual(t *testing.T) {
 		for i := range 3 {
 			o := newOne(t)
 			o.t = rt
-			readAsItComes(o.read(h, i > 0), rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 0)), i == 2)
+			readInAnyOrder(o.read(h, i > 0), rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 0)), i == 2)
 			requireSound(rt, o)
 			require.Empty(rt, cmp.Diff(want, o.dump()))
 			o.close()
@@ -310,9 +310,9 @@ func TestViewsThatReadTheSameAreEqual(t *testing.T) {
 	})
 }
 
-// readAsItComes reads the streams in any order, in batches of any size; restarts are new processes
+// readInAnyOrder reads the streams in any order, in batches of any size. Restarts are new processes
 // on the same store.
-func readAsItComes(r *reading, random *rand.Rand, restarts bool) {
+func readInAnyOrder(r *reading, random *rand.Rand, restarts bool) {
 	names := r.history.names()
 	favourite := names[random.IntN(len(names))]
 	for left := len(r.history.all); left > 0; left-- {

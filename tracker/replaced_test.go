@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A replacement is to be told of until the journal has told, in whichever order the two are read,
-// and by another process too.
+// A replacement is announced until it is journaled. The order in which entry and record are read
+// makes no difference.
 func TestAnnouncements(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
@@ -31,14 +31,14 @@ func TestAnnouncements(t *testing.T) {
 	_, err = o.Announced()
 	require.ErrorContains(t, err, "damaged")
 
-	h.tell(change)
+	h.journal(change)
 	for name, o := range map[string]*one{"in order": newOne(t).inOrder(h), "the journal first": newOne(t)} {
 		if name != "in order" {
 			r := o.read(h, true)
 			for r.next(wire.Journal, 1) {
 				all, err := o.Announced()
 				require.NoError(t, err)
-				require.Empty(t, all, "what was told and not read is nobody's to tell")
+				require.Empty(t, all, "a journaled replacement that was not read needs no announcement")
 			}
 			r.finish()
 		}
@@ -50,7 +50,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// Undoing a kill takes the dead job with it.
+// The undo of a kill deletes the dead job.
 func TestUndoneKills(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)
@@ -65,7 +65,7 @@ func TestUndoneKills(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []wire.Announcement{undo}, all)
 	require.EqualValues(t, 1, o.Total(dead))
-	h.tell(undo)
+	h.journal(undo)
 	o = newOne(t).inOrder(h)
 	require.Equal(t, []string{"2:a"}, o.pending(sched))
 	require.Zero(t, o.Total(dead))

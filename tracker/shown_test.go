@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Whoever is told that a record was folded acts upon what the store says next. So nothing may be
-// told before it is written.
-func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
+// A reader that learns that a record was folded then reads the store. So nothing is shown before it
+// is committed.
+func TestNothingIsShownBeforeCommit(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
 	epoch := h.open(func(r *wire.JournalRecord) { r.Held = map[string]int64{wire.Retries: 5} })
@@ -41,12 +41,12 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 		require.True(t, o.IsHeld(wire.Retries, 5))
 		require.Zero(t, o.State().Fired)
 		require.Empty(t, o.Operations())
-		require.EqualValues(t, 1, o.Total(wire.ScheduledJobs), "what comes is counted before it is there")
+		require.EqualValues(t, 1, o.Total(wire.ScheduledJobs), "a new entry is counted before it can be read")
 		return nil
 	}))
 	now, folded := o.Progress()
 	require.Equal(t, []int64{epoch, 1}, []int64{now, folded})
-	require.Equal(t, Ready{}, o.TakeReady()["b"], "from its beginning")
+	require.Equal(t, Ready{}, o.TakeReady()["b"], "the queue is read from its beginning")
 	require.Empty(t, o.TakeReady())
 	require.False(t, o.IsHeld(wire.Retries, 5))
 	require.EqualValues(t, 1, o.State().Fired)
@@ -54,9 +54,9 @@ func TestNothingIsShownBeforeItIsWritten(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("%d:b", later)}, o.pending(wire.ScheduledJobs))
 }
 
-// Bytes are counted as entries are: what comes from before it is there, what goes until it has
+// Bytes are counted like entries: new ones before they can be read, deleted ones until they are
 // gone.
-func TestBytesAreNeverTooFew(t *testing.T) {
+func TestBytesAreNeverUnderestimated(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
 	h.open()
@@ -82,8 +82,8 @@ func TestBytesAreNeverTooFew(t *testing.T) {
 	}
 }
 
-// The same, looked at by a leader that runs beside the fold.
-func TestWhatIsShownIsWritten(t *testing.T) {
+// The same, with a leader that reads during the fold.
+func TestShownStateIsCommitted(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
 	h.open()
@@ -98,7 +98,7 @@ func TestWhatIsShownIsWritten(t *testing.T) {
 		for ctx.Err() == nil {
 			for _, key := range o.TakeReady() {
 				if s, err := o.Get(key.First.Stream, key.First.Offset); err != nil || s == nil {
-					ended <- fmt.Errorf("%v is ready, but not there: %w", key, err)
+					ended <- fmt.Errorf("%v is ready, but cannot be read: %w", key, err)
 					return
 				}
 			}
@@ -111,7 +111,7 @@ func TestWhatIsShownIsWritten(t *testing.T) {
 			if err == nil && s != nil {
 				var pending bool
 				if pending, err = o.Pending(s); pending {
-					err = fmt.Errorf("entry %d is pending, but its fire was told", offset)
+					err = fmt.Errorf("entry %d is pending, but its fire was shown", offset)
 				}
 			}
 			if err != nil {
@@ -133,16 +133,15 @@ func TestWhatIsShownIsWritten(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// used is the CPU time of this process so far: the time that passes depends on what else runs on
-// the machine.
+// used returns the CPU time of this process so far. It hardly depends on the load of the machine.
 func used(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A leader that has fired much must not take longer for each fire than one that has just begun.
-func TestFoldingDoesNotSlowDown(t *testing.T) {
+// The fold of a fire takes no longer after many fires than at the beginning.
+func TestFoldTimeStaysConstant(t *testing.T) {
 	o := newOneWith(t, 64<<20)
 	h := newHistory()
 	h.open()
@@ -172,8 +171,8 @@ func TestFoldingDoesNotSlowDown(t *testing.T) {
 	require.Less(t, last, 3*first, "%v", took)
 }
 
-// Who has found as many entries as are counted looks no further.
-func TestNoFewerAreCountedThanThereAre(t *testing.T) {
+// A search stops when it has found as many entries as are counted, so counts must not be too low.
+func TestCountsAreNeverUnderestimated(t *testing.T) {
 	o := newOne(t)
 	h := newHistory()
 	h.open()
@@ -185,7 +184,7 @@ func TestNoFewerAreCountedThanThereAre(t *testing.T) {
 	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
 		require.NoError(t, o.Fold(tx, &h.all[0]))
 		require.NoError(t, o.Commit(tx))
-		require.EqualValues(t, 1, o.Total(wire.ScheduledJobs), "it is still there")
+		require.EqualValues(t, 1, o.Total(wire.ScheduledJobs), "the entry can still be read")
 		return nil
 	}))
 	require.Zero(t, o.Total(wire.ScheduledJobs))

@@ -50,7 +50,7 @@ func requireSound(t require.TestingT, o *one) {
 	require.Equal(t, counted, o.Counts.n)
 	again, err := loadCounts(o.store)
 	require.NoError(t, err)
-	require.Equal(t, counted, again, "what is written is what is in memory")
+	require.Equal(t, counted, again, "the store and the memory agree")
 	past := o.Entries.fold.outcomes
 	requireMarks(t, o)
 	requireMemory(t, o)
@@ -59,12 +59,12 @@ func requireSound(t require.TestingT, o *one) {
 		size, err := table.ReadSize(o.store, index)
 		require.NoError(t, err)
 		kept := map[byte]*table.Bounded{tableOutcomes: &past.entries, tableCommands: &past.commands}[index]
-		require.Equal(t, size, kept.Size, "what is written is what is in memory")
+		require.Equal(t, size, kept.Size, "the store and the memory agree")
 		require.Equal(t, []int{int(size.Count), int(size.Count)}, []int{o.table(index), o.table(rows)})
 	}
 }
 
-// requireBytes checks that what is counted are the bytes that were written, of what is pending.
+// requireBytes checks that the counted bytes are those of the pending entries' records.
 func requireBytes(t require.TestingT, h *history, o *one) {
 	for _, stream := range wire.EntryStreams {
 		var want int64
@@ -82,8 +82,8 @@ func requireBytes(t require.TestingT, h *history, o *one) {
 	}
 }
 
-// requireMemory checks that what is kept in memory, so that the store need not be asked, is what it
-// has.
+// requireMemory checks that the copies in memory, which save reads of the store, agree with the
+// store.
 func requireMemory(t require.TestingT, o *one) {
 	memory := o.Entries.fold
 	all, err := loadDoubts(o.store)
@@ -102,7 +102,7 @@ func requireMemory(t require.TestingT, o *one) {
 	}
 }
 
-// requireMarks checks that only what may still matter is kept of entries that are not there.
+// requireMarks checks that the only marks without an entry are those that may still be needed.
 func requireMarks(t require.TestingT, o *one) {
 	all, err := o.Doubts()
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func requireMarks(t require.TestingT, o *one) {
 		}
 		read, err := o.Position(p.name())
 		require.NoError(t, err)
-		require.Greater(t, p.offset, read, "a mark for an entry that was there or will never come: %v %+v", p, m)
+		require.Greater(t, p.offset, read, "a mark for an offset that was read already: %v %+v", p, m)
 		return true
 	}))
 	require.Len(t, all, n)

@@ -20,8 +20,8 @@ func (l *late) Start(_ *view.Tx, stream string, last int64) (from int64, known b
 	return last - 2, stream == wire.Heartbeats, l.fails
 }
 
-// A part may know what need not be read; of streams that have none, or one without a wish, all is.
-func TestStart(t *testing.T) {
+// A part may choose where its stream is read from. Other streams are read from the beginning.
+func TestPartsChooseTheirStart(t *testing.T) {
 	o := newOne(t)
 	p := &late{}
 	o.Add(p)
@@ -42,8 +42,8 @@ func TestStart(t *testing.T) {
 	require.ErrorIs(t, err, p.fails)
 }
 
-// What a part cannot write ends the batch: nothing of it is kept.
-func TestAPartThatCannotCommit(t *testing.T) {
+// If the commit of a part fails, nothing of the batch is written.
+func TestFailedCommitOfPartEndsBatch(t *testing.T) {
 	o := newOne(t)
 	p := &shouts{}
 	o.Add(p)

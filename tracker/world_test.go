@@ -20,7 +20,7 @@ const (
 	client   = "client"
 )
 
-// one is a view that is driven by hand.
+// one is a view whose records the test folds.
 type one struct {
 	*Entries
 	t     require.TestingT
@@ -38,7 +38,7 @@ func newOneWith(t testing.TB, cache int64) *one {
 	return o
 }
 
-// close may be called before the test's end.
+// close may be called before the test ends.
 func (o *one) close() {
 	if o.store != nil {
 		require.NoError(o.t, o.store.Close())
@@ -46,14 +46,14 @@ func (o *one) close() {
 	}
 }
 
-// restart is another process on the same store.
+// restart continues with a new process on the same store.
 func (o *one) restart() {
 	var err error
 	o.Entries, err = NewEntries(o.store, millrace)
 	require.NoError(o.t, err)
 }
 
-// try folds records of one stream in a batch and tells which streams are to be read anew.
+// try folds records of one stream in a batch, and returns the streams that must be read again.
 func (o *one) try(records ...wire.Record) (rewound []string, err error) {
 	err = o.store.Apply(o.Entries, records[0].Stream, records, func() error { return nil }, func(names []string) { rewound = names })
 	return rewound, err
@@ -65,7 +65,7 @@ func (o *one) fold(records ...wire.Record) []string {
 	return rewound
 }
 
-// dump is everything that the fold wrote, by key.
+// dump returns everything that the fold wrote, by key.
 func (o *one) dump() map[string]string {
 	all := map[string]string{}
 	require.NoError(o.t, o.store.Scan([]byte{1}, []byte{0xff}, false, func(k, v []byte) bool {
@@ -112,7 +112,7 @@ func (o *one) pending(stream string) []string {
 	return list
 }
 
-// due lists what may fire, over all queues.
+// due lists the entries that may fire, for all queues.
 func (o *one) due() []string {
 	list := []string{}
 	for _, q := range o.Queues() {
@@ -124,8 +124,8 @@ func (o *one) due() []string {
 	return list
 }
 
-// doubtful lists the fires of which nothing is known, as "epoch/seq op stream:offset".
-func (o *one) doubtful() []string {
+// listDoubts lists the fires in doubt, as "epoch/seq op stream:offset".
+func (o *one) listDoubts() []string {
 	list := []string{}
 	all, err := o.Doubts()
 	require.NoError(o.t, err)
@@ -144,7 +144,7 @@ func (o *one) rejected(stream string) []string {
 	return list
 }
 
-// history is what stands in the streams, and in which order it was written.
+// history is the content of the streams, in the order in which it was written.
 type history struct {
 	streams map[string]int64 // the next offset
 	all     []wire.Record
@@ -152,7 +152,7 @@ type history struct {
 	gen     map[string]int // the newest
 	epoch   int64
 	seq     int64
-	through int64 // what the next record says is confirmed
+	through int64 // the confirmed number that the next record has
 }
 
 func newHistory() *history {
@@ -171,7 +171,7 @@ func (h *history) append(stream, user string, headers map[string]any, body strin
 	return offset
 }
 
-// recreate deletes a stream and makes it anew; the leader journals it.
+// recreate deletes a stream and creates it again. The leader journals this.
 func (h *history) recreate(stream string) {
 	h.gen[stream]++
 	h.streams[stream] = 0
@@ -179,16 +179,16 @@ func (h *history) recreate(stream string) {
 	h.record(wire.JournalRecord{Type: wire.TypeRecreated, Stream: stream})
 }
 
-func (h *history) madeAnew() bool { return len(h.gen) > 0 }
+func (h *history) recreated() bool { return len(h.gen) > 0 }
 
-// hole has the next n offsets of a stream hold nothing.
+// hole leaves the next n offsets of a stream without records.
 func (h *history) hole(stream string, n int64) { h.streams[stream] += n }
 
 func (h *history) message(m wire.Message) int64 {
 	return h.append(m.Key, millrace, m.Headers, string(m.Body))
 }
 
-// body is an entry's record; the jid is also its class, the first letter of the jid its queue.
+// body returns an entry's record. The jid is also its class, and its first letter is the queue.
 func body(stream, jid string, at int) string {
 	if stream == wire.Gated {
 		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":%q,"args":[]}`, jid, strings.ToUpper(jid), jid[:1])
@@ -197,7 +197,7 @@ func body(stream, jid string, at int) string {
 	return fmt.Sprintf(`{"jid":%q,%q:%d,"job":{"class":%q,"queue":%q,"args":[]}}`, jid, member, at, strings.ToUpper(jid), jid[:1])
 }
 
-// entry is what a client publishes.
+// entry appends an entry of a client.
 func (h *history) entry(stream, jid string, at int) int64 {
 	return h.append(stream, client, nil, body(stream, jid, at))
 }
@@ -219,14 +219,14 @@ func (h *history) barrier(stream string, epoch int64) int64 {
 	return h.message(wire.JournalRecord{Type: wire.TypeBarrier, Epoch: epoch}.Append(stream, 0, 0))
 }
 
-// record is a JSON record of this epoch, with a number of its own.
+// record appends a JSON record of this epoch, with its own number.
 func (h *history) record(r wire.JournalRecord) int64 {
 	h.seq++
 	r.Epoch = h.epoch
 	return h.message(r.Append(wire.Journal, h.seq, h.through))
 }
 
-// plain is one without a number.
+// plain appends a JSON record without a number.
 func (h *history) plain(r wire.JournalRecord) int64 {
 	r.Epoch = h.epoch
 	return h.message(r.Append(wire.Journal, 0, h.through))
@@ -237,8 +237,8 @@ func (h *history) confirmed(through int64) {
 	h.plain(wire.JournalRecord{Type: wire.TypeConfirmed, Through: through})
 }
 
-// deed is a fire, or the journal's copy of a burial; it returns its number.
-func (h *history) deed(op, stream string, offset int64, jid string, changes ...func(*wire.Dispatch)) int64 {
+// dispatch appends a fire, or a burial with its copy in the journal. It returns the number.
+func (h *history) dispatch(op, stream string, offset int64, jid string, changes ...func(*wire.Dispatch)) int64 {
 	h.seq++
 	d := wire.Dispatch{Op: op, Stream: stream, Offset: offset, JIDTag: wire.JIDTag(jid), Epoch: h.epoch, Seq: h.seq, Confirmed: h.through}
 	for _, fn := range changes {
@@ -253,16 +253,16 @@ func (h *history) deed(op, stream string, offset int64, jid string, changes ...f
 }
 
 func (h *history) fire(stream string, offset int64, jid string) int64 {
-	return h.deed(wire.OpFired, stream, offset, jid)
+	return h.dispatch(wire.OpFired, stream, offset, jid)
 }
 
-// bounce has a fire come back as a copy: it found no queue.
+// bounce returns an unroutable fire as a copy.
 func (h *history) bounce(seq int64, s *Stored) int64 {
 	d := wire.Dispatch{Op: wire.OpFired, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID), Epoch: h.epoch, Seq: seq}
 	return h.append(gated, millrace, d.Headers(), body(gated, s.JID, 0))
 }
 
-// takeBack journals that a fire came back.
+// takeBack journals that a fire was returned.
 func (h *history) takeBack(seq int64, stream string, offset int64, jid string, command ...string) {
 	r := wire.JournalRecord{Type: wire.TypeReturned, Seq: seq, Stream: stream, Offset: offset, JID: wire.JIDTag(jid)}
 	if len(command) > 0 {
@@ -271,23 +271,23 @@ func (h *history) takeBack(seq int64, stream string, offset int64, jid string, c
 	h.record(r)
 }
 
-// replace is an entry that stands for an older one.
+// replace appends an entry that replaces an older one.
 func (h *history) replace(stream string, old int64, jid string, at int) int64 {
 	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: h.epoch}
 	return h.append(stream, millrace, headers, body(stream, jid, at))
 }
 
-// change is a replacement that a person asked for.
+// change appends a replacement that a user asked for.
 func (h *history) change(stream string, old int64, jid string, at int) wire.Announcement {
 	a := wire.Announcement{What: wire.TypeChanged, Stream: stream, Replaces: old, JIDTag: jid, Command: "change"}
 	a.Offset = h.append(stream, millrace, a.Headers(h.epoch), body(stream, jid, at))
 	return a
 }
 
-// tell journals what a replacement was for.
-func (h *history) tell(a wire.Announcement) { h.record(a.Record()) }
+// journal journals the purpose of a replacement.
+func (h *history) journal(a wire.Announcement) { h.record(a.Record()) }
 
-// of is the records of one generation of a stream, in their order.
+// of returns the records of one generation of a stream, in their order.
 func (h *history) of(stream string, gen int) (list []wire.Record) {
 	for i, r := range h.all {
 		if r.Stream == stream && h.gens[i] == gen {
@@ -297,7 +297,7 @@ func (h *history) of(stream string, gen int) (list []wire.Record) {
 	return list
 }
 
-// names are the streams that have records.
+// names returns the streams that have records.
 func (h *history) names() (list []string) {
 	for stream := range h.streams {
 		list = append(list, stream)
@@ -306,7 +306,7 @@ func (h *history) names() (list []string) {
 	return list
 }
 
-// onlyBarriers tells whether nothing else stands in a stream.
+// onlyBarriers reports whether a stream has no other records.
 func (h *history) onlyBarriers(stream string) bool {
 	for _, r := range h.all {
 		if r.Stream == stream && !strings.HasPrefix(string(r.Body), `{"type":"barrier"`) {
@@ -316,16 +316,16 @@ func (h *history) onlyBarriers(stream string) bool {
 	return true
 }
 
-// reading is a view that reads a history, each stream at a pace of its own.
+// reading is a view that reads a history, each stream at its own pace.
 type reading struct {
 	*one
 	history *history
-	at      map[string]int // how many records of the generation were read
+	at      map[string]int // the number of records of the generation that were read
 	gen     map[string]int
 }
 
-// read begins to read a history. A view that was there from the beginning knows the old generations
-// of streams, another does not.
+// read begins to read a history. A view that exists from the beginning reads the old generations of
+// streams, another does not.
 func (o *one) read(h *history, fromTheBeginning bool) *reading {
 	r := &reading{o, h, map[string]int{}, map[string]int{}}
 	if !fromTheBeginning {
@@ -336,7 +336,7 @@ func (o *one) read(h *history, fromTheBeginning bool) *reading {
 	return r
 }
 
-// next folds up to n records of a stream in one batch, and tells whether there were any.
+// next folds up to n records of a stream in one batch, and reports whether there were any.
 func (r *reading) next(stream string, n int) bool {
 	list := r.history.of(stream, r.gen[stream])[r.at[stream]:]
 	list = list[:min(n, len(list))]
@@ -350,7 +350,7 @@ func (r *reading) next(stream string, n int) bool {
 	return true
 }
 
-// finish reads what is left.
+// finish reads the remaining records.
 func (r *reading) finish() *reading {
 	for more := true; more; {
 		more = false
@@ -361,8 +361,8 @@ func (r *reading) finish() *reading {
 	return r
 }
 
-// inOrder folds a history in the order in which it was written: nobody saw an old generation when a
-// new one was there.
+// inOrder folds a history in the order in which it was written. It reads no record of an old
+// generation after the new one was created.
 func (o *one) inOrder(h *history) *one {
 	r := o.read(h, true)
 	for i, record := range h.all {

@@ -60,7 +60,7 @@ func followed(store *Store, m *memory, s *starter) (v *View, stop func(), ended 
 	return v, cancel, ended
 }
 
-func TestAStreamThatIsReadAfterAnother(t *testing.T) {
+func TestStreamWaitsForItsStart(t *testing.T) {
 	store, err := Open(Config{Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer store.Close()
@@ -68,10 +68,10 @@ func TestAStreamThatIsReadAfterAnother(t *testing.T) {
 	m.append("early", "a", "b", "c", "d")
 	m.append("late", "0", "1", "2")
 	m.upTo = map[string]int64{"early": 1}
-	s := &starter{from: 2, hold: true} // at first it does not know the start
+	s := &starter{from: 2, hold: true} // at first the starter does not know the start
 	v, stop, ended := followed(store, m, s)
 	require.Eventually(t, func() bool { return len(s.seen()) == 2 }, time.Minute, time.Millisecond)
-	require.Equal(t, []string{"early a", "early b"}, s.seen(), "late waits")
+	require.Equal(t, []string{"early a", "early b"}, s.seen(), "the stream late waits")
 	m.change(func() { m.upTo = nil })
 	<-v.Ready()
 	require.Eventually(t, func() bool { return len(s.seen()) == 5 }, time.Minute, time.Millisecond)
@@ -80,9 +80,9 @@ func TestAStreamThatIsReadAfterAnother(t *testing.T) {
 	require.NoError(t, <-ended)
 	at, err := store.Position("late")
 	require.NoError(t, err)
-	require.EqualValues(t, -1, at, "the position is held")
+	require.EqualValues(t, -1, at, "the position does not move")
 
-	again := &starter{from: 3, known: true} // it has all records already
+	again := &starter{from: 3, known: true} // the store has all records already
 	v, stop, ended = followed(store, m, again)
 	<-v.Ready()
 	stop()
@@ -90,7 +90,7 @@ func TestAStreamThatIsReadAfterAnother(t *testing.T) {
 	require.Empty(t, again.seen())
 }
 
-func TestAStarterThatFailsEndsTheView(t *testing.T) {
+func TestFailingStarterEndsView(t *testing.T) {
 	store, err := Open(Config{Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer store.Close()

@@ -104,7 +104,7 @@ func few(t *testing.T, n int) {
 	t.Cleanup(func() { require.NoError(t, checks.Value.Set(checks.DefValue)) })
 }
 
-func TestEachRecordIsFoldedOnceWheneverTheProcessDies(t *testing.T) {
+func TestCrashedViewFoldsEachRecordOnce(t *testing.T) {
 	few(t, 20)
 	rapid.Check(t, func(rt *rapid.T) {
 		c := &crashing{t: t, source: newMemory(journal, jobs), dir: t.TempDir()}
@@ -138,7 +138,7 @@ func TestEachRecordIsFoldedOnceWheneverTheProcessDies(t *testing.T) {
 
 // A reader that begins while a rewind is being written does not continue where the old reader
 // stopped.
-func TestReaderThatBeginsInTheMiddleOfARewind(t *testing.T) {
+func TestReaderThatBeginsDuringRewind(t *testing.T) {
 	store := memoryStore(t)
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
 	of := v.streams[1]
@@ -169,7 +169,7 @@ func TestReaderThatBeginsInTheMiddleOfARewind(t *testing.T) {
 }
 
 // After a rewind, everything that an older reader delivers or records is ignored.
-func TestReaderThatAStreamWasRewoundUnder(t *testing.T) {
+func TestRewindEndsOldReaders(t *testing.T) {
 	store := memoryStore(t)
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
 	of := v.streams[1]

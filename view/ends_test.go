@@ -19,7 +19,7 @@ func ends(v *following, stream string) *End {
 	return nil
 }
 
-func TestWhatIsLeftOfAStream(t *testing.T) {
+func TestEndsOfStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.append(jobs, "a", "b", "c", "d", "e")
@@ -28,17 +28,17 @@ func TestWhatIsLeftOfAStream(t *testing.T) {
 		v := follow(t, store, source, &counting{}, journal, jobs)
 		synctest.Wait()
 		require.Equal(t, &End{Written: -1}, ends(v, journal), "an empty stream")
-		require.Equal(t, &End{Written: 4, Left: 2}, ends(v, jobs), "as it was when the reader began")
+		require.Equal(t, &End{Written: 4, Left: 2}, ends(v, jobs), "the end when the reader began")
 
 		source.append(jobs, "f")
 		time.Sleep(askEndsEvery + time.Second)
-		require.Equal(t, &End{Written: 5, Left: 3}, ends(v, jobs), "the reader is stuck, and does not know of it")
+		require.Equal(t, &End{Written: 5, Left: 3}, ends(v, jobs), "the reader is stuck below the new record")
 		require.Empty(t, source.movedReaders())
 
 		source.change(func() { source.upTo = nil })
 		source.append(jobs, "g")
 		synctest.Wait()
-		require.Equal(t, &End{Written: 6}, ends(v, jobs), "what is folded was written, whatever the broker said before")
+		require.Equal(t, &End{Written: 6}, ends(v, jobs), "a folded record counts as written, even if the broker's answer was older")
 
 		source.change(func() { source.lastErr = errors.New("no answer") })
 		time.Sleep(askEndsEvery)
@@ -47,13 +47,13 @@ func TestWhatIsLeftOfAStream(t *testing.T) {
 		time.Sleep(askEndsEvery)
 		require.Equal(t, &End{Written: 6}, ends(v, jobs))
 		require.NoError(t, v.stop())
-		require.Nil(t, ends(v, jobs), "nobody reads it")
+		require.Nil(t, ends(v, jobs), "no reader is left")
 	})
 }
 
 // A replica that is cut off from its stream's leader sends nothing more, and gives no reason. Its
 // readers move to another node.
-func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
+func TestReadersLeaveReplicaThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.others = true
@@ -70,15 +70,15 @@ func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
 		}
 		ask()
 		ask()
-		require.Empty(t, source.movedReaders(), "there is no more")
+		require.Empty(t, source.movedReaders(), "the reader is at the end")
 		source.append(jobs, "d")
 		ask()
-		require.Empty(t, source.movedReaders(), "it may be on its way")
+		require.Empty(t, source.movedReaders(), "the record may still arrive")
 		source.change(func() { source.upTo[jobs] = 3 })
 		synctest.Wait()
 		source.append(jobs, "e")
 		ask()
-		require.Empty(t, source.movedReaders(), "something came since the last question")
+		require.Empty(t, source.movedReaders(), "a record arrived since the last question")
 		source.change(func() { source.lastErr = errors.New("no answer") })
 		ask()
 		ask()
@@ -101,13 +101,13 @@ func TestReadersOfAReplicaThatIsCutOff(t *testing.T) {
 		for range 10 {
 			ask()
 		}
-		require.Len(t, source.movedReaders(), 3, "once for each end: nothing may come at all")
+		require.Len(t, source.movedReaders(), 3, "one move for each end: the new reader may get nothing either")
 		require.NoError(t, v.stop())
 	})
 }
 
 // A reader is not moved too early when answers come late, or several arrive together.
-func TestReadersAreNotMovedInHaste(t *testing.T) {
+func TestReadersAreNotMovedTooEarly(t *testing.T) {
 	begun := time.Now()
 	at := &streamEnd{known: true, start: none, last: 9, stall: newStall(), connectedAt: begun}
 	position, moved := int64(5), 0
@@ -118,17 +118,17 @@ func TestReadersAreNotMovedInHaste(t *testing.T) {
 	}
 	noteBehind(begun)
 	noteBehind(begun.Add(settlesIn / 2))
-	require.Zero(t, moved, "it has just begun")
+	require.Zero(t, moved, "the reader has just begun")
 	position = 6
 	noteBehind(begun.Add(settlesIn))
 	noteBehind(begun.Add(settlesIn + behindFor/2))
-	require.Zero(t, moved, "something came just now")
+	require.Zero(t, moved, "a record has just arrived")
 	noteBehind(begun.Add(settlesIn + behindFor))
 	require.Equal(t, 1, moved)
 	position, at.start, at.movedFor = none, 10, none
 	noteBehind(begun.Add(time.Minute))
 	noteBehind(begun.Add(time.Hour))
-	require.Equal(t, 1, moved, "it reads from behind the end")
+	require.Equal(t, 1, moved, "the reader starts behind the end")
 
 	position, at.start, at.stall = 5, none, newStall()
 	for after := range moveAgain {
@@ -137,14 +137,14 @@ func TestReadersAreNotMovedInHaste(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, 2, moved, "what is left may be a hole")
+	require.Equal(t, 2, moved, "the offsets that are left may be a hole")
 	noteBehind(begun.Add(2*time.Hour + moveAgain + 2*time.Second))
 	noteBehind(begun.Add(2*time.Hour + moveAgain + 3*time.Second))
 	require.Equal(t, 3, moved, "the other node may be cut off too")
 }
 
 // Readers are also moved while there is no leader that asks more often.
-func TestReadersAreMovedAlsoWhereNobodyAsks(t *testing.T) {
+func TestReadersAreMovedWithoutLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.others = true
@@ -158,7 +158,7 @@ func TestReadersAreMovedAlsoWhereNobodyAsks(t *testing.T) {
 	})
 }
 
-func TestWhatRetentionTookIsNotLeft(t *testing.T) {
+func TestRecordsDeletedByRetentionAreNotLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.append(jobs, "a", "b", "c", "d", "e")
@@ -166,13 +166,13 @@ func TestWhatRetentionTookIsNotLeft(t *testing.T) {
 		source.upTo = map[string]int64{jobs: 2}
 		v := follow(t, memoryStore(t), source, &counting{}, journal, jobs)
 		synctest.Wait()
-		require.Nil(t, ends(v, jobs), "it begins somewhere")
+		require.Nil(t, ends(v, jobs), "the first offset is unknown")
 		source.change(func() { source.upTo[jobs] = 3 })
 		synctest.Wait()
 		require.Equal(t, &End{Written: 4, Left: 1}, ends(v, jobs))
 		source.append(journal, "rewind "+jobs)
 		synctest.Wait()
-		require.Nil(t, ends(v, jobs), "it is not read yet")
+		require.Nil(t, ends(v, jobs), "the stream is not read again yet")
 		source.change(func() { source.upTo = nil })
 		time.Sleep(time.Second)
 		require.Equal(t, &End{Written: 4}, ends(v, jobs))
@@ -180,19 +180,19 @@ func TestWhatRetentionTookIsNotLeft(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftBelowTheStart(t *testing.T) {
+func TestNothingIsLeftBelowStart(t *testing.T) {
 	at := &tail{progress: progress{state: stateCatchingUp, position: none, end: streamEnd{known: true, start: 7, last: 9}}}
 	end := func() *End { return at.status(time.Now()).End }
 	require.Equal(t, &End{Written: 9, Left: 3}, end())
 	at.end.last = 6
-	require.Equal(t, &End{Written: 6}, end(), "all that there is was settled long ago")
+	require.Equal(t, &End{Written: 6}, end(), "the start is behind the end, so nothing is left")
 	at.end.start, at.end.last = 0, 1
 	require.Equal(t, &End{Written: 1, Left: 2}, end())
 	at.rewind()
-	require.Nil(t, end(), "it may be another stream")
+	require.Nil(t, end(), "the end may be that of another stream")
 }
 
-func TestEndsAreNotAskedForWhereThatIsCostly(t *testing.T) {
+func TestCostlyEndsAreNotAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.costly = true

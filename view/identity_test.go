@@ -29,7 +29,7 @@ var losses = map[string]func(m *memory, stream string){
 // by those that are not known to be confirmed, and reads on. If the journal lost a confirmed
 // record, the view is rebuilt, and the error says so. The order in which the streams are checked
 // does not matter.
-func TestViewOfAStreamThatLostItsEnd(t *testing.T) {
+func TestTruncatedStreamRollsViewBack(t *testing.T) {
 	for name, lose := range losses {
 		for _, live := range []bool{false, true} {
 			for _, lost := range [][]string{{jobs}, {journal}, {journal, jobs}} {
@@ -84,10 +84,10 @@ func (l lostEnd) check(t *testing.T) {
 		short := new(LostEndError)
 		require.ErrorAs(t, err, &short)
 		require.Less(t, short.End, int64(l.confirmed))
-		require.Error(t, store.claim(Config{}), "the store is condemned")
+		require.Error(t, store.claim(Config{}), "the store is marked for a rebuild")
 		return
 	}
-	v.until(t, "it reads on", read)
+	v.until(t, "the view reads on", read)
 	require.NoError(t, v.stop())
 	require.Positive(t, v.RolledBack())
 	require.Empty(t, v.Recreated())
@@ -127,7 +127,7 @@ func (l lostEnd) equal(t *testing.T, source *memory, store *Store) bool {
 }
 
 // While the broker does not answer, the view decides nothing.
-func TestViewThatCannotAskWhatBecameOfAStream(t *testing.T) {
+func TestViewWaitsForAnswerAboutStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.append(jobs, "a", "b", "c")
@@ -183,8 +183,8 @@ func (h *history) identified() (verdict, int64) {
 }
 
 // A stream that lost its end, and may have grown again, is distinguished from one that was created
-// again, however it was read.
-func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
+// again. The sizes of the batches in which it was read make no difference.
+func TestTruncatedAndRecreatedStreamsAreDistinguished(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := memoryStore(t)
 		source := newMemory(journal, jobs)
@@ -199,13 +199,13 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 		verdict, _ := h.identified()
 		require.Equal(rt, streamIntact, verdict)
 
-		switch rapid.SampledFrom([]string{"lost", "lost and grown", "forgotten and lost", "anew", "anew and equal", "empty"}).Draw(rt, "then") {
+		switch rapid.SampledFrom([]string{"lost", "lost and grown", "forgotten and lost", "recreated", "recreated and equal", "empty"}).Draw(rt, "then") {
 		case "lost":
 			n := h.some("lost", 1, len(old.records))
 			source.lose(jobs, n)
 			verdict, end := h.identified()
 			if n == len(old.records) {
-				require.Equal(rt, streamEmpty, verdict, "nothing is left of it")
+				require.Equal(rt, streamEmpty, verdict, "no record is left")
 				return
 			}
 			require.Equal(rt, streamTruncated, verdict)
@@ -228,13 +228,13 @@ func TestStreamsThatLostTheirEndsAreToldFromThoseMadeAnew(t *testing.T) {
 				verdict, _ := h.identified()
 				require.Equal(rt, streamTruncated, verdict)
 			}
-		case "anew":
+		case "recreated":
 			source.recreate(jobs, "u")
 			h.append(h.some("new", 1, 400))
 			verdict, _ := h.identified()
 			require.Equal(rt, streamReplaced, verdict)
 		// A new stream that repeats all old records so far looks like one that lost its end there.
-		case "anew and equal":
+		case "recreated and equal":
 			if old.records[0].Offset > 0 {
 				return
 			}

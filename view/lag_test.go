@@ -9,11 +9,11 @@ import (
 
 // Records arrive a moment after they are stored. The age stays small when our clock is set, or the
 // broker's, or that of a machine that both share.
-func TestClocksThatAreSetAreNoLag(t *testing.T) {
+func TestSetClocksAreNoLag(t *testing.T) {
 	const usual, jitter = 20 * time.Millisecond, 5 * time.Millisecond
 	begun := time.Unix(1_800_000_000, 0)
 	for name, set := range map[string]func(at int) (ours, brokers time.Duration){
-		"nobody":  func(int) (time.Duration, time.Duration) { return 0, 0 },
+		"none":    func(int) (time.Duration, time.Duration) { return 0, 0 },
 		"ours":    func(at int) (time.Duration, time.Duration) { return steps[at%len(steps)], 0 },
 		"brokers": func(at int) (time.Duration, time.Duration) { return 0, steps[at%len(steps)] },
 		"both":    func(at int) (time.Duration, time.Duration) { return steps[at%len(steps)], steps[at%len(steps)] },

@@ -86,7 +86,7 @@ func (f *failovers) append(*rapid.T) {
 	for range rapid.IntRange(1, 6).Draw(f.T, "records") {
 		f.bodies++
 		body := fmt.Sprint("record ", f.bodies)
-		if n := f.confirmed[journal]; stream == journal && n > 0 && rapid.Bool().Draw(f.T, "says what is confirmed") {
+		if n := f.confirmed[journal]; stream == journal && n > 0 && rapid.Bool().Draw(f.T, "has the confirmed number") {
 			body = fmt.Sprintf("confirmed %d %d", f.source.streams[journal].records[n-1].Offset, f.bodies)
 		}
 		f.source.append(stream, body)
@@ -208,7 +208,7 @@ func (t *tail) reached(at int64) bool {
 // After any failovers, the view equals one that is built from the streams as they are. It does not
 // matter which lost records it had read, or how the streams looked meanwhile. The view is not
 // rebuilt, and no stream is taken for another one.
-func TestRecordsThatAreTakenBack(t *testing.T) {
+func TestLostUnconfirmedRecordsAreRolledBack(t *testing.T) {
 	rolledBack := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFailovers(t, rt)
@@ -224,7 +224,7 @@ func TestRecordsThatAreTakenBack(t *testing.T) {
 }
 
 // The journal has a gap if, and only if, it lost a record that is known to be confirmed.
-func TestConfirmedRecordsThatAreLost(t *testing.T) {
+func TestLostConfirmedRecordsAreAGap(t *testing.T) {
 	gaps := map[bool]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFailovers(t, rt)
@@ -264,7 +264,7 @@ func TestConfirmedRecordsThatAreLost(t *testing.T) {
 }
 
 // If no checkpoint is old enough, the view is rebuilt, and no gap is reported.
-func TestViewThatCannotBeRolledBack(t *testing.T) {
+func TestViewWithoutOldCheckpointIsRebuilt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.append(jobs, "a", "b", "c")
@@ -281,13 +281,13 @@ func TestViewThatCannotBeRolledBack(t *testing.T) {
 		err := v.ended()
 		require.ErrorIs(t, err, ErrRebuild)
 		require.NotErrorAs(t, err, new(*LostEndError))
-		require.GreaterOrEqual(t, time.Since(begun), patience, "the end may come back")
+		require.GreaterOrEqual(t, time.Since(begun), patience, "the view waits, because the end may appear again")
 		require.NoError(t, store.Close())
 	})
 }
 
 // An action that depends on the view happens before a rollback, or not at all.
-func TestSteadyView(t *testing.T) {
+func TestSteadyActionPrecedesRollback(t *testing.T) {
 	store := memoryStore(t)
 	v := New(store, newMemory(journal, jobs), &counting{}, logTo(t), journal, jobs)
 	put(t, store, "a", "1")
@@ -313,7 +313,7 @@ func TestSteadyView(t *testing.T) {
 	require.NoError(t, <-ended)
 	value, _ := has(t, store, "a")
 	require.Equal(t, "1", value)
-	require.ErrorIs(t, v.Steadily(at, func() error { panic("it is too late") }), ErrRolledBack)
+	require.ErrorIs(t, v.Steadily(at, func() error { panic("the view was rolled back before") }), ErrRolledBack)
 }
 
 // A rollback of the store restores keys that were overwritten, deleted one by one, or deleted as a
@@ -388,7 +388,7 @@ func TestCheckpointsAreBounded(t *testing.T) {
 
 // A store that is to be emptied stays so, even if the reader of another stream rolls it back in
 // that moment.
-func TestCondemnedStoresStayCondemned(t *testing.T) {
+func TestStoreMarkedForRebuildStaysMarked(t *testing.T) {
 	store, err := Open(Config{Identity: "x", Cache: 1 << 20})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()

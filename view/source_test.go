@@ -379,7 +379,7 @@ func follow(t testing.TB, store *Store, source Source, fold Fold, streams ...str
 			ended <- nil
 			return err
 		case <-time.After(2 * time.Minute):
-			require.FailNow(t, "it goes on")
+			require.FailNow(t, "the view does not end")
 			return nil
 		}
 	}

@@ -52,7 +52,7 @@ func TestStoreReadsWhatWasWritten(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "2", v)
 	v, ok = has(t, s, "d")
-	require.True(t, ok, "an empty value is one")
+	require.True(t, ok, "an empty value is a value")
 	require.Empty(t, v)
 	_, ok = has(t, s, "e")
 	require.False(t, ok)
@@ -64,7 +64,7 @@ func TestStoreReadsWhatWasWritten(t *testing.T) {
 }
 
 // Several reads from a Snapshot see the store as it was at that moment.
-func TestViewOfOneMoment(t *testing.T) {
+func TestSnapshotDoesNotChange(t *testing.T) {
 	s := memoryStore(t)
 	put(t, s, "a", "1", "b", "1")
 	m := s.Snapshot()
@@ -83,13 +83,13 @@ func TestViewOfOneMoment(t *testing.T) {
 	require.Equal(t, []string{"a=2", "c=2"}, keys(t, s, "a", "d", false, -1))
 }
 
-func TestTransactionsAreWholeOrNothing(t *testing.T) {
+func TestTransactionsAreAtomic(t *testing.T) {
 	s := memoryStore(t)
 	put(t, s, "a", "1", "b", "2", "c", "3")
-	var told []string
+	var called []string
 	refused := errors.New("refused")
 	err := s.Update(func(tx *Tx) error {
-		tx.AfterCommit(func() { told = append(told, "never") })
+		tx.AfterCommit(func() { called = append(called, "never") })
 		require.NoError(t, tx.Set([]byte("a"), []byte("x")))
 		require.NoError(t, tx.Delete([]byte("b")))
 		require.NoError(t, tx.DeleteRange([]byte("c"), []byte("d")))
@@ -97,27 +97,27 @@ func TestTransactionsAreWholeOrNothing(t *testing.T) {
 		require.Equal(t, "x", v, "a transaction reads what it wrote")
 		require.Equal(t, []string{"a=x"}, keys(t, tx, "a", "z", false, 0))
 		outside, _ := has(t, s, "a")
-		require.Equal(t, "1", outside, "nobody else does")
+		require.Equal(t, "1", outside, "other readers do not see it")
 		return refused
 	})
 	require.ErrorIs(t, err, refused)
-	require.Empty(t, told)
+	require.Empty(t, called)
 	require.Equal(t, []string{"a=1", "b=2", "c=3"}, keys(t, s, "a", "z", false, 0))
 
 	require.NoError(t, s.Update(func(tx *Tx) error {
 		for _, name := range []string{"first", "second"} {
 			tx.AfterCommit(func() {
 				v, _ := has(t, s, "a")
-				told = append(told, name+" "+v)
+				called = append(called, name+" "+v)
 			})
 		}
 		return tx.Set([]byte("a"), []byte("y"))
 	}))
-	require.Equal(t, []string{"first y", "second y"}, told, "what is told can be read")
+	require.Equal(t, []string{"first y", "second y"}, called, "the functions run after the commit, in order")
 }
 
 func TestStoreOpensAgain(t *testing.T) {
-	cfg := Config{Dir: filepath.Join(t.TempDir(), "made", "on", "the", "way"), Identity: "broker/vhost", Schema: 3}
+	cfg := Config{Dir: filepath.Join(t.TempDir(), "several", "new", "folders"), Identity: "broker/vhost", Schema: 3}
 	s := openStore(t, cfg)
 	put(t, s, "a", "1")
 	require.NoError(t, s.Flush())
@@ -129,7 +129,7 @@ func TestStoreOpensAgain(t *testing.T) {
 }
 
 // A store that does not fit is emptied, because it is a cache.
-func TestStoreIsEmptiedWhereItDoesNotFit(t *testing.T) {
+func TestMismatchedStoreIsEmptied(t *testing.T) {
 	corrupt := func(pattern string, how func(path string) error) func(*testing.T, *Config) {
 		return func(t *testing.T, cfg *Config) {
 			found, err := filepath.Glob(filepath.Join(cfg.Dir, pattern))
@@ -212,7 +212,7 @@ func TestStoreOfAnotherUser(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func TestStoresInMemoryAreApart(t *testing.T) {
+func TestStoresInMemoryAreSeparate(t *testing.T) {
 	a, b := memoryStore(t), memoryStore(t)
 	put(t, a, "x", "1")
 	_, ok := has(t, b, "x")
@@ -243,7 +243,7 @@ func TestStoreInUse(t *testing.T) {
 		requireInUse(t, cfg.Dir)
 		require.NoError(t, s.Close())
 		s = openStore(t, cfg)
-		require.Equal(t, []string{"a=1"}, keys(t, s, "a", "z", false, 0), "who came second has emptied nothing")
+		require.Equal(t, []string{"a=1"}, keys(t, s, "a", "z", false, 0), "the second process has not emptied the store")
 		require.NoError(t, s.Close())
 	})
 	t.Run("by another process", func(t *testing.T) {
@@ -294,7 +294,7 @@ func (failing) Commit(tx *Tx) error { return tx.Set([]byte("committed"), nil) }
 
 // After a fold failed, nothing is written any more, because the fold's memory has data that was not
 // written. That includes callers that waited for the store meanwhile.
-func TestNothingIsWrittenBehindAFailedFold(t *testing.T) {
+func TestFailedFoldEndsWrites(t *testing.T) {
 	s := memoryStore(t)
 	apply := func(body string, guard error) error {
 		records := []wire.Record{{Stream: "s", Body: []byte(body)}}

@@ -32,7 +32,7 @@ type Status struct {
 }
 
 var (
-	errRewound  = errors.New("view: stream is read anew")
+	errRewound  = errors.New("view: stream is read again from its beginning")
 	errMismatch = errors.New("view: the stream does not continue where it was read")
 )
 

@@ -17,14 +17,14 @@ func temporary(t *testing.T) *Store {
 	return s
 }
 
-func TestATemporaryStoreLeavesNothing(t *testing.T) {
+func TestTemporaryStoreLeavesNoFiles(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("TMPDIR", root)
 	s := temporary(t)
 	put(t, s, "a", "1")
 	other := temporary(t)
 	_, ok := has(t, other, "a")
-	require.False(t, ok, "each has a folder of its own")
+	require.False(t, ok, "each store has a folder of its own")
 	require.NoError(t, other.Close())
 	require.NoError(t, s.Close())
 	left, err := os.ReadDir(root)
@@ -32,7 +32,7 @@ func TestATemporaryStoreLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestFoldersOfTheDeadAreRemoved(t *testing.T) {
+func TestFoldersOfDeadProcessesAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("TMPDIR", root)
 	long := time.Now().Add(-2 * beingMade)
@@ -48,13 +48,13 @@ func TestFoldersOfTheDeadAreRemoved(t *testing.T) {
 	require.NoError(t, os.Chtimes(live.temporary, long, long))
 	require.NoError(t, temporary(t).Close())
 	require.NoDirExists(t, dead)
-	require.DirExists(t, fresh, "somebody may be about to open it")
+	require.DirExists(t, fresh, "another process may be about to open it")
 	require.DirExists(t, foreign)
-	require.DirExists(t, live.temporary, "it is in use")
+	require.DirExists(t, live.temporary, "the folder is in use")
 	require.NoError(t, live.Close())
 }
 
-func TestWithoutTemporaryFolders(t *testing.T) {
+func TestTemporaryStoreWithoutFolder(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	s := temporary(t)
 	put(t, s, "a", "1")

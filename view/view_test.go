@@ -54,13 +54,13 @@ func TestViewFollowsStreams(t *testing.T) {
 	select {
 	case <-changed:
 	case <-time.After(10 * time.Second):
-		require.FailNow(t, "no change is told")
+		require.FailNow(t, "Changed reports no change")
 	}
-	require.Equal(t, []string{" x×1"}, folded(t, store, jobs), "what is told can be read")
+	require.Equal(t, []string{" x×1"}, folded(t, store, jobs), "a reported change can be read")
 	require.NoError(t, v.stop())
 }
 
-func TestViewIsReadyOnlyWhenAllIsFolded(t *testing.T) {
+func TestViewIsReadyWhenAllIsFolded(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.batch = 1
 	source.append(jobs, "a", "b", "c")
@@ -89,7 +89,7 @@ func TestViewReadsAroundHolesAndFaults(t *testing.T) {
 	v.untilFolded(t, jobs, " a×1", "6 b×1", "7 ×1")
 	position, err := store.Position(jobs)
 	require.NoError(t, err)
-	require.EqualValues(t, 10, position, "the fault reaches to its end")
+	require.EqualValues(t, 10, position, "the position is the end of the fault")
 	require.NoError(t, v.stop())
 	v = follow(t, store, source, &counting{}, journal, jobs)
 	<-v.Ready()
@@ -98,9 +98,9 @@ func TestViewReadsAroundHolesAndFaults(t *testing.T) {
 	require.Empty(t, v.Recreated())
 }
 
-// The last record may be unreadable with one transport and readable with the next one, or the other
-// way round. The stream counts as the same.
-func TestViewResumesAtWhatOneTransportCannotRead(t *testing.T) {
+// The last record may be readable with only one of two transports that are used in turn. The stream
+// counts as the same.
+func TestViewResumesAtUnreadableRecord(t *testing.T) {
 	for name, tc := range map[string][2]string{"can then": {"", "b"}, "can no more": {"b", ""}} {
 		t.Run(name, func(t *testing.T) {
 			source := newMemory(journal, jobs)
@@ -153,7 +153,7 @@ func TestViewAfterRetention(t *testing.T) {
 
 // An unreadable record at the offset of the last folded one proves nothing. If it is behind that
 // offset, it proves that the record is gone.
-func TestViewAfterRetentionBeforeAFault(t *testing.T) {
+func TestViewAfterRetentionBeforeFault(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.append(journal, "a", "b")
 	store := memoryStore(t)
@@ -188,9 +188,9 @@ func barrier(t *testing.T, v *following, source *memory, stream string) {
 		return
 	}
 	begun := time.Now()
-	v.until(t, "it is empty", func() bool { return slices.Equal(v.Emptied(), []string{stream}) })
+	v.until(t, "the stream is empty", func() bool { return slices.Equal(v.Emptied(), []string{stream}) })
 	require.GreaterOrEqual(t, time.Since(begun), patience)
-	v.until(t, "more cannot be known", func() bool { return v.CaughtUp(journal, stream) })
+	v.until(t, "the view has caught up as far as possible", func() bool { return v.CaughtUp(journal, stream) })
 	require.Less(t, v.LagOf(journal, stream), time.Second)
 	time.Sleep(10 * rebuildAfter)
 	require.Empty(t, v.Recreated(), "an empty stream proves nothing")
@@ -198,7 +198,7 @@ func barrier(t *testing.T, v *following, source *memory, stream string) {
 	source.append(stream, "barrier")
 }
 
-func TestViewOfAStreamMadeAnew(t *testing.T) {
+func TestRecreatedStreamIsReadAfterDecision(t *testing.T) {
 	for name, recreate := range recreations {
 		for _, live := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, live=%v", name, live), func(t *testing.T) {
@@ -216,10 +216,10 @@ func TestViewOfAStreamMadeAnew(t *testing.T) {
 						v = follow(t, store, source, &counting{}, journal, jobs)
 					}
 					barrier(t, v, source, jobs)
-					v.until(t, "it is found out", func() bool { return len(v.Recreated()) == 1 && v.Recreated()[0] == jobs })
+					v.until(t, "the new stream is noticed", func() bool { return len(v.Recreated()) == 1 && v.Recreated()[0] == jobs })
 					require.Empty(t, v.Emptied())
-					require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs), "nothing is read of it before that is decided")
-					v.until(t, "more cannot be known", func() bool { return v.CaughtUp(journal, jobs) })
+					require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs), "the new stream is not read before the decision")
+					v.until(t, "the view has caught up as far as possible", func() bool { return v.CaughtUp(journal, jobs) })
 					require.Less(t, v.LagOf(journal, jobs), time.Second)
 					source.append(journal, "rewind jobs")
 					want := []string{}
@@ -230,19 +230,19 @@ func TestViewOfAStreamMadeAnew(t *testing.T) {
 						}
 						want = append(want, fmt.Sprintf("%s %s×1", offset, r.Body))
 					}
-					v.until(t, "it is read anew", func() bool {
+					v.until(t, "the new stream is read", func() bool {
 						return fmt.Sprint(folded(t, store, jobs)) == fmt.Sprint(want) && len(v.Recreated()) == 0 && v.CaughtUp(jobs)
 					})
 					<-v.Ready()
 					source.append(jobs, "more")
-					v.until(t, "it is read on", func() bool { return len(folded(t, store, jobs)) == len(want)+1 })
+					v.until(t, "the view reads on", func() bool { return len(folded(t, store, jobs)) == len(want)+1 })
 				})
 			})
 		}
 	}
 }
 
-func TestViewOfAJournalMadeAnew(t *testing.T) {
+func TestRecreatedJournalIsReadImmediately(t *testing.T) {
 	for name, recreate := range recreations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -261,14 +261,14 @@ func TestViewOfAJournalMadeAnew(t *testing.T) {
 				})
 				require.NoError(t, v.stop())
 				require.Contains(t, fold.forgotten, journal)
-				require.Empty(t, v.Recreated(), "nobody has to decide about it")
+				require.Empty(t, v.Recreated(), "no decision is needed")
 			})
 		})
 	}
 }
 
 // If the fold can forget a stream by itself, a new stream of the same name is read immediately.
-func TestViewOfAStreamThatNobodyDecidesAbout(t *testing.T) {
+func TestForgottenStreamIsReadImmediately(t *testing.T) {
 	for name, recreate := range recreations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestViewOfAStreamThatNobodyDecidesAbout(t *testing.T) {
 				v.untilFolded(t, beats, " a×1", "1 b×1")
 				recreate(source, beats)
 				source.append(beats, "more")
-				v.until(t, "it is read anew", func() bool {
+				v.until(t, "the new stream is read", func() bool {
 					all := folded(t, store, beats)
 					return len(all) == source.count(beats) && len(v.Recreated()) == 0 && v.CaughtUp(beats)
 				})
@@ -290,7 +290,7 @@ func TestViewOfAStreamThatNobodyDecidesAbout(t *testing.T) {
 
 // A leader that never knew the old stream has nothing to journal. The view is then rebuilt, but not
 // before the leader had time to journal it.
-func TestViewIsBuiltAnewWhereNobodyDecides(t *testing.T) {
+func TestViewIsRebuiltWithoutDecision(t *testing.T) {
 	for name, recreate := range recreations {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestViewIsBuiltAnewWhereNobodyDecides(t *testing.T) {
 				go func() { ended <- v.Run(t.Context()) }()
 				<-v.Ready()
 				recreate(source, jobs)
-				// There is no leader either that appends a barrier.
+				// No leader appends a barrier either.
 				if source.count(jobs) == 0 {
 					time.Sleep(10 * rebuildAfter)
 					require.Empty(t, ended)
@@ -322,7 +322,7 @@ func TestViewIsBuiltAnewWhereNobodyDecides(t *testing.T) {
 	}
 }
 
-func TestViewTriesAgain(t *testing.T) {
+func TestViewReconnects(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.append(jobs, "a", "b")
 	source.lastErr = errors.New("no connection")
@@ -342,10 +342,10 @@ func TestViewTriesAgain(t *testing.T) {
 	source.change(func() { source.readErr = nil })
 	source.append(jobs, "c")
 	v.untilFolded(t, jobs, " a×1", "1 b×1", "2 c×1")
-	v.until(t, "all is well", func() bool { return v.CaughtUp(journal, jobs) && v.Status()[1].Fault == "" })
+	v.until(t, "the view has caught up", func() bool { return v.CaughtUp(journal, jobs) && v.Status()[1].Fault == "" })
 }
 
-func TestViewEndsWithWhatCannotBeMended(t *testing.T) {
+func TestViewEndsWithPermanentError(t *testing.T) {
 	for name, failing := range map[string]error{"a halt": fmt.Errorf("%w: upgrade", ErrHalt), "a fold that fails": errors.New("disk full")} {
 		t.Run(name, func(t *testing.T) {
 			source := newMemory(journal, jobs)
@@ -368,7 +368,7 @@ func TestLag(t *testing.T) {
 		v := New(store, source, &counting{}, logTo(t), journal, jobs)
 		require.Zero(t, v.Lag())
 		time.Sleep(time.Second)
-		require.Equal(t, time.Second, v.Lag(), "it has not begun")
+		require.Equal(t, time.Second, v.Lag(), "the view has not begun")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- v.Run(ctx) }()
@@ -376,7 +376,7 @@ func TestLag(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, v.Lag())
 		time.Sleep(time.Hour)
-		require.Zero(t, v.Lag(), "nothing came: nothing is missing")
+		require.Zero(t, v.Lag(), "no record arrived, so none is missing")
 
 		source.change(func() { source.readErr = errors.New("cut off") })
 		synctest.Wait()
@@ -397,12 +397,12 @@ func TestLag(t *testing.T) {
 			synctest.Wait()
 		}
 		stored(time.Now().Add(-time.Minute))
-		require.Zero(t, v.LagOf(jobs), "the broker's clock is behind: that is no lag")
+		require.Zero(t, v.LagOf(jobs), "a slow clock of the broker is no lag")
 		time.Sleep(10 * time.Second) // records must be in the order in which they were stored
 		stored(time.Now().Add(-time.Minute - 3*time.Second))
 		require.Equal(t, 3*time.Second, v.LagOf(jobs))
 		require.Zero(t, v.LagOf(journal))
-		require.Zero(t, v.StalledFor(jobs), "it is behind, but reads on")
+		require.Zero(t, v.StalledFor(jobs), "the view lags, but reads on")
 		time.Sleep(2 * time.Second)
 		require.Zero(t, v.Lag())
 		cancel()
@@ -426,7 +426,7 @@ func (l *late) Last(ctx context.Context, stream string) (int64, bool, error) {
 	return l.memory.Last(ctx, stream)
 }
 
-func TestViewOfAStreamThatSaysNothing(t *testing.T) {
+func TestSilentReaderOfRecreatedStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newMemory(journal, jobs)
 		source.append(jobs, "a", "b")
@@ -437,19 +437,19 @@ func TestViewOfAStreamThatSaysNothing(t *testing.T) {
 		source.recreate(jobs, "u", "new")
 		begun := time.Now()
 		v = follow(t, store, &late{memory: source}, &counting{}, journal, jobs)
-		v.until(t, "it is found out", func() bool { return len(v.Recreated()) == 1 })
+		v.until(t, "the new stream is noticed", func() bool { return len(v.Recreated()) == 1 })
 		require.InDelta(t, probeAfter.Seconds(), time.Since(begun).Seconds(), 1)
 		require.Equal(t, []string{" a×1", "1 b×1"}, folded(t, store, jobs))
 	})
 }
 
-func TestViewOfAStreamThatIsNotThere(t *testing.T) {
+func TestMissingStreamIsWaitedFor(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.append(jobs, "a")
 	source.readErr = fmt.Errorf("reading: %w", streams.ErrNoStream)
 	store := memoryStore(t)
 	v := follow(t, store, source, &counting{}, journal, jobs)
-	v.until(t, "it is missing", func() bool { return len(v.Missing()) == 2 })
+	v.until(t, "both streams are missing", func() bool { return len(v.Missing()) == 2 })
 	require.False(t, v.CaughtUp(jobs))
 	source.change(func() { source.readErr = nil })
 	v.untilFolded(t, jobs, " a×1")
@@ -457,7 +457,7 @@ func TestViewOfAStreamThatIsNotThere(t *testing.T) {
 }
 
 // If a reader finds that its offsets were wrong, the whole view is rebuilt.
-func TestViewOfWrongOffsets(t *testing.T) {
+func TestWrongOffsetsRebuildView(t *testing.T) {
 	source := newMemory(journal, jobs)
 	source.append(jobs, "a")
 	source.readErr = fmt.Errorf("reading: %w", streams.ErrRelabelled)
@@ -474,7 +474,7 @@ func TestViewOfWrongOffsets(t *testing.T) {
 
 // Right after a failover, a stream may look empty, or shorter than it is. This has no consequences,
 // neither before nor after the view believes it.
-func TestStreamsThatLookShortForAWhile(t *testing.T) {
+func TestStreamThatLooksShortKeepsView(t *testing.T) {
 	for _, stream := range []string{journal, jobs} {
 		for _, long := range []time.Duration{time.Second, patience - 5*time.Second, 5 * patience} {
 			for _, hidden := range []bool{true, false} {
@@ -497,7 +497,7 @@ func TestStreamsThatLookShortForAWhile(t *testing.T) {
 						require.Equal(t, !hidden || long > patience, v.CaughtUp(stream), "%+v", v.Status())
 						source.change(func() { source.hidden, source.short = nil, nil })
 						source.append(stream, "barrier")
-						v.until(t, "it is read on", func() bool {
+						v.until(t, "the view reads on", func() bool {
 							return v.CaughtUp(stream) && len(folded(t, store, stream)) == 7 && len(v.Emptied()) == 0
 						})
 						require.Equal(t, before, folded(t, store, stream)[:6])
@@ -512,7 +512,7 @@ func TestStreamsThatLookShortForAWhile(t *testing.T) {
 
 // A reader's replica may lag behind the one that was read before, or may have deleted records that
 // the stream's leader still has. The reader waits, and reads on when the replica has the records.
-func TestReplicasThatAreBehind(t *testing.T) {
+func TestLaggingReplicaIsWaitedFor(t *testing.T) {
 	for name, behind := range map[string]func(m *memory){
 		"it is behind":                  func(m *memory) { m.upTo = map[string]int64{jobs: 1} },
 		"it has nothing":                func(m *memory) { m.upTo = map[string]int64{jobs: -1} },

@@ -24,7 +24,7 @@ var (
 	property = drives("TestNothingIsLostOrDoubled", 2000)
 	// two drives two leaders that live at the same time.
 	two       = drives("TestTwoLeaders", 2000)
-	another   = check{"./tracker", "TestAReplacementOfAnotherJobReplacesNothing", nil}
+	another   = check{"./tracker", "TestReplacementOfAnotherJobIsIgnored", nil}
 	kept      = check{"./scheduler", "TestLowWaterKeepsUnprovenFires", nil}
 	buried    = check{"./scheduler", "TestMisroutedBurialIsRepeated", nil}
 	oneDead   = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
@@ -42,19 +42,19 @@ var (
 	links     = check{"./scheduler", "TestLinksIdentifyBrokerRun|TestFreshLinks", nil}
 	waits     = check{"./scheduler", "TestLeaderWaitsForPredecessor", nil}
 	fresh     = check{"./scheduler", "TestLeaderCrashWhileQueueIsNew", nil}
-	passes    = check{"./broker", "TestTheLockPassesOnBehindAllThatWasPublished", nil}
-	locked    = check{"./broker", "TestAnExclusiveLockIsConsumedExclusively", nil}
+	passes    = check{"./broker", "TestLockPassesOnAfterAllPublishes", nil}
+	locked    = check{"./broker", "TestExclusiveLockIsConsumedExclusively", nil}
 	refusals  = check{"./broker", "TestReasonsOfRefusals", nil}
 	awayTest  = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
 	claims    = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
 	behind    = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
-	elsewhere = check{"./view", "TestReadersOf.*|TestReadersAre.*|TestWhatIsLeft.*", nil}
+	elsewhere = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
 	unsaid    = check{"./streams", "TestNodeThatCannotLocateStream", nil}
-	short     = check{"./view", "TestStreamsThatLookShortForAWhile", nil}
+	short     = check{"./view", "TestStreamThatLooksShortKeepsView", nil}
 
-	takenBack = check{"./view", "TestRecordsThatAreTakenBack", nil}
+	takenBack = check{"./view", "TestLostUnconfirmedRecordsAreRolledBack", nil}
 	lateOnes  = check{"./scheduler", "TestUnroutableLateFireArrivedInGated|TestLateBurialsAreNotRepeated", nil}
-	rebuilt   = check{"./broker", "TestNothingIsJournaledThatIsNotRouted", nil}
+	rebuilt   = check{"./broker", "TestFireWithoutRouteIsNotJournaled", nil}
 )
 
 // variant is one way to break the code.

@@ -21,8 +21,8 @@ func process(identity, state, version string) processes.Process {
 	return processes.Process{Heartbeat: wire.Heartbeat{Identity: identity, Tag: "t", Version: version, Busy: 2}, State: state, Silent: 90 * time.Second}
 }
 
-// hangs is a process whose slots are all taken by jobs of a queue, each of a class and begun so
-// long ago.
+// hangs returns a process whose slots are all taken by jobs of a queue and a class, with these run
+// times.
 func hangs(queue string, class string, ago ...time.Duration) processes.Process {
 	now := time.Unix(1_800_000_000, 0)
 	p := processes.Process{State: processes.Live, Heartbeat: wire.Heartbeat{Identity: "h:1:x", Beat: now, Queues: []string{"queue." + queue}, Concurrency: int64(len(ago)), Busy: int64(len(ago))}}
@@ -32,7 +32,7 @@ func hangs(queue string, class string, ago ...time.Duration) processes.Process {
 	return p
 }
 
-// kinds are what is found, with its subject.
+// kinds lists the findings as "severity kind subject".
 func kinds(f attention.Facts) []string {
 	found := []string{}
 	for _, i := range attention.Look(f) {
@@ -41,7 +41,7 @@ func kinds(f attention.Facts) []string {
 	return found
 }
 
-func TestNothing(t *testing.T) {
+func TestHealthyFactsHaveNoFindings(t *testing.T) {
 	require.Empty(t, attention.Look(attention.Facts{}))
 	require.NotNil(t, attention.Look(attention.Facts{}))
 	require.Empty(t, kinds(attention.Facts{
@@ -49,12 +49,12 @@ func TestNothing(t *testing.T) {
 		Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Quiet, "1")},
 		Lag:       5 * time.Second, Overdue: time.Minute, Failed: .9, FailedBefore: 0, SLO: func(string) time.Duration { return 0 },
 	}))
-	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: 4, Before: 24 * time.Hour}), "as before")
-	require.Empty(t, kinds(attention.Facts{Failed: 10}), "there is nothing to compare with")
-	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: .1, Before: time.Hour}), "there is too little to compare with")
+	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: 4, Before: 24 * time.Hour}), "the rate is hardly higher than before")
+	require.Empty(t, kinds(attention.Facts{Failed: 10}), "there is no earlier rate")
+	require.Empty(t, kinds(attention.Facts{Failed: 10, FailedBefore: .1, Before: time.Hour}), "the earlier time is too short")
 }
 
-func TestEachKind(t *testing.T) {
+func TestEachKindOfFinding(t *testing.T) {
 	old := queue("old", 5, 1)
 	old.Oldest = 11 * time.Second
 	exact := old
@@ -81,7 +81,7 @@ func TestEachKind(t *testing.T) {
 		"down": {attention.Facts{Queues: []queues.Queue{closed}}, "critical queue_down q", "the broker says that it is closed: see the broker's log"},
 		"paused": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}, Paused: map[string]wire.Pause{"a": {Actor: "ann", Reason: "a release"}}},
 			"warning queue_paused a", "3 jobs wait and the queue is paused by ann: a release"},
-		"nobody": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and no worker consumes the queue"},
+		"no consumer": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and no worker consumes the queue"},
 		"old": {attention.Facts{Queues: []queues.Queue{old}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
 			"the oldest job has waited at least 11s; the limit is 10s"},
 		"exact": {attention.Facts{Queues: []queues.Queue{exact}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
@@ -106,21 +106,20 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// A paused queue in which nothing waits needs nobody, and nor does one that somebody paused without
-// a word.
-func TestPausedQueuesThatAreEmpty(t *testing.T) {
+// An empty paused queue needs no attention. A pause may have no user and no reason.
+func TestEmptyPausedQueueIsNotReported(t *testing.T) {
 	paused := map[string]wire.Pause{"a": {}}
 	require.Empty(t, kinds(attention.Facts{Queues: []queues.Queue{queue("a", 0, 0)}, Paused: paused}))
 	require.Equal(t, "1 job waits and the queue is paused", attention.Look(attention.Facts{Queues: []queues.Queue{queue("a", 1, 0)}, Paused: paused})[0].Text)
 }
 
-func TestTheGravestFirst(t *testing.T) {
+func TestMostSevereFindingsComeFirst(t *testing.T) {
 	require.Equal(t, []string{"critical broker_alarm x", "critical no_consumer a", "critical no_consumer b", "warning view_lag ", "warning dead_growth "},
 		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)}}))
 }
 
-// A queue stalls when no job was taken for a minute, or for longer than its jobs usually run: those
-// of some classes take an hour.
+// A queue stalls when no job was taken for a minute, or for longer than its jobs usually run, which
+// may be an hour.
 func TestStalled(t *testing.T) {
 	usual := map[string]time.Duration{"Slow": time.Hour}
 	at := func(class string, ran, unserved time.Duration, ready, consumers int64) bool {
@@ -131,10 +130,10 @@ func TestStalled(t *testing.T) {
 	}
 	require.False(t, at("C", 59*time.Second, 59*time.Second, 1, 1))
 	require.True(t, at("C", time.Minute, 0, 1, 1))
-	require.True(t, at("C", time.Second, time.Minute, 1, 1), "its workers are busy with jobs of other queues")
-	require.False(t, at("C", time.Minute, time.Minute, 0, 1), "nothing waits")
-	require.False(t, at("C", time.Minute, time.Minute, 1, 0), "that is another kind")
-	require.False(t, at("Slow", 59*time.Minute, time.Minute, 1, 1), "as usual")
+	require.True(t, at("C", time.Second, time.Minute, 1, 1), "the workers are busy with jobs of other queues")
+	require.False(t, at("C", time.Minute, time.Minute, 0, 1), "no job waits")
+	require.False(t, at("C", time.Minute, time.Minute, 1, 0), "a queue without consumers is another finding")
+	require.False(t, at("Slow", 59*time.Minute, time.Minute, 1, 1), "such jobs usually run as long")
 	require.True(t, at("Slow", time.Hour, 0, 1, 1))
 	paused := map[string]wire.Pause{"a": {}}
 	require.Equal(t, []string{"warning queue_paused a"}, kinds(attention.Facts{Queues: []queues.Queue{queue("a", 3, 1)}, Processes: []processes.Process{hangs("a", "C", time.Hour)}, Paused: paused}))

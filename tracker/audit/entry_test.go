@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An entry that was cut off is an error.
+// A truncated entry causes an error.
 func TestDamagedEntries(t *testing.T) {
 	for _, list := range lists {
 		_, err := decode(keyEntry(list, 1), []byte{1})

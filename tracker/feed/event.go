@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What is said of an entry that came.
+// The events of new entries.
 var came = map[string]string{wire.ScheduledJobs: "scheduled", wire.Retries: "retry", wire.DeadJobs: "dead", wire.Gated: "gated"}
 
 // outcomes are the journal's records that say what became of a job.
@@ -15,8 +15,8 @@ var outcomes = map[string]bool{
 	wire.TypeChanged: true, wire.TypeUndone: true, wire.TypeKilled: true,
 }
 
-// eventsOf appends what a record says of jobs. A record that cannot be read says nothing: the fold
-// lists it as rejected.
+// eventsOf appends the events of a record. A record that cannot be read has none: the fold lists it
+// as rejected.
 func eventsOf(into []Event, r *wire.Record) []Event {
 	switch r.Stream {
 	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
@@ -29,7 +29,7 @@ func eventsOf(into []Event, r *wire.Record) []Event {
 	return into
 }
 
-// entryEvent appends that an entry came, unless it only stands for another.
+// entryEvent appends the event of a new entry, unless the entry replaces another one.
 func entryEvent(into []Event, r *wire.Record) []Event {
 	if _, replaces := r.Headers[wire.HeaderReplaces]; replaces {
 		return into

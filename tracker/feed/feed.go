@@ -51,18 +51,18 @@ func New(log *slog.Logger) *Feed {
 	return f
 }
 
-// Keep has events kept for a while.
+// Keep makes the feed keep events until a time.
 func (f *Feed) Keep(until time.Time) { f.until.Store(until.UnixNano()) }
 
-// Next is the number of the next event.
+// Next returns the number of the next event.
 func (f *Feed) Next() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.next
 }
 
-// Since gives the newest events from a number on, at most so many, the oldest first. missed is how
-// many came before them and after from.
+// Since returns the newest events from a number on, up to a limit, the oldest first. missed is the
+// number of events between from and the first of them.
 func (f *Feed) Since(from int64, most int) (events []Event, next, missed int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +80,7 @@ func (f *Feed) Since(from int64, most int) (events []Event, next, missed int64) 
 // happened long ago.
 const stale = time.Minute
 
-// Observe takes in each record that was folded.
+// Observe appends the events of a folded record.
 func (f *Feed) Observe(tx *view.Tx, r *wire.Record) {
 	if r.Fault != "" {
 		return
@@ -101,8 +101,8 @@ func (f *Feed) Observe(tx *view.Tx, r *wire.Record) {
 	f.pending = eventsOf(f.pending, r)
 }
 
-// trace logs what happened to jobs. With what the leader logs of its publishes, the lines of one
-// jid are its history.
+// trace logs the events of jobs. Together with the leader's lines about its publishes, the lines of
+// one jid are its history.
 func (f *Feed) trace(r *wire.Record) {
 	if f.log == nil {
 		return

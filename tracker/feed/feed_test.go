@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const user = "millrace"
 
-// world folds records into a tracker that tells a feed.
+// world folds records into a tracker that has a feed.
 type world struct {
 	t       *testing.T
 	store   *view.Store
@@ -71,9 +71,9 @@ func retry(jid string) []byte {
 	return fmt.Appendf(nil, `{"type":"retry","jid":%q,"retry_at":2e9,"retry_count":1,"error_class":"E","error_message":"m","job":{"jid":%q,"class":"C","queue":"q","args":[]}}`, jid, jid)
 }
 
-func TestWhatHappensIsTold(t *testing.T) {
+func TestFoldedRecordsAreEvents(t *testing.T) {
 	w := newWorld(t)
-	w.fold(wire.Record{Stream: wire.Retries, Body: retry("before")}) // nobody watches
+	w.fold(wire.Record{Stream: wire.Retries, Body: retry("before")}) // the feed keeps no events yet
 	require.Zero(t, w.feed.Next())
 
 	w.feed.Keep(time.Now().Add(time.Hour))
@@ -82,10 +82,10 @@ func TestWhatHappensIsTold(t *testing.T) {
 	w.fold(wire.Record{Stream: wire.Retries, Body: retry("a"), UserID: user, Headers: map[string]any{wire.HeaderReplaces: int64(1)}})
 	w.fold(wire.Record{Stream: wire.Retries, Body: []byte("garbage")})
 	w.fold(wire.Record{Stream: wire.Retries, Body: retry("old"), Time: now.Add(-time.Hour)})
-	deed := wire.Dispatch{Op: wire.OpRetried, Stream: wire.Retries, Offset: 1, JIDTag: "a", Actor: "ann"}
+	dispatch := wire.Dispatch{Op: wire.OpRetried, Stream: wire.Retries, Offset: 1, JIDTag: "a", Actor: "ann"}
 	job := []byte(`{"jid":"a","class":"C","queue":"q","args":[]}`)
-	w.fold(wire.Record{Stream: wire.Journal, Headers: deed.Headers(), Body: job}) // anybody's
-	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: deed.Headers(), Body: job})
+	w.fold(wire.Record{Stream: wire.Journal, Headers: dispatch.Headers(), Body: job}) // from any user
+	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: job})
 	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Body: []byte(`{"type":"deleted","at":7,"jid":"b","actor":"bob","stream":"retries"}`)})
 	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Body: []byte(`{"type":"confirmed"}`)})
 	w.fold(wire.Record{Stream: wire.JobMetrics, Body: []byte(`[{"type":"metric","timestamp":1700000000,"job_class":"C","queue":"q","duration_ms":1.5,"status":"failed","jid":"a","error_class":"E","worker_identity":"w"},
@@ -104,10 +104,10 @@ func TestWhatHappensIsTold(t *testing.T) {
 	}, events)
 	require.Equal(t, []string{"failed a", "success c"}, w.whats(3))
 	require.Empty(t, w.whats(5))
-	require.Empty(t, w.whats(99), "a number of another run")
+	require.Empty(t, w.whats(99), "the number is of another run")
 }
 
-func TestOnlyTheNewestAreKept(t *testing.T) {
+func TestOnlyNewestEventsAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.feed.Keep(time.Now().Add(time.Hour))
 	require.Error(t, w.try(wire.Record{Stream: wire.Retries, Body: retry("never written")}, fmt.Errorf("no")))

@@ -4,8 +4,8 @@ package metrics
 // stays small.
 const maxAttempt = 100
 
-// attempts has how many jobs came to their end at their first attempt, how many at their second, and
-// so on.
+// attempts has how many jobs came to their end at their first attempt, how many at their second,
+// and so on.
 type attempts []int64
 
 // add counts jobs whose last attempt was the nth.

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// attemptsOf is what a sidecar knows of a class.
+// attemptsOf returns the attempts of a class that a sidecar has counted.
 func (s *sidecar) attemptsOf(class string) []int64 {
 	s.t.Helper()
 	a, err := s.Ask(metrics.Query{Class: class, From: now.Add(-30 * 24 * time.Hour), To: now.Add(time.Hour)})
@@ -23,8 +23,7 @@ func (s *sidecar) attemptsOf(class string) []int64 {
 	return a.All.Attempts
 }
 
-// requireAttempts compares what a sidecar knows of the class A in the queue q, the only ones there
-// are.
+// requireAttempts compares the attempts of the only class, A in the queue q.
 func (s *sidecar) requireAttempts(want []int64, message string) {
 	s.t.Helper()
 	require.Equal(s.t, want, s.attemptsOf("A"), message)
@@ -33,7 +32,7 @@ func (s *sidecar) requireAttempts(want []int64, message string) {
 	}))
 }
 
-func TestAttemptsAreThoseAtWhichJobsEnded(t *testing.T) {
+func TestAttemptsOfEndedJobsAreCounted(t *testing.T) {
 	var s stream
 	add := func(status, more string) { s.add(metric(now, "A", "q", status, time.Second, more)) }
 	add("success", `,"attempt":1`)
@@ -47,7 +46,7 @@ func TestAttemptsAreThoseAtWhichJobsEnded(t *testing.T) {
 	add("success", `,"attempt":0`)
 	c := newSidecar(t)
 	c.read(wire.JobMetrics, s.records...)
-	c.requireAttempts([]int64{2, 1, 1}, "a failed one comes again, an expired one was not tried, and two do not say")
+	c.requireAttempts([]int64{2, 1, 1}, "failed and expired jobs do not count, nor do two without an attempt")
 	s.records = nil
 	add("dead", `,"attempt":26`)
 	add("dead", `,"attempt":100`)
@@ -55,13 +54,13 @@ func TestAttemptsAreThoseAtWhichJobsEnded(t *testing.T) {
 	add("dead", `,"attempt":9007199254740992`)
 	c.read(wire.JobMetrics, s.records...)
 	c.restart()
-	c.read(wire.JobMetrics, s.records...) // what was not written is read again
+	c.read(wire.JobMetrics, s.records...) // records that were not written are read again
 	want := make([]int64, 100)
 	want[0], want[1], want[2], want[25], want[99] = 2, 1, 1, 1, 3
 	c.requireAttempts(want, "")
 }
 
-func TestAClassThatSaysNoAttempts(t *testing.T) {
+func TestClassWithoutAttempts(t *testing.T) {
 	var s stream
 	s.add(metric(now, "A", "q", "success", time.Second, ""))
 	c := newSidecar(t)
@@ -80,7 +79,7 @@ func (e *ended) body() string {
 	return metric(now.Add(-time.Duration(e.back)*time.Minute), "A", "q", e.status, time.Second, fmt.Sprintf(`,"attempt":%d`, e.attempt))
 }
 
-// counted is what all records come to, counted one by one.
+// counted returns the attempts of all records, counted one by one.
 func counted(all []ended) []int64 {
 	want := []int64{}
 	for _, e := range all {
@@ -95,8 +94,8 @@ func counted(all []ended) []int64 {
 	return want
 }
 
-// However many roll-ups a sidecar takes in place of records, it counts the same.
-func TestAttemptsOfRollUpsAreThoseOfTheRecords(t *testing.T) {
+// A sidecar counts the same from records, from roll-ups, and from both.
+func TestRollUpsHaveAttemptsOfRecords(t *testing.T) {
 	record := rapid.Custom(func(t *rapid.T) ended {
 		return ended{rapid.SampledFrom(wire.MetricStatuses).Draw(t, "status"), rapid.IntRange(0, 110).Draw(t, "attempt"), rapid.IntRange(0, 3*24*60).Draw(t, "back")}
 	})
@@ -114,11 +113,11 @@ func TestAttemptsOfRollUpsAreThoseOfTheRecords(t *testing.T) {
 		fresh := begin(t, rt)
 		fresh.read(wire.Rollups, rollups[:rapid.IntRange(0, len(rollups)).Draw(rt, "roll-ups")]...)
 		fresh.readInBatches(rt, s.records[fresh.Progress().Through:])
-		fresh.requireAttempts(counted(all), "from roll-ups, and what came after them")
+		fresh.requireAttempts(counted(all), "read from roll-ups, and from the records after them")
 	})
 }
 
-// begin is a sidecar of one run of a property.
+// begin returns a sidecar for one run of a property.
 func begin(t *testing.T, rt *rapid.T) *sidecar {
 	dir, err := os.MkdirTemp(t.TempDir(), "")
 	require.NoError(rt, err)
@@ -137,8 +136,7 @@ func (s *sidecar) readInBatches(rt *rapid.T, records []wire.Record) {
 	}
 }
 
-// Roll-ups that know nothing of attempts count as ever, and those that follow them tell of
-// attempts.
+// Roll-ups without attempts count the runs. Later roll-ups add attempts.
 func TestRollUpsWithoutAttempts(t *testing.T) {
 	live, raw, rollups := rolled(t, 5)
 	old := newSidecar(t)

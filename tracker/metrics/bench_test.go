@@ -66,7 +66,7 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 	s.read(wire.JobMetrics, all.records...)
 	s.now = s.now.Add(2 * time.Second)
-	s.read(wire.JobMetrics, wire.Record{Stream: wire.JobMetrics, Offset: all.next, Body: []byte("{}"), Time: now}) // so that all is written
+	s.read(wire.JobMetrics, wire.Record{Stream: wire.JobMetrics, Offset: all.next, Body: []byte("{}"), Time: now}) // so that everything is written
 	q := metrics.Query{From: now.Add(-30 * time.Minute), To: now, Step: 2 * time.Minute}
 	b.Run("counts", func(b *testing.B) {
 		for range b.N {
@@ -82,8 +82,7 @@ func BenchmarkThroughput(b *testing.B) {
 	})
 }
 
-// used is the CPU time of this process: unlike the time that passes it hardly depends on what else
-// runs on the machine.
+// used returns the CPU time of this process. It hardly depends on the load of the machine.
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

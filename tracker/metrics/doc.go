@@ -1,10 +1,10 @@
-// Package metrics adds up what workers report about their jobs: by class and queue, for each minute,
-// hour and day.
+// Package metrics adds up what workers report about their jobs: by class and queue, for each
+// minute, hour and day.
 //
 // Metrics is the fold, which writes. A Reader answers queries.
 //
-// A record counts in the minute, hour and day of its own timestamp, no matter when it is read. A sum
-// has:
+// A record counts in the minute, hour and day of its own timestamp, no matter when it is read. A
+// sum has:
 //
 //   - counts by outcome
 //   - the total run time
@@ -26,8 +26,8 @@
 // These ranges are called segments. They do not depend on the sidecar, or on time: a segment ends
 // before the record that would make it too large, or that belongs to a later day than its first.
 // Each sidecar keeps its segments until it reads their roll-up, so any leader can publish them. A
-// view whose segments do not fit the roll-ups starts over. Then the stream was created again, or the
-// view was away for longer than records are kept.
+// view whose segments do not fit the roll-ups starts over. Then the stream was created again, or
+// the view was away for longer than records are kept.
 //
 // # Bounds
 //

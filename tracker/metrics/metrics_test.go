@@ -25,7 +25,7 @@ const user = "millrace"
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// sidecar is one that folds metrics.
+// sidecar is a sidecar that folds metrics.
 type sidecar struct {
 	t     testing.TB
 	dir   string
@@ -56,7 +56,7 @@ func (s *sidecar) open() {
 	s.all.Add(s.Metrics)
 }
 
-// restart is a sidecar that ends in order and starts again.
+// restart stops the sidecar in order, and starts it again.
 func (s *sidecar) restart() {
 	require.NoError(s.t, s.store.Close())
 	s.open()
@@ -72,7 +72,7 @@ func (s *sidecar) read(stream string, records ...wire.Record) {
 	require.NoError(s.t, err)
 }
 
-// readAll folds records in batches of any size, with the time passing.
+// readAll folds records in batches of any size, while time passes.
 func (s *sidecar) readAll(r *rand.Rand, records []wire.Record) {
 	s.t.Helper()
 	for len(records) > 0 {
@@ -83,7 +83,7 @@ func (s *sidecar) readAll(r *rand.Rand, records []wire.Record) {
 	}
 }
 
-// roll gives the roll-ups that a leader would publish, as records at the offsets from first on.
+// roll returns the roll-ups that a leader would publish, as records at offsets from first on.
 func (s *sidecar) roll(first int64) []wire.Record {
 	s.t.Helper()
 	segments, err := s.Segments(1000)
@@ -97,7 +97,7 @@ func (s *sidecar) roll(first int64) []wire.Record {
 	return all
 }
 
-// stream is job_metrics, as workers fill it.
+// stream is job_metrics, with the records of workers.
 type stream struct {
 	records []wire.Record
 	next    int64
@@ -115,7 +115,7 @@ func metric(at time.Time, class, queue, status string, took time.Duration, more 
 		wire.Seconds(at), class, queue, status, float64(took.Microseconds())/1000, more)
 }
 
-// traffic is n records of a day, one of them often late.
+// traffic adds n records of a time, of which some are late.
 func (s *stream) traffic(r *rand.Rand, n int, begin time.Time, length time.Duration) {
 	status := []string{"success", "success", "success", "failed", "dead", "discarded", "expired"}
 	attempt := []int{0, 1, 1, 2, 3, 7, 26, 150}
@@ -126,7 +126,7 @@ func (s *stream) traffic(r *rand.Rand, n int, begin time.Time, length time.Durat
 	}
 }
 
-// answers is all that a sidecar knows, as text.
+// answers returns all answers of a sidecar, as text.
 func (s *sidecar) answers() string {
 	s.t.Helper()
 	var all []any
@@ -158,7 +158,7 @@ func requireSame(t *testing.T, want, have string, message string, args ...any) {
 	require.Len(t, h, len(w), message)
 }
 
-func TestSumsAreWhatWasSaid(t *testing.T) {
+func TestSumsAddUpRecords(t *testing.T) {
 	var s stream
 	at := now.Add(-time.Minute)
 	s.add(metric(at, "A", "x", "success", time.Second, `,"wait_ms":10`),
@@ -173,8 +173,8 @@ func TestSumsAreWhatWasSaid(t *testing.T) {
 	require.Equal(t, metrics.Counts{Success: 1, Failed: 1, Dead: 1, Discarded: 1}, a.All.Counts)
 	require.Equal(t, 4*time.Second, a.All.Total)
 	require.Equal(t, 3*time.Second, a.All.Max)
-	require.EqualValues(t, 3, a.All.Run.Count, "what did not run took no time")
-	require.EqualValues(t, 1, a.All.Wait.Count, "of first attempts only")
+	require.EqualValues(t, 3, a.All.Run.Count, "a job that did not run has no run time")
+	require.EqualValues(t, 1, a.All.Wait.Count, "only first attempts have a wait time")
 	require.Len(t, a.Points, 2)
 	require.Zero(t, a.Points[0].Count())
 	require.EqualValues(t, 4, a.Points[1].Count())
@@ -229,7 +229,7 @@ func TestPercentilesAreWithinOnePercent(t *testing.T) {
 	require.EqualValues(t, len(exact), n)
 }
 
-// However a sidecar came to know what it knows, its answers are the same.
+// Each sidecar has the same answers, from records, from roll-ups, and from both.
 func TestAnswersAreEqualOnEverySidecar(t *testing.T) {
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -246,16 +246,16 @@ func TestAnswersAreEqualOnEverySidecar(t *testing.T) {
 			rollups = append(rollups, published...)
 			live.read(wire.Rollups, published...)
 			if len(published) > 0 {
-				live.read(wire.Rollups, published[r.IntN(len(published))]) // repeated by a leader that did not see it
+				live.read(wire.Rollups, published[r.IntN(len(published))]) // repeated by a leader that had not read it
 			}
 			if r.IntN(2) == 0 {
 				live.restart()
-				again := max(0, live.Progress().Through-50) // what was not written is read again
+				again := max(0, live.Progress().Through-50) // records that were not written are read again
 				live.readAll(r, s.records[again:len(s.records)-len(rest)])
 			}
 		}
 		want := live.answers()
-		require.Greater(t, len(rollups), 20, "a piece a day")
+		require.Greater(t, len(rollups), 20, "there is a segment for each day")
 		require.Empty(t, live.rewound)
 
 		fresh := newSidecar(t)
@@ -271,23 +271,23 @@ func TestAnswersAreEqualOnEverySidecar(t *testing.T) {
 		requireSame(t, want, fresh.answers(), "seed %d", seed)
 		require.Equal(t, live.Progress().Segment, fresh.Progress().Segment)
 
-		for _, one := range rollups { // late: it counted them itself
+		for _, one := range rollups { // the roll-ups are late: the sidecar has counted the records
 			fresh.read(wire.Rollups, one)
 		}
 		requireSame(t, want, fresh.answers(), "seed %d", seed)
-		require.Empty(t, fresh.rewound, "its pieces fit")
+		require.Empty(t, fresh.rewound, "the sidecar's segments match the roll-ups")
 		require.Equal(t, live.Progress(), fresh.Progress())
 		fresh.restart()
 		fresh.readAll(r, s.records[len(s.records)-200:])
 		requireSame(t, want, fresh.answers(), "seed %d", seed)
 
-		slow := newSidecar(t) // read some records before the roll-ups
+		slow := newSidecar(t) // it read some records before the roll-ups
 		slow.readAll(r, s.records[:200])
 		for _, one := range rollups {
 			slow.read(wire.Rollups, one)
 		}
 		slow.readAll(r, s.records[200:])
 		requireSame(t, want, slow.answers(), "seed %d", seed)
-		require.Empty(t, slow.roll(0), "what others published it need not")
+		require.Empty(t, slow.roll(0), "roll-ups that exist are not published again")
 	}
 }

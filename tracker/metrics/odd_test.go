@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// rolled is a sidecar with some days of records, and their roll-ups.
+// rolled returns a sidecar with some days of records, and their roll-ups.
 func rolled(t *testing.T, seed uint64) (*sidecar, *stream, []wire.Record) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	var s stream
@@ -40,22 +40,22 @@ func (s *sidecar) count() int64 {
 	return ever.Count()
 }
 
-func TestWhatRollUpsCoverIsNotRead(t *testing.T) {
+func TestRecordsCoveredByRollUpsAreNotRead(t *testing.T) {
 	_, all, rollups := rolled(t, 1)
 	c := newSidecar(t)
 	from, known := c.start(599)
 	require.True(t, known)
-	require.EqualValues(t, -1, from, "there are no roll-ups: all is read")
+	require.EqualValues(t, -1, from, "there are no roll-ups, so all records are read")
 	c.read(wire.Rollups, rollups...)
 	from, known = c.start(599)
 	require.True(t, known)
 	require.Equal(t, c.Progress().Through, from)
 	require.Less(t, int64(500), from)
 	c.read(wire.JobMetrics, all.records...)
-	require.EqualValues(t, 600, c.count(), "what is read all the same does not count")
+	require.EqualValues(t, 600, c.count(), "covered records that are still read do not count")
 }
 
-func TestAStreamThatWasMadeAnew(t *testing.T) {
+func TestRecreatedStreamAddsToSums(t *testing.T) {
 	live, _, rollups := rolled(t, 2)
 	live.read(wire.Rollups, rollups...)
 	require.NoError(t, live.store.Update(func(tx *view.Tx) error {
@@ -63,32 +63,32 @@ func TestAStreamThatWasMadeAnew(t *testing.T) {
 		return err
 	}))
 	require.EqualValues(t, 1, live.Progress().Generation)
-	require.EqualValues(t, 600, live.count(), "what was counted stays")
-	var anew stream
-	anew.traffic(rand.New(rand.NewPCG(9, 9)), 100, now.Add(-5*24*time.Hour), 5*24*time.Hour)
-	live.read(wire.JobMetrics, anew.records...)
+	require.EqualValues(t, 600, live.count(), "the counts stay")
+	var recreated stream
+	recreated.traffic(rand.New(rand.NewPCG(9, 9)), 100, now.Add(-5*24*time.Hour), 5*24*time.Hour)
+	live.read(wire.JobMetrics, recreated.records...)
 	require.EqualValues(t, 700, live.count())
 	more := live.roll(int64(len(rollups)))
 	require.NotEmpty(t, more)
 
-	fresh := newSidecar(t) // knows the old stream from roll-ups alone, and sees that the new one ends before it
+	fresh := newSidecar(t) // it has the old stream's roll-ups, and the new stream ends before them
 	fresh.read(wire.Rollups, rollups...)
 	from, known := fresh.start(99)
 	require.True(t, known)
 	require.EqualValues(t, -1, from)
-	fresh.read(wire.JobMetrics, anew.records...)
+	fresh.read(wire.JobMetrics, recreated.records...)
 	fresh.read(wire.Rollups, more...)
 	require.Empty(t, fresh.rewound)
 	require.Equal(t, live.Progress().Generation, fresh.Progress().Generation)
 
-	late := newSidecar(t) // took the new stream for the old one
-	late.read(wire.JobMetrics, anew.records...)
+	late := newSidecar(t) // it counts the new stream as the old one
+	late.read(wire.JobMetrics, recreated.records...)
 	late.read(wire.Rollups, more...)
-	require.Equal(t, []string{wire.JobMetrics, wire.Rollups}, late.rewound, "it starts over")
+	require.Equal(t, []string{wire.JobMetrics, wire.Rollups}, late.rewound, "the sidecar starts over")
 	require.Zero(t, late.count())
 	late.read(wire.Rollups, append(rollups, more...)...)
-	late.read(wire.Rollups, rollups...) // an old leader's last words
-	late.read(wire.JobMetrics, anew.records...)
+	late.read(wire.Rollups, rollups...) // repeated by an old leader
+	late.read(wire.JobMetrics, recreated.records...)
 	_, ever, err := late.Totals(now)
 	require.NoError(t, err)
 	require.Equal(t, fresh.count(), ever.Count())
@@ -97,11 +97,11 @@ func TestAStreamThatWasMadeAnew(t *testing.T) {
 	require.EqualValues(t, 700, live.count())
 }
 
-// A view whose pieces do not fit the roll-ups starts over, and fits then.
-func TestAViewThatDoesNotFitStartsOver(t *testing.T) {
+// A view whose segments do not match the roll-ups starts over, and matches them after that.
+func TestMismatchedViewStartsOver(t *testing.T) {
 	live, all, rollups := rolled(t, 3)
 	other := newSidecar(t)
-	other.read(wire.JobMetrics, all.records[37:]...) // retention had taken the first ones
+	other.read(wire.JobMetrics, all.records[37:]...) // retention has deleted the first records
 	other.read(wire.Rollups, rollups[:3]...)
 	require.Equal(t, []string{wire.JobMetrics, wire.Rollups}, other.rewound)
 	other.read(wire.Rollups, rollups...)
@@ -111,13 +111,13 @@ func TestAViewThatDoesNotFitStartsOver(t *testing.T) {
 	requireSame(t, live.answers(), other.answers(), "")
 	require.Equal(t, live.Progress(), other.Progress())
 
-	from, known := other.start(600) // records were lost: the engine has no position any more
-	require.False(t, known, "not yet: roll-ups come first")
+	from, known := other.start(600) // records were lost, so there is no position
+	require.False(t, known, "roll-ups are read first")
 	require.EqualValues(t, -1, from)
 	require.Zero(t, other.count())
 }
 
-func TestRollUpsOfOthersAreRefused(t *testing.T) {
+func TestForgedRollUpsAreRejected(t *testing.T) {
 	_, _, rollups := rolled(t, 4)
 	c := newSidecar(t)
 	forged := rollups[0]
@@ -181,7 +181,7 @@ func TestNamesAreBounded(t *testing.T) {
 
 func longName() string { return strings.Repeat("x", 300) }
 
-// What anybody may write neither begins minutes without end nor outgrows a message.
+// Records of any user begin a bounded number of minutes, and roll-ups fit into a message.
 func TestGarbageIsBounded(t *testing.T) {
 	c := newSidecar(t)
 	var s stream
@@ -207,7 +207,7 @@ func TestGarbageIsBounded(t *testing.T) {
 	require.Equal(t, segments[:1], some)
 }
 
-func TestSumsAreForgotten(t *testing.T) {
+func TestOldSumsAreDeleted(t *testing.T) {
 	c := newSidecar(t)
 	var s stream
 	for d := range 100 {
@@ -230,7 +230,7 @@ func TestSumsAreForgotten(t *testing.T) {
 	require.Equal(t, []int{100, 61, 0}, []int{kept['d'], kept['h'], kept['m']})
 }
 
-func TestQueriesThatMakeNoSense(t *testing.T) {
+func TestInvalidQueriesAreRefused(t *testing.T) {
 	c := newSidecar(t)
 	for _, q := range []struct {
 		metrics.Query
@@ -250,7 +250,7 @@ func TestQueriesThatMakeNoSense(t *testing.T) {
 	require.Zero(t, a.All.Count())
 }
 
-func TestWhatIsDamagedIsSaid(t *testing.T) {
+func TestDamageIsReported(t *testing.T) {
 	for _, key := range []string{"Ms", "Me\x80\x00\x00\x00\x00\x00\x00\x00\x01Aq", "Mo\x80\x00\x00\x00\x00\x00\x00\x00\x01Aq"} {
 		c := newSidecar(t)
 		require.NoError(t, c.store.Update(func(tx *view.Tx) error { return tx.Set([]byte(key), []byte{1}) }))
@@ -270,7 +270,7 @@ func TestWhatIsDamagedIsSaid(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Times that never end do not turn into times that never were.
+// Sums of very long run times do not overflow.
 func TestRunTimesDoNotOverflow(t *testing.T) {
 	c := newSidecar(t)
 	var s stream

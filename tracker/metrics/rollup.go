@@ -93,8 +93,8 @@ func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
 	return m.save(tx)
 }
 
-// acknowledge deletes the segment that a roll-up published. If no segment fits, this view has divided
-// the records differently, and starts over.
+// acknowledge deletes the segment that a roll-up published. If no segment fits, this view has
+// divided the records differently, and starts over.
 func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
 	mine, ok, err := readSegment(tx, r.From)
 	if err != nil {

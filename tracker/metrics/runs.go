@@ -101,8 +101,8 @@ func (l *runLog) load(in view.Reader) error {
 	return err
 }
 
-// generationBits is where the generation of the stream stands in front of an offset. So offsets of a
-// stream that was created again are behind the old ones.
+// generationBits is where the generation of the stream stands in front of an offset. So offsets of
+// a stream that was created again are behind the old ones.
 const generationBits = 48
 
 // keep adds the runs of a message of job_metrics.

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// reports is a store into which workers' reports are folded.
+// reports is a store with the folded reports of workers.
 type reports struct {
 	*Metrics
 	*Reader
@@ -40,7 +40,7 @@ func (r *reports) restart(bounds RunBounds) {
 	r.Keep(bounds)
 }
 
-// report folds messages of one run each, and has them written.
+// report folds messages of one run each, and writes them.
 func (r *reports) report(n int, record func(i int) string) {
 	r.t.Helper()
 	require.NoError(r.t, r.store.Update(func(tx *view.Tx) error {
@@ -77,8 +77,8 @@ func (r *reports) jids(q RunQuery) (jids []string, f RunsFound) {
 	return jids, f
 }
 
-// What workers report is found again, the newest first, by all that is asked for, written or not,
-// before and after a restart.
+// Runs are found by each condition, the newest first, before and after they are written, and after
+// a restart.
 func TestRunsAreFound(t *testing.T) {
 	r := newReports(t, RunBounds{})
 	begin := r.now
@@ -100,7 +100,7 @@ func TestRunsAreFound(t *testing.T) {
 		require.Equal(t, Run{Offset: 800, At: begin.Add(799 * time.Second).UTC(), JID: "j799", Class: "C1", Queue: "q", Status: "failed", Duration: 12 * time.Millisecond, Wait: -1,
 			Attempt: 1, Worker: "w", Error: "E"}, f.Runs[2])
 		for expect, q := range map[string]RunQuery{
-			"[j5]": {JID: "j5"}, "[]": {JID: "nobody"}, "[b a]": {Class: "D"}, "[a]": {Status: []string{"expired"}},
+			"[j5]": {JID: "j5"}, "[]": {JID: "unknown"}, "[b a]": {Class: "D"}, "[a]": {Status: []string{"expired"}},
 			"[j799 j798 j796]": {From: begin.Add(796 * time.Second), Status: []string{"success", "failed"}, To: begin.Add(time.Hour), Limit: 3},
 			"[b a j1 j0]":      {To: begin.Add(2 * time.Second)},
 		} {
@@ -108,7 +108,7 @@ func TestRunsAreFound(t *testing.T) {
 			require.Equal(t, expect, fmt.Sprint(append([]string{}, jids...)))
 		}
 		jids, f = r.jids(RunQuery{JID: "j5"})
-		require.LessOrEqual(t, f.Searched, 2*blockRuns, "blocks that cannot have it are passed over")
+		require.LessOrEqual(t, f.Searched, 2*blockRuns, "blocks that cannot have the jid are skipped")
 		require.Len(t, jids, 1)
 		var all []string
 		for q := (RunQuery{Limit: 100, Most: 300}); ; { // a page at a time
@@ -126,10 +126,10 @@ func TestRunsAreFound(t *testing.T) {
 	require.Nil(t, f.Next)
 	r.report(1, func(int) string { return metricOf("after", "C", "success", begin) })
 	jids, _ = r.jids(RunQuery{Limit: 2})
-	require.Equal(t, []string{"after", "b"}, jids, "a block that was begun goes on")
+	require.Equal(t, []string{"after", "b"}, jids, "an unfinished block gets more runs")
 }
 
-// There is a bound on how many are kept, on what they take, and on how old they are.
+// The number, the bytes and the age of the kept runs are bounded.
 func TestRunsAreBounded(t *testing.T) {
 	for name, bounds := range map[string]RunBounds{"runs": {Runs: 1000}, "bytes": {Bytes: 64 << 10}, "age": {Age: time.Minute}} {
 		r := newReports(t, bounds)
@@ -152,8 +152,8 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 }
 
-// A stream that was made anew begins again with its offsets: what it has came later all the same.
-func TestRunsOfAStreamMadeAnew(t *testing.T) {
+// A stream that was created again begins at offset 0. Its runs still come after the old ones.
+func TestRunsOfRecreatedStream(t *testing.T) {
 	r := newReports(t, RunBounds{})
 	r.next = 50
 	r.report(3, func(i int) string { return metricOf(fmt.Sprint("old", i), "C", "success", r.now) })
@@ -164,7 +164,7 @@ func TestRunsOfAStreamMadeAnew(t *testing.T) {
 	require.Equal(t, []string{"new2", "new1", "new0", "old2"}, jids)
 	jids, f = r.jids(RunQuery{Limit: 4, Behind: f.Next})
 	require.Equal(t, []string{"old1", "old0"}, jids)
-	require.True(t, f.Older, "the stream had forgotten how it began when it was read first")
+	require.True(t, f.Older, "retention had deleted the stream's beginning when it was first read")
 }
 
 func TestDamagedRuns(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // accuracy is how far a percentile may be from the exact one, as a part of it.
 const accuracy = 0.01
 
-// buckets maps values to bins. All sketches must have the same mapping, or they cannot be merged. So
-// it must never change.
+// buckets maps values to bins. All sketches must have the same mapping, or they cannot be merged.
+// So it must never change.
 var buckets = func() mapping.IndexMapping {
 	m, err := mapping.NewLogarithmicMapping(accuracy)
 	if err != nil { // only for an accuracy that makes no sense

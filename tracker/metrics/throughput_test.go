@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// requireCounts compares what is answered with counts alone with the whole answer.
+// requireCounts compares the answers that have only counts with the full answer.
 func (s *sidecar) requireCounts(q metrics.Query, whole metrics.Answer) {
 	s.t.Helper()
 	in, err := s.Count(q)
 	require.NoError(s.t, err)
 	require.Equal(s.t, metrics.Counted{From: whole.From, To: whole.To, First: in.First, Counts: whole.All.Counts}, in)
 	if !in.First.IsZero() {
-		require.False(s.t, in.First.Before(whole.From) || !in.First.Before(whole.To), "it lies in the time that was asked for")
+		require.False(s.t, in.First.Before(whole.From) || !in.First.Before(whole.To), "the record is in the requested time")
 	}
 
 	t, err := s.Throughput(q)
@@ -46,7 +46,7 @@ func (s *sidecar) requireCounts(q metrics.Query, whole metrics.Answer) {
 func TestThroughputIsBounded(t *testing.T) {
 	c := newSidecar(t)
 	const names = 1500
-	for day := range 2 { // each has its own names, and few enough
+	for day := range 2 { // each day has names of its own, within the limit
 		var all stream
 		all.next = int64(day * names)
 		for i := range names / 2 {

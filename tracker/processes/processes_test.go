@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world folds heartbeats at a time of its own.
+// world folds heartbeats, with a clock of its own.
 type world struct {
 	t      *testing.T
 	store  *view.Store
@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// open is a sidecar that starts.
+// open starts a sidecar.
 func (w *world) open() {
 	var err error
 	w.all, err = processes.Open(w.store, func() time.Time { return w.now })
@@ -56,7 +56,7 @@ func (w *world) fold(stored time.Time, body string) (reason string) {
 	return reason
 }
 
-// beat is a heartbeat that is sent, stored and read now.
+// beat folds a heartbeat that is sent, stored and read now.
 func (w *world) beat(identity string, more map[string]any) {
 	w.t.Helper()
 	require.Empty(w.t, w.fold(w.now, w.body(identity, more)))
@@ -102,13 +102,14 @@ func TestStates(t *testing.T) {
 	a, known := w.all.Get("a")
 	require.True(t, known)
 	require.Equal(t, 59*time.Minute+time.Second, a.Silent)
-	_, known = w.all.Get("nobody")
+	_, known = w.all.Get("unknown")
 	require.False(t, known)
 	w.beat("a", nil)
 	require.Equal(t, "a live", w.states())
 }
 
-// The broker's clock counts, wherever the worker's and this machine's stand.
+// Silence is measured with the broker's clock. The clocks of the worker and of this machine make no
+// difference.
 func TestClocksThatDiffer(t *testing.T) {
 	for _, broker := range []time.Duration{-time.Hour, 0, time.Hour} {
 		w := newWorld(t)
@@ -124,9 +125,9 @@ func TestClocksThatDiffer(t *testing.T) {
 	}
 }
 
-// Where the broker's clock is not told, it counts when a heartbeat arrives; heartbeats of the past
-// count when they were sent.
-func TestWithoutTheBrokersClock(t *testing.T) {
+// If the broker reports no times, a heartbeat counts from its arrival. Heartbeats of the past count
+// from the time when they were sent.
+func TestWithoutBrokersClock(t *testing.T) {
 	w := newWorld(t)
 	past := w.now.Add(-10 * time.Minute)
 	for i := range 5 {
@@ -138,7 +139,7 @@ func TestWithoutTheBrokersClock(t *testing.T) {
 	require.Equal(t, "ahead live, gone lost, slow lost", w.states())
 	w.pass(10 * time.Second)
 	w.fold(time.Time{}, fmt.Sprintf(`{"identity":"slow","beat":%f}`, wire.Seconds(past.Add(50*time.Second))))
-	require.Equal(t, "ahead live, gone lost, slow live", w.states(), "its clock is late, and it beats")
+	require.Equal(t, "ahead live, gone lost, slow live", w.states(), "the worker's clock is behind, but it sends heartbeats")
 	w.pass(time.Minute + time.Second)
 	require.Equal(t, "ahead lost, gone lost, slow lost", w.states())
 }
@@ -152,7 +153,7 @@ func TestGarbageIsBounded(t *testing.T) {
 	}
 	require.Len(t, w.all.List(), 10_000)
 	_, known := w.all.Get("p00049")
-	require.False(t, known, "the first go first")
+	require.False(t, known, "the oldest process is forgotten first")
 	_, known = w.all.Get("p00050")
 	require.True(t, known)
 	w.open()
@@ -162,7 +163,7 @@ func TestGarbageIsBounded(t *testing.T) {
 	require.Equal(t, "new live", w.states())
 	kept := 0
 	require.NoError(t, w.store.Scan([]byte{'p'}, []byte{'q'}, false, func(_, _ []byte) bool { kept++; return true }))
-	require.Equal(t, 1, kept, "the store forgets them too")
+	require.Equal(t, 1, kept, "the store has deleted them too")
 }
 
 func TestBytesAreBounded(t *testing.T) {
@@ -172,7 +173,7 @@ func TestBytesAreBounded(t *testing.T) {
 	w.fold(w.now, `{"identity":"big","beat":1,"work":[`+work+`]}`)
 	big, _ := w.all.Get("big")
 	require.True(t, big.Cut)
-	require.Empty(t, big.Work, "what it runs is left out")
+	require.Empty(t, big.Work, "the running jobs are left out")
 
 	some := strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"jid":%q,"class":%q},`, long, long), 400), ",")
 	for i := range 400 {
@@ -182,7 +183,7 @@ func TestBytesAreBounded(t *testing.T) {
 	require.Greater(t, len(w.all.List()), 200)
 }
 
-func TestTheStreamMayBeMadeAnew(t *testing.T) {
+func TestProcessesSurviveRecreatedStream(t *testing.T) {
 	w := newWorld(t)
 	w.beat("a", nil)
 	require.NoError(t, w.store.Update(func(tx *view.Tx) error { return w.all.Forget(tx, wire.Heartbeats) }))
@@ -190,7 +191,7 @@ func TestTheStreamMayBeMadeAnew(t *testing.T) {
 	require.Equal(t, []string{wire.Heartbeats}, w.all.Streams())
 }
 
-func TestWhatIsDamagedIsSaid(t *testing.T) {
+func TestDamageIsReported(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.store.Update(func(tx *view.Tx) error { return tx.Set([]byte("px"), []byte("{")) }))
 	_, err := processes.Open(w.store, nil)
@@ -234,7 +235,7 @@ func TestSaturatedQueues(t *testing.T) {
 	require.Equal(t, map[string]processes.Full{"a": {Slots: 3, Class: "Third", For: 5 * time.Second}, "b": both},
 		full(busy, map[string]any{"concurrency": 1, "busy": 1, "queues": []string{"a"}, "work": work(job("Third", "a", 5))}))
 	require.Equal(t, map[string]processes.Full{"a": {Slots: 2}}, full(map[string]any{"concurrency": 2, "busy": 2, "queues": []string{"a"}, "work": work(job("Old", "a", 90))}),
-		"it does not say of both what they are")
+		"the heartbeat describes only one of two jobs")
 	require.Equal(t, map[string]processes.Full{"a": {Slots: 1, Class: "A", For: 7 * time.Second}}, full(map[string]any{"concurrency": 5, "busy": 2, "queues": []string{"a", "b"},
 		"lanes": []any{map[string]any{"name": "one", "queues": []string{"queue.a"}, "concurrency": 1, "busy": 1}},
 		"work":  work(job("A", "a", 7), job("B", "b", 1))}), "a lane has slots of its own")
@@ -247,9 +248,9 @@ func TestSaturatedQueues(t *testing.T) {
 	}
 }
 
-// A worker's clock may be anywhere: how long a job runs is what lies between two times of that
-// clock.
-func TestAgeOfAJob(t *testing.T) {
+// A job's run time is the difference of two times of the worker's clock, because that clock may be
+// wrong.
+func TestAgeOfJob(t *testing.T) {
 	w := newWorld(t)
 	w.beat("a", map[string]any{"beat": 1000, "work": []any{map[string]any{"started_at": 700}, map[string]any{}, map[string]any{"started_at": 2000}}})
 	p, _ := w.all.Get("a")

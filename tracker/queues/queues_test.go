@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m, goleak.IgnoreCurrent()) }
 
-// world is a broker whose queues are what a test says.
+// world is a broker whose queues the test sets.
 type world struct {
 	t     *testing.T
 	now   time.Time
@@ -38,7 +38,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// look is what is seen of the only queue, after some time.
+// look returns what Look reports about the only queue, after some time.
 func (w *world) look(after time.Duration, info broker.QueueInfo) queues.Queue {
 	w.t.Helper()
 	w.now = w.now.Add(after)
@@ -51,7 +51,7 @@ func (w *world) look(after time.Duration, info broker.QueueInfo) queues.Queue {
 	return s.Queues[0]
 }
 
-func TestOneSnapshotForAll(t *testing.T) {
+func TestViewersShareOneRequest(t *testing.T) {
 	w := newWorld(t)
 	w.infos = []broker.QueueInfo{{Name: "queue.b"}, {Name: "queue.a"}, {Name: "mine"}, {Name: "queue.s", Type: "stream"}}
 	var viewers sync.WaitGroup
@@ -79,14 +79,14 @@ func TestOneSnapshotForAll(t *testing.T) {
 		_, err = w.watch.Look(t.Context())
 		require.ErrorIs(t, err, w.err)
 	}
-	require.Equal(t, 4, w.asked, "a broker that does not answer is not asked by everybody")
+	require.Equal(t, 4, w.asked, "a broker that does not answer is asked once for all viewers")
 	_, err = queues.New(nil).Look(t.Context())
 	require.Error(t, err)
 }
 
-// A broker takes its time to tell of many queues: nobody waits for that where somebody looked a
-// moment ago.
-func TestLooksWhileTheBrokerIsAsked(t *testing.T) {
+// A broker with many queues answers slowly. A viewer does not wait for it if there is a recent
+// answer.
+func TestViewersGetRecentAnswerDuringRequest(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	watch := queues.New(func() time.Time { return now })
 	asked, answers := make(chan struct{}, 1), make(chan int64, 1)
@@ -109,26 +109,26 @@ func TestLooksWhileTheBrokerIsAsked(t *testing.T) {
 	<-asked
 	now = now.Add(3 * time.Second)
 	for range 3 {
-		require.EqualValues(t, 1, ready(), "seen three seconds ago")
+		require.EqualValues(t, 1, ready(), "the answer is three seconds old")
 	}
-	<-asked // once for all three
+	<-asked // one request for all three
 	watch.Forget()
 	answers <- 2
 	answers <- 3
-	require.EqualValues(t, 3, ready(), "the answer to what was asked before the change does not serve")
+	require.EqualValues(t, 3, ready(), "the answer to a request before Forget is not used")
 	<-asked
 	now = now.Add(4 * time.Second)
 	given, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := watch.Look(given)
-	require.ErrorIs(t, err, context.Canceled, "whoever does not wait any more need not")
+	require.ErrorIs(t, err, context.Canceled, "a viewer may stop waiting")
 	<-asked
 	answers <- 4
 	require.EqualValues(t, 4, ready())
 }
 
-// Viewers do not take all the time of a broker that answers slowly.
-func TestASlowBrokerIsLeftAlone(t *testing.T) {
+// A broker that answers slowly is asked less often.
+func TestSlowBrokerIsAskedLessOften(t *testing.T) {
 	now, asked := time.Unix(1_800_000_000, 0), make(chan struct{}, 9)
 	watch := queues.New(func() time.Time { return now })
 	watch.From(func(context.Context) ([]broker.QueueInfo, []string, error) {
@@ -150,7 +150,7 @@ func TestASlowBrokerIsLeftAlone(t *testing.T) {
 	require.Len(t, asked, 2)
 }
 
-func TestTheOldestJob(t *testing.T) {
+func TestOldestJob(t *testing.T) {
 	w := newWorld(t)
 	age := func(after time.Duration, info broker.QueueInfo, want time.Duration, exact bool) {
 		t.Helper()
@@ -159,12 +159,12 @@ func TestTheOldestJob(t *testing.T) {
 		require.Equal(t, exact, q.Exact)
 	}
 	age(0, broker.QueueInfo{}, 0, true)
-	age(10*time.Second, broker.QueueInfo{Ready: 3}, 10*time.Second, false) // it was empty then
+	age(10*time.Second, broker.QueueInfo{Ready: 3}, 10*time.Second, false) // the queue was empty before
 	age(20*time.Second, broker.QueueInfo{Ready: 3}, 30*time.Second, false)
 	age(5*time.Second, broker.QueueInfo{Ready: 2}, 0, false) // a job was taken
 	age(5*time.Second, broker.QueueInfo{Ready: 2, DeliverRate: 1}, 0, false)
 	age(5*time.Second, broker.QueueInfo{Ready: 9}, 5*time.Second, false)
-	age(time.Minute, broker.QueueInfo{Ready: 9}, 0, false) // nobody looked: it may have been empty
+	age(time.Minute, broker.QueueInfo{Ready: 9}, 0, false) // without a look in between, the queue may have been empty
 	age(5*time.Second, broker.QueueInfo{Ready: 9, HeadTimestamp: w.now.Add(-time.Hour)}, time.Hour+5*time.Second, true)
 	age(5*time.Second, broker.QueueInfo{Ready: 9, HeadTimestamp: w.now.Add(time.Hour)}, 10*time.Second, false) // a clock that is ahead
 }
@@ -179,13 +179,13 @@ func TestGrowth(t *testing.T) {
 	require.Zero(t, w.look(time.Hour, broker.QueueInfo{Ready: 1}).Growth)
 }
 
-func TestRatesAreMadeOfCounters(t *testing.T) {
+func TestRatesComeFromCounters(t *testing.T) {
 	w := newWorld(t)
 	at := func(after time.Duration, n int64) queues.Queue {
 		t.Helper()
 		return w.look(after, broker.QueueInfo{Published: 3 * n, Delivered: 2 * n, Acked: n, PublishRate: 77})
 	}
-	require.InDelta(t, 77, at(0, 100).PublishRate, 0, "nothing to compare with: what the broker says")
+	require.InDelta(t, 77, at(0, 100).PublishRate, 0, "without an earlier look, the broker's rate is used")
 	require.InDelta(t, 77, at(2*time.Second, 100).PublishRate, 0)
 	for i := range int64(30) {
 		at(2*time.Second, 100+10*i)
@@ -195,16 +195,16 @@ func TestRatesAreMadeOfCounters(t *testing.T) {
 	for range 15 {
 		q = at(2*time.Second, 400)
 	}
-	require.Zero(t, q.PublishRate, "it is quiet now")
-	require.InDelta(t, 77, at(2*time.Second, 5).PublishRate, 0, "the broker counts anew")
-	require.InDelta(t, 77, at(time.Hour, 500).PublishRate, 0, "nobody looked")
+	require.Zero(t, q.PublishRate, "no message was published lately")
+	require.InDelta(t, 77, at(2*time.Second, 5).PublishRate, 0, "the broker's counter was reset")
+	require.InDelta(t, 77, at(time.Hour, 500).PublishRate, 0, "the last look is too long ago")
 	w = newWorld(t)
 	for range 10 {
-		require.InDelta(t, 77, at(2*time.Second, 0).PublishRate, 0, "a broker that does not count")
+		require.InDelta(t, 77, at(2*time.Second, 0).PublishRate, 0, "the broker has no counters")
 	}
 }
 
-func TestServedOrNot(t *testing.T) {
+func TestTakenJobResetsOldest(t *testing.T) {
 	w := newWorld(t)
 	look := func(after time.Duration, delivered int64) time.Duration {
 		t.Helper()
@@ -212,11 +212,11 @@ func TestServedOrNot(t *testing.T) {
 	}
 	look(0, 5)
 	require.Equal(t, 5*time.Second, look(5*time.Second, 5))
-	require.Zero(t, look(5*time.Second, 6), "jobs were taken, and others came")
+	require.Zero(t, look(5*time.Second, 6), "jobs were taken, and others were published")
 	require.Equal(t, 5*time.Second, look(5*time.Second, 6))
 }
 
-// How long no job was taken is told where the broker counts those that were, and nowhere else.
+// The time without a taken job is reported only if the broker counts deliveries.
 func TestUnserved(t *testing.T) {
 	w := newWorld(t)
 	for i, want := range []time.Duration{0, 20 * time.Second, 40 * time.Second, 0, 20 * time.Second} {
@@ -226,14 +226,14 @@ func TestUnserved(t *testing.T) {
 		}
 		require.Equal(t, want, w.look(20*time.Second, broker.QueueInfo{Ready: 9, Delivered: delivered, HeadTimestamp: w.now.Add(-time.Hour)}).Unserved, i)
 	}
-	require.Zero(t, w.look(20*time.Second, broker.QueueInfo{Delivered: 6}).Unserved, "nothing waits")
+	require.Zero(t, w.look(20*time.Second, broker.QueueInfo{Delivered: 6}).Unserved, "no job waits")
 	w = newWorld(t)
 	for range 3 {
-		require.Zero(t, w.look(20*time.Second, broker.QueueInfo{Ready: 9}).Unserved, "it counts nothing")
+		require.Zero(t, w.look(20*time.Second, broker.QueueInfo{Ready: 9}).Unserved, "the broker counts nothing")
 	}
 }
 
-func TestARealBroker(t *testing.T) {
+func TestRealBroker(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	cfg := broker.Config{AMQPURL: v.AMQPURL(), Name: t.Name()}

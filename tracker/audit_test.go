@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-func (o *one) acts(q audit.Query) (ops []string, f audit.Found) {
+func (o *one) auditEntries(q audit.Query) (ops []string, f audit.Found) {
 	if q.Limit == 0 {
 		q.Limit = 100
 	}
@@ -29,9 +29,9 @@ func (o *one) acts(q audit.Query) (ops []string, f audit.Found) {
 	return ops, f
 }
 
-// What people do is found, the newest first; that a job was fired when it was due is not listed,
-// nor is how an operation goes on.
-func TestActs(t *testing.T) {
+// Actions of users are listed, the newest first. Fires of due jobs are not listed, nor is the
+// progress of operations.
+func TestAuditLog(t *testing.T) {
 	h := newHistory()
 	a, b, c := h.entry(sched, "a", 1), h.entry(sched, "b", 1), h.entry(sched, "c", 1)
 	h.open()
@@ -39,11 +39,11 @@ func TestActs(t *testing.T) {
 		return func(d *wire.Dispatch) { d.Actor, d.Operation = actor, operation }
 	}
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 10, Stream: sched, Offset: a, JID: "a", Actor: "ann", Reason: strings.Repeat("é", 600)})
-	h.deed(wire.OpTriggered, sched, b, "b", by("bob", ""))
-	h.deed(wire.OpFired, sched, c, "c")
+	h.dispatch(wire.OpTriggered, sched, b, "b", by("bob", ""))
+	h.dispatch(wire.OpFired, sched, c, "c")
 	h.all[len(h.all)-1].Time = time.Unix(11, 0)
 	h.operation(wire.Operation{ID: "op", Action: wire.CommandRetry, Stream: retry, Filter: &wire.Filter{}, State: wire.OperationRunning, Actor: "ann", Reason: "up"})
-	h.deed(wire.OpRetried, retry, 9, "r", by("ann", "op"))
+	h.dispatch(wire.OpRetried, retry, 9, "r", by("ann", "op"))
 	h.all[len(h.all)-1].Time = time.Unix(12, 0)
 	h.operation(wire.Operation{ID: "op", State: wire.OperationRunning, Cursor: 5})
 	h.record(wire.JournalRecord{Type: wire.TypeOperation, At: 20, Operation: &wire.Operation{ID: "op", State: wire.OperationDone}})
@@ -60,7 +60,7 @@ func TestActs(t *testing.T) {
 
 	o := newOne(t).inOrder(h)
 	for range 2 {
-		ops, f := o.acts(audit.Query{})
+		ops, f := o.auditEntries(audit.Query{})
 		require.Equal(t, audit.Entry{Record: f.Entries[0].Record, At: 36, Op: "cancelled", Identity: "h:1:x", JID: wire.JIDTag("é"), Actor: "cyn"}, f.Entries[0])
 		ops, f.Entries = ops[1:], f.Entries[1:]
 		require.Equal(t, []string{"stopped  cyn", "moved low cyn"}, ops[:2])
@@ -71,7 +71,7 @@ func TestActs(t *testing.T) {
 		require.Equal(t, []any{int64(0), false, 11}, []any{f.Next, f.Older, f.Searched})
 		require.Equal(t, audit.Entry{Record: f.Entries[3].Record, At: 20, Op: wire.TypeOperation, Stream: retry, Actor: "ann", Reason: "up", Operation: "op",
 			Action: wire.CommandRetry, State: wire.OperationDone}, f.Entries[3])
-		require.Equal(t, 10.0, f.Entries[6].At, "its time is not known: not before what came before it")
+		require.Equal(t, 10.0, f.Entries[6].At, "an entry of unknown time gets the time of the previous one")
 		require.Equal(t, "too large", f.Entries[0].Reason)
 		require.Equal(t, strings.Repeat("é", 500)+"…", f.Entries[7].Reason)
 		o.restart()
@@ -82,28 +82,28 @@ func TestActs(t *testing.T) {
 		"paused low bob":  {Op: audit.OpPaused},
 		"resumed low bob, paused low bob, operation  ann": {From: 20, To: 32},
 	} {
-		ops, _ := o.acts(q)
+		ops, _ := o.auditEntries(q)
 		require.Equal(t, want, strings.Join(ops, ", "))
 	}
 	var all []string
-	for _, most := range []int{100, 4, 2} { // a page at a time, whatever a call may look at, gives the same
+	for _, most := range []int{100, 4, 2} { // all limits of a search give the same pages
 		q := audit.Query{Limit: 3, Most: most}
 		for all = nil; ; {
-			ops, f := o.acts(q)
+			ops, f := o.auditEntries(q)
 			require.LessOrEqual(t, len(ops), 3)
 			all = append(all, ops...)
 			if q.Below = f.Next; f.Next == 0 {
 				break
 			}
 		}
-		ops, _ := o.acts(audit.Query{})
+		ops, _ := o.auditEntries(audit.Query{})
 		require.Equal(t, ops, all)
 	}
 }
 
-// An operation on many entries pushes out parts of other operations, and nothing that somebody did
-// to one entry.
-func TestActsAreBounded(t *testing.T) {
+// If the log is full, an operation on many entries displaces entries of operations. It displaces no
+// action of a user on one job.
+func TestAuditLogIsBounded(t *testing.T) {
 	h := newHistory()
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 1, Stream: sched, Offset: 1, JID: "a", Actor: "ann"})
@@ -117,12 +117,12 @@ func TestActsAreBounded(t *testing.T) {
 	kept := o.table(audit.Table)
 	require.LessOrEqual(t, kept, most+1)
 	require.Greater(t, kept, most-most/64-1)
-	ops, f := o.acts(audit.Query{JID: "a"})
+	ops, f := o.auditEntries(audit.Query{JID: "a"})
 	require.Equal(t, []string{"deleted a ann"}, ops)
 	require.True(t, f.Older)
 	forgotten := float64(2 + most + more + 1 - kept)
 	for from, older := range map[float64]bool{forgotten - 1: true, forgotten: false} {
-		_, f = o.acts(audit.Query{From: from, Actor: "nobody"})
+		_, f = o.auditEntries(audit.Query{From: from, Actor: "unknown"})
 		require.Equal(t, older, f.Older, from)
 	}
 	require.NoError(t, o.store.Update(func(tx *view.Tx) error {
@@ -130,19 +130,19 @@ func TestActsAreBounded(t *testing.T) {
 		return err
 	}))
 	require.Zero(t, o.table(audit.Table))
-	_, f = o.acts(audit.Query{})
+	_, f = o.auditEntries(audit.Query{})
 	require.False(t, f.Older)
 }
 
-// A journal that begins later than streams do has forgotten what was done before.
-func TestActsOfAJournalThatHasForgotten(t *testing.T) {
+// If retention has deleted the journal's beginning, older actions are unknown.
+func TestAuditLogOfTrimmedJournal(t *testing.T) {
 	h := newHistory()
 	h.hole(wire.Journal, 40)
 	h.open()
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 50, Stream: sched, Offset: 1, JID: "a", Actor: "ann"})
 	o := newOne(t).inOrder(h)
 	for from, older := range map[float64]bool{0: true, 49: true, 50: false} {
-		_, f := o.acts(audit.Query{From: from})
+		_, f := o.auditEntries(audit.Query{From: from})
 		require.Equal(t, older, f.Older, from)
 	}
 	h = newHistory()
@@ -151,7 +151,7 @@ func TestActsOfAJournalThatHasForgotten(t *testing.T) {
 	h.record(wire.JournalRecord{Type: wire.TypeDeleted, At: 50, Stream: sched, Offset: 1, JID: "a", Actor: "ann"})
 	o = newOne(t).inOrder(h)
 	for from, older := range map[float64]bool{0: true, 44: true, 45: false, 50: false} {
-		_, f := o.acts(audit.Query{From: from})
-		require.Equal(t, older, f.Older, "%v: it was read from the epoch on", from)
+		_, f := o.auditEntries(audit.Query{From: from})
+		require.Equal(t, older, f.Older, "%v: the journal was read from the epoch on", from)
 	}
 }
