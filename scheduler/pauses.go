@@ -44,9 +44,9 @@ func (p *pauses) carryOut(now time.Time, r request) error {
 	if cmd.Command = wire.CommandResume; paused {
 		cmd.Command = wire.CommandPause
 	}
+	unchanged := is == paused && after == before
 	switch {
-	case is == paused && after == before:
-		return p.notify(now, r)
+	case unchanged: // only the workers are notified
 	case !paused:
 		delete(all, cmd.Queue)
 	case !is && len(all) >= maxPaused:
@@ -61,6 +61,10 @@ func (p *pauses) carryOut(now time.Time, r request) error {
 	record := wire.JournalRecord{Type: wire.TypeState, Queue: cmd.Queue, Paused: &all, Actor: cmd.Actor, Reason: cmd.Reason}
 	if cmd.Move != nil {
 		record.Queue = "" // the move has a record of its own
+	}
+	if unchanged {
+		// Another leader may have changed it. This one learns that before it reads the record back.
+		record = p.ledger.Progress()
 	}
 	return p.ledger.RecordThen(now, record, ledger.EntryID{}, func() error {
 		p.sending = false

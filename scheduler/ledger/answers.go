@@ -181,8 +181,11 @@ func (l *Ledger) AskBehind(now time.Time) error {
 }
 
 // Mark publishes a record without news. It shows that the journal has what was sent before.
-func (l *Ledger) Mark(now time.Time) error {
-	return l.Record(now, wire.JournalRecord{Type: wire.TypeConfirmed, Through: l.watermark}, EntryID{})
+func (l *Ledger) Mark(now time.Time) error { return l.Record(now, l.Progress(), EntryID{}) }
+
+// Progress returns a record without news: what is confirmed.
+func (l *Ledger) Progress() wire.JournalRecord {
+	return wire.JournalRecord{Type: wire.TypeConfirmed, Through: l.watermark}
 }
 
 // GiveUp takes out of the window, one after the other, what a queue has not answered for long. The
