@@ -30,15 +30,15 @@ var mistakes = []mistake{
 	},
 	{
 		name: "heartbeats once", scenario: "reconnect", says: "heartbeats come after a reconnect",
-		lang: "python", file: "millrace_jobs/_session.py",
-		from: `parts.append(asyncio.ensure_future(self._beats()))`,
-		to:   `parts += [asyncio.ensure_future(self._beats())] if vars(worker).setdefault("_beating", self) is self else []`,
+		lang: "python", file: "millrace_jobs/_serve.py",
+		from: `parts.append(asyncio.ensure_future(heartbeat.run()))`,
+		to:   `parts += [asyncio.ensure_future(heartbeat.run())] if vars(worker).setdefault("_beating", session) is session else []`,
 	},
 	{
 		name: "control once", scenario: "reconnect", says: "commands reach the worker after a reconnect",
 		lang: "python", file: "millrace_jobs/_control.py",
 		from: `await binding.bind(queue, _wire.CONTROL)`,
-		to:   `session.worker._session or await binding.bind(queue, _wire.CONTROL)`,
+		to:   `worker._session or await binding.bind(queue, _wire.CONTROL)`,
 	},
 	{
 		name: "control once", scenario: "reconnect", says: "commands reach the worker after a reconnect",
@@ -49,8 +49,8 @@ var mistakes = []mistake{
 	{
 		name: "pauses once", scenario: "reconnect", says: "a queue that was paused while the worker was away is not served",
 		lang: "python", file: "millrace_jobs/_session.py",
-		from: `await ask_paused(self)`,
-		to:   `worker._session or await ask_paused(self)`,
+		from: `await ask_paused(worker, connection)`,
+		to:   `worker._session or await ask_paused(worker, connection)`,
 	},
 	{
 		name: "pauses for ever", scenario: "reconnect", says: "a queue that was resumed while the worker was away is served",

@@ -1,12 +1,12 @@
 import { Pauses, close, hostname, pause, unwelcome, type Connection } from './connection.js';
-import { resolved, type JobDefinition } from './define.js';
+import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Closed, Refused, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
 import { throughMiddleware } from './middleware.js';
 import { Lost, Publisher, Returned } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
-import type { Checked, ClientMiddleware, ClientOptions, Jsonable, NewJob, OutgoingJob, PublishOptions, Rest } from './types.js';
+import type { ClientMiddleware, ClientOptions, Jsonable, OutgoingJob, PublishOptions, Rest } from './types.js';
 import { prepare } from './write.js';
 
 const TIMEOUT = 30; // s

@@ -138,6 +138,25 @@ export async function close(closable: Watched<ChannelModel | Channel>, ms = 2_00
   }
 }
 
+/**
+ * Resolves to whether a queue exists. It asks on a channel of its own, because the answer may close
+ * the channel.
+ */
+export async function exists(connection: Connection, queue: string): Promise<boolean> {
+  const channel = await openChannel(connection);
+  try {
+    await channel.checkQueue(queue);
+    return true;
+  } catch (error) {
+    const { code } = error as { code?: number };
+    if (code === 404) return false;
+    if (code === 405) return true; // an exclusive queue of another connection
+    throw error;
+  } finally {
+    await close(channel);
+  }
+}
+
 /** Answers a delivery. If its channel is closed or closing, the broker delivers the job again. */
 export function answer(channel: Watched<Channel>, then: 'ack' | 'reject' | 'requeue', message: Message): void {
   if (channel.gone) return;

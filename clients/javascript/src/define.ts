@@ -1,5 +1,5 @@
 import { Invalid } from './errors.js';
-import type { DefinitionOptions, Jsonable, NewJob, OutgoingJob } from './types.js';
+import type { DefinitionOptions, JobOptions, Jsonable, OutgoingJob } from './types.js';
 import { OPTIONS } from './write.js';
 
 declare const ARGS: unique symbol;
@@ -24,6 +24,18 @@ export class JobDefinition<A extends readonly unknown[] = any> {
     return this.class;
   }
 }
+
+/** A job to enqueue. */
+export interface NewJob<A extends readonly unknown[] = readonly any[]> {
+  class: string | JobDefinition<any>;
+  args?: A;
+  options?: JobOptions;
+  /** When it is due; immediately if absent. */
+  at?: Date;
+}
+
+/** A job of a bulk, if its args can be written as JSON. */
+export type Checked<J extends NewJob> = J extends { class: JobDefinition<infer A> } ? J & { args?: A } : J extends NewJob ? J & { args?: Jsonable<J['args']> } : never;
 
 /**
  * Defines a class of jobs once, for the code that enqueues and for its handler. The options apply

@@ -11,9 +11,10 @@ export {
 export { Inspector } from './inspector.js';
 export { Job } from './job.js';
 export { Worker } from './worker.js';
-export type { JobDefinition } from './define.js';
+export type { JobDefinition, NewJob } from './define.js';
+export type { Handler, HandlerOptions, WorkerMiddleware } from './handler.js';
 export type { FoundEntry, FoundJob, FoundRun, InspectorOptions, QueueSize } from './inspector.js';
 export type {
-  ClientMiddleware, ClientOptions, Credentials, DefinitionOptions, Handler, HandlerOptions, JobOptions, Json, Jsonable, Lane, Logger, NewJob, OutgoingJob,
-  Parsed, PublishOptions, Queues, TlsOptions, WorkerMiddleware, WorkerOptions,
+  ClientMiddleware, ClientOptions, Credentials, DefinitionOptions, JobOptions, Json, Jsonable, Lane, Logger, OutgoingJob,
+  Parsed, PublishOptions, Queues, TlsOptions, WorkerOptions,
 } from './types.js';

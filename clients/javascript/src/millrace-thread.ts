@@ -4,6 +4,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { Engine, type EngineSettings, type Host } from './engine/engine.js';
+import { run } from './engine/run.js';
 import { messageOf } from './errors.js';
 import { Outbox, ends, type Batch, type ToEngine, type ToHandlers } from './outbox.js';
 import type { Credentials } from './types.js';
@@ -100,10 +101,10 @@ port.on('message', (batch: Batch<ToEngine>) => {
   if (engine) for (const message of ends(batch)) obey(engine, message);
 });
 
-async function run(): Promise<void> {
+async function main(): Promise<void> {
   try {
     if (!engine) throw new Error(`the worker is of version ${given.library}, and the file of its thread of version ${VERSION}: bundle or install both again`);
-    await engine.run();
+    await run(engine);
     post({ t: 'end' });
   } catch (error) {
     post({ t: 'end', error: messageOf(error) });
@@ -112,4 +113,4 @@ async function run(): Promise<void> {
   port.unref();
 }
 
-run();
+main();

@@ -1,9 +1,10 @@
 import type { JobDefinition } from './define.js';
 import { Timeout } from './errors.js';
+import type { Handler, HandlerOptions, WorkerMiddleware } from './handler.js';
 import type { Job } from './job.js';
 import { attempt, logEnd } from './log.js';
 import type { End, Times } from './outbox.js';
-import type { Handler, HandlerOptions, Logger, WorkerMiddleware } from './types.js';
+import type { Logger } from './types.js';
 import { fieldsOf, stackOf, verdictOf, type Judged } from './verdict.js';
 
 const LONGEST_TIMER = 2 ** 31 - 1; // ms

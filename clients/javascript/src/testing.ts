@@ -3,7 +3,7 @@
  * jobs as a Client does.
  */
 import type { Client } from './client.js';
-import { resolved, type JobDefinition } from './define.js';
+import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
 import { Job } from './job.js';
 import { throughMiddleware } from './middleware.js';
@@ -11,7 +11,7 @@ import { expire, judge, unknownClass, type Outcome } from './outcome.js';
 import { parseJob, type Delivered } from './parse.js';
 import type { Registry } from './registry.js';
 import { withRetryCount } from './scan.js';
-import type { Checked, ClientMiddleware, Jsonable, NewJob, OutgoingJob, PublishOptions, Rest } from './types.js';
+import type { ClientMiddleware, Jsonable, OutgoingJob, PublishOptions, Rest } from './types.js';
 import { registryOf, type Worker } from './worker.js';
 import { prepare } from './write.js';
 

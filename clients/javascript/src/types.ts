@@ -1,7 +1,5 @@
-/** The types that programs use, beside the classes. */
+/** The types that programs use, except those that name a job or a definition. */
 import type { ConnectionOptions, SecureContextOptions } from 'node:tls';
-import type { JobDefinition } from './define.js';
-import type { Job } from './job.js';
 
 /** A value that can be written as JSON: a bigint becomes a number, a Date becomes text. */
 export type Json = string | number | bigint | boolean | null | Date | readonly Json[] | { readonly [name: string]: Json | undefined };
@@ -69,15 +67,6 @@ export interface PublishOptions extends JobOptions {
 /** The options that a definition sets for all jobs of its class. */
 export type DefinitionOptions = Omit<JobOptions, 'jid'>;
 
-/** A job to enqueue. */
-export interface NewJob<A extends readonly unknown[] = readonly any[]> {
-  class: string | JobDefinition<any>;
-  args?: A;
-  options?: JobOptions;
-  /** When it is due; immediately if absent. */
-  at?: Date;
-}
-
 /** A job, as middleware gets it. */
 export interface OutgoingJob {
   class: string;
@@ -132,22 +121,6 @@ export interface ClientOptions {
 
 /** The arguments of enqueue after a definition. */
 export type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: PublishOptions] : [args: A, options?: PublishOptions];
-
-/** A job of a bulk, if its args can be written as JSON. */
-export type Checked<J extends NewJob> = J extends { class: JobDefinition<infer A> } ? J & { args?: A } : J extends NewJob ? J & { args?: Jsonable<J['args']> } : never;
-
-/** Its result is ignored. An error that it throws is the job's failure. */
-export type Handler<A extends readonly unknown[] = any> = (job: Job<A>) => unknown;
-
-export interface HandlerOptions<A extends readonly unknown[] = any> {
-  /**
-   * Returns the seconds until a failed job is retried. Undefined, 0 or less means the default
-   * backoff. If it throws, that is logged, and the default backoff is used.
-   */
-  retryIn?: (count: number, error: any, job: Job<A>) => number | undefined | Promise<number | undefined>;
-  /** How many seconds a job may run that has no timeout of its own. */
-  timeout?: number;
-}
 
 /**
  * An array is strict: a queue's jobs begin only when no job of an earlier queue waits. An object is
@@ -219,6 +192,3 @@ export interface WorkerOptions {
    */
   thread?: string | URL;
 }
-
-/** Wraps all handlers. An error that it throws is the job's failure. */
-export type WorkerMiddleware = (job: Job, next: () => Promise<unknown>) => unknown;

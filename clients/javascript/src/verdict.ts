@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { Cancelled, Discard, HandBack, Kill, RetryIn, Stopping, Timeout, isError, messageOf } from './errors.js';
+import type { HandlerOptions } from './handler.js';
 import type { Job } from './job.js';
 import type { Cause, Failure, Verdict } from './outcome.js';
 import type { Fields } from './outbox.js';
-import type { HandlerOptions } from './types.js';
 
 type RetryInOption = HandlerOptions['retryIn'];
 

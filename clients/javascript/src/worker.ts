@@ -1,6 +1,7 @@
 import { Worker as Thread } from 'node:worker_threads';
 import type { JobDefinition } from './define.js';
 import { Cancelled, Stopping, messageOf } from './errors.js';
+import type { Handler, HandlerOptions, WorkerMiddleware } from './handler.js';
 import { askFor } from './hosts.js';
 import { Job } from './job.js';
 import { loggerOf } from './log.js';
@@ -10,7 +11,7 @@ import { Outbox, jobs, type Batch, type JobData, type ToEngine, type ToHandlers 
 import { Registry, type Hook } from './registry.js';
 import { settings, type Settings } from './settings.js';
 import { threadFile } from './thread-file.js';
-import type { Handler, HandlerOptions, Logger, WorkerMiddleware, WorkerOptions } from './types.js';
+import type { Logger, WorkerOptions } from './types.js';
 import { VERSION } from './version.js';
 
 const LONGEST_TURN = 5; // ms for which jobs begin before the ends of others are sent

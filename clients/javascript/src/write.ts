@@ -5,7 +5,7 @@ import {
 import { Invalid, isError } from './errors.js';
 import { DEFAULT_QUEUE, DIRECT, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, properties, queueNameFault, seconds } from './format.js';
 import type { Publication } from './publisher.js';
-import type { NewJob, PublishOptions } from './types.js';
+import type { JobOptions, PublishOptions } from './types.js';
 
 export const OPTIONS = new Set<string>([
   'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline',
@@ -116,7 +116,12 @@ function optional(o: PublishOptions): Record<string, unknown> {
 }
 
 /** A job to publish, with the name of its class. */
-export type NamedJob = Omit<NewJob, 'class' | 'at'> & { class: string; at?: unknown };
+export interface NamedJob {
+  class: string;
+  args?: readonly unknown[];
+  options?: JobOptions;
+  at?: unknown;
+}
 
 /** An encoded job, and where to publish it. */
 export type Prepared = Publication & { jid: string };

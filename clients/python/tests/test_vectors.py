@@ -1,4 +1,3 @@
-import asyncio
 import json
 import os
 import socket
@@ -15,7 +14,6 @@ from millrace_jobs._hosts import split_hosts, try_order
 from millrace_jobs._metrics import metric
 from millrace_jobs._outcome import SUCCEEDED, Outcome, Said, backoff, expire, judge, poisoned
 from millrace_jobs._record import _HERE, retry_record
-from millrace_jobs._settle import Settler
 from millrace_jobs._wire import check_queue, trace_headers
 from millrace_jobs.job import Job
 
@@ -60,9 +58,7 @@ def wanted(case: dict[str, Any], job: Job) -> Outcome:
 def at_work(**settings: Any) -> Worker:
     """Make a worker that follows commands, without a broker."""
     lanes = [Lane(**lane) for lane in settings.pop("lanes", ())]
-    worker = Worker("amqp://localhost", lanes=lanes, **settings)
-    worker._stopped, worker._beat_due, worker._settler = asyncio.Event(), asyncio.Event(), Settler(worker)
-    return worker
+    return Worker("amqp://localhost", lanes=lanes, **settings)
 
 
 def command(message: str, worker: Worker) -> bytes:

@@ -2,7 +2,6 @@ import json
 import threading
 import time
 import unittest
-from types import SimpleNamespace
 from typing import Any
 
 from millrace_jobs import Job, Lane, Worker
@@ -125,7 +124,6 @@ class Running(unittest.TestCase):
 
     def test_heartbeat(self) -> None:
         worker = Worker(URL, queues={"a": 3}, lanes=[Lane("b", ["b", "a"], 2)], labels={"zone": "x"})
-        worker._settler = SimpleNamespace(running={})  # type: ignore[assignment]
         beat = json.loads(json.dumps(describe(worker, 7)))
         self.assertEqual((7, ["a", "b"], {"a": 3}), (beat["concurrency"], beat["queues"], beat["weights"]))
         self.assertEqual(("running", 7), (beat["state"], beat["rtt_us"]))

@@ -1,9 +1,11 @@
 import type { Channel, ConsumeMessage } from 'amqplib';
+import type { Engine } from './engine.js';
 import { Hand } from './hand.js';
-import type { Lane } from './lane.js';
+import type { Lane, Source } from './lane.js';
+import { ensureQueue } from './queues.js';
 import type { Session } from './session.js';
-import { Task } from './task.js';
-import { answer, close, openChannel, type Watched } from '../connection.js';
+import { Task, type Arrival } from './task.js';
+import { Pauses, answer, close, openChannel, pause, type Watched } from '../connection.js';
 import { messageOf } from '../errors.js';
 import { QUEUE_PREFIX } from '../format.js';
 
@@ -16,21 +18,14 @@ interface Consumer {
   tag: string | undefined;
 }
 
-/** A delivery that waits. */
-export interface Arrival {
-  queue: string;
-  message: ConsumeMessage;
-  priority: number;
-  at: number;
-}
-
 /** A lane on one channel. */
-export class Attachment {
+class Attachment implements Source {
   #consumers: (Consumer | undefined)[]; // by queue; undefined while it is not consumed
   #adjusting: boolean[]; // by queue; whether it is being consumed or cancelled
   #resting: boolean[]; // by queue; whether it was given back, until a slot is free
   #hand: Hand<Arrival>;
   #timer: NodeJS.Timeout | undefined;
+  readonly engine: Engine;
   readonly lane: Lane;
   readonly session: Session;
   readonly channel: Watched<Channel>;
@@ -42,6 +37,7 @@ export class Attachment {
   }
 
   constructor(lane: Lane, session: Session, channel: Watched<Channel>) {
+    this.engine = session.engine;
     this.lane = lane;
     this.session = session;
     this.channel = channel;
@@ -65,8 +61,7 @@ export class Attachment {
   }
 
   #wanted(q: number): boolean {
-    const { engine } = this.lane;
-    return !engine.quieted && !engine.paused.has(this.lane.queues[q]!) && !this.#resting[q];
+    return !this.engine.quieted && !this.engine.paused.has(this.lane.queues[q]!) && !this.#resting[q];
   }
 
   async #adjustOne(q: number): Promise<void> {
@@ -78,7 +73,7 @@ export class Attachment {
       }
     } catch (error) {
       if (!this.session.ending()) {
-        this.lane.engine.log('warn', 'a queue is not consumed', { queue: this.lane.queues[q], error: messageOf(error) });
+        this.engine.log('warn', 'a queue is not consumed', { queue: this.lane.queues[q], error: messageOf(error) });
         close(this.channel); // the lane opens another channel
       }
     } finally {
@@ -88,13 +83,13 @@ export class Attachment {
 
   async #consume(q: number): Promise<void> {
     const name = this.lane.queues[q]!;
-    if (!(await this.session.ensureQueue(name, () => this.#wanted(q) && !this.channel.gone))) return;
+    if (!(await ensureQueue(this.session, name, () => this.#wanted(q) && !this.channel.gone))) return;
     const consumer: Consumer = { current: true, tag: undefined };
     // Set before the answer: deliveries come with it, in the same turn.
     this.#consumers[q] = consumer;
     const { consumerTag } = await this.channel.consume(QUEUE_PREFIX + name, (message) => this.#arrived(q, consumer, message));
     consumer.tag = consumerTag;
-    this.lane.engine.consuming();
+    this.engine.consuming();
   }
 
   async #cancel(q: number): Promise<void> {
@@ -119,9 +114,9 @@ export class Attachment {
 
   /** Begins the deliveries that may begin. There is no other place that begins one. */
   pump(): void {
-    while (this.#hand.count > 0 && this.lane.busy < this.lane.concurrency && !this.channel.gone && !this.lane.engine.quieted) {
-      const task = new Task(this, this.#hand.take());
-      this.lane.engine.add(task);
+    while (this.#hand.count > 0 && this.lane.busy < this.lane.concurrency && !this.channel.gone && !this.engine.quieted) {
+      const task = new Task(this.lane, this.session, this.channel, this.#hand.take());
+      this.engine.add(task);
       task.begin();
     }
   }
@@ -138,5 +133,24 @@ export class Attachment {
       else if (oldest !== undefined && Date.now() - oldest > PATIENCE) this.#resting[q] = true;
     });
     this.adjust();
+  }
+}
+
+/** Consumes a lane on a connection until it is lost. Opens a new channel when one is lost. */
+export async function serve(lane: Lane, session: Session): Promise<void> {
+  for (const pauses = new Pauses(); !session.ending(); ) {
+    const began = Date.now();
+    let attachment: Attachment | undefined;
+    try {
+      lane.source = attachment = await Attachment.open(lane, session);
+      throw await attachment.channel.lost;
+    } catch (error) {
+      attachment?.end();
+      lane.source = undefined;
+      if (session.ending()) return;
+      session.engine.log('warn', 'a lane has lost its channel, it opens another', { lane: lane.name, error: messageOf(error) });
+    }
+    if (Date.now() - began > 10_000) pauses.reset();
+    await pause(pauses.next(), session.lost);
   }
 }

@@ -1,5 +1,5 @@
-import type { Session } from './session.js';
-import { close, openChannel, pause } from '../connection.js';
+import type { Engine } from './engine.js';
+import { close, openChannel, pause, type Connection } from '../connection.js';
 import { messageOf } from '../errors.js';
 import { CONTROL, LEADER } from '../format.js';
 import { newJid } from '../write.js';
@@ -20,12 +20,11 @@ export function parse(body: Buffer): any {
  * Declares the exclusive queue of this process, follows its commands, and resolves to the queue's
  * name.
  */
-export async function listen(session: Session): Promise<string> {
-  const { engine } = session;
-  const channel = await openChannel(session.connection);
+export async function listen(engine: Engine, connection: Connection): Promise<string> {
+  const channel = await openChannel(connection);
   const { queue } = await channel.assertQueue('', { exclusive: true, durable: false });
   await channel.consume(queue, (message) => message && engine.obey(parse(message.content)), { noAck: true });
-  const binding = await openChannel(session.connection); // it closes if the exchange does not exist
+  const binding = await openChannel(connection); // it closes if the exchange does not exist
   try {
     await binding.bindQueue(queue, CONTROL, '');
   } catch (error) {
@@ -36,8 +35,8 @@ export async function listen(session: Session): Promise<string> {
 }
 
 /** Asks the leader which queues are paused. Without an answer, nothing changes. */
-export async function askPaused(session: Session): Promise<string[]> {
-  const channel = await openChannel(session.connection);
+export async function askPaused(engine: Engine, connection: Connection): Promise<string[]> {
+  const channel = await openChannel(connection);
   try {
     const answer = new Promise<any>((resolve) => {
       channel.on('return', () => resolve(undefined));
@@ -47,9 +46,9 @@ export async function askPaused(session: Session): Promise<string[]> {
     channel.publish('', LEADER, ask, { mandatory: true, contentType: 'application/json', replyTo: DIRECT_REPLY, correlationId: newJid() });
     await pause(ASK_TIMEOUT, answer, channel.lost);
     const said = await Promise.race([answer, undefined]);
-    return said?.status === 200 && Array.isArray(said.paused) ? said.paused : [...session.engine.paused];
+    return said?.status === 200 && Array.isArray(said.paused) ? said.paused : [...engine.paused];
   } catch {
-    return [...session.engine.paused];
+    return [...engine.paused];
   } finally {
     await close(channel);
   }

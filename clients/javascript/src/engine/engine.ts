@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Lane } from './lane.js';
 import { Metrics } from './metrics.js';
-import { Session } from './session.js';
-import type { Task } from './task.js';
-import { Pauses, hostname, pause, unwelcome } from '../connection.js';
-import { messageOf } from '../errors.js';
+import { hostname, pause } from '../connection.js';
 import { seconds } from '../format.js';
 import { Hosts } from '../hosts.js';
 import type { Failure, Outcome, Next, Verdict } from '../outcome.js';
@@ -26,12 +23,31 @@ export type EngineSettings = Omit<Settings, 'thread' | 'credentials'> & {
   failureHooks: boolean;
 };
 
+/** The processing of one delivery, as the engine sees it. */
+export interface Running {
+  id: number; // 0 until the engine adds it
+  readonly lane: Lane;
+  readonly queue: string;
+  readonly job: Delivered | undefined; // until it has begun
+  readonly since: number | undefined; // when it was given to its handler
+  abortedAs: 'cancelled' | 'stopping' | undefined;
+  readonly verdictGiven: boolean;
+  readonly failed: boolean;
+  died: boolean;
+  /** Called when the handler has ended. */
+  verdict(verdict: Verdict & Times): void;
+  /** Requeues a job that has not ended. */
+  handBack(): void;
+  /** Resolves when it is settled. It has room for one caller. */
+  settling(): Promise<void>;
+}
+
 /** The thread of the handlers, as the engine sees it. */
 export interface Host {
-  run(task: Task): void;
-  abort(task: Task, why: 'cancelled' | 'stopping'): void;
-  ended(task: Task, outcome: End, wait: boolean): Promise<void> | undefined;
-  died(task: Task, error: Failure): void;
+  run(task: Running): void;
+  abort(task: Running, why: 'cancelled' | 'stopping'): void;
+  ended(task: Running, outcome: End, wait: boolean): Promise<void> | undefined;
+  died(task: Running, error: Failure): void;
   forget(task: { id: number }): void;
   stopping(): void;
   log(level: Level, text: string, fields?: Fields): void;
@@ -68,8 +84,8 @@ class Once {
 }
 
 /**
- * All parts of a worker except its handlers. The handlers run in another thread, that of the
- * program, so that they cannot harm the connection. The host is that thread.
+ * What all parts of a worker share, except its handlers. The handlers run in another thread, that
+ * of the program, so that they cannot harm the connection. The host is that thread.
  */
 export class Engine {
   process = randomBytes(8).toString('hex');
@@ -78,7 +94,7 @@ export class Engine {
   stopped = new Once();
   quieted = false;
   paused = new Set<string>();
-  running = new Map<number, Task>(); // by id
+  running = new Map<number, Running>(); // by id
   owed: Delivered[] = []; // jobs whose end must be written on the next connection
   #hurried = new Once();
   #lastId = 0;
@@ -91,7 +107,8 @@ export class Engine {
   readonly metrics: Metrics;
   readonly lanes: Lane[];
   readonly queues: string[];
-  session: Session | undefined;
+  /** Sends a heartbeat, while there is a connection. */
+  beat: (() => void) | undefined;
 
   constructor(config: EngineSettings, host: Host) {
     this.config = config;
@@ -99,52 +116,8 @@ export class Engine {
     this.identity = `${this.hostname}:${process.pid}:${config.tag}`;
     this.hosts = new Hosts(config.urls, config.tls, config.credentials ? () => host.credentials() : undefined);
     this.metrics = new Metrics(this.identity);
-    this.lanes = config.lanes.map((lane) => new Lane(this, lane));
+    this.lanes = config.lanes.map((lane) => new Lane(lane));
     this.queues = [...new Set(this.lanes.flatMap((l) => l.queues))];
-  }
-
-  /**
-   * Runs until the worker is stopped. Throws if the broker refuses the worker at its first attempt.
-   * Everything else is tried again.
-   */
-  async run(): Promise<void> {
-    const { identity, queues, config } = this;
-    const concurrency = config.lanes.reduce((sum, lane) => sum + lane.concurrency, 0);
-    this.log('info', 'worker started', { version: config.library, identity, queues, concurrency });
-    try {
-      await this.#work();
-    } finally {
-      this.log('info', 'worker stopped', { identity });
-    }
-  }
-
-  async #work(): Promise<void> {
-    const pauses = new Pauses();
-    for (let first = true; !this.stopped.is; ) {
-      try {
-        this.session = await this.#open();
-        if (!this.session) break;
-        first = false;
-        pauses.reset();
-        await this.session.run();
-        return;
-      } catch (error) {
-        if (first && unwelcome(error)) throw new Error(`the broker turns us away: ${messageOf(error)}`, { cause: error });
-        if (this.stopped.is) break;
-        this.log('warn', 'no connection to the broker, trying again', { error: messageOf(error) });
-      } finally {
-        this.session = undefined;
-      }
-      await pause(pauses.next(), this.stopped.promise);
-    }
-    await this.wait();
-    await this.handBack();
-    await this.hook('shutdown');
-  }
-
-  /** Opens a session, or resolves to undefined if the worker stops meanwhile. */
-  #open(): Promise<Session | undefined> {
-    return Promise.race([Session.open(this), this.stopped.promise]);
   }
 
   log(level: Level, text: string, fields?: Fields): void {
@@ -167,14 +140,14 @@ export class Engine {
     return this.quieted ? 'quiet' : 'running';
   }
 
-  add(task: Task): void {
+  add(task: Running): void {
     task.id = ++this.#lastId;
     task.lane.busy++;
     this.running.set(task.id, task);
   }
 
   /** Frees the slot of a task. */
-  release(task: Task): void {
+  release(task: Running): void {
     if (!this.running.delete(task.id)) return;
     task.lane.busy--;
     if (task.failed && !task.died) this.host.forget(task);
@@ -182,7 +155,7 @@ export class Engine {
     if (this.running.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  dispatch(task: Task): void {
+  dispatch(task: Running): void {
     this.host.run(task);
     if (task.abortedAs) this.host.abort(task, task.abortedAs);
   }
@@ -198,12 +171,12 @@ export class Engine {
    * Called when an attempt did not end well. If it failed and there are failure hooks, returns a
    * promise that resolves when they have run.
    */
-  ended(task: Task, { next, failed, reason, after, due, error }: Outcome & { next: Next }): Promise<void> | undefined {
+  ended(task: Running, { next, failed, reason, after, due, error }: Outcome & { next: Next }): Promise<void> | undefined {
     const hooks = failed === true && this.config.failureHooks;
     return this.host.ended(task, { next, failed, reason, after, due, error: error && shortened(error) }, hooks);
   }
 
-  died(task: Task, error: Failure): void {
+  died(task: Running, error: Failure): void {
     task.died = true;
     this.host.died(task, shortened(error));
   }
@@ -228,7 +201,7 @@ export class Engine {
 
   changed(): void {
     for (const lane of this.lanes) lane.changed();
-    this.session?.beat();
+    this.beat?.();
   }
 
   /**
@@ -254,7 +227,7 @@ export class Engine {
     await pause(SETTLE_TIME, Promise.all(tasks.map((task) => task.settling())));
   }
 
-  #abort(task: Task, why: 'cancelled' | 'stopping'): void {
+  #abort(task: Running, why: 'cancelled' | 'stopping'): void {
     task.abortedAs ??= why;
     if (task.since) this.host.abort(task, why);
   }

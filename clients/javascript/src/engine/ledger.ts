@@ -2,9 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ConsumeMessage } from 'amqplib';
 import { Begins, type BeginRecord, type Key } from './begins.js';
 import type { Engine } from './engine.js';
-import type { Session } from './session.js';
-import type { Task } from './task.js';
-import { answer, close, openChannel, pause } from '../connection.js';
+import { answer, close, exists, openChannel, pause, type Connection } from '../connection.js';
 import { messageOf } from '../errors.js';
 import { BEGINS, seconds } from '../format.js';
 import type { Delivered } from '../parse.js';
@@ -16,6 +14,13 @@ const AFTERMATH = 500;
 const GRACE = 10_000;
 const READ_BACK = 30_000; // ms that a record may take to come back from the stream
 
+/** A redelivered job, whose delivery may be lost while it waits for the ledger. */
+interface Held {
+  /** Waits while the delivery is held. Resolves to false if it is lost, or the worker stops. */
+  pause(ms: number): Promise<boolean>;
+  isLost(): boolean;
+}
+
 export const keyOf = (job: Delivered): Key => ({ jid: job.jid, body: createHash('sha256').update(job.text).digest('hex').slice(0, 16) });
 
 /**
@@ -23,28 +28,33 @@ export const keyOf = (job: Delivered): Key => ({ jid: job.jid, body: createHash(
  * docs/client-contract.md, "Poison jobs". Without the stream, it lets every job begin.
  */
 export class Ledger {
-  #session: Session;
   #engine: Engine;
+  #connection: Connection;
+  #lost: Promise<Error>;
+  #write: (body: Buffer) => Promise<void>;
   #begins = new Begins();
   #gone = new Set<string>();
   #waiting = new Map<string, (() => void)[]>();
   usable = false;
 
-  constructor(session: Session) {
-    this.#session = session;
-    this.#engine = session.engine;
+  /** `lost` resolves when the worker's connection is lost. `write` publishes to the stream. */
+  constructor(engine: Engine, connection: Connection, lost: Promise<Error>, write: (body: Buffer) => Promise<void>) {
+    this.#engine = engine;
+    this.#connection = connection;
+    this.#lost = lost;
+    this.#write = write;
   }
 
   get #self(): string {
     return this.#engine.process;
   }
 
-  /** Begins to read, and writes that this process lives. */
-  async open(): Promise<void> {
+  /** Begins to read, and writes that this process lives, whose exclusive queue is `control`. */
+  async open(control: string): Promise<void> {
     if (this.#engine.config.maxDeaths <= 0) return;
     try {
       await this.#read();
-      const opened = this.#publish({ type: 'opened', identity: this.#engine.identity, queue: this.#session.control, queues: this.#engine.queues });
+      const opened = this.#publish({ type: 'opened', identity: this.#engine.identity, queue: control, queues: this.#engine.queues });
       if (await pause(READ_BACK, opened)) throw new Error('the broker does not confirm');
       this.usable = true;
     } catch (error) {
@@ -59,7 +69,7 @@ export class Ledger {
   }
 
   async #read(): Promise<void> {
-    const channel = await openChannel(this.#session.connection);
+    const channel = await openChannel(this.#connection);
     await channel.prefetch(500);
     const read = (message: ConsumeMessage | null): void => {
       if (!message) {
@@ -90,8 +100,7 @@ export class Ledger {
   }
 
   #publish({ type, ...record }: { type: string; [name: string]: unknown }): Promise<void> {
-    const body = Buffer.from(JSON.stringify({ type, process: this.#self, ...record, at: seconds() }));
-    return this.#session.publish(BEGINS, body);
+    return this.#write(Buffer.from(JSON.stringify({ type, process: this.#self, ...record, at: seconds() })));
   }
 
   /**
@@ -99,9 +108,9 @@ export class Ledger {
    * ran it. Resolves to undefined if the job must not begin, because the worker stops or has lost
    * the delivery.
    */
-  async begin(task: Task, job: Delivered): Promise<number | undefined> {
+  async begin(delivery: Held, job: Delivered): Promise<number | undefined> {
     if (!this.usable) return 0;
-    if (!(await task.pause(AFTERMATH))) return undefined;
+    if (!(await delivery.pause(AFTERMATH))) return undefined;
     const key = keyOf(job);
     const gone = await this.#look(key, job.queue);
     const blames = this.#begins.blame(key, job.queue, this.#self, job.enqueuedAt / 1000, gone);
@@ -110,14 +119,14 @@ export class Ledger {
       await this.#publish({ type: 'begun', ...key, blames });
     } catch (error) {
       this.#engine.log('warn', 'a job begins that was delivered before, and that cannot be written down', { jid: job.jid, error: messageOf(error) });
-      return task.isLost() ? undefined : 0;
+      return delivery.isLost() ? undefined : 0;
     }
-    if (await pause(READ_BACK, read, this.#session.lost)) return 0;
-    if (task.isLost()) return undefined;
+    if (await pause(READ_BACK, read, this.#lost)) return 0;
+    if (delivery.isLost()) return undefined;
     const deaths = await this.#count(key, job.queue);
     if (deaths < this.#engine.config.maxDeaths) return deaths;
     // Wait before the job is buried: a process that seems dead may only be reconnecting.
-    if (!(await task.pause(GRACE))) return undefined;
+    if (!(await delivery.pause(GRACE))) return undefined;
     this.#gone.clear();
     return this.#count(key, job.queue);
   }
@@ -141,7 +150,7 @@ export class Ledger {
   /** Checks which of the processes that count for a job are dead. Writes newly found deaths. */
   async #look(key: Key, queue: string): Promise<Set<string>> {
     for (const [process, exclusive] of this.#begins.maybeDead(key, queue, this.#self)) {
-      if (this.#gone.has(exclusive) || (await this.#session.exists(exclusive).catch(() => true))) continue;
+      if (this.#gone.has(exclusive) || (await exists(this.#connection, exclusive).catch(() => true))) continue;
       this.#gone.add(exclusive);
       await this.#publish({ type: 'died', process }).catch(() => {});
     }

@@ -1,6 +1,5 @@
 import type { Channel, ConsumeMessage } from 'amqplib';
-import type { Arrival, Attachment } from './attachment.js';
-import type { Engine } from './engine.js';
+import type { Engine, Running } from './engine.js';
 import type { Lane } from './lane.js';
 import type { Session } from './session.js';
 import { Pauses, answer, pause, type Watched } from '../connection.js';
@@ -12,8 +11,16 @@ import type { Times } from '../outbox.js';
 import { parseJob, type Delivered } from '../parse.js';
 import { Lost } from '../publisher.js';
 
+/** A delivery that waits. */
+export interface Arrival {
+  queue: string;
+  message: ConsumeMessage;
+  priority: number;
+  at: number;
+}
+
 /** The processing of one delivery. */
-export class Task {
+export class Task implements Running {
   #channel: Watched<Channel>;
   #message: ConsumeMessage;
   #claimed = false; // it is being settled
@@ -32,12 +39,12 @@ export class Task {
   failed = false;
   died = false;
 
-  constructor(attachment: Attachment, arrival: Arrival) {
-    this.engine = attachment.lane.engine;
-    this.lane = attachment.lane;
-    this.session = attachment.session;
+  constructor(lane: Lane, session: Session, channel: Watched<Channel>, arrival: Arrival) {
+    this.engine = session.engine;
+    this.lane = lane;
+    this.session = session;
     this.queue = arrival.queue;
-    this.#channel = attachment.channel;
+    this.#channel = channel;
     this.#message = arrival.message;
   }
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _wire
-from ._amqp import LOCKED, NOT_FOUND, PRECONDITION_FAILED, Channel, Connection, Lost
+from ._amqp import Channel, Lost
 from ._lane import Arrival, Hand, Pool
 from ._pauses import LONGEST, Pauses, first_of
+from ._queues import ensure_queue
+from ._session import Session
 from ._task import Task
-
-if TYPE_CHECKING:
-    from ._session import Session
 
 PATIENCE = 5.0
 """How many seconds a delivery may wait while the lane is busy with other queues."""
@@ -61,7 +60,8 @@ class Attachment:
         """Begin waiting deliveries while slots are free."""
         while self._hand.count and self.pool.busy < self.pool.concurrency and not self.channel.closed.done():
             queue, arrival = self._hand.take()
-            self._worker._settler.begin(Task(self._worker, self, self.pool.queues[queue], arrival))
+            task = Task(self.pool, self.channel, self.session.publisher, self.pool.queues[queue], arrival)
+            self.session.settler.begin(task, partial(self.session.runner.work, task))
 
     def _wanted(self, queue: int) -> bool:
         return not (self._worker._quieted or self._resting[queue] or self.pool.queues[queue] in self._worker._paused)
@@ -79,7 +79,7 @@ class Attachment:
         self._withdraw()
         for queue, name in enumerate(self.pool.queues):
             if self._tags[queue] is None and self._wanted(queue):
-                found = await ensure_queue(self.session, name)
+                found = await ensure_queue(self._worker, self.session.connection, name)
                 if not (found or self._missing[queue]):
                     self._worker.log.warning("millrace: queue %s does not exist yet", name)
                 self._missing[queue] = not found
@@ -118,7 +118,7 @@ class Attachment:
                 self._resting[queue] = True
 
 
-async def serve(session: Session, pool: Pool) -> None:
+async def consume(session: Session, pool: Pool) -> None:
     """Consume a lane's queues until the connection is lost. Open a new channel when one is lost."""
     pauses = Pauses()
     while not session.connection.closed.done():
@@ -126,74 +126,19 @@ async def serve(session: Session, pool: Pool) -> None:
         why: object = "the broker cancelled a consumer"
         try:
             channel = await session.connection.channel()
-            pool.attachment = Attachment(session, pool, channel)
+            attachment = pool.source = Attachment(session, pool, channel)
             try:
-                await pool.attachment.run()
+                await attachment.run()
             finally:
                 channel.close()
             if channel.closed.done():
                 why = channel.closed.result()
         except Lost as e:
             why = e
-        pool.attachment = None
+        pool.source = None
         if session.connection.closed.done():
             return
         if time.monotonic() - started > LONGEST:
             pauses = Pauses()
         session.worker.log.warning("millrace: lane %s lost its channel, it opens another: %s", pool.name, why)
         await pauses.wait()
-
-
-async def ensure_queue(session: Session, name: str) -> bool:
-    """Return whether a queue exists, after declaring a missing one.
-
-    It does not declare an existing queue, which may have other arguments.
-    """
-    full = _wire.QUEUE_PREFIX + name
-    if await exists(session.connection, full):
-        return True
-    if not session.worker.declare:
-        return False
-    await _declare(session, full)
-    return await exists(session.connection, full)
-
-
-async def exists(connection: Connection, queue: str) -> bool:
-    """Return whether a queue exists. Ask on a channel of its own, which the answer may close."""
-    channel = await connection.channel()
-    try:
-        await channel.declare(queue, passive=True)
-    except Lost as e:
-        if e.code in (NOT_FOUND, LOCKED):
-            return e.code == LOCKED
-        raise
-    finally:
-        channel.close()
-    return True
-
-
-async def _declare(session: Session, queue: str) -> None:
-    """Declare a classic queue with priorities.
-
-    It sets the type only if the virtual host has another default type. Elsewhere the queue then
-    equals the queues that other programs declare.
-    """
-    arguments: dict[str, Any] = {"x-max-priority": _wire.MAX_PRIORITY}
-    try:
-        try:
-            await _declare_with(session.connection, queue, arguments)
-        except Lost as e:
-            if e.code != PRECONDITION_FAILED:
-                raise
-            await _declare_with(session.connection, queue, {**arguments, "x-queue-type": "classic"})
-    except Lost as e:
-        session.worker.log.warning("millrace: %s could not be declared: %s", queue, e)
-
-
-async def _declare_with(connection: Connection, queue: str, arguments: dict[str, Any]) -> None:
-    """Declare on a channel of its own, because a refusal closes the channel."""
-    channel = await connection.channel()
-    try:
-        await channel.declare(queue, durable=True, arguments=arguments)
-    finally:
-        channel.close()

@@ -5,44 +5,41 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _wire
-from ._amqp import Lost
+from ._amqp import Connection, Lost
+from ._core import Core
 from ._wire import Message
-
-if TYPE_CHECKING:
-    from ._session import Session
-    from .worker import Worker
 
 REPLY = "amq.rabbitmq.reply-to"
 ASK_TIMEOUT = 2.0
 
 
-async def listen(session: Session) -> str:
+async def listen(worker: Core, connection: Connection) -> str:
     """Declare the exclusive queue of this process, follow its commands, and return its name.
 
     The queue vanishes with the connection.
     """
-    channel = await session.connection.channel()
+    channel = await connection.channel()
     queue = await channel.declare("", exclusive=True)
 
     def on_message(_channel: object, _method: object, _properties: object, body: bytes) -> None:
-        obey(session.worker, body)
+        obey(worker, body)
 
     await channel.consume(queue, on_message, auto_ack=True)
     # A channel of its own, which closes if the exchange does not exist.
-    binding = await session.connection.channel()
+    binding = await connection.channel()
     try:
         await binding.bind(queue, _wire.CONTROL)
     except Lost as e:
-        session.worker.log.warning("millrace: commands do not reach this worker: %s", e)
+        worker.log.warning("millrace: commands do not reach this worker: %s", e)
     finally:
         binding.close()
     return queue
 
 
-def obey(worker: Worker, body: bytes) -> None:
+def obey(worker: Core, body: bytes) -> None:
     """Carry out a command, if it is valid and addressed to this worker."""
     command = _object(body)
     if command.get("identity") not in ("*", worker.identity):
@@ -55,7 +52,7 @@ def obey(worker: Worker, body: bytes) -> None:
         case "stop":
             worker._stop()
         case "cancel" if isinstance(command.get("jid"), str):
-            worker._settler.cancel(command["jid"])
+            worker._cancel(command["jid"])
         case "pause" if isinstance(queue, str) and queue:
             worker._paused.add(queue)
             worker._changed()
@@ -64,10 +61,9 @@ def obey(worker: Worker, body: bytes) -> None:
             worker._changed()
 
 
-async def ask_paused(session: Session) -> None:
+async def ask_paused(worker: Core, connection: Connection) -> None:
     """Ask the leader which queues are paused. Without an answer, nothing changes."""
     answered = asyncio.Event()
-    worker = session.worker
 
     def on_reply(_channel: object, _method: object, _properties: object, body: bytes) -> None:
         reply = _object(body)
@@ -77,7 +73,7 @@ async def ask_paused(session: Session) -> None:
 
     try:
         async with asyncio.timeout(ASK_TIMEOUT):
-            channel = await session.connection.channel()
+            channel = await connection.channel()
             try:
                 await channel.consume(REPLY, on_reply, auto_ack=True)
                 channel.raw.add_on_return_callback(lambda *_: answered.set())

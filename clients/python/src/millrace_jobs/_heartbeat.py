@@ -1,26 +1,63 @@
-"""The description of a worker in its heartbeats."""
+"""The heartbeats of a worker."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .worker import Worker
+from . import _wire
+from ._amqp import Lost
+from ._core import Core
+from ._publisher import Publisher
+from ._settle import SETTLE_TIME
+from ._wire import Message
+from .errors import Refused
 
 SHOWN_WORK = 100
 
 
-def describe(worker: Worker, rtt_us: int) -> dict[str, Any]:
+class Heartbeat:
+    """Sends the heartbeats of a worker on one connection."""
+
+    def __init__(self, worker: Core, publisher: Publisher) -> None:
+        self._worker = worker
+        self._publisher = publisher
+        self._rtt_us = 0
+
+    async def run(self) -> None:
+        """Send one now, at each interval, and when the worker has changed."""
+        while True:
+            await self.beat()
+            try:
+                async with asyncio.timeout(self._worker.heartbeat):
+                    await self._worker._beat_due.wait()
+            except TimeoutError:
+                pass
+            self._worker._beat_due.clear()
+
+    async def beat(self) -> None:
+        """Send one. It contains the round trip of the one before."""
+        body = _wire.dump(describe(self._worker, self._rtt_us))
+        start = time.monotonic()
+        try:
+            async with asyncio.timeout(SETTLE_TIME):
+                await self._publisher.publish(Message("", _wire.HEARTBEATS, body))
+            self._rtt_us = int((time.monotonic() - start) * 1e6)
+        except (Lost, Refused, TimeoutError):
+            self._rtt_us = 0
+
+
+def describe(worker: Core, rtt_us: int) -> dict[str, Any]:
     """Return the body of a heartbeat."""
     pools = worker._pools
     weights = {q: w for pool in pools if pool.weights for q, w in zip(pool.queues, pool.weights, strict=True)}
     work = [
         {"jid": task.job.jid, "class": task.job.class_, "queue": task.queue, "started_at": task.since}
-        for task in list(worker._settler.running)
+        for task in list(worker._running_tasks)
         if task.job
     ]
     beat: dict[str, Any] = {

@@ -9,13 +9,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from . import _wire
-
-if TYPE_CHECKING:
-    from ._consume import Attachment
-    from ._task import Task
 
 CONCURRENCY = 5
 Queues = Sequence[str] | Mapping[str, int]
@@ -45,6 +41,16 @@ class Lane:
             raise ValueError(f"lane {self.name}: concurrency is {self.concurrency}")
 
 
+class Source(Protocol):
+    """Where the deliveries of a lane come from."""
+
+    def begin(self) -> None:
+        """Begin waiting deliveries while slots are free."""
+
+    def changed(self) -> None:
+        """React when a queue was paused or resumed, or the worker became quiet."""
+
+
 class Pool:
     """The threads of a lane.
 
@@ -57,8 +63,8 @@ class Pool:
         self.weights = list(lane.queues.values()) if isinstance(lane.queues, Mapping) else None
         self.concurrency = lane.concurrency
         self.busy = 0
-        self.attachment: Attachment | None = None
-        self._work: SimpleQueue[Task | None] = SimpleQueue()
+        self.source: Source | None = None  # while the lane has a channel
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     @property
@@ -71,8 +77,8 @@ class Pool:
         """
         return self.concurrency if len(self.queues) == 1 else 2 * self.concurrency
 
-    def begin(self, task: Task) -> None:
-        """Give a task to a thread. The caller has checked that a slot is free."""
+    def begin(self, work: Callable[[], None]) -> None:
+        """Call a function in a thread. The caller has checked that a slot is free."""
         self.busy += 1
         if len(self._threads) < min(self.busy, self.concurrency):
             name = f"millrace {self.name} {len(self._threads) + 1}"
@@ -80,18 +86,17 @@ class Pool:
             thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
-        self._work.put(task)
+        self._work.put(work)
 
     def _run(self) -> None:
-        take: Callable[[], Task | None] = self._work.get
-        while task := take():
-            task.work()
+        while work := self._work.get():
+            work()
 
     def release(self) -> None:
         """Free the slot of a task that is settled."""
         self.busy -= 1
-        if self.attachment:
-            self.attachment.begin()
+        if self.source:
+            self.source.begin()
 
     def close(self) -> None:
         """End idle threads now, and busy threads when their jobs end."""

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _wire
-from ._amqp import Channel, Lost
+from ._amqp import Channel, Connection, Lost
 from ._begins import Begins, Key, key_of
-from ._consume import exists
+from ._core import Core
 from ._pauses import first_of
+from ._publisher import Publisher
+from ._queues import exists
 from ._wire import Message
 from .errors import Refused
 from .job import Job
-
-if TYPE_CHECKING:
-    from ._session import Session
-    from ._task import Task
 
 AFTERMATH = 0.5
 """How many seconds a broker takes at most to remove the exclusive queue of a dead process.
@@ -38,9 +36,10 @@ FAILURES = (Lost, Refused, TimeoutError)
 class Ledger:
     """It belongs to the event loop, except for `begin_from_thread`."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._worker = session.worker
+    def __init__(self, worker: Core, connection: Connection, publisher: Publisher) -> None:
+        self._worker = worker
+        self._connection = connection
+        self._publisher = publisher
         self._begins = Begins()
         self._gone: set[str] = set()  # exclusive queues that do not exist any more
         self._waiting: dict[Key, list[asyncio.Event]] = {}
@@ -51,21 +50,24 @@ class Ledger:
         """Whether the stream can be read and written."""
         return self._channel is not None and not self._channel.closed.done()
 
-    async def open(self) -> None:
-        """Begin to read, and write that this process lives."""
+    async def open(self, control: str) -> None:
+        """Begin to read, and write that this process lives.
+
+        The process has the exclusive queue ``control``, which vanishes with it.
+        """
         if self._worker.max_deaths <= 0:
             return
         queues = [queue for pool in self._worker._pools for queue in pool.queues]
         try:
             async with asyncio.timeout(READ_BACK):
                 channel = await self._read()
-                await self._write("opened", identity=self._worker.identity, queue=self._session.control, queues=queues)
+                await self._write("opened", identity=self._worker.identity, queue=control, queues=queues)
             self._channel = channel
         except FAILURES as e:
             self._worker.log.warning("millrace: jobs that kill their workers are not found, there is no stream for it: %s", e)
 
     async def _read(self) -> Channel:
-        channel = await self._session.connection.channel()
+        channel = await self._connection.channel()
         await channel.qos(500)
         tag = f"{self._worker._process}-begins"
         await channel.consume(_wire.BEGINS, self._on_record, consumer_tag=tag, arguments={"x-stream-offset": "first"})
@@ -80,7 +82,7 @@ class Ledger:
 
     async def _write(self, kind: str, process: str = "", **members: Any) -> None:
         record = {"type": kind, "process": process or self._worker._process, **members, "at": time.time()}
-        await self._session.publisher.publish(Message("", _wire.BEGINS, _wire.dump(record)))
+        await self._publisher.publish(Message("", _wire.BEGINS, _wire.dump(record)))
 
     async def _try(self, kind: str, process: str = "", **members: Any) -> None:
         """Write a record that may be lost."""
@@ -115,18 +117,19 @@ class Ledger:
             key = self._worker._unended.popleft()
             await self._try("ended", jid=_wire.valid(key.jid), body=key.body)
 
-    def begin_from_thread(self, task: Task, job: Job) -> int | None:
+    def begin_from_thread(self, channel: Channel, job: Job) -> int | None:
         """Call `begin` from a thread of the lane, and wait for the result."""
-        return asyncio.run_coroutine_threadsafe(self.begin(task, job), self._worker._loop).result()
+        return asyncio.run_coroutine_threadsafe(self.begin(channel, job), self._worker._loop).result()
 
-    async def begin(self, task: Task, job: Job) -> int | None:
-        """Write that a redelivered job begins. Return how many processes died while they ran it.
+    async def begin(self, channel: Channel, job: Job) -> int | None:
+        """Write that a job begins that was redelivered on a channel.
 
+        Return how many processes died while they ran it.
         Return None if the job must not begin, because the worker stops or has lost the delivery.
         """
         if not self.usable:
             return 0
-        if not await self._pause(task, AFTERMATH):
+        if not await self._pause(channel, AFTERMATH):
             return None
         key = key_of(job)
         try:
@@ -138,7 +141,7 @@ class Ledger:
                 await self._write("begun", jid=_wire.valid(key.jid), body=key.body, blames=blames)
                 await read.wait()
         except FAILURES as e:
-            if task.attachment.channel.closed.done():
+            if channel.closed.done():
                 return None
             self._worker.log.warning("millrace: job %s begins that was delivered before, that could not be written down: %s", job.jid, e)
             return 0
@@ -146,14 +149,14 @@ class Ledger:
         if deaths < self._worker.max_deaths:
             return deaths
         # Wait before the job is buried: a process that seems dead may only be reconnecting.
-        if not await self._pause(task, GRACE):
+        if not await self._pause(channel, GRACE):
             return None
         self._gone.clear()
         return await self._count(key, job.queue)
 
-    async def _pause(self, task: Task, seconds: float) -> bool:
+    async def _pause(self, channel: Channel, seconds: float) -> bool:
         stopped = asyncio.ensure_future(self._worker._stopped.wait())
-        ended = await first_of(stopped, task.attachment.channel.closed, timeout=seconds)
+        ended = await first_of(stopped, channel.closed, timeout=seconds)
         stopped.cancel()
         return not ended
 
@@ -167,7 +170,7 @@ class Ledger:
     async def _look(self, key: Key, queue: str) -> set[str]:
         """Check which of the processes that count for a job are dead. Write newly found deaths."""
         for process, control in self._begins.maybe_dead(key, queue, self._worker._process).items():
-            if control not in self._gone and not await exists(self._session.connection, control):
+            if control not in self._gone and not await exists(self._connection, control):
                 self._gone.add(control)
                 await self._try("died", process)
         return set(self._gone)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from . import _wire
 from ._amqp import Lost
+from ._core import Core
+from ._ledger import Ledger
 from ._metrics import metric
 from ._outcome import Outcome
 from ._pauses import Pauses, first_of
@@ -14,9 +16,6 @@ from ._task import Task
 from ._wire import Message
 from .errors import Refused
 from .job import Job
-
-if TYPE_CHECKING:
-    from .worker import Worker
 
 SETTLE_TIME = 2.0
 """How many seconds outcomes in progress may take when the worker ends."""
@@ -26,25 +25,25 @@ LAST_CALL = 0.5
 
 
 class Settler:
-    """The jobs that run now, also those whose delivery is lost. It belongs to the event loop."""
+    """Begins and ends the running jobs of a worker. It belongs to the event loop."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Core) -> None:
         self._worker = worker
         self._settling: set[asyncio.Task[None]] = set()
         self._timers: dict[Task, asyncio.TimerHandle] = {}
-        self.running: dict[Task, None] = {}
+        self.ledger: Ledger | None = None  # that of the latest connection
         self.idle = asyncio.Event()
         self.idle.set()
 
-    def begin(self, task: Task) -> None:
-        """Begin a task."""
-        self.running[task] = None
+    def begin(self, task: Task, work: Callable[[], None]) -> None:
+        """Begin a task, whose work a thread of the lane does."""
+        self._worker._running_tasks[task] = None
         self.idle.clear()
-        task.pool.begin(task)
+        task.pool.begin(work)
 
     def arm(self, task: Task, limit: float) -> None:
         """Start the clock of a timeout."""
-        if task in self.running:
+        if task in self._worker._running_tasks:
             self._timers[task] = asyncio.get_running_loop().call_later(limit, task.end, "timeout")
 
     def end(self, task: Task, job: Job | None, outcome: Outcome, at: float) -> None:
@@ -64,8 +63,8 @@ class Settler:
 
     def _release(self, task: Task) -> None:
         task.settled = True
-        self.running.pop(task, None)
-        if not self.running:
+        self._worker._running_tasks.pop(task, None)
+        if not self._worker._running_tasks:
             self.idle.set()
         task.pool.release()
 
@@ -75,8 +74,8 @@ class Settler:
                 self._answer(task, job, outcome, at)
             elif outcome.status:
                 self._measure(task, job, outcome, at)
-            if task.suspect and job and not outcome.requeue:
-                await (self._worker._session or task.attachment.session).ledger.ended(job)
+            if task.suspect and job and self.ledger and not outcome.requeue:
+                await self.ledger.ended(job)
         finally:
             self._release(task)
 
@@ -90,9 +89,9 @@ class Settler:
             _wire.trace_headers(job.traceparent),
         )  # fmt: skip
         pauses = Pauses()
-        while not task.attachment.channel.closed.done():
-            publishing = asyncio.ensure_future(task.attachment.session.publisher.publish(message))
-            await first_of(publishing, task.attachment.channel.closed)
+        while not task.channel.closed.done():
+            publishing = asyncio.ensure_future(task.publisher.publish(message))
+            await first_of(publishing, task.channel.closed)
             try:
                 if not publishing.done():
                     publishing.cancel()
@@ -109,7 +108,7 @@ class Settler:
         return False
 
     def _answer(self, task: Task, job: Job | None, outcome: Outcome, at: float) -> None:
-        channel, tag = task.attachment.channel, task.arrival.tag
+        channel, tag = task.channel, task.arrival.tag
         if outcome.requeue:
             channel.requeue(tag)
         elif outcome.reject:
@@ -118,23 +117,11 @@ class Settler:
             channel.ack(tag)
         if job and outcome.status:
             self._measure(task, job, outcome, at)
-        if job and outcome.died is not None and not task.attachment.channel.closed.done():
+        if job and outcome.died is not None and not task.channel.closed.done():
             self._worker._hooks.call("death", job, outcome.died)
 
     def _measure(self, task: Task, job: Job, outcome: Outcome, at: float) -> None:
         self._worker._metrics.add(metric(job, outcome, self._worker.identity, at, task.took(at)))
-
-    def cancel(self, jid: str) -> None:
-        """Cancel the job with this jid, if it runs here."""
-        for task in list(self.running):
-            if task.job and task.job.jid == jid:
-                task.end("cancelled")
-
-    def stopping(self) -> None:
-        """Set the stopping flag of all running jobs."""
-        for task in list(self.running):
-            if task.job:
-                task.job._signal(stopping=True)
 
     async def wait(self, timeout: float, hurry: asyncio.Event) -> None:
         """Wait until the running jobs have ended, at most for ``timeout`` seconds.
@@ -146,7 +133,7 @@ class Settler:
         for wait in waits:
             wait.cancel()
         if not self.idle.is_set():
-            for task in list(self.running):
+            for task in list(self._worker._running_tasks):
                 task.end("stopping")
             last = asyncio.ensure_future(self.idle.wait())
             await first_of(last, timeout=LAST_CALL)
@@ -154,11 +141,11 @@ class Settler:
 
     async def hand_back(self) -> None:
         """Requeue jobs that still run, and wait for outcomes in progress."""
-        for task in list(self.running):
+        for task in list(self._worker._running_tasks):
             if not task.claimed:
                 task.claimed = True
                 if task.job:
                     self._worker.log.warning("millrace: job still runs and is handed back  class=%s jid=%s", task.job.class_, task.job.jid)
-                task.attachment.channel.requeue(task.arrival.tag)
+                task.channel.requeue(task.arrival.tag)
         if self._settling:
             await asyncio.wait(self._settling, timeout=SETTLE_TIME)

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import secrets
 import signal
-import socket
 import ssl
 import threading
-import time
-from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 from ._amqp import Lost, unwelcome
-from ._async import Loop
-from ._begins import Key
+from ._core import Core
 from ._handler import Call, Handler, Middleware, chain, check_callable, check_sync
-from ._hooks import Hook, Hooks
-from ._hosts import DEFAULT_URL, Hosts, split_hosts
-from ._lane import CONCURRENCY, Lane, Pool, Queues
+from ._hooks import Hook
+from ._hosts import DEFAULT_URL, split_hosts
+from ._lane import CONCURRENCY, Lane, Queues
 from ._login import AsyncCredentials, Credentials, Login
-from ._metrics import Metrics
 from ._outcome import RetryDelay
 from ._pauses import Pauses, first_of
 from ._report import quoted
+from ._serve import serve
 from ._session import Session
 from ._settle import Settler
 from ._version import __version__
@@ -39,7 +32,7 @@ G = TypeVar("G", bound=Middleware)
 H = TypeVar("H", bound=Hook)
 
 
-class Worker:
+class Worker(Core):
     """Runs the jobs of its queues. Register handlers, then call `run`.
 
     - ``url``, ``credentials`` and ``tls`` are those of a `Client`. ``credentials`` may also be
@@ -67,34 +60,13 @@ class Worker:
         login = Login(urls, credentials, tls)
         if ":" in tag:
             raise ValueError(f"the tag {tag!r} has a colon")
-        self.tag = tag
-        self.labels = labels or {}
-        self.stop_timeout = stop_timeout
-        self.max_deaths = max_deaths
-        self.version = version
-        self.declare = declare
-        self.heartbeat = heartbeat
-        self.log = log or logging.getLogger("millrace")
-        self.identity = f"{socket.gethostname()}:{os.getpid()}:{tag}"
-        self._process = secrets.token_hex(8)  # unique, also among processes with the same identity
-        self._started_at = time.time()
-        self._pools = [Pool(lane) for lane in _lanes(queues, concurrency, lanes)]
-        self._handlers: dict[str, Handler] = {}
-        self._async_loop = Loop(self.log)
-        self.hosts = Hosts(urls, login, self._async_loop)
-        self._hooks = Hooks(self.log, self._async_loop)
-        self._metrics = Metrics()
-        self._paused: set[str] = set()
-        self._quieted = False
-        self._stopping = False
-        self._stops: Counter[str] = Counter()  # how often each source has stopped it
-        self._unended: deque[Key] = deque(maxlen=10_000)
-        self._session: Session | None = None  # the latest
-        self._loop: asyncio.AbstractEventLoop
-        self._settler: Settler
+        super().__init__(
+            urls, login, _lanes(queues, concurrency, lanes), tag=tag, labels=labels or {}, stop_timeout=stop_timeout, max_deaths=max_deaths,
+            version=version, declare=declare, heartbeat=heartbeat, log=log or logging.getLogger("millrace"),
+        )  # fmt: skip
         self._middleware: list[Middleware] = []
-        self._posted: deque[Callable[[], None]] = deque()
-        self._woken = False
+        self._settler = Settler(self)
+        self._session: Session | None = None  # the latest
         # Calls that were requested before the loop existed.
         self._early: list[Callable[[], None]] = []
         self._lock = threading.RLock()  # a signal may come while it is held
@@ -215,10 +187,6 @@ class Worker:
         return {number: signal.signal(number, _calling(action)) for number, action in actions.items()}
 
     async def _main(self) -> None:
-        self._stopped = asyncio.Event()
-        self._hurried = asyncio.Event()
-        self._beat_due = asyncio.Event()
-        self._settler = Settler(self)
         loop = asyncio.get_running_loop()
         with self._lock:
             self._loop = loop
@@ -242,15 +210,16 @@ class Worker:
         while not self._stopping:
             why: object
             try:
-                session = await self._until_stopped(Session.open(self))
+                session = await self._until_stopped(Session.open(self, self._settler))
                 if session is None:
                     break
                 self._session = session
+                self._settler.ledger = session.ledger
                 if first:
                     self._log_start()
                     self._hooks.call("startup")
                 first, pauses = False, Pauses()
-                why = await session.run()
+                why = await serve(session)
                 if why is None:
                     return
             except (Lost, OSError, TimeoutError) as e:
@@ -274,26 +243,6 @@ class Worker:
         await asyncio.gather(doing, return_exceptions=True)
         return None
 
-    def _post(self, call: Callable[[], None]) -> None:
-        """Call a function in the event loop's thread, from any other thread.
-
-        Many calls together cost one wake-up.
-        """
-        self._posted.append(call)
-        if not self._woken:
-            self._woken = True
-            # The loop is closed: the worker has ended, and this job was handed back.
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._drain)
-
-    def _drain(self) -> None:
-        self._woken = False  # before the loop below: a later call must wake this thread again
-        while self._posted:
-            try:
-                self._posted.popleft()()
-            except Exception:  # our own fault, which must not delay the others
-                self.log.exception("millrace: what a job came to could not be settled")
-
     def _soon(self, call: Callable[[], None]) -> None:
         with self._lock:
             if not hasattr(self, "_loop"):
@@ -301,38 +250,6 @@ class Worker:
                 return
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call)
-
-    def _quiet(self) -> None:
-        if not self._quieted:
-            self._quieted = True
-            self._hooks.call("quiet")
-            self._changed()
-
-    def _stop(self, source: str = "itself") -> None:
-        # A supervisor and the parent of several processes may both pass on one signal. It counts
-        # once.
-        self._stops[source] += 1
-        if max(self._stops.values()) > 1:
-            self._hurried.set()
-        if self._stopping:
-            return
-        self._quiet()
-        self._stopping = True
-        self._settler.stopping()
-        self._stopped.set()
-        self._beat_due.set()
-
-    def _changed(self) -> None:
-        """Make lanes and heartbeat react to a change."""
-        for pool in self._pools:
-            if pool.attachment:
-                pool.attachment.changed()
-        self._beat_due.set()
-
-    @property
-    def _state(self) -> str:
-        """The worker's state in heartbeats."""
-        return "stopping" if self._stopping else "quiet" if self._quieted else "running"
 
 
 def _lanes(queues: Queues | None, concurrency: int, lanes: Sequence[Lane]) -> list[Lane]:
