@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -121,6 +122,10 @@ func TestUpStopsWhenTerminalCloses(t *testing.T) {
 	needsPackage(t)
 	state := t.TempDir()
 	cmd := clitest.Process(t, "up")
+	env, err := exec.LookPath("env")
+	require.NoError(t, err)
+	// The tests may run under nohup, which ignores the signal.
+	cmd.Path, cmd.Args = env, append([]string{"env", "--default-signal=HUP"}, cmd.Args...)
 	cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+state)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var out clitest.Buffer
