@@ -14,7 +14,8 @@ import (
 // streams wait for the other nodes. Nothing is confirmed.
 func (b *modelBroker) hold(c *modelConn, next sent) {
 	m := next.message
-	if d, ok := wire.DispatchOf(m.Headers); ok && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {
+	has := next.copy != nil // since the node last had no majority
+	if d, ok := wire.DispatchOf(m.Headers); ok && !has && m.Exchange == wire.ExchangeFire && b.takes(m.Key) {
 		b.excuseRefire(&d, next.read)
 		next.copy = b.deliver(d, m)
 	}
