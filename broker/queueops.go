@@ -42,7 +42,7 @@ func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Cha
 const moveAtOnce = 128
 
 // errNotTaken is returned when the broker refused a message that Move published.
-var errNotTaken = errors.New("broker: where it was to be moved to it was refused")
+var errNotTaken = errors.New("broker: the queue to which a message was moved refused it")
 
 // Move takes up to most messages from the head of a queue, by its full name. It publishes, in the
 // same order, the message that transform makes of each. A message goes back to its queue if the

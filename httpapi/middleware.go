@@ -65,7 +65,7 @@ var prefixForm = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 // CheckPrefix returns an error for a prefix that cannot stand before all paths.
 func CheckPrefix(prefix string) error {
 	if prefix != "" && !prefixForm.MatchString(prefix) {
-		return fmt.Errorf("httpapi: %q is no prefix of paths: it has the form /millrace", prefix)
+		return fmt.Errorf("httpapi: %q is not a path prefix: write it like /millrace", prefix)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func CheckOrigins(origins []string) error {
 			err = http.NewCrossOriginProtection().AddTrustedOrigin(o)
 		}
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("httpapi: %q is no origin: it has the form https://ops.example", o)
+			return fmt.Errorf("httpapi: %q is not an origin: write it like https://ops.example", o)
 		}
 	}
 	return nil
