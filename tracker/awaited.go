@@ -1,8 +1,6 @@
 package tracker
 
 import (
-	"cmp"
-
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 )
@@ -74,16 +72,10 @@ func firstSettled(r view.Reader, stream code, from int64) (int64, error) {
 
 func scanSettled(r view.Reader, stream code, from int64, fn func(entryID) bool) error {
 	lower := keyMark(entryID{stream, from})
-	var damaged error
-	err := r.Scan(lower, table.After([]byte{tableMark, byte(stream)}), false, func(key, value []byte) bool {
-		switch {
-		case len(value) == 0:
-			damaged = errEmptyMark
-			return false
-		case markState(value[0]) != settled:
-			return true
+	return table.Scan(r, lower, table.After([]byte{tableMark, byte(stream)}), false, func(key, value []byte) (bool, error) {
+		if is, err := stateOf(value); err != nil || is != settled {
+			return true, err
 		}
-		return fn(entryIDOf(key[1:]))
+		return fn(entryIDOf(key[1:])), nil
 	})
-	return cmp.Or(err, damaged)
 }

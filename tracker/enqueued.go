@@ -72,16 +72,13 @@ func forgetEnqueued(tx *view.Tx) error {
 		return err
 	}
 	var old []*wire.Enqueued
-	var fault error
 	below := binary.BigEndian.AppendUint64([]byte{tableEnqueued, 1}, newest-day)
-	err = tx.Scan([]byte{tableEnqueued, 1}, below, false, func(_, value []byte) bool {
-		var e *wire.Enqueued
-		if e, fault = enqueuedOf(value); fault == nil {
-			old = append(old, e)
-		}
-		return fault == nil
+	err = table.Scan(tx, []byte{tableEnqueued, 1}, below, false, func(_, value []byte) (bool, error) {
+		e, err := enqueuedOf(value)
+		old = append(old, e)
+		return true, err
 	})
-	if err = cmp.Or(err, fault); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, e := range old {

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
@@ -106,7 +107,7 @@ func (t *entryTable) drop(tx *view.Tx, id entryID) error {
 // same stream.
 func (t *entryTable) dropBetween(tx *view.Tx, from, to entryID) error {
 	for _, key := range []func(entryID) []byte{keyEntry, keyMark} {
-		ids, err := scanIDs(tx, key(from), key(to), func([]byte) bool { return true })
+		ids, err := scanIDs(tx, key(from), key(to), func([]byte) (bool, error) { return true, nil })
 		if err != nil {
 			return err
 		}
@@ -121,12 +122,9 @@ func (t *entryTable) dropBetween(tx *view.Tx, from, to entryID) error {
 
 // eachUnread calls fn for each mark that the journal left for an entry that the view has not read.
 func (t *entryTable) eachUnread(tx *view.Tx, fn func(id entryID, m *mark) error) error {
-	ids, err := scanIDs(tx, []byte{tableMark}, table.After([]byte{tableMark}), func(value []byte) bool {
-		if len(value) == 0 {
-			return true // reading it says that it is damaged
-		}
-		s := markState(value[0])
-		return s == settled || s == parked
+	ids, err := scanIDs(tx, []byte{tableMark}, table.After([]byte{tableMark}), func(value []byte) (bool, error) {
+		s, err := stateOf(value)
+		return s == settled || s == parked, err
 	})
 	if err != nil {
 		return err
@@ -153,7 +151,7 @@ func (t *entryTable) ageUnread(tx *view.Tx) error {
 
 // ageDoubts keeps the doubts, under epochs that no leader of the new journal has.
 func (t *entryTable) ageDoubts(tx *view.Tx) error {
-	for _, d := range append(doubts(nil), t.doubts...) {
+	for _, d := range slices.Clone(t.doubts) {
 		m, err := t.mark(tx, d.at)
 		if err != nil {
 			return err

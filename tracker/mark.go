@@ -53,11 +53,20 @@ func (m *mark) encode() []byte {
 
 var errEmptyMark = errors.New("tracker: empty mark")
 
-func decodeMark(b []byte) (*mark, error) {
+// stateOf returns the state of an encoded mark.
+func stateOf(b []byte) (markState, error) {
 	if len(b) == 0 {
-		return nil, errEmptyMark
+		return 0, errEmptyMark
 	}
-	m := &mark{state: markState(b[0] &^ isReturned), returned: b[0]&isReturned != 0}
+	return markState(b[0] &^ isReturned), nil
+}
+
+func decodeMark(b []byte) (*mark, error) {
+	state, err := stateOf(b)
+	if err != nil {
+		return nil, err
+	}
+	m := &mark{state: state, returned: b[0]&isReturned != 0}
 	d := table.Decoder{B: b[1:]}
 	m.epoch, m.seq, m.late = d.Int(), d.Int(), d.Int()
 	m.tag, m.op, m.reason, m.command, m.actor, m.bulk = d.Text(), d.Text(), d.Text(), d.Text(), d.Text(), d.Text()

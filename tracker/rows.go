@@ -127,12 +127,13 @@ func markAt(r view.Reader, id entryID) (*mark, error) {
 }
 
 // scanIDs returns the ids of the rows between two keys for which is holds.
-func scanIDs(r view.Reader, lower, upper []byte, is func(value []byte) bool) (all []entryID, err error) {
-	err = r.Scan(lower, upper, false, func(key, value []byte) bool {
-		if is(value) {
+func scanIDs(r view.Reader, lower, upper []byte, is func(value []byte) (bool, error)) (all []entryID, err error) {
+	err = table.Scan(r, lower, upper, false, func(key, value []byte) (bool, error) {
+		holds, err := is(value)
+		if holds {
 			all = append(all, entryIDOf(key[1:]))
 		}
-		return true
+		return true, err
 	})
 	return all, err
 }
