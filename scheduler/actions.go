@@ -64,7 +64,8 @@ func refusedBy(queue string) wire.Reply {
 
 // delete journals that an entry is deleted, with its bytes.
 func (a *actions) delete(now time.Time, t target) error {
-	r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: t.old.Stream, Offset: t.old.Offset, JID: wire.JIDTag(t.old.JID), Entry: json.RawMessage(t.entry.Raw)}
+	r := recordOf(wire.TypeDeleted, t.old)
+	r.Entry = json.RawMessage(t.entry.Raw)
 	return a.note(now, t.request, r, ledger.ID(t.old.Stream, t.old.Offset))
 }
 

@@ -101,6 +101,11 @@ func madeBy(origin wire.Through) func(*tracker.Stored) bool {
 	return func(s *tracker.Stored) bool { return s.Origin() == origin }
 }
 
+// recordOf returns a record about an entry that the view has.
+func recordOf(what string, s *tracker.Stored) wire.JournalRecord {
+	return wire.JournalRecord{Type: what, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID)}
+}
+
 // setup is the configuration of a core.
 type setup struct {
 	identity string // unique to this epoch

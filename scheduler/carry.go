@@ -99,7 +99,7 @@ func (c *carrier) step(now time.Time) error {
 		c.run.again, c.run.linger = now.Add(c.run.linger), 0
 		return nil
 	}
-	if untold, err := c.changes.unjournaled(c.run.cut); err != nil || untold {
+	if some, err := c.changes.unjournaled(c.run.cut); err != nil || some {
 		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
@@ -189,8 +189,8 @@ func (c *carrier) carryStream(now time.Time, stream string) (over bool, err erro
 
 // giveUp journals that an entry is lost.
 func (c *carrier) giveUp(now time.Time, s *tracker.Stored) error {
-	r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID),
-		Reason: "retention took its record, which was too large to be kept elsewhere"}
+	r := recordOf(wire.TypeDeleted, s)
+	r.Reason = "retention took its record, which was too large to be kept elsewhere"
 	return c.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 

@@ -130,8 +130,7 @@ func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 			return false, err
 		}
 	}
-	r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: repeated.Stream, Offset: repeated.Offset, JID: wire.JIDTag(repeated.JID)}
-	return repeated == s, c.ledger.Record(now, r, ledger.ID(repeated.Stream, repeated.Offset))
+	return repeated == s, c.ledger.Record(now, recordOf(wire.TypeDuplicate, repeated), ledger.ID(repeated.Stream, repeated.Offset))
 }
 
 // endHold has the entries of jobs.gated fired.

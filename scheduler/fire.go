@@ -106,7 +106,8 @@ func (d *dispatcher) unpublishable(now time.Time, s *tracker.Stored, o purpose, 
 func (d *dispatcher) park(now time.Time, s *tracker.Stored, reason string) error {
 	d.counters.Refused++
 	delete(d.ledger.Suspects(), ledger.ID(s.Stream, s.Offset))
-	r := wire.JournalRecord{Type: wire.TypeRefused, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID), Error: reason}
+	r := recordOf(wire.TypeRefused, s)
+	r.Error = reason
 	return d.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
 }
 
@@ -116,8 +117,7 @@ func (d *dispatcher) expire(now time.Time, s *tracker.Stored, e *wire.Entry) err
 		key := tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset}
 		return d.bury(now, s, e, purpose{op: wire.OpExpired, key: key}, "expired", "the job was due after its expires_at")
 	}
-	r := wire.JournalRecord{Type: wire.TypeExpired, Stream: s.Stream, Offset: s.Offset, JID: wire.JIDTag(s.JID)}
-	return d.ledger.Record(now, r, ledger.ID(s.Stream, s.Offset))
+	return d.ledger.Record(now, recordOf(wire.TypeExpired, s), ledger.ID(s.Stream, s.Offset))
 }
 
 // dropRepeats journals which other pending entries repeat the publish of an entry.
@@ -141,8 +141,7 @@ func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *track
 		if other == nil || !wire.SamePublish(*e, *other) {
 			continue
 		}
-		r := wire.JournalRecord{Type: wire.TypeDuplicate, Stream: twin.Stream, Offset: twin.Offset, JID: wire.JIDTag(twin.JID)}
-		if err := d.ledger.Record(now, r, at); err != nil {
+		if err := d.ledger.Record(now, recordOf(wire.TypeDuplicate, twin), at); err != nil {
 			return err
 		}
 	}

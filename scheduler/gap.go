@@ -112,8 +112,8 @@ func (g *gap) step(now time.Time) error {
 		if s == nil || g.ledger.Busy(at) != nil {
 			continue
 		}
-		r := wire.JournalRecord{Type: wire.TypeDeleted, Stream: at.Stream, Offset: at.Offset, JID: wire.JIDTag(s.JID),
-			Actor: d.cmd.Actor, Reason: cmp.Or(d.cmd.Reason, "discarded after a gap in the journal"), Entry: s.Raw}
+		r := recordOf(wire.TypeDeleted, s)
+		r.Actor, r.Reason, r.Entry = d.cmd.Actor, cmp.Or(d.cmd.Reason, "discarded after a gap in the journal"), s.Raw
 		if err := g.ledger.Record(now, r, at); err != nil {
 			return err
 		}
