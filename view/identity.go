@@ -60,6 +60,14 @@ func (c *comparer) lastOffset(ctx context.Context) (int64, error) {
 	return last, err
 }
 
+// mustReach returns errMismatch if a stream that ends at last lacks the last folded record.
+func (c *comparer) mustReach(at position, last int64) error {
+	if last < at.offset {
+		return fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, c.stream, last, at.offset)
+	}
+	return nil
+}
+
 // identify compares a stream with what the view knows about it.
 func (t *tail) identify(ctx context.Context) (f finding, err error) {
 	at, err := readPosition(t.store, t.stream)

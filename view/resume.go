@@ -45,9 +45,12 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *t
 	go func() {
 		defer close(done)
 		for pause.For(ctx, probeAfter) == nil && !r.seen.Load() {
-			last, ok, err := t.source.Last(ctx, t.stream)
-			if err == nil && (!ok || last < r.at.offset) {
-				cancel(fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, r.at.offset))
+			last, err := t.lastOffset(ctx)
+			if err != nil {
+				continue
+			}
+			if err := t.mustReach(r.at, last); err != nil {
+				cancel(err)
 				return
 			}
 		}

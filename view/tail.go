@@ -128,8 +128,8 @@ func (t *tail) setTarget(ctx context.Context, generation int, at position, from 
 		t.endsBelow(false)
 		return fmt.Errorf("view: end of %s: %w", t.stream, err)
 	}
-	if last < at.offset {
-		return fmt.Errorf("%w: %s ends at %d, %d was read before", errMismatch, t.stream, last, at.offset)
+	if err := t.mustReach(at, last); err != nil {
+		return err
 	}
 	if !t.storeTarget(generation, at, from, last) {
 		return errRewound

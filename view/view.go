@@ -65,7 +65,7 @@ func New(store *Store, source Source, fold Fold, log *slog.Logger, journal strin
 		changed: make(chan struct{}), ready: make(chan struct{})}
 	for _, name := range append([]string{journal}, streams...) {
 		t := &tail{view: v, comparer: comparer{store, source, name}}
-		t.lateness.caughtUpAt = time.Now()
+		t.lateness.begin(time.Now())
 		v.streams = append(v.streams, t)
 	}
 	return v
