@@ -19,8 +19,7 @@ func (c *Conn) Probes() Probes { return Probes{c} }
 // Declare declares the exclusive queue that Follow consumes. While the queue exists, so
 // does this connection.
 func (p Probes) Declare(ctx context.Context, queue string) error {
-	err := p.conn.request(ctx, declaring(queue, false, true, true, nil))
-	if err != nil {
+	if err := p.conn.request(ctx, declaringProbes(queue)); err != nil {
 		return fmt.Errorf("broker: declare %s: %w", queue, err)
 	}
 	return nil
@@ -30,7 +29,7 @@ func (p Probes) Declare(ctx context.Context, queue string) error {
 // means that the route is broken.
 func (p Probes) Follow(ctx context.Context, queue string) (*Consumer, error) {
 	consumer, err := p.conn.consume(ctx, queue, probesAhead, true, func(ch *amqp.Channel) error {
-		if _, err := ch.QueueDeclare(queue, false, true, true, false, nil); err != nil {
+		if err := declaringProbes(queue)(ch); err != nil {
 			return err
 		}
 		return ch.QueueBind(queue, queue, wire.ExchangeRoute, false, nil)
@@ -42,6 +41,11 @@ func (p Probes) Follow(ctx context.Context, queue string) (*Consumer, error) {
 }
 
 const probesAhead = 16
+
+// declaringProbes returns a request that declares the queue of a connection's probes.
+func declaringProbes(queue string) func(*amqp.Channel) error {
+	return declaring(queue, false, true, true, nil)
+}
 
 // IsUnroutable reports whether a probe was misrouted: its exchange is missing, or no queue took it.
 func IsUnroutable(err error) bool { return errors.Is(err, ErrReturned) || IsMissing(err) }
