@@ -2,7 +2,6 @@ package readmetest
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -85,14 +84,7 @@ func (d declared) has(name string) bool { return d[name] }
 func goAPI(t *testing.T, dirs ...string) declared {
 	d := declared{}
 	for _, dir := range dirs {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
-		require.NoError(t, err)
-		for _, path := range files {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			require.NoError(t, err)
+		for _, file := range goFiles(t, token.NewFileSet(), dir) {
 			for _, decl := range file.Decls {
 				d.add(file.Name.Name, decl)
 			}

@@ -2,9 +2,7 @@ package readmetest
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,12 +31,8 @@ func TestWireNames(t *testing.T) {
 // stringConstants returns the constants of a package whose values are literals.
 func stringConstants(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-	require.NoError(t, err)
 	found := map[string]string{}
-	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		require.NoError(t, err)
+	for _, file := range goFiles(t, token.NewFileSet(), folder) {
 		ast.Inspect(file, func(node ast.Node) bool {
 			spec, is := node.(*ast.ValueSpec)
 			if !is || len(spec.Names) != 1 || len(spec.Values) != 1 {

@@ -2,7 +2,6 @@ package readmetest
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"path/filepath"
 	"regexp"
@@ -62,15 +61,8 @@ func TestPlainWords(t *testing.T) {
 // are not for users.
 func addStrings(t *testing.T, texts map[string]string, folder string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-	require.NoError(t, err)
 	places := token.NewFileSet()
-	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(places, path, nil, 0)
-		require.NoError(t, err)
+	for _, file := range goFiles(t, places, folder) {
 		ast.Inspect(file, func(node ast.Node) bool {
 			if literal, is := node.(*ast.BasicLit); is && literal.Kind == token.STRING {
 				texts[places.Position(literal.Pos()).String()] = must(strconv.Unquote(literal.Value))
