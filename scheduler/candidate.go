@@ -27,7 +27,7 @@ type candidate struct {
 	responder *responder
 	log       *slog.Logger
 	commands  chan wire.Delivery
-	active    chan struct{} // closed when the lock is had
+	active    chan struct{} // closed when this sidecar has the lock
 	activeAt  time.Time     // when; set before active is closed
 	leads     atomic.Bool   // pings are answered
 	renewed   time.Time     // when the channel of the pings was renewed

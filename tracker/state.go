@@ -24,7 +24,7 @@ type State struct {
 	// What was fired up to RoutedTo, an offset of the journal, reached its queue. -1: that is not
 	// known of any fire. What was fired between RoutedTo and MisroutedAt may not have. -1: all did.
 	RoutedTo      int64   `json:"routed_to"`
-	MisroutedTime float64 `json:"astray_time"` // when the journal said that last
+	MisroutedTime float64 `json:"astray_time"` // when the journal last said that fires were misrouted
 	MisroutedAt   int64   `json:"astray_at"`
 
 	Needs        int64              `json:"needs"`         // the journal must be read from here on

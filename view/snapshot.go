@@ -28,7 +28,7 @@ func (s *Snapshot) Close() error {
 		errs = append(errs, it.Close())
 	}
 	if err := errors.Join(append(errs, s.at.Close())...); err != nil {
-		return fmt.Errorf("view: close a moment: %w", err)
+		return fmt.Errorf("view: close a snapshot: %w", err)
 	}
 	return nil
 }
