@@ -23,6 +23,9 @@ FUZZTIME ?= 30s
 # and the client's. TESTFLAGS are more flags for `go test`.
 PKG ?= ./... ./clients/go/...
 TESTFLAGS ?=
+# TAGS are build tags for the tests under the race detector: testcontainers for a broker in a
+# container (MILLRACE_TEST_IMAGE). The other tests have that tag in any case.
+TAGS ?=
 
 .PHONY: help
 help: ## This list
@@ -49,11 +52,12 @@ up: ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh 
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
 
-# Everything is built without cgo, like the binary. Only the race detector needs cgo. With this tag,
-# Pebble does not use its zstd in C.
+# Everything is built without cgo and with trimmed paths, like the binary, so that each package is
+# compiled once. Only the race detector needs cgo. With this tag, Pebble does not use its zstd in C.
 export CGO_ENABLED := 0
+export GOFLAGS := $(GOFLAGS) -trimpath
 RACED := CGO_ENABLED=1
-RACE_FLAGS := -race -tags=pebblegozstd
+RACE_FLAGS := -race -tags=pebblegozstd,$(TAGS)
 
 # These packages are tested without the race detector: the ones that test or measure others, and the
 # tracker, because Pebble checks itself under the race detector and takes forty times as long. The
@@ -67,7 +71,7 @@ GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 test: deps $(if $(filter ./...,$(PKG)),test-clients test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	status=0; \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
-	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) || status=$$?; \
+	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers || status=$$?; \
 	exit $$status
 
 # They wait most of the time, so two run in parallel.

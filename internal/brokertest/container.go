@@ -1,3 +1,5 @@
+//go:build testcontainers
+
 package brokertest
 
 import (
@@ -14,8 +16,6 @@ import (
 
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
-
-const defaultImage = "rabbitmq:3.13-management"
 
 // containerConfig makes the broker listen on the ports that are visible from outside, because the
 // native stream protocol sends clients the address to connect to.

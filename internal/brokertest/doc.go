@@ -14,6 +14,8 @@
 //     MILLRACE_TEST_RABBITMQ, or of the installed package.
 //  5. A container from rabbitmq:3.13-management.
 //
+// Containers need the build tag testcontainers, because the client of Docker takes long to compile.
+//
 // The broker starts when the first test of a process needs it, and runs until the process ends. So
 // each package that uses it has
 //

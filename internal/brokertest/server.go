@@ -19,6 +19,8 @@ const (
 	envRabbitMQ   = "MILLRACE_TEST_RABBITMQ"
 )
 
+const defaultImage = "rabbitmq:3.13-management"
+
 // server is a broker, with the URLs of its administrator.
 type server struct {
 	amqp, management url.URL

@@ -1,0 +1,13 @@
+//go:build !testcontainers
+
+package brokertest
+
+import (
+	"context"
+	"fmt"
+)
+
+// startContainer fails: the client of Docker takes long to compile, so it has a build tag.
+func startContainer(_ context.Context, image string) (*server, error) {
+	return nil, fmt.Errorf("brokertest: there is no broker: `make deps` installs RabbitMQ; a container from %s needs -tags testcontainers", image)
+}
