@@ -1,12 +1,10 @@
 package brokertest
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
