@@ -64,13 +64,14 @@ func TestToolsScript(t *testing.T) {
 		"missing: Python 3.11 or newer is not installed (package python3)\n", said)
 }
 
-// `make up` shows progress while it builds.
+// `make up` shows progress while it builds, and needs what README says.
 func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	recipe, err := exec.Command("make", "-n", "-C", root, "up").CombinedOutput()
 	require.NoError(t, err, "%s", recipe)
 	require.Contains(t, string(recipe), "scripts/tools.sh go git make\n")
 	require.NotContains(t, string(recipe), "scripts/tools.sh\n", "it uses neither Node nor Python")
 	require.Contains(t, string(recipe), "(the first time takes about two minutes)")
+	require.Regexp(t, `(?s)\bwith Go 1\.26, git and\s+make:\s+make up\n`, document(t, "README.md"))
 	require.Contains(t, string(recipe), "go build -v")
 	require.Contains(t, string(recipe), "scripts/progress.sh")
 	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
