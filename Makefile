@@ -39,6 +39,14 @@ tools: ## Check that Go, Node, Python, git and make are installed
 deps: tools ## Install the other tools that the tests need, and list them first
 	@scripts/deps.sh broker compiler python ruby node java
 
+# One package needs less. Only readmetest and spectest run programs in other languages than Go.
+.PHONY: deps-go
+deps-go:
+	@scripts/tools.sh go git make
+	@scripts/deps.sh broker compiler
+
+DEPS_OF_PKG := $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG))$(findstring spectest,$(PKG)),deps,deps-go)
+
 .PHONY: build
 build: ## Build bin/millrace
 	@scripts/tools.sh go git make
@@ -68,11 +76,11 @@ UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
-test: deps $(if $(filter ./...,$(PKG)),test-clients test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
-	status=0; \
+test: $(DEPS_OF_PKG) $(if $(filter ./...,$(PKG)),test-clients test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
+	status=0; export SUMMARY=$$(mktemp); \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
 	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers || status=$$?; \
-	exit $$status
+	cat $$SUMMARY; rm $$SUMMARY; exit $$status
 
 # They wait most of the time, so two run in parallel.
 .PHONY: test-clients
@@ -82,13 +90,13 @@ test-clients: ## Tests of the JavaScript, Python, Ruby and Java clients, two at 
 # The race detector slows these tests down most and finds nothing in them. So they run less often
 # with it, and at full size without it.
 .PHONY: test-properties
-test-properties: deps ## The property tests of the core, at full size
-	go test -shuffle=on -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestTwoLeaders|TestOperationsAreUndoneOnce)$$' ./scheduler
+test-properties: deps-go ## The property tests of the core, at full size
+	go test -count=1 -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestTwoLeaders|TestOperationsAreUndoneOnce)$$' ./scheduler
 
 # internal/localbroker tests the installed RabbitMQ, so it is left out.
 .PHONY: test-rabbitmq4
-test-rabbitmq4: deps ## The Go tests on RabbitMQ 4, installed in .cache from Debian forky (PKG=./broker for one package)
-	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go test -shuffle=on -timeout 30m $(TESTFLAGS) $$(go list $(PKG) | grep -v /internal/localbroker$$)
+test-rabbitmq4: $(DEPS_OF_PKG) ## The Go tests on RabbitMQ 4, installed in .cache from Debian forky (PKG=./broker for one package)
+	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go test -timeout 30m $(TESTFLAGS) $$(go list $(PKG) | grep -v /internal/localbroker$$)
 
 .PHONY: test-javascript
 test-javascript: ## Tests of the JavaScript client, also with a private RabbitMQ
@@ -113,7 +121,7 @@ test-java: ## Tests of the Java client, also with a private RabbitMQ
 	cd clients/java && ../../scripts/mvn.sh test
 
 .PHONY: cover
-cover: deps ## Statement coverage by package; fails below 90 % in total
+cover: $(DEPS_OF_PKG) ## Statement coverage by package; fails below 90 % in total
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint

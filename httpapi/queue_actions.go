@@ -39,11 +39,6 @@ func deleteQueue(ctx context.Context, conn *broker.Conn, name string) error {
 	return conn.Queues().Delete(ctx, wire.QueuePrefix+name, false, false)
 }
 
-func purgeQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	_, err := conn.Queues().Purge(ctx, wire.QueuePrefix+name)
-	return err
-}
-
 func mustExist(ctx context.Context, conn *broker.Conn, name string) error {
 	_, _, err := conn.Queues().Depth(ctx, wire.QueuePrefix+name)
 	return err
@@ -61,6 +56,20 @@ func (q *queueActionsAPI) do(op string, action queueAction) handler {
 			return action(ctx, conn, name)
 		})
 	}
+}
+
+type purgedJobs struct {
+	Purged int `json:"purged"`
+}
+
+// purge deletes the jobs that wait in a queue. The broker says how many there were.
+func (q *queueActionsAPI) purge(in *problem.Request) (any, error) {
+	var did purgedJobs
+	err := q.do(wire.NotedPurged, func(ctx context.Context, conn *broker.Conn, name string) (err error) {
+		did.Purged, err = conn.Queues().Purge(ctx, wire.QueuePrefix+name)
+		return err
+	})(in)
+	return did, err
 }
 
 // note journals what is about to be done to a queue, if it can be done.

@@ -108,10 +108,16 @@ func TestQueueActions(t *testing.T) {
 	w := newWorld(t, watching(true), func(c *httpapi.Config) {
 		c.OnBroker = func(context.Context, func(*broker.Conn) error) error { acts++; return answer }
 	})
-	routes := []struct{ method, path string }{{http.MethodPut, "/api/job-queues/a"}, {http.MethodDelete, "/api/job-queues/a"}, {http.MethodDelete, "/api/job-queues/a/jobs"}}
+	routes := []struct {
+		method, path string
+		status       int
+	}{
+		{http.MethodPut, "/api/job-queues/a", http.StatusNoContent}, {http.MethodDelete, "/api/job-queues/a", http.StatusNoContent},
+		{http.MethodDelete, "/api/job-queues/a/jobs", http.StatusOK},
+	}
 	for _, r := range routes {
 		answer = nil
-		require.Equal(t, http.StatusNoContent, w.do(r.method, r.path, "").StatusCode)
+		require.Equal(t, r.status, w.do(r.method, r.path, "").StatusCode)
 		answer = &broker.QueueError{Queue: "a", Reason: broker.ReasonMissing}
 		w.do(r.method, r.path, "").problem(t, http.StatusNotFound, "not_found")
 		answer = &broker.QueueError{Queue: "a", Reason: broker.ReasonExclusive}

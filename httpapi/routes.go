@@ -122,7 +122,7 @@ func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, processes *processesAPI, que
 		{put, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedMade, makeQueue))},
 		{del, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedRemoved, deleteQueue))},
 		{get, "/api/job-queues/:queue/jobs", acts, ok(actions.peek)},
-		{del, "/api/job-queues/:queue/jobs", acts, done(actions.do(wire.NotedPurged, purgeQueue))},
+		{del, "/api/job-queues/:queue/jobs", acts, ok(actions.purge)},
 		{put, "/api/job-queues/:queue/pause", acts, done(actions.pause(wire.CommandPause))},
 		{put, "/api/job-queues/:queue/resume", acts, done(actions.pause(wire.CommandResume))},
 		{post, "/api/job-queues/:queue/move", acts, ok(actions.move)},

@@ -232,7 +232,7 @@ func TestMetrics(t *testing.T) {
 		`millrace_publish_failed_total{reason="refused",vhost="/"} 1`,
 		`millrace_unconfirmed_publishes{vhost="/"} 7`,
 		`millrace_fires_total{vhost="/"} 11`,
-		`millrace_journal_deeds_total{deed="fire",vhost="/"} 1`,
+		`millrace_journal_dispatches_total{kind="fire",vhost="/"} 1`,
 		`millrace_held_queues{vhost="/"} 1`,
 		`millrace_fires_in_doubt{vhost="/"} 5`,
 		`millrace_silent_queues{vhost="/"} 2`,

@@ -24,12 +24,14 @@ func firesThatFoundNoQueue(t *testing.T, v *brokertest.Vhost) (n int) {
 	return n
 }
 
-// A leader crash in the first seconds of a new queue duplicates neither fires nor jobs of clients.
+// A leader that crashes in the first seconds of a new queue, or stops while the broker is slow,
+// duplicates neither fires nor jobs of clients.
 func TestLeaderCrashWhileQueueIsNew(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())
-	s := start(t, v, options{identity: "a", amqpURL: proxy.URL(), native: v.StreamURL() != ""}).leads(t)
+	settings := options{identity: "a", amqpURL: proxy.URL(), native: v.StreamURL() != ""}
+	s := start(t, v, settings).leads(t)
 	const kills, jobs = 20, 300
 	for i := range kills {
 		queue := fmt.Sprint("new-", i)
@@ -42,8 +44,15 @@ func TestLeaderCrashWhileQueueIsNew(t *testing.T) {
 		brokertest.Eventually(t, func() bool {
 			return v.HasQueue(t, wire.QueuePrefix+queue) && v.QueueLength(t, wire.QueuePrefix+queue) > i
 		}, "it fires to %s", queue)
-		proxy.Cut(t)
-		proxy.Heal(t)
+		if i%4 == 3 {
+			proxy.Slow(t, 300*time.Millisecond)
+			s.stop()
+			proxy.Heal(t)
+			s = start(t, v, settings)
+		} else {
+			proxy.Cut(t)
+			proxy.Heal(t)
+		}
 		s.leads(t)
 	}
 	for i := range kills {

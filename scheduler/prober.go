@@ -137,7 +137,7 @@ func (p *prober) verifyRouting(ctx context.Context) error {
 	case p.l.core.routing.nothingFired():
 		return p.repairRouting(ctx)
 	}
-	p.l.s.log.Error("scheduler: an exchange of Millrace's, or a binding, is missing: what was fired since the last probe arrived is fired again", "error", broken)
+	p.l.s.log.Error("scheduler: an exchange of Millrace's or a binding is missing; it is repaired, and jobs sent since the last probe that arrived are delivered again", "error", broken)
 	return p.l.core.routing.journalBroken(time.Now())
 }
 

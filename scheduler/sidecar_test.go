@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -36,11 +37,15 @@ type options struct {
 	native   bool
 	max      int
 	deadMax  int
+	log      io.Writer
 }
 
 func start(t *testing.T, v *brokertest.Vhost, o options) *sidecar {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("sidecar", o.identity)
+	if o.log == nil {
+		o.log = io.Discard
+	}
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), o.log), &slog.HandlerOptions{Level: slog.LevelInfo})).With("sidecar", o.identity)
 	if o.amqpURL == "" {
 		o.amqpURL = v.AMQPURL()
 	}

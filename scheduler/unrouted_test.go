@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
@@ -48,7 +49,8 @@ func TestMisroutedFiresAreRepeated(t *testing.T) {
 	schedule(t, v, time.Now(), "q", names("before", 3)...)
 	w.gets(t, names("before", 3)...)
 	before.stop()
-	s := start(t, v, options{identity: "a"}).leads(t)
+	var log bytes.Buffer
+	s := start(t, v, options{identity: "a", log: &log}).leads(t)
 	brokertest.Eventually(t, func() bool { // otherwise they might be misrouted too
 		st := s.entries.State()
 		return st.RoutedTo >= st.Epoch
@@ -71,4 +73,6 @@ func TestMisroutedFiresAreRepeated(t *testing.T) {
 		return len(doubts) == 0
 	}, "nothing is in doubt")
 	require.Equal(t, 1, journal(t, v)[wire.TypeMisrouted])
+	s.stop()
+	require.Contains(t, log.String(), "a binding is missing; it is repaired, and jobs sent since the last probe that arrived are delivered again")
 }

@@ -1,17 +1,29 @@
 #!/usr/bin/env bash
-# Runs go test, with the given arguments, on the packages that standard input names.
+# Runs go test, with the given arguments, on the packages that standard input names. At the end it
+# lists what failed, or appends that to the file SUMMARY.
 #
-# If RERUN is set, as in CI, failed tests are run once more, unless there are many. They are listed
-# at the end in any case: a test that passes only the second time has a fault, or has found one.
+# If RERUN is set, as in CI, tests run in a random order. Failed ones are run once more, unless there
+# are many, and are listed in any case: a test that passes only the second time has a fault, or has
+# found one. Otherwise the order is fixed, so that go test does not repeat what has not changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=$(sort | awk '/\/(scheduler|cmd\/millrace|internal\/readmetest)$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }') # the slowest packages come first
 [[ $packages ]] || exit 0
-arguments=(-shuffle=on -timeout 30m -p "$(($(nproc) + 1))" "$@") # most tests wait most of the time
+arguments=(-timeout 30m -p "$(($(nproc) + 1))" "$@") # most tests wait most of the time
 if [[ ! ${RERUN:-} ]]; then
+	output=$(mktemp)
+	trap 'rm -f "$output"' EXIT
+	status=0
 	# shellcheck disable=SC2086 # a word for each package
-	exec go test "${arguments[@]}" $packages
+	go test "${arguments[@]}" $packages | tee "$output" || status=$?
+	if ((status)); then
+		{
+			printf '\nFailed:\n'
+			grep -E '^ *--- FAIL|^FAIL\s|^panic:' "$output" || true
+		} >>"${SUMMARY:-/dev/stdout}"
+	fi
+	exit "$status"
 fi
 version=v1.13.0
 gotestsum=$PWD/.cache/bin/gotestsum-$version
@@ -22,4 +34,4 @@ if [[ ! -x $gotestsum ]]; then
 	mv .cache/bin/gotestsum "$gotestsum"
 fi
 exec "$gotestsum" --format pkgname --format-hide-empty-pkg --rerun-fails=1 --rerun-fails-max-failures=10 \
-	--packages="$(xargs <<<"$packages")" -- "${arguments[@]}"
+	--packages="$(xargs <<<"$packages")" -- -shuffle=on "${arguments[@]}"

@@ -14,7 +14,7 @@ import (
 
 // The sidecar's parsers accept the heartbeats and metrics that all clients write.
 func TestSidecarReadsVectors(t *testing.T) {
-	own := map[string]any{"identity": "host:7:", "hostname": "host", "pid": 7, "beat": 1700000000.5, "rss_kb": 1, "started_at": 1699999999.5}
+	own := map[string]any{"identity": "host:7", "hostname": "host", "pid": 7, "beat": 1700000000.5, "rss_kb": 1, "started_at": 1699999999.5}
 	for _, c := range vectors(t, "heartbeat.json") {
 		text := c.Get("heartbeat").Raw
 		for name, value := range own {

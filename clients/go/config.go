@@ -148,4 +148,10 @@ func (l Lane) check() error {
 	return nil
 }
 
-func identity(tag string) string { return fmt.Sprintf("%s:%d:%s", hostname(), os.Getpid(), tag) }
+// identity returns the name of this process in heartbeats. The tag may be empty.
+func identity(tag string) string {
+	if tag != "" {
+		tag = ":" + tag
+	}
+	return fmt.Sprintf("%s:%d%s", hostname(), os.Getpid(), tag)
+}

@@ -2,11 +2,11 @@ package millrace
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +42,7 @@ func TestVectorsHeartbeat(t *testing.T) {
 		require.NoError(t, err)
 		var got map[string]any
 		require.NoError(t, json.Unmarshal(text, &got))
-		require.Equal(t, fmt.Sprintf("%s:%d:%s", hostname(), os.Getpid(), b.Tag), b.Identity)
+		require.Equal(t, strings.NewReplacer("HOSTNAME", hostname(), "PID", strconv.Itoa(os.Getpid())).Replace(c.Get("identity").String()), b.Identity)
 		require.LessOrEqual(t, b.StartedAt, b.Beat)
 		for _, own := range []string{"identity", "hostname", "pid", "beat", "rss_kb", "started_at"} {
 			require.Contains(t, got, own)

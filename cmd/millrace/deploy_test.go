@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/internal/hosts"
@@ -66,7 +67,7 @@ func ours(path, text string) string {
 
 func TestDeployedFlagsExist(t *testing.T) {
 	flags, variables := known(t)
-	for path, least := range map[string]int{"deploy/Dockerfile": 1, "docker-compose.yml": 4, "deploy/millrace.service": 3} {
+	for path, least := range map[string]int{"deploy/Dockerfile": 1, "docker-compose.yml": 4, "deploy/millrace.service": 3, "deploy/kubernetes.yaml": 8} {
 		text := withoutComments(deployed(t, path))
 		said := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(ours(path, text), -1)
 		require.GreaterOrEqual(t, len(said), least, path)
@@ -130,6 +131,70 @@ func TestComposeAcceptsAnyPassword(t *testing.T) {
 	_, err = parser.Parse(services["millrace"].Command)
 	require.NoError(t, err)
 	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.URL())})
+}
+
+// pods is the part of deploy/kubernetes.yaml that the tests need.
+type pods struct {
+	Spec struct {
+		Replicas int
+		Selector struct {
+			MatchLabels map[string]string `yaml:"matchLabels"`
+		}
+		Template struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct{ Containers []container }
+		}
+	}
+}
+
+type container struct {
+	Args           []string
+	Env            []struct{ Name, Value string }
+	LivenessProbe  probe `yaml:"livenessProbe"`
+	ReadinessProbe probe `yaml:"readinessProbe"`
+	VolumeMounts   []struct {
+		MountPath string `yaml:"mountPath"`
+	} `yaml:"volumeMounts"`
+}
+
+type probe struct {
+	HTTPGet struct {
+		Path    string
+		Headers []struct{ Name, Value string } `yaml:"httpHeaders"`
+	} `yaml:"httpGet"`
+}
+
+// serve takes the command line of deploy/kubernetes.yaml, and its probes have the paths and the host
+// name that the API answers.
+func TestKubernetes(t *testing.T) {
+	var deployment pods
+	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "deploy/kubernetes.yaml")), &deployment))
+	require.Equal(t, 2, deployment.Spec.Replicas)
+	require.Equal(t, deployment.Spec.Selector.MatchLabels, deployment.Spec.Template.Metadata.Labels)
+	c := deployment.Spec.Template.Spec.Containers[0]
+	for get, path := range map[*probe]string{&c.LivenessProbe: "/healthz", &c.ReadinessProbe: "/readyz"} {
+		require.Equal(t, path, get.HTTPGet.Path)
+		require.Len(t, get.HTTPGet.Headers, 1)
+		require.Equal(t, "Host", get.HTTPGet.Headers[0].Name)
+		require.Contains(t, auth.NewHosts("0.0.0.0:15680", nil, nil), get.HTTPGet.Headers[0].Value)
+	}
+
+	secrets := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(secrets, "amqp-password"), []byte("s3cret"), 0o600))
+	for _, variable := range c.Env {
+		t.Setenv(variable.Name, variable.Value)
+	}
+	var root commands
+	parser, err := program().Parser(&root, io.Discard, io.Discard)
+	require.NoError(t, err)
+	_, err = parser.Parse(strings.Fields(strings.ReplaceAll(strings.Join(c.Args, " "), c.VolumeMounts[1].MountPath, secrets)))
+	require.NoError(t, err)
+	amqp := root.Serve.URL()
+	require.Equal(t, []string{"millrace", "s3cret", "jobs"}, []string{connect.User(amqp), passwordOf(amqp), connect.VHost(amqp)})
+	require.Equal(t, c.VolumeMounts[0].MountPath, root.Serve.StateDir)
+	listener, err := auth.Listen(t.Context(), strings.Replace(root.Serve.HTTPAddr, "15680", "0", 1), root.Serve.exposure())
+	require.NoError(t, err, "an address that is not loopback has conditions")
+	require.NoError(t, listener.Close())
 }
 
 func passwordOf(u hosts.URL) string {

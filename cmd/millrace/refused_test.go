@@ -64,6 +64,7 @@ func TestServeEndsWithoutPermissions(t *testing.T) {
 			require.Equal(t, cli.ExitFailed, r.code, r.err)
 			require.Contains(t, r.err, `user "`+u.Name+`" may not do what Millrace needs in virtual host "`+v.Name+`": `+right+" ")
 			require.Contains(t, r.err, "→ give it the permissions: "+v.Features(t).Ctl+" set_permissions --vhost '"+v.Name+"' '"+u.Name+"' '")
+			require.LessOrEqual(t, strings.Count(r.err, "\n"), 20, r.err)
 		})
 	}
 }

@@ -290,6 +290,8 @@ func TestServeUntilInterrupted(t *testing.T) {
 	interrupt()
 	require.Zero(t, <-ended)
 	require.NotContains(t, log.String(), v.Owner.Password)
+	require.Contains(t, log.String(), `"msg":"millrace: stopped"`)
+	require.NotContains(t, log.String(), `"error":null`)
 	require.Empty(t, out.String())
 }
 

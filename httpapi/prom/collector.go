@@ -41,7 +41,7 @@ var (
 	descFailed      = desc("publish_failed_total", "Fires that did not reach their queue.", "reason")
 	descUnconfirmed = desc("unconfirmed_publishes", "Fires that the broker has not confirmed yet.")
 	descFires       = desc("fires_total", "Jobs that this sidecar fired.")
-	descJournaled   = desc("journal_deeds_total", "Fires and burials in the journal, of all leaders.", "deed")
+	descJournaled   = desc("journal_dispatches_total", "Fires and burials in the journal, of all leaders.", "kind")
 	descDuplicates  = desc("duplicates_total", "Publishes that were recognised as repeated.")
 	descDeadLetters = desc("dead_lettered_total", "Jobs that the broker dead-lettered, that this sidecar took over.")
 	descCommands    = desc("commands_total", "Commands that this sidecar answered as leader.")

@@ -17,7 +17,7 @@ type jobsCmd struct {
 	Class  string `placeholder:"CLASS" help:"Only jobs of this class."`
 	JID    string `name:"jid" placeholder:"JID" help:"Only this job."`
 	Error  string `placeholder:"CLASS" help:"Only attempts that failed with an error of this class."`
-	Worker string `placeholder:"PROCESS" help:"Only attempts by this worker process: host:pid:tag."`
+	Worker string `placeholder:"PROCESS" help:"Only attempts by this worker process: host:pid or host:pid:tag."`
 	Status string `placeholder:"STATUS" enum:",success,failed,dead,discarded,expired" default:"" help:"Only this outcome: success, failed, dead, discarded or expired."`
 	Failed bool   `help:"Only attempts that failed, with or without retries left."`
 }

@@ -60,7 +60,7 @@ func (c *listProcessesCmd) Run(ctx context.Context, out output.Streams) error {
 type showProcessCmd struct {
 	apiFlags
 
-	Identity string `arg:"" help:"The process's identity: host:pid:tag."`
+	Identity string `arg:"" help:"The process's identity: host:pid or host:pid:tag."`
 }
 
 // Run prints one process.
@@ -72,7 +72,7 @@ type processActionCmd struct {
 	apiFlags
 	output.Confirm
 
-	Identity string `arg:"" help:"The process's identity: host:pid:tag. '*' means all processes."`
+	Identity string `arg:"" help:"The process's identity: host:pid or host:pid:tag. '*' means all processes."`
 	reasonFlag
 }
 

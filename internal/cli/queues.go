@@ -171,11 +171,15 @@ func (c *purgeQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	jobs := wire.Counted(q.Ready, "job")
-	if err := c.Ask(out, "Delete %s that wait in queue %q?", jobs, c.Queue); err != nil {
+	if err := c.Ask(out, "Delete %s that wait in queue %q?", wire.Counted(q.Ready, "job"), c.Queue); err != nil {
 		return err
 	}
-	return c.act(ctx, out, c.action(http.MethodDelete, "/jobs", fields{"done": "purged", "jobs": q.Ready}, "purged: "+jobs+" deleted"))
+	did, err := send[struct{ Purged int64 }](ctx, &c.apiFlags, http.MethodDelete, c.path()+"/jobs", c.body())
+	if err != nil {
+		return err
+	}
+	return c.Printer(out).Done(fields{"queue": c.Queue, "done": "purged", "jobs": did.Purged},
+		"queue %q purged: %s deleted", c.Queue, wire.Counted(did.Purged, "job"))
 }
 
 // Run moves the jobs of a queue, in as many steps as that takes.

@@ -95,6 +95,14 @@ func TestDestructionIsConfirmedOnTerminal(t *testing.T) {
 	}
 }
 
+// More jobs may have come after the question.
+func TestPurgePrintsWhatBrokerDeleted(t *testing.T) {
+	a := clitest.NewAPI(t, 200, `{"name":"mails","ready":12,"purged":14}`)
+	r := millrace(t, "queues", "purge", "mails", "--yes", "--reason", "spilled", "--http-addr", a.Addr())
+	require.Equal(t, "queue \"mails\" purged: 14 jobs deleted\n", r.out, r.err)
+	require.Equal(t, `DELETE /api/job-queues/mails/jobs application/json {"reason":"spilled"}`, a.Asked()[len(a.Asked())-1])
+}
+
 func TestReleasePromptNamesJobCount(t *testing.T) {
 	a := clitest.NewAPI(t, 200, `{"scheduler":{"gap":"it is new"},"before":21}`)
 	r := millrace(t, "release", "--http-addr", a.Addr())

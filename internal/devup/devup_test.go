@@ -67,11 +67,18 @@ func TestListensOnFreePorts(t *testing.T) {
 	require.ErrorContains(t, err, "loopback")
 }
 
-func TestSuggestionsHaveNonDefaultFlags(t *testing.T) {
-	require.NotContains(t, strings.Join(suggestions("amqp://guest:guest@127.0.0.1:5672/", "127.0.0.1:15680"), "\n"), "-url")
-	for _, line := range suggestions("amqp://guest:guest@127.0.0.1:5673/", "127.0.0.1:15681") {
-		require.Regexp(t, `--amqp-url amqp://guest:guest@127.0.0.1:5673/$|--http-addr 127.0.0.1:15681$`, line)
+// Only on other ports than the usual ones, the addresses are set, once. Every line fits a terminal.
+func TestSuggestions(t *testing.T) {
+	usual := suggestions("bin/millrace", "amqp://guest:guest@127.0.0.1:5672/", "127.0.0.1:15680")
+	other := suggestions("bin/millrace", "amqp://guest:guest@127.0.0.1:45673/", "127.0.0.1:15681")
+	require.Equal(t, append([]string{
+		"export MILLRACE_AMQP_URL=amqp://guest:guest@127.0.0.1:45673/", "export MILLRACE_HTTP_ADDR=127.0.0.1:15681",
+	}, usual...), other)
+	for _, line := range other {
+		require.LessOrEqual(t, len("  "+line), 80, line)
 	}
+	require.Contains(t, usual[0], "bin/millrace enqueue ")
+	require.Equal(t, "bin/millrace job JID", usual[1], "it shows what became of the first one")
 }
 
 // Two brokers that start at the same time do not choose the same ports.

@@ -28,31 +28,31 @@ func welcome(addr string, node *localbroker.Broker, dir string) string {
 	row("AMQP", node.AMQPURL())
 	row("Broker", management.String())
 	row("Data", dir+"  ("+os.Args[0]+" up --fresh deletes them)")
-	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try:\n\n")
-	for _, command := range suggestions(node.AMQPURL(), addr) {
+	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try these commands. JID is the id that enqueue\nprints.\n\n")
+	for _, command := range suggestions(os.Args[0], node.AMQPURL(), addr) {
 		fmt.Fprintf(&b, "  %s\n", command)
 	}
 	b.WriteString("\nCtrl-C stops everything.\n\n")
 	return b.String()
 }
 
-// suggestions are commands that work as they are, on any ports.
-func suggestions(amqpURL, httpAddr string) []string {
-	program := os.Args[0]
-	var amqp, api string
+// suggestions are commands to try. On other ports than the usual ones, the first
+// ones set the addresses for the others.
+func suggestions(program, amqpURL, httpAddr string) (commands []string) {
 	if !strings.HasSuffix(amqpURL, ":5672/") {
-		amqp = " --amqp-url " + amqpURL
+		commands = append(commands, "export MILLRACE_AMQP_URL="+amqpURL)
 	}
 	if httpAddr != "127.0.0.1:15680" {
-		api = " --http-addr " + httpAddr
+		commands = append(commands, "export MILLRACE_HTTP_ADDR="+httpAddr)
 	}
-	return []string{
-		program + ` enqueue SendEmail '["ann@example.com"]' --queue demo.default` + amqp,
-		program + ` schedule SendEmail '["ann@example.com"]' --queue demo.low --in 1m` + amqp,
-		program + " top" + api,
-		program + " scheduled" + api,
-		program + " dead" + api,
-	}
+	return append(commands,
+		program+` enqueue SendEmail '["ann@example.com"]' --queue demo.default`,
+		program+" job JID",
+		program+` schedule SendEmail '["ann@example.com"]' --queue demo.low --in 1m`,
+		program+" scheduled",
+		program+" dead",
+		program+" top",
+	)
 }
 
 // countsLine says what the demo has done, and how many jobs each set holds.

@@ -192,6 +192,9 @@ func TestDoctorReportsFaultsOfSidecar(t *testing.T) {
 
 	broken := clitest.NewAPI(t, http.StatusOK, "<html>")
 	require.Contains(t, withSidecar(t, v, broken).out, "note  sidecar         the sidecar's answer cannot be read")
+
+	other := clitest.NewAPI(t, http.StatusForbidden, `{"error":"forbidden","reason":"user \"guest\" may not use this virtual host"}`)
+	require.Contains(t, withSidecar(t, v, other).out, "may not use this virtual host (http://"+other.Addr()+": it may be the sidecar of another broker or virtual host)")
 }
 
 func TestDoctorDetectsAlarms(t *testing.T) {

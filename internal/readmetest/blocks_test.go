@@ -59,7 +59,7 @@ func document(t *testing.T, path string) string {
 func documents(t *testing.T) []string {
 	t.Helper()
 	var paths []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "bench/*.md", "clients/conformance/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		for _, path := range found {

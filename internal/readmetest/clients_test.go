@@ -26,6 +26,7 @@ type reader struct {
 	project string
 	path    []string // directories in which programs are found first
 	env     []string
+	profile string // commands that come first in each terminal
 }
 
 // The READMEs of the client libraries work with a `millrace up` on the usual ports, and without any
@@ -66,8 +67,9 @@ func readPython(t *testing.T, r *reader, blocks map[string]string) {
 }
 
 func readRuby(t *testing.T, r *reader, blocks map[string]string) {
-	require.Len(t, blocks, 7)
+	require.Len(t, blocks, 8)
 	inRuby(t, r)
+	r.profile = blocks["env.sh"]
 	r.install(t)
 	r.try(t, "ruby test_greet.rb")
 	r.greets(t)
@@ -103,7 +105,7 @@ func (r *reader) greets(t *testing.T) {
 }
 
 func (r *reader) command(t *testing.T, line string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", line)
+	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", r.profile+line)
 	cmd.Dir = r.project
 	cmd.Env = append(plain(), "PATH="+strings.Join(append(r.path, os.Getenv("PATH")), ":"))
 	cmd.Env = append(cmd.Env, r.env...)

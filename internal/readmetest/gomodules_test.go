@@ -51,12 +51,17 @@ func packedModules(t *testing.T) (copied, proxy string, env []string) {
 	checkout(t, copied)
 	modulePacked(t, proxy, clientModule, filepath.Join(copied, "clients", "go"))
 	modulePacked(t, proxy, sidecarModule, copied)
-	cache := strings.TrimSpace(tool(t, root, nil, "go", "env", "GOMODCACHE"))
-	others := strings.TrimSpace(tool(t, root, nil, "go", "env", "GOPROXY"))
 	return copied, proxy, []string{
-		"GOPROXY=file://" + proxy + ",file://" + filepath.Join(cache, "cache", "download") + "," + others,
+		"GOPROXY=" + strings.Join(append([]string{"file://" + proxy}, proxies(t)...), ","),
 		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOWORK=off", "GOSUMDB=off", "CGO_ENABLED=0",
 	}
+}
+
+// proxies returns where the go command finds modules: first in the cache of this machine.
+func proxies(t *testing.T) []string {
+	t.Helper()
+	set := strings.Split(tool(t, root, nil, "go", "env", "GOMODCACHE", "GOPROXY"), "\n")
+	return []string{"file://" + filepath.Join(set[0], "cache", "download"), set[1]}
 }
 
 // `go install` works when both modules are released, and a copy of the repository builds without

@@ -1,6 +1,8 @@
 package readmetest
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,18 +22,20 @@ import (
 )
 
 // languages say how to run the programs of the page, by their file extensions.
-var languages = map[string]func(file string) (name string, args, env []string, err error){
-	".py": func(file string) (string, []string, []string, error) {
+var languages = map[string]func(t *testing.T, file string) (name string, args, env []string){
+	".py": func(_ *testing.T, file string) (string, []string, []string) {
 		// This is Debian's own Python: pika is one of its packages.
-		return "/usr/bin/python3", []string{"-u", file}, nil, nil
+		return "/usr/bin/python3", []string{"-u", file}, nil
 	},
-	".rb": func(file string) (string, []string, []string, error) { return "ruby", []string{file}, nil, nil },
-	".js": func(file string) (string, []string, []string, error) {
-		return "node", []string{file}, []string{"NODE_PATH=" + filepath.Join(root, ".cache", "node", "node_modules")}, nil
+	".rb": func(_ *testing.T, file string) (string, []string, []string) { return "ruby", []string{file}, nil },
+	".js": func(_ *testing.T, file string) (string, []string, []string) {
+		return "node", []string{file}, []string{"NODE_PATH=" + filepath.Join(root, ".cache", "node", "node_modules")}
 	},
-	".go": func(file string) (string, []string, []string, error) {
-		name, err := build(file)
-		return name, nil, nil, err
+	".go": func(t *testing.T, file string) (string, []string, []string) {
+		line := all("`(go mod init [^`]+)`", document(t, "docs/without-a-library.md")) // the page's own
+		require.Len(t, line, 1)
+		env := []string{"GOPROXY=" + strings.Join(proxies(t), ","), "GOSUMDB=off", "GOWORK=off"}
+		return "sh", []string{"-c", "cd '" + filepath.Dir(file) + "' && " + line[0]}, env
 	},
 }
 
@@ -109,6 +114,33 @@ func (s *sidecar) cutOff(t *testing.T, product string) {
 	}, "the connection of %s is closed", product)
 }
 
+// The worker of the page takes as many jobs as it has threads. A job that takes longer than the
+// broker waits for a heartbeat does not cost the connection. After SIGTERM the jobs that run finish.
+func TestWorkerWithoutALibrary(t *testing.T) {
+	t.Parallel()
+	const threads, queue = 4, "queue.mails"
+	s := &sidecar{vhost: brokertest.New(t), bin: t.TempDir()}
+	blocks := readmeBlocks(t, "docs/without-a-library.md")
+	text := strings.NewReplacer("amqp://localhost\"", "amqp://localhost?heartbeat=2\"", // the broker waits for 4 s
+		"handlers = {", "def nap(name):\n    time.sleep(8)\n    print(f\"{name} is over\", flush=True)\n\n\nhandlers = {\"Nap\": nap, ").Replace(blocks["worker.py"])
+	require.Contains(t, text, fmt.Sprintf(`"%s", %d`+"\n", queue, threads))
+	worker := s.program(t, map[string]string{"worker.py": text}, "worker.py")
+	out := start(t, worker)
+	brokertest.Eventually(t, func() bool { return s.vhost.HasQueue(t, queue) }, "the worker declares its queue")
+	for n := range threads + 1 {
+		s.vhost.Publish(t, "", queue, amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"Nap","queue":"mails","args":["nap %d"]}`, n)})
+	}
+	brokertest.Eventually(t, func() bool { return s.vhost.QueueLength(t, queue) == 1 }, "one job waits for a thread")
+	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
+	brokertest.Eventually(t, func() bool { return worker.Process.Signal(syscall.Signal(0)) != nil }, "the worker ends")
+	for n := range threads {
+		require.Equal(t, 1, strings.Count(out.String(), fmt.Sprintf("nap %d is over\n", n)), out)
+	}
+	require.NotContains(t, out.String(), "no connection", "a nap cost the connection")
+	require.NotContains(t, out.String(), "Traceback")
+	require.Equal(t, 1, s.vhost.QueueLength(t, queue), "the worker took a job after SIGTERM, or did not acknowledge one")
+}
+
 // look runs lines that each list something. Lines about the set show the entry with this jid. They
 // run first, because the entry is not there for long.
 func look(t *testing.T, s *sidecar, lines []string, set, jid string) {
@@ -156,14 +188,13 @@ func (s *sidecar) program(t *testing.T, blocks map[string]string, name string) *
 	file := filepath.Join(t.TempDir(), name)
 	text := unhurried.Replace(strings.ReplaceAll(blocks[name], "amqp://localhost", s.vhost.AMQPURL()))
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	interpreter, args, env, err := languages[filepath.Ext(name)](file)
-	require.NoError(t, err)
+	interpreter, args, env := languages[filepath.Ext(name)](t, file)
 	cmd := s.command(t, interpreter, args...)
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
 
-var curl = regexp.MustCompile(`^curl -u guest:guest (?:-X (\w+) )?localhost:15680(/\S*)$`)
+var curl = regexp.MustCompile(`^curl (?:-sS )?-u guest:guest (-i )?(?:-X (\w+) )?localhost:15680(/\S*)(?: \| jq)?$`)
 
 // run runs a line of a shell block. It does the work of curl itself, because not every machine has
 // curl.
@@ -172,12 +203,9 @@ func (s *sidecar) run(t *testing.T, line string) string {
 	if strings.HasPrefix(line, "curl ") {
 		parts := curl.FindStringSubmatch(line)
 		require.NotNil(t, parts, "not understood: %s", line)
-		method := parts[1]
-		if method == "" {
-			method = http.MethodGet
-		}
-		body, err := s.request(method, parts[2])
+		body, err := s.request(cmp.Or(parts[2], http.MethodGet), parts[3])
 		require.NoError(t, err, body)
+		require.Equal(t, parts[1] == "", body != "", "-i is for an answer without a body: %s", line)
 		return body
 	}
 	out, err := s.command(t, "sh", "-c", line).CombinedOutput()

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,28 +65,76 @@ func TestToolsScript(t *testing.T) {
 		"missing: Python 3.11 or newer is not installed (package python3)\n", said)
 }
 
-// `make up` shows progress while it builds.
+// `make up` shows progress while it builds, and needs what README says.
 func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	recipe, err := exec.Command("make", "-n", "-C", root, "up").CombinedOutput()
 	require.NoError(t, err, "%s", recipe)
 	require.Contains(t, string(recipe), "scripts/tools.sh go git make\n")
 	require.NotContains(t, string(recipe), "scripts/tools.sh\n", "it uses neither Node nor Python")
+	require.Regexp(t, `(?s)\bwith Go 1\.26, git and\s+make:\s+make up\n`, document(t, "README.md"))
 	require.Contains(t, string(recipe), "(the first time takes about two minutes)")
 	require.Contains(t, string(recipe), "go build -v")
 	require.Contains(t, string(recipe), "scripts/progress.sh")
 	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
 }
 
+// gotest.sh ends with what failed, or appends that to a file. Go remembers results only without
+// -shuffle, so the order is random only in CI.
+func TestGoTestScript(t *testing.T) {
+	bin := t.TempDir()
+	fake := "#!/bin/sh\necho \"go $*\"\necho '--- FAIL: TestX (0.00s)'\necho '    x_test.go:1: why'\necho FAIL\n" +
+		"printf 'FAIL\\texample.com/x\\t0.1s\\n'\necho 'ok  example.com/y'\nexit 1\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "go"), []byte(fake), 0o700))
+	gotest := func(summary string) string {
+		run := exec.Command(filepath.Join(root, "scripts", "gotest.sh"), "-v")
+		run.Stdin = strings.NewReader("example.com/y\nexample.com/x\n")
+		run.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "RERUN=", "SUMMARY="+summary)
+		said, err := run.CombinedOutput()
+		require.Error(t, err, "%s", said)
+		return string(said)
+	}
+	const failed = "\nFailed:\n--- FAIL: TestX (0.00s)\nFAIL\texample.com/x\t0.1s\n"
+	said := gotest("")
+	require.Regexp(t, `^go test -timeout \w+ -p \d+ -v example.com/x example.com/y\n`, said)
+	require.True(t, strings.HasSuffix(said, "ok  example.com/y\n"+failed), said)
+	require.Contains(t, document(t, "scripts/gotest.sh"), `-- -shuffle=on "${arguments[@]}"`)
+
+	summary := filepath.Join(t.TempDir(), "summary")
+	require.NotContains(t, gotest(summary), "Failed:")
+	require.Equal(t, failed, string(must(os.ReadFile(summary))))
+}
+
+// The tests of one package need no JDK. CI installs everything in one call.
+func TestTestsInstallWhatTheyNeed(t *testing.T) {
+	recipe := func(pkg string) string {
+		run := exec.Command("make", "-n", "-C", root, "test", "PKG="+pkg)
+		run.Env = append(os.Environ(), "MAKEFLAGS=")
+		said, err := run.CombinedOutput()
+		require.NoError(t, err, "%s", said)
+		return string(said)
+	}
+	require.Contains(t, recipe("./wire"), "scripts/deps.sh broker compiler\n")
+	require.NotContains(t, recipe("./wire"), "java")
+	for _, pkg := range []string{"./internal/readmetest", "./internal/spectest", "./internal/..."} {
+		require.Contains(t, recipe(pkg), "scripts/deps.sh broker compiler python ruby node java\n", pkg)
+	}
+
+	parts := slices.DeleteFunc(all(`(?m)^#   ([\w-]+)  `, document(t, "scripts/deps.sh")), func(part string) bool { return part == "etcd" })
+	calls := all(`(?m)^scripts/deps\.sh (.*)$`, document(t, ".ci/run"))
+	require.Len(t, calls, 1)
+	require.ElementsMatch(t, parts, strings.Fields(calls[0]))
+}
+
 // `make test` also runs the tests without the race detector after a test with it has failed.
 func TestMakeTestRunsAll(t *testing.T) {
 	failing := filepath.Join(t.TempDir(), "gotest")
-	require.NoError(t, os.WriteFile(failing, []byte("#!/bin/sh\necho \"tested $(cat) $1\"\nexit 3\n"), 0o700))
-	run := exec.Command("make", "-C", root, "-o", "deps", "test", "PKG=./wire ./internal/pause", "GO_TEST="+failing)
+	require.NoError(t, os.WriteFile(failing, []byte("#!/bin/sh\necho \"tested $(cat) $1\"\necho \"failed $1\" >>$SUMMARY\nexit 3\n"), 0o700))
+	run := exec.Command("make", "-C", root, "-o", "deps-go", "test", "PKG=./wire ./internal/pause", "GO_TEST="+failing)
 	run.Env = append(os.Environ(), "MAKEFLAGS=") // those of a make that runs this test
 	said, err := run.CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/wire -race\n")
-	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/internal/pause \n")
+	require.Contains(t, string(said), "tested github.com/millrace-jobs/millrace/internal/pause -tags=testcontainers\nfailed -race\nfailed -tags=testcontainers\n")
 }
 
 // The binary's version comes from the tags of the sidecar. The Go client's module has its own tags

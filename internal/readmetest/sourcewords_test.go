@@ -28,9 +28,6 @@ var wireNames = []struct{ path, text, reason string }{
 	{"tracker/state.go", `json:"told"`, "a field of the stored state"},
 	{"tracker/state.go", `json:"told_to"`, "a field of the stored state"},
 	{"ui/static/core/words.js", "astray: ", "a type of journal records"},
-	{"httpapi/prom/collector.go", `"journal_deeds_total"`, "a metric"},
-	{"httpapi/prom/collector.go", `"deed"`, "a label of that metric"},
-	{"httpapi/state_test.go", `millrace_journal_deeds_total{deed="fire"`, "a metric and its label"},
 }
 
 // wordLists are files that contain the words because they search for them.

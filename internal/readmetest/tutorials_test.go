@@ -48,10 +48,10 @@ func TestTutorials(t *testing.T) {
 func inPython(_ *testing.T, r *reader) { r.path = []string{filepath.Join(r.project, ".venv", "bin")} }
 
 func inRuby(t *testing.T, r *reader) {
-	gems := t.TempDir()
-	settings := filepath.Join(gems, "gemrc") // bunny is Debian's, so RubyGems is not needed
+	home := t.TempDir()
+	settings := filepath.Join(home, "gemrc") // bunny is Debian's, so RubyGems is not needed
 	require.NoError(t, os.WriteFile(settings, []byte("install: --local --no-document\n"), 0o600))
-	r.path, r.env = []string{filepath.Join(gems, "bin")}, []string{"GEM_HOME=" + gems, "GEMRC=" + settings}
+	r.env = []string{"HOME=" + home, "GEMRC=" + settings}
 }
 
 func inJavaScript(_ *testing.T, r *reader) {
@@ -112,6 +112,7 @@ var (
 // follow does what a page says: it saves programs, runs commands, and compares their output with
 // the page. The names of blocks have a meaning:
 //
+//   - env.sh is for each terminal, so it runs before all later commands.
 //   - install*.sh needs the network of this machine.
 //   - worker.sh runs in the background, and worker*.out is its output.
 //   - look*.sh is repeated until it shows the next block, because lists show a change a moment
@@ -130,6 +131,8 @@ func (r *reader) follow(t *testing.T, path string) {
 			text = aJID.ReplaceAllString(b.text, jid)
 		}
 		switch {
+		case b.file == "env.sh":
+			r.profile = text
 		case b.language == "sh" && strings.HasPrefix(b.file, "install"):
 			r.fetch(t, text)
 		case b.language == "sh" && b.file == "worker.sh":

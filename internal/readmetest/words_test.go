@@ -29,7 +29,7 @@ var (
 // the API.
 func TestPlainWords(t *testing.T) {
 	texts := map[string]string{}
-	for _, path := range []string{"httpapi/openapi.yaml", "deploy/prometheus/alerts.yaml", "docker-compose.yml"} {
+	for _, path := range []string{"httpapi/openapi.yaml", "deploy/prometheus/alerts.yaml", "deploy/kubernetes.yaml", "docker-compose.yml"} {
 		texts[path] = document(t, path)
 	}
 	for _, path := range documents(t) {

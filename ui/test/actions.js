@@ -79,7 +79,7 @@ export function actions(world) {
     await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
     await page.getByRole('dialog').getByLabel(/^Reason/).fill('spilled');
     await drop.click();
-    await page.getByText('hall: purged').first().waitFor();
+    await page.getByText('hall: 5 jobs purged').first().waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete queue' }).click();

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -107,7 +108,7 @@ class Command(unittest.TestCase):
 
     def workers(self) -> list[int]:
         """List the processes that have started as a worker."""
-        return [int(line.split("identity=")[1].split(":")[1]) for line in self.log().splitlines() if "worker started" in line]
+        return [int(pid) for pid in re.findall(r"worker started.* identity=[^:]+:(\d+)", self.log())]
 
     def said(self, what: str) -> set[int]:
         """List the processes in which a handler has reported this."""
@@ -233,7 +234,7 @@ class Command(unittest.TestCase):
 
     def test_one_that_is_stopped_leaves_the_others(self) -> None:
         process, first, second = self.two()
-        self.send_control("stop", f"{socket.gethostname()}:{first}:")
+        self.send_control("stop", f"{socket.gethostname()}:{first}")
         self.eventually(lambda: f"process {first} has ended, and is not replaced" in self.log(), "the first one has ended")
         with self.client() as client:
             client.enqueue("Note", [0])

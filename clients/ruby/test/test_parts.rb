@@ -57,7 +57,7 @@ class TestParts < Minitest::Test
 
   def test_a_metric_is_json
     found = job('{"class":"a\"b","jid":"é","enqueued_at":1}', 'q/ü')
-    metric = JSON.parse(Metrics.record(found, Outcome.new(status: 'failed', error_class: "x\n"), 'h:1:', 4.5, 0.5))
+    metric = JSON.parse(Metrics.record(found, Outcome.new(status: 'failed', error_class: "x\n"), 'h:1', 4.5, 0.5))
     assert_equal ['a"b', 'é', 'q/ü', "x\n", 500, 3000, 1, 4.5],
                  metric.values_at('job_class', 'jid', 'queue', 'error_class', 'duration_ms', 'wait_ms', 'attempt', 'timestamp')
     refute JSON.parse(Metrics.record(job('{"class":"A","enqueued_at":-1e10}'), Outcome::SUCCEEDED, 'me', 1e10, 0)).key?('wait_ms')

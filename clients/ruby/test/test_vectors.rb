@@ -53,7 +53,7 @@ class TestVectors < Minitest::Test
     own = beat.slice('identity', 'hostname', 'pid', 'beat', 'rss_kb', 'started_at')
     assert_equal c['heartbeat'], beat.except(*own.keys)
     assert_equal [Socket.gethostname, Process.pid, 6], [*own.values_at('hostname', 'pid'), own.size]
-    assert_equal "#{own['hostname']}:#{own['pid']}:#{beat['tag']}", own['identity']
+    assert_equal c['identity'].sub('HOSTNAME', own['hostname']).sub('PID', own['pid'].to_s), own['identity']
     assert_operator own['started_at'], :<=, own['beat']
     assert_kind_of Integer, own['rss_kb']
   end

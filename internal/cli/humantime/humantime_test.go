@@ -31,6 +31,7 @@ func TestParseTime(t *testing.T) {
 	for _, given := range []string{"", "soon", "25:00", "2026-13-01", "1e300", "NaN"} {
 		_, err := Parse(given, now)
 		require.ErrorContains(t, err, "invalid time", given)
+		require.ErrorContains(t, err, " 2026-12-24, 18:00 or seconds since 1970", given)
 	}
 }
 

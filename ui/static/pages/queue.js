@@ -117,10 +117,10 @@ function Workers({ name }) {
 /** @param {{q: any, refresh: () => void}} p */
 function Acts({ q, refresh }) {
   const name = q.name;
-  const act = async (/** @type {string} */ text, /** @type {string|string[]} */ part, /** @type {string} */ method, /** @type {() => void} */ then = () => {}, /** @type {any} */ body = undefined) => {
+  const act = async (/** @type {string | ((did: any) => string)} */ text, /** @type {string|string[]} */ part, /** @type {string} */ method, /** @type {() => void} */ then = () => {}, /** @type {any} */ body = undefined) => {
     try {
-      await ask(apiPath('job-queues', part), { method, body });
-      toast(text);
+      const { data } = await ask(apiPath('job-queues', part), { method, body });
+      toast(typeof text === 'string' ? text : text(data));
       then();
     } catch (e) {
       failed(e.status === 404 || e.status === 405 ? new Error(words.cannotDo) : e);
@@ -128,7 +128,7 @@ function Acts({ q, refresh }) {
     setTimeout(refresh, 300);
   };
   const why = (/** @type {any} */ yes) => (yes.reason ? { reason: yes.reason } : undefined);
-  const purge = async () => { const yes = await confirm({ title: words.askPurge(name), danger: true, reason: true, verb: words.purgeOf(q.ready), typed: name, body: html`<p>${words.aboutPurging(q.ready)}</p>` }); if (yes) act(words.purged(name), [name, 'jobs'], 'DELETE', () => {}, why(yes)); };
+  const purge = async () => { const yes = await confirm({ title: words.askPurge(name), danger: true, reason: true, verb: words.purgeOf(q.ready), typed: name, body: html`<p>${words.aboutPurging(q.ready)}</p>` }); if (yes) act((did) => words.purged(name, did.purged), [name, 'jobs'], 'DELETE', () => {}, why(yes)); };
   const remove = async () => { const yes = await confirm({ title: words.askDelete(name), danger: true, reason: true, verb: words.deleteQueue, typed: name, facts: [[common.jobs, count(q.ready + (q.unacked || 0))], [common.consumers, count(q.consumers)]], body: html`<p>${words.aboutDeleting}</p>` }); if (yes) act(words.deleted(name), name, 'DELETE', () => navigate(link('job-queues')), why(yes)); };
   const move = async () => {
     const names = await ask(apiPath('job-queues', [], { limit: 500 })).then(({ data }) => data.map((/** @type {any} */ one) => one.name).filter((/** @type {string} */ one) => one !== name), () => []);

@@ -113,7 +113,7 @@ export class Engine {
   constructor(config: EngineSettings, host: Host) {
     this.config = config;
     this.host = host;
-    this.identity = `${this.hostname}:${process.pid}:${config.tag}`;
+    this.identity = `${this.hostname}:${process.pid}${config.tag && `:${config.tag}`}`;
     this.hosts = new Hosts(config.urls, config.tls, config.credentials ? () => host.credentials() : undefined);
     this.metrics = new Metrics(this.identity);
     this.lanes = config.lanes.map((lane) => new Lane(lane));

@@ -41,7 +41,7 @@ class Core:
         self.declare = declare
         self.heartbeat = heartbeat
         self.log = log
-        self.identity = f"{socket.gethostname()}:{os.getpid()}:{tag}"
+        self.identity = ":".join(filter(None, (socket.gethostname(), str(os.getpid()), tag)))
         self._process = secrets.token_hex(8)  # unique, also among processes with the same identity
         self._started_at = time.time()
         self._pools = [Pool(lane) for lane in lanes]

@@ -14,7 +14,7 @@ module Millrace
   #   worker.handle('Greet') { |job| puts "Hello #{job.args.first}" }
   #   worker.run(signals: true)
   class Worker
-    # @return [String] the worker's name in heartbeats: `host:pid:tag`
+    # @return [String] the worker's name in heartbeats: `host:pid`, and `:tag` if it has one
     attr_reader :identity
     # @private
     attr_reader :hosts, :tag, :labels, :stop_timeout, :max_deaths, :version, :declare, :heartbeat, :log, :process, :started_at, :pools,
@@ -236,7 +236,7 @@ module Millrace
     end
 
     def identify
-      "#{Socket.gethostname}:#{::Process.pid}:#{@tag}"
+      [Socket.gethostname, ::Process.pid, @tag].join(':').delete_suffix(':')
     end
 
     def refuse_if_running(what)

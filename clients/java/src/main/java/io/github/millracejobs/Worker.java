@@ -70,7 +70,7 @@ public final class Worker implements AutoCloseable {
         declare = builder.declare;
         heartbeat = builder.heartbeat;
         codec = builder.codec;
-        identity = Host.NAME + ":" + Host.PID + ":" + tag;
+        identity = Host.NAME + ":" + Host.PID + (tag.isEmpty() ? "" : ":" + tag);
         builder.lanes().forEach(lane -> pools.add(new Pool(lane, builder.executor)));
         metrics = new Metrics(identity, clock);
         clock.setRemoveOnCancelPolicy(true);
@@ -179,7 +179,7 @@ public final class Worker implements AutoCloseable {
         return this;
     }
 
-    /** {@return the worker's name in heartbeats: host, process id and tag} */
+    /** {@return the worker's name in heartbeats: host, process id, and the tag if there is one} */
     public String identity() {
         return identity;
     }
