@@ -4,6 +4,8 @@ import socket
 import time
 import unittest
 from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from millrace_jobs import Discard, HandBack, Kill, Lane, RetryIn, Timeout, UnknownClass, Worker
@@ -229,6 +231,12 @@ class Details(unittest.TestCase):
         for seconds in (float("nan"), float("inf"), -float("inf")):
             record = json.loads(judge(job, RetryIn(seconds), 1000.0).record or b"")
             self.assertTrue(15 <= record["retry_at"] - 1000 <= 45)
+
+    def test_a_retry_in_of_no_number_is_refused(self) -> None:
+        bad: list[Any] = [timedelta(minutes=5), Decimal(5), "5", None]
+        for seconds in bad:
+            with self.assertRaisesRegex(TypeError, "number of seconds"):
+                RetryIn(seconds)
 
     def test_backtrace_begins_where_it_broke(self) -> None:
         def broken() -> None:
