@@ -19,6 +19,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.RejectedExecutionException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
 class WorkerTest {
     private static final String URL = "amqp://guest:guest@127.0.0.1:1/";
@@ -211,6 +212,13 @@ class WorkerTest {
         Worker worker = Worker.builder(URL).build().handle("A", job -> { });
         String message = assertThrows(IllegalArgumentException.class, () -> worker.handle("A", job -> { })).getMessage();
         assertEquals("class A has a handler already", message);
+        for (String empty : Arrays.asList("", null)) {
+            assertThrows(IllegalArgumentException.class, () -> worker.handle(empty, job -> { }));
+        }
+        for (Executable nothing : List.<Executable>of(() -> worker.handle("B", null), () -> worker.handle("B", job -> { }, null),
+                () -> worker.handle("B", String.class, null), () -> worker.handle("B", (Class<String>) null, (text, job) -> { }))) {
+            assertThrows(NullPointerException.class, nothing);
+        }
     }
 
     @Test
