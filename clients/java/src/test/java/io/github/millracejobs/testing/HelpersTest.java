@@ -42,6 +42,8 @@ class HelpersTest {
         assertThrows(WorkerException.class, () -> client.enqueue("Unhandled"));
         assertEquals(32, client.enqueue("Drop").length(), "to discard is no failure");
         assertThrows(InvalidException.class, () -> client.enqueue("Note", new Object()));
+        String message = assertThrows(NullPointerException.class, () -> new Inline(null)).getMessage();
+        assertEquals("there is no worker to run jobs: use new Inline(worker)", message);
     }
 
     @Test
