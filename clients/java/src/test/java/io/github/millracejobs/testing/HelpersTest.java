@@ -64,6 +64,18 @@ class HelpersTest {
     }
 
     @Test
+    void jobsThatAreDueLater() {
+        Fake client = new Fake(worker);
+        Instant before = Instant.now();
+        client.enqueueAt(Instant.EPOCH, "Note", "at", 1);
+        client.enqueueIn(Duration.ofHours(1), "Note", "in");
+        assertEquals(List.of(List.of("at", 1L), List.of("in")), client.jobs().stream().map(enqueued -> enqueued.job().args()).toList());
+        assertEquals(Instant.EPOCH, client.jobs().get(0).at());
+        long minutes = Duration.between(before, client.jobs().get(1).at()).toMinutes();
+        assertTrue(60 <= minutes && minutes <= 61, "due in " + minutes + " minutes");
+    }
+
+    @Test
     void aFakeWithoutAWorkerCollects() {
         for (Fake client : List.of(new Fake(), new Fake(null))) {
             String jid = client.enqueue(NewJob.of("Note", "now").queue("low"));
