@@ -217,13 +217,15 @@ class Details(unittest.TestCase):
         def leaves(*_: object) -> float:
             raise SystemExit
 
-        job = Job(b'{"class":"A","jid":"j"}', "q")
+        job = Job(rb'{"class":"A\nWARNING","jid":"j"}', "q")
         bad: list[Any] = [lambda *_: 1 / 0, lambda *_: "soon", lambda *_: float("nan"), lambda *_: 1e10, leaves]
         for own in bad:
             with self.assertLogs("millrace", "WARNING") as logs:
                 record = json.loads(judge(job, ValueError("x"), 1000.0, retry_in=own).record or b"")
-            self.assertIn("retry_in failed, the usual backoff is used  class=A jid=j", logs.output[0])
-            self.assertIn("Traceback", logs.output[0])
+            line, below, *_ = logs.output[0].split("\n")
+            facts = r'class="A\nWARNING" jid=j queue=q attempt=1'
+            self.assertEqual(f"WARNING:millrace:millrace: retry_in failed, the usual backoff is used  {facts}", line)
+            self.assertIn("Traceback", below)
             self.assertTrue(15 <= record["retry_at"] - 1000 <= 45)
 
     def test_a_retry_in_of_no_seconds_waits_as_long_as_usual(self) -> None:
