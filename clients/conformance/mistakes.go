@@ -108,6 +108,18 @@ var mistakes = []mistake{
 		from: `        await future`,
 		to:   `        future.add_done_callback(lambda done: done.cancelled() or done.exception())`,
 	},
+	{
+		name: "ends what it hands back", scenario: "stop", says: "a job that was handed back has not ended",
+		lang: "python", file: "millrace_jobs/_settle.py",
+		from: `if task.suspect and job and self.ledger and not outcome.requeue:`,
+		to:   `if task.suspect and job and self.ledger:`,
+	},
+	{
+		name: "ends what it hands back", scenario: "stop", says: "a job that was handed back has not ended",
+		lang: "ruby", file: "millrace/settler.rb",
+		from: `return unless task.suspect && job && outcome.answer != :requeue`,
+		to:   `return unless task.suspect && job`,
+	},
 }
 
 // library says which sources of a client are copied, and which variable points its programs to the
