@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -105,4 +106,7 @@ func (w *worker) handsBack() {
 	require.Equal(t, 1, w.count("stopped", "polite"))
 	require.Empty(t, t.records(wire.Retries))
 	require.Empty(t, t.records(wire.DeadJobs))
+	for _, r := range t.records(wire.JobBegins) {
+		require.NotEqual(t, "ended", gjson.GetBytes(r, "type").String(), "a job that was handed back has not ended: %s", r)
+	}
 }

@@ -7,15 +7,15 @@ import (
 )
 
 // settle publishes the record of an outcome, and answers the delivery only after the record is
-// confirmed.
-func (t *task) settle(job *RawJob, o outcome) {
+// confirmed. It returns false if the delivery was handed back before.
+func (t *task) settle(job *RawJob, o outcome) bool {
 	if !t.claimed.CompareAndSwap(false, true) {
-		return // it was handed back
+		return false
 	}
 	defer close(t.settled)
 	t.w.report(job, o, t.isLost())
 	if o.record != nil && !t.publish(job, o) {
-		return
+		return true
 	}
 	t.answer(o)
 	if o.died {
@@ -23,6 +23,7 @@ func (t *task) settle(job *RawJob, o outcome) {
 			t.w.callWith("death", hooks.Death, job, o.err)
 		}
 	}
+	return true
 }
 
 // isLost reports whether the broker delivers the job again, so that its outcome here does not

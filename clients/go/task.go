@@ -66,8 +66,7 @@ func (t *task) work() {
 		return
 	}
 	t.run(job, deaths, func(o outcome) {
-		t.settle(job, o)
-		if suspect {
+		if t.settle(job, o) && suspect && !o.requeue {
 			t.s.ledger.ended(keyOf(job))
 		}
 	})

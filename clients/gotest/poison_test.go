@@ -93,6 +93,23 @@ func TestPeekedIsNotPoison(t *testing.T) {
 	require.Empty(t, v.ReadStream(t, wire.DeadJobs))
 }
 
+// A job that is handed back has not ended, so the deaths before still count against it.
+func TestHandedBackJobHasNotEnded(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	enqueue(t, v, "Patient", "patient", nil)
+	peek(t, v)
+	w := newTestWorker(t, WorkerConfig{URL: v.AMQPURL()})
+	w.Handle("Patient", w.says(func(ctx context.Context, _ string) error {
+		<-JobFrom(ctx).Stopping()
+		return ErrHandBack
+	}), nil)
+	w.start(t)
+	w.said.has(t, "patient")
+	w.stop(t)
+	require.Equal(t, `["opened","begun","closed"]`, types(t, v))
+}
+
 // TestWithoutStreamOfBegins works without a sidecar that has declared the stream.
 func TestWithoutStreamOfBegins(t *testing.T) {
 	t.Parallel()

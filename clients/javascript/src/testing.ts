@@ -196,6 +196,7 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'e
  */
 export class Inline extends Offline {
   constructor(worker: Worker) {
+    if (!worker) throw new TypeError('millrace: Inline needs the worker that runs its jobs: new Inline(worker)');
     super(async (message) => {
       const { failed, error } = await new Delivery(worker, delivered(message, 1)).run();
       if (failed) throw error;

@@ -62,7 +62,9 @@ function causeOf(reason: unknown): Cause | undefined {
   return reason instanceof Timeout ? 'timeout' : undefined;
 }
 
-const isWait = (seconds: unknown): seconds is number => typeof seconds === 'number' && Number.isFinite(seconds);
+const LONGEST = 1e10; // s; a time beyond it would be read as one in milliseconds
+
+const isWait = (seconds: unknown): seconds is number => typeof seconds === 'number' && Number.isFinite(seconds) && seconds < LONGEST;
 
 /**
  * Resolves to the seconds that a handler's own backoff returns. If it fails, or does not return

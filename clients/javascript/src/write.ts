@@ -33,13 +33,14 @@ const LOST: [(value: unknown) => boolean, string][] = [
   [isPromise, 'no Promise: await it'],
   [isRegExp, 'no RegExp: pass its source'],
   [(v) => isAnyArrayBuffer(v) || ArrayBuffer.isView(v), 'no binary data: pass text, for instance base64'],
+  [(v) => typeof (v as Partial<Iterable<unknown>>)[Symbol.iterator] === 'function', 'no iterator: pass [...iterator]'],
 ];
 
 function encodeObject(value: object): string {
   if (Object.getPrototypeOf(value) !== Object.prototype) {
+    if (isBoxedPrimitive(value)) return encode(value.valueOf()); // first: a boxed string is iterable
     const [, instead] = LOST.find(([is]) => is(value)) ?? [];
     check(instead === undefined, `JSON has ${instead}`);
-    if (isBoxedPrimitive(value)) return encode(value.valueOf());
   }
   const parts = [];
   const record = value as Record<string, unknown>;

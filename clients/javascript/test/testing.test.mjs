@@ -48,6 +48,7 @@ test('fake: enqueue collects, drain runs what is there and what that enqueues', 
   const collects = new Fake();
   await collects.enqueue('First');
   await assert.rejects(collects.drain(), /drain needs a worker/);
+  assert.throws(() => new Inline(/** @type {any} */ (undefined)), /Inline needs the worker/);
 });
 
 test('fake: all jobs run, discards end well, and no error is lost', async () => {

@@ -56,6 +56,7 @@ test('every value that a handler throws has a verdict', async () => {
   assert.deepEqual(await verdict(new Kill(new Mine('why'))), ['kill', 'Mine', 'why', undefined]);
   assert.deepEqual(await verdict(new RetryIn(3, new Mine('later'))), ['fail', 'Mine', 'later', 3]);
   assert.equal((await verdict(new RetryIn(NaN)))[3], undefined);
+  assert.equal((await verdict(new RetryIn(1e12)))[3], undefined, 'milliseconds since 1970');
   assert.equal((await verdict(new HandBack()))[0], 'hand_back');
   assert.equal((await verdict(new Mine('x'), (n) => n + 5))[3], 7);
   assert.equal((await verdict(new Mine('x'), () => -1))[3], undefined);
@@ -87,9 +88,9 @@ test('a retryIn that fails or returns no seconds is reported', async () => {
   const boom = () => {
     throw new Error('broken');
   };
-  assert.deepEqual([await after(boom), await after(() => 'soon'), await after(async () => NaN)], [undefined, undefined, undefined]);
+  assert.deepEqual([await after(boom), await after(() => 'soon'), await after(async () => NaN), await after(() => 1e12)], new Array(4).fill(undefined));
   assert.deepEqual([await after(() => undefined), await after(() => null), await after(() => 0), await after(() => 3)], [undefined, undefined, undefined, 3]);
-  assert.deepEqual(reports, ['broken', "retryIn returned 'soon', not seconds", 'retryIn returned NaN, not seconds']);
+  assert.deepEqual(reports, ['broken', "retryIn returned 'soon', not seconds", 'retryIn returned NaN, not seconds', 'retryIn returned 1000000000000, not seconds']);
 });
 
 test('a class has one handler, and all of a worker is registered before it runs', async () => {

@@ -26,6 +26,7 @@ test('what JSON.stringify would empty is refused, with what to write instead', (
     [new Error('x'), /no Error: pass error.message/], [new Map(), /no Map/], [new Set(), /no Set/], [Promise.resolve(), /no Promise: await it/],
     [/x/, /no RegExp/], [new Uint8Array(2), /no binary data/], [new ArrayBuffer(2), /no binary data/], [undefined, /write null/],
     [runInNewContext('new Error("of another realm")'), /no Error/], [new Date('no date'), /no invalid Date: write null/],
+    [new Map().values(), /no iterator: pass \[\.\.\.iterator\]/], [(function* one() {})(), /no iterator/], [new URLSearchParams('a=1'), /no iterator/],
   ];
   for (const [value, message] of bad) {
     for (const args of [[value], [{ deep: [value] }]]) assert.throws(() => prepare({ class: 'A', args }), (e) => e instanceof Invalid && message.test(e.message));

@@ -4,7 +4,7 @@ import unittest
 from typing import Any
 
 from millrace_jobs import Discard, Job, Kill, RetryIn, Worker
-from millrace_jobs._report import quoted
+from millrace_jobs._pairs import quoted
 from millrace_jobs.testing import perform
 
 URL = "amqp://guest:guest@127.0.0.1:1/"

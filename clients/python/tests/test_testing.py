@@ -1,9 +1,10 @@
 import logging
 import unittest
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
-from millrace_jobs import Discard, HandBack, Invalid, Job, Kill, NewJob, Timeout, UnknownClass, Worker
+from millrace_jobs import Discard, HandBack, Invalid, Job, Kill, NewJob, RetryIn, Timeout, UnknownClass, Worker
 from millrace_jobs.testing import Fake, Inline, perform
 
 seen: list[object] = []
@@ -133,6 +134,10 @@ class Outcomes(unittest.TestCase):
         def raises(job: Job) -> None:
             raise {"discard": Discard("no"), "kill": Kill("no"), "value": ValueError("no"), "key": KeyError("no")}[job.args[0]]
 
+        @self.worker.handle("Later")
+        def later(job: Job) -> None:
+            raise RetryIn(timedelta(1))  # type: ignore[arg-type]
+
         @self.worker.handle("Wait")
         def wait(job: Job) -> None:
             if job.wait(60):
@@ -151,6 +156,10 @@ class Outcomes(unittest.TestCase):
         self.assertEqual(2, client.drain())
         self.assertEqual(["done"], self.calls)
         self.assertEqual(["discarded", "success"], [r.outcome for r in client.results])
+
+    def test_a_retry_in_of_no_number_is_a_failure(self) -> None:
+        result = perform(self.worker, "Later")
+        self.assertEqual(("failed", TypeError), (result.outcome, type(result.error)))
 
     def test_no_error_is_lost(self) -> None:
         client = Fake(self.worker)

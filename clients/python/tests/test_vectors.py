@@ -4,6 +4,8 @@ import socket
 import time
 import unittest
 from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from millrace_jobs import Discard, HandBack, Kill, Lane, RetryIn, Timeout, UnknownClass, Worker
@@ -216,13 +218,15 @@ class Details(unittest.TestCase):
         def leaves(*_: object) -> float:
             raise SystemExit
 
-        job = Job(b'{"class":"A","jid":"j"}', "q")
+        job = Job(rb'{"class":"A\nWARNING","jid":"j"}', "q")
         bad: list[Any] = [lambda *_: 1 / 0, lambda *_: "soon", lambda *_: float("nan"), lambda *_: 1e10, leaves]
         for own in bad:
             with self.assertLogs("millrace", "WARNING") as logs:
                 record = json.loads(judge(job, ValueError("x"), 1000.0, retry_in=own).record or b"")
-            self.assertIn("retry_in failed, the usual backoff is used  class=A jid=j", logs.output[0])
-            self.assertIn("Traceback", logs.output[0])
+            line, below, *_ = logs.output[0].split("\n")
+            facts = r'class="A\nWARNING" jid=j queue=q attempt=1'
+            self.assertEqual(f"WARNING:millrace:millrace: retry_in failed, the usual backoff is used  {facts}", line)
+            self.assertIn("Traceback", below)
             self.assertTrue(15 <= record["retry_at"] - 1000 <= 45)
 
     def test_a_retry_in_of_no_seconds_waits_as_long_as_usual(self) -> None:
@@ -230,6 +234,12 @@ class Details(unittest.TestCase):
         for seconds in (float("nan"), float("inf"), -float("inf")):
             record = json.loads(judge(job, RetryIn(seconds), 1000.0).record or b"")
             self.assertTrue(15 <= record["retry_at"] - 1000 <= 45)
+
+    def test_a_retry_in_of_no_number_is_refused(self) -> None:
+        bad: list[Any] = [timedelta(minutes=5), Decimal(5), "5", None]
+        for seconds in bad:
+            with self.assertRaisesRegex(TypeError, "number of seconds"):
+                RetryIn(seconds)
 
     def test_backtrace_begins_where_it_broke(self) -> None:
         def broken() -> None:

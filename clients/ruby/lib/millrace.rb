@@ -85,6 +85,17 @@ module Millrace
       @url || ENV.fetch('MILLRACE_AMQP_URL', DEFAULT_URL)
     end
 
+    # Sets options of the worker of the command `millrace-worker`: some of those of {Worker}, such as
+    # `lanes` or `credentials`. The options of the command line win.
+    # @example
+    #   Millrace.worker_options = { lanes: [Millrace::Lane.new('slow', ['reports'])] }
+    attr_writer :worker_options
+
+    # @return [Hash{Symbol => Object}] the options of the worker of `millrace-worker`
+    def worker_options
+      @worker_options || {}
+    end
+
     # Adds a block that gets the worker of the command `millrace-worker` before the worker runs. Use
     # it to add hooks, middleware and handlers. The blocks are called in the order in which they
     # were added. A program that makes its own {Worker} does not need this.

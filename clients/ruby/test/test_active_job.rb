@@ -3,6 +3,7 @@
 require_relative 'helper'
 require_relative 'beside_broker'
 require 'active_job'
+require 'active_support/core_ext/numeric/time'
 require 'active_job/queue_adapters/millrace_adapter'
 
 # Enqueues and runs ActiveJob's own classes with a real broker.
@@ -212,5 +213,24 @@ class TestActiveJob < Minitest::Test
 
   def test_rails_7_2_has_the_transaction_commit_first
     assert_predicate ActiveJob::Base.queue_adapter, :enqueue_after_transaction_commit?
+  end
+end
+
+# Durations of ActiveSupport. They claim to be numbers, and JSON would write them as texts.
+class TestDurations < Minitest::Test
+  include Helper
+
+  def test_a_new_job
+    _, message = NewJob.new('A', [], at: Wire.now + 1.hour, timeout: 5.minutes).prepare(1.0)
+    record = JSON.parse(message.body)
+    assert_in_delta Time.now.to_f + 3600, record['scheduled_at'], 60
+    assert_equal 300, record['job']['timeout']
+  end
+
+  def test_the_time_until_the_next_attempt
+    { RuntimeError.new('x') => ->(*) { 5.minutes }, RetryIn.new(5.minutes) => nil }.each do |error, retry_in|
+      record = JSON.parse(failed(job, error, 1.0, retry_in: retry_in).record)
+      assert_in_delta 301.0, record['retry_at']
+    end
   end
 end

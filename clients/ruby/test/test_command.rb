@@ -18,6 +18,15 @@ class TestCommand < Minitest::Test
     end
   end
 
+  def test_an_error_of_the_program_shows_its_place
+    Tempfile.create(%w[program .rb]) do |file|
+      file.write("raise ArgumentError, 'mine'")
+      file.close
+      error = assert_raises(ArgumentError) { Millrace::Command.run([file.path]) }
+      assert_match file.path, error.backtrace.first
+    end
+  end
+
   def test_configure_worker_needs_a_block
     assert_raises(ArgumentError) { Millrace.configure_worker }
   end
@@ -39,10 +48,10 @@ class TestCommandBesideBroker < Minitest::Test
   include BesideBroker
 
   # Runs a program of the tests, and yields its output.
-  def command(program)
+  def command(program, url: @url, env: {})
     lib, exe, file = ['../lib', '../exe/millrace-worker', "programs/#{program}"].map { |path| File.expand_path(path, __dir__) }
     Tempfile.create('millrace-worker') do |out|
-      pid = Process.spawn(RbConfig.ruby, "-I#{lib}", exe, '--url', @url, '--queue', @queue, file, out: out.path, err: File::NULL)
+      pid = Process.spawn(env, RbConfig.ruby, "-I#{lib}", exe, '--url', url, '--queue', @queue, file, out: out.path, err: File::NULL)
       yield -> { File.readlines(out.path, chomp: true) }
     ensure
       Process.kill('TERM', pid)
@@ -58,5 +67,14 @@ class TestCommandBesideBroker < Minitest::Test
       assert_equal wanted, said.call
     end
     messages(@sets['dead_jobs'], 1)
+  end
+
+  def test_a_program_sets_options_of_its_worker
+    slow = "#{@queue}-slow"
+    queue("queue.#{slow}").bind('jobs.direct', routing_key: slow)
+    client.enqueue('Slow', [], queue: slow)
+    command('options.rb', url: @url.sub('guest:guest', 'guest:wrong'), env: { 'SLOW_QUEUE' => slow }) do |said|
+      eventually('the job has run') { said.call == ["perform in #{slow}"] }
+    end
   end
 end

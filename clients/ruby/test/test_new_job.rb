@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require 'bigdecimal'
 require_relative 'helper'
 
 # Rules for new jobs that no vector has.
@@ -42,5 +43,14 @@ class TestNewJob < Minitest::Test
     record = JSON.parse(message.body)
     assert_in_delta 1_577_836_800.0, record['scheduled_at']
     assert_equal [7, 2.0, [{ 'a' => 1 }]], record['job'].values_at('customer', 'expires_at', 'args')
+  end
+
+  # JSON would write them as texts.
+  def test_numbers_of_other_classes
+    [BigDecimal('2.5'), 5/2r].each do |number|
+      _, message = NewJob.new('A', [], at: number, expires_at: number, timeout: number).prepare(1.0)
+      record = JSON.parse(message.body)
+      assert_equal [2.5, 2.5, 2.5], [record['scheduled_at'], *record['job'].values_at('expires_at', 'timeout')]
+    end
   end
 end

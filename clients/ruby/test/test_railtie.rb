@@ -85,6 +85,7 @@ class TestRailtie < Minitest::Test
 
   def test_settings
     assert_equal 'true', program('print Millrace.logger.equal?(Rails.logger)')
+    assert_equal 'shop', program("print Millrace.worker_options[:labels]['app']")
     enqueue = "begin; Millrace.enqueue('A', deadline: 600); rescue Millrace::Unreachable => e; print e.class; end"
     assert_equal 'Millrace::Unreachable', program(enqueue, NOWHERE)
   end

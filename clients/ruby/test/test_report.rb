@@ -6,11 +6,16 @@ require_relative 'helper'
 class TestReport < Minitest::Test
   include Helper
 
+  # Returns the log lines of a block.
+  def lines
+    out = StringIO.new
+    yield Logger.new(out, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" })
+    out.string
+  end
+
   # Returns the log lines of an outcome.
   def said(outcome, found = job, **more)
-    out = StringIO.new
-    Report.outcome(Logger.new(out, formatter: ->(severity, _time, _name, line) { "#{severity} #{line}\n" }), found, outcome, **more)
-    out.string
+    lines { |log| Report.outcome(log, found, outcome, **more) }
   end
 
   def test_a_failure_says_what_comes_next_and_where_it_broke
@@ -54,6 +59,14 @@ class TestReport < Minitest::Test
     line = said(failed(found, RuntimeError.new('')), found).lines.first
     assert_includes line, %(class="A\\nWARN job=1" jid=#{'j' * 200} queue=q)
     assert_includes line, 'error=""'
+  end
+
+  def test_lines_about_records
+    found = job('{"class":"A","jid":"j\\nERROR job=1"}')
+    { record_refused: 'ERROR the broker does not take', begin_unwritten: 'WARN a job begins' }.each do |name, begins|
+      line = lines { |log| Report.public_send(name, log, found, Refused.new('312')) }
+      assert_match(/\A#{begins}.* class=A jid="j\\nERROR job=1" queue=q attempt=1 error=312\n\z/, line)
+    end
   end
 
   def test_a_logger_that_fails_changes_nothing

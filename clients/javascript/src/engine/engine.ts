@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Key } from './begins.js';
 import { Lane } from './lane.js';
 import { Metrics } from './metrics.js';
 import { hostname, pause } from '../connection.js';
@@ -12,6 +13,7 @@ import type { Credentials } from '../types.js';
 
 const LAST_CALL = 500; // ms that handlers have to end after their signals
 const SETTLE_TIME = 2_000; // ms that outcomes in progress may take when the worker ends
+const OWED_KEPT = 10_000; // jobs whose end no connection could write
 
 /** The configuration of a worker, for its engine. */
 export type EngineSettings = Omit<Settings, 'thread' | 'credentials'> & {
@@ -95,7 +97,8 @@ export class Engine {
   quieted = false;
   paused = new Set<string>();
   running = new Map<number, Running>(); // by id
-  owed: Delivered[] = []; // jobs whose end must be written on the next connection
+  #owed: Key[] = []; // of jobs whose end the next connection must write
+  #writeEnd!: (key: Key) => Promise<void>; // on the latest connection
   #hurried = new Once();
   #lastId = 0;
   #idle: (() => void)[] = [];
@@ -165,6 +168,22 @@ export class Engine {
     const task = this.running.get(id);
     if (task) task.verdict(verdict);
     else this.host.forget({ id }); // it was handed back
+  }
+
+  /** Sets the function that writes the ends of redelivered jobs, on a new connection. */
+  writeEndsWith(writeEnd: (key: Key) => Promise<void>): void {
+    this.#writeEnd = writeEnd;
+    for (const key of this.#owed.splice(0)) this.writeEnd(key);
+  }
+
+  /**
+   * Writes that a job has ended whose begin was written. If the connection is lost, the next one
+   * writes it.
+   */
+  writeEnd(key: Key): void {
+    this.#writeEnd(key).catch(() => {
+      if (this.#owed.length < OWED_KEPT) this.#owed.push(key);
+    });
   }
 
   /**

@@ -132,8 +132,8 @@ export class Ledger {
   }
 
   /** Writes that a job has ended whose begin was written. */
-  ended(job: Delivered): Promise<void> {
-    return this.#publish({ type: 'ended', ...keyOf(job) });
+  ended(key: Key): Promise<void> {
+    return this.#publish({ type: 'ended', ...key });
   }
 
   #expect({ jid, body }: Key): Promise<void> {

@@ -29,6 +29,7 @@ async function connections(engine: Engine): Promise<void> {
       first = false;
       pauses.reset();
       engine.beat = () => session.beat();
+      engine.writeEndsWith((key) => session.ledger.ended(key));
       for (const lane of engine.lanes) serve(lane, session);
       await session.run();
       return;

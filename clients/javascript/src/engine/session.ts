@@ -47,7 +47,6 @@ export class Session {
     this.ledger = new Ledger(this.engine, this.connection, this.lost, (body) => this.publish(BEGINS, body));
     await this.ledger.open(await listen(this.engine, this.connection));
     this.engine.learnPaused(await askPaused(this.engine, this.connection));
-    for (const job of this.engine.owed.splice(0)) this.ledger.ended(job).catch(() => {});
   }
 
   /**

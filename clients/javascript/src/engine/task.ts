@@ -1,6 +1,7 @@
 import type { Channel, ConsumeMessage } from 'amqplib';
 import type { Engine, Running } from './engine.js';
 import type { Lane } from './lane.js';
+import { keyOf } from './ledger.js';
 import type { Session } from './session.js';
 import { Pauses, answer, pause, type Watched } from '../connection.js';
 import { messageOf } from '../errors.js';
@@ -24,7 +25,7 @@ export class Task implements Running {
   #channel: Watched<Channel>;
   #message: ConsumeMessage;
   #claimed = false; // it is being settled
-  #suspect = false; // its begin was written to the ledger
+  #suspect = false; // its begin is written to the ledger, and then its end
   #settled = false;
   #waiting: (() => void) | undefined; // called when it is settled
   readonly engine: Engine;
@@ -148,8 +149,7 @@ export class Task implements Running {
       if (outcome.died) this.engine.died(this, outcome.died);
     }
     this.#done();
-    const { job } = this;
-    if (this.#suspect && job) this.session.ledger.ended(job).catch(() => this.engine.owed.push(job));
+    if (this.#suspect && this.job && outcome.then !== 'requeue') this.engine.writeEnd(keyOf(this.job));
   }
 
   /**

@@ -13,6 +13,7 @@ from . import _wire
 from ._amqp import Channel, Connection, Lost
 from ._begins import Begins, Key, key_of
 from ._core import Core
+from ._pairs import pairs
 from ._pauses import first_of
 from ._publisher import Publisher
 from ._queues import exists
@@ -143,7 +144,9 @@ class Ledger:
         except FAILURES as e:
             if channel.closed.done():
                 return None
-            self._worker.log.warning("millrace: job %s begins that was delivered before, that could not be written down: %s", job.jid, e)
+            self._worker.log.warning(
+                "millrace: a job begins that was delivered before, and that could not be written down  %s", pairs(job, error=e)
+            )
             return 0
         deaths = await self._count(key, job.queue)
         if deaths < self._worker.max_deaths:

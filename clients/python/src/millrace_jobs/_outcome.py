@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import _wire
+from ._pairs import pairs
 from ._record import Unwritable, dead_record, error_class, retry_record
 from .errors import Discard, HandBack, Kill, RetryIn
 from .job import End, Job
@@ -96,9 +97,7 @@ def _delay(job: Job, error: BaseException, own: RetryDelay | None, log: logging.
                     return after
         except BaseException:  # also a BaseException: the job must still get its retry
             with contextlib.suppress(Exception):
-                (log or _log).warning(
-                    "millrace: retry_in failed, the usual backoff is used  class=%s jid=%s", job.class_, job.jid, exc_info=True
-                )
+                (log or _log).warning("millrace: retry_in failed, the usual backoff is used  %s", pairs(job), exc_info=True)
     return backoff(job.retry_count, random.randint)
 
 

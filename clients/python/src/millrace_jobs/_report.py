@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import re
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
 from ._outcome import DEAD, DISCARDED, EXPIRED, FAILED, Outcome
+from ._pairs import pairs
 from ._record import error_class, is_ours, message
 from .job import Job
 
 SHOWN = 500
 """How many characters of an error's message are in the log line. The stack below it has all."""
-
-_PLAIN = re.compile(r"[\w.:,+/@#-]{1,200}")
 
 
 def report(log: logging.Logger, job: Job, outcome: Outcome) -> None:
@@ -27,15 +24,15 @@ def report(log: logging.Logger, job: Job, outcome: Outcome) -> None:
     """
     with contextlib.suppress(Exception):  # an error of the logger does not change the outcome
         if outcome.requeue:
-            log.info("millrace: job handed back  %s", _pairs(job))
+            log.info("millrace: job handed back  %s", pairs(job))
         elif outcome.status == EXPIRED:
             dead = outcome.record is not None or outcome.reject
             level = logging.WARNING if dead else logging.INFO
-            log.log(level, "millrace: job expired  %s", _pairs(job, next=DEAD if dead else DISCARDED))
+            log.log(level, "millrace: job expired  %s", pairs(job, next=DEAD if dead else DISCARDED))
         elif outcome.error_class and outcome.error:
             _failed(log, job, outcome, outcome.error)
         elif outcome.status == DISCARDED:
-            log.info("millrace: job discarded  %s", _pairs(job, reason=message(outcome.error) if outcome.error else ""))
+            log.info("millrace: job discarded  %s", pairs(job, reason=message(outcome.error) if outcome.error else ""))
 
 
 def _failed(log: logging.Logger, job: Job, outcome: Outcome, error: BaseException) -> None:
@@ -49,7 +46,7 @@ def _failed(log: logging.Logger, job: Job, outcome: Outcome, error: BaseExceptio
     name, text = error_class(error), message(error)
     log.warning(
         "millrace: job failed  %s",
-        _pairs(job, **next_, error_class=name, error=text[:SHOWN]),
+        pairs(job, **next_, error_class=name, error=text[:SHOWN]),
         exc_info=(type(error), error, _from_the_handler(error.__traceback__)),
         extra={"job_class": job.class_, "jid": job.jid, "attempt": job.attempt, "queue": job.queue, "error_class": name, **next_},
     )
@@ -61,16 +58,3 @@ def _from_the_handler(trace: TracebackType | None) -> TracebackType | None:
     while at and is_ours(at.tb_frame.f_code):
         at = at.tb_next
     return at or trace
-
-
-def _pairs(job: Job, **more: Any) -> str:
-    pairs = {"class": job.class_, "jid": job.jid, "queue": job.queue, "attempt": job.attempt, **more}
-    return " ".join(f"{name}={quoted(str(value))}" for name, value in pairs.items())
-
-
-def quoted(text: str) -> str:
-    """Return a value for a log line, in quotes unless it is a plain word.
-
-    So no value can look like another line of the log.
-    """
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -11,6 +11,7 @@ from ._core import Core
 from ._ledger import Ledger
 from ._metrics import metric
 from ._outcome import Outcome
+from ._pairs import pairs
 from ._pauses import Pauses, first_of
 from ._task import Task
 from ._wire import Message
@@ -102,7 +103,8 @@ class Settler:
                 return False
             except Refused as e:
                 self._worker.log.error(
-                    "millrace: the broker does not take what became of job %s, it is tried again: %s: %s", job.jid, outcome.stream, e
+                    "millrace: the broker does not take what became of a job, it is tried again  %s",
+                    pairs(job, stream=outcome.stream, error=e),
                 )
             await pauses.wait()
         return False
@@ -145,7 +147,9 @@ class Settler:
             if not task.claimed:
                 task.claimed = True
                 if task.job:
-                    self._worker.log.warning("millrace: job still runs and is handed back  class=%s jid=%s", task.job.class_, task.job.jid)
+                    self._worker.log.warning(
+                        "millrace: job handed back, its handler did not end within the stop timeout  %s", pairs(task.job)
+                    )
                 task.channel.requeue(task.arrival.tag)
         if self._settling:
             await asyncio.wait(self._settling, timeout=SETTLE_TIME)

@@ -94,9 +94,14 @@ class Kill(Exception):
 
 
 class RetryIn(Exception):
-    """Raised by a handler to fail with a given number of seconds until the next attempt."""
+    """Raised by a handler to fail with a given number of seconds until the next attempt.
+
+    Raise TypeError for what is no number, such as a timedelta.
+    """
 
     def __init__(self, seconds: float, error: str | BaseException = "tried again later") -> None:
+        if not isinstance(seconds, int | float):
+            raise TypeError(f"RetryIn takes a number of seconds, not {seconds!r:.200}")
         super().__init__(str(error))
         self.seconds = seconds
         self.error: BaseException | None = error if isinstance(error, BaseException) else None

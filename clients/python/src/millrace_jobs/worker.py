@@ -18,8 +18,8 @@ from ._hosts import DEFAULT_URL, split_hosts
 from ._lane import CONCURRENCY, Lane, Queues
 from ._login import AsyncCredentials, Credentials, Login
 from ._outcome import RetryDelay
+from ._pairs import quoted
 from ._pauses import Pauses, first_of
-from ._report import quoted
 from ._serve import serve
 from ._session import Session
 from ._settle import Settler

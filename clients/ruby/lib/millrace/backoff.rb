@@ -14,10 +14,12 @@ module Millrace
     # Returns the seconds until the next attempt, or :kill or :discard if the handler's function
     # returns that.
     def after(job, error, own, log)
-      return error.seconds if error.is_a?(RetryIn) && sensible?(error.seconds, 0)
+      return Wire.number(error.seconds) if error.is_a?(RetryIn) && sensible?(error.seconds, 0)
 
       answer = own && ask(own, job, error, log)
-      ENDS.include?(answer) || sensible?(answer, Float::MIN) ? answer : default(job.retry_count) { |range| rand(range) }
+      return answer if ENDS.include?(answer)
+
+      sensible?(answer, Float::MIN) ? Wire.number(answer) : default(job.retry_count) { |range| rand(range) }
     end
 
     # Returns the default backoff in seconds. The block draws from a range.

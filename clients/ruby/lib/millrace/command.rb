@@ -11,13 +11,16 @@ module Millrace
       Usage: millrace-worker [options] file …
 
       Loads the files, each of which has classes that include Millrace::Handler, and runs their jobs until SIGTERM or SIGINT.
-      Millrace.configure_worker in one of them adds hooks and middleware.
+      Millrace.configure_worker in one of them adds hooks and middleware, and Millrace.worker_options= sets lanes and other options.
     TEXT
 
-    # Runs the command, and returns its exit code.
+    # An option that is wrong, or two handlers for one class.
+    class Mistake < StandardError; end
+
+    # Runs the command, and returns its exit code. An error of the program that it loads is raised.
     def self.run(args)
       new.run(args)
-    rescue OptionParser::ParseError, ArgumentError, Unreachable => e
+    rescue OptionParser::ParseError, Mistake, Unreachable => e
       warn "millrace-worker: #{e.message}"
       1
     end
@@ -28,17 +31,24 @@ module Millrace
     end
 
     def run(args)
-      files = parser.parse(args)
+      files = ours { parser.parse(args) }
       return 0 if @said
 
       files.each { |file| require File.expand_path(file) }
-      worker = Worker.new(@url || Millrace.url, **@options, **queues)
+      worker = ours { Worker.new(@url || Millrace.url, **Millrace.worker_options, **@options, **queues) }
       Millrace.configure(worker)
-      worker.run(signals: true)
+      ours { worker.run(signals: true) }
       0
     end
 
     private
+
+    # Calls the block. An ArgumentError is then one of the command, and needs no stack.
+    def ours
+      yield
+    rescue ArgumentError => e
+      raise Mistake, e.message
+    end
 
     # Either all queues have a weight, or none has one.
     def queues

@@ -120,7 +120,7 @@ module Millrace
       write('begun', READ_BACK, jid: key.jid, body: key.body, blames: blames) { task.attachment.lost? }
       @worker.bell.wait(READ_BACK) { @read[key].to_i.positive? || task.attachment.lost? } && !task.attachment.lost?
     rescue *FAILURES => e
-      @worker.log.warn("job #{job.jid} begins that was delivered before, that could not be written down: #{e.message}")
+      Report.begin_unwritten(@worker.log, job, e)
       false
     ensure
       @mutex.synchronize { @read.delete(key) }

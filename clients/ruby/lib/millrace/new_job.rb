@@ -8,7 +8,7 @@ module Millrace
     # The options of a job, beside its class and args.
     OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace fields traceparent].freeze
     # Members whose values are written unchanged.
-    PLAIN = %i[retry priority dead backtrace timeout].freeze
+    PLAIN = %i[retry priority tags dead backtrace].freeze
     private_constant :PLAIN
 
     # @return [String] the class that a worker runs
@@ -53,9 +53,8 @@ module Millrace
 
     def members(jid, now)
       found = { 'jid' => jid, 'class' => job_class, 'args' => args, 'queue' => queue, 'retry_count' => 0,
-                (at ? 'created_at' : 'enqueued_at') => now }
-      PLAIN.each { |name| found[name.to_s] = options[name] if options.key?(name) }
-      found['tags'] = options[:tags] if options.key?(:tags)
+                (at ? 'created_at' : 'enqueued_at') => now, **options.slice(*PLAIN).transform_keys(&:to_s) }
+      found['timeout'] = Wire.number(options[:timeout]) if options.key?(:timeout)
       found['expires_at'] = seconds(options[:expires_at]) if options.key?(:expires_at)
       found.merge!(options[:fields].transform_keys(&:to_s)) if options[:fields]
       found
@@ -80,7 +79,7 @@ module Millrace
       value = time.is_a?(Time) ? time.to_f : time
       raise ArgumentError, "#{time.inspect} is no time" unless value.is_a?(Numeric) && value.to_f.finite?
 
-      value
+      Wire.number(value)
     end
 
     def check

@@ -8,6 +8,7 @@ module Millrace
   #
   # - `url`: the broker's URL, or those of a cluster; by default that of MILLRACE_AMQP_URL
   # - `client`: options of {Millrace.client}, such as `{ timeout: 2, fail_fast: true }`
+  # - `worker`: options of the worker of `millrace-worker`: see {Millrace.worker_options=}
   # - `logger`: the log of workers; by default `Rails.logger`
   #
   # In the command `millrace-worker`, each job runs in the application's reloader, and so in its
@@ -22,6 +23,7 @@ module Millrace
       Millrace.logger = settings.key?(:logger) ? settings.logger : ::Rails.logger
       Millrace.url = settings.url
       Millrace.client = Client.new(Millrace.url, **settings.client) if settings.client
+      Millrace.worker_options = settings.worker if settings.worker
     end
 
     initializer 'millrace.worker', before: :load_config_initializers do |app|

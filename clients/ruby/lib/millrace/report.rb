@@ -44,6 +44,16 @@ module Millrace
       warn(log, 'job handed back, its handler did not end within the stop timeout', about(job))
     end
 
+    # Logs that the broker refuses the record of a job, which is published again.
+    def record_refused(log, job, refused)
+      write(log, :error, 'the broker does not take what became of a job, it is tried again', { **about(job), error: refused.message })
+    end
+
+    # Logs that the begin of a redelivered job could not be written.
+    def begin_unwritten(log, job, error)
+      warn(log, 'a job begins that was delivered before, and that could not be written down', { **about(job), error: error.message })
+    end
+
     # Logs a retry_in that failed or returned an invalid value.
     def retry_in_failed(log, job, error)
       warn(log, 'retry_in failed, the default backoff is used', { **about(job), **error(error) }, error)

@@ -98,7 +98,7 @@ module Millrace
       pauses = Pauses.new
       until lost?(task)
         refused = try(task, message) or return true
-        @worker.log.error("the broker does not take what became of job #{job.jid}, it is tried again: #{refused.message}")
+        Report.record_refused(@worker.log, job, refused)
         @worker.bell.wait(pauses.next) { lost?(task) }
       end
       false

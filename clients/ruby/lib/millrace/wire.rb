@@ -83,6 +83,15 @@ module Millrace
       value.to_f if value.abs <= 1e11
     end
 
+    # Returns a number that JSON writes as a number. It writes a BigDecimal, a Rational or a duration
+    # of ActiveSupport as a text.
+    def number(value)
+      case value
+      when Integer, Float then value
+      else value.to_f
+      end
+    end
+
     # Writes JSON. Raises ArgumentError if JSON cannot have the value.
     def dump(value)
       JSON.generate(value, max_nesting: MAX_NESTING)

@@ -13,4 +13,5 @@ class Shop < Rails::Application
   config.active_job.queue_adapter = :millrace
   config.millrace.url = ENV.fetch('SHOP_BROKER')
   config.millrace.client = { fail_fast: true }
+  config.millrace.worker = { labels: { 'app' => 'shop' } }
 end

@@ -4,6 +4,7 @@ import io.github.millracejobs.Client;
 import io.github.millracejobs.Worker;
 import java.time.Duration;
 import org.springframework.beans.factory.annotation.Value;
+import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.SmartLifecycle;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -22,8 +23,15 @@ public class MillraceConfig {
     }
 
     @Bean
-    public SmartLifecycle millraceLifecycle(Worker worker) {
-        Thread thread = new Thread(worker::run, "millrace-worker");
+    public SmartLifecycle millraceLifecycle(Worker worker, ConfigurableApplicationContext application) {
+        Thread thread = new Thread(() -> {
+            try {
+                worker.run();
+            } catch (RuntimeException e) { // the broker refuses the worker
+                application.close();
+                throw e;
+            }
+        }, "millrace-worker");
         return new SmartLifecycle() {
             @Override
             public void start() {

@@ -23,8 +23,8 @@ public final class HandlerOptions {
     }
 
     /**
-     * Returns the backoff, or null. If the backoff throws, that is logged, and the default backoff
-     * is used.
+     * Returns the backoff, or null. If the backoff throws, or returns a time that is too long, that
+     * is logged, and the default backoff is used.
      */
     Backoff backoff(JobLog log) {
         Backoff own = backoff;
@@ -33,7 +33,11 @@ public final class HandlerOptions {
         }
         return (count, error, job) -> {
             try {
-                return own.after(count, error, job);
+                Duration after = own.after(count, error, job);
+                if (after != null && after.getSeconds() >= Verdict.LONGEST_OWN) {
+                    throw new IllegalArgumentException("it returned " + after + ", which is too long");
+                }
+                return after;
             } catch (Throwable e) {
                 log.backoffFailed(job, e);
                 return null;

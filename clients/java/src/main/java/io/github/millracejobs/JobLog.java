@@ -76,6 +76,21 @@ final class JobLog {
         warn("job handed back, its handler did not end within the stop timeout", attempt(job), null);
     }
 
+    /** Logs that the broker refuses the record of a job, which is published again. */
+    void recordRefused(Job job, String stream, Exception refusal) {
+        try {
+            log.error("millrace: the broker does not take what became of a job, it is tried again  " + attempt(job) + " stream=" + stream
+                    + error(refusal));
+        } catch (Throwable e) {
+            // There is no place to report it.
+        }
+    }
+
+    /** Logs that the begin of a redelivered job could not be written. */
+    void beginUnwritten(Job job, Exception why) {
+        warn("a job begins that was delivered before, and that could not be written down", attempt(job) + error(why), null);
+    }
+
     void outcomeDropped(Job job, String why) {
         info("the outcome is dropped, the broker delivers the job again", attempt(job) + " reason=" + quoted(why));
     }
@@ -114,6 +129,10 @@ final class JobLog {
 
     private static String attempt(Job job) {
         return "class=" + quoted(job.className()) + " jid=" + quoted(job.jid()) + " queue=" + quoted(job.queue()) + " attempt=" + job.attempt();
+    }
+
+    private static String error(Exception e) {
+        return " error=" + quoted(String.valueOf(e.getMessage()));
     }
 
     private static String seconds(double time) {

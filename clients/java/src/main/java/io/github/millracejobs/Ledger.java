@@ -170,7 +170,7 @@ final class Ledger {
             if (task.attachment().lost.isDone()) {
                 return -1;
             }
-            worker.log.warn("millrace: job {} begins that was delivered before, that could not be written down: {}", job.jid(), e.getMessage());
+            worker.jobLog.beginUnwritten(job, e);
             return 0;
         }
         int deaths = count(key, job.queue());

@@ -1,6 +1,7 @@
 package io.github.millracejobs;
 
 import java.time.Duration;
+import java.util.Objects;
 
 /**
  * Thrown by a handler to fail with a given time until the next attempt. The record shows the class
@@ -14,13 +15,13 @@ public class RetryIn extends RuntimeException {
     /** Fails for a reason. */
     public RetryIn(Duration delay, String reason) {
         super(reason);
-        this.delay = delay;
+        this.delay = Objects.requireNonNull(delay, "delay");
     }
 
     /** Fails because of an error. */
     public RetryIn(Duration delay, Throwable cause) {
         super(cause.getMessage(), cause);
-        this.delay = delay;
+        this.delay = Objects.requireNonNull(delay, "delay");
     }
 
     /** {@return the time until the job is due again} */

@@ -174,8 +174,7 @@ final class Task implements Runnable {
             } catch (Lost e) {
                 return false;
             } catch (RefusedException | TimeoutException e) {
-                worker.log.error("millrace: the broker does not take what became of job {}, it is tried again: {}: {}", read.jid(),
-                        outcome.stream(), e.getMessage());
+                worker.jobLog.recordRefused(read, outcome.stream(), e);
             } catch (InterruptedException e) {
                 continue; // this interrupt is a mistake too
             }

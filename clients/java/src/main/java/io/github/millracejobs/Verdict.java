@@ -8,7 +8,9 @@ import java.util.function.LongUnaryOperator;
 
 /** Decides the outcome of a job that did not end well. Times are seconds since the epoch. */
 final class Verdict {
-    private static final double LONGEST_OWN = 1e10;
+    // A handler's own backoff must be below this number of seconds. The sidecar would read the time
+    // after a longer one as milliseconds.
+    static final long LONGEST_OWN = 10_000_000_000L;
     private static final long CENTURY = 100L * 365 * 24 * 3600;
 
     private Verdict() {}
@@ -34,7 +36,8 @@ final class Verdict {
             return job.members.dead() ? bury(job, error, "exhausted", now, true)
                     : Outcome.acknowledged(Outcome.DISCARDED, Failure.errorClass(error), error, Outcome.End.discarded(error, "exhausted", true));
         }
-        double delay = error instanceof RetryIn later ? seconds(later.delay()) : delay(job, error, own);
+        double delay = error instanceof RetryIn later && later.delay().getSeconds() < LONGEST_OWN ? seconds(later.delay())
+                : delay(job, error, own);
         return Outcome.written(Wire.RETRIES, retryRecord(job, error, now, now + delay), Outcome.FAILED, null,
                 Outcome.End.retry(error, delay, now + delay));
     }
@@ -60,7 +63,7 @@ final class Verdict {
     private static double delay(Job job, Throwable error, Backoff own) {
         Duration after = own == null ? null : own.after(job.retryCount(), error, job);
         double seconds = after == null ? 0 : seconds(after);
-        if (seconds > 0 && seconds < LONGEST_OWN) {
+        if (seconds > 0) {
             return seconds;
         }
         return backoff(job.retryCount(), most -> ThreadLocalRandom.current().nextLong(most + 1));

@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -88,8 +89,8 @@ public final class Worker implements AutoCloseable {
 
     /**
      * Registers the handler of a class. Call it before {@link #run}. Throws
-     * IllegalArgumentException if the class has a handler already, and IllegalStateException if the
-     * worker runs already.
+     * IllegalArgumentException if the class is empty or has a handler already, and
+     * IllegalStateException if the worker runs already.
      */
     public Worker handle(String className, Handler handler) {
         return handle(className, handler, new HandlerOptions());
@@ -97,6 +98,11 @@ public final class Worker implements AutoCloseable {
 
     /** Registers the handler of a class, with options. */
     public Worker handle(String className, Handler handler, HandlerOptions options) {
+        if (className == null || className.isEmpty()) {
+            throw new IllegalArgumentException("the class is empty");
+        }
+        Objects.requireNonNull(handler, "the handler of class " + className);
+        Objects.requireNonNull(options, "the options of class " + className);
         checkNotBegun("a handler of class " + className);
         if (handlers.putIfAbsent(className, new Registered(handler, options)) != null) {
             throw new IllegalArgumentException("class " + className + " has a handler already");
@@ -115,6 +121,8 @@ public final class Worker implements AutoCloseable {
 
     /** Registers such a handler, with options. */
     public <A> Worker handle(String className, Class<A> type, TypedHandler<? super A> handler, HandlerOptions options) {
+        Objects.requireNonNull(type, "the type of class " + className);
+        Objects.requireNonNull(handler, "the handler of class " + className);
         return handle(className, job -> handler.run(job.arg(0, type), job), options);
     }
 

@@ -172,6 +172,26 @@ class AttemptTest {
     }
 
     @Test
+    void aWaitThatIsTooLongIsNotTaken() {
+        Duration centuries = Duration.ofSeconds(1L << 40);
+        worker.handle("Later", job -> {
+            throw new RetryIn(centuries, "x");
+        });
+        worker.handle("Fail", job -> {
+            throw new IOException();
+        }, new HandlerOptions().retryIn((count, cause, job) -> centuries));
+        worker.handle("Null", job -> {
+            throw new RetryIn(null, "x");
+        });
+        for (String name : List.of("Later", "Fail", "Null")) {
+            Attempt.Result result = run(NewJob.of(name));
+            assertEquals(Attempt.Status.RETRY, result.status(), name);
+            assertTrue(result.retryIn().compareTo(Duration.ofSeconds(45)) <= 0, name + ": the usual backoff: " + result.retryIn());
+        }
+        assertEquals("it returned " + centuries + ", which is too long", lines.only("retry_in failed").error().getMessage());
+    }
+
+    @Test
     void anErrorThatCannotBePrintedIsLogged() {
         worker.handle("Fail", job -> {
             throw new IllegalStateException() {

@@ -34,7 +34,9 @@ import org.slf4j.event.Level;
 import org.springframework.boot.Banner;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ApplicationListener;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.event.ContextClosedEvent;
 
 /** Behaviour that needs a real broker. */
 @Timeout(180)
@@ -311,12 +313,7 @@ class BrokerTest {
         List<String> greeted = new CopyOnWriteArrayList<>();
         Client client;
         Thread worker;
-        SpringApplicationBuilder application = new SpringApplicationBuilder(MillraceConfig.class)
-                .web(WebApplicationType.NONE)
-                .bannerMode(Banner.Mode.OFF)
-                .initializers(context -> context.getBeanFactory().registerSingleton("greeter", (Greeter) greeted::add))
-                .properties("millrace.url=" + broker.url());
-        try (ConfigurableApplicationContext context = application.run()) {
+        try (ConfigurableApplicationContext context = application(broker.url(), greeted::add).run()) {
             client = context.getBean(Client.class);
             client.enqueue("Greet", "Ann");
             until(() -> greeted.contains("Ann"));
@@ -324,6 +321,26 @@ class BrokerTest {
         }
         worker.join();
         assertThrows(ClosedException.class, () -> client.enqueue("Greet", "Bob"));
+    }
+
+    @Test
+    void theSpringExampleEndsIfTheBrokerRefusesItsWorker() throws Exception {
+        CountDownLatch closed = new CountDownLatch(1);
+        try {
+            application(broker.url().replace("guest:guest@", "guest:wrong@"), name -> { })
+                    .listeners((ApplicationListener<ContextClosedEvent>) event -> closed.countDown()).run();
+        } catch (IllegalStateException e) {
+            // It was closed before it had started.
+        }
+        closed.await();
+    }
+
+    private static SpringApplicationBuilder application(String url, Greeter greeter) {
+        return new SpringApplicationBuilder(MillraceConfig.class)
+                .web(WebApplicationType.NONE)
+                .bannerMode(Banner.Mode.OFF)
+                .initializers(context -> context.getBeanFactory().registerSingleton("greeter", greeter))
+                .properties("millrace.url=" + url);
     }
 
     private static Thread threadCalled(String name) {

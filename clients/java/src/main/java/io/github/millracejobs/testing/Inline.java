@@ -8,6 +8,7 @@ import io.github.millracejobs.Worker;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * Runs a job's handler as soon as the job is enqueued. The caller gets the error of the handler,
@@ -19,7 +20,7 @@ public final class Inline implements Enqueuer {
 
     /** Runs the handlers of a worker. */
     public Inline(Worker worker) {
-        this.worker = worker;
+        this.worker = Objects.requireNonNull(worker, "there is no worker to run jobs: use new Inline(worker)");
     }
 
     /** Adds middleware around each enqueue, as a client does. */

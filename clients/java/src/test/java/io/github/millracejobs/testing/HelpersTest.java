@@ -42,6 +42,8 @@ class HelpersTest {
         assertThrows(WorkerException.class, () -> client.enqueue("Unhandled"));
         assertEquals(32, client.enqueue("Drop").length(), "to discard is no failure");
         assertThrows(InvalidException.class, () -> client.enqueue("Note", new Object()));
+        String message = assertThrows(NullPointerException.class, () -> new Inline(null)).getMessage();
+        assertEquals("there is no worker to run jobs: use new Inline(worker)", message);
     }
 
     @Test
@@ -59,6 +61,18 @@ class HelpersTest {
         client.enqueueIn(Duration.ofHours(1), NewJob.of("Note", "x"));
         client.clear();
         assertEquals(0, client.drain());
+    }
+
+    @Test
+    void jobsThatAreDueLater() {
+        Fake client = new Fake(worker);
+        Instant before = Instant.now();
+        client.enqueueAt(Instant.EPOCH, "Note", "at", 1);
+        client.enqueueIn(Duration.ofHours(1), "Note", "in");
+        assertEquals(List.of(List.of("at", 1L), List.of("in")), client.jobs().stream().map(enqueued -> enqueued.job().args()).toList());
+        assertEquals(Instant.EPOCH, client.jobs().get(0).at());
+        long minutes = Duration.between(before, client.jobs().get(1).at()).toMinutes();
+        assertTrue(60 <= minutes && minutes <= 61, "due in " + minutes + " minutes");
     }
 
     @Test
