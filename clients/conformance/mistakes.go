@@ -120,6 +120,78 @@ var mistakes = []mistake{
 		from: `return unless task.suspect && job && outcome.answer != :requeue`,
 		to:   `return unless task.suspect && job`,
 	},
+	{
+		name: "last queue first", scenario: "lanes", says: "so many are of its first queue",
+		lang: "python", file: "millrace_jobs/_lane.py",
+		from: `else having[0]`,
+		to:   `else having[-1]`,
+	},
+	{
+		name: "last queue first", scenario: "lanes", says: "so many are of its first queue",
+		lang: "ruby", file: "millrace/hand.rb",
+		from: `@waiting.index { |waiting| !waiting.empty? }`,
+		to:   `@waiting.rindex { |waiting| !waiting.empty? }`,
+	},
+	{
+		name: "weights upside down", scenario: "lanes", says: "of the first 60 of a lane with weights 3 and 1",
+		lang: "python", file: "millrace_jobs/_lane.py",
+		from: `self._weights = pool.weights`,
+		to:   `self._weights = pool.weights and pool.weights[::-1]`,
+	},
+	{
+		name: "weights upside down", scenario: "lanes", says: "of the first 60 of a lane with weights 3 and 1",
+		lang: "ruby", file: "millrace/hand.rb",
+		from: `@weights = lane.weights`,
+		to:   `@weights = lane.weights&.reverse`,
+	},
+	{
+		name: "never poison", scenario: "poison", says: "has a record of raw-Die-deadly",
+		lang: "python", file: "millrace_jobs/_runner.py",
+		from: `if 0 < worker.max_deaths <= deaths:`,
+		to:   `if False:`,
+	},
+	{
+		name: "never poison", scenario: "poison", says: "has a record of raw-Die-deadly",
+		lang: "ruby", file: "millrace/task.rb",
+		from: `if @worker.max_deaths.positive? && deaths >= @worker.max_deaths`,
+		to:   `if false`,
+	},
+	{
+		name: "keeps to its host", scenario: "hosts", says: "worker and producer are connected to another host",
+		lang: "python", file: "millrace_jobs/_hosts.py",
+		from: `in try_order(self._urls, self._url, self._lost)`,
+		to:   `in [self._url] if self._url else try_order(self._urls, self._url, self._lost)`,
+	},
+	{
+		name: "keeps to its host", scenario: "hosts", says: "worker and producer are connected to another host",
+		lang: "ruby", file: "millrace/hosts.rb",
+		from: `Hosts.try_order(@urls, @url, lost: @lost).each do |url|`,
+		to:   `(@url ? [@url] : @urls.shuffle).each do |url|`,
+	},
+	{
+		name: "client middleware inside out", scenario: "middleware", says: `expected: "outer inner"`,
+		lang: "python", file: "millrace_jobs/client.py",
+		from: `for middleware in reversed(self._middleware):`,
+		to:   `for middleware in self._middleware:`,
+	},
+	{
+		name: "client middleware inside out", scenario: "middleware", says: `expected: "outer inner"`,
+		lang: "ruby", file: "millrace/client.rb",
+		from: `@middleware.reverse.inject(last)`,
+		to:   `@middleware.inject(last)`,
+	},
+	{
+		name: "worker middleware inside out", scenario: "middleware", says: `expected: "outer inner ran`,
+		lang: "python", file: "millrace_jobs/_handler.py",
+		from: `for outer in reversed(middleware):`,
+		to:   `for outer in middleware:`,
+	},
+	{
+		name: "worker middleware inside out", scenario: "middleware", says: `expected: "outer inner ran`,
+		lang: "ruby", file: "millrace/worker.rb",
+		from: `@middleware.reverse.inject(last)`,
+		to:   `@middleware.inject(last)`,
+	},
 }
 
 // library says which sources of a client are copied, and which variable points its programs to the
