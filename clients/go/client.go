@@ -19,6 +19,7 @@ type ClientConfig struct {
 	URL        string
 	URLs       []string           // one for each host, in place of a URL with commas
 	Timeout    time.Duration      // of an enqueue whose context has no deadline; 30 s if zero
+	FailFast   bool               // fail as soon as each host was tried once; do not wait for the broker
 	Middleware []ClientMiddleware // the first is the outermost
 
 	Credentials CredentialsFunc // returns user and password of each connection; the URL's if nil
@@ -95,7 +96,8 @@ func (c *Client) Close() error {
 // nil. With ErrUnconfirmed it returns the jid too.
 //
 // Enqueue tries again while the broker cannot be reached, or returns the job because no queue takes
-// it. It stops at the deadline of ctx, or after ClientConfig.Timeout if ctx has no deadline.
+// it. It stops at the deadline of ctx, or after ClientConfig.Timeout if ctx has no deadline. With
+// ClientConfig.FailFast it waits for no broker.
 func (c *Client) Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error) {
 	return c.push(ctx, paramsOf(args, options))
 }
@@ -263,7 +265,7 @@ func (c *Client) unreached(err error) error {
 }
 
 // open connects, and tries again until it succeeds, the broker refuses the client, or no enqueue
-// waits.
+// waits. With FailFast it tries once.
 func (c *Client) open(o *opening) {
 	var pause pauses
 	for {
@@ -284,7 +286,7 @@ func (c *Client) opened(o *opening, pub *publisher, err error) bool {
 	case c.ctx.Err() != nil:
 		err = ErrClosed
 	case err == nil:
-	case unwelcome(err) && !c.welcome:
+	case c.cfg.FailFast || unwelcome(err) && !c.welcome:
 		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case o.waiting > 0:
 		return false

@@ -101,6 +101,28 @@ func TestEnqueueUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
+// Without a broker, an enqueue ends at the client's timeout, and immediately with FailFast.
+func TestEnqueueWithoutBroker(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]ClientConfig{
+		"timeout": {Timeout: 300 * time.Millisecond}, "fail fast": {Timeout: time.Minute, FailFast: true},
+	} {
+		cfg.URL = "amqp://guest:guest@127.0.0.1:1/"
+		c, err := NewClient(cfg)
+		require.NoError(t, err)
+		began := time.Now()
+		for range 2 {
+			_, err = c.Enqueue(t.Context(), Args("A"), nil)
+			require.ErrorIs(t, err, ErrUnreachable, name)
+			require.ErrorContains(t, err, "connection refused", name)
+		}
+		_, err = c.EnqueueBulk(t.Context(), []EnqueueParams{{Args: Args("A")}})
+		require.ErrorIs(t, err, ErrUnreachable, name)
+		require.Less(t, time.Since(began), 10*time.Second, name)
+		require.NoError(t, c.Close())
+	}
+}
+
 // A refusal ends the first connection attempt of a client. Later it is tried again, because a
 // broker that is starting refuses too.
 func TestEnqueueAfterRefusal(t *testing.T) {

@@ -49,6 +49,7 @@ class Deadline {
 export class Client {
   #hosts: Hosts;
   #timeout: number;
+  #failFast: boolean;
   #middleware: ClientMiddleware[] = [];
   #publisher: Publisher | undefined;
   #connection: Connection | undefined;
@@ -64,13 +65,15 @@ export class Client {
   });
 
   constructor(options: ClientOptions = {}) {
-    const { url, timeout = TIMEOUT, tls, credentials, ...others } = { url: DEFAULT_URL, ...options };
+    const { url, timeout = TIMEOUT, failFast = false, tls, credentials, ...others } = { url: DEFAULT_URL, ...options };
     const [unknown] = Object.keys(others);
     if (unknown !== undefined) throw new TypeError(`millrace: there is no option ${unknown}`);
     if (!(Number.isFinite(timeout) && timeout > 0)) throw new TypeError(`millrace: timeout is ${timeout}`);
+    if (typeof failFast !== 'boolean') throw new TypeError('millrace: failFast is no boolean');
     const urls = splitHosts(url);
     this.#hosts = new Hosts(urls, tlsOptions(tls, urls), credentialsOption(credentials));
     this.#timeout = timeout;
+    this.#failFast = failFast;
   }
 
   /**
@@ -226,6 +229,7 @@ export class Client {
       } catch (error) {
         this.#why = error;
         if (!this.#welcomed && unwelcome(error)) throw new Unreachable(`the broker turns us away: ${messageOf(error)}`, { cause: error });
+        if (this.#failFast) throw new Unreachable(`no connection: ${messageOf(error)}`, { cause: error });
       }
       await pause(pauses.next(), this.#ended);
       if (this.#waiters === 0) throw new Unreachable(`the enqueue was given up: ${messageOf(this.#why)}`);

@@ -106,6 +106,11 @@ export interface ClientOptions {
    */
   timeout?: number;
   /**
+   * Whether a publish fails as soon as each host was tried once, instead of waiting for the broker.
+   * Default false.
+   */
+  failFast?: boolean;
+  /**
    * For amqps:// URLs: the CA that signed the broker's certificate, a client certificate and its
    * key.
    */

@@ -248,6 +248,17 @@ test('with the broker away, the timeout of the client is how long enqueue waits'
   }
 });
 
+test('with failFast, enqueue does not wait for a broker that is away', async () => {
+  const client = new Client({ url: 'amqp://guest:guest@127.0.0.1:1/', timeout: 60, failFast: true });
+  const begin = Date.now();
+  for (let i = 0; i < 2; i++) await assert.rejects(client.enqueue('A'), (e) => e instanceof Unreachable && /ECONNREFUSED/.test(e.message));
+  const bulk = client.enqueueBulk([{ class: 'A' }, { class: 'B' }]);
+  await assert.rejects(bulk, (e) => e instanceof BulkError && e.results.every((r) => r.error instanceof Unreachable));
+  assert.ok(Date.now() - begin < 30_000);
+  await client.close();
+  assert.throws(() => new Client(/** @type {any} */ ({ failFast: 'yes' })), /failFast is no boolean/);
+});
+
 test('a job for a queue that is not declared until the deadline is refused', async () => {
   const client = new Client({ url: broker.url });
   const refused = (error) => error.constructor === Refused && /^312 NO_ROUTE: .*"nowhere"; tried for [\d.]+ s$/.test(error.message);

@@ -1,10 +1,11 @@
 import asyncio
 import threading
+import time
 import unittest
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from millrace_jobs import AsyncClient, BulkError, Client, Closed, Invalid, Job, NewJob, Unreachable, Worker
+from millrace_jobs import App, AsyncClient, BulkError, Client, Closed, Invalid, Job, NewJob, Unreachable, Worker
 from millrace_jobs.testing import AsyncFake, AsyncInline
 
 URL = "amqp://guest:guest@127.0.0.1:1/"
@@ -34,6 +35,14 @@ class Unreached(unittest.IsolatedAsyncioTestCase):
         self.assertIsInstance(failed.exception.errors[1], Invalid)
         with self.assertRaises(Closed):
             await client.enqueue("A")
+
+    async def test_fail_fast_does_not_wait_for_a_broker(self) -> None:
+        began = time.monotonic()
+        async with AsyncClient(URL, timeout=60, fail_fast=True) as client, App(URL, timeout=60, fail_fast=True).async_client as other:
+            for one in (client, other):
+                with self.assertRaisesRegex(Unreachable, "refused"):
+                    await one.enqueue("A")
+        self.assertLess(time.monotonic() - began, 30)
 
     async def test_closing_ends_what_waits(self) -> None:
         client = AsyncClient(URL)

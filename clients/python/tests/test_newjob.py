@@ -9,6 +9,8 @@ from millrace_jobs import BulkError, Client, Closed, Invalid, NewJob, Options, U
 
 from . import vectors
 
+NOWHERE = "amqp://guest:guest@127.0.0.1:1/"
+
 
 class Vectors(unittest.TestCase):
     def test_publish(self) -> None:
@@ -71,7 +73,8 @@ class Checks(unittest.TestCase):
             self.assertAlmostEqual(time.time() + 300, record["job"]["expires_at"], delta=30)
 
     def test_unreachable_says_why(self) -> None:
-        with Client("amqp://guest:guest@127.0.0.1:1/", timeout=0.5) as client:
+        began = time.monotonic()
+        with Client(NOWHERE, timeout=0.5) as client:
             with self.assertRaisesRegex(Unreachable, r"refused.*\(jid j1\)") as unreached:
                 client.enqueue("A", jid="j1")
             self.assertEqual("j1", unreached.exception.jid)
@@ -80,8 +83,20 @@ class Checks(unittest.TestCase):
         self.assertEqual([None, None], failed.exception.jids)
         self.assertIsInstance(failed.exception.errors[0], Unreachable)
         self.assertIsInstance(failed.exception.errors[1], Invalid)
+        self.assertLess(time.monotonic() - began, 10)
         with self.assertRaises(Closed):
             client.enqueue("A")
+
+    def test_fail_fast_does_not_wait_for_a_broker(self) -> None:
+        began = time.monotonic()
+        with Client(NOWHERE, timeout=60, fail_fast=True) as client:
+            for _ in range(2):
+                with self.assertRaisesRegex(Unreachable, "refused"):
+                    client.enqueue("A")
+            with self.assertRaises(BulkError) as failed:
+                client.enqueue_bulk([NewJob("A")] * 100)
+        self.assertEqual([Unreachable] * 100, [type(e) for e in failed.exception.errors.values()])
+        self.assertLess(time.monotonic() - began, 30)
 
     def test_url(self) -> None:
         with self.assertRaises(ValueError):

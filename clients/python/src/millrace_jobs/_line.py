@@ -45,9 +45,11 @@ class Lines:
         credentials: Credentials | AsyncCredentials | None = None,
         tls: ssl.SSLContext | None = None,
         *,
+        fail_fast: bool,
         sync: bool,
     ) -> None:
         self._urls = split_hosts(url)
+        self._fail_fast = fail_fast
         self._login = Login(self._urls, credentials, tls, sync=sync)
         self._lock = threading.Lock()
         self._line: Line | None = None
@@ -59,7 +61,7 @@ class Lines:
             if self._closed:
                 raise Closed(CLOSED)
             if self._line is None or self._line.pid != os.getpid():
-                self._line = Line(self._urls, self._login)
+                self._line = Line(self._urls, self._login, self._fail_fast)
             return self._line.publish(message, until)
 
     def close(self) -> None:
@@ -73,8 +75,9 @@ class Lines:
 class Line:
     """A thread that owns the connection of a producer, with an event loop of its own."""
 
-    def __init__(self, urls: Sequence[str], login: Login) -> None:
+    def __init__(self, urls: Sequence[str], login: Login, fail_fast: bool) -> None:
         self.pid = os.getpid()
+        self._fail_fast = fail_fast
         self._loop = asyncio.new_event_loop()
         self._hosts = Hosts(urls, login, Loop(logging.getLogger("millrace"), self._loop))
         self._publisher: Publisher | None = None
@@ -125,6 +128,7 @@ class Line:
         raise kind(f"{'not confirmed' if sent else 'broker not reached'}: {why or 'the deadline passed'}") from why
 
     _why: BaseException | None = None  # the error of the last attempt to connect
+    _failures = 0  # how many attempts to connect have failed
     # Whether an attempt succeeded: then a refusal may come from a broker that is starting.
     _welcome = False
     _closing = False  # whether the client was closed
@@ -132,20 +136,26 @@ class Line:
     async def _open(self) -> Publisher:
         """Return the open publisher, or connect until there is one.
 
-        Raise Lost if the broker refuses.
+        Raise Lost if the broker refuses. With ``fail_fast``, a failed attempt to connect raises
+        Lost in every publish that waits for it.
         """
         if self._publisher:
             return self._publisher
+        failures = self._failures
         async with self._connecting:
             pauses = Pauses()
             while not self._publisher:
+                if self._fail_fast and self._why and self._failures > failures:
+                    raise Lost(self._why)
                 try:
                     self._publisher = await self._connect()
                 except Lost as e:
                     self._why = e
+                    self._failures += 1
                     if unwelcome(e) and not self._welcome:
                         raise Lost(e) from e
-                    await pauses.wait()
+                    if not self._fail_fast:
+                        await pauses.wait()
             return self._publisher
 
     async def _connect(self) -> Publisher:

@@ -56,11 +56,12 @@ class App:
         url: str | Sequence[str] = DEFAULT_URL,
         *,
         timeout: float = 30,
+        fail_fast: bool = False,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.client = Client(url, timeout=timeout, credentials=credentials, tls=tls)
-        self.async_client = AsyncClient(url, timeout=timeout, credentials=credentials, tls=tls)
+        self.client = Client(url, timeout=timeout, fail_fast=fail_fast, credentials=credentials, tls=tls)
+        self.async_client = AsyncClient(url, timeout=timeout, fail_fast=fail_fast, credentials=credentials, tls=tls)
         self.tasks: dict[str, Task[Any, Any]] = {}
 
     @overload

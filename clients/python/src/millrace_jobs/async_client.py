@@ -35,7 +35,8 @@ class AsyncClient:
     loops, heartbeats continue while the event loop is busy, and it may be made when a module is
     imported. Close it with ``await client.close()`` or ``async with``.
 
-    If a call is cancelled, its job may or may not be enqueued.
+    If a call is cancelled, its job may or may not be enqueued, and its jid is lost. Give it a ``jid``
+    of your own if you must know it then.
     """
 
     def __init__(
@@ -43,10 +44,11 @@ class AsyncClient:
         url: str | Sequence[str] = DEFAULT_URL,
         *,
         timeout: float = 30,
+        fail_fast: bool = False,
         credentials: Credentials | AsyncCredentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._lines = Lines(url, credentials, tls, sync=False)
+        self._lines = Lines(url, credentials, tls, fail_fast=fail_fast, sync=False)
         self._timeout = timeout
         self._middleware: list[AsyncClientMiddleware] = []
 

@@ -32,6 +32,8 @@ class Client:
       broker on this machine: port 5672, user guest.
     - ``timeout`` is how many seconds a publish may take, including the wait for a connection. A web
       application should set 2 or 3 instead of 30.
+    - ``fail_fast`` is whether a publish fails as soon as each host was tried once, instead of
+      waiting for the broker.
     - ``credentials`` returns the user and the password, in place of those of the URL, for passwords
       and tokens that rotate. It is called for each connection, the first and each later one. If it
       raises, or takes more than 30 seconds, that attempt to connect fails. The next attempt calls
@@ -45,10 +47,11 @@ class Client:
         url: str | Sequence[str] = DEFAULT_URL,
         *,
         timeout: float = 30,
+        fail_fast: bool = False,
         credentials: Credentials | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._lines = Lines(url, credentials, tls, sync=True)
+        self._lines = Lines(url, credentials, tls, fail_fast=fail_fast, sync=True)
         self._timeout = timeout
         self._middleware: list[ClientMiddleware] = []
 

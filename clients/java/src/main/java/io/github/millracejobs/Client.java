@@ -24,7 +24,7 @@ public final class Client implements Enqueuer, AutoCloseable {
     private final List<ClientMiddleware> middleware;
 
     private Client(Builder builder) {
-        this.line = new Line(new Hosts(builder.urls, builder.credentials, builder.tls));
+        this.line = new Line(new Hosts(builder.urls, builder.credentials, builder.tls), builder.failFast);
         this.timeout = builder.timeout;
         this.codec = builder.codec;
         this.middleware = List.copyOf(builder.middleware);
@@ -50,6 +50,7 @@ public final class Client implements Enqueuer, AutoCloseable {
         private final List<String> urls;
         private final List<ClientMiddleware> middleware = new ArrayList<>();
         private Duration timeout = Duration.ofSeconds(30);
+        private boolean failFast;
         private Codec codec = Codec.standard();
         private Callable<Credentials> credentials;
         private SSLContext tls;
@@ -64,6 +65,15 @@ public final class Client implements Enqueuer, AutoCloseable {
          */
         public Builder timeout(Duration most) {
             this.timeout = most;
+            return this;
+        }
+
+        /**
+         * Sets whether an enqueue fails as soon as each host was tried once, instead of waiting for
+         * the broker.
+         */
+        public Builder failFast(boolean fast) {
+            this.failFast = fast;
             return this;
         }
 

@@ -12,6 +12,7 @@ final class Line {
     private static final Duration CLOSING = Duration.ofSeconds(2);
 
     private final Hosts hosts;
+    private final boolean failFast;
     // Runs callbacks of the AMQP library; confirms do not use it.
     private final ExecutorService deliveries = Waits.callbacks("millrace producer callbacks", () -> { });
     private final CompletableFuture<Void> closed = new CompletableFuture<>();
@@ -23,14 +24,16 @@ final class Line {
     private volatile boolean welcome;
     private volatile Lost why; // the error of the last attempt
 
-    Line(Hosts hosts) {
+    /** With {@code failFast}, a publish waits for one attempt to connect. */
+    Line(Hosts hosts, boolean failFast) {
         this.hosts = hosts;
+        this.failFast = failFast;
     }
 
     /**
      * Returns the open publisher, or waits for one.
      *
-     * @throws Lost the broker refuses the client
+     * @throws Lost the broker refuses the client, or the line fails fast and is not connected
      * @throws TimeoutException the deadline passed
      */
     Publisher publisher(long deadline) throws Lost, TimeoutException, InterruptedException {
@@ -68,7 +71,7 @@ final class Line {
                 return;
             } catch (Lost e) {
                 why = e;
-                if (e.isUnwelcome() && !welcome || !isWanted(e, attempt)) {
+                if (failFast || e.isUnwelcome() && !welcome || !isWanted(e, attempt)) {
                     giveUp(e, attempt);
                     return;
                 }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeout;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.rabbitmq.client.AMQP;
@@ -23,6 +24,7 @@ import org.junit.jupiter.api.function.Executable;
 
 class WorkerTest {
     private static final String URL = "amqp://guest:guest@127.0.0.1:1/";
+    private static final Duration SOON = Duration.ofSeconds(10); // below the default timeout of 30 s
 
     @Test
     void whatMakesNoSense() {
@@ -178,10 +180,31 @@ class WorkerTest {
     @Timeout(60)
     void aPublishFailsByItsDeadline() {
         try (Client client = Client.of(URL)) {
-            assertThrows(UnreachableException.class, () -> client.enqueue(NewJob.of("A"), Duration.ofMillis(300)));
-            BulkException bulk = assertThrows(BulkException.class,
-                    () -> client.enqueueBulk(List.of(NewJob.of("A"), NewJob.of("")), Duration.ofMillis(300)));
-            assertEquals(List.of(UnreachableException.class, InvalidException.class), bulk.errors().values().stream().map(Object::getClass).toList());
+            assertTimeout(SOON, () -> {
+                assertThrows(UnreachableException.class, () -> client.enqueue(NewJob.of("A"), Duration.ofMillis(300)));
+                BulkException bulk = assertThrows(BulkException.class,
+                        () -> client.enqueueBulk(List.of(NewJob.of("A"), NewJob.of("")), Duration.ofMillis(300)));
+                assertEquals(List.of(UnreachableException.class, InvalidException.class),
+                        bulk.errors().values().stream().map(Object::getClass).toList());
+            });
+        }
+        try (Client client = Client.builder(URL).timeout(Duration.ofMillis(300)).build()) {
+            assertTimeout(SOON, () -> assertThrows(UnreachableException.class, () -> client.enqueue("A")));
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void failFastDoesNotWaitForABroker() {
+        try (Client client = Client.builder(URL).failFast(true).build()) {
+            assertTimeout(SOON, () -> {
+                for (int i = 0; i < 2; i++) {
+                    String message = assertThrows(UnreachableException.class, () -> client.enqueue("A")).getMessage();
+                    assertTrue(message.contains("refused"), message);
+                }
+                BulkException bulk = assertThrows(BulkException.class, () -> client.enqueueBulk(List.of(NewJob.of("A"), NewJob.of("B"))));
+                assertEquals(Set.of(0, 1), bulk.errors().keySet());
+            });
         }
     }
 
