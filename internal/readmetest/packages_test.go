@@ -75,8 +75,11 @@ func pythonPackage(t *testing.T, folder string) {
 	said := tool(t, env, nil, python, "-c", `
 import importlib.metadata, importlib.util, millrace_jobs, millrace_jobs.testing
 about = importlib.metadata.metadata("millrace-jobs")
-print(millrace_jobs.__version__, about["Version"], about["License-Expression"], about["Author"], importlib.util.find_spec("millrace"))`)
-	require.Equal(t, version+" "+version+" Apache-2.0 The Millrace authors None\n", said)
+print(millrace_jobs.__version__, about["Version"], about["License-Expression"], about["Author"], importlib.util.find_spec("millrace"))
+print(len(about["Summary"]) > 20, len(about["Keywords"].split(",")), *sorted(url.split(",")[0] for url in about.get_all("Project-URL")))
+print([one for one in about.get_all("Classifier") if one.startswith("Typing")])`)
+	require.Equal(t, version+" "+version+" Apache-2.0 The Millrace authors None\n"+
+		"True 10 Changelog Documentation Homepage Issues Source\n['Typing :: Typed']\n", said)
 }
 
 func javascriptPackage(t *testing.T, folder string) {
@@ -89,8 +92,11 @@ func javascriptPackage(t *testing.T, folder string) {
 	said := tool(t, project, nil, "node", "-e", `
 const { Client } = require('millrace-jobs');
 const about = require('millrace-jobs/package.json');
+console.log(about.description.length > 20, about.keywords.length, about.homepage, about.bugs);
 import('millrace-jobs/testing').then(({ Fake }) => console.log(typeof Client, typeof Fake, about.version, about.license, about.repository.directory));`)
-	require.Equal(t, "function function "+version+" Apache-2.0 clients/javascript\n", said)
+	const home = "https://github.com/millrace-jobs/millrace"
+	require.Equal(t, "true 10 "+home+"/tree/main/clients/javascript#readme "+home+"/issues\n"+
+		"function function "+version+" Apache-2.0 clients/javascript\n", said)
 }
 
 func rubyPackage(t *testing.T, folder string) {
@@ -102,8 +108,9 @@ func rubyPackage(t *testing.T, folder string) {
 require 'millrace-jobs'
 require 'millrace/testing'
 about = Gem.loaded_specs.fetch('millrace-jobs')
-puts [Millrace::VERSION, about.license, File.exist?(File.join(about.full_gem_path, 'LICENSE')), about.executables, about.metadata.values.grep(/^https/).size].join(' ')`)
-	require.Equal(t, version+" Apache-2.0 true millrace-worker 4\n", said)
+puts [Millrace::VERSION, about.license, File.exist?(File.join(about.full_gem_path, 'LICENSE')), about.executables, about.metadata.values.grep(/^https/).size].join(' ')
+puts [about.summary, about.description, about.homepage].map { |text| text.to_s.size > 20 }.join(' ')`)
+	require.Equal(t, version+" Apache-2.0 true millrace-worker 4\ntrue true true\n", said)
 }
 
 func javaPackage(t *testing.T, folder string) {
@@ -118,6 +125,7 @@ func javaPackage(t *testing.T, folder string) {
 	for _, member := range []string{"name", "description", "url", "licenses", "developers", "scm"} {
 		require.Contains(t, document(t, "clients/java/pom.xml"), "\n  <"+member+">", "Maven Central refuses a package without it")
 	}
+	require.Contains(t, document(t, "clients/java/pom.xml"), "<groupId>io.netty</groupId>", "what amqp-client can do without is excluded")
 
 	libraries := []string{jar}
 	for _, pattern := range []string{"com/rabbitmq/amqp-client", "com/fasterxml/jackson/core/jackson-core", "org/slf4j/slf4j-api"} {
