@@ -32,7 +32,8 @@ type ClientConfig struct {
 type EnqueueFunc func(ctx context.Context, job *EnqueueParams) (jid string, err error)
 
 // ClientMiddleware wraps each publish. It may change the job. If it does not call next, nothing is
-// published. It must be safe for concurrent use, as the client is.
+// published. It must be safe for concurrent use, as the client is. Return next's jid: Enqueue
+// returns what the middleware returns.
 //
 // For EnqueueBulk, the middleware runs as far as its call of next for each job, in order, for up to
 // 1,000 jobs. Then the client publishes these jobs. When the broker has answered, the calls of next

@@ -30,7 +30,8 @@ func Func1[A any](work func(context.Context, A) error) Handler {
 	}
 }
 
-// Func2 returns a handler that calls a function with two args.
+// Func2 returns a handler that calls a function with two args. A job that was enqueued with another
+// number of args fails. For args that may grow, use one struct and [Handle].
 func Func2[A, B any](work func(context.Context, A, B) error) Handler {
 	return func(ctx context.Context, job *RawJob) error {
 		var a A
@@ -42,7 +43,7 @@ func Func2[A, B any](work func(context.Context, A, B) error) Handler {
 	}
 }
 
-// Func3 returns a handler that calls a function with three args.
+// Func3 returns a handler that calls a function with three args, as [Func2] does with two.
 func Func3[A, B, C any](work func(context.Context, A, B, C) error) Handler {
 	return func(ctx context.Context, job *RawJob) error {
 		var a A
