@@ -190,7 +190,7 @@ func TestNamedTests(t *testing.T) {
 
 // The directly required modules are the documented ones.
 func TestDependencies(t *testing.T) {
-	list := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...", "./clients/go/...")
+	list := exec.Command("go", "list", "-tags", "testcontainers", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...", "./clients/go/...")
 	list.Dir = root
 	imported, err := list.Output()
 	require.NoError(t, err)
