@@ -126,7 +126,7 @@ func TestJobsThatRunTooLong(t *testing.T) {
 	require.Equal(t, "null", gjson.Get(body, "work.2.usual_ms").Raw)
 	item := gjson.Get(w.get("/api/attention").body, `items.#(kind=="job_stuck")`)
 	require.Equal(t, "a", item.Get("subject").Str)
-	require.Regexp(t, `^C has run for 2h46m40s on h:1:x, 33\d\d times as long as usual$`, item.Get("text").Str)
+	require.Regexp(t, `^C has run for 2 h 46 min on h:1:x, 33\d\d times as long as usual$`, item.Get("text").Str)
 	require.Contains(t, w.get("/metrics").body, `millrace_stuck_jobs{vhost="/"} 1`)
 }
 

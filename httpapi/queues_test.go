@@ -82,7 +82,7 @@ func TestSaturatedQueue(t *testing.T) {
 	require.Contains(t, w.get("/api/job-queues/a").body, `"state":"saturated"`)
 	require.Contains(t, w.get("/api/job-queues/b").body, `"state":"running"`)
 	require.Contains(t, w.get("/api/job-queues?page=1&state=saturated").body, `"filtered_count":1`)
-	require.Contains(t, w.get("/api/attention").body, `"kind":"saturated","severity":"critical","subject":"a","text":"38 jobs wait, all 2 slots of its workers are busy, and none was taken for 1m0s","value":60`)
+	require.Contains(t, w.get("/api/attention").body, `"kind":"saturated","severity":"critical","subject":"a","text":"38 jobs wait, all 2 slots of its workers are busy, and none was taken for 1 min","value":60`)
 	text := w.get("/metrics").body
 	require.Contains(t, text, `millrace_queue_saturated{queue="a",vhost="/"} 1`)
 	require.Contains(t, text, `millrace_queue_saturated{queue="b",vhost="/"} 0`)

@@ -99,7 +99,7 @@ export function jobs(world) {
     try {
       await http(`${world.base}/api/jobs`, 'POST', [0, 1, 2, 3, 4].map((n) => ({ jid: `hangs-${n}`, class: 'Hang', queue: 'exports', args: [] })));
       const began = Date.now();
-      await until('the dashboard names it', async () => /Queue exports: 3 jobs wait, all 2 slots of its workers are busy, and none was taken for \S+/.test(await me.find('region', /^Needs/).text()), 130_000);
+      await until('the dashboard names it', async () => /Queue exports: 3 jobs wait, all 2 slots of its workers are busy, and none was taken for \d+ min/.test(await me.find('region', /^Needs/).text()), 130_000);
       assert.ok(Date.now() - began < 120_000, `${(Date.now() - began) / 1000} s`);
       await me.find('region', /^Needs/).find('link', /Queue exports:/).click();
       await me.find('alert').reads(/3 jobs wait, all 2 slots of its workers are busy, and none has been taken/);

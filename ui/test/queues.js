@@ -26,7 +26,7 @@ const crowd = (total, asked) => async (/** @type {any} */ page) => {
 /** Makes the sidecar report that jobs wait too long in a queue. @param {string} name */
 const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention', async (/** @type {any} */ route) => {
   const answer = await (await route.fetch()).json();
-  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9m; the limit is 10s', value: 540 }, ...answer.items] } });
+  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9 min; the limit is 10 s', value: 540 }, ...answer.items] } });
 });
 
 /**
@@ -47,7 +47,7 @@ const failing = async (page) => {
 
 /** Makes more problems than the dashboard has room for. @param {any} page */
 const crises = (page) => page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: [
-  { kind: 'process_lost', severity: 'warning', subject: 'web-1:7:shop', text: 'no heartbeat for 2m0s; 1 job was running', value: 120 },
+  { kind: 'process_lost', severity: 'warning', subject: 'web-1:7:shop', text: 'no heartbeat for 2 min; 1 job was running', value: 120 },
   ...Array.from({ length: 10 }, (_, i) => ({ kind: 'queue_growing', severity: 'warning', subject: name(i), text: 'it grows by 9.0 jobs/s, 300 jobs wait', value: 9 })),
 ] } }));
 
@@ -104,7 +104,7 @@ export function queues(world) {
     await me.go('Scheduled');
     await me.go('Dashboard');
     const region = me.find('region', 'Needs attention');
-    await region.find('link', 'Process web-1:7:shop: no heartbeat for 2m0s; 1 job was running').seen();
+    await region.find('link', 'Process web-1:7:shop: no heartbeat for 2 min; 1 job was running').seen();
     await region.find('link', `Queue ${name(6)}: it grows by 9.0 jobs/s, 300 jobs wait`).seen();
     assert.equal(await region.find('listitem').count(), 8);
     await region.find('link', 'and 3 more').click();
