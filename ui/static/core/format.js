@@ -26,7 +26,7 @@ export function millis(ms) {
 export function seconds(s) {
   if (s === null || s === undefined) return '–';
   s = Math.max(0, s);
-  if (s < 1) return s === 0 ? '0 s' : Math.round(s * 1000) + ' ms';
+  if (s < 1) return s < 0.0005 ? '0 s' : Math.round(s * 1000) + ' ms';
   if (s < 10) return three.format(Math.round(s * 10) / 10) + ' s';
   if (s < 60) return Math.floor(s) + ' s';
   if (s < 3600) return parts(s, 60, ' min', 1, ' s');
