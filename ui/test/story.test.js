@@ -7,8 +7,9 @@ const factsOf = (d) => storyOf({ events: [], runs: [], entries: [], ...d }).map(
 const event = (record, what, more = {}) => ({ record, at: record, what, set: 'dead-jobs', offset: 1, ...more });
 
 test('a dead job that was deleted and restored is dead since it died', () => {
-  const d = { entries: [{ millrace: { set: 'dead-jobs', at: 3 } }], events: [event(9, 'undone'), event(8, 'deleted')], runs: [{ at: 2, status: 'failed', attempt: 1 }, { at: 2.5, status: 'dead', attempt: 2 }] };
-  assert.deepEqual(factsOf(d), ['Attempt 1 failed', 'Attempt 2 failed: no retries left', 'Dead', 'Deleted', 'Restored to dead jobs']);
+  const d = { entries: [{ millrace: { set: 'dead-jobs', at: 3 }, job: { retry: 1 } }], events: [event(9, 'undone'), event(8, 'deleted')], runs: [{ at: 2, status: 'failed', attempt: 1 }, { at: 2.5, status: 'dead', attempt: 2 }] };
+  assert.deepEqual(factsOf(d), ['Attempt 1 failed', 'Attempt 2 of 2 failed: no retries left', 'Dead', 'Deleted', 'Restored to dead jobs']);
+  assert.equal(factsOf({ runs: d.runs })[1], 'Attempt 2 failed: no retries left', 'how many attempts the job has is not known');
 });
 
 test('each undo takes back what was done last', () => {

@@ -33,10 +33,13 @@ function ofEvent(e, undid) {
   return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((/** @type {any} */ c) => members[c.member] || c.member)) : text];
 }
 
-/** @param {any} r */
-function ofRun(r) {
+/** Returns how many attempts a job has: the first one, and its retries. @param {any} job */
+export const mostAttempts = (job) => 1 + (typeof job?.retry === 'number' ? job.retry : job?.retry === false ? 0 : 25);
+
+/** @param {any} r @param {number} most how many attempts the job has; 0: that is not known */
+function ofRun(r, most) {
   const [look, text] = ends[r.status] || ['', r.status];
-  return [look, words.attemptEnded(r.attempt, text)];
+  return [look, words.attemptEnded(r.attempt, text, r.status === 'dead' ? most : 0)];
 }
 
 /**
@@ -71,8 +74,10 @@ export function storyOf(d) {
     if (event.set) latest[event.set] = fact;
   }
   for (const fact of /** @type {Fact[]} */ (Object.values(latest))) fact.undo = undoable.includes(fact.what);
+  const job = d.entries?.[0]?.job ?? d.job;
+  const most = job ? mostAttempts(job) : 0;
   for (const run of d.runs || []) {
-    const [look, text] = ofRun(run);
+    const [look, text] = ofRun(run, most);
     facts.push({ at: run.at, what: run.status, look, text, run });
   }
   const entries = (d.entries || []).map((/** @type {any} */ e) => e.millrace);

@@ -233,7 +233,7 @@ export const story = {
   members: { args: 'arguments', queue: 'queue', priority: 'priority', at: 'time' },
   restoredTo: (set) => `Restored to ${set}`,
   changedMembers: (names) => `Changed ${names.join(', ')}`,
-  attemptEnded: (n, how) => `${n ? `Attempt ${n}` : 'An attempt'} ${how}`,
+  attemptEnded: (n, how, most) => `${n ? `Attempt ${n}${most ? ` of ${most}` : ''}` : 'An attempt'} ${how}`,
   waitsForAttempt: (n) => `Waits for attempt ${n}`,
   leaseEnds: (n) => `Lease of attempt ${n} ends`,
   ran: (time) => ` · ran ${time}`,

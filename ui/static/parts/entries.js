@@ -10,6 +10,7 @@ import { itemTexts, memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, plain, route, setFilter, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { mostAttempts } from '../core/story.js';
 import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
@@ -56,9 +57,6 @@ export function failedAttempts(r) {
   const more = r.reason ? failedNow.includes(r.reason) : r.error_class && !notRun.includes(r.error_class) && n === (r.job?.retry_count ?? 0);
   return more ? n + 1 : n;
 }
-
-/** Returns how many attempts a job has: the first one, and its retries. @param {any} job */
-export const mostAttempts = (job) => 1 + (typeof job?.retry === 'number' ? job.retry : job?.retry === false ? 0 : 25);
 
 /**
  * Returns how many seconds a worker waits at least after the next failure, if its handler has no
