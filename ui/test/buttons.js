@@ -232,7 +232,13 @@ export function buttons(world) {
     await entries.find('group').first().click();
     await entries.find('group', 'Status').find('button').last().click();
     await entries.find('button', 'Copy as curl').click();
-    await me.copied(/^curl -u USER -X POST '.*undo'$/);
+    await me.copied(/^curl -u USER -X POST '.*undo'/);
+    await me.find('searchbox', 'Filter routes').fill('extend a lease');
+    const leases = me.find('region', 'leases');
+    await leases.find('group').first().click();
+    await leases.reads(/Body .*Example \{ "lease_ms": 120000 \} Responses/);
+    await leases.find('button', 'Copy as curl').click();
+    await me.copied(/ -X POST '.*\/extend' -H 'Content-Type: application\/json' -d '\{"lease_ms":120000\}'$/);
 
     await me.go('Dashboard');
     for (const range of ['15m', '6h', '7d', '30d', '24h', '1h']) {

@@ -631,6 +631,7 @@ export const apiDocs = {
   filterRoutes: 'Filter routes',
   parameters: 'Parameters',
   body: 'Body',
+  example: 'Example',
   responses: 'Responses',
   placeOf: (place, required) => `${place}${required ? ', required' : ''}`,
   anything: 'anything',

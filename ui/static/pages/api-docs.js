@@ -37,16 +37,41 @@ function Operation({ doc, o }) {
 /** @param {{doc: any, o: any}} p */
 function Body({ doc, o }) {
   const params = [...o.shared, ...(o.op.parameters || [])].map((p) => at(doc, p)).filter(Boolean);
-  const body = at(doc, o.op.requestBody)?.content?.['application/json']?.schema;
+  const body = at(doc, o.op.requestBody)?.content?.['application/json'];
   const answers = Object.entries(o.op.responses || {});
   const [code, setCode] = useState(answers[0]?.[0] || '');
   const answer = at(doc, o.op.responses?.[code]);
-  const media = Object.entries(answer?.content || {})[0];
+  const media = Object.values(answer?.content || {})[0];
   return html`<div class="body">${o.op.description && html`<p>${o.op.description}</p>`}
-    ${params.length > 0 && html`<div><p class="small strong">${words.parameters}</p><dl class="facts" style=${{ marginTop: '.375rem' }}>${params.map((p) => html`<dt><code>${p.name}</code> <span class="small">${words.placeOf(p.in, p.required)}</span></dt><dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`)}</dl></div>`}
-    ${body && html`<div><p class="small strong">${words.body}</p><pre class="code" tabindex="0">${typeText(doc, body, 0)}</pre></div>`}
-    <div><div class="row wrap"><p class="small strong">${words.responses}</p><${Segments} label=${common.status} value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} /><${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} /></div>
-      <p class="dim" style=${{ margin: '.375rem 0' }}>${answer?.description}</p>${media && html`<pre class="code" tabindex="0">${typeText(doc, /** @type {any} */ (media[1]).schema, 0)}</pre>`}</div></div>`;
+    ${params.length > 0 && html`<div class="stack"><p class="small strong">${words.parameters}</p>
+      <dl class="facts">${params.map((p) => html`<${Parameter} doc=${doc} p=${p} />`)}</dl></div>`}
+    ${body && html`<div class="stack"><p class="small strong">${words.body}</p><${Content} doc=${doc} of=${body} /></div>`}
+    <div class="stack"><div class="row wrap"><p class="small strong">${words.responses}</p>
+        <${Segments} label=${common.status} value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} />
+        <${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} body=${exampleOf(doc, body)} /></div>
+      <p class="dim">${answer?.description}</p>${media && html`<${Content} doc=${doc} of=${media} />`}</div></div>`;
+}
+
+/** @param {{doc: any, p: any}} a */
+const Parameter = ({ doc, p }) => html`<dt><code>${p.name}</code> <span class="small">${words.placeOf(p.in, p.required)}</span></dt>
+  <dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`;
+
+/**
+ * Returns the first example of a body.
+ * @param {any} doc
+ * @param {any} of the body in one media type
+ */
+const exampleOf = (doc, of) => at(doc, Object.values(of?.examples || {})[0])?.value;
+
+/**
+ * The form of a body, and an example of it.
+ * @param {{doc: any, of: any}} p `of`: the body in one media type
+ */
+function Content({ doc, of }) {
+  const example = exampleOf(doc, of);
+  return html`<pre class="code" tabindex="0">${typeText(doc, of.schema, 0)}</pre>
+    ${example !== undefined && html`<p class="small strong">${words.example}</p>
+      <pre class="code" tabindex="0">${typeof example === 'string' ? example : JSON.stringify(example, null, 2)}</pre>`}`;
 }
 
 /**
