@@ -76,6 +76,29 @@ export function layout(world) {
     await context.close();
   });
 
+  test('notifications cover no button of the title and of the pager', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    const beside = (/** @type {any} */ a, /** @type {any} */ b) => a.x >= b.x + b.width || a.x + a.width <= b.x || a.y >= b.y + b.height || a.y + a.height <= b.y;
+    for (const width of [1440, 1250, 1101, 1000, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.goto(world.base + '/dead-jobs');
+      await page.getByText(/^1–50 of/).waitFor();
+      await page.getByRole('button', { name: 'Copy as curl' }).click();
+      const toast = page.locator('.toasts .toast');
+      await toast.hover(); // it stays
+      for (const to of [0, 1e6]) {
+        await page.evaluate((y) => scrollTo(0, y), to);
+        const note = await toast.boundingBox();
+        for (const button of await page.locator(':is(.title, .pager) :is(button, select)').all()) {
+          const box = await button.boundingBox();
+          assert.ok(!box || beside(box, note), `${width} pixels wide: ${await button.innerText()} is covered`);
+        }
+      }
+    }
+    await context.close();
+  });
+
   test('the header says whether what is shown is live', async () => {
     const { page, context } = await open(world.browser);
     /** @type {any[]} */
