@@ -104,7 +104,7 @@ function Running() {
       <${ColumnChooser} id="running" columns=${runningColumns} /><${CopyCurl} url=${list.url} jq=${'.work[]' + (jq && ' | ' + jq)} /></div></div>
     <${Cut} list=${list} what=${common.processesInline} />
     ${unlisted > 0 && html`<p class="banner" role="status"><span>${words.unlisted(unlisted)}</span></p>`}
-    <${Answer} of=${list}><${Table} id="running" caption=${common.runningJobs} columns=${runningColumns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`} rowKey=${(/** @type {any} */ r) => `${r.worker} ${r.jid} ${r.started_at}`}
+    <${Answer} of=${list}><${Table} id="running" caption=${common.runningJobs} columns=${runningColumns} rows=${part.rows} count=${found.length} loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`} rowKey=${(/** @type {any} */ r) => `${r.worker} ${r.jid} ${r.started_at}`}
       sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
       empty=${Object.keys(filter).length ? html`<${NoMatch} of=${all.length} names=${runningNames} />` : html`<${Empty} icon="worker" title=${words.noJobsAreRunning}><p>${words.whatIsRunning}</p><//>`} /><//>
     <${PagerOf} of=${part} total=${found.length} what=${words.runningJobs} /></section>`;

@@ -209,7 +209,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
       <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value}
         title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? common.reschedule : actions[a].label}</button>`)}</div></div>`}</div>
     <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${read} loading=${list.loading || !d} dim=${!!list.error}
-      busy=${list.stale} of=${list.url} steady sort=${columns.find((c) => c.sort === keyOf(sort))?.id} reverse=${sort.startsWith('-')} onSort=${order} unsortable=${unsortable || undefined}
+      busy=${list.stale} of=${list.url} count=${known ?? d?.filtered_count_at_least ?? d?.total_count} steady sort=${columns.find((c) => c.sort === keyOf(sort))?.id} reverse=${sort.startsWith('-')} onSort=${order} unsortable=${unsortable || undefined}
       rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => words.job(jidOf(r))}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}

@@ -16,7 +16,7 @@ import { common, table as words } from '../core/words.js';
  */
 /** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
 
-/** From this number on, rows are drawn closer together. */
+/** A list with this many rows on all its pages has them closer together. */
 const many = 100;
 
 /** @param {string} table @param {Column[]} columns */
@@ -41,8 +41,9 @@ export function sorted(rows, columns, sort, reverse) {
  * @param {(r: any) => string} key
  * @param {boolean} still
  * @param {string} order
+ * @param {number} count how many rows the list has on all its pages, if that is known
  */
-export function useStill(rows, key, still, order) {
+export function useStill(rows, key, still, order, count = 0) {
   const kept = useRef(/** @type {any[]} */ ([]));
   const was = useRef(order);
   if (!still || !kept.current.length || was.current !== order) kept.current = rows;
@@ -50,10 +51,13 @@ export function useStill(rows, key, still, order) {
   const fresh = new Map(rows.map((r) => [key(r), r]));
   // If none of the old rows is left, no click can hit a wrong row.
   if (still && !kept.current.some((r) => fresh.has(key(r)))) kept.current = rows;
+  const size = useRef(0); // rows that are kept keep their height too
+  if (kept.current === rows) size.current = Math.max(rows.length, count);
   const before = new Set(kept.current.map(key));
   const shown = still ? kept.current.map((r) => fresh.get(key(r)) || r) : rows;
   return {
     rows: shown,
+    dense: size.current >= many,
     gone: new Set(still ? kept.current.map(key).filter((k) => !fresh.has(k)) : []),
     more: still ? rows.filter((r) => !before.has(key(r))).length : 0,
     show: () => { kept.current = rows; },
@@ -65,9 +69,10 @@ export function useStill(rows, key, still, order) {
  *   loading?: boolean, sort?: string, reverse?: boolean, onSort?: (id: string, reverse: boolean) =>
  *   void, unsortable?: string, selection?: Selection, label?: (r: any) => string, acts?: (r: any)
  *   => any, empty?: any, foot?: any, open?: (r: any) => void, keys?: (key: string, row: any) =>
- *   boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p
- *   `unsortable`: why there is no other order; `steady`: the content of a row depends only on that
- *   row; `of`: the request that the rows answer; `busy`: another request is pending
+ *   boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean,
+ *   count?: number}} p `unsortable`: why there is no other order; `steady`: the content of a row
+ *   depends only on that row; `of`: the request that the rows answer; `busy`: another request is
+ *   pending; `count`: how many rows the list has on all its pages
  */
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
@@ -76,7 +81,7 @@ export function Table(p) {
   const [at, setAt] = useState('');
   const body = useRef(null);
   const chosen = p.selection?.chosen;
-  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse} ${p.of}`);
+  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse} ${p.of}`, p.count);
   const rows = still.rows;
   const drawn = useRef(rows);
   drawn.current = rows;
@@ -107,7 +112,7 @@ export function Table(p) {
   return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
       <${Icon} name="up" small />${words.showNew(still.more)}</button>`}
-    <table class=${cx('t', p.dim && 'stale', rows.length >= many && 'dense')}>
+    <table class=${cx('t', p.dim && 'stale', still.dense && 'dense')}>
       <caption>${p.caption}</caption>
       <thead><tr>
         ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label=${words.selectAllOnThisPage} checked=${all}
