@@ -216,5 +216,6 @@ export function bulk(world) {
     await journal.find('row', /guest queue created audited /).seen();
     assert.deepEqual((await journal.find('link').texts()).filter((t) => t !== 'audited'), []);
     await journal.find('row', /guest queue deleted audited /).seen();
+    assert.equal(await me.saves(() => me.find('link', 'Download as CSV').click()), 'journal.csv');
   });
 }

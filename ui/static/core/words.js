@@ -373,17 +373,20 @@ export const due = {
   summary: (n, span, overdue) => `${plural(n, 'job is', 'jobs are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`,
 };
 
+export const downloads = {
+  allNdjson: 'Download all matching rows as NDJSON',
+  ndjson: 'Download as NDJSON',
+  allCsv: 'Download all matching rows as CSV',
+  csv: 'Download as CSV',
+  short: 'CSV',
+};
+
 /** The order of a list, and the reverse order. */
 const orders = {
   'scheduled-jobs': ['soonest first', 'latest first'], retries: ['soonest first', 'latest first'], 'dead-jobs': ['newest first', 'oldest first'], 'gated-jobs': ['oldest first', 'newest first'],
 };
 
 export const entries = {
-  downloadAllNdjson: 'Download all matching jobs as NDJSON',
-  downloadAsNdjson: 'Download as NDJSON',
-  downloadAllCsv: 'Download all matching jobs as CSV',
-  downloadAsCsv: 'Download as CSV',
-  csv: 'CSV',
   noMoreMatches: 'No more matches',
   nothingLeftOnThisPage: 'Nothing left on this page',
   firstPage: 'First page',

@@ -6,6 +6,7 @@ import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { common, operations as words } from '../core/words.js';
+import { Downloads } from '../parts/downloads.js';
 import { FilterBox } from '../parts/filter.js';
 import { cancelOperation, opText, Progress, setNames, shownState, undoable, undoOperation, verbs } from '../parts/ops.js';
 import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
@@ -69,12 +70,15 @@ const terms = ['actor', 'op', 'queue', 'jid', 'operation', 'from', 'to'];
 const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted',
   'stopped', 'cancelled', 'released', 'dismissed', 'enqueued'];
 
-/** Returns the request for this page's URL. An operation is one row, unless the URL selects it. */
-function journalUrl() {
+/** Returns the filter of this page's URL. An operation is one row, unless the URL selects it. */
+function journalFilter() {
   const query = route.value.query;
   const collapse = query.get('jid') || query.get('operation') ? undefined : 'operations';
-  return apiPath('journal', [], { ...Object.fromEntries(terms.map((k) => [k, query.get(k)])), collapse, limit: 200, next: query.get('next') });
+  return { ...Object.fromEntries(terms.map((k) => [k, query.get(k)])), collapse };
 }
+
+/** Returns the request for this page's URL. */
+const journalUrl = () => apiPath('journal', [], { ...journalFilter(), limit: 200, next: route.value.query.get('next') });
 
 /** Returns the text of an action, in a word or two. @param {any} r */
 const actionText = (r) => (r.action ? words.beganOrEnded(verbs[r.action] || r.action, r.state) : words.ops[r.op] || r.op);
@@ -101,7 +105,7 @@ function Audit() {
   const filtered = terms.some((t) => query.get(t));
   return html`<section class="card flush" aria-label=${words.auditLog}><div class="toolbar">
       <${FilterBox} label=${words.filterAuditLog} names=${terms} query=${query} suggest=${{ actor: () => those('actor'), queue: () => those('queue'), op: () => ops }}
-        onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} /></div>
+        onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} /><${Downloads} set="journal" filter=${journalFilter()} /></div>
     <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${items} of=${j.url} loading=${!j.data} busy=${j.stale} rowKey=${(/** @type {any} */ r) => String(r.record)}
       empty=${html`<${Empty} icon="ops" title=${filtered ? words.noMatchingActions : words.noActionsYet} />`} /><//>
     ${j.data && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(items.length, j.data.older_than_kept && !j.data.next)}</span><div class="tools">

@@ -12,6 +12,7 @@ import { link, navigate, plain, route, setFilter, setQuery } from '../core/route
 import { mayAct } from '../core/session.js';
 import { mostAttempts } from '../core/story.js';
 import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
+import { Downloads } from './downloads.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
 import { setNames, single } from './ops.js';
@@ -218,13 +219,6 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
       more=${!!d.next && !list.stale} unplaced=${!!next} what=${what + (read.length > 1 ? `, ${how}` : '')}
       onPage=${turn} onSize=${(/** @type {number} */ n) => setFilter({ page_size: n })} />`}
   </section>`;
-}
-
-/** Downloads of all matching entries. @param {{set: string, filter: Record<string, string>}} p */
-function Downloads({ set, filter }) {
-  const file = (/** @type {string} */ format) => ({ download: `${set}.${format}`, href: apiPath(set, [], { ...filter, format }) });
-  return html`<a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} ...${file('ndjson')}><${Icon} name="download" /></a>
-    <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} ...${file('csv')}>${words.csv}</a>`;
 }
 
 /**
