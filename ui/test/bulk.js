@@ -52,6 +52,7 @@ export function bulk(world) {
 
     await begin('Reschedule');
     await me.dialog.find('button', 'In 7 d').click();
+    await me.dialog.reads(/Due at \d{4}-\d\d-\d\d \d\d:\d\d:00 [+−]\d\d:\d\d · in (6 d 23 h|7 d)/);
     await me.dialog.find('button', 'Reschedule 120 scheduled jobs').click();
     await done(me, 'Reschedule 120 scheduled jobs', 120);
     const first = me.find('table', 'scheduled jobs').find('row').nth(1);

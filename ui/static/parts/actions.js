@@ -4,7 +4,7 @@
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow, timeOf } from '../core/clock.js';
-import { absolute, local } from '../core/format.js';
+import { absolute, exact, local, relative } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
@@ -141,11 +141,22 @@ function numbers(filter) {
   return f;
 }
 
-/** @param {(v: any) => void} set @param {any} value */
+/** @type {[string, number][]} */
+const delays = [[words.in10Min, 600], [words.in1H, 3600], [words.in1D, 86_400], [words.in7D, 604_800]];
+
+/**
+ * The picker of a time. It has the form of the browser's language, so the time is also below it in
+ * the form of all other times.
+ * @param {(v: any) => void} set
+ * @param {any} value
+ */
 function dueField(set, value) {
   const plus = (/** @type {number} */ s) => set({ ...value, at: local(serverNow() + s) });
-  return html`<label class="field"><span>${words.dueAt}</span><input class="in" type="datetime-local" value=${value.at} onInput=${(/** @type {any} */ e) => set({ ...value, at: e.target.value })} /></label>
-    <div class="row wrap">${[[words.in10Min, 600], [words.in1H, 3600], [words.in1D, 86_400], [words.in7D, 604_800]].map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(/** @type {number} */ (s))}>${text}</button>`)}</div>`;
+  const at = Date.parse(value.at) / 1000;
+  return html`<label class="field"><span>${words.dueAt}</span>
+      <input class="in" type="datetime-local" value=${value.at} onInput=${(/** @type {any} */ e) => set({ ...value, at: e.target.value })} /></label>
+    ${!Number.isNaN(at) && html`<p class="dim small num">${exact(at)} · ${relative(at, serverNow())}</p>`}
+    <div class="row wrap">${delays.map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(s)}>${text}</button>`)}</div>`;
 }
 
 /** @param {(v: any) => void} set @param {any} value */
