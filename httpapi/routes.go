@@ -107,7 +107,7 @@ func entryRoutes(a *entriesAPI, operations *operationsAPI, rejected *rejectedAPI
 func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, processes *processesAPI, queues *queuesAPI, actions *queueActionsAPI, leases *leasesAPI) []route {
 	return []route{
 		{post, "/api/jobs", acts, writes(enqueue.enqueue)},
-		{get, "/api/jobs", reads, ok(jobs.runs.list)},
+		{get, "/api/jobs", reads, ok(jobs.list)},
 		{get, "/api/jobs/:jid", reads, writes(jobs.show)},
 		{del, "/api/jobs/:jid", acts, done(jobs.delete)},
 		{post, "/api/jobs/:jid/cancel", acts, writes(jobs.cancel)},
