@@ -102,6 +102,14 @@ func TestQueuesWithoutManagementAPI(t *testing.T) {
 	require.Equal(t, http.StatusOK, gone.get("/metrics").StatusCode)
 }
 
+// The overview does not ask the broker for its queues. It has their number since a client looked.
+func TestOverviewHasNumberOfQueues(t *testing.T) {
+	w := newWorld(t, watching(true, broker.QueueInfo{Name: "queue.a"}, broker.QueueInfo{Name: "queue.b"}, broker.QueueInfo{Name: "jobs.dead"}))
+	require.NotContains(t, w.get("/api/overview").body, `"queues"`)
+	w.get("/api/job-queues/a")
+	require.Contains(t, w.get("/api/overview").body, `"queues":{"total":2}`)
+}
+
 func TestQueueActions(t *testing.T) {
 	var answer error
 	var acts int

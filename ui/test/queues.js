@@ -183,6 +183,7 @@ export function queues(world) {
   }, { as: ['watcher', 'watches'] });
 
   story(world, 'queues have a page of their own, which the number of ready jobs leads to', async (me) => {
+    await me.find('navigation', 'Main').find('link', 'Queues').reads(/^Queues \d+$/);
     await me.find('region', 'Now').find('link').nth(2).click();
     await me.find('heading', /^Queues/, { level: 1 }).seen();
     assert.equal(me.address(), '/job-queues');

@@ -19,7 +19,7 @@ import { common, frame as words } from '../core/words.js';
 
 /** @type {[string, [string, string, string, ((o: any) => number|undefined)?, string?][]][]} */
 export const groups = [
-  [words.work, [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
+  [words.work, [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues, (o) => o.queues?.total], ['jobs', 'rows', common.jobs],
     ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total], ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
     ['gated-jobs', 'gated', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined]]],
   [words.insight, [['job-metrics', 'chart', common.metrics], ['live', 'live', common.live]]],
