@@ -73,6 +73,7 @@ export function actions(world) {
     await page.getByRole('main').getByRole('link', { name: 'Queues', exact: true }).click();
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).click();
     await page.getByText('5 jobs wait').waitFor();
+    for (const name of ['Purge', 'Delete']) assert.match(await page.getByRole('button', { name }).getAttribute('class'), /\bplain\b/);
     await page.getByRole('button', { name: 'Purge' }).click();
     const drop = page.getByRole('dialog').getByRole('button', { name: /^Purge \d/ });
     assert.ok(await drop.isDisabled());

@@ -43,6 +43,9 @@ export async function overflow() {
     }
     if (el.closest('.acts, .tools, .ends, dialog') && (r.right > innerWidth + 1 || r.left < (dialog ? 0 : beside) - 1) && !el.closest('.seg, .tabs')) wrong.push(`${el.ariaLabel || name(el)} is cut off`);
   }
+  for (const cell of document.querySelectorAll('main table.t tbody :is(td, th):not(.acts)')) {
+    if (cell.scrollWidth > cell.clientWidth + 1) wrong.push(`${name(cell)} runs over its cell`);
+  }
   const boxes = [];
   for (const el of document.querySelectorAll('main h1, main h2, dialog[open] :is(h2, button, input), main button, main a.btn, main input, main select, .counters dd, .counters dt, header *, nav.side a, .badge, .pill, .tag')) {
     const r = el.getBoundingClientRect();

@@ -39,6 +39,8 @@ export function bulk(world) {
     await me.filter('class:BulkJob');
 
     await begin('Kill');
+    await me.dialog.reads(/Applies to the 120 scheduled jobs you saw; newer ones are not affected/);
+    await me.dialog.reads(/Filter class: BulkJob Reason/);
     const kill = me.dialog.find('button', 'Kill 120 scheduled jobs');
     assert.ok(await kill.disabled(), 'over a hundred: their number must be typed');
     await me.dialog.find('textbox', /^Type 120/).fill('120');
@@ -48,6 +50,7 @@ export function bulk(world) {
     await me.find('region', 'scheduled jobs').reads(/No matches in [\d,]+ jobs/);
     await me.operation('Kill 120 scheduled jobs').find('button', 'Undo').click();
     await done(me, /^(Undo|Restored) 120 scheduled jobs/, 120);
+    await me.operation(/^Restored 120 scheduled jobs/).seen();
     await me.tidy();
 
     await begin('Reschedule');
@@ -89,6 +92,7 @@ export function bulk(world) {
       for (const action of actions) {
         await row.reads(/ 3 /);
         await row.find('button', `${action} all 3 with ${error} of BulkFails`).click();
+        await me.dialog.reads(new RegExp(`Filter ${error} in BulkFails`));
         await me.dialog.find('button', `${verbs[action]} 3 ${noun}`).click();
         const name = `${verbs[action]} 3 ${noun}`;
         await done(me, name, 3);
@@ -118,6 +122,13 @@ export function bulk(world) {
     await die('late-2', 'first');
     await left(2);
     await me.go('Dead');
+    await me.find('checkbox', 'Select all on this page').check();
+    const bar = me.find('region', 'Selection');
+    await bar.find('button', /^Select all \d+ matching$/).click();
+    await bar.find('button', 'Delete').click();
+    await me.dialog.reads(/Filter none \(all dead jobs\)/);
+    await me.dialog.find('button', 'Cancel').click();
+    await bar.find('button', 'Clear').click();
     await me.filter('class:BulkLate');
     await me.listed.reads(/^1–2 of 2 matching/);
     await me.find('checkbox', 'Select all on this page').check();

@@ -139,7 +139,9 @@ export function buttons(world) {
     await me.find('button', 'Copy ID').click();
     const jid = await me.copied(/^\w+5eed$/);
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
-    await me.find('region', 'Retry').reads(/Failed attempts ([1-6]) of 11 Next backoff at least \d+/);
+    const [facts] = await me.find('region', 'Retry').reads(/.*Failed attempts ([1-6]) of 11 Next backoff at least \d+.*/);
+    assert.doesNotMatch(facts, /Offset|State/);
+    assert.deepEqual(await me.find('region', 'Retry').find('button').texts(), ['Retry now', 'Change', 'Run a copy', 'Kill', 'Delete']);
     const shown = me.find('region', 'the arguments');
     await shown.reads(/"warehouse-\d"/);
     await shown.find('button', 'Fold args').click();

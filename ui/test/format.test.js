@@ -1,7 +1,7 @@
 // The formats of numbers, times and sizes, without a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { brief, bytes, millis, percent, rate, relative, seconds } from '../static/core/format.js';
+import { brief, bytes, dayOrClock, millis, percent, rate, relative, seconds } from '../static/core/format.js';
 
 /** @param {(n: any) => string} as @param {[any, string][]} cases */
 const all = (as, cases) => assert.deepEqual(cases.map(([n]) => as(n)), cases.map(([, text]) => text));
@@ -19,6 +19,14 @@ test('shares, counts and sizes are short', () => {
   all(percent, [[null, '–'], [Number.NaN, '–'], [0, '0 %'], [0.0004, '<0.1 %'], [0.5714, '57.1 %'], [1, '100 %']]);
   all(brief, [[null, '–'], [99_999, '99,999'], [1_250_000, '1.3M']]);
   all(bytes, [[null, '–'], [999, '999 B'], [1024, '1 KB'], [5_500_000, '5.25 MB']]);
+});
+
+test('a time axis has the date at midnight alone', () => {
+  const midnight = new Date(2026, 10, 26).getTime() / 1000;
+  const every = (/** @type {number} */ s) => [0, s].map((ahead) => dayOrClock(midnight + ahead, [midnight, midnight + s]));
+  assert.deepEqual(every(3600), ['00:00\n11-26', '01:00']);
+  assert.deepEqual(every(30), ['00:00:00\n11-26', '00:00:30']);
+  assert.deepEqual(every(86_400), ['11-26', '11-27']);
 });
 
 test('times are relative to now', () => {

@@ -44,6 +44,7 @@ async function plant({ base, publish }) {
     await until('it is listed and paused', async () => { await http(`${base}/api/job-queues/${encodeURIComponent(queue)}/pause`, 'PUT', { reason: long.slice(0, 400) }); return true; });
   }
   await http(`${base}/api/deploys`, 'POST', { label: 'v'.repeat(60), at: now() - 600 });
+  await http(`${base}/api/deploys`, 'POST', { label: turned, at: now() - 1200 });
   await http(`${base}/api/operations`, 'POST', { action: 'delete', set: 'dead-jobs', jids: ['hostile-many-0'], reason: `${emoji} ${long}`.slice(0, 400) });
   // Records over 64 KiB are not searched.
   await until('they are read', async () => (await http(`${base}/api/dead-jobs?page=1&text=hostile-`)).filtered_count_at_least >= 60);
@@ -126,6 +127,26 @@ async function begins(own) {
   await context.close();
 }
 
+/** Returns the texts that charts draw. @param {any} own @param {string} path */
+async function drawn(own, path) {
+  const { page, context } = await open(own.browser);
+  await page.addInitScript(() => {
+    window.drawn = [];
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+      window.drawn.push(text);
+      return draw.call(this, text, ...at);
+    };
+  });
+  await signIn(page, own.base);
+  await page.goto(own.base + path);
+  const texts = () => page.evaluate(() => window.drawn);
+  await until('the names of deploys are drawn', async () => (await texts()).some((/** @type {string} */ text) => text.includes('gnp')));
+  const all = await texts();
+  await context.close();
+  return all;
+}
+
 export function hostile(world) {
   test('hostile names and messages', async (t) => {
     await virtualHost(world, 'hostile');
@@ -146,6 +167,11 @@ export function hostile(world) {
         await row.find('link', /gnp\.exe/).first().click();
         await me.find('heading', /\\u202egnp\.exe/, { level: 1 }).seen();
       }));
+      await t.test('so it is beside the line of a deploy', async () => {
+        const texts = await drawn(own, '/dashboard');
+        assert.ok(texts.includes(' \\u202egnp.exe '), texts.join('|'));
+        assert.ok(!texts.some((/** @type {string} */ text) => text.includes('\u202e')));
+      });
     } finally {
       hearts.stop();
       await sidecar.end();

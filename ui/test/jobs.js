@@ -11,6 +11,9 @@ async function open(me, jid) {
   await me.find('heading', new RegExp(jid), { level: 1 }).seen();
 }
 
+/** Makes the journal have no record of the first days of a job. @param {any} page */
+const forgetful = (page) => page.route('**/api/jobs/dead-invoice-1', async (/** @type {any} */ route) => route.fulfill({ json: { ...await (await route.fetch()).json(), older_than_kept: true } }));
+
 export function jobs(world) {
   story(world, 'what runs now, what runs for too long, and whose it is', async (me) => {
     await me.go('Jobs');
@@ -79,6 +82,11 @@ export function jobs(world) {
     for (const [i, want] of [/^Changed arguments .*scheduled jobs · by guest “one was wrong”/, /^Deleted .*by guest/, /^Restored to scheduled jobs .*by guest/, /^Waits until it is due/].entries()) assert.match(said[i], want);
     assert.ok(!said.join().includes('Earlier history'), 'all of it is known');
   });
+
+  story(world, 'it is said where the history of a job is not known from its beginning', async (me) => {
+    await open(me, 'dead-invoice-1');
+    await me.find('region', 'Timeline').reads(/^Timeline Earlier history is not available /);
+  }, { prepare: forgetful });
 
   story(world, 'a dead job that was deleted and restored is shown as restored', async (me) => {
     await me.go('Dead');

@@ -79,6 +79,49 @@ export function layout(world) {
     await context.close();
   });
 
+  test('lists begin high, cards stand out, and rows have one icon', async () => {
+    const { page, context } = await open(world.browser, { colorScheme: 'dark' });
+    await signIn(page, world.base);
+    const ground = (/** @type {string} */ at) => page.locator(at).first().evaluate((el) => getComputedStyle(el).backgroundColor);
+    assert.deepEqual([await ground('body'), await ground('main .card')], ['rgb(22, 22, 22)', 'rgb(34, 34, 34)']);
+    assert.equal(await page.getByRole('banner').getByText(/devel|\d+\.\d+\.\d+/).count(), 0, 'the version is in the menu');
+    await page.goto(world.base + '/dead-jobs');
+    const rows = page.getByRole('table', { name: 'dead jobs' }).locator('tbody tr');
+    await rows.nth(20).waitFor();
+    await page.mouse.move(5, 5);
+    const chart = page.getByRole('figure', { name: /^Died per hour/ });
+    assert.ok((await chart.boundingBox()).height < 110);
+    assert.equal(await chart.getByText('died', { exact: true }).count(), 0, 'one kind of bar needs no legend');
+    assert.ok(await rows.evaluateAll((all) => all.filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length) >= 9);
+    assert.equal(await rows.first().locator('.more').first().evaluate((el) => getComputedStyle(el).opacity), '0');
+    await page.keyboard.press('Control+k');
+    const list = page.getByRole('listbox', { name: 'Results' });
+    const { height } = await list.boundingBox();
+    await page.getByRole('combobox', { name: 'Search and commands' }).fill('zzz');
+    assert.equal((await list.boundingBox()).height, height, 'the palette does not change its height');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(world.base + '/live');
+    const run = page.getByRole('log').locator('.run').first();
+    const shown = await run.evaluate((el) => [...el.children].map((one) => getComputedStyle(one).display !== 'none'));
+    assert.deepEqual(shown.slice(1, 5), [true, true, true, true], 'status, class, queue and duration');
+    await context.close();
+  });
+
+  test('a chart of ticked rows stays in sight, and p99 is a dash', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.goto(world.base + '/job-metrics?range=24h&show=SyncInventory');
+    const rows = page.getByRole('table', { name: 'Classes' }).locator('tbody tr');
+    await rows.nth(4).waitFor();
+    await page.locator('.legend span', { hasText: 'p99' }).first().locator('.sw.dash').waitFor();
+    const ticked = page.getByRole('region', { name: 'Throughput by class' });
+    const { y } = await ticked.boundingBox();
+    await rows.last().evaluate((row) => row.scrollIntoView({ block: 'end' }));
+    await until('the page is scrolled', async () => (await ticked.boundingBox()).y < y);
+    assert.ok((await ticked.boundingBox()).y >= 0);
+    await context.close();
+  });
+
   test('notifications cover no button of the title and of the pager', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);

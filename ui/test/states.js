@@ -115,7 +115,10 @@ export function states(world) {
     assert.match(await group.getAttribute('title'), /bulk actions are disabled/);
     change = (o) => ({ ...o, scheduler: { ...o.scheduler, phase: 'settling' } });
     await page.goto(world.base + '/health');
-    await page.getByRole('region', { name: 'Broker and leader' }).getByText('(reconciling)').waitFor();
+    const leader = page.getByRole('region', { name: 'Broker and leader' });
+    await leader.getByText('(reconciling)').waitFor();
+    assert.match((await leader.innerText()).replace(/\s+/g, ' '), /Clock skew none/);
+    await page.getByRole('region', { name: 'Since start' }).getByText('jobs sent to their queues').waitFor();
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();

@@ -62,6 +62,18 @@ export function exact(at) {
 }
 /** The time of day. @param {number} at seconds @param {boolean} [withSeconds] */
 export const clock = (at, withSeconds) => absolute(at).slice(11, withSeconds ? 19 : 16);
+/**
+ * A tick of a time axis: the date, or the time of day.
+ * @param {number} t
+ * @param {number[]} all the ticks
+ */
+export function dayOrClock(t, all) {
+  const step = all.length > 1 ? all[1] - all[0] : 60;
+  if (step >= 86_400) return absolute(t).slice(5, 10);
+  const time = clock(t, step < 60);
+  // At the begin of a day, the date is below the time.
+  return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time;
+}
 /** @param {number|null|undefined} n */
 export function bytes(n) {
   if (n === null || n === undefined) return '–';

@@ -3,7 +3,7 @@
 // figures as a table, and a summary in words.
 import { cx, html, useLayoutEffect, useRef, useState, visible } from '../core/h.js';
 import { colours } from '../core/prefs.js';
-import { absolute, clock } from '../core/format.js';
+import { absolute, dayOrClock } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
 import { navigate } from '../core/router.js';
 import { Icon } from './icon.js';
@@ -244,14 +244,6 @@ function logTicks(p) {
   const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((/** @type {any} */ n) => n > 0);
   const [a, b] = logRange(v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.min(x, y), Infinity), v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.max(x, y), 0));
   return spans.filter((t) => t >= a && t <= b);
-}
-/** @param {number} t @param {number[]} all */
-function dayOrClock(t, all) {
-  const step = all.length > 1 ? all[1] - all[0] : 60;
-  if (step >= 86_400) return absolute(t).slice(5, 10);
-  const time = clock(t, step < 60);
-  // At the begin of a day, the date is below the time.
-  return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time;
 }
 /** @param {any} p @param {number} n */
 const boundText = (p, n) => p.format(p.buckets.bounds[Math.min(Math.round(n) - 1, p.buckets.bounds.length - 1)]);
