@@ -30,7 +30,7 @@ const members = words.members;
 function ofEvent(e, undid) {
   if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? words.changeUndone : words.restoredTo(ops.sets[e.set] || words.itsList)];
   const [look, text] = events[e.what] || ['', e.what];
-  return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((/** @type {any} */ c) => members[c.member] || c.member)) : text];
+  return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((c) => members[c.member] || c.member)) : text];
 }
 
 /** Returns how many attempts a job has: the first one, and its retries. @param {any} job */
@@ -80,7 +80,7 @@ export function storyOf(d) {
     const [look, text] = ofRun(run, most);
     facts.push({ at: run.at, what: run.status, look, text, run });
   }
-  const entries = (d.entries || []).map((/** @type {any} */ e) => e.millrace);
+  const entries = (d.entries || []).map((e) => e.millrace);
   for (const m of entries) if (m.set === 'dead-jobs') facts.push({ at: m.at, what: 'dead', look: 'bad', text: common.dead });
   facts.sort((a, b) => a.at - b.at);
   const made = madeAt(d);

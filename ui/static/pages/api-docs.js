@@ -8,7 +8,7 @@ import { CopyCurl, Failure, Segments, Title } from '../parts/states.js';
 
 /** Follows a reference within the document. @param {any} doc @param {any} it @returns {any} */
 function at(doc, it) {
-  for (let n = 0; it?.$ref && n < 20; n++) it = it.$ref.slice(2).split('/').reduce((/** @type {any} */ d, /** @type {string} */ k) => d?.[k.replaceAll('~1', '/').replaceAll('~0', '~')], doc);
+  for (let n = 0; it?.$ref && n < 20; n++) it = it.$ref.slice(2).split('/').reduce((d, /** @type {string} */ k) => d?.[k.replaceAll('~1', '/').replaceAll('~0', '~')], doc);
   return it;
 }
 
@@ -18,11 +18,11 @@ export default function ApiDocs() {
   const doc = r.data;
   const all = Object.entries(doc?.paths || {}).flatMap(([path, ops]) => ['get', 'post', 'put', 'patch', 'delete'].filter((m) => /** @type {any} */ (ops)[m]).map((method) => ({ path, method, op: /** @type {any} */ (ops)[method], shared: /** @type {any} */ (ops).parameters || [] })));
   const found = all.filter((o) => !text || (o.method + ' ' + o.path + ' ' + (o.op.summary || '')).toLowerCase().includes(text.toLowerCase()));
-  const tags = (doc?.tags || []).filter((/** @type {any} */ t) => found.some((o) => o.op.tags?.includes(t.name)));
+  const tags = (doc?.tags || []).filter((t) => found.some((o) => o.op.tags?.includes(t.name)));
   return html`<${Title} title=${common.httpApi} badge=${doc ? all.length : null}><a class="btn small" href=${apiPath('openapi.yaml')} target="_blank">${words.contract}</a><//>
     <${Failure} error=${r.error} refresh=${r.refresh} />
-    ${doc && html`<div class="grid"><section class="card" aria-label=${words.about}><p>${code(doc.info.description)}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>${words.base} <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder=${words.filterByPathOrPurpose} aria-label=${words.filterRoutes} value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></section>
-      ${tags.map((/** @type {any} */ t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
+    ${doc && html`<div class="grid"><section class="card" aria-label=${words.about}><p>${code(doc.info.description)}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>${words.base} <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder=${words.filterByPathOrPurpose} aria-label=${words.filterRoutes} value=${text} onInput=${(e) => setText(e.target.value)} /></section>
+      ${tags.map((t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
 }
 
 /** Shows words between backticks as code. @param {string} [text] */
@@ -31,7 +31,7 @@ const code = (text) => (text || '').split('`').map((part, i) => (i % 2 ? html`<c
 /** @param {{doc: any, o: any}} p */
 function Operation({ doc, o }) {
   const [open, setOpen] = useState(false);
-  return html`<details onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span><code class="strong anywhere">${o.path}</code><span class="dim">${code(o.op.summary)}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
+  return html`<details onToggle=${(e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span><code class="strong anywhere">${o.path}</code><span class="dim">${code(o.op.summary)}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
 }
 
 /** @param {{doc: any, o: any}} p */
@@ -85,9 +85,9 @@ function typeText(doc, schema, depth) {
   const s = at(doc, schema);
   if (!s) return words.anything;
   if (depth > 5) return '…';
-  if (s.oneOf || s.anyOf) return (s.oneOf || s.anyOf).map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' | ');
-  if (s.allOf) return s.allOf.map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' & ');
-  if (s.enum) return s.enum.map((/** @type {any} */ v) => JSON.stringify(v)).join(' | ');
+  if (s.oneOf || s.anyOf) return (s.oneOf || s.anyOf).map((x) => typeText(doc, x, depth)).join(' | ');
+  if (s.allOf) return s.allOf.map((x) => typeText(doc, x, depth)).join(' & ');
+  if (s.enum) return s.enum.map((v) => JSON.stringify(v)).join(' | ');
   if (s.type === 'array') return '[' + typeText(doc, s.items, depth) + ', …]';
   if (s.type === 'object' || s.properties) {
     const pad = '  '.repeat(depth + 1);

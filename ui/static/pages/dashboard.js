@@ -17,7 +17,7 @@ export default function Dashboard() {
   const m = useMetrics();
   const queues = useAll('job-queues', { topic: 'queues', every: 5000 });
   const attention = useAttention();
-  const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
+  const oldest = (queues.data || []).reduce((/** @type {number} */ n, q) => Math.max(n, q.oldest?.seconds || 0), 0);
   const table = html`<${Queues} list=${queues} metrics=${m} attention=${attention.data} />`;
   const tall = attention.data?.items.length > 4; // it is then beside two charts
   const fresh = queues.data?.length === 0 && nothingYet(overview.value);
@@ -35,7 +35,7 @@ export default function Dashboard() {
 }
 
 /** Returns whether there has been no job, so that charts would be empty. @param {any} o */
-const nothingYet = (o) => !!o && !o.jobs.processed && !o.jobs.failed && Object.values(o.sets).every((/** @type {any} */ s) => !s.total);
+const nothingYet = (o) => !!o && !o.jobs.processed && !o.jobs.failed && Object.values(o.sets).every((s) => !s.total);
 
 /** The part below the first screen, which is loaded after it. */
 function Lower() {
@@ -64,7 +64,7 @@ function Counters({ metrics, queues, left }) {
   const recent = useLastHour(metrics);
   const s = recent?.series || [];
   const of = (/** @type {any[]} */ points, /** @type {(p: any) => number} */ f) => (points.length ? points.reduce((n, p) => n + f(p), 0) / (points.length * 60) : null);
-  const failures = (/** @type {any} */ p) => p.failed + p.dead;
+  const failures = (p) => p.failed + p.dead;
   const [last, first] = [s.slice(-3, -1), s.slice(0, 2)];
   const sum = (/** @type {string} */ k) => queues?.reduce((n, q) => n + q[k], 0);
   // These are the acknowledgements of now, as in the table below; workers' own reports are some

@@ -32,7 +32,7 @@ export default function Job({ part: jid }) {
       <button class="icon" aria-label=${words.copyId} title=${words.copyId} onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack cards">
-        ${d.running?.map((/** @type {any} */ w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
+        ${d.running?.map((w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
         ${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
         ${!entries.length && !d.running && html`<${Whereabouts} d=${d} seen=${seen.current?.queue} />`}
         ${d.job && html`<${Sent} raw=${memberText(job.text, 'job')} name=${cls} />`}
@@ -105,9 +105,9 @@ function Facts({ row }) {
 function SameError({ set, row }) {
   const m = row.millrace;
   const then = useResource(apiPath('errors', [], { set, class: m.class, queue: m.queue, from: m.at - 0.001, to: m.at + 0.001 }), { every: 0 });
-  const alike = (then.data?.items || []).filter((/** @type {any} */ g) => g.error_class === row.error_class);
-  const print = (alike.find((/** @type {any} */ g) => g.jid === row.jid) || (alike.length === 1 && alike[0]))?.fingerprint;
+  const alike = (then.data?.items || []).filter((g) => g.error_class === row.error_class);
+  const print = (alike.find((g) => g.jid === row.jid) || (alike.length === 1 && alike[0]))?.fingerprint;
   const all = useResource(print ? apiPath('errors', [], { set, class: m.class }) : null, { every: 0 });
-  const n = all.data?.items.find((/** @type {any} */ g) => g.fingerprint === print)?.count;
+  const n = all.data?.items.find((g) => g.fingerprint === print)?.count;
   return html`<a class="btn small" href=${link(set, [], { error: print || row.error_class })}>${n > 1 ? words.withThisError(n, all.data.complete) : words.jobsWithThisError}</a>`;
 }

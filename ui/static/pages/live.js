@@ -80,10 +80,10 @@ export default function Live() {
     was.current = still;
   });
   return html`<${Title} title=${common.live}><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? common.resume : common.pause}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>${common.clear}</button><//>
-    <section class="card flush" aria-label=${words.liveRuns}><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder=${words.filterBy} aria-label=${words.filterRuns} value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
+    <section class="card flush" aria-label=${words.liveRuns}><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder=${words.filterBy} aria-label=${words.filterRuns} value=${route.value.query.get('text') || ''} onInput=${(e) => setQuery({ text: e.target.value }, { replace: true })} />
       <span class="dim small">${words.shownOf(rows.length, ring.current.length)}${missed ? html` · <span class="warn">${words.missed(missed)}</span>` : ''}${over && !stopped ? words.pausedHere : ''}</span></div>
       ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title=${words.waitingForEvents}><p>${words.howRunsArrive}</p><//>`
-        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label=${words.runs} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
+        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label=${words.runs} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${(e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
           ${rows.map(line)}
           ${!rows.length && html`<${Empty} icon="live" title=${text ? common.noMatchingRuns : common.noRunsYet} />`}</div>`}</section>`;
 }

@@ -58,12 +58,12 @@ function Tiles({ q, name }) {
 function Classes({ m }) {
   const [sort, setSort] = useState({ id: 'total', reverse: true });
   const columns = [
-    { id: 'name', label: common.class, always: true, head: true, class: 'lim', sort: (/** @type {any} */ c) => c.name, cell: (/** @type {any} */ c) => (c.other ? html`<i>${common.allOther.class}</i>` : html`<a class="cut" title=${c.name} href=${link('job-metrics', c.name)}>${c.name}</a>`) },
-    { id: 'count', label: common.jobs, right: true, sort: ran, cell: (/** @type {any} */ c) => count(ran(c)) }, { id: 'fail', label: common.failed, right: true, sort: failShare, cell: (/** @type {any} */ c) => percent(failShare(c)) },
-    ...['p50', 'p95', 'p99'].map((k) => ({ id: k, label: k, right: true, sort: (/** @type {any} */ c) => c.run?.[k + '_ms'] ?? null, cell: (/** @type {any} */ c) => millis(c.run?.[k + '_ms']) })),
-    { id: 'total', label: common.totalTime, right: true, sort: (/** @type {any} */ c) => c.total_ms, cell: (/** @type {any} */ c) => millis(c.total_ms) },
+    { id: 'name', label: common.class, always: true, head: true, class: 'lim', sort: (c) => c.name, cell: (c) => (c.other ? html`<i>${common.allOther.class}</i>` : html`<a class="cut" title=${c.name} href=${link('job-metrics', c.name)}>${c.name}</a>`) },
+    { id: 'count', label: common.jobs, right: true, sort: ran, cell: (c) => count(ran(c)) }, { id: 'fail', label: common.failed, right: true, sort: failShare, cell: (c) => percent(failShare(c)) },
+    ...['p50', 'p95', 'p99'].map((k) => ({ id: k, label: k, right: true, sort: (c) => c.run?.[k + '_ms'] ?? null, cell: (c) => millis(c.run?.[k + '_ms']) })),
+    { id: 'total', label: common.totalTime, right: true, sort: (c) => c.total_ms, cell: (c) => millis(c.total_ms) },
   ];
-  return html`<${Card} flush title=${common.classes}><${Table} id="queue-classes" caption=${words.classesOfThisQueue} columns=${columns} rows=${sorted(m.data?.classes || [], columns, sort.id, sort.reverse)} loading=${!m.data} rowKey=${(/** @type {any} */ c) => c.name} sort=${sort.id} reverse=${sort.reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })}
+  return html`<${Card} flush title=${common.classes}><${Table} id="queue-classes" caption=${words.classesOfThisQueue} columns=${columns} rows=${sorted(m.data?.classes || [], columns, sort.id, sort.reverse)} loading=${!m.data} rowKey=${(c) => c.name} sort=${sort.id} reverse=${sort.reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })}
     empty=${html`<${Empty} icon="chart" title=${common.noJobsRan} />`} /><//>`;
 }
 
@@ -87,37 +87,37 @@ function Peek({ name }) {
   const [open, setOpen] = useState('');
   const peek = async () => {
     try {
-      setJobs((await ask(apiPath('job-queues', [name, 'jobs'], { count: 20 }))).data.map((/** @type {any} */ j, /** @type {number} */ n) => ({ ...j, ...partsOf(j.body), n })));
+      setJobs((await ask(apiPath('job-queues', [name, 'jobs'], { count: 20 }))).data.map((j, /** @type {number} */ n) => ({ ...j, ...partsOf(j.body), n })));
     } catch (e) {
       failed(e);
     }
   };
   const columns = [
-    { id: 'class', label: common.class, always: true, class: 'lim', cell: (/** @type {any} */ j) => html`<a class="strong cut" title=${j.message_id} href=${link('jobs', j.message_id)}>${j.class || j.message_id || '–'}</a>` },
-    { id: 'args', label: common.arguments, class: 'fill', cell: (/** @type {any} */ j) => html`<code class="cut">${short(j.args || j.body)}</code>` },
-    { id: 'enqueued', label: common.enqueued, cell: (/** @type {any} */ j) => html`<${Time} at=${j.enqueued_at} />` },
-    { id: 'prio', label: common.priority, right: true, wide: true, cell: (/** @type {any} */ j) => j.priority },
-    { id: 'size', label: common.size, right: true, wide: true, cell: (/** @type {any} */ j) => bytes(j.size) },
-    { id: 'seen', label: words.redelivered, wide: true, cell: (/** @type {any} */ j) => (j.redelivered ? words.yes : words.no) },
+    { id: 'class', label: common.class, always: true, class: 'lim', cell: (j) => html`<a class="strong cut" title=${j.message_id} href=${link('jobs', j.message_id)}>${j.class || j.message_id || '–'}</a>` },
+    { id: 'args', label: common.arguments, class: 'fill', cell: (j) => html`<code class="cut">${short(j.args || j.body)}</code>` },
+    { id: 'enqueued', label: common.enqueued, cell: (j) => html`<${Time} at=${j.enqueued_at} />` },
+    { id: 'prio', label: common.priority, right: true, wide: true, cell: (j) => j.priority },
+    { id: 'size', label: common.size, right: true, wide: true, cell: (j) => bytes(j.size) },
+    { id: 'seen', label: words.redelivered, wide: true, cell: (j) => (j.redelivered ? words.yes : words.no) },
   ];
   return html`<${Card} flush title=${words.nextInLine} tools=${html`<button class="btn small primary" disabled=${!mayAct.value} title=${whyNot.value} onClick=${peek}><${Icon} name="eye" small />${words.peek20}</button>`}>
     <p class="toolbar dim">${words.aboutPeeking}</p>
-    ${jobs && html`<${Table} id="peek" caption=${words.nextJobsInTheQueue} columns=${columns} rows=${jobs} rowKey=${(/** @type {any} */ j) => String(j.n)} still=${false} acts=${(/** @type {any} */ j) => html`<button class="icon" aria-label=${words.showJob(j.n + 1)} onClick=${() => setOpen(open === String(j.n) ? '' : String(j.n))}><${Icon} name="eye" /></button>`} empty=${html`<${Empty} title=${words.theQueueIsEmpty} />`} />
+    ${jobs && html`<${Table} id="peek" caption=${words.nextJobsInTheQueue} columns=${columns} rows=${jobs} rowKey=${(j) => String(j.n)} still=${false} acts=${(j) => html`<button class="icon" aria-label=${words.showJob(j.n + 1)} onClick=${() => setOpen(open === String(j.n) ? '' : String(j.n))}><${Icon} name="eye" /></button>`} empty=${html`<${Empty} title=${words.theQueueIsEmpty} />`} />
       ${open && jobs[open] && html`<div class="toolbar" style=${{ display: 'block' }}><${Payload} text=${jobs[open].body} label=${words.jobNumber(Number(open) + 1)} name=${jobs[open].message_id} /></div>`}`}<//>`;
 }
 
 /** @param {{name: string}} p */
 function Workers({ name }) {
   const list = useResource(apiPath('processes', [], { queue: name }), { topic: 'processes' });
-  const columns = [{ id: 'id', label: common.process, always: true, head: true, cell: (/** @type {any} */ p) => html`<a href=${link('worker-processes', p.identity)}>${p.identity}</a>` }, { id: 'state', label: common.state, cell: (/** @type {any} */ p) => html`<${State} state=${p.state} />` },
-    { id: 'busy', label: common.busy, right: true, cell: (/** @type {any} */ p) => `${p.busy}/${p.concurrency}` }, { id: 'work', label: words.jobsOfThisQueue, right: true, cell: (/** @type {any} */ p) => p.work.filter((/** @type {any} */ w) => w.queue === name).length }, { id: 'heard', label: common.lastHeartbeat, cell: (/** @type {any} */ p) => html`<${Time} at=${p.heard_at} />` }];
-  return html`<${Card} flush title=${common.workers}><${Answer} of=${list}><${Table} id="queue-workers" caption=${common.workers} columns=${columns} rows=${list.data || []} loading=${!list.data} rowKey=${(/** @type {any} */ p) => p.identity} open=${(/** @type {any} */ p) => navigate(link('worker-processes', p.identity))} empty=${html`<${Empty} icon="worker" title=${words.noWorkersConsumeThisQueue} />`} /><//><//>`;
+  const columns = [{ id: 'id', label: common.process, always: true, head: true, cell: (p) => html`<a href=${link('worker-processes', p.identity)}>${p.identity}</a>` }, { id: 'state', label: common.state, cell: (p) => html`<${State} state=${p.state} />` },
+    { id: 'busy', label: common.busy, right: true, cell: (p) => `${p.busy}/${p.concurrency}` }, { id: 'work', label: words.jobsOfThisQueue, right: true, cell: (p) => p.work.filter((w) => w.queue === name).length }, { id: 'heard', label: common.lastHeartbeat, cell: (p) => html`<${Time} at=${p.heard_at} />` }];
+  return html`<${Card} flush title=${common.workers}><${Answer} of=${list}><${Table} id="queue-workers" caption=${common.workers} columns=${columns} rows=${list.data || []} loading=${!list.data} rowKey=${(p) => p.identity} open=${(p) => navigate(link('worker-processes', p.identity))} empty=${html`<${Empty} icon="worker" title=${words.noWorkersConsumeThisQueue} />`} /><//><//>`;
 }
 
 /** @param {{q: any, refresh: () => void}} p */
 function Acts({ q, refresh }) {
   const name = q.name;
-  const act = async (/** @type {string} */ text, /** @type {string|string[]} */ part, /** @type {string} */ method, /** @type {() => void} */ then = () => {}, /** @type {any} */ body = undefined) => {
+  const act = async (/** @type {string} */ text, /** @type {string|string[]} */ part, /** @type {string} */ method, /** @type {() => void} */ then = () => {}, body = undefined) => {
     try {
       await ask(apiPath('job-queues', part), { method, body });
       toast(text);
@@ -127,13 +127,13 @@ function Acts({ q, refresh }) {
     }
     setTimeout(refresh, 300);
   };
-  const why = (/** @type {any} */ yes) => (yes.reason ? { reason: yes.reason } : undefined);
+  const why = (yes) => (yes.reason ? { reason: yes.reason } : undefined);
   const purge = async () => { const yes = await confirm({ title: words.askPurge(name), danger: true, reason: true, verb: words.purgeOf(q.ready), typed: name, body: html`<p>${words.aboutPurging(q.ready)}</p>` }); if (yes) act(words.purged(name), [name, 'jobs'], 'DELETE', () => {}, why(yes)); };
   const remove = async () => { const yes = await confirm({ title: words.askDelete(name), danger: true, reason: true, verb: words.deleteQueue, typed: name, facts: [[common.jobs, count(q.ready + (q.unacked || 0))], [common.consumers, count(q.consumers)]], body: html`<p>${words.aboutDeleting}</p>` }); if (yes) act(words.deleted(name), name, 'DELETE', () => navigate(link('job-queues')), why(yes)); };
   const move = async () => {
-    const names = await ask(apiPath('job-queues', [], { limit: 500 })).then(({ data }) => data.map((/** @type {any} */ one) => one.name).filter((/** @type {string} */ one) => one !== name), () => []);
+    const names = await ask(apiPath('job-queues', [], { limit: 500 })).then(({ data }) => data.map((one) => one.name).filter((/** @type {string} */ one) => one !== name), () => []);
     const yes = await confirm({ title: words.askMove(name), verb: words.moveOf(q.ready), reason: true, value: '', check: (v) => (!v.trim() || v.trim() === name ? words.chooseAnotherQueue : ''),
-      fields: (set, v) => html`<label class="field"><span>${words.toQueue}</span><input class="in" list="move-to" autocomplete="off" value=${v} onInput=${(/** @type {any} */ e) => set(e.target.value)} /></label><datalist id="move-to">${names.map((/** @type {string} */ one) => html`<option value=${one} />`)}</datalist>`, body: html`<p class="dim">${words.aboutMoving(name)}</p>` });
+      fields: (set, v) => html`<label class="field"><span>${words.toQueue}</span><input class="in" list="move-to" autocomplete="off" value=${v} onInput=${(e) => set(e.target.value)} /></label><datalist id="move-to">${names.map((/** @type {string} */ one) => html`<option value=${one} />`)}</datalist>`, body: html`<p class="dim">${words.aboutMoving(name)}</p>` });
     if (yes) act(words.moved(name, yes.value.trim()), [name, 'move'], 'POST', () => {}, { to: yes.value.trim(), ...why(yes) });
   };
   const paused = isPaused(q);

@@ -23,10 +23,10 @@ const Next = ({ r }) => html`<span class="row"><${Time} at=${r.millrace.at} />
   ${r.millrace.refused && html`<span class="tag bad" title=${r.millrace.refused}>${common.refused}</span>`}</span>`;
 
 const columns = [
-  { id: 'at', label: words.nextRetry, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Next} r=${r} />` },
+  { id: 'at', label: words.nextRetry, always: true, sort: 'at', cell: (r) => html`<${Next} r=${r} />` },
   { id: 'tries', label: common.attempt, right: true, sort: 'attempt', cell: attempts },
   column.class, column.queue, column.error, { ...column.args, off: true },
-  { id: 'failed', label: common.failed, off: true, sort: 'failed_at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.failed_at} />` },
+  { id: 'failed', label: common.failed, off: true, sort: 'failed_at', cell: (r) => html`<${Time} at=${r.failed_at} />` },
   column.jid,
 ];
 

@@ -15,7 +15,7 @@ export default function SignIn() {
   const [token, setToken] = useState(false);
   const [wrong, setWrong] = useState('');
   const [busy, setBusy] = useState(false);
-  const submit = async (/** @type {any} */ e) => {
+  const submit = async (e) => {
     e.preventDefault();
     const form = new FormData(e.target);
     setBusy(true);

@@ -36,8 +36,8 @@ export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'dele
 /** The bulk actions of each set. */
 export const bulkOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'], 'gated-jobs': ['kill', 'delete'] };
 
-export const jidOf = (/** @type {any} */ row) => row.jid || row.job?.jid || '';
-const nameOf = (/** @type {any} */ row) => `${row.millrace?.class || common.jobInline} ${jidOf(row).slice(0, 8)}`;
+export const jidOf = (row) => row.jid || row.job?.jid || '';
+const nameOf = (row) => `${row.millrace?.class || common.jobInline} ${jidOf(row).slice(0, 8)}`;
 
 /** @param {string} set @param {string} action @param {any} row @param {() => void} done */
 export async function actOn(set, action, row, done) {
@@ -154,7 +154,7 @@ function dueField(set, value) {
   const plus = (/** @type {number} */ s) => set({ ...value, at: local(serverNow() + s) });
   const at = Date.parse(value.at) / 1000;
   return html`<label class="field"><span>${words.dueAt}</span>
-      <input class="in" type="datetime-local" value=${value.at} onInput=${(/** @type {any} */ e) => set({ ...value, at: e.target.value })} /></label>
+      <input class="in" type="datetime-local" value=${value.at} onInput=${(e) => set({ ...value, at: e.target.value })} /></label>
     ${!Number.isNaN(at) && html`<p class="dim small num">${exact(at)} · ${relative(at, serverNow())}</p>`}
     <div class="row wrap">${delays.map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(s)}>${text}</button>`)}</div>`;
 }
@@ -162,7 +162,7 @@ function dueField(set, value) {
 /** @param {(v: any) => void} set @param {any} value */
 function spreadField(set, value) {
   return html`<label class="field"><span>${words.spreadOverMinutes} <span class="dim">${words.emptyAsFastAsPossible}</span></span>
-    <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(/** @type {any} */ e) => set({ over: e.target.value })} /></label>`;
+    <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(e) => set({ over: e.target.value })} /></label>`;
 }
 
 /**
@@ -182,11 +182,11 @@ export async function change(set, row, done) {
     check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : !v.queue.trim() ? words.enterAQueue : !validArgs(v.args) ? words.argumentsMustBeJson : ''),
     fields: (put, v) => html`
       ${timed && dueField(put, v)}
-      <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>${common.queue}</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
-        <label class="field"><span>${common.priority}</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(/** @type {any} */ e) => put({ ...v, priority: e.target.value })} /></label></div>
-      <label class="field"><span>${common.arguments}</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>
+      <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>${common.queue}</span><input class="in" value=${v.queue} onInput=${(e) => put({ ...v, queue: e.target.value })} /></label>
+        <label class="field"><span>${common.priority}</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(e) => put({ ...v, priority: e.target.value })} /></label></div>
+      <label class="field"><span>${common.arguments}</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(e) => put({ ...v, args: e.target.value })}></textarea></label>
       <${Difference} was=${args} is=${v.args} />
-      ${actionsOf[set].includes('retry') && html`<label class="check"><input type="checkbox" checked=${v.retry} onChange=${(/** @type {any} */ e) => put({ ...v, retry: e.target.checked })} />${words.retryItNow}</label>`}`,
+      ${actionsOf[set].includes('retry') && html`<label class="check"><input type="checkbox" checked=${v.retry} onChange=${(e) => put({ ...v, retry: e.target.checked })} />${words.retryItNow}</label>`}`,
   });
   if (!yes) return undefined;
   const v = yes.value;

@@ -9,7 +9,7 @@ import { Card, Failure } from './states.js';
 import { Time } from './time.js';
 import { common, attention as words } from '../core/words.js';
 
-const queue = (/** @type {any} */ i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
+const queue = (i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
 /**
  * For each kind of problem: the link, the text below the headline, and the headline if it is not
  * the API's text.
@@ -34,9 +34,9 @@ export function Attention({ of: a, class: extra }) {
   const shown = query.get('attention') === 'all' ? items : items.slice(0, most);
   const all = new URLSearchParams(query);
   all.set('attention', 'all');
-  return html`<${Card} title=${words.needsAttention} class=${extra} tools=${items.length > 0 && html`<span class=${'pill ' + (items.some((/** @type {any} */ i) => i.severity === 'critical') ? 'bad' : 'warn')}>${items.length}</span>`}>
+  return html`<${Card} title=${words.needsAttention} class=${extra} tools=${items.length > 0 && html`<span class=${'pill ' + (items.some((i) => i.severity === 'critical') ? 'bad' : 'warn')}>${items.length}</span>`}>
     <${Failure} error=${a.error} refresh=${a.refresh} />
-    ${items.length ? html`<ul class="att">${shown.map((/** @type {any} */ i) => { const [at, text, headline = i.text] = to[i.kind]?.(i) || ['', i.subject]; return html`<li key=${i.kind + i.subject}><${Icon} name=${i.severity === 'critical' ? 'alert' : 'warn'} class=${i.severity === 'critical' ? 'bad' : 'warn'} label=${i.severity} />
+    ${items.length ? html`<ul class="att">${shown.map((i) => { const [at, text, headline = i.text] = to[i.kind]?.(i) || ['', i.subject]; return html`<li key=${i.kind + i.subject}><${Icon} name=${i.severity === 'critical' ? 'alert' : 'warn'} class=${i.severity === 'critical' ? 'bad' : 'warn'} label=${i.severity} />
       <${at ? 'a' : 'div'} class="grow" href=${at || undefined}><div class="strong anywhere">${sentence(headline)}</div>${text && html`<div class="cut dim small">${text}</div>`}<//></li>`; })}</ul>
       ${items.length > shown.length && html`<a class="small" href=${link('dashboard', [], all)}>${words.more(items.length - shown.length)}</a>`}`
     : a.data && !a.error && html`<div class="empty" style=${{ padding: '1.5rem 0' }}><${Icon} name="check" class="ok" /><p class="lead">${words.noIssues}</p><p>${words.checked(html`<${Time} at=${a.data.now} past />`)}</p></div>`}<//>`;

@@ -125,10 +125,10 @@ const released = (p) => (p.marks?.length ? words.deploys(p.marks.map((/** @type 
 /** @param {{p: any}} q */
 function Figures({ p }) {
   const rows = p.x.map((/** @type {number} */ at, /** @type {number} */ i) => ({ at, i }));
-  const more = p.buckets ? [{ id: 'n', label: common.jobs, right: true, cell: (/** @type {any} */ r) => (p.buckets.rows[r.i] || []).reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) }]
-    : p.series.map((/** @type {Series} */ s) => ({ id: s.label, label: s.label, right: true, cell: (/** @type {any} */ r) => p.format(s.values[r.i] ?? null) }));
-  return html`<div style=${{ maxHeight: (p.height || 200) + 40 + 'px', overflow: 'auto' }} tabindex="0" role="region" aria-label=${words.asTable(p.title)}><${Table} id="figures" caption=${p.title} rowKey=${(/** @type {any} */ r) => String(r.at)} rows=${rows} still=${false}
-    columns=${[{ id: 'at', label: common.time, always: true, head: true, cell: (/** @type {any} */ r) => { const to = p.href?.(r.i); return to ? html`<a class="linkish" href=${to}>${absolute(r.at)}</a>` : absolute(r.at); } }, ...more]} /></div>`;
+  const more = p.buckets ? [{ id: 'n', label: common.jobs, right: true, cell: (r) => (p.buckets.rows[r.i] || []).reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) }]
+    : p.series.map((/** @type {Series} */ s) => ({ id: s.label, label: s.label, right: true, cell: (r) => p.format(s.values[r.i] ?? null) }));
+  return html`<div style=${{ maxHeight: (p.height || 200) + 40 + 'px', overflow: 'auto' }} tabindex="0" role="region" aria-label=${words.asTable(p.title)}><${Table} id="figures" caption=${p.title} rowKey=${(r) => String(r.at)} rows=${rows} still=${false}
+    columns=${[{ id: 'at', label: common.time, always: true, head: true, cell: (r) => { const to = p.href?.(r.i); return to ? html`<a class="linkish" href=${to}>${absolute(r.at)}</a>` : absolute(r.at); } }, ...more]} /></div>`;
 }
 
 /** Stacked series are drawn as sums, the highest first. @param {any} p */
@@ -164,21 +164,21 @@ function options(latest, height, width, setCursor) {
   }));
   return {
     width: width || 400, height, padding: [8, 16, 0, 0], legend: { show: false },
-    scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] } },
-    axes: [{ ...axis, size: (/** @type {any} */ u, /** @type {string[]} */ all) => (all?.some((v) => v.includes('\n')) ? 42 : 28), gap: 7, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
-      { ...axis, size: 56, gap: 4, space: height < 100 ? 14 : 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
+    scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] } },
+    axes: [{ ...axis, size: (u, /** @type {string[]} */ all) => (all?.some((v) => v.includes('\n')) ? 42 : 28), gap: 7, space: 70, values: (u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
+      { ...axis, size: 56, gap: 4, space: height < 100 ? 14 : 34, incrs: p.stacked ? whole : undefined, values: (u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
         // The filter of uPlot shows only powers of ten.
-        filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }],
+        filter: p.log ? (u, /** @type {number[]} */ all) => all : undefined }],
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
     cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false, filters: { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' } } : undefined },
     hooks: {
-      ready: [(/** @type {any} */ u) => u.over.addEventListener('click', () => follow(u, latest.current))],
-      setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
+      ready: [(u) => u.over.addEventListener('click', () => follow(u, latest.current))],
+      setCursor: [(u) => setCursor(u.cursor.idx ?? null)],
       // A tiny movement of the pointer is meant as a click, but uPlot reports a click only without
       // any movement.
-      setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); else follow(u, latest.current); u.setSelect({ left: 0, width: 0 }, false); }],
-      drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) latest.current.buckets.paint(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
-      draw: [(/** @type {any} */ u) => marks(u, latest.current, dim, card)],
+      setSelect: [(u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); else follow(u, latest.current); u.setSelect({ left: 0, width: 0 }, false); }],
+      drawAxes: [(u) => { if (latest.current.buckets) latest.current.buckets.paint(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
+      draw: [(u) => marks(u, latest.current, dim, card)],
     },
   };
 }
@@ -241,7 +241,7 @@ const spans = [1, 10, 100, 1e3, 1e4, 6e4, 6e5, 36e5, 36e6, 864e5, 864e6, 864e7];
 const logRange = (a, b) => [spans.findLast((t) => t <= (a || 1)) || spans[0], spans.find((t) => t >= (b || 10) * 1.05) || spans.at(-1)];
 /** @param {any} p */
 function logTicks(p) {
-  const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((/** @type {any} */ n) => n > 0);
+  const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((n) => n > 0);
   const [a, b] = logRange(v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.min(x, y), Infinity), v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.max(x, y), 0));
   return spans.filter((t) => t >= a && t <= b);
 }

@@ -47,7 +47,7 @@ export function useMetrics(of = {}, every = 10_000) {
 }
 
 export const zoom = (/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), range: '' });
-export const deploys = (/** @type {any} */ d) => (d?.deploys || []).map((/** @type {any} */ m) => ({ at: m.at, label: m.label }));
+export const deploys = (d) => (d?.deploys || []).map((m) => ({ at: m.at, label: m.label }));
 
 /**
  * @param {{m: any, height?: number, tools?: any, class?: string, more?: any[]}} p `more`: lines
@@ -55,10 +55,10 @@ export const deploys = (/** @type {any} */ d) => (d?.deploys || []).map((/** @ty
  */
 export function Throughput({ m, height, tools, class: extra, more = [] }) {
   const s = m.data?.series || [];
-  const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[k] || 0);
-  const other = s.map((/** @type {any} */ p) => p.dead + p.discarded + p.expired);
+  const pick = (/** @type {string} */ k) => s.map((p) => p[k] || 0);
+  const other = s.map((p) => p.dead + p.discarded + p.expired);
   return html`<${Card} title=${words.throughput} class=${extra} tools=${html`<${PerStep} d=${m.data} />${tools}`}><${Chart} of=${m} title=${words.jobsPer(stepText(m.data?.step_seconds))} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
-    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: words.succeeded, colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: words.failed, colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: words.deadOrDiscarded, colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
+    x=${s.map((p) => p.at)} series=${[{ label: words.succeeded, colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: words.failed, colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: words.deadOrDiscarded, colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
 }
 
 /** @param {number|undefined} s */
@@ -73,12 +73,12 @@ export const PerStep = ({ d }) => html`<span class="dim small nowrap">${words.un
  */
 export function Percentiles({ m, of, oldest, height, class: extra, title, more = [] }) {
   const s = m.data?.series || [];
-  const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[of]?.[k] || null);
+  const pick = (/** @type {string} */ k) => s.map((p) => p[of]?.[k] || null);
   // Dashes, because few samples put p99 on p95.
   const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', kind: /** @type {'dash'} */ ('dash'), values: pick('p99_ms') }];
   // When a queue stops, there are no new waits to show, but the age of its oldest job still grows.
   if (oldest) series.push(/** @type {any} */ ({ label: words.oldestJobNow, colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
-  return html`<${Card} title=${title || (of === 'run' ? words.runTime : words.queueLatencyFirstAttempts)} class=${extra}><${Chart} of=${m} title=${of === 'run' ? words.runTime : words.queueLatency} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
+  return html`<${Card} title=${title || (of === 'run' ? words.runTime : words.queueLatencyFirstAttempts)} class=${extra}><${Chart} of=${m} title=${of === 'run' ? words.runTime : words.queueLatency} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((p) => p.at)} series=${series} /><//>`;
 }
 
 /** Returns the part of jobs that did not succeed. @param {any} s */

@@ -80,7 +80,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
     setText('');
     setOpen(false);
   };
-  const take = (/** @type {any} */ c) => {
+  const take = (c) => {
     if (c.more) {
       setText(c.word);
       input.current.focus();
@@ -107,7 +107,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
     }
   };
   const shownList = open && list.length > 0;
-  return html`<div class="chips" role="search" onClick=${(/** @type {any} */ e) => e.target === e.currentTarget && input.current.focus()}>
+  return html`<div class="chips" role="search" onClick=${(e) => e.target === e.currentTarget && input.current.focus()}>
     <${Icon} name="search" small class="dim" />
     ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.name}:</b><span class="cut">${shown(t)}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
       <button aria-label=${common.removeFilter(t.name)} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
@@ -116,10 +116,10 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
     <input ref=${input} data-filter role="combobox" aria-label=${label} aria-expanded=${String(shownList)} aria-controls="filter-list" aria-autocomplete="list"
       aria-activedescendant=${shownList && at >= 0 ? 'filter-' + at : undefined} autocomplete="off" spellcheck=${false}
       placeholder=${terms.length ? '' : offer(names)} value=${text}
-      onInput=${(/** @type {any} */ e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${key} />
+      onInput=${(e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${key} />
     ${wrong.length > 0 && html`<span class="bad small" role="alert">${wrong.at(-1).why}</span>`}
     ${shownList && html`<ul class="sugg" id="filter-list" role="listbox" aria-label=${words.suggestions}>${list.map((c, i) => html`
-      <li id=${'filter-' + i} role="option" aria-selected=${String(i === at)} onMouseDown=${(/** @type {any} */ e) => { e.preventDefault(); take(c); }}>
+      <li id=${'filter-' + i} role="option" aria-selected=${String(i === at)} onMouseDown=${(e) => { e.preventDefault(); take(c); }}>
         <span class="cut">${c.word}</span><span class="dim nowrap">${c.hint}</span></li>`)}</ul>`}
   </div>`;
 }

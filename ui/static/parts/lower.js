@@ -22,7 +22,7 @@ function TopErrors({ class: extra }) {
   const top = (errors.data?.items || []).slice(0, 8);
   return html`<${Card} title=${words.topErrors} class=${extra} tools=${html`<a class="btn small" href=${link('retries', [], { view: 'storm' })}>${words.allErrors}</a>`}>
     <${Failure} error=${errors.error} refresh=${errors.refresh} />
-    ${top.length ? html`<ul class="att">${top.map((/** @type {any} */ g) => html`<${TopError} key=${g.fingerprint} g=${g} />`)}</ul>` : errors.data && html`<p class="dim">${words.noErrors}</p>`}<//>`;
+    ${top.length ? html`<ul class="att">${top.map((g) => html`<${TopError} key=${g.fingerprint} g=${g} />`)}</ul>` : errors.data && html`<p class="dim">${words.noErrors}</p>`}<//>`;
 }
 
 /** @param {{g: any}} p */
@@ -38,5 +38,5 @@ function Recent({ ops, class: extra }) {
   const top = (ops.data || []).slice(0, 6);
   return html`<${Card} title=${common.operations} class=${extra} tools=${html`<a class="btn small" href=${link('operations')}>${common.allOperations}</a>`}>
     <${Failure} error=${ops.error} refresh=${ops.refresh} />
-    <ul class="att">${top.map((/** @type {any} */ op) => html`<li key=${op.id}><div class="grow"><span class="strong">${opText(op)}</span> <span class="dim small">${op.actor ? words.by(op.actor) : ''}</span>${op.state === 'running' && html`<${Progress} op=${op} />`}</div><${State} state=${ownState(op)} /><span class="small dim"><${Time} at=${op.started_at} /></span></li>`)}</ul><//>`;
+    <ul class="att">${top.map((op) => html`<li key=${op.id}><div class="grow"><span class="strong">${opText(op)}</span> <span class="dim small">${op.actor ? words.by(op.actor) : ''}</span>${op.state === 'running' && html`<${Progress} op=${op} />`}</div><${State} state=${ownState(op)} /><span class="small dim"><${Time} at=${op.started_at} /></span></li>`)}</ul><//>`;
 }

@@ -20,8 +20,8 @@ export function Menu({ close, openKeys }) {
   const w = whoami.value;
   const box = useRef(null);
   useLayoutEffect(() => {
-    const away = (/** @type {any} */ e) => { if (!box.current?.parentElement.contains(e.target)) close(); };
-    const escape = (/** @type {any} */ e) => { if (e.key === 'Escape') close(); };
+    const away = (e) => { if (!box.current?.parentElement.contains(e.target)) close(); };
+    const escape = (e) => { if (e.key === 'Escape') close(); };
     document.addEventListener('pointerdown', away);
     document.addEventListener('keydown', escape);
     return () => {

@@ -67,7 +67,7 @@ function plan() {
 async function look() {
   const { data, status } = await ask(apiPath('operations')).catch((e) => ({ data: [], status: e.status }));
   const running = followed.value.filter((o) => o.state === 'running');
-  const known = new Map(data.map((/** @type {any} */ o) => [o.id, { ...o, seen: Date.now() }]));
+  const known = new Map(data.map((o) => [o.id, { ...o, seen: Date.now() }]));
   followed.value = followed.value.map((o) => known.get(o.id) || o);
   for (const o of running) {
     const op = known.get(o.id);
@@ -149,7 +149,7 @@ export function Progress({ op }) {
       aria-valuenow=${Math.round(Math.min(1, part) * 100)}><i style=${{ width: Math.min(1, part) * 100 + '%' }}></i></div>
     <div class="row small dim num wrap"><span>${words.doneOf(op.done, op.total)}</span>
       ${op.failed > 0 && html`<span class="bad">${words.failedOf(op.failed)}</span>`}
-      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => words.skip(s.count, s.reason)).join('\n')}>${words.skippedOf(op.skipped)}</span>`}
+      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((s) => words.skip(s.count, s.reason)).join('\n')}>${words.skippedOf(op.skipped)}</span>`}
       ${left !== null && left > 1 && html`<span>${words.left(pace, left)}</span>`}</div></div>`;
 }
 
@@ -159,7 +159,7 @@ export function Progress({ op }) {
  */
 export function LastOperation({ set }) {
   const all = useResource(apiPath('operations'), { topic: 'operations', every: 10_000 });
-  const last = (all.data || []).filter((/** @type {any} */ o) => o.set === set).sort((/** @type {any} */ a, /** @type {any} */ b) => b.started_at - a.started_at)[0];
+  const last = (all.data || []).filter((o) => o.set === set).sort((a, b) => b.started_at - a.started_at)[0];
   return last ? html`<a class="btn small" title=${opText(last)} href=${link('operations')}>${words.lastOperation}</a>` : null;
 }
 

@@ -39,7 +39,7 @@ export function Pager({ page, size, items, total, atLeast, pages, more, unplaced
   const last = pages !== undefined ? page >= pages : !more;
   const here = total === 1 && items === 1 ? '1' : unplaced ? count(items) : `${count(from)}–${count(from + items - 1)}${of}`;
   return html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${items > 0 && html`${here} ${what}`}</span>
-    <div class="tools"><label class="row"><span class="small">${common.rows}</span><select class="in small" aria-label=${words.rowsPerPage} value=${String(size)} onChange=${(/** @type {any} */ e) => onSize(Number(e.target.value))}>
+    <div class="tools"><label class="row"><span class="small">${common.rows}</span><select class="in small" aria-label=${words.rowsPerPage} value=${String(size)} onChange=${(e) => onSize(Number(e.target.value))}>
       ${[20, 50, 100, 200, 500].map((n) => html`<option value=${String(n)} selected=${n === size}>${n}</option>`)}</select></label>
       <button class="btn small" disabled=${page <= 1} onClick=${() => onPage(page - 1)} aria-label=${common.previousPage}><${Icon} name="left" small /></button>
       <span class="num small">${words.page(page, pages)}</span>

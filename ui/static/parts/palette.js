@@ -47,9 +47,9 @@ function useNames() {
   useEffect(() => {
     let ended = false;
     const to = (/** @type {string} */ icon, /** @type {string} */ page, /** @type {string} */ name, /** @type {string} */ hint) => ({ icon, text: name, hint, run: () => navigate(link(page, name)) });
-    const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, words.queue))],
-      ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, words.class))],
-      ['processes', (/** @type {any} */ d) => d.map((/** @type {any} */ p) => to('worker', 'worker-processes', p.identity, p.state))]];
+    const asks = [['job-queues', (d) => d.map((q) => to('queue', 'job-queues', q.name, words.queue))],
+      ['job-metrics', (d) => d.classes.filter((c) => !c.other).map((c) => to('chart', 'job-metrics', c.name, words.class))],
+      ['processes', (d) => d.map((p) => to('worker', 'worker-processes', p.identity, p.state))]];
     // In this order, regardless of the order of the answers.
     asks.forEach(([path, read], i) => ask(apiPath(/** @type {string} */ (path), [], path === 'job-metrics' ? {} : { limit: 500 })).then(({ data }) => { if (!ended) set((all) => Object.assign([...all], { [i]: /** @type {any} */ (read)(data) })); }, () => {}));
     return () => { ended = true; };
@@ -83,7 +83,7 @@ function Box() {
   };
   useEffect(() => { document.getElementById('pal-' + at)?.scrollIntoView({ block: 'nearest' }); }, [at]);
   return html`<dialog ref=${box} class="pal" aria-label=${words.searchAndCommands} onCancel=${close} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
-    <input role="combobox" aria-label=${words.searchAndCommands} aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder=${words.findBy} value=${text} onInput=${(/** @type {any} */ e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
+    <input role="combobox" aria-label=${words.searchAndCommands} aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder=${words.findBy} value=${text} onInput=${(e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
     <ul id="pal-list" role="listbox" aria-label=${words.results}>${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
   </dialog>`;
 }
@@ -109,6 +109,6 @@ function Keys() {
   const rows = [[words.searchAndCommands, frame.searchKeys], [common.filter, '/'], [words.nextAndPreviousRow, 'j k'], [words.selectRow, 'x'], [words.openRow, 'Enter'], [words.retryOrRunRow, 'r'], [words.deleteRow, '#'], [words.previousAndNextPage, '[ ]'], [words.pauseUpdates, 'p'], [words.lightOrDark, 't'], [common.keyboardShortcuts, '?'], ...pages.map(([page, , name]) => /** @type {[string, string]} */ ([name, letter(page)]))];
   return html`<dialog ref=${box} class="wide" aria-label=${common.keyboardShortcuts} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>${common.keyboardShortcuts}</h2>
     <div class="keys">${rows.map(([what, k]) => html`<div><span>${what}</span><span class="row">${k.split(' ').map((c) => html`<kbd>${c}</kbd>`)}</span></div>`)}</div>
-    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(/** @type {any} */ e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />${words.singleKeyShortcuts}</label>
+    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />${words.singleKeyShortcuts}</label>
     <div class="ends"><button class="btn primary" onClick=${close}>${words.close}</button></div></div></dialog>`;
 }

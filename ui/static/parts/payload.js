@@ -32,7 +32,7 @@ export function Payload({ text, label, name = 'record', path = '' }) {
   return html`<div class="stack">
     <div class="row wrap"><${Segments} label=${words.as(label)} value=${mode} onChange=${setMode} options=${[['pretty', words.pretty], ['raw', words.raw], ['hex', words.hex]]} />
       <span class="dim small">${bytes(new TextEncoder().encode(text).length)}</span>
-      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder=${words.find} aria-label=${words.findIn(label)} value=${find} onInput=${(/** @type {any} */ e) => setFind(e.target.value)} />`}
+      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder=${words.find} aria-label=${words.findIn(label)} value=${find} onInput=${(e) => setFind(e.target.value)} />`}
       <span class="grow"></span><button class="icon" aria-label=${words.copy(label)} title=${words.copyAll} onClick=${() => copy(text)}><${Icon} name="copy" /></button>
       <button class="icon" aria-label=${words.downloadOf(label)} title=${words.download} onClick=${save}><${Icon} name="download" /></button></div>
     <div class="code" tabindex="0" role="region" aria-label=${label}>

@@ -83,7 +83,7 @@ function Lag() {
   const l = lag.value;
   if (replaying.value) return html`<span class="pill info">${common.catchingUp}</span>`;
   const look = l > 60 ? 'bad' : l > 5 ? 'warn' : '';
-  const at = o.views?.streams?.find((/** @type {any} */ s) => s.stream === 'job_journal')?.position;
+  const at = o.views?.streams?.find((s) => s.stream === 'job_journal')?.position;
   return l < 1 && !look ? null : html`<span class=${'pill ' + look} title=${at === undefined ? '' : words.readTo(at)}>${common.behindBy(l)}</span>`;
 }
 

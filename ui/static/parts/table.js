@@ -91,7 +91,7 @@ export function Table(p) {
   // Keys may come faster than drawings. The last selection counts, even if it is not drawn yet.
   const picked = useRef(chosen);
   picked.current = chosen;
-  const pick = (/** @type {any} */ row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
+  const pick = (row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
     const next = new Map(picked.current);
     const rows = drawn.current; // a row may have been drawn when there were others
     const ids = rows.map(p.rowKey);
@@ -116,8 +116,8 @@ export function Table(p) {
       <caption>${p.caption}</caption>
       <thead><tr>
         ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label=${words.selectAllOnThisPage} checked=${all}
-          ref=${(/** @type {any} */ el) => { if (el) el.indeterminate = some && !all; }}
-          onChange=${(/** @type {any} */ e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
+          ref=${(el) => { if (el) el.indeterminate = some && !all; }}
+          onChange=${(e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
         ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r', c.wide && 'wide')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
           ${c.sort && p.onSort ? html`<button title=${p.sort === c.id ? undefined : p.unsortable} onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
             ${(p.sort === c.id || !p.unsortable) && html`<${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} />`}</button>` : c.label}</th>`)}
@@ -137,7 +137,7 @@ export function Table(p) {
 function Row({ k, row, columns, p, on, at, gone, pick }) {
   return html`<tr class=${cx(on && 'on', at && 'at', gone && 'gone')} data-key=${k} aria-selected=${p.selection ? String(on) : undefined}>
     ${p.selection && html`<td class="pick"><input type="checkbox" aria-label=${words.select(p.label ? p.label(row) : k)} checked=${on}
-      onClick=${(/** @type {any} */ e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
+      onClick=${(e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
     ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
     ${p.acts && html`<td class="acts">${!gone && p.acts(row)}</td>`}
   </tr>`;
@@ -203,7 +203,7 @@ function useRowKeys(p, rows, at, setAt, pick, body, picked) {
     const key = (/** @type {KeyboardEvent} */ e) => {
       const { p, rows, at, pick } = now.current;
       if (!forPage(e) || !body.current?.isConnected || (!p.open && !p.selection)) return;
-      const i = rows.findIndex((/** @type {any} */ r) => p.rowKey(r) === at);
+      const i = rows.findIndex((r) => p.rowKey(r) === at);
       const to = e.key === 'j' ? i + 1 : e.key === 'k' ? Math.max(0, i - 1) : -1;
       if (to >= 0 && to < rows.length) {
         now.current.at = p.rowKey(rows[to]);
@@ -230,7 +230,7 @@ export function ColumnChooser({ id, columns }) {
     const off = columns.filter((x) => (x.id === c ? shown.has(x.id) : !shown.has(x.id))).map((x) => x.id);
     hiddenColumns.value = JSON.stringify({ ...JSON.parse(hiddenColumns.value || '{}'), [id]: off });
   };
-  return html`<span class="holds" onFocusOut=${(/** @type {any} */ e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(/** @type {any} */ e) => e.key === 'Escape' && setOpen(false)}>
+  return html`<span class="holds" onFocusOut=${(e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(e) => e.key === 'Escape' && setOpen(false)}>
     <button class="icon" aria-label=${words.columns} title=${words.columns} aria-expanded=${String(open)} onClick=${() => setOpen(!open)}><${Icon} name="columns" /></button>
     ${open && html`<div class="menu" role="group" aria-label=${words.columnsShown} tabindex="-1">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
   </span>`;

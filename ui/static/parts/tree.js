@@ -60,7 +60,7 @@ function Item({ raw, path, first, children }) {
   // The pointer or the focus is on this line only, not on the lines around it.
   const comes = (/** @type {(on: boolean) => void} */ set) => (/** @type {Event} */ e) => { e.stopPropagation(); set(true); };
   // A window keeps its focus while the user is in another one.
-  const goes = (/** @type {(on: boolean) => void} */ set, /** @type {any} */ otherwise) => (/** @type {any} */ e) => {
+  const goes = (/** @type {(on: boolean) => void} */ set, otherwise) => (e) => {
     e.stopPropagation();
     const to = e.relatedTarget || otherwise();
     if (to?.closest?.('li') !== e.currentTarget) set(false);

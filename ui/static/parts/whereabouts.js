@@ -28,8 +28,8 @@ export function Whereabouts({ d, seen }) {
   // All queues, because a queue that was made for this job is not listed immediately. Until then a
   // request for it alone would fail.
   const queues = useAll(waits && queue ? 'job-queues' : null, { topic: 'queues' });
-  const q = queues.data?.find((/** @type {any} */ one) => one.name === queue);
-  return html`<section class="card" aria-label=${words.location}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
+  const q = queues.data?.find((one) => one.name === queue);
+  return html`<section class="card" aria-label=${words.location}>${d.leases ? d.leases.map((l) => html`<${Leased} key=${l.id} l=${l} />`)
     : waits ? html`<${Empty} icon="queue" title=${words.queuedOrRunning}><p>${words.sentTo(queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue, html`<${Time} at=${last.at} past />`)}</p>${q && html`<${Why} q=${q} />`}<//>`
     : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}><p>${last ? words.lastly(last.text, html`<${Time} at=${last.at} past />`) : words.nothingMoreIsKnown}</p>${last?.run && html`<${OfRun} run=${d.runs[0]} />`}<//>`}</section>`;
 }
