@@ -62,11 +62,7 @@ export function exact(at) {
 }
 /** The time of day. @param {number} at seconds @param {boolean} [withSeconds] */
 export const clock = (at, withSeconds) => absolute(at).slice(11, withSeconds ? 19 : 16);
-/**
- * A tick of a time axis: the date, or the time of day.
- * @param {number} t
- * @param {number[]} all the ticks
- */
+/** A tick of a time axis: the date or the time of day. @param {number} t @param {number[]} all */
 export function dayOrClock(t, all) {
   const step = all.length > 1 ? all[1] - all[0] : 60;
   if (step >= 86_400) return absolute(t).slice(5, 10);

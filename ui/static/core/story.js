@@ -12,8 +12,10 @@ const undoable = ['deleted', 'killed', 'changed'];
 
 /** The look and the text of each event. */
 const events = {
-  fired: ['info', words.enqueuedOnSchedule], triggered: ['info', words.enqueuedManually], retried: ['info', words.enqueuedForAnotherAttempt], enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
-  killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed], expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
+  fired: ['info', words.enqueuedOnSchedule], triggered: ['info', words.enqueuedManually], retried: ['info', words.enqueuedForAnotherAttempt],
+  enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
+  killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed],
+  expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
   trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], returned: ['warn', words.notDelivered], refused: ['bad', words.theBrokerCannotTakeIt],
 };
 

@@ -417,7 +417,10 @@ export const filter = {
   or: (names) => names.join(', ').replace(/, (\w+)$/, ' or $1'),
   offer: (names, most) => `Filter: ${names.slice(0, most).join(', ')}${names.length > most ? ' …' : ''}`,
   examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
-  hints: { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' },
+  hints: {
+    status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag',
+    jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time',
+  },
 };
 
 export const dashboard = {
@@ -816,7 +819,8 @@ export const operations = {
   noActionsYet: 'No actions yet',
   all: 'all',
   ops: {
-    made: 'queue created', removed: 'queue deleted', retyped: 'queue type changed', quieted: 'worker quieted', stopped: 'worker stopped', cancelled: 'cancel requested', released: 'held jobs released', dismissed: 'record dismissed',
+    made: 'queue created', removed: 'queue deleted', retyped: 'queue type changed', quieted: 'worker quieted', stopped: 'worker stopped',
+    cancelled: 'cancel requested', released: 'held jobs released', dismissed: 'record dismissed',
     returned: 'not delivered', refired: 're-sent', trimmed: 'removed by retention', duplicate: 'duplicate ignored', astray: 'misrouted', recreated: 'stream recreated',
   },
   operationOf: (id) => `operation ${id}`,
@@ -849,7 +853,8 @@ export const processes = {
   verbOf: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}`,
   askVerb: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}?`,
   aboutStopping: (n) => (n === 1 ? 'It finishes running jobs and then exits. Millrace cannot restart it.' : 'They finish running jobs and then exit. Millrace cannot restart them.'),
-  aboutQuieting: (n) => (n === 1 ? 'It finishes running jobs and takes no new ones. Millrace cannot undo this for it.' : 'They finish running jobs and take no new ones. Millrace cannot undo this for them.'),
+  aboutQuieting: (n) => (n === 1 ? 'It finishes running jobs and takes no new ones. Millrace cannot undo this for it.'
+    : 'They finish running jobs and take no new ones. Millrace cannot undo this for them.'),
   onlyOf: (n, queues) => `${n === 1 ? 'This is the only worker' : 'These are the only workers'} of: ${queues}`,
   requested: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} requested for ${plural(n, 'process', 'processes')}; status follows with the next heartbeat`,
   notSent: (name, left, why) => `${name}${left > 0 ? ` and ${plural(left, 'other')}` : ''}: ${why}`,
@@ -884,7 +889,10 @@ export const queue = {
   readyOf: (n) => `${count(n)} ready`,
   pausedBy: (by) => rich`Paused ${by}`,
   heldBack: (why, time) => rich`Due jobs are held back: ${why}. Next attempt ${time}.`,
-  noConsumers: (n, named) => `${plural(n, 'job waits', 'jobs wait')} and no workers consume this queue. Start one${named ? `, or check why its ${named === 1 ? 'worker does' : `${count(named)} workers do`} not consume it` : ''}.`,
+  noConsumers: (n, named) => {
+    const check = named ? `, or check why its ${named === 1 ? 'worker does' : `${count(named)} workers do`} not consume it` : '';
+    return `${plural(n, 'job waits', 'jobs wait')} and no workers consume this queue. Start one${check}.`;
+  },
   saturated: (n, slots) => `${plural(n, 'job waits', 'jobs wait')}, all ${count(slots)} slots of its workers are busy, and none has been taken for a minute or longer. The running jobs may hang.`,
   rejectsLost: (command) => rich`Jobs that workers reject are lost: this queue is not dead-lettered to jobs.dead. Run ${command} for the fix.`,
   workersTab: (n) => (n === undefined ? 'Workers' : `Workers (${n})`),

@@ -16,13 +16,26 @@ export default function ApiDocs() {
   const r = useResource(link('api-docs/openapi.json'), { every: 0 });
   const [text, setText] = useState('');
   const doc = r.data;
-  const all = Object.entries(doc?.paths || {}).flatMap(([path, ops]) => ['get', 'post', 'put', 'patch', 'delete'].filter((m) => /** @type {any} */ (ops)[m]).map((method) => ({ path, method, op: /** @type {any} */ (ops)[method], shared: /** @type {any} */ (ops).parameters || [] })));
+  const all = operationsOf(doc);
   const found = all.filter((o) => !text || (o.method + ' ' + o.path + ' ' + (o.op.summary || '')).toLowerCase().includes(text.toLowerCase()));
   const tags = (doc?.tags || []).filter((t) => found.some((o) => o.op.tags?.includes(t.name)));
   return html`<${Title} title=${common.httpApi} badge=${doc ? all.length : null}><a class="btn small" href=${apiPath('openapi.yaml')} target="_blank">${words.contract}</a><//>
     <${Failure} error=${r.error} refresh=${r.refresh} />
-    ${doc && html`<div class="grid"><section class="card" aria-label=${words.about}><p>${code(doc.info.description)}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>${words.base} <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder=${words.filterByPathOrPurpose} aria-label=${words.filterRoutes} value=${text} onInput=${(e) => setText(e.target.value)} /></section>
-      ${tags.map((t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
+    ${doc && html`<div class="grid"><section class="card" aria-label=${words.about}><div class="stack"><p>${code(doc.info.description)}</p>
+          <p class="dim">${words.base} <code>${location.origin + prefix}</code></p>
+          <input class="in" type="search" data-filter placeholder=${words.filterByPathOrPurpose} aria-label=${words.filterRoutes}
+            value=${text} onInput=${(e) => setText(e.target.value)} /></div></section>
+      ${tags.map((t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}>
+        <div class="head"><h2>${t.name}</h2><span class="dim small">${t.description}</span></div>
+        ${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
+}
+
+const methods = ['get', 'post', 'put', 'patch', 'delete'];
+
+/** Returns all operations of the contract. @param {any} doc */
+function operationsOf(doc) {
+  const of = ([path, ops]) => methods.filter((m) => ops[m]).map((method) => ({ path, method, op: ops[method], shared: ops.parameters || [] }));
+  return Object.entries(doc?.paths || {}).flatMap(of);
 }
 
 /** Shows words between backticks as code. @param {string} [text] */
@@ -31,7 +44,8 @@ const code = (text) => (text || '').split('`').map((part, i) => (i % 2 ? html`<c
 /** @param {{doc: any, o: any}} p */
 function Operation({ doc, o }) {
   const [open, setOpen] = useState(false);
-  return html`<details onToggle=${(e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span><code class="strong anywhere">${o.path}</code><span class="dim">${code(o.op.summary)}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
+  return html`<details onToggle=${(e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span>
+    <code class="strong anywhere">${o.path}</code><span class="dim">${code(o.op.summary)}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
 }
 
 /** @param {{doc: any, o: any}} p */

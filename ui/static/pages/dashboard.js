@@ -11,7 +11,7 @@ import { Attention, useAttention } from '../parts/attention.js';
 import { Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
 import { DueTimes } from '../parts/due.js';
 import { Queues } from '../parts/queues.js';
-import { Answer, Title } from '../parts/states.js';
+import { Answer, Counters, Title } from '../parts/states.js';
 
 export default function Dashboard() {
   const m = useMetrics();
@@ -23,7 +23,7 @@ export default function Dashboard() {
   const fresh = queues.data?.length === 0 && nothingYet(overview.value);
   return html`<${Title} title=${common.dashboard}>${!fresh && html`<${RangeChooser} />`}<//>
     <div class="grid">
-      <${Counters} metrics=${m} queues=${queues.data} left=${queues.left} />
+      <${Now} metrics=${m} queues=${queues.data} left=${queues.left} />
       ${fresh ? html`${table}<${Attention} of=${attention} />`
     : html`<${Answer} of=${m}><${Throughput} m=${m} class="c8" height=${230} /><//>
       <${Attention} of=${attention} class=${cx('c4', tall && 'tall')} />
@@ -59,7 +59,7 @@ function useLastHour(metrics) {
  * @param {{metrics: any, queues: any[]|null, left: number}} p `left`: how many queues are missing
  *   from the list
  */
-function Counters({ metrics, queues, left }) {
+function Now({ metrics, queues, left }) {
   const o = overview.value;
   const recent = useLastHour(metrics);
   const s = recent?.series || [];
@@ -81,7 +81,7 @@ function Counters({ metrics, queues, left }) {
     [common.busy, p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? words.slots(p.busy, p.concurrency) : '', link('worker-processes')],
     [common.workers, brief(p?.running), p?.states?.lost ? common.lost(p.states.lost) : '', link('worker-processes')],
   ];
-  return html`<section class="card flush" aria-label=${common.now}><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><dd class="note" title=${note}>${note || '\u00a0'}</dd></div>`)}</dl></section>`;
+  return html`<${Counters} label=${common.now} of=${cells} width=${8} />`;
 }
 
 /**

@@ -11,9 +11,10 @@ import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
 import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
-import { Cut, paged, PagerOf } from '../parts/pager.js';
-import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
+import { Cut, paged, PagerOf } from '../parts/paging.js';
+import { Answer, Banner, CopyCurl, Empty, State, Title } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
+import { Tabs } from '../parts/tabs.js';
 import { Since, Time } from '../parts/time.js';
 import { timesUsual, Usual } from '../parts/usual.js';
 
@@ -31,16 +32,26 @@ export default function Jobs() {
   const state = states.some(([s]) => s === asked) ? asked : 'running';
   const o = overview.value;
   const options = states.map(([s, name, n]) => /** @type {[string, any]} */ ([s, html`${name}${o && n(o) !== undefined && html` <span class="badge">${brief(n(o))}</span>`}`]));
+  const turn = (/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' });
   return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.showQueues}</a><//>
-    <${Tabs} label=${common.state} value=${state} onChange=${(/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' })} options=${options} />
+    <${Tabs} label=${common.state} value=${state} onChange=${turn} options=${options} />
     <div role="tabpanel">${state === 'running' ? html`<${Running} />` : state === 'finished' ? html`<${Finished} />` : html`<${Waiting} key=${state} set=${state} />`}</div>`;
 }
 
 /** @type {Record<string, {topic: string, columns: any[], empty: any}>} */
 const sets = {
-  'scheduled-jobs': { topic: 'scheduled', columns: [at(common.due), column.class, column.queue, column.args, column.jid], empty: html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled}</p><//>` },
-  retries: { topic: 'retries', columns: [at(words.nextAttempt), column.class, column.queue, column.error, attempts(common.attempt), column.jid], empty: html`<${Empty} icon="retry" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>` },
-  'dead-jobs': { topic: 'dead', columns: [at(common.died, true), column.class, column.queue, column.error, attempts(common.attempts), column.jid], empty: html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>` },
+  'scheduled-jobs': {
+    topic: 'scheduled', columns: [at(common.due), column.class, column.queue, column.args, column.jid],
+    empty: html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled}</p><//>`,
+  },
+  retries: {
+    topic: 'retries', columns: [at(words.nextAttempt), column.class, column.queue, column.error, attempts(common.attempt), column.jid],
+    empty: html`<${Empty} icon="retry" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>`,
+  },
+  'dead-jobs': {
+    topic: 'dead', columns: [at(common.died, true), column.class, column.queue, column.error, attempts(common.attempts), column.jid],
+    empty: html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>`,
+  },
 };
 
 /** @param {string} label @param {boolean} [past] */
@@ -103,15 +114,23 @@ function Running() {
       <${FilterBox} label=${words.filterRunningJobs} names=${runningNames} query=${query} suggest=${useSuggestions(list.data || [])} onChange=${setFilter} />
       <${ColumnChooser} id="running" columns=${runningColumns} /><${CopyCurl} url=${list.url} jq=${'.work[]' + (jq && ' | ' + jq)} /></div></div>
     <${Cut} list=${list} what=${common.processesInline} />
-    ${unlisted > 0 && html`<p class="banner" role="status"><span>${words.unlisted(unlisted)}</span></p>`}
-    <${Answer} of=${list}><${Table} id="running" caption=${common.runningJobs} columns=${runningColumns} rows=${part.rows} count=${found.length} loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`} rowKey=${(r) => `${r.worker} ${r.jid} ${r.started_at}`}
-      sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(r) => r.jid && navigate(link('jobs', r.jid))}
-      empty=${Object.keys(filter).length ? html`<${NoMatch} of=${all.length} names=${runningNames} />` : html`<${Empty} icon="worker" title=${words.noJobsAreRunning}><p>${words.whatIsRunning}</p><//>`} /><//>
+    ${unlisted > 0 && html`<${Banner}>${words.unlisted(unlisted)}<//>`}
+    <${Answer} of=${list}><${Table} id="running" caption=${common.runningJobs} columns=${runningColumns} rows=${part.rows} count=${found.length}
+      loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`}
+      rowKey=${(r) => `${r.worker} ${r.jid} ${r.started_at}`} sort=${sort} reverse=${reverse}
+      onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })}
+      open=${(r) => r.jid && navigate(link('jobs', r.jid))}
+      empty=${Object.keys(filter).length ? html`<${NoMatch} of=${all.length} names=${runningNames} />`
+        : html`<${Empty} icon="worker" title=${words.noJobsAreRunning}><p>${words.whatIsRunning}</p><//>`} /><//>
     <${PagerOf} of=${part} total=${found.length} what=${words.runningJobs} /></section>`;
 }
 
 /** @param {{of?: number, names: string[]}} p */
-const NoMatch = ({ of, names }) => html`<${Empty} icon="search" title=${of === undefined ? common.noMatchingRuns : common.noMatches(common.jobsOf(of))}><button class="btn" onClick=${() => setFilter(Object.fromEntries([...names, 'since'].map((n) => [n, ''])))}>${common.clearFilters}</button><//>`;
+function NoMatch({ of, names }) {
+  const clear = () => setFilter(Object.fromEntries([...names, 'since'].map((n) => [n, ''])));
+  return html`<${Empty} icon="search" title=${of === undefined ? common.noMatchingRuns : common.noMatches(common.jobsOf(of))}>
+    <button class="btn" onClick=${clear}>${common.clearFilters}</button><//>`;
+}
 
 const finishedNames = ['status', 'class', 'queue', 'error', 'worker', 'jid'];
 /** @type {[string, string][]} seconds, and their text */
@@ -144,12 +163,17 @@ function Finished() {
   const rows = d?.items || [];
   const filtered = Object.keys(filter).length > 0 || !!since;
   return html`<section class="card flush" aria-label=${common.recentRuns}><div class="bars"><div class="toolbar">
-      <select class="in small" aria-label=${words.endedWithin} value=${since} onChange=${(e) => setFilter({ since: e.target.value })}>${spans.map(([v, text]) => html`<option value=${v} selected=${v === since}>${text}</option>`)}</select>
+      <select class="in small" aria-label=${words.endedWithin} value=${since} onChange=${(e) => setFilter({ since: e.target.value })}>
+        ${spans.map(([v, text]) => html`<option value=${v} selected=${v === since}>${text}</option>`)}</select>
       <${FilterBox} label=${words.filterRecentRuns} names=${finishedNames} query=${query} suggest=${useSuggestions()} onChange=${setFilter} />
       <${ColumnChooser} id="finished" columns=${finishedColumns} /><${CopyCurl} url=${url} /></div></div>
-    <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d} dim=${!!runs.error} busy=${runs.stale} of=${runs.url} rowKey=${(r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`} open=${(r) => r.jid && navigate(link('jobs', r.jid))}
-      empty=${d?.next ? html`<${Empty} icon="search" title=${common.noMatchesSoFar}><p>${words.searched(d.searched)}</p><button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button><//>`
+    <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d}
+      dim=${!!runs.error} busy=${runs.stale} of=${runs.url} rowKey=${(r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`}
+      open=${(r) => r.jid && navigate(link('jobs', r.jid))}
+      empty=${d?.next ? html`<${Empty} icon="search" title=${common.noMatchesSoFar}><p>${words.searched(d.searched)}</p>
+          <button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button><//>`
         : filtered ? html`<${NoMatch} names=${finishedNames} />` : html`<${Empty} icon="chart" title=${common.noRunsYet}><p>${words.whatIsReported(d?.max_age_seconds)}</p><//>`} /><//>
     ${d && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(rows.length, d.older_than_kept && !d.next)}</span><div class="tools">
-      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}<button class="btn small" disabled=${!d.next || runs.stale} onClick=${() => setQuery({ next: d.next })}>${common.older}</button></div></nav>`}</section>`;
+      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}
+      <button class="btn small" disabled=${!d.next || runs.stale} onClick=${() => setQuery({ next: d.next })}>${common.older}</button></div></nav>`}</section>`;
 }

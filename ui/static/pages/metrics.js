@@ -6,7 +6,7 @@ import { common, metrics as words } from '../core/words.js';
 import { failShare, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
 import { HeatMap } from '../parts/heat.js';
 import { Share } from '../parts/share.js';
-import { Answer, Card, CopyCurl, Empty, Segments, Title } from '../parts/states.js';
+import { Answer, Banner, Card, CopyCurl, Empty, Segments, Title } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
 import { flip, Tick, Ticked, tickedNow } from '../parts/ticked.js';
 
@@ -55,7 +55,7 @@ export default function Metrics() {
   const ticked = tickedNow();
   return html`<${Title} title=${common.metrics} after=${queue && html`<${QueueChip} queue=${queue} />`}><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
     <div class="grid"><${Answer} of=${m}>
-      ${m.data?.older_than_kept && html`<p class="banner">${words.notKept(stepText(m.data.step_seconds))}</p>`}
+      ${m.data?.older_than_kept && html`<${Banner}>${words.notKept(stepText(m.data.step_seconds))}<//>`}
       ${ticked.some(Boolean) ? html`<${Ticked} kind=${kind} names=${ticked} range=${m.range} queue=${queue} />` : html`<${Throughput} m=${m} />`}
       <${Percentiles} m=${m} of="run" class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
       <${Sums} key=${kind} kind=${kind} m=${m} ticked=${ticked} />

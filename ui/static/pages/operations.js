@@ -9,8 +9,9 @@ import { common, operations as words } from '../core/words.js';
 import { Downloads } from '../parts/downloads.js';
 import { FilterBox } from '../parts/filter.js';
 import { cancelOperation, opText, Progress, setNames, shownState, undoable, undoOperation, verbs } from '../parts/ops.js';
-import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
+import { Answer, CopyCurl, Empty, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
+import { Tabs } from '../parts/tabs.js';
 import { Time } from '../parts/time.js';
 
 /** @param {any} op */

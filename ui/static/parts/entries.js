@@ -3,7 +3,6 @@
 // and in the part above the list.
 import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { fixed } from '../core/clock.js';
 import { short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
@@ -11,6 +10,7 @@ import { useResource } from '../core/resource.js';
 import { link, navigate, plain, route, setFilter, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { mostAttempts } from '../core/story.js';
+import { fixed } from '../core/times.js';
 import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
 import { Downloads } from './downloads.js';
 import { FilterBox } from './filter.js';
@@ -210,7 +210,8 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
       <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value}
         title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? common.reschedule : actions[a].label}</button>`)}</div></div>`}</div>
     <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${read} loading=${list.loading || !d} dim=${!!list.error}
-      busy=${list.stale} of=${list.url} count=${known ?? d?.filtered_count_at_least ?? d?.total_count} steady sort=${columns.find((c) => c.sort === keyOf(sort))?.id} reverse=${sort.startsWith('-')} onSort=${order} unsortable=${unsortable || undefined}
+      busy=${list.stale} of=${list.url} count=${known ?? d?.filtered_count_at_least ?? d?.total_count} steady
+      sort=${columns.find((c) => c.sort === keyOf(sort))?.id} reverse=${sort.startsWith('-')} onSort=${order} unsortable=${unsortable || undefined}
       rowKey=${(r) => String(r.millrace.offset)} label=${(r) => words.job(jidOf(r))}
       selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(r) => navigate(link('jobs', jidOf(r)))} keys=${key}
       acts=${mayAct.value ? (r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
@@ -227,7 +228,8 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
  *   query
  */
 function Nothing({ d, page, next, clear }) {
-  const title = d?.next ? (page > 1 ? words.noMoreSoFar : common.noMatchesSoFar) : next ? words.noMoreMatches : page > 1 ? words.nothingLeftOnThisPage : common.noMatches(common.jobsOf(d?.total_count));
+  const title = d?.next ? (page > 1 ? words.noMoreSoFar : common.noMatchesSoFar) : next ? words.noMoreMatches
+    : page > 1 ? words.nothingLeftOnThisPage : common.noMatches(common.jobsOf(d?.total_count));
   const cleared = () => setQuery(Object.fromEntries(clear.map((n) => [n, ''])));
   return html`<${Empty} icon="search" title=${title}>
     ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>${words.searched(d.searched, d.total_count, !!next)}</p>`}

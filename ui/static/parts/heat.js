@@ -40,6 +40,7 @@ export function HeatMap({ m, of, height = 220, class: extra }) {
   const s = m.data?.series || [];
   const bounds = m.data?.bounds_ms || [];
   const name = of === 'run' ? words.runTimeDistribution : words.waitTimeDistribution;
-  return html`<${Card} title=${name} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((p) => p.at)}
+  return html`<${Card} title=${name} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]}
+    onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((p) => p.at)}
     buckets=${{ bounds, rows: s.map((p) => p[of]?.buckets || null), paint }} summary=${words.allJobs(m.data?.total?.[of])} /><//>`;
 }

@@ -30,9 +30,10 @@ export function Menu({ close, openKeys }) {
     };
   }, []);
   return html`<div class="menu" ref=${box} role="group" aria-label=${words.menu}>
-    <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || frame.noSignIn}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
+    <div class="label"><div class="strong own">${w?.name || frame.noSignIn}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
       ${overview.value && html`<div>${words.version(overview.value.product_version)}</div>`}</div><hr />
-    ${choices.map(([label, value, options]) => html`<div class="label">${label}</div><${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
+    ${choices.map(([label, value, options]) => html`<div class="label">${label}</div>
+      <${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
     <button class="item" onClick=${() => { close(); openKeys(); }}><${Icon} name="keys" />${common.keyboardShortcuts}</button>
     ${w?.auth !== 'none' && html`<button class="item" onClick=${signOut}><${Icon} name="out" />${words.signOut}</button>`}
   </div>`;

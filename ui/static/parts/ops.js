@@ -27,7 +27,10 @@ export const single = words.single;
 export const ofSet = (set, n) => plural(n, single[set] || words.entry, setNames[set] || set || words.entries);
 
 /** Returns the text of an operation. @param {any} op */
-export const opText = (op) => `${op.action === 'undo' && op.state === 'done' ? words.restored : verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || words.entries : ofSet(op.set, op.total)}`;
+export function opText(op) {
+  const verb = op.action === 'undo' && op.state === 'done' ? words.restored : verbs[op.action] || op.action;
+  return verb + ' ' + (op.total === undefined ? setNames[op.set] || op.set || words.entries : ofSet(op.set, op.total));
+}
 
 /** @param {any} body @returns {Promise<string|null>} its id */
 export async function operate(body) {
@@ -111,7 +114,8 @@ export async function cancelOperation(id) {
  * @param {any} op
  * @param {any[]} [all] operations that are known
  */
-export const undoable = (op, all = followed.value) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action) && !['running', 'interrupted'].includes(op.state) && op.done > 0 && (!op.undone_by || stateOfUndo(op, all) === 'cancelled');
+export const undoable = (op, all = followed.value) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action)
+  && !['running', 'interrupted'].includes(op.state) && op.done > 0 && (!op.undone_by || stateOfUndo(op, all) === 'cancelled');
 
 /** Returns the state of the undo of an operation. @param {any} op @param {any[]} all */
 const stateOfUndo = (op, all) => all.find((o) => o.id === op.undone_by)?.state || 'done';

@@ -2,12 +2,12 @@
 // Failures by error: one row for each decision.
 import { cx, html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
-import { fixed } from '../core/clock.js';
 import { count, rate, short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { fixed } from '../core/times.js';
 import { actions, actOnMany, bulkOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';

@@ -105,27 +105,27 @@ export function Table(p) {
     picked.current = next;
     p.selection.set(next);
   };
-  const all = rows.length > 0 && rows.every((r) => chosen?.has(p.rowKey(r)));
-  const some = rows.some((r) => chosen?.has(p.rowKey(r)));
   useRowKeys(p, rows, at, setAt, pick, body, picked);
   const shown = columns.map((c) => c.id).join() + !!p.acts + !!p.selection;
-  return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
+  const draw = (/** @type {any} */ row) => {
+    const k = p.rowKey(row);
+    return html`<${p.steady ? Steady : Row} key=${k} k=${k} shown=${shown} row=${row} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at}
+      gone=${still.gone.has(k)} pick=${pick} />`;
+  };
+  return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined}
+      onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
       <${Icon} name="up" small />${words.showNew(still.more)}</button>`}
     <table class=${cx('t', p.dim && 'stale', still.dense && 'dense')}>
       <caption>${p.caption}</caption>
       <thead><tr>
-        ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label=${words.selectAllOnThisPage} checked=${all}
-          ref=${(el) => { if (el) el.indeterminate = some && !all; }}
-          onChange=${(e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
-        ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r', c.wide && 'wide')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
-          ${c.sort && p.onSort ? html`<button title=${p.sort === c.id ? undefined : p.unsortable} onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
-            ${(p.sort === c.id || !p.unsortable) && html`<${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} />`}</button>` : c.label}</th>`)}
+        ${p.selection && html`<${SelectAll} selection=${p.selection} rows=${rows} rowKey=${p.rowKey} />`}
+        ${columns.map((c) => html`<${Header} key=${c.id} c=${c} p=${p} />`)}
         ${p.acts && html`<th scope="col" class="acts"><span class="sr">${common.actions}</span></th>`}
       </tr></thead>
       <tbody ref=${body}>
-        ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
-        ${first.map((r) => { const k = p.rowKey(r); return html`<${p.steady ? Steady : Row} key=${k} k=${k} shown=${shown} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
+        ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<${Placeholder} key=${i} i=${i} columns=${columns} p=${p} />`)}
+        ${first.map(draw)}
       </tbody>
       ${p.foot && rows.length > 0 && html`<tfoot>${p.foot}</tfoot>`}
     </table>
@@ -133,12 +133,45 @@ export function Table(p) {
   </div>`;
 }
 
+/** @param {{selection: Selection, rows: any[], rowKey: (r: any) => string}} p */
+function SelectAll({ selection: { chosen, set }, rows, rowKey }) {
+  const all = rows.length > 0 && rows.every((r) => chosen.has(rowKey(r)));
+  const some = !all && rows.some((r) => chosen.has(rowKey(r)));
+  const turn = (e) => {
+    const next = new Map(chosen);
+    for (const r of rows) {
+      if (e.target.checked) next.set(rowKey(r), r);
+      else next.delete(rowKey(r));
+    }
+    set(next);
+  };
+  return html`<th scope="col" class="pick"><input type="checkbox" aria-label=${words.selectAllOnThisPage} checked=${all}
+    ref=${(el) => { if (el) el.indeterminate = some; }} onChange=${turn} /></th>`;
+}
+
+/** The name of a column. A click sorts by it, where that is done. @param {{c: Column, p: any}} a */
+function Header({ c, p }) {
+  const sorts = c.sort && p.onSort;
+  const here = p.sort === c.id;
+  const turn = () => p.onSort(c.id, here ? !p.reverse : !!c.right);
+  return html`<th scope="col" class=${cx(c.right && 'r', c.wide && 'wide')}
+      aria-sort=${sorts ? (here ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
+    ${sorts ? html`<button title=${here ? undefined : p.unsortable} onClick=${turn}>${c.label}
+      ${(here || !p.unsortable) && html`<${Icon} small name=${!here ? 'sort' : p.reverse ? 'down' : 'up'} />`}</button>` : c.label}</th>`;
+}
+
+/** A row whose answer is awaited. @param {{i: number, columns: Column[], p: any}} a */
+const Placeholder = ({ i, columns, p }) => html`<tr class="sk" aria-hidden="true">${p.selection && html`<td class="pick"></td>`}
+  ${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}
+  ${p.acts && html`<td></td>`}</tr>`;
+
 /** @param {any} p */
 function Row({ k, row, columns, p, on, at, gone, pick }) {
   return html`<tr class=${cx(on && 'on', at && 'at', gone && 'gone')} data-key=${k} aria-selected=${p.selection ? String(on) : undefined}>
     ${p.selection && html`<td class="pick"><input type="checkbox" aria-label=${words.select(p.label ? p.label(row) : k)} checked=${on}
       onClick=${(e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
-    ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
+    ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>`
+      : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
     ${p.acts && html`<td class="acts">${!gone && p.acts(row)}</td>`}
   </tr>`;
 }
@@ -232,6 +265,8 @@ export function ColumnChooser({ id, columns }) {
   };
   return html`<span class="holds" onFocusOut=${(e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(e) => e.key === 'Escape' && setOpen(false)}>
     <button class="icon" aria-label=${words.columns} title=${words.columns} aria-expanded=${String(open)} onClick=${() => setOpen(!open)}><${Icon} name="columns" /></button>
-    ${open && html`<div class="menu" role="group" aria-label=${words.columnsShown} tabindex="-1">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
+    ${open && html`<div class="menu" role="group" aria-label=${words.columnsShown} tabindex="-1">
+      ${columns.filter((c) => !c.always).map((c) => html`<label class="item">
+        <input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
   </span>`;
 }
