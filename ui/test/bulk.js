@@ -76,13 +76,15 @@ export function bulk(world) {
     await me.find('table', 'Operations').find('row', /^Kill 120 scheduled jobs/).seen();
   });
 
-  for (const [set, link, stream, noun, actions, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
+  for (const [set, link, stream, noun, actions, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'],
+    ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
     const verbs = { 'Reschedule': 'Reschedule', Kill: 'Kill', Delete: 'Delete', 'Retry now': 'Retry' };
     story(world, `${noun} by error: one row is one decision, and its undo`, async (me) => {
       const error = 'BulkError' + link;
       for (let i = 0; i < 3; i++) {
         const jid = error + i;
-        const record = { type: set === 'retries' ? 'retry' : 'dead_job', jid, retry_count: 1, error_class: error, error_message: 'it does not go', job: { jid, class: 'BulkFails', queue: 'bulk', args: [i], retry: 5 }, ...(set === 'retries' ? { retry_at: now() + 9000 } : { died_at: now() }) };
+        const record = { type: set === 'retries' ? 'retry' : 'dead_job', jid, retry_count: 1, error_class: error, error_message: 'it does not go',
+          job: { jid, class: 'BulkFails', queue: 'bulk', args: [i], retry: 5 }, ...(set === 'retries' ? { retry_at: now() + 9000 } : { died_at: now() }) };
         await world.publish(stream, record);
       }
       await until('they are read', async () => (await http(`${world.base}/api/${set}?page=1&error=${error}`)).filtered_count_at_least === 3);
@@ -116,7 +118,8 @@ export function bulk(world) {
   }
 
   story(world, 'what comes after one has looked is left alone: under an id that is chosen, and in a group', async (me) => {
-    const die = (jid, message) => world.publish('dead_jobs', { type: 'dead_job', jid, died_at: now(), retry_count: 3, error_class: 'BulkLate', error_message: message, job: { jid, class: 'BulkLate', queue: 'bulk', args: [message], retry: 3 } });
+    const die = (jid, message) => world.publish('dead_jobs',
+      { type: 'dead_job', jid, died_at: now(), retry_count: 3, error_class: 'BulkLate', error_message: message, job: { jid, class: 'BulkLate', queue: 'bulk', args: [message], retry: 3 } });
     const left = (n) => there('dead-jobs', 'class=BulkLate', n);
     await die('late-1', 'first');
     await die('late-2', 'first');

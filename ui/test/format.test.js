@@ -11,7 +11,8 @@ test('rates: what is rare is counted by the minute', () => {
 });
 
 test('spans of time have at most two units', () => {
-  all(seconds, [[undefined, '–'], [0, '0 s'], [0.0003, '0 s'], [0.0005, '1 ms'], [0.25, '250 ms'], [9.96, '10 s'], [59.9, '59 s'], [61, '1 min 1 s'], [600, '10 min'], [7260, '2 h 1 min'], [86_400 * 12 + 7200, '12 d']]);
+  all(seconds, [[undefined, '–'], [0, '0 s'], [0.0003, '0 s'], [0.0005, '1 ms'], [0.25, '250 ms'], [9.96, '10 s'], [59.9, '59 s'], [61, '1 min 1 s'],
+    [600, '10 min'], [7260, '2 h 1 min'], [86_400 * 12 + 7200, '12 d']]);
   all(millis, [[null, '–'], [0.5, '0.5 ms'], [999, '999 ms'], [1500, '1.5 s']]);
 });
 

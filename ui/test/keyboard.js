@@ -101,7 +101,8 @@ export function keyboard(world) {
     const { page, context } = await open(world.browser);
     await page.goto(world.base + '/');
     await page.getByLabel('Name').waitFor();
-    const focused = (name) => until(`${name} has the focus`, () => page.evaluate((n) => (document.activeElement.getAttribute('aria-label') || document.activeElement.textContent || document.activeElement.name) === n, name));
+    const focused = (name) => until(`${name} has the focus`, () =>
+      page.evaluate((n) => (document.activeElement.getAttribute('aria-label') || document.activeElement.textContent || document.activeElement.name) === n, name));
     await focused('name');
     await page.keyboard.type('guest');
     await page.keyboard.press('Tab');

@@ -38,7 +38,8 @@ export async function resized(page, path, at = widths) {
 }
 
 /** Returns the heights of a table's rows. @param {any} page @param {string} name */
-const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) => [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
+const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) =>
+  [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
 
 export function layout(world) {
   test('every page and dialog keeps to its window while that changes its width, light and dark, comfortable and compact', async () => {
@@ -61,7 +62,8 @@ export function layout(world) {
     await signIn(page, world.base);
     await page.getByRole('button', { name: 'Menu of guest' }).click();
     await page.getByRole('button', { name: 'Compact' }).click();
-    const tables = [['/job-queues', 'Queues'], ['/scheduled-jobs', 'scheduled jobs'], ['/retries', 'retries'], ['/dead-jobs', 'dead jobs'], ['/worker-processes', 'Worker processes'], ['/job-metrics', 'Classes'], ['/rejected', 'Rejected records']];
+    const tables = [['/job-queues', 'Queues'], ['/scheduled-jobs', 'scheduled jobs'], ['/retries', 'retries'], ['/dead-jobs', 'dead jobs'],
+      ['/worker-processes', 'Worker processes'], ['/job-metrics', 'Classes'], ['/rejected', 'Rejected records']];
     for (const [path, name] of tables) {
       await page.goto(world.base + path);
       await page.getByRole('table', { name, exact: true }).locator('tbody tr:not(.sk)').nth(1).waitFor();
@@ -194,7 +196,8 @@ export function layout(world) {
     await signIn(page, world.base);
     let environment = '';
     await page.route('**/api/whoami', async (/** @type {any} */ route) => route.fulfill({ json: { ...await (await route.fetch()).json(), environment } }));
-    const looks = { production: 'bad', 'prod-eu': 'bad', 'eu-production': 'bad', 'Acme LIVE': 'bad', 'pre-prod': 'warn', preprod: 'warn', 'eu-staging': 'warn', uat2: 'warn', olive: 'info', 'ann-laptop': 'info' };
+    const looks = { production: 'bad', 'prod-eu': 'bad', 'eu-production': 'bad', 'Acme LIVE': 'bad', 'pre-prod': 'warn', preprod: 'warn',
+      'eu-staging': 'warn', uat2: 'warn', olive: 'info', 'ann-laptop': 'info' };
     for (const [name, look] of Object.entries(looks)) {
       environment = name;
       await page.goto(world.base + '/rejected');

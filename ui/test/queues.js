@@ -6,7 +6,8 @@ import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
 const name = (/** @type {number} */ i) => 'queue-' + String(i).padStart(5, '0');
-const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', ready: 0, unacked: 0, consumers: 1, publish_rate: 0, deliver_rate: 0, ack_rate: 0, growth_rate: 0, bytes: 0, oldest: null, scheduled: 0, retries: 0, dead: 0, leased: 0, processes: 0, slots: 0, busy: 0, rejects_lost: false });
+const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', ready: 0, unacked: 0, consumers: 1, publish_rate: 0, deliver_rate: 0,
+  ack_rate: 0, growth_rate: 0, bytes: 0, oldest: null, scheduled: 0, retries: 0, dead: 0, leased: 0, processes: 0, slots: 0, busy: 0, rejects_lost: false });
 
 /**
  * More queues than a broker should have.
@@ -26,7 +27,8 @@ const crowd = (total, asked) => async (/** @type {any} */ page) => {
 /** Makes the sidecar report that jobs wait too long in a queue. @param {string} name */
 const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention', async (/** @type {any} */ route) => {
   const answer = await (await route.fetch()).json();
-  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9 min; the limit is 10 s', value: 540 }, ...answer.items] } });
+  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name,
+    text: 'the oldest job has waited at least 9 min; the limit is 10 s', value: 540 }, ...answer.items] } });
 });
 
 /**

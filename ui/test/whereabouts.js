@@ -39,7 +39,8 @@ export function whereabouts(world) {
   });
 
   story(world, 'a run that a worker with a fast clock reported is not in the future', async (me) => {
-    const run = (jid, ahead) => ({ type: 'job_metric', timestamp: Date.now() / 1000 + ahead, jid, job_class: 'Hasty', queue: 'bulk', duration_ms: 12, status: 'success', worker_identity: 'fast:1:shop', wait_ms: 1, attempt: 1 });
+    const run = (jid, ahead) => ({ type: 'job_metric', timestamp: Date.now() / 1000 + ahead, jid, job_class: 'Hasty', queue: 'bulk', duration_ms: 12,
+      status: 'success', worker_identity: 'fast:1:shop', wait_ms: 1, attempt: 1 });
     await world.publish('job_metrics', [run('run-first', -60), run('run-by-a-fast-clock', 600), run('run-last', -30)]);
     await me.go('Jobs');
     await me.find('tab', 'Recent runs').click();
