@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -56,16 +57,26 @@ func newAuditEntry(a *audit.Entry) auditEntry {
 	return shown
 }
 
-// list lists what was done, the newest first.
-func (a *auditAPI) list(in *problem.Request) (any, error) {
+// list lists what was done, the newest first: a page of it, or all as a file.
+func (a *auditAPI) list(in *problem.Request) error {
 	q := readAuditQuery(in, a.now())
-	if q.sifts() {
-		return a.answers.share(in, func(context.Context) (any, error) { return a.find(q) })
-	}
 	if in.Err() != nil {
-		return nil, in.Err()
+		return in.Err()
 	}
-	return a.find(q)
+	if q.format != "" {
+		return a.export(in, q)
+	}
+	var page any
+	var err error
+	if q.sifts() {
+		page, err = a.answers.share(in, func(context.Context) (any, error) { return a.find(q) })
+	} else {
+		page, err = a.find(q)
+	}
+	if err != nil {
+		return err
+	}
+	return in.JSON(http.StatusOK, page)
 }
 
 // auditQuery says which entries are asked for.
@@ -74,6 +85,7 @@ type auditQuery struct {
 	queue, operation string
 	collapsed        bool     // the entries of one operation are one item
 	shown            []string // operations that earlier pages have, and that did not begin there
+	format           string   // csv or ndjson: all of it
 }
 
 // sifts reports whether more entries are read than are shown.
@@ -86,7 +98,7 @@ func (q *auditQuery) match(a *audit.Entry) bool {
 }
 
 func readAuditQuery(in *problem.Request, now time.Time) auditQuery {
-	in.Query("from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next")
+	in.Query("from", "to", "actor", "jid", "op", "queue", "operation", "collapse", "limit", "next", "format")
 	q := auditQuery{Query: audit.Query{Actor: in.Text("actor"), JID: in.Text("jid"), Op: in.Text("op")}, queue: in.Text("queue"), operation: in.Text("operation")}
 	switch in.Text("collapse") {
 	case "":
@@ -99,7 +111,13 @@ func readAuditQuery(in *problem.Request, now time.Time) auditQuery {
 	from, to := in.Period(now)
 	q.From, q.To = secondsOrZero(from), secondsOrZero(to)
 	q.Limit = int(in.Number("limit", defaultSize, 1, maxSize))
-	q.Below, q.shown = readAuditCursor(in)
+	q.format = readFormat(in, "limit", "next")
+	if text := in.Text("next"); text != "" {
+		var valid bool
+		if q.Below, q.shown, valid = parseAuditCursor(text); !valid {
+			badCursor(in)
+		}
+	}
 	return q
 }
 
@@ -111,12 +129,8 @@ func secondsOrZero(t time.Time) float64 {
 	return wire.Seconds(t)
 }
 
-// readAuditCursor reads next: where the list continues, and operations that it does not show again.
-func readAuditCursor(in *problem.Request) (below int64, shown []string) {
-	text := in.Text("next")
-	if text == "" {
-		return 0, nil
-	}
+// parseAuditCursor reads where a list continues, and operations that it does not show again.
+func parseAuditCursor(text string) (below int64, shown []string, valid bool) {
 	words := strings.Split(text, ",")
 	below, fault := strconv.ParseInt(words[0], 10, 64)
 	for _, word := range words[1:] {
@@ -126,10 +140,7 @@ func readAuditCursor(in *problem.Request) (below int64, shown []string) {
 		}
 		shown = append(shown, id)
 	}
-	if fault != nil || below < 1 || below > 1<<62 || words[0][0] == '+' {
-		badCursor(in)
-	}
-	return below, shown
+	return below, shown, fault == nil && below >= 1 && below <= 1<<62 && words[0][0] != '+'
 }
 
 func auditCursor(below int64, shown []string) *string {

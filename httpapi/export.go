@@ -23,38 +23,63 @@ const (
 // exportTimeout limits how long the client may take to read a batch.
 const exportTimeout = time.Minute
 
-// export streams all entries that a filter matches, in batches: a slow client holds no snapshot.
-func (a *entriesAPI) export(in *problem.Request, q *query) error {
-	w, ctx := in.Response(), in.Request().Context()
-	name := strings.ReplaceAll(q.stream, "_", "-") + "." + q.format
-	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	w.Header().Set("Content-Type", exportTypes[q.format])
+// readFormat reads format: csv or ndjson, or empty for an answer in pages, which have parameters of
+// their own.
+func readFormat(in *problem.Request, ofPages ...string) string {
+	format := in.Text("format")
+	if format == "" {
+		return ""
+	}
+	if exportTypes[format] == "" {
+		in.BadRequest("parameter format is %q: it must be csv or ndjson", problem.Shorten(format))
+	}
+	in.Without("format, which gives the whole list", ofPages...)
+	return format
+}
+
+var exportTypes = map[string]string{formatCSV: "text/csv; charset=utf-8", formatNDJSON: "application/x-ndjson"}
+
+// export streams a list as a file, in batches: a slow client holds no snapshot. batch writes the
+// next one, and reports whether there are more.
+func export(
+	in *problem.Request, name, format string, columns []string, batch func(w io.Writer) (more bool, err error),
+) error {
+	w := in.Response()
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+"."+format+`"`)
+	w.Header().Set("Content-Type", exportTypes[format])
 	if in.Request().Method == http.MethodHead {
 		return nil
 	}
-	write := a.writeNDJSON
-	if q.format == formatCSV {
-		write = a.writeCSV
-		_, _ = io.WriteString(w, strings.Join(csvColumns, ",")+"\r\n")
+	if format == formatCSV {
+		_, _ = io.WriteString(w, strings.Join(columns, ",")+"\r\n")
 	}
-	q.size = maxSize
 	control := http.NewResponseController(w)
 	for {
 		_ = control.SetWriteDeadline(time.Now().Add(exportTimeout)) // not every writer has one
-		f, err := a.finder.find(ctx, q, false)
-		if err != nil {
+		if more, err := batch(w); err != nil || !more {
 			return err
-		}
-		if err := write(ctx, w, q.filter.hide, f.entries); err != nil {
-			return err
-		}
-		if q.behind = f.next; !f.next.Set {
-			return nil
 		}
 	}
 }
 
-var exportTypes = map[string]string{formatCSV: "text/csv; charset=utf-8", formatNDJSON: "application/x-ndjson"}
+// export streams all entries that a filter matches.
+func (a *entriesAPI) export(in *problem.Request, q *query) error {
+	ctx := in.Request().Context()
+	write := a.writeNDJSON
+	if q.format == formatCSV {
+		write = a.writeCSV
+	}
+	q.size = maxSize
+	name := strings.ReplaceAll(q.stream, "_", "-")
+	return export(in, name, q.format, csvColumns, func(w io.Writer) (bool, error) {
+		f, err := a.finder.find(ctx, q, false)
+		if err != nil {
+			return false, err
+		}
+		q.behind = f.next
+		return f.next.Set, write(ctx, w, q.filter.hide, f.entries)
+	})
+}
 
 // writeNDJSON writes an item a line.
 func (a *entriesAPI) writeNDJSON(ctx context.Context, w io.Writer, h *redactor, entries []*tracker.Stored) error {

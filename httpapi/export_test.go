@@ -48,6 +48,54 @@ func TestFailedExportIsCutOff(t *testing.T) {
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { w.send(r) })
 }
 
+func TestJournalIsExportedAsAWhole(t *testing.T) {
+	w := newWorld(t)
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	for i := range 1203 {
+		w.journal(wire.JournalRecord{Type: wire.TypeDeleted, At: 1_700_000_000.1 + float64(i), Stream: wire.Retries, Offset: int64(i),
+			JID: fmt.Sprint("j", i), Actor: []string{"ann", "=bob"}[i%2], Reason: "old"})
+	}
+	a := w.get("/api/journal?format=ndjson")
+	require.Equal(t, "application/x-ndjson", a.Header.Get("Content-Type"))
+	require.Equal(t, `attachment; filename="journal.ndjson"`, a.Header.Get("Content-Disposition"))
+	lines := strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
+	require.Len(t, lines, 1203)
+	require.JSONEq(t, `{"record":1203,"at":1700001202.1,"op":"deleted","set":"retries","offset":1202,"jid":"j1202","actor":"ann","reason":"old"}`, lines[0])
+	require.Contains(t, lines[1202], `"record":1,`)
+
+	a = w.get("/api/journal?format=csv&actor=%3Dbob")
+	require.Equal(t, "text/csv; charset=utf-8", a.Header.Get("Content-Type"))
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 1+601)
+	require.Equal(t, []string{"record", "at", "op", "set"}, rows[0][:4])
+	require.Equal(t, []string{"2", "2023-11-14T22:13:21.1Z", "deleted", "retries", "", "1", "j1", "", "", "", "'=bob", "old", "", "", "", ""}, rows[601])
+}
+
+// An operation is one row of a file, even if its acts are on several pages of the journal.
+func TestExportedJournalHasOneRowAnOperation(t *testing.T) {
+	w := newWorld(t)
+	w.began("op", "ann")
+	w.did("op", "ann", 400)
+	for i := range 600 {
+		w.paused(fmt.Sprint("q", i), "bob")
+	}
+	w.ended("op")
+	rows, err := csv.NewReader(strings.NewReader(w.get("/api/journal?format=csv&collapse=operations").body)).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 1+600+1)
+	require.Equal(t, []string{"op", "delete", "done", "400"}, rows[1][12:], "the newest act of the operation, and its jobs")
+}
+
+func TestExportOfJournalTakesNoPages(t *testing.T) {
+	w := newWorld(t)
+	for _, query := range []string{"format=xml", "format=csv&limit=5", "format=csv&next=3", "format="} {
+		w.get("/api/journal?"+query).problem(t, http.StatusBadRequest, "bad_request")
+	}
+	require.Equal(t, 1, strings.Count(w.get("/api/journal?format=csv").body, "\n"))
+	require.Empty(t, w.do(http.MethodHead, "/api/journal?format=ndjson", "").body)
+}
+
 func TestExportEscapesFormulas(t *testing.T) {
 	w := newWorld(t)
 	w.add(wire.Retries, retry("=cmd()", 2_000_000_000, "@q", "+C", "-E"))

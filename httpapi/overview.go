@@ -21,6 +21,7 @@ type overviewAPI struct {
 	entries *tracker.Reader
 	view    *view.View
 	workers *workers
+	queues  *queuesAPI
 	metrics *metrics.Reader // may be nil
 	leader  func() scheduler.Status
 	broker  func() (connected bool, product, version string)
@@ -42,6 +43,7 @@ type overview struct {
 	Rejected map[string]counts  `json:"rejected"`
 	Journal  journalState       `json:"journal"`
 	Workers  workerState        `json:"processes"`
+	Queues   *queueTotal        `json:"queues,omitempty"` // nil: no client has looked
 	Jobs     jobTotals          `json:"jobs"`
 }
 
@@ -104,6 +106,10 @@ type workerState struct {
 	RSSKB       int64          `json:"rss_kb"`
 }
 
+type queueTotal struct {
+	Total int `json:"total"`
+}
+
 // jobTotals count the attempts of jobs.
 type jobTotals struct {
 	ProcessedToday int64 `json:"processed_today"` // since midnight UTC
@@ -124,8 +130,8 @@ func (a *overviewAPI) at(now time.Time) (o overview, err error) {
 		Leader:  leaderState{state.Identity, state.Epoch, state.OpenedAt},
 		Views:   newViewState(a.view.Status()),
 		Journal: journalState{state.Fired, state.Buried, state.Duplicates, state.Void, state.Held},
-		Workers: newWorkerState(a.workers.list()),
-		Sets:    map[string]setSize{}, Rejected: map[string]counts{},
+		Workers: newWorkerState(a.workers.list()), Queues: a.queues.seen.Load(),
+		Sets: map[string]setSize{}, Rejected: map[string]counts{},
 	}
 	o.Broker.Connected, o.Broker.Product, o.Broker.Version = a.broker()
 	late, err := a.entries.Overdue(now)

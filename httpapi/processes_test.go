@@ -126,8 +126,54 @@ func TestJobsThatRunTooLong(t *testing.T) {
 	require.Equal(t, "null", gjson.Get(body, "work.2.usual_ms").Raw)
 	item := gjson.Get(w.get("/api/attention").body, `items.#(kind=="job_stuck")`)
 	require.Equal(t, "a", item.Get("subject").Str)
-	require.Regexp(t, `^C has run for 2h46m40s on h:1:x, 33\d\d times as long as usual$`, item.Get("text").Str)
+	require.Regexp(t, `^C has run for 2 h 46 min on h:1:x, 33\d\d times as long as usual$`, item.Get("text").Str)
 	require.Contains(t, w.get("/metrics").body, `millrace_stuck_jobs{vhost="/"} 1`)
+}
+
+func TestRunningJobs(t *testing.T) {
+	require.JSONEq(t, `{"items":[],"searched":0,"next":null,"older_than_kept":false}`, newWorld(t).get("/api/jobs?status=running").body)
+	w := newWorld(t, func(c *httpapi.Config) { c.Now = func() time.Time { return time.Unix(1_700_000_000, 0) } })
+	for range 20 {
+		w.add(wire.JobMetrics, metric(1_699_999_000, "C", "q", "success", 3000, ""))
+	}
+	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":3,"busy":3,"work":[{"jid":"b","class":"D","queue":"queue.low","started_at":1699999990},
+		{"jid":"a","class":"C","queue":"q","started_at":1699990000.25},{"jid":"e","class":"D","queue":"q"}]`))
+	w.add(wire.Heartbeats, beat("h:2:x", `,"concurrency":2,"busy":2,"work":[{"jid":"d","class":"D","queue":"q","started_at":1699999990},
+		{"jid":"c","class":"D","queue":"q","started_at":1699999990}]`))
+	first := gjson.Get(w.get("/api/jobs?status=running").body, "items.0")
+	require.InDelta(t, 3000, first.Get("usual_ms").Num, 60)
+	require.JSONEq(t, fmt.Sprintf(`{"identity":"h:1:x","state":"live","heard_at":1700000000,"jid":"a","class":"C","queue":"q","started_at":1699990000.25,
+		"usual_ms":%s,"stuck":true}`, first.Get("usual_ms").Raw), first.Raw)
+	jids := func(query string) (all string, next *string) {
+		p := w.past("/api/jobs?status=running" + query)
+		for _, i := range p.Items {
+			all += i["jid"].(string)
+		}
+		return all, p.Next
+	}
+	for query, want := range map[string]string{
+		"": "abcde", "&class=C": "a", "&queue=low": "b", "&jid=d": "d", "&worker=h:2:x": "cd", "&worker=h:2:x&jid=a": "", "&limit=2": "ab",
+	} {
+		all, next := jids(query)
+		require.Equal(t, want, all, query)
+		require.Equal(t, query == "&limit=2", next != nil)
+	}
+	var pages []string
+	for query := "&limit=2"; query != ""; {
+		page, next := jids(query)
+		pages, query = append(pages, page), ""
+		if next != nil {
+			query = "&limit=2&next=" + url.QueryEscape(*next)
+		}
+	}
+	require.Equal(t, []string{"ab", "cd", "e"}, pages)
+	_, next := jids("&limit=3")
+	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":3,"busy":0`))
+	rest, _ := jids("&next=" + url.QueryEscape(*next))
+	require.Equal(t, "d", rest, "jobs that have ended meanwhile move no other")
+	for _, query := range []string{"error=E", "failed=true", "from=1", "to=1", "limit=0", "next=x", "next=1,0", "next=-1,a,b", "next=1,%25,b", "page=1"} {
+		w.get("/api/jobs?status=running&"+query).problem(t, http.StatusBadRequest, "bad_request")
+	}
 }
 
 // A job is cancelled while it runs, after a record in the journal.

@@ -30,11 +30,7 @@ var (
 func readQuery(in *problem.Request, stream string, now time.Time) *query {
 	in.Query(listParams...)
 	q := &query{stream: stream, filter: readFilter(in, now)}
-	if q.format = in.Text("format"); q.format != "" {
-		if q.format != formatCSV && q.format != formatNDJSON {
-			in.BadRequest("parameter format is %q: it must be csv or ndjson", problem.Shorten(q.format))
-		}
-		in.Without("format, which gives the whole list", "page", "page_size", "limit", "offset", "next", "sort")
+	if q.format = readFormat(in, "page", "page_size", "limit", "offset", "next", "sort"); q.format != "" {
 		return q
 	}
 	q.sorting = readSorting(in, stream)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -21,6 +22,7 @@ type queuesAPI struct {
 	pauses  *tracker.Pauses
 	workers *workers
 	leader  func() scheduler.Status
+	seen    atomic.Pointer[queueTotal] // when a client last looked; nil: none has
 }
 
 // jobQueue is a job queue as clients see it. What only the management API knows may be null.
@@ -77,6 +79,7 @@ func (q *queuesAPI) all(ctx context.Context) ([]jobQueue, error) {
 	if err != nil {
 		return nil, problem.Unavailable(err, "the broker does not report its queues now")
 	}
+	q.seen.Store(&queueTotal{len(snap.Queues)})
 	usual, err := q.workers.usual(ctx)
 	if err != nil {
 		return nil, err

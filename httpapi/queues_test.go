@@ -82,7 +82,7 @@ func TestSaturatedQueue(t *testing.T) {
 	require.Contains(t, w.get("/api/job-queues/a").body, `"state":"saturated"`)
 	require.Contains(t, w.get("/api/job-queues/b").body, `"state":"running"`)
 	require.Contains(t, w.get("/api/job-queues?page=1&state=saturated").body, `"filtered_count":1`)
-	require.Contains(t, w.get("/api/attention").body, `"kind":"saturated","severity":"critical","subject":"a","text":"38 jobs wait, all 2 slots of its workers are busy, and none was taken for 1m0s","value":60`)
+	require.Contains(t, w.get("/api/attention").body, `"kind":"saturated","severity":"critical","subject":"a","text":"38 jobs wait, all 2 slots of its workers are busy, and none was taken for 1 min","value":60`)
 	text := w.get("/metrics").body
 	require.Contains(t, text, `millrace_queue_saturated{queue="a",vhost="/"} 1`)
 	require.Contains(t, text, `millrace_queue_saturated{queue="b",vhost="/"} 0`)
@@ -100,6 +100,14 @@ func TestQueuesWithoutManagementAPI(t *testing.T) {
 	gone := newWorld(t, func(c *httpapi.Config) { c.Queues = queues.New(nil) })
 	gone.get("/api/job-queues/a").problem(t, http.StatusServiceUnavailable, "service_unavailable")
 	require.Equal(t, http.StatusOK, gone.get("/metrics").StatusCode)
+}
+
+// The overview does not ask the broker for its queues. It has their number since a client looked.
+func TestOverviewHasNumberOfQueues(t *testing.T) {
+	w := newWorld(t, watching(true, broker.QueueInfo{Name: "queue.a"}, broker.QueueInfo{Name: "queue.b"}, broker.QueueInfo{Name: "jobs.dead"}))
+	require.NotContains(t, w.get("/api/overview").body, `"queues"`)
+	w.get("/api/job-queues/a")
+	require.Contains(t, w.get("/api/overview").body, `"queues":{"total":2}`)
 }
 
 func TestQueueActions(t *testing.T) {

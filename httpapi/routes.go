@@ -107,7 +107,7 @@ func entryRoutes(a *entriesAPI, operations *operationsAPI, rejected *rejectedAPI
 func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, processes *processesAPI, queues *queuesAPI, actions *queueActionsAPI, leases *leasesAPI) []route {
 	return []route{
 		{post, "/api/jobs", acts, writes(enqueue.enqueue)},
-		{get, "/api/jobs", reads, ok(jobs.runs.list)},
+		{get, "/api/jobs", reads, ok(jobs.list)},
 		{get, "/api/jobs/:jid", reads, writes(jobs.show)},
 		{del, "/api/jobs/:jid", acts, done(jobs.delete)},
 		{post, "/api/jobs/:jid/cancel", acts, writes(jobs.cancel)},
@@ -142,7 +142,7 @@ func insightRoutes(metrics *metricsAPI, audit *auditAPI, failures *failuresAPI, 
 		{get, "/api/queue-throughput", reads, ok(metrics.throughput)},
 		{get, "/api/deploys", reads, ok(metrics.deploys)},
 		{post, "/api/deploys", acts, writes(metrics.addDeploy)},
-		{get, "/api/journal", reads, ok(audit.list)},
+		{get, "/api/journal", reads, writes(audit.list)},
 		{get, "/api/errors", reads, ok(failures.list)},
 		{get, "/api/due-times", reads, ok(dueTimes.list)},
 		{get, "/api/attention", reads, ok(attention.list)},

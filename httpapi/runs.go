@@ -86,7 +86,6 @@ func (a *runsAPI) find(q metrics.RunQuery) (metrics.RunsFound, error) {
 }
 
 func readRuns(in *problem.Request, now time.Time) metrics.RunQuery {
-	in.Query("queue", "class", "jid", "error", "worker", "status", "failed", "from", "to", "limit", "next")
 	q := metrics.RunQuery{Queue: in.Text("queue"), Class: in.Text("class"), JID: in.Text("jid"), Error: in.Text("error"), Worker: in.Text("worker")}
 	if wire.IsFingerprint(q.Error) {
 		in.BadRequest("parameter error is a fingerprint, which stands for a class and message of errors: workers report no message, so name an error class")
@@ -105,7 +104,7 @@ func readStatuses(in *problem.Request) []string {
 	case status != "" && failed != "":
 		in.BadRequest("parameter failed does not go with status")
 	case status != "" && !slices.Contains(wire.MetricStatuses, status):
-		in.BadRequest("parameter status is %q: it must be %s", problem.Shorten(status), strings.Join(wire.MetricStatuses, ", "))
+		in.BadRequest("parameter status is %q: it must be %s or running", problem.Shorten(status), strings.Join(wire.MetricStatuses, ", "))
 	case status != "":
 		return []string{status}
 	case failed == "true":

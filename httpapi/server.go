@@ -90,7 +90,7 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 	p.queues = &queuesAPI{watch: cfg.Queues, counts: cfg.Entries.Counts, pauses: cfg.Entries.Pauses, workers: p.workers, leader: cfg.Leader}
 	p.overview = &overviewAPI{
 		version: cfg.Version, vhost: cfg.VHost, deadMax: cfg.DeadMax, deadAge: cfg.DeadAge, entries: cfg.Entries, view: cfg.View,
-		workers: p.workers, metrics: cfg.Metrics, leader: cfg.Leader, broker: cfg.Broker, now: cfg.Now,
+		workers: p.workers, queues: p.queues, metrics: cfg.Metrics, leader: cfg.Leader, broker: cfg.Broker, now: cfg.Now,
 	}
 	s.events = live.New(live.Config{
 		Source: &topics{p.overview, p.queues, cfg.Feed}, MayStillRead: authenticator.MayStillRead, CheckOrigin: origins.CheckRead,

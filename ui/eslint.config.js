@@ -10,6 +10,7 @@ export default [
     linterOptions: { reportUnusedDisableDirectives: 'error' },
     rules: {
       eqeqeq: ['error', 'always', { null: 'ignore' }],
+      'max-len': ['error', 200],
       'max-lines': ['error', { max: 300, skipComments: true }],
       'no-var': 'error',
       'prefer-const': 'error',

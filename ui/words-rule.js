@@ -86,7 +86,8 @@ export default {
     const report = (/** @type {any} */ node, /** @type {string} */ text) => context.report({ node, messageId: 'own', data: { text: text.trim().slice(0, 60) } });
     return {
       TaggedTemplateExpression(/** @type {any} */ node) {
-        if (node.tag.name === 'html') for (const t of textsOf(node)) context.report({ loc: { start: context.sourceCode.getLocFromIndex(t.from), end: context.sourceCode.getLocFromIndex(t.to) }, messageId: 'own', data: { text: t.text.trim().slice(0, 60) } });
+        if (node.tag.name === 'html') for (const t of textsOf(node)) context.report({ loc: { start: context.sourceCode.getLocFromIndex(t.from),
+          end: context.sourceCode.getLocFromIndex(t.to) }, messageId: 'own', data: { text: t.text.trim().slice(0, 60) } });
       },
       Literal(/** @type {any} */ node) {
         if (typeof node.value === 'string' && isText(node, node.value)) report(node, node.value);

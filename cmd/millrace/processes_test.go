@@ -76,8 +76,8 @@ func TestHangingWorkersNeedAttention(t *testing.T) {
 	v.Publish(t, "", wire.Heartbeats, amqp.Publishing{Body: fmt.Appendf(nil, `{"type":"heartbeat","identity":"h:1:x","beat":%f,"concurrency":2,"busy":2,"queues":["exports"],
 		"work":[{"jid":"e0","class":"Export","queue":"exports","started_at":%f},{"jid":"e1","class":"Export","queue":"exports","started_at":%f}]}`, wire.Seconds(now), wire.Seconds(now)-400, wire.Seconds(now)-61)})
 	brokertest.Eventually(t, func() bool {
-		return regexpMatch(`critical +saturated +exports +3 jobs wait, all 2 slots of its workers are busy, and none was taken for 1m1s`, says("attention")) &&
-			regexpMatch(`warning +job_stuck +e0 +Export has run for 6m40s on h:1:x, 4\d\d times as long as usual`, says("attention"))
+		return regexpMatch(`critical +saturated +exports +3 jobs wait, all 2 slots of its workers are busy, and none was taken for 1 min 1 s`, says("attention")) &&
+			regexpMatch(`warning +job_stuck +e0 +Export has run for 6 min 40 s on h:1:x, 4\d\d times as long as usual`, says("attention"))
 	}, "both are named")
 	require.Regexp(t, `exports +saturated`, says("queues"))
 	require.Contains(t, says("job", "e0"), "running (stuck)")

@@ -143,7 +143,7 @@ var oneOf = map[string][]string{
 
 var (
 	comment   = regexp.MustCompile(`/\*.*?\*/`)
-	queueActs = regexp.MustCompile(`\bact\(words\.\w+\(.*?\), (\[[^\]]*\]|\w+), '([A-Z]+)'`)
+	queueActs = regexp.MustCompile(`\bact\((?:\(did\) => )?words\.\w+\(.*?\), (\[[^\]]*\]|\w+), '([A-Z]+)'`)
 	written   = regexp.MustCompile(`'/api/([a-z][a-z/{}-]*)'`)
 	options   = regexp.MustCompile(`^\), \{ method(?:: '([A-Z]+)')?`)
 )
@@ -178,7 +178,7 @@ func askedByUI(t *testing.T, code string) (found []request) {
 // their own methods.
 func actionsOf(t *testing.T, code string) (found []request) {
 	t.Helper()
-	list := regexp.MustCompile(`actionsOf = \{(.*)\};`).FindStringSubmatch(code)
+	list := regexp.MustCompile(`(?s)actionsOf = \{(.*?)\};`).FindStringSubmatch(code)
 	require.NotNil(t, list)
 	for _, of := range regexp.MustCompile(`([a-z-]+)'?: \[([^\]]*)\]`).FindAllStringSubmatch(list[1], -1) {
 		require.Contains(t, oneOf["set"], of[1])

@@ -25,8 +25,8 @@ var (
 )
 
 // Texts for users have no unusual words. These are the documents, the READMEs of the clients, the
-// contract of the API, the files in deploy, and the help, errors and log lines of the commands and
-// the API.
+// contract of the API, the files in deploy, and the help, errors and log lines of the commands, the
+// API and what the web UI shows of the leader.
 func TestPlainWords(t *testing.T) {
 	texts := map[string]string{}
 	for _, path := range []string{"httpapi/openapi.yaml", "deploy/prometheus/alerts.yaml", "deploy/kubernetes.yaml", "docker-compose.yml"} {
@@ -42,7 +42,7 @@ func TestPlainWords(t *testing.T) {
 	for _, folder := range []string{
 		"cmd/millrace", "httpapi", "httpapi/auth", "httpapi/live", "httpapi/problem", "httpapi/prom", "internal/apiclient", "internal/cli",
 		"internal/cli/flags", "internal/cli/help", "internal/cli/humantime", "internal/cli/output", "internal/connect", "internal/devup",
-		"internal/devup/demo", "internal/doctor",
+		"internal/devup/demo", "internal/doctor", "scheduler", "tracker/attention",
 	} {
 		addStrings(t, texts, folder)
 	}

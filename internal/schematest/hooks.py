@@ -88,6 +88,11 @@ def together(case):
         drop(query, "page_size")
     if "status" in query:
         drop(query, "failed")
+    running = query.get("status") == "running"
+    if running:
+        drop(query, "error", "from", "to")
+    if case.operation.path == "/api/jobs" and running != (str(query.get("next")).count(",") == 2):
+        drop(query, "next")  # a place in the other list
     if "next" in query:
         drop(query, "offset")
     # A time range must be in order, and must not have too many steps.

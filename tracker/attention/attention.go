@@ -103,10 +103,10 @@ func Look(f Facts) []Item {
 		add(NoLeader, critical, "", 1, "no sidecar leads, no jobs are dispatched: %s", f.NoLeader)
 	}
 	if f.Lag > maxLag {
-		add(Lag, warning, "", f.Lag.Seconds(), "the data shown are %s old", round(f.Lag))
+		add(Lag, warning, "", f.Lag.Seconds(), "the data shown are %s old", span(f.Lag))
 	}
 	if f.Overdue > maxOverdue {
-		add(Overdue, critical, "", f.Overdue.Seconds(), "the oldest due job is %s late", round(f.Overdue))
+		add(Overdue, critical, "", f.Overdue.Seconds(), "the oldest due job is %s late", span(f.Overdue))
 	}
 	for _, d := range f.Degraded {
 		add(Degraded, warning, d.Subject, d.For.Seconds(), "%s%s: %s", d.Costs, onNode(d.Node), d.Problem)
@@ -148,11 +148,11 @@ func (f *Facts) queue(q *queues.Queue, full map[string]processes.Full, add adder
 		add(NoConsumer, critical, q.Name, float64(q.Ready), "%s and no worker consumes the queue", waiting(q))
 	}
 	if since, is := Stalled(q, full, f.Usual); is {
-		add(Saturated, critical, q.Name, since.Seconds(), "%s, %s, and none was taken for %s", waiting(q), slotsBusy(full[q.Name].Slots), round(since))
+		add(Saturated, critical, q.Name, since.Seconds(), "%s, %s, and none was taken for %s", waiting(q), slotsBusy(full[q.Name].Slots), span(since))
 	}
 	if f.SLO != nil {
 		if slo := f.SLO(q.Name); slo > 0 && q.Oldest > slo {
-			add(TooOld, critical, q.Name, q.Oldest.Seconds(), "the oldest job has waited %s%s; the limit is %s", atLeast(q), round(q.Oldest), slo)
+			add(TooOld, critical, q.Name, q.Oldest.Seconds(), "the oldest job has waited %s%s; the limit is %s", atLeast(q), span(q.Oldest), span(slo))
 		}
 	}
 	if q.Growth > 0 && q.Growth*growsFor.Seconds() > max(100, float64(q.Ready)/10) {
@@ -222,12 +222,12 @@ func atLeast(q *queues.Queue) string {
 func (f *Facts) workers(add adder) {
 	for i := range f.Processes {
 		if p := &f.Processes[i]; p.State == processes.Lost {
-			add(Lost, warning, p.Identity, p.Silent.Seconds(), "no heartbeat for %s; %s running", round(p.Silent), wereRunning(p.Busy))
+			add(Lost, warning, p.Identity, p.Silent.Seconds(), "no heartbeat for %s; %s running", span(p.Silent), wereRunning(p.Busy))
 		}
 	}
 	f.stuck(add)
 	for tag, versions := range processes.Skews(f.Processes) {
-		add(VersionSkew, warning, tag, float64(len(versions)), "several versions run: %s", strings.Join(versions, ", "))
+		add(VersionSkew, warning, tag, float64(len(versions)), "mixed versions: %s", strings.Join(versions, ", "))
 	}
 }
 
@@ -283,11 +283,33 @@ func (f *Facts) stuck(add adder) {
 			more = fmt.Sprintf("; %d more of this class are stuck", g.count-1)
 		}
 		add(JobStuck, warning, g.jid, g.age.Seconds(), "%s has run for %s on %s, %d times as long as usual%s",
-			class, round(g.age), g.identity, g.age/f.Usual[class], more)
+			class, span(g.age), g.identity, g.age/f.Usual[class], more)
 	}
 }
 
-func round(d time.Duration) time.Duration { return d.Round(time.Second) }
+// units are what durations are written in, the largest first.
+var units = []struct {
+	name string
+	is   time.Duration
+}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
+
+// span returns a duration as the web UI shows them: in its largest unit and, up to ten of that, also
+// in the next one.
+func span(d time.Duration) string {
+	d = d.Round(time.Second)
+	for i, u := range units[:len(units)-1] {
+		if d < u.is {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", d/u.is, u.name)
+		next := units[i+1]
+		if rest := d % u.is / next.is; rest > 0 && d < 10*u.is {
+			text += fmt.Sprintf(" %d %s", rest, next.name)
+		}
+		return text
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
 
 func grave(i Item) int {
 	if i.Severity == critical {

@@ -59,6 +59,8 @@ func TestEachKindOfFinding(t *testing.T) {
 	old.Oldest = 11 * time.Second
 	exact := old
 	exact.Exact = true
+	older := exact
+	older.Oldest = 26*time.Hour + 59*time.Second
 	growing := queue("growing", 900, 1)
 	growing.Growth = 1
 	closed := queue("q", 0, 1)
@@ -70,8 +72,8 @@ func TestEachKindOfFinding(t *testing.T) {
 	}{
 		"alarm":     {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
 		"no leader": {attention.Facts{NoLeader: "a client has the lock"}, "critical no_leader ", "no sidecar leads, no jobs are dispatched: a client has the lock"},
-		"lag":       {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "the data shown are 6s old"},
-		"due":       {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job is 1m1s late"},
+		"lag":       {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "the data shown are 6 s old"},
+		"due":       {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job is 1 min 1 s late"},
 		"degraded": {attention.Facts{Degraded: []attention.Failing{{Subject: "queue jobs.letters", Problem: "404", Costs: "letters are lost", Node: "rabbit@b", For: time.Minute}}},
 			"warning degraded queue jobs.letters", "letters are lost while node rabbit@b is away: 404"},
 		"no node": {attention.Facts{Degraded: []attention.Failing{{Subject: "management API", Problem: "refused", Costs: "no figures"}}},
@@ -83,19 +85,21 @@ func TestEachKindOfFinding(t *testing.T) {
 			"warning queue_paused a", "3 jobs wait and the queue is paused by ann: a release"},
 		"no consumer": {attention.Facts{Queues: []queues.Queue{queue("a", 3, 0)}}, "critical no_consumer a", "3 jobs wait and no worker consumes the queue"},
 		"old": {attention.Facts{Queues: []queues.Queue{old}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
-			"the oldest job has waited at least 11s; the limit is 10s"},
+			"the oldest job has waited at least 11 s; the limit is 10 s"},
 		"exact": {attention.Facts{Queues: []queues.Queue{exact}, SLO: func(string) time.Duration { return 10 * time.Second }}, "critical oldest_too_old old",
-			"the oldest job has waited 11s; the limit is 10s"},
+			"the oldest job has waited 11 s; the limit is 10 s"},
+		"old, by default": {attention.Facts{Queues: []queues.Queue{older}, SLO: func(string) time.Duration { return 10 * time.Minute }}, "critical oldest_too_old old",
+			"the oldest job has waited 1 d 2 h; the limit is 10 min"},
 		"saturated": {attention.Facts{Queues: []queues.Queue{queue("a", 38, 1)}, Processes: []processes.Process{hangs("a", "C", 5*time.Minute, 190*time.Second)}},
-			"critical saturated a", "38 jobs wait, all 2 slots of its workers are busy, and none was taken for 3m10s"},
+			"critical saturated a", "38 jobs wait, all 2 slots of its workers are busy, and none was taken for 3 min 10 s"},
 		"stuck": {attention.Facts{Processes: []processes.Process{hangs("a", "C", 301*time.Second)}, Usual: map[string]time.Duration{"C": 3 * time.Second}},
-			"warning job_stuck a", "C has run for 5m1s on h:1:x, 100 times as long as usual"},
+			"warning job_stuck a", "C has run for 5 min 1 s on h:1:x, 100 times as long as usual"},
 		"all stuck": {attention.Facts{Processes: []processes.Process{hangs("a", "C", 400*time.Second, 3*time.Hour, time.Second, time.Hour)}, Usual: map[string]time.Duration{"C": 3 * time.Second}},
-			"warning job_stuck b", "C has run for 3h0m0s on h:1:x, 3600 times as long as usual; 2 more of this class are stuck"},
+			"warning job_stuck b", "C has run for 3 h on h:1:x, 3600 times as long as usual; 2 more of this class are stuck"},
 		"grows": {attention.Facts{Queues: []queues.Queue{growing}}, "warning queue_growing growing", "it grows by 1.0 jobs/s, 900 jobs wait"},
-		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "no heartbeat for 1m30s; 2 jobs were running"},
+		"lost":  {attention.Facts{Processes: []processes.Process{process("p", processes.Lost, "")}}, "warning process_lost p", "no heartbeat for 1 min 30 s; 2 jobs were running"},
 		"skew": {attention.Facts{Processes: []processes.Process{process("p", processes.Live, "1"), process("q", processes.Live, "2")}}, "warning version_skew t",
-			"several versions run: 1, 2"},
+			"mixed versions: 1, 2"},
 		"storm":      {attention.Facts{Failed: 10, FailedBefore: 3, Before: 23*time.Hour + 45*time.Minute}, "warning retry_storm ", "10.0 failures/s (previous day: 3.0/s)"},
 		"storm, new": {attention.Facts{Failed: 10, FailedBefore: 3, Before: 5 * time.Hour}, "warning retry_storm ", "10.0 failures/s (previous 5 hours: 3.0/s)"},
 		"dead":       {attention.Facts{Died: 4}, "warning dead_growth ", "4 jobs died in the last 15 minutes"},

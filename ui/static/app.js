@@ -52,7 +52,9 @@ function Page() {
   const page = pageOf(route.value.parts);
   const title = page?.title ?? words.pageNotFound;
   useEffect(() => { document.title = title + ' · Millrace'; }, [title]);
-  if (!page) return html`<${Title} title=${words.pageNotFound} /><${Empty} icon="search" title=${words.nothingHere}><p><code class="anywhere">${location.pathname}</code></p><a class="btn" href=${link('dashboard')}>${words.goToTheDashboard}</a><//>`;
+  if (!page) return html`<${Title} title=${words.pageNotFound} />
+    <${Empty} icon="search" title=${words.nothingHere}><p><code class="anywhere">${location.pathname}</code></p>
+      <a class="btn" href=${link('dashboard')}>${words.goToTheDashboard}</a><//>`;
   return html`<${Lazy} key=${page.key} load=${page.load} part=${route.value.parts[1]} />`;
 }
 

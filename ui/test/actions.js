@@ -12,11 +12,13 @@ export async function plant(world, cls) {
   await world.publish('scheduled_jobs', { type: 'scheduled_job', jid: cls + '-s', scheduled_at: now() + 90_000, job: job(cls + '-s') });
   await world.publish('retries', { type: 'retry', jid: cls + '-r', retry_at: now() + 90_000, retry_count: 1, error_class: 'E', error_message: 'm', job: job(cls + '-r') });
   await world.publish('dead_jobs', { type: 'dead_job', jid: cls + '-d', died_at: now(), retry_count: 5, error_class: 'E', error_message: 'm', job: job(cls + '-d') });
-  await until('they are read', async () => (await Promise.all(['scheduled-jobs', 'retries', 'dead-jobs'].map((s) => http(`${world.base}/api/${s}?page=1&class=${cls}`)))).every((l) => l.filtered_count === 1));
+  await until('they are read', async () => (await Promise.all(['scheduled-jobs', 'retries', 'dead-jobs'].map((s) =>
+    http(`${world.base}/api/${s}?page=1&class=${cls}`)))).every((l) => l.filtered_count === 1));
 }
 
 export function actions(world) {
-  const sets = [['Scheduled', 'scheduled jobs', ['Kill', 'Delete', 'Change'], 'Run now'], ['Retries', 'retries', ['Kill', 'Delete', 'Change'], 'Retry now'], ['Dead', 'dead jobs', ['Delete', 'Change'], 'Retry now']];
+  const sets = [['Scheduled', 'scheduled jobs', ['Kill', 'Delete', 'Change'], 'Run now'],
+    ['Retries', 'retries', ['Kill', 'Delete', 'Change'], 'Retry now'], ['Dead', 'dead jobs', ['Delete', 'Change'], 'Retry now']];
 
   for (const [link, table, undoable, last] of sets) {
     test(`${table}: everything that can be done to one, and its undo`, async () => {
@@ -73,6 +75,7 @@ export function actions(world) {
     await page.getByRole('main').getByRole('link', { name: 'Queues', exact: true }).click();
     await page.getByRole('table', { name: 'Queues' }).getByRole('link', { name: 'hall', exact: true }).click();
     await page.getByText('5 jobs wait').waitFor();
+    for (const name of ['Purge', 'Delete']) assert.match(await page.getByRole('button', { name }).getAttribute('class'), /\bplain\b/);
     await page.getByRole('button', { name: 'Purge' }).click();
     const drop = page.getByRole('dialog').getByRole('button', { name: /^Purge \d/ });
     assert.ok(await drop.isDisabled());

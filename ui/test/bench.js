@@ -26,9 +26,12 @@ const row = 'main tbody tr:not(.sk) td:not(:empty)';
  * are under load: usually one.
  */
 const pages = {
-  dashboard: ['/dashboard', '#queues tbody tr:not(.sk) td'], queue: ['/job-queues/team-00.queue-000', row], scheduled: ['/scheduled-jobs', row], 'scheduled, filtered': ['/scheduled-jobs?class=Shop%3A%3AJob07', row], retries: ['/retries', row],
-  'retries by error': ['/retries?view=storm', row], dead: ['/dead-jobs', row], 'dead by error': ['/dead-jobs?view=storm', row], 'dead by text': ['/dead-jobs?text=is+gone', row], job: ['/jobs/d0000000000000ff', 'main .code'], metrics: ['/job-metrics', row],
-  class: ['/job-metrics/Shop%3A%3AJob07', row], processes: ['/worker-processes', row], process: ['/worker-processes/worker-007%3A1007%3Ashop', row], live: ['/live', 'main .feed a', 2], operations: ['/operations', 'main .empty'],
+  dashboard: ['/dashboard', '#queues tbody tr:not(.sk) td'], queue: ['/job-queues/team-00.queue-000', row], scheduled: ['/scheduled-jobs', row],
+  'scheduled, filtered': ['/scheduled-jobs?class=Shop%3A%3AJob07', row], retries: ['/retries', row],
+  'retries by error': ['/retries?view=storm', row], dead: ['/dead-jobs', row], 'dead by error': ['/dead-jobs?view=storm', row],
+  'dead by text': ['/dead-jobs?text=is+gone', row], job: ['/jobs/d0000000000000ff', 'main .code'], metrics: ['/job-metrics', row],
+  class: ['/job-metrics/Shop%3A%3AJob07', row], processes: ['/worker-processes', row], process: ['/worker-processes/worker-007%3A1007%3Ashop', row],
+  live: ['/live', 'main .feed a', 2], operations: ['/operations', 'main .empty'],
   rejected: ['/rejected', 'main .empty'], health: ['/health', row], 'api-docs': ['/api-docs', 'main details'],
 };
 
@@ -151,11 +154,14 @@ try {
     const ready = [];
     for (let i = 0; i < runs; i++) ready.push(await usable(browser, world.base, page));
     const [live, still] = await update(browser, world.base, page);
-    console.log(`${name.padEnd(22)} ${median(ready).toFixed(0).padStart(10)} ms ${live.toFixed(1).padStart(14)} ms ${still.toFixed(1).padStart(18)} ms${verdict(median(ready) < most.usable && live < most.update)}`);
+    const cells = [median(ready).toFixed(0).padStart(10), live.toFixed(1).padStart(14), still.toFixed(1).padStart(18)].map((cell) => cell + ' ms');
+    console.log(`${name.padEnd(22)} ${cells.join(' ')}${verdict(median(ready) < most.usable && live < most.update)}`);
   }
   if (!only || only.includes('dashboards')) {
     const [without, ten] = await dashboards(browser, world);
-    console.log(`\nThe sidecar uses ${(without * 100).toFixed(1)} % of a core with no dashboard open, ${(ten * 100).toFixed(1)} % with ten: ${((ten - without) * 100).toFixed(1)} % for them${verdict(ten - without < most.core)}`);
+    const share = (/** @type {number} */ part) => (part * 100).toFixed(1) + ' %';
+    const own = `${share(ten - without)} for them${verdict(ten - without < most.core)}`;
+    console.log(`\nThe sidecar uses ${share(without)} of a core with no dashboard open, ${share(ten)} with ten: ${own}`);
   }
 } finally {
   await browser.close();

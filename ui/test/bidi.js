@@ -13,7 +13,8 @@ const program = process.env.FIREFOX || ['/usr/bin/firefox-esr', '/usr/bin/firefo
 
 /** Firefox connects to this machine only, and nothing is animated. */
 const prefs = {
-  'network.proxy.type': 1, 'network.proxy.http': '127.0.0.1', 'network.proxy.http_port': 9, 'network.proxy.ssl': '127.0.0.1', 'network.proxy.ssl_port': 9, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false,
+  'network.proxy.type': 1, 'network.proxy.http': '127.0.0.1', 'network.proxy.http_port': 9, 'network.proxy.ssl': '127.0.0.1',
+  'network.proxy.ssl_port': 9, 'network.captive-portal-service.enabled': false, 'network.connectivity-service.enabled': false,
   'datareporting.policy.dataSubmissionEnabled': false, 'toolkit.telemetry.server': '', 'browser.shell.checkDefaultBrowser': false, 'app.update.auto': false, 'ui.prefersReducedMotion': 1,
 };
 
@@ -70,7 +71,11 @@ function webSocket(url, heard) {
       }
       while (next());
     });
-    tcp.write(`GET ${pathname} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\n\r\n`);
+    const key = randomBytes(16).toString('base64');
+    tcp.write([
+      `GET ${pathname} HTTP/1.1`, `Host: ${hostname}:${port}`, 'Upgrade: websocket', 'Connection: Upgrade',
+      `Sec-WebSocket-Key: ${key}`, 'Sec-WebSocket-Version: 13', '', '',
+    ].join('\r\n'));
   });
 }
 
@@ -116,7 +121,11 @@ export async function launchFirefox() {
     };
     await command('session.new', { capabilities: {} });
     await command('session.subscribe', { events: ['log.entryAdded'] });
-    await command('script.addPreloadScript', { functionDeclaration: `() => { window.refusals = []; addEventListener('securitypolicyviolation', (e) => window.refusals.push(e.violatedDirective + ': ' + e.blockedURI)); }` });
+    const noteRefusals = `() => {
+      window.refusals = [];
+      addEventListener('securitypolicyviolation', (e) => window.refusals.push(e.violatedDirective + ': ' + e.blockedURI));
+    }`;
+    await command('script.addPreloadScript', { functionDeclaration: noteRefusals });
     const { context } = (await command('browsingContext.getTree', {})).contexts[0];
     return { ...pageOf(command, context), faults, close };
   } catch (e) {
@@ -128,7 +137,9 @@ export async function launchFirefox() {
 /** @param {(method: string, params: any) => Promise<any>} command @param {string} context */
 function pageOf(command, context) {
   const evaluate = async (/** @type {(arg: any) => any} */ fn, /** @type {any} */ arg = null) => {
-    const answer = await command('script.callFunction', { functionDeclaration: `async (arg) => JSON.stringify((await (${fn})(JSON.parse(arg))) ?? null)`, arguments: [{ type: 'string', value: JSON.stringify(arg) }], awaitPromise: true, target: { context } });
+    const answer = await command('script.callFunction',
+      { functionDeclaration: `async (arg) => JSON.stringify((await (${fn})(JSON.parse(arg))) ?? null)`,
+        arguments: [{ type: 'string', value: JSON.stringify(arg) }], awaitPromise: true, target: { context } });
     if (answer.type === 'exception') throw new Error(answer.exceptionDetails.text);
     return JSON.parse(answer.result.value);
   };
@@ -144,7 +155,8 @@ function pageOf(command, context) {
     const actions = [{ type: 'pointerMove', x: 0, y: 0, origin: { type: 'element', element: { sharedId: node.sharedId } } }, { type: 'pointerDown', button: 0 }, { type: 'pointerUp', button: 0 }];
     await command('input.performActions', { context, actions: [{ type: 'pointer', id: 'mouse', actions }] });
   };
-  const type = (/** @type {string} */ text) => command('input.performActions', { context, actions: [{ type: 'key', id: 'keys', actions: [...text].flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }]) }] });
+  const type = (/** @type {string} */ text) => command('input.performActions',
+    { context, actions: [{ type: 'key', id: 'keys', actions: [...text].flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }]) }] });
   return {
     evaluate,
     click,

@@ -41,15 +41,21 @@ export async function overflow() {
       }
       if (r.right > b.right + 1 || r.left < b.left - 1) wrong.push(`${el.ariaLabel || name(el)} is cut off by ${box.tagName}.${box.className}`);
     }
-    if (el.closest('.acts, .tools, .ends, dialog') && (r.right > innerWidth + 1 || r.left < (dialog ? 0 : beside) - 1) && !el.closest('.seg, .tabs')) wrong.push(`${el.ariaLabel || name(el)} is cut off`);
+    if (el.closest('.acts, .tools, .ends, dialog') && (r.right > innerWidth + 1 || r.left < (dialog ? 0 : beside) - 1)
+      && !el.closest('.seg, .tabs')) wrong.push(`${el.ariaLabel || name(el)} is cut off`);
+  }
+  for (const cell of document.querySelectorAll('main table.t tbody :is(td, th):not(.acts)')) {
+    if (cell.scrollWidth > cell.clientWidth + 1) wrong.push(`${name(cell)} runs over its cell`);
   }
   const boxes = [];
-  for (const el of document.querySelectorAll('main h1, main h2, dialog[open] :is(h2, button, input), main button, main a.btn, main input, main select, .counters dd, .counters dt, header *, nav.side a, .badge, .pill, .tag')) {
+  const parts = 'main :is(h1, h2, button, a.btn, input, select), dialog[open] :is(h2, button, input), .counters :is(dd, dt), header *, nav.side a, .badge, .pill, .tag';
+  for (const el of document.querySelectorAll(parts)) {
     const r = el.getBoundingClientRect();
     const style = getComputedStyle(el);
     if (!r.width || !r.height || style.position === 'absolute' || style.visibility === 'hidden' || el.closest('.sr, .cut, .code, svg, [aria-hidden=true]')) continue;
     const scrolls = el.closest('.scroll, .tabs, .seg, .feed') || (!beside && el.closest('nav.side'));
-    if (!scrolls && el.scrollWidth > el.clientWidth + 1 && style.display !== 'inline' && style.textOverflow !== 'ellipsis' && el.clientWidth && !/INPUT|SELECT/.test(el.tagName)) wrong.push(`${name(el)} is cut`);
+    if (!scrolls && el.scrollWidth > el.clientWidth + 1 && style.display !== 'inline' && style.textOverflow !== 'ellipsis' && el.clientWidth
+      && !/INPUT|SELECT/.test(el.tagName)) wrong.push(`${name(el)} is cut`);
     if (!scrolls && r.right > innerWidth + 1) wrong.push(`${name(el)} sticks out`);
     if (/^(BUTTON|INPUT|SELECT|H1|H2)$/.test(el.tagName) && !el.closest('header, nav') && (!dialog || dialog.contains(el))) boxes.push([el, r]);
   }

@@ -39,6 +39,8 @@ export function bulk(world) {
     await me.filter('class:BulkJob');
 
     await begin('Kill');
+    await me.dialog.reads(/Applies to the 120 scheduled jobs you saw; newer ones are not affected/);
+    await me.dialog.reads(/Filter class: BulkJob Reason/);
     const kill = me.dialog.find('button', 'Kill 120 scheduled jobs');
     assert.ok(await kill.disabled(), 'over a hundred: their number must be typed');
     await me.dialog.find('textbox', /^Type 120/).fill('120');
@@ -48,10 +50,12 @@ export function bulk(world) {
     await me.find('region', 'scheduled jobs').reads(/No matches in [\d,]+ jobs/);
     await me.operation('Kill 120 scheduled jobs').find('button', 'Undo').click();
     await done(me, /^(Undo|Restored) 120 scheduled jobs/, 120);
+    await me.operation(/^Restored 120 scheduled jobs/).seen();
     await me.tidy();
 
     await begin('Reschedule');
     await me.dialog.find('button', 'In 7 d').click();
+    await me.dialog.reads(/Due at \d{4}-\d\d-\d\d \d\d:\d\d:00 [+−]\d\d:\d\d · in (6 d 23 h|7 d)/);
     await me.dialog.find('button', 'Reschedule 120 scheduled jobs').click();
     await done(me, 'Reschedule 120 scheduled jobs', 120);
     const first = me.find('table', 'scheduled jobs').find('row').nth(1);
@@ -72,13 +76,15 @@ export function bulk(world) {
     await me.find('table', 'Operations').find('row', /^Kill 120 scheduled jobs/).seen();
   });
 
-  for (const [set, link, stream, noun, actions, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'], ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
+  for (const [set, link, stream, noun, actions, last] of [['retries', 'Retries', 'retries', 'retries', ['Reschedule', 'Kill', 'Delete'], 'Retry now'],
+    ['dead-jobs', 'Dead', 'dead_jobs', 'dead jobs', ['Delete'], 'Retry now']]) {
     const verbs = { 'Reschedule': 'Reschedule', Kill: 'Kill', Delete: 'Delete', 'Retry now': 'Retry' };
     story(world, `${noun} by error: one row is one decision, and its undo`, async (me) => {
       const error = 'BulkError' + link;
       for (let i = 0; i < 3; i++) {
         const jid = error + i;
-        const record = { type: set === 'retries' ? 'retry' : 'dead_job', jid, retry_count: 1, error_class: error, error_message: 'it does not go', job: { jid, class: 'BulkFails', queue: 'bulk', args: [i], retry: 5 }, ...(set === 'retries' ? { retry_at: now() + 9000 } : { died_at: now() }) };
+        const record = { type: set === 'retries' ? 'retry' : 'dead_job', jid, retry_count: 1, error_class: error, error_message: 'it does not go',
+          job: { jid, class: 'BulkFails', queue: 'bulk', args: [i], retry: 5 }, ...(set === 'retries' ? { retry_at: now() + 9000 } : { died_at: now() }) };
         await world.publish(stream, record);
       }
       await until('they are read', async () => (await http(`${world.base}/api/${set}?page=1&error=${error}`)).filtered_count_at_least === 3);
@@ -88,6 +94,7 @@ export function bulk(world) {
       for (const action of actions) {
         await row.reads(/ 3 /);
         await row.find('button', `${action} all 3 with ${error} of BulkFails`).click();
+        await me.dialog.reads(new RegExp(`Filter ${error} in BulkFails`));
         await me.dialog.find('button', `${verbs[action]} 3 ${noun}`).click();
         const name = `${verbs[action]} 3 ${noun}`;
         await done(me, name, 3);
@@ -111,12 +118,20 @@ export function bulk(world) {
   }
 
   story(world, 'what comes after one has looked is left alone: under an id that is chosen, and in a group', async (me) => {
-    const die = (jid, message) => world.publish('dead_jobs', { type: 'dead_job', jid, died_at: now(), retry_count: 3, error_class: 'BulkLate', error_message: message, job: { jid, class: 'BulkLate', queue: 'bulk', args: [message], retry: 3 } });
+    const die = (jid, message) => world.publish('dead_jobs',
+      { type: 'dead_job', jid, died_at: now(), retry_count: 3, error_class: 'BulkLate', error_message: message, job: { jid, class: 'BulkLate', queue: 'bulk', args: [message], retry: 3 } });
     const left = (n) => there('dead-jobs', 'class=BulkLate', n);
     await die('late-1', 'first');
     await die('late-2', 'first');
     await left(2);
     await me.go('Dead');
+    await me.find('checkbox', 'Select all on this page').check();
+    const bar = me.find('region', 'Selection');
+    await bar.find('button', /^Select all \d+ matching$/).click();
+    await bar.find('button', 'Delete').click();
+    await me.dialog.reads(/Filter none \(all dead jobs\)/);
+    await me.dialog.find('button', 'Cancel').click();
+    await bar.find('button', 'Clear').click();
     await me.filter('class:BulkLate');
     await me.listed.reads(/^1–2 of 2 matching/);
     await me.find('checkbox', 'Select all on this page').check();
@@ -216,5 +231,6 @@ export function bulk(world) {
     await journal.find('row', /guest queue created audited /).seen();
     assert.deepEqual((await journal.find('link').texts()).filter((t) => t !== 'audited'), []);
     await journal.find('row', /guest queue deleted audited /).seen();
+    assert.equal(await me.saves(() => me.find('link', 'Download as CSV').click()), 'journal.csv');
   });
 }

@@ -139,7 +139,9 @@ export function buttons(world) {
     await me.find('button', 'Copy ID').click();
     const jid = await me.copied(/^\w+5eed$/);
     await me.find('heading', new RegExp(jid), { level: 1 }).seen();
-    await me.find('region', 'Retry').reads(/Failed attempts ([1-6]) of 11 Next backoff at least \d+/);
+    const [facts] = await me.find('region', 'Retry').reads(/.*Failed attempts ([1-6]) of 11 Next backoff at least \d+.*/);
+    assert.doesNotMatch(facts, /Offset|State/);
+    assert.deepEqual(await me.find('region', 'Retry').find('button').texts(), ['Retry now', 'Change', 'Run a copy', 'Kill', 'Delete']);
     const shown = me.find('region', 'the arguments');
     await shown.reads(/"warehouse-\d"/);
     await shown.find('button', 'Fold args').click();
@@ -232,7 +234,13 @@ export function buttons(world) {
     await entries.find('group').first().click();
     await entries.find('group', 'Status').find('button').last().click();
     await entries.find('button', 'Copy as curl').click();
-    await me.copied(/^curl -u USER -X POST '.*undo'$/);
+    await me.copied(/^curl -u USER -X POST '.*undo'/);
+    await me.find('searchbox', 'Filter routes').fill('extend a lease');
+    const leases = me.find('region', 'leases');
+    await leases.find('group').first().click();
+    await leases.reads(/Body .*Example \{ "lease_ms": 120000 \} Responses/);
+    await leases.find('button', 'Copy as curl').click();
+    await me.copied(/ -X POST '.*\/extend' -H 'Content-Type: application\/json' -d '\{"lease_ms":120000\}'$/);
 
     await me.go('Dashboard');
     for (const range of ['15m', '6h', '7d', '30d', '24h', '1h']) {

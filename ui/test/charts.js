@@ -8,6 +8,12 @@ import { until } from './sidecar.js';
 
 const halfDay = 43_200;
 
+/** Makes all jobs due in the first hour. @param {any} page */
+const soon = (page) => page.route('**/api/due-times*', async (/** @type {any} */ route) => {
+  const answer = await (await route.fetch()).json();
+  await route.fulfill({ json: { ...answer, counts: answer.counts.map((/** @type {number} */ _, /** @type {number} */ i) => (i ? 0 : 7)), before: 0, after: 0 } });
+});
+
 export function charts(world) {
   story(world, 'a bar of due times filters the list, by a click and from the table', async (me) => {
     /** Returns the filters of the list, once they are exactly these. */
@@ -38,6 +44,13 @@ export function charts(world) {
     assert.ok(Math.min(off, halfDay - off) <= 300, 'the bar begins where one did in the table, some minutes ago');
     await me.listed.reads(/of \d+ matching/);
   }, { prepare: late });
+
+  story(world, 'the range of due times fits the jobs', async (me) => {
+    await me.go('Scheduled');
+    await me.go('Dashboard');
+    const range = me.find('region', 'Due', { exact: true }).find('button', '1h', { exact: true });
+    await until('it is an hour', async () => await range.state('pressed') === 'true');
+  }, { prepare: soon });
 
   story(world, 'classes that are ticked have a line each', async (me) => {
     await me.go('Metrics');
@@ -109,6 +122,7 @@ export function charts(world) {
     await me.find('table', 'Run time').find('columnheader', 'p95 before').seen();
     await both.uncheck();
     await me.find('figure', /^Run time\. p50: last /).seen();
+    await me.find('region', 'Run time distribution').reads(/few many$/);
     assert.equal(me.address(), '/job-metrics/SendInvoice?range=6h');
   });
 }

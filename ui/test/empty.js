@@ -11,9 +11,13 @@ const prefix = '/ops/jobs';
 
 /** The text of each empty page. */
 const said = {
-  '/dashboard': 'No queues yet', '/job-queues': 'No queues yet', '/scheduled-jobs': 'No scheduled jobs', '/retries': 'No retries', '/retries?view=storm': 'No errors', '/dead-jobs': 'No dead jobs', '/dead-jobs?view=storm': 'No errors', '/gated-jobs': 'No jobs without a queue',
-  '/job-metrics': 'No jobs ran in this range', '/job-metrics/NeverRan': 'No jobs of this class ran in this range', '/worker-processes': 'No workers connected', '/live': 'No runs yet', '/operations': 'No bulk operations yet', '/operations?tab=audit': 'No actions yet',
-  '/rejected': 'No rejected records', '/health': 'Leader responding', '/api-docs': '/api/retries/{jid}/kill', '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Job not found', '/jobs': 'No jobs are running', '/jobs?state=finished': 'No runs yet', '/jobs?state=retries': 'No retries', '/worker-processes/missing': 'Not found', '/nothing/here': 'Page not found', '/retries/x': 'Page not found',
+  '/dashboard': 'No queues yet', '/job-queues': 'No queues yet', '/scheduled-jobs': 'No scheduled jobs', '/retries': 'No retries',
+  '/retries?view=storm': 'No errors', '/dead-jobs': 'No dead jobs', '/dead-jobs?view=storm': 'No errors', '/gated-jobs': 'No jobs without a queue',
+  '/job-metrics': 'No jobs ran in this range', '/job-metrics/NeverRan': 'No jobs of this class ran in this range',
+  '/worker-processes': 'No workers connected', '/live': 'No runs yet', '/operations': 'No bulk operations yet', '/operations?tab=audit': 'No actions yet',
+  '/rejected': 'No rejected records', '/health': 'Leader responding', '/api-docs': '/api/retries/{jid}/kill',
+  '/job-queues/missing': 'there is no queue', '/jobs/missing': 'Job not found', '/jobs': 'No jobs are running', '/jobs?state=finished': 'No runs yet',
+  '/jobs?state=retries': 'No retries', '/worker-processes/missing': 'Not found', '/nothing/here': 'Page not found', '/retries/x': 'Page not found',
 };
 /**
  * Answers that are errors by design, which browsers note on the console: missing things, and no
@@ -53,7 +57,9 @@ async function look(world, base, options) {
   for (const [path, text] of Object.entries(said)) {
     await page.goto(base + path);
     await page.getByRole('main').getByText(text).first().waitFor();
-    if (path === '/dashboard') await until('there are no empty charts', async () => await page.getByRole('figure').count() === 0);
+    const charts = page.getByRole('figure');
+    if (path === '/dashboard') await until('there are no empty charts', async () => await charts.count() === 0);
+    if (path === '/job-metrics') await until('empty charts are small', () => charts.evaluateAll((all) => all.length > 0 && all.every((chart) => chart.getBoundingClientRect().height < 120)));
     wrong.push(...await faultsOf(page, path, {}));
   }
   wrong.push(...faults.filter((f) => !expected.test(f)), ...[...asked].filter((url) => url !== base + '/').map((url) => 'asked for elsewhere: ' + url));

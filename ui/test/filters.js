@@ -61,7 +61,8 @@ export function filters(world) {
   test('an error on the dashboard leads to its retries and to its dead jobs, with a message that a job had', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
-    const group = { fingerprint: 'fp-00000000000000aa', class: 'SyncInventory', error_class: 'Timeout', message: 'no answer within <n> ms', example: 'no answer within 3007 ms', count: 192, retries: 112, dead: 80, first: 1, last: 2, jid: 'x' };
+    const group = { fingerprint: 'fp-00000000000000aa', class: 'SyncInventory', error_class: 'Timeout', message: 'no answer within <n> ms',
+      example: 'no answer within 3007 ms', count: 192, retries: 112, dead: 80, first: 1, last: 2, jid: 'x' };
     await page.route(/\/api\/errors$/, (route) => route.fulfill({ json: { items: [group], complete: true, searched: 192, as_of: 1 } }));
     await page.goto(world.base + '/dashboard');
     const top = page.getByRole('region', { name: 'Top errors' }).getByRole('listitem');
@@ -74,12 +75,15 @@ export function filters(world) {
 
   story(world, 'errors say how often they happen now, and on which hosts', async (me) => {
     const now = () => Date.now() / 1000;
-    const ran = (jid, host, status) => ({ type: 'job_metric', timestamp: now() - 60, jid, job_class: 'RateOfErrors', queue: 'bulk', status, worker_identity: `${host}:1:shop`, attempt: 1, error_class: status === 'failed' ? 'NoRoute' : undefined });
+    const ran = (jid, host, status) => ({ type: 'job_metric', timestamp: now() - 60, jid, job_class: 'RateOfErrors', queue: 'bulk', status,
+      worker_identity: `${host}:1:shop`, attempt: 1, error_class: status === 'failed' ? 'NoRoute' : undefined });
     for (const n of [1, 2, 3]) {
       const jid = 'rate-' + n;
-      await world.publish('retries', { type: 'retry', jid, retry_at: now() + 9000, retry_count: 1, error_class: 'NoRoute', error_message: 'no route to host', job: { jid, class: 'RateOfErrors', queue: 'bulk', args: [], retry: 5 } });
+      await world.publish('retries', { type: 'retry', jid, retry_at: now() + 9000, retry_count: 1, error_class: 'NoRoute',
+        error_message: 'no route to host', job: { jid, class: 'RateOfErrors', queue: 'bulk', args: [], retry: 5 } });
     }
-    await world.publish('job_metrics', [ran('rate-1', 'app-9', 'failed'), ran('rate-1', 'app-9', 'failed'), ran('rate-2', 'app-9', 'failed'), ran('rate-2', 'app-7', 'failed'), ran('rate-3', 'app-8', 'failed'), ran('rate-3', 'app-8', 'success')]);
+    await world.publish('job_metrics', [ran('rate-1', 'app-9', 'failed'), ran('rate-1', 'app-9', 'failed'), ran('rate-2', 'app-9', 'failed'),
+      ran('rate-2', 'app-7', 'failed'), ran('rate-3', 'app-8', 'failed'), ran('rate-3', 'app-8', 'success')]);
     await until('the runs are read', async () => (await http(`${world.base}/api/errors?set=retries&class=RateOfErrors`)).items[0]?.recent === 5);
     await me.go('Retries');
     await me.find('group', 'View').find('button', 'By error').click();

@@ -26,15 +26,21 @@ const identity = `${'host'.repeat(40)}:4711:${'tag'.repeat(20)}`;
 
 /** @param {{base: string, publish: (queue: string, record: any) => Promise<any>}} to */
 async function plant({ base, publish }) {
-  const jobOf = (/** @type {string} */ jid, /** @type {string} */ kind) => ({ jid, class: names[kind] || 'Hostile', queue: queues[kind] || 'hostile', args: [names[kind] || jid, { [names[kind] || jid]: 1 }], retry: 30, tags: [(names[kind] || 'short').slice(0, 200)], enqueued_at: now() - 60 });
-  const die = (/** @type {string} */ jid, /** @type {string} */ kind, record = {}) => publish('dead_jobs', { type: 'dead_job', jid, died_at: now() - 5, retry_count: 3, error_class: names[kind], error_message: names[kind], ...record, job: jobOf(jid, kind) });
-  const again = (/** @type {string} */ jid, /** @type {string} */ kind, record = {}) => publish('retries', { type: 'retry', jid, retry_at: now() + 3600, retry_count: 3, failed_at: now() - 5, error_class: names[kind], error_message: names[kind], ...record, job: { ...jobOf(jid, kind), retry_count: 3 } });
+  const jobOf = (/** @type {string} */ jid, /** @type {string} */ kind) => ({ jid, class: names[kind] || 'Hostile', queue: queues[kind] || 'hostile',
+    args: [names[kind] || jid, { [names[kind] || jid]: 1 }], retry: 30, tags: [(names[kind] || 'short').slice(0, 200)], enqueued_at: now() - 60 });
+  const die = (/** @type {string} */ jid, /** @type {string} */ kind, record = {}) =>
+    publish('dead_jobs', { type: 'dead_job', jid, died_at: now() - 5, retry_count: 3, error_class: names[kind], error_message: names[kind], ...record, job: jobOf(jid, kind) });
+  const again = (/** @type {string} */ jid, /** @type {string} */ kind, record = {}) =>
+    publish('retries', { type: 'retry', jid, retry_at: now() + 3600, retry_count: 3, failed_at: now() - 5, error_class: names[kind],
+      error_message: names[kind], ...record, job: { ...jobOf(jid, kind), retry_count: 3 } });
   for (let i = 0; i < 60; i++) await die('hostile-many-' + i, 'long');
   for (const kind of Object.keys(names)) {
     await die('hostile-' + kind, kind);
     await again('hostile-again-' + kind, kind);
     await http(`${base}/api/jobs`, 'POST', { ...jobOf('hostile-later-' + kind, kind), at: now() + 3600 });
-    await publish('job_metrics', Array.from({ length: 5 }, (_, i) => ({ type: 'job_metric', timestamp: now() - i, jid: 'hostile-run-' + kind, job_class: names[kind], queue: queues[kind] || 'hostile', duration_ms: 1e7, status: i ? 'failed' : 'dead', worker_identity: identity, wait_ms: 1e8, attempt: 1e6, error_class: names[kind] })));
+    await publish('job_metrics', Array.from({ length: 5 },
+      (_, i) => ({ type: 'job_metric', timestamp: now() - i, jid: 'hostile-run-' + kind, job_class: names[kind], queue: queues[kind] || 'hostile',
+        duration_ms: 1e7, status: i ? 'failed' : 'dead', worker_identity: identity, wait_ms: 1e8, attempt: 1e6, error_class: names[kind] })));
   }
   await die('hostile-message', '', { error_class: 'Huge', error_message: message, backtrace: lines });
   await again('hostile-again-message', '', { error_class: 'Huge', error_message: message, backtrace: lines });
@@ -44,6 +50,7 @@ async function plant({ base, publish }) {
     await until('it is listed and paused', async () => { await http(`${base}/api/job-queues/${encodeURIComponent(queue)}/pause`, 'PUT', { reason: long.slice(0, 400) }); return true; });
   }
   await http(`${base}/api/deploys`, 'POST', { label: 'v'.repeat(60), at: now() - 600 });
+  await http(`${base}/api/deploys`, 'POST', { label: turned, at: now() - 1200 });
   await http(`${base}/api/operations`, 'POST', { action: 'delete', set: 'dead-jobs', jids: ['hostile-many-0'], reason: `${emoji} ${long}`.slice(0, 400) });
   // Records over 64 KiB are not searched.
   await until('they are read', async () => (await http(`${base}/api/dead-jobs?page=1&text=hostile-`)).filtered_count_at_least >= 60);
@@ -56,19 +63,25 @@ async function plant({ base, publish }) {
 function beat(publish) {
   const [hostname, , tag] = identity.split(':');
   const one = () => publish('heartbeats', {
-    type: 'heartbeat', identity, hostname, pid: 4711, tag, concurrency: 1e6, busy: 12, beat: now(), started_at: now() - 1e6, rss_kb: 1e9, queues: [longQueue, hebrew, emoji.slice(0, 60), ...Array.from({ length: 40 }, (_, i) => 'queue-' + i)], version: 'v'.repeat(80), rtt_us: 1e9,
-    weights: { [longQueue]: 99 }, labels: { [long.slice(0, 100)]: long.slice(0, 200), سياق: arabic }, work: Object.keys(names).map((kind, i) => ({ jid: 'hostile-runs-' + kind, class: names[kind], queue: queues[kind] || 'hostile', started_at: now() - 10 ** i })),
+    type: 'heartbeat', identity, hostname, pid: 4711, tag, concurrency: 1e6, busy: 12, beat: now(), started_at: now() - 1e6, rss_kb: 1e9,
+    queues: [longQueue, hebrew, emoji.slice(0, 60), ...Array.from({ length: 40 }, (_, i) => 'queue-' + i)], version: 'v'.repeat(80), rtt_us: 1e9,
+    weights: { [longQueue]: 99 }, labels: { [long.slice(0, 100)]: long.slice(0, 200), سياق: arabic }, work: Object.keys(names)
+      .map((kind, i) => ({ jid: 'hostile-runs-' + kind, class: names[kind], queue: queues[kind] || 'hostile', started_at: now() - 10 ** i })),
   });
   const timer = setInterval(() => { one().catch(() => {}); }, 8000);
   return { first: one(), stop: () => clearInterval(timer) };
 }
 
 const at = encodeURIComponent;
-const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-queues/' + at(hebrew), `/job-queues/${at(hebrew)}?tab=workers`, '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/dead-jobs?view=storm', '/dead-jobs?class=' + long, '/gated-jobs',
-  '/jobs', '/jobs?state=finished', '/jobs?state=retries', '/jobs/hostile-long', '/jobs/hostile-again-arabic', '/jobs/hostile-emoji', '/jobs/hostile-later-wordy', '/jobs/hostile-message', '/jobs/hostile-again-message', '/jobs/hostile-markup', '/jobs/hostile-runs-long',
-  '/job-metrics', '/job-metrics?show=' + long, '/job-metrics/' + long, '/job-metrics/' + at(arabic), '/worker-processes', '/worker-processes/' + at(identity), '/operations', '/operations?tab=audit', '/rejected', '/live', '/health'];
+const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-queues/' + at(hebrew), `/job-queues/${at(hebrew)}?tab=workers`,
+  '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/dead-jobs?view=storm', '/dead-jobs?class=' + long, '/gated-jobs',
+  '/jobs', '/jobs?state=finished', '/jobs?state=retries', '/jobs/hostile-long', '/jobs/hostile-again-arabic', '/jobs/hostile-emoji',
+  '/jobs/hostile-later-wordy', '/jobs/hostile-message', '/jobs/hostile-again-message', '/jobs/hostile-markup', '/jobs/hostile-runs-long',
+  '/job-metrics', '/job-metrics?show=' + long, '/job-metrics/' + long, '/job-metrics/' + at(arabic), '/worker-processes', '/worker-processes/'
+    + at(identity), '/operations', '/operations?tab=audit', '/rejected', '/live', '/health'];
 /** Dialogs with such names. @type {[string, (p: any) => any][]} */
-const dialogs = [['/dead-jobs?jid=hostile-long', (p) => p.getByRole('button', { name: /^Delete: / }).first()], ['/jobs/hostile-again-emoji', (p) => p.getByRole('button', { name: 'Change', exact: true })], ['/job-queues/' + longQueue, (p) => p.getByRole('button', { name: 'Purge' })],
+const dialogs = [['/dead-jobs?jid=hostile-long', (p) => p.getByRole('button', { name: /^Delete: / }).first()],
+  ['/jobs/hostile-again-emoji', (p) => p.getByRole('button', { name: 'Change', exact: true })], ['/job-queues/' + longQueue, (p) => p.getByRole('button', { name: 'Purge' })],
   ['/worker-processes/' + at(identity), (p) => p.getByRole('button', { name: 'Stop' })], ['/rejected', (p) => p.getByRole('button', { name: /^Dismiss / }).first()]];
 
 /** Answers that are errors by design: a job that is sent to a queue is not in it immediately. */
@@ -126,11 +139,33 @@ async function begins(own) {
   await context.close();
 }
 
+/** Returns the texts that charts draw. @param {any} own @param {string} path */
+async function drawn(own, path) {
+  const { page, context } = await open(own.browser);
+  await page.addInitScript(() => {
+    window.drawn = [];
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+      window.drawn.push(text);
+      return draw.call(this, text, ...at);
+    };
+  });
+  await signIn(page, own.base);
+  await page.goto(own.base + path);
+  const texts = () => page.evaluate(() => window.drawn);
+  await until('the names of deploys are drawn', async () => (await texts()).some((/** @type {string} */ text) => text.includes('gnp')));
+  const all = await texts();
+  await context.close();
+  return all;
+}
+
 export function hostile(world) {
   test('hostile names and messages', async (t) => {
     await virtualHost(world, 'hostile');
     const sidecar = await serve(world, 'hostile', ['--environment', 'staging-' + hebrew.repeat(6)]);
-    const publish = (/** @type {string} */ queue, /** @type {any} */ record) => http(`${world.management}/api/exchanges/hostile/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: queue, payload: typeof record === 'string' ? record : JSON.stringify(record), payload_encoding: 'string' });
+    const publish = (/** @type {string} */ queue, /** @type {any} */ record) =>
+      http(`${world.management}/api/exchanges/hostile/amq.default/publish`, 'POST',
+        { properties: { delivery_mode: 2 }, routing_key: queue, payload: typeof record === 'string' ? record : JSON.stringify(record), payload_encoding: 'string' });
     const hearts = beat(publish);
     try {
       const own = { browser: world.browser, base: `http://127.0.0.1:${sidecar.port}` };
@@ -146,6 +181,11 @@ export function hostile(world) {
         await row.find('link', /gnp\.exe/).first().click();
         await me.find('heading', /\\u202egnp\.exe/, { level: 1 }).seen();
       }));
+      await t.test('so it is beside the line of a deploy', async () => {
+        const texts = await drawn(own, '/dashboard');
+        assert.ok(texts.includes(' \\u202egnp.exe '), texts.join('|'));
+        assert.ok(!texts.some((/** @type {string} */ text) => text.includes('\u202e')));
+      });
     } finally {
       hearts.stop();
       await sidecar.end();

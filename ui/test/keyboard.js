@@ -72,12 +72,37 @@ export function keyboard(world) {
     await context.close();
   });
 
+  test('the key of the filter counts in the first moments of a page, too', async () => {
+    const { page, context } = await open(world.browser);
+    // Test machines may be slow: the page tries again ten times as long.
+    await page.addInitScript(() => {
+      const wait = window.setTimeout;
+      window.setTimeout = (run, ms, ...more) => wait(run, ms === 100 ? 1000 : ms, ...more);
+    });
+    await signIn(page, world.base);
+    let load = () => {};
+    const pressed = new Promise((done) => { load = () => done(true); });
+    await page.route('**/pages/dead.js', async (route) => {
+      await pressed;
+      await route.continue();
+    });
+    await go(page, 'Dead');
+    await page.getByRole('heading', { level: 1 }).waitFor({ state: 'detached' });
+    await page.keyboard.press('/');
+    load();
+    const filter = page.getByRole('combobox', { name: /^Filter/ });
+    await until('the filter has the focus', () => filter.evaluate((box) => box === document.activeElement));
+    assert.equal(await page.getByRole('dialog').count(), 0);
+    await context.close();
+  });
+
   test('delete with the keyboard alone, and take it back', async () => {
     await plant(world, 'ActionKeys');
     const { page, context } = await open(world.browser);
     await page.goto(world.base + '/');
     await page.getByLabel('Name').waitFor();
-    const focused = (name) => until(`${name} has the focus`, () => page.evaluate((n) => (document.activeElement.getAttribute('aria-label') || document.activeElement.textContent || document.activeElement.name) === n, name));
+    const focused = (name) => until(`${name} has the focus`, () =>
+      page.evaluate((n) => (document.activeElement.getAttribute('aria-label') || document.activeElement.textContent || document.activeElement.name) === n, name));
     await focused('name');
     await page.keyboard.type('guest');
     await page.keyboard.press('Tab');

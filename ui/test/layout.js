@@ -38,7 +38,8 @@ export async function resized(page, path, at = widths) {
 }
 
 /** Returns the heights of a table's rows. @param {any} page @param {string} name */
-const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) => [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
+const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) =>
+  [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
 
 export function layout(world) {
   test('every page and dialog keeps to its window while that changes its width, light and dark, comfortable and compact', async () => {
@@ -61,7 +62,8 @@ export function layout(world) {
     await signIn(page, world.base);
     await page.getByRole('button', { name: 'Menu of guest' }).click();
     await page.getByRole('button', { name: 'Compact' }).click();
-    const tables = [['/job-queues', 'Queues'], ['/scheduled-jobs', 'scheduled jobs'], ['/retries', 'retries'], ['/dead-jobs', 'dead jobs'], ['/worker-processes', 'Worker processes'], ['/job-metrics', 'Classes'], ['/rejected', 'Rejected records']];
+    const tables = [['/job-queues', 'Queues'], ['/scheduled-jobs', 'scheduled jobs'], ['/retries', 'retries'], ['/dead-jobs', 'dead jobs'],
+      ['/worker-processes', 'Worker processes'], ['/job-metrics', 'Classes'], ['/rejected', 'Rejected records']];
     for (const [path, name] of tables) {
       await page.goto(world.base + path);
       await page.getByRole('table', { name, exact: true }).locator('tbody tr:not(.sk)').nth(1).waitFor();
@@ -69,10 +71,79 @@ export function layout(world) {
     }
     await page.getByRole('button', { name: 'Menu of guest' }).click();
     await page.getByRole('button', { name: 'Comfortable' }).click();
-    await page.goto(world.base + '/retries?page_size=100');
-    await page.getByText(/^1–100 of/).waitFor();
-    await until('all rows are there', async () => await page.getByRole('table', { name: 'retries' }).locator('tbody tr').count() === 100);
-    assert.deepEqual(await heights(page, 'retries'), [32]);
+    await page.goto(world.base + '/worker-processes');
+    await page.getByRole('rowheader', { name: 'worker-2:822' }).waitFor();
+    assert.deepEqual(await heights(page, 'Worker processes'), [48], 'no cell has two lines');
+    await page.goto(world.base + '/retries');
+    await page.getByText(/^1–50 of 1\d\d/).waitFor();
+    await until('all rows are there', async () => await page.getByRole('table', { name: 'retries' }).locator('tbody tr').count() === 50);
+    assert.deepEqual(await heights(page, 'retries'), [32], 'there are over a hundred on all pages');
+    await context.close();
+  });
+
+  test('lists begin high, cards stand out, and rows have one icon', async () => {
+    const { page, context } = await open(world.browser, { colorScheme: 'dark' });
+    await signIn(page, world.base);
+    const ground = (/** @type {string} */ at) => page.locator(at).first().evaluate((el) => getComputedStyle(el).backgroundColor);
+    assert.deepEqual([await ground('body'), await ground('main .card')], ['rgb(22, 22, 22)', 'rgb(34, 34, 34)']);
+    assert.equal(await page.getByRole('banner').getByText(/devel|\d+\.\d+\.\d+/).count(), 0, 'the version is in the menu');
+    await page.goto(world.base + '/dead-jobs');
+    const rows = page.getByRole('table', { name: 'dead jobs' }).locator('tbody tr');
+    await rows.nth(20).waitFor();
+    await page.mouse.move(5, 5);
+    const chart = page.getByRole('figure', { name: /^Died per hour/ });
+    assert.ok((await chart.boundingBox()).height < 110);
+    assert.equal(await chart.getByText('died', { exact: true }).count(), 0, 'one kind of bar needs no legend');
+    assert.ok(await rows.evaluateAll((all) => all.filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length) >= 9);
+    assert.equal(await rows.first().locator('.more').first().evaluate((el) => getComputedStyle(el).opacity), '0');
+    await page.keyboard.press('Control+k');
+    const list = page.getByRole('listbox', { name: 'Results' });
+    const { height } = await list.boundingBox();
+    await page.getByRole('combobox', { name: 'Search and commands' }).fill('zzz');
+    assert.equal((await list.boundingBox()).height, height, 'the palette does not change its height');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(world.base + '/live');
+    const run = page.getByRole('log').locator('.run').first();
+    const shown = await run.evaluate((el) => [...el.children].map((one) => getComputedStyle(one).display !== 'none'));
+    assert.deepEqual(shown.slice(1, 5), [true, true, true, true], 'status, class, queue and duration');
+    await context.close();
+  });
+
+  test('a chart of ticked rows stays in sight, and p99 is a dash', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.goto(world.base + '/job-metrics?range=24h&show=SyncInventory');
+    const rows = page.getByRole('table', { name: 'Classes' }).locator('tbody tr');
+    await rows.nth(4).waitFor();
+    await page.locator('.legend span', { hasText: 'p99' }).first().locator('.sw.dash').waitFor();
+    const ticked = page.getByRole('region', { name: 'Throughput by class' });
+    const { y } = await ticked.boundingBox();
+    await rows.last().evaluate((row) => row.scrollIntoView({ block: 'end' }));
+    await until('the page is scrolled', async () => (await ticked.boundingBox()).y < y);
+    assert.ok((await ticked.boundingBox()).y >= 0);
+    await context.close();
+  });
+
+  test('notifications cover no button of the title and of the pager', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    const beside = (/** @type {any} */ a, /** @type {any} */ b) => a.x >= b.x + b.width || a.x + a.width <= b.x || a.y >= b.y + b.height || a.y + a.height <= b.y;
+    for (const width of [1440, 1250, 1101, 1000, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.goto(world.base + '/dead-jobs');
+      await page.getByText(/^1–50 of/).waitFor();
+      await page.getByRole('button', { name: 'Copy as curl' }).click();
+      const toast = page.locator('.toasts .toast');
+      await toast.hover(); // it stays
+      for (const to of [0, 1e6]) {
+        await page.evaluate((y) => scrollTo(0, y), to);
+        const note = await toast.boundingBox();
+        for (const button of await page.locator(':is(.title, .pager) :is(button, select)').all()) {
+          const box = await button.boundingBox();
+          assert.ok(!box || beside(box, note), `${width} pixels wide: ${await button.innerText()} is covered`);
+        }
+      }
+    }
     await context.close();
   });
 
@@ -125,7 +196,8 @@ export function layout(world) {
     await signIn(page, world.base);
     let environment = '';
     await page.route('**/api/whoami', async (/** @type {any} */ route) => route.fulfill({ json: { ...await (await route.fetch()).json(), environment } }));
-    const looks = { production: 'bad', 'prod-eu': 'bad', 'eu-production': 'bad', 'Acme LIVE': 'bad', 'pre-prod': 'warn', preprod: 'warn', 'eu-staging': 'warn', uat2: 'warn', olive: 'info', 'ann-laptop': 'info' };
+    const looks = { production: 'bad', 'prod-eu': 'bad', 'eu-production': 'bad', 'Acme LIVE': 'bad', 'pre-prod': 'warn', preprod: 'warn',
+      'eu-staging': 'warn', uat2: 'warn', olive: 'info', 'ann-laptop': 'info' };
     for (const [name, look] of Object.entries(looks)) {
       environment = name;
       await page.goto(world.base + '/rejected');

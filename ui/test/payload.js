@@ -10,7 +10,9 @@ import { http, until } from './sidecar.js';
  */
 async function plant(world, jid) {
   const at = Math.round(Date.now() / 1000) + 90_000;
-  await world.publish('scheduled_jobs', `{"type":"scheduled_job","jid":"${jid}","scheduled_at":${at},"job":{"jid":"${jid}","class":"PayloadOf","queue":"bulk","args":[{"user":{"id":9007199254740993,"full name":"Zo\\u00eb"}},[1.10,2]]}}`);
+  const args = '[{"user":{"id":9007199254740993,"full name":"Zo\\u00eb"}},[1.10,2]]';
+  const job = `{"jid":"${jid}","class":"PayloadOf","queue":"bulk","args":${args}}`;
+  await world.publish('scheduled_jobs', `{"type":"scheduled_job","jid":"${jid}","scheduled_at":${at},"job":${job}}`);
   await until('it is read', async () => (await http(`${world.base}/api/scheduled-jobs?page=1&jid=${jid}`)).filtered_count === 1);
 }
 

@@ -6,7 +6,8 @@ import { story } from './person.js';
 import { http, until } from './sidecar.js';
 
 const name = (/** @type {number} */ i) => 'queue-' + String(i).padStart(5, '0');
-const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', ready: 0, unacked: 0, consumers: 1, publish_rate: 0, deliver_rate: 0, ack_rate: 0, growth_rate: 0, bytes: 0, oldest: null, scheduled: 0, retries: 0, dead: 0, leased: 0, processes: 0, slots: 0, busy: 0, rejects_lost: false });
+const queue = (/** @type {number} */ i) => ({ name: name(i), state: 'idle', ready: 0, unacked: 0, consumers: 1, publish_rate: 0, deliver_rate: 0,
+  ack_rate: 0, growth_rate: 0, bytes: 0, oldest: null, scheduled: 0, retries: 0, dead: 0, leased: 0, processes: 0, slots: 0, busy: 0, rejects_lost: false });
 
 /**
  * More queues than a broker should have.
@@ -23,15 +24,16 @@ const crowd = (total, asked) => async (/** @type {any} */ page) => {
   });
 };
 
-/** Makes the sidecar report that jobs wait too long in a queue. @param {string} name */
+/** Makes the sidecar report that jobs wait too long in one queue alone. @param {string} name */
 const late = (name) => (/** @type {any} */ page) => page.route('**/api/attention', async (/** @type {any} */ route) => {
   const answer = await (await route.fetch()).json();
-  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name, text: 'the oldest job has waited at least 9m; the limit is 10s', value: 540 }, ...answer.items] } });
+  const others = answer.items.filter((/** @type {any} */ i) => i.kind !== 'oldest_too_old');
+  await route.fulfill({ json: { ...answer, items: [{ kind: 'oldest_too_old', severity: 'critical', subject: name,
+    text: 'the oldest job has waited at least 9 min; the limit is 10 s', value: 540 }, ...others] } });
 });
 
 /**
- * Makes all attempts of the last hour fail, ten per second, which is the present rate of
- * acknowledgements.
+ * Makes all attempts of the last hour fail, ten per second. Twice as many are acknowledged now.
  * @param {any} page
  */
 const failing = async (page) => {
@@ -41,15 +43,18 @@ const failing = async (page) => {
   });
   await page.route(/\/api\/job-queues\?page=/, async (/** @type {any} */ route) => {
     const answer = await (await route.fetch()).json();
-    await route.fulfill({ json: { ...answer, items: answer.items.map((/** @type {any} */ q, /** @type {number} */ i) => ({ ...q, ack_rate: i ? 0 : 10 })) } });
+    await route.fulfill({ json: { ...answer, items: answer.items.map((/** @type {any} */ q, /** @type {number} */ i) => ({ ...q, ack_rate: i ? 0 : 20 })) } });
   });
 };
 
 /** Makes more problems than the dashboard has room for. @param {any} page */
 const crises = (page) => page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: [
-  { kind: 'process_lost', severity: 'warning', subject: 'web-1:7:shop', text: 'no heartbeat for 2m0s; 1 job was running', value: 120 },
+  { kind: 'process_lost', severity: 'warning', subject: 'web-1:7:shop', text: 'no heartbeat for 2 min; 1 job was running', value: 120 },
   ...Array.from({ length: 10 }, (_, i) => ({ kind: 'queue_growing', severity: 'warning', subject: name(i), text: 'it grows by 9.0 jobs/s, 300 jobs wait', value: 9 })),
 ] } }));
+
+/** Makes everything work. @param {any} page */
+const calm = (page) => page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: [] } }));
 
 export function queues(world) {
   /** @type {string[]} */
@@ -86,6 +91,7 @@ export function queues(world) {
     await signIn(page, world.base);
     const line = (/** @type {string} */ says) => page.getByRole('img', { name: new RegExp('^Jobs per minute in demo.default, last 30 minutes: ' + says) }).waitFor();
     await line('from 60 to');
+    assert.equal(await page.locator('svg.spark').count(), 1, 'a queue without jobs has no line');
     await page.clock.fastForward(120_000);
     await line('from 60 to (120|180|240)');
     const [[from, to], ...more] = ranges;
@@ -104,7 +110,7 @@ export function queues(world) {
     await me.go('Scheduled');
     await me.go('Dashboard');
     const region = me.find('region', 'Needs attention');
-    await region.find('link', 'Process web-1:7:shop: no heartbeat for 2m0s; 1 job was running').seen();
+    await region.find('link', 'Process web-1:7:shop: no heartbeat for 2 min; 1 job was running').seen();
     await region.find('link', `Queue ${name(6)}: it grows by 9.0 jobs/s, 300 jobs wait`).seen();
     assert.equal(await region.find('listitem').count(), 8);
     await region.find('link', 'and 3 more').click();
@@ -113,11 +119,17 @@ export function queues(world) {
     assert.equal(me.address(), '/dashboard?attention=all');
   }, { prepare: crises });
 
+  story(world, 'without a problem it is said when that was found out', async (me) => {
+    await me.go('Scheduled');
+    await me.go('Dashboard');
+    await me.find('region', 'Needs attention').reads(/^Needs attention No issues Checked (now|\d+ s ago)$/);
+  }, { prepare: calm });
+
   story(world, 'what is processed is what the table sends out, and is compared with all attempts of an hour ago', async (me) => {
     await me.go('Scheduled');
     await me.go('Dashboard');
-    await me.find('region', 'Now').reads(/^Processed 10\/s same as 1 h ago Failed 10\/s same as 1 h ago/);
-    await me.find('table', 'Queues').reads(/out 10\/s$/);
+    await me.find('region', 'Now').reads(/^Processed 20\/s ▲ 100 % in 1 h Failed 10\/s same as 1 h ago/);
+    await me.find('table', 'Queues').reads(/out 20\/s$/);
   }, { prepare: failing });
 
   story(world, 'a queue is paused with a reason, and resumed without a question', async (me) => {
@@ -183,6 +195,7 @@ export function queues(world) {
   }, { as: ['watcher', 'watches'] });
 
   story(world, 'queues have a page of their own, which the number of ready jobs leads to', async (me) => {
+    await me.find('navigation', 'Main').find('link', 'Queues').reads(/^Queues \d+$/);
     await me.find('region', 'Now').find('link').nth(2).click();
     await me.find('heading', /^Queues/, { level: 1 }).seen();
     assert.equal(me.address(), '/job-queues');

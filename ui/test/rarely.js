@@ -37,7 +37,9 @@ const uncounted = (page) => page.route(/\/api\/errors/, async (route) => {
 /** @param {any} world @param {number} n */
 async function die(world, n) {
   const died = Date.now() / 1000 - 20;
-  for (let i = 0; i < n; i++) await world.publish('dead_jobs', { type: 'dead_job', jid: `paged-${i}`, died_at: died - i, retry_count: 3, error_class: 'Full', error_message: 'no place left', job: { jid: `paged-${i}`, class: 'Paged', queue: 'bulk', args: ['page by page'] } });
+  for (let i = 0; i < n; i++) await world.publish('dead_jobs',
+    { type: 'dead_job', jid: `paged-${i}`, died_at: died - i, retry_count: 3, error_class: 'Full', error_message: 'no place left',
+      job: { jid: `paged-${i}`, class: 'Paged', queue: 'bulk', args: ['page by page'] } });
   await until('all have died', async () => (await http(`${world.base}/api/dead-jobs?class=Paged&page=1`)).filtered_count === n);
 }
 

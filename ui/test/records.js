@@ -43,7 +43,8 @@ export function records(world) {
     const sidecar = await serve(world, 'gap', []);
     const base = `http://127.0.0.1:${sidecar.port}`;
     const at = { ...world, base };
-    const put = (jid, seconds) => http(`${world.management}/api/exchanges/gap/amq.default/publish`, 'POST', { properties: { delivery_mode: 2 }, routing_key: 'scheduled_jobs', payload_encoding: 'string',
+    const put = (jid, seconds) => http(`${world.management}/api/exchanges/gap/amq.default/publish`, 'POST',
+      { properties: { delivery_mode: 2 }, routing_key: 'scheduled_jobs', payload_encoding: 'string',
       payload: JSON.stringify({ type: 'scheduled_job', jid, scheduled_at: Date.now() / 1000 + seconds, job: { jid, class: 'Gap', queue: 'gap', args: [] } }) });
     /** Deletes the journal while no sidecar runs. One entry is due then, and one is not. */
     const lose = async (n) => {

@@ -7,18 +7,22 @@ import { http, serve, start, virtualHost, work } from './sidecar.js';
 
 const into = process.env.SCREENSHOTS || new URL('../../docs/screenshots/', import.meta.url).pathname;
 const pages = {
-  dashboard: '/dashboard?range=24h', queues: '/job-queues', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs', retries: '/retries', 'retries-by-error': '/retries?view=storm', dead: '/dead-jobs', jobs: '/jobs', job: '/jobs/dead-invoice-1', metrics: '/job-metrics?range=24h',
-  class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop', operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs', live: '/live',
+  dashboard: '/dashboard?range=24h', queues: '/job-queues', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs', retries: '/retries',
+  'retries-by-error': '/retries?view=storm', dead: '/dead-jobs', jobs: '/jobs', job: '/jobs/dead-invoice-1', metrics: '/job-metrics?range=24h',
+  class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop',
+  operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs', live: '/live',
 };
 const only = process.env.ONLY?.split(',');
 const widths = (process.env.WIDTHS || '1440').split(',').map(Number);
 const themes = (process.env.THEMES || 'light,dark').split(',');
 
 /** Class, queue, and the duration of a job in seconds. */
-const kinds = [['SendInvoice', 'mails', 0.3], ['SyncInventory', 'inventory', 0.9], ['ChargeCard', 'critical', 0.2], ['SendReminder', 'mails', 0.2], ['ResizeImage', 'low', 0.1], ['DailyReport', 'reports', 4]];
+const kinds = [['SendInvoice', 'mails', 0.3], ['SyncInventory', 'inventory', 0.9], ['ChargeCard', 'critical', 0.2], ['SendReminder', 'mails', 0.2],
+  ['ResizeImage', 'low', 0.1], ['DailyReport', 'reports', 4]];
 /** One in four fails. */
 const sometimes = '[ $((1$(date +%N | tail -c 3) % 4)) != 0 ] || { echo "81 megapixels are too many" >&2; exit 65; }';
-const plan = ['queues: {critical: 5, mails: 2, inventory: 1, reports: 1, low: 1}', 'concurrency: 10', 'classes:', ...kinds.map(([name, , takes]) => `  ${name}: {shell: 'sleep ${takes}${name === 'ResizeImage' ? '; ' + sometimes : ''}'}`)];
+const plan = ['queues: {critical: 5, mails: 2, inventory: 1, reports: 1, low: 1}', 'concurrency: 10', 'classes:',
+  ...kinds.map(([name, , takes]) => `  ${name}: {shell: 'sleep ${takes}${name === 'ResizeImage' ? '; ' + sometimes : ''}'}`)];
 
 /**
  * Class, queue, error class, message and arguments of jobs that are retried soon.
@@ -41,7 +45,8 @@ async function past(publish) {
   for (let hour = 26; hour < 7 * 24; hour++) {
     for (let i = Math.floor(6 * random() ** 2); i > 0; i--) {
       const [name, queue] = kinds[Math.floor(random() * kinds.length)];
-      deaths.push({ type: 'job_metric', timestamp: now - 3600 * (hour + random()), job_class: name, queue, duration_ms: 700, status: 'dead', worker_identity: 'worker-1:4711:shop', wait_ms: 40, attempt: 11, error_class: 'Timeout' });
+      deaths.push({ type: 'job_metric', timestamp: now - 3600 * (hour + random()), job_class: name, queue, duration_ms: 700, status: 'dead',
+        worker_identity: 'worker-1:4711:shop', wait_ms: 40, attempt: 11, error_class: 'Timeout' });
     }
   }
   await publish('job_metrics', deaths);
@@ -49,7 +54,8 @@ async function past(publish) {
     const [name, queue, error_class, error_message, about] = failing[Math.floor(3 * random() ** 0.7)](Math.floor(400 * random()));
     const jid = `9a${Math.floor(2 ** 24 * random()).toString(16).padStart(6, '0')}c0ffee5eed`;
     const retry_count = 1 + Math.floor(3 * random());
-    await publish('retries', { type: 'retry', jid, retry_at: now + 400 + 1600 * random(), retry_count, failed_at: now - 120 * random(), error_class, error_message, job: { jid, class: name, queue, args: [about], retry: 10, retry_count, enqueued_at: now - 900 } });
+    await publish('retries', { type: 'retry', jid, retry_at: now + 400 + 1600 * random(), retry_count, failed_at: now - 120 * random(), error_class,
+      error_message, job: { jid, class: name, queue, args: [about], retry: 10, retry_count, enqueued_at: now - 900 } });
   }
 }
 

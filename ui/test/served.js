@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open, signIn } from './browser.js';
 
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; base-uri 'self'; "
+  + "form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 export function served(world) {
   test('a page that is loaded again costs a 304, and its modules nothing', async () => {
@@ -43,7 +44,8 @@ export function served(world) {
         const tag = first.headers.get('ETag');
         const again = await fetch(url, { cache: 'no-store', headers: { 'If-None-Match': tag } });
         const other = await fetch(url, { cache: 'no-store', headers: { 'If-None-Match': '"another"' } });
-        if (!/^"[0-9a-f]{20}(-gzip)?"$/.test(tag) || again.status !== 304 || (await again.text()) !== '' || other.status !== 200 || !(await other.text()).length || first.headers.get('Cache-Control') !== 'public, max-age=31536000, immutable') found.push(`${url}: ${tag} ${again.status} ${other.status}`);
+        if (!/^"[0-9a-f]{20}(-gzip)?"$/.test(tag) || again.status !== 304 || (await again.text()) !== '' || other.status !== 200
+          || !(await other.text()).length || first.headers.get('Cache-Control') !== 'public, max-age=31536000, immutable') found.push(`${url}: ${tag} ${again.status} ${other.status}`);
       }
       return found;
     }, modules);
@@ -52,10 +54,12 @@ export function served(world) {
   });
 
   test('the policy is on every page, and holds', async () => {
-    for (const path of ['/dashboard', '/job-queues', '/job-queues/a%2Fb', '/scheduled-jobs', '/retries?view=storm', '/dead-jobs', '/gated-jobs', '/jobs', '/jobs/x', '/job-metrics/A', '/worker-processes', '/live', '/operations', '/rejected', '/health', '/api-docs', '/sign-in']) {
+    for (const path of ['/dashboard', '/job-queues', '/job-queues/a%2Fb', '/scheduled-jobs', '/retries?view=storm', '/dead-jobs', '/gated-jobs',
+      '/jobs', '/jobs/x', '/job-metrics/A', '/worker-processes', '/live', '/operations', '/rejected', '/health', '/api-docs', '/sign-in']) {
       const { headers, status } = await fetch(world.base + path);
       assert.equal(status, 200, path);
-      assert.deepEqual(['Content-Security-Policy', 'Cross-Origin-Opener-Policy', 'X-Content-Type-Options', 'X-Frame-Options', 'Referrer-Policy', 'Cache-Control'].map((name) => headers.get(name)), [policy, 'same-origin', 'nosniff', 'DENY', 'no-referrer', 'no-cache'], path);
+      assert.deepEqual(['Content-Security-Policy', 'Cross-Origin-Opener-Policy', 'X-Content-Type-Options', 'X-Frame-Options', 'Referrer-Policy',
+        'Cache-Control'].map((name) => headers.get(name)), [policy, 'same-origin', 'nosniff', 'DENY', 'no-referrer', 'no-cache'], path);
     }
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
@@ -80,7 +84,8 @@ export function served(world) {
       await new Promise((done) => { setTimeout(done, 100); });
       return [tried, window.refusals.map((r) => r.split(':')[0])];
     });
-    assert.deepEqual(got[0], { 'markup from text': 'TypeError', 'code from text': 'EvalError', 'a policy of its own': 'TypeError', 'a request elsewhere': 'TypeError', 'an inline script': 'TypeError', 'an inline style': 'refused', ran: 'undefined' });
+    assert.deepEqual(got[0], { 'markup from text': 'TypeError', 'code from text': 'EvalError', 'a policy of its own': 'TypeError',
+      'a request elsewhere': 'TypeError', 'an inline script': 'TypeError', 'an inline style': 'refused', ran: 'undefined' });
     for (const directive of ['require-trusted-types-for', 'trusted-types', 'connect-src', 'style-src']) assert.ok(got[1].some((r) => r.startsWith(directive)), `${directive} in ${got[1]}`);
     await context.close();
   });

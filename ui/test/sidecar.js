@@ -69,7 +69,8 @@ export async function serve({ amqp, management }, vhost, more) {
   const port = await freePort();
   const key = join(state, 'key');
   await writeFile(key, 'k'.repeat(40));
-  const args = ['serve', '--amqp-url', amqp + vhost, '--management-url', management, '--http-addr', `127.0.0.1:${port}`, '--state-dir', join(state, 'view'), '--session-key-file', key, '--log-level', 'error', ...more];
+  const args = ['serve', '--amqp-url', amqp + vhost, '--management-url', management, '--http-addr', `127.0.0.1:${port}`, '--state-dir',
+    join(state, 'view'), '--session-key-file', key, '--log-level', 'error', ...more];
   let child, ended;
   const begin = async () => {
     child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });

@@ -10,7 +10,8 @@ const crowded = (page) => page.route(/\/api\/dead-jobs\?/, async (/** @type {any
 });
 
 /** Makes the API refuse to sort dead jobs. @param {any} page */
-const unsorted = (page) => page.route(/\/api\/dead-jobs\?.*sort=/, (/** @type {any} */ route) => route.fulfill({ status: 400, json: { error: 'bad_request', reason: 'the list is too long to be sorted', request_id: 'x' } }));
+const unsorted = (page) => page.route(/\/api\/dead-jobs\?.*sort=/, (/** @type {any} */ route) =>
+  route.fulfill({ status: 400, json: { error: 'bad_request', reason: 'the list is too long to be sorted', request_id: 'x' } }));
 
 export function sorting(world) {
   story(world, 'a list of some hundreds is sorted by any column, page by page', async (me) => {

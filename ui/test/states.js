@@ -5,18 +5,25 @@ import { go, open, signIn } from './browser.js';
 import { overflow } from './boxes.js';
 
 const reason = 'the broker does not report this now';
-const pages = ['/dashboard', '/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/gated-jobs', '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes', '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
+const pages = ['/dashboard', '/job-queues', '/job-queues/mails', '/scheduled-jobs', '/retries', '/retries?view=storm', '/dead-jobs', '/gated-jobs',
+  '/jobs', '/jobs?state=finished', '/jobs/dead-invoice-1', '/job-metrics', '/job-metrics/SendInvoice', '/worker-processes',
+  '/worker-processes/worker-2:822:shop', '/operations', '/operations?tab=audit', '/job-queues/mails?tab=workers', '/rejected', '/health'];
 /** The texts of empty lists. A page must not show them for a request that failed. */
 const none = /^(No (queues|errors|jobs|workers|running|runs|retries|dead|scheduled|rejected|matching|matches|bulk|issues|data|failed|recent|actions)|Idle|Workers reported no)\b/;
 /** Filters without matches, and the texts that they show. */
-const nothing = { '/job-queues?text=zzz': /No matches in \d+ queues/, '/scheduled-jobs?class=Zzz': /No matches in [\d,]+ jobs/, '/retries?queue=zzz': /No matches in [\d,]+ jobs/, '/dead-jobs?error=Zzz': /No matches in [\d,]+ jobs/, '/gated-jobs?class=Zzz': /No matches in \d+ jobs/, '/jobs?class=zzz': /No matches in \d+ jobs/, '/jobs?state=finished&class=zzz': 'No matching runs', '/job-metrics?text=zzz': 'No matching classes', '/worker-processes?text=zzz': /No matches in \d+ processes/, '/live?text=zzz': 'No matching runs' };
+const nothing = { '/job-queues?text=zzz': /No matches in \d+ queues/, '/scheduled-jobs?class=Zzz': /No matches in [\d,]+ jobs/,
+  '/retries?queue=zzz': /No matches in [\d,]+ jobs/, '/dead-jobs?error=Zzz': /No matches in [\d,]+ jobs/,
+  '/gated-jobs?class=Zzz': /No matches in \d+ jobs/, '/jobs?class=zzz': /No matches in \d+ jobs/,
+  '/jobs?state=finished&class=zzz': 'No matching runs', '/job-metrics?text=zzz': 'No matching classes',
+  '/worker-processes?text=zzz': /No matches in \d+ processes/, '/live?text=zzz': 'No matching runs' };
 
 export function states(world) {
   for (const [colorScheme, width] of [['light', 1440], ['dark', 768]]) {
     test(`every page while the API fails, ${colorScheme}, ${width} pixels wide`, async () => {
       const { page, context, faults } = await open(world.browser, { colorScheme, viewport: { width, height: 900 } });
       await signIn(page, world.base);
-      await page.route(/\/api\/(?!whoami|session|events)/, (route) => route.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'service_unavailable', reason, request_id: 'REQUEST-1' }) }));
+      await page.route(/\/api\/(?!whoami|session|events)/, (route) =>
+        route.fulfill({ status: 503, contentType: 'application/json', body: JSON.stringify({ error: 'service_unavailable', reason, request_id: 'REQUEST-1' }) }));
       const wrong = [];
       for (const path of pages) {
         await page.goto(world.base + path);
@@ -76,7 +83,8 @@ export function states(world) {
   test('what one may not see is said to be so', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
-    await page.route('**/api/retries?*', (route) => route.fulfill({ status: 403, contentType: 'application/json', body: JSON.stringify({ error: 'access_refused', reason: 'that needs the tag monitoring', request_id: 'R' }) }));
+    await page.route('**/api/retries?*', (route) => route.fulfill({ status: 403, contentType: 'application/json',
+      body: JSON.stringify({ error: 'access_refused', reason: 'that needs the tag monitoring', request_id: 'R' }) }));
     await go(page, 'Retries');
     const alert = page.getByRole('alert').filter({ hasText: 'No permission' });
     await alert.getByText('that needs the tag monitoring').waitFor();
@@ -115,7 +123,10 @@ export function states(world) {
     assert.match(await group.getAttribute('title'), /bulk actions are disabled/);
     change = (o) => ({ ...o, scheduler: { ...o.scheduler, phase: 'settling' } });
     await page.goto(world.base + '/health');
-    await page.getByRole('region', { name: 'Broker and leader' }).getByText('(reconciling)').waitFor();
+    const leader = page.getByRole('region', { name: 'Broker and leader' });
+    await leader.getByText('(reconciling)').waitFor();
+    assert.match((await leader.innerText()).replace(/\s+/g, ' '), /Clock skew none/);
+    await page.getByRole('region', { name: 'Since start' }).getByText('jobs sent to their queues').waitFor();
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();

@@ -39,15 +39,21 @@ export function whereabouts(world) {
   });
 
   story(world, 'a run that a worker with a fast clock reported is not in the future', async (me) => {
-    const run = { type: 'job_metric', timestamp: Date.now() / 1000 + 600, jid: 'run-by-a-fast-clock', job_class: 'Hasty', queue: 'bulk', duration_ms: 12, status: 'success', worker_identity: 'fast:1:shop', wait_ms: 1, attempt: 1 };
-    await world.publish('job_metrics', [run]);
+    const run = (jid, ahead) => ({ type: 'job_metric', timestamp: Date.now() / 1000 + ahead, jid, job_class: 'Hasty', queue: 'bulk', duration_ms: 12,
+      status: 'success', worker_identity: 'fast:1:shop', wait_ms: 1, attempt: 1 });
+    await world.publish('job_metrics', [run('run-first', -60), run('run-by-a-fast-clock', 600), run('run-last', -30)]);
     await me.go('Jobs');
     await me.find('tab', 'Recent runs').click();
     await me.filter('class:Hasty');
-    await me.find('table', 'Recent runs').find('row').nth(1).reads(/^now Hasty success /);
-    await me.find('table', 'Recent runs').find('link', 'Hasty').click();
+    const runs = me.find('table', 'Recent runs').find('row');
+    await runs.nth(1).reads(/ ago Hasty success /); // in the order of the reports
+    await runs.nth(2).reads(/^now Hasty success /);
+    await runs.nth(2).find('link', 'Hasty').click();
     await place(me).reads(/Finished Attempt 1 succeeded now\./);
     await me.find('region', 'Timeline').reads(/Attempt 1 succeeded now · fast:1:shop/);
+    await place(me).find('link', 'Hasty').click();
+    // In the order in which they ended.
+    for (const [i, says] of [/^now .* run-by-a-fast-clock$/, / ago .* run-last$/, / ago .* run-first$/].entries()) await runs.nth(i + 1).reads(says);
   });
 
   story(world, 'a job that runs, though no stream has it', async (me) => {

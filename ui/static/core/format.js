@@ -26,7 +26,7 @@ export function millis(ms) {
 export function seconds(s) {
   if (s === null || s === undefined) return '–';
   s = Math.max(0, s);
-  if (s < 1) return s === 0 ? '0 s' : Math.round(s * 1000) + ' ms';
+  if (s < 1) return s < 0.0005 ? '0 s' : Math.round(s * 1000) + ' ms';
   if (s < 10) return three.format(Math.round(s * 10) / 10) + ' s';
   if (s < 60) return Math.floor(s) + ' s';
   if (s < 3600) return parts(s, 60, ' min', 1, ' s');
@@ -62,6 +62,14 @@ export function exact(at) {
 }
 /** The time of day. @param {number} at seconds @param {boolean} [withSeconds] */
 export const clock = (at, withSeconds) => absolute(at).slice(11, withSeconds ? 19 : 16);
+/** A tick of a time axis: the date or the time of day. @param {number} t @param {number[]} all */
+export function dayOrClock(t, all) {
+  const step = all.length > 1 ? all[1] - all[0] : 60;
+  if (step >= 86_400) return absolute(t).slice(5, 10);
+  const time = clock(t, step < 60);
+  // At the begin of a day, the date is below the time.
+  return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time;
+}
 /** @param {number|null|undefined} n */
 export function bytes(n) {
   if (n === null || n === undefined) return '–';

@@ -14,7 +14,10 @@ export const forPage = (e) => shortcuts.value !== 'off' && !e.ctrlKey && !e.meta
   && !(/** @type {Element} */ (e.target).closest?.('input:not([type=checkbox]),textarea,select'));
 
 /** The page to which each letter leads after g. @type {Record<string, string>} */
-export const goTo = { d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', r: 'retries', x: 'dead-jobs', u: 'gated-jobs', m: 'job-metrics', l: 'live', w: 'worker-processes', o: 'operations', j: 'rejected', h: 'health', a: 'api-docs' };
+export const goTo = {
+  d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', r: 'retries', x: 'dead-jobs', u: 'gated-jobs', m: 'job-metrics', l: 'live',
+  w: 'worker-processes', o: 'operations', j: 'rejected', h: 'health', a: 'api-docs',
+};
 
 const dark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 /** @param {string} label */

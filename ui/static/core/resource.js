@@ -80,7 +80,9 @@ export function useResource(url, how = {}) {
       try {
         const a = await (how.read || ask)(url, { signal: stop.signal });
         // An answer with the same text is not drawn again.
-        if (!stop.signal.aborted) set((s) => (s.text === a.text && s.url === url && !s.error && !s.loading ? Object.assign(s, { at: Date.now() }) : { data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url }));
+        const same = (/** @type {any} */ s) => s.text === a.text && s.url === url && !s.error && !s.loading;
+        const fresh = { data: a.data, text: a.text, error: null, loading: false, at: Date.now(), url };
+        if (!stop.signal.aborted) set((s) => (same(s) ? Object.assign(s, { at: fresh.at }) : fresh));
       } catch (error) {
         if (!stop.signal.aborted) set((s) => ({ ...s, error, loading: false, data: how.keep === false || s.url !== url && error.status ? null : s.data }));
       }

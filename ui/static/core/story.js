@@ -12,8 +12,10 @@ const undoable = ['deleted', 'killed', 'changed'];
 
 /** The look and the text of each event. */
 const events = {
-  fired: ['info', words.enqueuedOnSchedule], triggered: ['info', words.enqueuedManually], retried: ['info', words.enqueuedForAnotherAttempt], enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
-  killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed], expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
+  fired: ['info', words.enqueuedOnSchedule], triggered: ['info', words.enqueuedManually], retried: ['info', words.enqueuedForAnotherAttempt],
+  enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
+  killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed],
+  expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
   trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], returned: ['warn', words.notDelivered], refused: ['bad', words.theBrokerCannotTakeIt],
 };
 
@@ -30,13 +32,16 @@ const members = words.members;
 function ofEvent(e, undid) {
   if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? words.changeUndone : words.restoredTo(ops.sets[e.set] || words.itsList)];
   const [look, text] = events[e.what] || ['', e.what];
-  return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((/** @type {any} */ c) => members[c.member] || c.member)) : text];
+  return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((c) => members[c.member] || c.member)) : text];
 }
 
-/** @param {any} r */
-function ofRun(r) {
+/** Returns how many attempts a job has: the first one, and its retries. @param {any} job */
+export const mostAttempts = (job) => 1 + (typeof job?.retry === 'number' ? job.retry : job?.retry === false ? 0 : 25);
+
+/** @param {any} r @param {number} most how many attempts the job has; 0: that is not known */
+function ofRun(r, most) {
   const [look, text] = ends[r.status] || ['', r.status];
-  return [look, words.attemptEnded(r.attempt, text)];
+  return [look, words.attemptEnded(r.attempt, text, r.status === 'dead' ? most : 0)];
 }
 
 /**
@@ -71,11 +76,13 @@ export function storyOf(d) {
     if (event.set) latest[event.set] = fact;
   }
   for (const fact of /** @type {Fact[]} */ (Object.values(latest))) fact.undo = undoable.includes(fact.what);
+  const job = d.entries?.[0]?.job ?? d.job;
+  const most = job ? mostAttempts(job) : 0;
   for (const run of d.runs || []) {
-    const [look, text] = ofRun(run);
+    const [look, text] = ofRun(run, most);
     facts.push({ at: run.at, what: run.status, look, text, run });
   }
-  const entries = (d.entries || []).map((/** @type {any} */ e) => e.millrace);
+  const entries = (d.entries || []).map((e) => e.millrace);
   for (const m of entries) if (m.set === 'dead-jobs') facts.push({ at: m.at, what: 'dead', look: 'bad', text: common.dead });
   facts.sort((a, b) => a.at - b.at);
   const made = madeAt(d);

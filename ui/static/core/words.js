@@ -233,7 +233,7 @@ export const story = {
   members: { args: 'arguments', queue: 'queue', priority: 'priority', at: 'time' },
   restoredTo: (set) => `Restored to ${set}`,
   changedMembers: (names) => `Changed ${names.join(', ')}`,
-  attemptEnded: (n, how) => `${n ? `Attempt ${n}` : 'An attempt'} ${how}`,
+  attemptEnded: (n, how, most) => `${n ? `Attempt ${n}${most ? ` of ${most}` : ''}` : 'An attempt'} ${how}`,
   waitsForAttempt: (n) => `Waits for attempt ${n}`,
   leaseEnds: (n) => `Lease of attempt ${n} ends`,
   ran: (time) => ` · ran ${time}`,
@@ -373,17 +373,20 @@ export const due = {
   summary: (n, span, overdue) => `${plural(n, 'job is', 'jobs are')} due within ${span}, ${plural(overdue, 'is', 'are')} overdue.`,
 };
 
+export const downloads = {
+  allNdjson: 'Download all matching rows as NDJSON',
+  ndjson: 'Download as NDJSON',
+  allCsv: 'Download all matching rows as CSV',
+  csv: 'Download as CSV',
+  short: 'CSV',
+};
+
 /** The order of a list, and the reverse order. */
 const orders = {
   'scheduled-jobs': ['soonest first', 'latest first'], retries: ['soonest first', 'latest first'], 'dead-jobs': ['newest first', 'oldest first'], 'gated-jobs': ['oldest first', 'newest first'],
 };
 
 export const entries = {
-  downloadAllNdjson: 'Download all matching jobs as NDJSON',
-  downloadAsNdjson: 'Download as NDJSON',
-  downloadAllCsv: 'Download all matching jobs as CSV',
-  downloadAsCsv: 'Download as CSV',
-  csv: 'CSV',
   noMoreMatches: 'No more matches',
   nothingLeftOnThisPage: 'Nothing left on this page',
   firstPage: 'First page',
@@ -414,7 +417,10 @@ export const filter = {
   or: (names) => names.join(', ').replace(/, (\w+)$/, ' or $1'),
   offer: (names, most) => `Filter: ${names.slice(0, most).join(', ')}${names.length > most ? ' …' : ''}`,
   examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
-  hints: { status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag', jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time' },
+  hints: {
+    status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag',
+    jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time',
+  },
 };
 
 export const dashboard = {
@@ -631,6 +637,7 @@ export const apiDocs = {
   filterRoutes: 'Filter routes',
   parameters: 'Parameters',
   body: 'Body',
+  example: 'Example',
   responses: 'Responses',
   placeOf: (place, required) => `${place}${required ? ', required' : ''}`,
   anything: 'anything',
@@ -812,7 +819,8 @@ export const operations = {
   noActionsYet: 'No actions yet',
   all: 'all',
   ops: {
-    made: 'queue created', removed: 'queue deleted', retyped: 'queue type changed', quieted: 'worker quieted', stopped: 'worker stopped', cancelled: 'cancel requested', released: 'held jobs released', dismissed: 'record dismissed',
+    made: 'queue created', removed: 'queue deleted', retyped: 'queue type changed', quieted: 'worker quieted', stopped: 'worker stopped',
+    cancelled: 'cancel requested', released: 'held jobs released', dismissed: 'record dismissed',
     returned: 'not delivered', refired: 're-sent', trimmed: 'removed by retention', duplicate: 'duplicate ignored', astray: 'misrouted', recreated: 'stream recreated',
   },
   operationOf: (id) => `operation ${id}`,
@@ -845,7 +853,8 @@ export const processes = {
   verbOf: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}`,
   askVerb: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}?`,
   aboutStopping: (n) => (n === 1 ? 'It finishes running jobs and then exits. Millrace cannot restart it.' : 'They finish running jobs and then exit. Millrace cannot restart them.'),
-  aboutQuieting: (n) => (n === 1 ? 'It finishes running jobs and takes no new ones. Millrace cannot undo this for it.' : 'They finish running jobs and take no new ones. Millrace cannot undo this for them.'),
+  aboutQuieting: (n) => (n === 1 ? 'It finishes running jobs and takes no new ones. Millrace cannot undo this for it.'
+    : 'They finish running jobs and take no new ones. Millrace cannot undo this for them.'),
   onlyOf: (n, queues) => `${n === 1 ? 'This is the only worker' : 'These are the only workers'} of: ${queues}`,
   requested: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} requested for ${plural(n, 'process', 'processes')}; status follows with the next heartbeat`,
   notSent: (name, left, why) => `${name}${left > 0 ? ` and ${plural(left, 'other')}` : ''}: ${why}`,
@@ -880,7 +889,10 @@ export const queue = {
   readyOf: (n) => `${count(n)} ready`,
   pausedBy: (by) => rich`Paused ${by}`,
   heldBack: (why, time) => rich`Due jobs are held back: ${why}. Next attempt ${time}.`,
-  noConsumers: (n, named) => `${plural(n, 'job waits', 'jobs wait')} and no workers consume this queue. Start one${named ? `, or check why its ${named === 1 ? 'worker does' : `${count(named)} workers do`} not consume it` : ''}.`,
+  noConsumers: (n, named) => {
+    const check = named ? `, or check why its ${named === 1 ? 'worker does' : `${count(named)} workers do`} not consume it` : '';
+    return `${plural(n, 'job waits', 'jobs wait')} and no workers consume this queue. Start one${check}.`;
+  },
   saturated: (n, slots) => `${plural(n, 'job waits', 'jobs wait')}, all ${count(slots)} slots of its workers are busy, and none has been taken for a minute or longer. The running jobs may hang.`,
   rejectsLost: (command) => rich`Jobs that workers reject are lost: this queue is not dead-lettered to jobs.dead. Run ${command} for the fix.`,
   workersTab: (n) => (n === undefined ? 'Workers' : `Workers (${n})`),

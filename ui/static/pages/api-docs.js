@@ -8,7 +8,7 @@ import { CopyCurl, Failure, Segments, Title } from '../parts/states.js';
 
 /** Follows a reference within the document. @param {any} doc @param {any} it @returns {any} */
 function at(doc, it) {
-  for (let n = 0; it?.$ref && n < 20; n++) it = it.$ref.slice(2).split('/').reduce((/** @type {any} */ d, /** @type {string} */ k) => d?.[k.replaceAll('~1', '/').replaceAll('~0', '~')], doc);
+  for (let n = 0; it?.$ref && n < 20; n++) it = it.$ref.slice(2).split('/').reduce((d, /** @type {string} */ k) => d?.[k.replaceAll('~1', '/').replaceAll('~0', '~')], doc);
   return it;
 }
 
@@ -16,13 +16,26 @@ export default function ApiDocs() {
   const r = useResource(link('api-docs/openapi.json'), { every: 0 });
   const [text, setText] = useState('');
   const doc = r.data;
-  const all = Object.entries(doc?.paths || {}).flatMap(([path, ops]) => ['get', 'post', 'put', 'patch', 'delete'].filter((m) => /** @type {any} */ (ops)[m]).map((method) => ({ path, method, op: /** @type {any} */ (ops)[method], shared: /** @type {any} */ (ops).parameters || [] })));
+  const all = operationsOf(doc);
   const found = all.filter((o) => !text || (o.method + ' ' + o.path + ' ' + (o.op.summary || '')).toLowerCase().includes(text.toLowerCase()));
-  const tags = (doc?.tags || []).filter((/** @type {any} */ t) => found.some((o) => o.op.tags?.includes(t.name)));
+  const tags = (doc?.tags || []).filter((t) => found.some((o) => o.op.tags?.includes(t.name)));
   return html`<${Title} title=${common.httpApi} badge=${doc ? all.length : null}><a class="btn small" href=${apiPath('openapi.yaml')} target="_blank">${words.contract}</a><//>
     <${Failure} error=${r.error} refresh=${r.refresh} />
-    ${doc && html`<div class="grid"><section class="card" aria-label=${words.about}><p>${code(doc.info.description)}</p><p class="dim" style=${{ margin: '.5rem 0 1rem' }}>${words.base} <code>${location.origin + prefix}</code></p><input class="in" type="search" data-filter placeholder=${words.filterByPathOrPurpose} aria-label=${words.filterRoutes} value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></section>
-      ${tags.map((/** @type {any} */ t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}><div class="head"><h2 style=${{ textTransform: 'capitalize' }}>${t.name}</h2><span class="dim small">${t.description}</span></div>${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
+    ${doc && html`<div class="grid"><section class="card" aria-label=${words.about}><div class="stack"><p>${code(doc.info.description)}</p>
+          <p class="dim">${words.base} <code>${location.origin + prefix}</code></p>
+          <input class="in" type="search" data-filter placeholder=${words.filterByPathOrPurpose} aria-label=${words.filterRoutes}
+            value=${text} onInput=${(e) => setText(e.target.value)} /></div></section>
+      ${tags.map((t) => html`<section key=${t.name} class="card flush ops" aria-label=${t.name}>
+        <div class="head"><h2>${t.name}</h2><span class="dim small">${t.description}</span></div>
+        ${found.filter((o) => o.op.tags?.includes(t.name)).map((o) => html`<${Operation} key=${o.method + o.path} doc=${doc} o=${o} />`)}</section>`)}</div>`}`;
+}
+
+const methods = ['get', 'post', 'put', 'patch', 'delete'];
+
+/** Returns all operations of the contract. @param {any} doc */
+function operationsOf(doc) {
+  const of = ([path, ops]) => methods.filter((m) => ops[m]).map((method) => ({ path, method, op: ops[method], shared: ops.parameters || [] }));
+  return Object.entries(doc?.paths || {}).flatMap(of);
 }
 
 /** Shows words between backticks as code. @param {string} [text] */
@@ -31,22 +44,48 @@ const code = (text) => (text || '').split('`').map((part, i) => (i % 2 ? html`<c
 /** @param {{doc: any, o: any}} p */
 function Operation({ doc, o }) {
   const [open, setOpen] = useState(false);
-  return html`<details onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span><code class="strong anywhere">${o.path}</code><span class="dim">${code(o.op.summary)}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
+  return html`<details onToggle=${(e) => setOpen(e.target.open)}><summary><span class=${'method ' + o.method}>${o.method.toUpperCase()}</span>
+    <code class="strong anywhere">${o.path}</code><span class="dim">${code(o.op.summary)}</span></summary>${open && html`<${Body} doc=${doc} o=${o} />`}</details>`;
 }
 
 /** @param {{doc: any, o: any}} p */
 function Body({ doc, o }) {
   const params = [...o.shared, ...(o.op.parameters || [])].map((p) => at(doc, p)).filter(Boolean);
-  const body = at(doc, o.op.requestBody)?.content?.['application/json']?.schema;
+  const body = at(doc, o.op.requestBody)?.content?.['application/json'];
   const answers = Object.entries(o.op.responses || {});
   const [code, setCode] = useState(answers[0]?.[0] || '');
   const answer = at(doc, o.op.responses?.[code]);
-  const media = Object.entries(answer?.content || {})[0];
+  const media = Object.values(answer?.content || {})[0];
   return html`<div class="body">${o.op.description && html`<p>${o.op.description}</p>`}
-    ${params.length > 0 && html`<div><p class="small strong">${words.parameters}</p><dl class="facts" style=${{ marginTop: '.375rem' }}>${params.map((p) => html`<dt><code>${p.name}</code> <span class="small">${words.placeOf(p.in, p.required)}</span></dt><dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`)}</dl></div>`}
-    ${body && html`<div><p class="small strong">${words.body}</p><pre class="code" tabindex="0">${typeText(doc, body, 0)}</pre></div>`}
-    <div><div class="row wrap"><p class="small strong">${words.responses}</p><${Segments} label=${common.status} value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} /><${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} /></div>
-      <p class="dim" style=${{ margin: '.375rem 0' }}>${answer?.description}</p>${media && html`<pre class="code" tabindex="0">${typeText(doc, /** @type {any} */ (media[1]).schema, 0)}</pre>`}</div></div>`;
+    ${params.length > 0 && html`<div class="stack"><p class="small strong">${words.parameters}</p>
+      <dl class="facts">${params.map((p) => html`<${Parameter} doc=${doc} p=${p} />`)}</dl></div>`}
+    ${body && html`<div class="stack"><p class="small strong">${words.body}</p><${Content} doc=${doc} of=${body} /></div>`}
+    <div class="stack"><div class="row wrap"><p class="small strong">${words.responses}</p>
+        <${Segments} label=${common.status} value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} />
+        <${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} body=${exampleOf(doc, body)} /></div>
+      <p class="dim">${answer?.description}</p>${media && html`<${Content} doc=${doc} of=${media} />`}</div></div>`;
+}
+
+/** @param {{doc: any, p: any}} a */
+const Parameter = ({ doc, p }) => html`<dt><code>${p.name}</code> <span class="small">${words.placeOf(p.in, p.required)}</span></dt>
+  <dd>${p.description || ''} <span class="dim small">${typeText(doc, p.schema, 0)}</span></dd>`;
+
+/**
+ * Returns the first example of a body.
+ * @param {any} doc
+ * @param {any} of the body in one media type
+ */
+const exampleOf = (doc, of) => at(doc, Object.values(of?.examples || {})[0])?.value;
+
+/**
+ * The form of a body, and an example of it.
+ * @param {{doc: any, of: any}} p `of`: the body in one media type
+ */
+function Content({ doc, of }) {
+  const example = exampleOf(doc, of);
+  return html`<pre class="code" tabindex="0">${typeText(doc, of.schema, 0)}</pre>
+    ${example !== undefined && html`<p class="small strong">${words.example}</p>
+      <pre class="code" tabindex="0">${typeof example === 'string' ? example : JSON.stringify(example, null, 2)}</pre>`}`;
 }
 
 /**
@@ -60,9 +99,9 @@ function typeText(doc, schema, depth) {
   const s = at(doc, schema);
   if (!s) return words.anything;
   if (depth > 5) return '…';
-  if (s.oneOf || s.anyOf) return (s.oneOf || s.anyOf).map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' | ');
-  if (s.allOf) return s.allOf.map((/** @type {any} */ x) => typeText(doc, x, depth)).join(' & ');
-  if (s.enum) return s.enum.map((/** @type {any} */ v) => JSON.stringify(v)).join(' | ');
+  if (s.oneOf || s.anyOf) return (s.oneOf || s.anyOf).map((x) => typeText(doc, x, depth)).join(' | ');
+  if (s.allOf) return s.allOf.map((x) => typeText(doc, x, depth)).join(' & ');
+  if (s.enum) return s.enum.map((v) => JSON.stringify(v)).join(' | ');
   if (s.type === 'array') return '[' + typeText(doc, s.items, depth) + ', …]';
   if (s.type === 'object' || s.properties) {
     const pad = '  '.repeat(depth + 1);

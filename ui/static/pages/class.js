@@ -6,7 +6,7 @@ import { useResource } from '../core/resource.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
 import { failShare, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
 import { HeatMap } from '../parts/heat.js';
-import { Answer, Card, CopyCurl, Empty, Failure, State, Title } from '../parts/states.js';
+import { Answer, Banner, Card, CopyCurl, Counters, Empty, Failure, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 import { Failures } from './metrics.js';
@@ -22,22 +22,51 @@ export default function Class({ part: name }) {
   const compare = route.value.query.get('compare') === '1';
   const lines = compare ? linesOf(m.data, before.data, to - from) : { run: [], jobs: [] };
   const t = m.data?.total;
-  const b = before.data?.total;
-  /** @type {[string, any, any, any][]} */
-  const cells = t ? [[common.jobs, brief(ran(t)), change(ran(t), b && ran(b)), null], [common.failed, percent(failShare(t)), b && failShare(b) !== null ? words.before(percent(failShare(b))) : '', null], ['p50', millis(t.run?.p50_ms), change(t.run?.p50_ms, b?.run?.p50_ms), null],
-    ['p95', millis(t.run?.p95_ms), change(t.run?.p95_ms, b?.run?.p95_ms), null], ['p99', millis(t.run?.p99_ms), change(t.run?.p99_ms, b?.run?.p99_ms), null], [common.waitP95, millis(t.wait?.p95_ms), change(t.wait?.p95_ms, b?.wait?.p95_ms), null]] : [];
-  const queues = m.data?.queues || [];
-  const columns = [{ id: 'name', label: common.queue, always: true, head: true, class: 'lim', cell: (/** @type {any} */ q) => html`<a class="cut" title=${q.name} href=${link('job-queues', q.name)}>${q.name}</a>` }, { id: 'n', label: common.jobs, right: true, cell: (/** @type {any} */ q) => count(ran(q)) }, { id: 'f', label: common.failed, right: true, cell: (/** @type {any} */ q) => percent(failShare(q)) }, { id: 'p', label: 'p95', right: true, cell: (/** @type {any} */ q) => millis(q.run?.p95_ms) }, { id: 'm', label: words.max, right: true, cell: (/** @type {any} */ q) => millis(q.max_ms) }];
-  return html`<${Title} crumbs=${[[common.metrics, link('job-metrics')]]} title=${name}><a class="btn small" href=${link('retries', [], { class: name })}>${common.retries}</a><a class="btn small" href=${link('dead-jobs', [], { class: name })}>${common.dead}</a>
-      <label class="check small"><input type="checkbox" role="switch" checked=${compare} onChange=${(/** @type {any} */ e) => setQuery({ compare: e.target.checked ? 1 : '' })} />${words.previousPeriod}</label><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
+  return html`<${Title} crumbs=${[[common.metrics, link('job-metrics')]]} title=${name}>
+      <a class="btn small" href=${link('retries', [], { class: name })}>${common.retries}</a>
+      <a class="btn small" href=${link('dead-jobs', [], { class: name })}>${common.dead}</a>
+      <label class="check small"><input type="checkbox" role="switch" checked=${compare}
+        onChange=${(e) => setQuery({ compare: e.target.checked ? 1 : '' })} />${words.previousPeriod}</label><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
     <div class="grid"><${Answer} of=${m}>
       ${compare && html`<${Failure} error=${before.error} refresh=${before.refresh} />`}
-      ${compare && before.data?.older_than_kept && html`<p class="banner">${words.previousNotKept(stepText(before.data.step_seconds))}</p>`}
-      <section class="card flush" aria-label=${words.inThisRange}><dl class="counters n6" style=${{ margin: 0, minHeight: '5.5rem' }}>${cells.map(([k, v, note]) => html`<div key=${k}><dt>${k}</dt><dd>${v}</dd><dd class="note">${note || '\u00a0'}</dd></div>`)}</dl></section>
-      <${Percentiles} m=${m} of="run" height=${220} more=${lines.run} /><${Throughput} m=${m} class="c6" more=${lines.jobs} /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
-      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Card} flush title=${common.queues} class="c6"><${Table} id="class-queues" caption=${common.queues} columns=${columns} rows=${queues} loading=${!m.data} rowKey=${(/** @type {any} */ q) => q.name} still=${false} empty=${html`<${Empty} title=${words.noneOfThisClass} />`} /><//><//>
+      ${compare && before.data?.older_than_kept && html`<${Banner}>${words.previousNotKept(stepText(before.data.step_seconds))}<//>`}
+      <${Counters} label=${words.inThisRange} of=${t ? countersOf(t, before.data?.total) : []} width=${6} />
+      <${Percentiles} m=${m} of="run" height=${220} more=${lines.run} /><${Throughput} m=${m} class="c6" more=${lines.jobs} />
+      <${HeatMap} m=${m} of="run" height=${200} class="c6" />
+      <div class="c6"><${Failures} m=${m} cls=${name} /></div><${Queues} m=${m} /><//>
       <${Recent} name=${name} /></div>`;
 }
+
+/**
+ * @param {any} t the sums of this range
+ * @param {any} b those of the previous one
+ * @returns {import('../parts/states.js').Counter[]}
+ */
+function countersOf(t, b) {
+  /** @type {(label: string, of: string, name: string) => [string, any, any]} */
+  const percentile = (label, of, name) => [label, millis(t[of]?.[name]), change(t[of]?.[name], b?.[of]?.[name])];
+  return [
+    [common.jobs, brief(ran(t)), change(ran(t), b && ran(b))],
+    [common.failed, percent(failShare(t)), b && failShare(b) !== null ? words.before(percent(failShare(b))) : ''],
+    percentile('p50', 'run', 'p50_ms'), percentile('p95', 'run', 'p95_ms'), percentile('p99', 'run', 'p99_ms'),
+    percentile(common.waitP95, 'wait', 'p95_ms'),
+  ];
+}
+
+const queueColumns = [
+  {
+    id: 'name', label: common.queue, always: true, head: true, class: 'lim',
+    cell: (q) => html`<a class="cut" title=${q.name} href=${link('job-queues', q.name)}>${q.name}</a>`,
+  },
+  { id: 'n', label: common.jobs, right: true, cell: (q) => count(ran(q)) },
+  { id: 'f', label: common.failed, right: true, cell: (q) => percent(failShare(q)) },
+  { id: 'p', label: 'p95', right: true, cell: (q) => millis(q.run?.p95_ms) },
+  { id: 'm', label: words.max, right: true, cell: (q) => millis(q.max_ms) },
+];
+
+/** The queues in which the class ran. @param {{m: any}} p */
+const Queues = ({ m }) => html`<${Card} flush title=${common.queues} class="c6"><${Table} id="class-queues" caption=${common.queues} columns=${queueColumns}
+  rows=${m.data?.queues || []} loading=${!m.data} rowKey=${(q) => q.name} still=${false} empty=${html`<${Empty} title=${words.noneOfThisClass} />`} /><//>`;
 
 /**
  * Returns the lines of the previous range, drawn over a series. Returns none if the previous range
@@ -50,19 +79,29 @@ function linesOf(d, b, length) {
   const shift = d && b ? d.to - b.to : NaN;
   // The two answers come at different moments, so one may be a step ahead.
   const fits = d?.step_seconds === b?.step_seconds && Math.abs(shift - length) <= b?.step_seconds;
-  const then = new Map(fits ? b.series.map((/** @type {any} */ s) => [s.at + shift, s]) : []);
-  const line = (/** @type {string} */ label, /** @type {string} */ colour, /** @type {(s: any) => number|null} */ of) => ({ label: words.before(label), colour, kind: 'dash', values: (d?.series || []).map((/** @type {any} */ s) => (then.has(s.at) ? of(then.get(s.at)) : null)) });
+  const then = new Map(fits ? b.series.map((s) => [s.at + shift, s]) : []);
+  /** @type {(label: string, colour: string, of: (s: any) => number|null) => any} */
+  const line = (label, colour, of) => ({
+    label: words.before(label), colour, kind: 'dash', values: (d?.series || []).map((s) => (then.has(s.at) ? of(then.get(s.at)) : null)),
+  });
   const percentile = (/** @type {string} */ k, /** @type {string} */ colour) => line(k, colour, (s) => s.run?.[k + '_ms'] || null);
   return { run: [percentile('p50', '#54be7ea0'), percentile('p95', '#4589ffa0'), percentile('p99', '#d12771a0')], jobs: [line(words.jobsLine, '#4589ff', ran)] };
 }
 
 const recent = [
-  { id: 'at', label: common.ended, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
-  { id: 'status', label: words.outcome, class: 'lim', cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(r.error_class)}><${State} state=${r.status} />${r.error_class && html` <span class="bad small">${short(r.error_class)}</span>`}</span>` },
-  { id: 'attempt', label: common.attempt, right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
-  { id: 'took', label: common.took, right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
-  { id: 'worker', label: common.worker, class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>` : '–') },
-  { id: 'jid', label: common.job, class: 'lim', cell: (/** @type {any} */ r) => (r.jid ? html`<a class="mono cut" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') },
+  { id: 'at', label: common.ended, always: true, cell: (r) => html`<${Time} at=${r.at} past />` },
+  {
+    id: 'status', label: words.outcome, class: 'lim',
+    cell: (r) => html`<span class="cut" title=${short(r.error_class)}><${State} state=${r.status} />
+      ${r.error_class && html` <span class="bad small">${short(r.error_class)}</span>`}</span>`,
+  },
+  { id: 'attempt', label: common.attempt, right: true, wide: true, cell: (r) => r.attempt || '–' },
+  { id: 'took', label: common.took, right: true, cell: (r) => millis(r.duration_ms) },
+  {
+    id: 'worker', label: common.worker, class: 'lim', wide: true,
+    cell: (r) => (r.worker ? html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>` : '–'),
+  },
+  { id: 'jid', label: common.job, class: 'lim', cell: (r) => (r.jid ? html`<a class="mono cut" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid}</a>` : '–') },
 ];
 
 /**
@@ -73,8 +112,10 @@ const recent = [
 function Recent({ name }) {
   const url = apiPath('jobs', [], { class: name, limit: 20 });
   const runs = useResource(url, { every: 10_000 });
-  return html`<${Card} flush title=${common.recentRuns} tools=${html`<${CopyCurl} url=${url} />`}><${Answer} of=${runs}><${Table} id="recent-runs" caption=${common.recentRuns} columns=${recent} rows=${[...runs.data?.items || []].sort((a, b) => b.at - a.at)} loading=${!runs.data} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker}`}
-    open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title=${words.noRecentRuns} />`} /><//><//>`;
+  const rows = [...runs.data?.items || []].sort((a, b) => b.at - a.at);
+  return html`<${Card} flush title=${common.recentRuns} tools=${html`<${CopyCurl} url=${url} />`}><${Answer} of=${runs}>
+    <${Table} id="recent-runs" caption=${common.recentRuns} columns=${recent} rows=${rows} loading=${!runs.data} rowKey=${(r) => `${r.at} ${r.jid} ${r.worker}`}
+    open=${(r) => r.jid && navigate(link('jobs', r.jid))} empty=${html`<${Empty} icon="chart" title=${words.noRecentRuns} />`} /><//><//>`;
 }
 
 /**

@@ -11,19 +11,19 @@ import { Attention, useAttention } from '../parts/attention.js';
 import { Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
 import { DueTimes } from '../parts/due.js';
 import { Queues } from '../parts/queues.js';
-import { Answer, Title } from '../parts/states.js';
+import { Answer, Counters, Title } from '../parts/states.js';
 
 export default function Dashboard() {
   const m = useMetrics();
   const queues = useAll('job-queues', { topic: 'queues', every: 5000 });
   const attention = useAttention();
-  const oldest = (queues.data || []).reduce((/** @type {number} */ n, /** @type {any} */ q) => Math.max(n, q.oldest?.seconds || 0), 0);
+  const oldest = (queues.data || []).reduce((/** @type {number} */ n, q) => Math.max(n, q.oldest?.seconds || 0), 0);
   const table = html`<${Queues} list=${queues} metrics=${m} attention=${attention.data} />`;
   const tall = attention.data?.items.length > 4; // it is then beside two charts
   const fresh = queues.data?.length === 0 && nothingYet(overview.value);
   return html`<${Title} title=${common.dashboard}>${!fresh && html`<${RangeChooser} />`}<//>
     <div class="grid">
-      <${Counters} metrics=${m} queues=${queues.data} left=${queues.left} />
+      <${Now} metrics=${m} queues=${queues.data} left=${queues.left} />
       ${fresh ? html`${table}<${Attention} of=${attention} />`
     : html`<${Answer} of=${m}><${Throughput} m=${m} class="c8" height=${230} /><//>
       <${Attention} of=${attention} class=${cx('c4', tall && 'tall')} />
@@ -35,7 +35,7 @@ export default function Dashboard() {
 }
 
 /** Returns whether there has been no job, so that charts would be empty. @param {any} o */
-const nothingYet = (o) => !!o && !o.jobs.processed && !o.jobs.failed && Object.values(o.sets).every((/** @type {any} */ s) => !s.total);
+const nothingYet = (o) => !!o && !o.jobs.processed && !o.jobs.failed && Object.values(o.sets).every((s) => !s.total);
 
 /** The part below the first screen, which is loaded after it. */
 function Lower() {
@@ -59,12 +59,12 @@ function useLastHour(metrics) {
  * @param {{metrics: any, queues: any[]|null, left: number}} p `left`: how many queues are missing
  *   from the list
  */
-function Counters({ metrics, queues, left }) {
+function Now({ metrics, queues, left }) {
   const o = overview.value;
   const recent = useLastHour(metrics);
   const s = recent?.series || [];
   const of = (/** @type {any[]} */ points, /** @type {(p: any) => number} */ f) => (points.length ? points.reduce((n, p) => n + f(p), 0) / (points.length * 60) : null);
-  const failures = (/** @type {any} */ p) => p.failed + p.dead;
+  const failures = (p) => p.failed + p.dead;
   const [last, first] = [s.slice(-3, -1), s.slice(0, 2)];
   const sum = (/** @type {string} */ k) => queues?.reduce((n, q) => n + q[k], 0);
   // These are the acknowledgements of now, as in the table below; workers' own reports are some
@@ -81,7 +81,7 @@ function Counters({ metrics, queues, left }) {
     [common.busy, p ? percent(p.concurrency ? p.busy / p.concurrency : 0) : '–', p ? words.slots(p.busy, p.concurrency) : '', link('worker-processes')],
     [common.workers, brief(p?.running), p?.states?.lost ? common.lost(p.states.lost) : '', link('worker-processes')],
   ];
-  return html`<section class="card flush" aria-label=${common.now}><dl class="counters n8" style=${{ margin: 0 }}>${cells.map(([name, value, note, to]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${to}>${value}</a></dd><dd class="note" title=${note}>${note || '\u00a0'}</dd></div>`)}</dl></section>`;
+  return html`<${Counters} label=${common.now} of=${cells} width=${8} />`;
 }
 
 /**

@@ -15,10 +15,10 @@ import { ListOrErrors, Storm } from '../parts/storm.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: common.died, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past />` },
+  { id: 'at', label: common.died, always: true, sort: 'at', cell: (r) => html`<${Time} at=${r.millrace.at} past />` },
   column.class, column.queue, column.error,
   { id: 'tries', label: common.attempts, right: true, wide: true, sort: 'attempt', cell: failedAttempts },
-  { id: 'reason', label: common.reason, wide: true, cell: (/** @type {any} */ r) => html`<span class="tag">${r.reason || words.exhausted}</span>` },
+  { id: 'reason', label: common.reason, wide: true, cell: (r) => html`<span class="tag">${r.reason || words.exhausted}</span>` },
   { ...column.args, off: true }, column.jid,
 ];
 
@@ -28,8 +28,8 @@ function Growth() {
   const m = useResource(apiPath('job-metrics', [], { from: day - 7 * 86_400, to: day + 3600, step: 3600 }), { every: 60_000 });
   const points = m.data?.series || [];
   return html`<${Card} title=${words.diedPerHour7Days} tools=${html`<${Kept} />`}><${Failure} error=${m.error} at=${m.data ? m.at : 0} refresh=${m.refresh} />
-    <${Chart} of=${m} title=${words.diedPerHour} height=${80} format=${brief} stacked x=${points.map((/** @type {any} */ p) => p.at)}
-      series=${[{ label: words.died, colour: '#d12771', kind: 'bars', values: points.map((/** @type {any} */ p) => p.dead) }]} /><//>`;
+    <${Chart} of=${m} title=${words.diedPerHour} height=${80} format=${brief} stacked x=${points.map((p) => p.at)}
+      series=${[{ label: words.died, colour: '#d12771', kind: 'bars', values: points.map((p) => p.dead) }]} /><//>`;
 }
 
 /** How much of the retention is used, and what happens when it is full. */

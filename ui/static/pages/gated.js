@@ -9,7 +9,7 @@ import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
 
 const columns = [
-  { id: 'at', label: common.since, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} />` },
+  { id: 'at', label: common.since, always: true, sort: 'at', cell: (r) => html`<${Time} at=${r.millrace.at} />` },
   column.class, column.queue, column.args,
   column.jid,
 ];

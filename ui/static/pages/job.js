@@ -5,12 +5,13 @@ import { itemTexts, memberText, ownText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { mostAttempts } from '../core/story.js';
 import { common, job as words } from '../core/words.js';
 import { actions, actionsOf, actOn, copyOf } from '../parts/actions.js';
-import { failedAttempts, mostAttempts, nextBackoff } from '../parts/entries.js';
+import { failedAttempts, nextBackoff } from '../parts/entries.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
-import { Card, copy, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
+import { Banner, Card, copy, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
 import { Story } from '../parts/story.js';
 import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
@@ -31,7 +32,7 @@ export default function Job({ part: jid }) {
       <button class="icon" aria-label=${words.copyId} title=${words.copyId} onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack cards">
-        ${d.running?.map((/** @type {any} */ w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
+        ${d.running?.map((w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
         ${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
         ${!entries.length && !d.running && html`<${Whereabouts} d=${d} seen=${seen.current?.queue} />`}
         ${d.job && html`<${Sent} raw=${memberText(job.text, 'job')} name=${cls} />`}
@@ -54,12 +55,14 @@ function Entry({ row, done }) {
   const m = row.millrace;
   const set = m.set;
   const lines = typeof row.backtrace === 'string' ? row.backtrace.split('\n') : row.backtrace || [];
+  const args = memberText(row.raw, ...(row.job ? ['job'] : []), 'args') || 'null';
   return html`<${Card} title=${titles[set]} tools=${mayAct.value && html`<${Tools} set=${set} row=${row} done=${done} />`}>
-      ${m.refused && html`<div class="banner bad"><${Icon} name="alert" /><span>${words.refused(m.refused)}</span></div>`}
-      ${m.omitted && html`<div class="banner"><${Icon} name="warn" /><span>${words.notRead(m.omitted)}</span></div>`}
+      ${m.refused && html`<${Banner} look="bad" icon="alert">${words.refused(m.refused)}<//>`}
+      ${m.omitted && html`<${Banner} icon="warn">${words.notRead(m.omitted)}<//>`}
       <${Facts} row=${row} /><//>
-    ${(row.error_class || row.error_message) && html`<${Card} title=${common.error} tools=${html`<${SameError} set=${set} row=${row} />`}><${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
-    ${!m.omitted && html`<${Card} title=${common.arguments}><${Payload} text=${memberText(row.raw, ...(row.job ? ['job'] : []), 'args') || 'null'} label=${words.theArguments} path="args" name=${m.class + '-args'} /><//>
+    ${(row.error_class || row.error_message) && html`<${Card} title=${common.error} tools=${html`<${SameError} set=${set} row=${row} />`}>
+      <${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
+    ${!m.omitted && html`<${Card} title=${common.arguments}><${Payload} text=${args} label=${words.theArguments} path="args" name=${m.class + '-args'} /><//>
       <${Record} row=${row} />`}`;
 }
 
@@ -76,7 +79,9 @@ function Record({ row }) {
 /** @param {{set: string, row: any, done: () => void}} p */
 function Tools({ set, row, done }) {
   const look = (/** @type {string} */ a) => (actions[a].hurt ? 'hurt' : a === 'change' ? '' : 'primary');
-  const some = (/** @type {boolean} */ hurt) => actionsOf[set].filter((/** @type {string} */ a) => !!actions[a].hurt === hurt).map((/** @type {string} */ a) => html`<button key=${a} class=${'btn small ' + look(a)} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`);
+  const button = (/** @type {string} */ a) => html`<button key=${a} class=${'btn small ' + look(a)} onClick=${() => actOn(set, a, row, done)}>
+    <${Icon} name=${actions[a].icon} small />${actions[a].label}</button>`;
+  const some = (/** @type {boolean} */ hurt) => actionsOf[set].filter((/** @type {string} */ a) => !!actions[a].hurt === hurt).map(button);
   return html`${some(false)}<button class="btn small" onClick=${() => copyOf(row)}><${Icon} name="copy" small />${common.runACopy}</button>${some(true)}`;
 }
 
@@ -86,13 +91,16 @@ function Facts({ row }) {
   const job = row.job || row;
   const made = job.enqueued_at || job.created_at;
   const backoff = nextBackoff(row);
-  return html`<dl class="facts"><dt>${m.set === 'dead-jobs' ? common.died : m.set === 'gated-jobs' ? common.since : common.due}</dt><dd><${Time} at=${m.at} past=${['dead-jobs', 'gated-jobs'].includes(m.set)} /></dd>
-    <dt>${common.queue}</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd><dt>${common.class}</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
+  const when = { 'dead-jobs': common.died, 'gated-jobs': common.since }[m.set];
+  return html`<dl class="facts"><dt>${when || common.due}</dt><dd><${Time} at=${m.at} past=${!!when} /></dd>
+    <dt>${common.queue}</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd>
+    <dt>${common.class}</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
     <dt>${words.failedAttempts}</dt><dd>${m.omitted ? failedAttempts(row) : common.of(failedAttempts(row), mostAttempts(job))}</dd>
     ${m.set === 'retries' && !m.omitted && html`<dt>${words.nextBackoff}</dt><dd>${backoff === null ? words.lastAttempt : words.atLeast(backoff)}</dd>`}
     ${job.priority !== undefined && html`<dt>${common.priority}</dt><dd>${job.priority}</dd>`}
     ${job.tags?.length > 0 && html`<dt>${words.tags}</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
-    ${row.reason && html`<dt>${common.reason}</dt><dd>${row.reason}</dd>`}${row.worker && html`<dt>${common.worker}</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
+    ${row.reason && html`<dt>${common.reason}</dt><dd>${row.reason}</dd>`}
+    ${row.worker && html`<dt>${common.worker}</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
     ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} past /></dd>`}</dl>`;
 }
 
@@ -104,9 +112,9 @@ function Facts({ row }) {
 function SameError({ set, row }) {
   const m = row.millrace;
   const then = useResource(apiPath('errors', [], { set, class: m.class, queue: m.queue, from: m.at - 0.001, to: m.at + 0.001 }), { every: 0 });
-  const alike = (then.data?.items || []).filter((/** @type {any} */ g) => g.error_class === row.error_class);
-  const print = (alike.find((/** @type {any} */ g) => g.jid === row.jid) || (alike.length === 1 && alike[0]))?.fingerprint;
+  const alike = (then.data?.items || []).filter((g) => g.error_class === row.error_class);
+  const print = (alike.find((g) => g.jid === row.jid) || (alike.length === 1 && alike[0]))?.fingerprint;
   const all = useResource(print ? apiPath('errors', [], { set, class: m.class }) : null, { every: 0 });
-  const n = all.data?.items.find((/** @type {any} */ g) => g.fingerprint === print)?.count;
+  const n = all.data?.items.find((g) => g.fingerprint === print)?.count;
   return html`<a class="btn small" href=${link(set, [], { error: print || row.error_class })}>${n > 1 ? words.withThisError(n, all.data.complete) : words.jobsWithThisError}</a>`;
 }

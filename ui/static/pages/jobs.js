@@ -11,9 +11,10 @@ import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
 import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
-import { Cut, paged, PagerOf } from '../parts/pager.js';
-import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
+import { Cut, paged, PagerOf } from '../parts/paging.js';
+import { Answer, Banner, CopyCurl, Empty, State, Title } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
+import { Tabs } from '../parts/tabs.js';
 import { Since, Time } from '../parts/time.js';
 import { timesUsual, Usual } from '../parts/usual.js';
 
@@ -31,21 +32,31 @@ export default function Jobs() {
   const state = states.some(([s]) => s === asked) ? asked : 'running';
   const o = overview.value;
   const options = states.map(([s, name, n]) => /** @type {[string, any]} */ ([s, html`${name}${o && n(o) !== undefined && html` <span class="badge">${brief(n(o))}</span>`}`]));
+  const turn = (/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' });
   return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.showQueues}</a><//>
-    <${Tabs} label=${common.state} value=${state} onChange=${(/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' })} options=${options} />
+    <${Tabs} label=${common.state} value=${state} onChange=${turn} options=${options} />
     <div role="tabpanel">${state === 'running' ? html`<${Running} />` : state === 'finished' ? html`<${Finished} />` : html`<${Waiting} key=${state} set=${state} />`}</div>`;
 }
 
 /** @type {Record<string, {topic: string, columns: any[], empty: any}>} */
 const sets = {
-  'scheduled-jobs': { topic: 'scheduled', columns: [at(common.due), column.class, column.queue, column.args, column.jid], empty: html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled}</p><//>` },
-  retries: { topic: 'retries', columns: [at(words.nextAttempt), column.class, column.queue, column.error, attempts(common.attempt), column.jid], empty: html`<${Empty} icon="retry" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>` },
-  'dead-jobs': { topic: 'dead', columns: [at(common.died, true), column.class, column.queue, column.error, attempts(common.attempts), column.jid], empty: html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>` },
+  'scheduled-jobs': {
+    topic: 'scheduled', columns: [at(common.due), column.class, column.queue, column.args, column.jid],
+    empty: html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled}</p><//>`,
+  },
+  retries: {
+    topic: 'retries', columns: [at(words.nextAttempt), column.class, column.queue, column.error, attempts(common.attempt), column.jid],
+    empty: html`<${Empty} icon="retry" title=${common.noRetries}><p>${common.whatIsRetried}</p><//>`,
+  },
+  'dead-jobs': {
+    topic: 'dead', columns: [at(common.died, true), column.class, column.queue, column.error, attempts(common.attempts), column.jid],
+    empty: html`<${Empty} icon="check" title=${common.noDeadJobs}><p>${common.whatIsDead}</p><//>`,
+  },
 };
 
 /** @param {string} label @param {boolean} [past] */
 function at(label, past) {
-  return { id: 'at', label, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
+  return { id: 'at', label, always: true, sort: 'at', cell: (r) => html`<${Time} at=${r.millrace.at} past=${past} />` };
 }
 
 /** @param {string} label */
@@ -62,10 +73,10 @@ function useSuggestions(processes) {
   const metrics = useResource(apiPath('job-metrics'), { every: 0 });
   const workers = useResource(processes ? null : apiPath('processes', [], { limit: 500 }), { every: 0 });
   return {
-    queue: () => (queues.data || []).map((/** @type {any} */ q) => q.name),
-    class: () => (metrics.data?.classes || []).filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => c.name),
-    error: () => [...new Set((metrics.data?.failures || []).map((/** @type {any} */ f) => f.error))],
-    worker: () => (processes || workers.data || []).map((/** @type {any} */ p) => p.identity),
+    queue: () => (queues.data || []).map((q) => q.name),
+    class: () => (metrics.data?.classes || []).filter((c) => !c.other).map((c) => c.name),
+    error: () => [...new Set((metrics.data?.failures || []).map((f) => f.error))],
+    worker: () => (processes || workers.data || []).map((p) => p.identity),
     status: () => outcomes,
   };
 }
@@ -73,18 +84,18 @@ function useSuggestions(processes) {
 const outcomes = ['success', 'failed', 'dead', 'discarded', 'expired'];
 
 const runningNames = ['queue', 'class', 'worker', 'jid'];
-const workerOf = (/** @type {any} */ r) => html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>`;
-const toJob = (/** @type {any} */ r) => (r.jid ? html`<a class="mono dim" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid.slice(0, 8)}</a>` : '–');
-const classOf = (/** @type {any} */ r) => (r.jid ? html`<a class="strong cut" title=${r.class} href=${link('jobs', r.jid)}>${r.class || '–'}</a>` : html`<span class="strong cut">${r.class || '–'}</span>`);
-const queueOf = (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.queue || 'default')}>${r.queue}</a>`;
+const workerOf = (r) => html`<a class="cut" title=${r.worker} href=${link('worker-processes', r.worker)}>${r.worker}</a>`;
+const toJob = (r) => (r.jid ? html`<a class="mono dim" title=${r.jid} href=${link('jobs', r.jid)}>${r.jid.slice(0, 8)}</a>` : '–');
+const classOf = (r) => (r.jid ? html`<a class="strong cut" title=${r.class} href=${link('jobs', r.jid)}>${r.class || '–'}</a>` : html`<span class="strong cut">${r.class || '–'}</span>`);
+const queueOf = (r) => html`<a class="cut" href=${link('job-queues', r.queue || 'default')}>${r.queue}</a>`;
 
 const runningColumns = [
-  { id: 'class', label: common.class, always: true, head: true, class: 'lim', sort: (/** @type {any} */ r) => r.class, cell: classOf },
-  { id: 'for', label: common.runningFor, right: true, always: true, sort: (/** @type {any} */ r) => -(r.started_at || Infinity), cell: (/** @type {any} */ r) => html`<${Since} since=${r.started_at} />` },
-  { id: 'usual', label: words.vsUsual, sort: timesUsual, cell: (/** @type {any} */ r) => html`<${Usual} w=${r} />` },
-  { id: 'queue', label: common.queue, class: 'lim', sort: (/** @type {any} */ r) => r.queue, cell: queueOf },
-  { id: 'worker', label: common.worker, class: 'lim', sort: (/** @type {any} */ r) => r.worker, cell: workerOf },
-  { id: 'started', label: common.started, wide: true, off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.started_at} />` },
+  { id: 'class', label: common.class, always: true, head: true, class: 'lim', sort: (r) => r.class, cell: classOf },
+  { id: 'for', label: common.runningFor, right: true, always: true, sort: (r) => -(r.started_at || Infinity), cell: (r) => html`<${Since} since=${r.started_at} />` },
+  { id: 'usual', label: words.vsUsual, sort: timesUsual, cell: (r) => html`<${Usual} w=${r} />` },
+  { id: 'queue', label: common.queue, class: 'lim', sort: (r) => r.queue, cell: queueOf },
+  { id: 'worker', label: common.worker, class: 'lim', sort: (r) => r.worker, cell: workerOf },
+  { id: 'started', label: common.started, wide: true, off: true, cell: (r) => html`<${Time} at=${r.started_at} />` },
   { id: 'jid', label: common.id, wide: true, cell: toJob },
 ];
 
@@ -92,10 +103,10 @@ const runningColumns = [
 function Running() {
   const query = route.value.query;
   const list = useAll('processes', { topic: 'processes' });
-  const all = useMemo(() => (list.data || []).flatMap((/** @type {any} */ p) => p.work.map((/** @type {any} */ w) => ({ ...w, worker: p.identity, lost: p.state === 'lost' }))), [list.data]);
-  const unlisted = (list.data || []).reduce((/** @type {number} */ n, /** @type {any} */ p) => n + (p.state === 'lost' ? 0 : Math.max(0, p.busy - p.work.length)), 0);
+  const all = useMemo(() => (list.data || []).flatMap((p) => p.work.map((w) => ({ ...w, worker: p.identity, lost: p.state === 'lost' }))), [list.data]);
+  const unlisted = (list.data || []).reduce((/** @type {number} */ n, p) => n + (p.state === 'lost' ? 0 : Math.max(0, p.busy - p.work.length)), 0);
   const filter = filterOf(query, runningNames);
-  const found = all.filter((/** @type {any} */ r) => Object.entries(filter).every(([k, v]) => r[k] === v));
+  const found = all.filter((r) => Object.entries(filter).every(([k, v]) => r[k] === v));
   const [sort, reverse] = [query.get('sort') || 'for', query.get('sort') ? query.get('sort_reverse') === 'true' : true];
   const part = paged(sorted(found, runningColumns, sort, reverse));
   const jq = Object.entries(filter).map(([k, v]) => (k === 'worker' ? '' : `select(.${k} == ${JSON.stringify(v)})`)).filter(Boolean).join(' | ');
@@ -103,30 +114,38 @@ function Running() {
       <${FilterBox} label=${words.filterRunningJobs} names=${runningNames} query=${query} suggest=${useSuggestions(list.data || [])} onChange=${setFilter} />
       <${ColumnChooser} id="running" columns=${runningColumns} /><${CopyCurl} url=${list.url} jq=${'.work[]' + (jq && ' | ' + jq)} /></div></div>
     <${Cut} list=${list} what=${common.processesInline} />
-    ${unlisted > 0 && html`<p class="banner" role="status"><span>${words.unlisted(unlisted)}</span></p>`}
-    <${Answer} of=${list}><${Table} id="running" caption=${common.runningJobs} columns=${runningColumns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`} rowKey=${(/** @type {any} */ r) => `${r.worker} ${r.jid} ${r.started_at}`}
-      sort=${sort} reverse=${reverse} onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
-      empty=${Object.keys(filter).length ? html`<${NoMatch} of=${all.length} names=${runningNames} />` : html`<${Empty} icon="worker" title=${words.noJobsAreRunning}><p>${words.whatIsRunning}</p><//>`} /><//>
+    ${unlisted > 0 && html`<${Banner}>${words.unlisted(unlisted)}<//>`}
+    <${Answer} of=${list}><${Table} id="running" caption=${common.runningJobs} columns=${runningColumns} rows=${part.rows} count=${found.length}
+      loading=${!list.data} dim=${!!list.error} of=${`${JSON.stringify(filter)} ${part.page} ${part.size}`}
+      rowKey=${(r) => `${r.worker} ${r.jid} ${r.started_at}`} sort=${sort} reverse=${reverse}
+      onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })}
+      open=${(r) => r.jid && navigate(link('jobs', r.jid))}
+      empty=${Object.keys(filter).length ? html`<${NoMatch} of=${all.length} names=${runningNames} />`
+        : html`<${Empty} icon="worker" title=${words.noJobsAreRunning}><p>${words.whatIsRunning}</p><//>`} /><//>
     <${PagerOf} of=${part} total=${found.length} what=${words.runningJobs} /></section>`;
 }
 
 /** @param {{of?: number, names: string[]}} p */
-const NoMatch = ({ of, names }) => html`<${Empty} icon="search" title=${of === undefined ? common.noMatchingRuns : common.noMatches(common.jobsOf(of))}><button class="btn" onClick=${() => setFilter(Object.fromEntries([...names, 'since'].map((n) => [n, ''])))}>${common.clearFilters}</button><//>`;
+function NoMatch({ of, names }) {
+  const clear = () => setFilter(Object.fromEntries([...names, 'since'].map((n) => [n, ''])));
+  return html`<${Empty} icon="search" title=${of === undefined ? common.noMatchingRuns : common.noMatches(common.jobsOf(of))}>
+    <button class="btn" onClick=${clear}>${common.clearFilters}</button><//>`;
+}
 
 const finishedNames = ['status', 'class', 'queue', 'error', 'worker', 'jid'];
 /** @type {[string, string][]} seconds, and their text */
 const spans = [['', words.anyTime], ['900', words.last15Min], ['3600', words.lastHour], ['86400', words.last24H], ['259200', words.last3D]];
 
 const finishedColumns = [
-  { id: 'at', label: common.ended, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
+  { id: 'at', label: common.ended, always: true, cell: (r) => html`<${Time} at=${r.at} past />` },
   { id: 'class', label: common.class, always: true, head: true, class: 'lim', cell: classOf },
-  { id: 'status', label: common.status, cell: (/** @type {any} */ r) => html`<${State} state=${r.status} />` },
-  { id: 'error', label: common.error, class: 'lim', cell: (/** @type {any} */ r) => (r.error_class ? html`<span class="bad cut" title=${r.error_class}>${r.error_class}</span>` : '') },
-  { id: 'took', label: common.took, right: true, cell: (/** @type {any} */ r) => millis(r.duration_ms) },
-  { id: 'waited', label: words.waited, right: true, wide: true, off: true, cell: (/** @type {any} */ r) => millis(r.wait_ms) },
-  { id: 'attempt', label: common.attempt, right: true, wide: true, cell: (/** @type {any} */ r) => r.attempt || '–' },
+  { id: 'status', label: common.status, cell: (r) => html`<${State} state=${r.status} />` },
+  { id: 'error', label: common.error, class: 'lim', cell: (r) => (r.error_class ? html`<span class="bad cut" title=${r.error_class}>${r.error_class}</span>` : '') },
+  { id: 'took', label: common.took, right: true, cell: (r) => millis(r.duration_ms) },
+  { id: 'waited', label: words.waited, right: true, wide: true, off: true, cell: (r) => millis(r.wait_ms) },
+  { id: 'attempt', label: common.attempt, right: true, wide: true, cell: (r) => r.attempt || '–' },
   { id: 'queue', label: common.queue, class: 'lim', cell: queueOf },
-  { id: 'worker', label: common.worker, class: 'lim', wide: true, cell: (/** @type {any} */ r) => (r.worker ? workerOf(r) : '–') },
+  { id: 'worker', label: common.worker, class: 'lim', wide: true, cell: (r) => (r.worker ? workerOf(r) : '–') },
   { id: 'jid', label: common.id, wide: true, cell: toJob },
 ];
 
@@ -144,12 +163,17 @@ function Finished() {
   const rows = d?.items || [];
   const filtered = Object.keys(filter).length > 0 || !!since;
   return html`<section class="card flush" aria-label=${common.recentRuns}><div class="bars"><div class="toolbar">
-      <select class="in small" aria-label=${words.endedWithin} value=${since} onChange=${(/** @type {any} */ e) => setFilter({ since: e.target.value })}>${spans.map(([v, text]) => html`<option value=${v} selected=${v === since}>${text}</option>`)}</select>
+      <select class="in small" aria-label=${words.endedWithin} value=${since} onChange=${(e) => setFilter({ since: e.target.value })}>
+        ${spans.map(([v, text]) => html`<option value=${v} selected=${v === since}>${text}</option>`)}</select>
       <${FilterBox} label=${words.filterRecentRuns} names=${finishedNames} query=${query} suggest=${useSuggestions()} onChange=${setFilter} />
       <${ColumnChooser} id="finished" columns=${finishedColumns} /><${CopyCurl} url=${url} /></div></div>
-    <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d} dim=${!!runs.error} busy=${runs.stale} of=${runs.url} rowKey=${(/** @type {any} */ r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`} open=${(/** @type {any} */ r) => r.jid && navigate(link('jobs', r.jid))}
-      empty=${d?.next ? html`<${Empty} icon="search" title=${common.noMatchesSoFar}><p>${words.searched(d.searched)}</p><button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button><//>`
+    <${Answer} of=${runs}><${Table} id="finished" caption=${common.recentRuns} columns=${finishedColumns} rows=${rows} loading=${!d}
+      dim=${!!runs.error} busy=${runs.stale} of=${runs.url} rowKey=${(r) => `${r.at} ${r.jid} ${r.worker} ${r.attempt}`}
+      open=${(r) => r.jid && navigate(link('jobs', r.jid))}
+      empty=${d?.next ? html`<${Empty} icon="search" title=${common.noMatchesSoFar}><p>${words.searched(d.searched)}</p>
+          <button class="btn" onClick=${() => setQuery({ next: d.next })}>${common.keepSearching}</button><//>`
         : filtered ? html`<${NoMatch} names=${finishedNames} />` : html`<${Empty} icon="chart" title=${common.noRunsYet}><p>${words.whatIsReported(d?.max_age_seconds)}</p><//>`} /><//>
     ${d && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(rows.length, d.older_than_kept && !d.next)}</span><div class="tools">
-      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}<button class="btn small" disabled=${!d.next || runs.stale} onClick=${() => setQuery({ next: d.next })}>${common.older}</button></div></nav>`}</section>`;
+      ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}
+      <button class="btn small" disabled=${!d.next || runs.stale} onClick=${() => setQuery({ next: d.next })}>${common.older}</button></div></nav>`}</section>`;
 }

@@ -24,8 +24,10 @@ const looks = { success: 'ok', succeeded: 'ok', failed: 'warn', dead: 'bad', bur
  * @param {any} r
  * @param {number} i
  */
-const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span><span class=${looks[r.what] || 'dim'}>${r.what}</span><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || common.job}</a>
-  ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}<span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim" title=${r.jid}>${r.jid.slice(0, 8)}</span>
+const line = (r, i) => html`<div key=${i} class="run"><span class="dim">${clock(r.at, true)}</span>
+  <span class=${looks[r.what] || 'dim'}>${r.what}</span><a class="strong cut" href=${link('jobs', r.jid)}>${r.class || common.job}</a>
+  ${r.queue ? html`<a class="dim cut" href=${link('job-queues', r.queue)}>${r.queue}</a>` : html`<span></span>`}
+  <span class="num">${r.duration_ms ? millis(r.duration_ms) : ''}</span><span class="dim" title=${r.jid}>${r.jid.slice(0, 8)}</span>
   <span class="dim cut" title=${r.worker}>${r.worker || ''}</span><span class="bad cut">${short(r.error_class) || ''}</span></div>`;
 
 /** The events, in a ring buffer, and when they are drawn. */
@@ -79,11 +81,25 @@ export default function Live() {
     if ((!still || !was.current) && box.current) box.current.scrollTop = box.current.scrollHeight;
     was.current = still;
   });
-  return html`<${Title} title=${common.live}><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}><${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? common.resume : common.pause}</button><button class="btn small" onClick=${() => { ring.current = []; kept.current = null; redraw(); }}>${common.clear}</button><//>
-    <section class="card flush" aria-label=${words.liveRuns}><div class="toolbar"><input class="in small grow" type="search" data-filter placeholder=${words.filterBy} aria-label=${words.filterRuns} value=${route.value.query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} />
-      <span class="dim small">${words.shownOf(rows.length, ring.current.length)}${missed ? html` · <span class="warn">${words.missed(missed)}</span>` : ''}${over && !stopped ? words.pausedHere : ''}</span></div>
+  const clear = () => {
+    ring.current = [];
+    kept.current = null;
+    redraw();
+  };
+  const scrolled = ({ currentTarget: el }) => {
+    if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true);
+  };
+  const more = missed ? html` · <span class="warn">${words.missed(missed)}</span>` : '';
+  return html`<${Title} title=${common.live}><button class="btn small" onClick=${() => setStopped(!stopped)} aria-pressed=${String(stopped)}>
+        <${Icon} name=${stopped ? 'play' : 'pause'} small />${stopped ? common.resume : common.pause}</button>
+      <button class="btn small" onClick=${clear}>${common.clear}</button><//>
+    <section class="card flush" aria-label=${words.liveRuns}><div class="toolbar">
+      <input class="in small grow" type="search" data-filter placeholder=${words.filterBy} aria-label=${words.filterRuns}
+        value=${route.value.query.get('text') || ''} onInput=${(e) => setQuery({ text: e.target.value }, { replace: true })} />
+      <span class="dim small">${words.shownOf(rows.length, ring.current.length)}${more}${over && !stopped ? words.pausedHere : ''}</span></div>
       ${source.value !== 'events' && !ring.current.length ? html`<${Empty} icon="live" title=${words.waitingForEvents}><p>${words.howRunsArrive}</p><//>`
-        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label=${words.runs} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${(/** @type {any} */ e) => { const el = e.currentTarget; if (!stopped && el.scrollHeight - el.scrollTop - el.clientHeight > 80) setStopped(true); }}>
+        : html`<div class="feed" ref=${box} tabindex="0" role="log" aria-label=${words.runs}
+            onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)} onScroll=${scrolled}>
           ${rows.map(line)}
           ${!rows.length && html`<${Empty} icon="live" title=${text ? common.noMatchingRuns : common.noRunsYet} />`}</div>`}</section>`;
 }

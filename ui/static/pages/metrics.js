@@ -6,7 +6,7 @@ import { common, metrics as words } from '../core/words.js';
 import { failShare, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
 import { HeatMap } from '../parts/heat.js';
 import { Share } from '../parts/share.js';
-import { Answer, Card, CopyCurl, Empty, Segments, Title } from '../parts/states.js';
+import { Answer, Banner, Card, CopyCurl, Empty, Segments, Title } from '../parts/states.js';
 import { ColumnChooser, sorted, Table } from '../parts/table.js';
 import { flip, Tick, Ticked, tickedNow } from '../parts/ticked.js';
 
@@ -55,7 +55,7 @@ export default function Metrics() {
   const ticked = tickedNow();
   return html`<${Title} title=${common.metrics} after=${queue && html`<${QueueChip} queue=${queue} />`}><${RangeChooser} /><${CopyCurl} url=${m.url} /><//>
     <div class="grid"><${Answer} of=${m}>
-      ${m.data?.older_than_kept && html`<p class="banner">${words.notKept(stepText(m.data.step_seconds))}</p>`}
+      ${m.data?.older_than_kept && html`<${Banner}>${words.notKept(stepText(m.data.step_seconds))}<//>`}
       ${ticked.some(Boolean) ? html`<${Ticked} kind=${kind} names=${ticked} range=${m.range} queue=${queue} />` : html`<${Throughput} m=${m} />`}
       <${Percentiles} m=${m} of="run" class="c6" /><${HeatMap} m=${m} of="run" height=${200} class="c6" />
       <${Sums} key=${kind} kind=${kind} m=${m} ticked=${ticked} />
@@ -77,36 +77,36 @@ function Sums({ kind, m, ticked }) {
   const text = (query.get('text') || '').toLowerCase();
   const { id, title, page } = tables[kind];
   const all = (kind === 'queue' ? m.data?.queues : m.data?.classes) || [];
-  const time = all.reduce((/** @type {number} */ n, /** @type {any} */ s) => n + s.total_ms, 0);
-  const rows = all.filter((/** @type {any} */ s) => !text || s.name.toLowerCase().includes(text));
+  const time = all.reduce((/** @type {number} */ n, s) => n + s.total_ms, 0);
+  const rows = all.filter((s) => !text || s.name.toLowerCase().includes(text));
   const columns = columnsOf(kind, ticked, time);
   const turn = (/** @type {string} */ to) => setQuery({ by: to === 'queue' ? to : '', show: '', text: '' });
   return html`<section class="card flush" aria-label=${title}>
     <div class="toolbar"><h2 class="strong">${title}</h2><span class="badge">${all.length}</span>
       <${Segments} label=${words.by} value=${kind} onChange=${turn} options=${[['class', common.class], ['queue', common.queue]]} /><span class="grow"></span>
       <input class="in small" type="search" data-filter placeholder=${common.filterByName} aria-label=${words.filterByName[kind]} value=${query.get('text') || ''}
-        onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value }, { replace: true })} /><${ColumnChooser} id=${id} columns=${columns} /></div>
-    <${Table} id=${id} caption=${title} columns=${columns} rows=${sorted(rows, columns, sort, reverse)} loading=${!m.data} rowKey=${(/** @type {any} */ s) => s.name}
+        onInput=${(e) => setQuery({ text: e.target.value }, { replace: true })} /><${ColumnChooser} id=${id} columns=${columns} /></div>
+    <${Table} id=${id} caption=${title} columns=${columns} rows=${sorted(rows, columns, sort, reverse)} loading=${!m.data} rowKey=${(s) => s.name}
       sort=${sort} reverse=${reverse} of=${text + m.range.name} onSort=${(/** @type {string} */ by, /** @type {boolean} */ r) => setQuery({ sort: by, sort_reverse: String(r) })}
-      open=${(/** @type {any} */ s) => !s.other && navigate(link(page, s.name))} keys=${(/** @type {string} */ k, /** @type {any} */ s) => k === 'x' && !s.other && flip(s.name)}
+      open=${(s) => !s.other && navigate(link(page, s.name))} keys=${(/** @type {string} */ k, s) => k === 'x' && !s.other && flip(s.name)}
       empty=${html`<${Empty} icon="chart" title=${text ? words.noMatching[kind] : common.noJobsRan}><p>${text ? '' : words.whenFiguresAppear}</p><//>`} /></section>`;
 }
 
 /** @param {{m: any, cls?: string}} p */
 export function Failures({ m, cls }) {
   const all = m.data?.failures || [];
-  const total = all.reduce((/** @type {number} */ n, /** @type {any} */ f) => n + f.count, 0);
+  const total = all.reduce((/** @type {number} */ n, f) => n + f.count, 0);
   /** @type {Column[]} */
   const columns = [
     {
       id: 'error', label: common.error, always: true, head: true, class: 'lim',
       cell: (f) => html`<a class="bad cut" title=${f.error} href=${link('retries', [], { error: f.error, class: f.class })}>${f.error || common.error}</a>`,
     },
-    ...(cls ? [] : [{ id: 'class', label: common.class, class: 'lim', cell: (/** @type {any} */ f) => html`<a class="cut" title=${f.class} href=${link('job-metrics', f.class)}>${f.class}</a>` }]),
+    ...(cls ? [] : [{ id: 'class', label: common.class, class: 'lim', cell: (f) => html`<a class="cut" title=${f.class} href=${link('job-metrics', f.class)}>${f.class}</a>` }]),
     { id: 'count', label: common.attempts, right: true, cell: (f) => brief(f.count) },
     { id: 'share', label: common.share, cell: (f) => html`<${Share} part=${f.count / total} bad />` },
   ];
   return html`<${Card} flush title=${words.failures}><${Table} id="failures" caption=${words.failures} columns=${columns} rows=${all} loading=${!m.data}
-    rowKey=${(/** @type {any} */ f) => f.class + '\0' + f.error} still=${false}
+    rowKey=${(f) => f.class + '\0' + f.error} still=${false}
     empty=${html`<${Empty} title=${m.data?.total?.failed ? words.errorsNotReported : words.noFailures} />`} /><//>`;
 }

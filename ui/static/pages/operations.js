@@ -6,10 +6,12 @@ import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { common, operations as words } from '../core/words.js';
+import { Downloads } from '../parts/downloads.js';
 import { FilterBox } from '../parts/filter.js';
 import { cancelOperation, opText, Progress, setNames, shownState, undoable, undoOperation, verbs } from '../parts/ops.js';
-import { Answer, CopyCurl, Empty, State, Tabs, Title } from '../parts/states.js';
+import { Answer, CopyCurl, Empty, State, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
+import { Tabs } from '../parts/tabs.js';
 import { Time } from '../parts/time.js';
 
 /** @param {any} op */
@@ -30,18 +32,18 @@ export default function Operations() {
 function List() {
   const ops = useResource(apiPath('operations'), { topic: 'operations', every: 2000 });
   const columns = [
-    { id: 'what', label: words.operation, always: true, head: true, cell: (/** @type {any} */ o) => opText(o) },
-    { id: 'state', label: common.state, cell: (/** @type {any} */ o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
-    { id: 'far', label: common.progress, cell: (/** @type {any} */ o) => html`<${Far} op=${o} />` },
-    { id: 'filter', label: common.filter, wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
-    { id: 'reason', label: common.reason, wide: true, class: 'some', cell: (/** @type {any} */ o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
-    { id: 'actor', label: words.by, wide: true, cell: (/** @type {any} */ o) => o.actor || '–' },
-    { id: 'at', label: common.started, cell: (/** @type {any} */ o) => html`<${Time} at=${o.started_at} />` },
+    { id: 'what', label: words.operation, always: true, head: true, cell: (o) => opText(o) },
+    { id: 'state', label: common.state, cell: (o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
+    { id: 'far', label: common.progress, cell: (o) => html`<${Far} op=${o} />` },
+    { id: 'filter', label: common.filter, wide: true, class: 'some', cell: (o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
+    { id: 'reason', label: common.reason, wide: true, class: 'some', cell: (o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
+    { id: 'actor', label: words.by, wide: true, cell: (o) => o.actor || '–' },
+    { id: 'at', label: common.started, cell: (o) => html`<${Time} at=${o.started_at} />` },
   ];
-  const acts = (/** @type {any} */ o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>${common.stop}</button>`
+  const acts = (o) => (o.state === 'running' ? html`<button class="btn small" onClick=${() => cancelOperation(o.id)}>${common.stop}</button>`
     : undoable(o, ops.data || []) && html`<button class="btn small" onClick=${() => undoOperation(o)}>${common.undo}</button>`);
   return html`<section class="card flush" aria-label=${common.operations}><${Answer} of=${ops}>
-    <${Table} id="operations" caption=${common.operations} columns=${columns} rows=${ops.data || []} loading=${!ops.data} rowKey=${(/** @type {any} */ o) => o.id}
+    <${Table} id="operations" caption=${common.operations} columns=${columns} rows=${ops.data || []} loading=${!ops.data} rowKey=${(o) => o.id}
       acts=${mayAct.value ? acts : undefined} empty=${html`<${Empty} icon="ops" title=${words.noBulkOperationsYet}><p>${words.howToBegin}</p><//>`} /><//></section>`;
 }
 
@@ -69,12 +71,15 @@ const terms = ['actor', 'op', 'queue', 'jid', 'operation', 'from', 'to'];
 const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted',
   'stopped', 'cancelled', 'released', 'dismissed', 'enqueued'];
 
-/** Returns the request for this page's URL. An operation is one row, unless the URL selects it. */
-function journalUrl() {
+/** Returns the filter of this page's URL. An operation is one row, unless the URL selects it. */
+function journalFilter() {
   const query = route.value.query;
   const collapse = query.get('jid') || query.get('operation') ? undefined : 'operations';
-  return apiPath('journal', [], { ...Object.fromEntries(terms.map((k) => [k, query.get(k)])), collapse, limit: 200, next: query.get('next') });
+  return { ...Object.fromEntries(terms.map((k) => [k, query.get(k)])), collapse };
 }
+
+/** Returns the request for this page's URL. */
+const journalUrl = () => apiPath('journal', [], { ...journalFilter(), limit: 200, next: route.value.query.get('next') });
 
 /** Returns the text of an action, in a word or two. @param {any} r */
 const actionText = (r) => (r.action ? words.beganOrEnded(verbs[r.action] || r.action, r.state) : words.ops[r.op] || r.op);
@@ -86,23 +91,23 @@ function Audit() {
   const url = journalUrl();
   const j = useResource(url, { topic: 'operations', every: 10_000 });
   const items = j.data?.items || [];
-  const those = (/** @type {string} */ name) => [...new Set(items.map((/** @type {any} */ r) => r[name]).filter(Boolean))];
+  const those = (/** @type {string} */ name) => [...new Set(items.map((r) => r[name]).filter(Boolean))];
   const columns = [
-    { id: 'at', label: common.time, always: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.at} past />` },
+    { id: 'at', label: common.time, always: true, cell: (r) => html`<${Time} at=${r.at} past />` },
     {
       id: 'actor', label: words.user, class: 'lim',
-      cell: (/** @type {any} */ r) => (r.actor ? html`<span class="cut" title=${r.actor}>${r.actor}</span>` : html`<span class="dim">${common.millrace}</span>`),
+      cell: (r) => (r.actor ? html`<span class="cut" title=${r.actor}>${r.actor}</span>` : html`<span class="dim">${common.millrace}</span>`),
     },
-    { id: 'op', label: words.action, cell: (/** @type {any} */ r) => html`<span class="tag">${actionText(r)}</span>` },
-    { id: 'jid', label: words.target, class: 'some', cell: (/** @type {any} */ r) => html`<span class="cut">${about(r)}</span>` },
-    { id: 'set', label: common.list, wide: true, cell: (/** @type {any} */ r) => setNames[r.set] || r.stream || '–' },
-    { id: 'reason', label: common.reason, class: 'fill', cell: (/** @type {any} */ r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` },
+    { id: 'op', label: words.action, cell: (r) => html`<span class="tag">${actionText(r)}</span>` },
+    { id: 'jid', label: words.target, class: 'some', cell: (r) => html`<span class="cut">${about(r)}</span>` },
+    { id: 'set', label: common.list, wide: true, cell: (r) => setNames[r.set] || r.stream || '–' },
+    { id: 'reason', label: common.reason, class: 'fill', cell: (r) => html`<span class="cut" title=${r.reason}>${r.reason || ''}</span>` },
   ];
   const filtered = terms.some((t) => query.get(t));
   return html`<section class="card flush" aria-label=${words.auditLog}><div class="toolbar">
       <${FilterBox} label=${words.filterAuditLog} names=${terms} query=${query} suggest=${{ actor: () => those('actor'), queue: () => those('queue'), op: () => ops }}
-        onChange=${(/** @type {any} */ changes) => setQuery({ ...changes, next: '' })} /></div>
-    <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${items} of=${j.url} loading=${!j.data} busy=${j.stale} rowKey=${(/** @type {any} */ r) => String(r.record)}
+        onChange=${(changes) => setQuery({ ...changes, next: '' })} /><${Downloads} set="journal" filter=${journalFilter()} /></div>
+    <${Answer} of=${j}><${Table} id="audit" caption=${words.auditLog} columns=${columns} rows=${items} of=${j.url} loading=${!j.data} busy=${j.stale} rowKey=${(r) => String(r.record)}
       empty=${html`<${Empty} icon="ops" title=${filtered ? words.noMatchingActions : words.noActionsYet} />`} /><//>
     ${j.data && html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${words.shown(items.length, j.data.older_than_kept && !j.data.next)}</span><div class="tools">
       ${next && html`<button class="btn small" onClick=${() => setQuery({ next: '' })}>${common.newest}</button>`}

@@ -3,8 +3,9 @@ import { html } from '../core/h.js';
 import { count } from '../core/format.js';
 import { overview } from '../core/overview.js';
 import { route } from '../core/router.js';
+import { mostAttempts } from '../core/story.js';
 import { common, retries as words } from '../core/words.js';
-import { byAttempt, column, Entries, mostAttempts, nextBackoff } from '../parts/entries.js';
+import { byAttempt, column, Entries, nextBackoff } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
 import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
@@ -22,10 +23,10 @@ const Next = ({ r }) => html`<span class="row"><${Time} at=${r.millrace.at} />
   ${r.millrace.refused && html`<span class="tag bad" title=${r.millrace.refused}>${common.refused}</span>`}</span>`;
 
 const columns = [
-  { id: 'at', label: words.nextRetry, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Next} r=${r} />` },
+  { id: 'at', label: words.nextRetry, always: true, sort: 'at', cell: (r) => html`<${Next} r=${r} />` },
   { id: 'tries', label: common.attempt, right: true, sort: 'attempt', cell: attempts },
   column.class, column.queue, column.error, { ...column.args, off: true },
-  { id: 'failed', label: common.failed, off: true, sort: 'failed_at', cell: (/** @type {any} */ r) => html`<${Time} at=${r.failed_at} />` },
+  { id: 'failed', label: common.failed, off: true, sort: 'failed_at', cell: (r) => html`<${Time} at=${r.failed_at} />` },
   column.jid,
 ];
 

@@ -24,10 +24,10 @@ function Due({ row }) {
 }
 
 const columns = [
-  { id: 'at', label: common.due, always: true, sort: 'at', cell: (/** @type {any} */ r) => html`<${Due} row=${r} />` },
+  { id: 'at', label: common.due, always: true, sort: 'at', cell: (r) => html`<${Due} row=${r} />` },
   column.class, column.queue, column.args,
   { id: 'tries', label: common.attempt, right: true, off: true, sort: 'attempt', cell: byAttempt },
-  { id: 'enqueued', label: common.enqueued, off: true, cell: (/** @type {any} */ r) => html`<${Time} at=${r.job?.enqueued_at || r.job?.created_at} />` },
+  { id: 'enqueued', label: common.enqueued, off: true, cell: (r) => html`<${Time} at=${r.job?.enqueued_at || r.job?.created_at} />` },
   column.jid,
 ];
 

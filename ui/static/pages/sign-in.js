@@ -15,7 +15,7 @@ export default function SignIn() {
   const [token, setToken] = useState(false);
   const [wrong, setWrong] = useState('');
   const [busy, setBusy] = useState(false);
-  const submit = async (/** @type {any} */ e) => {
+  const submit = async (e) => {
     e.preventDefault();
     const form = new FormData(e.target);
     setBusy(true);
@@ -28,14 +28,19 @@ export default function SignIn() {
     }
     setBusy(false);
   };
+  const flip = () => {
+    setToken(!token);
+    setWrong('');
+  };
   if (whoami.value?.auth === 'none') navigate(target(), { replace: true });
-  return html`<main class="sign" id="main" tabindex="-1" style=${{ margin: 0 }}><form onSubmit=${submit} aria-label=${words.signIn}>
+  return html`<main class="sign" id="main" tabindex="-1"><form onSubmit=${submit} aria-label=${words.signIn}>
     <h1 class="brand"><img src=${assets + 'static/icon.svg'} alt="" width="36" height="36" />${common.millrace}</h1>
     ${token ? html`<label class="field" key="t"><span>${words.token}</span><input class="in" name="token" type="password" autocomplete="off" required autofocus /></label>`
       : html`<label class="field" key="n"><span>${common.name}</span><input class="in" name="name" autocomplete="username" required autofocus /></label>
         <label class="field" key="p"><span>${words.password}</span><input class="in" name="password" type="password" autocomplete="current-password" required /></label>`}
     ${wrong && html`<p class="bad" role="alert">${wrong}</p>`}
     <button class="btn primary" disabled=${busy}>${busy ? words.signingIn : words.signIn}</button>
-    <p class="foot">${token ? words.useAnAccessToken : words.useYourAccount} <button type="button" class="linkish" onClick=${() => { setToken(!token); setWrong(''); }}>${token ? words.useNameAndPassword : words.useAToken}</button></p>
+    <p class="foot">${token ? words.useAnAccessToken : words.useYourAccount} <button type="button" class="linkish" onClick=${flip}>
+      ${token ? words.useNameAndPassword : words.useAToken}</button></p>
   </form></main>`;
 }

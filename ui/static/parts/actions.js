@@ -3,12 +3,13 @@
 // so if it can be undone.
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
-import { serverNow, timeOf } from '../core/clock.js';
-import { absolute, local } from '../core/format.js';
+import { serverNow } from '../core/clock.js';
+import { absolute, exact, local, relative } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
 import { whyNot } from '../core/session.js';
+import { timeOf } from '../core/times.js';
 import { confirm } from './dialog.js';
 import { Difference } from './difference.js';
 import { ofSet, operate, setNames } from './ops.js';
@@ -32,12 +33,18 @@ export const actions = {
   delete: { label: common.delete, icon: 'trash', did: words.deleted, hurt: true, key: '#' },
 };
 /** The actions of each set. */
-export const actionsOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'change', 'delete'], 'gated-jobs': ['change', 'kill', 'delete'] };
+export const actionsOf = {
+  'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'change', 'delete'],
+  'gated-jobs': ['change', 'kill', 'delete'],
+};
 /** The bulk actions of each set. */
-export const bulkOf = { 'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'], 'gated-jobs': ['kill', 'delete'] };
+export const bulkOf = {
+  'scheduled-jobs': ['trigger', 'change', 'kill', 'delete'], retries: ['retry', 'change', 'kill', 'delete'], 'dead-jobs': ['retry', 'delete'],
+  'gated-jobs': ['kill', 'delete'],
+};
 
-export const jidOf = (/** @type {any} */ row) => row.jid || row.job?.jid || '';
-const nameOf = (/** @type {any} */ row) => `${row.millrace?.class || common.jobInline} ${jidOf(row).slice(0, 8)}`;
+export const jidOf = (row) => row.jid || row.job?.jid || '';
+const nameOf = (row) => `${row.millrace?.class || common.jobInline} ${jidOf(row).slice(0, 8)}`;
 
 /** @param {string} set @param {string} action @param {any} row @param {() => void} done */
 export async function actOn(set, action, row, done) {
@@ -141,18 +148,38 @@ function numbers(filter) {
   return f;
 }
 
-/** @param {(v: any) => void} set @param {any} value */
+/** @type {[string, number][]} */
+const delays = [[words.in10Min, 600], [words.in1H, 3600], [words.in1D, 86_400], [words.in7D, 604_800]];
+
+/**
+ * The picker of a time. It has the form of the browser's language, so the time is also below it in
+ * the form of all other times.
+ * @param {(v: any) => void} set
+ * @param {any} value
+ */
 function dueField(set, value) {
   const plus = (/** @type {number} */ s) => set({ ...value, at: local(serverNow() + s) });
-  return html`<label class="field"><span>${words.dueAt}</span><input class="in" type="datetime-local" value=${value.at} onInput=${(/** @type {any} */ e) => set({ ...value, at: e.target.value })} /></label>
-    <div class="row wrap">${[[words.in10Min, 600], [words.in1H, 3600], [words.in1D, 86_400], [words.in7D, 604_800]].map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(/** @type {number} */ (s))}>${text}</button>`)}</div>`;
+  const at = Date.parse(value.at) / 1000;
+  return html`<label class="field"><span>${words.dueAt}</span>
+      <input class="in" type="datetime-local" value=${value.at} onInput=${(e) => set({ ...value, at: e.target.value })} /></label>
+    ${!Number.isNaN(at) && html`<p class="dim small num">${exact(at)} · ${relative(at, serverNow())}</p>`}
+    <div class="row wrap">${delays.map(([text, s]) => html`<button type="button" class="btn small" onClick=${() => plus(s)}>${text}</button>`)}</div>`;
 }
 
 /** @param {(v: any) => void} set @param {any} value */
 function spreadField(set, value) {
   return html`<label class="field"><span>${words.spreadOverMinutes} <span class="dim">${words.emptyAsFastAsPossible}</span></span>
-    <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(/** @type {any} */ e) => set({ over: e.target.value })} /></label>`;
+    <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(e) => set({ over: e.target.value })} /></label>`;
 }
+
+/** @param {{put: (v: any) => void, v: any}} p */
+const JobFields = ({ put, v }) => html`<div class="row low">
+    <label class="field grow"><span>${common.queue}</span>
+      <input class="in" value=${v.queue} onInput=${(e) => put({ ...v, queue: e.target.value })} /></label>
+    <label class="field"><span>${common.priority}</span>
+      <input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(e) => put({ ...v, priority: e.target.value })} /></label></div>
+  <label class="field"><span>${common.arguments}</span>
+    <textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(e) => put({ ...v, args: e.target.value })}></textarea></label>`;
 
 /**
  * Changes time, queue, priority or arguments of one entry. The arguments are sent exactly as they
@@ -169,13 +196,10 @@ export async function change(set, row, done) {
   const yes = await confirm({
     title: words.changeOf(nameOf(row)), verb: (v) => (v.retry ? words.changeAndRetry : words.change), reason: true, wide: true, value: first,
     check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : !v.queue.trim() ? words.enterAQueue : !validArgs(v.args) ? words.argumentsMustBeJson : ''),
-    fields: (put, v) => html`
-      ${timed && dueField(put, v)}
-      <div class="row" style=${{ alignItems: 'end' }}><label class="field grow"><span>${common.queue}</span><input class="in" value=${v.queue} onInput=${(/** @type {any} */ e) => put({ ...v, queue: e.target.value })} /></label>
-        <label class="field"><span>${common.priority}</span><input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(/** @type {any} */ e) => put({ ...v, priority: e.target.value })} /></label></div>
-      <label class="field"><span>${common.arguments}</span><textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(/** @type {any} */ e) => put({ ...v, args: e.target.value })}></textarea></label>
+    fields: (put, v) => html`${timed && dueField(put, v)}<${JobFields} put=${put} v=${v} />
       <${Difference} was=${args} is=${v.args} />
-      ${actionsOf[set].includes('retry') && html`<label class="check"><input type="checkbox" checked=${v.retry} onChange=${(/** @type {any} */ e) => put({ ...v, retry: e.target.checked })} />${words.retryItNow}</label>`}`,
+      ${actionsOf[set].includes('retry') && html`<label class="check">
+        <input type="checkbox" checked=${v.retry} onChange=${(e) => put({ ...v, retry: e.target.checked })} />${words.retryItNow}</label>`}`,
   });
   if (!yes) return undefined;
   const v = yes.value;
@@ -202,7 +226,9 @@ export async function change(set, row, done) {
  * @param {any} row
  */
 export async function copyOf(row) {
-  if (!await confirm({ title: words.askCopy(nameOf(row)), verb: common.runACopy, facts: [[common.class, row.millrace.class], [common.queue, row.millrace.queue]], body: html`<p class="dim">${words.aboutCopies}</p>` })) return;
+  /** @type {[string, string][]} */
+  const facts = [[common.class, row.millrace.class], [common.queue, row.millrace.queue]];
+  if (!await confirm({ title: words.askCopy(nameOf(row)), verb: common.runACopy, facts, body: html`<p class="dim">${words.aboutCopies}</p>` })) return;
   let job = row.job ? memberText(row.raw, 'job') : ownText(row.raw);
   for (const name of ['jid', 'at', 'enqueued_at', 'retry_count', 'error_class', 'error_message', 'failed_at']) job = without(job, name);
   try {

@@ -9,7 +9,8 @@ import { Card, Failure } from './states.js';
 import { Time } from './time.js';
 import { common, attention as words } from '../core/words.js';
 
-const queue = (/** @type {any} */ i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
+const queue = (i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
+const health = () => [link('health'), common.health];
 /**
  * For each kind of problem: the link, the text below the headline, and the headline if it is not
  * the API's text.
@@ -17,8 +18,15 @@ const queue = (/** @type {any} */ i) => [link('job-queues', i.subject), '', word
  */
 const to = {
   queue_down: queue, no_consumer: queue, saturated: queue, oldest_too_old: queue, queue_growing: queue, queue_paused: queue,
-  process_lost: (i) => [link('worker-processes', i.subject), '', words.ofProcess(i.subject, i.text)], job_stuck: (i) => [link('jobs', i.subject), i.subject], retry_storm: () => [link('retries', [], { view: 'storm' }), common.retriesByError], dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), words.deadJobsByError],
-  schedule_overdue: () => [link('scheduled-jobs'), common.scheduledJobs], view_lag: () => [link('health'), common.health], degraded: (i) => [link('health'), i.subject], broker_alarm: () => [link('health'), common.health], broker_disconnected: () => [link('health'), common.health], no_leader: () => [link('health'), common.health], no_workers: () => [link('worker-processes'), common.workerProcesses], version_skew: (i) => (i.subject ? [link('worker-processes'), '', words.ofTag(i.subject, i.text)] : [link('worker-processes'), common.processes]),
+  process_lost: (i) => [link('worker-processes', i.subject), '', words.ofProcess(i.subject, i.text)],
+  job_stuck: (i) => [link('jobs', i.subject), i.subject],
+  retry_storm: () => [link('retries', [], { view: 'storm' }), common.retriesByError],
+  dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), words.deadJobsByError],
+  schedule_overdue: () => [link('scheduled-jobs'), common.scheduledJobs],
+  degraded: (i) => [link('health'), i.subject],
+  view_lag: health, broker_alarm: health, broker_disconnected: health, no_leader: health,
+  no_workers: () => [link('worker-processes'), common.workerProcesses],
+  version_skew: (i) => (i.subject ? [link('worker-processes'), '', words.ofTag(i.subject, i.text)] : [link('worker-processes'), common.processes]),
 };
 
 /** How many are shown. The others are shown on request. */
@@ -34,12 +42,24 @@ export function Attention({ of: a, class: extra }) {
   const shown = query.get('attention') === 'all' ? items : items.slice(0, most);
   const all = new URLSearchParams(query);
   all.set('attention', 'all');
-  return html`<${Card} title=${words.needsAttention} class=${extra} tools=${items.length > 0 && html`<span class=${'pill ' + (items.some((/** @type {any} */ i) => i.severity === 'critical') ? 'bad' : 'warn')}>${items.length}</span>`}>
+  const number = items.length > 0 && html`<span class=${'pill ' + (items.some(critical) ? 'bad' : 'warn')}>${items.length}</span>`;
+  return html`<${Card} title=${words.needsAttention} class=${extra} tools=${number}>
     <${Failure} error=${a.error} refresh=${a.refresh} />
-    ${items.length ? html`<ul class="att">${shown.map((/** @type {any} */ i) => { const [at, text, headline = i.text] = to[i.kind]?.(i) || ['', i.subject]; return html`<li key=${i.kind + i.subject}><${Icon} name=${i.severity === 'critical' ? 'alert' : 'warn'} class=${i.severity === 'critical' ? 'bad' : 'warn'} label=${i.severity} />
-      <${at ? 'a' : 'div'} class="grow" href=${at || undefined}><div class="strong anywhere">${sentence(headline)}</div>${text && html`<div class="cut dim small">${text}</div>`}<//></li>`; })}</ul>
+    ${items.length ? html`<ul class="att">${shown.map((i) => html`<${Problem} key=${i.kind + i.subject} i=${i} />`)}</ul>
       ${items.length > shown.length && html`<a class="small" href=${link('dashboard', [], all)}>${words.more(items.length - shown.length)}</a>`}`
-    : a.data && !a.error && html`<div class="empty" style=${{ padding: '1.5rem 0' }}><${Icon} name="check" class="ok" /><p class="lead">${words.noIssues}</p><p>${words.checked(html`<${Time} at=${a.data.now} past />`)}</p></div>`}<//>`;
+    : a.data && !a.error && html`<div class="empty short"><${Icon} name="check" class="ok" /><p class="lead">${words.noIssues}</p>
+      <p>${words.checked(html`<${Time} at=${a.data.now} past />`)}</p></div>`}<//>`;
+}
+
+/** @param {any} i */
+const critical = (i) => i.severity === 'critical';
+
+/** @param {{i: any}} p */
+function Problem({ i }) {
+  const [at, text, headline = i.text] = to[i.kind]?.(i) || ['', i.subject];
+  return html`<li><${Icon} name=${critical(i) ? 'alert' : 'warn'} class=${critical(i) ? 'bad' : 'warn'} label=${i.severity} />
+    <${at ? 'a' : 'div'} class="grow" href=${at || undefined}><div class="strong anywhere">${sentence(headline)}</div>
+      ${text && html`<div class="cut dim small">${text}</div>`}<//></li>`;
 }
 
 /**

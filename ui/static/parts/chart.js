@@ -3,11 +3,11 @@
 // figures as a table, and a summary in words.
 import { cx, html, useLayoutEffect, useRef, useState, visible } from '../core/h.js';
 import { colours } from '../core/prefs.js';
-import { absolute, clock } from '../core/format.js';
+import { absolute, dayOrClock } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
 import { navigate } from '../core/router.js';
 import { Icon } from './icon.js';
-import { Table } from './table.js';
+import { failed } from './toast.js';
 import { common, charts as words } from '../core/words.js';
 
 /**
@@ -45,6 +45,7 @@ export function Chart(p) {
   const box = useRef(null);
   const plot = useRef(null);
   const [asTable, setAsTable] = useState(false);
+  const [Figures, setFigures] = useState(/** @type {any} */ (null)); // loaded at the first use
   const [cursor, setCursor] = useState(/** @type {number|null} */ (null));
   const latest = useRef(p);
   latest.current = p;
@@ -78,18 +79,28 @@ export function Chart(p) {
     drawn.current = { plot: plot.current, p };
     plot.current.setData(stack(p));
   });
+  const turn = () => {
+    setAsTable(!asTable);
+    if (!Figures) import('./figures.js').then((f) => setFigures(() => f.Figures), failed);
+  };
   const i = cursor === null ? null : cursor;
   // A chart that is loading keeps its height. An empty chart needs little.
   return html`<figure class="chart" style=${{ '--h': (empty && !lacking ? Math.min(height, 72) : height) + 'px' }}>
     <figcaption class="sr">${p.title}. ${lacking || p.summary || summary(p)}${released(p)}</figcaption>
-    ${asTable ? html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || words.noDataInThisRange}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
-    <div class=${cx('legend', single && 'one')}>${!empty && (!single || i !== null) && p.series.map((s) => html`<span key=${s.label}><i class=${'sw ' + (s.kind === 'dash' ? 'dash' : '')} style=${{ background: s.kind === 'dash' ? 'none' : s.colour, borderColor: s.colour }}></i>${s.label}
-      ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
+    ${asTable ? Figures && html`<${Figures} p=${p} />` : empty ? html`<div class="nodata">${lacking || words.noDataInThisRange}</div>` : html`<div class="plot" ref=${box} aria-hidden="true"></div>`}
+    <div class=${cx('legend', single && 'one')}>
+      ${!empty && (!single || i !== null) && p.series.map((s) => html`<span key=${s.label}><${Swatch} s=${s} />${s.label}
+        ${i !== null && html` <b>${p.format(s.values[i] ?? null)}</b>`}</span>`)}
       ${!empty && p.buckets && html`<span>${words.few}<i class="sw ramp"></i>${words.many}</span>`}
       ${i !== null && p.x[i] && html`<span class="num">${absolute(p.x[i]).slice(5, 16)}</span>`}
-      ${!empty && html`<button class="icon" title=${asTable ? words.showAsAChart : words.showAsATable} aria-label=${words.seeAs(asTable ? common.chart : words.table, p.title)} aria-pressed=${String(asTable)} onClick=${() => setAsTable(!asTable)}><${Icon} name=${asTable ? 'chart' : 'rows'} small /></button>`}</div>
+      ${!empty && html`<button class="icon" title=${asTable ? words.showAsAChart : words.showAsATable}
+        aria-label=${words.seeAs(asTable ? common.chart : words.table, p.title)} aria-pressed=${String(asTable)}
+        onClick=${turn}><${Icon} name=${asTable ? 'chart' : 'rows'} small /></button>`}</div>
   </figure>`;
 }
+
+/** The colour of a series. @param {{s: Series}} p */
+const Swatch = ({ s }) => html`<i class=${cx('sw', s.kind === 'dash' && 'dash')} style=${{ '--colour': s.colour }}></i>`;
 
 /**
  * Returns the text of a chart without figures, which must not look like zero.
@@ -106,7 +117,8 @@ function figures(p) {
 /** Returns whether two charts show the same figures. @param {any} a @param {any} b */
 function same(a, b) {
   const equal = (/** @type {any[]} */ x, /** @type {any[]} */ y) => x.length === y.length && x.every((v, i) => v === y[i]);
-  return a.from === b.from && a.to === b.to && equal(a.x, b.x) && a.series.length === b.series.length && a.series.every((/** @type {Series} */ s, /** @type {number} */ i) => equal(s.values, b.series[i].values))
+  return a.from === b.from && a.to === b.to && equal(a.x, b.x)
+    && a.series.length === b.series.length && a.series.every((/** @type {Series} */ s, /** @type {number} */ i) => equal(s.values, b.series[i].values))
     && equal(a.buckets?.rows || [], b.buckets?.rows || []) && JSON.stringify(a.marks) === JSON.stringify(b.marks) && Math.abs((a.now || 0) - (b.now || 0)) < 30;
 }
 
@@ -122,15 +134,6 @@ function summary(p) {
 /** @param {any} p */
 const released = (p) => (p.marks?.length ? words.deploys(p.marks.map((/** @type {Mark} */ m) => words.deploy(m.label, absolute(m.at)))) : '');
 
-/** @param {{p: any}} q */
-function Figures({ p }) {
-  const rows = p.x.map((/** @type {number} */ at, /** @type {number} */ i) => ({ at, i }));
-  const more = p.buckets ? [{ id: 'n', label: common.jobs, right: true, cell: (/** @type {any} */ r) => (p.buckets.rows[r.i] || []).reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0) }]
-    : p.series.map((/** @type {Series} */ s) => ({ id: s.label, label: s.label, right: true, cell: (/** @type {any} */ r) => p.format(s.values[r.i] ?? null) }));
-  return html`<div style=${{ maxHeight: (p.height || 200) + 40 + 'px', overflow: 'auto' }} tabindex="0" role="region" aria-label=${words.asTable(p.title)}><${Table} id="figures" caption=${p.title} rowKey=${(/** @type {any} */ r) => String(r.at)} rows=${rows} still=${false}
-    columns=${[{ id: 'at', label: common.time, always: true, head: true, cell: (/** @type {any} */ r) => { const to = p.href?.(r.i); return to ? html`<a class="linkish" href=${to}>${absolute(r.at)}</a>` : absolute(r.at); } }, ...more]} /></div>`;
-}
-
 /** Stacked series are drawn as sums, the highest first. @param {any} p */
 function stack(p) {
   if (p.buckets) return [p.x, p.x.map(() => null)];
@@ -143,6 +146,25 @@ function stack(p) {
     return sum;
   });
   return [p.x, ...all];
+}
+
+/** Charts with the same key follow the pointer, and nothing else. */
+const filters = { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' };
+
+/** @param {any} latest @param {number} height */
+function yScale(latest, height) {
+  const p = latest.current;
+  if (p.buckets) return { range: [0, p.buckets.bounds.length + 1] };
+  if (p.log) return { distr: 3, range: (u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) };
+  return { range: (u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] };
+}
+
+/** Returns what chooses the ticks of the y axis, if it is not uPlot. @param {any} latest */
+function yTicks(latest) {
+  const p = latest.current;
+  // Each fourth bound of a heat map.
+  if (p.buckets) return () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1);
+  return p.log ? () => logTicks(latest.current) : undefined;
 }
 
 /**
@@ -159,28 +181,54 @@ function options(latest, height, width, setCursor) {
   const axis = { stroke: dim, font, grid: { stroke: line, width: 1, dash: [3, 3] }, ticks: { show: false } };
   const bars = uPlot.paths.bars({ size: [0.8, 24], align: 1 });
   const order = p.series.map((/** @type {Series} */ s) => ({
-    label: s.label, stroke: s.colour, width: s.kind === 'bars' ? 0 : 1.8, dash: s.kind === 'dash' ? [5, 4] : undefined, fill: s.kind === 'bars' ? s.colour : undefined,
-    paths: s.kind === 'bars' ? (p.stacked ? () => null : bars) : p.stacked ? uPlot.paths.stepped({ align: 1, extend: true }) : undefined, points: { show: false }, spanGaps: false,
+    label: s.label, stroke: s.colour, points: { show: false }, spanGaps: false,
+    width: s.kind === 'bars' ? 0 : 1.8, dash: s.kind === 'dash' ? [5, 4] : undefined, fill: s.kind === 'bars' ? s.colour : undefined,
+    paths: s.kind === 'bars' ? (p.stacked ? () => null : bars) : p.stacked ? uPlot.paths.stepped({ align: 1, extend: true }) : undefined,
   }));
   return {
     width: width || 400, height, padding: [8, 16, 0, 0], legend: { show: false },
-    scales: { x: { time: true, range: () => xRange(latest.current) }, y: p.buckets ? { range: [0, p.buckets.bounds.length + 1] } : p.log ? { distr: 3, range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) } : { range: (/** @type {any} */ u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] } },
-    axes: [{ ...axis, size: (/** @type {any} */ u, /** @type {string[]} */ all) => (all?.some((v) => v.includes('\n')) ? 42 : 28), gap: 7, space: 70, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)) },
-      { ...axis, size: 56, gap: 4, space: height < 100 ? 14 : 34, incrs: p.stacked ? whole : undefined, values: (/** @type {any} */ u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))), splits: p.buckets ? () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1) : p.log ? () => logTicks(latest.current) : undefined,
+    scales: { x: { time: true, range: () => xRange(latest.current) }, y: yScale(latest, height) },
+    axes: [
+      {
+        ...axis, gap: 7, space: 70, size: (u, /** @type {string[]} */ all) => (all?.some((v) => v.includes('\n')) ? 42 : 28),
+        values: (u, /** @type {number[]} */ all) => all.map((t) => dayOrClock(t, all)),
+      },
+      {
+        ...axis, size: 56, gap: 4, space: height < 100 ? 14 : 34, incrs: p.stacked ? whole : undefined, splits: yTicks(latest),
+        values: (u, /** @type {number[]} */ all) => all.map((n) => (n === null ? null : p.buckets ? boundText(p, n) : p.format(n))),
         // The filter of uPlot shows only powers of ten.
-        filter: p.log ? (/** @type {any} */ u, /** @type {number[]} */ all) => all : undefined }],
+        filter: p.log ? (u, /** @type {number[]} */ all) => all : undefined,
+      },
+    ],
     series: [{}, ...(p.buckets ? [{ paths: () => null, points: { show: false } }] : order)],
-    cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false, filters: { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' } } : undefined },
+    cursor: { y: false, points: { show: false }, drag: { x: !!p.onZoom, y: false, setScale: false }, sync: p.sync ? { key: p.sync, setSeries: false, filters } : undefined },
     hooks: {
-      ready: [(/** @type {any} */ u) => u.over.addEventListener('click', () => follow(u, latest.current))],
-      setCursor: [(/** @type {any} */ u) => setCursor(u.cursor.idx ?? null)],
-      // A tiny movement of the pointer is meant as a click, but uPlot reports a click only without
-      // any movement.
-      setSelect: [(/** @type {any} */ u) => { if (u.select.width > 4) latest.current.onZoom?.(u.posToVal(u.select.left, 'x'), u.posToVal(u.select.left + u.select.width, 'x')); else follow(u, latest.current); u.setSelect({ left: 0, width: 0 }, false); }],
-      drawAxes: [(/** @type {any} */ u) => { if (latest.current.buckets) latest.current.buckets.paint(u, latest.current); else if (latest.current.stacked) bottomUp(u, latest.current); }],
-      draw: [(/** @type {any} */ u) => marks(u, latest.current, dim, card)],
+      ready: [(u) => u.over.addEventListener('click', () => follow(u, latest.current))],
+      setCursor: [(u) => setCursor(u.cursor.idx ?? null)],
+      setSelect: [(u) => select(u, latest.current)],
+      drawAxes: [(u) => fill(u, latest.current)],
+      draw: [(u) => marks(u, latest.current, dim, card)],
     },
   };
+}
+
+/**
+ * Zooms to the selected range. A tiny movement of the pointer is meant as a click, but uPlot reports
+ * a click only without any movement.
+ * @param {any} u
+ * @param {any} p
+ */
+function select(u, p) {
+  const { left, width } = u.select;
+  if (width > 4) p.onZoom?.(u.posToVal(left, 'x'), u.posToVal(left + width, 'x'));
+  else follow(u, p);
+  u.setSelect({ left: 0, width: 0 }, false);
+}
+
+/** Draws what uPlot does not. @param {any} u @param {any} p */
+function fill(u, p) {
+  if (p.buckets) p.buckets.paint(u, p);
+  else if (p.stacked) bottomUp(u, p);
 }
 
 /** Opens the link of the step under the pointer. @param {any} u @param {any} p */
@@ -241,17 +289,10 @@ const spans = [1, 10, 100, 1e3, 1e4, 6e4, 6e5, 36e5, 36e6, 864e5, 864e6, 864e7];
 const logRange = (a, b) => [spans.findLast((t) => t <= (a || 1)) || spans[0], spans.find((t) => t >= (b || 10) * 1.05) || spans.at(-1)];
 /** @param {any} p */
 function logTicks(p) {
-  const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((/** @type {any} */ n) => n > 0);
-  const [a, b] = logRange(v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.min(x, y), Infinity), v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.max(x, y), 0));
+  const v = p.series.flatMap((/** @type {Series} */ s) => s.values).filter((n) => n > 0);
+  const least = v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.min(x, y), Infinity);
+  const [a, b] = logRange(least, v.reduce((/** @type {number} */ x, /** @type {number} */ y) => Math.max(x, y), 0));
   return spans.filter((t) => t >= a && t <= b);
-}
-/** @param {number} t @param {number[]} all */
-function dayOrClock(t, all) {
-  const step = all.length > 1 ? all[1] - all[0] : 60;
-  if (step >= 86_400) return absolute(t).slice(5, 10);
-  const time = clock(t, step < 60);
-  // At the begin of a day, the date is below the time.
-  return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time;
 }
 /** @param {any} p @param {number} n */
 const boundText = (p, n) => p.format(p.buckets.bounds[Math.min(Math.round(n) - 1, p.buckets.bounds.length - 1)]);

@@ -31,7 +31,8 @@ const stepFor = (length) => steps.find((s) => length / s <= 130) || 86_400;
 
 export function RangeChooser() {
   const r = rangeOf();
-  return html`<${Segments} label=${common.range} value=${r.name} onChange=${(/** @type {string} */ v) => setQuery({ range: v === '1h' ? '' : v, from: '', to: '' })} options=${Object.keys(ranges).map((n) => [n, n])} />
+  const choose = (/** @type {string} */ v) => setQuery({ range: v === '1h' ? '' : v, from: '', to: '' });
+  return html`<${Segments} label=${common.range} value=${r.name} onChange=${choose} options=${Object.keys(ranges).map((n) => [n, n])} />
     ${!r.name && html`<button class="btn small" onClick=${() => setQuery({ from: '', to: '' })}>${words.zoomOut}</button>`}`;
 }
 
@@ -47,7 +48,7 @@ export function useMetrics(of = {}, every = 10_000) {
 }
 
 export const zoom = (/** @type {number} */ a, /** @type {number} */ b) => setQuery({ from: Math.floor(a), to: Math.ceil(b), range: '' });
-export const deploys = (/** @type {any} */ d) => (d?.deploys || []).map((/** @type {any} */ m) => ({ at: m.at, label: m.label }));
+export const deploys = (d) => (d?.deploys || []).map((m) => ({ at: m.at, label: m.label }));
 
 /**
  * @param {{m: any, height?: number, tools?: any, class?: string, more?: any[]}} p `more`: lines
@@ -55,10 +56,15 @@ export const deploys = (/** @type {any} */ d) => (d?.deploys || []).map((/** @ty
  */
 export function Throughput({ m, height, tools, class: extra, more = [] }) {
   const s = m.data?.series || [];
-  const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[k] || 0);
-  const other = s.map((/** @type {any} */ p) => p.dead + p.discarded + p.expired);
-  return html`<${Card} title=${words.throughput} class=${extra} tools=${html`<${PerStep} d=${m.data} />${tools}`}><${Chart} of=${m} title=${words.jobsPer(stepText(m.data?.step_seconds))} height=${height} sync="page" stacked format=${brief} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to}
-    x=${s.map((/** @type {any} */ p) => p.at)} series=${[{ label: words.succeeded, colour: '#54be7e', kind: 'bars', values: pick('success') }, { label: words.failed, colour: '#d2a106', kind: 'bars', values: pick('failed') }, { label: words.deadOrDiscarded, colour: '#d12771', kind: 'bars', values: other }, ...more]} /><//>`;
+  const pick = (/** @type {string} */ k) => s.map((p) => p[k] || 0);
+  const other = s.map((p) => p.dead + p.discarded + p.expired);
+  const bars = (/** @type {string} */ label, /** @type {string} */ colour, /** @type {number[]} */ values) => ({ label, colour, kind: 'bars', values });
+  const series = [
+    bars(words.succeeded, '#54be7e', pick('success')), bars(words.failed, '#d2a106', pick('failed')), bars(words.deadOrDiscarded, '#d12771', other), ...more,
+  ];
+  return html`<${Card} title=${words.throughput} class=${extra} tools=${html`<${PerStep} d=${m.data} />${tools}`}>
+    <${Chart} of=${m} title=${words.jobsPer(stepText(m.data?.step_seconds))} height=${height} sync="page" stacked format=${brief}
+      marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((p) => p.at)} series=${series} /><//>`;
 }
 
 /** @param {number|undefined} s */
@@ -73,12 +79,17 @@ export const PerStep = ({ d }) => html`<span class="dim small nowrap">${words.un
  */
 export function Percentiles({ m, of, oldest, height, class: extra, title, more = [] }) {
   const s = m.data?.series || [];
-  const pick = (/** @type {string} */ k) => s.map((/** @type {any} */ p) => p[of]?.[k] || null);
+  const pick = (/** @type {string} */ k) => s.map((p) => p[of]?.[k] || null);
   // Dashes, because few samples put p99 on p95.
-  const series = [...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') }, { label: 'p99', colour: '#d12771', kind: /** @type {'dash'} */ ('dash'), values: pick('p99_ms') }];
+  const series = [
+    ...more, { label: 'p50', colour: '#54be7e', values: pick('p50_ms') }, { label: 'p95', colour: '#4589ff', values: pick('p95_ms') },
+    { label: 'p99', colour: '#d12771', kind: /** @type {'dash'} */ ('dash'), values: pick('p99_ms') },
+  ];
   // When a queue stops, there are no new waits to show, but the age of its oldest job still grows.
   if (oldest) series.push(/** @type {any} */ ({ label: words.oldestJobNow, colour: '#d2a106', kind: 'dash', values: s.map(() => oldest * 1000) }));
-  return html`<${Card} title=${title || (of === 'run' ? words.runTime : words.queueLatencyFirstAttempts)} class=${extra}><${Chart} of=${m} title=${of === 'run' ? words.runTime : words.queueLatency} height=${height} sync="page" log format=${millis} marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)} series=${series} /><//>`;
+  return html`<${Card} title=${title || (of === 'run' ? words.runTime : words.queueLatencyFirstAttempts)} class=${extra}>
+    <${Chart} of=${m} title=${of === 'run' ? words.runTime : words.queueLatency} height=${height} sync="page" log format=${millis}
+      marks=${deploys(m.data)} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((p) => p.at)} series=${series} /><//>`;
 }
 
 /** Returns the part of jobs that did not succeed. @param {any} s */

@@ -59,13 +59,13 @@ function Ask({ q }) {
     <form method="dialog" onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); if (may) answer({ reason, value }); }}>
       <h2 id="ask-title">${q.title}</h2>
       ${q.body && html`<div class="stack">${q.body}</div>`}
-      ${q.facts && html`<dl class="facts">${q.facts.filter((/** @type {any} */ f) => f[1]).map((/** @type {any} */ [k, v]) => html`<dt>${k}</dt><dd>${v}</dd>`)}</dl>`}
+      ${q.facts && html`<dl class="facts">${q.facts.filter((f) => f[1]).map(([k, v]) => html`<dt>${k}</dt><dd>${v}</dd>`)}</dl>`}
       ${q.fields?.(setValue, value)}
       ${wrong && value !== q.value && html`<p class="bad" role="alert">${wrong}</p>`}
       ${q.reason && html`<label class="field"><span>${common.reason} <span class="dim">${words.reasonIsKept}</span></span>
-        <input class="in" value=${reason} maxlength="500" onInput=${(/** @type {any} */ e) => setReason(e.target.value)} /></label>`}
+        <input class="in" value=${reason} maxlength="500" onInput=${(e) => setReason(e.target.value)} /></label>`}
       ${q.typed && html`<label class="field"><span>${words.typeToConfirm(html`<code>${q.typed}</code>`)}</span>
-        <input class="in" autocomplete="off" value=${typed} onInput=${(/** @type {any} */ e) => setTyped(e.target.value)} /></label>`}
+        <input class="in" autocomplete="off" value=${typed} onInput=${(e) => setTyped(e.target.value)} /></label>`}
       <div class="ends">
         <button type="button" class="btn" ref=${cancel} onClick=${() => answer(null)}>${words.cancel}</button>
         <button class=${'btn ' + (q.danger ? 'danger' : 'primary')} disabled=${!may}>${typeof q.verb === 'function' ? q.verb(value) : q.verb}</button>

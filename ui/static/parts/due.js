@@ -52,13 +52,17 @@ export function DueTimes({ set, height = 80 }) {
   const first = overdue > 0 ? 1 : 0;
   const x = first || counts.some(Boolean) ? Array.from({ length: first + counts.length }, (_, i) => d.from + (i - first) * d.step) : [];
   const href = (/** @type {number} */ i) => (first && !i ? listOf(set, { to: d.from }) : counts[i - first] ? listOf(set, { from: x[i], to: x[i] + d.step }) : '');
-  const colour = set === 'retries' ? '#d2a106' : '#54be7e';
-  return html`<${Card} title=${set === 'retries' ? words.retriesDue : common.due} tools=${html`${overdue > 0 && html`<button class="btn small hurt" onClick=${() => navigate(listOf(set, { to: Math.floor(now.peek()) }))}>${words.overdueOf(overdue)}</button>`}
+  const retries = set === 'retries';
+  const series = [{ label: words.due, colour: retries ? '#d2a106' : '#54be7e', kind: 'bars', values: x.map((_, i) => counts[i - first] || 0) }];
+  if (first) series.push({ label: words.overdue, colour: '#ed4337', kind: 'bars', values: x.map((_, i) => (i ? null : overdue)) });
+  const late = () => navigate(listOf(set, { to: Math.floor(now.peek()) }));
+  return html`<${Card} title=${retries ? words.retriesDue : common.due} tools=${html`
+      ${overdue > 0 && html`<button class="btn small hurt" onClick=${late}>${words.overdueOf(overdue)}</button>`}
       ${d?.after > 0 && html`<span class="dim small">${words.beyond(d.after)}</span>`}
       <${Segments} label=${common.range} value=${span} onChange=${choose} options=${Object.keys(spans).map((s) => [s, s])} />`}>
     <${Failure} error=${due.error} at=${d ? due.at : 0} refresh=${due.refresh} />
-    <${Chart} of=${due} title=${set === 'retries' ? words.retriesByDueTime : words.scheduledJobsByDueTime} height=${height} format=${brief} stacked from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())}
-      x=${x} href=${href} series=${[{ label: words.due, colour, kind: 'bars', values: x.map((_, i) => counts[i - first] || 0) }, ...(first ? [{ label: words.overdue, colour: '#ed4337', kind: 'bars', values: x.map((_, i) => (i ? null : overdue)) }] : [])]}
+    <${Chart} of=${due} title=${retries ? words.retriesByDueTime : words.scheduledJobsByDueTime} height=${height} format=${brief} stacked
+      from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())} x=${x} href=${href} series=${series}
       summary=${words.summary(sum(counts), span, overdue)}
       onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => navigate(listOf(set, { from: Math.floor(a), to: Math.ceil(b) }))} />
   <//>`;

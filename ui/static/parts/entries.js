@@ -3,14 +3,16 @@
 // and in the part above the list.
 import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { fixed } from '../core/clock.js';
 import { short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, plain, route, setFilter, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { mostAttempts } from '../core/story.js';
+import { fixed } from '../core/times.js';
 import { actions, actionsOf, actOn, actOnMany, bulkOf, jidOf } from './actions.js';
+import { Downloads } from './downloads.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
 import { setNames, single } from './ops.js';
@@ -37,7 +39,7 @@ const natural = (set) => (set === 'dead-jobs' ? '-at' : 'at');
 /** Returns the API's name of the column by which a list is sorted. @param {string} sort */
 const keyOf = (sort) => sort.replace(/^-/, '');
 
-export const byAttempt = (/** @type {any} */ r) => r.millrace.attempt ?? 0;
+export const byAttempt = (r) => r.millrace.attempt ?? 0;
 
 /** Reasons of dead jobs for which the last attempt counts as failed. */
 const failedNow = ['exhausted', 'killed', 'poison'];
@@ -57,9 +59,6 @@ export function failedAttempts(r) {
   return more ? n + 1 : n;
 }
 
-/** Returns how many attempts a job has: the first one, and its retries. @param {any} job */
-export const mostAttempts = (job) => 1 + (typeof job?.retry === 'number' ? job.retry : job?.retry === false ? 0 : 25);
-
 /**
  * Returns how many seconds a worker waits at least after the next failure, if its handler has no
  * backoff of its own. Returns null if the next attempt is the last.
@@ -71,23 +70,23 @@ export const nextBackoff = (r) => (byAttempt(r) + 1 < mostAttempts(r.job) ? byAt
 export const column = {
   class: {
     id: 'class', label: common.class, always: true, class: 'lim', sort: 'class',
-    cell: (/** @type {any} */ r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>`,
+    cell: (r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>`,
   },
   queue: {
     id: 'queue', label: common.queue, class: 'lim', sort: 'queue',
-    cell: (/** @type {any} */ r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>`,
+    cell: (r) => html`<a class="cut" href=${link('job-queues', r.millrace.queue || 'default')}>${r.millrace.queue}</a>`,
   },
   args: {
     id: 'args', label: common.arguments, class: 'fill',
-    cell: (/** @type {any} */ r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? words.notRead(r.millrace.omitted) : short(argsOf(r))}</code>`,
+    cell: (r) => html`<code class="cut" title=${short(argsOf(r))}>${r.millrace.omitted ? words.notRead(r.millrace.omitted) : short(argsOf(r))}</code>`,
   },
   jid: {
     id: 'jid', label: common.id, wide: true,
-    cell: (/** @type {any} */ r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>`,
+    cell: (r) => html`<a class="mono dim" href=${link('jobs', jidOf(r))} title=${jidOf(r)}>${jidOf(r).slice(0, 8)}</a>`,
   },
   error: {
     id: 'error', label: common.error, class: 'fill', sort: 'error',
-    cell: (/** @type {any} */ r) => html`<span class="cut" title=${short(`${r.error_class || ''}: ${r.error_message || ''}`)}>
+    cell: (r) => html`<span class="cut" title=${short(`${r.error_class || ''}: ${r.error_message || ''}`)}>
       <${ErrorLink} of=${r.error_class || ''} /> <span class="dim">${short(r.error_message)}</span></span>`,
   },
 };
@@ -141,7 +140,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   const before = useRef(/** @type {Map<string, any>} */ (new Map()));
   const read = useMemo(() => {
     const all = list.data?.items ? itemTexts(list.text, 'items').map((raw, i) => before.current.get(raw) || { ...list.data.items[i], raw, args: undefined }) : [];
-    before.current = new Map(all.map((/** @type {any} */ r) => [r.raw, r]));
+    before.current = new Map(all.map((r) => [r.raw, r]));
     return all;
   }, [list.text]);
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
@@ -191,7 +190,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
     } else if (await actOnMany(action, target, done)) choose(new Map());
   };
   const suggest = useSuggestions(set);
-  const key = (/** @type {string} */ k, /** @type {any} */ row) => {
+  const key = (/** @type {string} */ k, row) => {
     const a = actionsOf[set].find((x) => actions[x].key === k);
     if (a) actOn(set, a, row, done);
     return !!a;
@@ -211,22 +210,16 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
       <div class="tools">${bulkOf[set].map((/** @type {string} */ a) => html`<button class=${'btn small' + (actions[a].hurt ? ' hurt' : '')} disabled=${!!whyNotMany.value}
         title=${whyNotMany.value} onClick=${() => run(a)}><${Icon} name=${actions[a].icon} small />${a === 'change' ? common.reschedule : actions[a].label}</button>`)}</div></div>`}</div>
     <${Answer} of=${list}><${Table} id=${set} caption=${setNames[set]} columns=${columns} rows=${read} loading=${list.loading || !d} dim=${!!list.error}
-      busy=${list.stale} of=${list.url} steady sort=${columns.find((c) => c.sort === keyOf(sort))?.id} reverse=${sort.startsWith('-')} onSort=${order} unsortable=${unsortable || undefined}
-      rowKey=${(/** @type {any} */ r) => String(r.millrace.offset)} label=${(/** @type {any} */ r) => words.job(jidOf(r))}
-      selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(/** @type {any} */ r) => navigate(link('jobs', jidOf(r)))} keys=${key}
-      acts=${mayAct.value ? (/** @type {any} */ r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
+      busy=${list.stale} of=${list.url} count=${known ?? d?.filtered_count_at_least ?? d?.total_count} steady
+      sort=${columns.find((c) => c.sort === keyOf(sort))?.id} reverse=${sort.startsWith('-')} onSort=${order} unsortable=${unsortable || undefined}
+      rowKey=${(r) => String(r.millrace.offset)} label=${(r) => words.job(jidOf(r))}
+      selection=${mayAct.value ? { chosen, set: choose } : undefined} open=${(r) => navigate(link('jobs', jidOf(r)))} keys=${key}
+      acts=${mayAct.value ? (r) => html`<${Acts} set=${set} row=${r} done=${done} />` : undefined}
       empty=${filtered || page > 1 ? html`<${Nothing} d=${d} page=${page} next=${next} clear=${[...names, 'page', 'next']} />` : empty} /><//>
     ${d && html`<${Pager} page=${page} size=${size} items=${read.length} total=${known} atLeast=${d.filtered_count_at_least} pages=${d.page_count}
       more=${!!d.next && !list.stale} unplaced=${!!next} what=${what + (read.length > 1 ? `, ${how}` : '')}
       onPage=${turn} onSize=${(/** @type {number} */ n) => setFilter({ page_size: n })} />`}
   </section>`;
-}
-
-/** Downloads of all matching entries. @param {{set: string, filter: Record<string, string>}} p */
-function Downloads({ set, filter }) {
-  const file = (/** @type {string} */ format) => ({ download: `${set}.${format}`, href: apiPath(set, [], { ...filter, format }) });
-  return html`<a class="icon" title=${words.downloadAllNdjson} aria-label=${words.downloadAsNdjson} ...${file('ndjson')}><${Icon} name="download" /></a>
-    <a class="icon small" title=${words.downloadAllCsv} aria-label=${words.downloadAsCsv} ...${file('csv')}>${words.csv}</a>`;
 }
 
 /**
@@ -235,7 +228,8 @@ function Downloads({ set, filter }) {
  *   query
  */
 function Nothing({ d, page, next, clear }) {
-  const title = d?.next ? (page > 1 ? words.noMoreSoFar : common.noMatchesSoFar) : next ? words.noMoreMatches : page > 1 ? words.nothingLeftOnThisPage : common.noMatches(common.jobsOf(d?.total_count));
+  const title = d?.next ? (page > 1 ? words.noMoreSoFar : common.noMatchesSoFar) : next ? words.noMoreMatches
+    : page > 1 ? words.nothingLeftOnThisPage : common.noMatches(common.jobsOf(d?.total_count));
   const cleared = () => setQuery(Object.fromEntries(clear.map((n) => [n, ''])));
   return html`<${Empty} icon="search" title=${title}>
     ${(d?.next || next || page === 1) && d?.searched < d?.total_count && html`<p>${words.searched(d.searched, d.total_count, !!next)}</p>`}
@@ -256,8 +250,8 @@ function useSuggestions(set) {
   const errors = useResource(set === 'retries' || set === 'dead-jobs' ? apiPath('errors', [], { set }) : null, { every: 0 });
   const metrics = useResource(apiPath('job-metrics'), { every: 0 });
   return {
-    queue: () => (queues.data || []).map((/** @type {any} */ q) => q.name),
-    class: () => (metrics.data?.classes || []).filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => c.name),
-    error: () => [...new Map((errors.data?.items || []).map((/** @type {any} */ e) => [e.error_class, [e.error_class, common.jobsOf(e.count)]])).values()],
+    queue: () => (queues.data || []).map((q) => q.name),
+    class: () => (metrics.data?.classes || []).filter((c) => !c.other).map((c) => c.name),
+    error: () => [...new Map((errors.data?.items || []).map((e) => [e.error_class, [e.error_class, common.jobsOf(e.count)]])).values()],
   };
 }

@@ -2,8 +2,8 @@
 // A list's filter: terms as chips, in the URL under the API's names. A term that is not understood
 // is shown, and never dropped.
 import { cx, html, useMemo, useRef, useState } from '../core/h.js';
-import { relativeTime } from '../core/clock.js';
 import { absolute } from '../core/format.js';
+import { relativeTime } from '../core/times.js';
 import { Icon } from './icon.js';
 import { common, filter as words } from '../core/words.js';
 
@@ -80,7 +80,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
     setText('');
     setOpen(false);
   };
-  const take = (/** @type {any} */ c) => {
+  const take = (c) => {
     if (c.more) {
       setText(c.word);
       input.current.focus();
@@ -107,19 +107,20 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
     }
   };
   const shownList = open && list.length > 0;
-  return html`<div class="chips" role="search" onClick=${(/** @type {any} */ e) => e.target === e.currentTarget && input.current.focus()}>
+  return html`<div class="chips" role="search" onClick=${(e) => e.target === e.currentTarget && input.current.focus()}>
     <${Icon} name="search" small class="dim" />
-    ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.name}:</b><span class="cut">${shown(t)}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
+    ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.name}:</b>
+      <span class="cut">${shown(t)}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
       <button aria-label=${common.removeFilter(t.name)} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
     ${wrong.map((w, i) => html`<span class="chip bad" key=${'w' + i} title=${w.why}><${Icon} name="alert" small /><span class="cut">${w.word}</span><span class="sr">: ${w.why}</span>
       <button aria-label=${words.remove(w.word)} onClick=${() => setWrong(wrong.filter((x) => x !== w))}><${Icon} name="x" small /></button></span>`)}
     <input ref=${input} data-filter role="combobox" aria-label=${label} aria-expanded=${String(shownList)} aria-controls="filter-list" aria-autocomplete="list"
       aria-activedescendant=${shownList && at >= 0 ? 'filter-' + at : undefined} autocomplete="off" spellcheck=${false}
       placeholder=${terms.length ? '' : offer(names)} value=${text}
-      onInput=${(/** @type {any} */ e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${key} />
+      onInput=${(e) => { setText(e.target.value); setOpen(true); }} onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${key} />
     ${wrong.length > 0 && html`<span class="bad small" role="alert">${wrong.at(-1).why}</span>`}
     ${shownList && html`<ul class="sugg" id="filter-list" role="listbox" aria-label=${words.suggestions}>${list.map((c, i) => html`
-      <li id=${'filter-' + i} role="option" aria-selected=${String(i === at)} onMouseDown=${(/** @type {any} */ e) => { e.preventDefault(); take(c); }}>
+      <li id=${'filter-' + i} role="option" aria-selected=${String(i === at)} onMouseDown=${(e) => { e.preventDefault(); take(c); }}>
         <span class="cut">${c.word}</span><span class="dim nowrap">${c.hint}</span></li>`)}</ul>`}
   </div>`;
 }
@@ -138,9 +139,13 @@ function completions(text, names, suggest, when) {
   const m = /^([a-z]+):(.*)$/.exec(text);
   if (m && suggest[m[1]]) {
     const part = m[2].toLowerCase();
-    return suggest[m[1]]().map((v) => (Array.isArray(v) ? v : [v, ''])).filter(([v]) => v.toLowerCase().includes(part)).slice(0, 12).map(([v, hint]) => ({ word: `${m[1]}:${v}`, hint, more: false }));
+    const all = suggest[m[1]]().map((v) => (Array.isArray(v) ? v : [v, '']));
+    return all.filter(([v]) => v.toLowerCase().includes(part)).slice(0, 12).map(([v, hint]) => ({ word: `${m[1]}:${v}`, hint, more: false }));
   }
   if (m) return [];
-  return [...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: words.hints[n] || '', more: true })),
-    ...[{ word: 'due:<1h', hint: words.dueWithinAnHour, more: false }, { word: 'died:<1h', hint: words.diedWithinTheLastHour, more: false }].filter((c) => when && c.word.startsWith(when) && c.word.startsWith(text))];
+  const spans = [{ word: 'due:<1h', hint: words.dueWithinAnHour, more: false }, { word: 'died:<1h', hint: words.diedWithinTheLastHour, more: false }];
+  return [
+    ...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: words.hints[n] || '', more: true })),
+    ...spans.filter((c) => when && c.word.startsWith(when) && c.word.startsWith(text)),
+  ];
 }

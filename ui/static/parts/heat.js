@@ -11,7 +11,7 @@ import { charts as words } from '../core/words.js';
 /** @param {any} u @param {any} p */
 function paint(u, p) {
   const { bounds, rows } = p.buckets;
-  const most = rows.reduce((/** @type {number} */ m, /** @type {any} */ r) => Math.max(m, ...(r || [0])), 1);
+  const most = rows.reduce((/** @type {number} */ m, r) => Math.max(m, ...(r || [0])), 1);
   const ctx = u.ctx;
   const colour = token('--ramp', u.root);
   const step = p.x.length > 1 ? p.x[1] - p.x[0] : 60;
@@ -20,7 +20,7 @@ function paint(u, p) {
   ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
   ctx.clip();
   ctx.fillStyle = colour;
-  rows.forEach((/** @type {any} */ row, /** @type {number} */ i) => {
+  rows.forEach((row, /** @type {number} */ i) => {
     if (!row) return;
     const x = u.valToPos(p.x[i], 'x', true);
     const w = Math.max(1, u.valToPos(p.x[i] + step, 'x', true) - x - 1);
@@ -40,6 +40,7 @@ export function HeatMap({ m, of, height = 220, class: extra }) {
   const s = m.data?.series || [];
   const bounds = m.data?.bounds_ms || [];
   const name = of === 'run' ? words.runTimeDistribution : words.waitTimeDistribution;
-  return html`<${Card} title=${name} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]} onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((/** @type {any} */ p) => p.at)}
-    buckets=${{ bounds, rows: s.map((/** @type {any} */ p) => p[of]?.buckets || null), paint }} summary=${words.allJobs(m.data?.total?.[of])} /><//>`;
+  return html`<${Card} title=${name} class=${extra}><${Chart} of=${m} title=${name} height=${height} sync="page" format=${millis} series=${[]}
+    onZoom=${zoom} from=${m.range.from} to=${m.range.to} x=${s.map((p) => p.at)}
+    buckets=${{ bounds, rows: s.map((p) => p[of]?.buckets || null), paint }} summary=${words.allJobs(m.data?.total?.[of])} /><//>`;
 }

@@ -49,7 +49,6 @@ const paths = {
   rows: 'M4 5h16M4 9.700h16M4 14.300h16M4 19h16',
   keys: 'M3 6h18v12H3ZM7 10h.5M12 10h.5M17 10h.5M8 14h8',
   fold: 'M4 5h16v14H4ZM9 5v14',
-  plus: 'M12 5v14M5 12h14',
   storm: 'M7 15a4 4 0 0 1 .5-8A6 6 0 0 1 19 9a3 3 0 0 1-1 6M13 11l-3 5h4l-3 5',
 };
 

@@ -22,15 +22,19 @@ function TopErrors({ class: extra }) {
   const top = (errors.data?.items || []).slice(0, 8);
   return html`<${Card} title=${words.topErrors} class=${extra} tools=${html`<a class="btn small" href=${link('retries', [], { view: 'storm' })}>${words.allErrors}</a>`}>
     <${Failure} error=${errors.error} refresh=${errors.refresh} />
-    ${top.length ? html`<ul class="att">${top.map((/** @type {any} */ g) => html`<${TopError} key=${g.fingerprint} g=${g} />`)}</ul>` : errors.data && html`<p class="dim">${words.noErrors}</p>`}<//>`;
+    ${top.length ? html`<ul class="att">${top.map((g) => html`<${TopError} key=${g.fingerprint} g=${g} />`)}</ul>` : errors.data && html`<p class="dim">${words.noErrors}</p>`}<//>`;
 }
 
 /** @param {{g: any}} p */
 function TopError({ g }) {
   const to = (/** @type {string} */ set) => link(set, [], { error: g.fingerprint });
-  return html`<li><span class="num strong" style=${{ minWidth: '3rem' }}>${brief(g.count)}</span>
-    <div class="grow"><div class="cut"><a class="bad" href=${to(g.retries ? 'retries' : 'dead-jobs')}>${g.error_class || common.error}</a> <span class="dim">${words.inClass(g.class)}</span></div><div class="cut dim small" title=${g.message}>${short(g.example ?? g.message)}</div></div>
-    <span class="small nowrap">${g.retries > 0 && html`<a class="dim" href=${to('retries')}>${common.retriesOf(g.retries)}</a>`}${g.retries > 0 && g.dead > 0 && ' · '}${g.dead > 0 && html`<a class="dim" href=${to('dead-jobs')}>${common.deadOf(g.dead)}</a>`}</span></li>`;
+  const retries = g.retries > 0 && html`<a class="dim" href=${to('retries')}>${common.retriesOf(g.retries)}</a>`;
+  const dead = g.dead > 0 && html`<a class="dim" href=${to('dead-jobs')}>${common.deadOf(g.dead)}</a>`;
+  return html`<li><span class="num strong first">${brief(g.count)}</span>
+    <div class="grow">
+      <div class="cut"><a class="bad" href=${to(g.retries ? 'retries' : 'dead-jobs')}>${g.error_class || common.error}</a> <span class="dim">${words.inClass(g.class)}</span></div>
+      <div class="cut dim small" title=${g.message}>${short(g.example ?? g.message)}</div></div>
+    <span class="small nowrap">${retries}${retries && dead && ' · '}${dead}</span></li>`;
 }
 
 /** @param {{ops: any, class: string}} p */
@@ -38,5 +42,11 @@ function Recent({ ops, class: extra }) {
   const top = (ops.data || []).slice(0, 6);
   return html`<${Card} title=${common.operations} class=${extra} tools=${html`<a class="btn small" href=${link('operations')}>${common.allOperations}</a>`}>
     <${Failure} error=${ops.error} refresh=${ops.refresh} />
-    <ul class="att">${top.map((/** @type {any} */ op) => html`<li key=${op.id}><div class="grow"><span class="strong">${opText(op)}</span> <span class="dim small">${op.actor ? words.by(op.actor) : ''}</span>${op.state === 'running' && html`<${Progress} op=${op} />`}</div><${State} state=${ownState(op)} /><span class="small dim"><${Time} at=${op.started_at} /></span></li>`)}</ul><//>`;
+    <ul class="att">${top.map((op) => html`<${Operation} key=${op.id} op=${op} />`)}</ul><//>`;
 }
+
+/** @param {{op: any}} p */
+const Operation = ({ op }) => html`<li>
+  <div class="grow"><span class="strong">${opText(op)}</span> <span class="dim small">${op.actor ? words.by(op.actor) : ''}</span>
+    ${op.state === 'running' && html`<${Progress} op=${op} />`}</div>
+  <${State} state=${ownState(op)} /><span class="small dim"><${Time} at=${op.started_at} /></span></li>`;

@@ -20,8 +20,8 @@ export function Menu({ close, openKeys }) {
   const w = whoami.value;
   const box = useRef(null);
   useLayoutEffect(() => {
-    const away = (/** @type {any} */ e) => { if (!box.current?.parentElement.contains(e.target)) close(); };
-    const escape = (/** @type {any} */ e) => { if (e.key === 'Escape') close(); };
+    const away = (e) => { if (!box.current?.parentElement.contains(e.target)) close(); };
+    const escape = (e) => { if (e.key === 'Escape') close(); };
     document.addEventListener('pointerdown', away);
     document.addEventListener('keydown', escape);
     return () => {
@@ -30,9 +30,10 @@ export function Menu({ close, openKeys }) {
     };
   }, []);
   return html`<div class="menu" ref=${box} role="group" aria-label=${words.menu}>
-    <div class="label"><div class="strong" style=${{ color: 'var(--text)' }}>${w?.name || frame.noSignIn}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
+    <div class="label"><div class="strong own">${w?.name || frame.noSignIn}</div>${words.account(w?.role || '', w?.read_only, w?.vhost || '/')}
       ${overview.value && html`<div>${words.version(overview.value.product_version)}</div>`}</div><hr />
-    ${choices.map(([label, value, options]) => html`<div class="label">${label}</div><${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
+    ${choices.map(([label, value, options]) => html`<div class="label">${label}</div>
+      <${Segments} label=${label} value=${value.value} onChange=${(/** @type {string} */ v) => { value.value = v; }} options=${options} />`)}<hr />
     <button class="item" onClick=${() => { close(); openKeys(); }}><${Icon} name="keys" />${common.keyboardShortcuts}</button>
     ${w?.auth !== 'none' && html`<button class="item" onClick=${signOut}><${Icon} name="out" />${words.signOut}</button>`}
   </div>`;

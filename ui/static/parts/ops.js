@@ -27,7 +27,10 @@ export const single = words.single;
 export const ofSet = (set, n) => plural(n, single[set] || words.entry, setNames[set] || set || words.entries);
 
 /** Returns the text of an operation. @param {any} op */
-export const opText = (op) => `${op.action === 'undo' && op.state === 'done' ? words.restored : verbs[op.action] || op.action} ${op.total === undefined ? setNames[op.set] || op.set || words.entries : ofSet(op.set, op.total)}`;
+export function opText(op) {
+  const verb = op.action === 'undo' && op.state === 'done' ? words.restored : verbs[op.action] || op.action;
+  return verb + ' ' + (op.total === undefined ? setNames[op.set] || op.set || words.entries : ofSet(op.set, op.total));
+}
 
 /** @param {any} body @returns {Promise<string|null>} its id */
 export async function operate(body) {
@@ -67,7 +70,7 @@ function plan() {
 async function look() {
   const { data, status } = await ask(apiPath('operations')).catch((e) => ({ data: [], status: e.status }));
   const running = followed.value.filter((o) => o.state === 'running');
-  const known = new Map(data.map((/** @type {any} */ o) => [o.id, { ...o, seen: Date.now() }]));
+  const known = new Map(data.map((o) => [o.id, { ...o, seen: Date.now() }]));
   followed.value = followed.value.map((o) => known.get(o.id) || o);
   for (const o of running) {
     const op = known.get(o.id);
@@ -111,7 +114,8 @@ export async function cancelOperation(id) {
  * @param {any} op
  * @param {any[]} [all] operations that are known
  */
-export const undoable = (op, all = followed.value) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action) && !['running', 'interrupted'].includes(op.state) && op.done > 0 && (!op.undone_by || stateOfUndo(op, all) === 'cancelled');
+export const undoable = (op, all = followed.value) => has('/api/operations/{id}/undo', 'post') && ['delete', 'kill', 'change'].includes(op.action)
+  && !['running', 'interrupted'].includes(op.state) && op.done > 0 && (!op.undone_by || stateOfUndo(op, all) === 'cancelled');
 
 /** Returns the state of the undo of an operation. @param {any} op @param {any[]} all */
 const stateOfUndo = (op, all) => all.find((o) => o.id === op.undone_by)?.state || 'done';
@@ -149,7 +153,7 @@ export function Progress({ op }) {
       aria-valuenow=${Math.round(Math.min(1, part) * 100)}><i style=${{ width: Math.min(1, part) * 100 + '%' }}></i></div>
     <div class="row small dim num wrap"><span>${words.doneOf(op.done, op.total)}</span>
       ${op.failed > 0 && html`<span class="bad">${words.failedOf(op.failed)}</span>`}
-      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((/** @type {any} */ s) => words.skip(s.count, s.reason)).join('\n')}>${words.skippedOf(op.skipped)}</span>`}
+      ${op.skipped > 0 && html`<span class="warn" title=${(op.skips || []).map((s) => words.skip(s.count, s.reason)).join('\n')}>${words.skippedOf(op.skipped)}</span>`}
       ${left !== null && left > 1 && html`<span>${words.left(pace, left)}</span>`}</div></div>`;
 }
 
@@ -159,7 +163,7 @@ export function Progress({ op }) {
  */
 export function LastOperation({ set }) {
   const all = useResource(apiPath('operations'), { topic: 'operations', every: 10_000 });
-  const last = (all.data || []).filter((/** @type {any} */ o) => o.set === set).sort((/** @type {any} */ a, /** @type {any} */ b) => b.started_at - a.started_at)[0];
+  const last = (all.data || []).filter((o) => o.set === set).sort((a, b) => b.started_at - a.started_at)[0];
   return last ? html`<a class="btn small" title=${opText(last)} href=${link('operations')}>${words.lastOperation}</a>` : null;
 }
 

@@ -1,31 +1,8 @@
 // @ts-check
 import { html } from '../core/h.js';
 import { count } from '../core/format.js';
-import { route, setQuery } from '../core/router.js';
 import { Icon } from './icon.js';
 import { common, pager as words } from '../core/words.js';
-
-/**
- * Returns the page that the URL selects from a list in memory. A long list is never drawn as a
- * whole, because each row costs time at every update.
- * @param {any[]} all
- */
-export function paged(all) {
-  const query = route.value.query;
-  const size = Number(query.get('page_size')) || 50;
-  const pages = Math.max(1, Math.ceil(all.length / size));
-  const page = Math.min(pages, Number(query.get('page')) || 1);
-  return { rows: all.slice((page - 1) * size, page * size), page, size, pages };
-}
-
-/** @param {{of: ReturnType<typeof paged>, total: number, what: string}} p */
-export function PagerOf({ of, total, what }) {
-  if (total <= 20) return null;
-  return html`<${Pager} page=${of.page} size=${of.size} items=${of.rows.length} total=${total} pages=${of.pages} what=${what} onPage=${(/** @type {number} */ n) => setQuery({ page: n === 1 ? '' : n })} onSize=${(/** @type {number} */ n) => setQuery({ page_size: n, page: '' })} />`;
-}
-
-/** Says that a list has more items than are shown. @param {{list: any, what: string}} p */
-export const Cut = ({ list, what }) => list.left > 0 && html`<p class="banner" role="status"><span>${words.cut(list.data.length, what, list.left)}</span></p>`;
 
 /**
  * @param {{page: number, size: number, items: number, total: number|undefined, atLeast?: number,
@@ -39,7 +16,8 @@ export function Pager({ page, size, items, total, atLeast, pages, more, unplaced
   const last = pages !== undefined ? page >= pages : !more;
   const here = total === 1 && items === 1 ? '1' : unplaced ? count(items) : `${count(from)}–${count(from + items - 1)}${of}`;
   return html`<nav class="pager" aria-label=${common.pagesOfTheList}><span class="num">${items > 0 && html`${here} ${what}`}</span>
-    <div class="tools"><label class="row"><span class="small">${common.rows}</span><select class="in small" aria-label=${words.rowsPerPage} value=${String(size)} onChange=${(/** @type {any} */ e) => onSize(Number(e.target.value))}>
+    <div class="tools"><label class="row"><span class="small">${common.rows}</span>
+      <select class="in small" aria-label=${words.rowsPerPage} value=${String(size)} onChange=${(e) => onSize(Number(e.target.value))}>
       ${[20, 50, 100, 200, 500].map((n) => html`<option value=${String(n)} selected=${n === size}>${n}</option>`)}</select></label>
       <button class="btn small" disabled=${page <= 1} onClick=${() => onPage(page - 1)} aria-label=${common.previousPage}><${Icon} name="left" small /></button>
       <span class="num small">${words.page(page, pages)}</span>

@@ -20,9 +20,13 @@ onSignOut(() => { shown.value = ''; });
 /** @typedef {{icon: string, text: string, hint: string, run: () => void}} Entry */
 
 /** @type {[string, string, string][]} page, icon, name */
-const pages = [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs], ['scheduled-jobs', 'clock', common.scheduledJobs], ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs], ['gated-jobs', 'gated', common.jobsWithoutAQueue],
-  ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live], ['worker-processes', 'worker', common.workerProcesses], ['operations', 'ops', common.operations], ['rejected', 'rejected', common.rejectedRecords],
-  ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]];
+const pages = [
+  ['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
+  ['scheduled-jobs', 'clock', common.scheduledJobs], ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs],
+  ['gated-jobs', 'gated', common.jobsWithoutAQueue], ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live],
+  ['worker-processes', 'worker', common.workerProcesses], ['operations', 'ops', common.operations], ['rejected', 'rejected', common.rejectedRecords],
+  ['health', 'health', common.health], ['api-docs', 'api', common.httpApi],
+];
 /** Returns the keys that lead to a page: g and a letter. @param {string} page */
 const letter = (page) => 'g ' + Object.keys(goTo).find((k) => goTo[k] === page);
 
@@ -31,7 +35,8 @@ const fixed = () => [
   ...pages.map(([page, icon, text]) => ({ icon, text, hint: letter(page), run: () => navigate(link(page)) })),
   { icon: 'storm', text: common.retriesByError, hint: '', run: () => navigate(link('retries', [], { view: 'storm' })) },
   ...['light', 'dark', 'system'].map((t) => ({ icon: t === 'light' ? 'sun' : t === 'dark' ? 'moon' : 'monitor', text: words.theme(t), hint: '', run: () => { theme.value = t; } })),
-  { icon: 'rows', text: words.rows(density.value === 'compact' ? words.comfortable : words.compact), hint: '', run: () => { density.value = density.value === 'compact' ? 'comfortable' : 'compact'; } },
+  density.value === 'compact' ? { icon: 'rows', text: words.rows(words.comfortable), hint: '', run: () => { density.value = 'comfortable'; } }
+    : { icon: 'rows', text: words.rows(words.compact), hint: '', run: () => { density.value = 'compact'; } },
   { icon: paused.value ? 'play' : 'pause', text: paused.value ? words.resumeUpdates : words.pauseUpdates, hint: 'p', run: () => { paused.value = !paused.value; } },
   { icon: 'keys', text: common.keyboardShortcuts, hint: '?', run: openKeys },
 ];
@@ -46,12 +51,17 @@ function useNames() {
   const [names, set] = useState(/** @type {Entry[][]} */ ([[], [], []]));
   useEffect(() => {
     let ended = false;
-    const to = (/** @type {string} */ icon, /** @type {string} */ page, /** @type {string} */ name, /** @type {string} */ hint) => ({ icon, text: name, hint, run: () => navigate(link(page, name)) });
-    const asks = [['job-queues', (/** @type {any} */ d) => d.map((/** @type {any} */ q) => to('queue', 'job-queues', q.name, words.queue))],
-      ['job-metrics', (/** @type {any} */ d) => d.classes.filter((/** @type {any} */ c) => !c.other).map((/** @type {any} */ c) => to('chart', 'job-metrics', c.name, words.class))],
-      ['processes', (/** @type {any} */ d) => d.map((/** @type {any} */ p) => to('worker', 'worker-processes', p.identity, p.state))]];
+    /** @type {(icon: string, page: string, name: string, hint: string) => Entry} */
+    const to = (icon, page, name, hint) => ({ icon, text: name, hint, run: () => navigate(link(page, name)) });
+    /** @type {[string, (d: any) => Entry[]][]} */
+    const asks = [['job-queues', (d) => d.map((q) => to('queue', 'job-queues', q.name, words.queue))],
+      ['job-metrics', (d) => d.classes.filter((c) => !c.other).map((c) => to('chart', 'job-metrics', c.name, words.class))],
+      ['processes', (d) => d.map((p) => to('worker', 'worker-processes', p.identity, p.state))]];
     // In this order, regardless of the order of the answers.
-    asks.forEach(([path, read], i) => ask(apiPath(/** @type {string} */ (path), [], path === 'job-metrics' ? {} : { limit: 500 })).then(({ data }) => { if (!ended) set((all) => Object.assign([...all], { [i]: /** @type {any} */ (read)(data) })); }, () => {}));
+    asks.forEach(async ([path, read], i) => {
+      const answer = await ask(apiPath(path, [], path === 'job-metrics' ? {} : { limit: 500 })).catch(() => null);
+      if (answer && !ended) set((all) => Object.assign([...all], { [i]: read(answer.data) }));
+    });
     return () => { ended = true; };
   }, []);
   return useMemo(() => names.flat(), [names]);
@@ -83,8 +93,11 @@ function Box() {
   };
   useEffect(() => { document.getElementById('pal-' + at)?.scrollIntoView({ block: 'nearest' }); }, [at]);
   return html`<dialog ref=${box} class="pal" aria-label=${words.searchAndCommands} onCancel=${close} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}>
-    <input role="combobox" aria-label=${words.searchAndCommands} aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at} placeholder=${words.findBy} value=${text} onInput=${(/** @type {any} */ e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
-    <ul id="pal-list" role="listbox" aria-label=${words.results}>${found.map((e, i) => html`<li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}><${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
+    <input role="combobox" aria-label=${words.searchAndCommands} aria-expanded="true" aria-controls="pal-list" aria-activedescendant=${'pal-' + at}
+      placeholder=${words.findBy} value=${text} onInput=${(e) => { setText(e.target.value); choose(''); }} onKeyDown=${key} autofocus />
+    <ul id="pal-list" role="listbox" aria-label=${words.results}>${found.map((e, i) => html`
+      <li id=${'pal-' + i} role="option" aria-selected=${String(i === at)} onClick=${() => run(e)} onPointerMove=${() => choose(nameOf(e))}>
+        <${Icon} name=${e.icon} /><span class="cut">${e.text}</span><span class="dim small nowrap">${e.hint}</span></li>`)}</ul>
   </dialog>`;
 }
 
@@ -106,9 +119,14 @@ function Keys() {
   const close = () => { shown.value = ''; };
   useLayoutEffect(() => { box.current.showModal(); }, []);
   /** @type {[string, string][]} */
-  const rows = [[words.searchAndCommands, frame.searchKeys], [common.filter, '/'], [words.nextAndPreviousRow, 'j k'], [words.selectRow, 'x'], [words.openRow, 'Enter'], [words.retryOrRunRow, 'r'], [words.deleteRow, '#'], [words.previousAndNextPage, '[ ]'], [words.pauseUpdates, 'p'], [words.lightOrDark, 't'], [common.keyboardShortcuts, '?'], ...pages.map(([page, , name]) => /** @type {[string, string]} */ ([name, letter(page)]))];
-  return html`<dialog ref=${box} class="wide" aria-label=${common.keyboardShortcuts} onClose=${close} onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>${common.keyboardShortcuts}</h2>
+  const rows = [
+    [words.searchAndCommands, frame.searchKeys], [common.filter, '/'], [words.nextAndPreviousRow, 'j k'], [words.selectRow, 'x'],
+    [words.openRow, 'Enter'], [words.retryOrRunRow, 'r'], [words.deleteRow, '#'], [words.previousAndNextPage, '[ ]'], [words.pauseUpdates, 'p'],
+    [words.lightOrDark, 't'], [common.keyboardShortcuts, '?'], ...pages.map(([page, , name]) => /** @type {[string, string]} */ ([name, letter(page)])),
+  ];
+  return html`<dialog ref=${box} class="wide" aria-label=${common.keyboardShortcuts} onClose=${close}
+    onClick=${(/** @type {Event} */ e) => e.target === box.current && close()}><div class="inside"><h2>${common.keyboardShortcuts}</h2>
     <div class="keys">${rows.map(([what, k]) => html`<div><span>${what}</span><span class="row">${k.split(' ').map((c) => html`<kbd>${c}</kbd>`)}</span></div>`)}</div>
-    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(/** @type {any} */ e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />${words.singleKeyShortcuts}</label>
+    <label class="check"><input type="checkbox" checked=${shortcuts.value === 'on'} onChange=${(e) => { shortcuts.value = e.target.checked ? 'on' : 'off'; }} />${words.singleKeyShortcuts}</label>
     <div class="ends"><button class="btn primary" onClick=${close}>${words.close}</button></div></div></dialog>`;
 }

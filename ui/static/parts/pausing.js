@@ -76,11 +76,13 @@ async function changeEach(order, names, reason) {
 export function ChosenQueues({ chosen, all, choose, refresh }) {
   const these = all.filter((q) => chosen.has(q.name));
   useEffect(() => say(common.selected(common.queuesOf(chosen.size))), [chosen.size]);
-  const button = (/** @type {boolean} */ on, /** @type {any[]} */ of) => html`<button class=${'btn small ' + (on ? 'hold' : 'primary')} disabled=${!of.length} onClick=${() => pause(on, of, done)}><${Icon} name=${on ? 'pause' : 'play'} small />${on ? common.pause : common.resume}</button>`;
+  const button = (/** @type {boolean} */ on, /** @type {any[]} */ of) => html`<button class=${'btn small ' + (on ? 'hold' : 'primary')} disabled=${!of.length}
+    onClick=${() => pause(on, of, done)}><${Icon} name=${on ? 'pause' : 'play'} small />${on ? common.pause : common.resume}</button>`;
   const done = (/** @type {string[]} */ changed) => {
     choose(new Map([...chosen].filter(([name]) => !changed.includes(name))));
     refresh();
   };
   return html`<div class="selbar" role="region" aria-label=${common.selection}><span class="strong">${common.selected(common.queuesOf(chosen.size))}</span>
-    <button class="linkish" onClick=${() => choose(new Map())}>${common.clear}</button><div class="tools">${button(true, these.filter((q) => !isPaused(q)))}${button(false, these.filter(isPaused))}</div></div>`;
+    <button class="linkish" onClick=${() => choose(new Map())}>${common.clear}</button>
+    <div class="tools">${button(true, these.filter((q) => !isPaused(q)))}${button(false, these.filter(isPaused))}</div></div>`;
 }

@@ -32,11 +32,13 @@ export function Payload({ text, label, name = 'record', path = '' }) {
   return html`<div class="stack">
     <div class="row wrap"><${Segments} label=${words.as(label)} value=${mode} onChange=${setMode} options=${[['pretty', words.pretty], ['raw', words.raw], ['hex', words.hex]]} />
       <span class="dim small">${bytes(new TextEncoder().encode(text).length)}</span>
-      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder=${words.find} aria-label=${words.findIn(label)} value=${find} onInput=${(/** @type {any} */ e) => setFind(e.target.value)} />`}
+      ${mode === 'pretty' && html`<input class="in small grow" type="search" placeholder=${words.find} aria-label=${words.findIn(label)}
+        value=${find} onInput=${(e) => setFind(e.target.value)} />`}
       <span class="grow"></span><button class="icon" aria-label=${words.copy(label)} title=${words.copyAll} onClick=${() => copy(text)}><${Icon} name="copy" /></button>
       <button class="icon" aria-label=${words.downloadOf(label)} title=${words.download} onClick=${save}><${Icon} name="download" /></button></div>
     <div class="code" tabindex="0" role="region" aria-label=${label}>
-      ${mode === 'hex' ? hex(shown) : mode === 'raw' || !node ? html`<span class="anywhere" style=${{ whiteSpace: 'pre-wrap' }}>${shown}</span>` : html`<${Tree} text=${text} node=${node} find=${find.toLowerCase()} path=${path} />`}
+      ${mode === 'hex' ? hex(shown) : mode === 'raw' || !node ? html`<span class="raw">${shown}</span>`
+        : html`<${Tree} text=${text} node=${node} find=${find.toLowerCase()} path=${path} />`}
     </div>
     ${cut && html`<button class="btn small" onClick=${() => setAll(true)}>${common.showAll(text.length)}</button>`}
   </div>`;
@@ -48,7 +50,9 @@ function hex(text) {
   const lines = [];
   for (let i = 0; i < all.length; i += 16) {
     const part = [...all.slice(i, i + 16)];
-    lines.push(i.toString(16).padStart(6, '0') + '  ' + part.map((b) => b.toString(16).padStart(2, '0')).join(' ').padEnd(48) + ' ' + part.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : '·')).join(''));
+    const digits = part.map((b) => b.toString(16).padStart(2, '0')).join(' ').padEnd(48);
+    const letters = part.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : '·')).join('');
+    lines.push(`${i.toString(16).padStart(6, '0')}  ${digits} ${letters}`);
   }
   return lines.join('\n') + (text.length > 16_384 ? '\n…' : '');
 }

@@ -6,7 +6,7 @@ import { link, navigate, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
 import { failShare } from './charts.js';
 import { Icon } from './icon.js';
-import { Cut, paged, PagerOf } from './pager.js';
+import { Cut, paged, PagerOf } from './paging.js';
 import { Spark } from './spark.js';
 import { Answer, CopyCurl, Empty, State, Util } from './states.js';
 import { ColumnChooser, sorted, Table } from './table.js';
@@ -33,17 +33,16 @@ export function Queues({ list, metrics, attention, alone }) {
   const text = (query.get('text') || '').toLowerCase();
   const sort = query.get('sort') || '';
   const reverse = query.get('sort_reverse') === 'true';
-  const by = useMemo(() => new Map((metrics.data?.queues || []).map((/** @type {any} */ q) => [q.name, q])), [metrics.data]);
-  const stat = (/** @type {any} */ q) => by.get(q.name);
+  const by = useMemo(() => new Map((metrics.data?.queues || []).map((q) => [q.name, q])), [metrics.data]);
+  const stat = (q) => by.get(q.name);
   const all = list.data || [];
-  const found = text ? all.filter((/** @type {any} */ q) => q.name.toLowerCase().includes(text)) : all;
+  const found = text ? all.filter((q) => q.name.toLowerCase().includes(text)) : all;
   // Only the sidecar knows how long jobs may wait. Its problems name the queues in which they have
   // waited longer.
-  const late = useMemo(() => new Map((attention?.items || []).filter((/** @type {any} */ i) => i.kind === 'oldest_too_old').map((/** @type {any} */ i) => [i.subject, i.text])), [attention]);
+  const late = useMemo(() => new Map((attention?.items || []).filter((i) => i.kind === 'oldest_too_old').map((i) => [i.subject, i.text])), [attention]);
   const columns = columnsOf(stat, late, useTrends());
   const rows = sort ? sorted(found, columns, sort, reverse) : [...found].sort((a, b) => gravity(a) - gravity(b) || (a.name < b.name ? -1 : 1));
   const part = paged(rows);
-  const sum = (/** @type {string} */ k) => found.reduce((/** @type {number} */ n, /** @type {any} */ q) => n + (q[k] || 0), 0);
   const [chosen, setChosen] = useState(/** @type {Map<string, any>} */ (new Map()));
   // Loaded when the first queue is selected.
   const [Bar, setBar] = useState(/** @type {any} */ (null));
@@ -51,17 +50,44 @@ export function Queues({ list, metrics, attention, alone }) {
     setChosen(m);
     if (!Bar) import('./pausing.js').then((p) => setBar(() => p.ChosenQueues), failed);
   };
-  return html`<section class="card flush" id="queues" aria-label=${common.queues}><div class="bars"><div class="toolbar">${!alone && html`<h2 class="strong">${common.queues}</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>`}
-      <input class=${'in small' + (alone ? ' grow' : '')} type="search" data-filter placeholder=${common.filterByName} aria-label=${words.filterQueuesByName} value=${query.get('text') || ''} onInput=${(/** @type {any} */ e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />${alone && html`<span class="grow"></span>`}
+  const empty = text
+    ? html`<${Empty} icon="search" title=${common.noMatches(common.queuesOf(all.length))}>
+      <button class="btn" onClick=${() => setQuery({ text: '' })}>${common.clearFilter}</button><//>`
+    : html`<${Empty} icon="queue" title=${words.noQueuesYet}><p>${words.whenQueuesAppear}</p><pre class="code">${words.exampleEnqueue}</pre><//>`;
+  return html`<section class="card flush" id="queues" aria-label=${common.queues}><div class="bars"><div class="toolbar">
+      ${!alone && html`<h2 class="strong">${common.queues}</h2>${list.data && html`<span class="badge">${count(all.length + list.left)}</span>`}<span class="grow"></span>`}
+      <input class=${'in small' + (alone ? ' grow' : '')} type="search" data-filter placeholder=${common.filterByName} aria-label=${words.filterQueuesByName}
+        value=${query.get('text') || ''} onInput=${(e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} />${alone && html`<span class="grow"></span>`}
       <${ColumnChooser} id="queues" columns=${columns} /><${CopyCurl} url=${list.url} jq=${text && `select(.name | ascii_downcase | contains(${JSON.stringify(text)}))`} /></div>
       ${Bar && chosen.size > 0 && html`<${Bar} chosen=${chosen} all=${all} choose=${choose} refresh=${list.refresh} />`}</div>
     <${Cut} list=${list} what=${words.queues} />
-    <${Answer} of=${list}><${Table} id="queues" caption=${common.queues} columns=${columns} rows=${part.rows} loading=${!list.data} dim=${!!list.error} rowKey=${(/** @type {any} */ q) => q.name} label=${(/** @type {any} */ q) => words.queue(q.name)} selection=${mayAct.value ? { chosen, set: choose } : undefined} sort=${sort} reverse=${reverse} of=${`${text} ${part.page} ${part.size}`}
-      onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(/** @type {any} */ q) => navigate(link('job-queues', q.name))}
-      foot=${found.length > 1 && html`<tr><td colspan="2">${text ? words.matching : words.total}</td><td class="r" colspan=${columns.length}><span class="dim">${words.ready}</span> ${count(sum('ready'))} · <span class="dim">${words.unacked}</span> ${count(sum('unacked'))} · <span class="dim">${words.in}</span> ${rate(sum('publish_rate'))} · <span class="dim">${words.out}</span> ${rate(sum('ack_rate'))}</td></tr>`}
-      empty=${text ? html`<${Empty} icon="search" title=${common.noMatches(common.queuesOf(all.length))}><button class="btn" onClick=${() => setQuery({ text: '' })}>${common.clearFilter}</button><//>` : html`<${Empty} icon="queue" title=${words.noQueuesYet}><p>${words.whenQueuesAppear}</p><pre class="code">${words.exampleEnqueue}</pre><//>`} /><//>
+    <${Answer} of=${list}><${Table} id="queues" caption=${common.queues} columns=${columns} rows=${part.rows} count=${rows.length}
+      loading=${!list.data} dim=${!!list.error} rowKey=${(q) => q.name} label=${(q) => words.queue(q.name)}
+      selection=${mayAct.value ? { chosen, set: choose } : undefined} sort=${sort} reverse=${reverse} of=${`${text} ${part.page} ${part.size}`}
+      onSort=${(/** @type {string} */ id, /** @type {boolean} */ r) => setQuery({ sort: id, sort_reverse: r ? 'true' : '', page: '' })} open=${(q) => navigate(link('job-queues', q.name))}
+      foot=${found.length > 1 && html`<${Sums} name=${text ? words.matching : words.total} of=${found} width=${columns.length} />`} empty=${empty} /><//>
     <${PagerOf} of=${part} total=${rows.length} what=${words.queues} />
   </section>`;
+}
+
+/** The sums of all queues that are listed. @param {{name: string, of: any[], width: number}} p */
+function Sums({ name, of, width }) {
+  const sum = (/** @type {string} */ k) => of.reduce((n, q) => n + (q[k] || 0), 0);
+  const sums = [
+    [words.ready, count(sum('ready'))], [words.unacked, count(sum('unacked'))], [words.in, rate(sum('publish_rate'))], [words.out, rate(sum('ack_rate'))],
+  ];
+  return html`<tr><td colspan="2">${name}</td>
+    <td class="r" colspan=${width}>${sums.map(([what, n], i) => html`${i > 0 && ' · '}<span class="dim">${what}</span> ${n}`)}</td></tr>`;
+}
+
+/** The part of its slots that a queue uses. @param {any} q */
+const used = (q) => (q.slots ? q.busy / q.slots : null);
+
+/** When the queue is empty, at the present rate. @param {{q: any}} p */
+function Drain({ q }) {
+  const d = drain(q);
+  if (d !== null && d !== Infinity) return seconds(d);
+  return d === Infinity && q.growth_rate > 0.05 ? html`<span class="warn">${words.growing}</span>` : '–';
 }
 
 /**
@@ -70,23 +96,38 @@ export function Queues({ list, metrics, attention, alone }) {
  * @param {(name: string) => number[]} trend
  */
 function columnsOf(stat, late, trend) {
-  const run = (/** @type {any} */ q) => stat(q)?.run?.p95_ms ?? null;
-  const wait = (/** @type {any} */ q) => stat(q)?.wait?.p95_ms ?? null;
+  const run = (q) => stat(q)?.run?.p95_ms ?? null;
+  const wait = (q) => stat(q)?.wait?.p95_ms ?? null;
+  const fails = (q) => (stat(q) ? failShare(stat(q)) : null);
   return [
-    { id: 'name', label: common.name, always: true, head: true, class: 'lim', sort: (/** @type {any} */ q) => q.name, cell: (/** @type {any} */ q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>` },
-    { id: 'state', label: common.state, sort: gravity, cell: (/** @type {any} */ q) => html`<${QueueState} q=${q} />${q.paused && html`<span class="cut dim small sub" style=${{ maxWidth: '9rem' }} title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}` },
-    { id: 'ready', label: common.ready, right: true, sort: (/** @type {any} */ q) => q.ready, cell: (/** @type {any} */ q) => brief(q.ready) },
-    { id: 'unacked', label: common.unacked, wide: true, right: true, sort: (/** @type {any} */ q) => q.unacked, cell: (/** @type {any} */ q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">${words.leased(q.leased)}</span>`}` },
-    { id: 'oldest', label: common.oldestJob, right: true, sort: (/** @type {any} */ q) => q.oldest?.seconds ?? null, cell: (/** @type {any} */ q) => oldest(q, late.get(q.name)) },
-    { id: 'in', label: common.in, right: true, sort: (/** @type {any} */ q) => q.publish_rate, cell: (/** @type {any} */ q) => rate(q.publish_rate) },
-    { id: 'out', label: common.out, right: true, sort: (/** @type {any} */ q) => q.ack_rate, cell: (/** @type {any} */ q) => rate(q.ack_rate) },
-    { id: 'fail', label: common.failed, right: true, sort: (/** @type {any} */ q) => (stat(q) ? failShare(stat(q)) : null), cell: (/** @type {any} */ q) => { const f = stat(q) ? failShare(stat(q)) : null; return html`<span class=${f > 0.1 ? 'bad strong' : ''}>${percent(f)}</span>`; } },
-    { id: 'wait', label: common.waitP95, wide: true, right: true, sort: wait, cell: (/** @type {any} */ q) => millis(wait(q)) },
-    { id: 'run', label: words.runP95, wide: true, right: true, sort: run, cell: (/** @type {any} */ q) => millis(run(q)) },
-    { id: 'slots', label: words.inUse, wide: true, sort: (/** @type {any} */ q) => (q.slots ? q.busy / q.slots : null), cell: (/** @type {any} */ q) => (q.slots ? html`<${Util} part=${q.busy / q.slots} label=${common.slotsOf(q.name)} text=${`${q.busy}/${q.slots}`} />` : html`<span class="dim">${words.noWorkers}</span>`) },
-    { id: 'drain', label: words.emptyIn, right: true, off: true, sort: drain, cell: (/** @type {any} */ q) => { const d = drain(q); return d === null ? '–' : d === Infinity ? (q.growth_rate > 0.05 ? html`<span class="warn">${words.growing}</span>` : '–') : seconds(d); } },
-    { id: 'bytes', label: common.size, right: true, off: true, sort: (/** @type {any} */ q) => q.bytes, cell: (/** @type {any} */ q) => bytes(q.bytes) },
-    { id: 'trend', label: words.last30Min, wide: true, cell: (/** @type {any} */ q) => html`<${Trend} name=${q.name} values=${trend(q.name)} />` },
+    {
+      id: 'name', label: common.name, always: true, head: true, class: 'lim', sort: (q) => q.name,
+      cell: (q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>`,
+    },
+    {
+      id: 'state', label: common.state, sort: gravity,
+      cell: (q) => html`<${QueueState} q=${q} />
+        ${q.paused && html`<span class="cut dim small sub" title=${q.paused.reason}><${PausedBy} pause=${q.paused} /></span>`}`,
+    },
+    { id: 'ready', label: common.ready, right: true, sort: (q) => q.ready, cell: (q) => brief(q.ready) },
+    {
+      id: 'unacked', label: common.unacked, wide: true, right: true, sort: (q) => q.unacked,
+      cell: (q) => html`${brief(q.unacked)}${q.leased > 0 && html` <span class="dim small">${words.leased(q.leased)}</span>`}`,
+    },
+    { id: 'oldest', label: common.oldestJob, right: true, sort: (q) => q.oldest?.seconds ?? null, cell: (q) => oldest(q, late.get(q.name)) },
+    { id: 'in', label: common.in, right: true, sort: (q) => q.publish_rate, cell: (q) => rate(q.publish_rate) },
+    { id: 'out', label: common.out, right: true, sort: (q) => q.ack_rate, cell: (q) => rate(q.ack_rate) },
+    { id: 'fail', label: common.failed, right: true, sort: fails, cell: (q) => html`<span class=${fails(q) > 0.1 ? 'bad strong' : ''}>${percent(fails(q))}</span>` },
+    { id: 'wait', label: common.waitP95, wide: true, right: true, sort: wait, cell: (q) => millis(wait(q)) },
+    { id: 'run', label: words.runP95, wide: true, right: true, sort: run, cell: (q) => millis(run(q)) },
+    {
+      id: 'slots', label: words.inUse, wide: true, sort: used,
+      cell: (q) => (q.slots ? html`<${Util} part=${used(q)} label=${common.slotsOf(q.name)} text=${`${q.busy}/${q.slots}`} />`
+        : html`<span class="dim">${words.noWorkers}</span>`),
+    },
+    { id: 'drain', label: words.emptyIn, right: true, off: true, sort: drain, cell: (q) => html`<${Drain} q=${q} />` },
+    { id: 'bytes', label: common.size, right: true, off: true, sort: (q) => q.bytes, cell: (q) => bytes(q.bytes) },
+    { id: 'trend', label: words.last30Min, wide: true, cell: (q) => html`<${Trend} name=${q.name} values=${trend(q.name)} />` },
   ];
 }
 
@@ -98,7 +139,8 @@ function columnsOf(stat, late, trend) {
 function oldest(q, late) {
   if (!q.oldest) return html`<span class="dim">–</span>`;
   const exact = q.oldest.accuracy === 'exact';
-  return html`<span class=${late ? 'bad strong' : undefined} title=${late || (exact ? '' : words.ageIsAtLeast)}>${late && html`<${Icon} name="alert" small label=${words.tooOld} /> `}${exact ? '' : '≥ '}${seconds(q.oldest.seconds)}</span>`;
+  const alarm = late && html`<${Icon} name="alert" small label=${words.tooOld} /> `;
+  return html`<span class=${late ? 'bad strong' : undefined} title=${late || (exact ? '' : words.ageIsAtLeast)}>${alarm}${exact ? '' : '≥ '}${seconds(q.oldest.seconds)}</span>`;
 }
 
 /** @param {{q: any}} p */

@@ -1,6 +1,6 @@
 // @ts-check
 // The frame of every page: header, navigation, banners.
-import { html, useComputed, useLayoutEffect, useState } from '../core/h.js';
+import { cx, html, useComputed, useLayoutEffect, useState } from '../core/h.js';
 import { connection, newVersion, retry } from '../core/api.js';
 import { now, skew } from '../core/clock.js';
 import { brief } from '../core/format.js';
@@ -14,17 +14,25 @@ import { paused } from '../core/paused.js';
 import { link, route } from '../core/router.js';
 import { whoami } from '../core/session.js';
 import { Icon } from './icon.js';
+import { Banner } from './states.js';
 import { failed, Toasts } from './toast.js';
 import { common, frame as words } from '../core/words.js';
 
 /** @type {[string, [string, string, string, ((o: any) => number|undefined)?, string?][]][]} */
 export const groups = [
-  [words.work, [['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
-    ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total], ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
-    ['gated-jobs', 'gated', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined]]],
+  [words.work, [
+    ['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues, (o) => o.queues?.total], ['jobs', 'rows', common.jobs],
+    ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total],
+    ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
+    ['gated-jobs', 'gated', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined],
+  ]],
   [words.insight, [['job-metrics', 'chart', common.metrics], ['live', 'live', common.live]]],
   [common.workers, [['worker-processes', 'worker', common.processes, (o) => o.processes.running]]],
-  [common.system, [['operations', 'ops', common.operations], ['rejected', 'rejected', words.rejected, (o) => Object.values(o.rejected).reduce((n, r) => n + r.kept, 0) || undefined, 'bad'], ['health', 'health', common.health], ['api-docs', 'api', common.httpApi]]],
+  [common.system, [
+    ['operations', 'ops', common.operations],
+    ['rejected', 'rejected', words.rejected, (o) => Object.values(o.rejected).reduce((n, r) => n + r.kept, 0) || undefined, 'bad'],
+    ['health', 'health', common.health], ['api-docs', 'api', common.httpApi],
+  ]],
 ];
 
 /** @param {{children: any}} p */
@@ -63,10 +71,12 @@ function Header() {
   const env = whoami.value?.environment;
   route.value; // reads the route, because the link must lead to the present range
   return html`<header class="top">
-    <a class="brand" href=${link('dashboard')} aria-label=${words.toTheDashboard}><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" /><span class="name">${common.millrace}</span></a>
+    <a class="brand" href=${link('dashboard')} aria-label=${words.toTheDashboard}><img src=${assets + 'static/icon.svg'} alt="" width="28" height="28" />
+      <span class="name">${common.millrace}</span></a>
     ${env && html`<span class=${'pill env ' + envLook(env)} title=${env}><span class="cut">${env}</span></span>`}
     <${Lag} />
-    <button class="search" onClick=${() => openBox('openPalette')}><${Icon} name="search" small /><span>${words.search}</span><kbd>${/Mac/.test(navigator.platform) ? '⌘ K' : words.searchKeys}</kbd></button>
+    <button class="search" onClick=${() => openBox('openPalette')}><${Icon} name="search" small /><span>${words.search}</span>
+      <kbd>${/Mac/.test(navigator.platform) ? '⌘ K' : words.searchKeys}</kbd></button>
     <button class=${'live ' + look} aria-pressed=${String(!paused.value)} title=${meaning} onClick=${() => { paused.value = !paused.value; }}>
       <i></i><span class="word">${word}</span><span class="sr">${words.updates}</span></button>
     <${User} />
@@ -83,7 +93,7 @@ function Lag() {
   const l = lag.value;
   if (replaying.value) return html`<span class="pill info">${common.catchingUp}</span>`;
   const look = l > 60 ? 'bad' : l > 5 ? 'warn' : '';
-  const at = o.views?.streams?.find((/** @type {any} */ s) => s.stream === 'job_journal')?.position;
+  const at = o.views?.streams?.find((s) => s.stream === 'job_journal')?.position;
   return l < 1 && !look ? null : html`<span class=${'pill ' + look} title=${at === undefined ? '' : words.readTo(at)}>${common.behindBy(l)}</span>`;
 }
 
@@ -103,26 +113,33 @@ function User() {
 function Nav() {
   const o = overview.value;
   const here = route.value.parts[0];
+  const narrow = nav.value === 'narrow';
   // On phones the navigation is a row that scrolls.
   useLayoutEffect(() => document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [here]);
   return html`<nav class="side" aria-label=${words.main}>${groups.map(([title, pages]) => html`<p class="g" key=${title} aria-hidden="true"><span>${title}</span></p>
-    ${pages.map(([page, icon, text, n, look]) => { const value = o && n?.(o); return html`<a key=${page} href=${link(page)} title=${text} aria-current=${here === page ? 'page' : undefined}>
-      <${Icon} name=${icon} /><span class="t">${text}</span>${value !== undefined && value !== null && html`<span class=${'n ' + (look || '')}>${brief(value)}</span>`}</a>`; })}`)}
-    <button class="fold" title=${nav.value === 'narrow' ? words.expand : words.collapse} aria-pressed=${String(nav.value === 'narrow')} onClick=${() => { nav.value = nav.value === 'narrow' ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">${words.collapse}</span></button>
+    ${pages.map(([page, icon, text, n, look]) => html`<a key=${page} href=${link(page)} title=${text} aria-current=${here === page ? 'page' : undefined}>
+      <${Icon} name=${icon} /><span class="t">${text}</span>${count(o && n?.(o), look)}</a>`)}`)}
+    <button class="fold" title=${narrow ? words.expand : words.collapse} aria-pressed=${String(narrow)}
+      onClick=${() => { nav.value = narrow ? 'wide' : 'narrow'; }}><${Icon} name="fold" /><span class="t">${words.collapse}</span></button>
   </nav>`;
 }
+
+/** @param {number|null|undefined} n @param {string} [look] */
+const count = (n, look) => n !== undefined && n !== null && html`<span class=${cx('n', look)}>${brief(n)}</span>`;
 
 function Banners() {
   const c = connection.value;
   const left = useComputed(() => (now.value, Math.max(0, Math.ceil((c.retryAt - Date.now()) / 1000))));
   const o = overview.value;
+  const tryNow = html`<button class="btn small" onClick=${() => retry()}>${words.tryNow}</button>`;
+  const reload = html`<button class="btn small" onClick=${() => location.reload()}>${words.reload}</button>`;
+  const review = html`<a class="btn small" href=${link('health')}>${words.review}</a>`;
   return html`
-    ${!c.up && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.unreachable(c.retryAt ? words.nextAttempt(left) : words.connecting)}</span>
-      <div class="tools"><button class="btn small" onClick=${() => retry()}>${words.tryNow}</button></div></div>`}
-    ${newVersion.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>${words.updated(newVersion.value)}</span><div class="tools"><button class="btn small" onClick=${() => location.reload()}>${words.reload}</button></div></div>`}
-    ${o && replaying.value && html`<div class="banner info" role="status"><${Icon} name="info" /><span>${words.reading}</span></div>`}
-    ${o?.broker && !o.broker.connected && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.brokerLost}</span></div>`}
-    ${o?.scheduler?.blocked && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.blocked(o.scheduler.blocked)}</span></div>`}
-    ${o && Object.keys(o.journal?.held || {}).length > 0 && html`<div class="banner" role="status"><${Icon} name="warn" /><span>${words.journalGap}</span><div class="tools"><a class="btn small" href=${link('health')}>${words.review}</a></div></div>`}
-    ${Math.abs(skew.value) > 5 && html`<div class="banner" role="status"><${Icon} name="clock" /><span>${words.clockDiffers(skew.value)}</span></div>`}`;
+    ${!c.up && html`<${Banner} look="bad" icon="alert" tools=${tryNow}>${words.unreachable(c.retryAt ? words.nextAttempt(left) : words.connecting)}<//>`}
+    ${newVersion.value && html`<${Banner} look="info" icon="info" tools=${reload}>${words.updated(newVersion.value)}<//>`}
+    ${o && replaying.value && html`<${Banner} look="info" icon="info">${words.reading}<//>`}
+    ${o?.broker && !o.broker.connected && html`<${Banner} look="bad" icon="alert">${words.brokerLost}<//>`}
+    ${o?.scheduler?.blocked && html`<${Banner} look="bad" icon="alert">${words.blocked(o.scheduler.blocked)}<//>`}
+    ${Object.keys(o?.journal?.held || {}).length > 0 && html`<${Banner} icon="warn" tools=${review}>${words.journalGap}<//>`}
+    ${Math.abs(skew.value) > 5 && html`<${Banner} icon="clock">${words.clockDiffers(skew.value)}<//>`}`;
 }

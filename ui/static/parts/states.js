@@ -1,7 +1,7 @@
 // @ts-check
 // Replacements for missing data: nothing yet, no matches, or an error. Also the frames of cards and
 // pages.
-import { html } from '../core/h.js';
+import { cx, html } from '../core/h.js';
 import { clock } from '../core/format.js';
 import { curlOf } from '../core/api.js';
 import { Icon } from './icon.js';
@@ -69,6 +69,27 @@ export function CopyCurl({ url, method, body, jq }) {
     <${Icon} name="api" /></button>`;
 }
 
+/**
+ * A message above the content. One that is bad is an alert.
+ * @param {{look?: 'bad'|'info', icon?: string, tools?: any, children?: any}} p
+ */
+export function Banner({ look, icon, tools, children }) {
+  return html`<div class=${cx('banner', look)} role=${look === 'bad' ? 'alert' : 'status'}>
+    ${icon && html`<${Icon} name=${icon} />`}<span>${children}</span>${tools && html`<div class="tools">${tools}</div>`}</div>`;
+}
+
+/** @typedef {[string, any, any, string?]} Counter the name, the value, a note, and a link */
+
+/**
+ * A row of numbers. It keeps its height while they are not known.
+ * @param {{label: string, of: Counter[], width: 4|6|8}} p `width`: how many are beside each other
+ */
+export function Counters({ label, of, width }) {
+  return html`<section class="card flush" aria-label=${label}><dl class=${'counters n' + width}>${of.map(([name, value, note, to]) => html`<div key=${name}>
+    <dt>${name}</dt><dd>${to ? html`<a href=${to}>${value}</a>` : value}</dd>
+    <dd class="note" title=${typeof note === 'string' ? note : ''}>${note || '\u00a0'}</dd></div>`)}</dl></section>`;
+}
+
 /** @param {{title: string, tools?: any, children?: any, class?: string, flush?: boolean}} p */
 export function Card({ title, tools, children, class: extra, flush }) {
   return html`<section class=${'card ' + (flush ? 'flush ' : '') + (extra || '')} aria-label=${title}>
@@ -92,23 +113,6 @@ export function Segments({ value, options, onChange, label }) {
     <button type="button" aria-pressed=${String(v === value)} onClick=${() => onChange(v)}>${text}</button>`)}</div>`;
 }
 
-/**
- * @param {{value: string, options: [string, any][], onChange: (v: string) => void, label: string}}
- *   p
- */
-export function Tabs({ value, options, onChange, label }) {
-  const move = (/** @type {KeyboardEvent} */ e) => {
-    const d = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
-    if (!d) return;
-    const i = options.findIndex(([v]) => v === value);
-    onChange(options[(i + d + options.length) % options.length][0]);
-    const all = /** @type {HTMLElement} */ (e.currentTarget);
-    requestAnimationFrame(() => /** @type {HTMLElement} */ (all.querySelector('[aria-selected=true]'))?.focus());
-  };
-  return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>${options.map(([v, text]) => html`
-    <button role="tab" aria-selected=${String(v === value)} tabindex=${v === value ? 0 : -1} onClick=${() => onChange(v)}>${text}</button>`)}</div>`;
-}
-
 const looks = {
   ok: ['check', 'ok'], running: ['check', 'ok'], live: ['check', 'ok'], idle: ['dash', 'dim'], done: ['check', 'ok'], quiet: ['quiet', 'warn'], stopping: ['stop', 'warn'],
   lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], saturated: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
@@ -124,6 +128,7 @@ export function State({ state, text }) {
 /** How much of something is used. @param {{part: number, text?: string, label?: string}} p */
 export function Util({ part, text, label }) {
   const p = Math.max(0, Math.min(1, part || 0));
-  return html`<div class="util"><div class=${'bar' + (p > 0.95 ? ' warn' : '')} role="meter" aria-label=${label || words.inUse} aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(p * 100)}>
+  return html`<div class="util"><div class=${cx('bar', p > 0.95 && 'warn')} role="meter" aria-label=${label || words.inUse}
+    aria-valuemin="0" aria-valuemax="100" aria-valuenow=${Math.round(p * 100)}>
     <i style=${{ width: p * 100 + '%' }}></i></div><span class="num nowrap">${text}</span></div>`;
 }

@@ -2,12 +2,12 @@
 // Failures by error: one row for each decision.
 import { cx, html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
-import { fixed } from '../core/clock.js';
 import { count, rate, short } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { fixed } from '../core/times.js';
 import { actions, actOnMany, bulkOf } from './actions.js';
 import { FilterBox } from './filter.js';
 import { Icon } from './icon.js';
@@ -47,8 +47,8 @@ const shortHost = (host) => (/^[\d.]+$/.test(host) ? host : host.split('.')[0]);
 function Hosts({ g }) {
   if (!g.host_count) return html`<span class="dim">–</span>`;
   const more = g.host_count - mostHosts;
-  const all = g.hosts.map((/** @type {any} */ h) => words.onHost(h.host, h.count)).join('\n');
-  const one = (/** @type {any} */ h, /** @type {number} */ i) => html`${i > 0 && ', '}<a href=${link('worker-processes', [], { text: h.host + ':' })}>${shortHost(h.host)}</a>
+  const all = g.hosts.map((h) => words.onHost(h.host, h.count)).join('\n');
+  const one = (h, /** @type {number} */ i) => html`${i > 0 && ', '}<a href=${link('worker-processes', [], { text: h.host + ':' })}>${shortHost(h.host)}</a>
     <span class="dim num"> ${count(h.count)}</span>`;
   return html`<span class="cut" title=${all}>${g.hosts.slice(0, mostHosts).map(one)}${more > 0 && html`<span class="dim"> ${words.moreHosts(more)}</span>`}</span>`;
 }
@@ -105,9 +105,9 @@ export function Storm({ set }) {
     return () => clearTimeout(timer);
   }, [partial, groups.at]);
   const items = groups.data?.items || [];
-  const total = items.reduce((/** @type {number} */ n, /** @type {any} */ g) => n + g.count, 0);
+  const total = items.reduce((/** @type {number} */ n, g) => n + g.count, 0);
   const [sort, setSort] = useState({ id: 'count', reverse: true });
-  const act = async (/** @type {string} */ action, /** @type {any} */ g) => {
+  const act = async (/** @type {string} */ action, g) => {
     const f = { ...fixed(filter, groups.at), error: g.fingerprint };
     // The offsets that were seen, so that no later job is affected.
     const about = words.errorIn(g.error_class || common.error, g.class);
@@ -125,9 +125,9 @@ export function Storm({ set }) {
     <${Answer} of=${groups}>
     ${groups.data?.complete === false && html`<p class="toolbar dim small">${words.counted(groups.data.searched)}</p>`}
     <${Table} id=${'storm-' + set} caption=${words.errors} columns=${columns} rows=${sorted(items, columns, sort.id, sort.reverse)}
-      loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(/** @type {any} */ g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
-      onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(/** @type {any} */ g) => navigate(link(set, [], { error: g.fingerprint }))}
-      acts=${mayAct.value ? (/** @type {any} */ g) => html`<${Acts} set=${set} g=${g} act=${act} />` : undefined}
+      loading=${groups.loading || !groups.data} busy=${groups.stale} of=${groups.url} rowKey=${(g) => g.fingerprint} sort=${sort.id} reverse=${sort.reverse}
+      onSort=${(/** @type {string} */ id, /** @type {boolean} */ reverse) => setSort({ id, reverse })} open=${(g) => navigate(link(set, [], { error: g.fingerprint }))}
+      acts=${mayAct.value ? (g) => html`<${Acts} set=${set} g=${g} act=${act} />` : undefined}
       empty=${html`<${Empty} title=${words.noErrors}><p>${words.noneFailed}</p><//>`} /><//>
   </section>`;
 }

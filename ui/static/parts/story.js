@@ -30,13 +30,16 @@ function Line({ fact, before, jid, done }) {
   const past = !['waits', 'leased'].includes(fact.what);
   const gap = before && fact.at - before.at > 1 && past;
   return html`<li class=${fact.look}><div class="strong">${fact.text}</div>
-    <div class="dim small anywhere"><${Time} at=${fact.at} past=${past} />${gap && words.after(seconds(fact.at - before.at))}${event?.set ? ' · ' + (ops.sets[event.set] || event.set) : ''}
-      ${process && html` · <a href=${link('worker-processes', process)}>${process}</a>`}${event?.actor && words.by(event.actor)}${event?.operation && html` · <a href=${link('operations')}>${words.partOfAnOperation}</a>`}
+    <div class="dim small anywhere"><${Time} at=${fact.at} past=${past} />${gap && words.after(seconds(fact.at - before.at))}
+      ${event?.set ? ' · ' + (ops.sets[event.set] || event.set) : ''}
+      ${process && html` · <a href=${link('worker-processes', process)}>${process}</a>`}${event?.actor && words.by(event.actor)}
+      ${event?.operation && html` · <a href=${link('operations')}>${words.partOfAnOperation}</a>`}
       ${span(words.ran, run?.duration_ms)}${run?.attempt > 1 ? '' : span(words.waited, run?.wait_ms)}</div>
     ${event?.reason && html`<div class="small anywhere">“${event.reason}”</div>`}
     ${run?.error_class && html`<div class="bad small anywhere">${run.error_class}</div>`}
     ${event?.changes && html`<${Changes} changes=${event.changes} />`}
-    ${fact.undo && mayAct.value && html`<button class="btn small" onClick=${() => undoOne(event.set, jid, event.offset, done)}><${Icon} name="undo" small />${common.undo}</button>`}</li>`;
+    ${fact.undo && mayAct.value && html`<button class="btn small" onClick=${() => undoOne(event.set, jid, event.offset, done)}>
+      <${Icon} name="undo" small />${common.undo}</button>`}</li>`;
 }
 
 /**
@@ -47,8 +50,11 @@ function Changes({ changes }) {
   const [open, setOpen] = useState(false);
   const args = changes.find((c) => c.member === 'args');
   const rest = changes.filter((c) => c !== args);
-  return html`${rest.map((c) => html`<div class="small anywhere" key=${c.member}>${words.members[c.member] || c.member}: <${Value} of=${c.member} text=${c.was} /> → <${Value} of=${c.member} text=${c.is} /></div>`)}
-    ${args && html`<button class="linkish small" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${open ? words.hideTheChangedArguments : words.showTheChangedArguments}</button>
+  const value = (/** @type {string} */ of, /** @type {string} */ text) => html`<${Value} of=${of} text=${text} />`;
+  return html`${rest.map((c) => html`<div class="small anywhere" key=${c.member}>
+      ${words.members[c.member] || c.member}: ${value(c.member, c.was)} → ${value(c.member, c.is)}</div>`)}
+    ${args && html`<button class="linkish small" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>
+        ${open ? words.hideTheChangedArguments : words.showTheChangedArguments}</button>
       ${open && html`<${Difference} was=${args.was} is=${args.is} />`}`}`;
 }
 

@@ -16,7 +16,7 @@ import { common, table as words } from '../core/words.js';
  */
 /** @typedef {{chosen: Map<string, any>, set: (m: Map<string, any>) => void}} Selection */
 
-/** From this number on, rows are drawn closer together. */
+/** A list with this many rows on all its pages has them closer together. */
 const many = 100;
 
 /** @param {string} table @param {Column[]} columns */
@@ -41,8 +41,9 @@ export function sorted(rows, columns, sort, reverse) {
  * @param {(r: any) => string} key
  * @param {boolean} still
  * @param {string} order
+ * @param {number} count how many rows the list has on all its pages, if that is known
  */
-export function useStill(rows, key, still, order) {
+export function useStill(rows, key, still, order, count = 0) {
   const kept = useRef(/** @type {any[]} */ ([]));
   const was = useRef(order);
   if (!still || !kept.current.length || was.current !== order) kept.current = rows;
@@ -50,10 +51,13 @@ export function useStill(rows, key, still, order) {
   const fresh = new Map(rows.map((r) => [key(r), r]));
   // If none of the old rows is left, no click can hit a wrong row.
   if (still && !kept.current.some((r) => fresh.has(key(r)))) kept.current = rows;
+  const size = useRef(0); // rows that are kept keep their height too
+  if (kept.current === rows) size.current = Math.max(rows.length, count);
   const before = new Set(kept.current.map(key));
   const shown = still ? kept.current.map((r) => fresh.get(key(r)) || r) : rows;
   return {
     rows: shown,
+    dense: size.current >= many,
     gone: new Set(still ? kept.current.map(key).filter((k) => !fresh.has(k)) : []),
     more: still ? rows.filter((r) => !before.has(key(r))).length : 0,
     show: () => { kept.current = rows; },
@@ -65,9 +69,10 @@ export function useStill(rows, key, still, order) {
  *   loading?: boolean, sort?: string, reverse?: boolean, onSort?: (id: string, reverse: boolean) =>
  *   void, unsortable?: string, selection?: Selection, label?: (r: any) => string, acts?: (r: any)
  *   => any, empty?: any, foot?: any, open?: (r: any) => void, keys?: (key: string, row: any) =>
- *   boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean}} p
- *   `unsortable`: why there is no other order; `steady`: the content of a row depends only on that
- *   row; `of`: the request that the rows answer; `busy`: another request is pending
+ *   boolean|void, still?: boolean, dim?: boolean, busy?: boolean, of?: string, steady?: boolean,
+ *   count?: number}} p `unsortable`: why there is no other order; `steady`: the content of a row
+ *   depends only on that row; `of`: the request that the rows answer; `busy`: another request is
+ *   pending; `count`: how many rows the list has on all its pages
  */
 export function Table(p) {
   const columns = shownColumns(p.id, p.columns);
@@ -76,7 +81,7 @@ export function Table(p) {
   const [at, setAt] = useState('');
   const body = useRef(null);
   const chosen = p.selection?.chosen;
-  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse} ${p.of}`);
+  const still = useStill(p.rows || [], p.rowKey, p.still !== false && !!(over || chosen?.size), `${p.sort} ${p.reverse} ${p.of}`, p.count);
   const rows = still.rows;
   const drawn = useRef(rows);
   drawn.current = rows;
@@ -86,7 +91,7 @@ export function Table(p) {
   // Keys may come faster than drawings. The last selection counts, even if it is not drawn yet.
   const picked = useRef(chosen);
   picked.current = chosen;
-  const pick = (/** @type {any} */ row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
+  const pick = (row, /** @type {boolean} */ on, /** @type {boolean} */ range) => {
     const next = new Map(picked.current);
     const rows = drawn.current; // a row may have been drawn when there were others
     const ids = rows.map(p.rowKey);
@@ -100,27 +105,27 @@ export function Table(p) {
     picked.current = next;
     p.selection.set(next);
   };
-  const all = rows.length > 0 && rows.every((r) => chosen?.has(p.rowKey(r)));
-  const some = rows.some((r) => chosen?.has(p.rowKey(r)));
   useRowKeys(p, rows, at, setAt, pick, body, picked);
   const shown = columns.map((c) => c.id).join() + !!p.acts + !!p.selection;
-  return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined} onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
+  const draw = (/** @type {any} */ row) => {
+    const k = p.rowKey(row);
+    return html`<${p.steady ? Steady : Row} key=${k} k=${k} shown=${shown} row=${row} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at}
+      gone=${still.gone.has(k)} pick=${pick} />`;
+  };
+  return html`<div class=${cx('scroll', p.busy && 'busy')} tabindex="-1" aria-busy=${p.busy ? 'true' : undefined}
+      onPointerEnter=${() => setOver(true)} onPointerLeave=${() => setOver(false)}>
     ${still.more > 0 && html`<button class="btn small newpill" onClick=${() => { still.show(); setShown((n) => n + 1); }}>
       <${Icon} name="up" small />${words.showNew(still.more)}</button>`}
-    <table class=${cx('t', p.dim && 'stale', rows.length >= many && 'dense')}>
+    <table class=${cx('t', p.dim && 'stale', still.dense && 'dense')}>
       <caption>${p.caption}</caption>
       <thead><tr>
-        ${p.selection && html`<th scope="col" class="pick"><input type="checkbox" aria-label=${words.selectAllOnThisPage} checked=${all}
-          ref=${(/** @type {any} */ el) => { if (el) el.indeterminate = some && !all; }}
-          onChange=${(/** @type {any} */ e) => { const next = new Map(chosen); for (const r of rows) { if (e.target.checked) next.set(p.rowKey(r), r); else next.delete(p.rowKey(r)); } p.selection.set(next); }} /></th>`}
-        ${columns.map((c) => html`<th key=${c.id} scope="col" class=${cx(c.right && 'r', c.wide && 'wide')} aria-sort=${c.sort && p.onSort ? (p.sort === c.id ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
-          ${c.sort && p.onSort ? html`<button title=${p.sort === c.id ? undefined : p.unsortable} onClick=${() => p.onSort(c.id, p.sort === c.id ? !p.reverse : !!c.right)}>${c.label}
-            ${(p.sort === c.id || !p.unsortable) && html`<${Icon} small name=${p.sort !== c.id ? 'sort' : p.reverse ? 'down' : 'up'} />`}</button>` : c.label}</th>`)}
+        ${p.selection && html`<${SelectAll} selection=${p.selection} rows=${rows} rowKey=${p.rowKey} />`}
+        ${columns.map((c) => html`<${Header} key=${c.id} c=${c} p=${p} />`)}
         ${p.acts && html`<th scope="col" class="acts"><span class="sr">${common.actions}</span></th>`}
       </tr></thead>
       <tbody ref=${body}>
-        ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<tr class="sk" key=${i} aria-hidden="true">${p.selection && html`<td class="pick"></td>`}${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}${p.acts && html`<td></td>`}</tr>`)}
-        ${first.map((r) => { const k = p.rowKey(r); return html`<${p.steady ? Steady : Row} key=${k} k=${k} shown=${shown} row=${r} columns=${columns} p=${p} on=${!!chosen?.has(k)} at=${k === at} gone=${still.gone.has(k)} pick=${pick} />`; })}
+        ${skeleton && [0, 1, 2, 3, 4, 5].map((i) => html`<${Placeholder} key=${i} i=${i} columns=${columns} p=${p} />`)}
+        ${first.map(draw)}
       </tbody>
       ${p.foot && rows.length > 0 && html`<tfoot>${p.foot}</tfoot>`}
     </table>
@@ -128,12 +133,45 @@ export function Table(p) {
   </div>`;
 }
 
+/** @param {{selection: Selection, rows: any[], rowKey: (r: any) => string}} p */
+function SelectAll({ selection: { chosen, set }, rows, rowKey }) {
+  const all = rows.length > 0 && rows.every((r) => chosen.has(rowKey(r)));
+  const some = !all && rows.some((r) => chosen.has(rowKey(r)));
+  const turn = (e) => {
+    const next = new Map(chosen);
+    for (const r of rows) {
+      if (e.target.checked) next.set(rowKey(r), r);
+      else next.delete(rowKey(r));
+    }
+    set(next);
+  };
+  return html`<th scope="col" class="pick"><input type="checkbox" aria-label=${words.selectAllOnThisPage} checked=${all}
+    ref=${(el) => { if (el) el.indeterminate = some; }} onChange=${turn} /></th>`;
+}
+
+/** The name of a column. A click sorts by it, where that is done. @param {{c: Column, p: any}} a */
+function Header({ c, p }) {
+  const sorts = c.sort && p.onSort;
+  const here = p.sort === c.id;
+  const turn = () => p.onSort(c.id, here ? !p.reverse : !!c.right);
+  return html`<th scope="col" class=${cx(c.right && 'r', c.wide && 'wide')}
+      aria-sort=${sorts ? (here ? (p.reverse ? 'descending' : 'ascending') : 'none') : undefined}>
+    ${sorts ? html`<button title=${here ? undefined : p.unsortable} onClick=${turn}>${c.label}
+      ${(here || !p.unsortable) && html`<${Icon} small name=${!here ? 'sort' : p.reverse ? 'down' : 'up'} />`}</button>` : c.label}</th>`;
+}
+
+/** A row whose answer is awaited. @param {{i: number, columns: Column[], p: any}} a */
+const Placeholder = ({ i, columns, p }) => html`<tr class="sk" aria-hidden="true">${p.selection && html`<td class="pick"></td>`}
+  ${columns.map((c, j) => html`<td class=${cx(c.wide && 'wide')}><span style=${{ width: 40 + ((i * 7 + j * 23) % 50) + '%' }}></span></td>`)}
+  ${p.acts && html`<td></td>`}</tr>`;
+
 /** @param {any} p */
 function Row({ k, row, columns, p, on, at, gone, pick }) {
   return html`<tr class=${cx(on && 'on', at && 'at', gone && 'gone')} data-key=${k} aria-selected=${p.selection ? String(on) : undefined}>
     ${p.selection && html`<td class="pick"><input type="checkbox" aria-label=${words.select(p.label ? p.label(row) : k)} checked=${on}
-      onClick=${(/** @type {any} */ e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
-    ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>` : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
+      onClick=${(e) => pick(row, e.target.checked, e.shiftKey)} /></td>`}
+    ${columns.map((/** @type {Column} */ c) => (c.head ? html`<th scope="row" class=${cx(c.right && 'r', c.class)}>${c.cell(row)}</th>`
+      : html`<td class=${cx(c.right && 'r', c.class, c.wide && 'wide')}>${c.cell(row)}</td>`))}
     ${p.acts && html`<td class="acts">${!gone && p.acts(row)}</td>`}
   </tr>`;
 }
@@ -198,7 +236,7 @@ function useRowKeys(p, rows, at, setAt, pick, body, picked) {
     const key = (/** @type {KeyboardEvent} */ e) => {
       const { p, rows, at, pick } = now.current;
       if (!forPage(e) || !body.current?.isConnected || (!p.open && !p.selection)) return;
-      const i = rows.findIndex((/** @type {any} */ r) => p.rowKey(r) === at);
+      const i = rows.findIndex((r) => p.rowKey(r) === at);
       const to = e.key === 'j' ? i + 1 : e.key === 'k' ? Math.max(0, i - 1) : -1;
       if (to >= 0 && to < rows.length) {
         now.current.at = p.rowKey(rows[to]);
@@ -225,8 +263,10 @@ export function ColumnChooser({ id, columns }) {
     const off = columns.filter((x) => (x.id === c ? shown.has(x.id) : !shown.has(x.id))).map((x) => x.id);
     hiddenColumns.value = JSON.stringify({ ...JSON.parse(hiddenColumns.value || '{}'), [id]: off });
   };
-  return html`<span class="holds" onFocusOut=${(/** @type {any} */ e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(/** @type {any} */ e) => e.key === 'Escape' && setOpen(false)}>
+  return html`<span class="holds" onFocusOut=${(e) => { if (!e.currentTarget.contains(e.relatedTarget)) setOpen(false); }} onKeyDown=${(e) => e.key === 'Escape' && setOpen(false)}>
     <button class="icon" aria-label=${words.columns} title=${words.columns} aria-expanded=${String(open)} onClick=${() => setOpen(!open)}><${Icon} name="columns" /></button>
-    ${open && html`<div class="menu" role="group" aria-label=${words.columnsShown} tabindex="-1">${columns.filter((c) => !c.always).map((c) => html`<label class="item"><input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
+    ${open && html`<div class="menu" role="group" aria-label=${words.columnsShown} tabindex="-1">
+      ${columns.filter((c) => !c.always).map((c) => html`<label class="item">
+        <input type="checkbox" checked=${shown.has(c.id)} onChange=${() => flip(c.id)} />${c.label}</label>`)}</div>`}
   </span>`;
 }

@@ -61,7 +61,7 @@ export function Tick({ kind, name, ticked }) {
 function useEach(kind, names, range, queue) {
   const of = { from: Math.floor(range.from), to: Math.ceil(range.to), step: range.step };
   const urls = names.map((name) => (kind === 'queue' ? apiPath('job-metrics', [], { queue: name, ...of }) : apiPath('job-metrics', name, { queue, ...of })));
-  const read = async (/** @type {string} */ _, /** @type {any} */ how) => {
+  const read = async (/** @type {string} */ _, how) => {
     const answers = await Promise.all(urls.map((url) => ask(url, how)));
     return { data: new Map(names.map((name, i) => [name, answers[i].data])), text: answers.map((a) => a.text).join('\n') };
   };
@@ -75,7 +75,7 @@ function useEach(kind, names, range, queue) {
 export function Ticked({ kind, names, range, queue }) {
   const all = useEach(kind, names.filter(Boolean), range, queue);
   const any = all.data?.values().next().value;
-  const x = (any?.series || []).map((/** @type {any} */ s) => s.at);
+  const x = (any?.series || []).map((s) => s.at);
   // A name that was ticked just now has no line before its answer.
   const line = (/** @type {string} */ name, /** @type {number} */ i) => {
     const points = all.data?.get(name)?.series || [];

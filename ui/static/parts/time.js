@@ -13,7 +13,11 @@ import { common } from '../core/words.js';
 export function Time({ at, past }) {
   const when = useSignal(at);
   if (when.peek() !== at) when.value = at;
-  const text = useComputed(() => (!when.value ? '–' : times.value === 'relative' ? relative(past ? Math.min(when.value, now.value) : when.value, now.value) : absolute(when.value, times.value === 'utc')));
+  const text = useComputed(() => {
+    if (!when.value) return '–';
+    if (times.value !== 'relative') return absolute(when.value, times.value === 'utc');
+    return relative(past ? Math.min(when.value, now.value) : when.value, now.value);
+  });
   if (!at) return html`<span class="dim">–</span>`;
   return html`<time class="nowrap" datetime=${iso(at)} title=${exact(at) + ' · ' + absolute(at, true)}>${text}</time>`;
 }

@@ -25,16 +25,23 @@ export function Trace({ error }) {
   const cut = message.length > mostText || lines.length > mostLines;
   const shown = cut && all ? message : message.slice(0, mostText);
   return html`<div class="stack"><div class="row wrap"><span class="tag bad">${short(error.class) || common.error}</span><span class="grow"></span>
-      ${lines.length > 0 && html`<${Segments} label=${words.backtrace} value=${full ? 'full' : 'clean'} onChange=${(/** @type {string} */ v) => setFull(v === 'full')} options=${[['clean', words.clean], ['full', words.full]]} />`}
+      ${lines.length > 0 && html`<${Segments} label=${words.backtrace} value=${full ? 'full' : 'clean'}
+        onChange=${(/** @type {string} */ v) => setFull(v === 'full')} options=${[['clean', words.clean], ['full', words.full]]} />`}
       <button class="icon" aria-label=${words.copyError} title=${words.copyError} onClick=${() => copy(whole)}><${Icon} name="copy" /></button></div>
-    <div class="message" role=${cut ? 'region' : undefined} aria-label=${cut ? words.message : undefined} tabindex=${cut ? 0 : undefined}>${shown || html`<span class="dim">${words.noMessage}</span>`}${shown.length < message.length && '…'}</div>
-    ${lines.length > 0 && html`<div class="code fold" tabindex="0" role="region" aria-label=${words.backtrace}>${all && lines.length > mostLines ? lines.join('\n') : html`<${Lines} lines=${lines.slice(0, mostLines)} full=${full} />${lines.length > mostLines && html`<div class="dim">${words.moreLines(lines.length - mostLines)}</div>`}`}</div>`}
+    <div class="message" role=${cut ? 'region' : undefined} aria-label=${cut ? words.message : undefined} tabindex=${cut ? 0 : undefined}>
+      ${shown || html`<span class="dim">${words.noMessage}</span>`}${shown.length < message.length && '…'}</div>
+    ${lines.length > 0 && html`<div class="code fold" tabindex="0" role="region" aria-label=${words.backtrace}>
+      ${all && lines.length > mostLines ? lines.join('\n') : html`<${Lines} lines=${lines.slice(0, mostLines)} full=${full} />`}
+      ${!all && lines.length > mostLines && html`<div class="dim">${words.moreLines(lines.length - mostLines)}</div>`}</div>`}
     ${cut && !all && html`<div><button class="btn small" onClick=${() => setAll(true)}>${common.showAll(whole.length)}</button></div>`}
   </div>`;
 }
 
 /** @param {{lines: string[], full: boolean}} p */
-const Lines = ({ lines, full }) => (full ? lines.map((l) => [l]) : folded(lines)).map((g, i) => (typeof g === 'number' ? html`<div key=${i} class="dim">  ${words.libraryFrames(g)}</div>` : html`<div key=${i}>${g[0]}</div>`));
+function Lines({ lines, full }) {
+  const groups = full ? lines.map((l) => [l]) : folded(lines);
+  return groups.map((g, i) => (typeof g === 'number' ? html`<div key=${i} class="dim">  ${words.libraryFrames(g)}</div>` : html`<div key=${i}>${g[0]}</div>`));
+}
 
 /** @param {string[]} lines @returns {(number|string[])[]} */
 function folded(lines) {

@@ -37,15 +37,19 @@ function Branch({ text, node, depth, find, name, path, comma }) {
   const many = node.kind === 'object' || node.kind === 'array';
   const [open, setOpen] = useState(depth < 4 && (node.items?.length ?? 0) <= 200);
   const key = name !== undefined && html`<span class="k" title=${path}>${mark(name, find)}</span><span class="c">: </span>`;
-  if (!many || !node.items.length) return html`${key}<${Leaf} text=${text.slice(node.from, node.to)} kind=${node.kind} find=${find} path=${path} /><span class="c">${comma && ','}</span>`;
+  if (!many || !node.items.length) {
+    return html`${key}<${Leaf} text=${text.slice(node.from, node.to)} kind=${node.kind} find=${find} path=${path} /><span class="c">${comma && ','}</span>`;
+  }
   const [a, b] = node.kind === 'object' ? '{}' : '[]';
   const hit = find && text.slice(node.from, node.to).toLowerCase().includes(find);
   const wide = open || hit;
   const item = (/** @type {Node} */ n, /** @type {number} */ i) => {
     const at = below(path, node.keys ? node.keys[i] : i);
-    return html`<${Item} key=${i} raw=${text.slice(n.from, n.to)} path=${at} first=${!depth && !i}><${Branch} text=${text} node=${n} depth=${depth + 1} find=${find} name=${node.keys?.[i]} comma=${i < node.items.length - 1} path=${at} /><//>`;
+    return html`<${Item} key=${i} raw=${text.slice(n.from, n.to)} path=${at} first=${!depth && !i}>
+      <${Branch} text=${text} node=${n} depth=${depth + 1} find=${find} name=${node.keys?.[i]} comma=${i < node.items.length - 1} path=${at} /><//>`;
   };
-  return html`<button class="tw" aria-label=${wide ? words.fold(path) : words.unfold(path)} aria-expanded=${String(!!wide)} onClick=${() => setOpen(!open)}>${wide ? '▾' : '▸'}</button>${key}<span class="c">${a}</span>${wide
+  return html`<button class="tw" aria-label=${wide ? words.fold(path) : words.unfold(path)} aria-expanded=${String(!!wide)}
+    onClick=${() => setOpen(!open)}>${wide ? '▾' : '▸'}</button>${key}<span class="c">${a}</span>${wide
     ? html`<ul>${node.items.slice(0, 2000).map(item)}${node.items.length > 2000 && html`<li class="c">${words.moreInRaw(node.items.length - 2000)}</li>`}</ul>`
     : html`<button class="has" onClick=${() => setOpen(true)}> ${count(node.items.length)} … </button>`}<span class="c">${b}${comma && ','}</span>`;
 }
@@ -60,13 +64,15 @@ function Item({ raw, path, first, children }) {
   // The pointer or the focus is on this line only, not on the lines around it.
   const comes = (/** @type {(on: boolean) => void} */ set) => (/** @type {Event} */ e) => { e.stopPropagation(); set(true); };
   // A window keeps its focus while the user is in another one.
-  const goes = (/** @type {(on: boolean) => void} */ set, /** @type {any} */ otherwise) => (/** @type {any} */ e) => {
+  const goes = (/** @type {(on: boolean) => void} */ set, otherwise) => (e) => {
     e.stopPropagation();
     const to = e.relatedTarget || otherwise();
     if (to?.closest?.('li') !== e.currentTarget) set(false);
   };
-  return html`<li tabindex=${first ? 0 : -1} onPointerOver=${comes(setOver)} onPointerOut=${goes(setOver, () => null)} onFocusIn=${comes(setInside)} onFocusOut=${goes(setInside, () => document.activeElement)}>
-    ${(over || inside) && html`<span class="of"><button class="btn small" aria-label=${words.copyPathOf(path)} onClick=${() => copy(path, words.copied(path))}>${words.copyPath}</button>
+  return html`<li tabindex=${first ? 0 : -1} onPointerOver=${comes(setOver)} onPointerOut=${goes(setOver, () => null)}
+      onFocusIn=${comes(setInside)} onFocusOut=${goes(setInside, () => document.activeElement)}>
+    ${(over || inside) && html`<span class="of">
+      <button class="btn small" aria-label=${words.copyPathOf(path)} onClick=${() => copy(path, words.copied(path))}>${words.copyPath}</button>
       <button class="btn small" aria-label=${words.copyValueOf(path)} onClick=${() => copy(raw, words.copiedValueOf(path))}>${words.copyValue}</button></span>`}${children}</li>`;
 }
 

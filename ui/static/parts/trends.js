@@ -36,7 +36,7 @@ async function load() {
   try {
     const { data } = await ask(apiPath('queue-throughput', [], { from, to, step: span }));
     const all = new Map([...sums.peek()].filter(([at]) => at >= first && at < from));
-    for (let at = from, i = 0; at < to; at += span, i++) all.set(at, new Map(data.queues.map((/** @type {any} */ q) => [q.other ? '' : q.name, q.counts[i]])));
+    for (let at = from, i = 0; at < to; at += span, i++) all.set(at, new Map(data.queues.map((q) => [q.other ? '' : q.name, q.counts[i]])));
     sums.value = all;
     settled = Math.floor((now - late) / span) * span;
   } catch { /* a component that needs more shows the error; the next minute tries again */ }

@@ -18,4 +18,4 @@ export function Usual({ w }) {
 }
 
 /** Returns the job that has run longest. @param {any} p a process */
-export const longest = (p) => (p.work || []).filter((/** @type {any} */ w) => w.started_at).sort((/** @type {any} */ a, /** @type {any} */ b) => a.started_at - b.started_at)[0];
+export const longest = (p) => (p.work || []).filter((w) => w.started_at).sort((a, b) => a.started_at - b.started_at)[0];

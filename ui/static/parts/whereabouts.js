@@ -11,7 +11,7 @@ import { sent, storyOf } from '../core/story.js';
 import { confirm } from './dialog.js';
 import { Icon } from './icon.js';
 import { PausedBy } from './queues.js';
-import { Card, Empty } from './states.js';
+import { Banner, Card, Empty } from './states.js';
 import { Since, Time } from './time.js';
 import { failed, toast } from './toast.js';
 import { Usual } from './usual.js';
@@ -28,25 +28,32 @@ export function Whereabouts({ d, seen }) {
   // All queues, because a queue that was made for this job is not listed immediately. Until then a
   // request for it alone would fail.
   const queues = useAll(waits && queue ? 'job-queues' : null, { topic: 'queues' });
-  const q = queues.data?.find((/** @type {any} */ one) => one.name === queue);
-  return html`<section class="card" aria-label=${words.location}>${d.leases ? d.leases.map((/** @type {any} */ l) => html`<${Leased} key=${l.id} l=${l} />`)
-    : waits ? html`<${Empty} icon="queue" title=${words.queuedOrRunning}><p>${words.sentTo(queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue, html`<${Time} at=${last.at} past />`)}</p>${q && html`<${Why} q=${q} />`}<//>`
-    : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}><p>${last ? words.lastly(last.text, html`<${Time} at=${last.at} past />`) : words.nothingMoreIsKnown}</p>${last?.run && html`<${OfRun} run=${d.runs[0]} />`}<//>`}</section>`;
+  const q = queues.data?.find((one) => one.name === queue);
+  const at = last && html`<${Time} at=${last.at} past />`;
+  const where = queue ? html`<${ToQueue} name=${queue} />` : words.itsQueue;
+  return html`<section class="card" aria-label=${words.location}>${d.leases ? d.leases.map((l) => html`<${Leased} key=${l.id} l=${l} />`)
+    : waits ? html`<${Empty} icon="queue" title=${words.queuedOrRunning}><p>${words.sentTo(where, at)}</p>${q && html`<${Why} q=${q} />`}<//>`
+    : html`<${Empty} icon="check" title=${last?.run ? words.finished : words.notQueued}>
+      <p>${last ? words.lastly(last.text, at) : words.nothingMoreIsKnown}</p>${last?.run && html`<${OfRun} run=${d.runs[0]} />`}<//>`}</section>`;
 }
 
 /** @param {{name: string}} p */
 const ToQueue = ({ name }) => html`<a class="strong" href=${link('job-queues', name)}>${name}</a>`;
 
 /** @param {{run: any}} p */
-const OfRun = ({ run }) => html`<p>${common.class} <a class="strong" href=${link('job-metrics', run.class || '-')}>${run.class || '–'}</a> · ${common.queue} <${ToQueue} name=${run.queue || 'default'} /></p>`;
+function OfRun({ run }) {
+  const cls = html`<a class="strong" href=${link('job-metrics', run.class || '-')}>${run.class || '–'}</a>`;
+  return html`<p>${common.class} ${cls} · ${common.queue} <${ToQueue} name=${run.queue || 'default'} /></p>`;
+}
 
 /** A process that reports that it runs the job. @param {{w: any, jid: string}} p */
 export function Running({ w, jid }) {
   const lost = w.state === 'lost';
   const cancel = mayAct.value && !lost && html`<button class="btn small hurt" onClick=${() => cancelRun(jid, w)}><${Icon} name="x" small />${words.cancelJob}</button>`;
+  const stop = html`<a href=${link('worker-processes', w.identity)}>${words.stopItsProcess}</a>`;
   return html`<${Card} title=${common.running} tools=${cancel}>
-    ${lost && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.processSilent}</span></div>`}
-    ${w.stuck && html`<div class="banner bad" role="alert"><${Icon} name="alert" /><span>${words.aboutStuck(html`<a href=${link('worker-processes', w.identity)}>${words.stopItsProcess}</a>`)}</span></div>`}
+    ${lost && html`<${Banner} look="bad" icon="alert">${words.processSilent}<//>`}
+    ${w.stuck && html`<${Banner} look="bad" icon="alert">${words.aboutStuck(stop)}<//>`}
     <dl class="facts"><dt>${common.class}</dt><dd><a href=${link('job-metrics', w.class || '-')}>${w.class || '–'}</a></dd><dt>${common.queue}</dt><dd><${ToQueue} name=${w.queue} /></dd>
       <dt>${common.process}</dt><dd><a href=${link('worker-processes', w.identity)}>${w.identity}</a></dd>
       <dt>${common.started}</dt><dd>${w.started_at ? html`<${Time} at=${w.started_at} past />` : words.startNotReported}</dd>
