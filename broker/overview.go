@@ -136,9 +136,6 @@ type Link struct {
 	PeerPort int    `json:"peer_port"`
 }
 
-// Ports returns the ports of the link. They identify it while it stands.
-func (l Link) Ports() string { return fmt.Sprintf("%d-%d", l.Port, l.PeerPort) }
-
 // Nodes returns the broker's nodes, including those that are down.
 func (m *Management) Nodes(ctx context.Context) ([]Node, error) {
 	var said []struct {

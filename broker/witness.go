@@ -26,8 +26,45 @@ import (
 // While it stays the same, no classic queue has lost a message.
 type Fingerprint struct {
 	Nodes map[string]string // running node → id of its witness
-	Links map[string]string // two nodes → ports of their connection, as the first one sees it
+	Links map[string]string // two nodes → ports of their connection
 }
+
+// FingerprintOf returns the fingerprint of the nodes that run, still without witnesses. One report
+// of a link is enough: a node that has just started does not report its own end yet.
+func FingerprintOf(nodes []Node) Fingerprint {
+	f := Fingerprint{Nodes: map[string]string{}, Links: map[string]string{}}
+	for _, n := range nodes {
+		if n.Running {
+			f.Nodes[n.Name] = ""
+		}
+	}
+	reports := map[string][]string{}
+	for _, n := range nodes {
+		for _, l := range n.Links {
+			if _, runs := f.Nodes[l.Peer]; runs && n.Running && l.Port != 0 && l.PeerPort != 0 {
+				between, ports := l.ends(n.Name)
+				reports[between] = append(reports[between], ports)
+			}
+		}
+	}
+	for between, ports := range reports {
+		slices.Sort(ports)
+		f.Links[between] = strings.Join(slices.Compact(ports), ",")
+	}
+	return f
+}
+
+// ends names the two nodes of a link that one of them reports, and has its ports in the same order.
+func (l Link) ends(of string) (between, ports string) {
+	if l.Peer < of {
+		return l.Peer + ">" + of, fmt.Sprintf("%d-%d", l.PeerPort, l.Port)
+	}
+	return of + ">" + l.Peer, fmt.Sprintf("%d-%d", l.Port, l.PeerPort)
+}
+
+// Linked reports whether there is a link between each two of the nodes. Without that, as where they
+// speak TLS, nothing shows that a link has broken.
+func (f Fingerprint) Linked() bool { return len(f.Links) == len(f.Nodes)*(len(f.Nodes)-1)/2 }
 
 // String returns the fingerprint as the journal has it, or "" if it identifies nothing.
 func (f Fingerprint) String() string {

@@ -35,11 +35,12 @@ var errIsolated = fmt.Errorf("%w: the broker's node is cut off from most of the 
 
 // clusterWatch is what a sidecar last saw of the nodes.
 type clusterWatch struct {
-	running []string      // names of the nodes that ran
-	left    bool          // those were no majority, and this sidecar has left their node
-	looked  time.Time     // at the queues
-	again   time.Duration // how long that may be ago
-	remade  time.Time     // when this process last made the lock again
+	running []string           // names of the nodes that ran
+	left    bool               // those were no majority, and this sidecar has left their node
+	queues  []broker.QueueInfo // when they could last be listed
+	looked  time.Time          // when that was
+	again   time.Duration      // how long it may be ago
+	remade  time.Time          // when this process last made the lock again
 }
 
 // watchNodes looks at the nodes again and again, until ctx ends.
@@ -99,10 +100,12 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 		return nil
 	}
 	queues, err := s.mgmt.Queues(ctx)
-	if err != nil {
+	if err != nil { // as while a stream has no leader
+		w.running = nil // list them next time, whatever runs then
+		s.degraded.set(now, clusterPart, clusterFaults(s.mgmt.Features(), s.mgmt.VHost(), nodes, w.queues))
 		return err
 	}
-	w.running, w.looked, w.again = running, now, membersEvery
+	w.running, w.queues, w.looked, w.again = running, queues, now, membersEvery
 	missing := map[string]int{}
 	if len(nodes) > 1 {
 		for _, q := range queues {

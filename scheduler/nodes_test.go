@@ -1,6 +1,10 @@
 package scheduler
 
 import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -33,6 +37,41 @@ func TestCostOfMissingNode(t *testing.T) {
 	for _, d := range awayNodes(append(nodesOf("rabbit@a"), broker.Node{Name: "rabbit@b"}, broker.Node{Name: "rabbit@c"}), queues) {
 		require.Equal(t, "the nodes that run are no majority, and nothing fires", d.Costs)
 	}
+}
+
+// A RabbitMQ with a stream that has no leader may not list its queues. The node that is away is
+// reported nevertheless.
+func TestNodeIsNamedWithoutQueues(t *testing.T) {
+	lists, down := true, false
+	rabbit := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/api/overview":
+			_, _ = w.Write([]byte(`{"rabbitmq_version":"3.10.8","node":"rabbit@a"}`))
+		case r.URL.Path == "/api/nodes":
+			_, _ = fmt.Fprintf(w, `[{"name":"rabbit@a","running":true},{"name":"rabbit@b","running":%t},{"name":"rabbit@c","running":true}]`, !down)
+		case lists:
+			_, _ = w.Write([]byte(`[{"name":"queue.mail","type":"classic","node":"rabbit@b","durable":true}]`))
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer rabbit.Close()
+	log := slog.New(slog.DiscardHandler)
+	mgmt, err := broker.OpenManagement(t.Context(), rabbit.URL, "/", log)
+	require.NoError(t, err)
+	defer mgmt.Close()
+	s := New(Config{Log: log}, nil, nil, nil, mgmt, nil)
+	var w clusterWatch
+	require.NoError(t, s.lookAtNodes(t.Context(), &w, time.Unix(1, 0)))
+	require.Empty(t, s.degraded.list())
+
+	lists, down = false, true
+	require.Error(t, s.lookAtNodes(t.Context(), &w, time.Unix(2, 0)))
+	require.Equal(t, []Degraded{{Subject: "node rabbit@b", Node: "rabbit@b", Since: time.Unix(2, 0), Costs: "jobs for 1 classic queue wait",
+		Problem: "the broker says that it does not run; it has queue.mail"}}, s.degraded.list())
+	down = false
+	require.Error(t, s.lookAtNodes(t.Context(), &w, time.Unix(3, 0)))
+	require.NotContains(t, fmt.Sprint(s.degraded.list()), "rabbit@b")
 }
 
 func TestSilentHostsAreNamed(t *testing.T) {

@@ -97,7 +97,7 @@ func (w *witness) check(ctx context.Context, known string) (verdict, error) {
 		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
 		return gone, nil
 	}
-	if !linked(nodes) {
+	if !broker.FingerprintOf(nodes).Linked() {
 		w.log.Warn("scheduler: the broker does not report the links between its nodes; jobs in flight are delivered again")
 		return gone, nil
 	}
@@ -167,53 +167,13 @@ func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
 
 // fingerprint is that of the nodes that run. A node without a witness has an empty id.
 func (w *witness) fingerprint(ctx context.Context, nodes []broker.Node) (f broker.Fingerprint, err error) {
-	f = linksOf(nodes)
+	f = broker.FingerprintOf(nodes)
 	for node := range f.Nodes {
 		if f.Nodes[node], err = w.conn.Witnesses().ID(ctx, node); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
-}
-
-// linksOf is a fingerprint of which the witnesses are not known yet.
-func linksOf(nodes []broker.Node) broker.Fingerprint {
-	f := broker.Fingerprint{Nodes: map[string]string{}, Links: map[string]string{}}
-	for _, n := range nodes {
-		if n.Running {
-			f.Nodes[n.Name] = ""
-		}
-	}
-	for _, n := range nodes {
-		for _, l := range n.Links {
-			if _, runs := f.Nodes[l.Peer]; runs && n.Running {
-				f.Links[n.Name+">"+l.Peer] = l.Ports()
-			}
-		}
-	}
-	return f
-}
-
-// linked reports whether the broker reports a link between each two of the running nodes. Without
-// that, as where they speak TLS, nothing shows that a link has broken.
-func linked(nodes []broker.Node) bool {
-	known := map[[2]string]bool{}
-	for _, n := range nodes {
-		for _, l := range n.Links {
-			if l.Port != 0 && l.PeerPort != 0 {
-				known[[2]string{n.Name, l.Peer}], known[[2]string{l.Peer, n.Name}] = true, true
-			}
-		}
-	}
-	running := runningNodes(nodes)
-	for i, a := range running {
-		for _, b := range running[:i] {
-			if !known[[2]string{a, b}] {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // renew sees to it that every node has a witness, and returns what identifies the broker's run from
@@ -233,7 +193,7 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 		w.standing = ""
 		return "", nil
 	}
-	if !linked(nodes) {
+	if !broker.FingerprintOf(nodes).Linked() {
 		w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: the broker does not report the links between its nodes")
 		w.standing = ""
 		return "", nil
@@ -298,10 +258,11 @@ func (w *witness) changed(ctx context.Context) bool {
 	nodes, err := w.nodes(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil || w.conn.Features().OneNodeServes || !linked(nodes) {
+	now := broker.FingerprintOf(nodes)
+	if err != nil || w.conn.Features().OneNodeServes || !now.Linked() {
 		return false
 	}
-	return w.standing == "" || len(nodes) > 1 && !sameLinks(linksOf(nodes), w.standing)
+	return w.standing == "" || len(nodes) > 1 && !sameLinks(now, w.standing)
 }
 
 // sameLinks reports whether what identifies a broker's run names these nodes and links.
