@@ -101,7 +101,7 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 	}
 	queues, err := s.mgmt.Queues(ctx)
 	if err != nil { // as while a stream has no leader
-		w.running = nil // list them next time, whatever runs then
+		w.running = nil // list them next time too, if the same ones run
 		s.degraded.set(now, clusterPart, clusterFaults(s.mgmt.Features(), s.mgmt.VHost(), nodes, w.queues))
 		return err
 	}
