@@ -29,8 +29,9 @@ type Fingerprint struct {
 	Links map[string]string // two nodes → ports of their connection
 }
 
-// FingerprintOf returns the fingerprint of the nodes that run, still without witnesses. One report
-// of a link is enough: a node that has just started does not report its own end yet.
+// FingerprintOf returns the fingerprint of the nodes that run, still without witnesses. Both ends
+// report a link, but a node that has just started reports none yet: what the other ends report is
+// then enough.
 func FingerprintOf(nodes []Node) Fingerprint {
 	f := Fingerprint{Nodes: map[string]string{}, Links: map[string]string{}}
 	for _, n := range nodes {
@@ -40,27 +41,43 @@ func FingerprintOf(nodes []Node) Fingerprint {
 	}
 	reports := map[string][]string{}
 	for _, n := range nodes {
-		for _, l := range n.Links {
-			if _, runs := f.Nodes[l.Peer]; runs && n.Running && l.Port != 0 && l.PeerPort != 0 {
-				between, ports := l.ends(n.Name)
+		if !n.Running || !slices.ContainsFunc(n.Links, Link.known) {
+			continue
+		}
+		for peer := range f.Nodes {
+			if peer != n.Name {
+				between, ports := n.linkTo(peer)
 				reports[between] = append(reports[between], ports)
 			}
 		}
 	}
 	for between, ports := range reports {
-		slices.Sort(ports)
-		f.Links[between] = strings.Join(slices.Compact(ports), ",")
+		if slices.Max(ports) != "" {
+			slices.Sort(ports)
+			f.Links[between] = strings.Join(slices.Compact(ports), ",")
+		}
 	}
 	return f
 }
 
-// ends names the two nodes of a link that one of them reports, and has its ports in the same order.
-func (l Link) ends(of string) (between, ports string) {
-	if l.Peer < of {
-		return l.Peer + ">" + of, fmt.Sprintf("%d-%d", l.PeerPort, l.Port)
+// linkTo names a node and a peer in order, and returns the ports of the link between them in the
+// same order, or "" if the node does not report one.
+func (n Node) linkTo(peer string) (between, ports string) {
+	i := slices.IndexFunc(n.Links, func(l Link) bool { return l.Peer == peer && l.known() })
+	if n.Name < peer {
+		if i >= 0 {
+			ports = fmt.Sprintf("%d-%d", n.Links[i].Port, n.Links[i].PeerPort)
+		}
+		return n.Name + ">" + peer, ports
 	}
-	return of + ">" + l.Peer, fmt.Sprintf("%d-%d", l.Port, l.PeerPort)
+	if i >= 0 {
+		ports = fmt.Sprintf("%d-%d", n.Links[i].PeerPort, n.Links[i].Port)
+	}
+	return peer + ">" + n.Name, ports
 }
+
+// known reports whether the ports of the link are, by which it is told from a later one.
+func (l Link) known() bool { return l.Port != 0 && l.PeerPort != 0 }
 
 // Linked reports whether there is a link between each two of the nodes. Without that, as where they
 // speak TLS, nothing shows that a link has broken.
