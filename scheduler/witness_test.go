@@ -33,8 +33,9 @@ func TestLinksIdentifyBrokerRun(t *testing.T) {
 		oneEnd[end].Links = nil
 		require.True(t, sameLinks(broker.FingerprintOf(oneEnd), known))
 	}
-	other := append(twoNodes()[:2], broker.Node{Name: "rabbit@c", Running: true, Links: []broker.Link{{Peer: "rabbit@a", Port: 3, PeerPort: 4}, {Peer: "rabbit@b", Port: 5, PeerPort: 6}}})
+	other := twoNodes()
 	other[1].Links = append(other[1].Links, broker.Link{Peer: "rabbit@c", Port: 6, PeerPort: 5})
+	other[2].Running, other[2].Links = true, []broker.Link{{Peer: "rabbit@a", Port: 3, PeerPort: 4}, {Peer: "rabbit@b", Port: 5, PeerPort: 6}}
 	require.Equal(t, map[string]string{"rabbit@a>rabbit@b": "1-2", "rabbit@a>rabbit@c": ",4-3", "rabbit@b>rabbit@c": "6-5"},
 		broker.FingerprintOf(other).Links, "a reports links, and none to c")
 
