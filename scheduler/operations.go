@@ -284,6 +284,7 @@ func (ops *operations) endOperation(now time.Time, o *operation) error {
 		for _, r := range o.ended {
 			_ = r.done()
 		}
+		o.ended = nil
 	}
 	return ops.ledger.Send(end)
 }

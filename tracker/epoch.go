@@ -18,7 +18,7 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 		s.Format2 = offset
 	}
 	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed, s.Probe = offset, r.Identity, r.At, 0, 0, 0
-	s.ProbeQueue = r.Probe
+	s.ProbeQueue, s.Skipped = r.Probe, nil
 	s.routed(r.RoutedTo)
 	s.RoutedTo = min(s.RoutedTo, offset) // its leader may have known a journal that had records behind this
 	if s.BegunAt == 0 {
@@ -43,8 +43,17 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 	}
 }
 
+// maxSkipped bounds how many ranges of numbers are remembered: more than a leader has open.
+const maxSkipped = 4096
+
 // numbered notes a numbered record of the journal.
 func (s *State) numbered(epoch, seq int64) {
+	if next := s.FoldedSeq + 1; seq > next {
+		if len(s.Skipped) >= maxSkipped {
+			s.Skipped = s.Skipped[1:]
+		}
+		s.Skipped = append(s.Skipped, wire.Range{First: next, Last: seq - 1})
+	}
 	s.FoldedSeq = max(s.FoldedSeq, seq)
 	if epoch == s.JournaledTo.Epoch { // a later one has yet to settle what this one left
 		s.JournaledTo.Through = max(s.JournaledTo.Through, seq)

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,21 @@ func (v *Shown) show(s State) { v.state.Store(&s) }
 func (v *Shown) Progress() (epoch, folded int64) {
 	s := v.state.Load()
 	return s.Epoch, s.FoldedSeq
+}
+
+// Lacks reports whether the journal has higher numbers of the epoch, and not this one: the broker
+// refused it, or has confirmed it and lost it.
+func (v *Shown) Lacks(seq int64) bool {
+	_, skipped := slices.BinarySearchFunc(v.state.Load().Skipped, seq, func(r wire.Range, seq int64) int {
+		switch {
+		case r.Last < seq:
+			return -1
+		case r.First > seq:
+			return 1
+		}
+		return 0
+	})
+	return skipped
 }
 
 // Probed is what the view has seen of the newest probe, and of this epoch's burials.

@@ -54,6 +54,26 @@ func TestNothingIsShownBeforeCommit(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("%d:b", later)}, o.pending(wire.ScheduledJobs))
 }
 
+// The leader learns which of its numbers the journal does not have.
+func TestSkippedNumbers(t *testing.T) {
+	s := newState()
+	s.opened(7, &wire.JournalRecord{})
+	for _, seq := range []int64{1, 2, 5, 6, 9, 4} {
+		s.numbered(7, seq)
+	}
+	var shown Shown
+	shown.show(s.clone())
+	for seq, lacks := range []bool{false, false, false, true, true, false, false, true, true, false, false} {
+		require.Equal(t, lacks, shown.Lacks(int64(seq)), seq)
+	}
+	for seq := int64(11); len(s.Skipped) < maxSkipped || s.Skipped[0].First == 3; seq += 2 {
+		s.numbered(7, seq)
+	}
+	require.Len(t, s.Skipped, maxSkipped)
+	s.opened(9, &wire.JournalRecord{})
+	require.Empty(t, s.Skipped)
+}
+
 // Bytes are counted like entries: new ones before they can be read, deleted ones until they are
 // gone.
 func TestBytesAreNeverUnderestimated(t *testing.T) {

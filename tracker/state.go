@@ -14,6 +14,7 @@ type State struct {
 	Identity    string       `json:"identity"`
 	OpenedAt    float64      `json:"opened_at"`
 	FoldedSeq   int64        `json:"folded_seq"`   // the highest number of this epoch's records that were folded
+	Skipped     wire.Ranges  `json:"-"`            // numbers of this epoch that were not folded, below the highest
 	Confirmed   int64        `json:"confirmed"`    // this epoch's watermark
 	Witness     string       `json:"witness"`      // identifies the run of the broker; empty: there is none
 	WitnessFrom wire.Through `json:"witness_from"` // the witness speaks only for what was fired after this
@@ -79,6 +80,7 @@ func (s State) clone() State {
 	s.Barriers, s.Rejected = maps.Clone(s.Barriers), maps.Clone(s.Rejected)
 	s.Void, s.First, s.Recreated = maps.Clone(s.Void), maps.Clone(s.First), maps.Clone(s.Recreated)
 	s.FirstBarrier = maps.Clone(s.FirstBarrier)
+	s.Skipped = slices.Clone(s.Skipped)
 	return s
 }
 

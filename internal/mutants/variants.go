@@ -23,34 +23,35 @@ var (
 	// test`.
 	property = drives("TestNothingIsLostOrDoubled", 2000)
 	// two drives two leaders that live at the same time.
-	two       = drives("TestTwoLeaders", 2000)
-	another   = check{"./tracker", "TestReplacementOfAnotherJobIsIgnored", nil}
-	kept      = check{"./scheduler", "TestLowWaterKeepsUnprovenFires", nil}
-	buried    = check{"./scheduler", "TestMisroutedBurialIsRepeated", nil}
-	oneDead   = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
-	undone    = drives("TestOperationsAreUndoneOnce", 1000)
-	lone      = check{"./scheduler", "TestNextLeaderJournalsMissingKill|TestKillRefusedByJournalLeavesJobPending|TestOperationCountsKillsMissingFromJournal", nil}
-	setClock  = check{"./scheduler", "TestClockSetBackDelaysNoRetry", nil}
-	doubted   = check{"./scheduler", "TestCommandSeesReturnedFire", nil}
-	repeated  = check{"./scheduler", "TestLowWaterKeepsWitness", nil}
-	early     = check{"./scheduler", "TestTriggeredJobIsNotFiredAgainWhenDue", nil}
-	lingers   = check{"./scheduler", "TestLowWaterLingers", nil}
-	silent    = check{"./scheduler", "TestSilent.*|TestUnansweredFires.*|TestNoGiveUp.*|TestLateAnswersAreIgnored", nil}
-	lostOnes  = check{"./scheduler", "TestFireMissing.*|TestFireThatIs.*|TestCommandIsNotDone.*|TestTrial.*|TestFullWindow.*|TestGiveUp.*|TestSilent.*|TestUnanswered.*|TestEpochEnds.*|TestRepeatedFire.*|TestLateAnswerCloses.*|TestLateProbe.*", nil}
-	windowed  = check{"./scheduler/ledger", "TestSilentFiresLeaveTheWindow", nil}
-	provable  = check{"./scheduler", "TestProofOfQueues", nil}
-	links     = check{"./scheduler", "TestLinksIdentifyBrokerRun|TestFreshLinks", nil}
-	waits     = check{"./scheduler", "TestLeaderWaitsForPredecessor", nil}
-	fresh     = check{"./scheduler", "TestLeaderCrashWhileQueueIsNew", nil}
-	passes    = check{"./broker", "TestLockPassesOnAfterAllPublishes", nil}
-	locked    = check{"./broker", "TestExclusiveLockIsConsumedExclusively", nil}
-	refusals  = check{"./broker", "TestReasonsOfRefusals", nil}
-	awayTest  = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
-	claims    = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
-	behind    = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
-	elsewhere = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
-	unsaid    = check{"./streams", "TestNodeThatCannotLocateStream", nil}
-	short     = check{"./view", "TestStreamThatLooksShortKeepsView", nil}
+	two         = drives("TestTwoLeaders", 2000)
+	another     = check{"./tracker", "TestReplacementOfAnotherJobIsIgnored", nil}
+	kept        = check{"./scheduler", "TestLowWaterKeepsUnprovenFires", nil}
+	buried      = check{"./scheduler", "TestMisroutedBurialIsRepeated", nil}
+	oneDead     = check{"./scheduler", "TestBurialsAreRepeatedOnce", nil}
+	undone      = drives("TestOperationsAreUndoneOnce", 1000)
+	lone        = check{"./scheduler", "TestNextLeaderJournalsMissingKill|TestKillRefusedByJournalLeavesJobPending|TestOperationCountsKillsMissingFromJournal", nil}
+	setClock    = check{"./scheduler", "TestClockSetBackDelaysNoRetry", nil}
+	doubted     = check{"./scheduler", "TestCommandSeesReturnedFire", nil}
+	repeated    = check{"./scheduler", "TestLowWaterKeepsWitness", nil}
+	early       = check{"./scheduler", "TestTriggeredJobIsNotFiredAgainWhenDue", nil}
+	lingers     = check{"./scheduler", "TestLowWaterLingers", nil}
+	silent      = check{"./scheduler", "TestSilent.*|TestUnansweredFires.*|TestNoGiveUp.*|TestLateAnswersAreIgnored", nil}
+	lostOnes    = check{"./scheduler", "TestFireMissing.*|TestFireThatIs.*|TestCommandIsNotDone.*|TestTrial.*|TestFullWindow.*|TestGiveUp.*|TestSilent.*|TestUnanswered.*|TestEpochEnds.*|TestRepeatedFire.*|TestLateAnswerCloses.*|TestLateProbe.*", nil}
+	windowed    = check{"./scheduler/ledger", "TestSilentFiresLeaveTheWindow", nil}
+	provable    = check{"./scheduler", "TestProofOfQueues", nil}
+	links       = check{"./scheduler", "TestLinksIdentifyBrokerRun|TestFreshLinks", nil}
+	waits       = check{"./scheduler", "TestLeaderWaitsForPredecessor", nil}
+	fresh       = check{"./scheduler", "TestLeaderCrashWhileQueueIsNew", nil}
+	passes      = check{"./broker", "TestLockPassesOnAfterAllPublishes", nil}
+	locked      = check{"./broker", "TestExclusiveLockIsConsumedExclusively", nil}
+	refusals    = check{"./broker", "TestReasonsOfRefusals", nil}
+	awayTest    = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
+	lostRecords = check{"./scheduler", ".*ThatJournalLost.*", nil}
+	claims      = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
+	behind      = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
+	elsewhere   = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
+	unsaid      = check{"./streams", "TestNodeThatCannotLocateStream", nil}
+	short       = check{"./view", "TestStreamThatLooksShortKeepsView", nil}
 
 	takenBack = check{"./view", "TestLostUnconfirmedRecordsAreRolledBack", nil}
 	lateOnes  = check{"./scheduler", "TestUnroutableLateFireArrivedInGated|TestLateBurialsAreNotRepeated", nil}
@@ -84,6 +85,12 @@ var variants = []variant{
 		"now.Sub(o.unread) > overtakenAfter", "false", claims},
 	{"claim-awaited", "an epoch ends because its claim, which the view has read, was never confirmed", "scheduler/ledger/answers.go",
 		"\t\tif p.Plain {\n\t\t\tl.abandon", "\t\tif !p.Plain {\n\t\t\tl.abandon", claims},
+	{"lost-stays", "a job waits for the next epoch if the journal lost its confirmed fire", "scheduler/ledger/fold.go",
+		"lost := l.cfg.View.Lacks(last.seq)", "lost := p.void == p", lostRecords},
+	{"lost-answered", "a command is answered though the journal lost its record", "scheduler/ledger/fold.go",
+		"case lost && !p.Dispatch:", "case lost && p.void == p:", lostRecords},
+	{"lost-void", "a refused job counts as delivered if the journal lost the record that takes it back", "scheduler/ledger/fold.go",
+		"case lost && p.void != nil:", "case lost && p.void == p:", lostRecords},
 	{"cut-off-stays", "a reader stays at a replica that is cut off", "view/ends.go", "t.stop(streams.ErrMoved)", "_ = streams.ErrMoved", elsewhere},
 	{"cut-off-hasty", "a reader moves as soon as there is more", "view/ends.go", "case e.behindAt != at:\n\t\te.behindAt", "case e.behindAt == unmoved:\n\t\te.behindAt", elsewhere},
 	{"cut-off-again", "a reader moves again and again for an end that no node has", "view/ends.go", "case e.movedFor != e.last || now.Sub(e.movedAt) >= moveAgain:", "default:", elsewhere},
@@ -150,7 +157,7 @@ var variants = []variant{
 	{"doubt-answered", "a command is answered by what the journal says of a burial that is being taken back", "scheduler/commands.go",
 		"if h == nil {", "if true || h == nil {", doubted},
 	{"returned-not-journaled", "a fire that was refused is not journaled as returned", "scheduler/ledger/ledger.go",
-		"err := l.Send(void)", "err := l.Append(wire.Retries, wire.JournalRecord{Type: wire.TypeBarrier, Epoch: l.epoch})", property},
+		"return l.Send(p.void)", "p.void.acked = true\n\treturn nil", property},
 	{"witness-always-there", "the broker is believed never to restart", "scheduler/core.go",
 		"c.reconciler.verdict, c.reconciler.proof = v, p", "c.reconciler.verdict, c.reconciler.proof = stands, p", property},
 	{"witness-not-repeated-by-opened", "a new leader does not repeat which witness stands", "scheduler/opening.go",

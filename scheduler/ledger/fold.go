@@ -13,6 +13,7 @@ import (
 type continuation struct {
 	seq int64
 	fn  func() error
+	of  *Publish // nil if it waits for all that came before
 }
 
 // AfterFold has fn called as soon as the view has folded everything up to a number of this epoch:
@@ -20,7 +21,7 @@ type continuation struct {
 func (l *Ledger) AfterFold(seq int64, fn func() error) error {
 	epoch, folded := l.cfg.View.Progress()
 	if epoch != l.epoch || folded < seq {
-		l.waiting = append(l.waiting, continuation{seq, fn})
+		l.waiting = append(l.waiting, continuation{seq, fn, nil})
 		return nil
 	}
 	l.release(folded)
@@ -54,10 +55,14 @@ func (l *Ledger) Step(folded int64) error {
 	waiting := l.waiting
 	l.waiting = nil
 	for _, w := range waiting {
-		if w.seq > folded {
+		switch {
+		case w.seq > folded:
 			l.waiting = append(l.waiting, w)
-		} else if err := w.fn(); err != nil {
-			return err
+		case w.of != nil && (!w.of.acked || w.of.seq != w.seq): // its record was lost, and is published again
+		default:
+			if err := w.fn(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -96,17 +101,34 @@ func (l *Ledger) release(folded int64) {
 	l.folding = l.folding[freed:]
 }
 
-// releaseOne frees what one publish is about, if it is known what became of it.
+// releaseOne frees what one publish is about, if it is known what became of it. A broker may
+// confirm a publish that its journal then loses: RabbitMQ 3.10 does when the node of the journal's
+// leader dies. Then a record is published again. A fire or burial leaves its entry as it was.
 func (l *Ledger) releaseOne(p *Publish, folded int64) bool {
-	if !p.Settled(folded) {
+	last := p // what the view must have for it to be known
+	if p.void != nil {
+		last = p.void
+	}
+	if !last.Settled(folded) {
 		return false
+	}
+	lost := l.cfg.View.Lacks(last.seq)
+	switch {
+	case lost && p.void != nil: // that record is published again
+		return false
+	case lost && !p.Dispatch:
+		p.acked = false
+		l.refused = append(l.refused, p)
+		return true
+	case p.void != nil:
+		l.pass(p.seq)
 	}
 	for _, id := range append(p.more, p.Entry) {
 		if l.busy[id] == p {
 			delete(l.busy, id)
 		}
 	}
-	if p.folded != p.seq && p.Freed != nil { // it was taken back
+	if (lost || p.void != nil) && p.Freed != nil {
 		p.Freed()
 	}
 	return true

@@ -17,6 +17,8 @@ type Port interface {
 type View interface {
 	// Progress returns the epoch that leads, and the newest of its numbers that was folded.
 	Progress() (epoch, folded int64)
+	// Lacks reports whether the journal has newer numbers of that epoch, and not this one.
+	Lacks(seq int64) bool
 }
 
 // Config is what a ledger needs at its start.
@@ -39,7 +41,7 @@ type Ledger struct {
 	window
 	answers
 	busy    map[EntryID]*Publish // what was acted upon, until the record of that was folded
-	folding []*Publish           // the same, in the order in which their records will be folded
+	folding []*Publish           // what has a number and is not given up, in the order in which it will be folded
 	refused []*Publish           // records that are published again
 	again   time.Time            // when
 	next    []func() error       // what is done in the next step
@@ -107,9 +109,11 @@ func (l *Ledger) Send(p *Publish) error {
 	}
 	if !p.Plain {
 		l.seq = seq
-		p.seq, p.folded, p.Size = seq, seq, len(m.Body)
+		p.seq, p.Size = seq, len(m.Body)
 		if p.Entry.Stream != "" {
 			l.busy[p.Entry] = p
+		}
+		if p.Lost == nil {
 			l.folding = append(l.folding, p)
 		}
 	}
@@ -133,16 +137,13 @@ func (l *Ledger) NewRecord(now time.Time, r wire.JournalRecord, about EntryID) *
 	return &Publish{Entry: about, Build: func(seq, confirmed int64) wire.Message { return r.Append(wire.Journal, seq, confirmed) }}
 }
 
-// TakeBack journals that what a publish did is void. Its entry is free once that was folded.
+// TakeBack journals that what a publish did is void. Its entry is free once that was folded. Its
+// number is open until then: a view that had the confirm, and not this record, would take what the
+// publish did for done.
 func (l *Ledger) TakeBack(now time.Time, p *Publish, r wire.JournalRecord) error {
-	void := l.NewRecord(now, r, EntryID{})
-	void.Confirmed = func() {
-		p.acked = true
-		l.pass(p.seq)
-	}
-	err := l.Send(void)
-	p.folded = l.seq
-	return err
+	p.void = l.NewRecord(now, r, EntryID{})
+	p.void.Confirmed = func() { p.acked = true }
+	return l.Send(p.void)
 }
 
 // Confirmed takes in that the broker took a publish, or refused it.
@@ -184,7 +185,7 @@ func (l *Ledger) Accept(p *Publish) {
 		p.Confirmed()
 	}
 	if p.Folded != nil {
-		l.waiting = append(l.waiting, continuation{p.seq, p.Folded})
+		l.waiting = append(l.waiting, continuation{p.seq, p.Folded, p})
 	}
 }
 

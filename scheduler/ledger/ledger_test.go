@@ -15,9 +15,10 @@ type scene struct {
 	*Ledger
 	t        *testing.T
 	sent     []wire.Message
-	folded   int64 // what the view has folded of epoch 7
-	unusable bool  // the port refuses every message
-	took     int   // how many confirms were timed
+	folded   int64          // what the view has folded of epoch 7
+	lacks    map[int64]bool // the numbers below that which the journal does not have
+	unusable bool           // the port refuses every message
+	took     int            // how many confirms were timed
 }
 
 func newScene(t *testing.T) *scene {
@@ -39,6 +40,8 @@ func (s *scene) Publish(m wire.Message) (uint64, error) {
 }
 
 func (s *scene) Progress() (epoch, folded int64) { return 7, s.folded }
+
+func (s *scene) Lacks(seq int64) bool { return s.lacks[seq] }
 
 // record sends a record about an entry.
 func (s *scene) record(about EntryID) *Publish {

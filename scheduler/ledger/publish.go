@@ -33,7 +33,7 @@ type Publish struct {
 	// Returned is called instead of publishing again where the broker has refused it. journaled
 	// reports whether the journal has it.
 	Returned func(now time.Time, why string, journaled bool) error
-	Freed    func() // is called when its entry is free again after it was taken back
+	Freed    func() // is called when its entry is free again and may be as before
 
 	// Lost, where it is not nil, is called when its answer is not waited for any longer. It is
 	// waited for LostAfter at least.
@@ -46,7 +46,7 @@ type Publish struct {
 // state is what the ledger knows of a publish.
 type state struct {
 	seq       int64
-	folded    int64         // the number of the record after which the view says what the entry is
+	void      *Publish      // the record that takes it back, if one does
 	more      []EntryID     // that are busy with it, beside Entry
 	sent      time.Time     // by the clock of the steps
 	sentAfter time.Duration // by the clock of the answers
@@ -62,7 +62,7 @@ func (p *Publish) Seq() int64 { return p.seq }
 func (p *Publish) Acked() bool { return p.acked }
 
 // Settled reports whether it is known what became of it, to a view that has folded so much.
-func (p *Publish) Settled(folded int64) bool { return p.acked && p.folded <= folded }
+func (p *Publish) Settled(folded int64) bool { return p.acked && p.seq <= folded }
 
 // PassedOver reports whether its queue has answered a later one. A queue mostly answers in order.
 func (p *Publish) PassedOver() bool { return p.seq < p.Queue.answered }
