@@ -69,19 +69,23 @@ func (a *actions) delete(now time.Time, t target) error {
 	return a.note(now, t.request, r, ledger.ID(t.old.Stream, t.old.Offset))
 }
 
-// kill buries an entry. When the burial is confirmed, the journal gets the bytes of the entry, so
-// that the kill can be undone. The number of the burial stays open until that is confirmed.
+// kill buries an entry. When the view has the burial, the journal gets the bytes of the entry, so
+// that the kill can be undone. The number of the burial stays open until the view has those too.
 func (a *actions) kill(now time.Time, t target) error {
 	at, e := ledger.ID(t.old.Stream, t.old.Offset), t.entry
 	o := t.purpose(wire.OpBuried, wire.DeadJobs)
 	o.confirmed = func(burial *ledger.Publish) {
 		r := killed(at, wire.JIDTag(t.old.JID), e)
 		r.DiedAt = wire.Seconds(now)
-		a.ledger.NextStep(func() error {
+		note := func() error {
 			it := a.noteItem(now, t.cmd, r, at)
-			it.Confirmed, it.Folded = func() { a.ledger.Close(burial) }, t.done
+			it.Folded = func() error {
+				a.ledger.Close(burial)
+				return t.done()
+			}
 			return a.ledger.Send(it)
-		})
+		}
+		a.ledger.NextStep(func() error { return a.ledger.AfterFold(burial.Seq(), note) })
 	}
 	class, message := e.ErrorClass, e.ErrorMessage
 	if class == "" {

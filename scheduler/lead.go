@@ -126,8 +126,13 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 			l.beside(l.dropOldWitness)
 			l.mover.undoOthers()
 		})
-		if errors.Is(err, broker.ErrLost) {
+		switch {
+		case errors.Is(err, broker.ErrLost):
 			l.drainConfirms()
+		case errors.Is(err, ledger.ErrLost):
+			if fault := l.retire(retireLost); fault != nil {
+				l.s.log.Warn("scheduler: cannot journal what is confirmed", "error", fault)
+			}
 		}
 		return err
 	})

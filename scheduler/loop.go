@@ -62,7 +62,7 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 	if err := context.Cause(ctx); errors.Is(err, errResigned) {
 		return err
 	}
-	return l.retire()
+	return l.retire(retireWithin)
 }
 
 // steadily has the core act on what the view shows. If the view was rolled back, it shows entries
@@ -236,19 +236,18 @@ func (l *leadership) noteRecreated() error {
 	return nil
 }
 
-const (
-	// retireWithin is how long an orderly stop waits for confirms.
-	retireWithin = 3 * time.Second
-	// retireSays is after how long it journals what is confirmed although the window has not
-	// drained: some publishes are never answered.
-	retireSays = retireWithin / 2
-)
+// retireWithin is how long an orderly stop waits for confirms. After half of it, what is confirmed
+// is journaled although the window has not drained: some publishes are never answered.
+const retireWithin = 3 * time.Second
+
+// retireLost is the same where the journal has lost records.
+const retireLost = 500 * time.Millisecond
 
 // retire waits for confirms and journals what is confirmed, so that the next leader finds nothing
 // else in doubt. It returns when the view has read that: if the journal loses these records later,
 // that is noticed.
-func (l *leadership) retire() error {
-	deadline, says := time.NewTimer(retireWithin), time.NewTimer(retireSays)
+func (l *leadership) retire(within time.Duration) error {
+	deadline, says := time.NewTimer(within), time.NewTimer(within/2)
 	defer deadline.Stop()
 	defer says.Stop()
 	say := l.core.announcer.announce

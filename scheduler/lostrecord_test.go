@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -41,7 +42,28 @@ func recordOfType(name string) func(*wire.Record) bool {
 	}
 }
 
-// No job waits for the next epoch because the journal lost a fire that the broker had confirmed.
+// endsFor lets a leader work until its epoch ends because the journal has lost something, and
+// another one lead.
+func (sc *scene) endsFor(s *modelSidecar) *modelSidecar {
+	sc.t.Helper()
+	var err error
+	for end := sc.now.Add(3 * time.Second); err == nil && sc.now.Before(end); {
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		if err = s.step(sc.now); err == nil {
+			sc.exchange(s)
+		}
+	}
+	require.ErrorIs(sc.t, err, ledger.ErrLost)
+	s.lose()
+	next := sc.sidecar("next")
+	sc.elect(next, func(queue string) bool { return sc.broker.full[queue] })
+	sc.rounds(next, 8, nil)
+	require.Equal(sc.t, phaseLeading, next.core.phase)
+	return next
+}
+
+// A job whose confirmed fire the journal lost is pending: the leader that fired it does not look
+// at it again, so another epoch begins.
 func TestConfirmedFireThatJournalLostIsRepeated(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -49,12 +71,14 @@ func TestConfirmedFireThatJournalLostIsRepeated(t *testing.T) {
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now))
 	sc.loseConfirmed(s, fireOf("lost"))
-	sc.busyFor(s, "other", 3*time.Second)
+	next := sc.endsFor(s)
+	sc.rounds(next, 5, nil)
 	require.Equal(t, 2, sc.copies()["lost"])
-	require.EqualValues(t, 0, s.entries.Total(wire.ScheduledJobs))
+	require.EqualValues(t, 0, next.entries.Total(wire.ScheduledJobs))
 }
 
-// The same fire found no queue: then its copy does not stand, and the job comes once.
+// A fire that the journal lost found no queue: the entry stands, its copy does not, and the job
+// comes once.
 func TestCopyOfFireThatJournalLostDoesNotStand(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
@@ -64,44 +88,58 @@ func TestCopyOfFireThatJournalLostDoesNotStand(t *testing.T) {
 	require.NoError(t, s.step(sc.now))
 	sc.loseConfirmed(s, fireOf("lost"))
 	require.EqualValues(t, 1, s.entries.Total(wire.Gated))
+	next := sc.endsFor(s)
 	delete(sc.broker.missing, "q")
-	sc.busyFor(s, "other", 10*time.Second)
+	sc.busyFor(next, "other", 10*time.Second)
 	require.Equal(t, 1, sc.copies()["lost"])
-	require.EqualValues(t, 0, s.entries.Total(wire.Gated)+s.entries.Total(wire.ScheduledJobs))
+	require.EqualValues(t, 0, next.entries.Total(wire.Gated)+next.entries.Total(wire.ScheduledJobs))
 }
 
-// A command is answered when the view has its record, not when the broker has confirmed it.
-func TestConfirmedRecordThatJournalLostIsRepeated(t *testing.T) {
-	sc := newScene(t)
-	s := sc.leaderWith("deleted")
-	var got []wire.Reply
-	cmd := wire.Command{Command: wire.CommandDelete, Stream: wire.ScheduledJobs, JID: "deleted"}
-	require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { got = append(got, r) }))
-	sc.loseConfirmed(s, recordOfType(wire.TypeDeleted))
-	sc.due("other", "other")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
-	sc.answer(s)
-	require.NoError(t, s.readAll())
-	for range 3 {
-		require.NoError(t, s.step(sc.now))
-		if s.entries.Total(wire.ScheduledJobs) > 0 {
-			require.Empty(t, got)
-		}
-		sc.exchange(s)
+// A command is not answered as done whose record the broker confirmed and the journal lost.
+func TestCommandIsNotDoneThatJournalLost(t *testing.T) {
+	for name, lost := range map[string]func(*wire.Record) bool{
+		wire.CommandDelete:  recordOfType(wire.TypeDeleted),
+		wire.CommandTrigger: fireOf("j"),
+		wire.CommandKill:    recordOfType(wire.TypeKilled),
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leaderWith("j")
+			cmd := wire.Command{Command: name, Stream: wire.ScheduledJobs, JID: "j"}
+			require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { require.Fail(t, "it is answered") }))
+			if name == wire.CommandKill { // its record follows the burial
+				sc.exchange(s)
+				require.NoError(t, s.step(sc.now))
+			}
+			sc.loseConfirmed(s, lost)
+			next := sc.endsFor(s)
+			if name == wire.CommandKill { // the burial is in the journal
+				require.EqualValues(t, 0, next.entries.Total(wire.ScheduledJobs))
+				require.Len(t, sc.deadJobs(), 1)
+				require.Equal(t, 1, sc.journaled()[wire.TypeKilled])
+				return
+			}
+			require.EqualValues(t, 1, next.entries.Total(wire.ScheduledJobs), "it is as before")
+		})
 	}
-	require.NoError(t, s.step(sc.now))
-	require.Len(t, got, 1)
-	require.Equal(t, wire.StatusDone, got[0].Status)
-	require.EqualValues(t, 0, s.entries.Total(wire.ScheduledJobs))
-	sc.now = sc.now.Add(2 * day)
-	sc.busyFor(s, "other", time.Second)
-	require.Zero(t, sc.copies()["deleted"])
+}
+
+// A burial that both streams lose does not lose its job.
+func TestBurialThatBothStreamsLostIsNotDone(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leaderWith("j")
+	kill := wire.Command{Command: wire.CommandKill, Stream: wire.ScheduledJobs, JID: "j"}
+	require.NoError(t, s.core.command(sc.now, kill, func(wire.Reply) { require.Fail(t, "it is answered") }))
+	sc.broker.cutBury = true // it does not reach the dead jobs
+	sc.loseConfirmed(s, fireOf("j"))
+	sc.broker.cutBury = false
+	next := sc.endsFor(s)
+	require.EqualValues(t, 1, next.entries.Total(wire.ScheduledJobs))
 }
 
 // The job of a fire that was refused is not lost because the journal has the fire, and lost the
 // record that takes it back.
-func TestConfirmedReturnThatJournalLostIsRepeated(t *testing.T) {
+func TestRefusedFireOfWhichJournalLostReturn(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.broker.full["q"] = true
@@ -110,9 +148,9 @@ func TestConfirmedReturnThatJournalLostIsRepeated(t *testing.T) {
 	require.NoError(t, s.step(sc.now))
 	sc.exchange(s)
 	sc.loseConfirmed(s, recordOfType(wire.TypeReturned))
-	sc.busyFor(s, "other", time.Second)
+	next := sc.endsFor(s)
 	delete(sc.broker.full, "q")
-	sc.busyFor(s, "other", 10*time.Second)
+	sc.busyFor(next, "other", 10*time.Second)
 	require.Equal(t, 1, sc.copies()["refused"])
-	require.EqualValues(t, 0, s.entries.Total(wire.ScheduledJobs))
+	require.EqualValues(t, 0, next.entries.Total(wire.ScheduledJobs))
 }

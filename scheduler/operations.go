@@ -279,12 +279,14 @@ func (ops *operations) endOperation(now time.Time, o *operation) error {
 		o.State = wire.OperationCancelled
 	}
 	end := ops.ledger.NewRecord(now, wire.JournalRecord{Type: wire.TypeOperation, Operation: o.progress()}, ledger.EntryID{})
-	end.Confirmed = func() {
+	end.Folded = func() error {
 		delete(ops.all, o.ID)
 		for _, r := range o.ended {
-			_ = r.done()
+			if err := r.done(); err != nil {
+				return err
+			}
 		}
-		o.ended = nil
+		return nil
 	}
 	return ops.ledger.Send(end)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -361,6 +362,10 @@ func TestProbeMissingFromJournal(t *testing.T) {
 	sc.prove(s)
 
 	sc.broker.muted = true
-	sc.due("b", "q")
+	for range probeAlways/ledger.MaxSleep - 1 { // a fire would be found missing sooner
+		sc.now = sc.now.Add(ledger.MaxSleep)
+		require.NoError(t, s.step(sc.now))
+		sc.exchange(s)
+	}
 	sc.untilMisrouted(s)
 }

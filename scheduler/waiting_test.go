@@ -203,7 +203,7 @@ func TestRetiringWithoutConnection(t *testing.T) {
 	l := &leadership{s: &Scheduler{services: &services{view: seen}}, conn: conn, pub: pub, core: model.core}
 	require.NoError(t, pub.Close())
 	<-pub.Done()
-	err = l.retire()
+	err = l.retire(retireWithin)
 	require.Error(t, err)
 	require.Equal(t, pub.Err(), err)
 	require.NotZero(t, model.core.ledger.Open(), "it is in doubt, and the next leader finds it so")

@@ -18,7 +18,7 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 		s.Format2 = offset
 	}
 	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed, s.Probe = offset, r.Identity, r.At, 0, 0, 0
-	s.ProbeQueue, s.Skipped = r.Probe, nil
+	s.ProbeQueue, s.Skipped, s.Unread = r.Probe, nil, false
 	s.routed(r.RoutedTo)
 	s.RoutedTo = min(s.RoutedTo, offset) // its leader may have known a journal that had records behind this
 	if s.BegunAt == 0 {
@@ -48,13 +48,13 @@ const maxSkipped = 4096
 
 // numbered notes a numbered record of the journal.
 func (s *State) numbered(epoch, seq int64) {
-	if next := s.FoldedSeq + 1; seq > next {
+	if next := s.FoldedSeq + 1; seq > next && !s.Unread {
 		if len(s.Skipped) >= maxSkipped {
 			s.Skipped = s.Skipped[1:]
 		}
 		s.Skipped = append(s.Skipped, wire.Range{First: next, Last: seq - 1})
 	}
-	s.FoldedSeq = max(s.FoldedSeq, seq)
+	s.FoldedSeq, s.Unread = max(s.FoldedSeq, seq), false
 	if epoch == s.JournaledTo.Epoch { // a later one has yet to settle what this one left
 		s.JournaledTo.Through = max(s.JournaledTo.Through, seq)
 	}

@@ -31,6 +31,7 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 		t.state.update(func(s *State) { s.JournalFirst = r.Offset })
 	}
 	if r.Fault != "" {
+		t.state.update(func(s *State) { s.Unread = true })
 		return t.rejects.record(tx, r, r.Fault)
 	}
 	if !t.trust.Trusts(r) {
@@ -47,6 +48,7 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 	}
 	var err error
 	if t.parsed, err = wire.ParseJournal(r.Body); err != nil {
+		t.state.update(func(s *State) { s.Unread = true })
 		return t.rejects.record(tx, r, err.Error())
 	}
 	return t.foldRecord(record{tx, r, &t.parsed})

@@ -33,10 +33,11 @@ func (v *Shown) Progress() (epoch, folded int64) {
 	return s.Epoch, s.FoldedSeq
 }
 
-// Lacks reports whether the journal has higher numbers of the epoch, and not this one: the broker
-// refused it, or has confirmed it and lost it.
-func (v *Shown) Lacks(seq int64) bool {
-	_, skipped := slices.BinarySearchFunc(v.state.Load().Skipped, seq, func(r wire.Range, seq int64) int {
+// Lacks reports whether the journal has higher numbers of an epoch, and not this one: the broker
+// refused it, or has confirmed it and lost it. Nothing is known of other epochs than the newest.
+func (v *Shown) Lacks(epoch, seq int64) bool {
+	s := v.state.Load()
+	_, skipped := slices.BinarySearchFunc(s.Skipped, seq, func(r wire.Range, seq int64) int {
 		switch {
 		case r.Last < seq:
 			return -1
@@ -45,7 +46,7 @@ func (v *Shown) Lacks(seq int64) bool {
 		}
 		return 0
 	})
-	return skipped
+	return skipped || epoch != s.Epoch
 }
 
 // Probed is what the view has seen of the newest probe, and of this epoch's burials.

@@ -64,9 +64,14 @@ func TestSkippedNumbers(t *testing.T) {
 	var shown Shown
 	shown.show(s.clone())
 	for seq, lacks := range []bool{false, false, false, true, true, false, false, true, true, false, false} {
-		require.Equal(t, lacks, shown.Lacks(int64(seq)), seq)
+		require.Equal(t, lacks, shown.Lacks(7, int64(seq)), seq)
 	}
-	for seq := int64(11); len(s.Skipped) < maxSkipped || s.Skipped[0].First == 3; seq += 2 {
+	require.True(t, shown.Lacks(5, 1), "another epoch leads")
+	s.Unread = true // it had a number, or several
+	s.numbered(7, 11)
+	shown.show(s.clone())
+	require.False(t, shown.Lacks(7, 10))
+	for seq := int64(13); len(s.Skipped) < maxSkipped || s.Skipped[0].First == 3; seq += 2 {
 		s.numbered(7, seq)
 	}
 	require.Len(t, s.Skipped, maxSkipped)

@@ -15,6 +15,7 @@ type State struct {
 	OpenedAt    float64      `json:"opened_at"`
 	FoldedSeq   int64        `json:"folded_seq"`   // the highest number of this epoch's records that were folded
 	Skipped     wire.Ranges  `json:"-"`            // numbers of this epoch that were not folded, below the highest
+	Unread      bool         `json:"-"`            // since the last number, there was a record that cannot be read
 	Confirmed   int64        `json:"confirmed"`    // this epoch's watermark
 	Witness     string       `json:"witness"`      // identifies the run of the broker; empty: there is none
 	WitnessFrom wire.Through `json:"witness_from"` // the witness speaks only for what was fired after this

@@ -173,6 +173,9 @@ func (l *Ledger) SetAside() {
 // something else was sent: it shows whether the journal has a fire, whether its queue may get
 // another job, and whether a record was lost.
 func (l *Ledger) AskBehind(now time.Time) error {
+	if _, folded := l.cfg.View.Progress(); folded < l.seq && l.Drained() && l.clock-l.answered > QuietAfter {
+		return l.Mark(now)
+	}
 	if l.waits <= l.asked {
 		return nil
 	}

@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,7 +16,6 @@ import (
 type continuation struct {
 	seq int64
 	fn  func() error
-	of  *Publish // nil if it waits for all that came before
 }
 
 // AfterFold has fn called as soon as the view has folded everything up to a number of this epoch:
@@ -21,10 +23,12 @@ type continuation struct {
 func (l *Ledger) AfterFold(seq int64, fn func() error) error {
 	epoch, folded := l.cfg.View.Progress()
 	if epoch != l.epoch || folded < seq {
-		l.waiting = append(l.waiting, continuation{seq, fn, nil})
+		l.waiting = append(l.waiting, continuation{seq, fn})
 		return nil
 	}
-	l.release(folded)
+	if err := l.release(folded); err != nil {
+		return err
+	}
 	return fn()
 }
 
@@ -41,7 +45,9 @@ func (l *Ledger) RecordThen(now time.Time, r wire.JournalRecord, about EntryID, 
 // Step takes in how far the view has folded the records of this epoch. It frees their entries,
 // publishes again what was refused, and does what waited for the step or for the fold.
 func (l *Ledger) Step(folded int64) error {
-	l.release(folded)
+	if err := l.release(folded); err != nil {
+		return err
+	}
 	if err := l.publishAgain(); err != nil {
 		return err
 	}
@@ -55,14 +61,10 @@ func (l *Ledger) Step(folded int64) error {
 	waiting := l.waiting
 	l.waiting = nil
 	for _, w := range waiting {
-		switch {
-		case w.seq > folded:
+		if w.seq > folded {
 			l.waiting = append(l.waiting, w)
-		case w.of != nil && (!w.of.acked || w.of.seq != w.seq): // its record was lost, and is published again
-		default:
-			if err := w.fn(); err != nil {
-				return err
-			}
+		} else if err := w.fn(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -88,50 +90,53 @@ func (l *Ledger) Hold(p *Publish, ids ...EntryID) {
 // Free ends that an entry is busy.
 func (l *Ledger) Free(id EntryID) { delete(l.busy, id) }
 
+// ErrLost ends the epoch: the broker had confirmed a record, and the journal does not have it.
+// RabbitMQ 3.10 loses some when the node of the journal's leader dies. The next leader begins with
+// what the journal has. Until then nobody is told that what the record says is done.
+var ErrLost = errors.New("scheduler: the journal has lost a record that the broker had confirmed")
+
 // release frees the entries whose records were folded: from here on the view says what they are.
-func (l *Ledger) release(folded int64) {
+func (l *Ledger) release(folded int64) (err error) {
 	n := 0 // a view that lags leaves much behind it, which is not looked at
 	for n < len(l.folding) && (l.folding[n].seq <= folded || l.folding[n].nacks > 0) {
 		n++
 	}
-	waiting := slices.DeleteFunc(l.folding[:n], func(p *Publish) bool { return l.releaseOne(p, folded) })
+	waiting := slices.DeleteFunc(l.folding[:n], func(p *Publish) bool {
+		freed, fault := l.releaseOne(p, folded)
+		err = cmp.Or(err, fault)
+		return freed
+	})
 	freed := n - len(waiting)
 	copy(l.folding[freed:n], waiting)
 	clear(l.folding[:freed])
 	l.folding = l.folding[freed:]
+	return err
 }
 
-// releaseOne frees what one publish is about, if it is known what became of it. A broker may
-// confirm a publish that its journal then loses: RabbitMQ 3.10 does when the node of the journal's
-// leader dies. Then a record is published again. A fire or burial leaves its entry as it was.
-func (l *Ledger) releaseOne(p *Publish, folded int64) bool {
-	last := p // what the view must have for it to be known
+// releaseOne frees what one publish is about, if it is known what became of it.
+func (l *Ledger) releaseOne(p *Publish, folded int64) (freed bool, err error) {
+	newest := p // what the view must have for it to be known
 	if p.void != nil {
-		last = p.void
+		newest = p.void
 	}
-	if !last.Settled(folded) {
-		return false
+	if !newest.Settled(folded) {
+		return false, nil
 	}
-	lost := l.cfg.View.Lacks(last.seq)
-	switch {
-	case lost && p.void != nil: // that record is published again
-		return false
-	case lost && !p.Dispatch:
-		p.acked = false
-		l.refused = append(l.refused, p)
-		return true
-	case p.void != nil:
-		l.pass(p.seq)
+	if l.cfg.View.Lacks(l.epoch, newest.seq) {
+		return false, fmt.Errorf("%w: number %d", ErrLost, newest.seq)
 	}
 	for _, id := range append(p.more, p.Entry) {
 		if l.busy[id] == p {
 			delete(l.busy, id)
 		}
 	}
-	if (lost || p.void != nil) && p.Freed != nil {
-		p.Freed()
+	if p.void != nil {
+		l.pass(p.seq)
+		if p.Freed != nil {
+			p.Freed()
+		}
 	}
-	return true
+	return true, nil
 }
 
 // Suspects are entries that were in flight when a connection died, with how often that was. The

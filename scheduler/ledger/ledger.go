@@ -17,8 +17,8 @@ type Port interface {
 type View interface {
 	// Progress returns the epoch that leads, and the newest of its numbers that was folded.
 	Progress() (epoch, folded int64)
-	// Lacks reports whether the journal has newer numbers of that epoch, and not this one.
-	Lacks(seq int64) bool
+	// Lacks reports whether the journal has newer numbers of an epoch, and not this one.
+	Lacks(epoch, seq int64) bool
 }
 
 // Config is what a ledger needs at its start.
@@ -185,7 +185,7 @@ func (l *Ledger) Accept(p *Publish) {
 		p.Confirmed()
 	}
 	if p.Folded != nil {
-		l.waiting = append(l.waiting, continuation{p.seq, p.Folded, p})
+		l.waiting = append(l.waiting, continuation{p.seq, p.Folded})
 	}
 }
 

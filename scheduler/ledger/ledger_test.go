@@ -41,7 +41,7 @@ func (s *scene) Publish(m wire.Message) (uint64, error) {
 
 func (s *scene) Progress() (epoch, folded int64) { return 7, s.folded }
 
-func (s *scene) Lacks(seq int64) bool { return s.lacks[seq] }
+func (s *scene) Lacks(_, seq int64) bool { return s.lacks[seq] }
 
 // record sends a record about an entry.
 func (s *scene) record(about EntryID) *Publish {

@@ -33,7 +33,7 @@ type Publish struct {
 	// Returned is called instead of publishing again where the broker has refused it. journaled
 	// reports whether the journal has it.
 	Returned func(now time.Time, why string, journaled bool) error
-	Freed    func() // is called when its entry is free again and may be as before
+	Freed    func() // is called when its entry is free again after it was taken back
 
 	// Lost, where it is not nil, is called when its answer is not waited for any longer. It is
 	// waited for LostAfter at least.
