@@ -76,7 +76,7 @@ func (n Node) linkTo(peer string) (between, ports string) {
 	return peer + ">" + n.Name, ports
 }
 
-// known reports whether the ports of the link are, by which it is told from a later one.
+// known reports whether the ports of the link are, by which it differs from a later one.
 func (l Link) known() bool { return l.Port != 0 && l.PeerPort != 0 }
 
 // Linked reports whether there is a link between each two of the nodes. Without that, as where they

@@ -85,7 +85,7 @@ var variants = []variant{
 		"now.Sub(o.unread) > overtakenAfter", "false", claims},
 	{"claim-awaited", "an epoch ends because its claim, which the view has read, was never confirmed", "scheduler/ledger/answers.go",
 		"\t\tif p.Plain {\n\t\t\tl.abandon", "\t\tif !p.Plain {\n\t\t\tl.abandon", claims},
-	{"lost-stays", "an epoch goes on though the journal lost what the broker had confirmed", "scheduler/ledger/fold.go",
+	{"lost-stays", "an epoch continues though the journal lost what the broker had confirmed", "scheduler/ledger/fold.go",
 		"if l.cfg.View.Lacks(l.epoch, newest.seq)", "if newest.seq < 0", lostRecords},
 	{"lost-void", "a fire that was refused counts as confirmed before the view has the record that takes it back", "scheduler/ledger/ledger.go",
 		"p.void.Confirmed = func() { p.acked = true }", "p.void.Confirmed = func() { p.acked = true; l.pass(p.seq) }", lostRecords},

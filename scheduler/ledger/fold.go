@@ -92,7 +92,7 @@ func (l *Ledger) Free(id EntryID) { delete(l.busy, id) }
 
 // ErrLost ends the epoch: the broker had confirmed a record, and the journal does not have it.
 // RabbitMQ 3.10 loses some when the node of the journal's leader dies. The next leader begins with
-// what the journal has. Until then nobody is told that what the record says is done.
+// what the journal has. No client gets an answer that rests on a lost record.
 var ErrLost = errors.New("scheduler: the journal has lost a record that the broker had confirmed")
 
 // release frees the entries whose records were folded: from here on the view says what they are.
