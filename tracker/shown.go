@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"cmp"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,16 +36,7 @@ func (v *Shown) Progress() (epoch, folded int64) {
 // refused it, or has confirmed it and lost it. Nothing is known of other epochs than the newest.
 func (v *Shown) Lacks(epoch, seq int64) bool {
 	s := v.state.Load()
-	_, skipped := slices.BinarySearchFunc(s.Skipped, seq, func(r wire.Range, seq int64) int {
-		switch {
-		case r.Last < seq:
-			return -1
-		case r.First > seq:
-			return 1
-		}
-		return 0
-	})
-	return skipped || epoch != s.Epoch
+	return epoch != s.Epoch || s.Skipped.Has(seq)
 }
 
 // Probed is what the view has seen of the newest probe, and of this epoch's burials.

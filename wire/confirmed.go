@@ -30,9 +30,14 @@ type Range struct{ First, Last int64 }
 // Ranges are sorted ranges of numbers with gaps between them.
 type Ranges []Range
 
-// Add returns the ranges with one more number. It may modify r.
-func (r Ranges) Add(n int64) Ranges {
-	at, found := slices.BinarySearchFunc(r, n, func(x Range, n int64) int {
+// Has reports whether a number is in one of the ranges.
+func (r Ranges) Has(n int64) bool {
+	_, found := r.search(n)
+	return found
+}
+
+func (r Ranges) search(n int64) (at int, found bool) {
+	return slices.BinarySearchFunc(r, n, func(x Range, n int64) int {
 		switch {
 		case x.Last < n:
 			return -1
@@ -41,6 +46,11 @@ func (r Ranges) Add(n int64) Ranges {
 		}
 		return 0
 	})
+}
+
+// Add returns the ranges with one more number. It may modify r.
+func (r Ranges) Add(n int64) Ranges {
+	at, found := r.search(n)
 	if found {
 		return r
 	}

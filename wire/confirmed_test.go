@@ -26,6 +26,9 @@ func TestRangesContainWhatWasAdded(t *testing.T) {
 		}
 		slices.Sort(numbers)
 		require.Equal(t, slices.Compact(numbers), append([]int64{}, held...))
+		for n := range int64(42) {
+			require.Equal(t, slices.Contains(held, n), ranges.Has(n), n)
+		}
 
 		read, err := ParseRanges(ranges.String())
 		require.NoError(t, err)

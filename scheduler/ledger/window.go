@@ -3,7 +3,6 @@ package ledger
 import (
 	"iter"
 	"maps"
-	"slices"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -119,7 +118,7 @@ func (n *numbers) Passes() int { return n.passes }
 
 // HasPassed reports whether nothing is open about a number.
 func (n *numbers) HasPassed(seq int64) bool {
-	return seq <= n.watermark || slices.ContainsFunc(n.above, func(r wire.Range) bool { return r.First <= seq && seq <= r.Last })
+	return seq <= n.watermark || n.above.Has(seq)
 }
 
 // pass closes a number, and moves the watermark.
