@@ -4,11 +4,11 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"math"
 	"strconv"
 	"time"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // export streams all that was done and is asked for.
@@ -63,7 +63,7 @@ func writeAuditCSV(w io.Writer, entries []auditEntry) error {
 			count = strconv.FormatInt(e.Count, 10)
 		}
 		_ = out.Write([]string{ // Error returns its error below
-			strconv.FormatInt(e.Record, 10), time.UnixMicro(int64(math.Round(e.At * 1e6))).UTC().Format(time.RFC3339Nano),
+			strconv.FormatInt(e.Record, 10), wire.FromSeconds(e.At).Format(time.RFC3339Nano),
 			e.Op, e.Set, e.Stream, offset, cell(e.JID), cell(e.Queue), cell(e.To), cell(e.Identity), cell(e.Actor),
 			cell(e.Reason), e.Operation, e.Action, e.State, count,
 		})

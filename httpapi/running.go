@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -79,7 +78,7 @@ const unknownBegin = 999_999_999_999_999_999
 func placeOf(r *runningOn) runningPlace {
 	place := runningPlace{unknownBegin, r.Identity, r.JID}
 	if r.StartedAt != nil {
-		place.begun = max(0, int64(math.Round(*r.StartedAt*1e6)))
+		place.begun = max(0, wire.FromSeconds(*r.StartedAt).UnixMicro())
 	}
 	return place
 }

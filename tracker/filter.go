@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"bytes"
-	"math"
 	"slices"
 	"time"
 
@@ -75,7 +74,7 @@ func timeOf(seconds *float64) time.Time {
 	if seconds == nil {
 		return time.Time{}
 	}
-	return time.UnixMicro(int64(math.Round(*seconds * 1e6)))
+	return wire.FromSeconds(*seconds)
 }
 
 // Match reports whether a filter chooses an entry. A filter that looks inside records chooses none

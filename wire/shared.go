@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"time"
 
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
@@ -90,6 +91,11 @@ func Backoff(count int, random func(n int) int) time.Duration { return shared.Ba
 
 // Seconds returns t as the formats write it.
 func Seconds(t time.Time) float64 { return shared.Seconds(t) }
+
+// FromSeconds returns the time that Seconds was given, to the microsecond.
+func FromSeconds(seconds float64) time.Time {
+	return time.UnixMicro(int64(math.Round(seconds * 1e6))).UTC()
+}
 
 // Property returns s if a message property may hold it, and "" otherwise.
 func Property(s string) string { return shared.Property(s) }

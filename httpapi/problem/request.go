@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Request reads what a client sent. It keeps the first error: a handler reads all that it needs,
@@ -212,7 +214,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	if err != nil || strings.ContainsAny(text, "xXpP_") || math.IsNaN(seconds) || seconds < Earliest || seconds > Latest {
 		return time.Time{}, errTime
 	}
-	return time.UnixMicro(int64(math.Round(seconds * 1e6))).UTC(), nil
+	return wire.FromSeconds(seconds), nil
 }
 
 // Shorten cuts what a client sent to a length that a reason can show.
