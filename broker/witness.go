@@ -63,17 +63,19 @@ func FingerprintOf(nodes []Node) Fingerprint {
 // linkTo names a node and a peer in order, and returns the ports of the link between them in the
 // same order, or "" if the node does not report one.
 func (n Node) linkTo(peer string) (between, ports string) {
-	i := slices.IndexFunc(n.Links, func(l Link) bool { return l.Peer == peer && l.known() })
-	if n.Name < peer {
-		if i >= 0 {
-			ports = fmt.Sprintf("%d-%d", n.Links[i].Port, n.Links[i].PeerPort)
-		}
-		return n.Name + ">" + peer, ports
+	var l Link
+	if i := slices.IndexFunc(n.Links, func(l Link) bool { return l.Peer == peer && l.known() }); i >= 0 {
+		l = n.Links[i]
 	}
-	if i >= 0 {
-		ports = fmt.Sprintf("%d-%d", n.Links[i].PeerPort, n.Links[i].Port)
+	first, second := n.Name, peer
+	if peer < n.Name {
+		first, second = peer, n.Name
+		l.Port, l.PeerPort = l.PeerPort, l.Port
 	}
-	return peer + ">" + n.Name, ports
+	if l.known() {
+		ports = fmt.Sprintf("%d-%d", l.Port, l.PeerPort)
+	}
+	return first + ">" + second, ports
 }
 
 // known reports whether the ports of the link are, by which it differs from a later one.

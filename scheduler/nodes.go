@@ -100,12 +100,15 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 		return nil
 	}
 	queues, err := s.mgmt.Queues(ctx)
+	if err == nil {
+		w.queues = queues
+	}
+	s.degraded.set(now, clusterPart, clusterFaults(s.mgmt.Features(), s.mgmt.VHost(), nodes, w.queues))
 	if err != nil { // as while a stream has no leader
 		w.running = nil // list them next time too, if the same ones run
-		s.degraded.set(now, clusterPart, clusterFaults(s.mgmt.Features(), s.mgmt.VHost(), nodes, w.queues))
 		return err
 	}
-	w.running, w.queues, w.looked, w.again = running, queues, now, membersEvery
+	w.running, w.looked, w.again = running, now, membersEvery
 	missing := map[string]int{}
 	if len(nodes) > 1 {
 		for _, q := range queues {
@@ -116,7 +119,6 @@ func (s *Scheduler) lookAtNodes(ctx context.Context, w *clusterWatch, now time.T
 			}
 		}
 	}
-	s.degraded.set(now, clusterPart, clusterFaults(s.mgmt.Features(), s.mgmt.VHost(), nodes, queues))
 	s.setStatus(func(st *Status) { st.MissingReplicas = missing })
 	if !wholeCluster(nodes) {
 		return nil

@@ -97,14 +97,14 @@ func (w *witness) check(ctx context.Context, known string) (verdict, error) {
 		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
 		return gone, nil
 	}
-	if !broker.FingerprintOf(nodes).Linked() {
+	now := broker.FingerprintOf(nodes)
+	if !now.Linked() {
 		w.log.Warn("scheduler: the broker does not report the links between its nodes; jobs in flight are delivered again")
 		return gone, nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, err := w.fingerprint(ctx, nodes)
-	if err != nil {
+	if err := w.identify(ctx, now); err != nil {
 		return gone, err
 	}
 	if now.String() != known {
@@ -165,15 +165,15 @@ func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
 	return !slices.ContainsFunc(nodes, func(n broker.Node) bool { return n.Running && n.Uptime <= first[n.Name] })
 }
 
-// fingerprint is that of the nodes that run. A node without a witness has an empty id.
-func (w *witness) fingerprint(ctx context.Context, nodes []broker.Node) (f broker.Fingerprint, err error) {
-	f = broker.FingerprintOf(nodes)
+// identify completes a fingerprint with the ids of the nodes' witnesses. A node without a witness
+// has an empty id.
+func (w *witness) identify(ctx context.Context, f broker.Fingerprint) (err error) {
 	for node := range f.Nodes {
 		if f.Nodes[node], err = w.conn.Witnesses().ID(ctx, node); err != nil {
-			return f, err
+			return err
 		}
 	}
-	return f, nil
+	return nil
 }
 
 // renew sees to it that every node has a witness, and returns what identifies the broker's run from
@@ -193,13 +193,13 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 		w.standing = ""
 		return "", nil
 	}
-	if !broker.FingerprintOf(nodes).Linked() {
+	f := broker.FingerprintOf(nodes)
+	if !f.Linked() {
 		w.log.Warn("scheduler: jobs in flight when a sidecar dies are delivered again: the broker does not report the links between its nodes")
 		w.standing = ""
 		return "", nil
 	}
-	f, err := w.fingerprint(ctx, nodes)
-	if err != nil {
+	if err := w.identify(ctx, f); err != nil {
 		return "", err
 	}
 	for _, node := range slices.Sorted(maps.Keys(f.Nodes)) {

@@ -31,8 +31,7 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 		t.state.update(func(s *State) { s.JournalFirst = r.Offset })
 	}
 	if r.Fault != "" {
-		t.state.update(func(s *State) { s.Unread = true })
-		return t.rejects.record(tx, r, r.Fault)
+		return t.unreadable(tx, r, r.Fault)
 	}
 	if !t.trust.Trusts(r) {
 		return t.rejects.record(tx, r, "the journal is Millrace's own: it came from user "+wire.ASCII(quoted(r.UserID)))
@@ -48,10 +47,15 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 	}
 	var err error
 	if t.parsed, err = wire.ParseJournal(r.Body); err != nil {
-		t.state.update(func(s *State) { s.Unread = true })
-		return t.rejects.record(tx, r, err.Error())
+		return t.unreadable(tx, r, err.Error())
 	}
 	return t.foldRecord(record{tx, r, &t.parsed})
+}
+
+// unreadable takes in a record of which the number is not known.
+func (t *journalFold) unreadable(tx *view.Tx, r *wire.Record, reason string) error {
+	t.state.update(func(s *State) { s.Unread = true })
+	return t.rejects.record(tx, r, reason)
 }
 
 // isLate reports whether a record is of a leader that had been followed already. If its epoch is
