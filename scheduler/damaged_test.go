@@ -154,9 +154,7 @@ func TestDamagedViewDoesNotLead(t *testing.T) {
 	t.Run("in doubt", func(t *testing.T) {
 		sc := newScene(t)
 		s := sc.leader("a")
-		sc.due("j", "q")
-		require.NoError(t, s.readAll())
-		require.NoError(t, s.step(sc.now))
+		sc.fires(s, "j", "q")
 		sc.inFlight(s)
 		require.NoError(t, s.readAll())
 		sc.damage(s, entriesTable)

@@ -276,9 +276,7 @@ func TestLowWaterKeepsWitness(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeLowWater])
 	require.Zero(t, sc.journaled()[wire.TypeWitness]+sc.journaled()[wire.TypeOpened])
 
-	sc.due("x", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "x", "q")
 	sc.take(s)
 	s.lose()
 	require.NoError(t, s.forget())

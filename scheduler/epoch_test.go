@@ -77,9 +77,7 @@ func TestClaimReadByViewNeedsNoConfirm(t *testing.T) {
 func TestConfirmOfUnknownTagIsIgnored(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("j", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "j", "q")
 	before := s.core.ledger.Watermark()
 	for _, ack := range []bool{true, false} {
 		require.NoError(t, s.core.ledger.Confirmed(sc.now, 1<<40, ack))

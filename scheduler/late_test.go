@@ -243,9 +243,7 @@ func TestCommandWaitsForVerdict(t *testing.T) {
 	sc := newScene(t)
 	sc.broker.cluster = true
 	old := sc.leader("a")
-	sc.due("j", "q")
-	require.NoError(t, old.readAll())
-	require.NoError(t, old.step(sc.now))
+	sc.fires(old, "j", "q")
 	sc.take(old)
 	next := sc.follow()
 	require.Equal(t, 1, next.core.inDoubt())

@@ -45,9 +45,7 @@ func (sc *scene) busyFor(s *modelSidecar, queue string, d time.Duration) {
 func TestFireMissingFromJournalIsRepeated(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("lost", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "lost", "q")
 	sc.loseInJournal(s, "lost")
 	sc.busyFor(s, "q", ledger.GiveUpAfter+10*time.Second)
 	require.Equal(t, 2, sc.copies()["lost"])
@@ -321,9 +319,7 @@ func TestUnansweredLastRecordIsFollowed(t *testing.T) {
 func TestUnansweredLastFireIsSettled(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("lost", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "lost", "q")
 	sc.loseInJournal(s, "lost")
 	sc.silentFor(s, "none", 5*time.Second)
 	sc.due("later", "q")
@@ -334,9 +330,7 @@ func TestUnansweredLastFireIsSettled(t *testing.T) {
 	require.Equal(t, 2, sc.copies()["lost"])
 	require.Zero(t, s.core.ledger.Open())
 
-	sc.due("alone", "r")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "alone", "r")
 	sc.loseInJournal(s, "alone")
 	sc.silentFor(s, "none", ledger.GiveUpAfter+15*time.Second)
 	require.Equal(t, 2, sc.copies()["alone"])

@@ -67,9 +67,7 @@ func (sc *scene) endsFor(s *modelSidecar) *modelSidecar {
 func TestConfirmedFireThatJournalLostIsRepeated(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("lost", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "lost", "q")
 	sc.loseConfirmed(s, fireOf("lost"))
 	next := sc.endsFor(s)
 	sc.rounds(next, 5, nil)
@@ -83,9 +81,7 @@ func TestCopyOfFireThatJournalLostDoesNotStand(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.broker.missing["q"] = true
-	sc.due("lost", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "lost", "q")
 	sc.loseConfirmed(s, fireOf("lost"))
 	require.EqualValues(t, 1, s.entries.Total(wire.Gated))
 	next := sc.endsFor(s)
@@ -143,9 +139,7 @@ func TestRefusedFireOfWhichJournalLostReturn(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
 	sc.broker.full["q"] = true
-	sc.due("refused", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "refused", "q")
 	sc.exchange(s)
 	sc.loseConfirmed(s, recordOfType(wire.TypeReturned))
 	next := sc.endsFor(s)

@@ -143,9 +143,7 @@ func TestMisroutedDoubtIsFiredAgain(t *testing.T) {
 	s := sc.leader("a")
 	sc.prove(s)
 	sc.broker.cut = true
-	sc.due("in-doubt", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "in-doubt", "q")
 	sc.take(s)
 	s.lose() // before it has read a confirm
 

@@ -118,9 +118,7 @@ func TestUnansweredFiresAreGivenUp(t *testing.T) {
 func TestLateAnswersAreIgnored(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("late", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "late", "q")
 	sc.broker.process(s.conn, sc.now)
 	late := s.conn.answers
 	s.conn.answers = nil
@@ -162,17 +160,13 @@ func TestEachQueueHasAWindow(t *testing.T) {
 func TestFiringStopsWithoutAnswers(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("first", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "first", "q")
 	require.Len(t, s.conn.out, 1)
 	for range 10 {
 		sc.now = sc.now.Add(150 * time.Millisecond)
 		require.NoError(t, s.step(sc.now))
 	}
-	sc.due("second", "other")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "second", "other")
 	require.Equal(t, "first", s.conn.out[0].message.MessageID)
 	for _, m := range s.conn.out {
 		require.NotEqual(t, "second", m.message.MessageID)
@@ -186,9 +180,7 @@ func TestFiringStopsWithoutAnswers(t *testing.T) {
 func TestOnlyUnconfirmedFiresAreInDoubt(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("open", "silent")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "open", "silent")
 	sc.unanswered(s, "silent")
 	for i := range 20 {
 		sc.due(fmt.Sprint("j", i), fmt.Sprint("q", i%7))
@@ -242,9 +234,7 @@ func TestManyRangesAreJournaled(t *testing.T) {
 func TestNoGiveUpWhileJournalIsSilent(t *testing.T) {
 	sc := newScene(t)
 	s := sc.leader("a")
-	sc.due("unread", "q")
-	require.NoError(t, s.readAll())
-	require.NoError(t, s.step(sc.now))
+	sc.fires(s, "unread", "q")
 	for range 5 * ledger.GiveUpAfter / time.Second {
 		sc.now = sc.now.Add(time.Second)
 		require.NoError(t, s.step(sc.now))

@@ -36,6 +36,14 @@ func (sc *scene) due(jid, queue string) int64 {
 	return sc.at(jid, queue, sc.now)
 }
 
+// fires has a leader send a job that is due.
+func (sc *scene) fires(s *modelSidecar, jid, queue string) {
+	sc.t.Helper()
+	sc.due(jid, queue)
+	require.NoError(sc.t, s.readAll())
+	require.NoError(sc.t, s.step(sc.now))
+}
+
 func (sc *scene) at(jid, queue string, due time.Time) int64 {
 	body := fmt.Sprintf(`{"jid":%q,"scheduled_at":%d,"job":{"class":"C","queue":%q}}`, jid, due.Unix(), queue)
 	return sc.broker.append(wire.ScheduledJobs, "client", wire.Message{Body: []byte(body)})

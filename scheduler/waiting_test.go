@@ -195,9 +195,7 @@ func TestRetiringWithoutConnection(t *testing.T) {
 	require.NoError(t, err)
 	sc := newScene(t)
 	model := sc.leader("a")
-	sc.due("j", "q")
-	require.NoError(t, model.readAll())
-	require.NoError(t, model.step(sc.now))
+	sc.fires(model, "j", "q")
 	require.NotZero(t, model.core.ledger.Open())
 	seen := view.New(model.store, nil, model.entries, slog.New(slog.DiscardHandler), wire.Journal)
 	l := &leadership{s: &Scheduler{services: &services{view: seen}}, conn: conn, pub: pub, core: model.core}
