@@ -40,6 +40,28 @@ func (p Probes) Follow(ctx context.Context, queue string) (*Consumer, error) {
 	return consumer, nil
 }
 
+// FollowUnrouted consumes, in a queue of this connection, the fires of an epoch that find no queue.
+// Other messages to jobs.unrouted do not come to it, so clients' publishes do not depend on it. An
+// error that IsMissing means that the route is broken.
+func (p Probes) FollowUnrouted(ctx context.Context, queue string, epoch int64) (*Consumer, error) {
+	consumer, err := p.conn.consume(ctx, queue, probesAhead, true, func(ch *amqp.Channel) error {
+		if err := unroutedFires.declare(ch); err != nil {
+			return err
+		}
+		if err := toLeader.bind(ch); err != nil {
+			return err
+		}
+		if err := declaringProbes(queue)(ch); err != nil {
+			return err
+		}
+		return ch.QueueBind(queue, "", wire.UnroutedFires, false, amqp.Table{"x-match": "all", wire.HeaderEpoch: epoch})
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("broker: follow fires without a queue: %w", err)
+	}
+	return consumer, nil
+}
+
 const probesAhead = 16
 
 // declaringProbes returns a request that declares the queue of a connection's probes.

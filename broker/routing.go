@@ -19,8 +19,10 @@ var (
 		{name: wire.ExchangeFire, kind: amqp.ExchangeFanout, own: true},
 		{name: wire.ExchangeBury, kind: amqp.ExchangeFanout, own: true},
 	}
+	unroutedFires = exchange{name: wire.UnroutedFires, kind: amqp.ExchangeHeaders, own: true}
 
-	toGated = []binding{{wire.Unrouted, wire.Gated, true}}
+	toGated  = []binding{{wire.Unrouted, wire.Gated, true}}
+	toLeader = binding{wire.Unrouted, wire.UnroutedFires, false}
 	// jobs.route comes before the journal: LavinMQ asks an alternate exchange only while no queue
 	// has matched.
 	ofFire = []binding{{wire.ExchangeFire, wire.ExchangeRoute, false}, {wire.ExchangeFire, wire.Journal, true}}

@@ -113,6 +113,7 @@ type setup struct {
 	base     int64  // the offset at which streams begin on this broker
 	known    *wire.Confirmed
 	suspects map[ledger.EntryID]int
+	left     leftovers
 	deadMax  int64         // how many dead jobs are kept at most
 	deadAge  time.Duration // and for how long
 	pace     pace          // of operations

@@ -31,6 +31,7 @@ type candidate struct {
 	activeAt  time.Time     // when; set before active is closed
 	leads     atomic.Bool   // pings are answered
 	renewed   time.Time     // when the channel of the pings was renewed
+	left      leftovers     // of the epoch before, if this claim led it
 }
 
 func newCandidate(claim *broker.Lock, user string, replier *responder, log *slog.Logger) *candidate {

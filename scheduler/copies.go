@@ -29,9 +29,8 @@ const (
 	originalUnknown                 // it is not known yet what became of the fire
 )
 
-// original returns what became of the entry of a copy.
-func (b *base) original(copied *tracker.Stored) (original, error) {
-	d := copied.Burial
+// original returns what became of the entry of a fire that found no queue.
+func (b *base) original(d wire.Dispatch) (original, error) {
 	if d.Seq == 0 { // that was known when it was carried over
 		return originalGone, nil
 	}
@@ -67,7 +66,7 @@ func (b *base) isBusy(s *tracker.Stored) (bool, error) {
 	if !s.IsCopy() {
 		return false, nil
 	}
-	o, err := b.original(s)
+	o, err := b.original(s.Burial)
 	return o != originalGone, err
 }
 
@@ -75,6 +74,7 @@ func (b *base) isBusy(s *tracker.Stored) (bool, error) {
 type copies struct {
 	base
 	queues    *dueQueues
+	unrouted  *unrouted
 	undecided []int64 // those of which it is not known yet
 	held      bool    // nothing of jobs.gated is fired: the queue of an older version is emptied
 }
@@ -88,7 +88,11 @@ func (c *copies) open(time.Time) (err error) {
 
 // step decides about the copies that came since.
 func (c *copies) step(now time.Time) error {
-	c.undecided = append(c.undecided, c.entries.TakeCopies()...)
+	came := c.entries.TakeCopies()
+	if err := c.unrouted.copied(came); err != nil {
+		return err
+	}
+	c.undecided = append(c.undecided, came...)
 	var fault error
 	c.undecided = slices.DeleteFunc(c.undecided, func(offset int64) bool {
 		if fault != nil {
@@ -114,7 +118,7 @@ func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	if pending, err := c.entries.Pending(s); err != nil || !pending {
 		return true, err
 	}
-	o, err := c.original(s)
+	o, err := c.original(s.Burial)
 	switch {
 	case err != nil || o == originalUnknown:
 		return false, err

@@ -37,6 +37,7 @@ type firing struct {
 	queues     dueQueues
 	dispatcher dispatcher
 	copies     copies
+	unrouted   unrouted
 	silence    silence
 	routing    routing
 	announcer  announcer
@@ -83,12 +84,13 @@ func (p phase) String() string {
 func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 	c := &core{}
 	b := base{entries: entries, setup: &s, counters: &Counters{}}
-	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Room: c.routing.room, Took: b.counters.Confirms.note})
+	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Unanswered: s.left.unanswered, Room: c.room, Took: b.counters.Confirms.note})
 	c.base, c.trimmer = b, trimmer{base: b}
 	c.firing = firing{
 		queues:     dueQueues{base: b, all: map[string]*dueQueue{}},
-		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unfetched: map[ledger.EntryID]int{}},
-		copies:     copies{base: b, queues: &c.queues},
+		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unrouted: &c.unrouted, unfetched: map[ledger.EntryID]int{}},
+		copies:     copies{base: b, queues: &c.queues, unrouted: &c.unrouted},
+		unrouted:   newUnrouted(b, s.left.unrouted),
 		silence:    silence{base: b, queues: &c.queues},
 		routing:    routing{base: b},
 		announcer:  announcer{base: b, routing: &c.routing},
@@ -112,6 +114,17 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, changes: &c.changes, enqueues: &c.enqueues, gap: &c.gap}
 	return c
 }
+
+// room reports whether more may be fired.
+func (c *core) room() bool { return c.routing.room() && c.unrouted.room() }
+
+// leftovers are what an epoch leaves to the next one of the same claim.
+type leftovers struct {
+	unanswered map[uint64]bool // the tags of what the broker has not answered
+	unrouted   map[dispatch]*unroutedFire
+}
+
+func (c *core) leftovers() leftovers { return leftovers{c.ledger.Unanswered(), c.unrouted.waiting} }
 
 // verbs returns what carries out the commands that are not about one entry.
 func (c *core) verbs() map[string]verb {
@@ -171,7 +184,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 // lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
 	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.lateFires.step, c.trimmer.step,
-		c.carry.step, c.operations.step, c.queues.step, c.copies.step)
+		c.carry.step, c.operations.step, c.queues.step, c.copies.step, c.unrouted.step)
 	if err != nil {
 		return now, err
 	}

@@ -19,6 +19,7 @@ type dispatcher struct {
 	queues    *dueQueues
 	routing   *routing
 	copies    *copies
+	unrouted  *unrouted
 	unfetched map[ledger.EntryID]int // large entries, with how often they could not be fetched
 	late      time.Duration          // how late the newest fire was
 }

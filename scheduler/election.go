@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -52,7 +53,13 @@ func (s *Scheduler) stand(ctx context.Context, conn *broker.Conn) error {
 		return err
 	}
 	lock.leads.Store(true)
-	return s.lead(ctx, conn, lock)
+	for {
+		// Where the journal has lost records, the same sidecar leads on. Another one would wait for
+		// it, because a node has just died.
+		if err := s.lead(ctx, conn, lock); !errors.Is(err, ledger.ErrLost) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // claim asks for the lock until no other connection has it exclusively.

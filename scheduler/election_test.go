@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -34,6 +35,37 @@ func TestStandbyTakesOver(t *testing.T) {
 	second.stop()
 	first.leads(t)
 	t.Logf("took over %s after the leader was stopped", time.Since(stopped).Round(time.Millisecond))
+}
+
+// The leader of a journal that has lost records leads on, in another epoch. Nothing is repeated.
+func TestLeaderLeadsOnAfterLostRecord(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	first := start(t, v, options{identity: "first"}).leads(t)
+	second := start(t, v, options{identity: "second"})
+	brokertest.Eventually(t, func() bool { return second.Status().Phase == "waiting" }, "the second stands by")
+	w := work(t, v, "q", nil)
+	schedule(t, v, time.Now(), "q", "before")
+	w.gets(t, "before")
+
+	epoch := first.Status().Epoch
+	far := wire.JournalRecord{Type: wire.TypeConfirmed, Epoch: epoch}.Append(wire.Journal, 1000, 0) // numbers before it seem to be lost
+	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: v.AMQPURL()})
+	require.NoError(t, err)
+	defer conn.Close()
+	pub, err := conn.Publisher(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, pub.Send(t.Context(), far))
+	brokertest.Eventually(t, func() bool { return first.entries.State().FoldedSeq == 1000 }, "it reads that")
+	schedule(t, v, time.Now(), "q", "between")
+	brokertest.Eventually(t, func() bool { return first.Status().Epoch > epoch && first.Status().Leader }, "the first leads again")
+	require.Equal(t, "waiting", second.Status().Phase)
+	w.gets(t, "between")
+	require.Equal(t, wire.StatusOK, first.ask(t, wire.Command{Command: wire.CommandState}).Status)
+	jids := names("after", 50)
+	schedule(t, v, time.Now(), "q", jids...)
+	w.gets(t, jids...)
+	require.EqualValues(t, 2, first.Status().Counters.Epochs)
 }
 
 // A sidecar waits for a leader of an older version. The old leader does not get the lock back.

@@ -205,6 +205,7 @@ var heldBecause = map[string]string{
 func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journaled bool) error {
 	d.counters.Returned++
 	d.routing.returned(it.Seq())
+	d.unrouted.needsNoCopy(dispatch{wire.Through{Epoch: d.ledger.Epoch(), Through: it.Seq()}, it.tag})
 	if it.queue != nil {
 		it.queue.unconfirmed--
 		if why == ledger.NoAnswer && it.PassedOver() { // its queue answers

@@ -99,6 +99,29 @@ func TestUnroutableFireComesBack(t *testing.T) {
 	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
+// jobs.gated does not get a fire that finds no queue, and the broker confirms it. The leader, to
+// which the fire comes back too, publishes it to jobs.gated again.
+func TestJobThatGatedLostArrives(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "q")
+	schedule(t, v, time.Now(), "q", "before")
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.q") == 1 }, "it knows the queue")
+	ch := v.Channel(t)
+	_, err := ch.QueueDelete("queue.q", false, false, false)
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueUnbind(wire.Gated, "", wire.Unrouted, nil))
+	fired := journal(t, v)[wire.OpFired]
+	schedule(t, v, time.Now(), "q", "lost")
+	brokertest.Eventually(t, func() bool { return journal(t, v)[wire.OpFired] > fired }, "it is fired")
+	require.NoError(t, ch.QueueBind(wire.Gated, "", wire.Unrouted, false, nil))
+	require.Zero(t, firesThatFoundNoQueue(t, v))
+	brokertest.Eventually(t, func() bool { return v.HasQueue(t, "queue.q") }, "its queue is made")
+	work(t, v, "q", nil).gets(t, "lost")
+	require.Equal(t, 1, firesThatFoundNoQueue(t, v))
+}
+
 // Jobs for many queues that cannot be created delay no other queue. They can be listed and deleted.
 func TestImpossibleQueuesDelayNoOther(t *testing.T) {
 	t.Parallel()

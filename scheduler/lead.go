@@ -61,6 +61,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 	s := l.s
 	return setup{
 		identity: s.cfg.Identity + "/" + random(), onGap: s.cfg.OnGap, base: l.conn.Features().StreamOffsetBase, known: s.known, suspects: s.suspects,
+		left:    l.lock.left,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge, pace: usualPace,
 		window:       func(queue string) int { return l.proof.window(queue) },
 		probeTimeout: l.prober.timeout, probeQueue: l.prober.queue, follow: l.prober.followed.Store,
@@ -92,6 +93,8 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	s.inEpoch(lock.lease, resign)
 	defer s.inEpoch(nil, nil)
 	err := l.run(ctx, resign)
+	l.prober.close()
+	lock.left = l.core.leftovers()
 	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errSmallLock) || errors.Is(cause, errHole)) {
 		err = cause
 	}
@@ -133,6 +136,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 			if fault := l.retire(retireLost); fault != nil {
 				l.s.log.Warn("scheduler: cannot journal what is confirmed", "error", fault)
 			}
+			l.drainUnrouted()
 		}
 		return err
 	})
@@ -141,7 +145,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 
 // parts returns what runs beside the loop while it leads.
 func (l *leadership) parts() []func(context.Context) error {
-	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run}
+	parts := []func(context.Context) error{l.prober.watchProbes, l.prober.watchUnrouted, l.binder.run}
 	if l.core.copies.held {
 		parts = append(parts, l.oldQueue.takeOver)
 	}
@@ -170,6 +174,22 @@ func (l *leadership) drainConfirms() {
 		case <-l.pub.Done():
 			return
 		case <-limit.C:
+			return
+		}
+	}
+}
+
+// unroutedWithin is how long a fire that found no queue may take to come back, at the end of an
+// epoch that another one of the same claim follows.
+const unroutedWithin = 200 * time.Millisecond
+
+// drainUnrouted takes in the fires that find no queue, for the next epoch.
+func (l *leadership) drainUnrouted() {
+	for limit := time.After(unroutedWithin); ; {
+		select {
+		case m := <-l.prober.unrouted:
+			l.core.unrouted.cameBack(m)
+		case <-limit:
 			return
 		}
 	}

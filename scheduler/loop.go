@@ -118,6 +118,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		return l.silentVerdict(v)
 	case number := <-l.prober.arrivals:
 		l.core.routing.arrived(number)
+	case m := <-l.prober.unrouted:
+		l.core.unrouted.cameBack(m)
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.lock.claim.Inbox.Done():
@@ -267,6 +269,8 @@ func (l *leadership) retire(within time.Duration) error {
 			if err := l.confirmed(confirms); err != nil {
 				return err
 			}
+		case m := <-l.prober.unrouted:
+			l.core.unrouted.cameBack(m)
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
 		case <-says.C:
@@ -333,5 +337,8 @@ func (l *leadership) report() {
 		n.FireDelays.add(&c.counters.FireDelays)
 		n.Confirms.add(&c.counters.Confirms)
 	})
+	if lost := c.counters.CopiesLost; lost > 0 {
+		l.s.log.Warn("scheduler: the broker had confirmed jobs without a queue, and has lost them; they are published again", "stream", wire.Gated, "jobs", lost)
+	}
 	*c.counters = Counters{}
 }

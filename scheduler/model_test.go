@@ -89,15 +89,16 @@ type answer struct {
 
 // modelBroker has no clock and loses nothing by itself.
 type modelBroker struct {
-	streams map[string]*modelStream
-	copies  []*copyOf
-	full    map[string]bool       // queues that refuse what is published
-	missing map[string]bool       // queues that do not exist: a fire to them comes back as a record of jobs.gated
-	away    map[string]bool       // those that cannot be created now
-	back    map[wire.Through]bool // fires that came back
-	halves  int                   // so many fires that come back are still refused
-	deaf    int                   // so many records that are published only to streams are refused
-	nacks   func(wire.Message) bool
+	streams    map[string]*modelStream
+	copies     []*copyOf
+	full       map[string]bool        // queues that refuse what is published
+	missing    map[string]bool        // queues that do not exist: a fire to them comes back as a record of jobs.gated
+	away       map[string]bool        // those that cannot be created now
+	back       map[wire.Through]bool  // fires that came back
+	lostCopies map[wire.Through]place // those of which jobs.gated has lost the copy
+	halves     int                    // so many fires that come back are still refused
+	deaf       int                    // so many records that are published only to streams are refused
+	nacks      func(wire.Message) bool
 
 	journalDown bool // a burial that is nacked is among the dead jobs, and not in the journal
 
@@ -159,10 +160,11 @@ type place struct {
 type modelConn struct {
 	broker  *modelBroker
 	next    uint64
-	out     []sent   // not processed by the broker yet
-	answers []answer // not read by the leader yet
-	arrived []int64  // probes, not seen by the leader yet
-	acked   []acked  // fires that the leader knows to be confirmed
+	out     []sent         // not processed by the broker yet
+	answers []answer       // not read by the leader yet
+	arrived []int64        // probes, not seen by the leader yet
+	bounced []wire.Message // fires that found no queue, not seen by the leader yet
+	acked   []acked        // fires that the leader knows to be confirmed
 
 	cut    bool   // its node has no majority
 	held   []sent // what that node accepted meanwhile, and has not replicated
@@ -202,7 +204,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 }
 
 func newModelBroker() *modelBroker {
-	b := &modelBroker{window: ledger.MaxOpen, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, unsafe: map[place]string{}, gone: map[place]string{},
+	b := &modelBroker{window: ledger.MaxOpen, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
 	for _, name := range leaderStreams {
 		b.streams[name] = &modelStream{}
@@ -341,6 +343,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 		}
 		if b.missing[m.Key] {
 			b.comeBack(m)
+			c.bounced = append(c.bounced, m)
 			b.copies = append(b.copies, &copyOf{headers: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
 			if b.halves > 0 {
 				b.halves, reply.ack = b.halves-1, false
@@ -360,6 +363,10 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 		b.excuseBurial(m, next.read)
 	case wire.Control:
 		b.notices = append(b.notices, m.Body)
+	case wire.Unrouted:
+		if !b.cutGated {
+			b.comeBack(m)
+		}
 	default:
 		if b.deaf > 0 {
 			b.deaf--
@@ -448,6 +455,7 @@ func (b *modelBroker) comeBack(m wire.Message) {
 	d, _ := wire.DispatchOf(m.Headers)
 	b.back[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = true
 	b.origin[place{wire.Gated, b.streams[wire.Gated].generation, offset}] = b.placeWith(d.Stream, d.Offset, m.MessageID)
+	delete(b.lostCopies, wire.Through{Epoch: d.Epoch, Through: d.Seq})
 }
 
 // note notes what a record of the journal allows.
@@ -595,9 +603,10 @@ type modelSidecar struct {
 	refuses      func(string) bool                                 // which queues may refuse a job, by what the broker says
 	lastFollowed int64                                             // the newest probe that is followed by one to no queue
 	lease        *lease
-	unsaid       bool    // its last epoch knows confirms that the journal may lack
-	acked        []acked // these
-	followed     bool    // it has once read all that there was: it does not stand for election before
+	unsaid       bool      // its last epoch knows confirms that the journal may lack
+	acked        []acked   // these
+	left         leftovers // of its last epoch, where its claim goes on
+	followed     bool      // it has once read all that there was: it does not stand for election before
 }
 
 func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
@@ -749,7 +758,7 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.broker.conn = s.conn
 	s.unsaid, s.acked = false, nil // the record opened says it
 	s.core = newCore(s.entries.Reader, s.conn, setup{
-		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect,
+		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect, left: s.left,
 		window:       func(string) int { return s.broker.window },
 		probeTimeout: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
 		fetch: func(stream string, offset int64) ([]byte, error) {
@@ -803,6 +812,10 @@ func (s *modelSidecar) step(now time.Time) error {
 		s.core.routing.arrived(number)
 	}
 	s.conn.arrived = nil
+	for _, m := range s.conn.bounced {
+		s.core.unrouted.cameBack(m)
+	}
+	s.conn.bounced = nil
 	switch s.core.phase {
 	case phaseRouting:
 		return s.checkWay(now)
@@ -921,6 +934,9 @@ func (s *modelSidecar) disconnect() {
 func (s *modelSidecar) lose() {
 	if s.conn != nil && s.broker.conn == s.conn {
 		s.broker.conn = nil
+	}
+	if s.core != nil {
+		s.broker.forgetLostCopies()
 	}
 	s.core, s.conn, s.later, s.asked = nil, nil, nil, nil
 }

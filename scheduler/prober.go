@@ -21,14 +21,16 @@ type prober struct {
 	l        *leadership
 	queue    string           // where probes arrive
 	arriving *broker.Consumer // nil until the routing was intact once
-	arrivals chan int64       // the numbers of probes that arrived
-	followed atomic.Int64     // the number of the newest probe that is to be followed
-	failed   chan struct{}    // closed when the routing is broken
+	bouncing *broker.Consumer // of fires that find no queue; nil where jobs.gated keeps all that it confirms
+	unrouted chan wire.Message
+	arrivals chan int64    // the numbers of probes that arrived
+	followed atomic.Int64  // the number of the newest probe that is to be followed
+	failed   chan struct{} // closed when the routing is broken
 	once     sync.Once
 }
 
 func newProber(l *leadership) *prober {
-	return &prober{l: l, queue: wire.ProbePrefix + random(), arrivals: make(chan int64), failed: make(chan struct{})}
+	return &prober{l: l, queue: wire.ProbePrefix + random(), arrivals: make(chan int64), unrouted: make(chan wire.Message), failed: make(chan struct{})}
 }
 
 // fail ends the epoch.
@@ -83,12 +85,8 @@ func (p *prober) channel(ctx context.Context) (*broker.Publisher, error) {
 
 // sendAndWait sends a probe, and waits until it arrives.
 func (p *prober) sendAndWait(ctx context.Context) error {
-	if p.arriving == nil {
-		arriving, err := p.l.conn.Probes().Follow(ctx, p.queue)
-		if err != nil {
-			return err
-		}
-		p.arriving = arriving
+	if err := p.follow(ctx); err != nil {
+		return err
 	}
 	pub, err := p.channel(ctx)
 	if err != nil {
@@ -115,6 +113,60 @@ func (p *prober) sendAndWait(ctx context.Context) error {
 		return errMisrouted
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// follow begins to consume what comes out of the route.
+func (p *prober) follow(ctx context.Context) (err error) {
+	probes := p.l.conn.Probes()
+	if p.bouncing == nil && !p.l.conn.Features().OneNodeServes {
+		p.bouncing, err = probes.FollowUnrouted(ctx, p.queue+".unrouted", p.l.core.ledger.Epoch())
+		if err != nil && !broker.IsMissing(err) { // check finds what is missing
+			p.l.s.log.Warn("scheduler: fires that find no queue do not come back: if the broker loses their records in jobs.gated, they are lost", "error", err)
+		}
+	}
+	if p.arriving == nil {
+		p.arriving, err = probes.Follow(ctx, p.queue)
+	}
+	return err
+}
+
+// close ends what follow began. The connection may lead again.
+func (p *prober) close() {
+	for _, c := range []*broker.Consumer{p.bouncing, p.arriving} {
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+// watchUnrouted passes the fires that found no queue to the loop.
+func (p *prober) watchUnrouted(ctx context.Context) error {
+	if p.bouncing == nil {
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d, open := <-p.bouncing.Deliveries():
+			if !open {
+				p.l.s.log.Debug("scheduler: fires that find no queue do not come back", "error", p.bouncing.Err())
+				return nil
+			}
+			if err := p.bouncing.Ack(d.Tag, false); err != nil {
+				p.l.s.log.Debug("scheduler: cannot acknowledge a fire that found no queue", "error", err)
+			}
+			if !p.l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
+				continue
+			}
+			m := wire.Message{Key: d.Key, MessageID: d.MessageID, Timestamp: d.Timestamp, Priority: d.Priority, Headers: d.Headers, Body: d.Body}
+			select {
+			case p.unrouted <- m:
+			case <-ctx.Done():
+				return nil
+			}
+		}
 	}
 }
 

@@ -132,6 +132,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"retention":        w.retention,
 		"loseJournal":      w.loseJournal,
 		"loseFires":        w.loseFires,
+		"loseCopies":       w.loseCopies,
 		"forgetJournal":    w.forgetJournal,
 		"endHold":          w.endHold,
 		"cutWay":           w.cutWay,

@@ -159,6 +159,9 @@ func (r *reconciler) noteRepeated(d *tracker.Doubt) {
 }
 
 func (r *reconciler) begin() error {
+	if err := r.dispatcher.unrouted.open(); err != nil {
+		return err
+	}
 	all, err := r.entries.Doubts() // of earlier epochs: this one has fired nothing
 	if err != nil {
 		return err
@@ -200,6 +203,9 @@ func (r *reconciler) reconcileOne(now time.Time, d *tracker.Doubt) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !arrived {
+		r.dispatcher.unrouted.needsNoCopy(dispatchInDoubt(d))
 	}
 	switch {
 	case arrived && d.Op == wire.OpBuried && d.Entry != nil:

@@ -48,6 +48,7 @@ type Counters struct {
 	Commands     int64 `json:"commands"`
 	Lost         int64 `json:"lost_connections"`
 
+	CopiesLost int64  `json:"-"` // copies in jobs.gated that the broker had confirmed and lost
 	FireDelays Delays `json:"-"` // how late jobs were fired
 	Confirms   Delays `json:"-"` // how long the broker took to confirm a publish
 }

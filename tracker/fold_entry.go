@@ -57,7 +57,10 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 		return nil
 	}
 	o := t.originOf(r)
-	if _, probe := wire.ProbeOf(r.Headers); probe && o.trusted && r.Stream == wire.Gated {
+	if p, probe := wire.ProbeOf(r.Headers); probe && o.trusted && r.Stream == wire.Gated {
+		if p.Number > 0 {
+			t.state.update(func(s *State) { s.GatedProbe = wire.Through{Epoch: p.Epoch, Through: p.Number} })
+		}
 		return nil
 	}
 	if o.replaces && !o.trusted {

@@ -52,6 +52,14 @@ func (v *Shown) Probed() Probed {
 	return Probed{s.Probe, s.ProbeAt, s.Barriers[wire.DeadJobs].Buried}
 }
 
+// GatedProbe returns the number of the newest probe of an epoch that jobs.gated has, 0 if none.
+func (v *Shown) GatedProbe(epoch int64) int64 {
+	if newest := v.state.Load().GatedProbe; newest.Epoch == epoch {
+		return newest.Through
+	}
+	return 0
+}
+
 // IsHeld reports whether an entry must not fire until an operator releases what is held.
 func (v *Shown) IsHeld(stream string, offset int64) bool {
 	upTo, held := v.state.Load().Held[stream]

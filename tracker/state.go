@@ -22,6 +22,7 @@ type State struct {
 	ProbeQueue  string       `json:"probe_queue"`  // an exclusive queue of this epoch's leader; empty: an older version leads
 	Probe       int64        `json:"probe"`        // the number of this epoch's newest probe, 0 if none
 	ProbeAt     int64        `json:"probe_at"`     // its offset in the journal
+	GatedProbe  wire.Through `json:"-"`            // the epoch and number of the newest probe in jobs.gated
 
 	// What was fired up to RoutedTo, an offset of the journal, reached its queue. -1: that is not
 	// known of any fire. What was fired between RoutedTo and MisroutedAt may not have. -1: all did.

@@ -16,6 +16,7 @@ const (
 	ExchangeFire   = "jobs.fire"        // leads to jobs.route and to the journal
 	ExchangeBury   = "jobs.bury"        // leads to dead_jobs and to the journal
 	Unrouted       = "jobs.unrouted"    // the alternate exchange; leads to jobs.gated
+	UnroutedFires  = "jobs.unrouted.fires" // leads what Millrace itself fired from jobs.unrouted back to its leader
 	DeadLetters    = "jobs.letters"     // dead-lettered messages
 	OldDeadLetters = "jobs.deadletters" // the same before wire format 2; is emptied and deleted
 	ProbePrefix    = "jobs.probe."      // + random: exclusive queue of a leader's probes

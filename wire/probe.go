@@ -22,6 +22,14 @@ func UnroutedProbe() Message {
 	return Message{Exchange: ExchangeRoute, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: map[string]any{HeaderOp: OpProbe}}
 }
 
+// GatedProbe returns a message to jobs.gated alone. A view that has read it has read what the stream
+// got before.
+func GatedProbe(epoch, number int64) Message {
+	return Message{Key: Gated, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: map[string]any{
+		HeaderFormat: int64(Format), HeaderOp: OpProbe, HeaderEpoch: epoch, HeaderSeq: number,
+	}}
+}
+
 // ProbeOf parses the headers of a probe. ok is false for any other message. The caller must check
 // by the user that Millrace sent it.
 func ProbeOf(headers map[string]any) (p Probe, ok bool) {

@@ -47,6 +47,7 @@ var (
 	refusals    = check{"./broker", "TestReasonsOfRefusals", nil}
 	awayTest    = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
 	lostRecords = check{"./scheduler", "Test.*JournalLost.*|TestBurialThatBothStreamsLost.*", nil}
+	unrouted    = check{"./scheduler", "Test.*Copy.*", nil}
 	claims      = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
 	behind      = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere   = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
@@ -93,6 +94,18 @@ var variants = []variant{
 		"return a.ledger.AfterFold(burial.Seq(), note)", "return note()", lostRecords},
 	{"lost-newest", "a leader that does nothing more does not learn that the journal lost its newest record", "scheduler/ledger/answers.go",
 		"folded < l.seq && l.Drained()", "folded < l.seq && !l.Drained()", lostRecords},
+	{"copy-lost", "a copy that jobs.gated has lost is not published again", "scheduler/unrouted.go",
+		"return false, u.publishCopy(f)", "return false, nil", unrouted},
+	{"copy-lost-in-model", "the same, found by the model", "scheduler/unrouted.go",
+		"return false, u.publishCopy(f)", "return false, nil", property},
+	{"copy-refused", "a fire that was refused gets a copy too", "scheduler/fire.go",
+		"\td.unrouted.needsNoCopy(dispatch{", "\t_ = (dispatch{", unrouted},
+	{"copy-unread", "a copy counts as lost that the view has not read yet", "scheduler/unrouted.go",
+		"f.behind > shown:", "f.behind > u.probe:", unrouted},
+	{"copy-left", "the next epoch of a claim does not know which copies are missing", "scheduler/core.go",
+		"c.ledger.Unanswered(), c.unrouted.waiting}", "c.ledger.Unanswered(), nil}", unrouted},
+	{"copy-first", "a copy that came before its fire came back counts as missing", "scheduler/unrouted.go",
+		"!again && !needsNone", "!again", unrouted},
 	{"cut-off-stays", "a reader stays at a replica that is cut off", "view/ends.go", "t.stop(streams.ErrMoved)", "_ = streams.ErrMoved", elsewhere},
 	{"cut-off-hasty", "a reader moves as soon as there is more", "view/ends.go", "case e.behindAt != at:\n\t\te.behindAt", "case e.behindAt == unmoved:\n\t\te.behindAt", elsewhere},
 	{"cut-off-again", "a reader moves again and again for an end that no node has", "view/ends.go", "case e.movedFor != e.last || now.Sub(e.movedAt) >= moveAgain:", "default:", elsewhere},

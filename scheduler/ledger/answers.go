@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,7 +40,14 @@ type answers struct {
 	hole     uint64          // the oldest tag of these and of what is set aside, 0 if there is none
 }
 
-func newAnswers() answers { return answers{gone: map[uint64]bool{}} }
+func newAnswers(gone map[uint64]bool) answers {
+	a := answers{gone: map[uint64]bool{}}
+	for tag := range gone {
+		a.gone[tag] = true
+		a.behind(tag)
+	}
+	return a
+}
 
 // Advance has the clock of the answers run.
 func (a *answers) Advance(by time.Duration) { a.clock += by }
@@ -53,6 +61,15 @@ const MaxBehindHole = 1 << 20
 
 // Worn reports whether so much has followed a publish without an answer that the epoch should end.
 func (a *answers) Worn() bool { return a.hole != 0 && a.journal > a.hole+MaxBehindHole }
+
+// Unanswered returns the tags of everything that has no answer.
+func (l *Ledger) Unanswered() map[uint64]bool {
+	all := maps.Clone(l.gone)
+	for tag := range l.open {
+		all[tag] = true
+	}
+	return all
+}
 
 // GivenUp returns how many publishes were given up on, and not answered since.
 func (a *answers) GivenUp() int { return len(a.gone) }

@@ -25,9 +25,11 @@ type View interface {
 type Config struct {
 	Port     Port
 	View     View
-	Suspects map[EntryID]int     // see Suspects
-	Room     func() bool         // whether another bound leaves room
-	Took     func(time.Duration) // gets how long the broker took to confirm
+	Suspects map[EntryID]int // see Suspects
+	// Unanswered are the tags of what was published through Port before, and has no answer.
+	Unanswered map[uint64]bool
+	Room       func() bool         // whether another bound leaves room
+	Took       func(time.Duration) // gets how long the broker took to confirm
 }
 
 // Ledger keeps account of what a leader publishes in one epoch.
@@ -53,7 +55,7 @@ func New(cfg Config) *Ledger {
 	if cfg.Suspects == nil {
 		cfg.Suspects = map[EntryID]int{}
 	}
-	return &Ledger{cfg: cfg, epoch: -1, window: newWindow(), answers: newAnswers(), busy: map[EntryID]*Publish{}}
+	return &Ledger{cfg: cfg, epoch: -1, window: newWindow(), answers: newAnswers(cfg.Unanswered), busy: map[EntryID]*Publish{}}
 }
 
 // Begin gives the ledger the number of its epoch.

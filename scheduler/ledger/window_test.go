@@ -41,7 +41,7 @@ func TestSilentFiresLeaveTheWindow(t *testing.T) {
 // The AMQP library keeps every answer that follows a missing one. The epoch ends before they are
 // too many.
 func TestEpochWearsOutFarBehindHole(t *testing.T) {
-	a := newAnswers()
+	a := newAnswers(nil)
 	a.journal = MaxBehindHole + 7
 	require.False(t, a.Worn())
 	a.behind(7)

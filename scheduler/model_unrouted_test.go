@@ -1,0 +1,64 @@
+package scheduler
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// loseCopy loses a record of jobs.gated that the broker had confirmed, as RabbitMQ 3.10 does when
+// the node stops that leads the stream.
+func (b *modelBroker) loseCopy(offset int64) {
+	r := b.streams[wire.Gated].get(offset)
+	d, _ := wire.DispatchOf(r.Headers)
+	here := place{wire.Gated, b.streams[wire.Gated].generation, offset}
+	fire := wire.Through{Epoch: d.Epoch, Through: d.Seq}
+	b.lostCopies[fire] = b.first(here)
+	delete(b.origin, here)
+	delete(b.jids, here)
+	delete(b.back, fire)
+	m := wire.UnroutedProbe()
+	r.Headers, r.Body = m.Headers, m.Body
+}
+
+// forgetLostCopies notes what is lost because its leader ended before it could publish the copy
+// again.
+func (b *modelBroker) forgetLostCopies() {
+	for _, p := range b.lostCopies {
+		b.gone[p] = "jobs.gated lost its copy, and the leader that knew of it ended"
+	}
+	clear(b.lostCopies)
+}
+
+// loseCopies loses copies that no sidecar has read yet, and of which the leader knows or learns.
+func (w *world) loseCopies(t *rapid.T) {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading || s.conn != w.broker.conn {
+		return
+	}
+	read := 0
+	for _, one := range w.sidecars {
+		read = max(read, one.at[wire.Gated])
+	}
+	gated := w.broker.streams[wire.Gated]
+	for offset := int64(max(read, gated.base)); offset < int64(gated.end()); offset++ {
+		r := gated.get(offset)
+		d, ok := wire.DispatchOf(r.Headers)
+		if ok && r.UserID == millrace && s.hears(d) && rapid.Bool().Draw(t, "lost") {
+			w.broker.loseCopy(offset)
+		}
+	}
+}
+
+// hears reports whether a leader knows, or will, that a fire found no queue.
+func (s *modelSidecar) hears(d wire.Dispatch) bool {
+	if s.core.unrouted.waiting[numberOf(d)] != nil {
+		return true
+	}
+	return slices.ContainsFunc(s.conn.bounced, func(m wire.Message) bool {
+		b, _ := wire.DispatchOf(m.Headers)
+		return numberOf(b) == numberOf(d)
+	})
+}
