@@ -11,16 +11,16 @@ const (
 
 // Exchanges and queues in addition to those that clients know.
 const (
-	ExchangeDead   = "jobs.dead"        // dead-letter exchange of every queue.*
-	ExchangeRoute  = "jobs.route"       // Millrace's own route to queue.*
-	ExchangeFire   = "jobs.fire"        // leads to jobs.route and to the journal
-	ExchangeBury   = "jobs.bury"        // leads to dead_jobs and to the journal
-	Unrouted       = "jobs.unrouted"    // the alternate exchange; leads to jobs.gated
+	ExchangeDead   = "jobs.dead"           // dead-letter exchange of every queue.*
+	ExchangeRoute  = "jobs.route"          // Millrace's own route to queue.*
+	ExchangeFire   = "jobs.fire"           // leads to jobs.route and to the journal
+	ExchangeBury   = "jobs.bury"           // leads to dead_jobs and to the journal
+	Unrouted       = "jobs.unrouted"       // the alternate exchange; leads to jobs.gated
 	UnroutedFires  = "jobs.unrouted.fires" // leads what Millrace itself fired from jobs.unrouted back to its leader
-	DeadLetters    = "jobs.letters"     // dead-lettered messages
-	OldDeadLetters = "jobs.deadletters" // the same before wire format 2; is emptied and deleted
-	ProbePrefix    = "jobs.probe."      // + random: exclusive queue of a leader's probes
-	WitnessPrefix  = "jobs.boot."       // + hash of a node or, on LavinMQ, random: a witness
+	DeadLetters    = "jobs.letters"        // dead-lettered messages
+	OldDeadLetters = "jobs.deadletters"    // the same before wire format 2; is emptied and deleted
+	ProbePrefix    = "jobs.probe."         // + random: exclusive queue of a leader's probes
+	WitnessPrefix  = "jobs.boot."          // + hash of a node or, on LavinMQ, random: a witness
 )
 
 // EntryStreams are the streams whose records are entries: scheduled jobs, retries, dead jobs, and
