@@ -44,7 +44,7 @@ func (p Probes) Follow(ctx context.Context, queue string) (*Consumer, error) {
 // Other messages to jobs.unrouted do not come to it, so clients' publishes do not depend on it. An
 // error that IsMissing means that the route is broken.
 func (p Probes) FollowUnrouted(ctx context.Context, queue string, epoch int64) (*Consumer, error) {
-	consumer, err := p.conn.consume(ctx, queue, probesAhead, true, func(ch *amqp.Channel) error {
+	consumer, err := p.conn.consume(ctx, queue, unroutedAhead, true, func(ch *amqp.Channel) error {
 		if err := unroutedFires.declare(ch); err != nil {
 			return err
 		}
@@ -62,7 +62,10 @@ func (p Probes) FollowUnrouted(ctx context.Context, queue string, epoch int64) (
 	return consumer, nil
 }
 
-const probesAhead = 16
+const (
+	probesAhead   = 16
+	unroutedAhead = 256
+)
 
 // declaringProbes returns a request that declares the queue of a connection's probes.
 func declaringProbes(queue string) func(*amqp.Channel) error {

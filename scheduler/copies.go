@@ -81,7 +81,9 @@ type copies struct {
 
 // open lists the copies that exist when the epoch begins.
 func (c *copies) open(time.Time) (err error) {
-	c.entries.TakeCopies()
+	if err := c.unrouted.copied(c.entries.TakeCopies()); err != nil {
+		return err
+	}
 	c.undecided, err = c.entries.Copies()
 	return err
 }

@@ -93,7 +93,6 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	s.inEpoch(lock.lease, resign)
 	defer s.inEpoch(nil, nil)
 	err := l.run(ctx, resign)
-	l.prober.close()
 	lock.left = l.core.leftovers()
 	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errSmallLock) || errors.Is(cause, errHole)) {
 		err = cause
@@ -145,7 +144,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 
 // parts returns what runs beside the loop while it leads.
 func (l *leadership) parts() []func(context.Context) error {
-	parts := []func(context.Context) error{l.prober.watchProbes, l.prober.watchUnrouted, l.binder.run}
+	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run}
 	if l.core.copies.held {
 		parts = append(parts, l.oldQueue.takeOver)
 	}
@@ -187,8 +186,8 @@ const unroutedWithin = 200 * time.Millisecond
 func (l *leadership) drainUnrouted() {
 	for limit := time.After(unroutedWithin); ; {
 		select {
-		case m := <-l.prober.unrouted:
-			l.core.unrouted.cameBack(m)
+		case all := <-l.prober.unrouted:
+			l.cameBack(all)
 		case <-limit:
 			return
 		}
@@ -198,7 +197,10 @@ func (l *leadership) drainUnrouted() {
 // remember keeps what the next epoch of this process can use. If the broker ended this one over a
 // message, one of the entries in flight may be why.
 func (p *past) remember(c *core, provoked bool) {
-	p.known, p.unjournaled = c.confirmedNow(), c.announcer.hasUnjournaled()
+	p.known = c.confirmedNow()
+	if c.ledger.Epoch() >= 0 {
+		p.unjournaled = c.announcer.hasUnjournaled()
+	}
 	p.suspects = c.ledger.Suspects()
 	if !provoked {
 		return

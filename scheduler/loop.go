@@ -118,8 +118,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		return l.silentVerdict(v)
 	case number := <-l.prober.arrivals:
 		l.core.routing.arrived(number)
-	case m := <-l.prober.unrouted:
-		l.core.unrouted.cameBack(m)
+	case all := <-l.prober.unrouted:
+		l.cameBack(all)
 	case <-l.pub.Done():
 		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
 	case <-l.lock.claim.Inbox.Done():
@@ -168,6 +168,16 @@ func (l *leadership) confirmed(confirms []broker.Confirm) error {
 		}
 	}
 	return nil
+}
+
+// cameBack passes fires that found no queue to the core. None: no more come back.
+func (l *leadership) cameBack(fires []wire.Message) {
+	if len(fires) == 0 {
+		l.core.unrouted.off()
+	}
+	for _, m := range fires {
+		l.core.unrouted.cameBack(m)
+	}
 }
 
 // acknowledged passes acks to the core of an epoch that ends. An ack publishes nothing.
@@ -269,8 +279,8 @@ func (l *leadership) retire(within time.Duration) error {
 			if err := l.confirmed(confirms); err != nil {
 				return err
 			}
-		case m := <-l.prober.unrouted:
-			l.core.unrouted.cameBack(m)
+		case all := <-l.prober.unrouted:
+			l.cameBack(all)
 		case <-l.pub.Done(): // and all that it knew has been read
 			return l.pub.Err()
 		case <-says.C:

@@ -39,7 +39,7 @@ type reentry struct {
 }
 
 // find lists what may be misrouted. What is in doubt is marked as returned instead.
-func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
+func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool, unrouted *unrouted) error {
 	a := misroutedScan{state: r.entries.State(), at: map[ledger.EntryID]int{}}
 	from := max(0, a.state.RoutedTo) // a probe or an opened record: it says which epoch led
 	err := r.setup.journal(from, r.ledger.Epoch(), func(record *wire.Record) error {
@@ -72,6 +72,7 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool) error {
 			return err
 		}
 		if pending == nil { // a pending entry fires by itself
+			unrouted.needsNoCopy(s.dispatch())
 			r.left = append(r.left, s)
 		}
 	}

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -96,6 +97,7 @@ type modelBroker struct {
 	away       map[string]bool        // those that cannot be created now
 	back       map[wire.Through]bool  // fires that came back
 	lostCopies map[wire.Through]place // those of which jobs.gated has lost the copy
+	bounces    int                    // how many fires without a queue a leader takes in with each step
 	halves     int                    // so many fires that come back are still refused
 	deaf       int                    // so many records that are published only to streams are refused
 	nacks      func(wire.Message) bool
@@ -204,7 +206,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 }
 
 func newModelBroker() *modelBroker {
-	b := &modelBroker{window: ledger.MaxOpen, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
+	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
 	for _, name := range leaderStreams {
 		b.streams[name] = &modelStream{}
@@ -343,7 +345,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 		}
 		if b.missing[m.Key] {
 			b.comeBack(m)
-			c.bounced = append(c.bounced, m)
+			c.bounce(m)
 			b.copies = append(b.copies, &copyOf{headers: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
 			if b.halves > 0 {
 				b.halves, reply.ack = b.halves-1, false
@@ -365,12 +367,22 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 		b.notices = append(b.notices, m.Body)
 	case wire.Unrouted:
 		if !b.cutGated {
-			b.comeBack(m)
+			b.append(wire.Gated, millrace, m)
 		}
+		c.bounce(m)
 	default:
 		if b.deaf > 0 {
 			b.deaf--
 			reply.ack = false
+			break
+		}
+		if d, is := wire.DispatchOf(m.Headers); is && m.Key == wire.Gated { // a copy that was lost
+			fire := wire.Through{Epoch: d.Epoch, Through: d.Seq}
+			if _, lost := b.lostCopies[fire]; !lost {
+				b.broken = append(b.broken, fmt.Sprintf("the copy of %v was published again, and was not lost", fire))
+			}
+			b.comeBack(m)
+			delete(b.lostCopies, fire)
 			break
 		}
 		offset := b.append(m.Key, millrace, m)
@@ -455,7 +467,6 @@ func (b *modelBroker) comeBack(m wire.Message) {
 	d, _ := wire.DispatchOf(m.Headers)
 	b.back[wire.Through{Epoch: d.Epoch, Through: d.Seq}] = true
 	b.origin[place{wire.Gated, b.streams[wire.Gated].generation, offset}] = b.placeWith(d.Stream, d.Offset, m.MessageID)
-	delete(b.lostCopies, wire.Through{Epoch: d.Epoch, Through: d.Seq})
 }
 
 // note notes what a record of the journal allows.
@@ -757,6 +768,11 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 	s.conn = &modelConn{broker: s.broker, leader: s}
 	s.broker.conn = s.conn
 	s.unsaid, s.acked = false, nil // the record opened says it
+	s.begin()
+}
+
+// begin begins an epoch.
+func (s *modelSidecar) begin() {
 	s.core = newCore(s.entries.Reader, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect, left: s.left,
 		window:       func(string) int { return s.broker.window },
@@ -777,6 +793,7 @@ func (s *modelSidecar) stand(refuses func(string) bool) {
 			return nil
 		},
 	})
+	s.core.unrouted.on, s.left = true, leftovers{}
 }
 
 // step drives the sidecar's core once, as leadership.loop does.
@@ -812,10 +829,7 @@ func (s *modelSidecar) step(now time.Time) error {
 		s.core.routing.arrived(number)
 	}
 	s.conn.arrived = nil
-	for _, m := range s.conn.bounced {
-		s.core.unrouted.cameBack(m)
-	}
-	s.conn.bounced = nil
+	s.takeBounced(s.broker.bounces)
 	switch s.core.phase {
 	case phaseRouting:
 		return s.checkWay(now)
@@ -910,7 +924,7 @@ func (s *modelSidecar) answer(now time.Time) error {
 	s.conn.answers = s.conn.answers[1:]
 	if a.copy != nil {
 		a.copy.confirmed = true
-		if d := a.copy.headers; a.ack {
+		if d := a.copy.headers; a.ack && d.Epoch == s.core.ledger.Epoch() {
 			s.conn.acked = append(s.conn.acked, acked{wire.Through{Epoch: d.Epoch, Through: d.Seq}, s.conn.next})
 		}
 	}
@@ -925,9 +939,18 @@ func (s *modelSidecar) disconnect() {
 	if s.core == nil {
 		return
 	}
-	s.known, s.unsaid, s.acked = s.core.confirmedNow(), s.core.announcer.hasUnjournaled(), s.conn.acked
+	s.remember()
+	s.acked = s.conn.acked
 	s.suspect = map[ledger.EntryID]int{}
 	s.lose()
+}
+
+// remember keeps what the next epoch of this process can use.
+func (s *modelSidecar) remember() {
+	s.known = s.core.confirmedNow()
+	if s.core.ledger.Epoch() >= 0 {
+		s.unsaid = s.core.announcer.hasUnjournaled()
+	}
 }
 
 // lose ends a connection as the broker sees it: what was not processed is gone.

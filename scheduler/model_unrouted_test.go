@@ -62,3 +62,38 @@ func (s *modelSidecar) hears(d wire.Dispatch) bool {
 		return numberOf(b) == numberOf(d)
 	})
 }
+
+// bounce sends a fire or probe without a queue back to its leader, if that leads the epoch still.
+func (c *modelConn) bounce(m wire.Message) {
+	if core := c.leader.core; core != nil && wire.Int(m.Headers, wire.HeaderEpoch) == core.ledger.Epoch() {
+		c.bounced = append(c.bounced, m)
+	}
+}
+
+// takeBounced has a leader take in the next of them.
+func (s *modelSidecar) takeBounced(most int) {
+	n := min(most, len(s.conn.bounced))
+	for _, m := range s.conn.bounced[:n] {
+		s.core.unrouted.cameBack(m)
+	}
+	s.conn.bounced = s.conn.bounced[n:]
+}
+
+// leadOn begins another epoch with the same lock, as leadership does where the journal has lost a
+// record.
+func (s *modelSidecar) leadOn() {
+	s.takeBounced(len(s.conn.bounced))
+	s.remember()
+	s.left, s.suspect = s.core.leftovers(), s.core.ledger.Suspects()
+	s.later, s.asked, s.conn.arrived = nil, nil, nil
+	s.terms++
+	s.begin()
+}
+
+// leadOn has the leader do that.
+func (w *world) leadOn(*rapid.T) {
+	if s := w.leader(); s != nil && s.conn == w.broker.conn && s.core.phase == phaseLeading {
+		w.excuseRefusals()
+		s.leadOn()
+	}
+}

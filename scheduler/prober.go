@@ -19,22 +19,31 @@ var errBlocked = errors.New("scheduler: the broker takes no publishes now")
 // prober checks on the broker whether fires reach their queues: see routing.
 type prober struct {
 	l        *leadership
-	queue    string           // where probes arrive
-	arriving *broker.Consumer // nil until the routing was intact once
-	bouncing *broker.Consumer // of fires that find no queue; nil where jobs.gated keeps all that it confirms
-	unrouted chan wire.Message
-	arrivals chan int64    // the numbers of probes that arrived
-	followed atomic.Int64  // the number of the newest probe that is to be followed
-	failed   chan struct{} // closed when the routing is broken
+	queue    string              // where probes arrive
+	arriving *broker.Consumer    // nil until the routing was intact once
+	unrouted chan []wire.Message // fires that found no queue
+	arrivals chan int64          // the numbers of probes that arrived
+	followed atomic.Int64        // the number of the newest probe that is to be followed
+	failed   chan struct{}       // closed when the routing is broken
 	once     sync.Once
 }
 
 func newProber(l *leadership) *prober {
-	return &prober{l: l, queue: wire.ProbePrefix + random(), arrivals: make(chan int64), unrouted: make(chan wire.Message), failed: make(chan struct{})}
+	return &prober{l: l, queue: wire.ProbePrefix + random(), arrivals: make(chan int64), unrouted: make(chan []wire.Message), failed: make(chan struct{})}
 }
 
 // fail ends the epoch.
 func (p *prober) fail() { p.once.Do(func() { close(p.failed) }) }
+
+// failUnlessClosed ends the epoch because the queue of probes is gone, unless it went with the
+// connection.
+func (p *prober) failUnlessClosed() {
+	select {
+	case <-p.l.conn.Done():
+	case <-time.After(lastWordsWithin):
+		p.fail()
+	}
+}
 
 // lookWithin is how long the first probe of an epoch may take, arriveWithin how long once the
 // broker has confirmed it.
@@ -118,55 +127,69 @@ func (p *prober) sendAndWait(ctx context.Context) error {
 
 // follow begins to consume what comes out of the route.
 func (p *prober) follow(ctx context.Context) (err error) {
-	probes := p.l.conn.Probes()
-	if p.bouncing == nil && !p.l.conn.Features().OneNodeServes {
-		p.bouncing, err = probes.FollowUnrouted(ctx, p.queue+".unrouted", p.l.core.ledger.Epoch())
-		if err != nil && !broker.IsMissing(err) { // check finds what is missing
-			p.l.s.log.Warn("scheduler: fires that find no queue do not come back: if the broker loses their records in jobs.gated, they are lost", "error", err)
-		}
-	}
+	p.followUnrouted(ctx)
 	if p.arriving == nil {
-		p.arriving, err = probes.Follow(ctx, p.queue)
+		p.arriving, err = p.l.conn.Probes().Follow(ctx, p.queue)
 	}
 	return err
 }
 
-// close ends what follow began. The connection may lead again.
-func (p *prober) close() {
-	for _, c := range []*broker.Consumer{p.bouncing, p.arriving} {
-		if c != nil {
-			_ = c.Close()
+// followUnrouted begins to consume the fires that find no queue. Without them the leader fires too.
+func (p *prober) followUnrouted(ctx context.Context) {
+	if p.l.core.unrouted.on || p.l.conn.Features().OneNodeServes {
+		return
+	}
+	fires, err := p.l.conn.Probes().FollowUnrouted(ctx, p.queue+".unrouted", p.l.core.ledger.Epoch())
+	if err != nil {
+		if !broker.IsMissing(err) { // else check finds what is missing
+			p.l.s.log.Warn("scheduler: fires that find no queue do not come back: if the broker loses their records in jobs.gated, they are lost", "error", err)
+		}
+		return
+	}
+	p.l.core.unrouted.on = true
+	p.l.beside(func(ctx context.Context) { p.watchUnrouted(ctx, fires) })
+}
+
+// watchUnrouted passes the fires that found no queue to the loop, as many at once as there are. It
+// passes none when no more come.
+func (p *prober) watchUnrouted(ctx context.Context, fires *broker.Consumer) {
+	var (
+		came []wire.Message
+		last uint64
+	)
+	for {
+		out := p.unrouted
+		if len(came) == 0 {
+			out = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case out <- came:
+			came = nil
+			if err := fires.Ack(last, true); err != nil {
+				p.l.s.log.Debug("scheduler: cannot acknowledge fires that found no queue", "error", err)
+			}
+		case d, open := <-fires.Deliveries():
+			if !open {
+				p.l.s.log.Debug("scheduler: fires that find no queue do not come back any more", "error", fires.Err())
+				p.passUnrouted(ctx, came)
+				p.passUnrouted(ctx, nil)
+				return
+			}
+			if !p.l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
+				_ = fires.Ack(d.Tag, false)
+				continue
+			}
+			last, came = d.Tag, append(came, wire.Message{Key: d.Key, MessageID: d.MessageID, Timestamp: d.Timestamp, Priority: d.Priority, Headers: d.Headers, Body: d.Body})
 		}
 	}
 }
 
-// watchUnrouted passes the fires that found no queue to the loop.
-func (p *prober) watchUnrouted(ctx context.Context) error {
-	if p.bouncing == nil {
-		return nil
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case d, open := <-p.bouncing.Deliveries():
-			if !open {
-				p.l.s.log.Debug("scheduler: fires that find no queue do not come back", "error", p.bouncing.Err())
-				return nil
-			}
-			if err := p.bouncing.Ack(d.Tag, false); err != nil {
-				p.l.s.log.Debug("scheduler: cannot acknowledge a fire that found no queue", "error", err)
-			}
-			if !p.l.core.entries.Trusts(&wire.Record{UserID: d.UserID}) {
-				continue
-			}
-			m := wire.Message{Key: d.Key, MessageID: d.MessageID, Timestamp: d.Timestamp, Priority: d.Priority, Headers: d.Headers, Body: d.Body}
-			select {
-			case p.unrouted <- m:
-			case <-ctx.Done():
-				return nil
-			}
-		}
+func (p *prober) passUnrouted(ctx context.Context, fires []wire.Message) {
+	select {
+	case p.unrouted <- fires:
+	case <-ctx.Done():
 	}
 }
 
@@ -223,7 +246,7 @@ func (p *prober) watchProbes(ctx context.Context) error {
 			return nil
 		case d, open := <-p.arriving.Deliveries():
 			if !open {
-				p.fail() // the queue of probes is gone
+				p.failUnlessClosed()
 				return nil
 			}
 			if err := p.passOn(ctx, pub, d); err != nil {

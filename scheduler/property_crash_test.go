@@ -46,9 +46,14 @@ func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
 	}
 	w.dropTail(t, w.broker.copies[answered:])
 	w.broker.confirm(s.conn)
+	w.excuseRefusals()
+}
+
+// excuseRefusals notes what may be fired again because an epoch ends: its queue may have refused it.
+func (w *world) excuseRefusals() {
 	for _, c := range w.broker.copies {
 		if w.refuses(c.queue) && !c.gone { // it may have been refused: it is fired again, rather than lost
-			w.broker.unsafe[w.broker.place(c.headers.Stream, c.headers.Offset)] = "its queue may refuse, and the leader died"
+			w.broker.unsafe[w.broker.place(c.headers.Stream, c.headers.Offset)] = "its queue may refuse, and the epoch ended"
 			w.broker.unsafeTags[c.headers.JIDTag] = true
 		}
 	}

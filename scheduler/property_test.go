@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -133,6 +134,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"loseJournal":      w.loseJournal,
 		"loseFires":        w.loseFires,
 		"loseCopies":       w.loseCopies,
+		"leadOn":           w.leadOn,
 		"forgetJournal":    w.forgetJournal,
 		"endHold":          w.endHold,
 		"cutWay":           w.cutWay,
@@ -146,6 +148,7 @@ func newWorld(t *rapid.T) *world {
 		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, lostKills: map[ledger.EntryID]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy = w.fired
 	w.broker.cluster = rapid.Bool().Draw(t, "cluster")
+	w.broker.bounces = rapid.SampledFrom([]int{1, 3, math.MaxInt}).Draw(t, "bounces")
 	w.broker.window = rapid.SampledFrom([]int{2, 4, ledger.MaxOpen}).Draw(t, "window")
 	for i := range 2 {
 		s, err := newModelSidecar(w.broker, fmt.Sprintf("s%d", i))

@@ -179,7 +179,7 @@ func (r *reconciler) begin() error {
 			r.retried[dispatchOf(d.Entry)] = true
 		}
 	}
-	return r.reentry.find(r.open, r.copied)
+	return r.reentry.find(r.open, r.copied, r.dispatcher.unrouted)
 }
 
 // reconcileOne settles a fire or burial, unless the journal settled it meanwhile: its leader may

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
@@ -19,14 +20,20 @@ import (
 // unrouted makes sure that each fire that found no queue has its copy.
 type unrouted struct {
 	base
+	on       bool                       // fires come back
 	waiting  map[dispatch]*unroutedFire // those that came back, and have no copy yet
 	bytes    int                        // of these
-	needNone map[dispatch]time.Duration // fires that have their copy or are pending again, and since when
+	needNone map[dispatch]time.Duration // fires that have their copy or are pending again, since when; they may still come back
 	clock    time.Duration              // how long the epoch has run
 	looked   time.Duration              // when it was looked last what has no copy
-	probe    int64                      // the number of the newest probe to jobs.gated
-	probedAt time.Duration              // when it was sent
-	shown    int64                      // the newest one that the view had read when it was looked last
+	probes
+}
+
+// probes are those that go to jobs.gated. They come back to the leader too, behind the fires.
+type probes struct {
+	sent  int64         // the number of the newest
+	at    time.Duration // when it was sent
+	shown int64         // the newest one that the view had read when it was looked last
 }
 
 // unroutedFire is a fire that came back.
@@ -41,7 +48,7 @@ const (
 	lookForCopies    = 500 * time.Millisecond
 	copyPatience     = 5 * time.Second  // after which a probe is sent behind a copy that does not show
 	gatedProbeLost   = 10 * time.Second // after which another one is
-	comesBackWithin  = 30 * time.Second // after what else happens to a fire
+	forgetCopies     = 30 * time.Second // after which a probe shows which fires cannot come back any more
 	maxUnrouted      = 4096
 	maxUnroutedBytes = 64 << 20
 )
@@ -69,20 +76,28 @@ func (u *unrouted) open() error {
 	return nil
 }
 
+// off notes that fires come back no longer.
+func (u *unrouted) off() {
+	u.on = false
+	clear(u.needNone)
+}
+
 // room reports whether more may be fired.
 func (u *unrouted) room() bool { return len(u.waiting) < maxUnrouted && u.bytes < maxUnroutedBytes }
 
-// cameBack takes in a fire that found no queue.
+// cameBack takes in a fire that found no queue, or a probe.
 func (u *unrouted) cameBack(m wire.Message) {
-	d, ok := wire.DispatchOf(m.Headers)
-	if !ok || d.Burial() {
+	if p, is := wire.ProbeOf(m.Headers); is {
+		if p.Number == u.sent {
+			maps.DeleteFunc(u.needNone, func(_ dispatch, since time.Duration) bool { return since < u.at })
+		}
 		return
 	}
-	number := numberOf(d)
-	_, again := u.waiting[number] // its copy was published again
-	_, needsNone := u.needNone[number]
-	if delete(u.needNone, number); !again && !needsNone {
-		u.add(number, &unroutedFire{message: m, headers: d, since: u.clock})
+	d, ok := wire.DispatchOf(m.Headers)
+	if number := numberOf(d); ok && !d.Burial() && u.waiting[number] == nil {
+		if _, needsNone := u.needNone[number]; !needsNone {
+			u.add(number, &unroutedFire{message: m, headers: d, since: u.clock})
+		}
 	}
 }
 
@@ -105,7 +120,8 @@ func (u *unrouted) copied(offsets []int64) error {
 func (u *unrouted) needsNoCopy(number dispatch) {
 	if u.waiting[number] != nil {
 		u.drop(number)
-	} else if number.number.Epoch == u.ledger.Epoch() {
+	}
+	if u.on && number.number.Epoch == u.ledger.Epoch() {
 		u.needNone[number] = u.clock
 	}
 }
@@ -129,7 +145,6 @@ func (u *unrouted) step(time.Time) error {
 	if u.clock += u.ledger.Passed(); u.clock-u.looked < lookForCopies {
 		return nil
 	}
-	maps.DeleteFunc(u.needNone, func(_ dispatch, since time.Duration) bool { return u.clock-since > comesBackWithin })
 	shown := u.shown
 	// The copies before a probe may come a step later than the probe, so it counts at the next look.
 	u.looked, u.shown = u.clock, u.entries.GatedProbe(u.ledger.Epoch())
@@ -143,11 +158,21 @@ func (u *unrouted) step(time.Time) error {
 			unproven = append(unproven, f)
 		}
 	}
-	out := u.probe > u.shown
-	if !out && len(unproven) > 0 || out && len(u.waiting) > 0 && u.clock-u.probedAt > gatedProbeLost {
+	if u.mustProbe(len(unproven) > 0) {
 		return u.sendProbe(unproven)
 	}
 	return nil
+}
+
+// mustProbe reports whether a probe is to be sent. some says that it would prove something.
+func (u *unrouted) mustProbe(some bool) bool {
+	if u.sent > u.shown && u.clock-u.at <= gatedProbeLost {
+		return false // one is on its way
+	}
+	if some || u.sent > u.shown && len(u.waiting) > 0 {
+		return true
+	}
+	return len(u.needNone) > 0 && u.clock-u.at > forgetCopies
 }
 
 // look does what is due about one fire, and reports whether a probe must be sent behind its copy.
@@ -162,22 +187,34 @@ func (u *unrouted) look(f *unroutedFire, shown int64) (unproven bool, err error)
 	return err == nil && o == originalGone, err
 }
 
-// publishCopy publishes a copy again. It goes the way that it went before.
+// publishCopy publishes a copy again, to jobs.gated alone.
 func (u *unrouted) publishCopy(f *unroutedFire) error {
 	f.since, f.behind = u.clock, 0
 	u.counters.CopiesLost++
 	m := f.message
-	m.Exchange, m.Headers = wire.Unrouted, maps.Clone(m.Headers)
-	return u.ledger.Send(&ledger.Publish{Plain: true, Build: func(int64, int64) wire.Message { return m }})
+	body, err := wire.ForQueue(m.Body, m.Key)
+	if err != nil {
+		return err
+	}
+	m.Exchange, m.Key, m.Body, m.Headers = "", wire.Gated, body, maps.Clone(m.Headers)
+	maps.DeleteFunc(m.Headers, func(name string, _ any) bool { // the broker may have added some
+		return !strings.HasPrefix(name, wire.HeaderPrefix) && name != wire.HeaderTraceparent
+	})
+	return u.send(m)
+}
+
+// send publishes something to jobs.gated. If that has no answer or is refused, it is missed later.
+func (u *unrouted) send(m wire.Message) error {
+	return u.ledger.Send(&ledger.Publish{Plain: true, Elsewhere: true, Lost: func() {}, LostAfter: ledger.SilentAfter,
+		Returned: func(time.Time, string, bool) error { return nil },
+		Build:    func(int64, int64) wire.Message { return m }})
 }
 
 // sendProbe sends a probe to jobs.gated, behind the copies of fires that are confirmed.
 func (u *unrouted) sendProbe(unproven []*unroutedFire) error {
-	u.probe, u.probedAt = u.probe+1, u.clock
+	u.sent, u.at = u.sent+1, u.clock
 	for _, f := range unproven {
-		f.behind = u.probe
+		f.behind = u.sent
 	}
-	return u.ledger.Send(&ledger.Publish{Plain: true, Build: func(int64, int64) wire.Message {
-		return wire.GatedProbe(u.ledger.Epoch(), u.probe)
-	}})
+	return u.send(wire.GatedProbe(u.ledger.Epoch(), u.sent))
 }

@@ -1,150 +1,78 @@
-package scheduler
+package scheduler_test
 
 import (
+	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseNewestCopy has jobs.gated lose its newest record, which the broker confirms.
-func (sc *scene) loseNewestCopy(s *modelSidecar) {
-	sc.t.Helper()
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
-	gated := sc.broker.streams[wire.Gated]
-	sc.broker.loseCopy(int64(gated.end() - 1))
-	sc.exchange(s)
-}
-
-// comesOnce requires that a job is delivered once, and that nothing is left of it.
-func (sc *scene) comesOnce(s *modelSidecar, jid string) {
-	sc.t.Helper()
-	sc.rounds(s, 100, nil)
-	require.Equal(sc.t, 1, sc.copies()[jid])
-	require.EqualValues(sc.t, 0, s.entries.Total(wire.Gated)+s.entries.Total(wire.ScheduledJobs))
-	require.Empty(sc.t, s.core.unrouted.waiting)
-}
-
-// A fire finds no queue, and the broker confirms its copy and loses it: the job is not lost.
-func TestCopyThatStreamLostIsPublishedAgain(t *testing.T) {
-	sc := newScene(t)
-	s := sc.leader("a")
-	sc.broker.missing["q"] = true
-	sc.fires(s, "lost", "q")
-	sc.loseNewestCopy(s)
-	require.EqualValues(t, 0, s.entries.Total(wire.Gated)+s.entries.Total(wire.ScheduledJobs))
-	sc.comesOnce(s, "lost")
-}
-
-// The second copy may be lost like the first.
-func TestCopyThatStreamLostTwiceIsPublishedAgain(t *testing.T) {
-	sc := newScene(t)
-	s := sc.leader("a")
-	sc.broker.missing["q"], sc.broker.away["q"] = true, true
-	sc.fires(s, "lost", "q")
-	sc.loseNewestCopy(s)
-	gated := sc.broker.streams[wire.Gated]
-	for published := false; !published; {
-		sc.now = sc.now.Add(200 * time.Millisecond)
-		require.NoError(t, s.step(sc.now))
-		for _, m := range s.conn.out {
-			published = published || m.message.Exchange == wire.Unrouted
-		}
-		if published {
-			break
-		}
-		sc.exchange(s)
-	}
-	sc.loseNewestCopy(s)
-	require.Positive(t, gated.end())
-	delete(sc.broker.away, "q")
-	sc.comesOnce(s, "lost")
-}
-
-// The next epoch of the same claim knows what the one before had not seen in jobs.gated.
-func TestNextEpochPublishesLostCopyAgain(t *testing.T) {
-	sc := newScene(t)
-	s := sc.leader("a")
-	sc.broker.missing["q"] = true
-	sc.fires(s, "lost", "q")
-	sc.loseNewestCopy(s)
-	sc.rounds(s, 2, nil)
-	s.left = s.core.leftovers()
-	s.disconnect()
-	sc.elect(s, never)
-	sc.comesOnce(s, "lost")
-}
-
-// A copy that shows is not published again, in whichever order it and the fire come back.
-func TestCopyThatShowsIsNotPublishedAgain(t *testing.T) {
-	for name, late := range map[string]bool{"the fire is first": false, "the copy is first": true} {
-		t.Run(name, func(t *testing.T) {
-			sc := newScene(t)
-			s := sc.leader("a")
-			sc.broker.missing["q"], sc.broker.away["q"] = true, true
-			sc.fires(s, "j", "q")
-			for len(s.conn.out) > 0 {
-				sc.broker.process(s.conn, sc.now)
+// Most probes are routable. The unroutable ones, which jobs.gated keeps, are few.
+func TestProbesLeaveFewRecords(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	probes := func(stream string) (n int) {
+		for _, d := range v.ReadStream(t, stream) {
+			if _, is := wire.ProbeOf(d.Headers); is {
+				n++
 			}
-			bounced := s.conn.bounced
-			require.Len(t, bounced, 1)
-			if late {
-				s.conn.bounced = nil
-			}
-			sc.rounds(s, 2, nil)
-			if late {
-				require.Len(t, s.core.unrouted.needNone, 1)
-				s.conn.bounced = bounced
-				sc.rounds(s, 1, nil)
-			}
-			require.Empty(t, s.core.unrouted.waiting)
-			end := sc.broker.streams[wire.Gated].end()
-			sc.rounds(s, 100, nil)
-			require.Equal(t, end, sc.broker.streams[wire.Gated].end(), "nothing more is sent to jobs.gated")
-			delete(sc.broker.away, "q")
-			sc.comesOnce(s, "j")
-		})
+		}
+		return n
 	}
+	began := time.Now()
+	for n := 0; s.entries.State().Probe < 6; n++ {
+		jid := fmt.Sprintf("job-%d", n)
+		schedule(t, v, time.Now(), "q", jid)
+		w.gets(t, jid)
+	}
+	all := probes(wire.Journal)
+	require.GreaterOrEqual(t, all, 6)
+	inTime := int(time.Since(began) / (5 * time.Second))
+	require.LessOrEqual(t, probes(wire.Gated), 2+inTime, "one at the beginning of the epoch, and one every five seconds")
 }
 
-// A fire that found no queue and was refused is pending: its copy does not matter.
-func TestRefusedFireNeedsNoCopy(t *testing.T) {
-	sc := newScene(t)
-	s := sc.leader("a")
-	sc.broker.missing["q"], sc.broker.halves = true, 1
-	sc.fires(s, "j", "q")
-	sc.loseNewestCopy(s)
-	sc.comesOnce(s, "j")
-}
+// A client unbinds jobs.fire from the queues. Later fires are journaled and confirmed, and reach no
+// queue. They are entered again. Fires that are known to have arrived are not.
+func TestMisroutedFiresAreRepeated(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	w := work(t, v, "q", nil)
+	before := start(t, v, options{identity: "before"}).leads(t)
+	schedule(t, v, time.Now(), "q", names("before", 3)...)
+	w.gets(t, names("before", 3)...)
+	before.stop()
+	var log bytes.Buffer
+	s := start(t, v, options{identity: "a", log: &log}).leads(t)
+	brokertest.Eventually(t, func() bool { // otherwise they might be misrouted too
+		st := s.entries.State()
+		return st.RoutedTo >= st.Epoch
+	}, "it is known that they arrived")
+	unbound := func(ch *amqp.Channel) {
+		require.NoError(t, ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil))
+	}
+	unbound(v.Channel(t))
+	schedule(t, v, time.Now(), "q", names("misrouted", 3)...)
+	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.ScheduledJobs) == 0 }, "they seem to be fired")
+	require.Zero(t, w.times("misrouted-0"))
 
-// While a view lags in jobs.gated, no copy counts as lost.
-func TestViewThatLagsLosesNoCopy(t *testing.T) {
-	sc := newScene(t)
-	s := sc.leader("a")
-	sc.broker.missing["q"], sc.broker.away["q"] = true, true
-	sc.fires(s, "j", "q")
-	for range 200 {
-		sc.now = sc.now.Add(200 * time.Millisecond)
-		require.NoError(t, s.step(sc.now))
-		for len(s.conn.out) > 0 {
-			sc.broker.process(s.conn, sc.now)
-		}
-		for len(s.conn.answers) > 0 {
-			require.NoError(t, s.answer(sc.now))
-		}
-		require.NoError(t, s.read(wire.Journal, 1000))
-	}
-	copies := 0
-	for _, r := range sc.broker.streams[wire.Gated].records {
-		if _, ok := wire.DispatchOf(r.Headers); ok {
-			copies++
-		}
-	}
-	require.Equal(t, 1, copies)
-	delete(sc.broker.away, "q")
-	sc.comesOnce(s, "j")
+	w.gets(t, names("misrouted", 3)...)
+	brokertest.Eventually(t, func() bool { return s.Status().Counters.Epochs == 2 && s.Status().Leader }, "another epoch has begun")
+	schedule(t, v, time.Now(), "q", "after")
+	w.gets(t, append(names("before", 3), "after")...)
+	brokertest.Eventually(t, func() bool {
+		doubts, err := s.entries.Doubts()
+		require.NoError(t, err)
+		return len(doubts) == 0
+	}, "nothing is in doubt")
+	require.Equal(t, 1, journal(t, v)[wire.TypeMisrouted])
+	s.stop()
+	require.Contains(t, log.String(), "a binding is missing; it is repaired, and jobs sent since the last probe that arrived are delivered again")
 }

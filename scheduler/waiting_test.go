@@ -198,7 +198,7 @@ func TestRetiringWithoutConnection(t *testing.T) {
 	sc.fires(model, "j", "q")
 	require.NotZero(t, model.core.ledger.Open())
 	seen := view.New(model.store, nil, model.entries, slog.New(slog.DiscardHandler), wire.Journal)
-	l := &leadership{s: &Scheduler{services: &services{view: seen}}, conn: conn, pub: pub, core: model.core}
+	l := &leadership{s: &Scheduler{services: &services{view: seen}}, conn: conn, pub: pub, core: model.core, prober: &prober{}}
 	require.NoError(t, pub.Close())
 	<-pub.Done()
 	err = l.retire(retireWithin)

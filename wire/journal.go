@@ -19,6 +19,7 @@ const Format = 2
 
 // Headers of messages that Millrace publishes.
 const (
+	HeaderPrefix      = "millrace-" // how all but the last of these begin
 	HeaderFormat      = "millrace-format"
 	HeaderOp          = "millrace-op"
 	HeaderStream      = "millrace-stream"

@@ -22,10 +22,11 @@ func UnroutedProbe() Message {
 	return Message{Exchange: ExchangeRoute, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: map[string]any{HeaderOp: OpProbe}}
 }
 
-// GatedProbe returns a message to jobs.gated alone. A view that has read it has read what the stream
-// got before.
+// GatedProbe returns a message that takes the route of a fire without a queue. A view that has read
+// it has read what jobs.gated got before, and a leader to which it comes back has got the fires that
+// came back before.
 func GatedProbe(epoch, number int64) Message {
-	return Message{Key: Gated, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: map[string]any{
+	return Message{Exchange: Unrouted, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: map[string]any{
 		HeaderFormat: int64(Format), HeaderOp: OpProbe, HeaderEpoch: epoch, HeaderSeq: number,
 	}}
 }

@@ -95,7 +95,7 @@ func (l *Ledger) answer(tag uint64, ack bool) *Publish {
 	if ack && p.seq > 0 {
 		l.numbered = max(l.numbered, tag)
 	}
-	if ack && (p.seq > 0 || p.Lost != nil) {
+	if ack && (p.seq > 0 || p.Lost != nil) && !p.Elsewhere {
 		l.journal = max(l.journal, tag)
 	}
 	return p

@@ -123,6 +123,9 @@ func (l *Ledger) releaseOne(p *Publish, folded int64) (freed bool, err error) {
 		return false, nil
 	}
 	if l.cfg.View.Lacks(l.epoch, newest.seq) {
+		if epoch, _ := l.cfg.View.Progress(); epoch != l.epoch { // another leader has followed
+			return false, nil
+		}
 		return false, fmt.Errorf("%w: number %d", ErrLost, newest.seq)
 	}
 	for _, id := range append(p.more, p.Entry) {

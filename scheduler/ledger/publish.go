@@ -21,6 +21,8 @@ type Publish struct {
 	Build func(seq, confirmed int64) wire.Message
 	Plain bool // it has no number
 
+	Elsewhere bool // it does not go to the journal
+
 	Entry    EntryID // what it is about, if anything
 	Dispatch bool    // it is a fire or burial of Entry
 	Queue    *Queue  // the queue that answers it, nil if the broker alone does

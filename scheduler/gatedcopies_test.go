@@ -1,0 +1,199 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// loseNewestCopy has jobs.gated lose its newest record, which the broker confirms.
+func (sc *scene) loseNewestCopy(s *modelSidecar) {
+	sc.t.Helper()
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	gated := sc.broker.streams[wire.Gated]
+	sc.broker.loseCopy(int64(gated.end() - 1))
+	sc.exchange(s)
+}
+
+// comesOnce requires that a job is delivered once, and that nothing is left of it.
+func (sc *scene) comesOnce(s *modelSidecar, jid string) {
+	sc.t.Helper()
+	sc.rounds(s, 100, nil)
+	require.Equal(sc.t, 1, sc.copies()[jid])
+	require.EqualValues(sc.t, 0, s.entries.Total(wire.Gated)+s.entries.Total(wire.ScheduledJobs))
+	require.Empty(sc.t, s.core.unrouted.waiting)
+	require.Empty(sc.t, sc.broker.broken)
+}
+
+// A fire finds no queue, and the broker confirms its copy and loses it: the job is not lost.
+func TestCopyThatStreamLostIsPublishedAgain(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.missing["q"] = true
+	sc.fires(s, "lost", "q")
+	sc.loseNewestCopy(s)
+	require.EqualValues(t, 0, s.entries.Total(wire.Gated)+s.entries.Total(wire.ScheduledJobs))
+	sc.comesOnce(s, "lost")
+}
+
+// The second copy may be lost like the first.
+func TestCopyThatStreamLostTwiceIsPublishedAgain(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.missing["q"], sc.broker.away["q"] = true, true
+	sc.fires(s, "lost", "q")
+	sc.loseNewestCopy(s)
+	gated := sc.broker.streams[wire.Gated]
+	for published := false; !published; {
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		require.NoError(t, s.step(sc.now))
+		for _, m := range s.conn.out {
+			_, copied := wire.DispatchOf(m.message.Headers)
+			published = published || copied && m.message.Key == wire.Gated
+		}
+		if published {
+			break
+		}
+		sc.exchange(s)
+	}
+	sc.loseNewestCopy(s)
+	require.Positive(t, gated.end())
+	delete(sc.broker.away, "q")
+	sc.comesOnce(s, "lost")
+}
+
+// The next epoch of the same claim knows what the one before had not seen in jobs.gated.
+func TestNextEpochPublishesLostCopyAgain(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.missing["q"] = true
+	sc.fires(s, "lost", "q")
+	sc.loseNewestCopy(s)
+	sc.rounds(s, 2, nil)
+	s.leadOn()
+	sc.comesOnce(s, "lost")
+}
+
+// A copy that shows between two epochs of one claim is not published again.
+func TestCopyBetweenEpochsIsNotPublishedAgain(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.missing["q"] = true
+	sc.fires(s, "j", "q")
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	for len(s.conn.answers) > 0 {
+		require.NoError(t, s.answer(sc.now))
+	}
+	s.leadOn()
+	require.NotEmpty(t, s.core.unrouted.waiting)
+	require.NoError(t, s.readAll())
+	sc.comesOnce(s, "j")
+}
+
+// What the last epoch of a claim left unanswered counts in the next one.
+func TestNextEpochKnowsHoles(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.fires(s, "open", "q")
+	open := s.core.ledger.Open()
+	require.Positive(t, open)
+	s.leadOn()
+	require.Len(t, s.core.ledger.Unanswered(), open)
+	sc.rounds(s, 20, nil)
+	require.Empty(t, s.core.ledger.Unanswered())
+	require.Zero(t, s.core.ledger.Hole())
+}
+
+// Fires come back long after their copies showed, and are not missed.
+func TestFireThatComesBackLateNeedsNoCopy(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.missing["q"] = true
+	sc.fires(s, "j", "q")
+	for len(s.conn.out) > 0 {
+		sc.broker.process(s.conn, sc.now)
+	}
+	sc.broker.bounces = 0
+	sc.busyFor(s, "other", 3*time.Minute)
+	require.Equal(t, 1, sc.copies()["j"])
+	sc.broker.bounces = 1
+	sc.comesOnce(s, "j")
+	require.Empty(t, s.core.unrouted.needNone, "a probe came back behind it")
+}
+
+// A copy that shows is not published again, in whichever order it and the fire come back.
+func TestCopyThatShowsIsNotPublishedAgain(t *testing.T) {
+	for name, late := range map[string]bool{"the fire is first": false, "the copy is first": true} {
+		t.Run(name, func(t *testing.T) {
+			sc := newScene(t)
+			s := sc.leader("a")
+			sc.broker.missing["q"], sc.broker.away["q"] = true, true
+			sc.fires(s, "j", "q")
+			for len(s.conn.out) > 0 {
+				sc.broker.process(s.conn, sc.now)
+			}
+			bounced := s.conn.bounced
+			require.Len(t, bounced, 1)
+			if late {
+				s.conn.bounced = nil
+			}
+			sc.rounds(s, 2, nil)
+			if late {
+				require.Len(t, s.core.unrouted.needNone, 1)
+				s.conn.bounced = bounced
+				sc.rounds(s, 1, nil)
+			}
+			require.Empty(t, s.core.unrouted.waiting)
+			end := sc.broker.streams[wire.Gated].end()
+			sc.rounds(s, 100, nil)
+			require.Equal(t, end, sc.broker.streams[wire.Gated].end(), "nothing more is sent to jobs.gated")
+			delete(sc.broker.away, "q")
+			sc.comesOnce(s, "j")
+		})
+	}
+}
+
+// A fire that found no queue and was refused is pending: its copy does not matter.
+func TestRefusedFireNeedsNoCopy(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.missing["q"], sc.broker.halves = true, 1
+	sc.fires(s, "j", "q")
+	sc.loseNewestCopy(s)
+	sc.comesOnce(s, "j")
+}
+
+// While a view lags in jobs.gated, no copy counts as lost.
+func TestViewThatLagsLosesNoCopy(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.broker.missing["q"], sc.broker.away["q"] = true, true
+	sc.fires(s, "j", "q")
+	for range 200 {
+		sc.now = sc.now.Add(200 * time.Millisecond)
+		require.NoError(t, s.step(sc.now))
+		for len(s.conn.out) > 0 {
+			sc.broker.process(s.conn, sc.now)
+		}
+		for len(s.conn.answers) > 0 {
+			require.NoError(t, s.answer(sc.now))
+		}
+		require.NoError(t, s.read(wire.Journal, 1000))
+	}
+	copies := 0
+	for _, r := range sc.broker.streams[wire.Gated].records {
+		if _, ok := wire.DispatchOf(r.Headers); ok {
+			copies++
+		}
+	}
+	require.Equal(t, 1, copies)
+	delete(sc.broker.away, "q")
+	sc.comesOnce(s, "j")
+}
