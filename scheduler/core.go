@@ -158,7 +158,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	if c.ledger.Epoch() >= 0 && epoch != c.ledger.Epoch() {
 		return now, fmt.Errorf("%w: epoch %d, this was %d", errFenced, epoch, c.ledger.Epoch())
 	}
-	if err := c.ledger.Step(folded); err != nil {
+	if err := c.stepLedger(now, folded); err != nil {
 		return now, err
 	}
 	wake = now.Add(maxSleep)
@@ -181,10 +181,24 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	return wake, err
 }
 
+// stepLedger takes in what the view has folded. Copies come before all that acts on entries: of a
+// fire that was refused, the copy must be settled before anything is done to the entry.
+func (c *core) stepLedger(now time.Time, folded int64) error {
+	if c.phase == phaseLeading {
+		if err := c.ledger.Release(folded); err != nil {
+			return err
+		}
+		if err := c.copies.step(now); err != nil {
+			return err
+		}
+	}
+	return c.ledger.Step(folded)
+}
+
 // lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
 	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.lateFires.step, c.trimmer.step,
-		c.carry.step, c.operations.step, c.queues.step, c.copies.step, c.unrouted.step)
+		c.carry.step, c.operations.step, c.queues.step, c.unrouted.step)
 	if err != nil {
 		return now, err
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -196,4 +197,56 @@ func TestViewThatLagsLosesNoCopy(t *testing.T) {
 	require.Equal(t, 1, copies)
 	delete(sc.broker.away, "q")
 	sc.comesOnce(s, "j")
+}
+
+// A fire that found no queue is refused while an operation kills jobs. The job dies once at most:
+// the copy is settled before anything is done to the entry.
+func TestKilledEntryLeavesNoCopy(t *testing.T) {
+	for moves := range 60 {
+		sc := newScene(t)
+		s := sc.leader("a")
+		sc.broker.append(wire.Gated, "client", wire.Message{Exchange: wire.ExchangeDirect, Key: "q", Body: []byte(`{"jid":"j","class":"C"}`)})
+		require.NoError(t, s.readAll())
+		require.NoError(t, s.step(sc.now))
+		sc.untilFired(s, "j")
+		sc.broker.missing["q"], sc.broker.away["q"], sc.broker.halves = true, true, 1
+		for len(s.conn.out) > 0 {
+			sc.broker.process(s.conn, sc.now)
+		}
+		refusal := slices.IndexFunc(s.conn.answers, func(a answer) bool { return !a.ack })
+		require.GreaterOrEqual(t, refusal, 0)
+		late := s.conn.answers[refusal]
+		s.conn.answers = slices.Delete(s.conn.answers, refusal, refusal+1)
+		op := wire.Operation{Action: wire.CommandKill, Stream: wire.Gated, Filter: &wire.Filter{}}
+		cmd := wire.Command{ID: "op", Command: wire.CommandOperate, Bulk: &op}
+		refuse := func() { s.conn.answers = append(s.conn.answers, late) }
+		ask := func() { require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) {})) }
+		first, second := ask, refuse
+		n := moves
+		if moves >= 30 {
+			first, second, n = refuse, ask, moves-30
+		}
+		first()
+		sc.single(s, n)
+		second()
+		sc.rounds(s, 50, nil)
+		require.LessOrEqual(t, len(sc.deadJobs()), 1, "%d", moves)
+	}
+}
+
+// single lets a leader and the broker take some single moves in turn.
+func (sc *scene) single(s *modelSidecar, moves int) {
+	for i := range moves {
+		sc.now = sc.now.Add(10 * time.Millisecond)
+		switch i % 4 {
+		case 0:
+			require.NoError(sc.t, s.step(sc.now))
+		case 1:
+			sc.broker.process(s.conn, sc.now)
+		case 2:
+			require.NoError(sc.t, s.answer(sc.now))
+		case 3:
+			require.NoError(sc.t, s.readAll())
+		}
+	}
 }

@@ -26,7 +26,7 @@ func (l *Ledger) AfterFold(seq int64, fn func() error) error {
 		l.waiting = append(l.waiting, continuation{seq, fn})
 		return nil
 	}
-	if err := l.release(folded); err != nil {
+	if err := l.Release(folded); err != nil {
 		return err
 	}
 	return fn()
@@ -45,7 +45,7 @@ func (l *Ledger) RecordThen(now time.Time, r wire.JournalRecord, about EntryID, 
 // Step takes in how far the view has folded the records of this epoch. It frees their entries,
 // publishes again what was refused, and does what waited for the step or for the fold.
 func (l *Ledger) Step(folded int64) error {
-	if err := l.release(folded); err != nil {
+	if err := l.Release(folded); err != nil {
 		return err
 	}
 	if err := l.publishAgain(); err != nil {
@@ -95,8 +95,8 @@ func (l *Ledger) Free(id EntryID) { delete(l.busy, id) }
 // what the journal has. No client gets an answer that rests on a lost record.
 var ErrLost = errors.New("scheduler: the journal has lost a record that the broker had confirmed")
 
-// release frees the entries whose records were folded: from here on the view says what they are.
-func (l *Ledger) release(folded int64) (err error) {
+// Release frees the entries whose records were folded: from here on the view says what they are.
+func (l *Ledger) Release(folded int64) (err error) {
 	n := 0 // a view that lags leaves much behind it, which is not looked at
 	for n < len(l.folding) && (l.folding[n].seq <= folded || l.folding[n].nacks > 0) {
 		n++
