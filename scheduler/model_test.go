@@ -371,35 +371,40 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 		}
 		c.bounce(m)
 	default:
-		if b.deaf > 0 {
-			b.deaf--
-			reply.ack = false
-			break
-		}
-		if d, is := wire.DispatchOf(m.Headers); is && m.Key == wire.Gated { // a copy that was lost
-			fire := wire.Through{Epoch: d.Epoch, Through: d.Seq}
-			if _, lost := b.lostCopies[fire]; !lost {
-				b.broken = append(b.broken, fmt.Sprintf("the copy of %v was published again, and was not lost", fire))
-			}
-			b.comeBack(m)
-			delete(b.lostCopies, fire)
-			break
-		}
-		offset := b.append(m.Key, millrace, m)
-		if replaced, ok := m.Headers[wire.HeaderReplaces].(int64); ok {
-			here := place{m.Key, b.streams[m.Key].generation, offset}
-			b.origin[here] = b.place(m.Key, replaced)
-		}
-		if from, ok := m.Headers[wire.HeaderStream].(string); ok { // it repeats a misrouted fire
-			was := b.placeWith(from, wire.Int(m.Headers, wire.HeaderOffset), m.MessageID)
-			here := place{m.Key, b.streams[m.Key].generation, offset}
-			b.origin[here], b.repeated[was], b.repeated[here] = was, true, true
-		}
-		if j, err := wire.ParseJournal(m.Body); err == nil {
-			b.note(m.Key, offset, &j)
-		}
+		reply.ack = b.store(m)
 	}
 	c.answers = append(c.answers, reply)
+}
+
+// store appends a message to a stream, and reports whether the broker confirms it.
+func (b *modelBroker) store(m wire.Message) bool {
+	if b.deaf > 0 {
+		b.deaf--
+		return false
+	}
+	if d, is := wire.DispatchOf(m.Headers); is && m.Key == wire.Gated { // a copy that was lost
+		fire := wire.Through{Epoch: d.Epoch, Through: d.Seq}
+		if _, lost := b.lostCopies[fire]; !lost {
+			b.broken = append(b.broken, fmt.Sprintf("the copy of %v was published again, and was not lost", fire))
+		}
+		b.comeBack(m)
+		delete(b.lostCopies, fire)
+		return true
+	}
+	offset := b.append(m.Key, millrace, m)
+	if replaced, ok := m.Headers[wire.HeaderReplaces].(int64); ok {
+		here := place{m.Key, b.streams[m.Key].generation, offset}
+		b.origin[here] = b.place(m.Key, replaced)
+	}
+	if from, ok := m.Headers[wire.HeaderStream].(string); ok { // it repeats a misrouted fire
+		was := b.placeWith(from, wire.Int(m.Headers, wire.HeaderOffset), m.MessageID)
+		here := place{m.Key, b.streams[m.Key].generation, offset}
+		b.origin[here], b.repeated[was], b.repeated[here] = was, true, true
+	}
+	if j, err := wire.ParseJournal(m.Body); err == nil {
+		b.note(m.Key, offset, &j)
+	}
+	return true
 }
 
 // unjournal removes the fire of a job in a queue from the journal, as if only its queue had got it.
@@ -859,60 +864,6 @@ func (s *modelSidecar) step(now time.Time) error {
 		return s.decideOverdue(now)
 	}
 	return nil
-}
-
-// check returns what a leader finds out immediately about the witness in the journal.
-func (s *modelSidecar) check(now time.Time) verdict {
-	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
-	s.broker.blind[s.core.ledger.Epoch()] = s.broker.silent || s.known0 == ""
-	switch {
-	case s.known0 == "" || s.known0 != s.broker.renew():
-		return gone
-	case s.broker.cluster:
-		return undecided
-	}
-	return stands
-}
-
-// decideOverdue does what a leader does about queues that do not answer.
-func (s *modelSidecar) decideOverdue(now time.Time) error {
-	s.broker.linkSeen = s.broker.links
-	for _, queue := range s.core.silence.overdue {
-		arrived := s.entries.State().Witness == s.broker.renew() && s.proof().of(queue)
-		if err := s.core.silence.giveUpOn(now, queue, arrived); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// renew returns what identifies the broker's run, as far as it reports its links.
-func (b *modelBroker) renew() string {
-	if b.silent {
-		return ""
-	}
-	if b.witness == "" {
-		b.runs++
-		b.witness = fmt.Sprint("run-", b.runs)
-	}
-	return fmt.Sprint(b.witness, " nodes=", b.nodes, " links=", b.linkSeen)
-}
-
-const (
-	quorum   = "c" // the model's quorum queue
-	refusing = "b" // the one that may refuse, by its policy
-)
-
-// proof returns what the broker's API reports about its queues.
-func (s *modelSidecar) proof() proof {
-	if s.broker.silent {
-		return proof{}
-	}
-	p := proof{alone: !s.broker.cluster, known: map[string]bool{wire.QueuePrefix + quorum: false}}
-	for _, queue := range []string{"a", "b", "q"} {
-		p.known[wire.QueuePrefix+queue] = !s.refuses(queue)
-	}
-	return p
 }
 
 // answer hands the leader its next confirm.

@@ -1,0 +1,62 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// check returns what a leader finds out immediately about the witness in the journal.
+func (s *modelSidecar) check(now time.Time) verdict {
+	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
+	s.broker.blind[s.core.ledger.Epoch()] = s.broker.silent || s.known0 == ""
+	switch {
+	case s.known0 == "" || s.known0 != s.broker.renew():
+		return gone
+	case s.broker.cluster:
+		return undecided
+	}
+	return stands
+}
+
+// decideOverdue does what a leader does about queues that do not answer.
+func (s *modelSidecar) decideOverdue(now time.Time) error {
+	s.broker.linkSeen = s.broker.links
+	for _, queue := range s.core.silence.overdue {
+		arrived := s.entries.State().Witness == s.broker.renew() && s.proof().of(queue)
+		if err := s.core.silence.giveUpOn(now, queue, arrived); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renew returns what identifies the broker's run, as far as it reports its links.
+func (b *modelBroker) renew() string {
+	if b.silent {
+		return ""
+	}
+	if b.witness == "" {
+		b.runs++
+		b.witness = fmt.Sprint("run-", b.runs)
+	}
+	return fmt.Sprint(b.witness, " nodes=", b.nodes, " links=", b.linkSeen)
+}
+
+const (
+	quorum   = "c" // the model's quorum queue
+	refusing = "b" // the one that may refuse, by its policy
+)
+
+// proof returns what the broker's API reports about its queues.
+func (s *modelSidecar) proof() proof {
+	if s.broker.silent {
+		return proof{}
+	}
+	p := proof{alone: !s.broker.cluster, known: map[string]bool{wire.QueuePrefix + quorum: false}}
+	for _, queue := range []string{"a", "b", "q"} {
+		p.known[wire.QueuePrefix+queue] = !s.refuses(queue)
+	}
+	return p
+}
