@@ -20,13 +20,13 @@ import (
 var (
 	queries = []string{
 		"", "page=1&page_size=2", "from=1e400", "next=1,2", "next=7", "format=csv", "text=%ff", "offset=-1", "set=retries&step=1", "page=1;", "limit=500&error=fp-0123456789abcdef",
-		"to=0001-01-01T00:00:00Z", "from=0&to=253402300799&step=60", "actor=ann&op=deleted", "status=dead&failed=true", "topics=jobs,overview&for=0", "count=100",
+		"to=0001-01-01T00:00:00Z", "from=0&to=253402300799&step=60", "actor=ann&op=deleted", "status=dead&failed=true", "topics=jobs,overview&for=0", "count=100", "args=0.a:1",
 	}
 	bodies = []string{
 		"", `{"reason":"r"}`, `{"class":"C","args":[{"password":1}],"at":"2033-05-18T03:33:20Z"}`, `[{"class":"C","idempotency_key":"k"},null,1]`, `{"name":"x","password":"y"}`, `{"token":"\ud800"}`,
 		`{"discard":true}`, retry("a", 2_000_000_000, "q", "C", "E"), `{"a":`, "\xff", strings.Repeat("[", 20_000), `{"class":"C","jid":null}`, `{}x`, `{"CLASS":"C"}`, `{"to":"r","reason":"r"}`,
 		`{"max":2,"wait_ms":0,"lease_ms":1000}`, `{"error_class":"E","error_message":"m","backtrace":"b","retry_in":1.5,"kill":false}`, `{"label":"v1","at":1700000000}`, `{"priority":1,"args":[1e400]}`,
-		`{"action":"kill","set":"retries","filter":{"class":"C","from":1},"as_of":3,"expected_count":4,"rate":0.5}`, `{"action":"change","set":"retries","jids":["a"],"at":2e9}`,
+		`{"action":"kill","set":"retries","filter":{"class":"C","args":"0:1","from":1},"as_of":3,"expected_count":4,"rate":0.5}`, `{"action":"change","set":"retries","jids":["a"],"at":2e9}`,
 	}
 )
 

@@ -23,7 +23,7 @@ type query struct {
 }
 
 var (
-	filterParams = []string{"queue", "class", "error", "tag", "jid", "text", "from", "to"}
+	filterParams = []string{"queue", "class", "error", "tag", "jid", "text", "args", "from", "to"}
 	listParams   = append([]string{"page", "page_size", "limit", "offset", "next", "sort", "format"}, filterParams...)
 )
 
@@ -101,7 +101,13 @@ type filter struct {
 }
 
 func readFilter(in *problem.Request, now time.Time) filter {
-	f := filter{queue: in.Text("queue"), class: in.Text("class"), jid: in.Text("jid"), Contents: tracker.NewContents(in.Text("error"), in.Text("tag"), in.Text("text"))}
+	f := filter{queue: in.Text("queue"), class: in.Text("class"), jid: in.Text("jid")}
+	if args := in.Text("args"); args != "" {
+		if _, _, err := wire.SplitArgs(args); err != nil {
+			in.BadRequest("parameter args: %s", err)
+		}
+	}
+	f.Contents = tracker.NewContents(in.Text("error"), in.Text("tag"), in.Text("text"), in.Text("args"))
 	f.from, f.to = in.Period(now)
 	return f
 }
@@ -125,7 +131,7 @@ func (f *filter) count(c *tracker.Counts, stream string) int64 {
 func (f *filter) unset() bool { return f.set() == 0 }
 
 func (f *filter) set() (n int) {
-	for _, set := range []bool{f.queue != "", f.class != "", f.jid != "", f.Error != "", f.Tag != "", f.Text != "", !f.from.IsZero(), !f.to.IsZero()} {
+	for _, set := range []bool{f.queue != "", f.class != "", f.jid != "", f.Error != "", f.Tag != "", f.Text != "", f.Args != "", !f.from.IsZero(), !f.to.IsZero()} {
 		if set {
 			n++
 		}
@@ -145,7 +151,7 @@ func (f *filter) row(r *tracker.Row) bool {
 // record reports whether an entry that passed row matches. scratch is a buffer for reuse.
 func (f *filter) record(s *tracker.Stored, scratch *[]byte) bool {
 	shown := s.Raw
-	if f.Text != "" {
+	if f.Searches() {
 		shown, _ = f.hide.record(s.Raw)
 	}
 	return f.Match(s, shown, scratch)

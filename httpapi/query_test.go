@@ -48,7 +48,7 @@ func checkQuery(t require.TestingT, q *query) {
 		require.False(t, q.behind.Set)
 	}
 	f := q.filter
-	for _, s := range []string{f.queue, f.class, f.jid, f.Error, f.Tag, f.Text} {
+	for _, s := range []string{f.queue, f.class, f.jid, f.Error, f.Tag, f.Text, f.Args} {
 		require.True(t, utf8.ValidString(s))
 	}
 	for _, at := range []time.Time{f.from, f.to} {
@@ -65,6 +65,7 @@ func FuzzParseQuery(f *testing.F) {
 		"", "page=1&page_size=500", "limit=5&offset=9", "next=1700000000000000,5", "next=-1,-1", "from=1e9&to=2033-05-18T03:33:24Z", "from=-62135596800", "to=253402300799.5",
 		"text=%F0%9F%98%80&tag=a&error=b&jid=c&queue=d&class=e", "format=csv", "page=1;", "%", "page=99999999999999999999", "from=1e400", "from=nan", "next=,", "next=9223372036854775807,9",
 		"from=0001-01-01T00:00:00Z", "sort=-failed_at&page=3", "sort=at&next=1,1",
+		"args=0.customer:42", `args=0.a\.b\:c\\:`, "args=0..a:1", "args=:", `args=\`,
 	} {
 		f.Add(seed)
 	}
@@ -98,7 +99,8 @@ func TestParseQueryKeepsMeaning(t *testing.T) {
 		f := &want.filter
 		f.queue, f.class, f.jid = maybe("queue", text), maybe("class", text), maybe("jid", text)
 		failure, tag, contains := maybe("error", text), maybe("tag", text), maybe("text", text)
-		f.Contents = tracker.NewContents(failure, tag, contains)
+		args := maybe("args", rapid.Map(text, func(value string) string { return `0.a\.b:` + value }))
+		f.Contents = tracker.NewContents(failure, tag, contains, args)
 		micros := rapid.Int64Range(-1e11*1e6, 1e11*1e6).Draw(t, "from")
 		micros = max(micros, problem.Earliest*1e6)
 		if rapid.Bool().Draw(t, "has from") {
@@ -142,7 +144,7 @@ func TestTextMatchesAnySpelling(t *testing.T) {
 		text := rapid.StringN(1, 10, -1).Draw(t, "text")
 		plain, err := json.Marshal(text)
 		require.NoError(t, err)
-		f := filter{Contents: tracker.NewContents("", "", text)}
+		f := filter{Contents: tracker.NewContents("", "", text, "")}
 		var scratch []byte
 		require.True(t, f.Contains(plain, &scratch))
 		require.True(t, f.Contains([]byte(quote(text)), &scratch))

@@ -2,8 +2,15 @@ package tracker
 
 import (
 	"bytes"
+	"encoding/json"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -13,25 +20,35 @@ type Contents struct {
 	Text    string   // is in the record; ASCII letters match in both cases
 	Error   string   // the error class, or the fingerprint of the failure
 	Tag     string   // is among the tags of the job
+	Args    string   // the path of a value in the arguments, and its text: see wire.SplitArgs
 	needles [][]byte // Text in every encoding that JSON allows
+	path    []string // of Args; nil if Args is not valid, which matches no record
+	value   string   // of Args
+	number  string   // value in normal form, if it is a number
 }
 
 // NewContents prepares a filter.
-func NewContents(failure, tag, text string) Contents {
-	c := Contents{Text: text, Error: failure, Tag: tag}
+func NewContents(failure, tag, text, args string) Contents {
+	c := Contents{Text: text, Error: failure, Tag: tag, Args: args}
 	if text != "" {
 		c.needles = wire.Spellings(text)
+	}
+	if path, value, err := wire.SplitArgs(args); err == nil {
+		c.path, c.value, c.number = path, value, normalNumber(value)
 	}
 	return c
 }
 
 // LooksInside reports whether the filter needs the record.
-func (c *Contents) LooksInside() bool { return c.Text != "" || c.Error != "" || c.Tag != "" }
+func (c *Contents) LooksInside() bool { return c.Searches() || c.Error != "" || c.Tag != "" }
+
+// Searches reports whether the filter looks for values that may be hidden from a user.
+func (c *Contents) Searches() bool { return c.Text != "" || c.Args != "" }
 
 // Match reports whether an entry matches of which the view has the record. shown is what may be
 // found of the record. scratch is a buffer for reuse.
 func (c *Contents) Match(s *Stored, shown []byte, scratch *[]byte) bool {
-	if c.Text != "" && !c.Contains(shown, scratch) {
+	if c.Text != "" && !c.Contains(shown, scratch) || c.Args != "" && !c.hasArg(s.Stream, shown) {
 		return false
 	}
 	if c.Error == "" && c.Tag == "" {
@@ -54,6 +71,97 @@ func (c *Contents) failed(e *wire.Entry) bool {
 	return c.Error == "" || e.ErrorClass == c.Error
 }
 
+// hasArg reports whether a record has the value at the path.
+func (c *Contents) hasArg(stream string, record []byte) bool {
+	at := gjson.ParseBytes(record)
+	if stream != wire.Gated {
+		at = within(at, "job")
+	}
+	at = within(at, "args")
+	for _, step := range c.path {
+		at = within(at, step)
+	}
+	if c.path == nil || !at.Exists() {
+		return false
+	}
+	switch at.Type {
+	case gjson.JSON:
+		return false
+	case gjson.String:
+		return textOf(at) == c.value
+	case gjson.Number:
+		return at.Raw == c.value || c.number != "" && normalNumber(at.Raw) == c.number
+	}
+	return at.Raw == c.value // null, true or false
+}
+
+// within returns the item of an array or the member of an object that a step of a path names. The
+// result does not exist if there is none. Of members with the same name it returns the last, which
+// is the one that most parsers read.
+func within(v gjson.Result, step string) (found gjson.Result) {
+	if v.IsObject() {
+		v.ForEach(func(key, member gjson.Result) bool {
+			if textOf(key) == step {
+				found = member
+			}
+			return true
+		})
+		return found
+	}
+	left, err := strconv.Atoi(step)
+	if !v.IsArray() || err != nil || strconv.Itoa(left) != step {
+		return found
+	}
+	v.ForEach(func(_, item gjson.Result) bool {
+		if left == 0 {
+			found = item
+		}
+		left--
+		return left >= 0
+	})
+	return found
+}
+
+// textOf returns the text of a JSON string. gjson reads halves of surrogate pairs, and bytes that
+// are not UTF-8, in another way than most parsers.
+func textOf(v gjson.Result) string {
+	if strings.IndexByte(v.Raw, '\\') < 0 && utf8.ValidString(v.Str) {
+		return v.Str
+	}
+	var text string
+	if json.Unmarshal([]byte(v.Raw), &text) != nil {
+		return v.Str
+	}
+	return text
+}
+
+// numberForm matches a number of JSON: its sign, its digits before and after the point, and its
+// exponent.
+var numberForm = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$`)
+
+// normalNumber returns the same text for all spellings of a number, without rounding it. It returns
+// "" if the text is not a number of JSON, or has a huge exponent.
+func normalNumber(text string) string {
+	m := numberForm.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	sign, digits, exponent := m[1], strings.TrimLeft(m[2]+m[3], "0"), 0
+	significant := strings.TrimRight(digits, "0")
+	if significant == "" {
+		return "0"
+	}
+	if m[4] != "" {
+		n, err := strconv.ParseInt(m[4], 10, 32)
+		if err != nil {
+			return ""
+		}
+		exponent = int(n)
+	}
+	exponent += len(digits) - len(significant) - len(m[3])
+	return sign + significant + "e" + strconv.Itoa(exponent)
+}
+
 // Matcher matches entries with the filter of a bulk operation.
 type Matcher struct {
 	queue, class, jid string
@@ -67,7 +175,7 @@ func NewMatcher(f *wire.Filter) *Matcher {
 	if f == nil {
 		return &Matcher{}
 	}
-	return &Matcher{queue: f.Queue, class: f.Class, jid: f.JID, from: timeOf(f.From), to: timeOf(f.To), contents: NewContents(f.Error, f.Tag, f.Text)}
+	return &Matcher{queue: f.Queue, class: f.Class, jid: f.JID, from: timeOf(f.From), to: timeOf(f.To), contents: NewContents(f.Error, f.Tag, f.Text, f.Args)}
 }
 
 func timeOf(seconds *float64) time.Time {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func TestOperationsAreChecked(t *testing.T) {
@@ -28,6 +29,7 @@ func TestOperationsAreChecked(t *testing.T) {
 		"expected_count goes with":     {Action: CommandKill, Stream: Retries, JIDs: []string{"a"}, Expected: &one},
 		"as_of must be":                {Action: CommandKill, Stream: Retries, Filter: all, AsOf: &negative},
 		"the filter is not valid":      {Action: CommandKill, Stream: Retries, Filter: &Filter{Text: "\xff"}},
+		"args: \"0\" has no colon":     {Action: CommandKill, Stream: Retries, Filter: &Filter{Args: "0"}},
 		"undo needs the id":            {Action: CommandUndo},
 		"undo is about what":           {Action: CommandUndo, Undoes: "op", Filter: all},
 		"rate must be a number above ": {Action: CommandUndo, Undoes: "op", Rate: -1},
@@ -40,6 +42,46 @@ func TestOperationsAreChecked(t *testing.T) {
 		require.ErrorContains(t, err, name)
 	}
 	require.NoError(t, (&Operation{Action: CommandUndo, Undoes: "op"}).Check())
+}
+
+// The steps of a path may have any name, and the value any text.
+func TestArgsAreSplit(t *testing.T) {
+	escape := strings.NewReplacer(`\`, `\\`, `.`, `\.`, `:`, `\:`)
+	rapid.Check(t, func(t *rapid.T) {
+		path := rapid.SliceOfN(rapid.StringN(1, 8, -1), 1, maxSteps).Draw(t, "path")
+		value := rapid.StringN(0, 20, -1).Draw(t, "value")
+		steps := make([]string, len(path))
+		for i, step := range path {
+			steps[i] = escape.Replace(step)
+		}
+		found, rest, err := SplitArgs(strings.Join(steps, ".") + ":" + value)
+		require.NoError(t, err)
+		require.Equal(t, path, found)
+		require.Equal(t, value, rest)
+	})
+}
+
+func TestInvalidArgsSayWhatIsWrong(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                    "no colon",
+		"0.customer":                          "no colon",
+		`0\:42`:                               "no colon",
+		":42":                                 "no path",
+		".:42":                                "an empty step",
+		"0..sku:42":                           "an empty step",
+		"0.:42":                               "an empty step",
+		`0\`:                                  "a backslash that is not before",
+		`0.a\b:42`:                            "a backslash that is not before",
+		strings.Repeat("0.", maxSteps) + "0:": "over 32 steps",
+		strings.Repeat("é", maxArgs) + ":":    "has 1001 characters, at most 1000",
+	} {
+		_, _, err := SplitArgs(args)
+		require.ErrorContains(t, err, want, args)
+		require.ErrorContains(t, err, "such as 0.customer:42", args)
+		require.Less(t, len(err.Error()), 300, args)
+	}
+	_, _, err := SplitArgs(strings.Repeat("0.", maxSteps-1) + "0:" + strings.Repeat("é", maxArgs-2*maxSteps))
+	require.NoError(t, err, "this is as long as it may be")
 }
 
 // An operation has drifted if its filter matches over one percent more or fewer entries than the

@@ -76,6 +76,7 @@ type Filter struct {
 	Tag   string   `json:"tag,omitempty"`
 	JID   string   `json:"jid,omitempty"`
 	Text  string   `json:"text,omitempty"` // part of the record, in any case of ASCII letters
+	Args  string   `json:"args,omitempty"` // a value in the arguments: see SplitArgs
 	From  *float64 `json:"from,omitempty"` // from ≤ at < to
 	To    *float64 `json:"to,omitempty"`
 }
@@ -135,12 +136,62 @@ func (f *Filter) check() error {
 	if f == nil {
 		return nil
 	}
-	for _, text := range []string{f.Queue, f.Class, f.Error, f.Tag, f.JID, f.Text} {
+	for _, text := range []string{f.Queue, f.Class, f.Error, f.Tag, f.JID, f.Text, f.Args} {
 		if !utf8.ValidString(text) {
 			return errors.New("the filter is not valid UTF-8")
 		}
 	}
+	if f.Args == "" {
+		return nil
+	}
+	if _, _, err := SplitArgs(f.Args); err != nil {
+		return fmt.Errorf("args: %w", err)
+	}
 	return nil
+}
+
+// Limits of the args of a filter.
+const (
+	maxArgs  = 1000 // characters
+	maxSteps = 32   // of the path
+)
+
+// SplitArgs splits the args of a filter, such as 0.customer:42, into the steps of a path and a
+// value. A step is an index of an array or the name of a member. A dot, a colon or a backslash in a
+// name has a backslash before it.
+func SplitArgs(args string) (path []string, value string, err error) {
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%q %s: write a path, a colon and a value, such as 0.customer:42", Shorten(args, 80), fmt.Sprintf(format, a...))
+	}
+	if n := utf8.RuneCountInString(args); n > maxArgs {
+		return nil, "", bad("has %d characters, at most %d are read", n, maxArgs)
+	}
+	var step []byte
+	for i := 0; i < len(args); i++ {
+		c := args[i]
+		switch {
+		case c == '\\':
+			if i++; i == len(args) || strings.IndexByte(`.:\`, args[i]) < 0 {
+				return nil, "", bad("has a backslash that is not before a dot, a colon or a backslash")
+			}
+			step = append(step, args[i])
+			continue
+		case c != '.' && c != ':':
+			step = append(step, c)
+			continue
+		case i == 0 && c == ':':
+			return nil, "", bad("has no path")
+		case len(step) == 0:
+			return nil, "", bad("has an empty step in its path")
+		case len(path) == maxSteps:
+			return nil, "", bad("has over %d steps in its path", maxSteps)
+		}
+		path, step = append(path, string(step)), step[:0]
+		if c == ':' {
+			return path, args[i+1:], nil
+		}
+	}
+	return nil, "", bad("has no colon between path and value")
 }
 
 // Drifted reports whether a filter matches over 1 % more or fewer entries than expected. The user
