@@ -78,10 +78,16 @@ func TestRequestsOfLists(t *testing.T) {
 
 	require.Zero(t, millrace(t, "retries", "--jid", "a", "--next", "5,7", "--http-addr", a.Addr()).code)
 	require.Equal(t, "GET /api/retries?jid=a&next=5%2C7&page=1&page_size=25", a.Asked()[1])
+	require.Zero(t, millrace(t, "dead", "--args", `0.a\.b:42 + 1`, "--http-addr", a.Addr()).code)
+	require.Equal(t, "GET /api/dead-jobs?args=0.a%5C.b%3A42+%2B+1&page=1&page_size=25", a.Asked()[2])
 
 	r = millrace(t, "retries", "--from", "soon", "--http-addr", a.Addr())
 	require.Equal(t, ExitUsage, r.code)
 	require.Contains(t, r.err, `--from: invalid time "soon"`)
+	r = millrace(t, "retries", "--args", "0.customer", "--http-addr", a.Addr())
+	require.Equal(t, ExitUsage, r.code)
+	require.Contains(t, r.err, `--args: "0.customer" has no colon between path and value: write a path, a colon and a value, such as 0.customer:42`)
+	require.Len(t, a.Asked(), 3, "nothing is asked")
 }
 
 func TestJSONKeepsEveryDigit(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Commands of every list of jobs. The set tags complete the texts of their help.
@@ -144,13 +145,21 @@ type filter struct {
 	Tag   string `help:"Only jobs with this tag." placeholder:"TAG"`
 	JID   string `name:"jid" help:"Only this job." placeholder:"JID"`
 	Text  string `help:"Only records that contain this text." placeholder:"TEXT"`
+	Args  string `help:"Only jobs with this value at this path in their arguments: 0.customer:42." placeholder:"PATH:VALUE"`
 	timeRange
 }
 
 // request returns the filter as a bulk operation has it, and as a list does.
 func (f *filter) request(now time.Time) (fields, url.Values, error) {
+	if f.Args != "" {
+		if _, _, err := wire.SplitArgs(f.Args); err != nil {
+			return nil, nil, named("--args", usage.Fault(err))
+		}
+	}
 	r, q := fields{}, url.Values{"page": {"1"}, "page_size": {"1"}}
-	for name, value := range map[string]string{"queue": f.Queue, "class": f.Class, "error": f.Error, "tag": f.Tag, "jid": f.JID, "text": f.Text} {
+	for name, value := range map[string]string{
+		"queue": f.Queue, "class": f.Class, "error": f.Error, "tag": f.Tag, "jid": f.JID, "text": f.Text, "args": f.Args,
+	} {
 		if value != "" {
 			r[name] = value
 			q.Set(name, value)

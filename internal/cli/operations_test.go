@@ -39,7 +39,12 @@ func TestOperationExpectsShownCount(t *testing.T) {
 	_, r = begin(t, some, "delete retries --error Timeout --over 10m --yes")
 	require.Contains(t, r.err, "set --rate")
 
+	a, _ = begin(t, exact, "retry dead-jobs --args 0.customer:42 --yes")
+	require.Equal(t, []string{"GET /api/dead-jobs?args=0.customer%3A42&page=1&page_size=1",
+		`POST /api/operations application/json {"action":"retry","as_of":9,"expected_count":60,"filter":{"args":"0.customer:42"},"set":"dead-jobs"}`}, a.Asked())
+
 	for line, why := range map[string]string{
+		"retry retries --args 0..a:1 --yes":       "--args",
 		"retry retries --from soon":               "--from",
 		"retry retries --over 1x --yes":           "--over",
 		"retry retries --over 10m --rate 1 --yes": "mutually exclusive",
