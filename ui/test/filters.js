@@ -39,6 +39,61 @@ export function filters(world) {
     await context.close();
   });
 
+  story(world, 'jobs are found by a value in their arguments, and all that match are deleted', async (me) => {
+    const all = { 'args-1': { customer: 42, 'ship.to': 'Köln' }, 'args-2': { customer: 43, note: 'customer 42', 'ship.to': 'Köln' }, 'args-3': { customer: '42' } };
+    for (const [jid, args] of Object.entries(all)) {
+      await world.publish('dead_jobs', { type: 'dead_job', jid, died_at: Date.now() / 1000, retry_count: 1, error_class: 'ArgsError', error_message: 'no such customer',
+        job: { jid, class: 'ArgsJob', queue: 'bulk', args: [args], retry: 3 } });
+    }
+    await until('they are read', async () => (await http(`${world.base}/api/dead-jobs?class=ArgsJob&page=1`)).filtered_count === 3);
+    await me.go('Dead');
+    const box = me.find('combobox', /^Filter /);
+    await box.fill('arg');
+    await me.find('option', /^args\. ?argument: args\.0\.customer:42/).click();
+    assert.equal(await box.value(), 'args.');
+    for (const wrong of ['args.0.customer', 'args.0..customer:42', 'args.:42', String.raw`args.0.ship\to:Köln`]) {
+      await me.filter(wrong);
+      await me.find('alert').reads(/is not a value in the arguments: use a path and a value, such as args\.0\.customer:42/);
+      await me.find('button', 'Remove ' + wrong).click();
+    }
+    assert.equal(me.address(), '/dead-jobs');
+    await me.filter('class:ArgsJob');
+    await me.filter(String.raw`args.0.ship\.to:Köln`);
+    await me.listed.reads(/^1–2 of 2 matching/);
+    await me.find('search').reads(/class: ArgsJob .*args\.0\.ship\\\.to: Köln/);
+    await me.filter('args.0.customer:42');
+    await me.find('search').reads(/args\.0\.customer: 42/);
+    await until('the filter is replaced', () => me.address() === '/dead-jobs?class=ArgsJob&args=0.customer%3A42');
+    await me.listed.reads(/^1–2 of 2 matching/);
+    await me.find('checkbox', 'Select job args-1').check();
+    await me.find('button', 'Select all 2 matching').click();
+    await me.find('region', 'Selection').find('button', 'Delete').click();
+    await me.dialog.reads(/Filter class: ArgsJob, args: 0\.customer:42 Reason/);
+    await me.dialog.find('button', 'Delete 2 dead jobs').click();
+    await me.operation('Delete 2 dead jobs').reads(/2 of 2 done/);
+    await me.find('region', 'dead jobs').reads(/No matches in [\d,]+ jobs/);
+    await me.find('button', 'Remove filter args').click();
+    await me.listed.reads(/^1 matching/);
+    await me.find('checkbox', 'Select job args-2').seen();
+  });
+
+  test('a filter by arguments is in the link to a list, its downloads and its request; running jobs have none', async () => {
+    const { page, context } = await open(world.browser, { permissions: ['clipboard-read', 'clipboard-write'] });
+    await signIn(page, world.base);
+    await page.goto(world.base + '/jobs?state=retries&args=1%3A1005');
+    const rows = page.getByRole('table', { name: 'retries' }).getByRole('row');
+    await rows.filter({ hasText: 'SyncInventory' }).waitFor();
+    assert.equal(await rows.count(), 2, 'the head and one job');
+    for (const [name, format] of [['Download as NDJSON', 'ndjson'], ['Download as CSV', 'csv']]) {
+      assert.equal(await page.getByRole('link', { name }).getAttribute('href'), '/api/retries?args=1%3A1005&format=' + format);
+    }
+    await page.getByRole('button', { name: 'Copy as curl' }).first().click();
+    await until('it is copied', async () => (await page.evaluate(() => navigator.clipboard.readText())).includes('/api/retries?args=1%3A1005&page=1'));
+    await page.getByRole('tab', { name: 'Running' }).click();
+    await page.getByRole('search').getByText('this list has no filter “args”: it is ignored').waitFor();
+    await context.close();
+  });
+
   test('an error leads to all that have it: here, from the first page on, or in another tab', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);

@@ -409,6 +409,7 @@ export const filter = {
   diedWithinTheLastHour: 'died within the last hour',
   noTextSearch: (names) => `this list has no text search: use ${names}`,
   unknown: (name, names) => `unknown filter “${name}”: use ${names}`,
+  notArgument: (word) => `“${word}” is not a value in the arguments: use a path and a value, such as args.0.customer:42`,
   needsValue: (name, example) => `${name} needs a value, such as ${name}:${example}`,
   notTime: (value) => `“${value}” is not a time: use 2026-12-24T18:00 or seconds since 1970`,
   notSpan: (value) => `“${value}” is not a time span: use <1h or >2d`,
@@ -416,10 +417,11 @@ export const filter = {
   remove: (word) => `Remove ${word}`,
   or: (names) => names.join(', ').replace(/, (\w+)$/, ' or $1'),
   offer: (names, most) => `Filter: ${names.slice(0, most).join(', ')}${names.length > most ? ' …' : ''}`,
-  examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
+  examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', args: '0.customer:42', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
   hints: {
     status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag',
-    jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record', from: 'from this time on', to: 'before this time',
+    jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record',
+    args: 'argument: args.0.customer:42', from: 'from this time on', to: 'before this time',
   },
 };
 

@@ -22,7 +22,7 @@ import { ColumnChooser, Table } from './table.js';
 import { say, toast } from './toast.js';
 import { common, entries as words } from '../core/words.js';
 
-export const filterNames = ['queue', 'class', 'error', 'tag', 'jid', 'text', 'from', 'to'];
+export const filterNames = ['queue', 'class', 'error', 'tag', 'jid', 'text', 'args', 'from', 'to'];
 
 /**
  * Returns the filter of a URL.

@@ -7,7 +7,15 @@ import { relativeTime } from '../core/times.js';
 import { Icon } from './icon.js';
 import { common, filter as words } from '../core/words.js';
 
-/** @typedef {{name: string, value: string}} Term */
+/** @typedef {{name: string, label: string, text: string}} Term `name` is the API's */
+
+/**
+ * A path in the arguments and a value, as in 0.customer:42. A dot, a colon or a backslash in a name
+ * has a backslash before it.
+ */
+const argument = /^((?:[^.:\\]|\\[.:\\])+(?:\.(?:[^.:\\]|\\[.:\\])+)*):(.*)$/s;
+/** Returns how a term begins. @param {string} name */
+const beginOf = (name) => name + (name === 'args' ? '.' : ':');
 
 /**
  * Parses one word of a filter.
@@ -17,14 +25,18 @@ import { common, filter as words } from '../core/words.js';
  * @returns {{params?: Record<string, string>, wrong?: string}}
  */
 export function parseTerm(word, names, when = '') {
-  const m = /^([a-z_]+):(.*)$/s.exec(word);
+  const m = /^(args)\.(.*)$/s.exec(word) || /^([a-z_]+):(.*)$/s.exec(word);
   if (!m && names.includes('text')) return { params: { text: word } };
   if (!m) return { wrong: words.noTextSearch(known(names, when)) };
   const [, name, rest] = m;
-  const value = rest.replace(/^"(.*)"$/s, '$1');
+  const value = unquoted(rest);
   if (name === when) return span(value, when === 'due' ? 1 : -1);
   if (!names.includes(name)) return { wrong: words.unknown(name, known(names, when)) };
   if (!value) return { wrong: words.needsValue(name, words.examples[name] || 'abc') };
+  if (name === 'args') {
+    const [, path, text] = argument.exec(value) || [];
+    return path ? { params: { args: `${path}:${unquoted(text)}` } } : { wrong: words.notArgument(word) };
+  }
   if (name === 'from' || name === 'to') {
     if (relativeTime.test(value)) return { params: { [name]: value } };
     const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
@@ -32,6 +44,9 @@ export function parseTerm(word, names, when = '') {
   }
   return { params: { [name]: value } };
 }
+
+/** @param {string} text */
+const unquoted = (text) => text.replace(/^"(.*)"$/s, '$1');
 
 /** @param {string[]} names @param {string} when */
 const known = (names, when) => words.or([...names, when].filter(Boolean));
@@ -49,8 +64,12 @@ function span(value, way) {
   return { params: (m[1] === '<') === (way > 0) ? { to: at } : { from: at } };
 }
 
-/** @param {Term} t */
-const shown = (t) => ((t.name === 'from' || t.name === 'to') && !relativeTime.test(t.value) ? absolute(Number(t.value)) : t.value);
+/** Returns a term with its texts. @param {string} name @param {string} value @returns {Term} */
+function termOf(name, value) {
+  const [, path, text] = (name === 'args' && argument.exec(value)) || [];
+  if (path) return { name, label: beginOf(name) + path, text };
+  return { name, label: name, text: (name === 'from' || name === 'to') && !relativeTime.test(value) ? absolute(Number(value)) : value };
+}
 
 /**
  * @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) =>
@@ -64,7 +83,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
   const [open, setOpen] = useState(false);
   const input = useRef(null);
   const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : words.ignored(t.name));
-  const terms = Object.keys(words.hints).filter((n) => query.get(n)).map((name) => ({ name, value: query.get(name) }));
+  const terms = Object.keys(words.hints).filter((n) => query.get(n)).map((name) => termOf(name, query.get(name)));
   const list = useMemo(() => (open ? completions(text, names, suggest, when) : []), [text, open, query.toString()]);
   // Both together, so that Enter cannot come between them.
   const setText = (/** @type {string} */ now) => {
@@ -109,8 +128,8 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
   const shownList = open && list.length > 0;
   return html`<div class="chips" role="search" onClick=${(e) => e.target === e.currentTarget && input.current.focus()}>
     <${Icon} name="search" small class="dim" />
-    ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.name}:</b>
-      <span class="cut">${shown(t)}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
+    ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.label}:</b>
+      <span class="cut">${t.text}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
       <button aria-label=${common.removeFilter(t.name)} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
     ${wrong.map((w, i) => html`<span class="chip bad" key=${'w' + i} title=${w.why}><${Icon} name="alert" small /><span class="cut">${w.word}</span><span class="sr">: ${w.why}</span>
       <button aria-label=${words.remove(w.word)} onClick=${() => setWrong(wrong.filter((x) => x !== w))}><${Icon} name="x" small /></button></span>`)}
@@ -127,7 +146,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
 
 
 /** Returns examples of terms, of which a few are enough. @param {string[]} names */
-const offer = (names) => words.offer([...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map((n) => n + ':')], 4);
+const offer = (names) => words.offer([...(names.includes('text') ? ['text'] : []), ...names.filter((n) => n !== 'text').map(beginOf)], 4);
 
 /**
  * @param {string} text
@@ -145,7 +164,7 @@ function completions(text, names, suggest, when) {
   if (m) return [];
   const spans = [{ word: 'due:<1h', hint: words.dueWithinAnHour, more: false }, { word: 'died:<1h', hint: words.diedWithinTheLastHour, more: false }];
   return [
-    ...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: n + ':', hint: words.hints[n] || '', more: true })),
+    ...names.filter((n) => n !== 'text' && n.startsWith(text)).map((n) => ({ word: beginOf(n), hint: words.hints[n] || '', more: true })),
     ...spans.filter((c) => when && c.word.startsWith(when) && c.word.startsWith(text)),
   ];
 }
