@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -127,6 +128,7 @@ func TestArgs(t *testing.T) {
 		require.False(t, hasArg(wire.Retries, withArgs(none), "0:0"), none)
 		require.False(t, hasArg(wire.Retries, withArgs(none), "0:"), none)
 	}
+	require.False(t, hasArg(wire.Retries, withArgs(`""`), "0"), "a filter that is not valid matches nothing")
 	require.False(t, hasArg(wire.Retries, []byte(`{"args":[7],"job":{"class":"C"}}`), "0:7"), "the arguments are those of the job")
 }
 
@@ -207,20 +209,26 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
+// deepest is how deep the arguments are nested that drawArgs returns.
+const deepest = 4
+
 // drawArgs returns a value that is written in an odd way.
 func drawArgs(t *rapid.T, depth int) string {
-	kinds := 3
-	if depth > 0 {
-		kinds = 9
+	least, most := 0, 8
+	switch depth {
+	case 0:
+		most = 2
+	case deepest:
+		least = 3
 	}
 	pick := func(all ...string) string { return rapid.SampledFrom(all).Draw(t, "text") }
-	kind := rapid.IntRange(0, kinds-1).Draw(t, "kind")
-	switch {
-	case kind == 0:
+	kind := rapid.IntRange(least, most).Draw(t, "kind")
+	switch kind {
+	case 0:
 		return pick("null", "true", "false")
-	case kind == 1:
+	case 1:
 		return pick("0", "-0", "0.0", "1", "1.0", "10e-1", "1E0", "-1", "42", "4.2e1", "420e-1", "9007199254740993", "9007199254740992", "1e400")
-	case kind == 2:
+	case 2:
 		return pick(`"a"`, `"\u0061"`, `"1"`, `"42"`, `"null"`, `""`, `"\ud800"`, `"\ud800\u0061"`, "\"\xff\"", `"a.b:\\"`, `"\ud83d\ude00"`)
 	}
 	items := make([]string, rapid.IntRange(0, 4).Draw(t, "size"))
@@ -237,18 +245,55 @@ func drawArgs(t *rapid.T, depth int) string {
 	return "[" + inner + "]"
 }
 
+// drawFilter returns a filter that matches a value, if there is one.
+func drawFilter(t *rapid.T, args string) (filter string, matches bool) {
+	d := json.NewDecoder(strings.NewReader(args))
+	d.UseNumber()
+	var at any
+	require.NoError(t, d.Decode(&at))
+	var path []string
+	for {
+		step := ""
+		switch in := at.(type) {
+		case map[string]any:
+			names := slices.Sorted(maps.Keys(in))
+			if len(names) > 0 {
+				step = rapid.SampledFrom(names).Draw(t, "step")
+			}
+			at = in[step]
+		case []any:
+			if len(in) > 0 {
+				i := rapid.IntRange(0, len(in)-1).Draw(t, "step")
+				at, step = in[i], strconv.Itoa(i)
+			}
+		default:
+			text := fmt.Sprint(at)
+			if at == nil {
+				text = "null"
+			}
+			return strings.Join(path, ".") + ":" + text, len(path) > 0
+		}
+		if step == "" { // no path leads to a member without a name
+			return "", false
+		}
+		path = append(path, strings.NewReplacer(`\`, `\\`, `.`, `\.`, `:`, `\:`).Replace(step))
+	}
+}
+
 // A value is found where encoding/json reads it, and nowhere else.
 func TestArgsAreReadLikeEncodingJSON(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {
-		args := drawArgs(t, 4)
+		args := drawArgs(t, deepest)
+		if filter, matches := drawFilter(t, args); matches {
+			require.True(t, requireArgs(t, args, filter), "%q in %s", filter, args)
+			found++
+		}
 		steps := rapid.SampledFrom([]string{"a", "b", `a\.b`, `\:`, `\\`, "0", "1", "2", "00", "-1", "\ufffd", "\ufffda", "#", "@this"})
 		path := strings.Join(rapid.SliceOfN(steps, 1, 3).Draw(t, "path"), ".")
 		for _, value := range []string{"null", "true", "false", "0", "1", "-1", "42", "42.0", "9007199254740993", "1e400", "a", "", "\ufffd", "\ufffda", "a.b:\\", "😀"} {
-			if requireArgs(t, args, path+":"+value) {
-				found++
-			}
+			requireArgs(t, args, path+":"+value)
 		}
 	})
-	require.Greater(t, found, 5, "some values are found")
+	require.Greater(t, found, 10, "values are found")
 }
