@@ -51,7 +51,7 @@ export function filters(world) {
     await box.fill('arg');
     await me.find('option', /^args\. ?argument: args\.0\.customer:42/).click();
     assert.equal(await box.value(), 'args.');
-    for (const wrong of ['args.0.customer', 'args.0..customer:42', 'args.:42', String.raw`args.0.ship\to:Köln`]) {
+    for (const wrong of ['args.', 'args:', 'args.0.customer', 'args.0..customer:42', 'args.:42', String.raw`args.0.ship\to:Köln`]) {
       await me.filter(wrong);
       await me.find('alert').reads(/is not a value in the arguments: use a path and a value, such as args\.0\.customer:42/);
       await me.find('button', 'Remove ' + wrong).click();

@@ -417,7 +417,7 @@ export const filter = {
   remove: (word) => `Remove ${word}`,
   or: (names) => names.join(', ').replace(/, (\w+)$/, ' or $1'),
   offer: (names, most) => `Filter: ${names.slice(0, most).join(', ')}${names.length > most ? ' …' : ''}`,
-  examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', args: '0.customer:42', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
+  examples: { queue: 'mails', class: 'SendEmail', error: 'Timeout', from: '2026-12-24T18:00', to: '2026-12-24T18:00' },
   hints: {
     status: 'outcome of the run', queue: 'queue name', class: 'job class', error: 'error class or fingerprint', worker: 'worker process', tag: 'tag',
     jid: 'job ID', op: 'action', operation: 'operation ID', actor: 'user', text: 'anywhere in the record',

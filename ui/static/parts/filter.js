@@ -32,11 +32,11 @@ export function parseTerm(word, names, when = '') {
   const value = unquoted(rest);
   if (name === when) return span(value, when === 'due' ? 1 : -1);
   if (!names.includes(name)) return { wrong: words.unknown(name, known(names, when)) };
-  if (!value) return { wrong: words.needsValue(name, words.examples[name] || 'abc') };
   if (name === 'args') {
     const [, path, text] = argument.exec(value) || [];
     return path ? { params: { args: `${path}:${unquoted(text)}` } } : { wrong: words.notArgument(word) };
   }
+  if (!value) return { wrong: words.needsValue(name, words.examples[name] || 'abc') };
   if (name === 'from' || name === 'to') {
     if (relativeTime.test(value)) return { params: { [name]: value } };
     const at = /^\d+(\.\d+)?$/.test(value) ? Number(value) : Date.parse(value) / 1000;
