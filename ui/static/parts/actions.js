@@ -157,7 +157,7 @@ const delays = [[words.in10Min, 600], [words.in1H, 3600], [words.in1D, 86_400], 
  * @param {(v: any) => void} set
  * @param {any} value
  */
-function dueField(set, value) {
+export function dueField(set, value) {
   const plus = (/** @type {number} */ s) => set({ ...value, at: local(serverNow() + s) });
   const at = Date.parse(value.at) / 1000;
   return html`<label class="field"><span>${words.dueAt}</span>
@@ -172,14 +172,17 @@ function spreadField(set, value) {
     <input class="in" inputmode="decimal" placeholder="10" value=${value.over} onInput=${(e) => set({ over: e.target.value })} /></label>`;
 }
 
+/** The editor of arguments. @param {{put: (v: any) => void, v: any}} p */
+export const ArgsField = ({ put, v }) => html`<label class="field"><span>${common.arguments}</span>
+  <textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(e) => put({ ...v, args: e.target.value })}></textarea></label>`;
+
 /** @param {{put: (v: any) => void, v: any}} p */
 const JobFields = ({ put, v }) => html`<div class="row low">
     <label class="field grow"><span>${common.queue}</span>
       <input class="in" value=${v.queue} onInput=${(e) => put({ ...v, queue: e.target.value })} /></label>
     <label class="field"><span>${common.priority}</span>
       <input class="in" type="number" min="0" max="10" value=${v.priority} onInput=${(e) => put({ ...v, priority: e.target.value })} /></label></div>
-  <label class="field"><span>${common.arguments}</span>
-    <textarea class="in" rows="7" spellcheck=${false} value=${v.args} onInput=${(e) => put({ ...v, args: e.target.value })}></textarea></label>`;
+  <${ArgsField} put=${put} v=${v} />`;
 
 /**
  * Changes time, queue, priority or arguments of one entry. The arguments are sent exactly as they
@@ -195,7 +198,7 @@ export async function change(set, row, done) {
   const timed = set === 'scheduled-jobs' || set === 'retries';
   const yes = await confirm({
     title: words.changeOf(nameOf(row)), verb: (v) => (v.retry ? words.changeAndRetry : words.change), reason: true, wide: true, value: first,
-    check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : !v.queue.trim() ? words.enterAQueue : !validArgs(v.args) ? words.argumentsMustBeJson : ''),
+    check: (v) => (timed && Number.isNaN(Date.parse(v.at)) ? words.enterADateAndTime : !v.queue.trim() ? words.enterAQueue : !kindOf(v.args) ? words.argumentsMustBeJson : ''),
     fields: (put, v) => html`${timed && dueField(put, v)}<${JobFields} put=${put} v=${v} />
       <${Difference} was=${args} is=${v.args} />
       ${actionsOf[set].includes('retry') && html`<label class="check">
@@ -239,11 +242,12 @@ export async function copyOf(row) {
   }
 }
 
-/** @param {string} text */
-function validArgs(text) {
+/** Returns what a text is as JSON: an array, an object, or '' for all else. @param {string} text */
+export function kindOf(text) {
   try {
-    return typeof JSON.parse(text) === 'object' && JSON.parse(text) !== null;
+    const args = JSON.parse(text);
+    return Array.isArray(args) ? 'array' : args !== null && typeof args === 'object' ? 'object' : '';
   } catch {
-    return false;
+    return '';
   }
 }
