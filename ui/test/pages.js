@@ -40,6 +40,7 @@ export const all = [
   ['/dead-jobs', (p) => p.getByRole('listbox', { name: 'Results' }).getByRole('option').first(), (p) => key(p, 'Control+k')],
   ['/dead-jobs', (p) => p.getByRole('dialog', { name: 'Keyboard shortcuts' }), (p) => key(p, '?')],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('group', { name: 'Changes' }), (p) => edit(p, '[{"invoice": 1, "to": "bob@example.com"}]')],
+  ['/jobs', (p) => p.getByRole('dialog').getByLabel('Due at'), schedule],
   ['/job-metrics/SendInvoice?range=6h', (p) => p.getByRole('table', { name: 'Run time' }).getByRole('row').nth(5), (p) => p.getByRole('button', { name: 'Table of Run time', exact: true }).click()],
   ['/scheduled-jobs', (p) => p.getByRole('table', { name: /^Scheduled jobs by due time/ }).getByRole('link').first(), (p) => p.getByRole('button', { name: /^Table of Scheduled jobs/ }).click()],
   ['/operations?tab=audit', (p) => p.getByRole('table', { name: 'Audit log' })],
@@ -48,6 +49,12 @@ export const all = [
 async function edit(page, args) {
   await page.getByRole('button', { name: 'Change', exact: true }).click();
   await page.getByRole('dialog').getByLabel('Arguments').fill(args);
+}
+/** Opens the whole dialog that enqueues a job. */
+export async function schedule(page) {
+  await page.getByRole('button', { name: 'Enqueue', exact: true }).click();
+  await page.getByRole('dialog').getByText('More', { exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'At a time' }).click();
 }
 async function key(page, name) {
   await page.getByRole('table', { name: 'dead jobs' }).getByRole('row').nth(1).waitFor();

@@ -22,7 +22,7 @@ export class ApiError extends Error {
 
 /** Whether the sidecar is reached, and when it is tried again. */
 export const connection = signal({ up: true, retryAt: 0, since: 0 });
-/** Increases when the connection is back, so that everything is read again. */
+/** Increases when everything is to be read again, such as when the connection is back. */
 export const generation = signal(0);
 /** Whether no user is signed in. */
 export const signedOut = signal(false);

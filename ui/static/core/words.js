@@ -29,6 +29,9 @@ export const common = {
   operations: 'Operations',
   rejectedRecords: 'Rejected records',
   health: 'Health',
+  enqueue: 'Enqueue',
+  enqueueAJob: 'Enqueue a job',
+  tags: 'Tags',
   enqueued: 'Enqueued',
   withoutAQueue: 'Without a queue',
   dead: 'Dead',
@@ -332,6 +335,20 @@ export const dialog = {
   reasonIsKept: '(optional, kept in the audit log)',
   cancel: 'Cancel',
   typeToConfirm: (text) => rich`Type ${text} to confirm`,
+};
+
+export const enqueue = {
+  more: 'More',
+  when: 'When',
+  atATime: 'At a time',
+  maximumRetries: 'Maximum retries',
+  commas: '(separated by commas)',
+  scheduled: 'scheduled',
+  enterAClass: 'Enter a class',
+  argumentsMustBeAnArray: 'Arguments must be a JSON array',
+  priorityMustBe: 'Priority must be a number from 0 to 10',
+  retriesMustBe: 'Maximum retries must be a number',
+  alreadyEnqueued: 'The job was already enqueued before you changed it. Enqueue again to add this one too.',
 };
 
 export const record = {
@@ -762,7 +779,6 @@ export const job = {
   lastAttempt: 'none: the next attempt is the last',
   showTheRecord: 'Show the record',
   hideTheRecord: 'Hide the record',
-  tags: 'Tags',
   jobsWithThisError: 'Jobs with this error',
   refused: (why) => `The broker cannot take this job, and Millrace does not try again: ${why}`,
   notRead: (why) => `The record could not be read: ${why}`,

@@ -98,7 +98,7 @@ function Facts({ row }) {
     <dt>${words.failedAttempts}</dt><dd>${m.omitted ? failedAttempts(row) : common.of(failedAttempts(row), mostAttempts(job))}</dd>
     ${m.set === 'retries' && !m.omitted && html`<dt>${words.nextBackoff}</dt><dd>${backoff === null ? words.lastAttempt : words.atLeast(backoff)}</dd>`}
     ${job.priority !== undefined && html`<dt>${common.priority}</dt><dd>${job.priority}</dd>`}
-    ${job.tags?.length > 0 && html`<dt>${words.tags}</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
+    ${job.tags?.length > 0 && html`<dt>${common.tags}</dt><dd>${job.tags.map((/** @type {string} */ t) => html`<a class="tag" href=${link(m.set, [], { tag: t })}>${t}</a> `)}</dd>`}
     ${row.reason && html`<dt>${common.reason}</dt><dd>${row.reason}</dd>`}
     ${row.worker && html`<dt>${common.worker}</dt><dd><a href=${link('worker-processes', row.worker)}>${row.worker}</a></dd>`}
     ${made && html`<dt>${common.enqueued}</dt><dd><${Time} at=${made} past /></dd>`}</dl>`;

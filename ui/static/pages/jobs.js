@@ -9,6 +9,7 @@ import { overview } from '../core/overview.js';
 import { useAll, useResource } from '../core/resource.js';
 import { link, navigate, route, setFilter, setQuery } from '../core/router.js';
 import { common, jobs as words } from '../core/words.js';
+import { Enqueue } from '../parts/enqueue.js';
 import { column, Entries, failedAttempts, filterOf } from '../parts/entries.js';
 import { FilterBox } from '../parts/filter.js';
 import { Cut, paged, PagerOf } from '../parts/paging.js';
@@ -33,7 +34,7 @@ export default function Jobs() {
   const o = overview.value;
   const options = states.map(([s, name, n]) => /** @type {[string, any]} */ ([s, html`${name}${o && n(o) !== undefined && html` <span class="badge">${brief(n(o))}</span>`}`]));
   const turn = (/** @type {string} */ s) => setQuery({ state: s === 'running' ? '' : s, page: '', next: '', sort: '', sort_reverse: '' });
-  return html`<${Title} title=${common.jobs}><a class="btn small" href=${link('job-queues')}>${words.showQueues}</a><//>
+  return html`<${Title} title=${common.jobs}><${Enqueue} /><a class="btn small" href=${link('job-queues')}>${words.showQueues}</a><//>
     <${Tabs} label=${common.state} value=${state} onChange=${turn} options=${options} />
     <div role="tabpanel">${state === 'running' ? html`<${Running} />` : state === 'finished' ? html`<${Finished} />` : html`<${Waiting} key=${state} set=${state} />`}</div>`;
 }

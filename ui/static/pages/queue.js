@@ -9,6 +9,7 @@ import { mayAct, whyNot } from '../core/session.js';
 import { common, queue as words } from '../core/words.js';
 import { failShare, Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
 import { confirm } from '../parts/dialog.js';
+import { Enqueue } from '../parts/enqueue.js';
 import { HeatMap } from '../parts/heat.js';
 import { Icon } from '../parts/icon.js';
 import { isPaused, pause } from '../parts/pausing.js';
@@ -193,7 +194,8 @@ function Acts({ q, refresh }) {
     if (yes) act(words.moved(name, yes.value.trim()), [name, 'move'], 'POST', () => {}, { to: yes.value.trim(), ...why(yes) });
   };
   const paused = isPaused(q);
-  return html`<button class=${'btn small ' + (paused ? 'primary' : 'hold')} onClick=${() => pause(!paused, [q], refresh)}>
+  return html`<${Enqueue} queue=${name} />
+    <button class=${'btn small ' + (paused ? 'primary' : 'hold')} onClick=${() => pause(!paused, [q], refresh)}>
       <${Icon} name=${paused ? 'play' : 'pause'} small />${paused ? common.resume : common.pause}</button>
     <button class="btn small" onClick=${move}>${words.move}</button>
     <button class="btn small plain hurt" onClick=${purge}>${words.purge}</button>

@@ -21,6 +21,7 @@ const paths = {
   monitor: 'M3 5h18v11H3ZM9 20h6M12 16v4',
   check: 'M5 12.500l4.500 4.500L19 7',
   x: 'M6 6l12 12M18 6 6 18',
+  plus: 'M12 5v14M5 12h14',
   play: 'M7 5l12 7-12 7Z',
   pause: 'M8 5v14M16 5v14',
   stop: 'M6 6h12v12H6Z',

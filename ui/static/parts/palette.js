@@ -8,7 +8,8 @@ import { overlays, register } from '../core/overlays.js';
 import { density, shortcuts, theme } from '../core/prefs.js';
 import { paused } from '../core/paused.js';
 import { link, navigate } from '../core/router.js';
-import { onSignOut } from '../core/session.js';
+import { mayAct, onSignOut } from '../core/session.js';
+import { openEnqueue } from './enqueue.js';
 import { Icon } from './icon.js';
 import { common, frame, palette as words } from '../core/words.js';
 
@@ -33,6 +34,7 @@ const letter = (page) => 'g ' + Object.keys(goTo).find((k) => goTo[k] === page);
 /** @returns {Entry[]} */
 const fixed = () => [
   ...pages.map(([page, icon, text]) => ({ icon, text, hint: letter(page), run: () => navigate(link(page)) })),
+  ...(mayAct.value ? [{ icon: 'plus', text: common.enqueueAJob, hint: '', run: openEnqueue }] : []),
   { icon: 'storm', text: common.retriesByError, hint: '', run: () => navigate(link('retries', [], { view: 'storm' })) },
   ...['light', 'dark', 'system'].map((t) => ({ icon: t === 'light' ? 'sun' : t === 'dark' ? 'moon' : 'monitor', text: words.theme(t), hint: '', run: () => { theme.value = t; } })),
   density.value === 'compact' ? { icon: 'rows', text: words.rows(words.comfortable), hint: '', run: () => { density.value = 'comfortable'; } }
