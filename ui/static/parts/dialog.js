@@ -86,10 +86,16 @@ function Ask({ q }) {
   // Immediately, not after the next frame: until then, keys would go to the page below.
   useLayoutEffect(() => {
     const before = /** @type {HTMLElement} */ (document.activeElement);
-    box.current.showModal();
-    (q.fields ? box.current.querySelector('input,textarea,select') || cancel.current : cancel.current).focus();
-    return () => before?.focus?.();
+    const dialog = box.current;
+    dialog.showModal();
+    (q.fields ? dialog.querySelector('input,textarea,select') || cancel.current : cancel.current).focus();
+    return () => {
+      dialog.close(); // nothing below an open dialog can take the focus
+      before?.focus?.();
+    };
   }, []);
+  // The error is below the fields, which may be higher than the window.
+  useLayoutEffect(() => { if (error) box.current.scrollTo(0, box.current.scrollHeight); }, [error]);
   return html`<dialog ref=${box} class=${cx(q.wide && 'wide')} aria-labelledby="ask-title" onCancel=${(/** @type {Event} */ e) => { e.preventDefault(); answer(null); }}
     onClick=${(/** @type {Event} */ e) => e.target === box.current && answer(null)}>
     <form method="dialog" onKeyDown=${submitKey} onSubmit=${(/** @type {Event} */ e) => { e.preventDefault(); submit(); }}>
