@@ -89,9 +89,10 @@ func (a *jobsAPI) notLeased(jid, reason string) error {
 	return err
 }
 
-// reachedQueue are the outcomes after which a job is in its queue.
+// reachedQueue are the outcomes after which a job is in its queue. OpEnqueued is none: its record has
+// only the key, and the journal may have it before or after the fire.
 var reachedQueue = map[string]bool{
-	wire.OpFired: true, wire.OpTriggered: true, wire.OpRetried: true, wire.OpEnqueued: true, wire.OpRefired: true,
+	wire.OpFired: true, wire.OpTriggered: true, wire.OpRetried: true, wire.OpRefired: true,
 }
 
 // cancel asks the process that runs a job to cancel it.

@@ -62,6 +62,34 @@ func TestTimelineHasWholeHistory(t *testing.T) {
 	require.Equal(t, gjson.Null, gjson.Get(w.get("/api/jobs/j").body, "events.0.changes").Type, "the stream has truncated its replacement")
 }
 
+// The job is shown as it was fired, whether its key was journaled before the fire or after it.
+func TestTimelineHasJobEnqueuedUnderKey(t *testing.T) {
+	for _, keyFirst := range []bool{true, false} {
+		w := newWorld(t)
+		epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, At: 1})
+		announced := wire.Announcement{What: wire.OpEnqueued, Key: "k", Sum: "s"}.Headers(epoch)
+		entry := w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: announced, Body: []byte(scheduled("j", 30))})
+		key := func() {
+			w.journal(wire.JournalRecord{Type: wire.OpEnqueued, Epoch: epoch, At: 30, Stream: wire.ScheduledJobs, Offset: entry, By: &entry, JID: "j", Actor: "ann",
+				Enqueued: &wire.Enqueued{Key: "k", Sum: "s", JID: "j", At: 30}})
+		}
+		fire := func() {
+			dispatch := wire.Dispatch{Op: wire.OpFired, Stream: wire.ScheduledJobs, Offset: entry, JIDTag: "j", Epoch: epoch, Seq: 9}
+			w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte(`{"jid":"j","class":"Mail","args":[1]}`), Time: time.Unix(31, 0)})
+		}
+		acts := []func(){fire, key}
+		if keyFirst {
+			acts = []func(){key, fire}
+		}
+		for _, act := range acts {
+			act()
+		}
+		body := w.get("/api/jobs/j").body
+		require.Equal(t, `{"jid":"j","class":"Mail","args":[1]}`, gjson.Get(body, "job").Raw, body)
+		require.Len(t, gjson.Get(body, "events").Array(), 2, body)
+	}
+}
+
 // A user who may not see hidden arguments sees neither their old nor their new values.
 func TestTimelineHidesChangesOfHiddenArguments(t *testing.T) {
 	pattern, err := httpapi.ParseHideArgs(httpapi.DefaultHideArgs)
