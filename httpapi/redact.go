@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // DefaultHideArgs matches the names of members whose values are not for all users.
@@ -83,7 +84,7 @@ func (h *redactor) find(v gjson.Result, spans *[]span) {
 		return
 	}
 	v.ForEach(func(key, value gjson.Result) bool {
-		if v.IsObject() && h.hides(key.String()) {
+		if v.IsObject() && h.hides(wire.TextOf(key)) {
 			*spans = append(*spans, span{value.Index, value.Index + len(value.Raw)})
 			return true
 		}

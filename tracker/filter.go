@@ -2,13 +2,11 @@ package tracker
 
 import (
 	"bytes"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -88,7 +86,7 @@ func (c *Contents) hasArg(stream string, record []byte) bool {
 	case gjson.JSON:
 		return false
 	case gjson.String:
-		return textOf(at) == c.value
+		return wire.TextOf(at) == c.value
 	case gjson.Number:
 		return at.Raw == c.value || c.number != "" && normalNumber(at.Raw) == c.number
 	}
@@ -101,7 +99,7 @@ func (c *Contents) hasArg(stream string, record []byte) bool {
 func within(v gjson.Result, step string) (found gjson.Result) {
 	if v.IsObject() {
 		v.ForEach(func(key, member gjson.Result) bool {
-			if textOf(key) == step {
+			if wire.TextOf(key) == step {
 				found = member
 			}
 			return true
@@ -120,19 +118,6 @@ func within(v gjson.Result, step string) (found gjson.Result) {
 		return left >= 0
 	})
 	return found
-}
-
-// textOf returns the text of a JSON string. gjson reads halves of surrogate pairs, and bytes that
-// are not UTF-8, in another way than most parsers.
-func textOf(v gjson.Result) string {
-	if strings.IndexByte(v.Raw, '\\') < 0 && utf8.ValidString(v.Str) {
-		return v.Str
-	}
-	var text string
-	if json.Unmarshal([]byte(v.Raw), &text) != nil {
-		return v.Str
-	}
-	return text
 }
 
 // numberForm matches a number of JSON: its sign, its digits before and after the point, and its

@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 )
 
 // Spellings returns the forms in which a JSON record may contain a text, in lower case: plain, with
@@ -26,6 +30,19 @@ func Spellings(text string) [][]byte {
 		add(escapeBeyondASCII(escaped))
 	}
 	return all
+}
+
+// TextOf returns the text of a JSON string as encoding/json reads it. gjson reads halves of surrogate
+// pairs, and bytes that are not UTF-8, in another way.
+func TextOf(v gjson.Result) string {
+	if strings.IndexByte(v.Raw, '\\') < 0 && utf8.ValidString(v.Str) {
+		return v.Str
+	}
+	var text string
+	if json.Unmarshal([]byte(v.Raw), &text) != nil {
+		return v.Str
+	}
+	return text
 }
 
 // escape returns a text as a JSON string, without the quotes.
