@@ -1,5 +1,5 @@
 // A sidecar with an empty virtual host, under a prefix and behind a proxy: the texts of empty
-// pages, and a restart.
+// pages, a change where there are no others, and a restart.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { go, open, signIn } from './browser.js';
@@ -33,6 +33,7 @@ export function empty(world) {
     const base = `http://127.0.0.1:${front.port}${prefix}`;
     try {
       for (const [colorScheme, width] of [['light', 768], ['dark', 1440]]) await look(world, base, { colorScheme, viewport: { width, height: 900 } });
+      await meanwhile(world, base);
       await restart(world, base, sidecar);
     } finally {
       front.stop();
@@ -64,6 +65,27 @@ async function look(world, base, options) {
   }
   wrong.push(...faults.filter((f) => !expected.test(f)), ...[...asked].filter((url) => url !== base + '/').map((url) => 'asked for elsewhere: ' + url));
   assert.deepEqual(wrong, []);
+  await context.close();
+}
+
+/** A change during a request is on the page soon, and not with the next poll. */
+async function meanwhile(world, base) {
+  const { page, context } = await open(world.browser);
+  const frames = [];
+  page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => frames.push(JSON.parse(String(payload)))));
+  await signIn(page, base);
+  await until('events come', () => frames.length > 0);
+  await page.route('**/api/scheduled-jobs?*', async (route) => {
+    const response = await route.fetch();
+    const before = frames.length;
+    await http(base + '/api/jobs', 'POST', { class: 'Meanwhile', queue: 'later', args: [], at: Date.now() / 1000 + 9000 });
+    await until('the change is announced', () => frames.slice(before).some(({ data }) => (typeof data === 'string' ? JSON.parse(data) : data)?.scheduled));
+    await route.fulfill({ response });
+  }, { times: 1 });
+  await go(page, 'Scheduled');
+  await page.getByRole('link', { name: 'Meanwhile' }).waitFor({ timeout: 20_000 });
+  const [{ jid }] = (await http(base + '/api/scheduled-jobs?page=1')).items;
+  await http(`${base}/api/scheduled-jobs/${jid}`, 'DELETE');
   await context.close();
 }
 

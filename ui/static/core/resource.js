@@ -104,7 +104,8 @@ export function useResource(url, how = {}) {
     const changed = () => {
       if (paused.peek() || document.hidden) return;
       clearTimeout(timer);
-      timer = setTimeout(() => { began = Date.now(); tick(); }, Math.max(0, began + gather - Date.now()));
+      if (asking) next = Math.min(next, gather); // the answer may be older
+      else timer = setTimeout(() => { began = Date.now(); tick(); }, Math.max(0, began + gather - Date.now()));
     };
     const off = how.topic ? onTopic(how.topic, changed) : () => {};
     return () => {
