@@ -25,3 +25,9 @@ test('what waits or runs comes last, when it was made first', () => {
   assert.deepEqual(factsOf({ events: [event(5, 'retried')], running: [{ identity: 'w', started_at: 4 }], job: { created_at: 3 } }), ['Created', 'Enqueued for another attempt', 'Running']);
   assert.deepEqual(factsOf({ leases: [{ attempt: 2, until: 9 }], events: [event(5, 'odd')] }), ['odd', 'Lease of attempt 2 ends']);
 });
+
+test('a job is enqueued before it is sent, whichever the journal has first', () => {
+  for (const [enqueued, fired] of [[5.0004, 5], [5, 5.2]]) {
+    assert.deepEqual(factsOf({ events: [event(2, 'enqueued', { at: enqueued }), event(1, 'fired', { at: fired })] }), ['Enqueued', 'Enqueued on schedule']);
+  }
+});

@@ -84,7 +84,9 @@ export function storyOf(d) {
   }
   const entries = (d.entries || []).map((e) => e.millrace);
   for (const m of entries) if (m.set === 'dead-jobs') facts.push({ at: m.at, what: 'dead', look: 'bad', text: common.dead });
-  facts.sort((a, b) => a.at - b.at);
+  // A job that is due now may be fired before the key is journaled under which it was enqueued.
+  const order = (/** @type {Fact} */ f) => f.at - (f.what === 'enqueued' ? 1 : 0);
+  facts.sort((a, b) => order(a) - order(b));
   const made = madeAt(d);
   if (made && !(facts[0]?.at < made)) facts.unshift({ at: made, what: 'made', look: '', text: words.created });
   for (const w of d.running || []) facts.push({ at: w.started_at, what: 'running', look: 'info', text: common.running, run: { worker: w.identity } });
