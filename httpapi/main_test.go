@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/processes"
@@ -45,6 +46,7 @@ type world struct {
 	mu        sync.Mutex
 	offsets   map[string]int64
 	streams   map[string]map[int64]wire.Record // what Fetch finds
+	unread    error                            // why Fetch finds nothing
 	commands  []wire.Command
 	published []wire.Message
 	reply     wire.Reply
@@ -120,10 +122,15 @@ func (w *world) take(_ context.Context, m wire.Message) error {
 	return w.publish
 }
 
-func (w *world) fetch(_ context.Context, stream string, offset int64) (wire.Record, error) {
+func (w *world) fetch(ctx context.Context, stream string, offset int64) (wire.Record, error) {
 	r, ok := w.streams[stream][offset]
-	if !ok {
-		return r, fmt.Errorf("no record %s@%d", stream, offset)
+	switch {
+	case ctx.Err() != nil:
+		return wire.Record{}, ctx.Err()
+	case w.unread != nil:
+		return wire.Record{}, w.unread
+	case !ok:
+		return r, fmt.Errorf("%w: %s@%d", streams.ErrNotFound, stream, offset)
 	}
 	return r, nil
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
@@ -126,7 +128,8 @@ func (a *jobsAPI) timeline(ctx context.Context, jid string, hide *redactor) (t t
 	if t.Running, err = a.runningNow(ctx, jid, t.Runs); err != nil {
 		return t, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
+	// Other requests wait for the same records: a client that leaves does not end their reading.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxReadTime)
 	defer cancel()
 	if t.Events, olderEvents, err = a.eventsOf(ctx, jid, since, hide); err != nil {
 		return t, err
@@ -215,16 +218,19 @@ func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hid
 // changesOf returns what a record of the journal changed, if it and the changed entry can be read.
 func (a *jobsAPI) changesOf(ctx context.Context, record int64, hide *redactor) (shown []change) {
 	found, _ := a.answers.get(ctx, fmt.Sprint("changes of ", record), keepRead, func(context.Context) (any, error) {
-		r, err := a.records.fetch(ctx, wire.Journal, record)
+		r, err := a.keptRecord(ctx, wire.Journal, record)
 		if err != nil {
-			return []change(nil), nil
+			return nil, err
 		}
 		j, err := wire.ParseJournal(r.Body)
 		if err != nil || j.Type != wire.TypeChanged || j.By == nil || len(j.Entry) > maxKept {
 			return []change(nil), nil
 		}
-		by, err := a.records.fetch(ctx, j.Stream, *j.By)
-		if err != nil || len(by.Body) > maxKept {
+		by, err := a.keptRecord(ctx, j.Stream, *j.By)
+		if err != nil {
+			return nil, err
+		}
+		if len(by.Body) > maxKept {
 			return []change(nil), nil
 		}
 		return changesBetween(j.Stream, j.Offset, j.Entry, *j.By, by.Body), nil
@@ -236,6 +242,16 @@ func (a *jobsAPI) changesOf(ctx context.Context, record int64, hide *redactor) (
 		shown = append(shown, change{c.Member, string(was), string(is)})
 	}
 	return shown
+}
+
+// keptRecord reads a record, which is empty if its stream does not have it any more. Another error
+// may pass, so that what depends on it is not kept for later requests.
+func (a *jobsAPI) keptRecord(ctx context.Context, stream string, offset int64) (wire.Record, error) {
+	r, err := a.records.fetch(ctx, stream, offset)
+	if errors.Is(err, streams.ErrNotFound) {
+		return wire.Record{}, nil
+	}
+	return r, err
 }
 
 // changesBetween compares an entry with the one that replaced it.
@@ -269,11 +285,11 @@ func (a *jobsAPI) lastSent(ctx context.Context, events []jobEvent, hide *redacto
 		return nil
 	}
 	found, _ := a.answers.get(ctx, fmt.Sprint("job of ", events[i].Record), keepRead, func(context.Context) (any, error) {
-		r, err := a.records.fetch(ctx, wire.Journal, events[i].Record)
-		if err != nil || len(r.Body) > maxKept {
-			return json.RawMessage(nil), nil
+		r, err := a.keptRecord(ctx, wire.Journal, events[i].Record)
+		if err != nil {
+			return nil, err
 		}
-		if d, is := wire.DispatchOf(r.Headers); !is || d.Burial() || !json.Valid(r.Body) || !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("{")) {
+		if d, is := wire.DispatchOf(r.Headers); !is || len(r.Body) > maxKept || d.Burial() || !json.Valid(r.Body) || !bytes.HasPrefix(bytes.TrimSpace(r.Body), []byte("{")) {
 			return json.RawMessage(nil), nil
 		}
 		return json.RawMessage(r.Body), nil

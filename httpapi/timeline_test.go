@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -45,8 +47,18 @@ func TestTimelineHasWholeHistory(t *testing.T) {
 	w.fold(wire.Record{Stream: wire.Journal, UserID: user, Headers: dispatch.Headers(), Body: []byte(sent), Time: time.Unix(40, 0)})
 	w.journal(wire.JournalRecord{Type: wire.TypeNoted, Epoch: epoch, At: 50, Noted: &wire.Noted{Op: wire.NotedCancelled, Identity: "h:1:x", JID: "j"}, Actor: "eve"})
 
-	require.Equal(t, []string{"changed scheduled-jobs ann", "deleted scheduled-jobs bob", "undone scheduled-jobs cyn", "triggered scheduled-jobs dan", "cancelled  eve"}, w.whats("j"))
+	w.unread = errors.New("the broker does not answer in time")
 	body := w.get("/api/jobs/j").body
+	require.False(t, gjson.Get(body, "job").Exists())
+	require.False(t, gjson.Get(body, `events.#(what=="changed").changes`).Exists())
+	w.unread = nil // the next request reads what this one could not
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	body = w.send(request(http.MethodGet, "/api/jobs/j", "").WithContext(gone)).body
+	require.Equal(t, sent, gjson.Get(body, "job").Raw, "others may wait for what is read for a client that has left")
+
+	require.Equal(t, []string{"changed scheduled-jobs ann", "deleted scheduled-jobs bob", "undone scheduled-jobs cyn", "triggered scheduled-jobs dan", "cancelled  eve"}, w.whats("j"))
+	body = w.get("/api/jobs/j").body
 	changed := gjson.Get(body, `events.#(what=="changed")`)
 	require.Equal(t, "a typo", changed.Get("reason").Str)
 	require.Equal(t, "args queue", fmt.Sprint(changed.Get("changes.0.member").Str, " ", changed.Get("changes.1.member").Str))
