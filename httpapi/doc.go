@@ -8,6 +8,7 @@
 // Handlers are grouped by noun: each group is a small type with the few things that it needs. New
 // makes them in server.go, and routes.go lists them, one line a route.
 //
+//	answer   the types of answers, which the commands decode too
 //	problem  errors as answers, strict reading of requests; the floor
 //	auth     users, roles, sessions, allowed hosts and origins
 //	live     what changes, pushed to viewers

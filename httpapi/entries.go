@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
@@ -98,10 +99,10 @@ func (a *entriesAPI) writeList(ctx context.Context, w io.Writer, q *query, f *fo
 	_, _ = out.WriteString(tail)
 }
 
-func newEnvelope(q *query, f *found) *envelope {
-	e := &envelope{Total: f.total, ItemCount: len(f.entries), Page: q.page, PageSize: q.size, AsOf: &f.asOf, Unread: f.unread}
+func newEnvelope(q *query, f *found) *answer.Envelope {
+	e := &answer.Envelope{Total: f.total, ItemCount: len(f.entries), Page: q.page, PageSize: q.size, AsOf: &f.asOf, Unread: f.unread}
 	if f.exact {
-		e.setCount(f.count)
+		setCount(e, f.count)
 	}
 	if !q.filter.unset() {
 		e.Searched = &f.looked

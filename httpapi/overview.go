@@ -3,6 +3,7 @@ package httpapi
 import (
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -43,7 +44,7 @@ type overview struct {
 	Rejected map[string]counts  `json:"rejected"`
 	Journal  journalState       `json:"journal"`
 	Workers  workerState        `json:"processes"`
-	Queues   *queueTotal        `json:"queues,omitempty"` // nil: no client has looked
+	Queues   *answer.QueueTotal `json:"queues,omitempty"` // nil: no client has looked
 	Jobs     jobTotals          `json:"jobs"`
 }
 
@@ -104,10 +105,6 @@ type workerState struct {
 	Concurrency int64          `json:"concurrency"`
 	Busy        int64          `json:"busy"`
 	RSSKB       int64          `json:"rss_kb"`
-}
-
-type queueTotal struct {
-	Total int `json:"total"`
 }
 
 // jobTotals count the attempts of jobs.

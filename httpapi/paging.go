@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
@@ -38,23 +39,8 @@ func readPaging(in *problem.Request) (g paging) {
 	return g
 }
 
-// envelope stands around a page, as the brokers have it, and more.
-type envelope struct {
-	Total     int64   `json:"total_count"`
-	Filtered  *int64  `json:"filtered_count,omitempty"` // left out where it is not known
-	AtLeast   *int64  `json:"filtered_count_at_least,omitempty"`
-	Searched  *int64  `json:"searched,omitempty"`   // entries that were looked at
-	Unread    int64   `json:"unsearched,omitempty"` // of them, those over 64 KiB
-	ItemCount int     `json:"item_count"`
-	Page      int64   `json:"page"`
-	PageSize  int     `json:"page_size"`
-	PageCount *int64  `json:"page_count,omitempty"`
-	AsOf      *int64  `json:"as_of,omitempty"`
-	Next      *string `json:"next"` // null: there is no more
-}
-
 // setCount sets how many entries match, and so how many pages there are.
-func (e *envelope) setCount(count int64) {
+func setCount(e *answer.Envelope, count int64) {
 	pages := (count + int64(e.PageSize) - 1) / int64(e.PageSize)
 	e.Filtered, e.PageCount = &count, &pages
 }
@@ -71,10 +57,7 @@ func pageWith[T any](g paging, total, count int64, items []T) any {
 	if !g.paged {
 		return items
 	}
-	e := envelope{Total: total, ItemCount: len(items), Page: g.page, PageSize: g.size}
-	e.setCount(count)
-	return struct {
-		envelope
-		Items []T `json:"items"`
-	}{e, items}
+	e := answer.Envelope{Total: total, ItemCount: len(items), Page: g.page, PageSize: g.size}
+	setCount(&e, count)
+	return answer.Page[T]{Envelope: e, Items: items}
 }

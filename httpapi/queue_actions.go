@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
@@ -58,13 +59,9 @@ func (q *queueActionsAPI) do(op string, action queueAction) handler {
 	}
 }
 
-type purgedJobs struct {
-	Purged int `json:"purged"`
-}
-
 // purge deletes the jobs that wait in a queue. The broker says how many there were.
 func (q *queueActionsAPI) purge(in *problem.Request) (any, error) {
-	var did purgedJobs
+	var did answer.PurgedJobs
 	err := q.do(wire.NotedPurged, func(ctx context.Context, conn *broker.Conn, name string) (err error) {
 		did.Purged, err = conn.Queues().Purge(ctx, wire.QueuePrefix+name)
 		return err
@@ -150,11 +147,6 @@ func (q *queueActionsAPI) pause(verb string) handler {
 	}
 }
 
-type movedJobs struct {
-	Moved    int  `json:"moved"`
-	Complete bool `json:"complete"` // all jobs that waited when it began
-}
-
 // move moves the jobs that wait in a queue to another.
 func (q *queueActionsAPI) move(in *problem.Request) (any, error) {
 	name := readQueue(in)
@@ -174,7 +166,7 @@ func (q *queueActionsAPI) move(in *problem.Request) (any, error) {
 		return nil, in.Err()
 	}
 	began := time.Now()
-	var did movedJobs
+	var did answer.MovedJobs
 	err := q.withBroker(in, name, func(ctx context.Context, conn *broker.Conn, _ string) (err error) {
 		did, err = q.moveJobs(ctx, in, conn, wire.Noted{Op: wire.NotedMoved, Queue: name, To: body.To}, body.Reason)
 		return err
@@ -183,7 +175,7 @@ func (q *queueActionsAPI) move(in *problem.Request) (any, error) {
 	return did, err
 }
 
-func (q *queueActionsAPI) moveJobs(ctx context.Context, in *problem.Request, conn *broker.Conn, n wire.Noted, reason string) (did movedJobs, err error) {
+func (q *queueActionsAPI) moveJobs(ctx context.Context, in *problem.Request, conn *broker.Conn, n wire.Noted, reason string) (did answer.MovedJobs, err error) {
 	// The limit is for the whole request, not for a step: jobs that were taken are moved.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveBudget)
 	defer cancel()
@@ -210,12 +202,6 @@ func (q *queueActionsAPI) moveJobs(ctx context.Context, in *problem.Request, con
 		return did, nil // the other jobs are still there
 	}
 	return did, err
-}
-
-type typeMove struct {
-	*wire.TypeMove
-
-	Processes []string `json:"processes"` // live ones that consume the queue
 }
 
 type moveTypeRequest struct {
@@ -264,7 +250,7 @@ func (q *queueActionsAPI) moveType(in *problem.Request) error {
 	if !body.DryRun {
 		q.forget()
 	}
-	return in.JSON(reply.Status, typeMove{reply.Move, q.consumers(name)})
+	return in.JSON(reply.Status, answer.TypeMove{TypeMove: *reply.Move, Processes: q.consumers(name)})
 }
 
 // consumers returns the live processes that consume a queue.
@@ -279,17 +265,6 @@ func (q *queueActionsAPI) consumers(queue string) []string {
 	return identities
 }
 
-// peekedJob is a message at the head of a queue.
-type peekedJob struct {
-	MessageID   string `json:"message_id"`
-	Priority    uint8  `json:"priority"`
-	Redelivered bool   `json:"redelivered"` // a worker got it before, or it was peeked at
-	Size        int    `json:"size"`
-	Body        string `json:"body"`
-	Encoding    string `json:"encoding"` // utf-8 or base64
-	Truncated   bool   `json:"truncated,omitempty"`
-}
-
 const (
 	peekDefault = 20
 	peekMost    = 100
@@ -300,7 +275,7 @@ const (
 func (q *queueActionsAPI) peek(in *problem.Request) (any, error) {
 	name := readQueue(in, "count")
 	count := in.Number("count", peekDefault, 1, peekMost)
-	jobs := []peekedJob{}
+	jobs := []answer.PeekedJob{}
 	err := q.withBroker(in, name, func(ctx context.Context, conn *broker.Conn, name string) error {
 		found, err := conn.Queues().Peek(ctx, wire.QueuePrefix+name, int(count))
 		for i := range found {
@@ -311,8 +286,8 @@ func (q *queueActionsAPI) peek(in *problem.Request) (any, error) {
 	return jobs, err
 }
 
-func newPeeked(d *wire.Delivery) peekedJob {
-	j := peekedJob{MessageID: d.MessageID, Priority: d.Priority, Redelivered: d.Redelivered, Size: len(d.Body)}
+func newPeeked(d *wire.Delivery) answer.PeekedJob {
+	j := answer.PeekedJob{MessageID: d.MessageID, Priority: d.Priority, Redelivered: d.Redelivered, Size: len(d.Body)}
 	j.Body, j.Encoding, j.Truncated = preview(d.Body, peekBody, false)
 	return j
 }

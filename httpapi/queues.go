@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -22,44 +23,7 @@ type queuesAPI struct {
 	pauses  *tracker.Pauses
 	workers *workers
 	leader  func() scheduler.Status
-	seen    atomic.Pointer[queueTotal] // when a client last looked; nil: none has
-}
-
-// jobQueue is a job queue as clients see it. What only the management API knows may be null.
-type jobQueue struct {
-	Name        string      `json:"name"`
-	State       string      `json:"state"`
-	Ready       int64       `json:"ready"`
-	Unacked     *int64      `json:"unacked"`
-	Consumers   int64       `json:"consumers"`
-	PublishRate *float64    `json:"publish_rate"`
-	DeliverRate *float64    `json:"deliver_rate"`
-	AckRate     *float64    `json:"ack_rate"`
-	GrowthRate  float64     `json:"growth_rate"`
-	Bytes       *int64      `json:"bytes"`
-	Oldest      *queueAge   `json:"oldest"` // null: no job waits
-	Scheduled   int64       `json:"scheduled"`
-	Retries     int64       `json:"retries"`
-	Dead        int64       `json:"dead"`
-	Leased      int64       `json:"leased"`
-	Processes   int         `json:"processes"`
-	Slots       int64       `json:"slots"`
-	Busy        int64       `json:"busy"`
-	RejectsLost *bool       `json:"rejects_lost"`
-	Held        *queueHold  `json:"held,omitempty"`
-	Paused      *wire.Pause `json:"paused,omitempty"`
-}
-
-type queueAge struct {
-	Seconds  float64 `json:"seconds"`
-	Accuracy string  `json:"accuracy"` // exact or at_least
-}
-
-// queueHold is why due jobs do not enter the queue.
-type queueHold struct {
-	Reason string  `json:"reason"`
-	Since  float64 `json:"since"`
-	Until  float64 `json:"until"`
+	seen    atomic.Pointer[answer.QueueTotal] // when a client last looked; nil: none has
 }
 
 // States of a queue, besides those that the broker names.
@@ -71,7 +35,7 @@ const (
 	queueSaturated   = attention.Saturated
 )
 
-func (q *queuesAPI) all(ctx context.Context) ([]jobQueue, error) {
+func (q *queuesAPI) all(ctx context.Context) ([]answer.Queue, error) {
 	if q.watch == nil {
 		return nil, problem.Unavailable(errUnwired, "this server does not look at queues")
 	}
@@ -79,21 +43,21 @@ func (q *queuesAPI) all(ctx context.Context) ([]jobQueue, error) {
 	if err != nil {
 		return nil, problem.Unavailable(err, "the broker does not report its queues now")
 	}
-	q.seen.Store(&queueTotal{len(snap.Queues)})
+	q.seen.Store(&answer.QueueTotal{Total: len(snap.Queues)})
 	usual, err := q.workers.usual(ctx)
 	if err != nil {
 		return nil, err
 	}
 	workers := q.workers.list()
 	serving, full := processes.Serving(workers), processes.Saturated(workers)
-	held := map[string]*queueHold{}
+	held := map[string]*answer.QueueHold{}
 	for _, h := range q.leader().Held {
-		held[h.Queue] = &queueHold{h.Reason, wire.Seconds(h.Since), wire.Seconds(h.Until)}
+		held[h.Queue] = &answer.QueueHold{Reason: h.Reason, Since: wire.Seconds(h.Since), Until: wire.Seconds(h.Until)}
 	}
 	paused := q.pauses.Paused()
-	all := make([]jobQueue, len(snap.Queues))
+	all := make([]answer.Queue, len(snap.Queues))
 	for i := range snap.Queues {
-		all[i] = q.jobQueue(&snap.Queues[i], snap.Rates, serving)
+		all[i] = q.newQueue(&snap.Queues[i], snap.Rates, serving)
 		if _, is := attention.Stalled(&snap.Queues[i], full, usual); is && all[i].State == queueRunning {
 			all[i].State = queueSaturated
 		}
@@ -105,16 +69,16 @@ func (q *queuesAPI) all(ctx context.Context) ([]jobQueue, error) {
 	return all, nil
 }
 
-func (q *queuesAPI) jobQueue(found *queues.Queue, rates bool, serving map[string]processes.Slots) jobQueue {
+func (q *queuesAPI) newQueue(found *queues.Queue, rates bool, serving map[string]processes.Slots) answer.Queue {
 	slots := serving[found.Name]
-	shown := jobQueue{
+	shown := answer.Queue{
 		Name: found.Name, State: queueState(found), Ready: found.Ready, Consumers: found.Consumers, GrowthRate: found.Growth,
 		Scheduled: q.counts.InQueue(wire.ScheduledJobs, found.Name), Retries: q.counts.InQueue(wire.Retries, found.Name),
 		Dead: q.counts.InQueue(wire.DeadJobs, found.Name), Processes: slots.Processes, Slots: slots.Slots, Busy: slots.Busy,
 		Leased: q.counts.LeasedOf(found.Name),
 	}
 	if found.Ready > 0 {
-		shown.Oldest = &queueAge{found.Oldest.Seconds(), "at_least"}
+		shown.Oldest = &answer.QueueAge{Seconds: found.Oldest.Seconds(), Accuracy: "at_least"}
 		if found.Exact {
 			shown.Oldest.Accuracy = "exact"
 		}
@@ -148,7 +112,7 @@ func (q *queuesAPI) list(in *problem.Request) (any, error) {
 	}
 	all, err := q.all(in.Request().Context())
 	state := in.Text("state")
-	found := slices.DeleteFunc(slices.Clone(all), func(q jobQueue) bool { return state != "" && q.State != state })
+	found := slices.DeleteFunc(slices.Clone(all), func(q answer.Queue) bool { return state != "" && q.State != state })
 	return pageOf(page, len(all), found), err
 }
 

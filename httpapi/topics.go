@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/live"
 	"github.com/millrace-jobs/millrace/tracker/feed"
 	"github.com/millrace-jobs/millrace/wire"
@@ -26,12 +27,6 @@ const (
 type shownProcesses struct {
 	workerState
 	Items []process `json:"items"` // null: there are too many
-}
-
-type shownQueues struct {
-	Total int        `json:"total"`
-	Ready int64      `json:"ready"`
-	Items []jobQueue `json:"items"` // null: there are too many
 }
 
 // Changed returns a channel that is closed at the next change of the view.
@@ -121,7 +116,7 @@ func (t *topics) showQueues(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := shownQueues{Total: len(all), Items: all}
+	q := answer.LiveQueues{Total: len(all), Items: all}
 	for i := range all {
 		q.Ready += all[i].Ready
 	}

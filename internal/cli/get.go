@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
@@ -28,11 +29,11 @@ func get[T any](ctx context.Context, out output.Streams, c *apiFlags, path strin
 	if p.Structured() {
 		return p.Answer(body)
 	}
-	answer, err := apiclient.Decode[T](body)
+	found, err := apiclient.Decode[T](body)
 	if err != nil {
 		return err
 	}
-	return show(p, answer)
+	return show(p, found)
 }
 
 // getFacts asks for one thing and prints all that is known of it.
@@ -81,11 +82,11 @@ func (c *apiFlags) act(ctx context.Context, out output.Streams, a action) error 
 
 // send has the API do something, and decodes its answer.
 func send[T any](ctx context.Context, c *apiFlags, method, path string, body []byte) (*T, error) {
-	answer, err := c.APIClient().Do(ctx, apiclient.Request{Method: method, Path: path, Body: body})
+	did, err := c.APIClient().Do(ctx, apiclient.Request{Method: method, Path: path, Body: body})
 	if err != nil {
 		return nil, err
 	}
-	return apiclient.DecodeStrict[T](answer)
+	return apiclient.DecodeStrict[T](did)
 }
 
 // named puts in front of an error what it is about.
@@ -109,16 +110,6 @@ func (r *reasonFlag) body() []byte {
 	return fields{"reason": r.Reason}.JSON()
 }
 
-// page is a page of a list.
-type page[T any] struct {
-	Total     int64   `json:"total_count"`
-	Filtered  *int64  `json:"filtered_count"` // nil if it is not known
-	Page      int64   `json:"page"`
-	PageCount int64   `json:"page_count"`
-	Next      *string `json:"next"` // where a search continues
-	Items     []T     `json:"items"`
-}
-
 // pageFlags choose a page of a list.
 type pageFlags struct {
 	Limit int   `short:"n" default:"${limit}" help:"Maximum number of rows, up to 500 (${default})."`
@@ -129,9 +120,9 @@ type pageFlags struct {
 func (r rows[T]) getPage(ctx context.Context, out output.Streams, c *apiFlags, f *pageFlags, path string, query url.Values) error {
 	query.Set("page", strconv.FormatInt(f.Page, 10))
 	query.Set("page_size", strconv.Itoa(f.Limit))
-	return get(ctx, out, c, path, query, func(p *output.Printer, l *page[T]) error {
+	return get(ctx, out, c, path, query, func(p *output.Printer, l *answer.Page[T]) error {
 		var next int64
-		if f.Page < l.PageCount {
+		if l.PageCount != nil && f.Page < *l.PageCount {
 			next = f.Page + 1
 		}
 		return p.List(r.table(l.Items), summary(int64(len(l.Items)), l.Total, l.Filtered, next))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
@@ -215,14 +216,14 @@ func (c *listCmd) Run(ctx context.Context, out output.Streams, k *kong.Context) 
 	if c.Output == output.FormCSV || c.Output == output.FormNDJSON {
 		return c.export(ctx, out, l, query)
 	}
-	return get(ctx, out, &c.apiFlags, l.path(), query, func(p *output.Printer, found *page[item]) error {
+	return get(ctx, out, &c.apiFlags, l.path(), query, func(p *output.Printer, found *answer.Page[item]) error {
 		return p.List(l.table(found.Items), endOf(found))
 	})
 }
 
 // endOf says how much of a list is shown, and how to see more. Where a search ended before it knew
 // how many jobs match, the next page would look at the same jobs again.
-func endOf(p *page[item]) string {
+func endOf(p *answer.Page[item]) string {
 	shown := int64(len(p.Items))
 	switch {
 	case p.Next == nil:

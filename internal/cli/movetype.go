@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/pause"
@@ -27,13 +28,6 @@ type moveTypeCmd struct {
 
 	Type    string        `arg:"" enum:"classic,quorum" help:"classic or quorum. quorum needs RabbitMQ 4.3 or later."`
 	Timeout time.Duration `default:"1m" placeholder:"DURATION" help:"How long to wait for jobs that workers have not acknowledged, at least 20s (${default}). After that the queue is left as it was."`
-}
-
-// typeMove is the state of a move.
-type typeMove struct {
-	wire.TypeMove
-
-	Processes []string `json:"processes"`
 }
 
 const (
@@ -62,14 +56,14 @@ func (c *moveTypeCmd) Run(ctx context.Context, out output.Streams) error {
 	return c.follow(ctx, out, id, m)
 }
 
-func (c *moveTypeCmd) post(ctx context.Context, id string, dryRun bool) (*typeMove, error) {
+func (c *moveTypeCmd) post(ctx context.Context, id string, dryRun bool) (*answer.TypeMove, error) {
 	request := fields{"type": c.Type, "timeout_s": c.Timeout.Seconds(), "id": id, "reason": c.Reason, "dry_run": dryRun}
-	return send[typeMove](ctx, &c.apiFlags, http.MethodPost, c.path()+"/move-type", request.JSON())
+	return send[answer.TypeMove](ctx, &c.apiFlags, http.MethodPost, c.path()+"/move-type", request.JSON())
 }
 
 // follow repeats the request until the move has ended. If there is another leader meanwhile, it
 // begins the move again.
-func (c *moveTypeCmd) follow(ctx context.Context, out output.Streams, id string, m *typeMove) error {
+func (c *moveTypeCmd) follow(ctx context.Context, out output.Streams, id string, m *answer.TypeMove) error {
 	step, heard := "", time.Now()
 	for m.State != wire.MoveDone {
 		id = cmp.Or(m.ID, id) // a move that ran already has another id
@@ -96,7 +90,7 @@ func (c *moveTypeCmd) follow(ctx context.Context, out output.Streams, id string,
 }
 
 // printPlan prints what a move would do.
-func printPlan(w io.Writer, m *typeMove) error {
+func printPlan(w io.Writer, m *answer.TypeMove) error {
 	if m.From == m.To {
 		_, err := fmt.Fprintf(w, "queue %q is a %s queue already\n", m.Queue, m.To)
 		return err

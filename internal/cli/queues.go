@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
@@ -30,22 +31,7 @@ type queuesCmd struct {
 
 const queuesPath = "/api/job-queues"
 
-// queueRow is a job queue.
-type queueRow struct {
-	Name        string   `json:"name"`
-	State       string   `json:"state"`
-	Ready       int64    `json:"ready"`
-	Unacked     *int64   `json:"unacked"`
-	Consumers   int64    `json:"consumers"`
-	PublishRate *float64 `json:"publish_rate"`
-	AckRate     *float64 `json:"ack_rate"`
-	Oldest      *struct {
-		Seconds  float64 `json:"seconds"`
-		Accuracy string  `json:"accuracy"`
-	} `json:"oldest"`
-}
-
-func (q *queueRow) cells() []any {
+func queueCells(q *answer.Queue) []any {
 	oldest := "-"
 	if q.Oldest != nil {
 		oldest = time.Duration(q.Oldest.Seconds * float64(time.Second)).Round(time.Second).String()
@@ -60,8 +46,8 @@ func (q *queueRow) cells() []any {
 	return []any{q.Name, q.State, q.Ready, unacked, oldest, q.Consumers, rate(q.PublishRate), rate(q.AckRate)}
 }
 
-// jobs returns how many jobs are in a queue, including those that workers have.
-func (q *queueRow) jobs() int64 {
+// jobsIn returns how many jobs are in a queue, including those that workers have.
+func jobsIn(q *answer.Queue) int64 {
 	if q.Unacked == nil {
 		return q.Ready
 	}
@@ -75,8 +61,8 @@ func rate(r *float64) string {
 	return fmt.Sprintf("%.1f/s", *r)
 }
 
-var queueRows = rows[queueRow]{[]output.Column{output.Name("QUEUE"), output.State("STATE"), output.Plain("READY"), output.Plain("UNACKED"), output.Plain("OLDEST"),
-	output.Plain("CONSUMERS"), output.Plain("IN"), output.Plain("OUT")}, (*queueRow).cells}
+var queueRows = rows[answer.Queue]{[]output.Column{output.Name("QUEUE"), output.State("STATE"), output.Plain("READY"), output.Plain("UNACKED"), output.Plain("OLDEST"),
+	output.Plain("CONSUMERS"), output.Plain("IN"), output.Plain("OUT")}, queueCells}
 
 type listQueuesCmd struct {
 	apiFlags
@@ -154,42 +140,39 @@ type (
 
 // Run deletes a queue, with the jobs in it.
 func (c *deleteQueueCmd) Run(ctx context.Context, out output.Streams) error {
-	q, err := apiclient.Get[queueRow](ctx, c.APIClient(), c.path(), nil)
+	q, err := apiclient.Get[answer.Queue](ctx, c.APIClient(), c.path(), nil)
 	if err != nil {
 		return err
 	}
-	jobs := wire.Counted(q.jobs(), "job")
+	jobs := wire.Counted(jobsIn(q), "job")
 	if err := c.Ask(out, "Delete queue %q with %s in it?", c.Queue, jobs); err != nil {
 		return err
 	}
-	return c.act(ctx, out, c.action(http.MethodDelete, "", fields{"done": "deleted", "jobs": q.jobs()}, "deleted, with "+jobs+" in it"))
+	return c.act(ctx, out, c.action(http.MethodDelete, "", fields{"done": "deleted", "jobs": jobsIn(q)}, "deleted, with "+jobs+" in it"))
 }
 
 // Run deletes all jobs that wait in a queue.
 func (c *purgeQueueCmd) Run(ctx context.Context, out output.Streams) error {
-	q, err := apiclient.Get[queueRow](ctx, c.APIClient(), c.path(), nil)
+	q, err := apiclient.Get[answer.Queue](ctx, c.APIClient(), c.path(), nil)
 	if err != nil {
 		return err
 	}
 	if err := c.Ask(out, "Delete %s that wait in queue %q?", wire.Counted(q.Ready, "job"), c.Queue); err != nil {
 		return err
 	}
-	did, err := send[struct{ Purged int64 }](ctx, &c.apiFlags, http.MethodDelete, c.path()+"/jobs", c.body())
+	did, err := send[answer.PurgedJobs](ctx, &c.apiFlags, http.MethodDelete, c.path()+"/jobs", c.body())
 	if err != nil {
 		return err
 	}
 	return c.Printer(out).Done(fields{"queue": c.Queue, "done": "purged", "jobs": did.Purged},
-		"queue %q purged: %s deleted", c.Queue, wire.Counted(did.Purged, "job"))
+		"queue %q purged: %s deleted", c.Queue, wire.Counted(int64(did.Purged), "job"))
 }
 
 // Run moves the jobs of a queue, in as many steps as that takes.
 func (c *moveQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	for moved := 0; ; {
 		request := fields{"to": c.To, "reason": c.Reason}
-		step, err := send[struct {
-			Moved    int
-			Complete bool
-		}](ctx, &c.apiFlags, http.MethodPost, c.path()+"/move", request.JSON())
+		step, err := send[answer.MovedJobs](ctx, &c.apiFlags, http.MethodPost, c.path()+"/move", request.JSON())
 		if err != nil {
 			return err
 		}
@@ -200,17 +183,8 @@ func (c *moveQueueCmd) Run(ctx context.Context, out output.Streams) error {
 	}
 }
 
-// peekedJob is a job at the head of a queue.
-type peekedJob struct {
-	MessageID   string `json:"message_id"`
-	Priority    int64  `json:"priority"`
-	Redelivered bool   `json:"redelivered"`
-	Size        int64  `json:"size"`
-	Body        string `json:"body"`
-}
-
-var peekedRows = rows[peekedJob]{[]output.Column{output.ID("MESSAGE"), output.Plain("PRIORITY"), output.Plain("REDELIVERED"), output.Plain("BYTES"), output.Text("BODY")},
-	func(j *peekedJob) []any { return []any{j.MessageID, j.Priority, j.Redelivered, j.Size, j.Body} }}
+var peekedRows = rows[answer.PeekedJob]{[]output.Column{output.ID("MESSAGE"), output.Plain("PRIORITY"), output.Plain("REDELIVERED"), output.Plain("BYTES"), output.Text("BODY")},
+	func(j *answer.PeekedJob) []any { return []any{j.MessageID, j.Priority, j.Redelivered, j.Size, j.Body} }}
 
 // Run prints the jobs at the head of a queue.
 func (c *peekQueueCmd) Run(ctx context.Context, out output.Streams) error {

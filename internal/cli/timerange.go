@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
@@ -49,15 +50,8 @@ type historyFlags struct {
 	Next  string `placeholder:"NEXT" help:"Continue an earlier list, with the value that it ended with."`
 }
 
-// history is a list of what happened.
-type history[T any] struct {
-	Items []T     `json:"items"`
-	Next  *string `json:"next"`
-	Older bool    `json:"older_than_kept"`
-}
-
-// end says how to see more, or why the list ends.
-func (h *history[T]) end() string {
+// endOfHistory says how to see more, or why the list ends.
+func endOfHistory[T any](h *answer.History[T]) string {
 	switch {
 	case h.Next != nil:
 		return fmt.Sprintf("%d shown; more with --next %s", len(h.Items), *h.Next)
@@ -80,7 +74,7 @@ func (r rows[T]) getHistory(ctx context.Context, out output.Streams, c *historyF
 	if err := c.set(query); err != nil {
 		return err
 	}
-	return get(ctx, out, &c.apiFlags, path, query, func(p *output.Printer, h *history[T]) error {
-		return p.List(r.table(h.Items), h.end())
+	return get(ctx, out, &c.apiFlags, path, query, func(p *output.Printer, h *answer.History[T]) error {
+		return p.List(r.table(h.Items), endOfHistory(h))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
@@ -98,11 +99,11 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 		return nil, err
 	}
 	all := url.Values{"page_size": {"500"}}
-	queues, err := apiclient.Get[page[queueRow]](ctx, t.api, queuesPath, all)
+	queues, err := apiclient.Get[answer.Page[answer.Queue]](ctx, t.api, queuesPath, all)
 	if err != nil {
 		return nil, err
 	}
-	processes, err := apiclient.Get[page[processRow]](ctx, t.api, processesPath, all)
+	processes, err := apiclient.Get[answer.Page[processRow]](ctx, t.api, processesPath, all)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,9 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	_ = p.Note("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.Total(apiclient.Scheduled), o.Total(apiclient.Retries), o.Total(apiclient.Dead),
 		o.processes(), done, failed)
 	_ = attention.print(p, "nothing needs attention") // into memory
-	slices.SortStableFunc(queues.Items, func(a, b queueRow) int { return cmp.Or(cmp.Compare(b.Ready, a.Ready), strings.Compare(a.Name, b.Name)) })
+	slices.SortStableFunc(queues.Items, func(a, b answer.Queue) int {
+		return cmp.Or(cmp.Compare(b.Ready, a.Ready), strings.Compare(a.Name, b.Name))
+	})
 	_ = p.Note("")
 	_ = p.Table(queueRows.table(queues.Items[:min(len(queues.Items), topQueues)]))
 	if hidden := len(queues.Items) - topQueues; hidden > 0 {
