@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/audit"
@@ -25,28 +26,8 @@ type auditAPI struct {
 	now        func() time.Time
 }
 
-// auditEntry is something that was done, as clients see it.
-type auditEntry struct {
-	Record    int64   `json:"record"` // the journal's, by its offset
-	At        float64 `json:"at"`
-	Op        string  `json:"op"`
-	Set       string  `json:"set,omitempty"`
-	Stream    string  `json:"stream,omitempty"` // where it is about no set
-	Offset    *int64  `json:"offset,omitempty"`
-	JID       string  `json:"jid,omitempty"`
-	Queue     string  `json:"queue,omitempty"`
-	To        string  `json:"to,omitempty"`
-	Identity  string  `json:"identity,omitempty"`
-	Actor     string  `json:"actor,omitempty"`
-	Reason    string  `json:"reason,omitempty"`
-	Operation string  `json:"operation,omitempty"`
-	Action    string  `json:"action,omitempty"`
-	State     string  `json:"state,omitempty"`
-	Count     int64   `json:"count,omitempty"`
-}
-
-func newAuditEntry(a *audit.Entry) auditEntry {
-	shown := auditEntry{Record: a.Record, At: a.At, Op: a.Op, JID: a.JID, Queue: a.Queue, To: a.To, Identity: a.Identity, Actor: a.Actor, Reason: a.Reason,
+func newJournalEntry(a *audit.Entry) answer.JournalEntry {
+	shown := answer.JournalEntry{Record: a.Record, At: a.At, Op: a.Op, JID: a.JID, Queue: a.Queue, To: a.To, Identity: a.Identity, Actor: a.Actor, Reason: a.Reason,
 		Operation: a.Operation, Action: a.Action, State: a.State, Count: a.Count}
 	if shown.Set = setOf(a.Stream); shown.Set == "" {
 		shown.Stream = a.Stream
@@ -154,7 +135,7 @@ func auditCursor(below int64, shown []string) *string {
 const auditBatch = 2000
 
 // find returns what is asked for, in as many steps as it takes.
-func (a *auditAPI) find(q auditQuery) (found past[auditEntry], err error) {
+func (a *auditAPI) find(q auditQuery) (found answer.History[answer.JournalEntry], err error) {
 	page := newAuditPage(a.operations, &q)
 	asked := q.Query
 	asked.Limit++    // one more shows whether there is another page
@@ -193,7 +174,7 @@ func (a *auditAPI) find(q auditQuery) (found past[auditEntry], err error) {
 type auditPage struct {
 	operations *tracker.BulkOperations
 	query      *auditQuery
-	items      []auditEntry
+	items      []answer.JournalEntry
 
 	shown     map[string]int  // operations, by the index of their item; -1: on an earlier page
 	uncounted map[string]bool // operations whose jobs must be counted entry by entry
@@ -204,7 +185,7 @@ type auditPage struct {
 }
 
 func newAuditPage(operations *tracker.BulkOperations, q *auditQuery) *auditPage {
-	p := &auditPage{operations: operations, query: q, items: []auditEntry{}, shown: map[string]int{}, uncounted: map[string]bool{}}
+	p := &auditPage{operations: operations, query: q, items: []answer.JournalEntry{}, shown: map[string]int{}, uncounted: map[string]bool{}}
 	for _, id := range q.shown {
 		p.shown[id] = -1
 	}
@@ -219,7 +200,7 @@ func (p *auditPage) done() bool { return p.more && len(p.uncounted) == 0 }
 func (p *auditPage) take(a *audit.Entry) {
 	if !p.query.collapsed || a.Operation == "" {
 		if p.query.match(a) {
-			p.add(newAuditEntry(a))
+			p.add(newJournalEntry(a))
 		}
 		return
 	}
@@ -243,7 +224,7 @@ func (p *auditPage) take(a *audit.Entry) {
 	p.end(a.Record)
 }
 
-func (p *auditPage) add(item auditEntry) {
+func (p *auditPage) add(item answer.JournalEntry) {
 	if p.full() {
 		p.more = true
 		return
@@ -254,7 +235,7 @@ func (p *auditPage) add(item auditEntry) {
 
 // addOperation adds the newest entry of an operation in place of all of them.
 func (p *auditPage) addOperation(a *audit.Entry) {
-	item := newAuditEntry(a)
+	item := newJournalEntry(a)
 	item.JID, item.Offset = "", nil
 	if op, known := p.operations.Operation(a.Operation); known {
 		item.Count = op.Done

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -34,7 +35,7 @@ func (a *auditAPI) export(in *problem.Request, q auditQuery) error {
 }
 
 // writeAuditNDJSON writes an entry a line.
-func writeAuditNDJSON(w io.Writer, entries []auditEntry) error {
+func writeAuditNDJSON(w io.Writer, entries []answer.JournalEntry) error {
 	out := json.NewEncoder(w)
 	for i := range entries {
 		if err := out.Encode(&entries[i]); err != nil {
@@ -50,7 +51,7 @@ var auditColumns = []string{
 }
 
 // writeAuditCSV writes an entry a line, for spreadsheets.
-func writeAuditCSV(w io.Writer, entries []auditEntry) error {
+func writeAuditCSV(w io.Writer, entries []answer.JournalEntry) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	for i := range entries {

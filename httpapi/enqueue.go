@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
@@ -39,12 +40,6 @@ type enqueueAPI struct {
 	ask     func(ctx context.Context, c wire.Command) wire.Reply
 	prefix  string
 	now     func() time.Time
-}
-
-type enqueued struct {
-	JID    string `json:"jid,omitempty"`
-	Error  string `json:"error,omitempty"`
-	Reason string `json:"reason,omitempty"`
 }
 
 // enqueue publishes a job, or an array of jobs.
@@ -80,13 +75,13 @@ func (e *enqueueAPI) enqueue(in *problem.Request) error {
 			return err
 		}
 		in.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
-		return in.JSON(http.StatusCreated, enqueued{JID: jid})
+		return in.JSON(http.StatusCreated, answer.Enqueued{JID: jid})
 	}
 	return problem.BadRequest("the body must be a job, or an array of jobs")
 }
 
 // enqueueAll publishes jobs concurrently; each has an outcome of its own.
-func (e *enqueueAPI) enqueueAll(ctx context.Context, raw []byte, actor string) ([]enqueued, error) {
+func (e *enqueueAPI) enqueueAll(ctx context.Context, raw []byte, actor string) ([]answer.Enqueued, error) {
 	var jobs []json.RawMessage
 	if err := json.Unmarshal(raw, &jobs); err != nil {
 		return nil, problem.BadRequest("the body is not valid: %s", err)
@@ -94,7 +89,7 @@ func (e *enqueueAPI) enqueueAll(ctx context.Context, raw []byte, actor string) (
 	if len(jobs) > maxEnqueued {
 		return nil, problem.BadRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
 	}
-	outcomes := make([]enqueued, len(jobs))
+	outcomes := make([]answer.Enqueued, len(jobs))
 	var g errgroup.Group
 	g.SetLimit(maxPublished)
 	for i, job := range jobs {
@@ -106,7 +101,7 @@ func (e *enqueueAPI) enqueueAll(ctx context.Context, raw []byte, actor string) (
 			}
 			if outcomes[i].JID = jid; err != nil {
 				p := problem.From(err)
-				outcomes[i] = enqueued{Error: p.Code, Reason: p.Reason}
+				outcomes[i] = answer.Enqueued{Error: p.Code, Reason: p.Reason}
 			}
 			return nil
 		})

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/processes"
@@ -111,10 +112,7 @@ func (a *jobsAPI) cancel(in *problem.Request) error {
 	if err != nil {
 		return err
 	}
-	return in.JSON(http.StatusAccepted, struct {
-		ID       string `json:"id"`
-		Identity string `json:"identity"`
-	}{id, identity})
+	return in.JSON(http.StatusAccepted, answer.Asked{ID: id, Identity: identity})
 }
 
 // runsOn returns the process that runs a job. It returns everyProcess if several report the job, or

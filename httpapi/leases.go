@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
@@ -39,18 +39,6 @@ type leasesAPI struct {
 	log      *slog.Logger
 
 	failing singleflight.Group // leases whose failure is being recorded
-}
-
-// lease is a job that a worker took, as clients see it.
-type lease struct {
-	ID      string          `json:"id"`
-	Until   float64         `json:"until"`
-	JID     string          `json:"jid"`
-	Class   string          `json:"class"`
-	Queue   string          `json:"queue"`
-	Attempt int             `json:"attempt"` // from 1
-	RanOut  int             `json:"ran_out"` // how many leases of the job did before
-	Job     json.RawMessage `json:"job"`
 }
 
 type leaseTerms struct {
@@ -108,8 +96,8 @@ func (l *leasesAPI) take(in *problem.Request) error {
 }
 
 // takeJobs takes jobs as they come, until there are some or the time is over.
-func (l *leasesAPI) takeJobs(ctx context.Context, name string, terms leaseTerms) (taken []lease, err error) {
-	taken = []lease{}
+func (l *leasesAPI) takeJobs(ctx context.Context, name string, terms leaseTerms) (taken []answer.Lease, err error) {
+	taken = []answer.Lease{}
 	ctx, cancel := context.WithTimeout(ctx, terms.wait+takeBudget)
 	defer cancel()
 	until := time.Now().Add(terms.wait)
@@ -139,7 +127,7 @@ func (l *leasesAPI) takeJobs(ctx context.Context, name string, terms leaseTerms)
 }
 
 // takeNow takes the jobs that are there; none of a queue that is paused.
-func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string, terms leaseTerms) ([]lease, error) {
+func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string, terms leaseTerms) ([]answer.Lease, error) {
 	full := wire.QueuePrefix + name
 	waiting, _, err := conn.Queues().Depth(ctx, full)
 	if _, paused := l.entries.Paused()[name]; err != nil || paused || waiting == 0 {
@@ -148,13 +136,13 @@ func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string,
 	// Jobs that were taken become leases, also if the client has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBudget)
 	defer cancel()
-	return broker.Transfer(ctx, conn, full, terms.max, func(d wire.Delivery) (wire.Message, *lease) {
+	return broker.Transfer(ctx, conn, full, terms.max, func(d wire.Delivery) (wire.Message, *answer.Lease) {
 		return l.lend(&d, name, terms.lasts)
 	})
 }
 
 // lend makes a lease of a job, or does with it what a worker does with a job that it does not run.
-func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (wire.Message, *lease) {
+func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (wire.Message, *answer.Lease) {
 	now := l.now()
 	job, err := wire.LeasedJob(d, queue)
 	if err != nil {
@@ -179,7 +167,7 @@ func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (w
 		return rejectedMessage(d, queue), nil
 	}
 	m.Timestamp = now
-	return m, &lease{ID: id, Until: wire.Seconds(until), JID: job.JID, Class: job.Class, Queue: queue, Attempt: job.RetryCount + 1, RanOut: ranOut, Job: job.Raw}
+	return m, &answer.Lease{ID: id, Until: wire.Seconds(until), JID: job.JID, Class: job.Class, Queue: queue, Attempt: job.RetryCount + 1, RanOut: ranOut, Job: job.Raw}
 }
 
 func entryMessage(stream string, job *wire.Job, trace string, record []byte) wire.Message {
@@ -192,9 +180,9 @@ func rejectedMessage(d *wire.Delivery, queue string) wire.Message {
 }
 
 // awaitTaken waits until this sidecar has read the leases, so that it finds them when they end.
-func (l *leasesAPI) awaitTaken(ctx context.Context, taken []lease) {
+func (l *leasesAPI) awaitTaken(ctx context.Context, taken []answer.Lease) {
 	l.leader.readBack(ctx, readBackLimit, func() bool {
-		return !slices.ContainsFunc(taken, func(one lease) bool {
+		return !slices.ContainsFunc(taken, func(one answer.Lease) bool {
 			found, err := l.entries.Find(wire.ScheduledJobs, one.ID)
 			return err == nil && len(found) == 0
 		})

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/httpapi/prom"
@@ -17,35 +18,8 @@ type operationsAPI struct {
 	requests   *prom.Requests
 }
 
-// operation is an operation as clients see it.
-type operation struct {
-	ID       string       `json:"id"`
-	Action   string       `json:"action"`
-	Set      string       `json:"set"`
-	Filter   *wire.Filter `json:"filter,omitempty"`
-	AsOf     *int64       `json:"as_of,omitempty"`
-	Expected *int64       `json:"expected_count,omitempty"`
-	At       *float64     `json:"at,omitempty"`
-	Rate     float64      `json:"rate,omitempty"`
-	Reason   string       `json:"reason,omitempty"`
-	Actor    string       `json:"actor,omitempty"`
-	Undoes   string       `json:"undoes,omitempty"`
-	UndoneBy string       `json:"undone_by,omitempty"`
-
-	State     string  `json:"state"`
-	StartedAt float64 `json:"started_at"`
-	EndedAt   float64 `json:"ended_at,omitempty"`
-	Total     *int64  `json:"total,omitempty"` // where it was counted
-	Done      int64   `json:"done"`
-	Failed    int64   `json:"failed"`
-	LastError string  `json:"last_error,omitempty"`
-
-	Skipped *int64      `json:"skipped,omitempty"` // of an undo
-	Skips   []wire.Skip `json:"skips,omitempty"`
-}
-
-func newOperation(op *wire.Operation) operation {
-	o := operation{ID: op.ID, Action: op.Action, Filter: op.Filter, AsOf: op.AsOf, Expected: op.Expected, At: op.At, Rate: op.Rate,
+func newOperation(op *wire.Operation) answer.Operation {
+	o := answer.Operation{ID: op.ID, Action: op.Action, Filter: op.Filter, AsOf: op.AsOf, Expected: op.Expected, At: op.At, Rate: op.Rate,
 		Reason: op.Reason, Actor: op.Actor, State: op.State, StartedAt: op.StartedAt, EndedAt: op.EndedAt, Done: op.Done,
 		Failed: op.Failed, LastError: op.LastError, Undoes: op.Undoes, UndoneBy: op.UndoneBy, Skips: op.Skips}
 	o.Set = setOf(op.Stream)
@@ -96,12 +70,6 @@ func (a *operationsAPI) create(in *problem.Request) error {
 	return a.begin(in, op, body.Rate, body.Reason)
 }
 
-type begunOperation struct {
-	ID     string `json:"id"`
-	Action string `json:"action"`
-	Undoes string `json:"undoes,omitempty"`
-}
-
 // begin makes the leader begin an operation.
 func (a *operationsAPI) begin(in *problem.Request, op *wire.Operation, rate *float64, reason string) error {
 	if rate != nil {
@@ -131,7 +99,7 @@ func (a *operationsAPI) begin(in *problem.Request, op *wire.Operation, rate *flo
 		return known
 	})
 	in.Response().Header().Set("Location", "/api/operations/"+cmd.ID)
-	return in.JSON(http.StatusAccepted, begunOperation{cmd.ID, op.Action, op.Undoes})
+	return in.JSON(http.StatusAccepted, answer.BegunOperation{ID: cmd.ID, Action: op.Action, Undoes: op.Undoes})
 }
 
 // undo begins an operation that takes back what another did.
@@ -148,7 +116,7 @@ func (a *operationsAPI) undo(in *problem.Request) error {
 
 func (a *operationsAPI) list(in *problem.Request) (any, error) {
 	in.Query()
-	all := []operation{}
+	all := []answer.Operation{}
 	for _, op := range a.operations.Operations() {
 		all = append(all, newOperation(&op))
 	}

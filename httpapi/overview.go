@@ -31,21 +31,21 @@ type overviewAPI struct {
 
 // overview is the state of everything on one page.
 type overview struct {
-	Product  string             `json:"product_name"`
-	Version  string             `json:"product_version"`
-	VHost    string             `json:"vhost"`
-	Now      float64            `json:"now"` // this machine's clock
-	Broker   brokerState        `json:"broker"`
-	Leader   leaderState        `json:"leader"`
-	Self     scheduler.Status   `json:"scheduler"`
-	Sets     map[string]setSize `json:"sets"`
-	Overdue  float64            `json:"scheduled_overdue_seconds"` // of the oldest due entry
-	Views    viewState          `json:"views"`
-	Rejected map[string]counts  `json:"rejected"`
-	Journal  journalState       `json:"journal"`
-	Workers  workerState        `json:"processes"`
-	Queues   *answer.QueueTotal `json:"queues,omitempty"` // nil: no client has looked
-	Jobs     jobTotals          `json:"jobs"`
+	Product  string              `json:"product_name"`
+	Version  string              `json:"product_version"`
+	VHost    string              `json:"vhost"`
+	Now      float64             `json:"now"` // this machine's clock
+	Broker   brokerState         `json:"broker"`
+	Leader   leaderState         `json:"leader"`
+	Self     scheduler.Status    `json:"scheduler"`
+	Sets     map[string]setSize  `json:"sets"`
+	Overdue  float64             `json:"scheduled_overdue_seconds"` // of the oldest due entry
+	Views    viewState           `json:"views"`
+	Rejected map[string]counts   `json:"rejected"`
+	Journal  journalState        `json:"journal"`
+	Workers  answer.WorkerTotals `json:"processes"`
+	Queues   *answer.QueueTotal  `json:"queues,omitempty"` // nil: no client has looked
+	Jobs     jobTotals           `json:"jobs"`
 }
 
 type brokerState struct {
@@ -98,15 +98,6 @@ type journalState struct {
 	Held       map[string]int64 `json:"held"` // up to which offset, by stream, after a gap
 }
 
-// workerState is the sum of all worker processes.
-type workerState struct {
-	Running     int            `json:"running"` // all that are not lost
-	States      map[string]int `json:"states"`
-	Concurrency int64          `json:"concurrency"`
-	Busy        int64          `json:"busy"`
-	RSSKB       int64          `json:"rss_kb"`
-}
-
 // jobTotals count the attempts of jobs.
 type jobTotals struct {
 	ProcessedToday int64 `json:"processed_today"` // since midnight UTC
@@ -127,7 +118,7 @@ func (a *overviewAPI) at(now time.Time) (o overview, err error) {
 		Leader:  leaderState{state.Identity, state.Epoch, state.OpenedAt},
 		Views:   newViewState(a.view.Status()),
 		Journal: journalState{state.Fired, state.Buried, state.Duplicates, state.Void, state.Held},
-		Workers: newWorkerState(a.workers.list()), Queues: a.queues.seen.Load(),
+		Workers: newWorkerTotals(a.workers.list()), Queues: a.queues.seen.Load(),
 		Sets: map[string]setSize{}, Rejected: map[string]counts{},
 	}
 	o.Broker.Connected, o.Broker.Product, o.Broker.Version = a.broker()
@@ -164,9 +155,9 @@ func (a *overviewAPI) setSize(stream string) (setSize, error) {
 	return size, err
 }
 
-func newWorkerState(all []processes.Process) workerState {
+func newWorkerTotals(all []processes.Process) answer.WorkerTotals {
 	sum := processes.Sum(all)
-	return workerState{sum.Processes, sum.States, sum.Concurrency, sum.Busy, sum.RSSKB}
+	return answer.WorkerTotals{Running: sum.Processes, States: sum.States, Concurrency: sum.Concurrency, Busy: sum.Busy, RSSKB: sum.RSSKB}
 }
 
 func newViewState(streams []view.Status) viewState {

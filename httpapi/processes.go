@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
@@ -21,46 +22,12 @@ type processesAPI struct {
 	controls *controls
 }
 
-// process is a worker process as clients see it.
-type process struct {
-	Identity    string            `json:"identity"`
-	Hostname    string            `json:"hostname"`
-	PID         int64             `json:"pid"`
-	Tag         string            `json:"tag"`
-	Version     string            `json:"version"`
-	State       string            `json:"state"`
-	HeardAt     float64           `json:"heard_at"`
-	Silent      float64           `json:"silent_seconds"`
-	Beat        float64           `json:"beat"`       // by the worker's own clock
-	StartedAt   *float64          `json:"started_at"` // null: not reported
-	Concurrency int64             `json:"concurrency"`
-	Busy        int64             `json:"busy"`
-	RSSKB       int64             `json:"rss_kb"`
-	RTTMicros   int64             `json:"rtt_us"`
-	Queues      []string          `json:"queues"`
-	Weights     map[string]int64  `json:"weights,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Lanes       []wire.Lane       `json:"lanes,omitempty"`
-	Work        []runningJob      `json:"work"`
-	Cut         bool              `json:"cut,omitempty"` // parts of the heartbeat are left out
-}
-
-// runningJob is a job that a process runs, as clients see it.
-type runningJob struct {
-	JID       string   `json:"jid"`
-	Class     string   `json:"class"`
-	Queue     string   `json:"queue"`
-	StartedAt *float64 `json:"started_at"` // null: not reported
-	Usual     *float64 `json:"usual_ms"`   // how long its class usually runs; null: not known
-	Stuck     bool     `json:"stuck,omitempty"`
-}
-
-func newProcess(p *processes.Process, usual map[string]time.Duration) process {
-	shown := process{
+func newProcess(p *processes.Process, usual map[string]time.Duration) answer.Process {
+	shown := answer.Process{
 		Identity: p.Identity, Hostname: p.Hostname, PID: p.PID, Tag: p.Tag, Version: p.Version, State: p.State,
 		HeardAt: wire.Seconds(p.Heard), Silent: p.Silent.Seconds(), Beat: wire.Seconds(p.Beat), StartedAt: secondsIf(p.StartedAt),
 		Concurrency: p.Concurrency, Busy: p.Busy, RSSKB: p.RSSKB, RTTMicros: p.RTTMicros, Queues: queueNames(p.Queues),
-		Weights: p.Weights, Labels: p.Labels, Lanes: slices.Clone(p.Lanes), Work: []runningJob{}, Cut: p.Cut,
+		Weights: p.Weights, Labels: p.Labels, Lanes: slices.Clone(p.Lanes), Work: []answer.RunningJob{}, Cut: p.Cut,
 	}
 	for i := range shown.Lanes {
 		shown.Lanes[i].Queues = queueNames(shown.Lanes[i].Queues)
@@ -71,13 +38,17 @@ func newProcess(p *processes.Process, usual map[string]time.Duration) process {
 	return shown
 }
 
-func newRunning(p *processes.Process, w *wire.Work, usual map[string]time.Duration) runningJob {
-	job := runningJob{JID: w.JID, Class: w.Class, Queue: wire.QueueName(w.Queue), StartedAt: secondsIf(w.StartedAt)}
+func newRunning(p *processes.Process, w *wire.Work, usual map[string]time.Duration) answer.RunningJob {
+	job := answer.RunningJob{JID: w.JID, Class: w.Class, Queue: wire.QueueName(w.Queue), StartedAt: secondsIf(w.StartedAt)}
 	if u, known := usual[w.Class]; known {
 		ms := millis(u)
 		job.Usual, job.Stuck = &ms, attention.Stuck(p.Age(w), u)
 	}
 	return job
+}
+
+func newRunningOn(p *processes.Process, job answer.RunningJob) answer.RunningOn {
+	return answer.RunningOn{Identity: p.Identity, State: p.State, HeardAt: wire.Seconds(p.Heard), RunningJob: job}
 }
 
 // queueNames returns names as the API has them; workers may report them with their prefix.
@@ -105,7 +76,7 @@ func (a *processesAPI) list(in *problem.Request) (any, error) {
 		return nil, err
 	}
 	all := a.workers.list()
-	found := []process{}
+	found := []answer.Process{}
 	for i := range all {
 		one := newProcess(&all[i], usual)
 		if (state == "" || one.State == state) && (queue == "" || slices.Contains(one.Queues, queue)) {
@@ -143,9 +114,7 @@ func (a *processesAPI) control(op string) handler {
 		if err != nil {
 			return err
 		}
-		return in.JSON(http.StatusAccepted, struct {
-			ID string `json:"id"`
-		}{id})
+		return in.JSON(http.StatusAccepted, answer.Asked{ID: id})
 	}
 }
 

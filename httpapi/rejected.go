@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
@@ -28,20 +29,8 @@ type rejectedAPI struct {
 // maxPreview is how much of a rejected record a list shows, in bytes.
 const maxPreview = 1024
 
-// rejectedRecord is a record that could not be taken in, as clients see it.
-type rejectedRecord struct {
-	Stream    string `json:"stream"` // or the classic queue that held it
-	Offset    int64  `json:"offset"` // for a classic queue, of the journal's record about it
-	Reason    string `json:"reason"`
-	Size      int64  `json:"size"` // in bytes
-	Body      string `json:"body"`
-	Encoding  string `json:"encoding"`            // of body: utf-8, or base64
-	Truncated bool   `json:"truncated,omitempty"` // body is only the beginning
-	Redacted  bool   `json:"redacted,omitempty"`  // parts of it, or all of it, are hidden
-}
-
-func newRejected(hide *redactor, j *tracker.Reject, most int) rejectedRecord {
-	r := rejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size}
+func newRejected(hide *redactor, j *tracker.Reject, most int) answer.RejectedRecord {
+	r := answer.RejectedRecord{Stream: j.Stream, Offset: j.Offset, Reason: j.Reason, Size: j.Size}
 	var body []byte
 	body, r.Redacted = hide.anything(j.Body)
 	r.Body, r.Encoding, r.Truncated = preview(body, most, int64(len(j.Body)) < j.Size)
@@ -90,8 +79,8 @@ func (a *rejectedAPI) list(in *problem.Request) (any, error) {
 	return pageWith(page, total, sum(kept), items), err
 }
 
-func (a *rejectedAPI) read(page paging, hide *redactor, kept map[string]int64) ([]rejectedRecord, error) {
-	items, skip := []rejectedRecord{}, page.skip
+func (a *rejectedAPI) read(page paging, hide *redactor, kept map[string]int64) ([]answer.RejectedRecord, error) {
+	items, skip := []answer.RejectedRecord{}, page.skip
 	for _, stream := range slices.Sorted(maps.Keys(kept)) {
 		if skip >= kept[stream] {
 			skip -= kept[stream]

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
-	"github.com/millrace-jobs/millrace/wire"
 )
 
 // statusRunning selects jobs that run now, in place of attempts that have ended.
@@ -35,18 +35,18 @@ func (a *jobsAPI) listRunning(in *problem.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, workers := past[runningOn]{Items: []runningOn{}}, a.workers.list()
+	found, workers := answer.History[answer.RunningOn]{Items: []answer.RunningOn{}}, a.workers.list()
 	for i := range workers {
 		p := &workers[i]
 		found.Searched += len(p.Work)
 		for j := range p.Work {
-			r := runningOn{p.Identity, p.State, wire.Seconds(p.Heard), newRunning(p, &p.Work[j], usual)}
-			if r.match(in) && (behind == nil || placeOf(&r).compare(*behind) > 0) {
+			r := newRunningOn(p, newRunning(p, &p.Work[j], usual))
+			if isAsked(in, &r) && (behind == nil || placeOf(&r).compare(*behind) > 0) {
 				found.Items = append(found.Items, r)
 			}
 		}
 	}
-	slices.SortFunc(found.Items, func(a, b runningOn) int { return placeOf(&a).compare(placeOf(&b)) })
+	slices.SortFunc(found.Items, func(a, b answer.RunningOn) int { return placeOf(&a).compare(placeOf(&b)) })
 	if len(found.Items) > limit {
 		found.Items = found.Items[:limit]
 		next := placeOf(&found.Items[limit-1]).cursor()
@@ -55,8 +55,8 @@ func (a *jobsAPI) listRunning(in *problem.Request) (any, error) {
 	return found, nil
 }
 
-// match reports whether a job is asked for.
-func (r *runningOn) match(in *problem.Request) bool {
+// isAsked reports whether a job is asked for.
+func isAsked(in *problem.Request, r *answer.RunningOn) bool {
 	is := map[string]string{"queue": r.Queue, "class": r.Class, "jid": r.JID, "worker": r.Identity}
 	for name, value := range is {
 		if asked := in.Text(name); asked != "" && asked != value {
@@ -75,7 +75,7 @@ type runningPlace struct {
 // unknownBegin is after all times: jobs whose worker does not report when they began are last.
 const unknownBegin = 999_999_999_999_999_999
 
-func placeOf(r *runningOn) runningPlace {
+func placeOf(r *answer.RunningOn) runningPlace {
 	place := runningPlace{unknownBegin, r.Identity, r.JID}
 	if r.StartedAt != nil {
 		place.begun = max(0, wire.FromSeconds(*r.StartedAt).UnixMicro())

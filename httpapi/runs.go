@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
@@ -20,22 +21,8 @@ type runsAPI struct {
 	now     func() time.Time
 }
 
-// run is an attempt that a worker reported, as clients see it.
-type run struct {
-	At       float64  `json:"at"`
-	JID      string   `json:"jid"`
-	Class    string   `json:"class"`
-	Queue    string   `json:"queue"`
-	Status   string   `json:"status"`
-	Duration *float64 `json:"duration_ms"` // null: not reported
-	Wait     *float64 `json:"wait_ms"`
-	Attempt  int64    `json:"attempt"` // 0: not reported
-	Worker   string   `json:"worker,omitempty"`
-	Error    string   `json:"error_class,omitempty"`
-}
-
-func newRun(r *metrics.Run) run {
-	return run{At: wire.Seconds(r.At), JID: r.JID, Class: r.Class, Queue: r.Queue, Status: r.Status, Duration: millisIf(r.Duration), Wait: millisIf(r.Wait),
+func newRun(r *metrics.Run) answer.Run {
+	return answer.Run{At: wire.Seconds(r.At), JID: r.JID, Class: r.Class, Queue: r.Queue, Status: r.Status, Duration: millisIf(r.Duration), Wait: millisIf(r.Wait),
 		Attempt: r.Attempt, Worker: r.Worker, Error: r.Error}
 }
 
@@ -47,26 +34,14 @@ func millisIf(d time.Duration) *float64 {
 	return &ms
 }
 
-type past[T any] struct {
-	Items    []T     `json:"items"`
-	Searched int     `json:"searched"`
-	Next     *string `json:"next"` // null: there is no more
-	Older    bool    `json:"older_than_kept"`
-}
-
-// pastRuns are runs, and how long they are kept.
-type pastRuns struct {
-	past[run]
-	MaxAge float64 `json:"max_age_seconds,omitempty"`
-}
-
 func (a *runsAPI) list(in *problem.Request) (any, error) {
 	q := readRuns(in, a.now())
 	if in.Err() != nil {
 		return nil, in.Err()
 	}
 	found, err := a.find(q)
-	shown := pastRuns{past[run]{Items: make([]run, len(found.Runs)), Searched: found.Searched, Older: found.Older}, a.maxAge.Seconds()}
+	shown := answer.Runs{MaxAge: a.maxAge.Seconds()}
+	shown.Items, shown.Searched, shown.Older = make([]answer.Run, len(found.Runs)), found.Searched, found.Older
 	for i := range found.Runs {
 		shown.Items[i] = newRun(&found.Runs[i])
 	}

@@ -14,60 +14,13 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/wire"
 )
-
-type timeline struct {
-	JID       string            `json:"jid"`
-	Entries   []json.RawMessage `json:"entries"` // pending now
-	Running   []runningOn       `json:"running,omitempty"`
-	Leases    []shownLease      `json:"leases,omitempty"`
-	Events    []jobEvent        `json:"events"`         // what was done to it, the newest first
-	Runs      []run             `json:"runs,omitempty"` // the newest first
-	Job       json.RawMessage   `json:"job,omitempty"`  // as it was last sent, if it has no entry
-	OlderThan bool              `json:"older_than_kept"`
-}
-
-// runningOn is a process that reports that it runs the job.
-type runningOn struct {
-	Identity string  `json:"identity"`
-	State    string  `json:"state"` // of the process
-	HeardAt  float64 `json:"heard_at"`
-	runningJob
-}
-
-// shownLease is a lease of a job, as its timeline shows it.
-type shownLease struct {
-	ID      string  `json:"id"`
-	Until   float64 `json:"until"`
-	Queue   string  `json:"queue"`
-	Class   string  `json:"class"`
-	Attempt int     `json:"attempt"`
-}
-
-type jobEvent struct {
-	At        float64  `json:"at"`
-	What      string   `json:"what"`
-	Record    int64    `json:"record"` // the journal's, by its offset
-	Set       string   `json:"set,omitempty"`
-	Offset    *int64   `json:"offset,omitempty"` // of the entry in the stream of its set
-	Actor     string   `json:"actor,omitempty"`
-	Reason    string   `json:"reason,omitempty"`
-	Operation string   `json:"operation,omitempty"`
-	Identity  string   `json:"identity,omitempty"` // cancelled: of the process that was asked
-	Changes   []change `json:"changes,omitempty"`  // changed: what
-}
-
-// change is a member of a job before and after a change, each as JSON text, byte for byte.
-type change struct {
-	Member string `json:"member"`
-	Was    string `json:"was"`
-	Is     string `json:"is"`
-}
 
 const (
 	maxShownRuns      = 100              // of one job
@@ -97,8 +50,8 @@ func (a *jobsAPI) show(in *problem.Request) error {
 	return writeJSON(in, t)
 }
 
-func (a *jobsAPI) timeline(ctx context.Context, jid string, hide *redactor) (t timeline, err error) {
-	t = timeline{JID: jid, Entries: []json.RawMessage{}}
+func (a *jobsAPI) timeline(ctx context.Context, jid string, hide *redactor) (t answer.Timeline, err error) {
+	t = answer.Timeline{JID: jid, Entries: []json.RawMessage{}}
 	items := listItems{records: a.records, hide: hide}
 	var since time.Time // when the job was made, less what clocks may differ
 	for _, set := range entrySets {
@@ -119,7 +72,7 @@ func (a *jobsAPI) timeline(ctx context.Context, jid string, hide *redactor) (t t
 		return t, err
 	}
 	for _, e := range leases {
-		t.Leases = append(t.Leases, shownLease{e.JID, wire.Seconds(e.At), e.Queue, e.Class, e.Attempt + 1})
+		t.Leases = append(t.Leases, answer.JobLease{ID: e.JID, Until: wire.Seconds(e.At), Queue: e.Queue, Class: e.Class, Attempt: e.Attempt + 1})
 	}
 	var olderRuns, olderEvents bool
 	if t.Runs, olderRuns, err = a.runsOf(jid, since); err != nil {
@@ -147,7 +100,7 @@ func (a *jobsAPI) timeline(ctx context.Context, jid string, hide *redactor) (t t
 // olderThanKept reports whether a job without an entry may have a longer history than is kept.
 // The job that was last sent says when it was made. The journal has no events of a job that a
 // client published to its queue: such a job has an earlier run if the oldest is not attempt 1.
-func (a *jobsAPI) olderThanKept(t *timeline) (bool, error) {
+func (a *jobsAPI) olderThanKept(t *answer.Timeline) (bool, error) {
 	made := madeAt(t.Job)
 	switch {
 	case len(t.Events) == 0:
@@ -181,17 +134,17 @@ func madeAt(item []byte) time.Time {
 }
 
 // eventsOf returns what was done to a job, the newest first. older reports that more may have been.
-func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hide *redactor) (events []jobEvent, older bool, err error) {
+func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hide *redactor) (events []answer.JobEvent, older bool, err error) {
 	found, err := a.entries.Audit.Search(audit.Query{JID: jid, Limit: maxShownEvents, Most: maxEventsSearched, From: secondsOrZero(since)})
 	if err != nil {
 		return nil, false, err
 	}
-	events = []jobEvent{}
+	events = []answer.JobEvent{}
 	seen, shown := map[int64]bool{}, 0
 	for i := range found.Entries {
-		e := newAuditEntry(&found.Entries[i])
+		e := newJournalEntry(&found.Entries[i])
 		seen[e.Record] = true
-		event := jobEvent{At: e.At, What: e.Op, Record: e.Record, Set: e.Set, Offset: e.Offset, Actor: e.Actor, Reason: e.Reason, Operation: e.Operation, Identity: e.Identity}
+		event := answer.JobEvent{At: e.At, What: e.Op, Record: e.Record, Set: e.Set, Offset: e.Offset, Actor: e.Actor, Reason: e.Reason, Operation: e.Operation, Identity: e.Identity}
 		if e.Op == wire.TypeChanged && shown < maxShownChanges {
 			shown++
 			event.Changes = a.changesOf(ctx, e.Record, hide)
@@ -205,10 +158,10 @@ func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hid
 			return nil, false, err
 		}
 		if h != nil && !seen[h.Record] {
-			events = append(events, jobEvent{At: h.At, What: h.What, Record: h.Record, Set: set.path, Offset: &h.Offset, Actor: h.Actor})
+			events = append(events, answer.JobEvent{At: h.At, What: h.What, Record: h.Record, Set: set.path, Offset: &h.Offset, Actor: h.Actor})
 		}
 	}
-	slices.SortFunc(events, func(a, b jobEvent) int { return cmp.Compare(b.Record, a.Record) })
+	slices.SortFunc(events, func(a, b answer.JobEvent) int { return cmp.Compare(b.Record, a.Record) })
 	for i := len(events) - 2; i >= 0; i-- { // the transport may know no time
 		events[i].At = cmp.Or(events[i].At, events[i+1].At)
 	}
@@ -216,7 +169,7 @@ func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hid
 }
 
 // changesOf returns what a record of the journal changed, if it and the changed entry can be read.
-func (a *jobsAPI) changesOf(ctx context.Context, record int64, hide *redactor) (shown []change) {
+func (a *jobsAPI) changesOf(ctx context.Context, record int64, hide *redactor) (shown []answer.JobChange) {
 	found, _ := a.answers.get(ctx, fmt.Sprint("changes of ", record), keepRead, func(context.Context) (any, error) {
 		r, err := a.keptRecord(ctx, wire.Journal, record)
 		if err != nil {
@@ -224,22 +177,22 @@ func (a *jobsAPI) changesOf(ctx context.Context, record int64, hide *redactor) (
 		}
 		j, err := wire.ParseJournal(r.Body)
 		if err != nil || j.Type != wire.TypeChanged || j.By == nil || len(j.Entry) > maxKept {
-			return []change(nil), nil
+			return []answer.JobChange(nil), nil
 		}
 		by, err := a.keptRecord(ctx, j.Stream, *j.By)
 		if err != nil {
 			return nil, err
 		}
 		if len(by.Body) > maxKept {
-			return []change(nil), nil
+			return []answer.JobChange(nil), nil
 		}
 		return changesBetween(j.Stream, j.Offset, j.Entry, *j.By, by.Body), nil
 	})
-	all, _ := found.([]change)
+	all, _ := found.([]answer.JobChange)
 	for _, c := range all {
 		was, _ := hide.record([]byte(c.Was))
 		is, _ := hide.record([]byte(c.Is))
-		shown = append(shown, change{c.Member, string(was), string(is)})
+		shown = append(shown, answer.JobChange{Member: c.Member, Was: string(was), Is: string(is)})
 	}
 	return shown
 }
@@ -255,7 +208,7 @@ func (a *jobsAPI) keptRecord(ctx context.Context, stream string, offset int64) (
 }
 
 // changesBetween compares an entry with the one that replaced it.
-func changesBetween(stream string, offset int64, before []byte, by int64, after []byte) (all []change) {
+func changesBetween(stream string, offset int64, before []byte, by int64, after []byte) (all []answer.JobChange) {
 	was, err := wire.ParseEntry(stream, offset, before)
 	if err != nil {
 		return nil
@@ -266,7 +219,7 @@ func changesBetween(stream string, offset int64, before []byte, by int64, after 
 	}
 	add := func(member, was, is string) {
 		if was != is {
-			all = append(all, change{member, was, is})
+			all = append(all, answer.JobChange{Member: member, Was: was, Is: is})
 		}
 	}
 	add("args", cmp.Or(jobIn(before).Get("args").Raw, "null"), cmp.Or(jobIn(after).Get("args").Raw, "null"))
@@ -279,8 +232,8 @@ func changesBetween(stream string, offset int64, before []byte, by int64, after 
 }
 
 // lastSent returns the job as it was last sent to its queue, where the journal still has it.
-func (a *jobsAPI) lastSent(ctx context.Context, events []jobEvent, hide *redactor) json.RawMessage {
-	i := slices.IndexFunc(events, func(e jobEvent) bool { return reachedQueue[e.What] })
+func (a *jobsAPI) lastSent(ctx context.Context, events []answer.JobEvent, hide *redactor) json.RawMessage {
+	i := slices.IndexFunc(events, func(e answer.JobEvent) bool { return reachedQueue[e.What] })
 	if i < 0 {
 		return nil
 	}
@@ -303,7 +256,7 @@ func (a *jobsAPI) lastSent(ctx context.Context, events []jobEvent, hide *redacto
 }
 
 // runsOf returns the newest runs of a job. older reports that more may have been.
-func (a *jobsAPI) runsOf(jid string, since time.Time) (runs []run, older bool, err error) {
+func (a *jobsAPI) runsOf(jid string, since time.Time) (runs []answer.Run, older bool, err error) {
 	if a.runs.metrics == nil {
 		return nil, false, nil
 	}
@@ -315,7 +268,7 @@ func (a *jobsAPI) runsOf(jid string, since time.Time) (runs []run, older bool, e
 }
 
 // runningNow returns the processes that run a job: not those whose heartbeat is older than its end.
-func (a *jobsAPI) runningNow(ctx context.Context, jid string, runs []run) (all []runningOn, err error) {
+func (a *jobsAPI) runningNow(ctx context.Context, jid string, runs []answer.Run) (all []answer.RunningOn, err error) {
 	usual, err := a.workers.usual(ctx)
 	if err != nil {
 		return nil, err
@@ -337,7 +290,7 @@ func (a *jobsAPI) runningNow(ctx context.Context, jid string, runs []run) (all [
 				began = *w.StartedAt
 			}
 			if ended <= began {
-				all = append(all, runningOn{p.Identity, p.State, wire.Seconds(p.Heard), w})
+				all = append(all, newRunningOn(p, w))
 			}
 		}
 	}

@@ -24,11 +24,6 @@ const (
 	maxShownOperations = 20
 )
 
-type shownProcesses struct {
-	workerState
-	Items []process `json:"items"` // null: there are too many
-}
-
 // Changed returns a channel that is closed at the next change of the view.
 func (t *topics) Changed() <-chan struct{} { return t.overview.view.Changed() }
 
@@ -91,7 +86,7 @@ func (t *topics) showOverview() (shown, essence any, err error) {
 
 func (t *topics) showProcesses(ctx context.Context) (shown, essence any, err error) {
 	all := t.overview.workers.list()
-	p := shownProcesses{workerState: newWorkerState(all)}
+	p := answer.LiveProcesses{WorkerTotals: newWorkerTotals(all)}
 	if len(all) > maxShown {
 		return p, nil, nil
 	}
@@ -99,7 +94,7 @@ func (t *topics) showProcesses(ctx context.Context) (shown, essence any, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	p.Items = make([]process, len(all))
+	p.Items = make([]answer.Process, len(all))
 	for i := range all {
 		p.Items[i] = newProcess(&all[i], usual)
 	}
@@ -127,7 +122,7 @@ func (t *topics) showQueues(ctx context.Context) (any, error) {
 }
 
 func (t *topics) showOperations() any {
-	all := []operation{}
+	all := []answer.Operation{}
 	for _, op := range t.overview.entries.Operations() {
 		if op.State == wire.OperationRunning || len(all) < maxShownOperations {
 			all = append(all, newOperation(&op))

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
@@ -80,53 +82,8 @@ func (c *deleteJobCmd) Run(ctx context.Context, out output.Streams) error {
 	})
 }
 
-// timeline is what is known of a job.
-type timeline struct {
-	Entries []item     `json:"entries"`
-	Running []workRow  `json:"running"`
-	Leases  []leaseRow `json:"leases"`
-	Runs    []runRow   `json:"runs"`
-	Events  []jobEvent `json:"events"`
-	Older   bool       `json:"older_than_kept"`
-}
-
-// leaseRow is a job that a worker has leased.
-type leaseRow struct {
-	Until   float64 `json:"until"`
-	Class   string  `json:"class"`
-	Queue   string  `json:"queue"`
-	Attempt int64   `json:"attempt"`
-}
-
-// workRow is a job that a worker process runs.
-type workRow struct {
-	Identity  string   `json:"identity"`
-	Class     string   `json:"class"`
-	Queue     string   `json:"queue"`
-	StartedAt *float64 `json:"started_at"`
-	Stuck     bool     `json:"stuck"`
-}
-
-// jobEvent is something that was done to a job.
-type jobEvent struct {
-	At       float64     `json:"at"`
-	What     string      `json:"what"`
-	Set      string      `json:"set"`
-	Identity string      `json:"identity"`
-	Actor    string      `json:"actor"`
-	Reason   string      `json:"reason"`
-	Changes  []jobChange `json:"changes"`
-}
-
-// jobChange is a member of the job before and after a change, as JSON text.
-type jobChange struct {
-	Member string `json:"member"`
-	Was    string `json:"was"`
-	Is     string `json:"is"`
-}
-
 // details returns what an event changed, and the reason for it.
-func (e *jobEvent) details() string {
+func details(e *answer.JobEvent) string {
 	var parts []string
 	for _, c := range e.Changes {
 		parts = append(parts, fmt.Sprintf("%s: %s -> %s", c.Member, c.Was, c.Is))
@@ -137,11 +94,12 @@ func (e *jobEvent) details() string {
 	return strings.Join(parts, "; ")
 }
 
-// places returns where the job is.
-func (t *timeline) places() *output.Table {
+// placesOf returns where the job is.
+func placesOf(t *answer.Timeline) *output.Table {
 	columns := []output.Column{output.Plain("IS IN"), output.Due("DUE OR SINCE"), output.Name("CLASS"), output.Name("QUEUE"), output.Plain("RETRY"), output.Text("DETAILS")}
-	places := output.TableOf(columns, t.Entries, func(i *item) []any {
-		return []any{i.Millrace.Set, i.time(), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, i.error()}
+	places := output.TableOf(columns, t.Entries, func(record *json.RawMessage) []any {
+		i, _ := apiclient.Decode[answer.Entry](*record) // it is JSON, as the answer was
+		return []any{i.Millrace.Set, dueAt(i), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, lastError(i)}
 	})
 	for _, r := range t.Running {
 		state := "running"
@@ -160,16 +118,17 @@ func (t *timeline) places() *output.Table {
 	return places
 }
 
-// past returns what happened to the job, and the attempts that workers reported, the newest first.
-func (t *timeline) past() *output.Table {
+// pastOf returns what happened to the job, and the attempts that workers reported, the newest first.
+func pastOf(t *answer.Timeline) *output.Table {
 	past := &output.Table{Columns: []output.Column{output.Time("WHEN"), output.State("WHAT"), output.Name("WHERE"), output.Plain("ATTEMPT"), output.Plain("TOOK"),
 		output.Text("DETAILS"), output.Name("BY")}}
-	for _, e := range t.Events {
-		past.Add(humantime.Unix(e.At), e.What, cmp.Or(e.Set, e.Identity), nil, nil, e.details(), cmp.Or(e.Actor, "(millrace)"))
+	for i := range t.Events {
+		e := &t.Events[i]
+		past.Add(humantime.Unix(e.At), e.What, cmp.Or(e.Set, e.Identity), nil, nil, details(e), cmp.Or(e.Actor, "(millrace)"))
 	}
 	for i := range t.Runs {
 		r := &t.Runs[i]
-		past.Add(humantime.Unix(r.At), r.Status, r.Queue, r.Attempt, r.took(), r.Error, cmp.Or(r.Worker, "-"))
+		past.Add(humantime.Unix(r.At), r.Status, r.Queue, r.Attempt, took(r), r.Error, cmp.Or(r.Worker, "-"))
 	}
 	slices.SortStableFunc(past.Rows, func(a, b []any) int { return b[0].(time.Time).Compare(a[0].(time.Time)) })
 	return past
@@ -182,8 +141,8 @@ var outcomes = map[string]string{
 	"success": "completed", "failed": "an attempt failed", "dead": "it failed for the last time",
 }
 
-// last says what happened to the job last, or nothing if that is not known.
-func (t *timeline) last() string {
+// lastOutcome says what happened to the job last, or nothing if that is not known.
+func lastOutcome(t *answer.Timeline) string {
 	what, newest := "", math.Inf(-1)
 	for _, e := range t.Events {
 		if e.At > newest {
@@ -206,10 +165,10 @@ func (t *timeline) last() string {
 
 // printTimeline prints where the job is and what happened to it. As CSV there is one table: the
 // history.
-func printTimeline(p *output.Printer, t *timeline) error {
+func printTimeline(p *output.Printer, t *answer.Timeline) error {
 	if p.ForPeople() {
-		places := t.places()
-		if last := t.last(); len(places.Rows) == 0 && last != "" {
+		places := placesOf(t)
+		if last := lastOutcome(t); len(places.Rows) == 0 && last != "" {
 			_ = p.Note("in no list: %s", last)
 		}
 		if err := p.Table(places); err != nil {
@@ -219,7 +178,7 @@ func printTimeline(p *output.Printer, t *timeline) error {
 			_ = p.Note("")
 		}
 	}
-	if err := p.Table(t.past()); err != nil || !t.Older {
+	if err := p.Table(pastOf(t)); err != nil || !t.OlderThan {
 		return err
 	}
 	return p.Note("older records are not kept")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
@@ -22,25 +23,12 @@ type jobsCmd struct {
 	Failed bool   `help:"Only attempts that failed, with or without retries left."`
 }
 
-// runRow is an attempt.
-type runRow struct {
-	At       float64  `json:"at"`
-	JID      string   `json:"jid"`
-	Class    string   `json:"class"`
-	Queue    string   `json:"queue"`
-	Status   string   `json:"status"`
-	Duration *float64 `json:"duration_ms"`
-	Attempt  int64    `json:"attempt"`
-	Worker   string   `json:"worker"`
-	Error    string   `json:"error_class"`
-}
-
-var runRows = rows[runRow]{[]output.Column{output.Time("ENDED"), output.ID("JID"), output.Name("CLASS"), output.Name("QUEUE"), output.State("STATUS"),
-	output.Plain("TOOK"), output.Plain("ATTEMPT"), output.Text("ERROR"), output.Name("WORKER")}, func(r *runRow) []any {
-	return []any{humantime.Unix(r.At), r.JID, r.Class, r.Queue, r.Status, r.took(), r.Attempt, r.Error, cmp.Or(r.Worker, "-")}
+var runRows = rows[answer.Run]{[]output.Column{output.Time("ENDED"), output.ID("JID"), output.Name("CLASS"), output.Name("QUEUE"), output.State("STATUS"),
+	output.Plain("TOOK"), output.Plain("ATTEMPT"), output.Text("ERROR"), output.Name("WORKER")}, func(r *answer.Run) []any {
+	return []any{humantime.Unix(r.At), r.JID, r.Class, r.Queue, r.Status, took(r), r.Attempt, r.Error, cmp.Or(r.Worker, "-")}
 }}
 
-func (r *runRow) took() string {
+func took(r *answer.Run) string {
 	if r.Duration == nil {
 		return ""
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
@@ -17,46 +18,28 @@ type journalCmd struct {
 	Op    string `placeholder:"OP" help:"Only actions of this kind: deleted, killed, changed, undone, triggered, retried, operation, paused, purged, stopped and so on."`
 }
 
-// journalRow is something that was done.
-type journalRow struct {
-	At      float64 `json:"at"`
-	Op      string  `json:"op"`
-	Set     string  `json:"set"`
-	Stream  string  `json:"stream"`
-	JID     string  `json:"jid"`
-	Queue   string  `json:"queue"`
-	To      string  `json:"to"`
-	Process string  `json:"identity"`
-	Count   int64   `json:"count"`
-	Actor   string  `json:"actor"`
-	Reason  string  `json:"reason"`
-	Action  string  `json:"action"`
-	State   string  `json:"state"`
-	Bulk    string  `json:"operation"`
+func journalCells(e *answer.JournalEntry) []any {
+	what := e.Op
+	if e.State != "" {
+		what = e.Op + " " + e.State + ": " + e.Action
+	}
+	return []any{humantime.Unix(e.At), cmp.Or(e.Actor, "(millrace)"), what, cmp.Or(e.Set, e.Stream), subject(e), e.Reason}
 }
 
-func (a *journalRow) cells() []any {
-	what := a.Op
-	if a.State != "" {
-		what = a.Op + " " + a.State + ": " + a.Action
+// subject returns what something was done to.
+func subject(e *answer.JournalEntry) string {
+	about := cmp.Or(e.JID, e.Queue, e.Identity, e.Operation)
+	if e.To != "" {
+		about += " to " + e.To
 	}
-	return []any{humantime.Unix(a.At), cmp.Or(a.Actor, "(millrace)"), what, cmp.Or(a.Set, a.Stream), a.about(), a.Reason}
-}
-
-// about returns what it was done to.
-func (a *journalRow) about() string {
-	about := cmp.Or(a.JID, a.Queue, a.Process, a.Bulk)
-	if a.To != "" {
-		about += " to " + a.To
-	}
-	if a.Queue != "" && a.Count > 0 {
-		about += " (" + wire.Counted(a.Count, "job") + ")"
+	if e.Queue != "" && e.Count > 0 {
+		about += " (" + wire.Counted(e.Count, "job") + ")"
 	}
 	return about
 }
 
-var journalRows = rows[journalRow]{[]output.Column{output.Time("WHEN"), output.Name("WHO"), output.Plain("WHAT"), output.Plain("SET"), output.ID("ABOUT"),
-	output.Text("REASON")}, (*journalRow).cells}
+var journalRows = rows[answer.JournalEntry]{[]output.Column{output.Time("WHEN"), output.Name("WHO"), output.Plain("WHAT"), output.Plain("SET"), output.ID("ABOUT"),
+	output.Text("REASON")}, journalCells}
 
 // Run lists what was done.
 func (c *journalCmd) Run(ctx context.Context, out output.Streams) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -64,7 +65,7 @@ type (
 type list struct {
 	name string // in the API
 	one  string // what a job in it is called
-	rows[item]
+	rows[answer.Entry]
 }
 
 func (l *list) path() string { return "/api/" + l.name }
@@ -83,15 +84,15 @@ var lists = map[string]list{
 	"dead":      {apiclient.Dead, "dead job", failed("DIED")},
 }
 
-func waiting(time string) rows[item] {
-	return rows[item]{append([]output.Column{output.Due(time)}, waitingColumns...), func(i *item) []any {
-		return []any{i.time(), i.jid(), i.Millrace.Class, i.Millrace.Queue, string(i.Job.Args)}
+func waiting(time string) rows[answer.Entry] {
+	return rows[answer.Entry]{append([]output.Column{output.Due(time)}, waitingColumns...), func(e *answer.Entry) []any {
+		return []any{dueAt(e), jidOf(e), e.Millrace.Class, e.Millrace.Queue, string(e.Job.Args)}
 	}}
 }
 
-func failed(time string) rows[item] {
-	return rows[item]{append([]output.Column{output.Due(time)}, failedColumns...), func(i *item) []any {
-		return []any{i.time(), i.jid(), i.Millrace.Class, i.Millrace.Queue, i.Millrace.Attempt, i.error()}
+func failed(time string) rows[answer.Entry] {
+	return rows[answer.Entry]{append([]output.Column{output.Due(time)}, failedColumns...), func(e *answer.Entry) []any {
+		return []any{dueAt(e), jidOf(e), e.Millrace.Class, e.Millrace.Queue, e.Millrace.Attempt, lastError(e)}
 	}}
 }
 
@@ -101,35 +102,12 @@ func listOf(k *kong.Context) *list {
 	return &l
 }
 
-// item is a job in a list, with what Millrace says of it.
-type item struct {
-	JID          string `json:"jid"`
-	ErrorClass   string `json:"error_class"`
-	ErrorMessage string `json:"error_message"`
-	Job          struct {
-		JID  string          `json:"jid"`
-		Args json.RawMessage `json:"args"`
-	} `json:"job"`
-	Millrace struct {
-		Set     string  `json:"set"` // only where entries of one job are listed
-		Offset  int64   `json:"offset"`
-		At      float64 `json:"at"`
-		Queue   string  `json:"queue"`
-		Class   string  `json:"class"`
-		Attempt int     `json:"attempt"`
-	} `json:"millrace"`
-}
+// dueAt returns when an entry is due, or since when it is where it is.
+func dueAt(e *answer.Entry) time.Time { return humantime.Unix(e.Millrace.At) }
 
-func (i *item) time() time.Time { return humantime.Unix(i.Millrace.At) }
+func jidOf(e *answer.Entry) string { return cmp.Or(e.JID, e.Job.JID) }
 
-func (i *item) jid() string {
-	if i.JID != "" {
-		return i.JID
-	}
-	return i.Job.JID
-}
-
-func (i *item) error() string { return errorText(i.ErrorClass, i.ErrorMessage) }
+func lastError(e *answer.Entry) string { return errorText(e.ErrorClass, e.ErrorMessage) }
 
 func errorText(class, message string) string {
 	if class == "" || message == "" {
@@ -216,14 +194,14 @@ func (c *listCmd) Run(ctx context.Context, out output.Streams, k *kong.Context) 
 	if c.Output == output.FormCSV || c.Output == output.FormNDJSON {
 		return c.export(ctx, out, l, query)
 	}
-	return get(ctx, out, &c.apiFlags, l.path(), query, func(p *output.Printer, found *answer.Page[item]) error {
+	return get(ctx, out, &c.apiFlags, l.path(), query, func(p *output.Printer, found *answer.Page[answer.Entry]) error {
 		return p.List(l.table(found.Items), endOf(found))
 	})
 }
 
 // endOf says how much of a list is shown, and how to see more. Where a search ended before it knew
 // how many jobs match, the next page would look at the same jobs again.
-func endOf(p *answer.Page[item]) string {
+func endOf(p *answer.Page[answer.Entry]) string {
 	shown := int64(len(p.Items))
 	switch {
 	case p.Next == nil:

@@ -22,13 +22,13 @@ func tables(out *bytes.Buffer) *output.Printer {
 	return output.NewPrinter(out, output.Streams{}, time.Unix(1798135140, 0).UTC())
 }
 
-func printList(p *output.Printer, command string, found *answer.Page[item]) error {
+func printList(p *output.Printer, command string, found *answer.Page[answer.Entry]) error {
 	l := lists[command]
 	return p.List(l.table(found.Items), endOf(found))
 }
 
 func TestPageOfList(t *testing.T) {
-	p, err := apiclient.Decode[answer.Page[item]]([]byte(envelope))
+	p, err := apiclient.Decode[answer.Page[answer.Entry]]([]byte(envelope))
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, printList(tables(&out), "retries", p))
@@ -40,13 +40,13 @@ func TestPageOfList(t *testing.T) {
 }
 
 func TestSearchContinues(t *testing.T) {
-	p, err := apiclient.Decode[answer.Page[item]]([]byte(`{"total_count":300000,"page":1,"next":"5,7","items":[]}`))
+	p, err := apiclient.Decode[answer.Page[answer.Entry]]([]byte(`{"total_count":300000,"page":1,"next":"5,7","items":[]}`))
 	require.NoError(t, err)
 	require.Equal(t, "none that match, 300000 in all; more with --next 5,7", endOf(p))
 }
 
 func TestEmptyTable(t *testing.T) {
-	p, err := apiclient.Decode[answer.Page[item]]([]byte(`{"total_count":0,"items":[]}`))
+	p, err := apiclient.Decode[answer.Page[answer.Entry]]([]byte(`{"total_count":0,"items":[]}`))
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, printList(tables(&out), "dead", p))
@@ -54,7 +54,7 @@ func TestEmptyTable(t *testing.T) {
 }
 
 func TestAnswerIsNotAList(t *testing.T) {
-	_, err := apiclient.Decode[answer.Page[item]]([]byte("<html>"))
+	_, err := apiclient.Decode[answer.Page[answer.Entry]]([]byte("<html>"))
 	require.ErrorContains(t, err, "cannot be read")
 }
 

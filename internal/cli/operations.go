@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
@@ -24,21 +26,7 @@ type operationsCmd struct {
 
 const operationsPath = "/api/operations"
 
-// operationRow is a bulk operation.
-type operationRow struct {
-	ID        string  `json:"id"`
-	Action    string  `json:"action"`
-	Set       string  `json:"set"`
-	State     string  `json:"state"`
-	StartedAt float64 `json:"started_at"`
-	Done      int64   `json:"done"`
-	Failed    int64   `json:"failed"`
-	Total     *int64  `json:"total"`
-	Actor     string  `json:"actor"`
-	Reason    string  `json:"reason"`
-}
-
-func (o *operationRow) cells() []any {
+func operationCells(o *answer.Operation) []any {
 	done := strconv.FormatInt(o.Done, 10)
 	if o.Total != nil {
 		done += "/" + strconv.FormatInt(*o.Total, 10)
@@ -46,8 +34,8 @@ func (o *operationRow) cells() []any {
 	return []any{o.ID, o.Action, o.Set, o.State, humantime.Unix(o.StartedAt), done, o.Failed, o.Actor, o.Reason}
 }
 
-var operationRows = rows[operationRow]{[]output.Column{output.Plain("ID"), output.Plain("ACTION"), output.Plain("SET"), output.State("STATE"), output.Time("BEGAN"),
-	output.Plain("DONE"), output.Plain("FAILED"), output.Name("BY"), output.Text("REASON")}, (*operationRow).cells}
+var operationRows = rows[answer.Operation]{[]output.Column{output.Plain("ID"), output.Plain("ACTION"), output.Plain("SET"), output.State("STATE"), output.Time("BEGAN"),
+	output.Plain("DONE"), output.Plain("FAILED"), output.Name("BY"), output.Text("REASON")}, operationCells}
 
 type listOperationsCmd struct{ apiFlags }
 
@@ -98,16 +86,12 @@ func (c *undoOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	if c.Rate != 0 {
 		request["rate"] = c.Rate
 	}
-	begun, err := send[begunOperation](ctx, &c.apiFlags, http.MethodPost, c.path()+"/undo", request.JSON())
+	begun, err := send[answer.BegunOperation](ctx, &c.apiFlags, http.MethodPost, c.path()+"/undo", request.JSON())
 	if err != nil {
 		return err
 	}
 	return c.Printer(out).Done(fields{"id": begun.ID, "undoes": c.ID, "done": "begun"},
 		"operation %s undoes operation %s; follow it with millrace operations show %[1]s", begun.ID, c.ID)
-}
-
-type begunOperation struct {
-	ID string `json:"id"`
 }
 
 // dryRunFlag is that of a command that can say first what it would do.
@@ -132,24 +116,15 @@ type beginOperationCmd struct {
 // verbs are the actions as a question begins.
 var verbs = map[string]string{"trigger": "Run now", "retry": "Retry", "kill": "Move to the dead jobs", "delete": "Delete", "change": "Change"}
 
-// matching is what a list says of the jobs that match a filter.
-type matching struct {
-	Total    int64   `json:"total_count"`
-	Filtered *int64  `json:"filtered_count"`
-	AtLeast  *int64  `json:"filtered_count_at_least"`
-	AsOf     int64   `json:"as_of"`
-	Next     *string `json:"next"`
-}
-
-// count returns how many jobs match, and whether that is exact.
-func (m *matching) count() (n int64, exact bool) {
+// matching returns how many jobs match the filter of a list, and whether that is exact.
+func matching(e *answer.Envelope) (n int64, exact bool) {
 	switch {
-	case m.Filtered != nil:
-		return *m.Filtered, true
-	case m.AtLeast != nil:
-		return *m.AtLeast, m.Next == nil
+	case e.Filtered != nil:
+		return *e.Filtered, true
+	case e.AtLeast != nil:
+		return *e.AtLeast, e.Next == nil
 	}
-	return m.Total, true
+	return e.Total, true
 }
 
 // Run counts the jobs that match, and begins the operation on exactly those.
@@ -162,12 +137,12 @@ func (c *beginOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	found, err := apiclient.DecodeStrict[matching](body)
+	found, err := apiclient.DecodeStrict[answer.Envelope](body)
 	if err != nil {
 		return err
 	}
-	n, exact := found.count()
-	request, err := c.request(filter, found.AsOf, n, exact)
+	n, exact := matching(found)
+	request, err := c.request(filter, *cmp.Or(found.AsOf, new(int64)), n, exact)
 	if err != nil {
 		return err
 	}
@@ -181,7 +156,7 @@ func (c *beginOperationCmd) Run(ctx context.Context, out output.Streams) error {
 	if err := c.Ask(out, "%s %s?", verbs[c.Action], about); err != nil {
 		return err
 	}
-	begun, err := send[begunOperation](ctx, &c.apiFlags, http.MethodPost, operationsPath, request.JSON())
+	begun, err := send[answer.BegunOperation](ctx, &c.apiFlags, http.MethodPost, operationsPath, request.JSON())
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
@@ -23,26 +24,14 @@ type processesCmd struct {
 
 const processesPath = "/api/processes"
 
-// processRow is a worker process.
-type processRow struct {
-	Identity    string   `json:"identity"`
-	State       string   `json:"state"`
-	Version     string   `json:"version"`
-	Silent      float64  `json:"silent_seconds"`
-	Concurrency int64    `json:"concurrency"`
-	Busy        int64    `json:"busy"`
-	RSSKB       int64    `json:"rss_kb"`
-	Queues      []string `json:"queues"`
-}
-
-func (p *processRow) cells() []any {
+func processCells(p *answer.Process) []any {
 	silent := time.Duration(p.Silent * float64(time.Second)).Round(time.Second)
 	return []any{p.Identity, p.State, silent.String() + " ago", fmt.Sprintf("%d/%d", p.Busy, p.Concurrency),
 		strconv.FormatInt(p.RSSKB/1024, 10) + " MB", p.Version, strings.Join(p.Queues, " ")}
 }
 
-var processRows = rows[processRow]{[]output.Column{output.Name("PROCESS"), output.State("STATE"), output.Plain("HEARD"), output.Plain("BUSY"),
-	output.Plain("MEMORY"), output.Plain("VERSION"), output.Text("QUEUES")}, (*processRow).cells}
+var processRows = rows[answer.Process]{[]output.Column{output.Name("PROCESS"), output.State("STATE"), output.Plain("HEARD"), output.Plain("BUSY"),
+	output.Plain("MEMORY"), output.Plain("VERSION"), output.Text("QUEUES")}, processCells}
 
 type listProcessesCmd struct {
 	apiFlags

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
@@ -24,27 +25,16 @@ type rejectedCmd struct {
 
 const rejectedPath = "/api/rejected"
 
-// rejectedRecord is a record that could not be read.
-type rejectedRecord struct {
-	Stream    string `json:"stream"`
-	Offset    int64  `json:"offset"`
-	Reason    string `json:"reason"`
-	Size      int64  `json:"size"`
-	Body      string `json:"body"`
-	Encoding  string `json:"encoding"`
-	Truncated bool   `json:"truncated"`
-}
-
-// bytes returns the record as it came.
-func (r *rejectedRecord) bytes() ([]byte, error) {
+// bytesOf returns the record as it came.
+func bytesOf(r *answer.RejectedRecord) ([]byte, error) {
 	if r.Encoding == "base64" {
 		return base64.StdEncoding.DecodeString(r.Body)
 	}
 	return []byte(r.Body), nil
 }
 
-var rejectedRows = rows[rejectedRecord]{[]output.Column{output.Plain("STREAM"), output.Plain("OFFSET"), output.Plain("BYTES"), output.Text("REASON"), output.Text("RECORD")},
-	func(r *rejectedRecord) []any { return []any{r.Stream, r.Offset, r.Size, r.Reason, r.Body} }}
+var rejectedRows = rows[answer.RejectedRecord]{[]output.Column{output.Plain("STREAM"), output.Plain("OFFSET"), output.Plain("BYTES"), output.Text("REASON"), output.Text("RECORD")},
+	func(r *answer.RejectedRecord) []any { return []any{r.Stream, r.Offset, r.Size, r.Reason, r.Body} }}
 
 type listRejectedCmd struct {
 	apiFlags
@@ -96,11 +86,11 @@ func (c *showRejectedCmd) Run(ctx context.Context, out output.Streams) error {
 	if !c.Raw {
 		return c.Printer(out).Facts(body)
 	}
-	r, err := apiclient.DecodeStrict[rejectedRecord](body)
+	r, err := apiclient.DecodeStrict[answer.RejectedRecord](body)
 	if err != nil {
 		return err
 	}
-	raw, err := r.bytes()
+	raw, err := bytesOf(r)
 	if err != nil {
 		return named("the sidecar's answer cannot be read", err)
 	}

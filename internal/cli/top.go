@@ -103,7 +103,7 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	processes, err := apiclient.Get[answer.Page[processRow]](ctx, t.api, processesPath, all)
+	processes, err := apiclient.Get[answer.Page[answer.Process]](ctx, t.api, processesPath, all)
 	if err != nil {
 		return nil, err
 	}
