@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
@@ -24,17 +25,6 @@ type dueTimesAPI struct {
 	now     func() time.Time
 }
 
-// dueTimes is how many entries are due when.
-type dueTimes struct {
-	Set      string  `json:"set"`
-	From     float64 `json:"from"`
-	Step     int64   `json:"step"`   // seconds
-	Counts   []int64 `json:"counts"` // of each step, the first beginning at from
-	Before   int64   `json:"before"` // entries that were due before from
-	After    int64   `json:"after"`  // entries that are due later, or were not looked at
-	Complete bool    `json:"complete"`
-}
-
 func (a *dueTimesAPI) list(in *problem.Request) (any, error) {
 	in.Query("set", "from", "to", "step")
 	d, from, to := a.read(in)
@@ -48,7 +38,7 @@ func (a *dueTimesAPI) list(in *problem.Request) (any, error) {
 	})
 }
 
-func (a *dueTimesAPI) count(d *dueTimes, stream string, from, to time.Time) error {
+func (a *dueTimesAPI) count(d *answer.DueTimes, stream string, from, to time.Time) error {
 	looked, counted := int64(0), int64(0)
 	err := a.lists.List(stream, tracker.Cursor{}, func(r tracker.Row) bool {
 		switch {
@@ -71,8 +61,8 @@ func (a *dueTimesAPI) count(d *dueTimes, stream string, from, to time.Time) erro
 	return err
 }
 
-func (a *dueTimesAPI) read(in *problem.Request) (d dueTimes, from, to time.Time) {
-	d = dueTimes{Set: cmp.Or(in.Text("set"), "scheduled-jobs"), Complete: true}
+func (a *dueTimesAPI) read(in *problem.Request) (d answer.DueTimes, from, to time.Time) {
+	d = answer.DueTimes{Set: cmp.Or(in.Text("set"), "scheduled-jobs"), Complete: true}
 	if d.Set != "scheduled-jobs" && d.Set != "retries" {
 		in.BadRequest("parameter set is %q: it must be scheduled-jobs or retries", problem.Shorten(d.Set))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
@@ -31,33 +32,10 @@ type failuresAPI struct {
 	now          func() time.Time
 }
 
-// errorGroup is the errors with one fingerprint.
+// errorGroup is a group while it is counted.
 type errorGroup struct {
-	Fingerprint string  `json:"fingerprint"` // a value of the filter error
-	Class       string  `json:"class"`
-	ErrorClass  string  `json:"error_class"`
-	Message     string  `json:"message"`           // without what changes from one job to the next
-	Example     string  `json:"example,omitempty"` // the first line of one job's message
-	Count       int64   `json:"count"`
-	Retries     int64   `json:"retries"`
-	Dead        int64   `json:"dead"`
-	First       float64 `json:"first"` // when its entries died, or are due again
-	Last        float64 `json:"last"`
-	JID         string  `json:"jid"` // of one of them
-
-	Recent    int64       `json:"recent"` // attempts that failed in the last minutes
-	Hosts     []hostCount `json:"hosts"`  // where they ran, most first
-	HostCount int         `json:"host_count"`
-	hosts     hostCounts
-}
-
-type errorGroups struct {
-	Items    []*errorGroup `json:"items"`
-	Searched int64         `json:"searched"`
-	Unread   int64         `json:"unsearched"`      // entries whose record is in the stream only
-	Complete bool          `json:"complete"`        // false: one call looks at no more
-	AsOf     *int64        `json:"as_of,omitempty"` // of one set: how far its stream was read
-	Over     float64       `json:"recent_seconds"`  // the time that recent is of
+	answer.ErrorGroup
+	hosts hostCounts
 }
 
 func (a *failuresAPI) list(in *problem.Request) (any, error) {
@@ -77,26 +55,18 @@ func (a *failuresAPI) list(in *problem.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := found.(errorGroups)
+	groups := found.(answer.ErrorGroups)
 	if a.hide.of(in).hides("error_message") {
-		answer.Items = withoutExamples(answer.Items)
+		groups.Items = slices.Clone(groups.Items) // other requests share them
+		for i := range groups.Items {
+			groups.Items[i].Example = ""
+		}
 	}
-	return answer, nil
-}
-
-// withoutExamples copies the groups: other requests share them.
-func withoutExamples(groups []*errorGroup) []*errorGroup {
-	all := make([]*errorGroup, len(groups))
-	for i, one := range groups {
-		without := *one
-		without.Example = ""
-		all[i] = &without
-	}
-	return all
+	return groups, nil
 }
 
 func (a *failuresAPI) group(ctx context.Context, sets []string, f filter) (any, error) {
-	g := &grouping{api: a, found: map[string]*errorGroup{}, until: time.Now().Add(a.limits.tally), answer: errorGroups{Complete: true}}
+	g := &grouping{api: a, found: map[string]*errorGroup{}, until: time.Now().Add(a.limits.tally), answer: answer.ErrorGroups{Complete: true}}
 	if len(sets) == 1 {
 		asOf, err := a.entries.Position(sets[0]) // first, as for a list
 		if err != nil {
@@ -154,7 +124,7 @@ type grouping struct {
 	found  map[string]*errorGroup
 	recent *recentFailures
 	until  time.Time // after it no more entries are read
-	answer errorGroups
+	answer answer.ErrorGroups
 }
 
 // scan looks at the entries of a stream, as many as one call may look at.
@@ -196,8 +166,8 @@ func (g *grouping) add(stream string, r *tracker.Row) error {
 	}
 	one := g.found[what.fingerprint]
 	if one == nil {
-		one = &errorGroup{Fingerprint: what.fingerprint, Class: what.class, ErrorClass: what.errorClass, Message: what.message,
-			Example: what.example, First: wire.Seconds(r.At), JID: r.JID, hosts: hostCounts{}}
+		one = &errorGroup{answer.ErrorGroup{Fingerprint: what.fingerprint, Class: what.class, ErrorClass: what.errorClass, Message: what.message,
+			Example: what.example, First: wire.Seconds(r.At), JID: r.JID}, hostCounts{}}
 		g.found[what.fingerprint] = one
 	}
 	one.add(stream, r.At)
@@ -205,13 +175,13 @@ func (g *grouping) add(stream string, r *tracker.Row) error {
 	return nil
 }
 
-func (g *grouping) sorted() errorGroups {
-	g.answer.Items, g.answer.Over = []*errorGroup{}, g.recent.over.Seconds()
+func (g *grouping) sorted() answer.ErrorGroups {
+	g.answer.Items, g.answer.Over = []answer.ErrorGroup{}, g.recent.over.Seconds()
 	for _, one := range g.found {
 		one.Hosts, one.HostCount = one.hosts.top(), len(one.hosts)
-		g.answer.Items = append(g.answer.Items, one)
+		g.answer.Items = append(g.answer.Items, one.ErrorGroup)
 	}
-	slices.SortFunc(g.answer.Items, func(a, b *errorGroup) int {
+	slices.SortFunc(g.answer.Items, func(a, b answer.ErrorGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Fingerprint, b.Fingerprint))
 	})
 	if len(g.answer.Items) > maxGroups {
@@ -243,19 +213,14 @@ func (g *errorGroup) addRecent(recent []metrics.Run) {
 	}
 }
 
-type hostCount struct {
-	Host  string `json:"host"`
-	Count int64  `json:"count"`
-}
-
 // hostCounts counts by host. Attempts without a worker process are not in it.
 type hostCounts map[string]int64
 
 // top returns the hosts where most attempts failed.
-func (h hostCounts) top() []hostCount {
-	all := make([]hostCount, 0, len(h))
+func (h hostCounts) top() []answer.HostCount {
+	all := make([]answer.HostCount, 0, len(h))
 	for _, host := range slices.SortedFunc(maps.Keys(h), func(a, b string) int { return cmp.Or(cmp.Compare(h[b], h[a]), cmp.Compare(a, b)) }) {
-		all = append(all, hostCount{host, h[host]})
+		all = append(all, answer.HostCount{Host: host, Count: h[host]})
 	}
 	return all[:min(len(all), maxHosts)]
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
@@ -22,90 +23,48 @@ type metricsAPI struct {
 	now     func() time.Time
 }
 
-// spread is the distribution of spans of time, in milliseconds.
-type spread struct {
-	Count   int64   `json:"count"`
-	P50     float64 `json:"p50_ms"`
-	P95     float64 `json:"p95_ms"`
-	P99     float64 `json:"p99_ms"`
-	Buckets []int64 `json:"buckets"` // how many are within each of bounds_ms, and above the last
-}
-
-// jobSum is what ended in some span of time.
-type jobSum struct {
-	metrics.Counts
-	Total float64 `json:"total_ms"`
-	Max   float64 `json:"max_ms"`
-	Run   *spread `json:"run"`  // null: not known
-	Wait  *spread `json:"wait"` // null: not known
-
-	Attempts []int64 `json:"attempts"` // jobs that ended at their first attempt, their second, …
-}
-
-type jobPoint struct {
-	At float64 `json:"at"`
-	jobSum
-}
-
-type namedSum struct {
-	Name  string `json:"name"`
-	Other bool   `json:"other,omitempty"` // all above the limit of names
-	jobSum
-}
-
-type jobFailure struct {
-	Class string `json:"class"`
-	Error string `json:"error"`
-	Count int64  `json:"count"`
-}
-
-// jobMetrics is the answer about a range of time.
-type jobMetrics struct {
-	From     float64          `json:"from"`
-	To       float64          `json:"to"`
-	Step     float64          `json:"step_seconds"`
-	Older    bool             `json:"older_than_kept,omitempty"`
-	Bounds   []float64        `json:"bounds_ms"`
-	Total    jobSum           `json:"total"`
-	Series   []jobPoint       `json:"series"`
-	Classes  []namedSum       `json:"classes"`
-	Queues   []namedSum       `json:"queues"`
-	Failures []jobFailure     `json:"failures"`
-	Deploys  []metrics.Deploy `json:"deploys"`
-}
-
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func newSpread(s metrics.Spread) *spread {
+func newSpread(s metrics.Spread) *answer.Spread {
 	if s.Count == 0 {
 		return nil
 	}
-	return &spread{s.Count, millis(s.P50), millis(s.P95), millis(s.P99), s.Buckets}
+	return &answer.Spread{Count: s.Count, P50: millis(s.P50), P95: millis(s.P95), P99: millis(s.P99), Buckets: s.Buckets}
 }
 
-func newSum(s metrics.Sum) jobSum {
-	return jobSum{s.Counts, millis(s.Total), millis(s.Max), newSpread(s.Run), newSpread(s.Wait), s.Attempts}
+func newSum(s metrics.Sum) answer.JobSum {
+	return answer.JobSum{
+		Counts: answer.Counts(s.Counts), Total: millis(s.Total), Max: millis(s.Max), Run: newSpread(s.Run), Wait: newSpread(s.Wait), Attempts: s.Attempts,
+	}
 }
 
-func newNamed(all []metrics.Named) []namedSum {
-	named := make([]namedSum, len(all))
+func newNamed(all []metrics.Named) []answer.NamedSum {
+	named := make([]answer.NamedSum, len(all))
 	for i, n := range all {
-		named[i] = namedSum{n.Name, n.Other, newSum(n.Sum)}
+		named[i] = answer.NamedSum{Name: n.Name, Other: n.Other, JobSum: newSum(n.Sum)}
 	}
 	return named
 }
 
-func newJobMetrics(a metrics.Answer, deploys []metrics.Deploy) jobMetrics {
-	m := jobMetrics{From: wire.Seconds(a.From), To: wire.Seconds(a.To), Step: a.Step.Seconds(), Older: a.Older, Total: newSum(a.All),
-		Series: make([]jobPoint, len(a.Points)), Classes: newNamed(a.Classes), Queues: newNamed(a.Queues), Failures: []jobFailure{}, Deploys: deploys}
+func newDeploys(all []metrics.Deploy) []answer.Deploy {
+	deploys := make([]answer.Deploy, len(all))
+	for i, d := range all {
+		deploys[i] = answer.Deploy(d)
+	}
+	return deploys
+}
+
+func newJobMetrics(a metrics.Answer, deploys []metrics.Deploy) answer.JobMetrics {
+	m := answer.JobMetrics{From: wire.Seconds(a.From), To: wire.Seconds(a.To), Step: a.Step.Seconds(), Older: a.Older, Total: newSum(a.All),
+		Series: make([]answer.JobPoint, len(a.Points)), Classes: newNamed(a.Classes), Queues: newNamed(a.Queues), Failures: []answer.JobFailure{}, Deploys: newDeploys(deploys)}
 	for _, b := range metrics.Bounds {
 		m.Bounds = append(m.Bounds, millis(b))
 	}
 	for i, p := range a.Points {
-		m.Series[i] = jobPoint{wire.Seconds(p.At), newSum(p.Sum)}
+		m.Series[i] = answer.JobPoint{At: wire.Seconds(p.At), JobSum: newSum(p.Sum)}
 	}
 	for _, f := range a.Failures {
-		m.Failures = append(m.Failures, jobFailure(f))
+		m.Failures = append(m.Failures, answer.JobFailure(f))
 	}
 	return m
 }
@@ -117,12 +76,12 @@ func (a *metricsAPI) jobs(in *problem.Request) (any, error) {
 		q.Class = in.PathParam("class")
 	}
 	return a.answers.share(in, func(context.Context) (any, error) {
-		answer, err := a.metrics.Ask(q)
+		counted, err := a.metrics.Ask(q)
 		if err != nil {
 			return nil, rangeProblem(err)
 		}
-		deploys, err := a.metrics.Deploys(answer.From, answer.To)
-		return newJobMetrics(answer, deploys), err
+		deploys, err := a.metrics.Deploys(counted.From, counted.To)
+		return newJobMetrics(counted, deploys), err
 	})
 }
 
@@ -168,21 +127,6 @@ func rangeProblem(err error) error {
 	return err
 }
 
-// queueThroughput is how many jobs ended in each queue, step by step.
-type queueThroughput struct {
-	From   float64       `json:"from"`
-	To     float64       `json:"to"`
-	Step   float64       `json:"step_seconds"`
-	Older  bool          `json:"older_than_kept,omitempty"`
-	Queues []queueCounts `json:"queues"`
-}
-
-type queueCounts struct {
-	Name   string  `json:"name"`
-	Other  bool    `json:"other,omitempty"` // all above the limit of names
-	Counts []int64 `json:"counts"`          // of each step, the first beginning at from
-}
-
 // throughput counts the jobs that ended in all queues, or in one.
 func (a *metricsAPI) throughput(in *problem.Request) (any, error) {
 	q := a.query(in)
@@ -191,9 +135,10 @@ func (a *metricsAPI) throughput(in *problem.Request) (any, error) {
 		if err != nil {
 			return nil, rangeProblem(err)
 		}
-		shown := queueThroughput{wire.Seconds(t.From), wire.Seconds(t.To), t.Step.Seconds(), t.Older, make([]queueCounts, len(t.Queues))}
+		shown := answer.QueueThroughput{From: wire.Seconds(t.From), To: wire.Seconds(t.To), Step: t.Step.Seconds(), Older: t.Older}
+		shown.Queues = make([]answer.QueueCounts, len(t.Queues))
 		for i, counted := range t.Queues {
-			shown.Queues[i] = queueCounts(counted)
+			shown.Queues[i] = answer.QueueCounts(counted)
 		}
 		return shown, nil
 	})
@@ -209,7 +154,8 @@ func (a *metricsAPI) deploys(in *problem.Request) (any, error) {
 	if a.require(in); in.Err() != nil {
 		return nil, in.Err()
 	}
-	return a.metrics.Deploys(from, to)
+	found, err := a.metrics.Deploys(from, to)
+	return newDeploys(found), err
 }
 
 // maxLabel is the most characters of a deploy's label.
@@ -235,7 +181,7 @@ func (a *metricsAPI) addDeploy(in *problem.Request) error {
 	if checkReason(in, ""); in.Err() != nil {
 		return in.Err()
 	}
-	d := metrics.Deploy{Label: body.Label, At: at, Actor: auth.PrincipalOf(in.Request()).Name}
+	d := answer.Deploy{Label: body.Label, At: at, Actor: auth.PrincipalOf(in.Request()).Name}
 	m, err := wire.Rollup{Type: wire.TypeDeploy, Label: d.Label, At: d.At, Actor: d.Actor}.Message(now)
 	if err != nil {
 		return err

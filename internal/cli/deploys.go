@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
@@ -18,15 +19,8 @@ type deploysCmd struct {
 
 const deploysPath = "/api/deploys"
 
-// deployRow is a deploy.
-type deployRow struct {
-	Label string  `json:"label"`
-	At    float64 `json:"at"`
-	Actor string  `json:"actor"`
-}
-
-var deployRows = rows[deployRow]{[]output.Column{output.Time("AT"), output.Name("LABEL"), output.Name("BY")},
-	func(d *deployRow) []any { return []any{humantime.Unix(d.At), d.Label, d.Actor} }}
+var deployRows = rows[answer.Deploy]{[]output.Column{output.Time("AT"), output.Name("LABEL"), output.Name("BY")},
+	func(d *answer.Deploy) []any { return []any{humantime.Unix(d.At), d.Label, d.Actor} }}
 
 type listDeploysCmd struct {
 	apiFlags
@@ -59,7 +53,7 @@ func (c *markDeployCmd) Run(ctx context.Context, out output.Streams) error {
 		}
 		request["at"] = wire.Seconds(at)
 	}
-	d, err := send[deployRow](ctx, &c.apiFlags, http.MethodPost, deploysPath, request.JSON())
+	d, err := send[answer.Deploy](ctx, &c.apiFlags, http.MethodPost, deploysPath, request.JSON())
 	if err != nil {
 		return err
 	}

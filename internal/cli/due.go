@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
@@ -20,18 +21,8 @@ type dueCmd struct {
 
 const dueTimesPath = "/api/due-times"
 
-// dueTimes are how many jobs are due when.
-type dueTimes struct {
-	From     float64 `json:"from"`
-	Step     int64   `json:"step"`
-	Counts   []int64 `json:"counts"`
-	Before   int64   `json:"before"`
-	After    int64   `json:"after"`
-	Complete bool    `json:"complete"`
-}
-
-// table returns a row for each step in which a job is due.
-func (d *dueTimes) table() (t *output.Table, total int64) {
+// dueTable returns a row for each step in which a job is due.
+func dueTable(d *answer.DueTimes) (t *output.Table, total int64) {
 	t = &output.Table{Columns: []output.Column{output.Time("DUE FROM"), output.Plain("JOBS")}}
 	add := func(when any, n int64) {
 		if n > 0 {
@@ -53,8 +44,8 @@ func (c *dueCmd) Run(ctx context.Context, out output.Streams) error {
 	if err := setTimes(query, c.From, c.To, time.Now()); err != nil {
 		return err
 	}
-	return get(ctx, out, &c.apiFlags, dueTimesPath, query, func(p *output.Printer, d *dueTimes) error {
-		t, total := d.table()
+	return get(ctx, out, &c.apiFlags, dueTimesPath, query, func(p *output.Printer, d *answer.DueTimes) error {
+		t, total := dueTable(d)
 		end := summary(total, total, nil, 0)
 		if !d.Complete {
 			end += "; not all could be read: those count as later"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -17,31 +18,13 @@ type errorsCmd struct {
 	Class string `placeholder:"CLASS" help:"Only jobs of this class."`
 }
 
-// errorGroups are failures, grouped by error.
-type errorGroups struct {
-	Items    []errorGroup `json:"items"`
-	Unread   int64        `json:"unsearched"`
-	Complete bool         `json:"complete"`
-}
-
-type errorGroup struct {
-	Fingerprint string `json:"fingerprint"`
-	Class       string `json:"class"`
-	ErrorClass  string `json:"error_class"`
-	Message     string `json:"message"`
-	Count       int64  `json:"count"`
-	Retries     int64  `json:"retries"`
-	Dead        int64  `json:"dead"`
-	JID         string `json:"jid"`
-}
-
-var errorRows = rows[errorGroup]{[]output.Column{output.Plain("JOBS"), output.Plain("RETRIES"), output.Plain("DEAD"), output.Name("CLASS"), output.Text("ERROR"),
-	output.Plain("FINGERPRINT"), output.ID("JID")}, func(g *errorGroup) []any {
+var errorRows = rows[answer.ErrorGroup]{[]output.Column{output.Plain("JOBS"), output.Plain("RETRIES"), output.Plain("DEAD"), output.Name("CLASS"), output.Text("ERROR"),
+	output.Plain("FINGERPRINT"), output.ID("JID")}, func(g *answer.ErrorGroup) []any {
 	return []any{g.Count, g.Retries, g.Dead, g.Class, errorText(g.ErrorClass, g.Message), g.Fingerprint, g.JID}
 }}
 
-// end says how many jobs failed, and what is left out.
-func (g *errorGroups) end() string {
+// endOfErrors says how many jobs failed, and what is left out.
+func endOfErrors(g *answer.ErrorGroups) string {
 	var failed int64
 	for i := range g.Items {
 		failed += g.Items[i].Count
@@ -65,7 +48,7 @@ func (c *errorsCmd) Run(ctx context.Context, out output.Streams) error {
 	if err := c.set(query); err != nil {
 		return err
 	}
-	return get(ctx, out, &c.apiFlags, "/api/errors", query, func(p *output.Printer, g *errorGroups) error {
-		return p.List(errorRows.table(g.Items), g.end())
+	return get(ctx, out, &c.apiFlags, "/api/errors", query, func(p *output.Printer, g *answer.ErrorGroups) error {
+		return p.List(errorRows.table(g.Items), endOfErrors(g))
 	})
 }

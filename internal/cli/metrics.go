@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
@@ -19,27 +21,11 @@ type metricsCmd struct {
 	Step  time.Duration `placeholder:"DURATION" help:"Show a row for each step of this length, instead of one for each class."`
 }
 
-// jobSum is the sum of the attempts of one class, one queue or one step.
-type jobSum struct {
-	At      float64 `json:"at"`
-	Name    string  `json:"name"`
-	Success int64   `json:"success"`
-	Failed  int64   `json:"failed"`
-	Dead    int64   `json:"dead"`
-	Total   float64 `json:"total_ms"`
-	Run     spread  `json:"run"`
-	Wait    spread  `json:"wait"`
-}
-
-type spread struct {
-	P50 float64 `json:"p50_ms"`
-	P95 float64 `json:"p95_ms"`
-	P99 float64 `json:"p99_ms"`
-}
-
-func (s *jobSum) cells(first any) []any {
-	row := []any{first, s.Success, s.Failed, s.Dead}
-	for _, ms := range []float64{s.Run.P50, s.Run.P95, s.Run.P99, s.Wait.P95, s.Total} {
+// sumCells returns the cells of a sum; first says what it is of.
+func sumCells(first any, s *answer.JobSum) []any {
+	row, unknown := []any{first, s.Success, s.Failed, s.Dead}, &answer.Spread{}
+	run, wait := cmp.Or(s.Run, unknown), cmp.Or(s.Wait, unknown)
+	for _, ms := range []float64{run.P50, run.P95, run.P99, wait.P95, s.Total} {
 		row = append(row, millis(ms))
 	}
 	return row
@@ -55,14 +41,6 @@ func millis(ms float64) string {
 		return d.Round(10 * time.Millisecond).String()
 	}
 	return d.Round(10 * time.Microsecond).String()
-}
-
-// jobSums are the sums of a range of time.
-type jobSums struct {
-	Total   jobSum   `json:"total"`
-	Series  []jobSum `json:"series"`
-	Classes []jobSum `json:"classes"`
-	Queues  []jobSum `json:"queues"`
 }
 
 // Run shows how many attempts there were, and how long they took.
@@ -81,19 +59,21 @@ func (c *metricsCmd) Run(ctx context.Context, out output.Streams) error {
 	return get(ctx, out, &c.apiFlags, path, query, c.print)
 }
 
-func (c *metricsCmd) print(p *output.Printer, sums *jobSums) error {
-	first, items := output.Name("CLASS"), sums.Classes
-	cells := func(s *jobSum) []any { return s.cells(s.Name) }
+func (c *metricsCmd) print(p *output.Printer, sums *answer.JobMetrics) error {
+	columns := []output.Column{output.Name("CLASS"), output.Plain("SUCCESS"), output.Plain("FAILED"), output.Plain("DEAD"), output.Plain("RUN P50"),
+		output.Plain("RUN P95"), output.Plain("RUN P99"), output.Plain("WAIT P95"), output.Plain("RUN TOTAL")}
+	named := func(s *answer.NamedSum) []any { return sumCells(s.Name, &s.JobSum) }
+	var t *output.Table
 	switch {
 	case c.Step > 0:
-		first, items = output.Time("TIME"), sums.Series
-		cells = func(s *jobSum) []any { return s.cells(humantime.Unix(s.At)) }
+		columns[0] = output.Time("TIME")
+		t = output.TableOf(columns, sums.Series, func(s *answer.JobPoint) []any { return sumCells(humantime.Unix(s.At), &s.JobSum) })
 	case c.Class != "":
-		first, items = output.Name("QUEUE"), sums.Queues
+		columns[0] = output.Name("QUEUE")
+		t = output.TableOf(columns, sums.Queues, named)
+	default:
+		t = output.TableOf(columns, sums.Classes, named)
 	}
-	columns := []output.Column{first, output.Plain("SUCCESS"), output.Plain("FAILED"), output.Plain("DEAD"), output.Plain("RUN P50"),
-		output.Plain("RUN P95"), output.Plain("RUN P99"), output.Plain("WAIT P95"), output.Plain("RUN TOTAL")}
-	t := output.TableOf(columns, items, cells)
-	t.Rows = append(t.Rows, sums.Total.cells("total"))
+	t.Add(sumCells("total", &sums.Total)...)
 	return p.Table(t)
 }

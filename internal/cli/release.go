@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/wire"
@@ -50,7 +51,7 @@ func (c *releaseCmd) held(ctx context.Context) (held bool, overdue int64, err er
 		return false, 0, err
 	}
 	for _, set := range []string{apiclient.Scheduled, apiclient.Retries} {
-		d, err := apiclient.Get[dueTimes](ctx, api, dueTimesPath, url.Values{"set": {set}})
+		d, err := apiclient.Get[answer.DueTimes](ctx, api, dueTimesPath, url.Values{"set": {set}})
 		if err != nil {
 			return false, 0, err
 		}
