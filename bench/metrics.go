@@ -8,7 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	running "github.com/millrace-jobs/millrace/internal/sidecar"
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -139,7 +139,7 @@ func metricRecord(i int) amqp.Publishing {
 
 // metricsOverview returns the overview of a sidecar. It fails if the sidecar has rejected metric
 // records.
-func metricsOverview(s process) (o running.Overview, err error) {
+func metricsOverview(s process) (o answer.Overview, err error) {
 	o, ok, err := s.Overview()
 	if err != nil || !ok {
 		return o, errors.Join(err, errors.New("there is no overview"))

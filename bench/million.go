@@ -73,7 +73,7 @@ func (m *million) fill(ctx context.Context) (err error) {
 	}
 	return wait(ctx, fillWithin, "all entries are in the view, and every fire is confirmed", func() (bool, error) {
 		o, ok, err := s.Overview()
-		return ok && o.Sets["scheduled-jobs"].Total == int64(m.size.pending) && o.Self.Unconfirmed == 0, err
+		return ok && o.Sets["scheduled-jobs"].Total == int64(m.size.pending) && o.Scheduler.Unconfirmed == 0, err
 	})
 }
 

@@ -76,7 +76,7 @@ func (t *topics) showOverview() (shown, essence any, err error) {
 		return nil, nil, err
 	}
 	still := o
-	still.Now, still.Views.Lag, still.Self.LastLate = 0, 0, 0
+	still.Now, still.Views.Lag, still.Scheduler.LastLate = 0, 0, 0
 	still.Views.Streams = slices.Clone(o.Views.Streams)
 	for i := range still.Views.Streams {
 		still.Views.Streams[i].Lag = 0

@@ -69,9 +69,9 @@ func TestErrorsWithRemedies(t *testing.T) {
 	o, err := client(t, http.StatusOK, `{"sets":{"retries":{"total":4}},"scheduler":{"gap":"g","orphaned":true,"blocked":"memory","lacks":"a stream",
 		"degraded":[{"subject":"node x","problem":"p","costs":"c"}],"held":[{"queue":"mail","reason":"full"}]}}`).Overview(t.Context())
 	require.NoError(t, err)
-	require.EqualValues(t, 4, o.Total(apiclient.Retries))
+	require.EqualValues(t, 4, o.Sets[apiclient.Retries].Total)
 	var subjects []string
-	for _, trouble := range o.Scheduler.Troubles() {
+	for _, trouble := range apiclient.Troubles(&o.Scheduler) {
 		subjects = append(subjects, trouble.Subject)
 	}
 	require.Equal(t, []string{"journal", "leader", "leader", "streams", "node x", "queue mail"}, subjects)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 )
 
 // Checks are the health checks that the API has.
@@ -12,9 +14,8 @@ var Checks = []string{"alarms", "broker-connection", "views-caught-up", "leader"
 
 // Health is the result of a health check.
 type Health struct {
-	Status string `json:"status"`
-	Reason string `json:"reason"`
-	Body   []byte `json:"-"` // the answer as it came
+	answer.Health
+	Body []byte `json:"-"` // the answer as it came
 }
 
 // Failed reports whether the check failed.

@@ -34,11 +34,11 @@ func (w *world) await(p *sidecar.Process, a aim) {
 			w.t.Logf("%s: %v", p.Identity, err)
 			return true
 		}
-		switch o.Self.Phase {
+		switch o.Scheduler.Phase {
 		case "opening", "catching up", "settling":
 			return ok && a == aimSettling
 		case "leading":
-			return ok && o.Self.Unconfirmed > 0
+			return ok && o.Scheduler.Unconfirmed > 0
 		}
 		return false
 	}, "%s has unconfirmed fires", p.Identity)

@@ -119,8 +119,8 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 	cancel()
 	res.Open = <-peak
 	for _, s := range w.slots {
-		if o, ok, err := s.process().Overview(); ok && err == nil && o.Self.Gap != "" {
-			res.Gap = o.Self.Gap
+		if o, ok, err := s.process().Overview(); ok && err == nil && o.Scheduler.Gap != "" {
+			res.Gap = o.Scheduler.Gap
 		}
 		_ = s.stop() // one that does not end in time is killed
 		res.Exits += s.exits

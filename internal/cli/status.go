@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
@@ -23,7 +24,7 @@ func (c *statusCmd) Run(ctx context.Context, out output.Streams) error {
 		if err := p.Table(o.facts(leader.Reason)); err != nil || !p.ForPeople() {
 			return err
 		}
-		if len(o.Scheduler.Troubles()) > 0 {
+		if len(apiclient.Troubles(&o.Scheduler)) > 0 {
 			_ = p.Note("millrace doctor says what to do")
 		}
 		if err := p.Note(""); err != nil {
@@ -36,7 +37,7 @@ func (c *statusCmd) Run(ctx context.Context, out output.Streams) error {
 }
 
 // overview is the state of everything, as people read it.
-type overview struct{ apiclient.Overview }
+type overview struct{ answer.Overview }
 
 // facts returns the overview, a line each. silent says why the leader gives no sign of life, if it
 // does not.
@@ -48,13 +49,13 @@ func (o *overview) facts(silent string) *output.Table {
 		{"sidecar", o.Version + ": " + o.Scheduler.Phase},
 		{"views", o.views()},
 		{"scheduled", o.scheduled()},
-		{"retries", fmt.Sprint(o.Total(apiclient.Retries))},
-		{"dead", fmt.Sprint(o.Total(apiclient.Dead))},
+		{"retries", fmt.Sprint(o.Sets[apiclient.Retries].Total)},
+		{"dead", fmt.Sprint(o.Sets[apiclient.Dead].Total)},
 		{"rejected", fmt.Sprint(o.rejected())},
 		{"processes", o.processes()},
-		{"ran", fmt.Sprintf("%d today, %d failed; %d in all, %d failed", o.Jobs.Today, o.Jobs.FailedToday, o.Jobs.Ever, o.Jobs.FailedEver)},
+		{"ran", fmt.Sprintf("%d today, %d failed; %d in all, %d failed", o.Jobs.ProcessedToday, o.Jobs.FailedToday, o.Jobs.Processed, o.Jobs.Failed)},
 	}
-	for _, trouble := range o.Scheduler.Troubles() {
+	for _, trouble := range apiclient.Troubles(&o.Scheduler) {
 		t.Add(trouble.Subject, trouble.Text)
 	}
 	return t
@@ -97,7 +98,7 @@ func (o *overview) views() string {
 }
 
 func (o *overview) scheduled() string {
-	text := fmt.Sprint(o.Total(apiclient.Scheduled))
+	text := fmt.Sprint(o.Sets[apiclient.Scheduled].Total)
 	if o.Overdue > 0 {
 		text += fmt.Sprintf("; the oldest that is due waits for %s", humantime.Short(time.Duration(o.Overdue*float64(time.Second))))
 	}

@@ -111,7 +111,7 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	p := output.NewPrinter(&b, t.out, now)
 	done, failed := t.rates(o, now)
 	_ = p.Note("millrace %s, %s   %s", o.Version, o.broker(), now.Format(humantime.WithZone))
-	_ = p.Note("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.Total(apiclient.Scheduled), o.Total(apiclient.Retries), o.Total(apiclient.Dead),
+	_ = p.Note("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.Sets[apiclient.Scheduled].Total, o.Sets[apiclient.Retries].Total, o.Sets[apiclient.Dead].Total,
 		o.processes(), done, failed)
 	_ = attention.print(p, "nothing needs attention") // into memory
 	slices.SortStableFunc(queues.Items, func(a, b answer.Queue) int {
@@ -132,8 +132,8 @@ func (t *top) rates(o *overview, now time.Time) (done, failed string) {
 	done, failed = "-", "-"
 	if seconds := now.Sub(t.at).Seconds(); !t.at.IsZero() && seconds > 0 {
 		perSecond := func(n int64) string { return fmt.Sprintf("%.1f/s", float64(max(n, 0))/seconds) }
-		done = perSecond(o.Jobs.Ever - t.before.Jobs.Ever)
-		failed = perSecond(o.Jobs.FailedEver - t.before.Jobs.FailedEver)
+		done = perSecond(o.Jobs.Processed - t.before.Jobs.Processed)
+		failed = perSecond(o.Jobs.Failed - t.before.Jobs.Failed)
 	}
 	t.before, t.at = *o, now
 	return done, failed

@@ -62,5 +62,5 @@ func countsLine(ctx context.Context, c demo.Counts, api *apiclient.Client) strin
 	if err != nil {
 		return line + "   (the sidecar does not answer)"
 	}
-	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, o.Total(apiclient.Scheduled), o.Total(apiclient.Retries), o.Total(apiclient.Dead))
+	return fmt.Sprintf("%s   scheduled %d   retries %d   dead %d", line, o.Sets[apiclient.Scheduled].Total, o.Sets[apiclient.Retries].Total, o.Sets[apiclient.Dead].Total)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
@@ -110,7 +111,7 @@ func (e *examination) sidecar(ctx context.Context) error {
 		return nil
 	}
 	e.report(ok, fmt.Sprintf("runs at %s for virtual host %s: %s", base, o.VHost, o.Scheduler.Phase), "")
-	for _, t := range o.Scheduler.Troubles() {
+	for _, t := range apiclient.Troubles(&o.Scheduler) {
 		e.reportOn(t.Subject, failure, t.Text, t.Remedy)
 	}
 	return nil

@@ -7,43 +7,16 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-// Overview is the part of /api/overview that tests use.
-type Overview struct {
-	Now    float64 `json:"now"` // the sidecar's clock, in seconds since the epoch
-	Leader struct {
-		Identity string `json:"identity"`
-	} `json:"leader"`
-	Self struct {
-		Leader      bool   `json:"leader"`
-		Phase       string `json:"phase"`
-		Unconfirmed int    `json:"unconfirmed"`
-		Gap         string `json:"gap"`
-	} `json:"scheduler"`
-	Sets map[string]struct {
-		Total int64 `json:"total"`
-	} `json:"sets"`
-	Views struct {
-		Streams []struct {
-			Stream string  `json:"stream"`
-			Lag    float64 `json:"lag_seconds"`
-		} `json:"streams"`
-	} `json:"views"`
-	Rejected map[string]struct {
-		Ever int64 `json:"ever"`
-	} `json:"rejected"`
-	Journal struct {
-		Void map[string]int64 `json:"void_records"`
-	} `json:"journal"`
-}
+	"github.com/millrace-jobs/millrace/httpapi/answer"
+)
 
 // client keeps no connections open, because the process may be another one next time.
 var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Overview returns the overview. ok is false while there is none. An error means that the process
 // has ended.
-func (p *Process) Overview() (o Overview, ok bool, err error) {
+func (p *Process) Overview() (o answer.Overview, ok bool, err error) {
 	select {
 	case <-p.exited:
 		return o, false, fmt.Errorf("sidecar: millrace serve has ended: %w", p.err)
@@ -86,5 +59,5 @@ func (p *Process) Ready() bool {
 // Leads reports whether the sidecar leads, and does not know of a newer leader.
 func (p *Process) Leads() bool {
 	o, ok, err := p.Overview()
-	return err == nil && ok && o.Self.Leader && strings.HasPrefix(o.Leader.Identity, p.Identity+"/")
+	return err == nil && ok && o.Scheduler.Leader && strings.HasPrefix(o.Leader.Identity, p.Identity+"/")
 }
