@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -12,6 +13,7 @@ import (
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // attentionAPI lists what an operator should look at.
@@ -28,11 +30,6 @@ type attentionAPI struct {
 	now     func() time.Time
 }
 
-type attentionAnswer struct {
-	Now   float64          `json:"now"`
-	Items []attention.Item `json:"items"`
-}
-
 // list lists what needs a look, the most severe first. The health checks are not shared: a silent
 // leader takes long to ask, and the answer would outlive its return.
 func (a *attentionAPI) list(in *problem.Request) (any, error) {
@@ -41,22 +38,22 @@ func (a *attentionAPI) list(in *problem.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := found.(attentionAnswer)
-	answer.Items = a.withChecks(in.Request().Context(), answer.Items)
-	return answer, nil
+	shown := found.(answer.Attention)
+	shown.Items = a.withChecks(in.Request().Context(), shown.Items)
+	return shown, nil
 }
 
 // withChecks adds the health checks that fail. Without the broker no others are worth a look.
-func (a *attentionAPI) withChecks(ctx context.Context, items []attention.Item) []attention.Item {
+func (a *attentionAPI) withChecks(ctx context.Context, items []answer.Problem) []answer.Problem {
 	if reason := a.health.checkBroker(ctx); reason != "" {
-		return slices.Concat([]attention.Item{failed("broker_disconnected", "critical", reason)}, items)
+		return slices.Concat([]answer.Problem{failed("broker_disconnected", "critical", reason)}, items)
 	}
-	critical := []attention.Item{} // a list even if it is empty
+	critical := []answer.Problem{} // a list even if it is empty
 	for _, c := range []struct {
 		kind  string
 		check func(context.Context) string
 	}{{attention.Alarm, a.health.checkAlarms}, {attention.NoLeader, a.health.checkLeader}} {
-		if slices.ContainsFunc(items, func(i attention.Item) bool { return i.Kind == c.kind }) {
+		if slices.ContainsFunc(items, func(i answer.Problem) bool { return i.Kind == c.kind }) {
 			continue
 		}
 		if reason := c.check(ctx); reason != "" {
@@ -70,8 +67,8 @@ func (a *attentionAPI) withChecks(ctx context.Context, items []attention.Item) [
 	return items
 }
 
-func failed(kind, severity, reason string) attention.Item {
-	return attention.Item{Kind: kind, Severity: severity, Text: reason, Value: 1}
+func failed(kind, severity, reason string) answer.Problem {
+	return answer.Problem{Kind: kind, Severity: severity, Text: reason, Value: 1}
 }
 
 func (a *attentionAPI) facts(ctx context.Context) (any, error) {
@@ -98,7 +95,11 @@ func (a *attentionAPI) facts(ctx context.Context) (any, error) {
 	if err := a.addFailures(ctx, &f, now); err != nil {
 		return nil, err
 	}
-	return attentionAnswer{Now: float64(now.UnixMicro()) / 1e6, Items: attention.Look(f)}, nil
+	shown := answer.Attention{Now: wire.Seconds(now), Items: []answer.Problem{}}
+	for _, i := range attention.Look(f) {
+		shown.Items = append(shown.Items, answer.Problem(i))
+	}
+	return shown, nil
 }
 
 // keepFailures is how long counts are kept: pages ask whenever anything has changed.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker/processes"
@@ -35,24 +36,10 @@ type healthAPI struct {
 	pinged time.Time // when that was found out
 }
 
-type health struct {
-	Status   string     `json:"status"`
-	Reason   string     `json:"reason,omitempty"`
-	Degraded []degraded `json:"degraded,omitempty"`
-}
-
-// degraded is what every user may know of a scheduler.Degraded: the broker's words can name users.
-type degraded struct {
-	Subject string    `json:"subject"`
-	Costs   string    `json:"costs"`
-	Node    string    `json:"node,omitempty"`
-	Since   time.Time `json:"since"`
-}
-
 // live answers that the process runs.
 func (h *healthAPI) live(in *problem.Request) (any, error) {
 	in.Query()
-	return health{Status: "ok"}, nil
+	return answer.Health{Status: "ok"}, nil
 }
 
 // ready reports whether clients can publish jobs, due jobs fire and answers are up to date. It does
@@ -62,13 +49,13 @@ func (h *healthAPI) ready(in *problem.Request) error {
 		return in.Err()
 	}
 	if reason := h.unready(); reason != "" {
-		return in.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
+		return in.JSON(http.StatusServiceUnavailable, answer.Health{Status: "failed", Reason: reason})
 	}
-	answer := health{Status: "ok"}
+	ready := answer.Health{Status: "ok"}
 	for _, d := range h.degraded() {
-		answer.Degraded = append(answer.Degraded, degraded{d.Subject, d.Costs, d.Node, d.Since})
+		ready.Degraded = append(ready.Degraded, answer.Degraded{Subject: d.Subject, Costs: d.Costs, Node: d.Node, Since: d.Since})
 	}
-	return in.JSON(http.StatusOK, answer)
+	return in.JSON(http.StatusOK, ready)
 }
 
 func (h *healthAPI) unready() string {
@@ -160,9 +147,9 @@ func (h *healthAPI) check() handler {
 			return in.Err()
 		}
 		if reason := check(in.Request().Context()); reason != "" {
-			return in.JSON(http.StatusServiceUnavailable, health{Status: "failed", Reason: reason})
+			return in.JSON(http.StatusServiceUnavailable, answer.Health{Status: "failed", Reason: reason})
 		}
-		return in.JSON(http.StatusOK, health{Status: "ok"})
+		return in.JSON(http.StatusOK, answer.Health{Status: "ok"})
 	}
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
@@ -14,33 +15,19 @@ type sessionsAPI struct {
 	readOnly    bool
 }
 
-type whoami struct {
-	Name          string    `json:"name"`
-	Role          auth.Role `json:"role"`
-	Auth          string    `json:"auth"`    // broker, token or none
-	Via           string    `json:"via"`     // basic, bearer, session or none
-	VHost         string    `json:"vhost"`   // of this sidecar
-	MayAct        bool      `json:"may_act"` // take the routes that change something
-	MayAdminister bool      `json:"may_administer"`
-	ReadOnly      bool      `json:"read_only"`    // the sidecar is, for all users
-	HidesArgs     bool      `json:"hides_args"`   // some arguments are not shown to this role
-	SessionEnds   *int64    `json:"session_ends"` // seconds since 1970; null without a session
-	Environment   string    `json:"environment,omitempty"`
-}
-
-func (s *sessionsAPI) newWhoami(p auth.Principal) whoami {
+func (s *sessionsAPI) newWhoami(p auth.Principal) answer.Whoami {
 	mode, err := s.auth.Mode()
 	if err != nil { // it was there a moment ago
 		mode = auth.ModeBroker
 	}
-	answer := whoami{
-		Name: p.Name, Role: p.Role, Auth: mode, Via: p.Via, VHost: s.vhost, ReadOnly: s.readOnly, HidesArgs: s.hide.from(p) != nil,
+	shown := answer.Whoami{
+		Name: p.Name, Role: string(p.Role), Auth: mode, Via: p.Via, VHost: s.vhost, ReadOnly: s.readOnly, HidesArgs: s.hide.from(p) != nil,
 		MayAct: s.auth.May(p, auth.Act), MayAdminister: s.auth.May(p, auth.Administer), Environment: s.environment,
 	}
 	if p.Ends > 0 {
-		answer.SessionEnds = &p.Ends
+		shown.SessionEnds = &p.Ends
 	}
-	return answer
+	return shown
 }
 
 func (s *sessionsAPI) show(in *problem.Request) (any, error) {

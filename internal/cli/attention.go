@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
@@ -10,28 +11,16 @@ const attentionPath = "/api/attention"
 
 type attentionCmd struct{ apiFlags }
 
-// problems are what needs attention.
-type problems struct {
-	Items []problem `json:"items"`
-}
-
-type problem struct {
-	Kind     string `json:"kind"`
-	Severity string `json:"severity"`
-	Subject  string `json:"subject"`
-	Text     string `json:"text"`
-}
-
-var problemRows = rows[problem]{[]output.Column{output.State("SEVERITY"), output.Plain("KIND"), output.Name("SUBJECT"), output.Fact("TEXT")},
-	func(i *problem) []any { return []any{i.Severity, i.Kind, i.Subject, i.Text} }}
+var problemRows = rows[answer.Problem]{[]output.Column{output.State("SEVERITY"), output.Plain("KIND"), output.Name("SUBJECT"), output.Fact("TEXT")},
+	func(i *answer.Problem) []any { return []any{i.Severity, i.Kind, i.Subject, i.Text} }}
 
 // Run lists what needs attention.
 func (c *attentionCmd) Run(ctx context.Context, out output.Streams) error {
-	return get(ctx, out, &c.apiFlags, attentionPath, nil, func(p *output.Printer, all *problems) error { return all.print(p, "none") })
+	return get(ctx, out, &c.apiFlags, attentionPath, nil, func(p *output.Printer, all *answer.Attention) error { return printProblems(p, all, "none") })
 }
 
-// print prints the problems, or a line that says that there are none.
-func (all *problems) print(p *output.Printer, none string) error {
+// printProblems prints the problems, or a line that says that there are none.
+func printProblems(p *output.Printer, all *answer.Attention, none string) error {
 	if err := p.Table(problemRows.table(all.Items)); err != nil || len(all.Items) > 0 {
 		return err
 	}

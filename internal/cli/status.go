@@ -30,8 +30,8 @@ func (c *statusCmd) Run(ctx context.Context, out output.Streams) error {
 		if err := p.Note(""); err != nil {
 			return err
 		}
-		return get(ctx, out, &c.apiFlags, attentionPath, nil, func(p *output.Printer, all *problems) error {
-			return all.print(p, "nothing needs attention")
+		return get(ctx, out, &c.apiFlags, attentionPath, nil, func(p *output.Printer, all *answer.Attention) error {
+			return printProblems(p, all, "nothing needs attention")
 		})
 	})
 }

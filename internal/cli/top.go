@@ -94,7 +94,7 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	attention, err := apiclient.Get[problems](ctx, t.api, attentionPath, nil)
+	attention, err := apiclient.Get[answer.Attention](ctx, t.api, attentionPath, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	_ = p.Note("millrace %s, %s   %s", o.Version, o.broker(), now.Format(humantime.WithZone))
 	_ = p.Note("scheduled %d   retries %d   dead %d   %s   processed %s   failed %s\n", o.Sets[apiclient.Scheduled].Total, o.Sets[apiclient.Retries].Total, o.Sets[apiclient.Dead].Total,
 		o.processes(), done, failed)
-	_ = attention.print(p, "nothing needs attention") // into memory
+	_ = printProblems(p, attention, "nothing needs attention") // into memory
 	slices.SortStableFunc(queues.Items, func(a, b answer.Queue) int {
 		return cmp.Or(cmp.Compare(b.Ready, a.Ready), strings.Compare(a.Name, b.Name))
 	})

@@ -78,11 +78,11 @@ type Failing struct {
 
 // Item is one problem.
 type Item struct {
-	Kind     string  `json:"kind"`
-	Severity string  `json:"severity"`          // critical or warning
-	Subject  string  `json:"subject,omitempty"` // a queue, process, tag, job's id or the broker's words
-	Text     string  `json:"text"`
-	Value    float64 `json:"value"` // what the kind is about: messages, seconds, jobs a second
+	Kind     string
+	Severity string // critical or warning
+	Subject  string // a queue, process, tag, job's id or the broker's words; may be empty
+	Text     string
+	Value    float64 // what the kind is about: messages, seconds, jobs a second
 }
 
 const (
