@@ -10,6 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -31,7 +32,7 @@ const window = 1024
 // fill creates queues, entries and an hour of metrics, and waits until the sidecar has read
 // everything.
 func (w *world) fill(ctx context.Context) error {
-	if err := w.until(ctx, func(o *overview) bool { return o.Scheduler.Leader }); err != nil {
+	if err := w.until(ctx, func(o *answer.Overview) bool { return o.Scheduler.Leader }); err != nil {
 		return err
 	}
 	say(w.stderr, "making %d queues", w.queues)
@@ -68,7 +69,7 @@ func (w *world) fill(ctx context.Context) error {
 		return err
 	}
 	say(w.stderr, "waiting until the sidecar has read it")
-	return w.until(ctx, func(o *overview) bool {
+	return w.until(ctx, func(o *answer.Overview) bool {
 		return o.Views.CaughtUp && o.Sets["scheduled-jobs"].Total >= int64(w.scheduled) && o.Sets["retries"].Total >= int64(w.retries) && o.Sets["dead-jobs"].Total >= int64(w.dead)
 	})
 }

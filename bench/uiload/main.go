@@ -18,6 +18,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
@@ -111,9 +112,9 @@ func say(to io.Writer, format string, args ...any) {
 }
 
 // until polls the overview until holds returns true.
-func (w *world) until(ctx context.Context, holds func(o *overview) bool) error {
+func (w *world) until(ctx context.Context, holds func(o *answer.Overview) bool) error {
 	for {
-		var o overview
+		var o answer.Overview
 		if err := w.ask(ctx, http.MethodGet, "/api/overview", &o); err == nil && holds(&o) {
 			return nil
 		}
@@ -123,14 +124,6 @@ func (w *world) until(ctx context.Context, holds func(o *overview) bool) error {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
-}
-
-type overview struct {
-	Sets  map[string]struct{ Total int64 }
-	Views struct {
-		CaughtUp bool `json:"caught_up"`
-	}
-	Scheduler struct{ Leader bool }
 }
 
 func (w *world) ask(ctx context.Context, method, path string, into any) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
@@ -44,18 +45,10 @@ func (l *leasing) enqueue(queue, jid, more string) {
 	brokertest.Eventually(l.t, func() bool { return l.v.QueueLength(l.t, wire.QueuePrefix+queue) > 0 }, "%s is in its queue", jid)
 }
 
-type takenJob struct {
-	ID     string
-	Until  float64
-	JID    string
-	RanOut int `json:"ran_out"`
-	Job    json.RawMessage
-}
-
 // take leases one job, waiting for it.
-func (l *leasing) take(queue, terms string) takenJob {
+func (l *leasing) take(queue, terms string) answer.Lease {
 	l.t.Helper()
-	var all []takenJob
+	var all []answer.Lease
 	answer, err := l.post("/api/job-queues/"+queue+"/lease", terms)
 	require.NoError(l.t, err)
 	require.NoError(l.t, json.Unmarshal([]byte(answer), &all))
@@ -63,7 +56,7 @@ func (l *leasing) take(queue, terms string) takenJob {
 	return all[0]
 }
 
-func (l *leasing) settle(t takenJob, verb, body string) error {
+func (l *leasing) settle(t answer.Lease, verb, body string) error {
 	_, err := l.post("/api/leases/"+t.ID+"/"+verb, body)
 	return err
 }
@@ -122,7 +115,7 @@ func TestLeases(t *testing.T) {
 	t.Run("leases that run out", func(t *testing.T) {
 		l := &leasing{s, t, v}
 		l.enqueue("slow", "s1", "")
-		var job takenJob
+		var job answer.Lease
 		for i := range wire.MaxRunOut {
 			job = l.take("slow", `{"wait_ms":20000,"lease_ms":1000}`)
 			require.Equal(t, []any{"s1", i}, []any{job.JID, job.RanOut})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -36,13 +37,8 @@ var NoLeader = wire.Reply{
 
 // Problem is an error as a client sees it.
 type Problem struct {
-	Status    int            `json:"-"`
-	Code      string         `json:"error"`
-	Reason    string         `json:"reason"`
-	RequestID string         `json:"request_id"`
-	Happened  *wire.Happened `json:"happened,omitempty"` // 404: the entry's last outcome
-	Offsets   []int64        `json:"offsets,omitempty"`  // 409: of all entries with the jid
-
+	answer.Refusal
+	Status     int    `json:"-"`
 	Cause      error  `json:"-"` // for the log
 	RetryAfter string `json:"-"` // seconds
 }
@@ -51,7 +47,7 @@ func (p *Problem) Error() string { return p.Code + ": " + p.Reason }
 
 // New returns a problem with the code of its status.
 func New(status int, format string, args ...any) *Problem {
-	return &Problem{Status: status, Code: codes[status], Reason: fmt.Sprintf(format, args...)}
+	return &Problem{Status: status, Refusal: answer.Refusal{Code: codes[status], Reason: fmt.Sprintf(format, args...)}}
 }
 
 // BadRequest returns a problem that the client must fix.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
@@ -59,11 +60,9 @@ func mayCarrySecrets(base string) bool {
 
 // Error is the API's refusal.
 type Error struct {
-	Status  int     `json:"-"`
-	Code    string  `json:"error"`
-	Reason  string  `json:"reason"`
-	Offsets []int64 `json:"offsets"` // of the entries that have the jid of the request
-	body    []byte
+	answer.Refusal
+	Status int `json:"-"`
+	body   []byte
 }
 
 func (e *Error) Error() string {
@@ -92,12 +91,12 @@ type Request struct {
 // Do makes a request and returns the answer's body as it is.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	defer c.HTTP.CloseIdleConnections()
-	answer, err := c.open(ctx, r)
+	body, err := c.open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Close()
-	return readWhole(answer)
+	defer body.Close()
+	return readWhole(body)
 }
 
 // Get asks for something and decodes the answer.
@@ -172,8 +171,8 @@ func (c *Client) unreachable(err error) error {
 	return fmt.Errorf("ask the sidecar at %s: %w", c.base, err)
 }
 
-func readWhole(answer io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(answer)
+func readWhole(from io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(from)
 	if err != nil {
 		return nil, Interrupted(err)
 	}
@@ -185,20 +184,20 @@ func Interrupted(err error) error { return fmt.Errorf("the sidecar's answer brok
 
 // Decode reads an answer. A member that is not of the expected type is left empty.
 func Decode[T any](body []byte) (*T, error) {
-	answer, err := DecodeStrict[T](body)
+	decoded, err := DecodeStrict[T](body)
 	if errors.As(err, new(*json.UnmarshalTypeError)) {
-		return answer, nil
+		return decoded, nil
 	}
-	return answer, err
+	return decoded, err
 }
 
 // DecodeStrict is Decode that returns an error for a member of another type.
 func DecodeStrict[T any](body []byte) (*T, error) {
-	answer := new(T)
-	if err := json.Unmarshal(body, answer); err != nil {
-		return answer, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
+	decoded := new(T)
+	if err := json.Unmarshal(body, decoded); err != nil {
+		return decoded, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
 	}
-	return answer, nil
+	return decoded, nil
 }
 
 // Segment escapes one segment of a path, also one that would otherwise name another folder.
