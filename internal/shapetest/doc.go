@@ -1,5 +1,6 @@
 // Package shapetest holds limits for the shape of the code: how long functions and files may be,
-// how many methods and fields a type may have, and how wide comments are.
+// how many methods and fields a type may have, how wide comments are, and where the types of the
+// API's answers are.
 //
 // # Exceptions
 //
