@@ -40,8 +40,10 @@ func (a *runsAPI) list(in *problem.Request) (any, error) {
 		return nil, in.Err()
 	}
 	found, err := a.find(q)
-	shown := answer.Runs{MaxAge: a.maxAge.Seconds()}
-	shown.Items, shown.Searched, shown.Older = make([]answer.Run, len(found.Runs)), found.Searched, found.Older
+	shown := answer.Runs{
+		History: answer.History[answer.Run]{Items: make([]answer.Run, len(found.Runs)), Searched: found.Searched, Older: found.Older},
+		MaxAge:  a.maxAge.Seconds(),
+	}
 	for i := range found.Runs {
 		shown.Items[i] = newRun(&found.Runs[i])
 	}
