@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // statusRunning selects jobs that run now, in place of attempts that have ended.
