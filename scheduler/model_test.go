@@ -621,7 +621,7 @@ type modelSidecar struct {
 	lease        *lease
 	unsaid       bool      // its last epoch knows confirms that the journal may lack
 	acked        []acked   // these
-	left         leftovers // of its last epoch, where its claim goes on
+	left         leftovers // of its last epoch, where its claim continues
 	followed     bool      // it has once read all that there was: it does not stand for election before
 }
 
