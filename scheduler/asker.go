@@ -29,6 +29,8 @@ const (
 	answerWithin = 5 * time.Second
 	// askerPingEvery is how often an asker finds out whether a sidecar leads.
 	askerPingEvery = time.Second
+	// askerPingSoon is the same while none does.
+	askerPingSoon = 200 * time.Millisecond
 	// askerPingWithin is how long the broker may take to confirm a ping, askerDeafAfter after how
 	// long without a confirm another connection is made. RabbitMQ 3.10 loses everything that a
 	// channel sends to a quorum queue whose leader died when the channel first used it.
@@ -159,7 +161,7 @@ func (l *askConn) ping(ctx context.Context) {
 	m := wire.LeaderPing(pingID)
 	m.ReplyTo = l.name
 	answered := time.Now()
-	for next := time.Duration(0); pause.For(ctx, next) == nil; next = askerPingEvery {
+	for next := time.Duration(0); pause.For(ctx, next) == nil; next = l.nextPing() {
 		sending, cancel := context.WithTimeout(ctx, askerPingWithin)
 		err := l.pub.Send(sending, m) // an error says that no sidecar leads, as silence does
 		cancel()
@@ -172,6 +174,13 @@ func (l *askConn) ping(ctx context.Context) {
 			return
 		}
 	}
+}
+
+func (l *askConn) nextPing() time.Duration {
+	if l.unled() != nil {
+		return askerPingSoon
+	}
+	return askerPingEvery
 }
 
 // unled is the answer to a command where no sidecar leads, as far as pings show.
