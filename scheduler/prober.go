@@ -92,16 +92,52 @@ func (p *prober) channel(ctx context.Context) (*broker.Publisher, error) {
 	return pub, err
 }
 
+// confirmWithin is how long the broker may take to confirm a probe, before it is sent on another
+// channel. RabbitMQ 3.10 never answers some of what a channel publishes while a stream gets another
+// leader. A slow broker gets more time.
+var confirmWithin = []time.Duration{2 * time.Second, 4 * time.Second, lookWithin}
+
+// send sends a probe, on another channel if the broker does not answer.
+func (p *prober) send(ctx context.Context, m wire.Message) error {
+	return onOtherChannels(ctx, confirmWithin, func(ctx context.Context) error {
+		pub, err := p.channel(ctx)
+		if err != nil {
+			return err
+		}
+		return pub.SendMandatory(ctx, m)
+	}, func() error {
+		old := p.l.lock.claim.Scout
+		go func() { _ = old.Close() }() // waits for the broker's answer or the end of the connection
+		pub, err := p.l.conn.Publisher(ctx)
+		if err == nil {
+			p.l.lock.claim.Scout = pub
+		}
+		return err
+	})
+}
+
+// onOtherChannels sends something, each time within a limit, and changes the channel in between.
+func onOtherChannels(ctx context.Context, limits []time.Duration, send func(context.Context) error, change func() error) error {
+	for i, limit := range limits {
+		within, cancel := context.WithTimeout(ctx, limit)
+		err := send(within)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil || i == len(limits)-1 {
+			return err
+		}
+		if err := change(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sendAndWait sends a probe, and waits until it arrives.
 func (p *prober) sendAndWait(ctx context.Context) error {
 	if err := p.follow(ctx); err != nil {
 		return err
 	}
-	pub, err := p.channel(ctx)
-	if err != nil {
-		return err
-	}
-	if err := pub.SendMandatory(ctx, wire.Probe{Epoch: p.l.core.ledger.Epoch(), Routed: -1}.To(p.queue)); err != nil {
+	if err := p.send(ctx, wire.Probe{Epoch: p.l.core.ledger.Epoch(), Routed: -1}.To(p.queue)); err != nil {
 		return err
 	}
 	late := time.NewTimer(arriveWithin)
@@ -114,7 +150,7 @@ func (p *prober) sendAndWait(ctx context.Context) error {
 		if err := p.arriving.Ack(d.Tag, false); err != nil {
 			return err
 		}
-		return pub.SendMandatory(ctx, wire.UnroutedProbe())
+		return p.send(ctx, wire.UnroutedProbe())
 	case <-late.C:
 		if p.l.blocked() {
 			return errBlocked
@@ -134,12 +170,17 @@ func (p *prober) follow(ctx context.Context) (err error) {
 	return err
 }
 
+// followWithin is how long the broker may take for that. It is not worth a longer standstill.
+const followWithin = 3 * time.Second
+
 // followUnrouted begins to consume the fires that find no queue. Without them the leader fires too.
 func (p *prober) followUnrouted(ctx context.Context) {
 	if p.l.core.unrouted.on || p.l.conn.Features().OneNodeServes {
 		return
 	}
-	fires, err := p.l.conn.Probes().FollowUnrouted(ctx, p.queue+".unrouted", p.l.core.ledger.Epoch())
+	within, cancel := context.WithTimeout(ctx, followWithin)
+	defer cancel()
+	fires, err := p.l.conn.Probes().FollowUnrouted(within, p.queue+".unrouted", p.l.core.ledger.Epoch())
 	if err != nil {
 		if !broker.IsMissing(err) { // else check finds what is missing
 			p.l.s.log.Warn("scheduler: fires that find no queue do not come back: if the broker loses their records in jobs.gated, they are lost", "error", err)
