@@ -28,36 +28,35 @@ func (p Probes) Declare(ctx context.Context, queue string) error {
 // Follow consumes a queue of this connection at the end of the route. An error that IsMissing
 // means that the route is broken.
 func (p Probes) Follow(ctx context.Context, queue string) (*Consumer, error) {
-	consumer, err := p.conn.consume(ctx, queue, probesAhead, true, func(ch *amqp.Channel) error {
-		if err := declaringProbes(queue)(ch); err != nil {
-			return err
-		}
+	return p.follow(ctx, queue, probesAhead, func(ch *amqp.Channel) error {
 		return ch.QueueBind(queue, queue, wire.ExchangeRoute, false, nil)
-	}, nil)
-	if err != nil {
-		return nil, fmt.Errorf("broker: follow probes: %w", err)
-	}
-	return consumer, nil
+	})
 }
 
 // FollowUnrouted consumes, in a queue of this connection, the fires of an epoch that find no queue.
 // Other messages to jobs.unrouted do not come to it, so clients' publishes do not depend on it. An
 // error that IsMissing means that the route is broken.
 func (p Probes) FollowUnrouted(ctx context.Context, queue string, epoch int64) (*Consumer, error) {
-	consumer, err := p.conn.consume(ctx, queue, unroutedAhead, true, func(ch *amqp.Channel) error {
+	return p.follow(ctx, queue, unroutedAhead, func(ch *amqp.Channel) error {
 		if err := unroutedFires.declare(ch); err != nil {
 			return err
 		}
 		if err := toLeader.bind(ch); err != nil {
 			return err
 		}
+		return ch.QueueBind(queue, "", wire.UnroutedFires, false, amqp.Table{"x-match": "all", wire.HeaderEpoch: epoch})
+	})
+}
+
+func (p Probes) follow(ctx context.Context, queue string, ahead int, bind func(*amqp.Channel) error) (*Consumer, error) {
+	consumer, err := p.conn.consume(ctx, queue, ahead, true, func(ch *amqp.Channel) error {
 		if err := declaringProbes(queue)(ch); err != nil {
 			return err
 		}
-		return ch.QueueBind(queue, "", wire.UnroutedFires, false, amqp.Table{"x-match": "all", wire.HeaderEpoch: epoch})
+		return bind(ch)
 	}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("broker: follow fires without a queue: %w", err)
+		return nil, fmt.Errorf("broker: follow %s: %w", queue, err)
 	}
 	return consumer, nil
 }

@@ -81,17 +81,23 @@ type copies struct {
 
 // open lists the copies that exist when the epoch begins.
 func (c *copies) open(time.Time) (err error) {
-	if err := c.unrouted.copied(c.entries.TakeCopies()); err != nil {
+	if _, err := c.takeNew(); err != nil {
 		return err
 	}
 	c.undecided, err = c.entries.Copies()
 	return err
 }
 
+// takeNew returns the offsets of the copies that came since the last call.
+func (c *copies) takeNew() ([]int64, error) {
+	came := c.entries.TakeCopies()
+	return came, c.unrouted.copied(came)
+}
+
 // step decides about the copies that came since.
 func (c *copies) step(now time.Time) error {
-	came := c.entries.TakeCopies()
-	if err := c.unrouted.copied(came); err != nil {
+	came, err := c.takeNew()
+	if err != nil {
 		return err
 	}
 	c.undecided = append(c.undecided, came...)
@@ -163,7 +169,7 @@ func (c *copies) readCopies() (map[dispatch]bool, error) {
 			return nil, err
 		}
 		if s != nil && s.Burial.Seq > 0 {
-			fires[dispatchOf(s)] = true
+			fires[dispatchOf(s.Burial)] = true
 		}
 	}
 	return fires, nil

@@ -36,6 +36,18 @@ type dispatched struct {
 	doubt     *tracker.Doubt // of a fire that is sent again: what an earlier leader left
 }
 
+// dispatch identifies a fire or burial. Its number alone does not: a new journal begins with epoch
+// 0 again, and the streams may still hold records of the old one.
+type dispatch struct {
+	number wire.Through
+	jid    string // its tag
+}
+
+// dispatchOf returns what identifies a fire or burial, such as the Burial of a dead job or a copy.
+func dispatchOf(d wire.Dispatch) dispatch {
+	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JIDTag}
+}
+
 // fire publishes an entry's job to its queue and the journal.
 func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o purpose) error {
 	body, err := e.Body(now)

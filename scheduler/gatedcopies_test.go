@@ -13,9 +13,7 @@ import (
 // loseNewestCopy has jobs.gated lose its newest record, which the broker confirms.
 func (sc *scene) loseNewestCopy(s *modelSidecar) {
 	sc.t.Helper()
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
+	sc.take(s)
 	gated := sc.broker.streams[wire.Gated]
 	sc.broker.loseCopy(int64(gated.end() - 1))
 	sc.exchange(s)
@@ -86,12 +84,7 @@ func TestCopyBetweenEpochsIsNotPublishedAgain(t *testing.T) {
 	s := sc.leader("a")
 	sc.broker.missing["q"] = true
 	sc.fires(s, "j", "q")
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
-	for len(s.conn.answers) > 0 {
-		require.NoError(t, s.answer(sc.now))
-	}
+	sc.answer(s)
 	s.leadOn()
 	require.NotEmpty(t, s.core.unrouted.waiting)
 	require.NoError(t, s.readAll())
@@ -118,9 +111,7 @@ func TestFireThatComesBackLateNeedsNoCopy(t *testing.T) {
 	s := sc.leader("a")
 	sc.broker.missing["q"] = true
 	sc.fires(s, "j", "q")
-	for len(s.conn.out) > 0 {
-		sc.broker.process(s.conn, sc.now)
-	}
+	sc.take(s)
 	sc.broker.bounces = 0
 	sc.busyFor(s, "other", 3*time.Minute)
 	require.Equal(t, 1, sc.copies()["j"])
@@ -137,9 +128,7 @@ func TestCopyThatShowsIsNotPublishedAgain(t *testing.T) {
 			s := sc.leader("a")
 			sc.broker.missing["q"], sc.broker.away["q"] = true, true
 			sc.fires(s, "j", "q")
-			for len(s.conn.out) > 0 {
-				sc.broker.process(s.conn, sc.now)
-			}
+			sc.take(s)
 			bounced := s.conn.bounced
 			require.Len(t, bounced, 1)
 			if late {
@@ -180,12 +169,7 @@ func TestViewThatLagsLosesNoCopy(t *testing.T) {
 	for range 200 {
 		sc.now = sc.now.Add(200 * time.Millisecond)
 		require.NoError(t, s.step(sc.now))
-		for len(s.conn.out) > 0 {
-			sc.broker.process(s.conn, sc.now)
-		}
-		for len(s.conn.answers) > 0 {
-			require.NoError(t, s.answer(sc.now))
-		}
+		sc.answer(s)
 		require.NoError(t, s.read(wire.Journal, 1000))
 	}
 	copies := 0
@@ -210,9 +194,7 @@ func TestKilledEntryLeavesNoCopy(t *testing.T) {
 		require.NoError(t, s.step(sc.now))
 		sc.untilFired(s, "j")
 		sc.broker.missing["q"], sc.broker.away["q"], sc.broker.halves = true, true, 1
-		for len(s.conn.out) > 0 {
-			sc.broker.process(s.conn, sc.now)
-		}
+		sc.take(s)
 		refusal := slices.IndexFunc(s.conn.answers, func(a answer) bool { return !a.ack })
 		require.GreaterOrEqual(t, refusal, 0)
 		late := s.conn.answers[refusal]

@@ -26,10 +26,6 @@ type misrouted struct {
 	body    []byte
 }
 
-func (s *misrouted) dispatch() dispatch {
-	return dispatch{wire.Through{Epoch: s.headers.Epoch, Through: s.headers.Seq}, s.headers.JIDTag}
-}
-
 // reentry appends entries for what may be misrouted.
 type reentry struct {
 	base
@@ -64,7 +60,7 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool, unrouted 
 			open[i].Returned = true
 			continue
 		}
-		if copied[s.dispatch()] {
+		if copied[dispatchOf(s.headers)] {
 			continue // it arrived in jobs.gated
 		}
 		pending, err := r.entries.Get(s.at.Stream, s.at.Offset)
@@ -72,7 +68,7 @@ func (r *reentry) find(open []tracker.Doubt, copied map[dispatch]bool, unrouted 
 			return err
 		}
 		if pending == nil { // a pending entry fires by itself
-			unrouted.needsNoCopy(s.dispatch())
+			unrouted.needsNoCopy(dispatchOf(s.headers))
 			r.left = append(r.left, s)
 		}
 	}
@@ -157,7 +153,7 @@ func (r *reentry) repeatBurial(s *misrouted, retried map[dispatch]bool) error {
 		return nil //nolint:nilerr // as above
 	}
 	origin := wire.Through{Epoch: s.headers.Epoch, Through: s.headers.Seq}
-	if retried[s.dispatch()] {
+	if retried[dispatchOf(s.headers)] {
 		return nil
 	}
 	dead, err := r.amongDead(e.JID, func(d *tracker.Stored) bool { // it arrived, or was entered before

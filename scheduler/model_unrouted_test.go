@@ -54,12 +54,12 @@ func (w *world) loseCopies(t *rapid.T) {
 
 // hears reports whether a leader knows, or will, that a fire found no queue.
 func (s *modelSidecar) hears(d wire.Dispatch) bool {
-	if s.core.unrouted.waiting[numberOf(d)] != nil {
+	if s.core.unrouted.waiting[dispatchOf(d)] != nil {
 		return true
 	}
 	return slices.ContainsFunc(s.conn.bounced, func(m wire.Message) bool {
 		b, _ := wire.DispatchOf(m.Headers)
-		return numberOf(b) == numberOf(d)
+		return dispatchOf(b) == dispatchOf(d)
 	})
 }
 

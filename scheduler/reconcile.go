@@ -33,16 +33,6 @@ type reconciler struct {
 	repeated  map[string]int // fires that are dispatched again, by reason
 }
 
-// dispatch identifies a fire or burial. Its number alone does not: a new journal begins with epoch
-// 0 again, and the streams may still hold records of the old one.
-type dispatch struct {
-	number wire.Through
-	jid    string // its tag
-}
-
-// dispatchOf returns the burial that made a dead job, or the fire that made a copy.
-func dispatchOf(s *tracker.Stored) dispatch { return dispatch{s.Origin(), s.Burial.JIDTag} }
-
 // dispatchInDoubt returns what a doubt is about.
 func dispatchInDoubt(d *tracker.Doubt) dispatch {
 	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JID}
@@ -176,7 +166,7 @@ func (r *reconciler) begin() error {
 	for _, d := range all {
 		r.open = append(r.open, d)
 		if d.Entry != nil && d.ID.Stream == wire.DeadJobs {
-			r.retried[dispatchOf(d.Entry)] = true
+			r.retried[dispatchOf(d.Entry.Burial)] = true
 		}
 	}
 	return r.reentry.find(r.open, r.copied, r.dispatcher.unrouted)

@@ -6,51 +6,51 @@ import (
 
 // Status is what a sidecar knows of its own part in leadership.
 type Status struct {
-	Leader          bool           `json:"leader"`
-	Phase           string         `json:"phase"` // connecting, waiting, or a phase of the epoch
-	Epoch           int64          `json:"epoch"` // of this sidecar's leadership; -1 if it does not lead
-	Since           time.Time      `json:"since"` // when the phase began
-	Unconfirmed     int            `json:"unconfirmed"`
-	Overdue         int            `json:"overdue"`                 // entries that are due and wait for room in the window, at most 1,024
-	Blocked         string         `json:"blocked,omitempty"`       // the broker takes no publishes; its reason
-	Gap             string         `json:"gap,omitempty"`           // the journal may have lost records; due entries are held
-	Orphaned        bool           `json:"orphaned"`                // the lock is refused, and its holder does not lead
-	OrphanCause     string         `json:"orphan_cause,omitempty"`  // why, in words
-	OrphanCure      string         `json:"orphan_remedy,omitempty"` // what to do about it
-	Held            []HeldQueue    `json:"held,omitempty"`          // queues that take no jobs now
-	Lacks           string         `json:"lacks,omitempty"`         // why nothing can be fired: what is not on the broker, or cannot be reached
-	Degraded        []Degraded     `json:"degraded,omitempty"`      // what fails, and is not needed to fire
-	MissingReplicas map[string]int `json:"-"`                       // on a cluster, by stream or quorum queue: how many replicas it lacks that are online
-	InDoubt         int            `json:"-"`                       // fires of earlier leaders that may have arrived, and are not settled yet
-	Silent          int            `json:"-"`                       // queues that do not answer what is fired to them
-	LeaseAge        time.Duration  `json:"-"`                       // how old the newest ping is that came back to a leader; 0: it needs none
-	Accepts         bool           `json:"accepts"`                 // jobs.direct was there: clients can publish jobs
-	LastError       string         `json:"last_error,omitempty"`
-	LastLate        time.Duration  `json:"last_late"` // how late the newest fire was
-	Counters        Counters       `json:"counters"`
+	Leader          bool
+	Phase           string    // connecting, waiting, or a phase of the epoch
+	Epoch           int64     // of this sidecar's leadership; -1 if it does not lead
+	Since           time.Time // when the phase began
+	Unconfirmed     int
+	Overdue         int            // entries that are due and wait for room in the window, at most 1,024
+	Blocked         string         // the broker takes no publishes; its reason
+	Gap             string         // the journal may have lost records; due entries are held
+	Orphaned        bool           // the lock is refused, and its holder does not lead
+	OrphanCause     string         // why, in words
+	OrphanCure      string         // what to do about it
+	Held            []HeldQueue    // queues that take no jobs now
+	Lacks           string         // why nothing can be fired: what is not on the broker, or cannot be reached
+	Degraded        []Degraded     // what fails, and is not needed to fire
+	MissingReplicas map[string]int // on a cluster, by stream or quorum queue: how many replicas it lacks that are online
+	InDoubt         int            // fires of earlier leaders that may have arrived, and are not settled yet
+	Silent          int            // queues that do not answer what is fired to them
+	LeaseAge        time.Duration  // how old the newest ping is that came back to a leader; 0: it needs none
+	Accepts         bool           // jobs.direct was there: clients can publish jobs
+	LastError       string
+	LastLate        time.Duration // how late the newest fire was
+	Counters        Counters
 }
 
 // HeldQueue is a queue that takes no jobs now. All other queues do.
 type HeldQueue struct {
-	Queue  string    `json:"queue"`
-	Reason string    `json:"reason"`
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"` // when it is tried again
+	Queue  string
+	Reason string
+	Since  time.Time
+	Until  time.Time // when it is tried again
 }
 
 // Counters count since this process started.
 type Counters struct {
-	Epochs       int64 `json:"epochs"`
-	Fired        int64 `json:"fired"`
-	Returned     int64 `json:"returned"`
-	Refused      int64 `json:"refused"`
-	DeadLettered int64 `json:"dead_lettered"`
-	Commands     int64 `json:"commands"`
-	Lost         int64 `json:"lost_connections"`
+	Epochs       int64
+	Fired        int64
+	Returned     int64
+	Refused      int64
+	DeadLettered int64
+	Commands     int64
+	Lost         int64
 
-	CopiesLost int64  `json:"-"` // copies in jobs.gated that the broker had confirmed and lost
-	FireDelays Delays `json:"-"` // how late jobs were fired
-	Confirms   Delays `json:"-"` // how long the broker took to confirm a publish
+	CopiesLost int64  // copies in jobs.gated that the broker had confirmed and lost
+	FireDelays Delays // how late jobs were fired
+	Confirms   Delays // how long the broker took to confirm a publish
 }
 
 // DelayBounds are the buckets of Delays.

@@ -94,7 +94,7 @@ func (u *unrouted) cameBack(m wire.Message) {
 		return
 	}
 	d, ok := wire.DispatchOf(m.Headers)
-	if number := numberOf(d); ok && !d.Burial() && u.waiting[number] == nil {
+	if number := dispatchOf(d); ok && !d.Burial() && u.waiting[number] == nil {
 		if _, needsNone := u.needNone[number]; !needsNone {
 			u.add(number, &unroutedFire{message: m, headers: d, since: u.clock})
 		}
@@ -109,7 +109,7 @@ func (u *unrouted) copied(offsets []int64) error {
 			return err
 		}
 		if s != nil && s.Burial.Seq > 0 {
-			u.needsNoCopy(dispatchOf(s))
+			u.needsNoCopy(dispatchOf(s.Burial))
 		}
 	}
 	return nil
@@ -134,10 +134,6 @@ func (u *unrouted) add(number dispatch, f *unroutedFire) {
 func (u *unrouted) drop(number dispatch) {
 	u.bytes -= len(u.waiting[number].message.Body)
 	delete(u.waiting, number)
-}
-
-func numberOf(d wire.Dispatch) dispatch {
-	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JIDTag}
 }
 
 // step looks for copies that are missing, from time to time.

@@ -16,11 +16,11 @@ import (
 
 // Degraded is something that Millrace wants on the broker and that fails now. Jobs fire without it.
 type Degraded struct {
-	Subject string    `json:"subject"` // such as "queue heartbeats"
-	Problem string    `json:"problem"`
-	Costs   string    `json:"costs"`          // what does not work meanwhile
-	Node    string    `json:"node,omitempty"` // the node that is away, if that is known
-	Since   time.Time `json:"since"`
+	Subject string // such as "queue heartbeats"
+	Problem string
+	Costs   string // what does not work meanwhile
+	Node    string // the node that is away, if that is known
+	Since   time.Time
 }
 
 // ManagementAPI is the subject of a Degraded that is no queue and no exchange.

@@ -107,7 +107,7 @@ var variants = []variant{
 	{"copy-first", "a copy that came before its fire came back counts as missing", "scheduler/unrouted.go",
 		"!needsNone {", "!needsNone || true {", unrouted},
 	{"copy-between", "a copy that the view reads before the epoch leads counts as missing", "scheduler/copies.go",
-		"if err := c.unrouted.copied(c.entries.TakeCopies()); err != nil {", "if err := c.unrouted.copied(c.entries.TakeCopies()[:0]); err != nil {", unrouted},
+		"if _, err := c.takeNew(); err != nil {", "if c.entries.TakeCopies(); err != nil {", unrouted},
 	{"hole-forgotten", "the next epoch of a claim does not know what has no answer", "scheduler/ledger/answers.go",
 		"for tag := range gone {", "for tag := range map[uint64]bool{} {", unrouted},
 	{"cut-off-stays", "a reader stays at a replica that is cut off", "view/ends.go", "t.stop(streams.ErrMoved)", "_ = streams.ErrMoved", elsewhere},
