@@ -57,12 +57,6 @@ func (a *announcer) announceAll(now time.Time) error {
 	return a.journalConfirmed(now)
 }
 
-// hasUnjournaled reports whether the journal may lack something that this epoch knows to be
-// confirmed.
-func (a *announcer) hasUnjournaled() bool {
-	return a.ledger.Epoch() >= 0 && (a.ledger.Open() > 0 || a.ledger.Passes() > a.passes)
-}
-
 // hasReadBack reports whether the view has read everything that this epoch knows to be confirmed,
 // or never will.
 func (a *announcer) hasReadBack() bool {
@@ -73,17 +67,17 @@ func (a *announcer) hasReadBack() bool {
 // sayWithin is how long that may take: the journal may be out of reach.
 const sayWithin = 3 * time.Second
 
-// journalKnown journals what the last epoch of this process knows to be confirmed, as soon as there
-// is a connection again. Another sidecar may lead by then: what it has not reconciled yet, it need
-// not fire again.
-func (s *Scheduler) journalKnown(ctx context.Context, conn *broker.Conn) {
-	if s.checkKnown(); !s.unjournaled || s.known == nil {
+// sayLastWords journals that the last epoch of this process has ended and what it knows to be
+// confirmed, as soon as there is a connection again. The next leader need not wait for this one
+// then, nor fire again what was confirmed.
+func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn) {
+	if s.checkKnown(); !s.unsaid || s.known == nil {
 		return
 	}
-	s.unjournaled = false
+	s.unsaid = false
 	ctx, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	if err := s.sendConfirmed(ctx, conn, s.known); err != nil {
+	if err := s.sendLastWords(ctx, conn, s.known); err != nil {
 		s.log.Warn("scheduler: cannot journal what was confirmed when the connection was lost", "epoch", s.known.Epoch, "error", err)
 	}
 }
@@ -100,13 +94,16 @@ func (s *Scheduler) checkKnown() {
 	}
 }
 
-// sendConfirmed journals what is confirmed.
-func (s *Scheduler) sendConfirmed(ctx context.Context, conn *broker.Conn, known *wire.Confirmed) error {
+func (s *Scheduler) sendLastWords(ctx context.Context, conn *broker.Conn, known *wire.Confirmed) error {
 	pub, err := conn.Publisher(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = pub.Close() }()
-	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(time.Now()), Epoch: known.Epoch, Through: known.Through, Above: known.Above}
-	return pub.Send(ctx, r.Append(wire.Journal, 0, 0))
+	return pub.Send(ctx, lastWords(time.Now(), known).Append(wire.Journal, 0, 0))
+}
+
+// lastWords returns what a process journals of an epoch that it has led.
+func lastWords(now time.Time, known *wire.Confirmed) wire.JournalRecord {
+	return wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: known.Epoch, Through: known.Through, Above: known.Above, Ended: true}
 }

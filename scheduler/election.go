@@ -155,7 +155,7 @@ func (s *Scheduler) awaitEligible(ctx context.Context, conn *broker.Conn, lock *
 // waitForPredecessor waits until the leader before can no longer act. A broker that DelaysNodeLoss
 // ensures that itself. Others pass the lock on as soon as they lose sight of a node, while the
 // leader that is connected there may live. It falls silent after leaseLasts, because its pings do
-// not come back.
+// not come back. One that lost its connection says so as soon as it has another.
 func (s *Scheduler) waitForPredecessor(ctx context.Context, conn *broker.Conn, activeAt time.Time) error {
 	if !s.waitsForPredecessor(conn.Features()) {
 		return nil
@@ -185,6 +185,9 @@ func (s *services) predecessorGone(ctx context.Context, conn *broker.Conn) bool 
 		return true
 	}
 	if s.cfg.SingleNode { // it has seen the end of the channel that had the lock
+		return true
+	}
+	if state.Ended && s.hasReadJournal(ctx) && s.entries.State().Ended {
 		return true
 	}
 	if s.mgmt == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A leader that lost its connection journals the confirms that it knows on the next connection,
-// once.
-func TestLastConfirmsAreJournaledOnNextConnection(t *testing.T) {
+// A leader that lost its connection journals on the next one that it has ended, and the confirms
+// that it knows, once.
+func TestLastWordsAreJournaledOnNextConnection(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
@@ -24,32 +24,20 @@ func TestLastConfirmsAreJournaledOnNextConnection(t *testing.T) {
 	sc.answer(model)
 	s.remember(model.core, false)
 	for range 2 {
-		s.journalKnown(t.Context(), conn)
+		s.sayLastWords(t.Context(), conn)
 	}
 	records := v.ReadStream(t, wire.Journal)
 	require.Len(t, records, 1)
 	r, err := wire.ParseJournal(records[0].Body)
 	require.NoError(t, err)
 	require.Equal(t, wire.TypeConfirmed, r.Type)
+	require.True(t, r.Ended)
 	require.Equal(t, wire.Through{Epoch: model.core.ledger.Epoch(), Through: model.core.ledger.Watermark()}, wire.Through{Epoch: r.Epoch, Through: r.Through})
 	require.Positive(t, r.Through)
 
 	s.remember(model.core, false)
 	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's
 	s.knownBy = "b"
-	s.journalKnown(t.Context(), conn)
+	s.sayLastWords(t.Context(), conn)
 	require.Len(t, v.ReadStream(t, wire.Journal), 1, "another epoch may have the same number")
-}
-
-// Nothing is written if the journal has all confirms.
-func TestNoLastConfirmsWhenJournalIsComplete(t *testing.T) {
-	sc := newScene(t)
-	model := sc.leader("a")
-	sc.at("j", "q", sc.now)
-	sc.rounds(model, 8, nil)
-	require.False(t, model.core.announcer.hasUnjournaled())
-	sc.at("k", "q", sc.now)
-	require.NoError(t, model.readAll())
-	require.NoError(t, model.step(sc.now))
-	require.True(t, model.core.announcer.hasUnjournaled())
 }

@@ -199,7 +199,7 @@ func (l *leadership) drainUnrouted() {
 func (p *past) remember(c *core, provoked bool) {
 	p.known = c.confirmedNow()
 	if c.ledger.Epoch() >= 0 {
-		p.unjournaled = c.announcer.hasUnjournaled()
+		p.unsaid = true
 	}
 	p.suspects = c.ledger.Suspects()
 	if !provoked {

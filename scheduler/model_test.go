@@ -619,7 +619,7 @@ type modelSidecar struct {
 	refuses      func(string) bool                                 // which queues may refuse a job, by what the broker says
 	lastFollowed int64                                             // the newest probe that is followed by one to no queue
 	lease        *lease
-	unsaid       bool      // its last epoch knows confirms that the journal may lack
+	unsaid       bool      // the journal does not say that its last epoch has ended
 	acked        []acked   // these
 	left         leftovers // of its last epoch, where its claim continues
 	followed     bool      // it has once read all that there was: it does not stand for election before
@@ -899,9 +899,7 @@ func (s *modelSidecar) disconnect() {
 // remember keeps what the next epoch of this process can use.
 func (s *modelSidecar) remember() {
 	s.known = s.core.confirmedNow()
-	if s.core.ledger.Epoch() >= 0 {
-		s.unsaid = s.core.announcer.hasUnjournaled()
-	}
+	s.unsaid = s.unsaid || s.core.ledger.Epoch() >= 0
 }
 
 // lose ends a connection as the broker sees it: what was not processed is gone.

@@ -91,15 +91,14 @@ func (s *modelSidecar) ping() {
 // mayAct reports whether the sidecar's lease lets it act as the leader.
 func (s *modelSidecar) mayAct() bool { return !s.broker.leases || s.lease.Fresh() }
 
-// sayLastWords journals the confirms that the sidecar's last epoch knows.
+// sayLastWords journals that the sidecar's last epoch has ended, and the confirms that it knows.
 func (s *modelSidecar) sayLastWords(now time.Time) {
-	if !s.unsaid || s.entries.State().Journals != s.journals {
+	if !s.unsaid || s.known == nil || s.entries.State().Journals != s.journals {
 		return
 	}
 	s.unsaid = false
 	for _, a := range s.acked {
 		s.broker.say(a.fire)
 	}
-	r := wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: s.known.Epoch, Through: s.known.Through, Above: s.known.Above}
-	s.broker.append(wire.Journal, millrace, r.Append(wire.Journal, 0, 0))
+	s.broker.append(wire.Journal, millrace, lastWords(now, s.known).Append(wire.Journal, 0, 0))
 }

@@ -84,7 +84,7 @@ func (w *world) refuses(queue string) bool { return queue == refusing } // the b
 // elect elects a leader if there is none. The leader may have read less than there is.
 func (w *world) elect(t *rapid.T) {
 	s := w.pick(t)
-	if !w.waitForLease() {
+	if !w.waitForLease(s) {
 		return
 	}
 	if w.broker.conn == nil && s.core == nil && s.followed && rapid.Bool().Draw(t, "behind") {

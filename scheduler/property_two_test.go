@@ -107,7 +107,7 @@ func (w *world) overlap(t *rapid.T) {
 	require.NoError(t, old.readAll())
 	w.passLock(t)
 	if w.broker.leases {
-		w.interleave(t, w.asFollowed(w.move), w.asFollowed(w.move), w.asFollowed(w.command), w.pass)
+		w.interleave(t, w.asFollowed(w.move), w.asFollowed(w.move), w.asFollowed(w.command), w.pass, w.elect, w.move, w.move)
 		w.now = later(w.now, w.freeAt)
 		w.elect(t)
 	}
@@ -175,10 +175,11 @@ func (w *world) lastWords(t *rapid.T) {
 	}
 }
 
-// waitForLease lets the next sidecar lead: what the previous leader sent has reached its node.
-func (w *world) waitForLease() bool {
+// waitForLease lets the next sidecar lead: the previous leader is silent, or the journal says that
+// it has ended, and what it sent has reached its node.
+func (w *world) waitForLease(next *modelSidecar) bool {
 	if s := w.followed(); s != nil && w.broker.leases {
-		if w.now.Before(w.freeAt) {
+		if w.now.Before(w.freeAt) && !next.hasEnded(w.t) {
 			return false
 		}
 		for len(s.conn.out) > 0 && s.conn.cut {
@@ -186,6 +187,14 @@ func (w *world) waitForLease() bool {
 		}
 	}
 	return true
+}
+
+// hasEnded reports whether the journal says that the leader of the newest epoch has ended.
+func (s *modelSidecar) hasEnded(t *rapid.T) bool {
+	for s.core == nil && s.behind(wire.Journal) {
+		require.NoError(t, s.read(wire.Journal, 1<<30))
+	}
+	return s.core == nil && s.entries.State().Ended
 }
 
 // endsBy reports whether an error ends an epoch as it should.

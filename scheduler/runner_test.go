@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -196,19 +197,38 @@ func TestLeaderWaitsForPredecessor(t *testing.T) {
 	}
 	require.False(t, waits(0), "no sidecar led before")
 
-	follow := func(probes string) {
-		r := wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "before", Probe: probes}
+	offset := int64(-1)
+	journal := func(r wire.JournalRecord) {
+		offset++
 		m := r.Append(wire.Journal, 0, 0)
-		record := wire.Record{Stream: wire.Journal, Offset: s.entries.State().Epoch + 1, UserID: v.Owner.Name, Headers: m.Headers, Body: m.Body}
+		record := wire.Record{Stream: wire.Journal, Offset: offset, UserID: v.Owner.Name, Headers: m.Headers, Body: m.Body}
 		require.NoError(t, s.store.Apply(s.fold(), wire.Journal, []wire.Record{record}, func() error { return nil }, func([]string) {}))
+	}
+	follow := func(probes string) {
+		journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Identity: "before", Probe: probes})
 	}
 	follow("jobs.probe.x")
 	nodesUnknown := !conn.Features().ExclusiveLock && !conn.Features().DelaysNodeLoss
 	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "the number of nodes is unknown")
+
+	streamed, err := streams.Open(t.Context(), streams.Config{AMQPURL: v.AMQPURL(), Log: s.log})
+	require.NoError(t, err)
+	defer streamed.Close()
+	s.records = streamed
+	require.NoError(t, s.prepare(t.Context(), conn))
+	journal(lastWords(time.Now(), &wire.Confirmed{Epoch: offset}))
+	require.False(t, waits(0), "it says that it has ended")
+	for range offset + 3 {
+		v.Publish(t, "", wire.Journal, amqp.Publishing{Body: []byte("{}")})
+	}
+	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "another may have followed, which the view has not read")
+	s.records = nil
+	follow("jobs.probe.x")
+	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "the next one has not ended")
+
 	s.cfg.SingleNode = true
 	require.False(t, waits(0))
 	s.cfg.SingleNode = false
-	var err error
 	s.mgmt, err = broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
 	require.NoError(t, err)
 	defer s.mgmt.Close()

@@ -78,12 +78,12 @@ type board struct {
 
 // past is what earlier terms and epochs of this process leave to the next ones.
 type past struct {
-	known       *wire.Confirmed        // what the last epoch knows to be confirmed
-	unjournaled bool                   // the journal may lack some of that
-	knownBy     string                 // the identity of that epoch's leader
-	knownAt     int                    // how often the view had been rolled back when it began
-	journals    int                    // see tracker.State
-	suspects    map[ledger.EntryID]int // see ledger.Ledger
+	known    *wire.Confirmed        // what the last epoch knows to be confirmed
+	unsaid   bool                   // the journal does not say that this epoch has ended
+	knownBy  string                 // the identity of that epoch's leader
+	knownAt  int                    // how often the view had been rolled back when it began
+	journals int                    // see tracker.State
+	suspects map[ledger.EntryID]int // see ledger.Ledger
 	standbyGrace
 	policiesSet bool
 	unanswered  unanswered
@@ -215,7 +215,7 @@ func (s *Scheduler) term(ctx context.Context) (err error) {
 	if s.mgmt != nil { // what became of the last connection may be true of the API's too
 		s.mgmt.Reconnect()
 	}
-	s.journalKnown(ctx, conn)
+	s.sayLastWords(ctx, conn)
 	s.setPolicies(ctx)
 	if err := s.prepare(ctx, conn); err != nil {
 		return err

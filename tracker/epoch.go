@@ -18,7 +18,7 @@ func (s *State) opened(offset int64, r *wire.JournalRecord) {
 		s.Format2 = offset
 	}
 	s.Epoch, s.Identity, s.OpenedAt, s.FoldedSeq, s.Confirmed, s.Probe = offset, r.Identity, r.At, 0, 0, 0
-	s.ProbeQueue, s.Skipped, s.Unread = r.Probe, nil, false
+	s.ProbeQueue, s.Skipped, s.Unread, s.Ended = r.Probe, nil, false, false
 	s.routed(r.RoutedTo)
 	s.RoutedTo = min(s.RoutedTo, offset) // its leader may have known a journal that had records behind this
 	if s.BegunAt == 0 {

@@ -77,6 +77,9 @@ func (t *journalFold) foldLate(r record) error {
 }
 
 func (t *journalFold) foldConfirmed(r record) error {
+	if r.j.Ended && r.j.Epoch == t.state.peek().Epoch {
+		t.state.update(func(s *State) { s.Ended = true })
+	}
 	return t.confirm(r.tx, wire.Confirmed{Epoch: r.j.Epoch, Through: r.j.Through, Above: r.j.Above})
 }
 

@@ -17,6 +17,7 @@ type State struct {
 	Skipped     wire.Ranges  `json:"-"`            // numbers of this epoch that were not folded, below the highest
 	Unread      bool         `json:"-"`            // since the last number, there was a record that cannot be read
 	Confirmed   int64        `json:"confirmed"`    // this epoch's watermark
+	Ended       bool         `json:"ended"`        // this epoch's leader says that it does not act any more
 	Witness     string       `json:"witness"`      // identifies the run of the broker; empty: there is none
 	WitnessFrom wire.Through `json:"witness_from"` // the witness speaks only for what was fired after this
 	ProbeQueue  string       `json:"probe_queue"`  // an exclusive queue of this epoch's leader; empty: an older version leads

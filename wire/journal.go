@@ -110,6 +110,7 @@ type JournalRecord struct {
 	Queue   string `json:"queue,omitempty"`   // rejected; in format 1 the witness
 	Through int64  `json:"through,omitempty"` // confirmed
 	Above   Ranges `json:"above,omitempty"`   // confirmed
+	Ended   bool   `json:"ended,omitempty"`   // confirmed: who led this epoch does not act any more
 
 	Witness string `json:"witness,omitempty"` // also opened, low-water: the current one
 	// opened, low-water: the witness proves something only about fires after this one.

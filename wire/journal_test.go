@@ -22,6 +22,7 @@ func journalRecords() []JournalRecord {
 			Held: map[string]int64{ScheduledJobs: 9}, KnownConfirmed: &Confirmed{Epoch: 2, Through: 8}},
 		{Type: TypeWitness, Epoch: 1, Queue: "jobs.boot.x"},
 		{Type: TypeConfirmed, Epoch: 1, Through: 12},
+		{Type: TypeConfirmed, Epoch: 1, Through: 12, Above: Ranges{{14, 20}}, Ended: true},
 		{Type: TypeReturned, Epoch: 1, Seq: 5, Reason: "nack", Stream: ScheduledJobs, Offset: 0},
 		{Type: TypeDelivered, Epoch: 4, Seq: 5, FiredEpoch: 1, Stream: ScheduledJobs, Offset: 3, JID: "j"},
 		{Type: TypeUnburied, Epoch: 4, Seq: 5, FiredEpoch: 1, Stream: Retries, Offset: 3, JID: "j"},
