@@ -67,11 +67,10 @@ func (p *pauses) carryOut(now time.Time, r request) error {
 		record = p.ledger.Progress()
 	}
 	return p.ledger.RecordThen(now, record, ledger.EntryID{}, func() error {
-		p.sending = false
 		if err := p.notify(now, r); err != nil {
 			return err
 		}
-		return p.next()
+		return p.readBack()
 	})
 }
 
@@ -149,5 +148,12 @@ func (p *pauses) carry(now time.Time) error {
 	if all == nil {
 		all = map[string]wire.Pause{}
 	}
-	return p.ledger.Record(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, ledger.EntryID{})
+	p.sending = true // a command that came meanwhile would be undone if this record was sent again
+	return p.ledger.RecordThen(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, ledger.EntryID{}, p.readBack)
+}
+
+// readBack lets the next command begin.
+func (p *pauses) readBack() error {
+	p.sending = false
+	return p.next()
 }

@@ -41,7 +41,7 @@ var (
 const probeAfter = 2 * time.Second
 
 // longestPause is the longest wait before a reader connects again. It adds to a failover.
-const longestPause = time.Second
+const longestPause = 500 * time.Millisecond
 
 func (t *tail) run(ctx context.Context) error {
 	t.mu.Lock()

@@ -26,25 +26,25 @@ const (
 	pulseEvery = 100 * time.Millisecond
 	// pulseWithin is how long a confirm may take before another connection is tried.
 	pulseWithin = time.Second
+	// pulsesOf is how many streams each node of RabbitMQ leads. After a fault, one may wait longer
+	// for a new leader than another.
+	pulsesOf = 3
 )
 
-// beginPulses starts a pulse for each node of RabbitMQ, and one for LavinMQ, which has one leader
-// for everything.
+// beginPulses starts some pulses for each node of RabbitMQ, and one for LavinMQ, which has one
+// leader for everything.
 func (w *world) beginPulses(ctx context.Context) error {
-	for i := range w.nodes.Nodes {
+	args, pulses := amqp.Table{"x-queue-type": "stream", "x-queue-leader-locator": "client-local"}, pulsesOf*len(w.nodes.Nodes)
+	if w.nodes.kind == lavinMQ {
+		args, pulses = amqp.Table{"x-max-length": int32(1)}, 1
+	}
+	for i := range pulses {
 		p := &pulse{queue: fmt.Sprintf("pulse%d", i+1)}
-		args := amqp.Table{"x-queue-type": "stream", "x-queue-leader-locator": "client-local"}
-		if w.nodes.kind == lavinMQ {
-			args = amqp.Table{"x-max-length": int32(1)}
-		}
-		if err := w.declareOn(i, p.queue, args); err != nil {
+		if err := w.declareOn(i%len(w.nodes.Nodes), p.queue, args); err != nil {
 			return err
 		}
 		w.pulses = append(w.pulses, p)
 		w.all.Go(func() { p.feel(ctx, w) })
-		if w.nodes.kind == lavinMQ {
-			break
-		}
 	}
 	return nil
 }
