@@ -76,16 +76,23 @@ UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
 .PHONY: test
-test: $(DEPS_OF_PKG) $(if $(filter ./...,$(PKG)),test-clients test-properties) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
+test: $(DEPS_OF_PKG) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	status=0; export SUMMARY=$$(mktemp); \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
 	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers || status=$$?; \
 	cat $$SUMMARY; rm $$SUMMARY; exit $$status
 
+CLIENT_TESTS := test-javascript test-python test-ruby test-java
+
 # They wait most of the time, so two run in parallel.
 .PHONY: test-clients
 test-clients: ## Tests of the JavaScript, Python, Ruby and Java clients, two at a time; each prints its output at its end
-	@$(MAKE) --no-print-directory -j2 -Otarget test-javascript test-python test-ruby test-java
+	@$(MAKE) --no-print-directory -j2 -Otarget $(CLIENT_TESTS)
+
+# The property tests keep one core busy.
+.PHONY: test-apart
+test-apart: $(DEPS_OF_PKG)
+	@$(MAKE) --no-print-directory -j3 -Otarget test-properties $(CLIENT_TESTS)
 
 # The race detector slows these tests down most and finds nothing in them. So they run less often
 # with it, and at full size without it.
@@ -261,10 +268,19 @@ chaos-cluster: tools ## Break clusters of three nodes, and count every job (ARGS
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go run ./internal/chaoscluster -results chaos-cluster.jsonl $(ARGS)
 
 .PHONY: chaos-cluster-short
-chaos-cluster-short: tools ## Run one row of it on each RabbitMQ, in about three minutes
+chaos-cluster-short: tools ## Run one row of it on each RabbitMQ, both at the same time, in about two minutes
 	@scripts/deps.sh broker
-	go run ./internal/chaoscluster -rate 100 -broker 3.10 -row 7 $(ARGS)
-	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go run ./internal/chaoscluster -rate 100 -broker 4.3 -row 3 $(ARGS)
+	@go build -o bin/millrace ./cmd/millrace
+	@$(MAKE) --no-print-directory -j2 -Otarget chaos-cluster-3.10 chaos-cluster-4.3
+
+SHORT_ROW := go run ./internal/chaoscluster -binary bin/millrace -rate 100
+
+.PHONY: chaos-cluster-3.10 chaos-cluster-4.3
+chaos-cluster-3.10:
+	$(SHORT_ROW) -broker 3.10 -row 7 $(ARGS)
+
+chaos-cluster-4.3:
+	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) $(SHORT_ROW) -broker 4.3 -row 3 $(ARGS)
 
 .PHONY: test-alerts
 test-alerts: ## Test the Prometheus alerts with promtool

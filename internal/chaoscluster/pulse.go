@@ -23,12 +23,12 @@ type pulse struct {
 }
 
 const (
-	pulseEvery = 100 * time.Millisecond
+	pulseEvery = 200 * time.Millisecond
 	// pulseWithin is how long a confirm may take before another connection is tried.
 	pulseWithin = time.Second
 	// pulsesOf is how many streams each node of RabbitMQ leads. After a fault, one may wait longer
 	// for a new leader than another.
-	pulsesOf = 3
+	pulsesOf = 2
 )
 
 // beginPulses starts some pulses for each node of RabbitMQ, and one for LavinMQ, which has one
