@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -64,22 +65,53 @@ func (a *announcer) hasReadBack() bool {
 	return a.ledger.Epoch() < 0 || state.Epoch != a.ledger.Epoch() || state.Confirmed >= a.ledger.Watermark()
 }
 
-// sayWithin is how long that may take: the journal may be out of reach.
-const sayWithin = 3 * time.Second
+const (
+	// sayWithin is how long the journal may take to confirm the last words of an epoch. Then they
+	// are sent again: the journal may have no leader yet.
+	sayWithin = time.Second
+	// sayFor is how long they are of use.
+	sayFor = 10 * time.Second
+)
 
-// sayLastWords journals that the last epoch of this process has ended and what it knows to be
-// confirmed, as soon as there is a connection again. The next leader need not wait for this one
-// then, nor fire again what was confirmed.
-func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn) {
+// takeLastWords returns what the journal does not have of the last epoch of this process: that it
+// has ended, and what it knows to be confirmed. The next leader then need not wait for this one, and
+// does not fire again what was confirmed. It returns nil if there is nothing to say.
+func (s *Scheduler) takeLastWords() *wire.JournalRecord {
 	if s.checkKnown(); !s.unsaid || s.known == nil {
-		return
+		return nil
 	}
 	s.unsaid = false
+	return new(lastWords(time.Now(), s.known, s.knownBy))
+}
+
+func lastWords(now time.Time, known *wire.Confirmed, by string) wire.JournalRecord {
+	return wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: known.Epoch, Through: known.Through, Above: known.Above,
+		Identity: by, Ended: true}
+}
+
+// sayLastWords journals them. Another sidecar may lead by then.
+func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn, words *wire.JournalRecord) {
+	ctx, cancel := context.WithTimeout(ctx, sayFor)
+	defer cancel()
+	for {
+		err := s.sendLastWords(ctx, conn, words)
+		if err == nil || ctx.Err() != nil || conn.Err() != nil {
+			return
+		}
+		s.log.Debug("scheduler: cannot journal yet that the last epoch has ended", "epoch", words.Epoch, "error", err)
+		_ = pause.For(ctx, leaseLookEvery)
+	}
+}
+
+func (s *Scheduler) sendLastWords(ctx context.Context, conn *broker.Conn, words *wire.JournalRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
-	if err := s.sendLastWords(ctx, conn, s.known); err != nil {
-		s.log.Warn("scheduler: cannot journal what was confirmed when the connection was lost", "epoch", s.known.Epoch, "error", err)
+	pub, err := conn.Publisher(ctx)
+	if err != nil {
+		return err
 	}
+	defer func() { _ = pub.Close() }()
+	return pub.Send(ctx, words.Append(wire.Journal, 0, 0))
 }
 
 // checkKnown forgets what is known to be confirmed, if that may be about another epoch.
@@ -92,18 +124,4 @@ func (s *Scheduler) checkKnown() {
 	if s.knownAt != s.view.RolledBack() && state.Identity != s.knownBy {
 		s.known = nil
 	}
-}
-
-func (s *Scheduler) sendLastWords(ctx context.Context, conn *broker.Conn, known *wire.Confirmed) error {
-	pub, err := conn.Publisher(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = pub.Close() }()
-	return pub.Send(ctx, lastWords(time.Now(), known).Append(wire.Journal, 0, 0))
-}
-
-// lastWords returns what a process journals of an epoch that it has led.
-func lastWords(now time.Time, known *wire.Confirmed) wire.JournalRecord {
-	return wire.JournalRecord{Type: wire.TypeConfirmed, At: wire.Seconds(now), Epoch: known.Epoch, Through: known.Through, Above: known.Above, Ended: true}
 }

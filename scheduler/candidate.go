@@ -31,12 +31,14 @@ type candidate struct {
 	activeAt  time.Time     // when; set before active is closed
 	leads     atomic.Bool   // pings are answered
 	renewed   time.Time     // when the channel of the pings was renewed
+	pingNow   chan struct{} // asks for a ping
+	asked     time.Time     // when the epoch asked whether this sidecar still has the lock
 	left      leftovers     // of the epoch before, if this claim led it
 }
 
 func newCandidate(claim *broker.Lock, user string, replier *responder, log *slog.Logger) *candidate {
 	c := &candidate{claim: claim, user: user, id: random(), responder: replier, log: log,
-		commands: make(chan wire.Delivery, commandsAtHand), active: make(chan struct{})}
+		commands: make(chan wire.Delivery, commandsAtHand), active: make(chan struct{}), pingNow: make(chan struct{}, 1)}
 	if claim.Exclusive {
 		c.activeAt = time.Now()
 		close(c.active)
@@ -57,6 +59,8 @@ func (c *candidate) run(ctx context.Context) {
 			return
 		case <-ticks.C:
 			c.renewPings(ctx)
+			c.ping()
+		case <-c.pingNow:
 			c.ping()
 		case d, open := <-c.claim.Inbox.Deliveries():
 			if !open {
@@ -153,6 +157,23 @@ func (c *candidate) isOwnPing(d wire.Delivery) bool {
 	}
 	c.lease.Back(n)
 	return true
+}
+
+// stillHolds reports whether the sidecar has the lock although its epoch is in the journal: a ping
+// came back that was sent since. Otherwise another sidecar may have got the lock before, read that
+// the last leader has ended, and begun.
+func (c *candidate) stillHolds() bool {
+	if c.lease == nil {
+		return true
+	}
+	if c.asked.IsZero() {
+		c.asked = time.Now()
+		select {
+		case c.pingNow <- struct{}{}:
+		default:
+		}
+	}
+	return c.lease.HeardSince(c.asked)
 }
 
 // mayPublish reports whether the sidecar may act as the leader now.

@@ -10,24 +10,22 @@ import (
 )
 
 // A fire that finds no queue comes back as an entry of jobs.gated, its copy: see package tracker.
-// Then the copy stands for the job, and never the entry.
+// Either the entry or the copy stands for the job.
 //
-//   - If the fire was confirmed, the entry is settled.
-//   - If the fire was refused, the entry is pending. It is settled as a duplicate.
+//   - If the fire was confirmed, the entry is settled and the copy stands.
+//   - If the fire was refused, the entry is pending and the copy is settled as a duplicate.
 //   - Until that is known, nothing is done to the copy.
 //
-// If the journal is lost, views that know more and views that know less agree on this. Otherwise
-// one of them would settle the entry, and another had settled the copy.
-//
 // A fire of an earlier epoch that is in doubt was delivered if its copy exists, regardless of the
-// witness. The journal may still get such a fire, late.
+// witness. If the entry is pending, the journal may still get the fire, late, and a leader would
+// settle the entry as delivered. So then the entry is settled as a duplicate, and the copy stands.
 
 // original is what became of the entry of a copy.
 type original int
 
 const (
 	originalGone    original = iota // the copy stands for it
-	originalPending                 // it repeats the copy
+	originalPending                 // it stands
 	originalUnknown                 // it is not known yet what became of the fire
 )
 
@@ -138,11 +136,13 @@ func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	case !c.ledger.Room():
 		return false, nil
 	}
-	entry, err := c.current(s.Burial.Stream, s.Burial.Offset)
-	if err != nil || entry == nil {
-		return false, err
+	repeated := s
+	if s.Burial.Epoch != c.ledger.Epoch() {
+		if repeated, err = c.current(s.Burial.Stream, s.Burial.Offset); err != nil || repeated == nil {
+			return false, err
+		}
 	}
-	return false, c.ledger.Record(now, recordOf(wire.TypeDuplicate, entry), ledger.ID(entry.Stream, entry.Offset))
+	return repeated == s, c.ledger.Record(now, recordOf(wire.TypeDuplicate, repeated), ledger.ID(repeated.Stream, repeated.Offset))
 }
 
 // endHold has the entries of jobs.gated fired.

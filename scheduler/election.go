@@ -219,7 +219,10 @@ func (s *services) hasReadJournal(ctx context.Context) bool {
 		return false
 	}
 	read, err := s.entries.Position(wire.Journal)
-	return err == nil && (!ok || read >= last)
+	if !ok { // right after a failover a stream may look empty
+		return err == nil && read < 0
+	}
+	return err == nil && read >= last
 }
 
 // leaderWatch looks, in the background and once in a while, whether any sidecar leads.

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -231,39 +230,5 @@ func (sc *scene) single(s *modelSidecar, moves int) {
 		case 3:
 			require.NoError(sc.t, s.readAll())
 		}
-	}
-}
-
-// A fire found no queue and was refused, and the journal is lost. One view has read of it, and
-// another has not. Whichever leads, an operator releases the job.
-func TestLostJournalLosesNoRefusedFire(t *testing.T) {
-	for _, fresh := range []bool{false, true} {
-		t.Run(fmt.Sprintf("fresh=%v", fresh), func(t *testing.T) {
-			sc := newScene(t)
-			s, knows := sc.leader("a"), sc.sidecar("b")
-			s.lose() // the epochs of the lost journal and of the new one have different numbers
-			sc.elect(s, never)
-			sc.rounds(s, 8, nil)
-			sc.broker.missing["q"], sc.broker.away["q"], sc.broker.halves = true, true, 1
-			sc.fires(s, "j", "q")
-			sc.rounds(s, 50, nil)
-			require.NoError(t, knows.readAll())
-			s.lose()
-			journal := sc.broker.streams[wire.Journal]
-			sc.broker.streams[wire.Journal] = &modelStream{generation: journal.generation + 1}
-			sc.broker.newest = -1
-			if fresh {
-				require.NoError(t, s.forget())
-				sc.elect(s, never)
-				sc.rounds(s, 50, nil)
-				s.lose()
-			}
-			sc.elect(knows, never)
-			sc.rounds(knows, 50, nil)
-			require.NotEmpty(t, knows.entries.State().Held)
-			require.Equal(t, wire.StatusDone, sc.ask(knows, wire.Command{ID: "c", Command: wire.CommandRelease}).Status)
-			delete(sc.broker.away, "q")
-			sc.comesOnce(knows, "j")
-		})
 	}
 }

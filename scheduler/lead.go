@@ -77,6 +77,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 // lead leads one epoch.
 func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate) error {
 	s.checkKnown()
+	lock.asked = time.Time{}
 	l := newLeadership(s, conn, lock)
 	if err := conn.Probes().Declare(ctx, l.prober.queue); err != nil { // the record opened names it
 		return err

@@ -88,6 +88,13 @@ func (l *lease) Fresh() bool {
 	return !l.heard.IsZero() && l.clock().Sub(l.heard) < leaseLasts
 }
 
+// HeardSince reports whether a ping came back that was sent after a time.
+func (l *lease) HeardSince(t time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heard.After(t)
+}
+
 // Age is how long ago the newest ping that came back was sent.
 func (l *lease) Age() time.Duration {
 	l.mu.Lock()

@@ -46,6 +46,9 @@ func (l *leadership) loop(ctx context.Context, leading func()) error {
 		if delivered, repeated, known := l.core.reconciled(); known {
 			l.s.log.Info("scheduler: jobs were in flight when the last leader ended", "delivered", delivered, "dispatched_again", repeated)
 		}
+		if l.core.phase == phaseReconciled { // it awaits a ping
+			wake = time.Now().Add(leaseLookEvery)
+		}
 		l.watchdog.Note(l.progress())
 		l.report()
 		if l.core.phase == phaseLeading && !led {
@@ -198,6 +201,9 @@ func (l *leadership) assist(ctx context.Context) error {
 	case phaseWitness:
 		return l.checkWitness(ctx)
 	case phaseReconciled:
+		if !l.lock.stillHolds() {
+			return nil
+		}
 		id, err := l.witness.renew(ctx)
 		if err != nil {
 			return err

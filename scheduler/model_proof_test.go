@@ -60,3 +60,24 @@ func (s *modelSidecar) proof() proof {
 	}
 	return p
 }
+
+// checkDelivered requires that a fire that is settled as delivered has reached its queue. It may
+// have been misrouted, or its queue may have died alone. Those are settled otherwise, or are stated
+// exceptions.
+func (b *modelBroker) checkDelivered(fire wire.Through) {
+	for _, c := range b.copies {
+		if c.headers.Epoch != fire.Epoch || c.headers.Seq != fire.Through {
+			continue
+		}
+		if p := b.place(c.headers.Stream, c.headers.Offset); c.gone && !c.bounced && b.gone[p] == "" {
+			b.broken = append(b.broken, fmt.Sprintf("%v was settled as delivered, and its copy is gone", p))
+		}
+		return
+	}
+	for _, r := range b.streams[wire.Journal].records {
+		d, ok := wire.DispatchOf(r.Headers)
+		if ok && d.Epoch == fire.Epoch && d.Seq == fire.Through && !d.Burial() && !b.everCut {
+			b.broken = append(b.broken, fmt.Sprintf("%s@%d was settled as delivered, and no queue has it", d.Stream, d.Offset))
+		}
+	}
+}

@@ -90,24 +90,27 @@ type answer struct {
 
 // modelBroker has no clock and loses nothing by itself.
 type modelBroker struct {
-	streams    map[string]*modelStream
-	copies     []*copyOf
-	full       map[string]bool        // queues that refuse what is published
-	missing    map[string]bool        // queues that do not exist: a fire to them comes back as a record of jobs.gated
-	away       map[string]bool        // those that cannot be created now
-	back       map[wire.Through]bool  // fires that came back
-	lostCopies map[wire.Through]place // those of which jobs.gated has lost the copy
-	bounces    int                    // how many fires without a queue a leader takes in with each step
-	halves     int                    // so many fires that come back are still refused
-	deaf       int                    // so many records that are published only to streams are refused
-	nacks      func(wire.Message) bool
+	streams       map[string]*modelStream
+	copies        []*copyOf
+	full          map[string]bool        // queues that refuse what is published
+	missing       map[string]bool        // queues that do not exist: a fire to them comes back as a record of jobs.gated
+	away          map[string]bool        // those that cannot be created now
+	back          map[wire.Through]bool  // fires that came back
+	lostCopies    map[wire.Through]place // those of which jobs.gated has lost the copy
+	bounces       int                    // how many fires without a queue a leader takes in with each step
+	halves        int                    // so many fires that come back are still refused
+	refusedCopies []place                // entries of fires that came back and were refused
+	lateReturn    bool                   // a leader that had been followed said that a fire was refused
+	deaf          int                    // so many records that are published only to streams are refused
+	nacks         func(wire.Message) bool
 
 	journalDown bool // a burial that is nacked is among the dead jobs, and not in the journal
 
 	witness string // of this run; empty after a restart
 	runs    int
 	conn    *modelConn             // the one that holds the lock
-	newest  int64                  // the epoch that began last
+	newest  int64                  // the epoch that was opened last
+	led     int64                  // the newest of which a leader began to act
 	known   map[wire.Through]int64 // fires that a leader knew to be confirmed, with the position in the journal that says so
 	unsafe  map[place]string
 	gone    map[place]string // entries that may be lost, with why
@@ -349,6 +352,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 			b.copies = append(b.copies, &copyOf{headers: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
 			if b.halves > 0 {
 				b.halves, reply.ack = b.halves-1, false
+				b.refusedCopies = append(b.refusedCopies, b.placeWith(d.Stream, d.Offset, m.MessageID))
 			}
 			break
 		}
@@ -482,11 +486,14 @@ func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
 	case j.Type == wire.TypeOpened:
 		b.newest = offset
 	case j.Epoch < b.newest:
+		b.lateReturn = b.lateReturn || j.Type == wire.TypeReturned
 		return // void
 	}
 	switch {
 	case j.Type == wire.TypeDelivered:
 		b.checkDelivered(wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})
+	case j.Type == wire.TypeWitness:
+		b.led = j.Epoch
 	case j.Type == wire.TypeLowWater:
 		b.streams[wire.Journal].spent = int(j.Needs)
 		for name, below := range j.LowWater {
@@ -505,27 +512,6 @@ func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
 		delete(b.frozen, j.Stream) // except for what stood in it when its barrier was folded; that is checked with what was fired twice
 	case j.Type == wire.TypeReleased && len(j.Held) == 0:
 		b.frozen = nil
-	}
-}
-
-// checkDelivered requires that a fire that is settled as delivered has reached its queue. It may
-// have been misrouted, or its queue may have died alone. Those are settled otherwise, or are stated
-// exceptions.
-func (b *modelBroker) checkDelivered(fire wire.Through) {
-	for _, c := range b.copies {
-		if c.headers.Epoch != fire.Epoch || c.headers.Seq != fire.Through {
-			continue
-		}
-		if p := b.place(c.headers.Stream, c.headers.Offset); c.gone && !c.bounced && b.gone[p] == "" {
-			b.broken = append(b.broken, fmt.Sprintf("%v was settled as delivered, and its copy is gone", p))
-		}
-		return
-	}
-	for _, r := range b.streams[wire.Journal].records {
-		d, ok := wire.DispatchOf(r.Headers)
-		if ok && d.Epoch == fire.Epoch && d.Seq == fire.Through && !d.Burial() && !b.everCut {
-			b.broken = append(b.broken, fmt.Sprintf("%s@%d was settled as delivered, and no queue has it", d.Stream, d.Offset))
-		}
 	}
 }
 
@@ -620,6 +606,7 @@ type modelSidecar struct {
 	lastFollowed int64                                             // the newest probe that is followed by one to no queue
 	lease        *lease
 	unsaid       bool      // the journal does not say that its last epoch has ended
+	knownBy      string    // the identity of that epoch
 	acked        []acked   // these
 	left         leftovers // of its last epoch, where its claim continues
 	followed     bool      // it has once read all that there was: it does not stand for election before
@@ -842,6 +829,9 @@ func (s *modelSidecar) step(now time.Time) error {
 		s.broker.unnoticed = false
 		s.core.witnessed(s.check(now), s.proof())
 	case phaseReconciled:
+		if !s.stillHolds() {
+			return nil
+		}
 		s.standing = s.broker.renew()
 		s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.standing == ""
 		s.broker.changesAt[s.core.ledger.Epoch()] = s.broker.nodes + s.broker.links
@@ -894,12 +884,6 @@ func (s *modelSidecar) disconnect() {
 	s.acked = s.conn.acked
 	s.suspect = map[ledger.EntryID]int{}
 	s.lose()
-}
-
-// remember keeps what the next epoch of this process can use.
-func (s *modelSidecar) remember() {
-	s.known = s.core.confirmedNow()
-	s.unsaid = s.unsaid || s.core.ledger.Epoch() >= 0
 }
 
 // lose ends a connection as the broker sees it: what was not processed is gone.

@@ -66,14 +66,14 @@ func (s *modelStream) noteBarrier(j *wire.JournalRecord, offset int64) {
 // watchLease notes what a leader sends after it was followed, although leases are kept.
 func (b *modelBroker) watchLease(m wire.Message) {
 	d, ok := wire.DispatchOf(m.Headers)
-	if ok && b.leases && d.Epoch < b.newest {
-		b.broken = append(b.broken, fmt.Sprintf("epoch %d fired %s@%d when epoch %d had begun", d.Epoch, d.Stream, d.Offset, b.newest))
+	if ok && b.leases && d.Epoch < b.led {
+		b.broken = append(b.broken, fmt.Sprintf("epoch %d fired %s@%d when epoch %d led", d.Epoch, d.Stream, d.Offset, b.led))
 	}
 }
 
 // forgetEpochs finds the newest epoch after the journal's end was lost.
 func (b *modelBroker) forgetEpochs() {
-	b.newest = -1
+	b.newest, b.led = -1, -1
 	for _, r := range b.streams[wire.Journal].records {
 		if j, err := wire.ParseJournal(r.Body); err == nil && r.UserID == millrace && j.Type == wire.TypeOpened {
 			b.newest = r.Offset
@@ -88,8 +88,21 @@ func (s *modelSidecar) ping() {
 	}
 }
 
+// stillHolds reports whether a ping comes back.
+func (s *modelSidecar) stillHolds() bool {
+	return !s.broker.leases || s.broker.conn == s.conn && !s.conn.cut
+}
+
 // mayAct reports whether the sidecar's lease lets it act as the leader.
 func (s *modelSidecar) mayAct() bool { return !s.broker.leases || s.lease.Fresh() }
+
+// remember keeps what the next epoch of this process can use.
+func (s *modelSidecar) remember() {
+	s.known = s.core.confirmedNow()
+	if s.core.ledger.Epoch() >= 0 {
+		s.unsaid, s.knownBy = true, s.core.setup.identity
+	}
+}
 
 // sayLastWords journals that the sidecar's last epoch has ended, and the confirms that it knows.
 func (s *modelSidecar) sayLastWords(now time.Time) {
@@ -100,5 +113,5 @@ func (s *modelSidecar) sayLastWords(now time.Time) {
 	for _, a := range s.acked {
 		s.broker.say(a.fire)
 	}
-	s.broker.append(wire.Journal, millrace, lastWords(now, s.known).Append(wire.Journal, 0, 0))
+	s.broker.append(wire.Journal, millrace, lastWords(now, s.known, s.knownBy).Append(wire.Journal, 0, 0))
 }

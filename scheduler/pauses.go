@@ -148,7 +148,7 @@ func (p *pauses) carry(now time.Time) error {
 	if all == nil {
 		all = map[string]wire.Pause{}
 	}
-	p.sending = true // a command that came meanwhile would be undone if this record was sent again
+	p.sending = true // a record that is sent again would undo what was paused or resumed in between
 	return p.ledger.RecordThen(now, wire.JournalRecord{Type: wire.TypeState, Paused: &all}, ledger.EntryID{}, p.readBack)
 }
 

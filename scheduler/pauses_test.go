@@ -3,7 +3,10 @@ package scheduler
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,4 +110,39 @@ func TestPausesKeepTheirOrder(t *testing.T) {
 		require.Equal(t, []int{1, 2, 3}, answered, "after %d rounds", rounds)
 		require.Contains(t, s.entries.Paused(), "q")
 	}
+}
+
+// The journal refuses the record of a carry-over that says what is paused, and it is sent again.
+// It does not undo what came meanwhile.
+func TestCarryOverDoesNotUndoPause(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	require.Equal(t, wire.StatusDone, sc.pause(s, wire.CommandPause, "x").Status)
+	refused := false
+	sc.broker.nacks = func(m wire.Message) bool {
+		j, err := wire.ParseJournal(m.Body)
+		if err != nil || j.Type != wire.TypeState || j.Queue != "" || refused {
+			return false
+		}
+		refused = true
+		return true
+	}
+	require.NoError(t, s.core.beginCarry(0))
+	answered, asked := 0, false
+	for range 200 {
+		sc.now = sc.now.Add(20 * time.Millisecond)
+		require.NoError(t, s.step(sc.now))
+		sc.exchange(s)
+		if refused && !asked {
+			asked = true
+			for _, cmd := range []wire.Command{{ID: "1", Command: wire.CommandPause, Queue: "y"}, {ID: "2", Command: wire.CommandResume, Queue: "x"}} {
+				require.NoError(t, s.core.command(sc.now, cmd, func(wire.Reply) { answered++ }))
+			}
+		}
+	}
+	require.Equal(t, 2, answered)
+	require.Equal(t, []string{"y"}, slices.Collect(maps.Keys(s.entries.Paused())))
+	require.NoError(t, s.core.beginCarry(0), "nothing waits for that record")
+	sc.rounds(s, 60, nil)
+	require.Equal(t, 2, sc.journaled()[wire.TypeLowWater])
 }

@@ -251,9 +251,12 @@ func (w *world) checkViews() {
 	if w.journalLost && w.recreated { // and what it had read there of a stream that was deleted stays
 		tables = "elfgjcxs"
 	}
-	want := dump(w.t, fresh.store, w.truncated, tables)
+	// If another entry has replaced the one of a late fire, a view takes a refusal of that fire for
+	// void or not, depending on which stream it reads first. Only what was done to the entry differs.
+	entriesOnly := w.truncated || w.broker.lateReturn
+	want := dump(w.t, fresh.store, entriesOnly, tables)
 	for _, s := range w.sidecars {
-		require.Equal(w.t, want, dump(w.t, s.store, w.truncated, tables), "the view of %s differs from a rebuilt one", s.name)
+		require.Equal(w.t, want, dump(w.t, s.store, entriesOnly, tables), "the view of %s differs from a rebuilt one", s.name)
 	}
 }
 

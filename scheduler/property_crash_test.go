@@ -332,6 +332,9 @@ func (w *world) stopLeader(t *rapid.T) {
 	for _, p := range open {
 		w.broker.unsafe[p] = "the journal was lost with the fire unconfirmed"
 	}
+	for _, p := range w.broker.refusedCopies { // views that know of the loss at different times settle different ones
+		w.broker.gone[p] = "its fire came back and was refused, and the journal was lost"
+	}
 	w.broker.forgetStrays()
 	w.truncated, w.broker.unnoticed, w.journalLost = true, true, true
 }

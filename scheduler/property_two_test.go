@@ -73,6 +73,7 @@ func (w *world) twoLeaders() map[string]func(*rapid.T) {
 		"oldEnds":     w.asFollowed(w.disconnect),
 		"oldRun":      w.asFollowed(w.run),
 		"lastWords":   w.lastWords,
+		"passTwice":   w.passTwice,
 	}
 }
 
@@ -80,7 +81,7 @@ func (w *world) twoLeaders() map[string]func(*rapid.T) {
 // any more, and the next leader waits until the lease has ended.
 func (w *world) passLock(t *rapid.T) {
 	s := w.leader()
-	if s == nil || w.followed() != nil || s.core.ledger.Epoch() < 0 && w.broker.leases {
+	if s == nil || w.followed() != nil {
 		return
 	}
 	if w.broker.leases {
@@ -112,6 +113,33 @@ func (w *world) overlap(t *rapid.T) {
 		w.elect(t)
 	}
 	w.interleave(t, w.move, w.move, w.asFollowed(w.move), w.asFollowed(w.move), w.pass, w.elect, w.heal)
+}
+
+// passTwice has a leader end and say so. The next one has the lock and has sent that it opens an
+// epoch, when the lock passes on again.
+func (w *world) passTwice(t *rapid.T) {
+	s := w.leader()
+	if s == nil || !w.broker.leases || w.followed() != nil || s.core.phase != phaseLeading {
+		return
+	}
+	w.disconnect(t)
+	s.sayLastWords(w.now)
+	next := w.sidecars[0]
+	if next == s {
+		next = w.sidecars[1]
+	}
+	require.NoError(t, next.elect(w.refuses))
+	w.step(next)
+	w.passLock(t)
+	require.NoError(t, s.elect(w.refuses))
+	for range rapid.IntRange(0, 8).Draw(t, "rounds") {
+		w.round()
+	}
+	w.heal(t)
+	w.append(t)
+	for range 3 {
+		w.interleave(t, w.move, w.asFollowed(w.move), w.asFollowed(w.move))
+	}
 }
 
 // interleave has some of several things happen.

@@ -216,11 +216,13 @@ func TestLeaderWaitsForPredecessor(t *testing.T) {
 	defer streamed.Close()
 	s.records = streamed
 	require.NoError(t, s.prepare(t.Context(), conn))
-	journal(lastWords(time.Now(), &wire.Confirmed{Epoch: offset}))
-	require.False(t, waits(0), "it says that it has ended")
-	for range offset + 3 {
+	journal(lastWords(time.Now(), &wire.Confirmed{Epoch: offset}, "before"))
+	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "the stream looks empty")
+	for range offset + 1 {
 		v.Publish(t, "", wire.Journal, amqp.Publishing{Body: []byte("{}")})
 	}
+	require.False(t, waits(0), "it says that it has ended")
+	v.Publish(t, "", wire.Journal, amqp.Publishing{Body: []byte("{}")})
 	require.Equal(t, nodesUnknown, waits(wire.LeaderWait-500*time.Millisecond), "another may have followed, which the view has not read")
 	s.records = nil
 	follow("jobs.probe.x")

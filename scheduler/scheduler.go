@@ -215,7 +215,9 @@ func (s *Scheduler) term(ctx context.Context) (err error) {
 	if s.mgmt != nil { // what became of the last connection may be true of the API's too
 		s.mgmt.Reconnect()
 	}
-	s.sayLastWords(ctx, conn)
+	if words := s.takeLastWords(); words != nil {
+		beside.Go(func() { s.sayLastWords(ctx, conn, words) })
+	}
 	s.setPolicies(ctx)
 	if err := s.prepare(ctx, conn); err != nil {
 		return err

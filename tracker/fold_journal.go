@@ -167,6 +167,9 @@ func (t *journalFold) foldRecord(r record) error {
 	if r.j.Type == wire.TypeOpened {
 		return t.open(r.tx, r.Offset, r.j)
 	}
+	if r.j.Ended {
+		return t.foldLastWords(r)
+	}
 	late := t.isLate(r.j.Epoch)
 	if err := t.confirm(r.tx, wire.ConfirmedBy(r.j.Epoch, r.Headers)); err != nil {
 		return err

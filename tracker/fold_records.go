@@ -76,10 +76,22 @@ func (t *journalFold) foldLate(r record) error {
 	return nil
 }
 
-func (t *journalFold) foldConfirmed(r record) error {
-	if r.j.Ended && r.j.Epoch == t.state.peek().Epoch {
+// foldLastWords takes in what a process says of an epoch that it has led. It may speak of a journal
+// that is gone, or of an epoch that this one has lost. Another epoch may have the number now.
+func (t *journalFold) foldLastWords(r record) error {
+	newest := t.state.peek()
+	its := r.j.Epoch == newest.Epoch && r.j.Identity == newest.Identity
+	if r.j.Epoch >= newest.Epoch && !its {
+		t.state.void(r.Stream)
+		return nil
+	}
+	if its {
 		t.state.update(func(s *State) { s.Ended = true })
 	}
+	return t.foldConfirmed(r)
+}
+
+func (t *journalFold) foldConfirmed(r record) error {
 	return t.confirm(r.tx, wire.Confirmed{Epoch: r.j.Epoch, Through: r.j.Through, Above: r.j.Above})
 }
 

@@ -96,7 +96,7 @@ type JournalRecord struct {
 
 	// opened
 	Format         int              `json:"format,omitempty"`
-	Identity       string           `json:"identity,omitempty"`
+	Identity       string           `json:"identity,omitempty"`  // also confirmed, with Ended
 	LowWater       map[string]int64 `json:"low_water,omitempty"` // also low-water
 	Needs          int64            `json:"needs,omitempty"`     // also low-water
 	Held           map[string]int64 `json:"held,omitempty"`      // also released: what stays held
