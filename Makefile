@@ -8,6 +8,7 @@ VERSION ?= $(shell scripts/version.sh)
 GOLANGCI_VERSION := v2.15.0
 PYTHON := .cache/python/bin/python
 PYTHON_READY := .cache/python/installed
+PYTHON_TOOLS := .cache/python/tools
 GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 # ARGS are arguments that `make up`, `make bench` and others pass on, for example ARGS=--fresh.
@@ -75,8 +76,9 @@ RACE_FLAGS := -race -tags=pebblegozstd,$(TAGS)
 UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
+# Package readmetest builds the Python package, with PYTHON_TOOLS.
 .PHONY: test
-test: $(DEPS_OF_PKG) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
+test: $(DEPS_OF_PKG) $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG)),$(PYTHON_TOOLS)) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	status=0; export SUMMARY=$$(mktemp); \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
 	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers || status=$$?; \
@@ -146,7 +148,7 @@ lint-javascript: ## eslint and tsc on the JavaScript client
 	cd clients/javascript && npm run --silent lint
 
 .PHONY: lint-python
-lint-python: $(PYTHON_READY) ## ruff and mypy on the Python client
+lint-python: $(PYTHON_TOOLS) ## ruff and mypy on the Python client
 	cd clients/python && ../../.cache/python/bin/ruff check -q && ../../.cache/python/bin/ruff format -q --check && ../../.cache/python/bin/mypy --no-error-summary
 
 .PHONY: lint-ruby
@@ -160,7 +162,7 @@ lint-java: ## javac -Xlint and -Xdoclint on the Java client
 	clients/java/lint
 
 .PHONY: packages
-packages: $(PYTHON_READY) ## Build the packages of the clients in dist, as for publishing
+packages: $(PYTHON_TOOLS) ## Build the packages of the clients in dist, as for publishing
 	@scripts/deps.sh ruby java
 	@scripts/packages.sh dist
 	@ls dist
@@ -205,10 +207,15 @@ screenshots: tools $(UI_READY) ## Write docs/screenshots
 vendor-ui: ## Download the web UI's npm packages again
 	ui/vendor.sh
 
-$(PYTHON_READY): clients/python/requirements-dev.txt
+$(PYTHON_READY): clients/python/requirements-test.txt
 	@scripts/deps.sh python
 	@echo "installing from PyPI into .cache/python: $$(grep -v '^#' $< | xargs)"
 	@python3 -m venv --clear .cache/python
+	@.cache/python/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(PYTHON_TOOLS): clients/python/requirements-dev.txt $(PYTHON_READY)
+	@echo "installing from PyPI into .cache/python: $$(grep -v '^#' $< | xargs)"
 	@.cache/python/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 

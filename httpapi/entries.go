@@ -240,7 +240,7 @@ func (a *entriesAPI) replace(in *problem.Request, cmd wire.Command) error {
 	if found := a.await(ctx, cmd.Stream, reply.Entry); found != nil {
 		return in.Blob(http.StatusOK, echo.MIMEApplicationJSON, a.records.item(ctx, a.hide.of(in), found))
 	}
-	return in.Blob(http.StatusOK, echo.MIMEApplicationJSON, withoutRecord(e, "it has fired already, or this sidecar has not read it yet"))
+	return in.Blob(http.StatusOK, echo.MIMEApplicationJSON, withoutRecord(e, "it was delivered already, or this sidecar has not read it yet"))
 }
 
 // await waits until this sidecar has read an entry; nil if it has fired, or that takes too long.

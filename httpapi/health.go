@@ -64,7 +64,7 @@ func (h *healthAPI) unready() string {
 		return "the broker is not connected" + whileAway(leader.Degraded)
 	}
 	if leader.Lacks != "" {
-		return "jobs cannot be fired: a stream is missing or cannot be reached" + whileAway(leader.Degraded) +
+		return "jobs cannot be delivered: a stream is missing or cannot be reached" + whileAway(leader.Degraded) +
 			"; `millrace status` and the log say which"
 	}
 	for _, t := range h.view.Status() {
@@ -73,7 +73,7 @@ func (h *healthAPI) unready() string {
 		}
 	}
 	if gap := leader.Gap; gap != "" {
-		return "what was pending is held and does not fire until an administrator runs millrace release, because the journal has a gap: " + gap
+		return "jobs that were pending are held, and are not delivered until an administrator runs millrace release, because the journal has a gap: " + gap
 	}
 	if !leader.Accepts && !h.accepted.Load() {
 		return "clients cannot publish jobs yet: no leader has made " + wire.ExchangeDirect

@@ -28,8 +28,8 @@ func TestHealthAndReadiness(t *testing.T) {
 	require.JSONEq(t, `{"status":"ok"}`, w.get("/readyz").body, "it does not lead, and is still ready")
 	w.status.Gap = "the journal lost its newest records, those behind 7"
 	a = w.get("/readyz")
-	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "held jobs do not fire")
-	require.JSONEq(t, `{"status":"failed","reason":"what was pending is held and does not fire until an administrator runs millrace release, `+
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode, "held jobs are not delivered")
+	require.JSONEq(t, `{"status":"failed","reason":"jobs that were pending are held, and are not delivered until an administrator runs millrace release, `+
 		`because the journal has a gap: the journal lost its newest records, those behind 7"}`, a.body)
 	require.Equal(t, http.StatusOK, w.get("/healthz").StatusCode)
 	w.status.Gap = ""

@@ -37,7 +37,7 @@ type replacement struct {
 func (c *changes) change(t target) error {
 	s := t.old
 	if c.entries.IsHeld(s.Stream, s.Offset) {
-		return t.reply(conflict("it is held since the journal lost records: it may have fired already; release or delete it first"))
+		return t.reply(conflict("it is held since the journal lost records: it may have been delivered already; release or delete it first"))
 	}
 	record, err := changed(t)
 	if err != nil {

@@ -124,7 +124,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case all := <-l.prober.unrouted:
 		l.cameBack(all)
 	case <-l.pub.Done():
-		return fmt.Errorf("scheduler: firing channel lost: %w", l.pub.Err())
+		return fmt.Errorf("scheduler: the channel for deliveries is lost: %w", l.pub.Err())
 	case <-l.lock.claim.Inbox.Done():
 		return fmt.Errorf("scheduler: the lock is lost: %w", l.lock.claim.Inbox.Err())
 	case confirms := <-l.pub.Confirms():

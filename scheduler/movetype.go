@@ -339,14 +339,14 @@ func (mv *typeMove) hold(ctx context.Context) error {
 		open := 0
 		err := mv.m.inLoop(ctx, func() error {
 			open = mv.m.l.core.queues.holdForMove(time.Now(), mv.cmd.Queue, mv.because())
-			mv.shown.Step = "waiting for confirms of jobs that were fired"
+			mv.shown.Step = "waiting for confirms of jobs that were delivered"
 			return nil
 		})
 		switch {
 		case err != nil || open == 0:
 			return err
 		case time.Now().After(mv.deadline):
-			return notMoved("%s that were fired to it were not confirmed in time", wire.Counted(int64(open), "job"))
+			return notMoved("%s that were delivered to it were not confirmed in time", wire.Counted(int64(open), "job"))
 		}
 		if err := pause.For(ctx, moveLookEvery/10); err != nil {
 			return err

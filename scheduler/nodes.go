@@ -162,7 +162,7 @@ func wholeCluster(nodes []broker.Node) bool {
 func clusterFaults(f broker.Features, vhost string, nodes []broker.Node, queues []broker.QueueInfo) []Degraded {
 	failing := awayNodes(nodes, queues)
 	if len(nodes) == 2 && f.QuorumQueues {
-		failing = append(failing, Degraded{Subject: "cluster of two nodes", Costs: "when either node is away, nothing fires",
+		failing = append(failing, Degraded{Subject: "cluster of two nodes", Costs: "when either node is away, no jobs are delivered",
 			Problem: "streams and quorum queues have no majority without both; add a third node"})
 	}
 	if len(nodes) > 1 {
@@ -194,7 +194,7 @@ func awayNodes(nodes []broker.Node, queues []broker.QueueInfo) (failing []Degrad
 			d.Problem += "; it has " + someOf(names)
 		}
 		if !isMajority(nodes) {
-			d.Costs = "the nodes that run are no majority, and nothing fires"
+			d.Costs = "the nodes that run are no majority, and no jobs are delivered"
 		}
 		failing = append(failing, d)
 	}

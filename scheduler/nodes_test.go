@@ -35,7 +35,7 @@ func TestCostOfMissingNode(t *testing.T) {
 	require.Equal(t, "the broker says that it does not run; it has queue.a, queue.b, queue.c, queue.d, queue.e and 1 more", away[0].Problem)
 	require.Empty(t, awayNodes(nodesOf("rabbit@a"), queues))
 	for _, d := range awayNodes(append(nodesOf("rabbit@a"), broker.Node{Name: "rabbit@b"}, broker.Node{Name: "rabbit@c"}), queues) {
-		require.Equal(t, "the nodes that run are no majority, and nothing fires", d.Costs)
+		require.Equal(t, "the nodes that run are no majority, and no jobs are delivered", d.Costs)
 	}
 }
 

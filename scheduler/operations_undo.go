@@ -83,7 +83,7 @@ func (ops *operations) isUndoable(op *wire.Operation, known bool, id string) *wi
 	case op.Action == wire.CommandUndo:
 		return new(conflict("an undo cannot be undone: do again what it took back"))
 	case op.Action != wire.CommandDelete && op.Action != wire.CommandKill && op.Action != wire.CommandChange:
-		return new(conflict("what has fired cannot be undone: its action was " + op.Action))
+		return new(conflict("what was delivered cannot be undone: its action was " + op.Action))
 	case op.State == wire.OperationInterrupted:
 		return new(conflict("its stream was created again since: what it did is gone with the old one"))
 	case by != nil:

@@ -183,7 +183,7 @@ func (p *prober) followUnrouted(ctx context.Context) {
 	fires, err := p.l.conn.Probes().FollowUnrouted(within, p.queue+".unrouted", p.l.core.ledger.Epoch())
 	if err != nil {
 		if !broker.IsMissing(err) { // else check finds what is missing
-			p.l.s.log.Warn("scheduler: fires that find no queue do not come back: if the broker loses their records in jobs.gated, they are lost", "error", err)
+			p.l.s.log.Warn("scheduler: deliveries that find no queue do not come back: if the broker loses their records in jobs.gated, they are lost", "error", err)
 		}
 		return
 	}
@@ -209,11 +209,11 @@ func (p *prober) watchUnrouted(ctx context.Context, fires *broker.Consumer) {
 		case out <- came:
 			came = nil
 			if err := fires.Ack(last, true); err != nil {
-				p.l.s.log.Debug("scheduler: cannot acknowledge fires that found no queue", "error", err)
+				p.l.s.log.Debug("scheduler: cannot acknowledge deliveries that found no queue", "error", err)
 			}
 		case d, open := <-fires.Deliveries():
 			if !open {
-				p.l.s.log.Debug("scheduler: fires that find no queue do not come back any more", "error", fires.Err())
+				p.l.s.log.Debug("scheduler: deliveries that find no queue do not come back any more", "error", fires.Err())
 				p.passUnrouted(ctx, came)
 				p.passUnrouted(ctx, nil)
 				return
@@ -353,7 +353,7 @@ func (l *leadership) readJournal(ctx context.Context, from, below int64, each fu
 	if err == nil { // ctx ended before all was read
 		err = ctx.Err()
 	}
-	return fmt.Errorf("scheduler: reading what was fired: %w", err)
+	return fmt.Errorf("scheduler: reading what was delivered: %w", err)
 }
 
 // errRead ends a reading of the journal in which everything was read.

@@ -161,7 +161,7 @@ func (q *queueBook) readBindings(ctx context.Context) {
 	defer cancel()
 	routed, err := q.mgmt.BoundTo(ctx, wire.ExchangeRoute)
 	if err != nil {
-		q.log.Warn("scheduler: cannot list bindings: each queue is looked up before its first job is fired", "error", err)
+		q.log.Warn("scheduler: cannot list bindings: each queue is looked up before the first delivery to it", "error", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -352,7 +352,7 @@ const boundFor = time.Second
 func (qs *dueQueues) notBound(now time.Time, q *dueQueue, returned bool) {
 	if returned && q.held == "" {
 		q.bound, q.recheck = false, true
-		qs.hold(q, now, "no queue was bound for it when a job was fired", maxAway)
+		qs.hold(q, now, "no queue was bound for it when a job was delivered", maxAway)
 	} else if now.Sub(q.boundAt) >= boundFor || now.Before(q.boundAt) {
 		q.bound, q.recheck = false, true
 	}

@@ -119,7 +119,7 @@ func (r *reconciler) unprovable(d *tracker.Doubt) string {
 	case d.Returned:
 		return "misrouted"
 	case fired.Compare(r.from) <= 0:
-		return "fired before the nodes or links changed"
+		return "delivered before the nodes or links changed"
 	case !r.proof.of(queueOf(d)):
 		return "queue gives no proof"
 	}

@@ -73,7 +73,7 @@ const (
 
 // errMisrouted ends an epoch: fires may reach no queue. The next leader checks that again, and
 // repairs it.
-var errMisrouted = errors.New("scheduler: fired jobs do not reach their queue: an exchange of Millrace, or a binding, was deleted")
+var errMisrouted = errors.New("scheduler: delivered jobs do not reach their queue: an exchange of Millrace, or a binding, was deleted")
 
 func (r *routing) sent(seq int64, bytes int, buries bool) {
 	r.fired.jobs++

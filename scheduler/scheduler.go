@@ -332,7 +332,7 @@ func (s *Scheduler) waitForView(ctx context.Context, conn *broker.Conn) error {
 	if gap == "" {
 		return nil
 	}
-	s.log.Error("scheduler: what is pending is held and does not fire until an administrator runs millrace release (or gives it up with "+
+	s.log.Error("scheduler: pending jobs are held, and are not delivered until an administrator runs millrace release (or discards them with "+
 		"millrace release --discard), because the journal has a gap", "gap", gap, "on_gap", s.cfg.OnGap)
 	return pause.For(ctx, gapDelay)
 }

@@ -53,7 +53,7 @@ func (u *undos) undo(r request) error {
 // entry.
 func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	if u.entries.IsHeld(j.Stream, j.Offset) {
-		return r.reply(conflict("what stood there is held since the journal lost records: it may have fired already; release what is held first"))
+		return r.reply(conflict("what stood there is held since the journal lost records: it may have been delivered already; release what is held first"))
 	}
 	e, reply := u.entryBefore(j)
 	if reply != nil {

@@ -84,7 +84,7 @@ func TestOperationsThatCannotBeUndone(t *testing.T) {
 	sc.rounds(s, 20, nil)
 	reply = sc.undoAll(s, "undo", "fired")
 	require.Equal(t, wire.StatusConflict, reply.Status)
-	require.Contains(t, reply.Reason, "what has fired cannot be undone")
+	require.Contains(t, reply.Reason, "what was delivered cannot be undone")
 	for _, bad := range []wire.Operation{{Action: wire.CommandUndo}, {Action: wire.CommandUndo, Undoes: "slow", Filter: &wire.Filter{}}, {Action: wire.CommandUndo, Undoes: "slow", Rate: -1}} {
 		require.Equal(t, wire.StatusBad, sc.operate(s, "bad", bad).Status)
 	}

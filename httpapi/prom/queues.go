@@ -52,7 +52,7 @@ func (c *collector) collectProcesses(out sink) {
 
 var (
 	descQueueJobs    = desc("queue_jobs", "Jobs in a queue.", "queue", "state")
-	descEnqueued     = desc("jobs_enqueued_total", "Jobs that came into a queue, as the broker counts them: those that Millrace fires too.", "queue")
+	descEnqueued     = desc("jobs_enqueued_total", "Jobs that came into a queue, as the broker counts them: those that Millrace delivers too.", "queue")
 	descQueueOldest  = desc("queue_oldest_job_age_seconds", "How long the oldest job of a queue waits, at least.", "queue")
 	descQueueWorkers = desc("queue_workers", "Consumers of a queue.", "queue")
 	descQueuePaused  = desc("queue_paused", "1 if the queue is paused.", "queue")

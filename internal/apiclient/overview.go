@@ -41,7 +41,7 @@ func Troubles(s *answer.Scheduler) (all []Trouble) {
 		add("leader", "the broker takes no messages: "+s.Blocked, "free memory or disk on the broker")
 	}
 	if s.Lacks != "" {
-		add("streams", "nothing fires: "+s.Lacks, "start the node that has the stream")
+		add("streams", "no jobs are delivered: "+s.Lacks, "start the node that has the stream")
 	}
 	for _, d := range s.Degraded {
 		add(d.Subject, d.Costs+": "+d.Problem, "")

@@ -16,7 +16,7 @@ type enqueueCommands struct {
 type monitorCommands struct {
 	Status    statusCmd    `cmd:"" help:"Show a summary on one screen."`
 	Top       topCmd       `cmd:"" help:"Show a summary, queues and workers, refreshed every two seconds."`
-	Attention attentionCmd `cmd:"" help:"Show current problems, the most severe first."`
+	Attention attentionCmd `cmd:"" aliases:"alerts" help:"Show current problems, the most severe first."`
 	Health    healthCmd    `cmd:"" help:"Run the health checks. The exit code is 1 if one fails."`
 	Metrics   metricsCmd   `cmd:"" help:"Show counts and durations by class, queue or time."`
 	Events    eventsCmd    `cmd:"" set:"output=ndjson" help:"Print changes as they happen."`

@@ -24,7 +24,7 @@ func TestStatusShowsFaults(t *testing.T) {
 		`broker +RabbitMQ 4, virtual host /: not connected`,
 		`leader +a:1, since .* \(2m00s ago\): there is no leader`,
 		`views +not caught up with retries, dead_jobs \(gone\)`,
-		`scheduled +0; the oldest that is due waits for 1m30s`,
+		`scheduled +0; the oldest due job is 1m30s late`,
 		`rejected +3`,
 		`processes +2 run, 3 of 20 busy, 200 MB, 1 quiet, 4 lost`,
 		`journal +may have lost records.*it is new`,
@@ -71,7 +71,7 @@ func TestGetPrintsOneJob(t *testing.T) {
 		"events":[{"at":7,"what":"changed","set":"retries","actor":"ann","reason":"a typo","changes":[{"member":"args","was":"[1]","is":"[2]"}]},{"at":5,"what":"fired","set":"retries","offset":1}],
 		"runs":[{"at":9,"jid":"a","queue":"q","status":"failed","duration_ms":1500,"attempt":2,"worker":"w:1:x","error_class":"Timeout"}],"older_than_kept":true}`)
 	out := millrace(t, "job", "a", "--http-addr", a.Addr()).out
-	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nrunning \(stuck\) .* ago +Mail +q +on h:1:x *\nleased .* ago +Mail +q +2 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*changed +retries +args: \[1\] -> \[2\]; a typo +ann\n.*fired +retries +\(millrace\)\nolder records are not kept\n`, out)
+	require.Regexp(t, `dead-jobs .* ago +Mail +low +3 *\nrunning \(stuck\) .* ago +Mail +q +on h:1:x *\nleased .* ago +Mail +q +1 *\n\nWHEN .*\n.*failed +q +2 +1.5s +Timeout +w:1:x\n.*changed +retries +args: \[1\] -> \[2\]; a typo +ann\n.*fired +retries +\(millrace\)\nolder records are not kept\n`, out)
 }
 
 // The first line of a job that is not pending says what happened to it last.

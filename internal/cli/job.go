@@ -113,7 +113,7 @@ func placesOf(t *answer.Timeline) *output.Table {
 		places.Add(state, since, r.Class, r.Queue, nil, "on "+r.Identity)
 	}
 	for _, l := range t.Leases {
-		places.Add("leased", humantime.Unix(l.Until), l.Class, l.Queue, l.Attempt, nil)
+		places.Add("leased", humantime.Unix(l.Until), l.Class, l.Queue, l.Attempt-1, nil) // its attempt counts from 1
 	}
 	return places
 }

@@ -100,7 +100,7 @@ func (o *overview) views() string {
 func (o *overview) scheduled() string {
 	text := fmt.Sprint(o.Sets[apiclient.Scheduled].Total)
 	if o.Overdue > 0 {
-		text += fmt.Sprintf("; the oldest that is due waits for %s", humantime.Short(time.Duration(o.Overdue*float64(time.Second))))
+		text += fmt.Sprintf("; the oldest due job is %s late", humantime.Short(time.Duration(o.Overdue*float64(time.Second))))
 	}
 	return text
 }

@@ -103,7 +103,7 @@ func (cfg *Config) runBeside(ctx context.Context, node *localbroker.Broker, list
 		if err := awaitReady(ctx, api); err != nil {
 			return unlessInterrupted(ctx, err)
 		}
-		cfg.Live.Printf("%s", welcome(addr, node, s.StateDir))
+		cfg.Live.Printf("%s", welcome(cfg.Live, addr, node.AMQPURL(), node.ManagementURL(), s.StateDir))
 		traffic := &demo.Demo{AMQPURL: node.AMQPURL(), Rate: cfg.Rate, Log: cfg.Log}
 		g.Go(func() error { return traffic.Run(ctx) })
 		return cfg.Live.Follow(ctx, func(ctx context.Context) string { return countsLine(ctx, traffic.Counts(), api) })

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,27 @@ func TestSuggestions(t *testing.T) {
 	}
 	require.Contains(t, usual[0], "bin/millrace enqueue ")
 	require.Equal(t, "bin/millrace job JID", usual[1], "it shows what became of the first one")
+}
+
+// On a terminal, the headline and the addresses have colours. They are the only difference.
+func TestColoursOfWelcome(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	_, terminal := clitest.OpenTerminal(t, 80, 24)
+	to := func(w io.Writer) string {
+		return welcome(output.NewLive(w), "127.0.0.1:15680", "amqp://guest:guest@127.0.0.1:5672/", "http://guest:guest@127.0.0.1:15672", "/var/up")
+	}
+	plain, coloured := to(io.Discard), to(terminal)
+	for _, want := range []string{
+		"\x1b[32mMillrace is up.\x1b[0m", "  \x1b[36mhttp://127.0.0.1:15680/\x1b[0m\n", "\x1b[36mhttp://127.0.0.1:15680/api/overview\x1b[0m\n",
+		"\x1b[36mamqp://guest:guest@127.0.0.1:5672/\x1b[0m\n", "\x1b[36mhttp://127.0.0.1:15672\x1b[0m\n",
+	} {
+		require.Contains(t, coloured, want)
+	}
+	require.Equal(t, plain, regexp.MustCompile(`\x1b\[\d+m`).ReplaceAllString(coloured, ""))
+	require.NotContains(t, plain, "\x1b", "a pipe")
+	t.Setenv("NO_COLOR", "1")
+	require.Equal(t, plain, to(terminal))
 }
 
 // Two brokers that start at the same time do not choose the same ports.

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/millrace-jobs/millrace/internal/apiclient"
+	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/devup/demo"
-	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
 // welcome says where everything is, and what to try. The web UI comes first, alone on its line.
-func welcome(addr string, node *localbroker.Broker, dir string) string {
-	management, err := url.Parse(node.ManagementURL())
+func welcome(live *output.Live, addr, amqpURL, managementURL, dir string) string {
+	management, err := url.Parse(managementURL)
 	if err != nil {
 		return err.Error() + "\n"
 	}
@@ -23,13 +23,14 @@ func welcome(addr string, node *localbroker.Broker, dir string) string {
 	management.User = nil
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "  %-10s %s\n", name, value) }
-	fmt.Fprintf(&b, "\nMillrace is up. Open the web UI, user %s, password %s:\n\n  http://%s/\n\n", user, password, addr)
-	row("REST API", "http://"+addr+"/api/overview")
-	row("AMQP", node.AMQPURL())
-	row("Broker", management.String())
+	fmt.Fprintf(&b, "\n%s Open the web UI, user %s, password %s:\n\n", live.Good("Millrace is up."), user, password)
+	fmt.Fprintf(&b, "  %s\n\n", live.Address("http://"+addr+"/"))
+	row("REST API", live.Address("http://"+addr+"/api/overview"))
+	row("AMQP", live.Address(amqpURL))
+	row("Broker", live.Address(management.String()))
 	row("Data", dir+"  ("+os.Args[0]+" up --fresh deletes them)")
 	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try these commands. JID is the id that enqueue\nprints.\n\n")
-	for _, command := range suggestions(os.Args[0], node.AMQPURL(), addr) {
+	for _, command := range suggestions(os.Args[0], amqpURL, addr) {
 		fmt.Fprintf(&b, "  %s\n", command)
 	}
 	b.WriteString("\nCtrl-C stops everything.\n\n")

@@ -85,9 +85,9 @@ func (c *cluster) disconnected(q *broker.QueueInfo) []finding {
 	problem := ""
 	switch {
 	case waits > wire.LeaderWait:
-		problem = fmt.Sprintf("nothing fires for %s after the node of the leader is lost: %s is too long", waits, setting)
+		problem = fmt.Sprintf("no jobs are delivered for %s after the node of the leader is lost: %s is too long", waits, setting)
 	case waits < wire.LeaderWait:
-		problem = fmt.Sprintf("%s is %s: two sidecars may fire for a moment when a node is lost", setting, waits)
+		problem = fmt.Sprintf("%s is %s: two sidecars may deliver jobs for a moment when a node is lost", setting, waits)
 	default:
 		return nil
 	}
@@ -155,14 +155,14 @@ func (c *cluster) members() (all []finding) {
 		}
 	}
 	if len(c.nodes) == 2 {
-		all = append(all, finding{note, "cluster", "has two nodes: when either is down, streams and quorum queues have no majority and nothing fires",
+		all = append(all, finding{note, "cluster", "has two nodes: when either is down, streams and quorum queues have no majority, and no jobs are delivered",
 			"add a third node: " + c.features.Ctl + " join_cluster " + c.nodes[0].Name + " (on that node)"})
 	}
 	if len(versions) > 1 {
 		all = append(all, finding{note, "versions", "nodes run different versions: " + strings.Join(slices.Sorted(maps.Keys(versions)), ", "), "finish the upgrade"})
 	}
 	if slowest := slices.Max(append(slices.Collect(maps.Keys(ticks)), 0)); slowest > maxTick {
-		all = append(all, finding{note, "net_ticktime", fmt.Sprintf("is %d: a node that freezes is noticed after up to %d seconds, and until then nothing may fire",
+		all = append(all, finding{note, "net_ticktime", fmt.Sprintf("is %d: a node that freezes is noticed after up to %d seconds, and deliveries may stop until then",
 			slowest, slowest+slowest/4), "in rabbitmq.conf of each node: net_ticktime = 15. Then restart one node after the other"})
 	}
 	return all
@@ -177,7 +177,7 @@ func (c *cluster) partitions() []finding {
 		return nil
 	}
 	return []finding{{note, "partitions", "the management API does not show cluster_partition_handling. It must be pause_minority: with ignore or autoheal jobs can be " +
-		"lost, and fire twice, when nodes lose each other", "look on each node: " + c.features.Ctl +
+		"lost, and delivered twice, when nodes lose each other", "look on each node: " + c.features.Ctl +
 		" eval 'application:get_env(rabbit, cluster_partition_handling).'\nset in rabbitmq.conf: cluster_partition_handling = pause_minority"}}
 }
 

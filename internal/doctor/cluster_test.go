@@ -117,10 +117,10 @@ func TestFindingsAboutLock(t *testing.T) {
 	require.Empty(t, c.disconnected(lock(nil, 3500.0)))
 	require.Empty(t, c.disconnected(&broker.QueueInfo{Name: "jobs.letters", Type: "quorum"}))
 	found := c.disconnected(lock(nil, nil))
-	require.Contains(t, found[0].text, "nothing fires for 1m0s")
+	require.Contains(t, found[0].text, "no jobs are delivered for 1m0s")
 	require.Equal(t, `rabbitmqctl set_policy --vhost 'v' --priority 10 --apply-to quorum_queues millrace-leader '^jobs\.leader$' '{"consumer-disconnected-timeout":3500}'`,
 		found[0].remedy)
-	require.Contains(t, c.disconnected(lock(nil, 1000.0))[0].text, "two sidecars may fire")
+	require.Contains(t, c.disconnected(lock(nil, 1000.0))[0].text, "two sidecars may deliver jobs")
 	require.Contains(t, c.disconnected(lock(60000.0, nil))[0].remedy, "delete_queue --vhost 'v' jobs.leader")
 	c.features = broker.FeaturesOf(broker.RabbitMQ, "4.2.0")
 	require.Empty(t, c.disconnected(lock(nil, nil)), "older brokers have no such setting")

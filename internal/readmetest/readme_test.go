@@ -45,7 +45,7 @@ var languages = map[string]func(t *testing.T, file string) (name string, args, e
 func TestWithoutALibrary(t *testing.T) {
 	blocks := readmeBlocks(t, "docs/without-a-library.md")
 	program(t) // so that it is built once, and first
-	ran := map[string]bool{"worker.py": true, "look.sh": true, "act.sh": true, "enqueue.sh": true}
+	ran := map[string]bool{"worker.py": true, "look.sh": true, "act.sh": true, "enqueue.sh": true, "http.sh": true}
 	for end := range languages {
 		ran["produce"+end] = true
 		t.Run(end[1:], func(t *testing.T) {
@@ -85,7 +85,13 @@ func walkThrough(t *testing.T, blocks map[string]string, end string) {
 	for _, line := range commands(blocks["enqueue.sh"]) {
 		s.run(t, line)
 	}
-	brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to bob@example.com: Hello!") }, "the second email is sent")
+	for _, line := range commands(blocks["http.sh"]) {
+		_, status, said := s.task(t, s.vhost.Owner, line)
+		require.Equal(t, http.StatusCreated, status, "%s\n%s", line, said)
+	}
+	for _, name := range []string{"bob", "cleo"} {
+		brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), "email to "+name+"@example.com: Hello!") }, "the email to %s is sent", name)
+	}
 	brokertest.EventuallyWithin(t, 40*time.Second, func() bool {
 		return strings.Contains(out.String(), "email to ann@example.com: Still there?")
 	}, "the scheduled email is sent")

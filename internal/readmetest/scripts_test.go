@@ -106,18 +106,22 @@ func TestGoTestScript(t *testing.T) {
 
 // The tests of one package need no JDK. CI installs everything in one call.
 func TestTestsInstallWhatTheyNeed(t *testing.T) {
-	recipe := func(pkg string) string {
-		run := exec.Command("make", "-n", "-C", root, "test", "PKG="+pkg)
+	dry := func(args ...string) string {
+		run := exec.Command("make", append([]string{"-n", "-C", root}, args...)...)
 		run.Env = append(os.Environ(), "MAKEFLAGS=")
 		said, err := run.CombinedOutput()
 		require.NoError(t, err, "%s", said)
 		return string(said)
 	}
+	recipe := func(pkg string) string { return dry("test", "PKG="+pkg) }
 	require.Contains(t, recipe("./wire"), "scripts/deps.sh broker compiler\n")
 	require.NotContains(t, recipe("./wire"), "java")
 	for _, pkg := range []string{"./internal/readmetest", "./internal/spectest", "./internal/..."} {
 		require.Contains(t, recipe(pkg), "scripts/deps.sh broker compiler python ruby node java\n", pkg)
 	}
+	require.Contains(t, dry("-B", "test-python"), "requirements-test.txt")
+	require.NotContains(t, dry("-B", "test-python"), "requirements-dev.txt", "what only the linters need")
+	require.Contains(t, dry("-B", "lint-python"), "requirements-dev.txt")
 
 	parts := slices.DeleteFunc(all(`(?m)^#   ([\w-]+)  `, document(t, "scripts/deps.sh")), func(part string) bool { return part == "etcd" })
 	calls := all(`(?m)^scripts/deps\.sh (.*)$`, document(t, ".ci/run"))

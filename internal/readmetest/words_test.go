@@ -39,13 +39,7 @@ func TestPlainWords(t *testing.T) {
 		path := filepath.Join("clients", language, "README.md")
 		texts[path] = prose(document(t, path))
 	}
-	for _, folder := range []string{
-		"cmd/millrace", "httpapi", "httpapi/auth", "httpapi/live", "httpapi/problem", "httpapi/prom", "internal/apiclient", "internal/cli",
-		"internal/cli/flags", "internal/cli/help", "internal/cli/humantime", "internal/cli/output", "internal/connect", "internal/devup",
-		"internal/devup/demo", "internal/doctor", "scheduler", "tracker/attention",
-	} {
-		addStrings(t, texts, folder)
-	}
+	addMessages(t, texts)
 	require.Greater(t, len(texts), 1000)
 
 	for path, text := range texts {
@@ -54,6 +48,30 @@ func TestPlainWords(t *testing.T) {
 			plain, isUnplain := unplain[strings.ToLower(found)]
 			require.False(t, isUnplain, "%s: write %q in place of %q, or rephrase the sentence", path, plain, found)
 		}
+	}
+}
+
+// In messages, jobs are delivered. Fire is a word of the wire format, and a value of --on-gap.
+func TestMessagesSayDeliver(t *testing.T) {
+	texts := map[string]string{}
+	addMessages(t, texts)
+	for at, text := range texts {
+		isMessage := strings.Contains(text, " ") && !strings.HasPrefix(text, `name:"on-gap"`)
+		require.False(t, isMessage && fire.MatchString(text), "%s: write deliver in place of fire: %s", at, text)
+	}
+}
+
+var fire = regexp.MustCompile(`(?i)\b(un|re)?(fire[sd]?|firing)\b`)
+
+// addMessages adds the strings of the packages that write messages.
+func addMessages(t *testing.T, texts map[string]string) {
+	t.Helper()
+	for _, folder := range []string{
+		"cmd/millrace", "httpapi", "httpapi/auth", "httpapi/live", "httpapi/problem", "httpapi/prom", "internal/apiclient", "internal/cli",
+		"internal/cli/flags", "internal/cli/help", "internal/cli/humantime", "internal/cli/output", "internal/connect", "internal/devup",
+		"internal/devup/demo", "internal/doctor", "scheduler", "tracker/attention",
+	} {
+		addStrings(t, texts, folder)
 	}
 }
 

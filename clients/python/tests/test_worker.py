@@ -65,6 +65,8 @@ class Registering(unittest.TestCase):
                 worker.handle("A", print)
             with self.assertRaisesRegex(RuntimeError, "middleware is added too late"):
                 worker.use(lambda job, call_next: call_next())
+            with self.assertRaisesRegex(RuntimeError, "hook quiet is added too late"):
+                worker.on("quiet", print)
             self.assertEqual({}, worker._handlers)
         finally:
             worker.stop()

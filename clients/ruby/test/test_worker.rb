@@ -143,9 +143,9 @@ class TestWorker < Minitest::Test
     worker = Worker.new(NOWHERE)
     thread = Thread.new { worker.run }
     Thread.pass until worker.instance_variable_get(:@ran)
-    late = [-> { worker.handle('A') { nil } }, -> { worker.use { nil } }].map { |call| assert_raises(RuntimeError, &call).message }
-    assert_equal ['the handler of A must be registered before the worker starts', 'middleware must be registered before the worker starts'],
-                 late
+    late = [-> { worker.handle('A') { nil } }, -> { worker.use { nil } }, -> { worker.on(:quiet) { nil } }]
+    said = late.map { |call| assert_raises(RuntimeError, &call).message }
+    assert_equal ['the handler of A', 'middleware', 'the hook quiet'].map { |what| "#{what} must be registered before the worker starts" }, said
   ensure
     worker.stop
     thread.join

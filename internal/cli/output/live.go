@@ -12,10 +12,11 @@ import (
 // Live writes lines that stay, and below them one line that is rewritten. Without a terminal the
 // latter is written again now and then.
 type Live struct {
-	mu   sync.Mutex
-	w    io.Writer
-	tty  bool
-	line string // the last line
+	mu    sync.Mutex
+	w     io.Writer
+	tty   bool
+	color bool
+	line  string // the last line
 }
 
 const (
@@ -25,7 +26,15 @@ const (
 )
 
 // NewLive returns a Live that writes to w.
-func NewLive(w io.Writer) *Live { return &Live{w: w, tty: IsTerminal(w)} }
+func NewLive(w io.Writer) *Live {
+	return &Live{w: w, tty: IsTerminal(w), color: Streams{Out: w}.color()}
+}
+
+// Good returns a text that says that something works, in its colour if there are colours.
+func (l *Live) Good(text string) string { return paint(l.color, green, text) }
+
+// Address returns an address in its colour, if there are colours.
+func (l *Live) Address(text string) string { return paint(l.color, cyan, text) }
 
 // Write writes whole lines that stay, such as those of a log.
 func (l *Live) Write(p []byte) (int, error) {

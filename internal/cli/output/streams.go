@@ -60,6 +60,7 @@ const (
 	red    = "31"
 	green  = "32"
 	yellow = "33"
+	cyan   = "36"
 )
 
 // colours are those of states, by their first word.
@@ -77,8 +78,10 @@ func (p *Printer) Paint(state string) string {
 	return p.paint(colours[word], state)
 }
 
-func (p *Printer) paint(code, text string) string {
-	if !p.color || code == "" || text == "" {
+func (p *Printer) paint(code, text string) string { return paint(p.color, code, text) }
+
+func paint(color bool, code, text string) string {
+	if !color || code == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"

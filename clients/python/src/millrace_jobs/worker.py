@@ -133,15 +133,21 @@ class Worker(Core):
     @overload
     def on(self, event: str) -> Callable[[H], H]: ...
     def on(self, event: str, hook: H | None = None) -> H | Callable[[H], H]:
-        """Add a hook: a function, which may be async. Without a function it is a decorator.
+        """Add a hook: a function, which may be async. Call this before `run`.
 
-        ``startup``, ``quiet`` and ``shutdown`` have no arguments. ``failure(job, error)`` is called
-        after each failed attempt, in the thread of the job, before its retry or death is published.
-        ``death(job, error)`` is called once a job is dead. A hook that raises is logged.
+        Without a function it is a decorator. ``startup``, ``quiet`` and ``shutdown`` have no
+        arguments. ``failure(job, error)`` is called after each failed attempt, in the thread of the
+        job, before its retry or death is published. ``death(job, error)`` is called once a job is
+        dead. A hook that raises is logged.
+
+        Raise RuntimeError if the worker runs.
         """
 
         def add(function: H) -> H:
-            self._hooks.add(event, function)
+            with self._lock:
+                if self._running:
+                    raise RuntimeError(f"the hook {event} is added too late: the worker runs already")
+                self._hooks.add(event, function)
             return function
 
         return add if hook is None else add(hook)

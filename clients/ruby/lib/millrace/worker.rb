@@ -101,7 +101,9 @@ module Millrace
     # @yieldparam error [Exception] the error that the handler raised; or {Timeout}, or
     #   {UnknownClass}
     # @return [self]
+    # @raise [RuntimeError] if the worker has started
     def on(event, hook = nil, &block)
+      refuse_if_running("the hook #{event}")
       @hooks.add(event.to_sym, hook || block)
       self
     end
