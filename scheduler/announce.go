@@ -77,10 +77,9 @@ const (
 // has ended, and what it knows to be confirmed. The next leader then need not wait for this one, and
 // does not fire again what was confirmed. It returns nil if there is nothing to say.
 func (s *Scheduler) takeLastWords() *wire.JournalRecord {
-	if s.checkKnown(); !s.unsaid || s.known == nil {
+	if s.checkKnown(); s.known == nil || !s.unsaid.Swap(false) {
 		return nil
 	}
-	s.unsaid = false
 	return new(lastWords(time.Now(), s.known, s.knownBy))
 }
 
@@ -89,13 +88,18 @@ func lastWords(now time.Time, known *wire.Confirmed, by string) wire.JournalReco
 		Identity: by, Ended: true}
 }
 
-// sayLastWords journals them. Another sidecar may lead by then.
+// sayLastWords journals them, or leaves them to the next connection. Another sidecar may lead by
+// then.
 func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn, words *wire.JournalRecord) {
 	ctx, cancel := context.WithTimeout(ctx, sayFor)
 	defer cancel()
 	for {
 		err := s.sendLastWords(ctx, conn, words)
-		if err == nil || ctx.Err() != nil || conn.Err() != nil {
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || conn.Err() != nil {
+			s.unsaid.Store(true)
 			return
 		}
 		s.log.Debug("scheduler: cannot journal yet that the last epoch has ended", "epoch", words.Epoch, "error", err)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +36,12 @@ func TestLastWordsAreJournaledOnNextConnection(t *testing.T) {
 	require.Equal(t, "a", r.Identity)
 	require.Equal(t, wire.Through{Epoch: model.core.ledger.Epoch(), Through: model.core.ledger.Watermark()}, wire.Through{Epoch: r.Epoch, Through: r.Through})
 	require.Positive(t, r.Through)
+
+	s.unsaid.Store(true)
+	broken, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.sayLastWords(broken, conn, s.takeLastWords())
+	require.NotNil(t, s.takeLastWords(), "they are left to the next connection")
 
 	s.remember(model.core, false)
 	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's

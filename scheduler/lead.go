@@ -200,7 +200,7 @@ func (l *leadership) drainUnrouted() {
 func (p *past) remember(c *core, provoked bool) {
 	p.known = c.confirmedNow()
 	if c.ledger.Epoch() >= 0 {
-		p.unsaid = true
+		p.unsaid.Store(true)
 	}
 	p.suspects = c.ledger.Suspects()
 	if !provoked {

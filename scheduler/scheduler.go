@@ -79,7 +79,7 @@ type board struct {
 // past is what earlier terms and epochs of this process leave to the next ones.
 type past struct {
 	known    *wire.Confirmed        // what the last epoch knows to be confirmed
-	unsaid   bool                   // the journal does not say that this epoch has ended
+	unsaid   atomic.Bool            // the journal does not say that this epoch has ended
 	knownBy  string                 // the identity of that epoch's leader
 	knownAt  int                    // how often the view had been rolled back when it began
 	journals int                    // see tracker.State
