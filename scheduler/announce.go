@@ -94,7 +94,7 @@ func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn, words *
 	ctx, cancel := context.WithTimeout(ctx, sayFor)
 	defer cancel()
 	for {
-		err := s.sendLastWords(ctx, conn, words)
+		err := sendLastWords(ctx, conn, words)
 		if err == nil {
 			return
 		}
@@ -107,7 +107,7 @@ func (s *Scheduler) sayLastWords(ctx context.Context, conn *broker.Conn, words *
 	}
 }
 
-func (s *Scheduler) sendLastWords(ctx context.Context, conn *broker.Conn, words *wire.JournalRecord) error {
+func sendLastWords(ctx context.Context, conn *broker.Conn, words *wire.JournalRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, sayWithin)
 	defer cancel()
 	pub, err := conn.Publisher(ctx)
