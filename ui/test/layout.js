@@ -109,6 +109,33 @@ export function layout(world) {
     await context.close();
   });
 
+  test('in a window of 1440 pixels, queues have all columns, and processes their queues', async () => {
+    const { page, context } = await open(world.browser);
+    const name = 'mailers-transactional-eu-west-1-priority';
+    const change = (/** @type {RegExp} */ path, /** @type {(all: any[]) => any[]} */ items) => page.route(path, async (/** @type {any} */ route) => {
+      const answer = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...answer, items: items(answer.items) } });
+    });
+    await change(/\/api\/job-queues\?page=/, (all) => all.map((q, i) => ({ ...q, ...(i ? {} : { name }), publish_rate: 0.091, ack_rate: 0.091 })));
+    await change(/\/api\/processes\?page=/, (all) => all.filter((p) => p.tag === 'shop'));
+    await signIn(page, world.base);
+    await page.goto(world.base + '/job-queues');
+    const table = page.getByRole('table', { name: 'Queues' });
+    const link = table.getByRole('link', { name });
+    await link.waitFor();
+    await table.getByRole('cell', { name: '5.5/min' }).first().waitFor();
+    await page.evaluate(async () => { await document.fonts.ready; });
+    assert.equal(await table.evaluate((el) => el.parentElement.scrollWidth - el.parentElement.clientWidth), 0, 'the table is wider than its card');
+    assert.ok((await link.boundingBox()).width >= 100);
+    await page.goto(world.base + '/worker-processes');
+    const queues = page.getByRole('table', { name: 'Worker processes' }).getByText(/^demo\.critical×5, mails×2/);
+    await until('all are there', async () => await queues.count() === 3);
+    await page.evaluate(async () => { await document.fonts.ready; });
+    assert.deepEqual(await queues.evaluateAll((all) => all.map((el) => el.scrollWidth - el.clientWidth)), [0, 0, 0], 'they are cut');
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
   test('a chart of ticked rows stays in sight, and p99 is a dash', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);

@@ -126,7 +126,7 @@ export const common = {
   totalTime: 'Total time',
   noJobsRan: 'No jobs ran in this range',
   quiet: 'Quiet',
-  lastHeartbeat: 'Last heartbeat',
+  heartbeat: 'Heartbeat',
   memory: 'Memory',
   roundTrip: 'Round trip',
   slots: 'Slots',
