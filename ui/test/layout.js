@@ -136,6 +136,24 @@ export function layout(world) {
     await context.close();
   });
 
+  test('problems fill their card on the dashboard, few and many', async () => {
+    const { page, context } = await open(world.browser);
+    let n = 0;
+    await page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: Array.from({ length: n }, (_, i) => (
+      { kind: 'queue_growing', severity: 'warning', subject: 'queue-' + i, text: 'it grows by 9.0 jobs/s, 300 jobs wait', value: 9 })) } }));
+    await signIn(page, world.base);
+    const card = page.getByRole('region', { name: 'Needs attention' });
+    for (n of [1, 3, 8]) {
+      await page.goto(world.base + '/dashboard');
+      await until(`${n} are there`, async () => await card.getByRole('listitem').count() === n);
+      const [all, list, first, last] = await Promise.all([card, card.getByRole('list'), card.getByRole('listitem').first(), card.getByRole('listitem').last()].map((at) => at.boundingBox()));
+      assert.ok(all.y + all.height - list.y - list.height < 32, `below ${n} problems there is room`);
+      if (n === 3) assert.equal(first.y, last.y, 'three are beside each other');
+    }
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
   test('a chart of ticked rows stays in sight, and p99 is a dash', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
