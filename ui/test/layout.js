@@ -154,6 +154,21 @@ export function layout(world) {
     await context.close();
   });
 
+  test('a run on the live page says which worker it was on, and its error', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.goto(world.base + '/live?text=liverun');
+    const run = page.getByRole('log').locator('.run').first();
+    await until('it is there', async () => {
+      await world.publish('job_metrics', { type: 'job_metric', timestamp: Date.now() / 1000, jid: 'live-run-1', job_class: 'LiveRun', queue: 'inventory',
+        duration_ms: 900, status: 'failed', worker_identity: 'worker-1:4711:shop', attempt: 1, error_class: 'CardDeclinedByTheBank' });
+      return run.isVisible();
+    });
+    const cells = await run.evaluate((el) => [...el.children].map((one) => one.textContent + (one.scrollWidth > one.clientWidth + 1 ? ', cut' : '')));
+    assert.deepEqual(cells.slice(1), ['failed', 'LiveRun', 'inventory', '900 ms', 'live-run', 'worker-1:4711:shop', 'CardDeclinedByTheBank']);
+    await context.close();
+  });
+
   test('a chart of ticked rows stays in sight, and p99 is a dash', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);
