@@ -94,7 +94,7 @@ export function layout(world) {
     const chart = page.getByRole('figure', { name: /^Died per hour/ });
     assert.ok((await chart.boundingBox()).height < 110);
     assert.equal(await chart.getByText('died', { exact: true }).count(), 0, 'one kind of bar needs no legend');
-    assert.ok(await rows.evaluateAll((all) => all.filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length) >= 9);
+    assert.ok(await rows.evaluateAll((all) => all.filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length) >= 15);
     assert.equal(await rows.first().locator('.more').first().evaluate((el) => getComputedStyle(el).opacity), '0');
     await page.keyboard.press('Control+k');
     const list = page.getByRole('listbox', { name: 'Results' });
