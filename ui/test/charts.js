@@ -78,6 +78,13 @@ export function charts(world) {
     await context.close();
   });
 
+  story(world, 'the throughput on the dashboard has its unit', async (me) => {
+    const card = me.find('region', 'Throughput', { exact: true });
+    await card.reads(/^Throughput jobs per min /);
+    await me.find('group', 'Range').first().find('button', '24h', { exact: true }).click();
+    await card.reads(/^Throughput jobs per 15 min /);
+  });
+
   story(world, 'classes that are ticked have a line each', async (me) => {
     await me.go('Metrics');
     await me.find('button', '24h').click();
