@@ -231,6 +231,17 @@ export function bulk(world) {
     await journal.find('row', /guest queue created audited /).seen();
     assert.deepEqual((await journal.find('link').texts()).filter((t) => t !== 'audited'), []);
     await journal.find('row', /guest queue deleted audited /).seen();
+    await me.filter('op:made');
+    await journal.find('row', /queue deleted/).gone();
+    await me.filter('from:-1h');
+    await journal.find('row', /guest queue created audited /).seen();
+    await me.find('button', 'Copy as curl').click();
+    await me.copied(/\/api\/journal\?op=made&queue=audited&from=-1h&collapse=operations&limit=200'$/);
+    await me.find('button', 'Remove filter from').click();
+    await me.filter('to:-1h');
+    await me.find('region', 'Audit log').reads(/No matching actions/);
+    await me.find('button', 'Remove filter to').click();
+    await journal.find('row', /guest queue created audited /).seen();
     assert.equal(await me.saves(() => me.find('link', 'Download as CSV').click()), 'journal.csv');
   });
 }

@@ -14,6 +14,19 @@ const soon = (page) => page.route('**/api/due-times*', async (/** @type {any} */
   await route.fulfill({ json: { ...answer, counts: answer.counts.map((/** @type {number} */ _, /** @type {number} */ i) => (i ? 0 : 7)), before: 0, after: 0 } });
 });
 
+/**
+ * Runs in the page: returns which part of the height of a chart its highest green bar has.
+ * @param {any} figure
+ */
+function highest(figure) {
+  const canvas = figure.querySelector('canvas');
+  const [whole, plot] = [canvas, figure.querySelector('.u-over')].map((el) => el.getBoundingClientRect());
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const first = data.findIndex((_, i) => i % 4 === 0 && data[i] === 84 && data[i + 1] === 190 && data[i + 2] === 126);
+  const y = Math.floor(first / 4 / canvas.width) * (whole.height / canvas.height);
+  return first < 0 ? 0 : (plot.bottom - whole.top - y) / plot.height;
+}
+
 export function charts(world) {
   story(world, 'a bar of due times filters the list, by a click and from the table', async (me) => {
     /** Returns the filters of the list, once they are exactly these. */
@@ -51,6 +64,26 @@ export function charts(world) {
     const range = me.find('region', 'Due', { exact: true }).find('button', '1h', { exact: true });
     await until('it is an hour', async () => await range.state('pressed') === 'true');
   }, { prepare: soon });
+
+  test('the bars of a low chart use its height, though a mark has a name', async () => {
+    const { page, context } = await open(world.browser);
+    await soon(page);
+    await signIn(page, world.base);
+    await page.goto(world.base + '/scheduled-jobs');
+    const chart = page.getByRole('figure', { name: /^Scheduled jobs by due time/ });
+    await chart.locator('canvas').waitFor();
+    const part = await until('the bar is drawn', () => chart.evaluate(highest));
+    assert.ok(part > 0.8 && part <= 1, `the bar has ${part} of the height`);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
+  story(world, 'the throughput on the dashboard has its unit', async (me) => {
+    const card = me.find('region', 'Throughput', { exact: true });
+    await card.reads(/^Throughput jobs per min /);
+    await me.find('group', 'Range').first().find('button', '24h', { exact: true }).click();
+    await card.reads(/^Throughput jobs per 15 min /);
+  });
 
   story(world, 'classes that are ticked have a line each', async (me) => {
     await me.go('Metrics');

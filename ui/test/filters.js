@@ -39,6 +39,23 @@ export function filters(world) {
     await context.close();
   });
 
+  story(world, 'a span of time is suggested where it means something', async (me) => {
+    const offered = me.find('listbox', 'Suggestions');
+    const spans = { Scheduled: ['scheduled jobs', /^due:<1h due within an hour$/], Retries: ['retries', /^due:<1h due within an hour$/],
+      'Without a queue': ['jobs without a queue', null], Dead: ['dead jobs', /^died:<1h died within the last hour$/] };
+    for (const [page, [set, span]] of Object.entries(spans)) {
+      await me.go(page);
+      const box = me.find('combobox', 'Filter ' + set);
+      await box.fill('q');
+      await offered.reads(/^queue: queue name$/);
+      await box.fill('d');
+      if (span) await offered.reads(span);
+      else await offered.gone();
+    }
+    await offered.find('option').click();
+    await until('the list is filtered', () => me.address() === '/dead-jobs?from=-1h');
+  });
+
   story(world, 'jobs are found by a value in their arguments, and all that match are deleted', async (me) => {
     const all = { 'args-1': { customer: 42, 'ship.to': 'Köln' }, 'args-2': { customer: 43, note: 'customer 42', 'ship.to': 'Köln' }, 'args-3': { customer: '42' } };
     for (const [jid, args] of Object.entries(all)) {

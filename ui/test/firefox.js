@@ -19,6 +19,18 @@ const expected = /401|jobs\/unknown-job|health\/checks|connection to the server 
 const heading = (/** @type {string} */ name) => document.querySelector('h1')?.textContent.includes(name);
 const filled = () => !document.querySelector('tr.sk') && !!document.querySelector('main :is(tbody tr, .facts, .ops, .feed a, .empty)');
 
+/** Runs in the page: counts its WebSockets. */
+function countSockets() {
+  window.sockets = 0;
+  window.WebSocket = class extends WebSocket {
+    /** @param {any} at */
+    constructor(at) {
+      super(at);
+      window.sockets++;
+    }
+  };
+}
+
 export function inFirefox(world) {
   test('Firefox: signing in and out, and no page is wider than its window or out of line with the header', { timeout: 180_000 }, async () => {
     const page = await launchFirefox();
@@ -30,8 +42,14 @@ export function inFirefox(world) {
       await page.click({ role: 'button', name: 'Sign in' });
       await page.shows('a wrong password is refused', () => !!document.querySelector('[role=alert]'));
       await page.fill('Password', 'guest');
+      await page.evaluate(countSockets);
       await page.click({ role: 'button', name: 'Sign in' });
       await page.shows('the page that was asked for', heading, 'Retries');
+      await page.shows('a connection for events', () => window.sockets > 0);
+      await page.shows('the list', filled);
+      await page.evaluate(() => new Promise((done) => { setTimeout(done, 500); }));
+      assert.equal(await page.evaluate(() => window.sockets), 1, 'signing in opens one connection');
+      assert.deepEqual(page.faults.filter((f) => f.includes('/api/events')), []);
       assert.match(await page.evaluate(() => location.href), /\/retries\?queue=inventory$/);
       const wrong = [];
       for (const path of new Set(all.map(([path]) => path))) {

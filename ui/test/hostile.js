@@ -16,6 +16,8 @@ const turned = '\u202egnp.exe';
 const arabic = 'إرسال_الفواتير_'.repeat(6);
 const hebrew = 'תור-דחוף';
 const emoji = '👩‍👩‍👧‍👦🏳️‍🌈'.repeat(12);
+/** All characters that turn the direction of writing, and some that have no shape. */
+const hidden = [1, 8, 0xb, 0x1b, 0x1f, 0x7f, 0x9f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069];
 const wordy = 'many words that say little '.repeat(12).trim();
 /** The names, by the end of the ids of their jobs. */
 const names = { long, markup, turned, arabic, emoji, wordy };
@@ -33,6 +35,7 @@ async function plant({ base, publish }) {
   const again = (/** @type {string} */ jid, /** @type {string} */ kind, record = {}) =>
     publish('retries', { type: 'retry', jid, retry_at: now() + 3600, retry_count: 3, failed_at: now() - 5, error_class: names[kind],
       error_message: names[kind], ...record, job: { ...jobOf(jid, kind), retry_count: 3 } });
+  await die('hostile-hidden', '', { error_class: 'Hidden' + String.fromCodePoint(...hidden), error_message: String.fromCodePoint(...hidden) + 'hidden' });
   for (let i = 0; i < 60; i++) await die('hostile-many-' + i, 'long');
   for (const kind of Object.keys(names)) {
     await die('hostile-' + kind, kind);
@@ -180,6 +183,10 @@ export function hostile(world) {
         await row.reads(/\\u202egnp\.exe/);
         await row.find('link', /gnp\.exe/).first().click();
         await me.find('heading', /\\u202egnp\.exe/, { level: 1 }).seen();
+        await me.go('Dead');
+        await me.filter('jid:hostile-hidden');
+        const escapes = hidden.map((c) => String.raw`\\u` + c.toString(16).padStart(4, '0')).join('');
+        await row.reads(new RegExp(`Hidden${escapes} ${escapes}hidden`));
       }));
       await t.test('so it is beside the line of a deploy', async () => {
         const texts = await drawn(own, '/dashboard');

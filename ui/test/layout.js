@@ -94,7 +94,7 @@ export function layout(world) {
     const chart = page.getByRole('figure', { name: /^Died per hour/ });
     assert.ok((await chart.boundingBox()).height < 110);
     assert.equal(await chart.getByText('died', { exact: true }).count(), 0, 'one kind of bar needs no legend');
-    assert.ok(await rows.evaluateAll((all) => all.filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length) >= 9);
+    assert.ok(await rows.evaluateAll((all) => all.filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length) >= 15);
     assert.equal(await rows.first().locator('.more').first().evaluate((el) => getComputedStyle(el).opacity), '0');
     await page.keyboard.press('Control+k');
     const list = page.getByRole('listbox', { name: 'Results' });
@@ -106,6 +106,66 @@ export function layout(world) {
     const run = page.getByRole('log').locator('.run').first();
     const shown = await run.evaluate((el) => [...el.children].map((one) => getComputedStyle(one).display !== 'none'));
     assert.deepEqual(shown.slice(1, 5), [true, true, true, true], 'status, class, queue and duration');
+    await context.close();
+  });
+
+  test('in a window of 1440 pixels, queues have all columns, and processes their queues', async () => {
+    const { page, context } = await open(world.browser);
+    const name = 'mailers-transactional-eu-west-1-priority';
+    const change = (/** @type {RegExp} */ path, /** @type {(all: any[]) => any[]} */ items) => page.route(path, async (/** @type {any} */ route) => {
+      const answer = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...answer, items: items(answer.items) } });
+    });
+    await change(/\/api\/job-queues\?page=/, (all) => all.map((q, i) => ({ ...q, ...(i ? {} : { name }), publish_rate: 0.091, ack_rate: 0.091 })));
+    await change(/\/api\/processes\?page=/, (all) => all.filter((p) => p.tag === 'shop'));
+    await signIn(page, world.base);
+    await page.goto(world.base + '/job-queues');
+    const table = page.getByRole('table', { name: 'Queues' });
+    const link = table.getByRole('link', { name });
+    await link.waitFor();
+    await table.getByRole('cell', { name: '5.5/min' }).first().waitFor();
+    await page.evaluate(async () => { await document.fonts.ready; });
+    assert.equal(await table.evaluate((el) => el.parentElement.scrollWidth - el.parentElement.clientWidth), 0, 'the table is wider than its card');
+    assert.ok((await link.boundingBox()).width >= 100);
+    await page.goto(world.base + '/worker-processes');
+    const queues = page.getByRole('table', { name: 'Worker processes' }).getByText(/^demo\.critical×5, mails×2/);
+    await until('all are there', async () => await queues.count() === 3);
+    await page.evaluate(async () => { await document.fonts.ready; });
+    assert.deepEqual(await queues.evaluateAll((all) => all.map((el) => el.scrollWidth - el.clientWidth)), [0, 0, 0], 'they are cut');
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
+  test('problems fill their card on the dashboard, few and many', async () => {
+    const { page, context } = await open(world.browser);
+    let n = 0;
+    await page.route('**/api/attention', (/** @type {any} */ route) => route.fulfill({ json: { now: Date.now() / 1000, items: Array.from({ length: n }, (_, i) => (
+      { kind: 'queue_growing', severity: 'warning', subject: 'queue-' + i, text: 'it grows by 9.0 jobs/s, 300 jobs wait', value: 9 })) } }));
+    await signIn(page, world.base);
+    const card = page.getByRole('region', { name: 'Needs attention' });
+    for (n of [1, 3, 8]) {
+      await page.goto(world.base + '/dashboard');
+      await until(`${n} are there`, async () => await card.getByRole('listitem').count() === n);
+      const [all, list, first, last] = await Promise.all([card, card.getByRole('list'), card.getByRole('listitem').first(), card.getByRole('listitem').last()].map((at) => at.boundingBox()));
+      assert.ok(all.y + all.height - list.y - list.height < 32, `below ${n} problems there is room`);
+      if (n === 3) assert.equal(first.y, last.y, 'three are beside each other');
+    }
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  });
+
+  test('a run on the live page says which worker it was on, and its error', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await page.goto(world.base + '/live?text=liverun');
+    const run = page.getByRole('log').locator('.run').first();
+    await until('it is there', async () => {
+      await world.publish('job_metrics', { type: 'job_metric', timestamp: Date.now() / 1000, jid: 'live-run-1', job_class: 'LiveRun', queue: 'inventory',
+        duration_ms: 900, status: 'failed', worker_identity: 'worker-1:4711:shop', attempt: 1, error_class: 'CardDeclinedByTheBank' });
+      return run.isVisible();
+    });
+    const cells = await run.evaluate((el) => [...el.children].map((one) => one.textContent + (one.scrollWidth > one.clientWidth + 1 ? ', cut' : '')));
+    assert.deepEqual(cells.slice(1), ['failed', 'LiveRun', 'inventory', '900 ms', 'live-run', 'worker-1:4711:shop', 'CardDeclinedByTheBank']);
     await context.close();
   });
 

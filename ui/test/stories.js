@@ -158,7 +158,7 @@ export const stories = [
     await row.reads(/ live side /);
     await row.find('link', /:\d+$/).click();
     await me.find('button', 'Quiet').click();
-    await me.dialog.reads(/This is the only worker of: side/);
+    await me.dialog.reads(/takes no new ones\. To undo this, restart the process\. .*This is the only worker of: side/);
     await me.dialog.find('button', 'Quiet 1 process').click();
     await me.notes.reads(/Quiet requested for 1 process/);
     await me.find('link', 'Worker processes', { exact: true }).click();

@@ -58,11 +58,22 @@ const old = [
   'this touches', 'told to be', 'several versions', 'runs nothing', 'has been heard', 'is reached', 'takes messages', 'have been read', 'leads and answers',
   'late by', 'as this computer', 'done since', 'done in all', 'off the list', 'in this time', 'nothing is dead', 'nothing fails', 'that match, of', 'search on',
   'empty by now', 'out of reach', 'user of the broker', 'without ctrl', 'let everything', 'held and due', 'not for you', 'not there', 'did not work',
+  'before the first', 'left out', 'oldest waits', 'the newest', 'of that is', '\\} later',
 ];
 
 test('no text comes back over which operators stumbled', () => {
   const found = new RegExp(old.join('|'), 'i');
   for (const text of texts({ ...words })) assert.doesNotMatch(text, found);
+});
+
+test('the figures of waits, totals and limits have short names', () => {
+  const { charts, common, dead, due, metrics, queue } = words;
+  assert.deepEqual([charts.runTimeDistribution, charts.waitTimeDistribution], ['Run time distribution', 'Wait time distribution']);
+  assert.deepEqual([charts.queueLatencyFirstAttempts, queue.waitTimesExcludeRetries], ['Queue latency (first attempts)', 'Wait times exclude retries']);
+  assert.deepEqual([common.totalTime, metrics.max, common.oldestJob], ['Total time', 'Max', 'Oldest job']);
+  assert.equal(dead.retention(1e6, 180 * 86_400, 0.0005), 'Retention: 1,000,000 jobs or 180 d · <0.1 % used');
+  assert.match(dead.retention(1e6, 180 * 86_400, 0.9), / · 90 % used; the oldest are dropped first$/);
+  assert.equal(due.beyond(90), '90 beyond this range');
 });
 
 test('what only the API calls so has plain words', () => {

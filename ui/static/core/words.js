@@ -126,7 +126,7 @@ export const common = {
   totalTime: 'Total time',
   noJobsRan: 'No jobs ran in this range',
   quiet: 'Quiet',
-  lastHeartbeat: 'Last heartbeat',
+  heartbeat: 'Heartbeat',
   memory: 'Memory',
   roundTrip: 'Round trip',
   slots: 'Slots',
@@ -871,8 +871,8 @@ export const processes = {
   verbOf: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}`,
   askVerb: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} ${plural(n, 'process', 'processes')}?`,
   aboutStopping: (n) => (n === 1 ? 'It finishes running jobs and then exits. Millrace cannot restart it.' : 'They finish running jobs and then exit. Millrace cannot restart them.'),
-  aboutQuieting: (n) => (n === 1 ? 'It finishes running jobs and takes no new ones. Millrace cannot undo this for it.'
-    : 'They finish running jobs and take no new ones. Millrace cannot undo this for them.'),
+  aboutQuieting: (n) => (n === 1 ? 'It finishes running jobs and takes no new ones. To undo this, restart the process.'
+    : 'They finish running jobs and take no new ones. To undo this, restart the processes.'),
   onlyOf: (n, queues) => `${n === 1 ? 'This is the only worker' : 'These are the only workers'} of: ${queues}`,
   requested: (what, n) => `${what === 'stop' ? 'Stop' : 'Quiet'} requested for ${plural(n, 'process', 'processes')}; status follows with the next heartbeat`,
   notSent: (name, left, why) => `${name}${left > 0 ? ` and ${plural(left, 'other')}` : ''}: ${why}`,

@@ -1,5 +1,5 @@
 // @ts-check
-import { cx, html, useEffect, useState } from '../core/h.js';
+import { html, useEffect, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { brief, percent, rate } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
@@ -19,16 +19,15 @@ export default function Dashboard() {
   const attention = useAttention();
   const oldest = (queues.data || []).reduce((/** @type {number} */ n, q) => Math.max(n, q.oldest?.seconds || 0), 0);
   const table = html`<${Queues} list=${queues} metrics=${m} attention=${attention.data} />`;
-  const tall = attention.data?.items.length > 4; // it is then beside two charts
   const fresh = queues.data?.length === 0 && nothingYet(overview.value);
   return html`<${Title} title=${common.dashboard}>${!fresh && html`<${RangeChooser} />`}<//>
     <div class="grid">
       <${Now} metrics=${m} queues=${queues.data} left=${queues.left} />
       ${fresh ? html`${table}<${Attention} of=${attention} />`
-    : html`<${Answer} of=${m}><${Throughput} m=${m} class="c8" height=${230} /><//>
-      <${Attention} of=${attention} class=${cx('c4', tall && 'tall')} />
-      <${Answer} of=${m} quiet><${Percentiles} m=${m} of="wait" oldest=${oldest} class=${tall ? 'c8' : 'c6'} height=${180} /><//>
-      <div class=${cx(!tall && 'c6')}><${DueTimes} set="scheduled-jobs" height=${180} /></div>
+    : html`<${Attention} of=${attention} />
+      <${Answer} of=${m}><${Throughput} m=${m} class="c6" height=${180} /><//>
+      <${Answer} of=${m} quiet><${Percentiles} m=${m} of="wait" oldest=${oldest} class="c6" height=${180} /><//>
+      <${DueTimes} set="scheduled-jobs" />
       ${table}
       <${Lower} />`}
     </div>`;

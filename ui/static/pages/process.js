@@ -55,7 +55,7 @@ function Facts({ p }) {
     <dt>${words.tag}</dt><dd>${p.tag || '–'}</dd>
     <dt>${words.version}</dt><dd>${p.version || '–'}</dd>
     <dt>${common.started}</dt><dd><${Time} at=${p.started_at} /></dd>
-    <dt>${common.lastHeartbeat}</dt><dd><${Time} at=${p.heard_at} /></dd>
+    <dt>${common.heartbeat}</dt><dd><${Time} at=${p.heard_at} /></dd>
     <dt>${common.memory}</dt><dd>${bytes(p.rss_kb * 1024)}</dd>
     <dt>${common.roundTrip}</dt><dd>${p.rtt_us ? common.millis(p.rtt_us) : '–'}</dd>
     <dt>${common.slots}</dt><dd><${Util} part=${p.concurrency ? p.busy / p.concurrency : 0} text=${slots} label=${common.slotsInUse} /></dd>

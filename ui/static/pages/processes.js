@@ -116,14 +116,14 @@ const columns = [
     cell: (p) => html`${p.tag && html`<span class="tag">${p.tag}</span> `}<span class="dim">${p.version}</span>`,
   },
   {
-    id: 'heard', label: common.lastHeartbeat, sort: (p) => -p.heard_at,
+    id: 'heard', label: common.heartbeat, sort: (p) => -p.heard_at,
     cell: (p) => html`<span class=${silence(p)}><${Time} at=${p.heard_at} /></span>`,
   },
   {
     id: 'busy', label: common.busy, sort: used,
     cell: (p) => html`<${Util} part=${used(p)} label=${common.slotsOf(p.identity)} text=${`${p.busy}/${p.concurrency}`} />`,
   },
-  { id: 'queues', label: common.queues, wide: true, class: 'some', cell: (p) => html`<span class="cut" title=${byWeight(p).join(', ')}>${weighted(p)}</span>` },
+  { id: 'queues', label: common.queues, wide: true, class: 'fill', cell: (p) => html`<span class="cut" title=${byWeight(p).join(', ')}>${weighted(p)}</span>` },
   { id: 'oldest', label: words.longestJob, right: true, sort: (p) => -(longest(p)?.started_at || Infinity), cell: (p) => html`<${Longest} p=${p} />` },
   { id: 'rss', label: common.memory, right: true, wide: true, sort: (p) => p.rss_kb, cell: (p) => bytes(p.rss_kb * 1024) },
   { id: 'rtt', label: common.roundTrip, right: true, off: true, sort: (p) => p.rtt_us, cell: (p) => (p.rtt_us ? common.millis(p.rtt_us) : '–') },

@@ -149,7 +149,7 @@ function Workers({ name }) {
     { id: 'state', label: common.state, cell: (p) => html`<${State} state=${p.state} />` },
     { id: 'busy', label: common.busy, right: true, cell: (p) => `${p.busy}/${p.concurrency}` },
     { id: 'work', label: words.jobsOfThisQueue, right: true, cell: (p) => p.work.filter((w) => w.queue === name).length },
-    { id: 'heard', label: common.lastHeartbeat, cell: (p) => html`<${Time} at=${p.heard_at} />` },
+    { id: 'heard', label: common.heartbeat, cell: (p) => html`<${Time} at=${p.heard_at} />` },
   ];
   return html`<${Card} flush title=${common.workers}><${Answer} of=${list}><${Table} id="queue-workers" caption=${common.workers} columns=${columns}
     rows=${list.data || []} loading=${!list.data} rowKey=${(p) => p.identity} open=${(p) => navigate(link('worker-processes', p.identity))}

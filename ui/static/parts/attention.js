@@ -35,20 +35,20 @@ const most = 8;
 /** Returns the problems, as the API has them. */
 export const useAttention = () => useResource(apiPath('attention'), { topic: 'overview', every: 10_000 });
 
-/** @param {{of: any, class?: string}} p `of`: the result of useAttention */
-export function Attention({ of: a, class: extra }) {
+/** @param {{of: any}} p `of`: the result of useAttention */
+export function Attention({ of: a }) {
   const items = a.data?.items || [];
   const { query } = route.value;
   const shown = query.get('attention') === 'all' ? items : items.slice(0, most);
   const all = new URLSearchParams(query);
   all.set('attention', 'all');
   const number = items.length > 0 && html`<span class=${'pill ' + (items.some(critical) ? 'bad' : 'warn')}>${items.length}</span>`;
-  return html`<${Card} title=${words.needsAttention} class=${extra} tools=${number}>
+  return html`<${Card} title=${words.needsAttention} class="problems" tools=${number}>
     <${Failure} error=${a.error} refresh=${a.refresh} />
     ${items.length ? html`<ul class="att">${shown.map((i) => html`<${Problem} key=${i.kind + i.subject} i=${i} />`)}</ul>
       ${items.length > shown.length && html`<a class="small" href=${link('dashboard', [], all)}>${words.more(items.length - shown.length)}</a>`}`
-    : a.data && !a.error && html`<div class="empty short"><${Icon} name="check" class="ok" /><p class="lead">${words.noIssues}</p>
-      <p>${words.checked(html`<${Time} at=${a.data.now} past />`)}</p></div>`}<//>`;
+    : a.data && !a.error && html`<p class="row"><${Icon} name="check" class="ok" /><span class="strong">${words.noIssues}</span>
+      <span class="dim">${words.checked(html`<${Time} at=${a.data.now} past />`)}</span></p>`}<//>`;
 }
 
 /** @param {any} i */

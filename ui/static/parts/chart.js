@@ -151,12 +151,12 @@ function stack(p) {
 /** Charts with the same key follow the pointer, and nothing else. */
 const filters = { pub: (/** @type {string} */ type) => type === 'mousemove' || type === 'mouseleave' };
 
-/** @param {any} latest @param {number} height */
-function yScale(latest, height) {
+/** @param {any} latest */
+function yScale(latest) {
   const p = latest.current;
   if (p.buckets) return { range: [0, p.buckets.bounds.length + 1] };
   if (p.log) return { distr: 3, range: (u, /** @type {number} */ a, /** @type {number} */ b) => logRange(a, b) };
-  return { range: (u, /** @type {number} */ a, /** @type {number} */ b) => [0, top(b, latest.current, height)] };
+  return { range: (u, /** @type {number} */ a, /** @type {number} */ b) => [0, b > 0 ? b * 1.1 : 1] };
 }
 
 /** Returns what chooses the ticks of the y axis, if it is not uPlot. @param {any} latest */
@@ -186,8 +186,8 @@ function options(latest, height, width, setCursor) {
     paths: s.kind === 'bars' ? (p.stacked ? () => null : bars) : p.stacked ? uPlot.paths.stepped({ align: 1, extend: true }) : undefined,
   }));
   return {
-    width: width || 400, height, padding: [8, 16, 0, 0], legend: { show: false },
-    scales: { x: { time: true, range: () => xRange(latest.current) }, y: yScale(latest, height) },
+    width: width || 400, height, padding: [() => (latest.current.now || latest.current.marks?.length ? 14 : 8), 16, 0, 0], legend: { show: false },
+    scales: { x: { time: true, range: () => xRange(latest.current) }, y: yScale(latest) },
     axes: [
       {
         ...axis, gap: 7, space: 70, size: (u, /** @type {string[]} */ all) => (all?.some((v) => v.includes('\n')) ? 42 : 28),
@@ -271,13 +271,6 @@ function bottomUp(u, p) {
 /** @param {any} p */
 const xRange = (p) => [p.from ?? p.x[0], p.to ?? (p.x.at(-1) + (p.x.length > 1 ? p.x[1] - p.x[0] : 60))];
 /**
- * Returns the top of the axis, with room for the names of marks above the highest bar.
- * @param {number} n
- * @param {any} p
- * @param {number} height
- */
-const top = (n, p, height) => (n > 0 ? n * (p.now || p.marks?.length ? Math.max(1.1, height / (height - 38 - 18)) : 1.1) : 1);
-/**
  * Values for a log axis of milliseconds: powers of ten up to seconds, then minutes, hours and days.
  */
 const spans = [1, 10, 100, 1e3, 1e4, 6e4, 6e5, 36e5, 36e6, 864e5, 864e6, 864e7];
@@ -298,7 +291,7 @@ function logTicks(p) {
 const boundText = (p, n) => p.format(p.buckets.bounds[Math.min(Math.round(n) - 1, p.buckets.bounds.length - 1)]);
 
 /**
- * Draws deploys as lines. Their names cover what is below them.
+ * Draws deploys as lines, with their names above the bars.
  * @param {any} u
  * @param {any} p
  * @param {string} colour
@@ -322,9 +315,9 @@ function marks(u, p, colour, ground) {
     ctx.lineWidth = 4 * devicePixelRatio;
     ctx.strokeStyle = ground;
     const label = ' ' + visible(m.label) + ' ';
-    ctx.strokeText(label, x, u.bbox.top + 10 * devicePixelRatio);
+    ctx.strokeText(label, x, u.bbox.top - 3 * devicePixelRatio);
     ctx.lineWidth = devicePixelRatio;
-    ctx.fillText(label, x, u.bbox.top + 10 * devicePixelRatio);
+    ctx.fillText(label, x, u.bbox.top - 3 * devicePixelRatio);
   }
   ctx.restore();
 }

@@ -34,8 +34,8 @@ function better(now, d) {
  */
 const listOf = (set, { from, to }) => link(set, [], { ...(route.value.parts[0] === set ? Object.fromEntries(route.value.query) : {}), page: '', next: '', from, to });
 
-/** @param {{set: string, height?: number}} p */
-export function DueTimes({ set, height = 80 }) {
+/** @param {{set: string}} p */
+export function DueTimes({ set }) {
   const [chosen, choose] = useState('');
   const [fit, setFit] = useState(set === 'retries' ? '1h' : '24h');
   const span = chosen || fit;
@@ -61,7 +61,7 @@ export function DueTimes({ set, height = 80 }) {
       ${d?.after > 0 && html`<span class="dim small">${words.beyond(d.after)}</span>`}
       <${Segments} label=${common.range} value=${span} onChange=${choose} options=${Object.keys(spans).map((s) => [s, s])} />`}>
     <${Failure} error=${due.error} at=${d ? due.at : 0} refresh=${due.refresh} />
-    <${Chart} of=${due} title=${retries ? words.retriesByDueTime : words.scheduledJobsByDueTime} height=${height} format=${brief} stacked
+    <${Chart} of=${due} title=${retries ? words.retriesByDueTime : words.scheduledJobsByDueTime} height=${80} format=${brief} stacked
       from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())} x=${x} href=${href} series=${series}
       summary=${words.summary(sum(counts), span, overdue)}
       onZoom=${(/** @type {number} */ a, /** @type {number} */ b) => navigate(listOf(set, { from: Math.floor(a), to: Math.ceil(b) }))} />

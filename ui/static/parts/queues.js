@@ -101,7 +101,7 @@ function columnsOf(stat, late, trend) {
   const fails = (q) => (stat(q) ? failShare(stat(q)) : null);
   return [
     {
-      id: 'name', label: common.name, always: true, head: true, class: 'lim', sort: (q) => q.name,
+      id: 'name', label: common.name, always: true, head: true, class: 'some', sort: (q) => q.name,
       cell: (q) => html`<a class="cut" href=${link('job-queues', q.name)} title=${q.name}>${q.name}</a>`,
     },
     {
@@ -154,4 +154,4 @@ export function QueueState({ q }) {
 export const PausedBy = ({ pause }) => html`${words.pausedBy(pause.actor, html`<${Time} at=${pause.at} />`, pause.reason)}`;
 
 /** @param {{name: string, values: number[]}} p */
-const Trend = ({ name, values: v }) => html`<${Spark} values=${v} label=${words.trend(name, v)} />`;
+const Trend = ({ name, values: v }) => html`<${Spark} values=${v} width=${72} label=${words.trend(name, v)} />`;
