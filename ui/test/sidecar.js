@@ -77,7 +77,7 @@ export async function serve({ amqp, management }, vhost, more) {
     ended = new Promise((done) => { child.once('exit', done); });
     await until('the sidecar is ready, or holds what was pending', async () => {
       const answer = await fetch(`http://127.0.0.1:${port}/readyz`);
-      return answer.ok || (await answer.text()).includes('is held');
+      return answer.ok || (await answer.text()).includes('are held');
     });
   };
   const stop = async () => {
