@@ -145,7 +145,8 @@ class TestWorker < Minitest::Test
     Thread.pass until worker.instance_variable_get(:@ran)
     late = [-> { worker.handle('A') { nil } }, -> { worker.use { nil } }, -> { worker.on(:quiet) { nil } }]
     said = late.map { |call| assert_raises(RuntimeError, &call).message }
-    assert_equal ['the handler of A', 'middleware', 'the hook quiet'].map { |what| "#{what} must be registered before the worker starts" }, said
+    whats = ['the handler of A', 'middleware', 'the hook quiet']
+    assert_equal whats.map { |what| "#{what} must be registered before the worker starts" }, said
   ensure
     worker.stop
     thread.join
