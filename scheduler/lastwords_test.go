@@ -1,13 +1,54 @@
 package scheduler
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
 )
+
+// A leader that lost its connection journals on the next one that it has ended, and the confirms
+// that it knows, once.
+func TestLastWordsAreJournaledOnNextConnection(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s, conn := runner(t, v)
+	require.NoError(t, s.prepare(t.Context(), conn))
+	sc := newScene(t)
+	model := sc.leader("a")
+	sc.at("j", "q", sc.now)
+	require.NoError(t, model.readAll())
+	require.NoError(t, model.step(sc.now))
+	sc.answer(model)
+	s.remember(model.core, false)
+	s.knownBy = "a"
+	s.sayLastWords(t.Context(), conn, s.takeLastWords())
+	require.Nil(t, s.takeLastWords(), "it has said so")
+	records := v.ReadStream(t, wire.Journal)
+	require.Len(t, records, 1)
+	r, err := wire.ParseJournal(records[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, wire.TypeConfirmed, r.Type)
+	require.True(t, r.Ended)
+	require.Equal(t, "a", r.Identity)
+	require.Equal(t, wire.Through{Epoch: model.core.ledger.Epoch(), Through: model.core.ledger.Watermark()}, wire.Through{Epoch: r.Epoch, Through: r.Through})
+	require.Positive(t, r.Through)
+
+	s.unsaid.Store(true)
+	broken, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.sayLastWords(broken, conn, s.takeLastWords())
+	require.NotNil(t, s.takeLastWords(), "they are left to the next connection")
+
+	s.remember(model.core, false)
+	s.knownAt-- // the view was rolled back since that epoch began, and the newest epoch is another sidecar's
+	s.knownBy = "b"
+	require.Nil(t, s.takeLastWords(), "another epoch may have the same number")
+}
 
 // A leader has the lock, and its record opened is on its way, while the lock passes on. The journal
 // says that the leader before it has ended, so neither waits. Only the one with the lock leads.
@@ -46,19 +87,16 @@ func TestLeaderWithoutLockDoesNotBegin(t *testing.T) {
 
 // What a process says of an epoch does not count where another epoch may have its number.
 func TestLastWordsOfAnotherEpochAreVoid(t *testing.T) {
-	for name, last := range map[string]func(epoch int64) wire.JournalRecord{
-		"of a journal that is gone": func(epoch int64) wire.JournalRecord {
-			return lastWords(time.Time{}, &wire.Confirmed{Epoch: epoch + 5, Through: 1}, "b")
-		},
-		"of an epoch that the journal has lost": func(epoch int64) wire.JournalRecord {
-			return lastWords(time.Time{}, &wire.Confirmed{Epoch: epoch, Through: 100}, "b")
-		},
+	for name, known := range map[string]wire.Confirmed{ // by how much its epoch is above the one that leads
+		"of a journal that is gone":             {Epoch: 5, Through: 1},
+		"of an epoch that the journal has lost": {Epoch: 0, Through: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := newScene(t)
 			s := sc.leader("a")
 			before := s.entries.State()
-			sc.broker.append(wire.Journal, millrace, last(before.Epoch).Append(wire.Journal, 0, 0))
+			known.Epoch += before.Epoch
+			sc.broker.append(wire.Journal, millrace, lastWords(time.Time{}, &known, "b").Append(wire.Journal, 0, 0))
 			sc.rounds(s, 5, nil)
 			state := s.entries.State()
 			require.False(t, state.Ended)

@@ -104,8 +104,7 @@ class Worker(Core):
                 check_callable(f"retry_in of {class_}", retry_in, 3)
                 check_sync(f"retry_in of {class_}", retry_in, "it must be a plain function")
             with self._lock:
-                if self._running:
-                    raise RuntimeError(f"{what} is registered too late: the worker runs already")
+                self._refuse_if_running(f"{what} is registered")
                 if class_ in self._handlers:
                     raise ValueError(f"{what} is registered already: {self._handlers[class_].call!r:.200}")
                 self._handlers[class_] = Handler(call, retry_in, timeout)
@@ -123,8 +122,7 @@ class Worker(Core):
         check_callable("the middleware", middleware, 2)
         check_sync("the middleware", middleware, "it must be a plain function, also around async handlers, whose end next() waits for")
         with self._lock:
-            if self._running:
-                raise RuntimeError("the middleware is added too late: the worker runs already")
+            self._refuse_if_running("the middleware is added")
             self._middleware.append(middleware)
         return middleware
 
@@ -145,12 +143,15 @@ class Worker(Core):
 
         def add(function: H) -> H:
             with self._lock:
-                if self._running:
-                    raise RuntimeError(f"the hook {event} is added too late: the worker runs already")
+                self._refuse_if_running(f"the hook {event} is added")
                 self._hooks.add(event, function)
             return function
 
         return add if hook is None else add(hook)
+
+    def _refuse_if_running(self, what: str) -> None:
+        if self._running:
+            raise RuntimeError(f"{what} too late: the worker runs already")
 
     def quiet(self) -> None:
         """Take no more jobs. Running jobs continue. Usable from any thread."""
