@@ -226,8 +226,9 @@ final class PrivateBroker {
     void queue(String name) throws IOException, TimeoutException {
         try (Channel channel = connection.createChannel()) {
             channel.queueDeclare(Wire.QUEUE_PREFIX + name, true, false, false, Map.of("x-max-priority", Wire.MAX_PRIORITY));
-            channel.queueBind(Wire.QUEUE_PREFIX + name, Wire.DIRECT, name);
             channel.queuePurge(Wire.QUEUE_PREFIX + name);
+            // Last, because a client may already be publishing to it.
+            channel.queueBind(Wire.QUEUE_PREFIX + name, Wire.DIRECT, name);
         }
     }
 
