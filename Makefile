@@ -116,18 +116,18 @@ test-javascript: ## Tests of the JavaScript client, also with a private RabbitMQ
 .PHONY: test-python
 test-python: $(PYTHON_READY) ## Tests of the Python client, with the newest pika and with Debian's, also with a private RabbitMQ
 	@scripts/deps.sh broker python
-	cd clients/python && PYTHONPATH=src ../../$(PYTHON) -m unittest -q
-	cd clients/python && PYTHONPATH=src /usr/bin/python3 -m unittest -q
+	cd clients/python && PYTHONPATH=src ../../scripts/again.sh ../../$(PYTHON) -m unittest -q
+	cd clients/python && PYTHONPATH=src ../../scripts/again.sh /usr/bin/python3 -m unittest -q
 
 .PHONY: test-ruby
 test-ruby: ## Tests of the Ruby client, with Debian's bunny, also with a private RabbitMQ
 	@scripts/deps.sh broker ruby rails
-	cd clients/ruby && ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
+	cd clients/ruby && ../../scripts/again.sh ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
 
 .PHONY: test-java
 test-java: ## Tests of the Java client, also with a private RabbitMQ
 	@scripts/deps.sh broker java
-	cd clients/java && ../../scripts/mvn.sh test
+	cd clients/java && ../../scripts/mvn.sh test $(if $(RERUN),-Dsurefire.rerunFailingTestsCount=1)
 
 .PHONY: cover
 cover: $(DEPS_OF_PKG) ## Statement coverage by package; fails below 90 % in total

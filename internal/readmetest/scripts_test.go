@@ -104,6 +104,52 @@ func TestGoTestScript(t *testing.T) {
 	require.Equal(t, failed, string(must(os.ReadFile(summary))))
 }
 
+// In CI, what fails runs once more, and is listed. By hand, the first failure is the result.
+func TestFailedClientTestsRunOnceMore(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
+		return path
+	}
+	script := func(name string) string { return filepath.Join(root, "scripts", name) }
+	// Each fails where the file ran does not exist yet.
+	node := write("a.test.mjs", `import { test } from 'node:test';
+import { existsSync, writeFileSync } from 'node:fs';
+function once() { if (!existsSync('ran')) { writeFileSync('ran', ''); throw new Error('the first time'); } }
+test('others', () => {});
+test('one of #2 [sometimes]', once);
+`)
+	command := write("once.sh", "#!/bin/sh\ntest -e ran || { touch ran; exit 1; }\n")
+	for _, test := range []struct {
+		args   []string
+		failed string
+	}{
+		{[]string{script("nodetest.sh"), "spec", node}, "\nFailed:\none of #2 [sometimes]\nrunning them once more\n"},
+		{[]string{script("again.sh"), command}, "\nFailed: " + command + "\nrunning it once more\n"},
+	} {
+		run := func(rerun string) (string, error) {
+			run := exec.Command(test.args[0], test.args[1:]...)
+			run.Dir = dir
+			run.Env = append(os.Environ(), "RERUN="+rerun)
+			said, err := run.CombinedOutput()
+			return string(said), err
+		}
+		said, err := run("")
+		require.Error(t, err, said)
+		require.NotContains(t, said, "once more")
+		require.NoError(t, os.Remove(filepath.Join(dir, "ran")))
+		said, err = run("1")
+		require.NoError(t, err, said)
+		require.Contains(t, said, test.failed)
+		require.NoError(t, os.Remove(filepath.Join(dir, "ran")))
+	}
+	always := write("b.test.mjs", "import { test } from 'node:test';\ntest('always', () => { throw new Error('each time'); });\n")
+	run := exec.Command(script("nodetest.sh"), "dot", always)
+	run.Env = append(os.Environ(), "RERUN=1")
+	require.Error(t, run.Run())
+}
+
 // The tests of one package need no JDK. CI installs everything in one call.
 func TestTestsInstallWhatTheyNeed(t *testing.T) {
 	dry := func(args ...string) string {
