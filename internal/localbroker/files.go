@@ -122,9 +122,9 @@ func env(dir string, p ports, name string) []string {
 		// rabbitmqctl may use any port. Its default range of ten is too small for many nodes.
 		"RABBITMQ_CTL_DIST_PORT_MIN=0",
 		"RABBITMQ_CTL_DIST_PORT_MAX=0",
-		// Two cores are enough for a private broker. The node ignores break signals, because this
-		// package handles them.
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +B i",
+		// Two cores are enough for a private broker, and many share them: no thread stays awake to
+		// wait for work. The node ignores break signals, because this package handles them.
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +B i +sbwt none +sbwtdcpu none +sbwtdio none",
 		// The script then becomes the Erlang VM, instead of supervising it from a shell. So the
 		// started process is the node, with its signals and its exit.
 		"RUNNING_UNDER_SYSTEMD=true",

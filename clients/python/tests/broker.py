@@ -185,7 +185,7 @@ def _environment(folder: Path, epmd: int, distribution: int) -> dict[str, str]:
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"), "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "none.config"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"), "RABBITMQ_MNESIA_BASE": str(folder / "data"),
         "RABBITMQ_LOG_BASE": str(folder / "log"), "RABBITMQ_DIST_PORT": str(distribution),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +B i", "RUNNING_UNDER_SYSTEMD": "true",
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 2:2 +B i +sbwt none +sbwtdcpu none +sbwtdio none", "RUNNING_UNDER_SYSTEMD": "true",
     }  # fmt: skip
 
 

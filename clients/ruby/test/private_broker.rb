@@ -83,7 +83,8 @@ module PrivateBroker
         'RABBITMQ_NODENAME' => 'millrace-ruby@localhost', 'RABBITMQ_CONF_ENV_FILE' => "#{folder}/none",
         'RABBITMQ_CONFIG_FILE' => "#{folder}/rabbitmq.conf", 'RABBITMQ_ADVANCED_CONFIG_FILE' => "#{folder}/none.config",
         'RABBITMQ_ENABLED_PLUGINS_FILE' => "#{folder}/enabled_plugins", 'RABBITMQ_MNESIA_BASE' => "#{folder}/data",
-        'RABBITMQ_LOG_BASE' => "#{folder}/log", 'RABBITMQ_DIST_PORT' => dist.to_s, 'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS' => '+S 1:1 +B i',
+        'RABBITMQ_LOG_BASE' => "#{folder}/log", 'RABBITMQ_DIST_PORT' => dist.to_s,
+        'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS' => '+S 1:1 +B i +sbwt none +sbwtdcpu none +sbwtdio none',
         # The script becomes the node, so the tests can end its process.
         'RUNNING_UNDER_SYSTEMD' => 'true',
         'ERL_CRASH_DUMP' => '/dev/null' }

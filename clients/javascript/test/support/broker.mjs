@@ -76,7 +76,8 @@ export async function startBroker() {
     ERL_FLAGS: '-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}', RABBITMQ_NODENAME: 'millrace@localhost',
     RABBITMQ_CONF_ENV_FILE: path('none'), RABBITMQ_CONFIG_FILE: path('rabbitmq.conf'), RABBITMQ_ADVANCED_CONFIG_FILE: path('none.config'),
     RABBITMQ_ENABLED_PLUGINS_FILE: path('enabled_plugins'), RABBITMQ_MNESIA_BASE: path('data'), RABBITMQ_LOG_BASE: path('log'),
-    RABBITMQ_DIST_PORT: String(dist), RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '+S 2:2 +B i', RUNNING_UNDER_SYSTEMD: 'true',
+    RABBITMQ_DIST_PORT: String(dist),
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '+S 2:2 +B i +sbwt none +sbwtdcpu none +sbwtdio none', RUNNING_UNDER_SYSTEMD: 'true',
   };
   const epmd = spawn(existsSync(join(folder, 'epmd')) ? join(folder, 'epmd') : 'epmd', ['-port', String(epmdPort), '-address', '127.0.0.1'], { env, stdio: 'ignore' });
   const node = spawn(join(folder, 'rabbitmq-server'), { cwd: directory, env, stdio: 'ignore' });

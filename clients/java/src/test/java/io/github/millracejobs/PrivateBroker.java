@@ -100,7 +100,7 @@ final class PrivateBroker {
                 "RABBITMQ_CONFIG_FILE", dir.resolve("rabbitmq.conf").toString(), "RABBITMQ_ADVANCED_CONFIG_FILE", dir.resolve("none.config").toString(),
                 "RABBITMQ_ENABLED_PLUGINS_FILE", dir.resolve("enabled_plugins").toString(), "RABBITMQ_MNESIA_BASE", dir.resolve("data").toString(),
                 "RABBITMQ_LOG_BASE", dir.resolve("log").toString(), "RABBITMQ_DIST_PORT", Integer.toString(distribution),
-                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 2:2 +B i",
+                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 2:2 +B i +sbwt none +sbwtdcpu none +sbwtdio none",
                 // The script becomes the node, so the process is the node's.
                 "RUNNING_UNDER_SYSTEMD", "true"));
         return builder.start();
