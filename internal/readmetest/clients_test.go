@@ -59,7 +59,7 @@ func readGo(t *testing.T, r *reader, blocks map[string]string) {
 }
 
 func readPython(t *testing.T, r *reader, blocks map[string]string) {
-	require.Len(t, blocks, 6) // clients/python/tests/test_django.py runs django_worker.py
+	require.Len(t, blocks, 7) // tests in clients/python run django_worker.py and fastapi_app.py
 	inPython(t, r)
 	r.install(t)
 	r.try(t, "python test_greet.py")

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { open } from './browser.js';
+import { go, open, signIn } from './browser.js';
 import { story } from './person.js';
 import { http, serve, until, virtualHost } from './sidecar.js';
 
@@ -69,6 +69,35 @@ export function rarely(world) {
       await sidecar.end();
       await rm(dir, { recursive: true, force: true });
     }
+  });
+
+  test('a request is tried where the API documents it', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    await go(page, 'HTTP API');
+    const route = (/** @type {string} */ method, /** @type {string} */ path) => page.locator('details', { has: page.getByText(path, { exact: true }) }).filter({ hasText: method });
+    const list = route('GET', '/api/dead-jobs');
+    await list.getByText('/api/dead-jobs', { exact: true }).click();
+    const form = list.getByRole('form', { name: 'Try /api/dead-jobs' });
+    await form.getByLabel('limit').fill('1');
+    await form.getByRole('button', { name: 'Send' }).click();
+    await form.getByRole('status').filter({ hasText: 'Status 200' }).waitFor();
+    await form.getByRole('region', { name: 'the answer' }).getByText('jid', { exact: true }).first().waitFor();
+
+    const one = route('GET', '/api/dead-jobs/{jid}');
+    await one.getByText('/api/dead-jobs/{jid}', { exact: true }).click();
+    const asked = one.getByRole('form');
+    await asked.getByRole('button', { name: 'Send' }).click();
+    assert.equal(await asked.getByRole('status').count(), 0, 'without a jid, nothing is sent');
+    await asked.getByLabel('jid').fill('no/such job');
+    await asked.getByLabel('jid').press('Enter');
+    await asked.getByRole('status').filter({ hasText: 'Status 404' }).waitFor();
+    await asked.getByText('no/such job').first().waitFor();
+
+    await page.getByText('/api/events', { exact: true }).click();
+    await page.getByText('/api/retries/{jid}/kill', { exact: true }).click();
+    assert.equal(await page.getByRole('form').count(), 2, 'requests that change something, or do not end, have no form');
+    await context.close();
   });
 
   story(world, 'a part of a chart is looked at closely', async (me) => {

@@ -658,6 +658,11 @@ export const apiDocs = {
   body: 'Body',
   example: 'Example',
   responses: 'Responses',
+  tryIt: 'Try it',
+  tryOf: (path) => `Try ${path}`,
+  send: 'Send',
+  answer: 'the answer',
+  answered: (status) => `Status ${status}`,
   placeOf: (place, required) => `${place}${required ? ', required' : ''}`,
   anything: 'anything',
 };

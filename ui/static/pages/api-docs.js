@@ -5,6 +5,7 @@ import { useResource } from '../core/resource.js';
 import { link, prefix } from '../core/router.js';
 import { common, apiDocs as words } from '../core/words.js';
 import { CopyCurl, Failure, Segments, Title } from '../parts/states.js';
+import { TryIt } from '../parts/tryit.js';
 
 /** Follows a reference within the document. @param {any} doc @param {any} it @returns {any} */
 function at(doc, it) {
@@ -63,8 +64,16 @@ function Body({ doc, o }) {
     <div class="stack"><div class="row wrap"><p class="small strong">${words.responses}</p>
         <${Segments} label=${common.status} value=${code} onChange=${setCode} options=${answers.map(([c]) => [c, c])} />
         <${CopyCurl} url=${prefix + o.path} method=${o.method === 'get' ? undefined : o.method.toUpperCase()} body=${exampleOf(doc, body)} /></div>
-      <p class="dim">${answer?.description}</p>${media && html`<${Content} doc=${doc} of=${media} />`}</div></div>`;
+      <p class="dim">${answer?.description}</p>${media && html`<${Content} doc=${doc} of=${media} />`}</div>
+    ${canTry(doc, o) && html`<${TryIt} path=${o.path} params=${params.filter((p) => p.in !== 'header').map((p) => ({ ...p, usual: at(doc, p.schema)?.default }))} />`}</div>`;
 }
+
+/**
+ * Returns whether an operation reads, and answers at once with JSON.
+ * @param {any} doc
+ * @param {any} o
+ */
+const canTry = (doc, o) => o.method === 'get' && o.path.startsWith('/api/') && 'application/json' in (at(doc, o.op.responses?.[200])?.content || {});
 
 /** @param {{doc: any, p: any}} a */
 const Parameter = ({ doc, p }) => html`<dt><code>${p.name}</code> <span class="small">${words.placeOf(p.in, p.required)}</span></dt>
