@@ -22,8 +22,9 @@ import (
 // nodes is a cluster that the rows share. It restarts nodes that exit by themselves.
 type nodes struct {
 	*localbroker.Cluster
-	kind string // one of brokers
-	log  *slog.Logger
+	kind  string // one of brokers
+	older bool   // for an older Millrace
+	log   *slog.Logger
 
 	mu   sync.Mutex
 	down map[int]bool // nodes that are meant to be down
@@ -35,16 +36,18 @@ type nodes struct {
 // during a row.
 const netTickTime = 15 * time.Second
 
-func startNodes(ctx context.Context, o options, dir string, log *slog.Logger) (*nodes, error) {
+// startNodes starts a cluster. An older Millrace declares queues that RabbitMQ 4.3 refuses by
+// default, so it runs only where Debian's package permits them.
+func startNodes(ctx context.Context, o options, older bool, dir string, log *slog.Logger) (*nodes, error) {
 	c, err := localbroker.StartCluster(ctx, localbroker.ClusterConfig{
 		Dir: filepath.Join(dir, "cluster"), RabbitMQ: o.rabbitMQ(), LavinMQ: o.lavinMQ(),
-		NetTickTime: netTickTime, Log: log,
+		NetTickTime: netTickTime, Packaged: older, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	n := &nodes{Cluster: c, kind: o.broker, log: log, down: map[int]bool{}, stop: stop}
+	n := &nodes{Cluster: c, kind: o.broker, older: older, log: log, down: map[int]bool{}, stop: stop}
 	if o.broker == lavinMQ {
 		for i := range c.Nodes {
 			n.all.Go(func() { n.supervise(ctx, i) })

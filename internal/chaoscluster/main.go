@@ -262,7 +262,7 @@ func runBroker(ctx context.Context, o options, t *results) (err error) {
 			}
 			serial++
 			dir := filepath.Join(o.dir, fmt.Sprintf("%s-%d", o.broker, serial))
-			if n != nil && n.healthy(ctx, startWithin) != nil {
+			if n != nil && (n.older != r.upgrades || n.healthy(ctx, startWithin) != nil) {
 				err := n.close()
 				if n = nil; err != nil {
 					return err
@@ -270,7 +270,7 @@ func runBroker(ctx context.Context, o options, t *results) (err error) {
 			}
 			if n == nil {
 				began := time.Now()
-				if n, err = startNodes(ctx, o, dir, log); err != nil {
+				if n, err = startNodes(ctx, o, r.upgrades, dir, log); err != nil {
 					return err
 				}
 				fmt.Fprintf(t.out, "three nodes of %s are up after %.0f s\n", o.broker, time.Since(began).Seconds())

@@ -31,6 +31,10 @@ type ClusterConfig struct {
 	// It defaults to RabbitMQ's own 60 seconds.
 	NetTickTime time.Duration
 
+	// Packaged leaves out the files in /etc/rabbitmq/conf.d. scripts/rabbitmq4.sh writes one there
+	// with a default of RabbitMQ's own that Debian's package changes: no transient queues.
+	Packaged bool
+
 	// Log gets messages about starts and stops. By default nothing is logged.
 	Log *slog.Logger
 }
@@ -176,7 +180,7 @@ func (c *Cluster) seatRabbitMQ(ctx context.Context, cfg ClusterConfig) error {
 	}
 	for i, b := range c.Nodes {
 		b.ports.epmd = first.ports.epmd
-		b.seat = seat{name: memberName(i), host: host(i), cookie: cookie, config: config.String(), shared: true}
+		b.seat = seat{name: memberName(i), host: host(i), cookie: cookie, config: config.String(), shared: true, packaged: cfg.Packaged}
 	}
 	if err := first.writeFiles(); err != nil {
 		return err

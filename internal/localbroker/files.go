@@ -97,7 +97,13 @@ func newCookie() string {
 	return hex.EncodeToString(secret)
 }
 
-func (b *Broker) env() []string { return env(b.dir, b.ports, b.seat.name) }
+func (b *Broker) env() []string {
+	all := env(b.dir, b.ports, b.seat.name)
+	if b.seat.packaged {
+		all = append(all, "RABBITMQ_CONFIG_FILES="+filepath.Join(b.dir, "none"))
+	}
+	return all
+}
 
 // env returns the whole environment of a node, epmd and rabbitmqctl. Only PATH is inherited, so
 // that no RABBITMQ_ variable and no file in /etc/rabbitmq for another node affects this one.
