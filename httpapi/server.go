@@ -38,6 +38,7 @@ type Server struct {
 	observer *observer
 	exporter *prom.Exporter
 	events   *live.Events
+	health   *healthAPI
 	stopping chan struct{} // closed when Run is to end
 
 	limits  *limits
@@ -87,6 +88,7 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
 	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
 	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
+	s.health = p.health
 	p.queues = &queuesAPI{watch: cfg.Queues, counts: cfg.Entries.Counts, pauses: cfg.Entries.Pauses, workers: p.workers, leader: cfg.Leader}
 	p.overview = &overviewAPI{
 		version: cfg.Version, vhost: cfg.VHost, deadMax: cfg.DeadMax, deadAge: cfg.DeadAge, entries: cfg.Entries, view: cfg.View,
@@ -154,6 +156,9 @@ func (s *Server) insightRoutes(cfg *Config, p *parts) []route {
 
 // Handler returns the handler of all requests, with all of its protections.
 func (s *Server) Handler() http.Handler { return s.handler }
+
+// Unready returns why /readyz is not ok, or nothing if it is.
+func (s *Server) Unready() string { return s.health.unready() }
 
 // Metrics returns a handler of /metrics alone, without sign-in: for a port of its own.
 func (s *Server) Metrics() http.Handler {

@@ -71,9 +71,9 @@ func TestReadCommandsWithRealBroker(t *testing.T) {
 	require.Regexp(t, `^deploy "v1.2" marked at \S+ \S+ \S+\n$`, says("deploys", "mark", "v1.2"))
 	brokertest.Eventually(t, func() bool { return regexpMatch(`AT .*\n\S+ \S+ +v1.2 +`+v.Owner.Name+`\n1 in all\n`, says("deploys")) }, "it is marked")
 
-	r := millrace(t, "release", "--reason", "all is well", "--api-url", fmt.Sprintf("http://%s:%s@%s", admin.Name, admin.Password, strings.TrimPrefix(s.api.Base(), "http://")))
+	r := millrace(t, "release", "--reason", "all is well", "--api-url", fmt.Sprintf("http://%s:%s@%s", admin.Name, admin.Password, strings.TrimPrefix(s.api.Address(), "http://")))
 	require.Equal(t, "no jobs are held\n", r.out, r.err)
-	require.Contains(t, millrace(t, "status", "--api-url", "http://"+admin.Name+":wrong@"+strings.TrimPrefix(s.api.Base(), "http://")).err, `as user "`+admin.Name+`" of --api-url`)
+	require.Contains(t, millrace(t, "status", "--api-url", "http://"+admin.Name+":wrong@"+strings.TrimPrefix(s.api.Address(), "http://")).err, `as user "`+admin.Name+`" of --api-url`)
 
 	r = millrace(t, append([]string{"health"}, s.flags...)...)
 	require.Equal(t, cli.ExitFailed, r.code)

@@ -48,13 +48,13 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		return err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	s := newSidecar(cfg, log, st, onLoopback(listener) && !cfg.BehindProxy)
+	s := newSidecar(cfg, log, st, auth.IsLocalAddr(auth.AddrOf(listener)) && !cfg.BehindProxy)
 	defer s.shared.close()
 	if err := s.mgmt.open(); err != nil {
 		return err
 	}
 	defer s.mgmt.close()
-	api, err := s.api(listener.Addr().String())
+	api, err := s.api(auth.AddrOf(listener))
 	if err != nil {
 		return err
 	}
@@ -83,17 +83,21 @@ func (s *sidecar) run(ctx context.Context, api *httpapi.Server, listener net.Lis
 	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, parts := errgroup.WithContext(parts)
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(parts, end)()
 	g.Go(func() error { return s.runConnected(parts) })
+	g.Go(func() error {
+		(&notifier{unready: api.Unready, leader: s.leader, log: s.log}).run(serving)
+		return nil
+	})
 	for _, port := range ports {
 		s.log.Info("millrace: also serving", "what", port.what, "address", port.listener.Addr().String())
 		g.Go(func() error { return port.run(parts) })
 	}
 	g.Go(func() error {
 		defer stop()
-		serving, end := context.WithCancel(ctx)
-		defer end()
-		defer context.AfterFunc(parts, end)()
-		s.log.Info("millrace: serving", "api", s.cfg.scheme()+"://"+listener.Addr().String()+s.cfg.HTTPPrefix, "auth", s.cfg.Auth,
+		s.log.Info("millrace: serving", "api", s.cfg.apiAddress(listener), "auth", s.cfg.Auth,
 			"broker", broker.MaskURL(s.cfg.AMQPURL), "version", versionText())
 		if s.cfg.Auth == auth.ModeNone {
 			s.warnOpen()

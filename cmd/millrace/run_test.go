@@ -173,7 +173,7 @@ func TestReadyWhenJobsAreAccepted(t *testing.T) {
 	require.NoError(t, err)
 	s := start(t, beside(v))
 	reason := func() string {
-		resp, err := s.api.HTTP.Get(s.api.Base() + "/readyz")
+		resp, err := s.api.HTTP.Get(s.api.Address() + "/readyz")
 		require.NoError(t, err)
 		defer resp.Body.Close()
 		body, err := io.ReadAll(resp.Body)
@@ -275,7 +275,7 @@ func TestAddressInUse(t *testing.T) {
 	defer taken.Close()
 	r := millrace(t, "serve", "--http-addr", taken.Addr().String())
 	require.Equal(t, cli.ExitFailed, r.code)
-	require.Equal(t, "millrace: --http-addr: "+taken.Addr().String()+" is in use, perhaps by another sidecar: choose another port\n", r.err)
+	require.Equal(t, "millrace: --http-addr: "+taken.Addr().String()+" is in use, perhaps by another sidecar: choose another one\n", r.err)
 }
 
 func TestServeUntilInterrupted(t *testing.T) {

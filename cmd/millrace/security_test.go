@@ -21,7 +21,7 @@ import (
 // ask sends a request to a sidecar with a user's URL of the API.
 func (r *running) ask(t *testing.T, user *brokertest.User, line ...string) result {
 	t.Helper()
-	url := strings.Replace(r.api.Base(), "://", "://"+user.Name+":"+user.Password+"@", 1)
+	url := strings.Replace(r.api.Address(), "://", "://"+user.Name+":"+user.Password+"@", 1)
 	return millrace(t, append(line, "--api-url", url)...)
 }
 
@@ -71,7 +71,7 @@ func TestBrokerUsersSignIn(t *testing.T) {
 	wrong := *v.Owner
 	wrong.Password = "wrong"
 	require.Contains(t, s.ask(t, &wrong, "scheduled").err, "invalid user name or password")
-	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.Base(), "http://"), "--amqp-url", "amqp://unknown:x@127.0.0.1/").err, "invalid user name or password")
+	require.Contains(t, millrace(t, "scheduled", "--http-addr", strings.TrimPrefix(s.api.Address(), "http://"), "--amqp-url", "amqp://unknown:x@127.0.0.1/").err, "invalid user name or password")
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/api/overview"))
 	require.Equal(t, http.StatusUnauthorized, s.status(t, "/metrics"))
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
@@ -105,7 +105,7 @@ func TestTokensFromFile(t *testing.T) {
 	settings.Auth, settings.TokensFile = "token", clitest.File(t, fmt.Sprintf("ann administrator %x\n", sha256.Sum256([]byte("t0ken"))))
 	s := start(t, settings)
 	s.ready(t)
-	flags := []string{"--http-addr", strings.TrimPrefix(s.api.Base(), "http://"), "--api-token-file"}
+	flags := []string{"--http-addr", strings.TrimPrefix(s.api.Address(), "http://"), "--api-token-file"}
 	require.Zero(t, millrace(t, append([]string{"dead"}, append(flags, clitest.File(t, "t0ken\n"))...)...).code)
 	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, clitest.File(t, "other"))...)...).err, "invalid access token")
 	require.Contains(t, millrace(t, append([]string{"dead"}, append(flags, "/nowhere")...)...).err, "--api-token-file")
@@ -169,7 +169,7 @@ func TestSessionsSurviveRestart(t *testing.T) {
 	require.NoError(t, os.WriteFile(settings.SessionKeyFile, []byte(strings.Repeat("k", 32)), 0o600))
 	in := fmt.Sprintf(`{"name":%q,"password":%q}`, v.Owner.Name, v.Owner.Password)
 	first := start(t, settings)
-	resp, err := first.api.HTTP.Post(first.api.Base()+"/api/session", "application/json", strings.NewReader(in))
+	resp, err := first.api.HTTP.Post(first.api.Address()+"/api/session", "application/json", strings.NewReader(in))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)
@@ -178,7 +178,7 @@ func TestSessionsSurviveRestart(t *testing.T) {
 	require.NoError(t, first.end())
 
 	second := start(t, settings)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api.Base()+"/api/whoami", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api.Address()+"/api/whoami", http.NoBody)
 	require.NoError(t, err)
 	req.AddCookie(cookie)
 	resp, err = second.api.HTTP.Do(req)

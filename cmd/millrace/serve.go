@@ -21,6 +21,8 @@ type serveCmd struct {
 
 // Run runs a sidecar until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, out output.Streams) error {
+	ctx, stop := c.until(ctx, out.In)
+	defer stop()
 	listener, err := listen(ctx, c.HTTPAddr, c.exposure())
 	if err != nil {
 		return err
@@ -38,7 +40,7 @@ func serve(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener 
 		}
 		_ = errors.As(err, &lost)
 		log.Warn("millrace: the view is rebuilt", "reason", err)
-		if listener, err = listen(ctx, listener.Addr().String(), cfg.exposure()); err != nil {
+		if listener, err = listen(ctx, auth.AddrOf(listener), cfg.exposure()); err != nil {
 			return err
 		}
 	}
@@ -51,7 +53,7 @@ func listen(ctx context.Context, addr string, e auth.Exposure) (net.Listener, er
 	case errors.Is(err, auth.ErrNotLocal):
 		return nil, usage.Errorf("--http-addr: %w", err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("--http-addr: %s is in use, perhaps by another sidecar: choose another port", addr)
+		return nil, fmt.Errorf("--http-addr: %s is in use, perhaps by another sidecar: choose another one", addr)
 	case err != nil:
 		return nil, usage.Errorf("--http-addr: %w", err)
 	}

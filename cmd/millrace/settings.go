@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/connect"
@@ -26,6 +28,7 @@ type sidecarSettings struct {
 	flags.API
 	securitySettings
 	sideSettings
+	supervisorSettings
 	timelineSettings
 
 	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" type:"urls" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: those that the management API names, if any. Several hosts as in --amqp-url."`
@@ -75,9 +78,17 @@ func (s *sidecarSettings) Connect(order *hosts.Order, log *slog.Logger) connect.
 	return b
 }
 
+// apiAddress returns the address of the API as users know it.
+func (s *sidecarSettings) apiAddress(l net.Listener) string {
+	if l.Addr().Network() == "unix" {
+		return auth.AddrOf(l)
+	}
+	return s.scheme() + "://" + l.Addr().String() + s.HTTPPrefix
+}
+
 // apiClient returns a client of the API of a sidecar with these settings.
 func (s *sidecarSettings) apiClient(in *flags.SignIn) *apiclient.Client {
-	return in.APIClient(s.scheme()+"://"+s.HTTPAddr+s.HTTPPrefix, &s.AMQP)
+	return in.APIClient(apiclient.At(s.scheme(), s.HTTPAddr, s.HTTPPrefix), &s.AMQP)
 }
 
 // brokerIdentity names the broker and the virtual host, so that a view of another broker is never

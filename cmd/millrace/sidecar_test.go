@@ -78,7 +78,7 @@ func (r *running) leads(t *testing.T) {
 
 func (r *running) status(t *testing.T, path string) int {
 	t.Helper()
-	resp, err := r.api.HTTP.Get(r.api.Base() + path)
+	resp, err := r.api.HTTP.Get(r.api.Address() + path)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	r.api.HTTP.CloseIdleConnections()
@@ -87,7 +87,7 @@ func (r *running) status(t *testing.T, path string) int {
 
 func (r *running) body(t *testing.T, path string) string {
 	t.Helper()
-	resp, err := r.api.HTTP.Get(r.api.Base() + path)
+	resp, err := r.api.HTTP.Get(r.api.Address() + path)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

@@ -7,7 +7,9 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
+	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/devup"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 type upCmd struct {
@@ -20,6 +22,9 @@ type upCmd struct {
 
 // Run runs a private broker, a sidecar beside it and a demo until ctx ends.
 func (c *upCmd) Run(ctx context.Context, out output.Streams) error {
+	if _, ok := hosts.SocketPath(c.HTTPAddr); ok {
+		return usage.Errorf("--http-addr: up shows the web UI, which browsers reach at host:port alone")
+	}
 	live := output.NewLive(out.Out)
 	log := newLog(live, c.LogLevel, "text")
 	return devup.Run(ctx, devup.Config{

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"syscall"
+
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // ErrNotLocal is returned for an address that other machines can reach, and must not.
@@ -19,11 +23,23 @@ type Exposure struct {
 
 func (e Exposure) allowed() bool { return e.BehindProxy || e.TLS && e.Auth != ModeNone }
 
-// Listen listens on a loopback address; on others only where users are authenticated, over TLS.
+// AddrOf returns the address of a listener, as Listen takes it.
+func AddrOf(l net.Listener) string {
+	if addr, ok := l.Addr().(*net.UnixAddr); ok {
+		return "unix:" + addr.Name
+	}
+	return l.Addr().String()
+}
+
+// Listen listens on a loopback address or a socket in the file system; on other addresses only
+// where users are authenticated, over TLS.
 func Listen(ctx context.Context, addr string, e Exposure) (net.Listener, error) {
+	if path, ok := hosts.SocketPath(addr); ok {
+		return listenAt(ctx, path)
+	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("httpapi: address %q: %w: it has the form 127.0.0.1:15680", addr, err)
+		return nil, fmt.Errorf("httpapi: address %q: %w: it has the form 127.0.0.1:15680 or unix:/path", addr, err)
 	}
 	if !isLocal(host) && !e.allowed() {
 		return nil, e.notLocal(addr)
@@ -39,6 +55,31 @@ func Listen(ctx context.Context, addr string, e Exposure) (net.Listener, error) 
 	return l, nil
 }
 
+// listenAt listens on a socket in the file system. Who may connect is up to the umask and the
+// directory. A socket on which no process listens, because it was killed, is replaced.
+func listenAt(ctx context.Context, path string) (net.Listener, error) {
+	var c net.ListenConfig
+	l, err := c.Listen(ctx, "unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) && isAbandoned(ctx, path) {
+		if err = os.Remove(path); err == nil {
+			l, err = c.Listen(ctx, "unix", path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: listen: %w", err)
+	}
+	return l, nil
+}
+
+func isAbandoned(ctx context.Context, path string) bool {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
 func isLocal(host string) bool {
 	if host == "localhost" {
 		return true
@@ -47,8 +88,11 @@ func isLocal(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// IsLocalAddr reports whether only this machine can connect to host:port.
+// IsLocalAddr reports whether only this machine can connect to an address.
 func IsLocalAddr(addr string) bool {
+	if _, ok := hosts.SocketPath(addr); ok {
+		return true
+	}
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && isLocal(host)
 }

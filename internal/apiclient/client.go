@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
+	"github.com/millrace-jobs/millrace/internal/hosts"
 )
 
 // Client calls the API of one sidecar.
@@ -23,6 +24,7 @@ type Client struct {
 	HTTP http.Client
 
 	base          string // http://host:port and the prefix
+	at            string // the same as users know it
 	authorization string
 	as            string // who signs in, and which flag says so
 	fault         error  // why no request can be made
@@ -36,17 +38,36 @@ type Credentials struct {
 	As            string // in errors: who signs in, and which flag says so
 }
 
-// New returns a client of the API at an address such as http://host:port/prefix. If err is not nil,
-// every request returns it.
-func New(base string, c Credentials, err error) *Client {
-	if err == nil && !mayCarrySecrets(base) {
-		err = usage.Errorf("no password is sent to %s without TLS: use https:// in --api-url", base)
-	}
-	return &Client{base: base, authorization: c.Authorization, as: c.As, fault: err, HTTP: http.Client{Timeout: timeout}}
+// Address is where the API is.
+type Address struct {
+	Base   string // http://host:port and the prefix
+	Socket string // a socket in the file system, if it is reached over one
 }
 
-// Base returns the address of the API.
-func (c *Client) Base() string { return c.base }
+// At returns the address of an API that listens on host:port or unix:PATH.
+func At(scheme, addr, prefix string) Address {
+	if socket, ok := hosts.SocketPath(addr); ok {
+		return Address{Base: scheme + "://localhost" + prefix, Socket: socket}
+	}
+	return Address{Base: scheme + "://" + addr + prefix}
+}
+
+// New returns a client of the API at an address. If err is not nil, every request returns it.
+func New(a Address, c Credentials, err error) *Client {
+	if err == nil && !mayCarrySecrets(a.Base) {
+		err = usage.Errorf("no password is sent to %s without TLS: use https:// in --api-url", a.Base)
+	}
+	client := &Client{base: a.Base, at: a.Base, authorization: c.Authorization, as: c.As, fault: err, HTTP: http.Client{Timeout: timeout}}
+	if a.Socket != "" {
+		client.at = "unix:" + a.Socket
+		var d net.Dialer
+		client.HTTP.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", a.Socket) }}
+	}
+	return client
+}
+
+// Address returns the address of the API as users know it.
+func (c *Client) Address() string { return c.at }
 
 // mayCarrySecrets reports whether no other machine can read what is sent to an address.
 func mayCarrySecrets(base string) bool {
@@ -134,7 +155,7 @@ func (c *Client) open(ctx context.Context, r Request) (io.ReadCloser, error) {
 	}
 	_ = json.Unmarshal(refusal.body, refusal) // a body that is no JSON says nothing beside the status
 	if resp.StatusCode == http.StatusUnauthorized {
-		return nil, fmt.Errorf("sign in to the sidecar at %s as %s: %w", c.base, c.as, refusal)
+		return nil, fmt.Errorf("sign in to the sidecar at %s as %s: %w", c.at, c.as, refusal)
 	}
 	return nil, refusal
 }
@@ -149,7 +170,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, address, bytes.NewReader(r.Body))
 	if err != nil {
-		return nil, usage.Errorf("invalid --http-addr %q: use host:port", strings.TrimPrefix(c.base, "http://"))
+		return nil, usage.Errorf("invalid --http-addr %q: use host:port or unix:/path", strings.TrimPrefix(c.base, "http://"))
 	}
 	if c.authorization != "" {
 		req.Header.Set("Authorization", c.authorization)
@@ -164,11 +185,11 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 func (c *Client) unreachable(err error) error {
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
 		return fmt.Errorf("no sidecar answers at %s: start one (millrace serve, or millrace up), "+
-			"or say where it is with --http-addr or --api-url", c.base)
+			"or say where it is with --http-addr or --api-url", c.at)
 	}
-	return fmt.Errorf("ask the sidecar at %s: %w", c.base, err)
+	return fmt.Errorf("ask the sidecar at %s: %w", c.at, err)
 }
 
 func readWhole(from io.Reader) ([]byte, error) {

@@ -13,7 +13,7 @@ import (
 
 func client(t *testing.T, status int, answer string) *apiclient.Client {
 	t.Helper()
-	return apiclient.New("http://"+clitest.NewAPI(t, status, answer).Addr(), apiclient.Credentials{As: `user "ann"`}, nil)
+	return apiclient.New(apiclient.Address{Base: "http://" + clitest.NewAPI(t, status, answer).Addr()}, apiclient.Credentials{As: `user "ann"`}, nil)
 }
 
 func TestRefusalsHaveReason(t *testing.T) {
@@ -35,11 +35,11 @@ func TestInvalidClientSettings(t *testing.T) {
 		"http://jobs.example": "no password is sent to http://jobs.example without TLS",
 		"http://::x::":        `invalid --http-addr "::x::"`,
 	} {
-		_, err := apiclient.New(base, apiclient.Credentials{}, nil).Do(t.Context(), apiclient.Request{})
+		_, err := apiclient.New(apiclient.Address{Base: base}, apiclient.Credentials{}, nil).Do(t.Context(), apiclient.Request{})
 		require.ErrorContains(t, err, want)
 		require.True(t, usage.Is(err))
 	}
-	_, err := apiclient.New("http://127.0.0.1:1", apiclient.Credentials{}, nil).Overview(t.Context())
+	_, err := apiclient.New(apiclient.Address{Base: "http://127.0.0.1:1"}, apiclient.Credentials{}, nil).Overview(t.Context())
 	require.ErrorContains(t, err, "no sidecar answers at http://127.0.0.1:1")
 }
 

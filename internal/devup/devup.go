@@ -99,7 +99,7 @@ func (cfg *Config) runBeside(ctx context.Context, node *localbroker.Broker, list
 		}
 	})
 	g.Go(func() error {
-		api := (&flags.SignIn{}).APIClient("http://"+addr, &flags.AMQP{AMQPURL: s.AMQPURL})
+		api := (&flags.SignIn{}).APIClient(apiclient.At("http", addr, ""), &flags.AMQP{AMQPURL: s.AMQPURL})
 		if err := awaitReady(ctx, api); err != nil {
 			return unlessInterrupted(ctx, err)
 		}

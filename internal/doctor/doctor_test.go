@@ -40,7 +40,7 @@ func examine(t *testing.T, b connect.Broker, form, addr string, permissions bool
 	t.Helper()
 	var out bytes.Buffer
 	b.Hosts, b.Log = &hosts.Order{}, slog.New(slog.DiscardHandler)
-	cfg := Config{Broker: b, API: apiclient.New("http://"+addr, apiclient.Credentials{}, nil)}
+	cfg := Config{Broker: b, API: apiclient.New(apiclient.Address{Base: "http://" + addr}, apiclient.Credentials{}, nil)}
 	p := (&output.Result{Output: form}).Printer(output.Streams{Out: &out})
 	err := Run(t.Context(), cfg, p, permissions)
 	if err != nil {

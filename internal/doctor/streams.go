@@ -100,7 +100,7 @@ func fetchTime(ctx context.Context, transport streams.Transport) (time.Duration,
 
 // sidecar asks a running sidecar what keeps it from dispatching jobs.
 func (e *examination) sidecar(ctx context.Context) error {
-	base := e.cfg.API.Base()
+	base := e.cfg.API.Address()
 	o, err := e.cfg.API.Overview(ctx)
 	if err != nil {
 		text := err.Error()

@@ -7,6 +7,7 @@
 package flags
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 // AMQP says where the broker is, and as whom to connect.
 type AMQP struct {
 	AMQPURL          string `name:"amqp-url" env:"MILLRACE_AMQP_URL" type:"urls" default:"amqp://guest:guest@localhost:5672/" placeholder:"URL" help:"The broker and virtual host: amqp://user:password@host:port/vhost, or amqps:// (${default}). Several hosts of one broker: host:port,host:port, or the flag again."`
+	AMQPUser         string `name:"amqp-user" env:"MILLRACE_AMQP_USER" placeholder:"USER" help:"The user, unencoded, instead of the one in the URL. It needs --amqp-password-file, or a password in the environment."`
 	AMQPPassword     string `name:"amqp-password" env:"MILLRACE_AMQP_PASSWORD" placeholder:"PASSWORD" help:"The password, unencoded, instead of the one in the URL. Set it in the environment: every user of a machine can see its command lines."`
 	AMQPPasswordFile string `name:"amqp-password-file" env:"MILLRACE_AMQP_PASSWORD_FILE" placeholder:"FILE" help:"Read the password from this file instead of the URL."`
 }
@@ -41,7 +43,7 @@ type Broker struct {
 
 // API says where the REST API is.
 type API struct {
-	HTTPAddr string `name:"http-addr" env:"MILLRACE_HTTP_ADDR" default:"127.0.0.1:15680" placeholder:"HOST:PORT" help:"Where the sidecar's REST API is (${default})."`
+	HTTPAddr string `name:"http-addr" env:"MILLRACE_HTTP_ADDR" default:"127.0.0.1:15680" placeholder:"HOST:PORT" help:"Where the sidecar's REST API is (${default}), or unix:PATH for a socket in the file system."`
 }
 
 // SignIn says how a command reaches the API where the defaults do not do.
@@ -60,7 +62,7 @@ type Client struct {
 
 // APIClient returns a client of the API.
 func (c *Client) APIClient() *apiclient.Client {
-	return c.SignIn.APIClient("http://"+c.HTTPAddr, &c.AMQP)
+	return c.SignIn.APIClient(apiclient.At("http", c.HTTPAddr, ""), &c.AMQP)
 }
 
 // AfterApply checks the URL and puts the password into it.
@@ -73,10 +75,13 @@ func (a *AMQP) AfterApply() error {
 	if err != nil {
 		return err
 	}
-	if given {
-		u.User = url.UserPassword(connect.User(u), password)
+	switch {
+	case given:
+		u.User = url.UserPassword(cmp.Or(a.AMQPUser, connect.User(u)), password)
+	case a.AMQPUser != "":
+		return errors.New("--amqp-user needs that user's password: set --amqp-password-file, or MILLRACE_AMQP_PASSWORD in the environment")
 	}
-	a.AMQPURL, a.AMQPPassword = u.String(), "" // URLs are masked where settings are shown
+	a.AMQPURL, a.AMQPUser, a.AMQPPassword = u.String(), "", "" // URLs are masked where settings are shown
 	return nil
 }
 
@@ -147,21 +152,21 @@ func (b *Broker) Connect(order *hosts.Order, log *slog.Logger) connect.Broker {
 	return connect.Broker{AMQPURL: b.AMQPURL, ManagementURL: b.ManagementURL, Hosts: order, Log: log}
 }
 
-// APIClient returns a client of the API at a base, unless the flags name another. The user is that
-// of the AMQP URL, unless the flags name another.
-func (s *SignIn) APIClient(base string, amqp *AMQP) *apiclient.Client {
+// APIClient returns a client of the API at an address, unless the flags name another. The user is
+// that of the AMQP URL, unless the flags name another.
+func (s *SignIn) APIClient(at apiclient.Address, amqp *AMQP) *apiclient.Client {
 	user, from := connect.Userinfo(amqp.URL()), "--amqp-url"
 	if s.APIURL != "" {
 		u, err := url.Parse(s.APIURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 			err = usage.Errorf("invalid --api-url: use http://host:port or https://user:password@host:port/prefix")
-			return apiclient.New(base, apiclient.Credentials{}, err)
+			return apiclient.New(at, apiclient.Credentials{}, err)
 		}
 		if u.User != nil {
 			user, from = u.User, "--api-url"
 		}
 		u.User = nil
-		base = strings.TrimSuffix(u.String(), "/")
+		at = apiclient.Address{Base: strings.TrimSuffix(u.String(), "/")}
 	}
 	c := apiclient.Credentials{As: fmt.Sprintf("user %q of %s", user.Username(), from)}
 	if s.APITokenFile != "" {
@@ -169,7 +174,7 @@ func (s *SignIn) APIClient(base string, amqp *AMQP) *apiclient.Client {
 	}
 	var err error
 	c.Authorization, err = s.authorization(user)
-	return apiclient.New(base, c, err)
+	return apiclient.New(at, c, err)
 }
 
 // authorization returns the header of requests.

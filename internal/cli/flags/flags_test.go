@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
@@ -17,6 +18,13 @@ func TestBrokerPasswordFromFile(t *testing.T) {
 	}
 	b.AMQPPassword = "x"
 	require.ErrorContains(t, b.AfterApply(), "cannot be used together")
+	b = Broker{AMQP: AMQP{AMQPURL: "amqp://h", AMQPUser: "b@b", AMQPPasswordFile: clitest.File(t, "p")}}
+	for range 2 {
+		require.NoError(t, b.AfterApply())
+		require.Equal(t, "amqp://b%40b:p@h", b.AMQPURL)
+	}
+	b = Broker{AMQP: AMQP{AMQPURL: "amqp://ann:ann's@h", AMQPUser: "bob"}}
+	require.ErrorContains(t, b.AfterApply(), "--amqp-user needs that user's password")
 	b = Broker{AMQP: AMQP{AMQPURL: "amqp://ann@h", AMQPPasswordFile: "/nowhere"}}
 	require.ErrorContains(t, b.AfterApply(), "--amqp-password-file")
 }
@@ -32,10 +40,10 @@ func TestErrorsDoNotQuoteURLs(t *testing.T) {
 func TestAPIClientFilesMustExist(t *testing.T) {
 	amqp := &AMQP{AMQPURL: "amqp://ann:pw@h"}
 	for _, s := range []SignIn{{APIURL: "ftp://x"}, {APITokenFile: "/nowhere"}, {APIPasswordFile: "/nowhere"}} {
-		_, err := s.APIClient("http://127.0.0.1:1", amqp).Overview(t.Context())
+		_, err := s.APIClient(apiclient.At("http", "127.0.0.1:1", ""), amqp).Overview(t.Context())
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "no sidecar answers")
 	}
 	s := SignIn{APIURL: "http://bob:x@localhost:1/pre/", APITokenFile: clitest.File(t, "t\n")}
-	require.Equal(t, "http://localhost:1/pre", s.APIClient("http://else", amqp).Base())
+	require.Equal(t, "http://localhost:1/pre", s.APIClient(apiclient.At("http", "else", ""), amqp).Address())
 }
