@@ -116,38 +116,49 @@ type Witnesses struct{ conn *Conn }
 // Witnesses returns the witnesses of the broker's nodes, as this connection reaches them.
 func (c *Conn) Witnesses() Witnesses { return Witnesses{c} }
 
-// ID returns the id of a node's witness, or "" if there is none or its queue cannot be
-// reached.
-func (w Witnesses) ID(ctx context.Context, node string) (id string, err error) {
+// ErrSilent is returned if the queue of a witness does not answer: its node is frozen or overloaded.
+var ErrSilent = errors.New("broker: the queue of a witness does not answer")
+
+// ID returns the id of a node's witness, or "" if there is none. Another sidecar may hold it for a
+// moment, or longer if it was killed meanwhile. So if it is not there, ID looks again for a while.
+func (w Witnesses) ID(ctx context.Context, node string, while time.Duration) (string, error) {
+	for began := time.Now(); ; {
+		id, err := w.look(ctx, node)
+		if id != "" || err != nil || time.Since(began) >= while {
+			return id, err
+		}
+		if err := pause.For(ctx, lookAgain); err != nil {
+			return "", err
+		}
+	}
+}
+
+// look takes the witness and returns it to its queue.
+func (w Witnesses) look(ctx context.Context, node string) (id string, err error) {
 	name := WitnessQueue(node)
 	within, cancel := context.WithTimeout(ctx, witnessPatience)
 	defer cancel()
-	for range looks { // another sidecar may have taken it for a moment
-		err = w.conn.Queues().request(within, name, func(ch *amqp.Channel) error {
-			d, found, err := ch.Get(name, false)
-			if err != nil || !found {
-				return err
-			}
-			id = d.MessageId
-			return d.Reject(true)
-		})
-		if err != nil || id != "" || pause.For(within, lookAgain) != nil {
-			break
+	err = w.conn.Queues().request(within, name, func(ch *amqp.Channel) error {
+		d, found, err := ch.Get(name, false)
+		if err != nil || !found {
+			return err
 		}
-	}
+		id = d.MessageId
+		return d.Reject(true)
+	})
 	var refusal *QueueError
-	if errors.As(err, &refusal) || within.Err() != nil && ctx.Err() == nil {
+	switch {
+	case IsMissing(err):
 		return "", nil
+	case errors.As(err, &refusal) || within.Err() != nil && ctx.Err() == nil:
+		return "", ErrSilent
 	}
 	return id, err
 }
 
-// witnessPatience is how long a node may take to return its witness. A frozen node does not answer.
-const witnessPatience = 2 * time.Second
-
 const (
-	looks     = 3
-	lookAgain = 30 * time.Millisecond
+	witnessPatience = 2 * time.Second // how long a node may take to return its witness
+	lookAgain       = 30 * time.Millisecond
 )
 
 // DeclareQueue declares the queue of a witness on the node of this connection.

@@ -2,7 +2,6 @@ package scheduler_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,18 +87,6 @@ func TestUpgradeWaitsForOldLeader(t *testing.T) {
 	require.Equal(t, amqp.ResourceLocked, refused.Code)
 }
 
-// suspendLock suspends the process of the lock queue on the broker for a while, so that no ping
-// comes back. It returns when the suspension began.
-func suspendLock(t *testing.T, v *brokertest.Vhost, d time.Duration) time.Time {
-	t.Helper()
-	said := v.Eval(t, fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)), Lock = amqqueue:get_pid(Q),
-		spawn(fun() -> sys:suspend(Lock), timer:sleep(%d), sys:resume(Lock) end), erlang:system_time(millisecond).`,
-		v.Name, wire.LeaderInbox, d.Milliseconds()))
-	at, err := strconv.ParseInt(said, 10, 64)
-	require.NoError(t, err)
-	return time.UnixMilli(at)
-}
-
 // A leader stops firing when its pings do not come back, and fires again when one does.
 func TestLeaderStopsFiringWithoutPings(t *testing.T) {
 	t.Parallel()
@@ -111,7 +98,7 @@ func TestLeaderStopsFiringWithoutPings(t *testing.T) {
 	schedule(t, v, time.Now(), "q", "before")
 	w.gets(t, "before")
 	for n := 0; ; n++ {
-		began := suspendLock(t, v, silence)
+		began := v.SuspendQueue(t, wire.LeaderInbox, silence)
 		due, jid := began.Add(3*time.Second), fmt.Sprintf("meanwhile-%d", n)
 		late := time.Now().After(due)
 		schedule(t, v, due, "q", jid)
@@ -133,7 +120,7 @@ func TestLeaderResignsWithoutPings(t *testing.T) {
 	v := brokertest.Erlang(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
 	epoch := s.Status().Epoch
-	suspendLock(t, v, 20*time.Second)
+	v.SuspendQueue(t, wire.LeaderInbox, 20*time.Second)
 	brokertest.Eventually(t, func() bool { return strings.Contains(s.Status().LastError, "no ping came back") }, "it resigns")
 	brokertest.Eventually(t, func() bool { return s.Status().Leader && s.Status().Epoch > epoch }, "it leads again")
 }

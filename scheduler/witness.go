@@ -19,7 +19,7 @@ import (
 type verdict int
 
 const (
-	undecided verdict = iota // no node has restarted; a link between two may have broken
+	undecided verdict = iota // nothing shows that something has restarted, or that no link has broken
 	gone                     // something has restarted, or there is no witness
 	stands                   // nothing has, and no link has broken
 )
@@ -34,6 +34,7 @@ type witness struct {
 	log        *slog.Logger
 
 	mu       sync.Mutex // held while witnesses are checked: two concurrent checks find one gone
+	known    string     // what the last leader wrote down
 	standing string     // what identifies the broker's run, by the newest check; empty: nothing
 }
 
@@ -43,6 +44,7 @@ const (
 	freshLag      = 2500 * time.Millisecond // a node notes its uptime before its links
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
 	placeWithin   = 2 * time.Second         // how long a node may take to get a witness
+	absentWithin  = 2 * time.Second         // how long a witness may be missing: another sidecar may hold it
 	watchLinks    = 5 * time.Second         // how often a leader checks whether nodes and links changed
 )
 
@@ -70,60 +72,95 @@ func (w *witness) nodes(ctx context.Context) ([]broker.Node, error) {
 	return nil, errNoManagement
 }
 
+// sight is what can be seen of the witnesses of nodes that have not restarted as far as is known.
+type sight int
+
+const (
+	allSeen  sight = iota // each node has the one that the last leader wrote down
+	oneGone               // a node has none
+	noAnswer              // a node does not answer
+)
+
 // check compares the broker with what a leader wrote down.
 func (w *witness) check(ctx context.Context, known string) (verdict, error) {
+	v, _, err := w.look(ctx, known)
+	return v, err
+}
+
+// look is check that also says what it saw of the witnesses if there is no verdict.
+func (w *witness) look(ctx context.Context, known string) (verdict, sight, error) {
 	if known == "" {
-		return gone, nil
+		return gone, allSeen, nil
 	}
 	if strings.HasPrefix(known, wire.WitnessPrefix) { // LavinMQ; and RabbitMQ before format 2
-		asking, cancel := context.WithTimeout(ctx, witnessWithin)
-		defer cancel()
-		exists, err := w.conn.Queues().Exists(asking, known)
-		if broker.IsAway(err) { // one that cannot be reached shows nothing
-			return gone, nil
-		}
-		if err != nil || !exists || !w.alone(ctx) {
-			return gone, err
-		}
-		if w.conn.Features().OneNodeServes {
-			w.mu.Lock()
-			w.standing = known
-			w.mu.Unlock()
-		}
-		return stands, nil
+		v, err := w.lookForQueue(ctx, known)
+		return v, allSeen, err
 	}
-	nodes, err := w.nodes(ctx)
-	if err != nil {
-		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
+	return w.lookAtNodes(ctx, known)
+}
+
+// lookForQueue looks for a witness that is a queue.
+func (w *witness) lookForQueue(ctx context.Context, known string) (verdict, error) {
+	asking, cancel := context.WithTimeout(ctx, witnessWithin)
+	defer cancel()
+	exists, err := w.conn.Queues().Exists(asking, known)
+	if broker.IsAway(err) { // one that cannot be reached shows nothing
 		return gone, nil
 	}
-	now := broker.FingerprintOf(nodes)
-	if !now.Linked() {
-		w.log.Warn("scheduler: the broker does not report the links between its nodes; jobs in flight are delivered again")
-		return gone, nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.identify(ctx, now); err != nil {
+	if err != nil || !exists || !w.alone(ctx) {
 		return gone, err
 	}
-	if now.String() != known {
-		w.log.Info("scheduler: the broker's nodes or the links between them have changed since the last leader; jobs in flight are delivered again",
-			"before", known, "now", now.String())
-		return gone, nil
-	}
-	w.standing = known
-	if len(nodes) > 1 {
-		return undecided, nil
+	if w.conn.Features().OneNodeServes {
+		w.mu.Lock()
+		w.standing = known
+		w.mu.Unlock()
 	}
 	return stands, nil
 }
 
-// wait is check that waits for a verdict: until all nodes have reported their links again.
+// lookAtNodes compares nodes, links and witnesses. If only a witness is not seen, its node may be
+// overloaded, or another sidecar holds it: that decides nothing yet.
+func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight, error) {
+	nodes, err := w.nodes(ctx)
+	if err != nil {
+		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
+		return gone, allSeen, nil
+	}
+	now := broker.FingerprintOf(nodes)
+	if !now.Linked() {
+		w.log.Warn("scheduler: the broker does not report the links between its nodes; jobs in flight are delivered again")
+		return gone, allSeen, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known = known
+	silent, err := w.identify(ctx, now, 0)
+	switch {
+	case err != nil:
+		return gone, allSeen, err
+	case now.String() == known && len(nodes) > 1:
+		w.standing = known
+		return undecided, allSeen, nil
+	case now.String() == known:
+		w.standing = known
+		return stands, allSeen, nil
+	case !sameNodes(now, known):
+		w.log.Info("scheduler: the broker's nodes or the links between them have changed since the last leader; jobs in flight are delivered again",
+			"before", known, "now", now.String())
+		return gone, allSeen, nil
+	case silent:
+		return undecided, noAnswer, nil
+	}
+	return undecided, oneGone, nil
+}
+
+// wait is check that waits for a verdict: until all nodes have reported their links again, and all
+// witnesses were seen.
 func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	within, cancel := context.WithTimeout(ctx, freshWithin)
 	defer cancel()
 	var first map[string]time.Duration
+	var absent time.Time // since when a witness has been missing
 	for {
 		nodes, err := w.nodes(within)
 		if err == nil && first == nil {
@@ -133,47 +170,47 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 		if fresh { // a node's links follow its uptime by a moment
 			_ = pause.For(within, freshLag)
 		}
-		v, err := w.check(within, known)
+		v, saw, err := w.look(within, known)
+		if saw != oneGone {
+			absent = time.Time{}
+		} else if absent.IsZero() {
+			absent = time.Now()
+		}
 		switch {
+		case err != nil && ctx.Err() == nil && within.Err() != nil: // the time is over
 		case err != nil:
 			return gone, err
 		case v != undecided:
 			return v, nil
-		case fresh:
+		case saw == oneGone && time.Since(absent) >= absentWithin:
+			w.log.Info("scheduler: a node of the broker has lost its witness; jobs in flight are delivered again")
+			return gone, nil
+		case saw == allSeen && fresh:
 			return stands, nil
 		}
 		if pause.For(within, freshEvery) != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("scheduler: the broker does not say whether the links between its nodes have changed; jobs in flight are delivered again", "after", freshWithin)
+				w.log.Warn("scheduler: the broker does not say whether its nodes or the links between them have changed; jobs in flight are delivered again", "after", freshWithin)
 			}
 			return gone, ctx.Err()
 		}
 	}
 }
 
-// uptimes is by node how long it had run when it reported its links.
-func uptimes(nodes []broker.Node) map[string]time.Duration {
-	all := map[string]time.Duration{}
-	for _, n := range nodes {
-		all[n.Name] = n.Uptime
-	}
-	return all
-}
-
-// freshSince reports whether all running nodes have reported their links since their first report.
-func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
-	return !slices.ContainsFunc(nodes, func(n broker.Node) bool { return n.Running && n.Uptime <= first[n.Name] })
-}
-
 // identify completes a fingerprint with the ids of the nodes' witnesses. A node without a witness
-// has an empty id.
-func (w *witness) identify(ctx context.Context, f broker.Fingerprint) (err error) {
+// has an empty id, and so has a silent one, which does not answer. It looks for a missing one for a
+// while.
+func (w *witness) identify(ctx context.Context, f broker.Fingerprint, while time.Duration) (silent bool, err error) {
 	for node := range f.Nodes {
-		if f.Nodes[node], err = w.conn.Witnesses().ID(ctx, node); err != nil {
-			return err
+		f.Nodes[node], err = w.conn.Witnesses().ID(ctx, node, while)
+		switch {
+		case errors.Is(err, broker.ErrSilent):
+			silent = true
+		case err != nil:
+			return silent, err
 		}
 	}
-	return nil
+	return silent, nil
 }
 
 // renew sees to it that every node has a witness, and returns what identifies the broker's run from
@@ -199,8 +236,19 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 		w.standing = ""
 		return "", nil
 	}
-	if err := w.identify(ctx, f); err != nil {
+	var while time.Duration
+	unchanged := w.known != "" && sameLinks(f, w.known)
+	if unchanged {
+		while = absentWithin / 2
+	}
+	silent, err := w.identify(ctx, f, while)
+	switch {
+	case err != nil:
 		return "", err
+	case silent && unchanged && sameNodes(f, w.known):
+		// Whoever sees these witnesses later knows that nothing has restarted since they were made.
+		w.standing = w.known
+		return w.standing, nil
 	}
 	for _, node := range slices.Sorted(maps.Keys(f.Nodes)) {
 		if f.Nodes[node] != "" {
@@ -263,22 +311,6 @@ func (w *witness) changed(ctx context.Context) bool {
 		return false
 	}
 	return w.standing == "" || len(nodes) > 1 && !sameLinks(now, w.standing)
-}
-
-// sameLinks reports whether what identifies a broker's run names these nodes and links.
-func sameLinks(f broker.Fingerprint, known string) bool {
-	parts := strings.Fields(known)
-	if len(parts) != len(f.Nodes)+len(f.Links) {
-		return false
-	}
-	for _, part := range parts {
-		name, value, _ := strings.Cut(part, "=")
-		_, isNode := f.Nodes[name]
-		if !isNode && f.Links[name] != value {
-			return false
-		}
-	}
-	return true
 }
 
 // current returns what identified the broker's run when that was last looked at.

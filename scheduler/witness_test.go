@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -125,6 +126,65 @@ func TestWitnessOfOneNode(t *testing.T) {
 		require.False(t, next.changed(t.Context()))
 	}
 	require.True(t, w().alone(t.Context()))
+}
+
+// A witness that is not seen for a moment decides nothing: its node may be overloaded, or another
+// sidecar, which may have been killed, holds it. One that stays away is lost.
+func TestWitnessThatIsNotSeen(t *testing.T) {
+	t.Parallel()
+	v := brokertest.Erlang(t)
+	s, conn := runner(t, v)
+	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
+	require.NoError(t, err)
+	defer mgmt.Close()
+	w := func() *witness { return &witness{conn: conn, mgmt: mgmt, log: slog.New(slog.DiscardHandler)} }
+	known, err := w().renew(t.Context())
+	require.NoError(t, err)
+	nodes, err := mgmt.Nodes(t.Context())
+	require.NoError(t, err)
+	queue := broker.WitnessQueue(nodes[0].Name)
+	holds := v.Channel(t)
+	take := func() amqp.Delivery {
+		d, found, err := holds.Get(queue, false)
+		require.NoError(t, err)
+		require.True(t, found)
+		return d
+	}
+
+	next, held := w(), take()
+	found, err := next.check(t.Context(), known)
+	require.NoError(t, err)
+	require.Equal(t, undecided, found)
+	time.AfterFunc(500*time.Millisecond, func() { _ = held.Reject(true) })
+	again, err := next.renew(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, known, again, "it is not replaced")
+	found, err = next.wait(t.Context(), known)
+	require.NoError(t, err)
+	require.Equal(t, stands, found)
+
+	const silence = 18 * time.Second
+	began := v.SuspendQueue(t, queue, silence)
+	next = w()
+	found, err = next.check(t.Context(), known)
+	require.NoError(t, err)
+	require.Equal(t, undecided, found)
+	again, err = next.renew(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, known, again)
+	found, err = next.wait(t.Context(), known)
+	require.NoError(t, err)
+	require.Equal(t, stands, found)
+	require.Greater(t, time.Since(began), silence, "it was seen")
+
+	take()
+	next = w()
+	found, err = next.wait(t.Context(), known)
+	require.NoError(t, err)
+	require.Equal(t, gone, found)
+	again, err = next.renew(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, known, again)
 }
 
 // Without a management API, only a setting says that the broker is a single node.

@@ -2,7 +2,9 @@ package brokertest
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,4 +71,15 @@ func (v *Vhost) SetQueueState(t testing.TB, queue, state string) {
 			{module, _} -> rabbit_db_queue:update(N, F);
 			_ -> rabbit_misc:execute_mnesia_transaction(fun() -> rabbit_amqqueue:update(N, F) end)
 		end end.`, v.Name, queue, state))
+}
+
+// SuspendQueue suspends the process of a queue for a while, and returns when that began.
+func (v *Vhost) SuspendQueue(t testing.TB, queue string, d time.Duration) time.Time {
+	t.Helper()
+	said := v.Eval(t, fmt.Sprintf(`{ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"%s">>, queue, <<"%s">>)), Pid = amqqueue:get_pid(Q),
+		spawn(fun() -> sys:suspend(Pid), timer:sleep(%d), sys:resume(Pid) end), erlang:system_time(millisecond).`,
+		v.Name, queue, d.Milliseconds()))
+	at, err := strconv.ParseInt(said, 10, 64)
+	require.NoError(t, err)
+	return time.UnixMilli(at)
 }

@@ -40,6 +40,7 @@ var (
 	windowed    = check{"./scheduler/ledger", "TestSilentFiresLeaveTheWindow", nil}
 	provable    = check{"./scheduler", "TestProofOfQueues", nil}
 	links       = check{"./scheduler", "TestLinksIdentifyBrokerRun|TestFreshLinks", nil}
+	unseen      = check{"./scheduler", "TestWitnessThatIsNotSeen", nil}
 	waits       = check{"./scheduler", "TestLeaderWaitsForPredecessor", nil}
 	fresh       = check{"./scheduler", "TestLeaderCrashWhileQueueIsNew", nil}
 	passes      = check{"./broker", "TestLockPassesOnAfterAllPublishes", nil}
@@ -154,7 +155,11 @@ var variants = []variant{
 	{"hole-stays", "an answer that comes late leaves the hole", "scheduler/ledger/answers.go", "delete(l.gone, tag)", "_ = l.gone", lostOnes},
 	{"proof-of-a-cluster", "a witness on one node is believed for all nodes", "scheduler/proof.go", "return proves || p.alone && !known", "return proves || !known", provable},
 	{"links-not-compared", "a link that broke and came back is not noticed", "broker/witness.go", "{f.Nodes, f.Links} {", "{f.Nodes} {", links},
-	{"old-links-believed", "links are compared as they were before the old leader ended", "scheduler/witness.go", "n.Running && n.Uptime <= first[n.Name]", "false", links},
+	{"old-links-believed", "links are compared as they were before the old leader ended", "scheduler/fingerprint.go", "n.Running && n.Uptime <= first[n.Name]", "false", links},
+	{"witness-missed-at-once", "a witness that is not seen for a moment is taken for a lost one", "scheduler/witness.go",
+		"return undecided, oneGone, nil", "return gone, oneGone, nil", unseen},
+	{"witness-not-seen", "a broker whose witness does not answer is believed not to have restarted", "scheduler/witness.go",
+		"case saw == allSeen && fresh:", "case fresh:", unseen},
 	{"settled-undecided", "a fire is called delivered before it is known whether a link broke", "scheduler/reconcile.go",
 		"if r.verdict == undecided && r.provable(&d) && !r.isCopied(&d) {", "if false {", property},
 	{"witness-covers-earlier", "a new witness is believed about what was fired before it", "tracker/epoch.go",
