@@ -120,12 +120,20 @@ func (c *Conn) Witnesses() Witnesses { return Witnesses{c} }
 var ErrSilent = errors.New("broker: the queue of a witness does not answer")
 
 // ID returns the id of a node's witness, or "" if there is none. Another sidecar may hold it for a
-// moment, or longer if it was killed meanwhile. So if it is not there, ID looks again for a while.
+// moment, or longer if it was killed meanwhile. So after the queue has answered that it is not
+// there, ID looks again for a while.
 func (w Witnesses) ID(ctx context.Context, node string, while time.Duration) (string, error) {
-	for began := time.Now(); ; {
+	var missing time.Time
+	for {
 		id, err := w.look(ctx, node)
-		if id != "" || err != nil || time.Since(began) >= while {
+		if id != "" || err != nil {
 			return id, err
+		}
+		if missing.IsZero() {
+			missing = time.Now()
+		}
+		if time.Since(missing) >= while {
+			return "", nil
 		}
 		if err := pause.For(ctx, lookAgain); err != nil {
 			return "", err
@@ -134,17 +142,16 @@ func (w Witnesses) ID(ctx context.Context, node string, while time.Duration) (st
 }
 
 // look takes the witness and returns it to its queue.
-func (w Witnesses) look(ctx context.Context, node string) (id string, err error) {
+func (w Witnesses) look(ctx context.Context, node string) (string, error) {
 	name := WitnessQueue(node)
 	within, cancel := context.WithTimeout(ctx, witnessPatience)
 	defer cancel()
-	err = w.conn.Queues().request(within, name, func(ch *amqp.Channel) error {
+	id, err := onQueue(within, w.conn, name, func(ch *amqp.Channel) (string, error) {
 		d, found, err := ch.Get(name, false)
 		if err != nil || !found {
-			return err
+			return "", err
 		}
-		id = d.MessageId
-		return d.Reject(true)
+		return d.MessageId, d.Reject(true)
 	})
 	var refusal *QueueError
 	switch {

@@ -39,10 +39,14 @@ func sameLinks(f broker.Fingerprint, known string) bool {
 	return true
 }
 
-// uptimes is by node how long it had run when it reported its links.
+// uptimes is by node how long it had run when it reported its links; nil if a running node has not
+// reported them yet.
 func uptimes(nodes []broker.Node) map[string]time.Duration {
 	all := map[string]time.Duration{}
 	for _, n := range nodes {
+		if n.Running && n.Uptime == 0 {
+			return nil
+		}
 		all[n.Name] = n.Uptime
 	}
 	return all

@@ -45,6 +45,8 @@ const (
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
 	placeWithin   = 2 * time.Second         // how long a node may take to get a witness
 	absentWithin  = 2 * time.Second         // how long a witness may be missing: another sidecar may hold it
+	heldFor       = time.Second             // for how long a leader that begins looks for one
+	seldomHeld    = 100 * time.Millisecond  // the same where it matters less
 	watchLinks    = 5 * time.Second         // how often a leader checks whether nodes and links changed
 )
 
@@ -79,11 +81,16 @@ const (
 	allSeen  sight = iota // each node has the one that the last leader wrote down
 	oneGone               // a node has none
 	noAnswer              // a node does not answer
+	noNodes               // the management API does not list the nodes
 )
 
 // check compares the broker with what a leader wrote down.
 func (w *witness) check(ctx context.Context, known string) (verdict, error) {
-	v, _, err := w.look(ctx, known)
+	v, saw, err := w.look(ctx, known)
+	if saw == noNodes {
+		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
+		return gone, nil
+	}
 	return v, err
 }
 
@@ -123,8 +130,7 @@ func (w *witness) lookForQueue(ctx context.Context, known string) (verdict, erro
 func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight, error) {
 	nodes, err := w.nodes(ctx)
 	if err != nil {
-		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
-		return gone, allSeen, nil
+		return gone, noNodes, err
 	}
 	now := broker.FingerprintOf(nodes)
 	if !now.Linked() {
@@ -134,17 +140,16 @@ func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known = known
-	silent, err := w.identify(ctx, now, 0)
+	_, silent, err := w.identify(ctx, now, seldomHeld)
 	switch {
 	case err != nil:
 		return gone, allSeen, err
 	case now.String() == known && len(nodes) > 1:
-		w.standing = known
 		return undecided, allSeen, nil
 	case now.String() == known:
-		w.standing = known
 		return stands, allSeen, nil
 	case !sameNodes(now, known):
+		w.known = ""
 		w.log.Info("scheduler: the broker's nodes or the links between them have changed since the last leader; jobs in flight are delivered again",
 			"before", known, "now", now.String())
 		return gone, allSeen, nil
@@ -154,29 +159,36 @@ func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight
 	return undecided, oneGone, nil
 }
 
-// wait is check that waits for a verdict: until all nodes have reported their links again, and all
-// witnesses were seen.
+// wait is check that waits for a verdict: until all witnesses were seen, and after that all nodes
+// have reported their links again.
 func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	within, cancel := context.WithTimeout(ctx, freshWithin)
 	defer cancel()
-	var first map[string]time.Duration
-	var absent time.Time // since when a witness has been missing
-	for {
+	var first map[string]time.Duration // since all witnesses were seen
+	var absent time.Time               // since when a witness has been missing
+	for seen := false; ; {
 		nodes, err := w.nodes(within)
-		if err == nil && first == nil {
+		switch {
+		case !seen:
+			first = nil
+		case err == nil && first == nil:
 			first = uptimes(nodes)
 		}
-		fresh := err == nil && freshSince(nodes, first)
+		fresh := err == nil && first != nil && freshSince(nodes, first)
 		if fresh { // a node's links follow its uptime by a moment
 			_ = pause.For(within, freshLag)
 		}
 		v, saw, err := w.look(within, known)
+		seen = saw == allSeen
 		if saw != oneGone {
 			absent = time.Time{}
 		} else if absent.IsZero() {
 			absent = time.Now()
 		}
 		switch {
+		case saw == noNodes && w.mgmt == nil:
+			return gone, nil
+		case saw == noNodes: // the management API may answer again
 		case err != nil && ctx.Err() == nil && within.Err() != nil: // the time is over
 		case err != nil:
 			return gone, err
@@ -184,8 +196,9 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 			return v, nil
 		case saw == oneGone && time.Since(absent) >= absentWithin:
 			w.log.Info("scheduler: a node of the broker has lost its witness; jobs in flight are delivered again")
+			w.lost(known)
 			return gone, nil
-		case saw == allSeen && fresh:
+		case seen && fresh:
 			return stands, nil
 		}
 		if pause.For(within, freshEvery) != nil {
@@ -197,20 +210,39 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	}
 }
 
+// lost forgets what a leader wrote down. If this leader repeated it, watch renews it.
+func (w *witness) lost(known string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known = ""
+	if w.standing == known {
+		w.standing = ""
+	}
+}
+
 // identify completes a fingerprint with the ids of the nodes' witnesses. A node without a witness
 // has an empty id, and so has a silent one, which does not answer. It looks for a missing one for a
 // while.
-func (w *witness) identify(ctx context.Context, f broker.Fingerprint, while time.Duration) (silent bool, err error) {
-	for node := range f.Nodes {
-		f.Nodes[node], err = w.conn.Witnesses().ID(ctx, node, while)
+func (w *witness) identify(ctx context.Context, f broker.Fingerprint, while time.Duration) (missing, silent bool, err error) {
+	names := slices.Collect(maps.Keys(f.Nodes))
+	ids, errs := make([]string, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i, node := range names {
+		all.Go(func() { ids[i], errs[i] = w.conn.Witnesses().ID(ctx, node, while) })
+	}
+	all.Wait()
+	for i, node := range names {
+		f.Nodes[node] = ids[i]
 		switch {
-		case errors.Is(err, broker.ErrSilent):
+		case errors.Is(errs[i], broker.ErrSilent):
 			silent = true
-		case err != nil:
-			return silent, err
+		case errs[i] != nil:
+			return missing, silent, errs[i]
+		case ids[i] == "":
+			missing = true
 		}
 	}
-	return silent, nil
+	return missing, silent, nil
 }
 
 // renew sees to it that every node has a witness, and returns what identifies the broker's run from
@@ -236,17 +268,17 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 		w.standing = ""
 		return "", nil
 	}
-	var while time.Duration
-	unchanged := w.known != "" && sameLinks(f, w.known)
+	while, unchanged := seldomHeld, w.known != "" && sameLinks(f, w.known)
 	if unchanged {
-		while = absentWithin / 2
+		while = heldFor
 	}
-	silent, err := w.identify(ctx, f, while)
+	missing, silent, err := w.identify(ctx, f, while)
 	switch {
 	case err != nil:
 		return "", err
-	case silent && unchanged && sameNodes(f, w.known):
-		// Whoever sees these witnesses later knows that nothing has restarted since they were made.
+	case silent && !missing && unchanged && sameNodes(f, w.known):
+		// A leader that sees these witnesses later knows that nothing has restarted since they
+		// were made.
 		w.standing = w.known
 		return w.standing, nil
 	}
@@ -338,43 +370,4 @@ func (w *witness) watch(ctx context.Context, renewed chan<- string) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// dropOldWitness deletes the witness of an older version: a queue that is not durable, which keeps
-// a RabbitMQ 4.3 with its defaults from starting.
-func (l *leadership) dropOldWitness(ctx context.Context) {
-	if l.oldWitness == "" {
-		return
-	}
-	if err := l.conn.Queues().Delete(ctx, l.oldWitness, true, true); err != nil && ctx.Err() == nil {
-		l.s.log.Warn("scheduler: cannot delete the witness of an older version", "queue", l.oldWitness, "error", err)
-	}
-}
-
-// checkWitness passes on whether the witness stands. If that cannot be said yet, the epoch
-// continues and learns it later.
-func (l *leadership) checkWitness(ctx context.Context) error {
-	known := l.s.entries.State().Witness
-	if !l.conn.Features().OneNodeServes && strings.HasPrefix(known, wire.WitnessPrefix) {
-		l.oldWitness = known
-	}
-	l.proof = l.s.readProof(ctx, l.witness.alone(ctx)) // this sidecar may have stood by for days
-	v, err := l.witness.check(ctx, known)
-	if err != nil {
-		return err
-	}
-	l.core.witnessed(v, l.proof)
-	if v == undecided {
-		l.beside(func(ctx context.Context) {
-			v, err := l.witness.wait(ctx, known)
-			if err != nil {
-				v = gone
-			}
-			select {
-			case l.decided <- v:
-			case <-ctx.Done():
-			}
-		})
-	}
-	return nil
 }

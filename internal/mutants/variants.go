@@ -159,7 +159,7 @@ var variants = []variant{
 	{"witness-missed-at-once", "a witness that is not seen for a moment is taken for a lost one", "scheduler/witness.go",
 		"return undecided, oneGone, nil", "return gone, oneGone, nil", unseen},
 	{"witness-not-seen", "a broker whose witness does not answer is believed not to have restarted", "scheduler/witness.go",
-		"case saw == allSeen && fresh:", "case fresh:", unseen},
+		"seen = saw == allSeen\n", "seen = true\n", unseen},
 	{"settled-undecided", "a fire is called delivered before it is known whether a link broke", "scheduler/reconcile.go",
 		"if r.verdict == undecided && r.provable(&d) && !r.isCopied(&d) {", "if false {", property},
 	{"witness-covers-earlier", "a new witness is believed about what was fired before it", "tracker/epoch.go",
