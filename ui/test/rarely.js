@@ -82,7 +82,7 @@ export function rarely(world) {
     await form.getByLabel('limit').fill('1');
     await form.getByRole('button', { name: 'Send' }).click();
     await form.getByRole('status').filter({ hasText: 'Status 200' }).waitFor();
-    await form.getByRole('region', { name: 'the answer' }).getByText('jid', { exact: true }).first().waitFor();
+    await form.getByRole('region', { name: 'the answer' }).filter({ hasText: 'jid' }).waitFor();
 
     const one = route('GET', '/api/dead-jobs/{jid}');
     await one.getByText('/api/dead-jobs/{jid}', { exact: true }).click();
@@ -92,7 +92,7 @@ export function rarely(world) {
     await asked.getByLabel('jid').fill('no/such job');
     await asked.getByLabel('jid').press('Enter');
     await asked.getByRole('status').filter({ hasText: 'Status 404' }).waitFor();
-    await asked.getByText('no/such job').first().waitFor();
+    await asked.getByRole('region', { name: 'the answer' }).filter({ hasText: 'reason' }).waitFor();
 
     await page.getByText('/api/events', { exact: true }).click();
     await page.getByText('/api/retries/{jid}/kill', { exact: true }).click();
