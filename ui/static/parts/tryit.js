@@ -24,7 +24,7 @@ export function TryIt({ path, params }) {
     setSending(false);
   };
   return html`<form class="stack" onSubmit=${send} aria-label=${words.tryOf(path)}><p class="small strong">${words.tryIt}</p>
-    ${params.length > 0 && html`<div class="row wrap low">${params.map((p) => html`<label key=${p.name} class="field grow"><span>${p.name}</span>
+    ${params.length > 0 && html`<div class="fields">${params.map((p) => html`<label key=${p.name} class="field grow"><span>${p.name}</span>
       <input class="in" required=${p.in === 'path'} placeholder=${p.usual ?? ''} spellcheck=${false} autocomplete="off" value=${values[p.name] ?? ''}
         onInput=${(e) => setValues({ ...values, [p.name]: e.target.value })} /></label>`)}</div>`}
     <div class="row"><button class="btn small" disabled=${sending}>${words.send}</button>${answer && html`<span role="status">${words.answered(answer.status)}</span>`}</div>
