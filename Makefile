@@ -76,12 +76,11 @@ RACE_FLAGS := -race -tags=pebblegozstd,$(TAGS)
 UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
-# Package readmetest builds the Python package, with PYTHON_TOOLS. The two halves wait at different
-# times, so they run at the same time.
+# Package readmetest builds the Python package, with PYTHON_TOOLS.
 .PHONY: test
 test: $(DEPS_OF_PKG) $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG)),$(PYTHON_TOOLS)) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	@status=0; export SUMMARY=$$(mktemp); \
-	$(MAKE) --no-print-directory -j2 -k test-raced test-unraced || status=$$?; \
+	$(MAKE) --no-print-directory -k test-raced test-unraced || status=$$?; \
 	cat $$SUMMARY; rm $$SUMMARY; exit $$status
 
 .PHONY: test-raced test-unraced

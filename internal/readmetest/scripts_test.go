@@ -95,7 +95,7 @@ func TestGoTestScript(t *testing.T) {
 	}
 	const failed = "\nFailed:\n--- FAIL: TestX (0.00s)\nFAIL\texample.com/x\t0.1s\n"
 	said := gotest("")
-	require.Regexp(t, `^go test -timeout \w+ -v example.com/x example.com/y\n`, said)
+	require.Regexp(t, `^go test -timeout \w+ -p \d+ -v example.com/x example.com/y\n`, said)
 	require.True(t, strings.HasSuffix(said, "ok  example.com/y\n"+failed), said)
 	require.Contains(t, document(t, "scripts/gotest.sh"), `-- -shuffle=on "${arguments[@]}"`)
 
