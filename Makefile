@@ -79,16 +79,10 @@ GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 # Package readmetest builds the Python package, with PYTHON_TOOLS.
 .PHONY: test
 test: $(DEPS_OF_PKG) $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG)),$(PYTHON_TOOLS)) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
-	@status=0; export SUMMARY=$$(mktemp); \
-	$(MAKE) --no-print-directory -k test-raced test-unraced || status=$$?; \
+	status=0; export SUMMARY=$$(mktemp); \
+	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
+	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers || status=$$?; \
 	cat $$SUMMARY; rm $$SUMMARY; exit $$status
-
-.PHONY: test-raced test-unraced
-test-raced:
-	@go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS)
-
-test-unraced:
-	@go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers
 
 CLIENT_TESTS := test-javascript test-python test-ruby test-java
 

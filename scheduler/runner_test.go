@@ -39,6 +39,15 @@ func runner(t *testing.T, v *brokertest.Vhost) (*Scheduler, *broker.Conn) {
 	return New(Config{Broker: cfg, Log: slog.New(slog.DiscardHandler)}, &view.View{}, store, entries.Reader, nil, nil), conn
 }
 
+// management returns the management API of the broker.
+func management(t *testing.T, s *Scheduler, v *brokertest.Vhost) *broker.Management {
+	t.Helper()
+	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
+	require.NoError(t, err)
+	t.Cleanup(mgmt.Close)
+	return mgmt
+}
+
 // fold returns what writes the view that the scheduler reads.
 func (s *Scheduler) fold() *tracker.Entries {
 	entries, err := tracker.NewEntries(s.store, slices.Collect(maps.Keys(s.entries.Trust))...)

@@ -89,9 +89,7 @@ func TestUnavailableTopologyIsDegraded(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)
 	s, _ := runner(t, v)
-	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
-	require.NoError(t, err)
-	defer mgmt.Close()
+	mgmt := management(t, s, v)
 	s.mgmt = mgmt
 	s.assertWanted(t.Context())
 	require.False(t, s.Status().Accepts, "only a leader makes jobs.direct")

@@ -97,9 +97,7 @@ func TestWitnessOfOneNode(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s, conn := runner(t, v)
-	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
-	require.NoError(t, err)
-	defer mgmt.Close()
+	mgmt := management(t, s, v)
 	w := func() *witness { return &witness{conn: conn, mgmt: mgmt, log: slog.New(slog.DiscardHandler)} }
 
 	for _, unknown := range []string{"", "rabbit@elsewhere=1234", wire.WitnessPrefix + "none"} {
@@ -134,9 +132,7 @@ func TestWitnessThatIsNotSeen(t *testing.T) {
 	t.Parallel()
 	v := brokertest.Erlang(t)
 	s, conn := runner(t, v)
-	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
-	require.NoError(t, err)
-	defer mgmt.Close()
+	mgmt := management(t, s, v)
 	w := func() *witness { return &witness{conn: conn, mgmt: mgmt, log: slog.New(slog.DiscardHandler)} }
 	known, err := w().renew(t.Context())
 	require.NoError(t, err)
@@ -220,9 +216,7 @@ func TestWitnessOfOlderVersion(t *testing.T) {
 	if conn.Features().OneNodeServes {
 		t.Skip("this broker's witness is such a queue")
 	}
-	mgmt, err := broker.OpenManagement(t.Context(), v.ManagementURL(), v.Name, s.log)
-	require.NoError(t, err)
-	defer mgmt.Close()
+	mgmt := management(t, s, v)
 	old := wire.WitnessPrefix + "0123456789abcdef"
 	require.NoError(t, conn.Witnesses().DeclareTransient(t.Context(), old))
 	w := &witness{conn: conn, mgmt: mgmt, log: slog.New(slog.DiscardHandler)}

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 packages=$(sort | awk '/\/(scheduler|cmd\/millrace|internal\/readmetest)$/ { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }') # the slowest packages come first
 [[ $packages ]] || exit 0
-arguments=(-timeout 45m -p "$(($(nproc) + 1))" "$@") # most tests wait most of the time
+arguments=(-timeout 30m -p "$(($(nproc) + 1))" "$@") # most tests wait most of the time
 if [[ ! ${RERUN:-} ]]; then
 	output=$(mktemp)
 	trap 'rm -f "$output"' EXIT

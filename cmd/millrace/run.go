@@ -48,7 +48,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 		return err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	s := newSidecar(cfg, log, st, auth.IsLocalAddr(auth.AddrOf(listener)) && !cfg.BehindProxy)
+	s := newSidecar(cfg, log, st, auth.IsLocal(listener) && !cfg.BehindProxy)
 	defer s.shared.close()
 	if err := s.mgmt.open(); err != nil {
 		return err

@@ -80,10 +80,7 @@ func (s *sidecarSettings) Connect(order *hosts.Order, log *slog.Logger) connect.
 
 // apiAddress returns the address of the API as users know it.
 func (s *sidecarSettings) apiAddress(l net.Listener) string {
-	if l.Addr().Network() == "unix" {
-		return auth.AddrOf(l)
-	}
-	return s.scheme() + "://" + l.Addr().String() + s.HTTPPrefix
+	return apiclient.At(s.scheme(), auth.AddrOf(l), s.HTTPPrefix).String()
 }
 
 // apiClient returns a client of the API of a sidecar with these settings.

@@ -42,7 +42,7 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []s
 		if err != nil {
 			return ports, fmt.Errorf("--metrics-addr: %w", err)
 		}
-		if onLoopback(l) {
+		if auth.IsLocal(l) {
 			metrics = auth.OnlyExpectedHosts(s.MetricsAddr, hosts, metrics)
 		}
 		ports = append(ports, sidePort{"metrics", l, metrics})
@@ -53,16 +53,11 @@ func (s *sideSettings) open(ctx context.Context, metrics http.Handler, hosts []s
 			return ports, fmt.Errorf("--pprof-addr: %w", err)
 		}
 		ports = append(ports, sidePort{"profiles", l, auth.OnlyExpectedHosts(s.PprofAddr, hosts, profiles())})
-		if !onLoopback(l) {
+		if !auth.IsLocal(l) {
 			return ports, fmt.Errorf("--pprof-addr: %w", errNotLoopback)
 		}
 	}
 	return ports, nil
-}
-
-func onLoopback(l net.Listener) bool {
-	addr, ok := l.Addr().(*net.TCPAddr)
-	return ok && addr.IP.IsLoopback()
 }
 
 func closePorts(ports []sidePort) {

@@ -97,6 +97,7 @@ func (n *notifier) send(text string) bool {
 	sent, err := daemon.SdNotify(false, text)
 	if err != nil {
 		n.log.Warn("millrace: systemd cannot be notified", "err", err)
+		n.ready, n.status = false, "" // all of it is sent again
 	}
-	return sent
+	return sent || err != nil
 }

@@ -97,6 +97,9 @@ func IsLocalAddr(addr string) bool {
 	return err == nil && isLocal(host)
 }
 
+// IsLocal reports whether only this machine can connect to a listener.
+func IsLocal(l net.Listener) bool { return IsLocalAddr(AddrOf(l)) }
+
 // Check returns an error if an address must not be listened on. The error calls it by its name.
 func (e Exposure) Check(name string, addr net.Addr) error {
 	if e.allowed() {

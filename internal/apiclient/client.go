@@ -52,14 +52,21 @@ func At(scheme, addr, prefix string) Address {
 	return Address{Base: scheme + "://" + addr + prefix}
 }
 
+// String returns the address as users know it.
+func (a Address) String() string {
+	if a.Socket != "" {
+		return "unix:" + a.Socket
+	}
+	return a.Base
+}
+
 // New returns a client of the API at an address. If err is not nil, every request returns it.
 func New(a Address, c Credentials, err error) *Client {
 	if err == nil && !mayCarrySecrets(a.Base) {
 		err = usage.Errorf("no password is sent to %s without TLS: use https:// in --api-url", a.Base)
 	}
-	client := &Client{base: a.Base, at: a.Base, authorization: c.Authorization, as: c.As, fault: err, HTTP: http.Client{Timeout: timeout}}
+	client := &Client{base: a.Base, at: a.String(), authorization: c.Authorization, as: c.As, fault: err, HTTP: http.Client{Timeout: timeout}}
 	if a.Socket != "" {
-		client.at = "unix:" + a.Socket
 		var d net.Dialer
 		client.HTTP.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", a.Socket) }}
 	}

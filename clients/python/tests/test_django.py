@@ -1,18 +1,15 @@
 """The README's advice for Django, with a real broker."""
 
 import importlib.util
-import re
 import tempfile
 import threading
 import unittest
-from pathlib import Path
 from typing import Any
 
 from millrace_jobs import Client, Job, Worker
 
+from . import readme
 from .broker import Broker
-
-README = Path(__file__).parent.parent / "README.md"
 
 
 @unittest.skipUnless(importlib.util.find_spec("django"), "Django is in .cache/python only")
@@ -29,10 +26,8 @@ class Django(unittest.TestCase):
         from django.conf import settings
 
         settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": database}})
-        found = re.search(r"```python file=django_worker.py\n(.*?)```", README.read_text(), re.DOTALL)
-        assert found
         program: dict[str, Any] = {}
-        exec(found[1].replace("Worker(", f"Worker({self.broker.url!r}, concurrency=1, "), program)
+        exec(readme.program("django_worker.py").replace("Worker(", f"Worker({self.broker.url!r}, concurrency=1, "), program)
         worker = program["worker"]
         assert isinstance(worker, Worker)
         return worker

@@ -3,16 +3,13 @@
 import asyncio
 import importlib.util
 import json
-import re
 import unittest
-from pathlib import Path
 from typing import Any
 
 from millrace_jobs import Closed
 
+from . import readme
 from .broker import Broker
-
-README = Path(__file__).parent.parent / "README.md"
 
 
 @unittest.skipUnless(importlib.util.find_spec("fastapi"), "FastAPI is in .cache/python only")
@@ -23,15 +20,13 @@ class FastAPI(unittest.TestCase):
         broker = Broker()
         self.addCleanup(broker.stop)
         broker.topology("default")
-        found = re.search(r"```python file=fastapi_app.py\n(.*?)```", README.read_text(), re.DOTALL)
-        assert found
-        program: dict[str, Any] = {}
-        exec(found[1].replace("AsyncClient(", f"AsyncClient({broker.url!r}, "), program)
-        with TestClient(program["app"]) as web:
+        names: dict[str, Any] = {}
+        exec(readme.program("fastapi_app.py").replace("AsyncClient(", f"AsyncClient({broker.url!r}, "), names)
+        with TestClient(names["app"]) as web:
             answers = [web.post(f"/orders/{n}") for n in range(3)]
         self.assertEqual([202] * 3, [answer.status_code for answer in answers])
         jobs = [json.loads(broker.take("queue.default")[1]) for _ in answers]
         self.assertEqual([[0], [1], [2]], [job["args"] for job in jobs])
         self.assertEqual([answer.json()["jid"] for answer in answers], [job["jid"] for job in jobs])
         with self.assertRaises(Closed):  # it was closed with the application
-            asyncio.run(program["app"].state.jobs.enqueue("A"))
+            asyncio.run(names["app"].state.jobs.enqueue("A"))

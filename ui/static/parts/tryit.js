@@ -37,7 +37,7 @@ export function TryIt({ path, params }) {
  * @param {Parameter[]} params
  * @param {Record<string, string>} values
  */
-export function urlOf(path, params, values) {
+function urlOf(path, params, values) {
   const query = queryText(Object.fromEntries(params.filter((p) => p.in === 'query').map((p) => [p.name, values[p.name]])));
   return prefix + path.replace(/\{(\w+)\}/g, (_, name) => encodePart(values[name] ?? '')) + (query && '?' + query);
 }
