@@ -10,7 +10,7 @@
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
 #   java      a JDK and Maven; Maven puts its downloads into .cache/maven (scripts/mvn.sh)
-#   browser   Chromium, for the tests of the web UI
+#   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
@@ -39,7 +39,7 @@ python() {
 }
 
 browser() {
-	command -v "${CHROMIUM:-chromium}" >/dev/null || packages+=(chromium)
+	command -v "${CHROMIUM:-chromium-headless-shell}" >/dev/null || packages+=(chromium-headless-shell)
 }
 
 firefox() {

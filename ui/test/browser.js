@@ -2,10 +2,11 @@
 import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
-const path = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+/** The headless shell has no windows, and takes half as much of the processor as a whole Chromium. */
+const path = process.env.CHROMIUM || ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'].map((name) => '/usr/bin/' + name).find(existsSync);
 
 export function launch() {
-  if (!path) throw new Error('no Chromium: apt-get install chromium, or set CHROMIUM');
+  if (!path) throw new Error('no Chromium: apt-get install chromium-headless-shell, or set CHROMIUM');
   return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'] });
 }
 
