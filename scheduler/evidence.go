@@ -18,6 +18,12 @@ func (l *leadership) dropOldWitness(ctx context.Context) {
 	}
 }
 
+// decision says which fires of earlier epochs arrived.
+type decision struct {
+	verdict verdict
+	proof   proof
+}
+
 // checkWitness passes on whether the witness stands. If that cannot be said yet, the epoch
 // continues and learns it later.
 func (l *leadership) checkWitness(ctx context.Context) error {
@@ -30,18 +36,28 @@ func (l *leadership) checkWitness(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.core.witnessed(v, l.proof)
-	if v == undecided {
-		l.beside(func(ctx context.Context) {
-			v, err := l.witness.wait(ctx, known)
-			if err != nil {
-				v = gone
-			}
-			select {
-			case l.decided <- v:
-			case <-ctx.Done():
-			}
-		})
+	d := decision{v, l.proof}
+	if d.verdict == stands && d.proof.unread {
+		d.verdict = undecided
+	}
+	l.core.witnessed(d.verdict, d.proof)
+	if d.verdict == undecided {
+		l.beside(func(ctx context.Context) { l.decide(ctx, known, d.proof) })
 	}
 	return nil
+}
+
+// decide finds out, beside the loop, what could not be said when the epoch began.
+func (l *leadership) decide(ctx context.Context, known string, p proof) {
+	v, err := l.witness.wait(ctx, known)
+	if err != nil {
+		v = gone
+	}
+	if v == stands && p.unread {
+		p = l.s.readProof(ctx, l.witness.alone(ctx))
+	}
+	select {
+	case l.decided <- decision{v, p}:
+	case <-ctx.Done():
+	}
 }

@@ -36,9 +36,9 @@ type leadership struct {
 // evidence is what the broker says about whether jobs arrived.
 type evidence struct {
 	witness    *witness
-	decided    chan verdict // about what earlier epochs left in doubt
-	renewed    chan string  // a new witness, to be journaled
-	oldWitness string       // of an older version, to be deleted
+	decided    chan decision // about what earlier epochs left in doubt
+	renewed    chan string   // a new witness, to be journaled
+	oldWitness string        // of an older version, to be deleted
 	proof      proof
 	newer      newerProof
 	silent     silentQueues
@@ -50,7 +50,7 @@ var errResigned = errors.New("scheduler: resigned")
 func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership {
 	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, binder: newBinder(s, conn),
 		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
-	l.evidence = evidence{decided: make(chan verdict), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
+	l.evidence = evidence{decided: make(chan decision), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}
 	l.prober, l.mover, l.oldQueue = newProber(l), newMover(l), newOldQueue(l)
 	return l

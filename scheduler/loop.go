@@ -113,8 +113,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		return fmt.Errorf("scheduler: connection lost: %w", l.conn.Err())
 	case <-l.prober.failed:
 		return errMisrouted
-	case v := <-l.decided:
-		l.core.reconciler.decided(v)
+	case d := <-l.decided:
+		l.core.reconciler.decided(d.verdict, d.proof)
 	case id := <-l.renewed:
 		return l.core.rewitnessed(time.Now(), id)
 	case v := <-l.silent.verdicts:

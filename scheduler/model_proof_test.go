@@ -10,14 +10,37 @@ import (
 // check returns what a leader finds out immediately about the witness in the journal.
 func (s *modelSidecar) check(now time.Time) verdict {
 	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
-	s.broker.blind[s.core.ledger.Epoch()] = s.broker.silent || s.known0 == ""
+	s.broker.blind[s.core.ledger.Epoch()] = s.known0 == ""
 	switch {
-	case s.known0 == "" || s.known0 != s.broker.renew():
+	case s.known0 == "":
+		return gone
+	case s.broker.silent:
+		return undecided
+	case s.known0 != s.broker.renew():
 		return gone
 	case s.broker.cluster:
 		return undecided
 	}
 	return stands
+}
+
+// decide does what a leader does about a verdict that it could not give when it began. It waits for
+// a broker that is silent.
+func (s *modelSidecar) decide(now time.Time) {
+	b := s.broker
+	if now.Before(s.decideAt) || b.silent && now.Before(s.decideAt.Add(decideWithin)) {
+		return
+	}
+	b.linkSeen = b.links
+	b.blind[s.core.ledger.Epoch()] = b.blind[s.core.ledger.Epoch()] || b.silent
+	v, p := gone, s.core.reconciler.proof
+	if s.known0 == b.renew() {
+		v = stands
+	}
+	if p.unread {
+		p = s.proof()
+	}
+	s.core.reconciler.decided(v, p)
 }
 
 // decideOverdue does what a leader does about queues that do not answer.
@@ -52,7 +75,7 @@ const (
 // proof returns what the broker's API reports about its queues.
 func (s *modelSidecar) proof() proof {
 	if s.broker.silent {
-		return proof{}
+		return proof{unread: true}
 	}
 	p := proof{alone: !s.broker.cluster, known: map[string]bool{wire.QueuePrefix + quorum: false}}
 	for _, queue := range []string{"a", "b", "q"} {

@@ -145,7 +145,8 @@ type modelBroker struct {
 	changesAt map[int64]int // by epoch, nodes and links when it began to lead
 
 	silent bool           // the management API does not answer
-	blind  map[int64]bool // epochs that could not ask it, or had no witness to ask about
+	blind  map[int64]bool // epochs that could not ask it, or about nothing
+	bare   map[int64]bool // epochs whose fires have no witness
 
 	leases bool // a leader that loses the lock sends nothing more when the next one begins
 
@@ -209,7 +210,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 }
 
 func newModelBroker() *modelBroker {
-	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
+	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, bare: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
 	for _, name := range leaderStreams {
 		b.streams[name] = &modelStream{}
@@ -460,11 +461,11 @@ func (b *modelBroker) excuse(first *copyOf, d *wire.Dispatch, read int64) string
 		return "its leader had been followed, and did not know which entry stands for this one"
 	case d.Op != wire.OpRefired || b.isKnown(fired, read):
 		return ""
-	case b.blind[d.Epoch] || b.blind[fired.Epoch]:
+	case b.blind[d.Epoch] || b.bare[fired.Epoch]:
 		return "its leader died with the fire unconfirmed, and no leader could ask whether it arrived"
-	case first.late && (b.cluster || first.queue == refusing):
+	case first.late && b.cluster:
 		return "its leader had been followed, and nothing proves that the fire arrived"
-	case first.queue == quorum || b.cluster && changed:
+	case first.queue == quorum || first.queue == refusing || b.cluster && changed:
 		return "its leader died with the fire unconfirmed, and nothing proves that it arrived"
 	}
 	return ""
@@ -833,7 +834,7 @@ func (s *modelSidecar) step(now time.Time) error {
 			return nil
 		}
 		s.standing = s.broker.renew()
-		s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.standing == ""
+		s.broker.bare[s.core.ledger.Epoch()] = s.standing == ""
 		s.broker.changesAt[s.core.ledger.Epoch()] = s.broker.nodes + s.broker.links
 		if s.broker.links != s.broker.linkSeen {
 			s.broker.changesAt[s.core.ledger.Epoch()] = -1 // its witness is older than its fires
@@ -846,10 +847,8 @@ func (s *modelSidecar) step(now time.Time) error {
 				return err
 			}
 		}
-		if s.core.reconciler.verdict == undecided && !now.Before(s.decideAt) {
-			s.broker.linkSeen = s.broker.links
-			s.broker.blind[s.core.ledger.Epoch()] = s.broker.blind[s.core.ledger.Epoch()] || s.broker.silent
-			s.core.reconciler.decided(map[bool]verdict{true: stands, false: gone}[s.known0 == s.broker.renew()])
+		if s.core.reconciler.verdict == undecided {
+			s.decide(now)
 		}
 		return s.decideOverdue(now)
 	}

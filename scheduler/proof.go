@@ -13,6 +13,8 @@ import (
 type proof struct {
 	alone bool            // the broker is one node, so what is not known of a queue does not matter
 	known map[string]bool // queues, by full name, with whether they prove anything
+
+	unread bool // the broker did not say: nothing is known, and nothing proven
 }
 
 // of reports whether a queue certainly has what was fired to it.
@@ -56,7 +58,7 @@ func (q *queueBook) readProof(ctx context.Context, alone bool) proof {
 		queues, err := q.mgmt.Queues(ctx)
 		if err != nil {
 			q.log.Warn("scheduler: cannot list queues", "error", err)
-			return proof{}
+			return proof{unread: true}
 		}
 		for _, info := range queues {
 			known[info.Name] = proves(info)

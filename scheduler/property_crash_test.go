@@ -311,6 +311,7 @@ func (w *world) loseJournal(t *rapid.T) {
 	clear(w.broker.known) // epochs begin again
 	clear(w.broker.changesAt)
 	clear(w.broker.blind)
+	clear(w.broker.bare)
 }
 
 // stopLeader ends the leader's connection if a stream goes that it was reading, and notes whose

@@ -38,8 +38,8 @@ func dispatchInDoubt(d *tracker.Doubt) dispatch {
 	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JID}
 }
 
-// decided takes in a verdict that was not known when the epoch began.
-func (r *reconciler) decided(v verdict) { r.verdict = v }
+// decided takes in a verdict that was not known when the epoch began, and what queues can prove.
+func (r *reconciler) decided(v verdict, p proof) { r.verdict, r.proof = v, p }
 
 // step settles what is in doubt, each with a record, and reports whether that is done. If the
 // leader ends here, the rest stays in doubt for the next one.
@@ -120,6 +120,8 @@ func (r *reconciler) unprovable(d *tracker.Doubt) string {
 		return "misrouted"
 	case fired.Compare(r.from) <= 0:
 		return "delivered before the nodes or links changed"
+	case r.verdict == undecided && r.proof.unread: // it is read again for the verdict
+		return ""
 	case !r.proof.of(queueOf(d)):
 		return "queue gives no proof"
 	}

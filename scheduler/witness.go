@@ -39,7 +39,7 @@ type witness struct {
 }
 
 const (
-	freshWithin   = 20 * time.Second        // RabbitMQ reports its links every 5 s
+	decideWithin  = 2 * time.Minute         // an overloaded broker may say nothing for so long
 	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
 	freshLag      = 2500 * time.Millisecond // a node notes its uptime before its links
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
@@ -87,7 +87,10 @@ const (
 // check compares the broker with what a leader wrote down.
 func (w *witness) check(ctx context.Context, known string) (verdict, error) {
 	v, saw, err := w.look(ctx, known)
-	if saw == noNodes {
+	switch {
+	case saw == noNodes && w.mgmt != nil: // the management API may answer again
+		return undecided, nil
+	case saw == noNodes:
 		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
 		return gone, nil
 	}
@@ -162,7 +165,7 @@ func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight
 // wait is check that waits for a verdict: until all witnesses were seen, and after that all nodes
 // have reported their links again.
 func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
-	within, cancel := context.WithTimeout(ctx, freshWithin)
+	within, cancel := context.WithTimeout(ctx, decideWithin)
 	defer cancel()
 	var first map[string]time.Duration // since all witnesses were seen
 	var absent time.Time               // since when a witness has been missing
@@ -203,7 +206,7 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 		}
 		if pause.For(within, freshEvery) != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("scheduler: the broker does not say whether its nodes or the links between them have changed; jobs in flight are delivered again", "after", freshWithin)
+				w.log.Warn("scheduler: the broker does not say whether its nodes or the links between them have changed; jobs in flight are delivered again", "after", decideWithin)
 			}
 			return gone, ctx.Err()
 		}
