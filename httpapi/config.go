@@ -64,13 +64,14 @@ type Config struct {
 	// Broker returns what is known of the broker.
 	Broker func() (connected bool, product, version string)
 
-	// Auth is auth.ModeBroker, ModeToken or ModeNone. For the default see auth.Authenticator.Mode.
+	// Auth is auth.ModeBroker, ModeToken, ModeHeader or ModeNone. For the default see auth.Authenticator.Mode.
 	Auth string
 	// HasUsers says whether there is a management API to ask.
 	HasUsers func() auth.HasUsers
 	// Identify asks it. It returns auth.ErrWrongPassword, auth.ErrNoTag, or why it cannot be asked.
 	Identify    func(ctx context.Context, name, password string) (auth.User, error)
 	TokensFile  string         // for auth.ModeToken
+	HeaderKey   []byte         // for auth.ModeHeader: what a proxy signs with
 	SessionKey  []byte         // a secret from which sessions' keys are derived; default: a new one
 	ReadOnly    bool           // nothing can be changed through this server
 	HideArgs    *regexp.Regexp // names of members that only users who may act see; default: none

@@ -55,7 +55,7 @@ func New(cfg Config) *Server {
 	}
 	origins := auth.NewOrigins(cfg.CORSOrigins)
 	authenticator := auth.New(auth.Config{
-		Mode: cfg.Auth, HasUsers: cfg.HasUsers, Identify: cfg.Identify, TokensFile: cfg.TokensFile, SessionKey: cfg.SessionKey,
+		Mode: cfg.Auth, HasUsers: cfg.HasUsers, Identify: cfg.Identify, TokensFile: cfg.TokensFile, HeaderKey: cfg.HeaderKey, SessionKey: cfg.SessionKey,
 		CookiePath: cfg.Prefix + "/", Exposed: cfg.BehindProxy || !auth.IsLocalAddr(cfg.Addr), BehindProxy: cfg.BehindProxy,
 		ReadOnly: cfg.ReadOnly, Now: cfg.Now, Log: cfg.Log,
 	})

@@ -147,5 +147,8 @@ func (s *sidecarSettings) queueSLO(queue string) time.Duration {
 // masked returns the settings as they may be shown.
 func (s sidecarSettings) masked() sidecarSettings {
 	s.AMQPURL, s.ManagementURL, s.StreamURL = broker.MaskURL(s.AMQPURL), broker.MaskURL(s.ManagementURL), broker.MaskURL(s.StreamURL)
+	if s.AuthHeaderKey != "" {
+		s.AuthHeaderKey = "***"
+	}
 	return s
 }

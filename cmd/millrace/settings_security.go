@@ -13,8 +13,9 @@ import (
 
 // securitySettings say who may use the REST API, and how.
 type securitySettings struct {
-	Auth             string   `name:"auth" env:"MILLRACE_AUTH" enum:"auto,broker,token,none" default:"auto" help:"How users of the API sign in: broker (as users of the broker), token (of --tokens-file), none. auto is broker, or none if there is no management API and only this machine can connect."`
+	Auth             string   `name:"auth" env:"MILLRACE_AUTH" enum:"auto,broker,token,header,none" default:"auto" help:"How users of the API sign in: broker (as users of the broker), token (of --tokens-file), header (at a proxy, which signs who they are with --auth-header-key), none. auto is broker, or none if there is no management API and only this machine can connect."`
 	TokensFile       string   `name:"tokens-file" env:"MILLRACE_TOKENS_FILE" placeholder:"FILE" help:"For --auth=token: lines of a name, a role and the SHA-256 sum of a token."`
+	AuthHeaderKey    string   `name:"auth-header-key" env:"MILLRACE_AUTH_HEADER_KEY" placeholder:"KEY" help:"For --auth=header: the secret of 32 bytes or more with which the proxy signs. Set it in the environment: every user of a machine can see its command lines."`
 	SessionKeyFile   string   `name:"session-key-file" env:"MILLRACE_SESSION_KEY_FILE" placeholder:"FILE" help:"A file with a secret of 32 bytes or more, the same for all sidecars: browsers stay signed in when a sidecar restarts. Default: a new secret at each start."`
 	TLSCert          string   `name:"tls-cert" env:"MILLRACE_TLS_CERT" placeholder:"FILE" help:"The API's TLS certificate, with the intermediate certificates. It is read again when it changes."`
 	TLSKey           string   `name:"tls-key" env:"MILLRACE_TLS_KEY" placeholder:"FILE" help:"The private key of the TLS certificate."`
@@ -41,11 +42,22 @@ func (s *securitySettings) check() error {
 	if (s.Auth == auth.ModeToken) != (s.TokensFile != "") {
 		fault("tokens-file", errors.New("needs --auth=token, and the reverse"))
 	}
+	fault("auth-header-key", s.checkHeaderKey())
 	fault("http-prefix", httpapi.CheckPrefix(s.HTTPPrefix))
 	fault("cors-allow-origins", auth.CheckOrigins(s.CORSAllowOrigins))
 	_, err := s.hideArgs()
 	fault("hide-args", err)
 	return errors.Join(faults...)
+}
+
+func (s *securitySettings) checkHeaderKey() error {
+	switch {
+	case (s.Auth == auth.ModeHeader) != (s.AuthHeaderKey != ""):
+		return errors.New("needs --auth=header, and the reverse")
+	case s.AuthHeaderKey != "" && len(s.AuthHeaderKey) < auth.LeastHeaderKey:
+		return fmt.Errorf("it has %d bytes, and must have %d: openssl rand -hex 32", len(s.AuthHeaderKey), auth.LeastHeaderKey)
+	}
+	return nil
 }
 
 // hidesNothing is the value of --hide-args that turns it off. An empty value may be forgotten in a
@@ -74,6 +86,7 @@ func (s *securitySettings) exposure() auth.Exposure {
 // secure reads the files that the settings name, and configures the API.
 func (s *securitySettings) secure(c *httpapi.Config, log *slog.Logger) (err error) {
 	c.Auth, c.TokensFile, c.BehindProxy, c.Hosts, c.Prefix = s.auth(), s.TokensFile, s.BehindProxy, s.HTTPHosts, s.HTTPPrefix
+	c.HeaderKey = []byte(s.AuthHeaderKey)
 	c.CORSOrigins, c.ReadOnly, c.Environment = s.CORSAllowOrigins, s.ReadOnly, s.Environment
 	if c.HideArgs, err = s.hideArgs(); err != nil {
 		return fmt.Errorf("--hide-args: %w", err)

@@ -36,8 +36,8 @@ type Problem struct {
 type Whoami struct {
 	Name          string `json:"name"`
 	Role          string `json:"role"`
-	Auth          string `json:"auth"`    // broker, token or none
-	Via           string `json:"via"`     // basic, bearer, session or none
+	Auth          string `json:"auth"`    // broker, token, header or none
+	Via           string `json:"via"`     // basic, bearer, session, header or none
 	VHost         string `json:"vhost"`   // of the sidecar
 	MayAct        bool   `json:"may_act"` // take the routes that change something
 	MayAdminister bool   `json:"may_administer"`

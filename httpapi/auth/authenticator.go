@@ -19,6 +19,7 @@ import (
 const (
 	ModeBroker = "broker" // the broker's users
 	ModeToken  = "token"  // tokens of a file
+	ModeHeader = "header" // a proxy authenticates users, and signs who they are
 	ModeNone   = "none"   // users are not authenticated
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	HasUsers    func() HasUsers
 	Identify    func(ctx context.Context, name, password string) (User, error)
 	TokensFile  string // for ModeToken
+	HeaderKey   []byte // for ModeHeader
 	SessionKey  []byte // a secret; default: a new one
 	CookiePath  string // of sessions
 	Exposed     bool   // users of other machines can connect
@@ -43,6 +45,7 @@ type Authenticator struct {
 	cfg     Config
 	seal    *seal
 	tokens  *tokenFile
+	signer  *signer
 	cache   *credentialCache
 	limiter *loginLimiter
 }
@@ -50,7 +53,7 @@ type Authenticator struct {
 // New returns an Authenticator. It reads no file and sends no request yet.
 func New(cfg Config) *Authenticator {
 	return &Authenticator{
-		cfg: cfg, seal: newSeal(cfg.SessionKey), tokens: newTokenFile(cfg.TokensFile, cfg.Now),
+		cfg: cfg, seal: newSeal(cfg.SessionKey), tokens: newTokenFile(cfg.TokensFile, cfg.Now), signer: &signer{cfg.HeaderKey, cfg.Now},
 		cache: newCredentialCache(cfg.Identify, cfg.Now), limiter: newLoginLimiter(),
 	}
 }
@@ -104,7 +107,7 @@ func (a *Authenticator) May(p Principal, needs Access) bool {
 
 // MayStillRead reports whether a user who was admitted may still read, or cannot be asked for now.
 func (a *Authenticator) MayStillRead(r *http.Request) bool {
-	p, err := a.identify(r)
+	p, err := a.identifyAged(r, eventsAge)
 	if err != nil {
 		return problem.From(err).Status != http.StatusUnauthorized
 	}
@@ -122,12 +125,20 @@ func challenge(c echo.Context, err error) {
 
 // identify returns the principal of a request: by the header Authorization, else by the session.
 func (a *Authenticator) identify(r *http.Request) (Principal, error) {
+	return a.identifyAged(r, headerAge)
+}
+
+// identifyAged is identify for a request whose signed header may be so old.
+func (a *Authenticator) identifyAged(r *http.Request, age time.Duration) (Principal, error) {
 	mode, err := a.Mode()
 	if err != nil {
 		return Principal{}, err
 	}
-	if mode == ModeNone {
+	switch mode {
+	case ModeNone:
 		return anonymous, nil
+	case ModeHeader:
+		return a.bySignature(r, age)
 	}
 	if header := r.Header.Get("Authorization"); header != "" {
 		return a.byHeader(r, mode)
@@ -151,6 +162,19 @@ func unauthorized(format string, args ...any) error {
 var howTo = map[string]string{
 	ModeBroker: "with the name and password of a user of the broker",
 	ModeToken:  "with a token (Authorization: Bearer …)",
+	ModeHeader: "at the proxy through which this API is reached",
+}
+
+// bySignature returns the principal whom the proxy names. Nothing else in a request counts.
+func (a *Authenticator) bySignature(r *http.Request, age time.Duration) (Principal, error) {
+	if r.Header.Get(SignedHeader) == "" {
+		return Principal{}, unauthorized("sign in %s", howTo[ModeHeader])
+	}
+	p, err := a.signer.find(r, age)
+	if err != nil {
+		return Principal{}, unauthorized("%s", err)
+	}
+	return p, nil
 }
 
 func (a *Authenticator) byHeader(r *http.Request, mode string) (Principal, error) {

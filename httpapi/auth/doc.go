@@ -14,6 +14,9 @@
 // Logins that fail are limited by name and by address. A password that was right a short while ago
 // is no attempt, so guessing does not lock a user out who is signed in.
 //
+// With ModeHeader, a proxy authenticates users, and names each in a header. The header counts only
+// with the proxy's signature, which covers the method and the target of the request and its time.
+//
 // # Failures
 //
 // While the management API does not answer, a password that was right in the last ten minutes still

@@ -88,13 +88,14 @@ const (
 	viaBasic   = "basic"
 	viaBearer  = "bearer"
 	viaSession = "session"
+	viaHeader  = "header"
 )
 
 // Principal is the user behind a request.
 type Principal struct {
 	Name string
 	Role Role
-	Via  string // none, basic, bearer or session
+	Via  string // none, basic, bearer, session or header
 	Ends int64  // of the session, in seconds since 1970; 0 without one
 }
 

@@ -40,7 +40,7 @@ func (a *Authenticator) SignIn(r *http.Request, given Credentials) (Principal, *
 		return Principal{}, nil, problem.BadRequest("the body must have either name and password, or a token")
 	case mode == ModeNone:
 		return anonymous, nil, nil
-	case byToken != (mode == ModeToken):
+	case mode == ModeHeader || byToken != (mode == ModeToken):
 		return Principal{}, nil, unauthorized("sign in %s", howTo[mode])
 	case mode == ModeToken:
 		s.TokenSum = sumOf(given.Token)

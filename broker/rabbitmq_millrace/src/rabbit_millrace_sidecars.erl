@@ -1,0 +1,24 @@
+%% Supervises one process for each sidecar of this node. The exits of a sidecar itself are handled
+%% there, with back-off.
+-module(rabbit_millrace_sidecars).
+-behaviour(supervisor).
+
+-export([start_link/0, init/1, start_sidecar/1, stop_sidecar/1, running/0]).
+
+-define(STOP_TIMEOUT, 15000).
+
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+init([]) -> {ok, {#{strategy => one_for_one, intensity => 20, period => 60}, []}}.
+
+start_sidecar(VHost) ->
+    supervisor:start_child(?MODULE, #{id => VHost, start => {rabbit_millrace_sidecar, start_link, [VHost]},
+                                      shutdown => ?STOP_TIMEOUT}).
+
+stop_sidecar(VHost) ->
+    _ = supervisor:terminate_child(?MODULE, VHost),
+    _ = supervisor:delete_child(?MODULE, VHost),
+    ok.
+
+%% The virtual hosts and processes of all sidecars.
+running() -> [{VHost, Pid} || {VHost, Pid, _, _} <- supervisor:which_children(?MODULE)].

@@ -1,0 +1,23 @@
+%% The supervision tree below the keeper.
+-module(rabbit_millrace_tree).
+-behaviour(supervisor).
+
+-export([start_link/0, init/1]).
+
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+init([]) ->
+    rabbit_millrace_sidecar:new_table(),
+    Sessions = worker(rabbit_millrace_sessions),
+    Children = case rabbit_millrace_config:mode() of
+        link -> [];
+        supervise -> [Sessions, worker(rabbit_millrace_user), sidecars(),
+                      worker(rabbit_millrace_vhosts)]
+    end,
+    {ok, {#{strategy => one_for_one, intensity => 10, period => 60}, Children}}.
+
+worker(Module) -> #{id => Module, start => {Module, start_link, []}, shutdown => 5000}.
+
+sidecars() ->
+    #{id => rabbit_millrace_sidecars, start => {rabbit_millrace_sidecars, start_link, []},
+      type => supervisor, shutdown => infinity}.

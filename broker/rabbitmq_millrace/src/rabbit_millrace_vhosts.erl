@@ -1,0 +1,53 @@
+%% Decides which virtual hosts have a sidecar on this node: those that the settings name and those
+%% that have Millrace's streams. It looks again regularly, so virtual hosts that are created or
+%% deleted later are followed.
+-module(rabbit_millrace_vhosts).
+-behaviour(gen_server).
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/0, missing/0, restart_sidecars/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(LOOK_EVERY, 2000).
+-define(JOURNAL, <<"job_journal">>).
+
+start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% The virtual hosts that the settings name and that do not exist.
+missing() -> rabbit_millrace_config:vhosts() -- rabbit_vhost:list_names().
+
+%% Starts the sidecars again, with the password that is valid then.
+restart_sidecars() -> gen_server:cast(?MODULE, restart_sidecars).
+
+init([]) ->
+    self() ! look,
+    {ok, []}.
+
+handle_call(_Request, _From, State) -> {reply, {error, unknown}, State}.
+
+handle_cast(restart_sidecars, State) ->
+    [rabbit_millrace_sidecar:restart(Pid) || {_, Pid} <- rabbit_millrace_sidecars:running(), is_pid(Pid)],
+    {noreply, State};
+handle_cast(_Request, State) -> {noreply, State}.
+
+handle_info(look, State) ->
+    try look()
+    catch Class:Reason -> ?LOG_WARNING("Millrace: the virtual hosts cannot be listed: ~tp ~tp", [Class, Reason])
+    end,
+    erlang:send_after(?LOOK_EVERY, self(), look),
+    {noreply, State};
+handle_info(_Message, State) -> {noreply, State}.
+
+%% A sidecar that runs stays until its virtual host is deleted: it creates its streams itself.
+look() ->
+    Existing = rabbit_vhost:list_names(),
+    Running = [VHost || {VHost, _} <- rabbit_millrace_sidecars:running()],
+    Named = rabbit_millrace_config:vhosts(),
+    [rabbit_millrace_sidecars:start_sidecar(V)
+     || V <- Existing -- Running, lists:member(V, Named) orelse has_streams(V)],
+    [begin
+         rabbit_millrace_sidecars:stop_sidecar(V),
+         rabbit_millrace_sidecar:forget(V)
+     end || V <- Running -- Existing].
+
+has_streams(VHost) -> rabbit_amqqueue:exists(rabbit_misc:r(VHost, queue, ?JOURNAL)).
