@@ -80,7 +80,7 @@ peer(Req) ->
 %% The value of the header X-Millrace-User for a request: see docs/api-access.md. Key is the
 %% sidecar's.
 signature(#user{username = Name, tags = Tags}, Key, Time, Method, Target) ->
-    Parts = [integer_to_binary(Time), base64:encode(Name), base64:encode(lists:join(",", [tag(T) || T <- Tags]))],
+    Parts = [integer_to_binary(Time), base64:encode(Name), base64:encode(iolist_to_binary(lists:join(",", [tag(T) || T <- Tags])))],
     Signed = lists:join("\n", ["millrace-user-1", Method, Target | Parts]),
     Sum = binary:encode_hex(crypto:mac(hmac, sha256, Key, Signed)),
     iolist_to_binary(lists:join(".", ["1" | Parts] ++ [string:lowercase(Sum)])).

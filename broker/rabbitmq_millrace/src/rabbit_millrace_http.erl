@@ -1,7 +1,7 @@
 %% An HTTP/1.1 client for the sidecar's socket: one request for each connection.
 -module(rabbit_millrace_http).
 
--export([connect/1, send_head/4, answer/2, read/2, get/3]).
+-export([connect/1, send_head/4, answer/2, read/2, read_all/2, get/3]).
 
 -define(CONNECT_TIMEOUT, 2000).
 -define(HEAD_TIMEOUT, 120000). % an answer may wait for something, such as a lease
@@ -103,11 +103,14 @@ get(Path, Target, Headers) ->
 get_from(Socket, Target, Headers) ->
     ok = send_head(Socket, "GET", Target, [{"connection", "close"} | Headers]),
     {ok, Status, Found} = answer(Socket, ?GET_TIMEOUT),
-    Body = all(Socket, Found, []),
+    Body = read_all(Socket, Found),
     {Status, try rabbit_json:decode(Body) catch _:_ -> null end}.
+
+%% Reads all of a short body, or as much as comes.
+read_all(Socket, Headers) -> all(Socket, Headers, []).
 
 all(Socket, State, Read) ->
     case read(Socket, State) of
         {ok, Data, Next} -> all(Socket, Next, [Read, Data]);
-        done -> iolist_to_binary(Read)
+        _ -> iolist_to_binary(Read)
     end.

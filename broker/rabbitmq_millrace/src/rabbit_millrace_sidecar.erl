@@ -150,17 +150,21 @@ level(Line) ->
 
 exited(Status, #{run := Run} = S) -> failed(reason(Status, Run), maps:without([port, pid, key, socket], S)).
 
-%% The reason of an exit: the lines that are not of the log, which say why a sidecar gives up. Run
-%% has the lines of this run, the last one first.
+%% The reason of an exit: what a sidecar that gives up writes after its log, or else the last warning
+%% or error in its log. Run has the lines of this run, the last one first.
 reason(Status, Run) ->
     Said = lists:takewhile(fun(Line) -> not is_log(Line) end, Run),
-    Lines = case {Said, Run} of
-        {[], []} -> [<<"it wrote nothing">>];
+    Bad = [Line || Line <- Run, lists:member(level(Line), [warning, error])],
+    Lines = case {Said, Bad} of
+        {[], []} -> [<<"the sidecar's log does not say why">>];
         {[], [Last | _]} -> [Last];
         _ -> lists:reverse(Said)
     end,
-    Text = utf8(io_lib:format("exit status ~b: ~ts", [Status, lists:join("\n", Lines)])),
+    Text = utf8([status(Status), ": ", lists:join("\n", Lines)]),
     utf8(string:slice(Text, 0, ?LONGEST_REASON)).
+
+status(Status) when Status > 128 -> io_lib:format("killed by signal ~b", [Status - 128]);
+status(Status) -> io_lib:format("exit status ~b", [Status]).
 
 is_log(Line) -> binary:match(Line, <<"time=">>) =:= {0, 5}.
 
@@ -178,12 +182,12 @@ failed(Reason, #{vhost := VHost, pause := Pause0, restarts := Restarts} = S) ->
 %% Stops the sidecar in an orderly way. A sidecar that does not stop in time is killed.
 stop(#{port := Port, pid := OsPid, vhost := VHost} = S) ->
     signal("TERM", OsPid),
-    case await_exit(Port, ?STOP_TIMEOUT) of
+    case await_exit(Port, ?STOP_TIMEOUT, S) of
         exited -> ok;
         timeout ->
             ?LOG_WARNING("Millrace: the sidecar of virtual host ~ts does not stop, and is killed", [VHost]),
             signal("KILL", OsPid),
-            await_exit(Port, 1000)
+            await_exit(Port, 1000, S)
     end,
     catch port_close(Port),
     maps:without([port, pid, key, socket, since], S);
@@ -193,9 +197,10 @@ stop(S) -> S.
 signal(_Name, null) -> ok;
 signal(Name, OsPid) -> os:cmd("kill -" ++ Name ++ " " ++ integer_to_list(OsPid)).
 
-await_exit(Port, Timeout) ->
+await_exit(Port, Timeout, S) ->
     receive
         {Port, {exit_status, _}} -> exited;
+        {Port, {data, {_, Line}}} -> await_exit(Port, Timeout, log(utf8(Line), S));
         {'EXIT', Port, _} -> exited
     after Timeout -> timeout
     end.

@@ -22,9 +22,10 @@ switch(Socket, User, VHost, Sidecar, #{pid := Pid, streamid := Stream} = Req, En
             Pid ! {{Pid, Stream}, {switch_protocol, Found#{<<"connection">> => <<"Upgrade">>}, ?MODULE, {Socket, VHost, Req}}},
             {ok, Req, Env};
         {ok, Status, Found} ->
+            Body = rabbit_millrace_http:read_all(Socket, Found),
             gen_tcp:close(Socket),
             Kept = maps:without([<<"content-length">>], rabbit_millrace_proxy:response_headers(Found)),
-            {ok, cowboy_req:reply(Status, Kept, Req), Env};
+            {ok, cowboy_req:reply(Status, Kept, Body, Req), Env};
         {error, _} ->
             gen_tcp:close(Socket),
             {ok, rabbit_millrace_reply:problem(502, "the sidecar of this node does not answer", Req), Env}

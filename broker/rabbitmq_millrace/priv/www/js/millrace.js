@@ -133,6 +133,13 @@ function millrace_open(href) {
     }, function() { said('Millrace cannot be opened: RabbitMQ does not answer.'); });
 }
 
+(function() {
+    var link = document.createElement('link');
+    link.rel = 'stylesheet';
+    link.href = 'css/millrace.css';
+    document.head.appendChild(link);
+})();
+
 if (typeof COMPILED_TEMPLATES !== 'undefined') {
     COMPILED_TEMPLATES['millrace'] = function(json) { return millrace_page(json.millrace); };
 }
