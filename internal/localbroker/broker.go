@@ -29,6 +29,9 @@ type Config struct {
 	// MILLRACE_TEST_RABBITMQ, or else to the installed RabbitMQ.
 	RabbitMQ string
 
+	// Extension adds plugins and settings to a RabbitMQ.
+	Extension Extension
+
 	// Log gets messages about starts and stops. By default nothing is logged.
 	Log *slog.Logger
 }

@@ -35,6 +35,9 @@ type ClusterConfig struct {
 	// with a default of RabbitMQ's own that Debian's package changes: no transient queues.
 	Packaged bool
 
+	// Extension adds plugins and settings to RabbitMQ's nodes.
+	Extension Extension
+
 	// Log gets messages about starts and stops. By default nothing is logged.
 	Log *slog.Logger
 }
@@ -180,7 +183,10 @@ func (c *Cluster) seatRabbitMQ(ctx context.Context, cfg ClusterConfig) error {
 	}
 	for i, b := range c.Nodes {
 		b.ports.epmd = first.ports.epmd
-		b.seat = seat{name: memberName(i), host: host(i), cookie: cookie, config: config.String(), shared: true, packaged: cfg.Packaged}
+		b.seat = seat{
+			name: memberName(i), host: host(i), cookie: cookie, config: config.String(), shared: true, packaged: cfg.Packaged,
+			extension: cfg.Extension,
+		}
 	}
 	if err := first.writeFiles(); err != nil {
 		return err

@@ -15,10 +15,6 @@ import (
 // belongs to a node name. Two nodes with the same name do not meet, because each has its own epmd.
 const nodeName = "millrace@localhost"
 
-// plugins are the management API, for queue lengths and policies, and streams, for their native
-// protocol.
-const plugins = "[rabbitmq_management,rabbitmq_stream].\n"
-
 // config is the node's rabbitmq.conf. The statistics interval is one second instead of five, so
 // that queue lengths are current. The disk limit is low, because a full disk on a developer's
 // machine is no reason to block publishers.
@@ -62,8 +58,9 @@ func writeRabbitMQ(dir string, p ports, s seat) error {
 		return fmt.Errorf("localbroker: asking for the machine's name: %w", err)
 	}
 	files := map[string]string{
-		"rabbitmq.conf":   fmt.Sprintf(config, s.host, p.amqp, p.management, p.stream) + s.config,
-		"enabled_plugins": plugins,
+		"rabbitmq.conf":   fmt.Sprintf(config, s.host, p.amqp, p.management, p.stream) + s.config + s.extension.Config,
+		"enabled_plugins": enabledPlugins(s.extension.Plugins),
+		"rabbitmq-env":    pluginPath(s.extension.PluginDir),
 		"inetrc":          fmt.Sprintf(inetrc, machine),
 	}
 	for name, text := range files {
@@ -118,7 +115,7 @@ func env(dir string, p ports, name string) []string {
 		// Otherwise every Erlang VM that finds no epmd starts one, which stays forever.
 		"ERL_FLAGS=-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}",
 		"RABBITMQ_NODENAME=" + name,
-		"RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "none"),
+		"RABBITMQ_CONF_ENV_FILE=" + filepath.Join(dir, "rabbitmq-env"),
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(dir, "none.config"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "enabled_plugins"),

@@ -11,10 +11,12 @@ type seat struct {
 	config   string // more lines for its configuration
 	shared   bool   // part of a cluster, which owns epmd and the ports
 	packaged bool   // without the files in /etc/rabbitmq/conf.d
+
+	extension Extension
 }
 
 func lone(cfg Config) seat {
-	s := seat{name: nodeName, host: loopback, cookie: newCookie()}
+	s := seat{name: nodeName, host: loopback, cookie: newCookie(), extension: cfg.Extension}
 	if cfg.LavinMQ != "" {
 		s.config = lavinmqAlone
 	}
