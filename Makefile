@@ -173,6 +173,11 @@ dist: ## Build archives for Linux and macOS, Debian packages and their checksums
 	@VERSION=$(VERSION) scripts/dist.sh dist $(ARGS)
 	@ls dist
 
+.PHONY: plugin
+plugin: ## Build the plugin for RabbitMQ in dist, with erlc and the installed RabbitMQ
+	@scripts/deps.sh broker
+	@VERSION=$(VERSION) scripts/plugin.sh dist
+
 UI_READY := ui/node_modules/.millrace-lock.json
 
 $(UI_READY): ui/package-lock.json
@@ -189,6 +194,19 @@ test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium and Firefox, again
 	@scripts/deps.sh broker browser firefox
 	@go build -o bin/millrace ./cmd/millrace
 	cd ui && npm run --silent test
+
+# They start their own brokers, and take some minutes.
+TEST_PLUGIN = MILLRACE_TEST_PLUGIN=$$(VERSION=$(VERSION) scripts/plugin.sh dist) go test -tags plugin -count=1 -timeout 60m $(TESTFLAGS) ./internal/plugintest
+
+.PHONY: test-plugin
+test-plugin: tools $(UI_READY) ## Tests of the plugin for RabbitMQ, on the installed RabbitMQ
+	@scripts/deps.sh broker browser
+	$(TEST_PLUGIN)
+
+.PHONY: test-plugin-rabbitmq4
+test-plugin-rabbitmq4: tools $(UI_READY) ## The same on RabbitMQ 4, installed in .cache from Debian forky
+	@scripts/deps.sh broker browser
+	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) $(TEST_PLUGIN)
 
 .PHONY: bench-ui
 bench-ui: tools $(UI_READY) ## Measure the web UI with a million jobs (ARGS=-quick, ARGS=-only=dashboard)

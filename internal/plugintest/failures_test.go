@@ -199,7 +199,9 @@ func TestSidecarThatExits(t *testing.T) {
 
 	_, err = n.Eval(t.Context(), `application:set_env(rabbitmq_millrace, sidecar, "/none/millrace").`)
 	require.NoError(t, err)
-	n.eventually(t, func() bool { return strings.Contains(n.vhost(t, "/").Get("last_exit.reason").String(), "there is no sidecar at /none/millrace") }, "a missing program")
+	n.eventually(t, func() bool {
+		return strings.Contains(n.vhost(t, "/").Get("last_exit.reason").String(), "there is no sidecar at /none/millrace")
+	}, "a missing program")
 }
 
 // TestForeignUser leaves a user alone that an administrator has created.
@@ -210,7 +212,9 @@ func TestForeignUser(t *testing.T) {
 	_, err := n.Eval(t.Context(), `rabbit_auth_backend_internal:set_tags(<<"ops">>, [management], <<"test">>).`)
 	require.NoError(t, err)
 	require.NoError(t, n.SetPlugins(t.Context(), plugin))
-	n.eventually(t, func() bool { return strings.Contains(n.vhost(t, "/").Get("last_exit.reason").String(), "this plugin did not create it") }, "the reason")
+	n.eventually(t, func() bool {
+		return strings.Contains(n.vhost(t, "/").Get("last_exit.reason").String(), "this plugin did not create it")
+	}, "the reason")
 	n.put(t, "/api/users/ops", `{"password":"secret","tags":"management"}`)
 	require.Equal(t, http.StatusOK, n.get(t, "/api/whoami", "ops:secret").status)
 }

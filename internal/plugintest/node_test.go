@@ -34,10 +34,10 @@ func TestOneNode(t *testing.T) {
 		{"bodies that are too large", testLargeBodies},
 		{"server-sent events", testEvents},
 		{"WebSockets", testWebSocket},
+		{"the tab", testTab},
 		{"virtual hosts", testVirtualHosts},
 		{"permissions", testPermissions},
 		{"secrets", testSecrets},
-		{"the tab", testTab},
 		{"sidecar that is killed", testKilledSidecar},
 		{"changed password", testChangedPassword},
 		{"enabling and disabling", testEnabling},
@@ -212,7 +212,7 @@ func testWebSocket(t *testing.T, n *node) {
 
 // testVirtualHosts serves five, of which the settings name three, and one is found by its streams.
 func testVirtualHosts(t *testing.T, n *node) {
-	require.JSONEq(t, `["tenant-1","a/b ü"]`, n.get(t, "/api/millrace-status", guest).get("missing").Raw)
+	require.Contains(t, []string{`["tenant-1","a/b ü"]`, `["a/b ü","tenant-1"]`}, n.get(t, "/api/millrace-status", guest).get("missing").Raw)
 	paths := map[string]string{"tenant-1": "tenant-1", "a/b ü": "a~2Fb~20~C3~BC", "found": "found"}
 	for name, escaped := range map[string]string{"tenant-1": "tenant-1", "a/b ü": "a%2Fb%20%C3%BC", "found": "found", "other": "other"} {
 		n.put(t, "/api/vhosts/"+escaped, `{}`)

@@ -55,9 +55,10 @@ async function checkSupervise(page) {
   await page.waitForURL('**/api/millrace/~2F/worker-processes');
   await page.getByRole('heading', { name: 'Processes', level: 1 }).waitFor();
   await page.goto(address);
+  const events = page.waitForEvent('websocket').then((socket) => socket.waitForEvent('framereceived'));
   await page.locator('.millrace-vhost').first().getByRole('link', { name: 'Open Millrace' }).click();
   await page.getByRole('heading', { name: 'Dashboard', level: 1 }).waitFor();
-  await page.getByText('Live updates').waitFor();
+  await events;
   await page.getByRole('button', { name: /guest/ }).click();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('Password').waitFor();

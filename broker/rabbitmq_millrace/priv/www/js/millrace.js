@@ -94,12 +94,13 @@ function millrace_sidecar(vhost, node) {
     return '<h3>Sidecar on this node</h3>' + millrace_facts(rows) + log;
 }
 
+// RabbitMQ's UI replaces what is in elements of the class updatable every few seconds.
 function millrace_vhost(vhost, node) {
     var open = vhost.state === 'running' ? '<p>' + millrace_link(vhost, '', 'Open Millrace', true) + '</p>' : '';
     var figures = vhost.state === 'running' ? millrace_figures(vhost)
         : millrace_error('The sidecar of this node ' + (millrace_states[vhost.state] || vhost.state) + '.');
-    return '<div class="section millrace-vhost"><h2>Virtual host ' + millrace_text(vhost.vhost) + '</h2>' + open + figures +
-        millrace_sidecar(vhost, node) + '</div>';
+    return '<div class="section millrace-vhost"><h2>Virtual host ' + millrace_text(vhost.vhost) + '</h2><div class="hider updatable">' +
+        open + figures + millrace_sidecar(vhost, node) + '</div></div>';
 }
 
 function millrace_linked(m) {
@@ -112,7 +113,7 @@ function millrace_linked(m) {
 function millrace_page(m) {
     var html = '<h1>Jobs</h1>';
     if (m.mode === 'link') return html + millrace_linked(m);
-    html += '<p id="millrace-said" role="status"></p>';
+    html += '<p id="millrace-said" role="status"></p><div class="updatable">';
     m.missing.forEach(function(name) {
         html += millrace_error('millrace.vhosts names the virtual host ' + name + ', which does not exist.');
     });
@@ -120,7 +121,7 @@ function millrace_page(m) {
         html += '<p>No virtual host that you may use has jobs. Name one in rabbitmq.conf: <code>millrace.vhosts.1 = jobs</code>. ' +
             'Virtual hosts that Millrace has used before appear here without that.</p>';
     }
-    return html + m.vhosts.map(function(vhost) { return millrace_vhost(vhost, m.node); }).join('');
+    return html + '</div>' + m.vhosts.map(function(vhost) { return millrace_vhost(vhost, m.node); }).join('');
 }
 
 // Begins a session with the credentials of this UI, and opens a page of Millrace's.
