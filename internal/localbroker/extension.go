@@ -3,6 +3,7 @@ package localbroker
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,13 +14,15 @@ type Extension struct {
 	// Plugins are enabled besides the management API and streams.
 	Plugins []string
 
-	// PluginDir holds .ez files of plugins that do not come with RabbitMQ. If Config.RabbitMQ runs
-	// in a root directory of its own, PluginDir must be below Config.Dir.
-	PluginDir string
+	// Files are copied into a directory of the node, in which RabbitMQ also looks for plugins.
+	Files []string
 
-	// Config is more lines for rabbitmq.conf.
+	// Config is more lines for rabbitmq.conf. FilesDir in it stands for the directory of Files.
 	Config string
 }
+
+// FilesDir stands for the directory of Extension.Files.
+const FilesDir = "{files}"
 
 // enabledPlugins returns the file of enabled plugins: the management API, for queue lengths and
 // policies, streams, for their native protocol, and more.
@@ -27,12 +30,44 @@ func enabledPlugins(more []string) string {
 	return fmt.Sprintf("[%s].\n", strings.Join(append([]string{"rabbitmq_management", "rabbitmq_stream"}, more...), ","))
 }
 
-// pluginPath returns the lines that let RabbitMQ's scripts find plugins in a directory.
-func pluginPath(dir string) string {
-	if dir == "" {
-		return ""
+// install copies the files. It returns the lines for rabbitmq.conf, and those that let RabbitMQ's
+// scripts find the plugins.
+func (e Extension) install(dir string) (config, environment string, err error) {
+	if len(e.Files) == 0 {
+		return e.Config, "", nil
 	}
-	return fmt.Sprintf("export RABBITMQ_PLUGINS_DIR=\"$RABBITMQ_HOME/plugins:%s\"\n", dir)
+	files := filepath.Join(dir, "files")
+	if err := os.MkdirAll(files, 0o700); err != nil {
+		return "", "", fmt.Errorf("localbroker: installing plugins: %w", err)
+	}
+	for _, file := range e.Files {
+		if err := copyFile(file, filepath.Join(files, filepath.Base(file))); err != nil {
+			return "", "", fmt.Errorf("localbroker: installing plugins: %w", err)
+		}
+	}
+	environment = fmt.Sprintf("export RABBITMQ_PLUGINS_DIR=\"$RABBITMQ_HOME/plugins:%s\"\n", files)
+	return strings.ReplaceAll(e.Config, FilesDir, files), environment, nil
+}
+
+// copyFile copies a file once. Only this user may use the copy.
+func copyFile(from, to string) error {
+	if isFile(to) {
+		return nil // a program may be running
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	return out.Close()
 }
 
 // SetPlugins enables the plugins besides the management API and streams, and disables all others,

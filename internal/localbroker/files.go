@@ -15,10 +15,10 @@ import (
 // belongs to a node name. Two nodes with the same name do not meet, because each has its own epmd.
 const nodeName = "millrace@localhost"
 
-// config is the node's rabbitmq.conf. The statistics interval is one second instead of five, so
+// nodeConfig is the node's rabbitmq.conf. The statistics interval is one second instead of five, so
 // that queue lengths are current. The disk limit is low, because a full disk on a developer's
 // machine is no reason to block publishers.
-const config = `listeners.tcp.1 = %[1]s:%[2]d
+const nodeConfig = `listeners.tcp.1 = %[1]s:%[2]d
 management.tcp.ip = %[1]s
 management.tcp.port = %[3]d
 stream.listeners.tcp.1 = %[1]s:%[4]d
@@ -57,10 +57,14 @@ func writeRabbitMQ(dir string, p ports, s seat) error {
 	if err != nil {
 		return fmt.Errorf("localbroker: asking for the machine's name: %w", err)
 	}
+	config, environment, err := s.extension.install(dir)
+	if err != nil {
+		return err
+	}
 	files := map[string]string{
-		"rabbitmq.conf":   fmt.Sprintf(config, s.host, p.amqp, p.management, p.stream) + s.config + s.extension.Config,
+		"rabbitmq.conf":   fmt.Sprintf(nodeConfig, s.host, p.amqp, p.management, p.stream) + s.config + config,
 		"enabled_plugins": enabledPlugins(s.extension.Plugins),
-		"rabbitmq-env":    pluginPath(s.extension.PluginDir),
+		"rabbitmq-env":    environment,
 		"inetrc":          fmt.Sprintf(inetrc, machine),
 	}
 	for name, text := range files {

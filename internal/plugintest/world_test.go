@@ -29,22 +29,17 @@ const (
 	often  = 100 * time.Millisecond
 )
 
-// extension installs the plugin and a sidecar into a directory.
-func extension(t *testing.T, dir, config string) localbroker.Extension {
+// extension is the plugin and a sidecar.
+func extension(t *testing.T, config string) localbroker.Extension {
 	t.Helper()
 	file := os.Getenv("MILLRACE_TEST_PLUGIN")
 	require.NotEmpty(t, file, "MILLRACE_TEST_PLUGIN must name the plugin's .ez file: run `make test-plugin`")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	plugins := filepath.Join(dir, "plugins")
-	require.NoError(t, os.MkdirAll(plugins, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(plugins, filepath.Base(file)), text, 0o600))
-	binary, err := sidecar.Build(t.Context(), dir)
+	binary, err := sidecar.Binary()
 	require.NoError(t, err)
 	if !strings.Contains(config, "millrace.sidecar =") {
-		config += "millrace.sidecar = " + binary + "\n"
+		config += "millrace.sidecar = " + localbroker.FilesDir + "/" + filepath.Base(binary) + "\n"
 	}
-	return localbroker.Extension{Plugins: []string{plugin}, PluginDir: plugins, Config: config}
+	return localbroker.Extension{Plugins: []string{plugin}, Files: []string{file, binary}, Config: config}
 }
 
 // node is a RabbitMQ with the plugin.
@@ -59,7 +54,7 @@ func start(t *testing.T, config string) *node {
 	dir, err := os.MkdirTemp("/tmp", "plugin")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: dir, Extension: extension(t, dir, config)})
+	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: dir, Extension: extension(t, config)})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Stop(context.Background())) })
 	return &node{b, dir}
@@ -177,7 +172,7 @@ func (n *node) sidecars(t *testing.T) (pids []int) {
 	require.NoError(t, err)
 	for _, file := range all {
 		line, err := os.ReadFile(file)
-		if err != nil || !bytes.HasPrefix(line, []byte(n.dir+"/millrace\x00")) {
+		if err != nil || !bytes.HasPrefix(line, []byte(n.dir+"/files/millrace\x00")) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
