@@ -85,7 +85,7 @@ func testKilledSidecar(t *testing.T, n *node) {
 	n.await(t, "/")
 	v := n.vhost(t, "/")
 	require.Contains(t, v.Get("last_exit.reason").String(), "killed by signal 9")
-	require.Contains(t, n.log(t), "killed by signal 9")
+	n.logs(t, "killed by signal 9")
 	require.EqualValues(t, 1, v.Get("restarts").Int())
 }
 
@@ -96,11 +96,14 @@ func kill(t *testing.T, pid int) {
 	require.NoError(t, p.Kill())
 }
 
-func (n *node) log(t *testing.T) string {
+// logs waits until RabbitMQ's log has a text.
+func (n *node) logs(t *testing.T, what string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(n.dir, "log", "rabbit.log"))
-	require.NoError(t, err)
-	return string(text)
+	n.eventually(t, func() bool {
+		text, err := os.ReadFile(filepath.Join(n.dir, "log", "rabbit.log"))
+		require.NoError(t, err)
+		return bytes.Contains(text, []byte(what))
+	}, "the log has "+what)
 }
 
 // testChangedPassword changes the password of the sidecars' user, as an administrator may.
@@ -145,7 +148,7 @@ func testEnabling(t *testing.T, n *node) {
 func testFailingProcesses(t *testing.T, n *node) {
 	_, err := n.Eval(t.Context(), `[begin catch exit(whereis(rabbit_millrace_vhosts), kill), timer:sleep(50) end || _ <- lists:seq(1, 15)].`)
 	require.NoError(t, err)
-	n.eventually(t, func() bool { return strings.Contains(n.log(t), "Millrace's processes fail too often") }, "the tree has ended")
+	n.logs(t, "Millrace's processes fail too often")
 	n.eventually(t, func() bool { return len(n.sidecars(t)) == 0 }, "its sidecars stop")
 	require.Equal(t, http.StatusOK, n.get(t, "/api/overview", guest).status)
 	require.Equal(t, http.StatusOK, n.get(t, "/api/millrace-status", guest).status)
@@ -172,14 +175,11 @@ func testKilledNode(t *testing.T, n *node) {
 
 // TestSidecarThatExits backs off from one second to thirty, and its reason is shown.
 func TestSidecarThatExits(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "exits")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	n := start(t, "millrace.vhosts.1 = /\nmillrace.sidecar = /bin/false\n")
 	program := filepath.Join(n.dir, "exits")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho 'time=now level=INFO msg=started'\necho 'millrace: no <b>luck</b> today' >&2\nexit 3\n"), 0o700))
 	n.eventually(t, func() bool { return n.vhost(t, "/").Get("last_exit.reason").String() != "" }, "it has exited")
-	_, err = n.Eval(t.Context(), fmt.Sprintf("application:set_env(rabbitmq_millrace, sidecar, %q).", program))
+	_, err := n.Eval(t.Context(), fmt.Sprintf("application:set_env(rabbitmq_millrace, sidecar, %q).", program))
 	require.NoError(t, err)
 	var pause time.Duration
 	n.eventually(t, func() bool {
@@ -189,11 +189,10 @@ func TestSidecarThatExits(t *testing.T) {
 	}, "it has started six times")
 	require.InDelta(t, 30, pause.Seconds(), 1)
 	require.Equal(t, "exit status 3: millrace: no <b>luck</b> today", n.vhost(t, "/").Get("last_exit.reason").String())
-	text := n.log(t)
 	for _, pause := range []string{"1 s", "2 s", "4 s", "8 s", "16 s", "30 s"} {
-		require.Contains(t, text, "starts again in "+pause)
+		n.logs(t, "starts again in "+pause)
 	}
-	require.Contains(t, text, "no <b>luck</b> today")
+	n.logs(t, "no <b>luck</b> today")
 	require.Equal(t, http.StatusServiceUnavailable, n.get(t, root+"/api/overview", guest).status)
 	tab(t, n, "waiting")
 
@@ -226,7 +225,7 @@ func TestLinkMode(t *testing.T) {
 	require.Equal(t, "link", a.get("mode").String())
 	require.Equal(t, "https://jobs.example/millrace/", a.get("url").String())
 	require.Equal(t, http.StatusNotFound, n.get(t, root+"/", guest).status)
-	require.Equal(t, http.StatusNotFound, send(t, n.request(t, http.MethodPost, "/api/millrace-session", guest, http.NoBody)).status)
+	require.Equal(t, http.StatusMethodNotAllowed, send(t, n.request(t, http.MethodPost, "/api/millrace-session", guest, http.NoBody)).status, "there is no such route")
 	require.Empty(t, n.sidecars(t))
 	require.Equal(t, http.StatusNotFound, n.get(t, "/api/users/millrace_plugin", guest).status, "it creates no user")
 	tab(t, n, "link")

@@ -34,6 +34,7 @@ func TestOneNode(t *testing.T) {
 		{"bodies that are too large", testLargeBodies},
 		{"server-sent events", testEvents},
 		{"WebSockets", testWebSocket},
+		{"access that is lost", testLostAccess},
 		{"the tab", testTab},
 		{"virtual hosts", testVirtualHosts},
 		{"permissions", testPermissions},
@@ -184,6 +185,28 @@ func testEvents(t *testing.T, n *node) {
 		require.NoError(t, err)
 		read.Write(buffer[:n])
 	}
+}
+
+// testLostAccess deletes a user who watches.
+func testLostAccess(t *testing.T, n *node) {
+	n.put(t, "/api/users/leaver", `{"password":"secret","tags":"management"}`)
+	n.put(t, "/api/permissions/%2F/leaver", `{"configure":"^$","write":"^$","read":"^$"}`)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	r := n.request(t, http.MethodGet, root+"/api/events?topics=scheduled", "leaver:secret", http.NoBody).WithContext(ctx)
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	conn, _, err := websocket.Dial(ctx, r.URL.String(), &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": r.Header["Authorization"]}})
+	require.NoError(t, err)
+	defer func() { _ = conn.CloseNow() }()
+	deleted := send(t, n.request(t, http.MethodDelete, "/api/users/leaver", guest, http.NoBody))
+	require.Equal(t, http.StatusNoContent, deleted.status)
+	_, _ = io.Copy(io.Discard, resp.Body)
+	for err == nil {
+		_, _, err = conn.Read(ctx)
+	}
+	require.NoError(t, ctx.Err(), "both have ended")
 }
 
 func testWebSocket(t *testing.T, n *node) {

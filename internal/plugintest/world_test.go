@@ -50,11 +50,16 @@ type node struct {
 
 func start(t *testing.T, config string) *node {
 	t.Helper()
+	return startWith(t, func() localbroker.Extension { return extension(t, config) })
+}
+
+func startWith(t *testing.T, extension func() localbroker.Extension) *node {
+	t.Helper()
 	// The path of a socket below it must be short.
 	dir, err := os.MkdirTemp("/tmp", "plugin")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: dir, Extension: extension(t, config)})
+	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: dir, Extension: extension()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Stop(context.Background())) })
 	return &node{b, dir}

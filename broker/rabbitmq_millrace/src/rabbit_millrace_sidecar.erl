@@ -73,9 +73,11 @@ terminate(_Reason, #{vhost := VHost} = S) ->
     ok.
 
 start(#{vhost := VHost} = S) ->
-    try rabbit_millrace_user:prepare(VHost) of
-        {ok, Password} -> open(Password, S);
-        {error, Reason} -> failed(Reason, S)
+    try
+        case rabbit_millrace_user:prepare(VHost) of
+            {ok, Password} -> open(Password, S);
+            {error, Text} -> failed(Text, S)
+        end
     catch
         throw:{failed, Reason} -> failed(Reason, S);
         Class:Reason -> failed(utf8(io_lib:format("the sidecar cannot be started: ~tp ~tp", [Class, Reason])), S)
