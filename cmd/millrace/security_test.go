@@ -124,6 +124,9 @@ func TestInvalidSecuritySettings(t *testing.T) {
 	for name, args := range map[string][]string{
 		"--tls-cert":           {"--tls-cert", "x"},
 		"--tokens-file":        {"--auth", "token"},
+		"--auth-header-key":    {"--auth", "header"},
+		"needs --auth=header":  {"--auth-header-key", strings.Repeat("k", 32)},
+		"it has 31 bytes":      {"--auth", "header", "--auth-header-key", strings.Repeat("k", 31)},
 		"--http-prefix":        {"--http-prefix", "x"},
 		"--cors-allow-origins": {"--cors-allow-origins", "*"},
 		"--hide-args":          {"--hide-args", "("},
@@ -160,6 +163,7 @@ func TestPasswordsAreSentOnlyOverLoopbackOrTLS(t *testing.T) {
 	}
 	require.Contains(t, millrace(t, "dead", "--api-password-file", "/nowhere").err, "--api-password-file")
 	require.Contains(t, millrace(t, "config", "--api-url", "https://ann:s3cret@x/").out, "api-url: https://ann:***@x/")
+	require.Contains(t, millrace(t, "config", "--auth", "header", "--auth-header-key", strings.Repeat("k", 32)).out, "auth-header-key: '***'")
 }
 
 func TestSessionsSurviveRestart(t *testing.T) {
