@@ -32,6 +32,9 @@ func TestCluster(t *testing.T) {
 		passwords[environment(t, n.await(t, "/"), "MILLRACE_AMQP_PASSWORD")] = true
 	}
 	require.Len(t, passwords, 1, "all sidecars use one user")
+	for _, n := range nodes {
+		require.NotContains(t, n.vhost(t, "/").Get("attention").Raw, "replicas", "the streams were created when all nodes were there")
+	}
 	leader := nodes[0].leader(t)
 	for _, n := range nodes {
 		require.Equal(t, leader, n.leader(t))

@@ -2,7 +2,7 @@
 -module(rabbit_millrace_config).
 
 -export([mode/0, url/0, user/0, sidecar/0, sidecar_config/0, vhosts/0]).
--export([base_path/0, path/1, slug/1, state_dir/0, amqp_address/0, management_url/0]).
+-export([base_path/0, path/1, slug/1, state_dir/0, amqp_address/0, management_url/0, cluster_size/0]).
 
 -define(APP, rabbitmq_millrace).
 -define(DEFAULT_AMQP_PORT, 5672).
@@ -79,6 +79,16 @@ management_url(Config, Port) ->
     Host = local(proplists:get_value(ip, Config, "127.0.0.1")),
     lists:flatten(io_lib:format("http://~ts:~b~ts",
                                 [bracketed(Host), Port, rabbit_mgmt_util:get_path_prefix()])).
+
+%% How many nodes the settings announce: those of classic_config, or target_cluster_size_hint.
+cluster_size() ->
+    Formation = application:get_env(rabbit, cluster_formation, []),
+    Named = case application:get_env(rabbit, cluster_nodes, []) of
+        {Nodes, _} when is_list(Nodes) -> length(Nodes);
+        Nodes when is_list(Nodes) -> length(Nodes);
+        _ -> 0
+    end,
+    lists:max([1, Named, proplists:get_value(target_cluster_size_hint, Formation, 1)]).
 
 %% An address on which this machine reaches a listener.
 local(Host) when is_tuple(Host) -> local(inet:ntoa(Host));

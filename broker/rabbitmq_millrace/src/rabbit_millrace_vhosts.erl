@@ -11,6 +11,9 @@
 -define(LOOK_EVERY, 2000).
 -define(JOURNAL, <<"job_journal">>).
 
+%% How long a virtual host without streams waits until all nodes of the cluster run.
+-define(FORMATION_TIMEOUT, 120000).
+
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% The virtual hosts that the settings name and that do not exist.
@@ -21,7 +24,7 @@ restart_sidecars() -> gen_server:cast(?MODULE, restart_sidecars).
 
 init([]) ->
     self() ! look,
-    {ok, []}.
+    {ok, now_ms()}.
 
 handle_call(_Request, _From, State) -> {reply, {error, unknown}, State}.
 
@@ -30,24 +33,31 @@ handle_cast(restart_sidecars, State) ->
     {noreply, State};
 handle_cast(_Request, State) -> {noreply, State}.
 
-handle_info(look, State) ->
-    try look()
+handle_info(look, Started) ->
+    try look(Started)
     catch Class:Reason -> ?LOG_WARNING("Millrace: the virtual hosts cannot be listed: ~tp ~tp", [Class, Reason])
     end,
     erlang:send_after(?LOOK_EVERY, self(), look),
-    {noreply, State};
+    {noreply, Started};
 handle_info(_Message, State) -> {noreply, State}.
 
-%% A sidecar that runs stays until its virtual host is deleted: it creates its streams itself.
-look() ->
+%% A sidecar that runs stays until its virtual host is deleted: it creates its streams itself. A
+%% stream has replicas only on nodes that run when it is created, so the first sidecar of a virtual
+%% host waits until a new cluster is complete.
+look(Started) ->
     Existing = rabbit_vhost:list_names(),
     Running = [VHost || {VHost, _} <- rabbit_millrace_sidecars:running()],
     Named = rabbit_millrace_config:vhosts(),
     [rabbit_millrace_sidecars:start_sidecar(V)
-     || V <- Existing -- Running, lists:member(V, Named) orelse has_streams(V)],
+     || V <- Existing -- Running, has_streams(V) orelse lists:member(V, Named) andalso may_create(Started)],
     [begin
          rabbit_millrace_sidecars:stop_sidecar(V),
          rabbit_millrace_sidecar:forget(V)
      end || V <- Running -- Existing].
+
+may_create(Started) ->
+    length(rabbit_nodes:all_running()) >= rabbit_millrace_config:cluster_size() orelse now_ms() - Started > ?FORMATION_TIMEOUT.
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 has_streams(VHost) -> rabbit_amqqueue:exists(rabbit_misc:r(VHost, queue, ?JOURNAL)).
