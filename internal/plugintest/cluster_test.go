@@ -3,14 +3,20 @@
 package plugintest
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
@@ -49,7 +55,10 @@ func TestCluster(t *testing.T) {
 	r.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value})
 	require.Equal(t, http.StatusOK, send(t, r).status)
 
+	testEnablingUnderLoad(t, nodes)
+
 	// Another sidecar takes over when the leader's node is killed.
+	leader = nodes[0].leader(t)
 	at := slices.IndexFunc(nodes, func(n *node) bool {
 		return strings.HasPrefix(leader, n.get(t, "/api/millrace-status", guest).get("node").String()+"/")
 	})
@@ -63,6 +72,71 @@ func TestCluster(t *testing.T) {
 	require.NoError(t, nodes[at].Restart(t.Context()))
 	again := nodes[at].await(t, "/")
 	require.Contains(t, passwords, environment(t, again, "MILLRACE_AMQP_PASSWORD"), "the node that comes back asks the others")
+}
+
+// testEnablingUnderLoad enables and disables the plugin on all nodes five times, while a client of
+// each publishes. The clients must not notice.
+func testEnablingUnderLoad(t *testing.T, nodes []*node) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var load errgroup.Group
+	var published atomic.Int64
+	for _, n := range nodes {
+		load.Go(func() error { return publish(ctx, n.AMQPURL(), &published) })
+	}
+	for range 5 {
+		for _, n := range nodes {
+			require.NoError(t, n.SetPlugins(t.Context()))
+		}
+		for _, n := range nodes {
+			require.Empty(t, n.sidecars(t))
+			require.NoError(t, n.SetPlugins(t.Context(), plugin))
+		}
+		for _, n := range nodes {
+			n.await(t, "/")
+		}
+	}
+	stop()
+	require.NoError(t, load.Wait())
+	require.Greater(t, published.Load(), int64(1000))
+	t.Logf("%d messages were published and received", published.Load())
+}
+
+// publish publishes and receives messages one by one until ctx ends.
+func publish(ctx context.Context, url string, published *atomic.Int64) error {
+	conn, err := amqp.Dial(url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	queue, err := ch.QueueDeclare("", false, true, true, false, nil)
+	if err != nil {
+		return err
+	}
+	messages, err := ch.Consume(queue.Name, "", true, true, false, false, nil)
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if err := ch.Publish("", queue.Name, true, false, amqp.Publishing{Body: []byte("x")}); err != nil {
+			return err
+		}
+		select {
+		case _, ok := <-messages:
+			if !ok {
+				return errors.New("the channel was closed")
+			}
+			published.Add(1)
+		case <-time.After(within):
+			return errors.New("a message did not arrive")
+		}
+	}
+	return nil
 }
 
 // leader returns the identity of the leader, as this node's sidecar knows it.

@@ -3,12 +3,15 @@
 package plugintest
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +38,7 @@ func TestOneNode(t *testing.T) {
 		{"server-sent events", testEvents},
 		{"WebSockets", testWebSocket},
 		{"access that is lost", testLostAccess},
+		{"many viewers", testManyViewers},
 		{"the tab", testTab},
 		{"virtual hosts", testVirtualHosts},
 		{"permissions", testPermissions},
@@ -184,6 +188,44 @@ func testEvents(t *testing.T, n *node) {
 		n, err := resp.Body.Read(buffer)
 		require.NoError(t, err)
 		read.Write(buffer[:n])
+	}
+}
+
+// testManyViewers keeps 200 viewers for a minute, and then shows something to all of them.
+func testManyViewers(t *testing.T, n *node) {
+	const viewers = 200
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	var happened atomic.Bool
+	opened, seen := make(chan error, viewers), make(chan error, viewers)
+	r := n.request(t, http.MethodGet, root+"/api/events?topics=scheduled", guest, http.NoBody)
+	for range viewers {
+		go func() {
+			resp, err := http.DefaultClient.Do(r.Clone(ctx))
+			if opened <- err; err != nil {
+				return
+			}
+			defer resp.Body.Close()
+			lines := bufio.NewScanner(resp.Body)
+			for lines.Scan() {
+				if lines.Text() == "event: update" && happened.Load() {
+					seen <- nil
+					return
+				}
+			}
+			seen <- fmt.Errorf("the events have ended: %w", lines.Err())
+		}()
+	}
+	for range viewers {
+		require.NoError(t, <-opened)
+	}
+	time.Sleep(time.Minute)
+	require.Empty(t, seen, "none has ended")
+	happened.Store(true)
+	a := send(t, n.request(t, http.MethodPost, root+"/api/jobs", guest, strings.NewReader(`{"class":"Viewed","at":4102444800}`)))
+	require.Equal(t, http.StatusCreated, a.status, a.body)
+	for range viewers {
+		require.NoError(t, <-seen)
 	}
 }
 

@@ -102,7 +102,7 @@ backends(Backend) -> Backend.
 
 %% Runs under the lock.
 obtain(User) ->
-    case [P || P <- ask_others(), is_valid(P)] of
+    case [P || P <- ask_others(), is_valid_soon(P, 10)] of
         [P | _] -> P;
         [] -> create(User)
     end.
@@ -132,6 +132,15 @@ written(ok, User, Password) ->
 written(Fault, User, _Password) ->
     {refused, unicode:characters_to_binary(
         io_lib:format("the broker user ~ts cannot be created: ~tp", [User, Fault]))}.
+
+%% This node may read the database a moment later than the node that has written it.
+is_valid_soon(Password, Tries) ->
+    case is_valid(Password) of
+        false when Tries > 1 ->
+            timer:sleep(100),
+            is_valid_soon(Password, Tries - 1);
+        Valid -> Valid
+    end.
 
 is_valid(Password) ->
     case ?BACKEND:user_login_authentication(rabbit_millrace_config:user(), [{password, Password}]) of
