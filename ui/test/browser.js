@@ -10,10 +10,18 @@ export function launch() {
   return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'] });
 }
 
-/** Opens a page that notes faults: errors on its console, and requests that its policy refused. */
+/**
+ * Opens a page, in a context of its own. It notes faults: errors on its console, and requests that
+ * its policy refused.
+ */
 export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce', ...options });
   const page = await context.newPage();
+  const close = context.close.bind(context);
+  context.close = async () => {
+    await page.unrouteAll({ behavior: 'ignoreErrors' }); // a request that is under way would fail the file
+    await close();
+  };
   const faults = [];
   await page.addInitScript(() => {
     window.refusals = [];

@@ -74,7 +74,6 @@ export function charts(world) {
     await chart.locator('canvas').waitFor();
     const part = await until('the bar is drawn', () => chart.evaluate(highest));
     assert.ok(part > 0.8 && part <= 1, `the bar has ${part} of the height`);
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 

@@ -207,7 +207,6 @@ export function enqueuing(world) {
         assert.equal(await button.count(), readOnly ? 0 : 1, path);
       }
     }
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 

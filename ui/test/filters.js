@@ -141,7 +141,6 @@ export function filters(world) {
     await top.getByText('no answer within 3007 ms').waitFor();
     const links = await top.getByRole('link').evaluateAll((all) => all.map((a) => `${a.textContent} ${a.getAttribute('href')}`));
     assert.deepEqual(links, ['Timeout /retries?error=fp-00000000000000aa', '112 retries /retries?error=fp-00000000000000aa', '80 dead /dead-jobs?error=fp-00000000000000aa']);
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 

@@ -132,7 +132,6 @@ export function layout(world) {
     await until('all are there', async () => await queues.count() === 3);
     await page.evaluate(async () => { await document.fonts.ready; });
     assert.deepEqual(await queues.evaluateAll((all) => all.map((el) => el.scrollWidth - el.clientWidth)), [0, 0, 0], 'they are cut');
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 
@@ -150,7 +149,6 @@ export function layout(world) {
       assert.ok(all.y + all.height - list.y - list.height < 32, `below ${n} problems there is room`);
       if (n === 3) assert.equal(first.y, last.y, 'three are beside each other');
     }
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 
@@ -264,7 +262,6 @@ export function layout(world) {
       await page.getByRole('banner').getByText(name, { exact: true }).waitFor();
       assert.equal(await page.locator('.pill.env').getAttribute('class'), 'pill env ' + look, name);
     }
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 

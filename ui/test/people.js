@@ -77,7 +77,6 @@ export function people(world) {
     await go(page, 'Health');
     await page.reload();
     await page.getByText('You need the tag administrator').waitFor();
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 

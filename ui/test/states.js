@@ -88,7 +88,6 @@ export function states(world) {
     await go(page, 'Retries');
     const alert = page.getByRole('alert').filter({ hasText: 'No permission' });
     await alert.getByText('that needs the tag monitoring').waitFor();
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 
@@ -130,7 +129,6 @@ export function states(world) {
     change = (o) => ({ ...o, broker: { ...o.broker, connected: false } });
     await page.goto(world.base + '/job-metrics');
     await page.getByRole('alert').filter({ hasText: 'lost its connection to the broker' }).waitFor();
-    await page.unrouteAll({ behavior: 'ignoreErrors' });
     await context.close();
   });
 }
