@@ -120,12 +120,18 @@ function once() { if (!existsSync('ran')) { writeFileSync('ran', ''); throw new 
 test('others', () => {});
 test('one of #2 [sometimes]', once);
 `)
+	after := write("after.test.mjs", `import { test } from 'node:test';
+import { existsSync, writeFileSync } from 'node:fs';
+test('passes', () => { if (!existsSync('ran')) { writeFileSync('ran', ''); setTimeout(() => { throw new Error('after it'); }, 50); } });
+test('waits', () => new Promise((done) => { setTimeout(done, 100); }));
+`)
 	command := write("once.sh", "#!/bin/sh\ntest -e ran || { touch ran; exit 1; }\n")
 	for _, test := range []struct {
 		args   []string
 		failed string
 	}{
 		{[]string{script("nodetest.sh"), "spec", node}, "\nFailed:\none of #2 [sometimes]\nrunning them once more\n"},
+		{[]string{script("nodetest.sh"), "spec", after}, "\nFailed:\n" + after + "\nrunning them once more\n"},
 		{[]string{script("again.sh"), command}, "\nFailed: " + command + "\nrunning it once more\n"},
 	} {
 		run := func(rerun string) (string, error) {
