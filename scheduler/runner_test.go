@@ -392,10 +392,15 @@ func TestHangingManagementAPI(t *testing.T) {
 	require.Equal(t, undecided, found, "it may answer again")
 	require.Less(t, time.Since(begun), maxStuck, "a takeover does not wait longer")
 
-	time.AfterFunc(time.Second, func() { proxy.Heal(t) })
+	healed := make(chan struct{})
+	time.AfterFunc(time.Second, func() {
+		defer close(healed)
+		proxy.Heal(t)
+	})
 	found, err = w.wait(t.Context(), "rabbit@elsewhere=1234")
 	require.NoError(t, err)
 	require.Equal(t, gone, found)
+	<-healed
 }
 
 // The broker says who acted. The sidecar's own account may act on behalf of another user.
