@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -22,9 +21,7 @@ import (
 
 // TestCluster runs a sidecar on each of three nodes. They share one user, and one of them leads.
 func TestCluster(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "plugin")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	dir := shortDir(t)
 	c, err := localbroker.StartCluster(t.Context(), localbroker.ClusterConfig{Dir: dir, Extension: extension(t, "millrace.vhosts.1 = /\n")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Stop()) })

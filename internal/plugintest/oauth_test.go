@@ -30,12 +30,10 @@ func TestOAuth2(t *testing.T) {
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "key.pem")
 	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600))
-	n := startWith(t, func() localbroker.Extension {
-		e := extension(t, "millrace.vhosts.1 = /\nauth_backends.1 = internal\nauth_backends.2 = rabbit_auth_backend_oauth2\n"+
-			"auth_oauth2.resource_server_id = rabbitmq\nauth_oauth2.default_key = k\nauth_oauth2.signing_keys.k = "+localbroker.FilesDir+"/key.pem\n")
-		e.Files, e.Plugins = append(e.Files, file), append(e.Plugins, "rabbitmq_auth_backend_oauth2")
-		return e
-	})
+	e := extension(t, "millrace.vhosts.1 = /\nauth_backends.1 = internal\nauth_backends.2 = rabbit_auth_backend_oauth2\n"+
+		"auth_oauth2.resource_server_id = rabbitmq\nauth_oauth2.default_key = k\nauth_oauth2.signing_keys.k = "+localbroker.FilesDir+"/key.pem\n")
+	e.Files, e.Plugins = append(e.Files, file), append(e.Plugins, "rabbitmq_auth_backend_oauth2")
+	n := startWith(t, e)
 	n.await(t, "/")
 	token := func(scope string, lasting time.Duration) string {
 		return signToken(t, key, map[string]any{"sub": "ann", "aud": "rabbitmq", "scope": scope, "exp": time.Now().Add(lasting).Unix()})

@@ -50,19 +50,25 @@ type node struct {
 
 func start(t *testing.T, config string) *node {
 	t.Helper()
-	return startWith(t, func() localbroker.Extension { return extension(t, config) })
+	return startWith(t, extension(t, config))
 }
 
-func startWith(t *testing.T, extension func() localbroker.Extension) *node {
+func startWith(t *testing.T, e localbroker.Extension) *node {
 	t.Helper()
-	// The path of a socket below it must be short.
-	dir, err := os.MkdirTemp("/tmp", "plugin")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: dir, Extension: extension()})
+	dir := shortDir(t)
+	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: dir, Extension: e})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Stop(context.Background())) })
 	return &node{b, dir}
+}
+
+// shortDir returns a folder for the time of the test. The path of a socket below it must be short.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "plugin")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 // answer is what the management port answers.
