@@ -36,6 +36,9 @@ const (
 	// channel sends to a quorum queue whose leader died when the channel first used it.
 	askerPingWithin = 2 * time.Second
 	askerDeafAfter  = 5 * time.Second
+	// leaderAwaited is how long a command waits for a sidecar that has just begun to lead. In this
+	// time more than one ping is sent.
+	leaderAwaited = 500 * time.Millisecond
 	// leaderSilent is after how long without an answer no sidecar is taken to lead.
 	leaderSilent = 3 * time.Second
 )
@@ -197,6 +200,16 @@ func (l *askConn) unled() *wire.Reply {
 	return &wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: noLeader}
 }
 
+// awaitLeader is unled that gives a sidecar that has just begun to lead the time to answer a ping.
+func (l *askConn) awaitLeader(ctx context.Context) (reply *wire.Reply) {
+	for ends := time.Now().Add(leaderAwaited); ; {
+		reply = l.unled()
+		if reply == nil || !time.Now().Before(ends) || pause.For(ctx, leaderAwaited/25) != nil {
+			return reply
+		}
+	}
+}
+
 const noLeader = "no sidecar leads right now: try again"
 
 // run hands answers to those who wait for them.
@@ -234,7 +247,7 @@ func (l *askConn) deliver(d wire.Delivery) {
 }
 
 func (l *askConn) ask(ctx context.Context, cmd wire.Command) wire.Reply {
-	if reply := l.unled(); reply != nil {
+	if reply := l.awaitLeader(ctx); reply != nil {
 		return *reply
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)

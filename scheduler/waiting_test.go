@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -100,6 +101,23 @@ func TestAnswerShowsThatSidecarLeads(t *testing.T) {
 		require.Equal(t, leads, l.answered)
 		require.Equal(t, leads, time.Since(l.heard) < leaderSilent)
 	}
+}
+
+// A command does not fail because the leader has not answered a ping yet.
+func TestCommandAwaitsPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &askConn{conn: &broker.Conn{}, heard: time.Now().Add(-leaderSilent)}
+		go func() {
+			time.Sleep(askerPingSoon)
+			l.deliver(wire.Delivery{CorrelationID: pingID, Body: []byte(`{"status":200}`)})
+		}()
+		require.Nil(t, l.awaitLeader(t.Context()))
+
+		l.heard = time.Now().Add(-leaderSilent)
+		began := time.Now()
+		require.Equal(t, noLeader, l.awaitLeader(t.Context()).Reason)
+		require.Equal(t, leaderAwaited, time.Since(began))
+	})
 }
 
 // A roll-up that cannot be published is tried again, and ends no epoch.

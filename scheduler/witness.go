@@ -80,20 +80,12 @@ type sight int
 const (
 	allSeen  sight = iota // each node has the one that the last leader wrote down
 	oneGone               // a node has none
-	noAnswer              // a node does not answer
-	noNodes               // the management API does not list the nodes
+	noAnswer              // a node or the management API does not answer
 )
 
 // check compares the broker with what a leader wrote down.
 func (w *witness) check(ctx context.Context, known string) (verdict, error) {
-	v, saw, err := w.look(ctx, known)
-	switch {
-	case saw == noNodes && w.mgmt != nil: // the management API may answer again
-		return undecided, nil
-	case saw == noNodes:
-		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
-		return gone, nil
-	}
+	v, _, err := w.look(ctx, known)
 	return v, err
 }
 
@@ -128,12 +120,17 @@ func (w *witness) lookForQueue(ctx context.Context, known string) (verdict, erro
 	return stands, nil
 }
 
-// lookAtNodes compares nodes, links and witnesses. If only a witness is not seen, its node may be
-// overloaded, or another sidecar holds it: that decides nothing yet.
+// lookAtNodes compares nodes, links and witnesses. A management API that does not answer may answer
+// again. If only a witness is not seen, its node may be overloaded, or another sidecar holds it. That
+// decides nothing yet.
 func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight, error) {
 	nodes, err := w.nodes(ctx)
-	if err != nil {
-		return gone, noNodes, err
+	switch {
+	case err != nil && w.mgmt != nil:
+		return undecided, noAnswer, nil
+	case err != nil:
+		w.log.Warn("scheduler: cannot list the broker's nodes; jobs in flight are delivered again", "error", err)
+		return gone, allSeen, nil
 	}
 	now := broker.FingerprintOf(nodes)
 	if !now.Linked() {
@@ -189,9 +186,6 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 			absent = time.Now()
 		}
 		switch {
-		case saw == noNodes && w.mgmt == nil:
-			return gone, nil
-		case saw == noNodes: // the management API may answer again
 		case err != nil && ctx.Err() == nil && within.Err() != nil: // the time is over
 		case err != nil:
 			return gone, err
