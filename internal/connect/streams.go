@@ -24,10 +24,11 @@ const (
 	streamCheckEvery   = 500 * time.Millisecond
 
 	// streamCheckTimeout bounds how long a start waits for the comparison.
-	streamCheckTimeout = 10 * time.Second
+	streamCheckTimeout = 15 * time.Second
 
 	// firstRecordTimeout is how long a stream that has records takes to show one over AMQP. Silence
-	// is the only sign of a stream without records.
+	// is the only sign of a stream without records. An overloaded broker is silent for longer, so
+	// each check that finds another journal makes the next one wait longer.
 	firstRecordTimeout = time.Second
 )
 
@@ -113,7 +114,7 @@ func awaitSameJournal(ctx context.Context, transport, amqp streams.Transport) er
 	defer cancel()
 	others := 0
 	for transport.Name() == Native {
-		err := sameJournal(ctx, transport, amqp)
+		err := sameJournal(ctx, transport, amqp, time.Duration(others+1)*firstRecordTimeout)
 		switch {
 		case err == nil, errors.Is(err, streams.ErrRefused): // the view reports what may not be read
 			return nil
@@ -134,7 +135,7 @@ func awaitSameJournal(ctx context.Context, transport, amqp streams.Transport) er
 
 // trust returns an error if the native protocol is known to be another broker's.
 func trust(ctx context.Context, native, amqp streams.Transport) error {
-	if err := sameJournal(ctx, native, amqp); errors.Is(err, ErrOtherJournal) {
+	if err := sameJournal(ctx, native, amqp, firstRecordTimeout); errors.Is(err, ErrOtherJournal) {
 		return err
 	}
 	return nil
@@ -142,8 +143,8 @@ func trust(ctx context.Context, native, amqp streams.Transport) error {
 
 // sameJournal compares the oldest record of the journal over AMQP with the record that has its
 // offset natively. Every journal begins with a record of its own leader. Two empty journals count
-// as the same.
-func sameJournal(ctx context.Context, native, amqp streams.Transport) error {
+// as the same, and a journal that shows no record over AMQP within a time counts as empty.
+func sameJournal(ctx context.Context, native, amqp streams.Transport, within time.Duration) error {
 	_, has, err := native.Last(ctx, wire.Journal)
 	switch {
 	case errors.Is(err, streams.ErrNoStream): // the broker that AMQP reaches has one
@@ -151,7 +152,7 @@ func sameJournal(ctx context.Context, native, amqp streams.Transport) error {
 	case err != nil:
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, firstRecordTimeout)
+	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	first, found, err := amqp.First(asking, wire.Journal)
 	switch {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -17,11 +19,15 @@ type journal struct {
 	streams.Transport
 	record string
 	err    error
+	takes  time.Duration // until it shows its first record
 }
 
 func (j *journal) Name() string { return Native }
 
-func (j *journal) First(context.Context, string) (int64, bool, error) {
+func (j *journal) First(ctx context.Context, _ string) (int64, bool, error) {
+	if err := pause.For(ctx, j.takes); err != nil {
+		return 0, false, err
+	}
 	return 3, j.record != "", j.err
 }
 
@@ -46,7 +52,7 @@ func TestSameJournal(t *testing.T) {
 		"no such stream":  {journal{err: streams.ErrNoStream}, journal{record: "b"}, ErrOtherJournal},
 		"cannot be asked": {journal{record: "a"}, journal{err: lost}, lost},
 	} {
-		require.ErrorIs(t, sameJournal(t.Context(), &test.native, &test.amqp), test.want, name)
+		require.ErrorIs(t, sameJournal(t.Context(), &test.native, &test.amqp, time.Second), test.want, name)
 	}
 	require.NoError(t, trust(t.Context(), &journal{record: "a"}, &journal{err: lost}), "it is not known to be another")
 }
@@ -60,5 +66,14 @@ func TestOtherJournalNeedsSeveralReads(t *testing.T) {
 		require.EqualError(t, err, "the stream listener at rabbitmq-stream://u:***@b belongs to another broker than AMQP at amqp://u:***@a: their streams job_journal differ")
 		require.NoError(t, b.CheckListener(t.Context(), &journal{record: "a"}, &journal{record: "a"}, ""))
 		require.NoError(t, b.CheckListener(t.Context(), &journal{record: "a"}, &journal{err: errors.New("lost")}, ""), "it cannot be compared")
+	})
+}
+
+// A broker that is overloaded is silent for some seconds, and a journal without records always.
+func TestSlowJournalIsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b Broker
+		require.NoError(t, b.CheckListener(t.Context(), &journal{record: "a"}, &journal{record: "a", takes: 3 * time.Second}, ""))
+		require.ErrorIs(t, b.CheckListener(t.Context(), &journal{record: "a"}, &journal{takes: time.Hour}, ""), ErrOtherJournal)
 	})
 }
