@@ -120,9 +120,9 @@ func (w *witness) lookForQueue(ctx context.Context, known string) (verdict, erro
 	return stands, nil
 }
 
-// lookAtNodes compares nodes, links and witnesses. A management API that does not answer may answer
-// again. If only a witness is not seen, its node may be overloaded, or another sidecar holds it. That
-// decides nothing yet.
+// lookAtNodes compares nodes, links and witnesses. Two things decide nothing yet: a management API
+// that does not answer, because it may answer again; and a witness alone that is not seen, because
+// its node may be overloaded, or another sidecar holds it.
 func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight, error) {
 	nodes, err := w.nodes(ctx)
 	switch {
