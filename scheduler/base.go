@@ -122,6 +122,9 @@ type setup struct {
 	bind    func(queue string) error // declares and binds a queue; dueQueues.bound gets the result
 	window  func(queue string) int   // returns how many fires a queue may have unconfirmed
 
+	// hasRead reports whether the view has read to the end that a stream had at some time after since.
+	hasRead func(stream string, since time.Time) bool
+
 	// fetch returns a record from its stream, nil if retention removed it.
 	fetch func(stream string, offset int64) ([]byte, error)
 	// journal reads a part of the journal again, readLater does so in the background until each

@@ -43,7 +43,7 @@ func TestClockSetBackDelaysNoRetry(t *testing.T) {
 	require.NoError(t, s.core.beginCarry(0))
 	s.core.carry.run.again = now.Add(time.Second)
 	b.deaf = 1
-	require.NoError(t, s.core.ledger.Append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}))
+	require.NoError(t, s.core.ledger.Append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}, nil))
 	b.process(s.conn, now)
 	require.NoError(t, s.answer(now))
 	require.Equal(t, 1, s.core.ledger.Refused())

@@ -172,7 +172,7 @@ func TestEpochEndsWhenJournalKeepsRefusing(t *testing.T) {
 	require.Zero(t, s.entries.Total(wire.ScheduledJobs))
 
 	sc.broker.nacks = func(m wire.Message) bool { return m.Key == wire.Journal }
-	require.NoError(t, s.core.ledger.Append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}))
+	require.NoError(t, s.core.ledger.Append(wire.Journal, wire.JournalRecord{Type: wire.TypeConfirmed}, nil))
 	require.ErrorContains(t, sc.ends(s), "the journal refused a record")
 }
 

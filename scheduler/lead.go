@@ -69,7 +69,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 			return l.readJournal(ctx, from, below, each)
 		},
 		readLater: func(from int64, each func(*wire.Record) error) *reading { return l.readLater(from, each) },
-		isBound:   s.isBound, bind: l.binder.bind,
+		isBound:   s.isBound, bind: l.binder.bind, hasRead: s.view.HasRead,
 		fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	}
 }

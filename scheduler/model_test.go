@@ -779,6 +779,7 @@ func (s *modelSidecar) begin() {
 			}
 			return nil, nil
 		},
+		hasRead: func(stream string, _ time.Time) bool { return !s.behind(stream) },
 		follow:  func(number int64) { s.lastFollowed = number },
 		isBound: func(string) bool { return true }, // as was read once
 		bind: func(queue string) error {

@@ -19,6 +19,8 @@ type opening struct {
 	before    int64               // the newest epoch when that was appended
 	unread    time.Time           // since when the view could have read it
 	least     int64               // the lowest epoch that will do
+	awaits    map[string]*awaited // by stream, what the view must read next
+	unseen    []string            // the streams of which the view has not read the barrier
 	raised    map[string]int64    // how far each stream was read when its barrier was appended
 	recreated map[string]bool     // the streams of which it was journaled that they are new
 	narrowed  bool                // it was journaled where the hold ends
@@ -37,7 +39,7 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 	if mine {
 		o.least, o.said = state.Epoch+1, nil
 	}
-	if o.said != nil {
+	if o.said != nil && (state.Epoch != o.before || !o.lost(now, wire.Journal)) {
 		return false, o.awaitOpened(now, state)
 	}
 	o.before, o.unread = state.Epoch, now
@@ -50,7 +52,40 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 		LowWater: state.LowWater, Needs: state.Needs, Held: toHold(state, gap), KnownConfirmed: o.setup.known, Probe: o.setup.probeQueue,
 		Witness: state.Witness, WitnessFrom: &state.WitnessFrom, Reason: cmp.Or(gap, state.Why), ReadTo: confirmed, RoutedTo: &state.RoutedTo,
 	}
-	return false, o.ledger.Append(wire.Journal, *o.said)
+	return false, o.append(wire.Journal, *o.said)
+}
+
+// awaited is a record that the view must read before the epoch can go on.
+type awaited struct {
+	confirmed bool
+	since     time.Time // when a step found that it was
+}
+
+// append appends a record that the view must read.
+func (o *opening) append(stream string, r wire.JournalRecord) error {
+	if o.awaits == nil {
+		o.awaits = map[string]*awaited{}
+	}
+	a := &awaited{}
+	o.awaits[stream] = a
+	return o.ledger.Append(stream, r, func() { a.confirmed = true })
+}
+
+// answersStale is how long after a failover a stream's new leader may say that the stream ends
+// earlier than it does.
+const answersStale = time.Second
+
+// lost reports whether a stream lacks the record that was appended to it last, although the broker
+// has confirmed it. RabbitMQ 3.10 may lose one shortly after another node leads the stream.
+func (o *opening) lost(now time.Time, stream string) bool {
+	a := o.awaits[stream]
+	if !a.confirmed {
+		return false
+	}
+	if a.since.IsZero() {
+		a.since = now
+	}
+	return o.setup.hasRead(stream, a.since.Add(answersStale))
 }
 
 // overtakenAfter is how long the view may lack a claim that the journal took, if it has another's.
@@ -94,23 +129,37 @@ func (o *opening) raiseBarriers(now time.Time) error {
 			return err
 		}
 		o.raised[stream] = at
-		r := wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: o.ledger.Epoch(), Read: &at}
-		if err := o.ledger.Append(stream, r); err != nil {
+		if err := o.raiseBarrier(now, stream); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// raiseBarrier appends a barrier to a stream, again if that lost the first one. A view that finds
+// both counts one.
+func (o *opening) raiseBarrier(now time.Time, stream string) error {
+	read := o.raised[stream]
+	return o.append(stream, wire.JournalRecord{Type: wire.TypeBarrier, At: wire.Seconds(now), Epoch: o.ledger.Epoch(), Read: &read})
+}
+
 // catchUp reports whether the view has read all barriers. A stream is a new one if its barrier is
 // below low water, or if it knows no earlier leader and the journal does. A stream with barriers of
 // earlier leaders has lost its end instead: what is left of it is settled up to low water.
 func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err error) {
-	done = true
+	done, o.unseen = true, nil
 	for _, stream := range wire.EntryStreams {
 		b, seen := state.Barriers[stream]
 		// An epoch of a journal that is gone may have had the same number.
 		seen = seen && b.Epoch == o.ledger.Epoch() && b.Offset > o.raised[stream]
+		if !seen {
+			o.unseen = append(o.unseen, stream)
+			if o.lost(now, stream) {
+				if err := o.raiseBarrier(now, stream); err != nil {
+					return false, err
+				}
+			}
+		}
 		above := b.Offset >= state.LowWater[stream]
 		if seen && (!above || state.Foreign(stream, o.setup.base) && !o.recreated[stream]) {
 			done = false

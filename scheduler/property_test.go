@@ -134,6 +134,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"loseJournal":      w.loseJournal,
 		"loseFires":        w.loseFires,
 		"loseCopies":       w.loseCopies,
+		"loseOpening":      w.loseOpening,
 		"leadOn":           w.leadOn,
 		"forgetJournal":    w.forgetJournal,
 		"endHold":          w.endHold,

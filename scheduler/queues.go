@@ -67,9 +67,12 @@ type dueQueues struct {
 	sleep sleepers
 }
 
-// How long a queue is held that refused a job.
+// How long a queue is held that refused a job. A quorum queue refuses while it elects a leader, so
+// the waits stay short at first.
 const (
 	firstHold = time.Second
+	shortHold = 4 * time.Second // the longest within shortFor
+	shortFor  = 30 * time.Second
 	maxHold   = time.Minute
 )
 
@@ -171,10 +174,13 @@ func (qs *dueQueues) rotate() { qs.ring = append(qs.ring[1:], qs.ring[0]) }
 // hold has a queue wait that takes no jobs, at most so long before it is tried again.
 func (qs *dueQueues) hold(q *dueQueue, now time.Time, reason string, most time.Duration) {
 	if q.held == "" {
-		q.backoff = min(max(2*q.backoff, firstHold), most)
 		if q.since.IsZero() {
 			q.since = now
 		}
+		if now.Sub(q.since) < shortFor {
+			most = min(most, shortHold)
+		}
+		q.backoff = min(max(2*q.backoff, firstHold), most)
 	}
 	q.held, q.trial = reason, false
 	if q.due {

@@ -274,7 +274,7 @@ const (
 // logFindings logs what is not as it should be on the broker.
 func (s *services) logFindings(topo broker.TopologyReport) {
 	for _, f := range topo.Findings {
-		s.log.Warn("scheduler: "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
+		s.log.Warn("scheduler: "+f.Subject+" "+f.Problem, "subject", f.Subject, "remedy", f.Remedy)
 	}
 }
 

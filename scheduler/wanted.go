@@ -211,7 +211,7 @@ func (f *findings) logNew(log *slog.Logger, found []broker.Finding) {
 	*f = findings{}
 	for _, one := range found {
 		if !before[one] {
-			log.Warn("scheduler: "+one.Problem, "subject", one.Subject, "remedy", one.Remedy)
+			log.Warn("scheduler: "+one.Subject+" "+one.Problem, "subject", one.Subject, "remedy", one.Remedy)
 		}
 		(*f)[one] = true
 	}

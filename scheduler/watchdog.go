@@ -45,13 +45,15 @@ type watchdog struct {
 	mu        sync.Mutex
 	last      progress
 	steppedAt time.Time // when last changed
+	phasedAt  time.Time // when last.phase changed
 	oldestAt  time.Time // when last.oldest changed
 	awaits    bool      // the leader takes answers as they come
 	busyAt    time.Time // when it last stopped taking them
 }
 
 func newWatchdog(clock func() time.Time, open time.Duration) *watchdog {
-	return &watchdog{clock: clock, open: open, steppedAt: clock(), oldestAt: clock()}
+	now := clock()
+	return &watchdog{clock: clock, open: open, steppedAt: now, phasedAt: now, oldestAt: now}
 }
 
 // unanswered counts the epochs in a row whose claims were not answered in time, since any sidecar
@@ -106,6 +108,9 @@ func (w *watchdog) Note(p progress) {
 	if p != w.last || !p.waits {
 		w.steppedAt = now
 	}
+	if p.phase != w.last.phase {
+		w.phasedAt = now
+	}
 	if p.oldest != w.last.oldest || p.oldest == 0 {
 		w.oldestAt = now
 	}
@@ -155,10 +160,15 @@ func (w *watchdog) Check(blocked bool) error {
 }
 
 // Hesitates reports whether an epoch that does not fire yet has made no step since the last check.
+// What it reads while it catches up is none: its own records may not be among that.
 func (w *watchdog) Hesitates() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.last.phase != phaseLeading && w.clock().Sub(w.steppedAt) >= stuckEvery
+	since := w.steppedAt
+	if w.last.phase <= phaseCatchingUp {
+		since = w.phasedAt
+	}
+	return w.last.phase != phaseLeading && w.clock().Sub(since) >= stuckEvery
 }
 
 // askEndsEvery is how often a leader that fires asks where the streams end. If its readers are cut
@@ -173,8 +183,8 @@ func (l *leadership) progress() progress {
 	p := progress{phase: c.phase, folded: folded, waits: c.phase != phaseLeading || folded < c.ledger.Watermark()}
 	p.oldest, _ = c.ledger.Oldest()
 	streams := []string{wire.Journal}
-	if c.phase == phaseCatchingUp {
-		streams = leaderStreams
+	if c.phase == phaseCatchingUp && len(c.opening.unseen) > 0 {
+		streams = c.opening.unseen // what goes on in others is no progress
 	}
 	for _, stream := range streams {
 		if at, err := c.entries.Position(stream); err == nil {

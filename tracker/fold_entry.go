@@ -131,13 +131,17 @@ func (t *entryFold) isBarrier(r *wire.Record) bool {
 }
 
 // foldBarrier notes a leader's barrier. One of an older epoch is void, unless its leader had read
-// the newer one: then the journal was lost in between, and epochs have begun again.
+// the newer one: then the journal was lost in between, and epochs have begun again. A leader that
+// could not read its barrier may have written it again.
 func (t *entryFold) foldBarrier(r *wire.Record) {
 	epoch, read := gjson.GetBytes(r.Body, "epoch").Int(), gjson.GetBytes(r.Body, "read")
 	t.state.update(func(s *State) {
 		before, seen := s.Barriers[r.Stream]
 		if seen && epoch < before.Epoch && read.Exists() && read.Int() < before.Offset {
 			s.Void[r.Stream]++
+			return
+		}
+		if seen && epoch == before.Epoch && read.Exists() && read.Int() < before.Offset {
 			return
 		}
 		if !seen {

@@ -643,6 +643,22 @@ func TestBarriersOfFencedLeadersAreVoid(t *testing.T) {
 	}
 }
 
+// A leader whose barrier the broker lost after all writes it again. If both are there, one counts.
+func TestBarrierThatWasWrittenTwice(t *testing.T) {
+	h := newHistory()
+	h.barrier(sched, 3)
+	read := int64(0)
+	barrier := wire.JournalRecord{Type: wire.TypeBarrier, Epoch: 9, Read: &read}
+	h.message(barrier.Append(sched, 0, 0))
+	once := newOne(t).inOrder(h).State()
+	h.entry(sched, "a", 1)
+	h.message(barrier.Append(sched, 0, 0))
+	twice := newOne(t).inOrder(h).State()
+	require.EqualValues(t, 9, twice.Barriers[sched].Epoch)
+	require.Equal(t, once.Barriers, twice.Barriers)
+	require.Zero(t, twice.Void[sched])
+}
+
 func TestNear(t *testing.T) {
 	h := newHistory()
 	for i := range 9 {

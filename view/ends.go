@@ -58,6 +58,7 @@ func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(parent, within)
 	defer cancel()
+	askedAt := time.Now()
 	last, err := t.lastOffset(ctx)
 	if err != nil && parent.Err() == nil {
 		t.view.log.Debug("view: cannot see where a stream ends", "stream", t.stream, "error", err)
@@ -69,10 +70,22 @@ func (t *tail) askEnd(parent context.Context, within time.Duration) {
 	if t.gen != generation || !t.state.connected() || t.end.connectedAt != connectedAt {
 		return
 	}
-	t.end.last, t.end.known = last, err == nil
+	t.end.last, t.end.askedAt, t.end.known = last, askedAt, err == nil
 	if t.end.stalled(t.position, time.Now()) {
 		t.stop(streams.ErrMoved)
 	}
+}
+
+// HasRead reports whether the view has folded a stream to the end that it had at some time after
+// since. It knows only the ends that were asked for.
+func (v *View) HasRead(stream string, since time.Time) bool {
+	return slices.ContainsFunc(v.streams, func(t *tail) bool { return t.stream == stream && t.hasRead(since) })
+}
+
+func (p *progress) hasRead(since time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state == stateRunning && p.end.known && p.end.askedAt.After(since) && p.position >= p.end.last
 }
 
 func (p *progress) asks() (generation int, connectedAt time.Time, asks bool) {
@@ -90,6 +103,7 @@ type streamEnd struct {
 	connectedAt time.Time // when the reader had asked for the end
 	start       int64     // where the reader began; none: at the first record
 	last        int64     // end of the stream when last asked for
+	askedAt     time.Time // when that was, if the reader was connected then
 	known       bool      // last was answered, and is asked for again
 	asking      bool      // a question for the end is open
 	stall

@@ -51,6 +51,39 @@ func TestEndsOfStreams(t *testing.T) {
 	})
 }
 
+// Only a question that is asked later than a record was confirmed shows that a stream lacks it.
+func TestHasReadToEndThatWasAskedForSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newMemory(journal, jobs)
+		source.append(jobs, "a", "b")
+		v := follow(t, memoryStore(t), source, &counting{}, journal, jobs)
+		synctest.Wait()
+		since := time.Now()
+		ask := func() {
+			time.Sleep(time.Second)
+			v.AskEnds(t.Context(), jobs)
+		}
+		require.False(t, v.HasRead(jobs, since), "nothing was asked since")
+		ask()
+		require.True(t, v.HasRead(jobs, since))
+		require.False(t, v.HasRead(jobs, time.Now()))
+		require.False(t, v.HasRead(journal, since), "it was asked for another stream")
+
+		source.change(func() { source.upTo = map[string]int64{jobs: 1} })
+		source.append(jobs, "c")
+		ask()
+		require.False(t, v.HasRead(jobs, since), "it is behind")
+		source.change(func() { source.upTo = nil })
+		source.append(jobs, "d")
+		synctest.Wait()
+		require.True(t, v.HasRead(jobs, since), "it has read further than the answer")
+		source.change(func() { source.lastErr = errors.New("no answer") })
+		ask()
+		require.False(t, v.HasRead(jobs, since), "the end is not known now")
+		require.NoError(t, v.stop())
+	})
+}
+
 // A replica that is cut off from its stream's leader sends nothing more, and gives no reason. Its
 // readers move to another node.
 func TestReadersLeaveReplicaThatIsCutOff(t *testing.T) {

@@ -49,6 +49,7 @@ var (
 	awayTest    = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
 	lostRecords = check{"./scheduler", "Test.*JournalLost.*|TestBurialThatBothStreamsLost.*", nil}
 	unrouted    = check{"./scheduler", "Test.*Copy.*|TestNextEpochKnowsHoles", nil}
+	opening     = check{"./scheduler", "TestRecordThatBeginsEpoch.*", nil}
 	claims      = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
 	behind      = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere   = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
@@ -85,6 +86,16 @@ var variants = []variant{
 		"min(first<<min(u.epochs, 4), openWithin)", "first", behind},
 	{"claim-overtaken", "a leader waits for its claim, though an earlier leader's arrived behind it", "scheduler/opening.go",
 		"now.Sub(o.unread) > overtakenAfter", "false", claims},
+	{"claim-not-repeated", "a leader waits for its claim, though the journal lost it", "scheduler/opening.go",
+		"state.Epoch != o.before || !o.lost(now, wire.Journal)", "true", opening},
+	{"claim-repeated-late", "a leader claims again that another has followed", "scheduler/opening.go",
+		"(state.Epoch != o.before || !o.lost(now, wire.Journal))", "!o.lost(now, wire.Journal)", claims},
+	{"barrier-not-repeated", "a leader waits for a barrier that its stream lost", "scheduler/opening.go",
+		"if o.lost(now, stream) {", "if false {", opening},
+	{"barrier-counts-twice", "a barrier that was written again counts as another leader's", "tracker/fold_entry.go",
+		"if seen && epoch == before.Epoch &&", "if false &&", check{"./tracker", "TestBarrierThatWasWrittenTwice", nil}},
+	{"stale-end", "a record counts as lost by what the broker said before it was confirmed", "view/ends.go",
+		"p.end.askedAt.After(since) && ", "", check{"./view", "TestHasReadToEnd.*", nil}},
 	{"claim-awaited", "an epoch ends because its claim, which the view has read, was never confirmed", "scheduler/ledger/answers.go",
 		"\t\tif p.Plain {\n\t\t\tl.abandon", "\t\tif !p.Plain {\n\t\t\tl.abandon", claims},
 	{"lost-stays", "an epoch continues though the journal lost what the broker had confirmed", "scheduler/ledger/fold.go",

@@ -123,9 +123,9 @@ func (l *Ledger) Send(p *Publish) error {
 	return nil
 }
 
-// Append publishes a record without a number.
-func (l *Ledger) Append(stream string, r wire.JournalRecord) error {
-	return l.Send(&Publish{Plain: true, Build: func(seq, confirmed int64) wire.Message { return r.Append(stream, seq, confirmed) }})
+// Append publishes a record without a number, and calls confirmed when the broker has it.
+func (l *Ledger) Append(stream string, r wire.JournalRecord, confirmed func()) error {
+	return l.Send(&Publish{Plain: true, Confirmed: confirmed, Build: func(seq, confirmed int64) wire.Message { return r.Append(stream, seq, confirmed) }})
 }
 
 // Record publishes a record to the journal.
