@@ -28,7 +28,7 @@ const (
 	pulseWithin = time.Second
 	// pulsesOf is how many streams each node of RabbitMQ leads. After a fault, one may wait longer
 	// for a new leader than another.
-	pulsesOf = 2
+	pulsesOf = 3
 )
 
 // beginPulses starts some pulses for each node of RabbitMQ, and one for LavinMQ, which has one
