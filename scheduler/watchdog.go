@@ -184,7 +184,7 @@ func (l *leadership) progress() progress {
 	p.oldest, _ = c.ledger.Oldest()
 	streams := []string{wire.Journal}
 	if c.phase == phaseCatchingUp && len(c.opening.unseen) > 0 {
-		streams = c.opening.unseen // what goes on in others is no progress
+		streams = c.opening.unseen // records of other streams are no progress
 	}
 	for _, stream := range streams {
 		if at, err := c.entries.Position(stream); err == nil {
