@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,7 +57,7 @@ func answer(id uint16, channel uint16, tag uint64, flags byte) []byte {
 func TestTapDecodesFiresAndAnswers(t *testing.T) {
 	for _, size := range []int{1, 7, 1 << 20} {
 		truth := newTruth()
-		c := truth.connection(2, 1)
+		c := truth.connection(2, 1, new(atomic.Bool))
 		sent := &frames{preface: 8, handle: c.fromSidecar}
 		got := &frames{handle: c.fromBroker}
 

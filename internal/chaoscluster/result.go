@@ -263,7 +263,7 @@ func (w *world) boundTimes(r row, res *result, must func(bool, string, ...any)) 
 		stood := func(queues map[string]bool) float64 {
 			return standstill(w.jobs, queues, f.from, to, !last || w.jobs.anyMissing(queues)).Seconds()
 		}
-		stillFor, away := stood(others), w.brokerAway(f.from, to).Seconds()
+		stillFor, away := stood(others), max(w.brokerAway(f.from, to), w.truth.silence(f.from, to, f.affected)).Seconds()
 		res.Standstill, res.Own, res.Away = max(res.Standstill, stillFor), max(res.Own, stood(f.affected)), max(res.Away, away)
 		slowest := stillFor
 		for q := range others {

@@ -59,7 +59,7 @@ func TestBoundsOfDoubles(t *testing.T) {
 // Times are measured from each fault to the next, for the queues that the fault did not affect.
 func TestBoundsOfTimes(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
-	w := &world{options: options{broker: rabbit310, slack: 1}, jobs: newJobs(), queues: []string{"a", "b"}, observed: observed{ended: time.Now()}}
+	w := &world{options: options{broker: rabbit310, slack: 1}, truth: newTruth(), jobs: newJobs(), queues: []string{"a", "b"}, observed: observed{ended: time.Now()}}
 	come := func(queue string, after float64) {
 		jid := fmt.Sprint(queue, after)
 		w.jobs.add(jid, queue, began)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // tap is a proxy between a sidecar and a node. It decodes the traffic, and can be frozen.
@@ -17,6 +18,7 @@ type tap struct {
 
 	mu     sync.Mutex
 	frozen chan struct{} // closed by thaw; nil if not frozen
+	cut    atomic.Bool   // it has been frozen
 	conns  map[net.Conn]bool
 	closed bool
 	all    sync.WaitGroup
@@ -60,7 +62,7 @@ func (p *tap) serve(down net.Conn) {
 		return
 	}
 	defer p.forget(down, up)
-	c := p.truth.connection(p.sidecar, p.node)
+	c := p.truth.connection(p.sidecar, p.node, &p.cut)
 	defer c.end()
 	var both sync.WaitGroup
 	const protocolHeader = 8
@@ -124,6 +126,7 @@ func (p *tap) forget(conns ...net.Conn) {
 func (p *tap) freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.cut.Store(true)
 	if p.frozen == nil {
 		p.frozen = make(chan struct{})
 	}

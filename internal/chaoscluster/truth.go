@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,9 +23,10 @@ func (f *fate) answered() bool { return !f.acked.IsZero() || !f.nacked.IsZero() 
 
 // truth has all fires that the taps saw.
 type truth struct {
-	mu    sync.Mutex
-	fires map[fire]*fate
-	last  *connection // the connection of the newest fire
+	mu       sync.Mutex
+	fires    map[fire]*fate
+	last     *connection // the connection of the newest fire
+	silences []silence
 }
 
 func newTruth() *truth { return &truth{fires: map[fire]*fate{}} }
@@ -44,17 +47,20 @@ type connection struct {
 	channels      map[uint16]*channel
 	proven        time.Time // when the newest fire with an ack was sent
 	ended         time.Time
+	cut           *atomic.Bool // its tap has been frozen
 }
 
 type channel struct {
 	confirms bool
 	tag      uint64 // of the newest publish
+	exchange string // to which that was
 	key      string // its routing key
 	open     map[uint64]*fate
+	unanswered
 }
 
-func (t *truth) connection(sidecar, node int) *connection {
-	return &connection{truth: t, sidecar: sidecar, node: node, channels: map[uint16]*channel{}}
+func (t *truth) connection(sidecar, node int, cut *atomic.Bool) *connection {
+	return &connection{truth: t, sidecar: sidecar, node: node, channels: map[uint16]*channel{}, cut: cut}
 }
 
 func (c *connection) channel(n uint16) *channel {
@@ -78,7 +84,7 @@ func (c *connection) fromSidecar(f frame) {
 			ch.confirms = true
 		case basicPublish:
 			args.short()
-			args.shortString() // exchange
+			ch.exchange = args.shortString()
 			ch.key = args.shortString()
 			if ch.confirms {
 				ch.tag++
@@ -90,6 +96,9 @@ func (c *connection) fromSidecar(f frame) {
 			jid, _ := headers["millrace-jid"].(string)
 			fate := &fate{jid: jid, queue: ch.key, sent: time.Now(), connection: c}
 			c.truth.fires[k], ch.open[ch.tag], c.truth.last = fate, fate, c
+			ch.sent(ch.tag, published{ch.key, fate.sent})
+		} else if ch.confirms && ch.exchange == "" && slices.Contains(needed, ch.key) {
+			ch.sent(ch.tag, published{"", time.Now()})
 		}
 	}
 }
@@ -118,6 +127,9 @@ func (c *connection) fromBroker(f frame) {
 		}
 		delete(ch.open, tag)
 	}
+	if s, ended := ch.answered(now, func(t uint64) bool { return t == tag || multiple && (t < tag || tag == 0) }); ended {
+		c.keep(s)
+	}
 	if fate := ch.open[tag]; fate != nil {
 		answer(tag, fate)
 	}
@@ -134,8 +146,14 @@ func (c *connection) fromBroker(f frame) {
 func (c *connection) end() {
 	c.truth.mu.Lock()
 	defer c.truth.mu.Unlock()
-	if c.ended.IsZero() {
-		c.ended = time.Now()
+	if !c.ended.IsZero() {
+		return
+	}
+	c.ended = time.Now()
+	for _, ch := range c.channels {
+		if !ch.since.IsZero() {
+			c.keep(ch.silence(c.ended))
+		}
 	}
 }
 
