@@ -128,7 +128,7 @@ func (b *Broker) launch(ctx context.Context) (err error) {
 		return err
 	}
 	if fresh && b.HasErlang() {
-		_, err = b.eval(ctx, syncTables)
+		err = b.run(ctx, syncTables)
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 func (b *Broker) stopNode(ctx context.Context) error {
 	if b.HasErlang() {
 		// Best effort: if this fails, the stop only takes five seconds longer.
-		if _, err := b.eval(ctx, dropStatistics); err != nil {
+		if err := b.run(ctx, dropStatistics); err != nil {
 			b.log.Debug("local broker: statistics could not be dropped before the stop", "error", err)
 		}
 	}

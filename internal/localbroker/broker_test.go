@@ -151,6 +151,11 @@ func testStopApp(t *testing.T, b *Broker) {
 	require.Equal(t, "[{127,0,0,1}]", out, "it knows the machine's name by itself")
 	_, err = b.Eval(t.Context(), "this is not Erlang")
 	require.ErrorContains(t, err, "rabbitmqctl eval")
+	for _, call := range []string{b.tools.call, ""} { // with erl_call, and without
+		b.tools.call = call
+		require.NoError(t, b.run(t.Context(), "ok."))
+		require.Error(t, b.run(t.Context(), "this is not Erlang"))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = b.Eval(ctx, "ok.")

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -36,7 +38,7 @@ func (b *Broker) Eval(ctx context.Context, expr string) (string, error) {
 func (b *Broker) StopApp(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, err := b.eval(ctx, dropStatistics); err != nil {
+	if err := b.run(ctx, dropStatistics); err != nil {
 		return err
 	}
 	_, err := b.ctl(ctx, "stop_app")
@@ -57,19 +59,40 @@ func (b *Broker) eval(ctx context.Context, expr string) (string, error) {
 	return b.ctl(ctx, "eval", expr)
 }
 
+// run evaluates an expression whose value nobody needs. erl_call takes some milliseconds for that,
+// and rabbitmqctl starts an Erlang VM.
+func (b *Broker) run(ctx context.Context, expr string) error {
+	if b.tools.call == "" {
+		_, err := b.eval(ctx, expr)
+		return err
+	}
+	out, err := b.tool(ctx, strings.NewReader(expr+"\n"), b.tools.call, "-sname", b.seat.name, "-e")
+	if err == nil && !strings.HasPrefix(out, "{ok,") {
+		err = fmt.Errorf("localbroker: erl_call: %s", out)
+	}
+	return err
+}
+
 // ctl runs rabbitmqctl for the node.
 func (b *Broker) ctl(ctx context.Context, args ...string) (string, error) {
-	if !b.node.alive() {
-		return "", errors.New("localbroker: the node is not running")
-	}
 	if !b.HasErlang() {
 		return "", errors.New("localbroker: only a RabbitMQ has rabbitmqctl")
 	}
+	return b.tool(ctx, nil, b.tools.ctl, args...)
+}
+
+// tool runs a program that talks to the node, and returns what it prints.
+func (b *Broker) tool(ctx context.Context, in io.Reader, program string, args ...string) (string, error) {
+	if !b.node.alive() {
+		return "", errors.New("localbroker: the node is not running")
+	}
 	ctx, cancel := context.WithTimeout(ctx, ctlLimit)
 	defer cancel()
-	cmd := exec.Command(b.tools.ctl, args...)
+	name := filepath.Base(program) + " " + args[0]
+	cmd := exec.Command(program, args...)
 	cmd.Env = b.env()
 	cmd.Dir = b.dir
+	cmd.Stdin = in
 	var out, fault bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &fault
 	p, err := startProcess(cmd)
@@ -77,11 +100,10 @@ func (b *Broker) ctl(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	if err := p.wait(ctx); err != nil {
-		return "", errors.Join(fmt.Errorf("localbroker: rabbitmqctl %s: %w", args[0], err), p.kill())
+		return "", errors.Join(fmt.Errorf("localbroker: %s: %w", name, err), p.kill())
 	}
 	if !cmd.ProcessState.Success() {
-		return "", fmt.Errorf("localbroker: rabbitmqctl %s: %s: %s", args[0], cmd.ProcessState,
-			strings.TrimSpace(out.String()+fault.String()))
+		return "", fmt.Errorf("localbroker: %s: %s: %s", name, cmd.ProcessState, strings.TrimSpace(out.String()+fault.String()))
 	}
 	return strings.TrimSpace(out.String()), nil
 }

@@ -19,7 +19,10 @@ var errNotInstalled = errors.New("localbroker: RabbitMQ is not installed on this
 	"run `make deps`, or install the package rabbitmq-server (`apt-get install rabbitmq-server`)")
 
 // tools are the programs of a node. A LavinMQ has only a server.
-type tools struct{ server, ctl, epmd string }
+type tools struct {
+	server, ctl, epmd string
+	call              string // erl_call, which Erlang brings; empty if it is not where epmd is
+}
 
 // Available returns nil if a RabbitMQ node can be started here. Otherwise the error says what to
 // install.
@@ -52,7 +55,7 @@ func findTools() (tools, error) {
 		return tools{}, errNotInstalled
 	}
 	for _, dir := range scriptDirs {
-		t := tools{server: filepath.Join(dir, "rabbitmq-server"), ctl: filepath.Join(dir, "rabbitmqctl"), epmd: epmd}
+		t := tools{server: filepath.Join(dir, "rabbitmq-server"), ctl: filepath.Join(dir, "rabbitmqctl"), epmd: epmd, call: callBeside(epmd)}
 		if isFile(t.server) && isFile(t.ctl) {
 			return t, nil
 		}
@@ -61,13 +64,21 @@ func findTools() (tools, error) {
 }
 
 func toolsIn(dir string) (tools, error) {
-	t := tools{server: filepath.Join(dir, "rabbitmq-server"), ctl: filepath.Join(dir, "rabbitmqctl"), epmd: filepath.Join(dir, "epmd")}
+	epmd := filepath.Join(dir, "epmd")
+	t := tools{server: filepath.Join(dir, "rabbitmq-server"), ctl: filepath.Join(dir, "rabbitmqctl"), epmd: epmd, call: callBeside(epmd)}
 	for _, program := range []string{t.server, t.ctl, t.epmd} {
 		if !isFile(program) {
 			return tools{}, fmt.Errorf("localbroker: %s does not hold a RabbitMQ: there is no %s", dir, program)
 		}
 	}
 	return t, nil
+}
+
+func callBeside(epmd string) string {
+	if path := filepath.Join(filepath.Dir(epmd), "erl_call"); isFile(path) {
+		return path
+	}
+	return ""
 }
 
 func isFile(path string) bool {
