@@ -93,10 +93,8 @@ func (c *connection) keep(s silence) {
 }
 
 // silence returns the longest silence between two times. Nodes and queues that a fault hits do not
-// count: a leader must do without them.
+// count: a leader must do without them. The caller holds t.mu.
 func (t *truth) silence(from, to time.Time, hit map[string]bool) (longest time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	for _, s := range t.silences {
 		others := slices.DeleteFunc(slices.Clone(s.queues), func(q string) bool { return hit[q] })
 		if !hit[classic(s.node)] && (s.stream || len(others) > 1) {
