@@ -38,15 +38,18 @@ func (u *unanswered) sent(tag uint64, p published) {
 	}
 }
 
-// answered notes an answer to some publishes. It returns the silence that ends with it.
+// answered notes an answer to some publishes. It returns the silence that ends with it. If only
+// later publishes are answered, the broker was not silent: it has forgotten the others.
 func (u *unanswered) answered(now time.Time, is func(tag uint64) bool) (s silence, ended bool) {
-	if !u.since.IsZero() {
-		s, ended = u.silence(now), true
-	}
-	for tag := range u.waits {
+	stream, queues := u.openSince(u.since)
+	for tag, p := range u.waits {
 		if is(tag) {
+			ended = ended || !p.at.After(u.since)
 			delete(u.waits, tag)
 		}
+	}
+	if ended = ended && !u.since.IsZero(); ended {
+		s = silence{from: u.since, to: now, stream: stream, queues: queues}
 	}
 	u.since = time.Time{}
 	if u.counts(now) {
@@ -73,11 +76,6 @@ func (u *unanswered) openSince(until time.Time) (stream bool, queues []string) {
 		}
 	}
 	return stream, queues
-}
-
-func (u *unanswered) silence(now time.Time) silence {
-	stream, queues := u.openSince(u.since)
-	return silence{from: u.since, to: now, stream: stream, queues: queues}
 }
 
 // shortSilence is what is not kept.

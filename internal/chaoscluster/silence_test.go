@@ -43,6 +43,11 @@ func TestSilenceOfNode(t *testing.T) {
 			answered(at(4), only(2))
 			answered(at(9), only(1))
 		}, want: 2},
+		"a record that is never answered": {do: func(u *unanswered, answered func(time.Time, func(uint64) bool)) {
+			u.sent(1, published{"", at(1)})
+			u.sent(2, published{"classic2", at(50)})
+			answered(at(51), only(2))
+		}},
 		"queues that the fault hits": {do: func(u *unanswered, answered func(time.Time, func(uint64) bool)) {
 			u.sent(1, published{"classic2", at(1)})
 			u.sent(2, published{"quorum2", at(1)})
