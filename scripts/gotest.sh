@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs go test, with the given arguments, on the packages that standard input names. At the end it
-# lists what failed, or appends that to the file SUMMARY.
+# Runs go test, with the given arguments, on the packages that standard input names: AT_ONCE of them
+# at a time. At the end it lists what failed, or appends that to the file SUMMARY.
 #
 # If RERUN is set, as in CI, tests run in a random order. Failed ones are run once more, unless there
 # are many, and are listed in any case: a test that passes only the second time has a fault, or has
@@ -16,7 +16,7 @@ packages=$({
 	echo "$all"
 } | awk '!listed[$0]++')
 [[ $packages ]] || exit 0
-arguments=(-timeout 30m -p "$(($(nproc) + 1))" "$@") # most tests wait most of the time
+arguments=(-timeout 30m -p "${AT_ONCE:-$(($(nproc) + 1))}" "$@") # most tests wait most of the time
 if [[ ! ${RERUN:-} ]]; then
 	output=$(mktemp)
 	trap 'rm -f "$output"' EXIT

@@ -28,7 +28,7 @@ export async function until(what, check, ms = 60_000) {
       last = e;
     }
     if (Date.now() > end) throw new Error(`${what}: not within ${ms / 1000} s`, { cause: last });
-    await sleep(100);
+    await sleep(250); // a look for an element by its role costs up to 0.1 s of processor time
   }
 }
 
