@@ -59,7 +59,7 @@ func (b *Broker) eval(ctx context.Context, expr string) (string, error) {
 	return b.ctl(ctx, "eval", expr)
 }
 
-// run evaluates an expression whose value nobody needs. erl_call takes some milliseconds for that,
+// run evaluates an expression whose value is not needed. erl_call takes some milliseconds for that,
 // and rabbitmqctl starts an Erlang VM.
 func (b *Broker) run(ctx context.Context, expr string) error {
 	if b.tools.call == "" {
