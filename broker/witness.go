@@ -121,11 +121,11 @@ var ErrSilent = errors.New("broker: the queue of a witness does not answer")
 
 // ID returns the id of a node's witness, or "" if there is none. Another sidecar may hold it for a
 // moment, or longer if it was killed meanwhile. So after the queue has answered that it is not
-// there, ID looks again for a while.
-func (w Witnesses) ID(ctx context.Context, node string, while time.Duration) (string, error) {
+// there, ID looks again for a while. It returns ErrSilent once a look has taken longer than patience.
+func (w Witnesses) ID(ctx context.Context, node string, while, patience time.Duration) (string, error) {
 	var missing time.Time
 	for {
-		id, err := w.look(ctx, node)
+		id, err := w.look(ctx, node, patience)
 		if id != "" || err != nil {
 			return id, err
 		}
@@ -142,9 +142,9 @@ func (w Witnesses) ID(ctx context.Context, node string, while time.Duration) (st
 }
 
 // look takes the witness and returns it to its queue.
-func (w Witnesses) look(ctx context.Context, node string) (string, error) {
+func (w Witnesses) look(ctx context.Context, node string, patience time.Duration) (string, error) {
 	name := WitnessQueue(node)
-	within, cancel := context.WithTimeout(ctx, witnessPatience)
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	id, err := onQueue(within, w.conn, name, func(ch *amqp.Channel) (string, error) {
 		d, found, err := ch.Get(name, false)
@@ -163,10 +163,7 @@ func (w Witnesses) look(ctx context.Context, node string) (string, error) {
 	return id, err
 }
 
-const (
-	witnessPatience = 2 * time.Second // how long a node may take to return its witness
-	lookAgain       = 30 * time.Millisecond
-)
+const lookAgain = 30 * time.Millisecond
 
 // DeclareQueue declares the queue of a witness on the node of this connection.
 func (w Witnesses) DeclareQueue(ctx context.Context, node string) error {

@@ -236,9 +236,9 @@ func (r *routing) nothingFired() bool {
 	return s.Fired == 0 && s.Buried == 0 && !s.Lost && s.RoutedTo < 0
 }
 
-// intact notes that jobs.fire leads to the queues. The first probe follows as soon as the epoch
-// leads.
+// intact notes that jobs.fire leads to the queues. The first probe comes as soon as the epoch leads,
+// and is followed: the next leader reads the journal again from there, and this epoch may be short.
 func (r *routing) intact() {
-	r.since = probeAlways
+	r.since, r.unseen = probeAlways, followEvery
 	r.routed, r.announced = r.entries.State().RoutedTo, r.entries.State().RoutedTo
 }

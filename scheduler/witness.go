@@ -40,6 +40,8 @@ type witness struct {
 
 const (
 	decideWithin  = 2 * time.Minute         // an overloaded broker may say nothing for so long
+	patience      = 2 * time.Second         // how long a node may take to return its witness
+	mostPatience  = 15 * time.Second        // the same where nothing waits for the answer
 	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
 	freshLag      = 2500 * time.Millisecond // a node notes its uptime before its links
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
@@ -74,23 +76,14 @@ func (w *witness) nodes(ctx context.Context) ([]broker.Node, error) {
 	return nil, errNoManagement
 }
 
-// sight is what can be seen of the witnesses of nodes that have not restarted as far as is known.
-type sight int
-
-const (
-	allSeen  sight = iota // each node has the one that the last leader wrote down
-	oneGone               // a node has none
-	noAnswer              // a node or the management API does not answer
-)
-
 // check compares the broker with what a leader wrote down.
 func (w *witness) check(ctx context.Context, known string) (verdict, error) {
-	v, _, err := w.look(ctx, known)
+	v, _, err := w.look(ctx, known, patience)
 	return v, err
 }
 
 // look is check that also says what it saw of the witnesses if there is no verdict.
-func (w *witness) look(ctx context.Context, known string) (verdict, sight, error) {
+func (w *witness) look(ctx context.Context, known string, patience time.Duration) (verdict, sight, error) {
 	if known == "" {
 		return gone, allSeen, nil
 	}
@@ -98,7 +91,7 @@ func (w *witness) look(ctx context.Context, known string) (verdict, sight, error
 		v, err := w.lookForQueue(ctx, known)
 		return v, allSeen, err
 	}
-	return w.lookAtNodes(ctx, known)
+	return w.lookAtNodes(ctx, known, patience)
 }
 
 // lookForQueue looks for a witness that is a queue.
@@ -123,7 +116,7 @@ func (w *witness) lookForQueue(ctx context.Context, known string) (verdict, erro
 // lookAtNodes compares nodes, links and witnesses. Two things decide nothing yet: a management API
 // that does not answer, because it may answer again; and a witness alone that is not seen, because
 // its node may be overloaded, or another sidecar holds it.
-func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight, error) {
+func (w *witness) lookAtNodes(ctx context.Context, known string, patience time.Duration) (verdict, sight, error) {
 	nodes, err := w.nodes(ctx)
 	switch {
 	case err != nil && w.mgmt != nil:
@@ -140,7 +133,7 @@ func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known = known
-	_, silent, err := w.identify(ctx, now, seldomHeld)
+	missing, silent, err := w.identify(ctx, now, seldomHeld, patience)
 	switch {
 	case err != nil:
 		return gone, allSeen, err
@@ -153,6 +146,8 @@ func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight
 		w.log.Info("scheduler: the broker's nodes or the links between them have changed since the last leader; jobs in flight are delivered again",
 			"before", known, "now", now.String())
 		return gone, allSeen, nil
+	case silent && !missing:
+		return undecided, oneSilent, nil
 	case silent:
 		return undecided, noAnswer, nil
 	}
@@ -164,43 +159,30 @@ func (w *witness) lookAtNodes(ctx context.Context, known string) (verdict, sight
 func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	within, cancel := context.WithTimeout(ctx, decideWithin)
 	defer cancel()
-	var first map[string]time.Duration // since all witnesses were seen
-	var absent time.Time               // since when a witness has been missing
-	for seen := false; ; {
+	var looks looks
+	for began := time.Now(); ; {
 		nodes, err := w.nodes(within)
-		switch {
-		case !seen:
-			first = nil
-		case err == nil && first == nil:
-			first = uptimes(nodes)
-		}
-		fresh := err == nil && first != nil && freshSince(nodes, first)
+		fresh := err == nil && looks.fresh(nodes)
 		if fresh { // a node's links follow its uptime by a moment
 			_ = pause.For(within, freshLag)
 		}
-		v, saw, err := w.look(within, known)
-		seen = saw == allSeen
-		if saw != oneGone {
-			absent = time.Time{}
-		} else if absent.IsZero() {
-			absent = time.Now()
-		}
-		switch {
-		case err != nil && ctx.Err() == nil && within.Err() != nil: // the time is over
-		case err != nil:
+		v, saw, err := w.look(within, known, min(max(patience, time.Since(began)), mostPatience))
+		switch timeIsOver := ctx.Err() == nil && within.Err() != nil; {
+		case err != nil && !timeIsOver:
 			return gone, err
-		case v != undecided:
+		case err == nil && v == undecided:
+			if v = looks.take(time.Now(), saw, fresh); v == gone {
+				w.log.Info("scheduler: a node of the broker has lost its witness; jobs in flight are delivered again")
+				w.lost(known)
+			}
+		}
+		if err == nil && v != undecided {
 			return v, nil
-		case saw == oneGone && time.Since(absent) >= absentWithin:
-			w.log.Info("scheduler: a node of the broker has lost its witness; jobs in flight are delivered again")
-			w.lost(known)
-			return gone, nil
-		case seen && fresh:
-			return stands, nil
 		}
 		if pause.For(within, freshEvery) != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("scheduler: the broker does not say whether its nodes or the links between them have changed; jobs in flight are delivered again", "after", decideWithin)
+				w.log.Warn("scheduler: the broker does not say whether its nodes or the links between them have changed; jobs in flight are delivered again",
+					"after", decideWithin, "because", looks.missing(saw))
 			}
 			return gone, ctx.Err()
 		}
@@ -220,12 +202,12 @@ func (w *witness) lost(known string) {
 // identify completes a fingerprint with the ids of the nodes' witnesses. A node without a witness
 // has an empty id, and so has a silent one, which does not answer. It looks for a missing one for a
 // while.
-func (w *witness) identify(ctx context.Context, f broker.Fingerprint, while time.Duration) (missing, silent bool, err error) {
+func (w *witness) identify(ctx context.Context, f broker.Fingerprint, while, patience time.Duration) (missing, silent bool, err error) {
 	names := slices.Collect(maps.Keys(f.Nodes))
 	ids, errs := make([]string, len(names)), make([]error, len(names))
 	var all sync.WaitGroup
 	for i, node := range names {
-		all.Go(func() { ids[i], errs[i] = w.conn.Witnesses().ID(ctx, node, while) })
+		all.Go(func() { ids[i], errs[i] = w.conn.Witnesses().ID(ctx, node, while, patience) })
 	}
 	all.Wait()
 	for i, node := range names {
@@ -269,7 +251,7 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 	if unchanged {
 		while = heldFor
 	}
-	missing, silent, err := w.identify(ctx, f, while)
+	missing, silent, err := w.identify(ctx, f, while, patience)
 	switch {
 	case err != nil:
 		return "", err

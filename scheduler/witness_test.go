@@ -92,6 +92,35 @@ func TestFreshLinks(t *testing.T) {
 	require.True(t, freshSince(nodes, first), "the third one does not run")
 }
 
+// An overloaded node that does not answer now and then delays no verdict. A witness that was seen
+// stands while the links reported since then are the same.
+func TestLooksAtOverloadedBroker(t *testing.T) {
+	now, after := time.Now(), func(s time.Duration) []broker.Node {
+		nodes := twoNodes()
+		nodes[0].Uptime += s * time.Second
+		nodes[1].Uptime += s * time.Second
+		return nodes
+	}
+	var l looks
+	require.False(t, l.fresh(after(0)), "no witness was seen")
+	require.Equal(t, undecided, l.take(now, oneSilent, false))
+	require.False(t, l.fresh(after(5)), "no witness was seen")
+	require.Equal(t, undecided, l.take(now, allSeen, false))
+	require.False(t, l.fresh(after(5)), "this may be as old as the witnesses")
+	require.Equal(t, undecided, l.take(now, noAnswer, false))
+	require.False(t, l.fresh(after(5)))
+	require.Equal(t, undecided, l.take(now, oneSilent, false))
+	require.True(t, l.fresh(after(10)))
+	require.Equal(t, undecided, l.take(now, noAnswer, true), "the links were not compared, or a witness is missing")
+	require.Equal(t, stands, l.take(now, oneSilent, true))
+
+	require.Equal(t, undecided, l.take(now, oneGone, true))
+	require.Equal(t, undecided, l.take(now.Add(absentWithin-1), oneGone, true))
+	require.Equal(t, gone, l.take(now.Add(absentWithin), oneGone, true))
+	require.Equal(t, stands, l.take(now.Add(absentWithin), allSeen, true))
+	require.Equal(t, undecided, l.take(now.Add(absentWithin), oneGone, true), "another sidecar held it meanwhile")
+}
+
 // A witness stands until the broker restarts. A leader recognizes the witness of its predecessor.
 func TestWitnessOfOneNode(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,7 @@ type jobs struct {
 	again       int            // copies of one fire that the broker did not mark as redelivered
 	strange     int            // deliveries that were never published
 	stored      map[string]int // by jid, how often scheduled_jobs has an entry
+	moments     []moment       // when jobs first arrived, in order
 }
 
 // arrival records the deliveries of one job.

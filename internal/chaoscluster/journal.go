@@ -184,7 +184,7 @@ func readStream(ctx context.Context, conn *amqp.Connection, stream string, each 
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", stream, err)
 	}
-	for {
+	for n := 1; ; n++ {
 		select {
 		case d, ok := <-records:
 			if !ok {
@@ -195,8 +195,10 @@ func readStream(ctx context.Context, conn *amqp.Connection, stream string, each 
 			}
 			offset, _ := whole(d.Headers["x-stream-offset"])
 			each(offset, d.Headers, d.Body)
-			if err := d.Ack(false); err != nil {
-				return err
+			if n%(ahead/2) == 0 {
+				if err := d.Ack(true); err != nil {
+					return err
+				}
 			}
 		case <-time.After(time.Minute):
 			return fmt.Errorf("reading %s: no record came for a minute", stream)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -174,7 +175,7 @@ func judge(first, second fire, t *truth, log *journal) string {
 // standstill returns the longest time between two moments in which nothing arrived for these
 // queues. The time after the last job counts only if jobs were due until the end.
 func standstill(j *jobs, queues map[string]bool, from, to time.Time, dueUntilEnd bool) time.Duration {
-	return longestGap(j.times(queues), from, to, dueUntilEnd && len(queues) > 0)
+	return longestGap(j.times(queues, from), from, to, dueUntilEnd && len(queues) > 0)
 }
 
 // longestGap returns the longest time between two of these moments. The time after the last one
@@ -195,21 +196,32 @@ func longestGap(times []time.Time, from, to time.Time, untilEnd bool) time.Durat
 // firstAfter returns how long after a moment the next job arrived for these queues, or zero if none
 // did.
 func firstAfter(j *jobs, queues map[string]bool, from time.Time) time.Duration {
-	for _, at := range j.times(queues) {
-		if at.After(from) {
-			return at.Sub(from)
-		}
+	if times := j.times(queues, from); len(times) > 0 {
+		return times[0].Sub(from)
 	}
 	return 0
 }
 
-// times returns when jobs arrived for these queues, in order.
-func (j *jobs) times(queues map[string]bool) (times []time.Time) {
-	for jid, a := range j.came {
-		if queues[j.all[jid].queue] {
-			times = append(times, a.first)
+// moment is when a job arrived, and for which queue.
+type moment struct {
+	at    time.Time
+	queue string
+}
+
+// times returns when jobs arrived for these queues after a moment, in order.
+func (j *jobs) times(queues map[string]bool, from time.Time) (times []time.Time) {
+	if len(j.moments) != len(j.came) { // there are many, and they are asked for often
+		j.moments = j.moments[:0]
+		for jid, a := range j.came {
+			j.moments = append(j.moments, moment{a.first, j.all[jid].queue})
+		}
+		slices.SortFunc(j.moments, func(a, b moment) int { return a.at.Compare(b.at) })
+	}
+	first := sort.Search(len(j.moments), func(i int) bool { return j.moments[i].at.After(from) })
+	for _, m := range j.moments[first:] {
+		if queues[m.queue] {
+			times = append(times, m.at)
 		}
 	}
-	slices.SortFunc(times, time.Time.Compare)
 	return times
 }

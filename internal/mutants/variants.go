@@ -41,6 +41,7 @@ var (
 	provable    = check{"./scheduler", "TestProofOfQueues", nil}
 	links       = check{"./scheduler", "TestLinksIdentifyBrokerRun|TestFreshLinks", nil}
 	unseen      = check{"./scheduler", "TestWitnessThatIsNotSeen", nil}
+	looks       = check{"./scheduler", "TestLooksAtOverloadedBroker", nil}
 	waits       = check{"./scheduler", "TestLeaderWaitsForPredecessor", nil}
 	fresh       = check{"./scheduler", "TestLeaderCrashWhileQueueIsNew", nil}
 	passes      = check{"./broker", "TestLockPassesOnAfterAllPublishes", nil}
@@ -169,8 +170,14 @@ var variants = []variant{
 	{"old-links-believed", "links are compared as they were before the old leader ended", "scheduler/fingerprint.go", "n.Running && n.Uptime <= first[n.Name]", "false", links},
 	{"witness-missed-at-once", "a witness that is not seen for a moment is taken for a lost one", "scheduler/witness.go",
 		"return undecided, oneGone, nil", "return gone, oneGone, nil", unseen},
-	{"witness-not-seen", "a broker whose witness does not answer is believed not to have restarted", "scheduler/witness.go",
-		"seen = saw == allSeen\n", "seen = true\n", unseen},
+	{"witness-not-seen", "a broker whose witness does not answer is believed not to have restarted", "scheduler/fingerprint.go",
+		"l.seen = l.seen || saw == allSeen\n", "l.seen = true\n", unseen},
+	{"sight-forgotten", "a node that is silent now and then prevents a verdict", "scheduler/fingerprint.go",
+		"l.seen = l.seen || saw == allSeen\n", "l.seen = saw == allSeen\n", looks},
+	{"silence-of-two", "a witness that is missing is believed in while another node is silent", "scheduler/fingerprint.go",
+		"saw == allSeen || saw == oneSilent)", "saw == allSeen || saw != oneGone)", looks},
+	{"first-probe-unfollowed", "a leader of a short epoch leaves the journal of all before it to read", "scheduler/routing.go",
+		"r.since, r.unseen = probeAlways, followEvery", "r.since = probeAlways", check{"./scheduler", "TestShortEpochsFollowTheirProbe", nil}},
 	{"silent-api-decides", "a management API that does not answer once is taken for a restart", "scheduler/witness.go",
 		"return undecided, noAnswer, nil\n\tcase err != nil:", "return gone, noAnswer, nil\n\tcase err != nil:", check{"./scheduler", "TestHangingManagementAPI", nil}},
 	{"unread-proof-decides", "queues that could not be listed once are taken to prove nothing", "scheduler/reconcile.go",
