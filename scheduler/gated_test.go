@@ -104,10 +104,14 @@ func TestUnroutableFireComesBack(t *testing.T) {
 func TestJobThatGatedLostArrives(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
-	start(t, v, options{identity: "a"}).leads(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
 	ensure(t, v, "q")
+	begun := func() bool { return s.entries.State().RoutedTo >= s.entries.State().Epoch }
+	brokertest.Eventually(t, begun, "its first probe has arrived")
+	first := s.entries.State().RoutedTo
 	schedule(t, v, time.Now(), "q", "before")
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.q") == 1 }, "it knows the queue")
+	brokertest.Eventually(t, func() bool { return s.entries.State().RoutedTo > first }, "no probe needs jobs.gated for the next seconds")
 	ch := v.Channel(t)
 	_, err := ch.QueueDelete("queue.q", false, false, false)
 	require.NoError(t, err)

@@ -89,7 +89,7 @@ func (s *modelSidecar) proof() proof {
 // exceptions.
 func (b *modelBroker) checkDelivered(fire wire.Through) {
 	for _, c := range b.copies {
-		if c.headers.Epoch != fire.Epoch || c.headers.Seq != fire.Through {
+		if c.headers.Epoch != fire.Epoch || c.headers.Seq != fire.Through || c.journal != b.streams[wire.Journal].generation {
 			continue
 		}
 		if p := b.place(c.headers.Stream, c.headers.Offset); c.gone && !c.bounced && b.gone[p] == "" {

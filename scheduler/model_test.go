@@ -68,6 +68,7 @@ type copyOf struct {
 	gone      bool  // a crash took it, or it found no queue
 	bounced   bool  // it found no queue, and came back as an entry
 	record    int64 // where the journal has it, -1 until it does
+	journal   int   // the generation of that journal: epochs begin again with each
 	late      bool  // its leader had been followed when it came
 }
 
@@ -350,7 +351,7 @@ func (b *modelBroker) processNext(c *modelConn, now time.Time) {
 		if b.missing[m.Key] {
 			b.comeBack(m)
 			c.bounce(m)
-			b.copies = append(b.copies, &copyOf{headers: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record})
+			b.copies = append(b.copies, &copyOf{headers: d, queue: m.Key, gone: true, bounced: true, confirmed: true, record: record, journal: b.streams[wire.Journal].generation})
 			if b.halves > 0 {
 				b.halves, reply.ack = b.halves-1, false
 				b.refusedCopies = append(b.refusedCopies, b.placeWith(d.Stream, d.Offset, m.MessageID))
@@ -426,7 +427,7 @@ func (b *modelBroker) unjournal(c *copyOf) {
 
 // deliver puts a job into its queue.
 func (b *modelBroker) deliver(d wire.Dispatch, m wire.Message) *copyOf {
-	c := &copyOf{headers: d, queue: m.Key, at: m.Timestamp, record: -1, late: d.Epoch < b.newest}
+	c := &copyOf{headers: d, queue: m.Key, at: m.Timestamp, record: -1, journal: b.streams[wire.Journal].generation, late: d.Epoch < b.newest}
 	b.copies = append(b.copies, c)
 	b.onCopy(c)
 	if c.late {
