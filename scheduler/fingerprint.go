@@ -61,45 +61,49 @@ func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
 type sight int
 
 const (
-	allSeen   sight = iota // each node has the one that the last leader wrote down
-	oneGone                // a node has none
-	oneSilent              // a node does not answer, and the others have theirs
-	noAnswer               // the management API does not answer, or a node has none and another is silent
+	allSeen  sight = iota // each node has the one that the last leader wrote down
+	oneGone               // a node has none
+	noAnswer              // a node or the management API does not answer
 )
 
-// looks is what was seen of an overloaded broker, at which one look seldom shows everything.
+// looks is what a leader has seen of nodes and witnesses while it waits for a verdict. A node of an
+// overloaded broker does not answer now and then, so the looks in between need not show all.
 type looks struct {
-	seen   bool                     // all witnesses were, at one time
-	first  map[string]time.Duration // what the nodes reported after that
+	seen   bool                     // the last look saw all witnesses
+	first  map[string]time.Duration // what the nodes reported after such a look
+	taken  time.Time                // when that was
 	absent time.Time                // since when a witness has been missing
 }
 
+// linksAge is how long after such a report another may speak for the links. It speaks only for what
+// was fired before the first. Fires that no queue has answered are older when they are given up.
+const linksAge = 20 * time.Second
+
 // fresh takes in a report of the nodes, and says whether all of them have reported their links
 // since all witnesses were seen.
-func (l *looks) fresh(nodes []broker.Node) bool {
-	if !l.seen {
-		return false
-	}
-	if l.first == nil {
-		l.first = uptimes(nodes)
+func (l *looks) fresh(now time.Time, nodes []broker.Node) bool {
+	if old := l.first == nil || now.Sub(l.taken) > linksAge; old {
+		l.first = nil
+		if l.seen {
+			l.first, l.taken = uptimes(nodes), now
+		}
 	}
 	return l.first != nil && freshSince(nodes, l.first)
 }
 
-// take takes in a look at the witnesses, which found the links unchanged if it found a node. What
-// was seen before counts: a node that is silent now and had restarted would have other links.
+// take takes in what was seen of the witnesses, after a report that was fresh or not. If there was
+// no verdict and all were seen, the links are the same.
 func (l *looks) take(now time.Time, saw sight, fresh bool) verdict {
-	l.seen = l.seen || saw == allSeen
+	l.seen = saw == allSeen
 	switch {
 	case saw != oneGone:
 		l.absent = time.Time{}
 	case l.absent.IsZero():
 		l.absent = now
-	}
-	switch {
-	case saw == oneGone && now.Sub(l.absent) >= absentWithin:
+	case now.Sub(l.absent) >= absentWithin:
 		return gone
-	case fresh && (saw == allSeen || saw == oneSilent):
+	}
+	if l.seen && fresh && now.Sub(l.taken) <= linksAge {
 		return stands
 	}
 	return undecided
@@ -110,7 +114,7 @@ func (l *looks) missing(saw sight) string {
 	switch {
 	case saw == oneGone:
 		return "a witness is not there"
-	case !l.seen:
+	case saw == noAnswer:
 		return "a node, or the management API, does not answer"
 	}
 	return "a node has not reported its links again"

@@ -41,7 +41,8 @@ type witness struct {
 const (
 	decideWithin  = 2 * time.Minute         // an overloaded broker may say nothing for so long
 	patience      = 2 * time.Second         // how long a node may take to return its witness
-	mostPatience  = 15 * time.Second        // the same where nothing waits for the answer
+	morePatience  = 6 * time.Second         // the same for a leader that has waited for long
+	leadsWithin   = 10 * time.Second        // for how long a leader that waits may not lead yet
 	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
 	freshLag      = 2500 * time.Millisecond // a node notes its uptime before its links
 	witnessWithin = 5 * time.Second         // how long the queue of a witness may take to answer
@@ -133,7 +134,7 @@ func (w *witness) lookAtNodes(ctx context.Context, known string, patience time.D
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known = known
-	missing, silent, err := w.identify(ctx, now, seldomHeld, patience)
+	_, silent, err := w.identify(ctx, now, seldomHeld, patience)
 	switch {
 	case err != nil:
 		return gone, allSeen, err
@@ -146,8 +147,6 @@ func (w *witness) lookAtNodes(ctx context.Context, known string, patience time.D
 		w.log.Info("scheduler: the broker's nodes or the links between them have changed since the last leader; jobs in flight are delivered again",
 			"before", known, "now", now.String())
 		return gone, allSeen, nil
-	case silent && !missing:
-		return undecided, oneSilent, nil
 	case silent:
 		return undecided, noAnswer, nil
 	}
@@ -162,15 +161,19 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	var looks looks
 	for began := time.Now(); ; {
 		nodes, err := w.nodes(within)
-		fresh := err == nil && looks.fresh(nodes)
+		fresh := err == nil && looks.fresh(time.Now(), nodes)
 		if fresh { // a node's links follow its uptime by a moment
 			_ = pause.For(within, freshLag)
 		}
-		v, saw, err := w.look(within, known, min(max(patience, time.Since(began)), mostPatience))
-		switch timeIsOver := ctx.Err() == nil && within.Err() != nil; {
-		case err != nil && !timeIsOver:
+		allowed := patience
+		if time.Since(began) > leadsWithin {
+			allowed = morePatience
+		}
+		v, saw, err := w.look(within, known, allowed)
+		if err != nil && (ctx.Err() != nil || within.Err() == nil) {
 			return gone, err
-		case err == nil && v == undecided:
+		}
+		if err == nil && v == undecided {
 			if v = looks.take(time.Now(), saw, fresh); v == gone {
 				w.log.Info("scheduler: a node of the broker has lost its witness; jobs in flight are delivered again")
 				w.lost(known)

@@ -92,8 +92,8 @@ func TestFreshLinks(t *testing.T) {
 	require.True(t, freshSince(nodes, first), "the third one does not run")
 }
 
-// An overloaded node that does not answer now and then delays no verdict. A witness that was seen
-// stands while the links reported since then are the same.
+// An overloaded node that does not answer now and then delays no verdict. The verdict needs a look
+// that sees all witnesses, and links that were reported since another that did, not long before.
 func TestLooksAtOverloadedBroker(t *testing.T) {
 	now, after := time.Now(), func(s time.Duration) []broker.Node {
 		nodes := twoNodes()
@@ -102,23 +102,29 @@ func TestLooksAtOverloadedBroker(t *testing.T) {
 		return nodes
 	}
 	var l looks
-	require.False(t, l.fresh(after(0)), "no witness was seen")
-	require.Equal(t, undecided, l.take(now, oneSilent, false))
-	require.False(t, l.fresh(after(5)), "no witness was seen")
-	require.Equal(t, undecided, l.take(now, allSeen, false))
-	require.False(t, l.fresh(after(5)), "this may be as old as the witnesses")
+	require.False(t, l.fresh(now, after(0)), "no witness was seen")
 	require.Equal(t, undecided, l.take(now, noAnswer, false))
-	require.False(t, l.fresh(after(5)))
-	require.Equal(t, undecided, l.take(now, oneSilent, false))
-	require.True(t, l.fresh(after(10)))
-	require.Equal(t, undecided, l.take(now, noAnswer, true), "the links were not compared, or a witness is missing")
-	require.Equal(t, stands, l.take(now, oneSilent, true))
+	require.False(t, l.fresh(now, after(5)), "no witness was seen")
+	require.Equal(t, undecided, l.take(now, allSeen, false))
+	require.False(t, l.fresh(now, after(5)), "this may be as old as the witnesses")
+	require.Equal(t, undecided, l.take(now, noAnswer, false))
+	require.False(t, l.fresh(now, after(5)))
+	require.Equal(t, undecided, l.take(now, allSeen, false))
+	require.True(t, l.fresh(now, after(10)))
+	require.Equal(t, undecided, l.take(now, noAnswer, true), "a node may have restarted")
+	require.True(t, l.fresh(now, after(10)))
+	require.Equal(t, stands, l.take(now, allSeen, true))
+
+	now = now.Add(linksAge + time.Second)
+	require.Equal(t, undecided, l.take(now, allSeen, true), "the report came too late")
+	require.False(t, l.fresh(now, after(30)), "it is the first again")
+	require.True(t, l.fresh(now, after(35)))
 
 	require.Equal(t, undecided, l.take(now, oneGone, true))
 	require.Equal(t, undecided, l.take(now.Add(absentWithin-1), oneGone, true))
 	require.Equal(t, gone, l.take(now.Add(absentWithin), oneGone, true))
-	require.Equal(t, stands, l.take(now.Add(absentWithin), allSeen, true))
-	require.Equal(t, undecided, l.take(now.Add(absentWithin), oneGone, true), "another sidecar held it meanwhile")
+	require.Equal(t, stands, l.take(now.Add(absentWithin), allSeen, true), "another sidecar held it")
+	require.Equal(t, undecided, l.take(now.Add(absentWithin), oneGone, true))
 }
 
 // A witness stands until the broker restarts. A leader recognizes the witness of its predecessor.
