@@ -29,6 +29,7 @@ export function states(world) {
         await page.goto(world.base + path);
         await page.getByRole('main').getByText(reason).first().waitFor();
         wrong.push(...(await page.getByRole('main').getByText(none).allInnerTexts()).map((text) => `${path}: “${text}”, which is not known`));
+        if (await page.locator('dl.counters:empty').count()) wrong.push(`${path}: an empty card`);
         wrong.push(...(await page.evaluate(overflow)).map((w) => `${path}: ${w}`));
       }
       await page.goto(world.base + '/dead-jobs');
