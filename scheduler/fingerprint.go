@@ -111,10 +111,10 @@ func (l *looks) take(now time.Time, saw sight, fresh bool) verdict {
 
 // missing says what a verdict waits for.
 func (l *looks) missing(saw sight) string {
-	switch {
-	case saw == oneGone:
+	switch saw {
+	case oneGone:
 		return "a witness is not there"
-	case saw == noAnswer:
+	case noAnswer:
 		return "a node, or the management API, does not answer"
 	}
 	return "a node has not reported its links again"
