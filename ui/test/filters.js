@@ -177,6 +177,7 @@ export function filters(world) {
     await me.listed.reads(/ matching/);
     await me.back();
     assert.equal(me.address(), '/dashboard');
+    await me.find('heading', 'Dashboard', { level: 1 }).seen(); // the list has such a button too
     await me.find('button', '7 overdue').click();
     await until('the list is there', () => /^\/scheduled-jobs\?to=\d+$/.test(me.address()));
     await me.find('button', 'Remove filter to').click();
