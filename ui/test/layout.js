@@ -37,9 +37,6 @@ export async function resized(page, path, at = widths) {
   return [...new Set(wrong)];
 }
 
-/** The address of a page with fewer rows, if it has a list: each row is laid out at each width. */
-const shorter = (/** @type {string} */ path) => (/^\/(scheduled-jobs|retries|dead-jobs|jobs)(\?|$)/.test(path) ? `${path}${path.includes('?') ? '&' : '?'}page_size=20` : path);
-
 /** Returns the heights of a table's rows. @param {any} page @param {string} name */
 const heights = (page, name) => page.getByRole('table', { name, exact: true }).locator('tbody tr').evaluateAll((/** @type {any[]} */ rows) =>
   [...new Set(rows.map((r) => Math.round(r.getBoundingClientRect().height)))]);
@@ -51,7 +48,7 @@ export function layout(world) {
     const wrong = [];
     for (const [path, there, act] of all) {
       await page.setViewportSize({ width: widths[0], height: 900 });
-      await page.goto(world.base + shorter(path));
+      await page.goto(world.base + path);
       await act?.(page);
       await there(page).waitFor();
       wrong.push(...await resized(page, path, act && [1400, 600, 390]));

@@ -36,7 +36,7 @@ export default function Queue({ part: name }) {
     ${d && html`<${Problems} q=${d} />`}
     <${Tabs} label=${common.queue} value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'overview' ? '' : v })} options=${tabs} />
     <div role="tabpanel">${tab === 'jobs' ? html`<${Peek} name=${name} />`
-      : tab === 'workers' ? html`<${Workers} name=${name} />` : html`<${Overview} q=${d} name=${name} lacking=${!d && !!q.error} />`}</div>`;
+      : tab === 'workers' ? html`<${Workers} name=${name} />` : html`<${Overview} of=${q} name=${name} />`}</div>`;
 }
 
 /** Why jobs of the queue wait or are lost. @param {{q: any}} p */
@@ -53,12 +53,12 @@ function Problems({ q }) {
 
 /**
  * A queue that was deleted still has metrics.
- * @param {{q: any, name: string, lacking: boolean}} p `lacking`: it is not known, and the page says
- *   why
+ * @param {{of: any, name: string}} p `of`: the resource with the queue
  */
-function Overview({ q, name, lacking }) {
+function Overview({ of, name }) {
+  const q = of.data;
   const m = useMetrics({ queue: name });
-  return html`<div class="grid">${!lacking && html`<${Counters} label=${common.now} of=${q ? countersOf(q) : []} width=${8} />`}
+  return html`<div class="grid"><${Answer} of=${of} quiet><${Counters} label=${common.now} of=${q ? countersOf(q) : []} width=${8} /><//>
     <div class="row wrap between"><span class="dim small">${words.waitTimesExcludeRetries}</span><div class="row"><${RangeChooser} /></div></div>
     <${Answer} of=${m}><${Throughput} m=${m} />
     <${Percentiles} m=${m} of="wait" oldest=${q?.oldest?.seconds} class="c6" /><${Percentiles} m=${m} of="run" class="c6" />
