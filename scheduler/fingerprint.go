@@ -61,16 +61,16 @@ func freshSince(nodes []broker.Node, first map[string]time.Duration) bool {
 type sight int
 
 const (
-	allSeen  sight = iota // each node has the one that the last leader wrote down
+	noAnswer sight = iota // a node or the management API does not answer
 	oneGone               // a node has none
-	noAnswer              // a node or the management API does not answer
+	allSeen               // each node has the one that the last leader wrote down
 )
 
 // looks is what a leader has seen of nodes and witnesses while it waits for a verdict. A node of an
 // overloaded broker does not answer now and then, so the looks in between need not show all.
 type looks struct {
-	seen   bool                     // the last look saw all witnesses
-	first  map[string]time.Duration // what the nodes reported after such a look
+	last   sight                    // at the last look
+	first  map[string]time.Duration // what the nodes reported after one that saw all witnesses
 	taken  time.Time                // when that was
 	absent time.Time                // since when a witness has been missing
 }
@@ -82,9 +82,9 @@ const linksAge = 20 * time.Second
 // fresh takes in a report of the nodes, and says whether all of them have reported their links
 // since all witnesses were seen.
 func (l *looks) fresh(now time.Time, nodes []broker.Node) bool {
-	if old := l.first == nil || now.Sub(l.taken) > linksAge; old {
+	if l.first == nil || now.Sub(l.taken) > linksAge {
 		l.first = nil
-		if l.seen {
+		if l.last == allSeen {
 			l.first, l.taken = uptimes(nodes), now
 		}
 	}
@@ -94,7 +94,7 @@ func (l *looks) fresh(now time.Time, nodes []broker.Node) bool {
 // take takes in what was seen of the witnesses, after a report that was fresh or not. If there was
 // no verdict and all were seen, the links are the same.
 func (l *looks) take(now time.Time, saw sight, fresh bool) verdict {
-	l.seen = saw == allSeen
+	l.last = saw
 	switch {
 	case saw != oneGone:
 		l.absent = time.Time{}
@@ -103,15 +103,15 @@ func (l *looks) take(now time.Time, saw sight, fresh bool) verdict {
 	case now.Sub(l.absent) >= absentWithin:
 		return gone
 	}
-	if l.seen && fresh && now.Sub(l.taken) <= linksAge {
+	if saw == allSeen && fresh && now.Sub(l.taken) <= linksAge {
 		return stands
 	}
 	return undecided
 }
 
 // missing says what a verdict waits for.
-func (l *looks) missing(saw sight) string {
-	switch saw {
+func (l *looks) missing() string {
+	switch l.last {
 	case oneGone:
 		return "a witness is not there"
 	case noAnswer:

@@ -40,7 +40,7 @@ type witness struct {
 
 const (
 	decideWithin  = 2 * time.Minute         // an overloaded broker may say nothing for so long
-	patience      = 2 * time.Second         // how long a node may take to return its witness
+	usualPatience = 2 * time.Second         // how long a node may take to return its witness
 	morePatience  = 6 * time.Second         // the same for a leader that has waited for long
 	leadsWithin   = 10 * time.Second        // for how long a leader that waits may not lead yet
 	freshEvery    = 500 * time.Millisecond  // how often it is asked whether it has
@@ -79,7 +79,7 @@ func (w *witness) nodes(ctx context.Context) ([]broker.Node, error) {
 
 // check compares the broker with what a leader wrote down.
 func (w *witness) check(ctx context.Context, known string) (verdict, error) {
-	v, _, err := w.look(ctx, known, patience)
+	v, _, err := w.look(ctx, known, usualPatience)
 	return v, err
 }
 
@@ -158,14 +158,14 @@ func (w *witness) lookAtNodes(ctx context.Context, known string, patience time.D
 func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 	within, cancel := context.WithTimeout(ctx, decideWithin)
 	defer cancel()
-	var looks looks
+	var seen looks
 	for began := time.Now(); ; {
 		nodes, err := w.nodes(within)
-		fresh := err == nil && looks.fresh(time.Now(), nodes)
+		fresh := err == nil && seen.fresh(time.Now(), nodes)
 		if fresh { // a node's links follow its uptime by a moment
 			_ = pause.For(within, freshLag)
 		}
-		allowed := patience
+		allowed := usualPatience
 		if time.Since(began) > leadsWithin {
 			allowed = morePatience
 		}
@@ -174,7 +174,7 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 			return gone, err
 		}
 		if err == nil && v == undecided {
-			if v = looks.take(time.Now(), saw, fresh); v == gone {
+			if v = seen.take(time.Now(), saw, fresh); v == gone {
 				w.log.Info("scheduler: a node of the broker has lost its witness; jobs in flight are delivered again")
 				w.lost(known)
 			}
@@ -185,7 +185,7 @@ func (w *witness) wait(ctx context.Context, known string) (verdict, error) {
 		if pause.For(within, freshEvery) != nil {
 			if ctx.Err() == nil {
 				w.log.Warn("scheduler: the broker does not say whether its nodes or the links between them have changed; jobs in flight are delivered again",
-					"after", decideWithin, "because", looks.missing(saw))
+					"after", decideWithin, "because", seen.missing())
 			}
 			return gone, ctx.Err()
 		}
@@ -254,7 +254,7 @@ func (w *witness) renew(ctx context.Context) (string, error) {
 	if unchanged {
 		while = heldFor
 	}
-	missing, silent, err := w.identify(ctx, f, while, patience)
+	missing, silent, err := w.identify(ctx, f, while, usualPatience)
 	switch {
 	case err != nil:
 		return "", err
