@@ -10,6 +10,9 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
+// patience is how long a node may take to return its witness.
+const patience = 2 * time.Second
+
 // The queue of a witness outlives a restart of its node, and the witness in it does not, however
 // the node ends. Other connections do not affect it.
 func TestWitnessEndsWithItsNode(t *testing.T) {
@@ -20,12 +23,12 @@ func TestWitnessEndsWithItsNode(t *testing.T) {
 	}
 	const node = "rabbit@node"
 	conn := dial(t, v.AMQPURL())
-	id, err := conn.Witnesses().ID(soon(t), node, 0, 2*time.Second)
+	id, err := conn.Witnesses().ID(soon(t), node, 0, patience)
 	require.NoError(t, err)
 	require.Empty(t, id, "there is no queue yet")
 	for name, end := range map[string]func(testing.TB){"killed": v.Kill, "stopped": v.Stop} {
 		require.NoError(t, conn.Witnesses().DeclareQueue(soon(t), node))
-		id, err = conn.Witnesses().ID(soon(t), node, 0, 2*time.Second)
+		id, err = conn.Witnesses().ID(soon(t), node, 0, patience)
 		require.NoError(t, err)
 		require.Empty(t, id, name)
 		require.NoError(t, conn.Witnesses().Make(soon(t), node, "first"))
@@ -33,7 +36,7 @@ func TestWitnessEndsWithItsNode(t *testing.T) {
 		require.NoError(t, conn.Close())
 		for range 3 {
 			conn = dial(t, v.AMQPURL())
-			id, err = conn.Witnesses().ID(soon(t), node, 0, 2*time.Second)
+			id, err = conn.Witnesses().ID(soon(t), node, 0, patience)
 			require.NoError(t, err)
 			require.Equal(t, "second", id)
 		}
@@ -45,7 +48,7 @@ func TestWitnessEndsWithItsNode(t *testing.T) {
 		end(t)
 		v.Restart(t)
 		conn = dial(t, v.AMQPURL())
-		id, err = conn.Witnesses().ID(soon(t), node, 0, 2*time.Second)
+		id, err = conn.Witnesses().ID(soon(t), node, 0, patience)
 		require.NoError(t, err)
 		require.Empty(t, id, "its node was %s", name)
 	}
@@ -63,19 +66,19 @@ func TestWitnessThatIsNotSeen(t *testing.T) {
 	d, found, err := holds.Get(broker.WitnessQueue(node), false)
 	require.NoError(t, err)
 	require.True(t, found)
-	id, err := conn.Witnesses().ID(soon(t), node, 0, 2*time.Second)
+	id, err := conn.Witnesses().ID(soon(t), node, 0, patience)
 	require.NoError(t, err)
 	require.Empty(t, id)
 	time.AfterFunc(300*time.Millisecond, func() { _ = d.Reject(true) })
-	id, err = conn.Witnesses().ID(soon(t), node, time.Minute, 2*time.Second)
+	id, err = conn.Witnesses().ID(soon(t), node, time.Minute, patience)
 	require.NoError(t, err)
 	require.Equal(t, "x", id)
 
 	v.SuspendQueue(t, broker.WitnessQueue(node), 5*time.Second)
-	_, err = conn.Witnesses().ID(soon(t), node, time.Minute, 2*time.Second)
+	_, err = conn.Witnesses().ID(soon(t), node, time.Minute, patience)
 	require.ErrorIs(t, err, broker.ErrSilent)
 	brokertest.Eventually(t, func() bool {
-		id, err := conn.Witnesses().ID(soon(t), node, 0, 2*time.Second)
+		id, err := conn.Witnesses().ID(soon(t), node, 0, patience)
 		return err == nil && id == "x"
 	}, "it answers again")
 }

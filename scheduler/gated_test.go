@@ -106,8 +106,7 @@ func TestJobThatGatedLostArrives(t *testing.T) {
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
 	ensure(t, v, "q")
-	begun := func() bool { return s.entries.State().RoutedTo >= s.entries.State().Epoch }
-	brokertest.Eventually(t, begun, "its first probe has arrived")
+	s.isRouted(t)
 	first := s.entries.State().RoutedTo
 	schedule(t, v, time.Now(), "q", "before")
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.q") == 1 }, "it knows the queue")

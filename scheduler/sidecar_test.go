@@ -99,6 +99,15 @@ func (s *sidecar) leads(t *testing.T) *sidecar {
 	return s
 }
 
+// isRouted waits until a probe of the epoch has arrived, and with it what was fired before.
+func (s *sidecar) isRouted(t *testing.T) {
+	t.Helper()
+	brokertest.Eventually(t, func() bool {
+		st := s.entries.State()
+		return st.RoutedTo >= st.Epoch
+	}, "it is known that what was fired arrived")
+}
+
 func (s *sidecar) ask(t *testing.T, c wire.Command) wire.Reply {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -51,10 +51,7 @@ func TestMisroutedFiresAreRepeated(t *testing.T) {
 	before.stop()
 	var log bytes.Buffer
 	s := start(t, v, options{identity: "a", log: &log}).leads(t)
-	brokertest.Eventually(t, func() bool { // otherwise they might be misrouted too
-		st := s.entries.State()
-		return st.RoutedTo >= st.Epoch
-	}, "it is known that they arrived")
+	s.isRouted(t) // otherwise they might be misrouted too
 	unbound := func(ch *amqp.Channel) {
 		require.NoError(t, ch.ExchangeUnbind(wire.ExchangeRoute, "", wire.ExchangeFire, false, nil))
 	}
