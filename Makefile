@@ -135,9 +135,15 @@ cover: $(DEPS_OF_PKG) ## Statement coverage by package; fails below 90 % in tota
 	@scripts/cover.sh $(PKG)
 
 .PHONY: lint
-lint: tools $(GOLANGCI) $(if $(filter ./...,$(PKG)),lint-javascript lint-python lint-ruby lint-java lint-ui) ## Run go vet, golangci-lint, and the linters of the clients and the web UI
+lint: lint-go $(if $(filter ./...,$(PKG)),lint-others) ## Run all linters (PKG=./broker for one package)
+
+.PHONY: lint-go
+lint-go: tools $(GOLANGCI) ## go vet and golangci-lint
 	go vet $(PKG)
 	$(GOLANGCI) run $(PKG)
+
+.PHONY: lint-others
+lint-others: tools lint-javascript lint-python lint-ruby lint-java lint-ui ## The linters of the clients and the web UI
 
 .PHONY: tidy
 tidy: ## go mod tidy for both Go modules: the sidecar's, and the client's in clients/go
