@@ -31,7 +31,10 @@ func (l *leadership) checkWitness(ctx context.Context) error {
 	if !l.conn.Features().OneNodeServes && strings.HasPrefix(known, wire.WitnessPrefix) {
 		l.oldWitness = known
 	}
-	l.proof = l.s.readProof(ctx, l.witness.alone(ctx)) // this sidecar may have stood by for days
+	l.proof = l.s.readProof(ctx, l.witness.alone(ctx), beginWithin) // this sidecar may have stood by for days
+	if l.proof.unread {
+		l.newer.read(l)
+	}
 	v, err := l.witness.check(ctx, known)
 	if err != nil {
 		return err
@@ -54,7 +57,7 @@ func (l *leadership) decide(ctx context.Context, known string, p proof) {
 		v = gone
 	}
 	if v == stands && p.unread {
-		p = l.s.readProof(ctx, l.witness.alone(ctx))
+		p = l.s.readProof(ctx, l.witness.alone(ctx), proofWithin)
 	}
 	select {
 	case l.decided <- decision{v, p}:

@@ -20,6 +20,7 @@ type opening struct {
 	unread    time.Time           // since when the view could have read it
 	least     int64               // the lowest epoch that will do
 	awaits    map[string]*awaited // by stream, what the view must read next
+	losses    map[string]int      // by stream, how many of these it has lost
 	unseen    []string            // the streams of which the view has not read the barrier
 	raised    map[string]int64    // how far each stream was read when its barrier was appended
 	recreated map[string]bool     // the streams of which it was journaled that they are new
@@ -39,8 +40,17 @@ func (o *opening) open(now time.Time, state tracker.State) (begun bool, err erro
 	if mine {
 		o.least, o.said = state.Epoch+1, nil
 	}
-	if o.said != nil && (state.Epoch != o.before || !o.lost(now, wire.Journal)) {
-		return false, o.awaitOpened(now, state)
+	if o.said != nil {
+		lost := false
+		if state.Epoch == o.before {
+			lost, err = o.lost(now, wire.Journal)
+		}
+		if err != nil {
+			return false, err
+		}
+		if !lost {
+			return false, o.awaitOpened(now, state)
+		}
 	}
 	o.before, o.unread = state.Epoch, now
 	confirmed, err := o.entries.ConfirmedTo() // a failover may lose what was read beyond that
@@ -75,17 +85,31 @@ func (o *opening) append(stream string, r wire.JournalRecord) error {
 // earlier than it does.
 const answersStale = time.Second
 
+// mostLosses is how many records of an epoch's beginning a stream may lose. RabbitMQ 3.10 loses one
+// shortly after another node leads the stream. It may also confirm everything that a channel sends
+// to a stream, and store nothing of it.
+const mostLosses = 2
+
 // lost reports whether a stream lacks the record that was appended to it last, although the broker
-// has confirmed it. RabbitMQ 3.10 may lose one shortly after another node leads the stream.
-func (o *opening) lost(now time.Time, stream string) bool {
+// has confirmed it. That happens too often if it returns an error: another connection fares better.
+func (o *opening) lost(now time.Time, stream string) (bool, error) {
 	a := o.awaits[stream]
 	if !a.confirmed {
-		return false
+		return false, nil
 	}
 	if a.since.IsZero() {
 		a.since = now
 	}
-	return o.setup.hasRead(stream, a.since.Add(answersStale))
+	if !o.setup.hasRead(stream, a.since.Add(answersStale)) {
+		return false, nil
+	}
+	if o.losses == nil {
+		o.losses = map[string]int{}
+	}
+	if o.losses[stream]++; o.losses[stream] > mostLosses {
+		return true, fmt.Errorf("%w: the broker has confirmed %d records of %s, one after the other, and has none of them", errResigned, o.losses[stream], stream)
+	}
+	return true, nil
 }
 
 // overtakenAfter is how long the view may lack a claim that the journal took, if it has another's.
@@ -154,10 +178,12 @@ func (o *opening) catchUp(now time.Time, state tracker.State) (done bool, err er
 		seen = seen && b.Epoch == o.ledger.Epoch() && b.Offset > o.raised[stream]
 		if !seen {
 			o.unseen = append(o.unseen, stream)
-			if o.lost(now, stream) {
-				if err := o.raiseBarrier(now, stream); err != nil {
-					return false, err
-				}
+			lost, err := o.lost(now, stream)
+			if err == nil && lost {
+				err = o.raiseBarrier(now, stream)
+			}
+			if err != nil {
+				return false, err
 			}
 		}
 		above := b.Offset >= state.LowWater[stream]

@@ -277,10 +277,6 @@ func (p *prober) repairRouting(ctx context.Context) error {
 // watchProbes passes the numbers of probes that arrive to the loop. A probe that is to be followed
 // passes once the broker has kept the one after it, as it keeps jobs whose queue does not exist.
 func (p *prober) watchProbes(ctx context.Context) error {
-	pub, err := p.channel(ctx)
-	if err != nil {
-		return nil //nolint:nilerr // the loop that fires ends the epoch
-	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -290,8 +286,10 @@ func (p *prober) watchProbes(ctx context.Context) error {
 				p.failUnlessClosed()
 				return nil
 			}
-			if err := p.passOn(ctx, pub, d); err != nil {
-				p.l.s.log.Warn("scheduler: a probe was misrouted", "error", err)
+			if err := p.passOn(ctx, d); err != nil {
+				if ctx.Err() == nil {
+					p.l.s.log.Warn("scheduler: a probe was misrouted", "error", err)
+				}
 				p.fail()
 				return nil
 			}
@@ -300,13 +298,13 @@ func (p *prober) watchProbes(ctx context.Context) error {
 }
 
 // passOn takes in a probe that arrived.
-func (p *prober) passOn(ctx context.Context, pub *broker.Publisher, d wire.Delivery) error {
+func (p *prober) passOn(ctx context.Context, d wire.Delivery) error {
 	if err := p.arriving.Ack(d.Tag, false); err != nil {
 		return err
 	}
 	probe, _ := wire.ProbeOf(d.Headers)
 	if probe.Number == p.followed.Load() {
-		if err := sendUnrouted(ctx, pub); err != nil {
+		if err := p.sendUnrouted(ctx); err != nil {
 			return err
 		}
 	}
@@ -318,11 +316,11 @@ func (p *prober) passOn(ctx context.Context, pub *broker.Publisher, d wire.Deliv
 }
 
 // sendUnrouted sends an unroutable probe until the broker has kept it: a stream without a leader
-// refuses it for a moment. If that takes too long, the core ends the epoch.
-func sendUnrouted(ctx context.Context, pub *broker.Publisher) error {
+// refuses it for a moment, or does not answer. If that takes too long, the core ends the epoch.
+func (p *prober) sendUnrouted(ctx context.Context) error {
 	for {
-		err := pub.SendMandatory(ctx, wire.UnroutedProbe())
-		if !errors.Is(err, broker.ErrNacked) {
+		err := p.send(ctx, wire.UnroutedProbe())
+		if !errors.Is(err, broker.ErrNacked) && !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 		if err := pause.For(ctx, unroutedAgain); err != nil {

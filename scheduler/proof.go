@@ -2,8 +2,10 @@ package scheduler
 
 import (
 	"context"
+	"time"
 
 	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -49,11 +51,18 @@ func proves(q broker.QueueInfo) bool {
 	return q.Type == "classic" && !q.MayRefuse() && !q.Mirrored && q.State != "down" && q.State != "stopped"
 }
 
+// How long the broker may take to say what its queues can prove. A leader that begins fires nothing
+// meanwhile. If it has no answer, it asks again beside the loop.
+const (
+	proofWithin = listQueuesWithin
+	beginWithin = 2 * time.Second
+)
+
 // readProof asks the broker what its queues can prove now.
-func (q *queueBook) readProof(ctx context.Context, alone bool) proof {
+func (q *queueBook) readProof(ctx context.Context, alone bool, within time.Duration) proof {
 	known := map[string]bool{}
 	if q.mgmt != nil {
-		ctx, cancel := context.WithTimeout(ctx, listQueuesWithin)
+		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		queues, err := q.mgmt.Queues(ctx)
 		if err != nil {
@@ -75,6 +84,9 @@ type newerProof struct {
 	found  chan map[string]bool
 }
 
+// readAgainEvery is how often a broker is asked that does not answer.
+const readAgainEvery = 5 * time.Second
+
 func newNewerProof() newerProof { return newerProof{found: make(chan map[string]bool)} }
 
 // ask reads again, beside the loop, what queues can prove, if that is not known of one.
@@ -86,21 +98,28 @@ func (n *newerProof) ask(l *leadership, queue string) {
 		n.again = queue
 		return
 	}
+	n.read(l)
+}
+
+// read reads it, until the broker answers.
+func (n *newerProof) read(l *leadership) {
 	n.asking = true
 	l.beside(func(ctx context.Context) {
+		known := l.s.readProof(ctx, false, proofWithin).known
+		for known == nil && pause.For(ctx, readAgainEvery) == nil {
+			known = l.s.readProof(ctx, false, proofWithin).known
+		}
 		select {
-		case n.found <- l.s.readProof(ctx, false).known:
+		case n.found <- known:
 		case <-ctx.Done():
 		}
 	})
 }
 
-// take takes in what was read; nil if the broker did not answer.
+// take takes in what was read.
 func (n *newerProof) take(l *leadership, known map[string]bool) {
-	if n.asking = false; known != nil {
-		l.proof.known = known
-		l.core.queues.limit(l.core.setup.window)
-	}
+	n.asking, l.proof.known, l.proof.unread = false, known, false
+	l.core.queues.limit(l.core.setup.window)
 	if queue := n.again; queue != "" {
 		n.again = ""
 		n.ask(l, queue)

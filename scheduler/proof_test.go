@@ -69,4 +69,11 @@ func TestWindowsOfNewQueues(t *testing.T) {
 	}
 	l.newer.ask(l, "new")
 	require.False(t, l.newer.asking, "it is known")
+
+	l.proof, q.limit = l.s.readProof(t.Context(), true, 0), ledger.MaxOpen // the broker takes too long
+	require.True(t, l.proof.unread)
+	l.newer.read(l)
+	l.newer.take(l, <-l.newer.found)
+	require.False(t, l.proof.unread)
+	require.Equal(t, maxOpenUnproven, q.limit, "it is read later")
 }
