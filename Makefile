@@ -138,8 +138,7 @@ cover: $(DEPS_OF_PKG) ## Statement coverage by package; fails below 90 % in tota
 lint: lint-go $(if $(filter ./...,$(PKG)),lint-others) ## Run all linters (PKG=./broker for one package)
 
 .PHONY: lint-go
-lint-go: tools $(GOLANGCI) ## go vet and golangci-lint
-	go vet $(PKG)
+lint-go: tools $(GOLANGCI) ## golangci-lint, which also has the checks of go vet
 	$(GOLANGCI) run $(PKG)
 
 .PHONY: lint-others
