@@ -57,7 +57,7 @@ func (l *leadership) decide(ctx context.Context, known string, p proof) {
 		v = gone
 	}
 	if v == stands && p.unread {
-		p = l.s.readProof(ctx, l.witness.alone(ctx), proofWithin)
+		p = l.s.readProof(ctx, l.witness.alone(ctx), listQueuesWithin)
 	}
 	select {
 	case l.decided <- decision{v, p}:

@@ -375,7 +375,7 @@ func (mv *typeMove) finish(ctx context.Context) error {
 		}
 	}
 	l.s.readQueues(ctx)
-	now := l.s.readProof(ctx, false, proofWithin)
+	now := l.s.readProof(ctx, false, listQueuesWithin)
 	err := mv.m.inLoop(ctx, func() error {
 		if now.known != nil {
 			l.proof.known = now.known // it may have another window

@@ -91,7 +91,8 @@ const answersStale = time.Second
 const mostLosses = 2
 
 // lost reports whether a stream lacks the record that was appended to it last, although the broker
-// has confirmed it. That happens too often if it returns an error: another connection fares better.
+// has confirmed it. It returns an error if that happens too often: another connection may fare
+// better.
 func (o *opening) lost(now time.Time, stream string) (bool, error) {
 	a := o.awaits[stream]
 	if !a.confirmed {

@@ -51,12 +51,9 @@ func proves(q broker.QueueInfo) bool {
 	return q.Type == "classic" && !q.MayRefuse() && !q.Mirrored && q.State != "down" && q.State != "stopped"
 }
 
-// How long the broker may take to say what its queues can prove. A leader that begins fires nothing
-// meanwhile. If it has no answer, it asks again beside the loop.
-const (
-	proofWithin = listQueuesWithin
-	beginWithin = 2 * time.Second
-)
+// beginWithin is how long the broker may take to say what its queues can prove when a leader begins,
+// which fires nothing meanwhile. A leader without an answer asks again beside the loop.
+const beginWithin = 2 * time.Second
 
 // readProof asks the broker what its queues can prove now.
 func (q *queueBook) readProof(ctx context.Context, alone bool, within time.Duration) proof {
@@ -105,13 +102,17 @@ func (n *newerProof) ask(l *leadership, queue string) {
 func (n *newerProof) read(l *leadership) {
 	n.asking = true
 	l.beside(func(ctx context.Context) {
-		known := l.s.readProof(ctx, false, proofWithin).known
-		for known == nil && pause.For(ctx, readAgainEvery) == nil {
-			known = l.s.readProof(ctx, false, proofWithin).known
-		}
-		select {
-		case n.found <- known:
-		case <-ctx.Done():
+		for {
+			if p := l.s.readProof(ctx, false, listQueuesWithin); !p.unread {
+				select {
+				case n.found <- p.known:
+				case <-ctx.Done():
+				}
+				return
+			}
+			if pause.For(ctx, readAgainEvery) != nil {
+				return
+			}
 		}
 	})
 }

@@ -325,8 +325,8 @@ func TestSchedulerWithoutManagementAPI(t *testing.T) {
 	s, conn := runner(t, v)
 	s.setPolicies(t.Context())
 	require.NoError(t, s.prepare(t.Context(), conn))
-	require.True(t, s.readProof(t.Context(), true, proofWithin).of("q"), "of one node")
-	require.False(t, s.readProof(t.Context(), false, proofWithin).of("q"), "of one that may be a cluster")
+	require.True(t, s.readProof(t.Context(), true, listQueuesWithin).of("q"), "of one node")
+	require.False(t, s.readProof(t.Context(), false, listQueuesWithin).of("q"), "of one that may be a cluster")
 	require.True(t, s.carryDue(time.Now()), "of a retention that is not known")
 }
 
@@ -384,7 +384,7 @@ func TestHangingManagementAPI(t *testing.T) {
 	require.NotNil(t, s.kept, "the known policies stay")
 
 	begun = time.Now()
-	require.False(t, s.readProof(t.Context(), true, proofWithin).of("q"), "nothing is proven")
+	require.False(t, s.readProof(t.Context(), true, listQueuesWithin).of("q"), "nothing is proven")
 	s.readBindings(t.Context())
 	w := &witness{conn: conn, mgmt: mgmt, log: s.log}
 	found, err := w.check(t.Context(), "rabbit@elsewhere=1234")

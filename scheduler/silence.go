@@ -115,7 +115,7 @@ func (q *silentQueues) ask(l *leadership) {
 	witness := l.s.entries.State().Witness
 	l.beside(func(ctx context.Context) {
 		known := l.answering(ctx, queues)
-		p := l.s.readProof(ctx, l.witness.alone(ctx), proofWithin)
+		p := l.s.readProof(ctx, l.witness.alone(ctx), listQueuesWithin)
 		v, err := l.witness.wait(ctx, witness) // last: it speaks for what is given up
 		for _, queue := range known {
 			if err == nil {
