@@ -76,10 +76,10 @@ RACE_FLAGS := -race -tags=pebblegozstd,$(TAGS)
 UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
-# Package readmetest builds the Python package, with PYTHON_TOOLS. The tests without the race detector
-# run beside the others, because most of both wait. Their results come at the end.
+# Package readmetest builds the Python package. The tests without the race detector run beside the
+# others, because most of both wait. Their results come at the end.
 .PHONY: test
-test: $(DEPS_OF_PKG) $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG)),$(PYTHON_TOOLS)) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
+test: $(DEPS_OF_PKG) $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG)),$(PYTHON_READY)) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	status=0; export AT_ONCE=2 SUMMARY=$$(mktemp); beside=$$(mktemp); \
 	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers >$$beside 2>&1 & \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
@@ -168,7 +168,7 @@ lint-java: ## javac -Xlint and -Xdoclint on the Java client
 	clients/java/lint
 
 .PHONY: packages
-packages: $(PYTHON_TOOLS) ## Build the packages of the clients in dist, as for publishing
+packages: $(PYTHON_READY) ## Build the packages of the clients in dist, as for publishing
 	@scripts/deps.sh ruby java
 	@scripts/packages.sh dist
 	@ls dist
