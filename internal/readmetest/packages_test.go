@@ -21,20 +21,34 @@ import (
 // version is the version of all client libraries.
 const version = "0.1.0"
 
-// All places name the same version: a release changes all of them.
+// placesOfVersion are the places that name it, as patterns by file.
+var placesOfVersion = map[string]string{
+	"clients/go/config.go":                                           `const Version = "(.*)"`,
+	"clients/python/src/millrace_jobs/_version.py":                   `__version__ = "(.*)"`,
+	"clients/ruby/lib/millrace/version.rb":                           `VERSION = '(.*)'`,
+	"clients/ruby/README.md":                                         `millrace-jobs-([\d.]+)\.gem`,
+	"clients/javascript/package.json":                                `"version": "(.*)"`,
+	"clients/java/pom.xml":                                           `<artifactId>millrace</artifactId>\s+<version>(.*)</version>`,
+	"clients/java/README.md":                                         `<artifactId>millrace</artifactId>\s+<version>(.*)</version>`,
+	"clients/java/src/main/java/io/github/millracejobs/Version.java": `"([\d.]+)"`,
+	"clients/javascript/package-lock.json":                           `(?s)^.{0,60}"version": "([\d.]+)"`,
+	"docs/tutorials/java.md":                                         `<artifactId>millrace</artifactId>\s+<version>(.*)</version>`,
+	"docs/tutorials/ruby.md":                                         `millrace-jobs-([\d.]+)\.gem`,
+	"go.mod":                                                         `millrace/clients/go v(\S+)`,
+	"go.work":                                                        `millrace/clients/go v(\S+)`,
+	"internal/readmetest/packages_test.go":                           `const version = "([\d.]+)"`,
+}
+
+// All places name the same version, and a script changes it in all of them for a release.
 func TestVersionsOfClients(t *testing.T) {
-	for path, place := range map[string]string{
-		"clients/go/config.go":                                           `const Version = "(.*)"`,
-		"clients/python/src/millrace_jobs/_version.py":                   `__version__ = "(.*)"`,
-		"clients/ruby/lib/millrace/version.rb":                           `VERSION = '(.*)'`,
-		"clients/ruby/README.md":                                         `millrace-jobs-([\d.]+)\.gem`,
-		"clients/javascript/package.json":                                `"version": "(.*)"`,
-		"clients/java/pom.xml":                                           `<artifactId>millrace</artifactId>\s+<version>(.*)</version>`,
-		"clients/java/README.md":                                         `<artifactId>millrace</artifactId>\s+<version>(.*)</version>`,
-		"clients/java/src/main/java/io/github/millracejobs/Version.java": `"([\d.]+)"`,
-		"clients/javascript/package-lock.json":                           `(?s)^.{0,60}"version": "([\d.]+)"`,
-	} {
+	folder := t.TempDir()
+	checkout(t, folder)
+	tool(t, folder, nil, "scripts/set-version.sh", "9.8.7")
+	for path, place := range placesOfVersion {
 		require.Equal(t, []string{version}, all(place, document(t, path)), path)
+		changed, err := os.ReadFile(filepath.Join(folder, path))
+		require.NoError(t, err)
+		require.Equal(t, []string{"9.8.7"}, all(place, string(changed)), path)
 	}
 }
 
