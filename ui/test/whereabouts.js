@@ -14,7 +14,7 @@ export function whereabouts(world) {
 
   story(world, 'a job is followed: due, in a queue without workers, in one that is paused, leased, done', async (me) => {
     const parlour = `${world.base}/api/job-queues/parlour`;
-    await http(`${world.base}/api/jobs`, 'POST', { jid: 'guest-of-the-parlour', class: 'Tea', queue: 'parlour', args: [], at: Date.now() / 1000 + 20 });
+    await http(`${world.base}/api/jobs`, 'POST', { jid: 'guest-of-the-parlour', class: 'Tea', queue: 'parlour', args: ['two cups'], at: Date.now() / 1000 + 20 });
     await open(me, 'guest-of-the-parlour');
     await me.find('region', 'Scheduled').reads(/Due in .*Queue parlour Class Tea/);
     await place(me).reads(/Queued or running Enqueued in parlour .*No workers consume the queue/);
@@ -31,6 +31,7 @@ export function whereabouts(world) {
     await me.back();
     await place(me).reads(/Leased A worker holds a lease on attempt 1\. It ends in .* returns to parlour/);
     await me.find('region', 'Timeline').reads(/Lease of attempt 1 ends in /);
+    await me.find('region', 'Arguments').reads(/two cups.*Arguments of the last dispatch/);
     await me.go('Dashboard');
     await me.find('table', 'Queues').find('row', /parlour/).reads(/\+ 1 leased/);
     await me.back();
@@ -57,11 +58,14 @@ export function whereabouts(world) {
   });
 
   story(world, 'a job that runs, though no stream has it', async (me) => {
-    await open(me, 'report-that-hangs');
+    await me.find('region', 'Needs attention').find('link', 'report-that-hangs').click();
     await me.find('heading', /DailyReport report-that-hangs/, { level: 1 }).seen();
     const running = me.find('region', 'Running');
     await running.reads(/Class DailyReport Queue reports Process worker-2:822:shop Started 3 h .*ago Running for 3 h .*Stuck · \d+× usual Usually up to/);
-    await running.find('link', 'worker-2:822:shop').click();
-    await me.find('heading', /worker-2:822:shop/, { level: 1 }).seen();
+    for (const name of ['stop its process', 'worker-2:822:shop']) {
+      await running.find('link', name).click();
+      await me.find('heading', /worker-2:822:shop/, { level: 1 }).seen();
+      await me.back();
+    }
   });
 }
