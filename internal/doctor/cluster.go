@@ -34,6 +34,7 @@ func (e *examination) cluster(ctx context.Context) (err error) {
 	if c.nodes, err = e.mgmt.Nodes(ctx); err != nil {
 		return err
 	}
+	e.clustered = len(c.nodes) > 1
 	if c.queues, err = e.mgmt.Queues(ctx); err != nil {
 		return err
 	}

@@ -132,3 +132,12 @@ func TestDoctorNamesNodeOfLeader(t *testing.T) {
 		{Name: "job_journal", Type: "stream", Node: "rabbit@b", Members: []string{"rabbit@b"}}, {Name: "queue.q", Type: "quorum", Node: "rabbit@a", Members: []string{"rabbit@a"}}}}
 	require.Equal(t, []finding{{ok, "leaders", "rabbit@a: jobs.leader; rabbit@b: job_journal, retries", ""}}, c.leaders())
 }
+
+// In a cluster, a reader needs the native protocol to notice a node that gets no new records.
+func TestFindingAboutReadingOverAMQP(t *testing.T) {
+	require.Equal(t, note, overAMQP(false, "").severity)
+	in := overAMQP(true, "rabbitmq-plugins enable rabbitmq_stream")
+	require.Equal(t, failure, in.severity)
+	require.Contains(t, in.text, "in a cluster")
+	require.Equal(t, "rabbitmq-plugins enable rabbitmq_stream", in.remedy)
+}

@@ -82,6 +82,8 @@ type examination struct {
 	streams  streams.Transport
 	check    check // the current one
 	findings []finding
+	// clustered is whether the broker has several nodes, as far as the management API says.
+	clustered bool
 }
 
 // report adds a finding of the current check.

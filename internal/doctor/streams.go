@@ -35,11 +35,20 @@ func (e *examination) openStreams(ctx context.Context) error {
 	case transport.Name() == connect.Native:
 		e.report(ok, "are read with the native stream protocol", "")
 	case e.conn.Features().NativeStreamProtocol:
-		e.report(note, "are read over AMQP 0-9-1: slower, and records that only native clients can read are skipped", e.nativeRemedy())
+		e.findings = append(e.findings, overAMQP(e.clustered, e.nativeRemedy()))
 	default:
 		e.report(ok, "are read over AMQP 0-9-1, the one protocol that "+e.conn.Product()+" has for them", "")
 	}
 	return nil
+}
+
+// overAMQP is what it means that streams are not read with the native protocol, which the broker
+// has. In a cluster, only that protocol asks a stream's leader where the stream ends.
+func overAMQP(clustered bool, remedy string) finding {
+	if clustered {
+		return finding{failure, "streams", "are read over AMQP 0-9-1: in a cluster, a sidecar does not notice then that the node it reads from gets no new records", remedy}
+	}
+	return finding{note, "streams", "are read over AMQP 0-9-1: slower, and records that only native clients can read are skipped", remedy}
 }
 
 // nativeRemedy says how to have streams read with the native protocol.
