@@ -74,11 +74,11 @@ func TestTapDecodesFiresAndAnswers(t *testing.T) {
 		up = append(up, publish(1, "probe")...)
 		up = append(up, headerFrame(1, fireHeaders("probe", 3, 1)...)...)
 		write(sent, up, size)
-		require.Equal(t, 4, truth.open())
+		require.Equal(t, 4, truth.open().total())
 		write(got, append(append(answer(80, 1, 2, 1), answer(120, 1, 3, 0)...), answer(80, 2, 4, 0)...), size)
 
 		require.Len(t, truth.fires, 4, "probes, and what is published without confirms, are no fires")
-		require.Equal(t, 1, truth.open())
+		require.Equal(t, 1, truth.open().total())
 		require.False(t, truth.fires[fire{3, 1}].acked.IsZero(), "one answer for several")
 		require.False(t, truth.fires[fire{3, 2}].acked.IsZero())
 		require.False(t, truth.fires[fire{3, 3}].nacked.IsZero())
@@ -89,7 +89,7 @@ func TestTapDecodesFiresAndAnswers(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, []int{2, 1}, []int{sidecar, node})
 		c.end()
-		require.Zero(t, truth.open())
+		require.Empty(t, truth.open())
 	}
 }
 

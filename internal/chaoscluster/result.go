@@ -37,7 +37,8 @@ type result struct {
 	ByQueue     map[string]int `json:"doubled_by_queue,omitempty"`
 	Redelivered int            `json:"redelivered"`
 	Again       int            `json:"again"` // copies of one fire, not marked as redelivered
-	Open        int            `json:"open"`  // most fires without an answer at the time of a fault
+	Open        int            `json:"open"`  // most fires without an answer at the same time
+	OpenOf      map[string]int `json:"open_by_queue,omitempty"`
 	Faults      int            `json:"faults"`
 	Standstill  float64        `json:"standstill"` // seconds, of queues that were not affected
 	Slowest     float64        `json:"slowest"`    // of the slowest of these queues
@@ -106,7 +107,7 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 	}
 	watched, cancel := context.WithCancel(ctx)
 	defer cancel()
-	peak := w.watchOpen(watched)
+	peaks := w.watchOpen(watched)
 	stood := r.do(ctx, w)
 	if stood != nil && !errors.Is(stood, errStandstill) {
 		return stood
@@ -117,7 +118,8 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 	}
 	w.ended = time.Now()
 	cancel()
-	res.Open = <-peak
+	most := <-peaks
+	res.Open, res.OpenOf = most.total, most.ofQueue
 	for _, s := range w.slots {
 		if o, ok, err := s.process().Overview(); ok && err == nil && o.Scheduler.Gap != "" {
 			res.Gap = o.Scheduler.Gap
@@ -133,23 +135,32 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 	return stood
 }
 
-// watchOpen returns the most fires that were without an answer at the same time.
-func (w *world) watchOpen(ctx context.Context) <-chan int {
-	peak := make(chan int, 1)
+// peak is the most fires that were without an answer at the same time.
+type peak struct {
+	total   int
+	ofQueue openFires
+}
+
+func (w *world) watchOpen(ctx context.Context) <-chan peak {
+	found := make(chan peak, 1)
 	go func() {
-		most := 0
+		most := peak{ofQueue: openFires{}}
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
 			select {
 			case <-ctx.Done():
 				tick.Stop()
-				peak <- most
+				found <- most
 				return
 			case <-tick.C:
-				most = max(most, w.truth.open())
+				now := w.truth.open()
+				most.total = max(most.total, now.total())
+				for queue, n := range now {
+					most.ofQueue[queue] = max(most.ofQueue[queue], n)
+				}
 			}
 		}
 	}()
-	return peak
+	return found
 }
 
 // read reads the journal and the stored entries, through any node that has them all.
@@ -170,12 +181,32 @@ func (w *world) read(ctx context.Context) (j *journal, err error) {
 	return nil, err
 }
 
-// Millrace's limits of open fires: for all queues, for one classic queue, and for one quorum queue.
+// Millrace's limits of open fires: for all queues, for one classic queue of a RabbitMQ cluster, for
+// one quorum queue, and for those that have had no answer for some seconds, in addition.
 const (
 	window        = 1024
 	windowClassic = 512
 	windowQuorum  = 64
+	setAside      = 4096
 )
+
+func (w *world) windowOf(queue string) int {
+	switch {
+	case strings.HasPrefix(queue, "quorum"):
+		return windowQuorum
+	case w.broker == lavinMQ:
+		return window
+	default:
+		return windowClassic
+	}
+}
+
+func (w *world) boundOpen(res *result, must func(bool, string, ...any)) {
+	must(res.Open <= window+setAside, "%d fires were open", res.Open)
+	for queue, n := range res.OpenOf {
+		must(n <= w.windowOf(queue), "%d fires of %s were open: more than %d", n, queue, w.windowOf(queue))
+	}
+}
 
 // reckon completes the result, and compares it with the bounds.
 func (w *world) reckon(r row, res *result, log *journal) {
@@ -215,6 +246,7 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	for _, text := range w.mute {
 		must(false, "%s", text)
 	}
+	w.boundOpen(res, must)
 	w.boundDoubles(r.scope(w.broker), res, must)
 	w.boundTimes(r, res, must)
 }
@@ -230,12 +262,8 @@ func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...an
 	n := max(len(w.faults), 1)
 	must(res.Doubled.Total <= n*window, "%d doubled: more than %d faults can leave open", res.Doubled.Total, n)
 	for queue, doubled := range res.ByQueue {
-		isQuorum := strings.HasPrefix(queue, "quorum")
-		limit := windowClassic
-		if isQuorum {
-			limit = windowQuorum
-		}
-		allowed := s == open || s == affected && (hit[queue] || journal) || s == quorums && isQuorum
+		limit := w.windowOf(queue)
+		allowed := s == open || s == affected && (hit[queue] || journal) || s == quorums && limit == windowQuorum
 		must(allowed, "%d doubled of %s: none may be", doubled, queue)
 		must(!allowed || doubled <= n*limit, "%d doubled of %s: more than %d", doubled, queue, n*limit)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,13 +37,15 @@ func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Dur
 	return w.away(ctx, node, f, after, func() error { return w.nodes.back(ctx, node) })
 }
 
-// away waits, and then calls back to bring the node back. It checks that a sidecar reports the node
-// as away meanwhile, and none does afterwards.
+// away waits, and then calls back to bring the node back. It checks that sidecars report the node as
+// away meanwhile, and none does afterwards.
 func (w *world) away(ctx context.Context, node int, f *fault, after time.Duration, back func() error) error {
 	namedWithin, namedFor := w.slacken(10*time.Second), w.slacken(30*time.Second)
-	name, named := w.nodes.name(node), false
+	name, named := w.nodes.name(node), map[string]bool{}
 	for until := time.Now().Add(after); time.Now().Before(until); {
-		named = named || w.names(name)
+		for _, path := range w.naming(name) {
+			named[path] = true
+		}
 		if err := pause.For(ctx, min(time.Until(until), 500*time.Millisecond)); err != nil {
 			return err
 		}
@@ -51,15 +54,17 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 		return err
 	}
 	f.back = time.Now()
-	if !named {
-		if after >= namedWithin {
-			w.mute = append(w.mute, name+" was away, and no sidecar said so in /readyz")
+	for _, path := range reports {
+		if !named[path] && after >= namedWithin {
+			w.mute = append(w.mute, name+" was away, and no sidecar said so in "+path)
 		}
+	}
+	if len(named) == 0 {
 		return nil
 	}
-	err := eventually(ctx, namedFor, "no sidecar says that "+name+" is away", func() bool { return !w.names(name) })
+	err := eventually(ctx, namedFor, "no sidecar says that "+name+" is away", func() bool { return len(w.naming(name)) == 0 })
 	if errors.Is(err, errNotWithin) {
-		w.mute = append(w.mute, name+" was back, and a sidecar said in /readyz that it was away")
+		w.mute = append(w.mute, fmt.Sprintf("%s was back, and a sidecar said in %v that it was away", name, w.naming(name)))
 		return nil
 	}
 	return err
@@ -68,12 +73,20 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 // slacken extends a time limit by the slack of this machine.
 func (w *world) slacken(d time.Duration) time.Duration { return time.Duration(float64(d) * w.slack) }
 
-// names reports whether a sidecar says that a node is away.
-func (w *world) names(node string) bool {
-	return slices.ContainsFunc(w.slots, func(s *slot) bool {
-		_, answer, err := s.process().Do(http.MethodGet, "/readyz", "")
-		return err == nil && strings.Contains(string(answer), node)
-	})
+// reports are the answers of a sidecar that name a node that is away.
+var reports = []string{"/readyz", "/api/attention"}
+
+// naming returns the paths of which an answer names a node.
+func (w *world) naming(node string) (paths []string) {
+	for _, path := range reports {
+		if slices.ContainsFunc(w.slots, func(s *slot) bool {
+			_, answer, err := s.process().Do(http.MethodGet, path, "")
+			return err == nil && strings.Contains(string(answer), node)
+		}) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 func nothingElse() {}

@@ -56,6 +56,31 @@ func TestBoundsOfDoubles(t *testing.T) {
 	require.Empty(t, broken(open, map[string]int{"classic1": 1024, "quorum1": 128}), "two faults")
 }
 
+// LavinMQ's queues have no limit of their own.
+func TestBoundsOfOpenFires(t *testing.T) {
+	for _, c := range []struct {
+		broker string
+		open   map[string]int
+		total  int
+		broken int
+	}{
+		{rabbit43, map[string]int{classic(0): windowClassic, quorum(0): windowQuorum}, window + setAside, 0},
+		{rabbit43, map[string]int{classic(0): windowClassic + 1, quorum(0): windowQuorum + 1}, window, 2},
+		{rabbit310, nil, window + setAside + 1, 1},
+		{lavinMQ, map[string]int{classic(0): window}, window, 0},
+		{lavinMQ, map[string]int{classic(0): window + 1}, window + 1, 1},
+	} {
+		broken := 0
+		w := &world{options: options{broker: c.broker}}
+		w.boundOpen(&result{Open: c.total, OpenOf: c.open}, func(holds bool, _ string, _ ...any) {
+			if !holds {
+				broken++
+			}
+		})
+		require.Equal(t, c.broken, broken, "%+v", c)
+	}
+}
+
 // Times are measured from each fault to the next, for the queues that the fault did not affect.
 func TestBoundsOfTimes(t *testing.T) {
 	began := time.Now().Add(-time.Minute)

@@ -161,15 +161,28 @@ func (t *truth) leader() (sidecar, node int, ok bool) {
 	return t.last.sidecar, t.last.node, true
 }
 
-// open returns how many fires have no answer on open connections.
-func (t *truth) open() (n int) {
+// open returns how many fires of each queue have no answer on the leader's connection.
+func (t *truth) open() openFires {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	of := openFires{}
 	if t.last == nil || !t.last.ended.IsZero() {
-		return 0
+		return of
 	}
 	for _, ch := range t.last.channels {
-		n += len(ch.open)
+		for _, fate := range ch.open {
+			of[fate.queue]++
+		}
+	}
+	return of
+}
+
+// openFires is how many fires of each queue have no answer.
+type openFires map[string]int
+
+func (o openFires) total() (n int) {
+	for _, of := range o {
+		n += of
 	}
 	return n
 }

@@ -47,7 +47,7 @@ type sidecars struct {
 // observed is what a run has shown besides its jobs.
 type observed struct {
 	faults    []*fault
-	mute      []string  // nodes that no sidecar reported as away, or all did for too long
+	mute      []string  // nodes that no sidecar reported as away, or one did for too long
 	restarted bool      // a node that was frozen had to be restarted
 	ended     time.Time // when all jobs had arrived, or the run gave up
 }
@@ -233,7 +233,7 @@ func (w *world) drain(ctx context.Context) error {
 	const quiet, repeated = 2 * time.Second, 35 * time.Second
 	for began := time.Now(); ; {
 		since := time.Since(w.jobs.last())
-		nothingMore := since > quiet && w.truth.open() == 0 || since > repeated && time.Since(began) > repeated
+		nothingMore := since > quiet && w.truth.open().total() == 0 || since > repeated && time.Since(began) > repeated
 		if since > w.patience && time.Since(began) > w.patience || nothingMore && len(w.jobs.missing()) == 0 {
 			return nil
 		}
