@@ -93,7 +93,8 @@ func (e *examination) permissions(ctx context.Context) error {
 func (e *examination) alarms(ctx context.Context) error {
 	alarms, err := e.mgmt.Alarms(ctx)
 	for _, alarm := range alarms {
-		e.report(failure, alarm+": the broker takes no messages, so no jobs are delivered", "")
+		e.report(failure, alarm+": the broker takes no messages, so no jobs are delivered",
+			"free memory or disk on the broker, or raise its limits: "+e.mgmt.Features().Ctl+" status shows both")
 	}
 	return err
 }
@@ -212,7 +213,7 @@ func (e *examination) clocks(ctx context.Context) error {
 		e.report(note, "the broker does not report its time", "")
 	case skew.Abs() > humantime.MaxSkew:
 		e.report(failure, fmt.Sprintf("the broker's clock and this machine's are %s apart", skew.Abs().Round(time.Second)),
-			"run NTP on every machine: a job is due by the sidecar's clock, at the time that its producer's gave")
+			"run NTP on every machine, for example timedatectl set-ntp true: a job is due by the sidecar's clock, at the time that its producer's gave")
 	default:
 		e.report(ok, "the broker's and this machine's agree", "")
 	}

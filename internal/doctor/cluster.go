@@ -160,7 +160,8 @@ func (c *cluster) members() (all []finding) {
 			"add a third node: " + c.features.Ctl + " join_cluster " + c.nodes[0].Name + " (on that node)"})
 	}
 	if len(versions) > 1 {
-		all = append(all, finding{note, "versions", "nodes run different versions: " + strings.Join(slices.Sorted(maps.Keys(versions)), ", "), "finish the upgrade"})
+		all = append(all, finding{note, "versions", "nodes run different versions: " + strings.Join(slices.Sorted(maps.Keys(versions)), ", "),
+			"finish the upgrade: " + c.features.Ctl + " cluster_status lists the version of each node"})
 	}
 	if slowest := slices.Max(append(slices.Collect(maps.Keys(ticks)), 0)); slowest > maxTick {
 		all = append(all, finding{note, "net_ticktime", fmt.Sprintf("is %d: a node that freezes is noticed after up to %d seconds, and deliveries may stop until then",
