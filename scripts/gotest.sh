@@ -36,8 +36,10 @@ gotestsum=$PWD/.cache/bin/gotestsum-$version
 if [[ ! -x $gotestsum ]]; then
 	echo "installing gotestsum $version into .cache/bin"
 	mkdir -p .cache/bin
-	GOBIN=$PWD/.cache/bin go install gotest.tools/gotestsum@$version
-	mv .cache/bin/gotestsum "$gotestsum"
+	new=$(mktemp -d .cache/bin/gotestsum-XXXXXX) # another run of this script may install it too
+	GOBIN=$PWD/$new go install gotest.tools/gotestsum@$version
+	mv "$new/gotestsum" "$gotestsum"
+	rmdir "$new"
 fi
 exec "$gotestsum" --format pkgname --format-hide-empty-pkg --rerun-fails=1 --rerun-fails-max-failures=10 \
 	--packages="$(xargs <<<"$packages")" -- -shuffle=on "${arguments[@]}"
