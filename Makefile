@@ -76,12 +76,16 @@ RACE_FLAGS := -race -tags=pebblegozstd,$(TAGS)
 UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
-# Package readmetest builds the Python package. The tests without the race detector run beside the
-# others, because most of both wait. Their results come at the end.
+APART := $(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-apart || status=$$?;)
+
+# Package readmetest builds the Python package. The tests without the race detector, and after them
+# those that run apart, run beside the others, because most of them wait. Their results come at the
+# end.
 .PHONY: test
-test: $(DEPS_OF_PKG) $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG)),$(PYTHON_READY)) $(if $(filter ./...,$(PKG)),test-apart) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
+test: $(DEPS_OF_PKG) $(if $(findstring ...,$(PKG))$(findstring readmetest,$(PKG)),$(PYTHON_READY)) ## Run all tests, with the race detector where it helps (PKG=./broker for one package)
 	status=0; export AT_ONCE=2 SUMMARY=$$(mktemp); beside=$$(mktemp); \
-	go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers >$$beside 2>&1 & \
+	{ go list $(PKG) | sed -nE '\,$(UNRACED)|/cmd/millrace$$,p' | MILLRACE_TEST_RACED=1 $(GO_TEST) -tags=testcontainers || status=$$?; \
+	$(APART) exit $$status; } >$$beside 2>&1 & \
 	go list $(PKG) | sed -E '\,$(UNRACED),d' | $(RACED) $(GO_TEST) $(RACE_FLAGS) || status=$$?; \
 	wait $$! || status=$$?; cat $$beside $$SUMMARY; rm $$beside $$SUMMARY; exit $$status
 
