@@ -189,18 +189,16 @@ func cutOff(ctx context.Context, w *world) error {
 		return err
 	}
 	f := w.mark(append(w.consumedAt(node), classic(node))...)
-	if err := errors.Join(w.nodes.Cut(ctx, node), pause.For(ctx, w.lasting(15*time.Second, 35*time.Second))); err != nil {
+	if err := w.nodes.Cut(ctx, node); err != nil {
 		return err
 	}
-	f.stuck = w.nodes.streamsLedBy(ctx, w.vhost, node)
-	if err := w.nodes.Heal(ctx, node); err != nil {
-		return err
-	}
-	if err := w.nodes.healthy(ctx, startWithin); err != nil {
-		return err
-	}
-	f.back = time.Now()
-	return nil
+	return w.away(ctx, node, f, w.lasting(15*time.Second, 35*time.Second), func() error {
+		f.stuck = w.nodes.streamsLedBy(ctx, w.vhost, node)
+		if err := w.nodes.Heal(ctx, node); err != nil {
+			return err
+		}
+		return w.nodes.healthy(ctx, startWithin)
+	})
 }
 
 func linkBroken(ctx context.Context, w *world) error {
