@@ -167,6 +167,12 @@ func (w *world) undo(t *rapid.T) {
 	w.mayComeBack(p)
 	answered := w.askUndone(p, e, h)
 	w.askUnread(s, p, e)
+	// The command names a jid. The last action may be one under way, on another entry with that jid.
+	for q, twin := range w.appended {
+		if q != p && q.stream == p.stream && q.generation == p.generation && twin.jid == e.jid && w.askUnread(s, q, twin) {
+			w.mayComeBack(q)
+		}
+	}
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		if r.Status == wire.StatusOK {
 			answered()
@@ -174,16 +180,18 @@ func (w *world) undo(t *rapid.T) {
 	}))
 }
 
-// askUnread notes that the action under way may be the one that is undone: then the entry may fire
-// when it might have before that.
-func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) {
+// askUnread reports whether an action on an entry is under way. It may be the one that is undone:
+// then the entry may fire when it might have before that.
+func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) (underWay bool) {
 	found, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)
 	for _, f := range found {
 		if w.broker.place(p.stream, f.Offset) == p && s.core.ledger.Busy(ledger.ID(f.Stream, f.Offset)) != nil {
 			e.ask(f.At)
+			underWay = true
 		}
 	}
+	return underWay
 }
 
 // askUndone notes when an entry may fire once an action on it is undone.
