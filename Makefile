@@ -76,6 +76,7 @@ RACE_FLAGS := -race -tags=pebblegozstd,$(TAGS)
 UNRACED := /bench$$|/internal/([^d]|doctor)|/tracker(/metrics|/processes)?$$
 GO_TEST := scripts/gotest.sh $(TESTFLAGS)
 
+# In a variable, because make runs a line with $(MAKE) in it even with -n.
 APART := $(if $(filter ./...,$(PKG)),$(MAKE) --no-print-directory test-apart || status=$$?;)
 
 # Package readmetest builds the Python package. The tests without the race detector, and after them

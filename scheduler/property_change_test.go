@@ -180,8 +180,8 @@ func (w *world) undo(t *rapid.T) {
 	}))
 }
 
-// askUnread reports whether an action on an entry is under way. It may be the one that is undone:
-// then the entry may fire when it might have before that.
+// askUnread reports whether an action on an entry is under way, and notes that it may be the one that
+// is undone: then the entry may fire when it might have before that.
 func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) (underWay bool) {
 	found, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)

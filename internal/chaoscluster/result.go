@@ -190,9 +190,11 @@ const (
 	setAside      = 4096
 )
 
+func isQuorum(queue string) bool { return strings.HasPrefix(queue, "quorum") }
+
 func (w *world) windowOf(queue string) int {
 	switch {
-	case strings.HasPrefix(queue, "quorum"):
+	case isQuorum(queue):
 		return windowQuorum
 	case w.broker == lavinMQ:
 		return window
@@ -202,9 +204,10 @@ func (w *world) windowOf(queue string) int {
 }
 
 func (w *world) boundOpen(res *result, must func(bool, string, ...any)) {
-	must(res.Open <= window+setAside, "%d fires were open", res.Open)
+	must(res.Open <= window+setAside, "%d fires were open: more than %d", res.Open, window+setAside)
 	for queue, n := range res.OpenOf {
-		must(n <= w.windowOf(queue), "%d fires of %s were open: more than %d", n, queue, w.windowOf(queue))
+		limit := w.windowOf(queue)
+		must(n <= limit, "%d fires of %s were open: more than %d", n, queue, limit)
 	}
 }
 
@@ -263,7 +266,7 @@ func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...an
 	must(res.Doubled.Total <= n*window, "%d doubled: more than %d faults can leave open", res.Doubled.Total, n)
 	for queue, doubled := range res.ByQueue {
 		limit := w.windowOf(queue)
-		allowed := s == open || s == affected && (hit[queue] || journal) || s == quorums && limit == windowQuorum
+		allowed := s == open || s == affected && (hit[queue] || journal) || s == quorums && isQuorum(queue)
 		must(allowed, "%d doubled of %s: none may be", doubled, queue)
 		must(!allowed || doubled <= n*limit, "%d doubled of %s: more than %d", doubled, queue, n*limit)
 	}
