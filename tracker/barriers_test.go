@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -38,4 +39,30 @@ func TestBarrierThatWasWrittenTwice(t *testing.T) {
 	require.EqualValues(t, 9, twice.Barriers[sched].Epoch)
 	require.Equal(t, once.Barriers, twice.Barriers)
 	require.Zero(t, twice.Void[sched])
+}
+
+// If retention overtakes a view, the barriers of newer leaders may be among what it lost. So it
+// takes what they carried over, up to the next barrier.
+func TestOvertakenViewTakesWhatNewerLeadersCarried(t *testing.T) {
+	h := newHistory()
+	h.open()
+	a := h.entry(sched, "a", 1)
+	o := newOne(t)
+	o.fold(h.of(sched, 0)...)
+	read := len(h.of(sched, 0))
+
+	h.open()
+	h.replace(sched, a, "a", 1)
+	b := h.entry(sched, "b", 1)
+	fenced := h.epoch
+	h.open()
+	h.epoch = fenced
+	h.replace(sched, b, "b", 1)
+	records := h.of(sched, 0)[read:]
+
+	// Retention takes the second leader's barrier.
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return o.Overtaken(tx, sched) }))
+	o.fold(records[1:]...)
+	require.Equal(t, []string{"3:a", "4:b"}, o.pending(sched))
+	require.EqualValues(t, 1, o.State().Void[sched], "behind a barrier that it read, another epoch is void")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Schema is the version of the tables that Entries writes. A store with another version is rebuilt.
-const Schema = 15
+const Schema = 16
 
 // Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
 // in. Others get its Reader, which cannot write.
@@ -120,7 +120,7 @@ func (t *Entries) Forget(tx *view.Tx, stream string) (bool, error) {
 // Overtaken implements view.Forgetter: retention deleted records before they were read. The
 // journal begins again behind the hole. Fires in doubt may have been returned in the hole.
 func (t *Entries) Overtaken(tx *view.Tx, stream string) error {
-	t.fold.state.update(func(s *State) { delete(s.First, stream) })
+	t.fold.state.update(func(s *State) { s.overtaken(stream) })
 	if stream != wire.Journal {
 		return nil
 	}

@@ -107,8 +107,8 @@ func (s *State) nothingMisrouted() {
 
 // buried notes that a burial reached its stream. Without a barrier before it there is nothing to
 // compare its number with.
-func (s *State) buried(seq int64) {
-	if b, seen := s.Barriers[wire.DeadJobs]; seen {
+func (s *State) buried(epoch, seq int64) {
+	if b, seen := s.Barriers[wire.DeadJobs]; seen && epoch == b.Epoch {
 		b.Buried = max(b.Buried, seq)
 		s.Barriers[wire.DeadJobs] = b
 	}

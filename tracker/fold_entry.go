@@ -67,12 +67,12 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 		return t.rejects.record(tx, r, "it replaces another entry, which only Millrace's own user may do: it came from user "+wire.ASCII(quoted(r.UserID)))
 	}
 	ours := o.ours()
-	if barrier, seen := t.state.peek().Barriers[r.Stream]; ours && seen && wire.Int(r.Headers, wire.HeaderEpoch) != barrier.Epoch {
+	if barrier, seen := t.state.peek().Barriers[r.Stream]; ours && seen && barrier.voids(wire.Int(r.Headers, wire.HeaderEpoch)) {
 		t.state.void(r.Stream)
 		return nil
 	}
 	if ours && o.isDispatch {
-		t.state.update(func(s *State) { s.buried(o.dispatch.Seq) })
+		t.state.update(func(s *State) { s.buried(o.dispatch.Epoch, o.dispatch.Seq) })
 	}
 	e, err := wire.EntryOf(r)
 	if err != nil {

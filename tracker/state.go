@@ -68,6 +68,20 @@ type Barrier struct {
 
 	Before  wire.Through `json:"before"`  // the same, of the newest epoch before it that buried anything
 	Earlier []int64      `json:"earlier"` // the epochs of the barriers before it, the newest 64
+
+	Overtaken bool `json:"overtaken,omitempty"` // retention took what followed it, perhaps newer barriers
+}
+
+// voids reports whether a leader's record behind the barrier is void because of its epoch.
+func (b Barrier) voids(epoch int64) bool { return !b.Overtaken && epoch != b.Epoch }
+
+// overtaken notes that retention took records of an entry stream before they were read.
+func (s *State) overtaken(stream string) {
+	delete(s.First, stream)
+	if b, seen := s.Barriers[stream]; seen {
+		b.Overtaken = true
+		s.Barriers[stream] = b
+	}
 }
 
 func newState() State {

@@ -97,6 +97,8 @@ var variants = []variant{
 		"o.losses[stream] > mostLosses", "false", opening},
 	{"barrier-counts-twice", "a barrier that was written again counts as another leader's", "tracker/fold_entry.go",
 		"if seen && epoch == before.Epoch &&", "if false &&", check{"./tracker", "TestBarrierThatWasWrittenTwice", nil}},
+	{"overtaken-barrier-voids", "a view that retention overtook takes what newer leaders carried over for void", "tracker/state.go",
+		"!b.Overtaken && ", "", check{"./tracker", "TestOvertakenView.*", nil}},
 	{"stale-end", "a record counts as lost by what the broker said before it was confirmed", "view/ends.go",
 		"p.end.askedAt.After(since) && ", "", check{"./view", "TestHasReadToEnd.*", nil}},
 	{"claim-awaited", "an epoch ends because its claim, which the view has read, was never confirmed", "scheduler/ledger/answers.go",
