@@ -1,7 +1,7 @@
 // The formats of numbers, times and sizes, without a browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { brief, bytes, dayOrClock, millis, percent, rate, relative, seconds } from '../static/core/format.js';
+import { brief, bytes, dayOrClock, millis, percent, rate, relative, roundBounds, seconds } from '../static/core/format.js';
 
 /** @param {(n: any) => string} as @param {[any, string][]} cases */
 const all = (as, cases) => assert.deepEqual(cases.map(([n]) => as(n)), cases.map(([, text]) => text));
@@ -20,6 +20,11 @@ test('shares, counts and sizes are short', () => {
   all(percent, [[null, '–'], [Number.NaN, '–'], [0, '0 %'], [0.0004, '<0.1 %'], [0.5714, '57.1 %'], [1, '100 %']]);
   all(brief, [[null, '–'], [99_999, '99,999'], [1_250_000, '1.3M']]);
   all(bytes, [[null, '–'], [999, '999 B'], [1024, '1 KB'], [5_500_000, '5.25 MB']]);
+});
+
+test('the axis of a heat map has round times', () => {
+  const bounds = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000];
+  assert.deepEqual(roundBounds(bounds).map((n) => bounds[n - 1]), [10, 100, 1000, 10_000, 60_000, 3_600_000]);
 });
 
 test('a time axis has the date at midnight alone', () => {

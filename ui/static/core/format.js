@@ -70,6 +70,9 @@ export function dayOrClock(t, all) {
   // At the begin of a day, the date is below the time.
   return /^00:00(:00)?$/.test(time) ? time + '\n' + absolute(t).slice(5, 10) : time;
 }
+const roundTimes = [10, 100, 1000, 10_000, 60_000, 3_600_000];
+/** The ticks of a heat map: which of its bounds are round times. The first is 1. @param {number[]} bounds milliseconds */
+export const roundBounds = (bounds) => bounds.flatMap((ms, i) => (roundTimes.includes(ms) ? [i + 1] : []));
 /** @param {number|null|undefined} n */
 export function bytes(n) {
   if (n === null || n === undefined) return '–';

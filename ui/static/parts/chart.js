@@ -3,7 +3,7 @@
 // figures as a table, and a summary in words.
 import { cx, html, useLayoutEffect, useRef, useState, visible } from '../core/h.js';
 import { colours } from '../core/prefs.js';
-import { absolute, dayOrClock } from '../core/format.js';
+import { absolute, dayOrClock, roundBounds } from '../core/format.js';
 import { whenIdle } from '../core/idle.js';
 import { navigate } from '../core/router.js';
 import { Icon } from './icon.js';
@@ -162,8 +162,7 @@ function yScale(latest) {
 /** Returns what chooses the ticks of the y axis, if it is not uPlot. @param {any} latest */
 function yTicks(latest) {
   const p = latest.current;
-  // Each fourth bound of a heat map.
-  if (p.buckets) return () => p.buckets.bounds.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1).filter((/** @type {number} */ i) => i % 4 === 1);
+  if (p.buckets) return () => roundBounds(p.buckets.bounds);
   return p.log ? () => logTicks(latest.current) : undefined;
 }
 
