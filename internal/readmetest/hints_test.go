@@ -12,8 +12,11 @@ import (
 func TestHints(t *testing.T) {
 	for path, hints := range map[string][]string{
 		"README.md": {
-			"Python 3.11 with its `venv` (Debian: `python3-venv`)", "`Worker(\"amqp://…\", queues=[\"mails\"])`, `Client(\"amqp://…\")`",
-			"`--http-addr HOST:PORT`", "add users in the broker's own UI (*Broker* in the output, then *Admin*)",
+			"Python 3.11 with its `venv` (Debian: `python3-venv`)",
+		},
+		"docs/install.md": {
+			"`Worker(\"amqp://…\", queues=[\"mails\"])`, `Client(\"amqp://…\")`", "`--http-addr HOST:PORT`",
+			"add users in the broker's own UI (*Broker* in the output, then *Admin*)",
 		},
 		"clients/python/README.md":     {"`venv` is in the package `python3-venv`"},
 		"clients/ruby/README.md":       {"a C compiler and Ruby's headers (Debian: `build-essential` and `ruby-dev`)"},
