@@ -152,6 +152,21 @@ export function layout(world) {
     await context.close();
   });
 
+  test('one operation beside many errors has no card that is mostly empty', async () => {
+    const { page, context } = await open(world.browser);
+    const errors = Array.from({ length: 8 }, (_, i) => ({ fingerprint: 'f' + i, error_class: 'E' + i, class: 'Mail', message: 'refused', count: 9, retries: 9, dead: 0 }));
+    await page.route('**/api/errors*', (/** @type {any} */ route) => route.fulfill({ json: { items: errors } }));
+    const operation = { id: 'o', action: 'delete', set: 'dead-jobs', total: 7, done: 7, failed: 0, state: 'done', started_at: Date.now() / 1000 };
+    await page.route('**/api/operations*', (/** @type {any} */ route) => route.fulfill({ json: [operation] }));
+    await signIn(page, world.base);
+    const [tall, card] = ['Top errors', 'Operations'].map((name) => page.getByRole('region', { name }));
+    await tall.getByText('E7').waitFor();
+    const [left, right, list] = await Promise.all([tall, card, card.getByRole('list')].map((at) => at.boundingBox()));
+    assert.equal(left.y, right.y, 'the two are beside each other');
+    assert.ok(right.y + right.height - list.y - list.height < 32, 'below the operation there is room');
+    await context.close();
+  });
+
   test('a run on the live page says which worker it was on, and its error', async () => {
     const { page, context } = await open(world.browser);
     await signIn(page, world.base);

@@ -687,8 +687,8 @@ export const metrics = {
   jobsLine: 'jobs',
   before: (text) => `${text} before`,
   vsBefore: (sign, text) => `${sign}${text} vs before`,
-  previousNotKept: (step) => `Part of the previous period is beyond the retention of metrics in steps of ${step}.`,
-  notKept: (step) => `Part of this range is beyond the retention of metrics in steps of ${step}.`,
+  previousNotKept: (step) => `Part of the previous period is missing: metrics at a resolution of ${step} are not kept that long.`,
+  notKept: (step) => `Part of this range is missing: metrics at a resolution of ${step} are not kept that long.`,
 };
 
 export const dead = {

@@ -13,7 +13,7 @@ import { common, dashboard as words } from '../core/words.js';
 export function Lower() {
   const ops = useResource(apiPath('operations'), { topic: 'operations', every: 10_000 });
   const any = !!ops.error || ops.data?.length > 0;
-  return html`<${TopErrors} class=${any ? 'c6' : ''} />${any && html`<${Recent} ops=${ops} class="c6" />`}`;
+  return html`<${TopErrors} class=${any ? 'c6 low' : ''} />${any && html`<${Recent} ops=${ops} class="c6 low" />`}`;
 }
 
 /** @param {{class: string}} p */
