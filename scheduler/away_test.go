@@ -2,12 +2,14 @@ package scheduler_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/wire"
@@ -55,6 +57,22 @@ func TestLeaderFiresWithoutUnavailableQueues(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return s.entries.Total(wire.DeadJobs) == 1 }, "the letter is a dead job")
 	brokertest.Eventually(t, func() bool { return len(degraded()) == 0 }, "nothing is degraded")
 	require.Equal(t, int64(1), s.Status().Counters.Epochs, "it is the same leader")
+}
+
+// The witness of a node cannot be reached. That ends no epoch of the next leader, which fires.
+func TestLeaderFiresWithoutWitness(t *testing.T) {
+	t.Parallel()
+	v := brokertest.Erlang(t)
+	first := start(t, v, options{identity: "first"}).leads(t)
+	brokertest.Eventually(t, func() bool { return first.entries.State().Witness != "" }, "there is a witness")
+	node, _, named := strings.Cut(first.entries.State().Witness, "=")
+	require.True(t, named)
+	first.stop()
+	v.SetQueueState(t, broker.WitnessQueue(node), "crashed")
+	s := start(t, v, options{identity: "a"}).leads(t)
+	schedule(t, v, time.Now(), "q", "new")
+	work(t, v, "q", nil).gets(t, "new")
+	require.Equal(t, int64(1), s.Status().Counters.Epochs)
 }
 
 // An entry stream that is unavailable keeps a sidecar from leading, and the status shows that. The

@@ -48,6 +48,8 @@ var (
 	locked      = check{"./broker", "TestExclusiveLockIsConsumedExclusively", nil}
 	refusals    = check{"./broker", "TestReasonsOfRefusals", nil}
 	awayTest    = check{"./scheduler", "TestLeaderFiresWithoutUnavailableQueues", nil}
+	unreached   = check{"./scheduler", "TestLeaderFiresWithoutWitness", nil}
+	gatedAway   = check{"./scheduler", "TestProbeThatComesBackWhileGatedIsAway", nil}
 	lostRecords = check{"./scheduler", "Test.*JournalLost.*|TestBurialThatBothStreamsLost.*", nil}
 	unrouted    = check{"./scheduler", "Test.*Copy.*|TestNextEpochKnowsHoles", nil}
 	opening     = check{"./scheduler", "TestRecordThatBeginsEpoch.*", nil}
@@ -302,7 +304,9 @@ var variants = []variant{
 	{"letters-needed", "no sidecar leads without the queue of dead letters", "broker/topology.go",
 		"wire.EntryStreams...)...)\n", "wire.EntryStreams...)...)\n\t_ = func() bool { needed = append(needed, lettersStep()); return true }()\n", awayTest},
 	{"witness-away-is-fatal", "a witness that cannot be reached ends the epoch", "scheduler/witness.go",
-		"if broker.IsAway(err) { // one that", "if false && broker.IsAway(err) { // one that", awayTest},
+		"case errors.Is(errs[i], broker.ErrSilent):", "case false:", unreached},
+	{"gated-away-is-broken", "the routing counts as broken while jobs.gated is away", "scheduler/prober.go",
+		"broker.IsAway(away) {", "false && broker.IsAway(away) {", gatedAway},
 	{"empty-believed", "a stream that looks short after a failover is taken for one that lost its end", "view/identity.go",
 		"!f.proven && waited < patience {", "!f.proven && waited < 0 {", short},
 	{"unconfirmed-end-is-a-gap", "records that were taken back before they were confirmed are taken for lost ones", "view/identity.go",
