@@ -38,12 +38,12 @@ func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Dur
 }
 
 // away waits, and then calls back to bring the node back. It checks that sidecars report the node as
-// away meanwhile, and none does afterwards.
+// away meanwhile, in their answers and in a log, and none does afterwards.
 func (w *world) away(ctx context.Context, node int, f *fault, after time.Duration, back func() error) error {
-	namedWithin, namedFor := w.slacken(10*time.Second), w.slacken(30*time.Second)
+	namedWithin := w.slacken(10 * time.Second)
 	name, named := w.nodes.name(node), map[string]bool{}
 	for until := time.Now().Add(after); time.Now().Before(until); {
-		for _, path := range w.naming(name) {
+		for _, path := range w.naming(f, name) {
 			named[path] = true
 		}
 		if err := pause.For(ctx, min(time.Until(until), 500*time.Millisecond)); err != nil {
@@ -59,34 +59,50 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 			w.mute = append(w.mute, name+" was away, and no sidecar said so in "+path)
 		}
 	}
-	if len(named) == 0 {
-		return nil
+	return w.namesNoMore(ctx, f, node)
+}
+
+// namesNoMore checks that no sidecar reports any of these nodes as away a while after they are back.
+func (w *world) namesNoMore(ctx context.Context, f *fault, nodes ...int) error {
+	for _, node := range nodes {
+		name := w.nodes.name(node)
+		err := eventually(ctx, w.slacken(30*time.Second), "no sidecar says that "+name+" is away", func() bool { return len(w.naming(f, name)) == 0 })
+		if errors.Is(err, errNotWithin) {
+			w.mute = append(w.mute, fmt.Sprintf("%s was back, and a sidecar said in %v that it was away", name, w.naming(f, name)))
+		} else if err != nil {
+			return err
+		}
 	}
-	err := eventually(ctx, namedFor, "no sidecar says that "+name+" is away", func() bool { return len(w.naming(name)) == 0 })
-	if errors.Is(err, errNotWithin) {
-		w.mute = append(w.mute, fmt.Sprintf("%s was back, and a sidecar said in %v that it was away", name, w.naming(name)))
-		return nil
-	}
-	return err
+	return nil
 }
 
 // slacken extends a time limit by the slack of this machine.
 func (w *world) slacken(d time.Duration) time.Duration { return time.Duration(float64(d) * w.slack) }
 
-// reports are the answers of a sidecar that name a node that is away.
-var reports = []string{"/readyz", "/api/attention"}
+// reports are where a sidecar names a node that is away: two answers, and its log.
+var reports = []string{"/readyz", "/api/attention", theLog}
 
-// naming returns the paths of which an answer names a node.
-func (w *world) naming(node string) (paths []string) {
+const theLog = "its log"
+
+// naming returns the reports in which a sidecar names a node as away now.
+func (w *world) naming(f *fault, node string) (paths []string) {
 	for _, path := range reports {
-		if slices.ContainsFunc(w.slots, func(s *slot) bool {
-			_, answer, err := s.process().Do(http.MethodGet, path, "")
-			return err == nil && strings.Contains(string(answer), node)
-		}) {
+		if slices.ContainsFunc(w.slots, func(s *slot) bool { return s.names(path, f.logs[slices.Index(w.slots, s)], node) }) {
 			paths = append(paths, path)
 		}
 	}
 	return paths
+}
+
+// names reports whether a sidecar names a node as away now. logFrom is where its log of the fault
+// begins.
+func (s *slot) names(path string, logFrom int64, node string) bool {
+	if path == theLog {
+		away, err := s.logged(logFrom, node)
+		return err == nil && away
+	}
+	_, answer, err := s.process().Do(http.MethodGet, path, "")
+	return err == nil && strings.Contains(string(answer), node)
 }
 
 func nothingElse() {}
@@ -216,7 +232,12 @@ func linkBroken(ctx context.Context, w *world) error {
 	}
 	err = w.nodes.healthy(ctx, startWithin)
 	f.back = time.Now()
-	return errors.Join(err, s.start())
+	if err := errors.Join(err, s.start()); err != nil {
+		return err
+	}
+	// No sidecar need name a node: both may be back before sidecars look at the nodes again, which
+	// they do every five seconds.
+	return w.namesNoMore(ctx, f, node, other)
 }
 
 func nodeFrozen(ctx context.Context, w *world) error {
@@ -272,5 +293,11 @@ func twoAway(ctx context.Context, w *world) error {
 	}
 	both.Wait()
 	f.back = time.Now()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	// No sidecar need name the two nodes while they are away: the third node pauses, and no
+	// management API is left that answers.
+	third := len(w.nodes.Nodes) - first - second
+	return w.namesNoMore(ctx, f, first, second, third)
 }

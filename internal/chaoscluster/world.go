@@ -47,7 +47,7 @@ type sidecars struct {
 // observed is what a run has shown besides its jobs.
 type observed struct {
 	faults    []*fault
-	mute      []string  // nodes that no sidecar reported as away, or one did for too long
+	mute      []string  // what sidecars did not say about nodes, or said for too long
 	restarted bool      // a node that was frozen had to be restarted
 	ended     time.Time // when all jobs had arrived, or the run gave up
 }
@@ -57,6 +57,7 @@ type fault struct {
 	from     time.Time
 	back     time.Time       // when the fault was repaired
 	affected map[string]bool // queues that may get no jobs meanwhile
+	logs     []int64         // how long the sidecars' logs were when it began
 	stuck    []string        // streams that the broker gave no other leader
 	// journal is set if the journal's leader was on the node. Then open fires of any queue may have
 	// no answer.
@@ -274,7 +275,7 @@ func (w *world) leadElsewhere(ctx context.Context, node int) error {
 
 // mark records the beginning of a fault, and the queues that it affects.
 func (w *world) mark(affected ...string) *fault {
-	f := &fault{from: time.Now(), affected: map[string]bool{}}
+	f := &fault{from: time.Now(), affected: map[string]bool{}, logs: w.logEnds()}
 	for _, q := range affected {
 		f.affected[q] = true
 	}
