@@ -192,9 +192,9 @@ const (
 
 func isQuorum(queue string) bool { return strings.HasPrefix(queue, "quorum") }
 
-func (w *world) windowOf(queue string) int {
+func (w *world) windowOf(r row, queue string) int {
 	switch {
-	case isQuorum(queue):
+	case isQuorum(queue) && !r.silent:
 		return windowQuorum
 	case w.broker == lavinMQ:
 		return window
@@ -203,10 +203,10 @@ func (w *world) windowOf(queue string) int {
 	}
 }
 
-func (w *world) boundOpen(res *result, must func(bool, string, ...any)) {
+func (w *world) boundOpen(r row, res *result, must func(bool, string, ...any)) {
 	must(res.Open <= window+setAside, "%d fires were open: more than %d", res.Open, window+setAside)
 	for queue, n := range res.OpenOf {
-		limit := w.windowOf(queue)
+		limit := w.windowOf(r, queue)
 		must(n <= limit, "%d fires of %s were open: more than %d", n, queue, limit)
 	}
 }
@@ -249,12 +249,13 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	for _, text := range w.mute {
 		must(false, "%s", text)
 	}
-	w.boundOpen(res, must)
-	w.boundDoubles(r.scope(w.broker), res, must)
+	w.boundOpen(r, res, must)
+	w.boundDoubles(r, res, must)
 	w.boundTimes(r, res, must)
 }
 
-func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...any)) {
+func (w *world) boundDoubles(r row, res *result, must func(bool, string, ...any)) {
+	s := r.scope(w.broker)
 	hit, journal := map[string]bool{}, false
 	for _, f := range w.faults {
 		journal = journal || f.journal
@@ -265,7 +266,7 @@ func (w *world) boundDoubles(s scope, res *result, must func(bool, string, ...an
 	n := max(len(w.faults), 1)
 	must(res.Doubled.Total <= n*window, "%d doubled: more than %d faults can leave open", res.Doubled.Total, n)
 	for queue, doubled := range res.ByQueue {
-		limit := w.windowOf(queue)
+		limit := w.windowOf(r, queue)
 		allowed := s == open || s == affected && (hit[queue] || journal) || s == quorums && isQuorum(queue)
 		must(allowed, "%d doubled of %s: none may be", doubled, queue)
 		must(!allowed || doubled <= n*limit, "%d doubled of %s: more than %d", doubled, queue, n*limit)

@@ -26,7 +26,7 @@ func TestBoundsOfDoubles(t *testing.T) {
 		for _, n := range byQueue {
 			total += n
 		}
-		w.boundDoubles(s, &result{ByQueue: byQueue, Doubled: doubles{Total: total}}, func(holds bool, format string, args ...any) {
+		w.boundDoubles(row{doubled: s}, &result{ByQueue: byQueue, Doubled: doubles{Total: total}}, func(holds bool, format string, args ...any) {
 			if !holds {
 				all = append(all, fmt.Sprintf(format, args...))
 			}
@@ -60,19 +60,21 @@ func TestBoundsOfDoubles(t *testing.T) {
 func TestBoundsOfOpenFires(t *testing.T) {
 	for _, c := range []struct {
 		broker string
+		silent bool
 		open   map[string]int
 		total  int
 		broken int
 	}{
-		{rabbit43, map[string]int{classic(0): windowClassic, quorum(0): windowQuorum}, window + setAside, 0},
-		{rabbit43, map[string]int{classic(0): windowClassic + 1, quorum(0): windowQuorum + 1}, window, 2},
-		{rabbit310, nil, window + setAside + 1, 1},
-		{lavinMQ, map[string]int{classic(0): window}, window, 0},
-		{lavinMQ, map[string]int{classic(0): window + 1}, window + 1, 1},
+		{rabbit43, false, map[string]int{classic(0): windowClassic, quorum(0): windowQuorum}, window + setAside, 0},
+		{rabbit43, false, map[string]int{classic(0): windowClassic + 1, quorum(0): windowQuorum + 1}, window, 2},
+		{rabbit43, true, map[string]int{quorum(0): windowClassic, quorum(1): windowClassic + 1}, window, 1},
+		{rabbit310, false, nil, window + setAside + 1, 1},
+		{lavinMQ, false, map[string]int{classic(0): window}, window, 0},
+		{lavinMQ, false, map[string]int{classic(0): window + 1}, window + 1, 1},
 	} {
 		broken := 0
 		w := &world{options: options{broker: c.broker}}
-		w.boundOpen(&result{Open: c.total, OpenOf: c.open}, func(holds bool, _ string, _ ...any) {
+		w.boundOpen(row{silent: c.silent}, &result{Open: c.total, OpenOf: c.open}, func(holds bool, _ string, _ ...any) {
 			if !holds {
 				broken++
 			}
