@@ -89,6 +89,25 @@ func TestReadCommandsWithRealBroker(t *testing.T) {
 	require.Contains(t, says("status"), "\n\nnothing needs attention\n")
 }
 
+// Each command that only reads is accepted by a real sidecar, in each form of output.
+func TestReadCommandsAreAccepted(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	schedule(t, v, time.Hour, "s1")
+	for _, command := range []string{
+		"status", "attention", "metrics", "metrics --step 1m", "journal", "scheduled", "retries", "gated", "dead", "jobs", "errors", "due",
+		"operations", "rejected", "queues", "processes", "deploys", "whoami",
+	} {
+		for _, form := range []string{"table", "wide", "json", "yaml", "csv", "ndjson"} {
+			r := millrace(t, append(append(strings.Fields(command), "-o", form), s.flags...)...)
+			require.Zero(t, r.code, "%s -o %s: %s", command, form, r.err)
+		}
+	}
+	require.Regexp(t, `^millrace \S+, RabbitMQ \S+`, millrace(t, append([]string{"top", "-n", "1"}, s.flags...)...).out)
+}
+
 func TestCommandsAreDocumented(t *testing.T) {
 	var root commands
 	parser, err := program().Parser(&root, io.Discard, io.Discard)

@@ -98,7 +98,7 @@ func (t *top) screen(ctx context.Context, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := url.Values{"page_size": {"500"}}
+	all := url.Values{"page": {"1"}, "page_size": {"500"}}
 	queues, err := apiclient.Get[answer.Page[answer.Queue]](ctx, t.api, queuesPath, all)
 	if err != nil {
 		return nil, err
