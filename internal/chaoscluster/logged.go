@@ -46,8 +46,8 @@ func (s *slot) logged(from int64, node string) (bool, error) {
 }
 
 // logEnds returns how long the log of each sidecar is now.
-func (w *world) logEnds() (ends []int64) {
-	for _, s := range w.slots {
+func (a *sidecars) logEnds() (ends []int64) {
+	for _, s := range a.slots {
 		end := int64(0)
 		if info, err := s.log.Stat(); err == nil {
 			end = info.Size()

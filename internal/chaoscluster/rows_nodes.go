@@ -85,9 +85,9 @@ var reports = []string{"/readyz", "/api/attention", theLog}
 const theLog = "its log"
 
 // naming returns the reports in which a sidecar names a node as away now.
-func (w *world) naming(f *fault, node string) (paths []string) {
+func (a *sidecars) naming(f *fault, node string) (paths []string) {
 	for _, path := range reports {
-		if slices.ContainsFunc(w.slots, func(s *slot) bool { return s.names(path, f.logs[slices.Index(w.slots, s)], node) }) {
+		if slices.ContainsFunc(a.slots, func(s *slot) bool { return s.names(path, f.logs[slices.Index(a.slots, s)], node) }) {
 			paths = append(paths, path)
 		}
 	}
