@@ -28,6 +28,9 @@ type cluster struct {
 // cluster looks at what the loss of a node would stop.
 func (e *examination) cluster(ctx context.Context) (err error) {
 	c := cluster{features: e.mgmt.Features(), vhost: e.conn.VHost()}
+	if c.features.OneNodeServes {
+		return e.followers(ctx)
+	}
 	if !c.features.QuorumQueues {
 		return nil
 	}
