@@ -19,7 +19,7 @@ class TaskOptions(TypedDict, total=False):
     retry: int | bool
     priority: int
     tags: Sequence[str]
-    jid: str
+    jid: str | None  # None: a new one
     expires_at: float | datetime
     dead: bool
     backtrace: int | bool
