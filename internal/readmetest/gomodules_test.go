@@ -104,6 +104,23 @@ func TestGoClientAlone(t *testing.T) {
 	}, all(required.String(), document(t, "clients/go/go.mod")), "each of them comes to every program that uses the client")
 }
 
+// The binary has no module that only tests and benchmarks use, nor the version of lz4 that comes with
+// one of these.
+func TestBinaryHasNoModulesOfTests(t *testing.T) {
+	_, section, found := strings.Cut(document(t, "docs/dependencies.md"), "\n## In tests and benchmarks only\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := all("(?m)^\\| `([^`]+)`", section)
+	require.Greater(t, len(listed), 10)
+	has := all(`(?m)^(\S+)$`, tool(t, root, nil, "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./cmd/millrace"))
+	require.Contains(t, has, "github.com/rabbitmq/amqp091-go")
+	for _, module := range append(listed, "github.com/pierrec/lz4") {
+		if module != "github.com/prometheus/procfs" { // client_golang uses it too
+			require.NotContains(t, has, module)
+		}
+	}
+}
+
 // All places name the same version of the client that the sidecar requires. go.sum has its checksum
 // only after that version is released, and the checksum never fits another version.
 func TestVersionOfTheGoClient(t *testing.T) {
