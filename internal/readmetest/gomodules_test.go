@@ -140,7 +140,7 @@ func TestVersionOfTheGoClient(t *testing.T) {
 	for line := range strings.Lines(document(t, "go.sum")) {
 		if rest, is := strings.CutPrefix(line, clientModule+" "); is {
 			require.Contains(t, []string{tag + " " + sum + "\n", tag + "/go.mod " + sumOfGoMod(t, copied) + "\n"}, rest,
-				"clients/go has changed since %s was released: require its next version in go.mod and go.work, set Version, and run make tidy", tag)
+				"clients/go has changed since %s was released: run scripts/set-version.sh with its next version, and make tidy", tag)
 		}
 	}
 }
