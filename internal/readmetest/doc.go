@@ -8,6 +8,10 @@
 //   - The programs without a library run with a broker and a sidecar, with a producer in each
 //     language. The lines of the shell blocks run one by one.
 //
+// In the READMEs of the client libraries, a block may also be a part of a program, without a name.
+// TestFragments compiles it, checks its types or runs it. No block on these pages is indented
+// instead of fenced, because no test would see it.
+//
 // Links between documents must lead to a heading. Flags, environment variables, metrics, routes and
 // tests that a document names must exist.
 package readmetest

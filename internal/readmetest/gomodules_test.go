@@ -85,7 +85,7 @@ func TestGoClientAlone(t *testing.T) {
 	// The client does not need it.
 	require.NoError(t, os.RemoveAll(filepath.Join(proxy, filepath.FromSlash(sidecarModule), "@v")))
 	app := t.TempDir()
-	blocks := readmeBlocks(t, "clients/go/README.md", "go")
+	blocks := readmeBlocks(t, "clients/go/README.md")
 	require.NoError(t, os.WriteFile(filepath.Join(app, "main.go"), []byte(blocks["main.go"]), 0o600))
 	tool(t, app, env, "go", "mod", "init", "example.com/app")
 	tool(t, app, env, "go", "get", clientModule+"@v"+version)

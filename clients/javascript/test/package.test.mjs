@@ -96,6 +96,12 @@ test('a worker runs from a bundle', async () => {
   assert.equal(run(process.execPath, ['dist/app.js'], directory), 'stopped\n', 'the thread runs from node_modules');
   assert.match(alone('forgotten', 'app.js'), /millrace-thread.js is not found.*make millrace-jobs\/thread an entry of its own/);
 
+  // The README's command, with this program.
+  const [line] = readFileSync(join(home, 'README.md'), 'utf8').match(/^esbuild .*$/m);
+  const [, ...args] = line.replace('src/worker.js', 'src/app.js').split(' ');
+  run(join(home, 'node_modules/.bin/esbuild'), [...args, '--log-level=error'], directory);
+  assert.equal(alone('command', 'app.js', 'millrace-thread.js'), 'stopped\n');
+
   const entryPoints = { app: 'src/app.js', 'millrace-thread': 'millrace-jobs/thread' };
   await bundle('cjs', { entryPoints });
   assert.equal(alone('commonjs', 'app.js', 'millrace-thread.js'), 'stopped\n');
