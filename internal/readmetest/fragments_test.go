@@ -139,7 +139,8 @@ func javascriptFragments(t *testing.T, _, folder string, found map[string][]frag
 	}
 }
 
-// javaFragments compiles the fragments as the methods of a class.
+// javaFragments compiles the fragments as the methods of a class. Those in XML are dependencies of
+// the client.
 func javaFragments(t *testing.T, _, folder string, found map[string][]fragment) {
 	client := filepath.Join(root, "clients", "java")
 	tool(t, client, nil, filepath.Join(root, "scripts", "mvn.sh"), "compile", "dependency:copy-dependencies")
@@ -150,10 +151,17 @@ func javaFragments(t *testing.T, _, folder string, found map[string][]fragment) 
 		fmt.Fprintf(&class, "void line%d() throws Exception {\n%s}\n", f.line, f.text)
 	}
 	class.WriteString("}\n")
+	for _, f := range take(t, found, "xml") {
+		dependency := strings.TrimSuffix(spaces(f.text), " </dependency>")
+		require.Contains(t, spaces(document(t, "clients/java/pom.xml")), dependency, "line %d", f.line)
+	}
 	files := []string{write(t, folder, "Fragments.java", class.String()), filepath.Join(folder, "Names.java")}
 	path := filepath.Join(client, "target", "classes") + ":" + filepath.Join(client, ".build", "lib", "*")
 	tool(t, folder, nil, "javac", append([]string{"--release", "17", "-proc:none", "-d", folder, "-cp", path}, files...)...)
 }
+
+// spaces returns a text with one space in place of several, and of line ends.
+func spaces(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // pythonFragments lets mypy check the fragments as async functions, because some of them await.
 func pythonFragments(t *testing.T, _, folder string, found map[string][]fragment) {

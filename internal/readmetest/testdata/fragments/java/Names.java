@@ -1,3 +1,4 @@
+import com.fasterxml.jackson.databind.ObjectMapper;
 import io.github.millracejobs.Client;
 import io.github.millracejobs.Worker;
 import java.util.List;
@@ -16,6 +17,7 @@ abstract class Names {
     SSLContext context;
     Vault vault;
     UUID order;
+    ObjectMapper objectMapper;
 
     abstract void send(String to, List<String> files);
 }
