@@ -30,11 +30,12 @@ type attentionAPI struct {
 	now     func() time.Time
 }
 
-// list lists what needs a look, the most severe first. The health checks are not shared: a silent
-// leader takes long to ask, and the answer would outlive its return.
+// list lists what needs a look, the most severe first. What takes long to ask is not shared: a broker
+// or a leader that does not answer now. The answer would outlive its return.
 func (a *attentionAPI) list(in *problem.Request) (any, error) {
 	in.Query()
-	found, err := a.answers.share(in, a.facts)
+	seen := a.look(in.Request().Context())
+	found, err := a.answers.share(in, func(ctx context.Context) (any, error) { return a.facts(ctx, seen) })
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +72,26 @@ func failed(kind, severity, reason string) answer.Problem {
 	return answer.Problem{Kind: kind, Severity: severity, Text: reason, Value: 1}
 }
 
-func (a *attentionAPI) facts(ctx context.Context) (any, error) {
+// lookWithin is how long the other problems wait for those of the queues. While a node of the broker
+// hangs, its management API does not answer.
+const lookWithin = 2 * time.Second
+
+// look returns what is known of the queues, nothing if the broker does not say.
+func (a *attentionAPI) look(ctx context.Context) (seen queues.Snapshot) {
+	if a.queues == nil {
+		return seen
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	if snap, err := a.queues.Look(ctx); err == nil {
+		seen = snap
+	}
+	return seen
+}
+
+func (a *attentionAPI) facts(ctx context.Context, seen queues.Snapshot) (any, error) {
 	now := a.now()
-	f := attention.Facts{Processes: a.workers.list(), Lag: a.view.Lag(), SLO: a.slo, Paused: a.entries.Paused()}
+	f := attention.Facts{Processes: a.workers.list(), Lag: a.view.Lag(), SLO: a.slo, Paused: a.entries.Paused(), Queues: seen.Queues, Alarms: seen.Alarms}
 	if leader := a.leader(); leader.Orphaned {
 		f.NoLeader = leader.OrphanCause + "; " + leader.OrphanCure
 	}
@@ -83,11 +101,6 @@ func (a *attentionAPI) facts(ctx context.Context) (any, error) {
 	}
 	for _, d := range a.health.degraded() {
 		f.Degraded = append(f.Degraded, attention.Failing{Subject: d.Subject, Problem: d.Problem, Costs: d.Costs, Node: d.Node, For: now.Sub(d.Since)})
-	}
-	if a.queues != nil {
-		if snap, err := a.queues.Look(ctx); err == nil {
-			f.Queues, f.Alarms = snap.Queues, snap.Alarms
-		}
 	}
 	if f.Overdue, err = a.entries.Overdue(now); err != nil {
 		return nil, err

@@ -91,6 +91,24 @@ func TestSaturatedQueue(t *testing.T) {
 	require.Contains(t, w.get("/metrics").body, `millrace_queue_saturated{queue="a",vhost="/"} 0`, "its jobs are meant to wait")
 }
 
+// While a node of the broker hangs, its management API does not answer. The other problems are listed
+// all the same.
+func TestAttentionWithoutAnswerAboutQueues(t *testing.T) {
+	hangs := make(chan struct{})
+	w := newWorld(t, func(c *httpapi.Config) {
+		c.Queues = queues.New(nil)
+		c.Queues.From(func(context.Context) ([]broker.QueueInfo, []string, error) {
+			<-hangs
+			return nil, nil, nil
+		}, true)
+	})
+	defer close(hangs)
+	w.status.Degraded = []scheduler.Degraded{{Subject: "node rabbit@b", Node: "rabbit@b", Costs: "jobs for 1 classic queue wait"}}
+	require.Contains(t, w.get("/api/attention").body, "rabbit@b")
+	w.status.Degraded = nil
+	require.NotContains(t, w.get("/api/attention").body, "rabbit@b", "the list is not older for that")
+}
+
 func TestQueuesWithoutManagementAPI(t *testing.T) {
 	w := newWorld(t, watching(false, broker.QueueInfo{Name: "queue.a", Ready: 5}))
 	require.Contains(t, w.get("/api/job-queues").body, `"unacked":null`)

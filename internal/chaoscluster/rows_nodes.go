@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-jobs/millrace/internal/pause"
@@ -84,10 +84,23 @@ var reports = []string{"/readyz", "/api/attention", theLog}
 
 const theLog = "its log"
 
-// naming returns the reports in which a sidecar names a node as away now.
+// naming returns the reports in which a sidecar names a node as away now. It asks all sidecars at
+// once: one may take seconds to answer.
 func (a *sidecars) naming(f *fault, node string) (paths []string) {
-	for _, path := range reports {
-		if slices.ContainsFunc(a.slots, func(s *slot) bool { return s.names(path, f.logs[slices.Index(a.slots, s)], node) }) {
+	var asked sync.WaitGroup
+	named := make([]atomic.Bool, len(reports))
+	for i, path := range reports {
+		for n, s := range a.slots {
+			asked.Go(func() {
+				if s.names(path, f.logs[n], node) {
+					named[i].Store(true)
+				}
+			})
+		}
+	}
+	asked.Wait()
+	for i, path := range reports {
+		if named[i].Load() {
 			paths = append(paths, path)
 		}
 	}
