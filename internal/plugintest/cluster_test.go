@@ -5,6 +5,7 @@ package plugintest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,7 @@ func TestCluster(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Stop()) })
 	var nodes []*node
 	for i, b := range c.Nodes {
-		nodes = append(nodes, &node{b, filepath.Join(dir, []string{"node1", "node2", "node3"}[i])})
+		nodes = append(nodes, &node{Broker: b, dir: filepath.Join(dir, fmt.Sprintf("node%d", i+1))})
 	}
 	passwords := map[string]bool{}
 	for _, n := range nodes {

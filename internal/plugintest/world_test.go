@@ -5,10 +5,10 @@ package plugintest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,7 +45,8 @@ func extension(t *testing.T, config string) localbroker.Extension {
 // node is a RabbitMQ with the plugin.
 type node struct {
 	*localbroker.Broker
-	dir string
+	dir   string
+	trust *tls.Config // nil if the management API has no TLS
 }
 
 func start(t *testing.T, config string) *node {
@@ -59,7 +60,7 @@ func startWith(t *testing.T, e localbroker.Extension) *node {
 	b, err := localbroker.Start(t.Context(), localbroker.Config{Dir: dir, Extension: e})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Stop(context.Background())) })
-	return &node{b, dir}
+	return &node{Broker: b, dir: dir}
 }
 
 // shortDir returns a folder for the time of the test. The path of a socket below it must be short.
@@ -86,12 +87,19 @@ const (
 	nothing = ""
 )
 
+// site returns the origin of the management port.
+func (n *node) site() string {
+	_, host, _ := strings.Cut(n.ManagementURL(), "@")
+	if n.trust != nil {
+		return "https://" + host
+	}
+	return "http://" + host
+}
+
 // request returns a request to the management port. The path begins with a slash.
 func (n *node) request(t *testing.T, method, path, user string, body io.Reader) *http.Request {
 	t.Helper()
-	u, err := url.Parse(n.ManagementURL())
-	require.NoError(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+u.Host+path, body)
+	r, err := http.NewRequestWithContext(t.Context(), method, n.site()+path, body)
 	require.NoError(t, err)
 	r.Close = true
 	if name, password, found := strings.Cut(user, ":"); found {
@@ -105,7 +113,16 @@ func (n *node) request(t *testing.T, method, path, user string, body io.Reader) 
 
 func send(t *testing.T, r *http.Request) answer {
 	t.Helper()
+	return sendTrusting(t, r, nil)
+}
+
+// sendTrusting is send for TLS.
+func sendTrusting(t *testing.T, r *http.Request, trust *tls.Config) answer {
+	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if trust != nil {
+		client.Transport = &http.Transport{TLSClientConfig: trust}
+	}
 	resp, err := client.Do(r)
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -116,7 +133,7 @@ func send(t *testing.T, r *http.Request) answer {
 
 func (n *node) get(t *testing.T, path, user string) answer {
 	t.Helper()
-	return send(t, n.request(t, http.MethodGet, path, user, http.NoBody))
+	return sendTrusting(t, n.request(t, http.MethodGet, path, user, http.NoBody), n.trust)
 }
 
 // put changes something in RabbitMQ itself, as guest.
@@ -152,18 +169,8 @@ func (n *node) await(t *testing.T, vhost string) (pid int) {
 func (n *node) eventually(t *testing.T, holds func() bool, what string) {
 	t.Helper()
 	for end := time.Now().Add(within); !holds(); time.Sleep(often) {
-		require.True(t, time.Now().Before(end), "%s: not within %s; the status is %s", what, within, n.lastStatus())
+		require.True(t, time.Now().Before(end), "%s: not within %s; the status is %s", what, within, n.get(t, "/api/millrace-status", guest).body)
 	}
-}
-
-func (n *node) lastStatus() string {
-	resp, err := http.Get(n.ManagementURL() + "/api/millrace-status")
-	if err != nil {
-		return err.Error()
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	return string(body)
 }
 
 // runs reports whether a process runs, and is not just waiting to be reaped.

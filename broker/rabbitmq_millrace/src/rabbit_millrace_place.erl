@@ -2,13 +2,16 @@
 -module(rabbit_millrace_place).
 -include_lib("kernel/include/file.hrl").
 
--export([state/1, socket/1]).
+-export([state/1, socket/1, trusted/1]).
 
 %% The longest path of a socket that every system accepts.
 -define(LONGEST_SOCKET, 100).
 
 %% The folder of a virtual host's view.
 state(VHost) -> filename:join([rabbit_millrace_config:state_dir(), "vhosts", name(VHost)]).
+
+%% The file of the certificates that a virtual host's sidecar trusts.
+trusted(VHost) -> filename:join(rabbit_millrace_config:state_dir(), name(VHost) ++ ".pem").
 
 %% Returns the path of a virtual host's socket, whose folder exists. Paths of sockets are limited,
 %% so if the node's data folder has a long path, the socket is in a folder of its own in /tmp.

@@ -41,6 +41,7 @@ find(VHost) ->
 %% Deletes what was kept for a virtual host that does not exist any more.
 forget(VHost) ->
     ets:delete(?TABLE, VHost),
+    _ = file:delete(rabbit_millrace_place:trusted(VHost)),
     _ = file:del_dir_r(rabbit_millrace_place:state(VHost)),
     ok.
 
@@ -120,19 +121,31 @@ args(VHost, Socket) ->
 
 %% Variables of the broker's own environment must not configure the sidecar.
 environment(VHost, Password, Key) ->
-    {Host, Port} = case rabbit_millrace_config:amqp_address() of
-        {ok, H, P} -> {H, P};
-        {error, Reason} -> throw({failed, utf8(Reason)})
-    end,
-    Url = lists:flatten(io_lib:format("amqp://~ts:~b/~ts", [Host, Port, uri_string:quote(VHost)])),
-    Set = [{"MILLRACE_AMQP_URL", Url},
+    Set = [{"MILLRACE_AMQP_URL", must(rabbit_millrace_address:amqp_url(VHost))},
+           {"MILLRACE_MANAGEMENT_URL", must(rabbit_millrace_address:management_url())},
            {"MILLRACE_AMQP_USER", binary_to_list(rabbit_millrace_config:user())},
            {"MILLRACE_AMQP_PASSWORD", binary_to_list(Password)},
            {"MILLRACE_AUTH_HEADER_KEY", binary_to_list(Key)}
-           | [{Name, Value} || {Name, Value} <- [{"MILLRACE_MANAGEMENT_URL", rabbit_millrace_config:management_url()},
+           | [{Name, Value} || {Name, Value} <- [{"SSL_CERT_FILE", trusted(VHost)},
                                                  {"MILLRACE_CONFIG", rabbit_millrace_config:sidecar_config()}],
                                Value =/= undefined]],
     [{Name, false} || Name <- inherited(), not lists:keymember(Name, 1, Set)] ++ Set.
+
+must({ok, Value}) -> Value;
+must({error, Reason}) -> throw({failed, utf8(Reason)}).
+
+%% The file of the certificates that the sidecar trusts besides those of the system's folder of
+%% certificates, or undefined if it needs none.
+trusted(VHost) ->
+    case rabbit_millrace_address:trusted() of
+        <<>> -> undefined;
+        Trusted ->
+            File = rabbit_millrace_place:trusted(VHost),
+            case {filelib:ensure_dir(File), file:write_file(File, Trusted)} of
+                {_, ok} -> File;
+                {_, {error, Fault}} -> throw({failed, utf8([File, " cannot be written: ", file:format_error(Fault)])})
+            end
+    end.
 
 inherited() ->
     Names = [hd(string:split(Line, "=")) || Line <- os:getenv()],

@@ -24,7 +24,7 @@ restart_sidecars() -> gen_server:cast(?MODULE, restart_sidecars).
 
 init([]) ->
     self() ! look,
-    {ok, now_ms()}.
+    {ok, {now_ms(), rabbit_millrace_address:trusted()}}.
 
 handle_call(_Request, _From, State) -> {reply, {error, unknown}, State}.
 
@@ -33,12 +33,12 @@ handle_cast(restart_sidecars, State) ->
     {noreply, State};
 handle_cast(_Request, State) -> {noreply, State}.
 
-handle_info(look, Started) ->
+handle_info(look, {Started, Trusted}) ->
     try look(Started)
     catch Class:Reason -> ?LOG_WARNING("Millrace: the virtual hosts cannot be listed: ~tp ~tp", [Class, Reason])
     end,
     erlang:send_after(?LOOK_EVERY, self(), look),
-    {noreply, Started};
+    {noreply, {Started, follow(Trusted)}};
 handle_info(_Message, State) -> {noreply, State}.
 
 %% A sidecar that runs stays until its virtual host is deleted: it creates its streams itself. A
@@ -54,6 +54,17 @@ look(Started) ->
          rabbit_millrace_sidecars:stop_sidecar(V),
          rabbit_millrace_sidecar:forget(V)
      end || V <- Running -- Existing].
+
+%% Certificates that are renewed take effect when the sidecars start.
+follow(Trusted) ->
+    case rabbit_millrace_address:trusted() of
+        Trusted -> Trusted;
+        <<>> -> Trusted; % a file is being replaced
+        New ->
+            ?LOG_NOTICE("Millrace: the certificates of RabbitMQ's listeners have changed; the sidecars start again"),
+            restart_sidecars(),
+            New
+    end.
 
 may_create(Started) ->
     length(rabbit_nodes:all_running()) >= rabbit_millrace_config:cluster_size() orelse now_ms() - Started > ?FORMATION_TIMEOUT.
