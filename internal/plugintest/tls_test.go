@@ -47,19 +47,23 @@ func TestTLSOnly(t *testing.T) {
 		require.True(t, c.Bool(), "no connection is without TLS")
 	}
 
+	name := "localhost"
+	if os.Getenv("MILLRACE_TEST_RABBITMQ") != "" {
+		name = "127.0.0.1" // the root directory of that RabbitMQ has no /etc/hosts
+	}
 	t.Run("browsers", func(t *testing.T) { testTLSBrowser(t, n) })
 	t.Run("renewed certificate", func(t *testing.T) {
 		renewed := newAuthority(t)
-		renewed.sign(t, n.dir, "localhost") // which is a name, and signed by another authority
-		n.trust = &tls.Config{RootCAs: renewed.pool, MinVersion: tls.VersionTLS12, ServerName: "localhost"}
+		renewed.sign(t, n.dir, name)
+		n.trust = &tls.Config{RootCAs: renewed.pool, MinVersion: tls.VersionTLS12, ServerName: name}
 		_, err := n.Eval(t.Context(), "ssl:clear_pem_cache().")
 		require.NoError(t, err)
 		n.eventually(t, func() bool { pid := n.vhost(t, "/").Get("pid").Int(); return pid != 0 && int(pid) != before }, "the sidecar starts again")
 		after := n.await(t, "/")
-		require.True(t, strings.HasPrefix(environment(t, after, "MILLRACE_AMQP_URL"), "amqps://localhost:"))
+		require.True(t, strings.HasPrefix(environment(t, after, "MILLRACE_AMQP_URL"), "amqps://"+name+":"))
 		n.logs(t, "certificates of RabbitMQ's listeners have changed")
 	})
-	t.Run("reasons", func(t *testing.T) { testTLSReasons(t, n) })
+	t.Run("reasons", func(t *testing.T) { testTLSReasons(t, n, name) })
 }
 
 // restartWithTLS starts RabbitMQ on the node again, with the plugin, and with TLS on all its ports.
@@ -98,7 +102,7 @@ func testTLSBrowser(t *testing.T, n *node) {
 }
 
 // testTLSReasons changes settings so that no sidecar can connect. The tab says why.
-func testTLSReasons(t *testing.T, n *node) {
+func testTLSReasons(t *testing.T, n *node, name string) {
 	other := newAuthority(t)
 	elsewhere := filepath.Join(n.dir, "elsewhere")
 	nameless := filepath.Join(n.dir, "nameless")
@@ -121,7 +125,7 @@ func testTLSReasons(t *testing.T, n *node) {
 		{"another name", options(elsewhere, ""), []string{"elsewhere/cert.pem (broker.invalid, *.broker.invalid, 192.0.2.1) leads to this listener", "/etc/hosts", add}},
 		{"a setting that is not a name", `application:set_env(rabbitmq_millrace, tls_host, "a.b.broker.invalid")`, []string{"set millrace.tls_host to one of its names", add}},
 		{"a setting that is a name of one certificate", `application:set_env(rabbitmq_millrace, tls_host, "a.broker.invalid")`,
-			[]string{"the management API has only listeners with TLS", "is for localhost: set millrace.tls_host to one of its names", "management.tcp.ip = 127.0.0.1"}},
+			[]string{"the management API has only listeners with TLS", "is for " + name + ": set millrace.tls_host to one of its names", "management.tcp.ip = 127.0.0.1"}},
 		{"no name", unset + ", " + options(nameless, ""), []string{"has no names that clients can check (subjectAltName)", add}},
 		{"certificates of clients", options(n.dir, ", {verify, verify_peer}, {fail_if_no_peer_cert, true}"), []string{"require a certificate of each client", add}},
 		{"no file", options("/none", ""), []string{"/none/cert.pem cannot be read: no such file or directory", add}},

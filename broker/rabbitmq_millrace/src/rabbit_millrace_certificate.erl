@@ -28,11 +28,12 @@ host(_Bound, File, _Own, []) ->
 host(Bound, File, Own, Names) ->
     Listed = lists:join(", ", Names),
     Set = rabbit_millrace_config:tls_host(),
-    case [Host || Host <- candidates(Set, Names), matches(Own, Host), Set =/= undefined orelse leads(Host, Bound)] of
-        [Host | _] -> {ok, Host};
-        [] when Set =/= undefined ->
+    Usable = fun(Host) -> matches(Own, Host) andalso (Set =/= undefined orelse leads(Host, Bound)) end,
+    case lists:search(Usable, candidates(Set, Names)) of
+        {value, Host} -> {ok, Host};
+        false when Set =/= undefined ->
             {error, ["their certificate ", File, " is for ", Listed, ": set millrace.tls_host to one of its names, not to ", Set]};
-        [] ->
+        false ->
             {error, ["no name in their certificate ", File, " (", Listed, ") leads to this listener: make one do so, for example in "
                      "/etc/hosts. For a name with *, set millrace.tls_host"]}
     end.
