@@ -126,7 +126,7 @@ func testEnabling(t *testing.T, n *node) {
 		require.NoError(t, err)
 		return out
 	}
-	vhosts := []string{"/", "tenant-1", "found", "a/b ü"}
+	vhosts := []string{"/", "tenant-1", "tenant-2", "found", "a/b ü"}
 	for range 5 {
 		require.NoError(t, n.SetPlugins(t.Context()))
 		require.Empty(t, n.sidecars(t), "disabling waits until the sidecars have stopped")

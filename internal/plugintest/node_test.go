@@ -25,7 +25,7 @@ const root = "/api/millrace/~2F" // of the sidecar of the virtual host /
 
 // These tests share one node. Their order counts: the last ones stop sidecars and the node.
 func TestOneNode(t *testing.T) {
-	n := start(t, "millrace.vhosts.1 = /\nmillrace.vhosts.2 = tenant-1\nmillrace.vhosts.3 = a/b ü\n")
+	n := start(t, "millrace.vhosts.1 = /\nmillrace.vhosts.2 = tenant-1\nmillrace.vhosts.3 = a/b ü\nmillrace.vhosts.4 = tenant-2\n")
 	n.await(t, "/")
 	for _, test := range []struct {
 		name string
@@ -273,37 +273,6 @@ func testWebSocket(t *testing.T, n *node) {
 	_, resp, err = websocket.Dial(ctx, r.URL.String(), &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}})
 	require.Error(t, err)
 	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-}
-
-// testVirtualHosts serves five, of which the settings name three, and one is found by its streams.
-func testVirtualHosts(t *testing.T, n *node) {
-	require.Contains(t, []string{`["tenant-1","a/b ü"]`, `["a/b ü","tenant-1"]`}, n.get(t, "/api/millrace-status", guest).get("missing").Raw)
-	paths := map[string]string{"tenant-1": "tenant-1", "a/b ü": "a~2Fb~20~C3~BC", "found": "found"}
-	for name, escaped := range map[string]string{"tenant-1": "tenant-1", "a/b ü": "a%2Fb%20%C3%BC", "found": "found", "other": "other"} {
-		n.put(t, "/api/vhosts/"+escaped, `{}`)
-		n.put(t, "/api/permissions/"+escaped+"/guest", `{"configure":".*","write":".*","read":".*"}`)
-		require.NotContains(t, n.get(t, "/api/millrace-status", guest).body, `"error"`, name)
-	}
-	n.put(t, "/api/queues/found/job_journal", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`)
-	pids := map[string]int{}
-	for name, path := range paths {
-		pids[name] = n.await(t, name)
-		require.Equal(t, path, n.vhost(t, name).Get("path").String())
-		require.Equal(t, name, n.get(t, "/api/millrace/"+path+"/api/whoami", guest).get("vhost").String())
-	}
-	require.Empty(t, n.get(t, "/api/millrace-status", guest).get("missing").Array())
-	require.Empty(t, n.vhost(t, "other").Raw, "it has no streams")
-	require.Len(t, n.sidecars(t), 4)
-	require.Len(t, n.get(t, "/api/millrace-status", "management:secret").get("vhosts").Array(), 1, "a user sees the virtual hosts that the user may use")
-	require.Equal(t, http.StatusForbidden, n.get(t, "/api/millrace/found/api/overview", "management:secret").status)
-
-	deleted := send(t, n.request(t, http.MethodDelete, "/api/vhosts/tenant-1", guest, http.NoBody))
-	require.Equal(t, http.StatusNoContent, deleted.status)
-	n.eventually(t, func() bool { return !runs(pids["tenant-1"]) && n.vhost(t, "tenant-1").Raw == "" }, "the sidecar of a deleted virtual host stops")
-	require.Equal(t, http.StatusNotFound, n.get(t, "/api/millrace/tenant-1/", guest).status)
-	n.put(t, "/api/vhosts/tenant-1", `{}`)
-	n.await(t, "tenant-1")
-	require.Equal(t, pids["found"], n.await(t, "found"), "the others are left alone")
 }
 
 // testPermissions compares the user with the role that the documentation gives to a sidecar.

@@ -7,7 +7,7 @@
 -behaviour(gen_server).
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/0, prepare/1, password/0]).
+-export([start_link/0, prepare/1, may_use/1, password/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(ACTOR, <<"rabbitmq_millrace">>).
@@ -30,6 +30,14 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 %% Gives the user its permissions in a virtual host. Returns {ok, Password}, as a fun, or
 %% {error, Reason} with a text.
 prepare(VHost) -> gen_server:call(?MODULE, {prepare, VHost}, ?CALL_TIMEOUT).
+
+%% Reports whether the user has permissions in a virtual host. They end with the virtual host, also
+%% if it is created again.
+may_use(VHost) ->
+    try ?BACKEND:list_user_vhost_permissions(rabbit_millrace_config:user(), VHost) of
+        Found -> Found =/= []
+    catch _:_ -> true % the user or the virtual host has been deleted, or the database cannot be read
+    end.
 
 %% For the other nodes: the password, or undefined.
 password() -> gen_server:call(?MODULE, password, ?ASK_TIMEOUT).

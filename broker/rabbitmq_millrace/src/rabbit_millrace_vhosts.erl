@@ -53,7 +53,16 @@ look(Started) ->
     [begin
          rabbit_millrace_sidecars:stop_sidecar(V),
          rabbit_millrace_sidecar:forget(V)
-     end || V <- Running -- Existing].
+     end || V <- Running -- Existing],
+    [recreated(V) || {V, #{state := running}} <- rabbit_millrace_sidecar:list(),
+                     lists:member(V, Existing), not rabbit_millrace_user:may_use(V)].
+
+%% A virtual host that was deleted and created again between two looks has no streams and no
+%% permissions. The sidecar starts again, which gives the permissions.
+recreated(VHost) ->
+    ?LOG_NOTICE("Millrace: the broker user of the sidecars has lost its permissions in virtual host ~ts; "
+                "the sidecar starts again with new ones", [VHost]),
+    [rabbit_millrace_sidecar:restart(Pid) || {V, Pid} <- rabbit_millrace_sidecars:running(), V =:= VHost, is_pid(Pid)].
 
 %% Certificates that are renewed take effect when the sidecars start.
 follow(Trusted) ->
