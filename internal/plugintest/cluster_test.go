@@ -4,18 +4,14 @@ package plugintest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
@@ -54,27 +50,18 @@ func TestCluster(t *testing.T) {
 
 	testEnablingUnderLoad(t, nodes)
 
-	// Another sidecar takes over when the leader's node is killed.
-	at := awaitLeader(t, nodes)
-	password := environment(t, nodes[at].await(t, "/"), "MILLRACE_AMQP_PASSWORD")
-	require.NoError(t, nodes[at].Kill())
-	awaitLeader(t, slices.Delete(slices.Clone(nodes), at, at+1))
+	password := environment(t, nodes[0].await(t, "/"), "MILLRACE_AMQP_PASSWORD")
+	at := testTakeover(t, nodes)
 	require.NoError(t, nodes[at].Restart(t.Context()))
 	again := nodes[at].await(t, "/")
 	require.Equal(t, password, environment(t, again, "MILLRACE_AMQP_PASSWORD"), "the node that comes back asks the others")
 }
 
-// testEnablingUnderLoad enables and disables the plugin on all nodes five times, while a client of
-// each publishes. The clients must not notice.
+// testEnablingUnderLoad enables and disables the plugin on all nodes five times, while an
+// application publishes messages and jobs, and receives them. It must not notice.
 func testEnablingUnderLoad(t *testing.T, nodes []*node) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var load errgroup.Group
-	var published atomic.Int64
-	for _, n := range nodes {
-		load.Go(func() error { return publish(ctx, n.AMQPURL(), &published) })
-	}
+	l := startLoad(t, nodes)
 	for range 5 {
 		for _, n := range nodes {
 			require.NoError(t, n.SetPlugins(t.Context()))
@@ -87,46 +74,36 @@ func testEnablingUnderLoad(t *testing.T, nodes []*node) {
 			n.await(t, "/")
 		}
 	}
-	stop()
-	require.NoError(t, load.Wait())
-	require.Greater(t, published.Load(), int64(1000))
-	t.Logf("%d messages were published and received", published.Load())
+	l.stop(t, nodes[0])
 }
 
-// publish publishes and receives messages one by one until ctx ends.
-func publish(ctx context.Context, url string, published *atomic.Int64) error {
-	conn, err := amqp.Dial(url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
-	queue, err := ch.QueueDeclare("", false, true, true, false, nil)
-	if err != nil {
-		return err
-	}
-	messages, err := ch.Consume(queue.Name, "", true, true, false, false, nil)
-	if err != nil {
-		return err
-	}
-	for ctx.Err() == nil {
-		if err := ch.Publish("", queue.Name, true, false, amqp.Publishing{Body: []byte("x")}); err != nil {
-			return err
-		}
-		select {
-		case _, ok := <-messages:
-			if !ok {
-				return errors.New("the channel was closed")
-			}
-			published.Add(1)
-		case <-time.After(within):
-			return errors.New("a message did not arrive")
+// testTakeover kills the node of the leader while jobs fall due. Another sidecar takes over, and
+// fires them. It returns the index of the killed node.
+func testTakeover(t *testing.T, nodes []*node) (killed int) {
+	t.Helper()
+	killed = awaitLeader(t, nodes)
+	for i, n := range nodes {
+		if i != killed {
+			require.NotEqual(t, "leading", n.vhost(t, "/").Get("overview.scheduler.phase").String(), "one leads")
 		}
 	}
-	return nil
+	left := slices.Delete(slices.Clone(nodes), killed, killed+1)
+	deleted := send(t, left[0].request(t, http.MethodDelete, "/api/queues/%2F/"+jobQueue, guest, http.NoBody))
+	require.Equal(t, http.StatusNoContent, deleted.status, deleted.body) // it may be on the node that is killed
+	jobs := newCounter()
+	work(t, left[0], jobs)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, schedule(ctx, left[1], jobs, 40*time.Second))
+	require.NoError(t, nodes[killed].Kill())
+	began := time.Now()
+	awaitLeader(t, left)
+	t.Logf("another sidecar led after %s", time.Since(began).Round(time.Millisecond))
+	left[0].eventually(t, func() bool { _, missing, _ := jobs.figures(); return missing == 0 }, "all jobs arrive")
+	published, _, repeated := jobs.figures()
+	t.Logf("%d jobs were scheduled, none is missing, and %d came twice", published, repeated)
+	require.Less(t, repeated, 10, "only what was in flight may come twice")
+	return killed
 }
 
 // awaitLeader waits until a sidecar leads, and returns its index.
