@@ -33,6 +33,7 @@ handle_info(_Message, Tree) ->
 terminate(_Reason, undefined) -> ok;
 terminate(_Reason, Tree) ->
     Monitor = monitor(process, Tree),
+    catch rabbit_millrace_sidecars:stop_all(), % there are none in mode link
     exit(Tree, shutdown),
     receive
         {'DOWN', Monitor, process, Tree, _} -> ok

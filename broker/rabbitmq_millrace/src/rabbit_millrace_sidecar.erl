@@ -5,7 +5,7 @@
 -behaviour(gen_server).
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/1, restart/1, new_table/0, list/0, find/1, forget/1]).
+-export([start_link/1, restart/1, stop_for_good/1, new_table/0, list/0, find/1, forget/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TABLE, rabbit_millrace).
@@ -21,6 +21,9 @@ start_link(VHost) -> gen_server:start_link(?MODULE, VHost, []).
 
 %% Stops the sidecar, and starts it again.
 restart(Pid) -> gen_server:cast(Pid, restart).
+
+%% Begins to stop the sidecar, which does not start again, and does not wait.
+stop_for_good(Pid) -> gen_server:cast(Pid, stop).
 
 %% Creates the table that describes all sidecars of this node. Its owner is the caller.
 new_table() -> ets:new(?TABLE, [named_table, public, {read_concurrency, true}]).
@@ -58,6 +61,7 @@ handle_cast(restart, #{port := _} = S0) ->
     S = stop(S0),
     self() ! start,
     {noreply, publish(S#{state := starting})};
+handle_cast(stop, S) -> {noreply, publish((stop(S))#{state := stopping})};
 handle_cast(_Request, S) -> {noreply, S}.
 
 handle_info({Port, {data, {_, Line}}}, #{port := Port} = S) ->
@@ -65,6 +69,7 @@ handle_info({Port, {data, {_, Line}}}, #{port := Port} = S) ->
 handle_info({Port, {exit_status, Status}}, #{port := Port} = S) ->
     {noreply, exited(Status, S)};
 handle_info(start, #{port := _} = S) -> {noreply, S};
+handle_info(start, #{state := stopping} = S) -> {noreply, S};
 handle_info(start, S) -> {noreply, start(S)};
 handle_info(_Message, S) -> {noreply, S}.
 

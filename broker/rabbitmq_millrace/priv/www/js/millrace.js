@@ -76,7 +76,7 @@ function millrace_figures(vhost) {
 }
 
 var millrace_states = {
-    starting: 'is starting', running: 'runs', waiting: 'does not run, and starts again', unknown: 'does not answer'
+    starting: 'is starting', running: 'runs', waiting: 'does not run, and starts again', stopping: 'is stopping', unknown: 'does not answer'
 };
 
 function millrace_sidecar(vhost, node) {
