@@ -64,21 +64,51 @@ func TestTLSOnly(t *testing.T) {
 		n.logs(t, "certificates of RabbitMQ's listeners have changed")
 	})
 	t.Run("reasons", func(t *testing.T) { testTLSReasons(t, n, name) })
+	t.Run("TLS for the management API only", func(t *testing.T) { testTLSManagement(t, n) })
 }
 
 // restartWithTLS starts RabbitMQ on the node again, with the plugin, and with TLS on all its ports.
 func (n *node) restartWithTLS(t *testing.T, config string) {
 	t.Helper()
+	n.reconfigure(t, func(text string) string {
+		secure := regexp.MustCompile(`(?m)^listeners\.tcp\.1`).ReplaceAllString(text, tlsListener)
+		return strings.ReplaceAll(secure, "management.tcp.", "management.ssl.") + config
+	})
+}
+
+const tlsListener = "listeners.tcp = none\nlisteners.ssl.1"
+
+// reconfigure starts RabbitMQ on the node again, with other settings.
+func (n *node) reconfigure(t *testing.T, change func(string) string) {
+	t.Helper()
 	require.NoError(t, n.StopApp(t.Context()))
 	file := filepath.Join(n.dir, "rabbitmq.conf")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	secure := regexp.MustCompile(`(?m)^listeners\.tcp\.1`).ReplaceAllString(string(text), "listeners.tcp = none\nlisteners.ssl.1")
-	secure = strings.ReplaceAll(secure, "management.tcp.", "management.ssl.")
-	require.NoError(t, os.WriteFile(file, []byte(secure+config), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(change(string(text))), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(n.dir, "enabled_plugins"), []byte("[rabbitmq_management,rabbitmq_stream,"+plugin+"].\n"), 0o600))
-	_, err = n.Eval(t.Context(), "application:unset_env(rabbitmq_management, tcp_config), rabbit:start().")
+	_, err = n.Eval(t.Context(), "application:unset_env(rabbitmq_management, tcp_config), "+
+		"[application:set_env(rabbit, Key, []) || Key <- [tcp_listeners, ssl_listeners]], rabbit:start().")
 	require.NoError(t, err)
+}
+
+// testTLSManagement has TLS for the management API only.
+func testTLSManagement(t *testing.T, n *node) {
+	n.deletePolicies(t) // no sidecar runs now
+	n.reconfigure(t, func(text string) string { return strings.Replace(text, tlsListener, "listeners.tcp.1", 1) })
+	pid := n.await(t, "/")
+	require.True(t, strings.HasPrefix(environment(t, pid, "MILLRACE_AMQP_URL"), "amqp://127.0.0.1:"))
+	require.True(t, strings.HasPrefix(environment(t, pid, "MILLRACE_MANAGEMENT_URL"), "https://"))
+	n.eventually(t, func() bool { return n.get(t, "/api/policies/%2F", guest).get("#").Int() > 0 }, "the sidecar reaches the management API")
+}
+
+// deletePolicies deletes what a sidecar sets through the management API.
+func (n *node) deletePolicies(t *testing.T) {
+	t.Helper()
+	for _, policy := range n.get(t, "/api/policies/%2F", guest).get("#.name").Array() {
+		a := sendTrusting(t, n.request(t, http.MethodDelete, "/api/policies/%2F/"+policy.String(), guest, http.NoBody), n.trust)
+		require.Equal(t, http.StatusNoContent, a.status, a.body)
+	}
 }
 
 // testTLSBrowser uses the proxy over HTTPS.
