@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +29,10 @@ const (
 	plugin = "rabbitmq_millrace"
 	within = 3 * time.Minute // for what a busy machine does slowly
 	often  = 100 * time.Millisecond
+
+	// RabbitMQ opens the listeners of the management API again when a plugin of that API is enabled
+	// or disabled, a moment after the command has ended.
+	reopening = 10 * time.Second
 )
 
 // extension is the plugin and a sidecar.
@@ -124,6 +130,10 @@ func sendTrusting(t *testing.T, r *http.Request, trust *tls.Config) answer {
 		client.Transport = &http.Transport{TLSClientConfig: trust}
 	}
 	resp, err := client.Do(r)
+	for end := time.Now().Add(reopening); errors.Is(err, syscall.ECONNREFUSED) && r.Body == http.NoBody && time.Now().Before(end); {
+		time.Sleep(often)
+		resp, err = client.Do(r)
+	}
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
