@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	lib "github.com/millrace-jobs/millrace/clients/go"
@@ -60,7 +59,7 @@ func (c *workerCmd) Run(ctx context.Context, out output.Streams) error {
 		return err
 	}
 	quiet := make(chan os.Signal, 1)
-	signal.Notify(quiet, syscall.SIGTSTP)
+	notifyQuiet(quiet)
 	defer close(quiet)
 	defer signal.Stop(quiet)
 	go func() {

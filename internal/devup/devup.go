@@ -56,6 +56,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if cfg.Rate < 1 || cfg.Rate > 1000 {
 		return usage.Errorf("invalid --rate %d: use 1 to 1000 jobs per second", cfg.Rate)
 	}
+	if err := supported(); err != nil {
+		return err
+	}
 	if err := localbroker.Available(); err != nil {
 		return fmt.Errorf("a private broker needs the package rabbitmq-server: `make up` installs it (so does apt-get install rabbitmq-server): %w", err)
 	}

@@ -14,6 +14,9 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
+// supported reports that this system can run a private broker, if one is installed.
+func supported() error { return nil }
+
 // openDir opens and locks the folder that stays from one start to the next.
 func openDir(fresh bool) (dir string, unlock func(), err error) {
 	state := os.Getenv("XDG_STATE_HOME")

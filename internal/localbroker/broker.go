@@ -180,21 +180,6 @@ func (b *Broker) Kill() error {
 	return b.node.kill()
 }
 
-// Freeze stops the node until Thaw (SIGSTOP). Its connections stay open.
-func (b *Broker) Freeze() error { return b.signal(syscall.SIGSTOP) }
-
-// Thaw lets a frozen node continue.
-func (b *Broker) Thaw() error { return b.signal(syscall.SIGCONT) }
-
-func (b *Broker) signal(s syscall.Signal) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.node.alive() {
-		return errors.New("localbroker: the node is not running")
-	}
-	return b.node.signal(s)
-}
-
 // halt kills all remaining processes and unlocks the directory.
 func (b *Broker) halt() error {
 	err := errors.Join(b.node.kill(), b.epmd.kill())

@@ -1,0 +1,18 @@
+//go:build !unix
+
+package devup
+
+import (
+	"context"
+	"errors"
+)
+
+// On other systems the package only has to compile: Run stops with this error.
+
+var errNoPrivateBroker = errors.New("`millrace up` needs Linux: start a broker and run millrace serve with its URL instead")
+
+func supported() error { return errNoPrivateBroker }
+
+func openDir(bool) (string, func(), error) { return "", nil, errNoPrivateBroker }
+
+func lockPorts(context.Context) (func(), error) { return nil, errNoPrivateBroker }
