@@ -168,7 +168,7 @@ const (
 func readFailure(in *problem.Request) (f leaseFailure) {
 	in.Body(&f)
 	if f.RetryIn != nil && !(*f.RetryIn >= 0 && *f.RetryIn <= longestRetry) {
-		in.BadRequest("member retry_in must be a number of seconds from 0 to %d", longestRetry)
+		in.BadRequest("member retry_in must be a number of seconds from 0 to %d", int64(longestRetry))
 	}
 	return f
 }
