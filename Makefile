@@ -150,8 +150,9 @@ lint-go: tools $(GOLANGCI) ## golangci-lint, which also has the checks of go vet
 lint-others: tools lint-javascript lint-python lint-ruby lint-java lint-ui ## The linters of the clients and the web UI
 
 .PHONY: tidy
-tidy: ## go mod tidy for both Go modules: the sidecar's, and the client's in clients/go
+tidy: ## go mod tidy for all Go modules: the sidecar's, the client's in clients/go, and scripts/release
 	@scripts/tidy.sh
+	@GOWORK=off go -C scripts/release mod tidy
 
 .PHONY: lint-javascript
 lint-javascript: ## eslint and tsc on the JavaScript client
@@ -179,9 +180,18 @@ packages: $(PYTHON_READY) ## Build the packages of the clients in dist, as for p
 	@ls dist
 
 .PHONY: dist
-dist: ## Build archives for Linux and macOS, Debian packages and their checksums into dist (ARGS=linux/amd64 for one)
+dist: ## Build archives for all systems and packages for Linux into dist (ARGS=linux/amd64 for one system)
 	@scripts/tools.sh go git make
 	@VERSION=$(VERSION) scripts/dist.sh dist $(ARGS)
+	@VERSION=$(VERSION) scripts/linux-packages.sh dist
+	@ls dist
+
+# dist is emptied first: a release must not contain files of another one.
+.PHONY: release
+release: tools $(PYTHON_READY) ## Build everything that a release consists of into dist (VERSION=1.2.3; PARTS='archives packages' for some)
+	@scripts/deps.sh broker ruby java
+	@rm -rf dist
+	@scripts/release.sh '$(VERSION)' dist $(PARTS)
 	@ls dist
 
 .PHONY: plugin

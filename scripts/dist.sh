@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds everything for installations without a compiler: an archive for each system, a Debian
-# package for each Linux, and their SHA256SUMS.
+# Builds the archives for installations without a compiler, one for each system, and their
+# SHA256SUMS.
 #
 #   scripts/dist.sh FOLDER [OS/ARCH...]
 #
@@ -9,10 +9,21 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+all=(linux/amd64 linux/arm64 linux/armv7 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64)
+if (($# == 0)); then
+	echo "usage: $0 FOLDER [OS/ARCH...]" >&2
+	exit 2
+fi
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift
-(($#)) || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+(($#)) || set -- "${all[@]}"
+for target in "$@"; do
+	if [[ " ${all[*]} " != *" $target "* ]]; then
+		echo "$0: there is no archive for $target: use ${all[*]}" >&2
+		exit 2
+	fi
+done
 
 version=${VERSION:-$(scripts/version.sh)}
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -23,6 +34,14 @@ trap 'rm -rf "$work"' EXIT
 built=()
 host=$(go env GOHOSTOS)/$(go env GOHOSTARCH)
 
+# for_target OS ARCH COMMAND... runs a command with Go set up for a system. GOARM has no effect on
+# others.
+for_target() {
+	local os=$1 arch=$2
+	shift 2
+	GOOS=$os GOARCH=${arch/armv7/arm} GOARM=7 "$@"
+}
+
 build() { # build BINARY
 	go build -v -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$1" ./cmd/millrace 2>&1 | scripts/progress.sh
 }
@@ -30,7 +49,7 @@ build() { # build BINARY
 # Every archive has these files besides the binary, which writes them itself.
 common() {
 	echo "Building millrace ${version#v} …"
-	GOOS=${host%/*} GOARCH=${host#*/} build "$work/millrace"
+	for_target "${host%/*}" "${host#*/}" build "$work/millrace"
 	mkdir -p "$work/common/completions"
 	"$work/millrace" man --dir "$work/common/man/man1"
 	"$work/millrace" completion bash >"$work/common/completions/millrace.bash"
@@ -40,28 +59,33 @@ common() {
 }
 
 archive() { # archive OS ARCH
-	local name=millrace_${version#v}_$1_$2
+	local name=millrace_${version#v}_$1_$2 binary=millrace
+	if [[ $1 == windows ]]; then binary=millrace.exe; fi
 	echo "Making $name …"
 	cp -r "$work/common" "$work/$name"
 	if [[ $1/$2 == "$host" ]]; then
-		cp "$work/millrace" "$work/$name/"
+		cp "$work/millrace" "$work/$name/$binary"
 	else
-		GOOS=$1 GOARCH=$2 build "$work/$name/millrace"
+		for_target "$1" "$2" build "$work/$name/$binary"
 	fi
-	GOOS=$1 GOARCH=$2 scripts/licenses.sh >"$work/$name/THIRD-PARTY-LICENSES"
-	if [[ $1 == linux ]]; then
+	for_target "$1" "$2" scripts/licenses.sh >"$work/$name/THIRD-PARTY-LICENSES"
+	case $1 in
+	linux)
 		install -D -m 644 deploy/millrace.service "$work/$name/systemd/millrace.service"
-	fi
-	tar --create --directory "$work" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-		--mode=u=rwX,go=rX "$name" | gzip -9 --no-name >"$folder/$name.tar.gz"
-	built+=("$name.tar.gz")
-	if [[ $1 != linux ]]; then
-		return
-	elif command -v dpkg-deb >/dev/null; then
-		built+=("$(scripts/deb.sh "$work/$name" "$folder" "$version" "$2")")
-	else
-		echo "There is no dpkg-deb here: no Debian package for $2." >&2
-	fi
+		scripts/release/tar.sh "$work" "$name" "$folder/$name.tar.gz"
+		built+=("$name.tar.gz")
+		;;
+	darwin)
+		scripts/release/tar.sh "$work" "$name" "$folder/$name.tar.gz"
+		built+=("$name.tar.gz")
+		;;
+	windows) # which has no man, and none of these shells
+		rm -r "$work/$name/man" "$work/$name/completions"
+		GOWORK=off go -C scripts/release run ./zip "$work" "$name" "$folder/$name.zip"
+		built+=("$name.zip")
+		;;
+	esac
+	rm -r "${work:?}/$name"
 }
 
 common

@@ -5,7 +5,7 @@
 #
 # Each is built from a copy, so that no build files remain in the sources. scripts/deps.sh and
 # `make` have installed everything that the builds need. Only Maven downloads its plugins, the first
-# time.
+# time. One commit gives the same bytes each time: times are those of the commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,6 +13,9 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift
 (($#)) || set -- python javascript ruby java
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export TZ=UTC
+umask 022
 copies=$(mktemp -d)
 trap 'rm -rf "$copies"' EXIT
 
@@ -20,6 +23,8 @@ trap 'rm -rf "$copies"' EXIT
 copy() {
 	mkdir "$copies/$1"
 	git ls-files -z --cached --others --exclude-standard "clients/$1" | tar --null --create --files-from - | tar --extract --strip-components 2 --directory "$copies/$1"
+	chmod -R u=rwX,go=rX "$copies/$1"
+	find "$copies/$1" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
 	echo "$copies/$1"
 }
 
@@ -28,7 +33,14 @@ python() {
 		echo 'the Python package build is not installed in .cache/python: run `make packages`' >&2
 		exit 1
 	fi
-	.cache/python/bin/python -m build --no-isolation --outdir "$folder" "$(copy python)" >/dev/null
+	local sources sdist
+	sources=$(copy python)
+	.cache/python/bin/python -m build --no-isolation --outdir "$copies/built" "$sources" >/dev/null
+	# setuptools writes the time of the build into the source package.
+	sdist=$(basename -s .tar.gz "$copies"/built/*.tar.gz)
+	tar --extract --file "$copies/built/$sdist.tar.gz" --directory "$copies"
+	LC_ALL=C scripts/release/tar.sh "$copies" "$sdist" "$folder/$sdist.tar.gz"
+	cp "$copies"/built/*.whl "$folder/"
 }
 
 javascript() {
