@@ -194,6 +194,12 @@ release: tools $(PYTHON_READY) ## Build everything that a release consists of in
 	@scripts/release.sh '$(VERSION)' dist $(PARTS)
 	@ls dist
 
+# It builds a release twice, and takes as long as that. It needs root and Debian.
+.PHONY: test-packages
+test-packages: tools $(PYTHON_READY) ## Build a release twice, compare the bytes, and install and run what can run here
+	@scripts/deps.sh broker ruby java packages
+	@scripts/test-packages.sh
+
 .PHONY: plugin
 plugin: ## Build the plugin for RabbitMQ in dist, with erlc and the installed RabbitMQ
 	@scripts/deps.sh broker

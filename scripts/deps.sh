@@ -12,6 +12,7 @@
 #   java      a JDK and Maven; Maven puts its downloads into .cache/maven (scripts/mvn.sh)
 #   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
+#   packages  rpm, QEMU and debootstrap, which test the packages of a release
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
 # It first says what it is going to install. If nothing is missing, it says and does nothing.
@@ -68,6 +69,13 @@ promtool() {
 	[[ -x /usr/bin/promtool ]] || packages+=(prometheus)
 }
 
+packages() {
+	command -v rpm >/dev/null || packages+=(rpm)
+	command -v qemu-aarch64-static >/dev/null || packages+=(qemu-user-static)
+	command -v debootstrap >/dev/null || packages+=(debootstrap)
+	command -v systemd-analyze >/dev/null || packages+=(systemd)
+}
+
 install_packages() {
 	((${#packages[@]})) || return 0
 	if ! command -v apt-get >/dev/null; then
@@ -101,7 +109,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | etcd | compiler | python | rails | java | browser | firefox | promtool) "$part" ;;
+	broker | etcd | compiler | python | rails | java | browser | firefox | packages | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

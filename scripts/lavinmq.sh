@@ -18,14 +18,14 @@ fi
 source=$(realpath "$1")
 dir=$(realpath -m "${2:-$(dirname "$0")/../.cache/lavinmq}")
 cd "$(dirname "$0")/.."
-. scripts/forky.bash
+. scripts/debian.bash
 
 version=$(sed -nE 's/^version: *//p' "$source/shard.yml")
 root=$dir/root log=$dir/log
 rm -rf "$dir"
 mkdir -p "$dir/lib"
 echo "building LavinMQ $version in $dir with Debian forky's Crystal (takes some minutes, and 1.5 GB while it does)" >&2
-forky_root "$root" "$log" crystal gcc libc6-dev libevent-dev libpcre2-dev libgc-dev libssl-dev zlib1g-dev liblz4-dev
+debian_root forky "$root" "$log" crystal gcc libc6-dev libevent-dev libpcre2-dev libgc-dev libssl-dev zlib1g-dev liblz4-dev
 mkdir "$root/src"
 cp -r "$source/src" "$source/lib" "$source/static" "$source/shard.yml" "$root/src/"
 # This shard uses a variable of Crystal's library that Crystal 1.21 has renamed.

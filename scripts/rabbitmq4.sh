@@ -11,7 +11,7 @@
 set -euo pipefail
 dir=$(realpath -m "${1:-$(dirname "$0")/../.cache/rabbitmq4}")
 cd "$(dirname "$0")/.."
-. scripts/forky.bash
+. scripts/debian.bash
 
 # Debian allows transient queues. RabbitMQ itself refuses them by default since 4.3.
 as_upstream() {
@@ -27,7 +27,7 @@ fi
 rm -rf "$dir"
 mkdir -p "$dir/bin"
 echo "setting RabbitMQ 4 up in $dir, from Debian forky (once; takes some minutes, and 600 MB)" >&2
-forky_root "$dir/root" "$dir/log" rabbitmq-server
+debian_root forky "$dir/root" "$dir/log" rabbitmq-server
 as_upstream
 
 # The program sees its node's directory, which is its HOME, at the same path. FOLDER can be moved.

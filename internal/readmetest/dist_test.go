@@ -14,7 +14,8 @@ import (
 )
 
 // dist.sh builds the archives for installations without a compiler; here only for this system. A
-// copy of the sources that git does not know gives the same bytes.
+// copy of the sources that git does not know gives the same bytes. `make test-packages` tests the
+// archives for other systems, and the packages that are made from them.
 func TestDist(t *testing.T) {
 	t.Parallel()
 	folder := dist(t, root)

@@ -1,4 +1,4 @@
-# Sourced by the scripts that install a program of Debian forky in a root directory of its own.
+# Sourced by the scripts that set up a root directory of Debian with packages in it.
 # Needs root, for debootstrap and chroot. Nothing stays mounted, and no service is started.
 
 # debian_mirror prints the address of Debian's packages: DEBIAN_MIRROR, or the mirror that apt uses.
@@ -26,10 +26,11 @@ apt_mirror() {
 		sed -nE 's,^Debian (https?://.*[^/])/?$,\1,p' | sed -n 1p
 }
 
-# forky_root FOLDER LOG PACKAGE... creates a root directory of Debian forky with these packages.
-forky_root() {
-	local root=$1 log=$2
-	shift 2
+# debian_root RELEASE FOLDER LOG PACKAGE... creates a root directory of a release of Debian, such as
+# forky, with these packages.
+debian_root() {
+	local release=$1 root=$2 log=$3
+	shift 3
 	if [[ $(id -u) != 0 ]]; then
 		echo "setting a root folder up takes root (for debootstrap and chroot): run 'sudo $0'" >&2
 		return 1
@@ -41,13 +42,13 @@ forky_root() {
 	local mirror
 	mirror=$(debian_mirror)
 	use_apt_proxy
-	# forky is installed like sid. An older debootstrap does not know its name, and leaves /proc
-	# mounted.
+	# All releases are installed like sid. An older debootstrap does not know their names, and leaves
+	# /proc mounted.
 	local script=${DEBOOTSTRAP_DIR:-/usr/share/debootstrap}/scripts/sid
-	logged "$log" unshare --mount "${DEBOOTSTRAP:-debootstrap}" --variant=minbase forky "$root" "$mirror" "$script"
+	logged "$log" unshare --mount "${DEBOOTSTRAP:-debootstrap}" --variant=minbase "$release" "$root" "$mirror" "$script"
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod 755 "$root/usr/sbin/policy-rc.d"
-	in_root "$root" "$log" apt-get install -y -qq --no-install-recommends "$@"
+	if (($#)); then in_root "$root" "$log" apt-get install -y -qq --no-install-recommends "$@"; fi
 	rm -f "$root/var/cache/apt/archives/"*.deb
 }
 
