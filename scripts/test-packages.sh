@@ -31,8 +31,9 @@ else
 fi
 
 export GOWORK=off CGO_ENABLED=0 MILLRACE_DIST=$release MILLRACE_HELM=$work/helm
-echo "Compiling helm and the tests …"
-go -C scripts/release build -o "$work/" helm.sh/helm/v3/cmd/helm
+echo "Compiling helm, actionlint and the tests …"
+go -C scripts/release build -o "$work/" helm.sh/helm/v3/cmd/helm github.com/rhysd/actionlint/cmd/actionlint
+"$work/actionlint" -shellcheck= -pyflakes= .github/workflows/*.yml
 go -C scripts/release vet ./...
 go -C scripts/release test -count=1 -timeout 30m ./...
 scripts/test-deb.sh "$release"

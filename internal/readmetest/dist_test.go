@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -65,5 +66,14 @@ func requireStatic(t *testing.T, program string) {
 	defer file.Close()
 	for _, part := range file.Progs {
 		require.NotEqual(t, elf.PT_INTERP, part.Type, "it is not static")
+	}
+}
+
+// The workflow that publishes releases uses each action at a commit, with its version in a comment.
+func TestActionsArePinned(t *testing.T) {
+	uses := regexp.MustCompile(`(?m)^\s*(?:- )?uses: (.*)$`).FindAllStringSubmatch(document(t, ".github/workflows/release.yml"), -1)
+	require.NotEmpty(t, uses)
+	for _, action := range uses {
+		require.Regexp(t, `^[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`, action[1])
 	}
 }
