@@ -11,6 +11,7 @@ import (
 // must say. A failure for another reason proves nothing.
 type mistake struct {
 	name, scenario, says string
+	also                 string // another scenario that must say the same, or empty
 
 	// lang is the client that is copied. In the copy, file has the text to in place of the text
 	// from. Without lang, the client is the small worker in wrong/.
@@ -57,6 +58,54 @@ var mistakes = []mistake{
 		lang: "ruby", file: "millrace/session.rb",
 		from: `@worker.paused = Control.ask_paused(self) || @worker.paused`,
 		to:   `@worker.paused |= Control.ask_paused(self) || []`,
+	},
+	{
+		name: "traces once", scenario: "reconnect", says: "a handler gets the job's traceparent after a reconnect",
+		lang: "python", file: "millrace_jobs/_runner.py",
+		from: `task.queue, properties.headers, message_id`,
+		to:   `task.queue, properties.headers if vars(worker).setdefault("_traced", self) is self else None, message_id`,
+	},
+	{
+		name: "traces retries once", scenario: "reconnect", says: "a retry has the job's traceparent after a reconnect",
+		lang: "ruby", file: "millrace/settler.rb",
+		from: `headers: Wire.trace_headers(job.traceparent)`,
+		to:   `headers: (@traced ||= task.attachment.session).equal?(task.attachment.session) ? Wire.trace_headers(job.traceparent) : {}`,
+	},
+	{
+		name: "obeys commands to others", scenario: "control", says: "the command was for another worker",
+		lang: "python", file: "millrace_jobs/_control.py",
+		from: `if command.get("identity") not in ("*", worker.identity):`,
+		to:   `if not command.get("identity"):`,
+	},
+	{
+		name: "obeys commands to others", scenario: "control", says: "the command was for another worker",
+		lang: "ruby", file: "millrace/control.rb",
+		from: `return unless ['*', worker.identity].include?(command['identity'])`,
+		to:   `return unless command['identity']`,
+	},
+	{
+		name: "says nothing of its work", scenario: "heartbeats", says: `expected: "raw-Wait-long"`,
+		lang: "python", file: "millrace_jobs/_heartbeat.py",
+		from: `work[:SHOWN_WORK]`,
+		to:   `work[:0]`,
+	},
+	{
+		name: "says nothing of its work", scenario: "heartbeats", says: `expected: "raw-Wait-long"`,
+		lang: "ruby", file: "millrace/heartbeat.rb",
+		from: `.first(SHOWN_WORK)`,
+		to:   `.first(0)`,
+	},
+	{
+		name: "no backtraces by default", scenario: "outcomes", says: "20 lines of a backtrace are kept by default",
+		lang: "python", file: "millrace_jobs/_record.py",
+		from: `if job.backtrace:`,
+		to:   `if 0 < job.backtrace < 20:`,
+	},
+	{
+		name: "no backtraces by default", scenario: "outcomes", says: "20 lines of a backtrace are kept by default",
+		lang: "ruby", file: "millrace/record.rb",
+		from: `job.backtrace.positive?`,
+		to:   `job.backtrace.between?(1, 19)`,
 	},
 	{
 		name: "untraced retries", scenario: "retries", says: "a retry has the job's traceparent",
@@ -145,13 +194,13 @@ var mistakes = []mistake{
 		to:   `@weights = lane.weights&.reverse`,
 	},
 	{
-		name: "never poison", scenario: "poison", says: "has a record of raw-Die-deadly",
+		name: "never poison", scenario: "poison", also: "quorum", says: "has a record of raw-Die-deadly",
 		lang: "python", file: "millrace_jobs/_runner.py",
 		from: `if 0 < worker.max_deaths <= deaths:`,
 		to:   `if False:`,
 	},
 	{
-		name: "never poison", scenario: "poison", says: "has a record of raw-Die-deadly",
+		name: "never poison", scenario: "poison", also: "quorum", says: "has a record of raw-Die-deadly",
 		lang: "ruby", file: "millrace/task.rb",
 		from: `if @worker.max_deaths.positive? && deaths >= @worker.max_deaths`,
 		to:   `if false`,

@@ -20,7 +20,7 @@ func happy(t *trial) {
 	w := t.worker(settings{Queues: []string{"mail", "default"}, Concurrency: 3, Tag: "happy"}).ready("mail")
 	commands := []map[string]any{
 		with(map[string]any{"queue": "mail", "tags": []string{"a"}, "fields": map[string]any{"customer": 7}, "jid": "my-own-jid", "priority": 4}, "Append", "own"),
-		with(map[string]any{"queue": "mail", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Trace", "x"),
+		with(map[string]any{"queue": "mail", "traceparent": traceparent}, "Trace", "x"),
 		{"op": "enqueue_in", "in": 1.5, "class": "Append", "args": []any{"in"}},
 		{"op": "enqueue_at", "at": now() - 5, "class": "Append", "args": []any{"at"}},
 		enqueue("Args", "x", 1, 2.5, "three é😀", nil, true, []any{}, map[string]any{"four": []any{4}}),
@@ -35,7 +35,7 @@ func happy(t *trial) {
 	for _, text := range []string{"own", "in", "at", "bulk-0", "bulk-29"} {
 		w.did("ran", text)
 	}
-	w.did("trace", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	w.did("trace", traceparent)
 	w.did("args", "")
 	for _, e := range w.effects() {
 		switch {

@@ -73,11 +73,10 @@ func outcomes(t *trial) {
 func retries(t *trial) {
 	t.serve()
 	w := t.worker(settings{Queues: []string{"mail"}, Concurrency: 2}).ready("mail")
-	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	got := t.produce(
-		with(map[string]any{"queue": "mail", "traceparent": parent}, "FailSoon", "well in the end", 3),
-		with(map[string]any{"queue": "mail", "traceparent": parent, "retry": 2}, "FailSoon", "dies", 99),
-		with(map[string]any{"queue": "mail", "traceparent": parent}, "Kill", "killed"),
+		with(map[string]any{"queue": "mail", "traceparent": traceparent}, "FailSoon", "well in the end", 3),
+		with(map[string]any{"queue": "mail", "traceparent": traceparent, "retry": 2}, "FailSoon", "dies", 99),
+		with(map[string]any{"queue": "mail", "traceparent": traceparent}, "Kill", "killed"),
 	)
 	body := t.record(wire.DeadJobs, got[1].jid(t))
 	require.EqualValues(t, 2, gjson.GetBytes(body, "retry_count").Int())
@@ -87,9 +86,9 @@ func retries(t *trial) {
 	require.Equal(t, 3, w.count("ran", "dies"))
 	// The sidecar delivered the second retry. So this shows the traceparent of the first retry,
 	// too.
-	require.Equal(t, []string{parent, parent, parent}, t.traceparents(wire.Retries, got[0].jid(t), 3), "a retry has the job's traceparent")
+	require.Equal(t, []string{traceparent, traceparent, traceparent}, t.traceparents(wire.Retries, got[0].jid(t), 3), "a retry has the job's traceparent")
 	for _, dead := range got[1:] {
-		require.Equal(t, []string{parent}, t.traceparents(wire.DeadJobs, dead.jid(t), 1), "a dead job has the job's traceparent")
+		require.Equal(t, []string{traceparent}, t.traceparents(wire.DeadJobs, dead.jid(t), 1), "a dead job has the job's traceparent")
 	}
 	attempts := map[string]int{}
 	for _, e := range w.effects() {

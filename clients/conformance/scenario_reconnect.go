@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/wire"
@@ -15,8 +16,8 @@ import (
 const soon = 20 * time.Second
 
 // reconnect takes the worker's connection away for a while. Afterwards its heartbeats and metrics
-// must come, commands must reach it, and it must know which queues were paused and resumed
-// meanwhile.
+// must come, commands must reach it, traceparents must reach its handlers and its retries, and it
+// must know which queues were paused and resumed meanwhile.
 func reconnect(t *trial) {
 	t.serve()
 	t.declare("default", "held", "freed")
@@ -46,13 +47,27 @@ func reconnect(t *trial) {
 	w.did("began", "cancelled")
 	t.control(map[string]any{"id": "1", "op": "cancel", "identity": "*", "jid": "raw-Wait-cancelled"})
 	t.within(soon, func() bool { return w.count("stopped", "cancelled") > 0 }, "commands reach the worker after a reconnect")
+	t.put("default", traced(job("Trace", 0, "x")), traced(job("FailSoon", 0, "traced", 1)))
+	t.within(soon, func() bool { return w.count("trace", "") > 0 }, "a job runs after a reconnect")
+	require.Equal(t, 1, w.count("trace", traceparent), "a handler gets the job's traceparent after a reconnect")
+	require.Equal(t, []string{traceparent}, t.traceparents(wire.Retries, "raw-FailSoon-traced", 1), "a retry has the job's traceparent after a reconnect")
+	t.eventually(func() bool { return w.count("ran", "traced") == 2 }, "the retry runs")
 	t.within(3*beatInterval, func() bool { return t.beatsSince("again", back) >= 2 }, "heartbeats come after a reconnect")
 	t.metric("raw-Append-connected again")
 	t.must(http.MethodPut, "/api/job-queues/held/resume")
 	w.did("ran", "held")
 	w.stop(t, 20*time.Second)
 	require.Empty(t, t.records(wire.DeadJobs))
-	require.Empty(t, t.records(wire.Retries))
+	require.Len(t, t.records(wire.Retries), 1)
+}
+
+// traceparent is a valid value of the header.
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// traced returns the job with that header.
+func traced(m amqp.Publishing) amqp.Publishing {
+	m.Headers = amqp.Table{"traceparent": traceparent}
+	return m
 }
 
 // beatInterval is the time between two heartbeats of a worker.

@@ -17,7 +17,7 @@ var scenarios = []scenario{
 	{name: "control", what: "pause, resume, cancel, quiet and stop by message; paused before it starts", run: control},
 	{name: "stop", what: "signals: quiet, stop, hand back", run: stop},
 	{name: "connection", what: "the connection is killed in the middle of a job", run: connection},
-	{name: "reconnect", what: "after a lost connection heartbeats, commands and pauses are what they were", run: reconnect},
+	{name: "reconnect", what: "after a lost connection heartbeats, commands, traceparents and pauses are what they were", run: reconnect},
 	{name: "silent", what: "the network loses everything without a word: producer and worker notice", run: silent, idle: true},
 	{name: "restart", what: "the broker restarts: producer and worker go on, nothing is lost", run: restart, restarts: true},
 	{name: "hosts", what: "of several hosts one is dead and others go away: producer and worker connect elsewhere", run: hosts},

@@ -9,24 +9,30 @@ import (
 // wrong returns the trials of the wrong clients for the chosen scenarios and languages.
 func (s *suite) wrong(langs []string, chosen []scenario) (plan []planned, err error) {
 	for _, m := range mistakes {
-		i := slices.IndexFunc(chosen, func(sc scenario) bool { return sc.name == m.scenario })
-		if i < 0 || m.lang != "" && !slices.Contains(langs, m.lang) {
-			continue
-		}
-		c, err := m.make(s.tmp)
-		if err != nil {
-			return nil, err
-		}
-		plan = append(plan, planned{sc: chosen[i], c: c, mistake: &m})
-		if m.lang == "" {
-			none := mistake{name: correct}
-			if c, err = none.make(s.tmp); err != nil {
+		for _, sc := range chosen {
+			if !m.concerns(sc.name) || m.lang != "" && !slices.Contains(langs, m.lang) {
+				continue
+			}
+			c, err := m.make(s.tmp)
+			if err != nil {
 				return nil, err
 			}
-			plan = append(plan, planned{sc: chosen[i], c: c, mistake: &none})
+			plan = append(plan, planned{sc: sc, c: c, mistake: &m})
+			if m.lang == "" {
+				none := mistake{name: correct}
+				if c, err = none.make(s.tmp); err != nil {
+					return nil, err
+				}
+				plan = append(plan, planned{sc: sc, c: c, mistake: &none})
+			}
 		}
 	}
 	return plan, nil
+}
+
+// concerns reports whether a scenario must notice the mistake.
+func (m *mistake) concerns(scenario string) bool {
+	return scenario == m.scenario || scenario == m.also
 }
 
 // judge reports whether a wrong client failed as it must, and describes the result.
