@@ -116,7 +116,7 @@ test-rabbitmq4: $(DEPS_OF_PKG) ## The Go tests on RabbitMQ 4, installed in .cach
 .PHONY: test-javascript
 test-javascript: ## Tests of the JavaScript client, also with a private RabbitMQ
 	@scripts/deps.sh broker
-	@clients/javascript/conformance/build
+	@clients/javascript/install
 	cd clients/javascript && npm test --silent
 
 .PHONY: test-python
@@ -156,7 +156,7 @@ tidy: ## go mod tidy for all Go modules: the sidecar's, the client's in clients/
 
 .PHONY: lint-javascript
 lint-javascript: ## eslint and tsc on the JavaScript client
-	@clients/javascript/conformance/build
+	@clients/javascript/install
 	cd clients/javascript && npm run --silent lint
 
 .PHONY: lint-python

@@ -46,7 +46,7 @@ python() {
 javascript() {
 	local sources
 	sources=$(copy javascript)
-	clients/javascript/conformance/build # installs the compiler
+	clients/javascript/install # installs the compiler
 	ln -s "$PWD/clients/javascript/node_modules" "$sources/node_modules"
 	npm pack --silent --pack-destination "$folder" "$sources" >/dev/null
 }

@@ -76,7 +76,7 @@ func rubyShop(t *testing.T, s *shop) {
 }
 
 func javascriptShop(t *testing.T, s *shop) {
-	tool(t, filepath.Join(root, "clients", "javascript"), nil, "conformance/build")
+	tool(t, filepath.Join(root, "clients", "javascript"), nil, "./install")
 	s.run(t, s.command(t, "javascript", "node", "shop.mjs"))
 }
 

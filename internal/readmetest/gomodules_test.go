@@ -11,34 +11,23 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/mod/module"
 	"golang.org/x/mod/sumdb/dirhash"
-	"golang.org/x/mod/zip"
+
+	"github.com/millrace-jobs/millrace/internal/modproxy"
 )
 
 // sidecarModule and clientModule are the two Go modules of the repository.
 const (
-	sidecarModule = "github.com/millrace-jobs/millrace"
-	clientModule  = sidecarModule + "/clients/go"
+	sidecarModule = modproxy.Sidecar
+	clientModule  = modproxy.Client
 )
 
 // modulePacked packs a module in the form that a module proxy serves, and returns the path of the
 // zip.
 func modulePacked(t *testing.T, proxy, path, folder string) string {
 	t.Helper()
-	at := filepath.Join(proxy, filepath.FromSlash(path), "@v")
-	require.NoError(t, os.MkdirAll(at, 0o700))
-	tag := "v" + version
-	archive := filepath.Join(at, tag+".zip")
-	out, err := os.Create(archive)
+	archive, err := modproxy.Pack(proxy, path, "v"+version, folder)
 	require.NoError(t, err)
-	require.NoError(t, zip.CreateFromDir(out, module.Version{Path: path, Version: tag}, folder))
-	require.NoError(t, out.Close())
-	require.NoError(t, os.WriteFile(filepath.Join(at, "list"), []byte(tag+"\n"), 0o600))
-	mod, err := os.ReadFile(filepath.Join(folder, "go.mod"))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(at, tag+".mod"), mod, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(at, tag+".info"), []byte(`{"Version":"`+tag+`"}`), 0o600))
 	return archive
 }
 

@@ -37,8 +37,8 @@ func TestInspectors(t *testing.T) {
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			if language == "javascript" || language == "java" {
-				tool(t, filepath.Join(root, "clients", language), nil, "conformance/build")
+			if install := map[string]string{"javascript": "./install", "java": "conformance/build"}[language]; install != "" {
+				tool(t, filepath.Join(root, "clients", language), nil, install)
 			}
 			s := serve(t)
 			s.publishForInspectors(t)
