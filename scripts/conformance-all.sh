@@ -4,10 +4,11 @@
 # of `make conformance`.
 #
 # The brokers are the installed RabbitMQ, RabbitMQ 4 (scripts/rabbitmq4.sh), and LavinMQ if
-# MILLRACE_TEST_LAVINMQ names its program. `make conformance` uses the newest pika and amqplib,
-# Debian's bunny, and the versions of amqp-client and amqp091-go in pom.xml and go.mod. This script
-# adds pika 1.2.0, the newest bunny 3, and an amqplib that is newer than the one in the lock file,
-# if they are available. It reports what it leaves out, and lists the failed runs at the end.
+# MILLRACE_TEST_LAVINMQ names its program. `make conformance` uses the newest pika, Debian's bunny,
+# and the versions of amqplib, amqp-client and amqp091-go that the clients' own files name. This
+# script adds the oldest and newest drivers that clients/conformance/README.md lists. It reports what
+# it leaves out, and lists the failed runs at the end. A driver that cannot be downloaded is a failed
+# run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 lavinmq=${MILLRACE_TEST_LAVINMQ:-}
@@ -35,24 +36,50 @@ else
 	left+=('LavinMQ: set MILLRACE_TEST_LAVINMQ to its program')
 fi
 
-take 'pika 1.2.0' env MILLRACE_PIKA=pika==1.2.0 go run ./clients/conformance "$@" -lang python
-bunny=$(gem list --remote --exact bunny 2>/dev/null | sed -nE 's/^bunny \((3[0-9.]*).*/\1/p')
-if [[ $bunny ]]; then
-	take "bunny $bunny" env MILLRACE_BUNNY="$bunny" go run ./clients/conformance "$@" -lang ruby
+# driver LANGUAGE VERSION VARIABLE=VALUE [ARGUMENT...] does one run with another driver. The scenario
+# happy checks that the worker really has a driver whose version begins with VERSION.
+driver() {
+	local lang=$1 version=$2 variable=$3
+	shift 3
+	take "$lang with driver $version" env "$variable" go run ./clients/conformance "$@" -lang "$lang" -driver "$version"
+}
+
+# newest LANGUAGE DRIVER PINNED NEWEST VARIABLE [ARGUMENT...] does a run with the newest driver,
+# unless `make conformance` does: PINNED is the version there. NEWEST is empty if the registry did
+# not answer.
+newest() {
+	local lang=$1 name=$2 pinned=$3 newest=$4 variable=$5
+	shift 5
+	if [[ ! $newest ]]; then
+		failed+=("$lang with the newest $name (the registry does not say which that is)")
+	elif [[ $newest == "$pinned" ]]; then
+		left+=("$name newer than $pinned: there is none")
+	else
+		driver "$lang" "${newest#v}" "$variable=$newest" "$@"
+	fi
+}
+
+driver python 1.2.0 MILLRACE_PIKA=pika==1.2.0 "$@"
+if ruby=$(scripts/bunny3.sh); then
+	driver ruby 3. MILLRACE_RUBY="$ruby" "$@"
 else
-	left+=('bunny 3: gem finds none here')
+	failed+=('ruby with bunny 3 (it could not be downloaded)')
 fi
+
+driver javascript 2.0.0 MILLRACE_AMQPLIB=2.0.0 "$@"
 locked=$(node -p 'require("./clients/javascript/package-lock.json").packages["node_modules/amqplib"].version')
-newest=$(cd clients/javascript && npm view "amqplib@$(node -p 'require("./package.json").dependencies.amqplib')" version --json 2>/dev/null |
+range=$(node -p 'require("./clients/javascript/package.json").dependencies.amqplib')
+found=$(npm view "amqplib@$range" version --json 2>/dev/null |
 	node -p 'const v = JSON.parse(require("fs").readFileSync(0, "utf8") || "null"); Array.isArray(v) ? v.at(-1) : (v ?? "")')
-if [[ $newest && $newest != "$locked" ]]; then
-	clients/javascript/conformance/build &&
-		npm install --prefix clients/javascript --no-save --ignore-scripts --no-audit --no-fund --loglevel=error "amqplib@$newest"
-	take "amqplib $newest" go run ./clients/conformance "$@" -lang javascript
-	rm -f clients/javascript/node_modules/.millrace-lock.json # the next build installs the locked version
-else
-	left+=("amqplib newer than $locked: $([[ $newest ]] && echo "there is none" || echo "npm does not answer")")
-fi
+newest javascript amqplib "$locked" "$found" MILLRACE_AMQPLIB "$@"
+
+driver java 5.20.0 MILLRACE_AMQP_CLIENT=5.20.0 "$@"
+driver java 5.37.1 MILLRACE_AMQP_CLIENT=5.37.1 "$@"
+
+driver go 1.8.1 MILLRACE_AMQP091_GO=v1.8.1 "$@"
+amqp091=github.com/rabbitmq/amqp091-go
+found=$(GOWORK=off go list -m -f '{{.Version}}' "$amqp091@latest" 2>/dev/null)
+newest go amqp091-go "$(cd clients/go && GOWORK=off go list -m -f '{{.Version}}' "$amqp091")" "$found" MILLRACE_AMQP091_GO "$@"
 
 echo
 for what in "${left[@]}"; do echo "left out: $what"; done

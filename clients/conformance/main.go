@@ -29,6 +29,7 @@ type suite struct {
 	log     io.Writer // what programs print
 	full    bool
 	rerun   bool
+	driver  string // the beginning of the version that the AMQP libraries must have
 	vhosts  atomic.Int64
 
 	parallel int // concurrent trials
@@ -51,6 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 	parallel := flags.Int("parallel", 5, "how many trials are made at a time; 1 for figures that others do not disturb")
 	rerun := flags.Bool("rerun", false, "make trials that fail once more, alone, unless there are many")
 	noWrong := flags.Bool("no-wrong", false, "leave the deliberately wrong clients out")
+	driver := flags.String("driver", "", "fail if a worker's AMQP library has a version that does not begin with this; checked by the scenario happy")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -65,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) int {
 		fmt.Fprintln(out, err)
 		return 2
 	}
-	s := &suite{log: io.Discard, full: *full, rerun: *rerun, parallel: max(*parallel, 1)}
+	s := &suite{log: io.Discard, full: *full, rerun: *rerun, driver: *driver, parallel: max(*parallel, 1)}
 	if *verbose {
 		s.log = os.Stderr
 	}

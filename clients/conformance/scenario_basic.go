@@ -18,6 +18,7 @@ func now() float64 { return wire.Seconds(time.Now()) }
 func happy(t *trial) {
 	t.serve()
 	w := t.worker(settings{Queues: []string{"mail", "default"}, Concurrency: 3, Tag: "happy"}).ready("mail")
+	t.usesDriver()
 	commands := []map[string]any{
 		with(map[string]any{"queue": "mail", "tags": []string{"a"}, "fields": map[string]any{"customer": 7}, "jid": "my-own-jid", "priority": 4}, "Append", "own"),
 		with(map[string]any{"queue": "mail", "traceparent": traceparent}, "Trace", "x"),

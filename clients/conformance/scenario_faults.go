@@ -33,30 +33,47 @@ func connection(t *trial) {
 	require.Empty(t, t.records(wire.Retries))
 }
 
-// workerConnections returns the names of the workers' connections that the management API lists so
-// far.
-func (r *room) workerConnections() (names []string) {
+// workerConnection is the connection of a worker: its name, and the version of its AMQP library.
+type workerConnection struct{ name, driver string }
+
+// workerConnections returns the workers' connections that the management API lists so far.
+func (r *room) workerConnections() (found []workerConnection) {
 	var all []struct {
 		Name       string `json:"name"`
 		Properties struct {
-			Name string `json:"connection_name"`
+			Name    string `json:"connection_name"`
+			Version string `json:"version"`
 		} `json:"client_properties"`
 	}
 	r.manage(http.MethodGet, "/api/vhosts/"+r.vhost+"/connections", nil, &all)
 	for _, c := range all {
 		if strings.HasPrefix(c.Properties.Name, "millrace worker ") {
-			names = append(names, c.Name)
+			found = append(found, workerConnection{c.Name, c.Properties.Version})
 		}
 	}
-	return names
+	return found
+}
+
+// usesDriver checks that a worker has the AMQP library that was asked for, by what the library says
+// to the broker.
+func (t *trial) usesDriver() {
+	if t.driver == "" {
+		return
+	}
+	var found []workerConnection
+	t.eventually(func() bool {
+		found = t.workerConnections()
+		return len(found) > 0 && found[0].driver != ""
+	}, "the broker lists the worker's connection with the version of its AMQP library")
+	require.True(t, strings.HasPrefix(found[0].driver, t.driver), "the AMQP library has the version %s, not %s", found[0].driver, t.driver)
 }
 
 // closeWorkers makes the broker close the connections of workers.
 func (r *room) closeWorkers() {
 	closed := 0
 	r.eventually(func() bool {
-		for _, name := range r.workerConnections() {
-			if r.tryManage(http.MethodDelete, "/api/connections/"+url.PathEscape(name), nil, nil) == nil {
+		for _, c := range r.workerConnections() {
+			if r.tryManage(http.MethodDelete, "/api/connections/"+url.PathEscape(c.name), nil, nil) == nil {
 				closed++
 			}
 		}
