@@ -60,13 +60,13 @@ var mistakes = []mistake{
 		to:   `@worker.paused |= Control.ask_paused(self) || []`,
 	},
 	{
-		name: "traces once", scenario: "reconnect", says: "a handler gets the job's traceparent after a reconnect",
+		name: "traces once", scenario: "reconnect", says: "a handler gets the job's traceparent, after a reconnect",
 		lang: "python", file: "millrace_jobs/_runner.py",
 		from: `task.queue, properties.headers, message_id`,
 		to:   `task.queue, properties.headers if vars(worker).setdefault("_traced", self) is self else None, message_id`,
 	},
 	{
-		name: "traces retries once", scenario: "reconnect", says: "a retry has the job's traceparent after a reconnect",
+		name: "traces retries once", scenario: "reconnect", says: "a retry has the job's traceparent, after a reconnect",
 		lang: "ruby", file: "millrace/settler.rb",
 		from: `headers: Wire.trace_headers(job.traceparent)`,
 		to:   `headers: (@traced ||= task.attachment.session).equal?(task.attachment.session) ? Wire.trace_headers(job.traceparent) : {}`,

@@ -26,6 +26,7 @@ func reconnect(t *trial) {
 	t.by(h.addr, func() {
 		w = t.worker(settings{Queues: []string{"default", "held", "freed"}, Concurrency: 3, Tag: "again"}).ready("freed")
 	})
+	w.keepsTraceparents("before")
 	t.must(http.MethodPut, "/api/job-queues/freed/pause")
 	t.eventually(func() bool { return !t.consumed("freed") }, "freed is paused")
 	t.put("freed", job("Append", 0, "freed"))
@@ -47,18 +48,25 @@ func reconnect(t *trial) {
 	w.did("began", "cancelled")
 	t.control(map[string]any{"id": "1", "op": "cancel", "identity": "*", "jid": "raw-Wait-cancelled"})
 	t.within(soon, func() bool { return w.count("stopped", "cancelled") > 0 }, "commands reach the worker after a reconnect")
-	t.put("default", traced(job("Trace", 0, "x")), traced(job("FailSoon", 0, "traced", 1)))
-	t.within(soon, func() bool { return w.count("trace", "") > 0 }, "a job runs after a reconnect")
-	require.Equal(t, 1, w.count("trace", traceparent), "a handler gets the job's traceparent after a reconnect")
-	require.Equal(t, []string{traceparent}, t.traceparents(wire.Retries, "raw-FailSoon-traced", 1), "a retry has the job's traceparent after a reconnect")
-	t.eventually(func() bool { return w.count("ran", "traced") == 2 }, "the retry runs")
+	w.keepsTraceparents("after a reconnect")
 	t.within(3*beatInterval, func() bool { return t.beatsSince("again", back) >= 2 }, "heartbeats come after a reconnect")
 	t.metric("raw-Append-connected again")
 	t.must(http.MethodPut, "/api/job-queues/held/resume")
 	w.did("ran", "held")
 	w.stop(t, 20*time.Second)
 	require.Empty(t, t.records(wire.DeadJobs))
-	require.Len(t, t.records(wire.Retries), 1)
+	require.Len(t, t.records(wire.Retries), 2, "one before, and one after the reconnect")
+}
+
+// keepsTraceparents checks that a handler gets the header traceparent of its job, and that a retry
+// has it.
+func (w *worker) keepsTraceparents(when string) {
+	t, before := w.t, w.count("trace", "")
+	t.put("default", traced(job("Trace", 0, when)), traced(job("FailSoon", 0, when, 1)))
+	t.within(soon, func() bool { return w.count("trace", "") > before }, "a handler runs, %s", when)
+	require.Equal(t, before+1, w.count("trace", traceparent), "a handler gets the job's traceparent, %s", when)
+	require.Equal(t, []string{traceparent}, t.traceparents(wire.Retries, "raw-FailSoon-"+when, 1), "a retry has the job's traceparent, %s", when)
+	t.eventually(func() bool { return w.count("ran", when) == 2 }, "the retry runs, %s", when)
 }
 
 // traceparent is a valid value of the header.
