@@ -38,8 +38,10 @@ func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Cha
 	return found, err
 }
 
-// moveAtOnce is how many messages Move has in flight at a time.
-const moveAtOnce = 128
+// atOnce is how many messages are taken over one channel at a time. RabbitMQ holds back what is
+// acknowledged to a quorum queue while 32 acknowledgements are on their way, and forgets that when
+// the channel closes: those messages would come again.
+const atOnce = 24
 
 // errNotTaken is returned when the broker refused a message that Move published.
 var errNotTaken = errors.New("broker: the queue to which a message was moved refused it")
@@ -56,7 +58,7 @@ func (q Queues) Move(ctx context.Context, name string, most int, transform func(
 	defer func() { _ = pub.Close() }()
 	for moved < most && ctx.Err() == nil {
 		n, err := onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (int, error) {
-			taken, err := take(ch, name, min(most-moved, moveAtOnce))
+			taken, err := take(ch, name, min(most-moved, atOnce))
 			if err != nil {
 				return 0, err
 			}
@@ -115,29 +117,38 @@ func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.
 	return moved, err
 }
 
-// transferAtOnce is how many publishes Transfer has in flight at a time.
-const transferAtOnce = 32
-
 // Transfer takes up to most messages from the head of a queue, by its full name, and publishes the
 // message that transform makes of each.
 //
 // When the broker has confirmed a publish and a queue has taken it, Transfer acknowledges the
 // original message. It returns the values that transform made with those messages. All other
 // messages go back to the queue. After the loss of a connection a message may be in both places.
-func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) ([]T, error) {
+func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) (all []T, err error) {
 	pub, err := c.Publisher(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = pub.Close() }()
-	return onQueue(ctx, c, name, func(ch *amqp.Channel) (transferred []T, err error) {
+	for taken := 0; taken < most; taken += atOnce {
+		some, more, err := transfer(ctx, c, pub, name, min(most-taken, atOnce), transform)
+		all = append(all, some...)
+		if err != nil || !more {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// transfer is Transfer over one channel. more is false if there were fewer messages.
+func transfer[T any](ctx context.Context, c *Conn, pub *Publisher, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) (transferred []T, more bool, err error) {
+	transferred, err = onQueue(ctx, c, name, func(ch *amqp.Channel) (transferred []T, err error) {
 		taken, err := take(ch, name, most)
 		if err != nil {
 			return nil, err
 		}
+		more = len(taken) == most
 		given, faults := make([]*T, len(taken)), make([]error, len(taken))
 		var g errgroup.Group
-		g.SetLimit(transferAtOnce)
 		for i, d := range taken {
 			var m wire.Message
 			m, given[i] = transform(d)
@@ -161,4 +172,5 @@ func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transf
 		}
 		return transferred, err
 	})
+	return transferred, more, err
 }
