@@ -43,12 +43,12 @@ func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
 func TestRelayEndsWithNothingInFlight(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
-	const n = 100
+	const n = relayWindow
 	jobs := make([]amqp.Publishing, n)
 	for i := range jobs {
 		jobs[i] = amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","jid":"j-%d"}`, i), DeliveryMode: amqp.Persistent}
 	}
-	_, err := v.Channel(t).QueueDeclare(wire.OldDeadLetters, true, false, false, false, nil) // a quorum queue may deliver again what was acknowledged last
+	_, err := v.Channel(t).QueueDeclare(wire.OldDeadLetters, true, false, false, false, nil)
 	require.NoError(t, err)
 	v.Publish(t, "", wire.OldDeadLetters, jobs...)
 	relay, err := openRelay(t.Context(), conn, wire.OldDeadLetters, badBodies{})
