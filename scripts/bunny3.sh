@@ -12,7 +12,7 @@
 set -euo pipefail
 dir=$(realpath -m "${1:-$(dirname "$0")/../.cache/bunny3}")
 cd "$(dirname "$0")/.."
-. scripts/forky.bash
+. scripts/debian.bash
 
 if [[ -e $dir/ready ]]; then
 	echo "$dir/bin/ruby"
@@ -21,7 +21,7 @@ fi
 rm -rf "$dir"
 mkdir -p "$dir/bin"
 echo "setting bunny 3 up in $dir, from Debian forky (once; takes a minute or two, and 300 MB)" >&2
-forky_root "$dir/root" "$dir/log" ruby ruby-bunny
+debian_root forky "$dir/root" "$dir/log" ruby ruby-bunny
 cp /etc/hosts "$dir/root/etc/hosts" # localhost has to be known
 
 # The program sees the folders at the same paths. FOLDER can be moved.

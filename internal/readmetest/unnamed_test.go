@@ -58,7 +58,7 @@ func TestBlocksAreFenced(t *testing.T) {
 // otherCommands are the commands that the READMEs of the clients show without naming a file, and
 // that are neither targets of make nor scripts of npm.
 var otherCommands = map[string]string{
-	"npm ci": "clients/javascript/conformance/build runs it",
+	"npm ci": "clients/javascript/install runs it",
 	"esbuild src/worker.js millrace-thread=millrace-jobs/thread --bundle --platform=node --outdir=dist": "clients/javascript/test/package.test.mjs runs it",
 }
 
