@@ -38,10 +38,10 @@ func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Cha
 	return found, err
 }
 
-// atOnce is how many messages are taken over one channel at a time. RabbitMQ holds back what is
-// acknowledged to a quorum queue while 32 acknowledgements are on their way, and forgets that when
-// the channel closes: those messages would come again.
-const atOnce = 24
+// AtOnce is how many messages may be taken over one channel before they are acknowledged. RabbitMQ
+// holds back what is acknowledged to a quorum queue while 32 acknowledgements are on their way, and
+// forgets that when the channel closes: those messages would come again.
+const AtOnce = 24
 
 // errNotTaken is returned when the broker refused a message that Move published.
 var errNotTaken = errors.New("broker: the queue to which a message was moved refused it")
@@ -58,7 +58,7 @@ func (q Queues) Move(ctx context.Context, name string, most int, transform func(
 	defer func() { _ = pub.Close() }()
 	for moved < most && ctx.Err() == nil {
 		n, err := onQueue(ctx, q.conn, name, func(ch *amqp.Channel) (int, error) {
-			taken, err := take(ch, name, min(most-moved, atOnce))
+			taken, err := take(ch, name, min(most-moved, AtOnce))
 			if err != nil {
 				return 0, err
 			}
@@ -123,14 +123,15 @@ func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.
 // When the broker has confirmed a publish and a queue has taken it, Transfer acknowledges the
 // original message. It returns the values that transform made with those messages. All other
 // messages go back to the queue. After the loss of a connection a message may be in both places.
-func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) (all []T, err error) {
+func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) ([]T, error) {
 	pub, err := c.Publisher(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = pub.Close() }()
-	for taken := 0; taken < most; taken += atOnce {
-		some, more, err := transfer(ctx, c, pub, name, min(most-taken, atOnce), transform)
+	var all []T
+	for taken := 0; taken < most; taken += AtOnce {
+		some, more, err := transfer(ctx, c, pub, name, min(most-taken, AtOnce), transform)
 		all = append(all, some...)
 		if err != nil || !more {
 			return all, err
@@ -139,9 +140,9 @@ func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transf
 	return all, nil
 }
 
-// transfer is Transfer over one channel. more is false if there were fewer messages.
-func transfer[T any](ctx context.Context, c *Conn, pub *Publisher, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) (transferred []T, more bool, err error) {
-	transferred, err = onQueue(ctx, c, name, func(ch *amqp.Channel) (transferred []T, err error) {
+// transfer is Transfer over one channel. more is false if the queue had fewer messages.
+func transfer[T any](ctx context.Context, c *Conn, pub *Publisher, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) (_ []T, more bool, _ error) {
+	all, err := onQueue(ctx, c, name, func(ch *amqp.Channel) (transferred []T, err error) {
 		taken, err := take(ch, name, most)
 		if err != nil {
 			return nil, err
@@ -172,5 +173,5 @@ func transfer[T any](ctx context.Context, c *Conn, pub *Publisher, name string, 
 		}
 		return transferred, err
 	})
-	return transferred, more, err
+	return all, more, err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// relay takes messages from a queue, publishes each elsewhere, and acknowledges it when
-// that is confirmed. So a crash repeats a message and never loses one.
+// relay takes messages from a queue, publishes each elsewhere, and acknowledges it when that is
+// confirmed. So a crash repeats a message and never loses one.
 type relay struct {
 	queue   string
 	from    *broker.Consumer
@@ -51,17 +51,12 @@ func (b badBodies) forgive(d wire.Delivery) {
 // maxBad bounds how many are remembered.
 const maxBad = 4096
 
-// relayWindow is how many messages a relay has at hand. RabbitMQ holds back what is acknowledged to a
-// quorum queue while 32 acknowledgements are on their way, and forgets that when the channel closes:
-// those messages would come again.
-const relayWindow = 24
-
 func openRelay(ctx context.Context, conn *broker.Conn, queue string, bad badBodies) (*relay, error) {
 	to, err := conn.StrictPublisher(ctx)
 	if err != nil {
 		return nil, err
 	}
-	from, err := conn.Consume(ctx, queue, relayWindow, false)
+	from, err := conn.Consume(ctx, queue, broker.AtOnce, false)
 	if err != nil {
 		_ = to.Close()
 		return nil, err

@@ -43,7 +43,7 @@ func prepared(t *testing.T) (*Scheduler, *broker.Conn, *brokertest.Vhost) {
 func TestRelayEndsWithNothingInFlight(t *testing.T) {
 	t.Parallel()
 	s, conn, v := prepared(t)
-	const n = relayWindow
+	const n = broker.AtOnce
 	jobs := make([]amqp.Publishing, n)
 	for i := range jobs {
 		jobs[i] = amqp.Publishing{Body: fmt.Appendf(nil, `{"class":"C","jid":"j-%d"}`, i), DeliveryMode: amqp.Persistent}
