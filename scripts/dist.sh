@@ -70,13 +70,9 @@ archive() { # archive OS ARCH
 	fi
 	for_target "$1" "$2" scripts/licenses.sh >"$work/$name/THIRD-PARTY-LICENSES"
 	case $1 in
-	linux)
-		install -D -m 644 deploy/millrace.service "$work/$name/systemd/millrace.service"
-		scripts/release/tar.sh "$work" "$name" "$folder/$name.tar.gz"
-		built+=("$name.tar.gz")
-		;;
-	darwin)
-		scripts/release/tar.sh "$work" "$name" "$folder/$name.tar.gz"
+	linux | darwin)
+		if [[ $1 == linux ]]; then install -D -m 644 deploy/millrace.service "$work/$name/systemd/millrace.service"; fi
+		scripts/release/tar.sh "$work" "$folder/$name.tar.gz" "$name"
 		built+=("$name.tar.gz")
 		;;
 	windows) # which has no man, and none of these shells

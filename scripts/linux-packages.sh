@@ -5,7 +5,7 @@
 #   scripts/linux-packages.sh FOLDER [deb] [rpm] [apk]
 #
 # nfpm makes them, a program in Go whose version is pinned by scripts/release/go.mod. The first run
-# downloads and compiles it. NFPM names another program. One commit gives the same bytes each time.
+# downloads and compiles it. One commit gives the same bytes each time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,11 +31,7 @@ if ((!${#archives[@]})); then
 	exit 1
 fi
 
-nfpm=${NFPM:-}
-if [[ ! $nfpm ]]; then
-	nfpm=$work/nfpm
-	GOWORK=off go -C scripts/release build -o "$nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
-fi
+GOWORK=off go -C scripts/release build -trimpath -o "$work/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 
 # package_version KIND: the version in the form that the system sorts correctly. A version before
 # another is marked by a tilde, or in Alpine by one of its few words. A commit is older than each
@@ -94,7 +90,7 @@ for archive in "${archives[@]}"; do
 		if [[ $kind == rpm ]]; then PACKAGE_RELEASE=1; fi
 		PACKAGE_VERSION=$(package_version "$kind")
 		export PACKAGE_VERSION PACKAGE_RELEASE
-		scripts/quietly.sh "$nfpm" package --config deploy/packages/nfpm.yaml --packager "$kind" --target "$folder/$file"
+		scripts/quietly.sh "$work/nfpm" package --config deploy/packages/nfpm.yaml --packager "$kind" --target "$folder/$file"
 		made+=("$file")
 	done
 done

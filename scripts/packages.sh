@@ -39,7 +39,7 @@ python() {
 	# setuptools writes the time of the build into the source package.
 	sdist=$(basename -s .tar.gz "$copies"/built/*.tar.gz)
 	tar --extract --file "$copies/built/$sdist.tar.gz" --directory "$copies"
-	LC_ALL=C scripts/release/tar.sh "$copies" "$sdist" "$folder/$sdist.tar.gz"
+	LC_ALL=C scripts/release/tar.sh "$copies" "$folder/$sdist.tar.gz" "$sdist"
 	cp "$copies"/built/*.whl "$folder/"
 }
 

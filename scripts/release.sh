@@ -93,7 +93,7 @@ archives() {
 }
 
 packages() {
-	NFPM=$(tool github.com/goreleaser/nfpm/v2/cmd/nfpm) scripts/linux-packages.sh "$folder"
+	scripts/linux-packages.sh "$folder"
 }
 
 sbom() {
@@ -118,8 +118,7 @@ image() {
 	done
 	echo "Making millrace_${version}_image.tar …"
 	"$program" -version "$version" -revision "$(git rev-parse HEAD)" "$work/image" "${binaries[@]}"
-	tar --create --directory "$work/image" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-		--mode=u=rwX,go=rX --file "$folder/millrace_${version}_image.tar" blobs index.json oci-layout
+	scripts/release/tar.sh "$work/image" "$folder/millrace_${version}_image.tar" blobs index.json oci-layout
 }
 
 plugin() {
@@ -132,7 +131,7 @@ chart() {
 	mkdir "$work/chart"
 	cp -rL deploy/helm/millrace "$work/chart/"
 	sed -i -e "s/^version: .*/version: $version/" -e "s/^appVersion: .*/appVersion: \"$version\"/" "$work/chart/millrace/Chart.yaml"
-	scripts/release/tar.sh "$work/chart" millrace "$folder/millrace-chart-$version.tgz"
+	scripts/release/tar.sh "$work/chart" "$folder/millrace-chart-$version.tgz" millrace
 }
 
 clients() {

@@ -97,17 +97,26 @@ func awaitAll(t *testing.T, n *node, what string, c *counter) {
 	require.Zero(t, repeated)
 }
 
+// channel opens a channel on a connection of its own.
+func channel(n *node) (*amqp.Connection, *amqp.Channel, error) {
+	conn, err := amqp.Dial(n.AMQPURL())
+	if err != nil {
+		return nil, nil, err
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return conn, ch, nil
+}
+
 // exchange publishes messages through a node, and receives them there.
 func (l *load) exchange(ctx context.Context, n *node, node int) error {
-	conn, err := amqp.Dial(n.AMQPURL())
+	conn, ch, err := channel(n)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
 	queue, err := ch.QueueDeclare("", false, true, true, false, nil)
 	if err != nil {
 		return err
@@ -138,15 +147,11 @@ func (l *load) exchange(ctx context.Context, n *node, node int) error {
 
 // schedule schedules jobs until ctx ends. Each is due within a time.
 func schedule(ctx context.Context, n *node, jobs *counter, due time.Duration) error {
-	conn, err := amqp.Dial(n.AMQPURL())
+	conn, ch, err := channel(n)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
 	if err := ch.Confirm(false); err != nil {
 		return err
 	}
@@ -174,11 +179,9 @@ func schedule(ctx context.Context, n *node, jobs *counter, due time.Duration) er
 // work takes jobs from the queue until the test ends.
 func work(t *testing.T, n *node, jobs *counter) {
 	t.Helper()
-	conn, err := amqp.Dial(n.AMQPURL())
+	conn, ch, err := channel(n)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	ch, err := conn.Channel()
-	require.NoError(t, err)
 	_, err = ch.QueueDeclare(jobQueue, true, false, false, false, amqp.Table{"x-max-priority": 10})
 	require.NoError(t, err)
 	messages, err := ch.Consume(jobQueue, "", true, false, false, false, nil)

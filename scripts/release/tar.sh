@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
-# Packs a folder, with the same bytes for the same contents: scripts/release/tar.sh PARENT NAME FILE
+# Packs files and folders, with the same bytes for the same contents:
 #
-# All times are SOURCE_DATE_EPOCH, and all files belong to root.
+#   scripts/release/tar.sh PARENT FILE NAME...
+#
+# FILE is compressed if its name ends with gz. All times are SOURCE_DATE_EPOCH, and all files belong to
+# root.
 set -euo pipefail
 
-tar --create --directory "$1" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-	--mode=u=rwX,go=rX "$2" | gzip -9 --no-name >"$3"
+parent=$1 file=$2
+shift 2
+compress=(gzip -9 --no-name)
+if [[ $file != *gz ]]; then compress=(cat); fi
+tar --create --directory "$parent" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+	--mode=u=rwX,go=rX "$@" | "${compress[@]}" >"$file"
