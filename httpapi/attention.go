@@ -34,13 +34,17 @@ type attentionAPI struct {
 // or a leader that does not answer now. The answer would outlive its return.
 func (a *attentionAPI) list(in *problem.Request) (any, error) {
 	in.Query()
-	seen := a.look(in.Request().Context())
+	ctx := in.Request().Context()
+	seen := a.look(ctx)
+	if err := ctx.Err(); err != nil { // the client has gone: share nothing that lacks the queues
+		return nil, err
+	}
 	found, err := a.answers.share(in, func(ctx context.Context) (any, error) { return a.facts(ctx, seen) })
 	if err != nil {
 		return nil, err
 	}
 	shown := found.(answer.Attention)
-	shown.Items = a.withChecks(in.Request().Context(), shown.Items)
+	shown.Items = a.withChecks(ctx, shown.Items)
 	return shown, nil
 }
 

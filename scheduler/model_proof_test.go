@@ -10,7 +10,7 @@ import (
 // check returns what a leader finds out immediately about the witness in the journal.
 func (s *modelSidecar) check(now time.Time) verdict {
 	s.known0, s.decideAt = s.entries.State().Witness, now.Add(watchLinks)
-	s.broker.blind[s.core.ledger.Epoch()] = s.known0 == ""
+	s.broker.blind[s.core.ledger.Epoch()] = s.known0 == "" || s.broker.silent
 	switch {
 	case s.known0 == "":
 		return gone
@@ -32,7 +32,7 @@ func (s *modelSidecar) decide(now time.Time) {
 		return
 	}
 	b.linkSeen = b.links
-	b.blind[s.core.ledger.Epoch()] = b.blind[s.core.ledger.Epoch()] || b.silent
+	b.blind[s.core.ledger.Epoch()] = s.known0 == "" || b.silent
 	v, p := gone, s.core.reconciler.proof
 	if s.known0 == b.renew() {
 		v = stands

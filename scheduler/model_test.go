@@ -462,14 +462,25 @@ func (b *modelBroker) excuse(first *copyOf, d *wire.Dispatch, read int64) string
 		return "its leader had been followed, and did not know which entry stands for this one"
 	case d.Op != wire.OpRefired || b.isKnown(fired, read):
 		return ""
-	case b.blind[d.Epoch] || b.bare[fired.Epoch]:
-		return "its leader died with the fire unconfirmed, and no leader could ask whether it arrived"
+	case b.bare[fired.Epoch] || b.anyBlind(fired.Epoch, d.Epoch):
+		return "its leader died with the fire unconfirmed, and a leader could not ask whether it arrived"
 	case first.late && b.cluster:
 		return "its leader had been followed, and nothing proves that the fire arrived"
 	case first.queue == quorum || first.queue == refusing || b.cluster && changed:
 		return "its leader died with the fire unconfirmed, and nothing proves that it arrived"
 	}
 	return ""
+}
+
+// anyBlind reports whether a leader after an epoch, up to another one, could not ask the broker. Its
+// own witness says nothing about earlier fires.
+func (b *modelBroker) anyBlind(after, upTo int64) bool {
+	for epoch, blind := range b.blind {
+		if blind && after < epoch && epoch <= upTo {
+			return true
+		}
+	}
+	return false
 }
 
 // comeBack routes a fire that finds no queue.
@@ -607,15 +618,16 @@ type modelSidecar struct {
 	refuses      func(string) bool                                 // which queues may refuse a job, by what the broker says
 	lastFollowed int64                                             // the newest probe that is followed by one to no queue
 	lease        *lease
-	unsaid       bool      // the journal does not say that its last epoch has ended
-	knownBy      string    // the identity of that epoch
-	acked        []acked   // these
-	left         leftovers // of its last epoch, where its claim continues
-	followed     bool      // it has once read all that there was: it does not stand for election before
+	unsaid       bool            // the journal does not say that its last epoch has ended
+	knownBy      string          // the identity of that epoch
+	acked        []acked         // these
+	left         leftovers       // of its last epoch, where its claim continues
+	followed     bool            // it has once read all that there was: it does not stand for election before
+	reading      map[string]bool // streams with a reader that is connected: it notices only what it did not get
 }
 
 func newModelSidecar(b *modelBroker, name string) (*modelSidecar, error) {
-	s := &modelSidecar{name: name, broker: b, at: map[string]int{}, gen: map[string]int{}}
+	s := &modelSidecar{name: name, broker: b, at: map[string]int{}, gen: map[string]int{}, reading: map[string]bool{}}
 	return s, s.forget()
 }
 
@@ -626,6 +638,7 @@ func (s *modelSidecar) forget() (err error) {
 	}
 	s.known, s.unsaid, s.suspect, s.followed = nil, false, nil, false
 	clear(s.at)
+	clear(s.reading)
 	for name, stream := range s.broker.streams {
 		s.gen[name] = stream.generation
 	}
@@ -639,6 +652,7 @@ func (s *modelSidecar) forget() (err error) {
 // restart starts a new process on the old state directory.
 func (s *modelSidecar) restart() (err error) {
 	s.known, s.unsaid, s.suspect, s.followed = nil, false, nil, false
+	clear(s.reading)
 	s.entries, err = tracker.NewEntries(s.store, millrace)
 	return err
 }
@@ -656,7 +670,8 @@ func (s *modelSidecar) read(stream string, n int) error {
 			return err
 		}
 	}
-	if s.at[stream] > 0 && s.at[stream] <= from.base { // the record that was read last is gone: there may be a hole
+	// The record that was read last is gone, or what follows it: there may be a hole.
+	if at := s.at[stream]; at > 0 && (at < from.base || at == from.base && !s.reading[stream]) {
 		if err := s.readAgain(stream, func(tx *view.Tx) error { return s.entries.Overtaken(tx, stream) }); err != nil {
 			return err
 		}
@@ -670,6 +685,7 @@ func (s *modelSidecar) read(stream string, n int) error {
 	var rewound []string
 	err := s.store.Apply(s.entries, stream, records, func() error { return nil }, func(names []string) { rewound = names })
 	s.at[stream] += n
+	s.reading[stream] = true
 	for _, name := range rewound {
 		s.at[name], s.gen[name] = 0, s.broker.streams[name].generation
 	}

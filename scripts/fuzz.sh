@@ -19,7 +19,7 @@ instrumented=(-fuzz .)
 [[ $1 =~ ^[0-9]s$ ]] && instrumented=()
 
 # Finds the targets as text: `go test -list` would build the tests of all packages.
-targets=$(grep -ro --include='*_test.go' --exclude-dir=node_modules --exclude-dir=.cache '^func Fuzz[A-Za-z0-9_]*' . | sort)
+targets=$(grep -ro --include='*_test.go' --exclude-dir=node_modules --exclude-dir=.cache --exclude-dir=.build '^func Fuzz[A-Za-z0-9_]*' . | sort)
 for folder in $(cut -d : -f 1 <<<"$targets" | xargs -n 1 dirname | sort -u); do
 	go test -c "${instrumented[@]}" -o "$work/test" "$folder"
 	package=$(go list "$folder")

@@ -66,3 +66,44 @@ func TestOvertakenViewTakesWhatNewerLeadersCarried(t *testing.T) {
 	require.Equal(t, []string{"3:a", "4:b"}, o.pending(sched))
 	require.EqualValues(t, 1, o.State().Void[sched], "behind a barrier that it read, another epoch is void")
 }
+
+// The barrier of a leader that had not read behind the hole proves nothing about newer leaders: it
+// may be the last word of one that was followed.
+func TestOvertakenViewDistrustsBarrierOfLeaderThatLagged(t *testing.T) {
+	for behind, want := range map[int64][]string{-1: {"4:a", "6:b"}, 0: {"4:a"}} {
+		h := newHistory()
+		h.open()
+		a := h.entry(sched, "a", 1)
+		o := newOne(t)
+		o.fold(h.of(sched, 0)...)
+		fenced := h.open()
+		h.open()
+		hole := len(h.of(sched, 0))
+		first := h.replace(sched, a, "a", 1)
+		upTo := first + behind
+		h.message(wire.JournalRecord{Type: wire.TypeBarrier, Epoch: fenced, Read: &upTo}.Append(sched, 0, 0))
+		h.replace(sched, first, "b", 1)
+		records := h.of(sched, 0)
+		require.NoError(t, o.store.Update(func(tx *view.Tx) error { return o.Overtaken(tx, sched) }))
+		o.fold(records[hole:]...)
+		require.Equal(t, want, o.pending(sched), "it had read up to %d", upTo)
+	}
+}
+
+// Burials of a leader whose barrier retention took are compared too.
+func TestOvertakenViewCountsBurials(t *testing.T) {
+	h := newHistory()
+	h.open()
+	a, b := h.entry(sched, "a", 1), h.entry(sched, "b", 1)
+	h.dispatch(wire.OpBuried, sched, a, "a")
+	o := newOne(t)
+	o.fold(h.of(dead, 0)...)
+	read := len(h.of(dead, 0))
+
+	epoch := h.open()
+	seq := h.dispatch(wire.OpBuried, sched, b, "b")
+	h.open()
+	require.NoError(t, o.store.Update(func(tx *view.Tx) error { return o.Overtaken(tx, dead) }))
+	o.fold(h.of(dead, 0)[read+1:]...)
+	require.Equal(t, wire.Through{Epoch: epoch, Through: seq}, o.State().Barriers[dead].Before)
+}

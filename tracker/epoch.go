@@ -106,12 +106,18 @@ func (s *State) nothingMisrouted() {
 }
 
 // buried notes that a burial reached its stream. Without a barrier before it there is nothing to
-// compare its number with.
-func (s *State) buried(epoch, seq int64) {
-	if b, seen := s.Barriers[wire.DeadJobs]; seen && epoch == b.Epoch {
-		b.Buried = max(b.Buried, seq)
-		s.Barriers[wire.DeadJobs] = b
+// compare its number with. Retention may have taken the barrier of its epoch.
+func (s *State) buried(at wire.Through) {
+	b, seen := s.Barriers[wire.DeadJobs]
+	switch {
+	case seen && at.Epoch == b.Epoch:
+		b.Buried = max(b.Buried, at.Through)
+	case seen && b.Overtaken && at.Compare(b.Before) > 0:
+		b.Before = at
+	default:
+		return
 	}
+	s.Barriers[wire.DeadJobs] = b
 }
 
 // age is what is taken from the epochs of a journal that is gone. It brings them below all that a

@@ -72,7 +72,7 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 		return nil
 	}
 	if ours && o.isDispatch {
-		t.state.update(func(s *State) { s.buried(o.dispatch.Epoch, o.dispatch.Seq) })
+		t.state.update(func(s *State) { s.buried(wire.Through{Epoch: o.dispatch.Epoch, Through: o.dispatch.Seq}) })
 	}
 	e, err := wire.EntryOf(r)
 	if err != nil {
@@ -146,8 +146,13 @@ func (t *entryFold) foldBarrier(r *wire.Record) {
 		}
 		if !seen {
 			s.FirstBarrier[r.Stream] = r.Offset
+			s.Barriers[r.Stream] = Barrier{Epoch: epoch, Offset: r.Offset}
+			return
 		}
-		s.Barriers[r.Stream] = before.follow(epoch, r.Offset, seen)
+		next := before.follow(epoch, r.Offset)
+		// Its leader may not know of newer barriers that retention took.
+		next.Overtaken = before.Overtaken && read.Exists() && read.Int() < s.First[r.Stream]
+		s.Barriers[r.Stream] = next
 	})
 }
 

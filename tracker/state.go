@@ -176,14 +176,13 @@ func (s State) Shortened(stream string, base int64) bool {
 const maxEarlier = 64
 
 // follow returns the barrier that follows b.
-func (b Barrier) follow(epoch, offset int64, seen bool) Barrier {
-	next := Barrier{Epoch: epoch, Offset: offset}
-	if seen {
-		if next.Before = b.Before; b.Buried > 0 {
-			next.Before = wire.Through{Epoch: b.Epoch, Through: b.Buried}
-		}
-		next.Earlier = append(slices.Clone(b.Earlier), b.Epoch)
-		next.Earlier = next.Earlier[max(0, len(next.Earlier)-maxEarlier):]
+func (b Barrier) follow(epoch, offset int64) Barrier {
+	next := Barrier{Epoch: epoch, Offset: offset, Before: b.Before}
+	buried := wire.Through{Epoch: b.Epoch, Through: b.Buried}
+	if b.Buried > 0 && (!b.Overtaken || buried.Compare(b.Before) > 0) {
+		next.Before = buried
 	}
+	next.Earlier = append(slices.Clone(b.Earlier), b.Epoch)
+	next.Earlier = next.Earlier[max(0, len(next.Earlier)-maxEarlier):]
 	return next
 }

@@ -35,6 +35,9 @@
 //	   │                   ▼                   │
 //	   └───────────── identify, act ◀──────────┘
 //
+// A reader that stays connected compares offsets. If a record does not follow the last one, the view
+// asks for the records between.
+//
 // If the stream does not fit, the view never concludes that nothing was done. It compares older
 // records, which the store keeps for this purpose, and acts on the result:
 //

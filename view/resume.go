@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/internal/pause"
+	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -59,4 +60,69 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *t
 		cancel(nil)
 		<-done
 	}
+}
+
+// gaps finds records that a connected reader did not get: retention has overtaken it, or its replica
+// lacks them. The broker continues behind them without notice.
+type gaps struct {
+	source Source
+	stream string
+	last   int64 // the last offset that was passed on; none: nothing was
+}
+
+// pass calls deliver with the records. It fails where records are missing in front of the next one.
+func (g *gaps) pass(ctx context.Context, records []wire.Record, deliver func([]wire.Record) error) error {
+	for len(records) > 0 {
+		n := g.unbroken(records)
+		if n == 0 {
+			if err := g.check(ctx, records[0].Offset); err != nil {
+				return err
+			}
+			g.last = records[0].Offset - 1
+			continue
+		}
+		if err := deliver(records[:n]); err != nil {
+			return err
+		}
+		g.last, records = positionOf(&records[n-1]).offset, records[n:]
+	}
+	return nil
+}
+
+// unbroken returns how many records follow the last one without a gap.
+func (g *gaps) unbroken(records []wire.Record) int {
+	last := g.last
+	for i := range records {
+		if last != none && records[i].Offset > last+1 {
+			return i
+		}
+		last = max(records[i].Offset, records[i].Through)
+	}
+	return len(records)
+}
+
+// unusedInRow is how many offsets in a row a stream may leave unused where it has records. RabbitMQ
+// uses one for itself at the beginning of a segment.
+const unusedInRow = 8
+
+// check returns errOutOfRange if the stream has, or had, records between the last one and next.
+func (g *gaps) check(ctx context.Context, next int64) error {
+	missing := fmt.Errorf("%w: %d was followed by %d", errOutOfRange, g.last, next)
+	for offset := g.last + 1; offset < min(next, g.last+1+unusedInRow); offset++ {
+		switch _, err := g.source.Fetch(ctx, g.stream, offset); {
+		case err == nil:
+			return missing
+		case !errors.Is(err, streams.ErrNotFound):
+			return err
+		}
+	}
+	// This comes last: while the last record is there, retention has not taken what follows it.
+	first, ok, err := g.source.First(ctx, g.stream)
+	switch {
+	case err != nil:
+		return err
+	case !ok || first > g.last:
+		return missing
+	}
+	return nil
 }

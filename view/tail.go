@@ -94,6 +94,7 @@ func (t *tail) follow(parent context.Context) error {
 	r := &resume{at: at}
 	r.seen.Store(at.offset == none)
 	defer r.watch(ctx, cancel, t)()
+	g := &gaps{source: t.source, stream: t.stream, last: at.offset}
 	err = t.source.Read(ctx, t.stream, from, func(records []wire.Record) error {
 		rest, err := r.check(records)
 		if err != nil {
@@ -102,14 +103,13 @@ func (t *tail) follow(parent context.Context) error {
 		if t.identityConfirmed(generation) {
 			t.view.announce()
 		}
-		if len(rest) == 0 {
-			return nil
-		}
-		err = t.view.apply(t, generation, rest)
-		if err != nil && !errors.Is(err, errRewound) {
-			return &fatalError{err}
-		}
-		return err
+		return g.pass(ctx, rest, func(records []wire.Record) error {
+			err := t.view.apply(t, generation, records)
+			if err != nil && !errors.Is(err, errRewound) {
+				return &fatalError{err}
+			}
+			return err
+		})
 	})
 	switch cause := context.Cause(ctx); {
 	case err == nil && errors.Is(cause, streams.ErrMoved):

@@ -151,6 +151,55 @@ func TestViewAfterRetention(t *testing.T) {
 	}
 }
 
+// A reader that stays connected finds out too that retention has overtaken it.
+func TestConnectedViewAfterRetention(t *testing.T) {
+	for _, stream := range []string{journal, jobs} {
+		t.Run(stream, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newMemory(journal, jobs)
+				source.append(stream, "a", "b")
+				fold := &forgetting{}
+				v := follow(t, memoryStore(t), source, fold, journal, jobs)
+				v.untilFolded(t, stream, " a×1", "1 b×1")
+				source.change(func() { source.upTo = map[string]int64{stream: 1} })
+				source.append(stream, "c", "d", "e")
+				source.forget(stream, 3)
+				source.change(func() { source.upTo = nil })
+				v.untilFolded(t, stream, " a×1", "1 b×1", "3 d×1", "4 e×1")
+				require.NoError(t, v.stop())
+				require.Equal(t, []string{stream}, fold.overtaken)
+			})
+		})
+	}
+}
+
+// A connected reader that gets no record for an offset reads on if the stream has none there. If
+// its replica lacks the record, it connects again.
+func TestConnectedViewAtUnusedOffsets(t *testing.T) {
+	for name, lacks := range map[string]int64{"unused": 0, "replica": 4} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := newMemory(journal, jobs)
+				source.append(jobs, "a")
+				fold := &forgetting{}
+				v := follow(t, memoryStore(t), source, fold, journal, jobs)
+				v.untilFolded(t, jobs, " a×1")
+				source.change(func() { source.lacks = map[string]int64{jobs: lacks} })
+				source.hole(jobs, 2)
+				source.append(jobs, "b", "c")
+				if lacks > 0 {
+					time.Sleep(10 * time.Second)
+					require.Equal(t, []string{" a×1"}, folded(t, v.store, jobs))
+					source.change(func() { source.lacks = nil })
+				}
+				v.untilFolded(t, jobs, " a×1", "3 b×1", "4 c×1")
+				require.NoError(t, v.stop())
+				require.Empty(t, fold.overtaken)
+			})
+		})
+	}
+}
+
 // An unreadable record at the offset of the last folded one proves nothing. If it is behind that
 // offset, it proves that the record is gone.
 func TestViewAfterRetentionBeforeFault(t *testing.T) {
