@@ -191,3 +191,38 @@ func TestTransfer(t *testing.T) {
 	_, err = broker.Transfer(soon(t), conn, "queue.nowhere", 9, to(func(string) string { return "queue.b" }))
 	requireReason(t, err, broker.ReasonMissing)
 }
+
+// RabbitMQ forgets what is acknowledged to a quorum queue beyond 32 messages when the channel
+// closes. What was moved then came again.
+func TestQuorumQueueForgetsNoAcknowledgement(t *testing.T) {
+	v, conn := filled(t, "queue.b")
+	const n = 100
+	for name, move := range map[string]func(queue string) (int, error){
+		"Move": func(queue string) (int, error) {
+			return conn.Queues().Move(soon(t), queue, n, into("queue.b"))
+		},
+		"Transfer": func(queue string) (int, error) {
+			all, err := broker.Transfer(soon(t), conn, queue, n, func(d wire.Delivery) (wire.Message, *string) {
+				text := string(d.Body)
+				return into("queue.b")(d), &text
+			})
+			return len(all), err
+		},
+	} {
+		queue := "queue." + name
+		ch := v.Channel(t)
+		_, err := ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
+		require.NoError(t, err)
+		for range 5 {
+			for i := range n {
+				v.Publish(t, "", queue, amqp.Publishing{Body: []byte(fmt.Sprint(i))})
+			}
+			moved, err := move(queue)
+			require.NoError(t, err)
+			require.Equal(t, n, moved)
+			left, ok, err := ch.Get(queue, true)
+			require.NoError(t, err)
+			require.False(t, ok, "%s: %s came again", name, left.Body)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func (w *world) endHold(t *rapid.T) {
 		}
 		for _, f := range w.found(s, p.stream, e.jid) {
 			if s.entries.IsHeld(f.Stream, f.Offset) {
-				w.broker.unsafe[p] = "it was released"
+				w.broker.unsafe[p] = released
 				w.asked[p] = w.asked[p] || discard
 				delete(w.ended, p)
 			}
