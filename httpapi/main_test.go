@@ -322,6 +322,8 @@ func (s source) Fetch(_ context.Context, stream string, offset int64) (wire.Reco
 	return s[stream][offset], nil
 }
 
+func (s source) Next(_ context.Context, _ string, offset int64) (int64, error) { return offset, nil }
+
 func (s source) First(_ context.Context, stream string) (int64, bool, error) {
 	return 0, len(s[stream]) > 0, nil
 }

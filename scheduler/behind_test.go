@@ -28,6 +28,9 @@ func (r *cutOffReplica) Read(ctx context.Context, stream string, _ int64, _ func
 func (r *cutOffReplica) Fetch(context.Context, string, int64) (wire.Record, error) {
 	return wire.Record{}, streams.ErrNotFound
 }
+func (r *cutOffReplica) Next(context.Context, string, int64) (int64, error) {
+	return 0, streams.ErrNotFound
+}
 func (r *cutOffReplica) First(context.Context, string) (int64, bool, error) { return 0, true, nil }
 func (r *cutOffReplica) Last(context.Context, string) (int64, bool, error)  { return 5, true, nil }
 func (r *cutOffReplica) LastIsCheap() bool                                  { return true }

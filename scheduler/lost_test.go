@@ -22,6 +22,8 @@ func (s silent) Fetch(context.Context, string, int64) (wire.Record, error) {
 	return wire.Record{}, streams.ErrNotFound
 }
 
+func (s silent) Next(context.Context, string, int64) (int64, error) { return 0, streams.ErrNotFound }
+
 func (s silent) Read(context.Context, string, int64, func([]wire.Record) error) error { return s.err }
 
 func (s silent) First(context.Context, string) (int64, bool, error) { return s.first, !s.empty, s.err }

@@ -176,6 +176,21 @@ func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) 
 	return record, err
 }
 
+func (t *amqpTransport) Next(ctx context.Context, stream string, offset int64) (next int64, err error) {
+	found := false
+	err = t.look(ctx, stream, question{offset, fetchPrefetch, firstWait}, func(_ *amqp.Delivery, at int64) bool {
+		next, found = at, at >= offset
+		return found
+	})
+	switch {
+	case isPoison(err):
+		return offset, nil
+	case err == nil && !found:
+		err = fmt.Errorf("streams: %w: %s, from %d on", ErrNotFound, stream, offset)
+	}
+	return next, err
+}
+
 // question says where in a stream to read, and how.
 type question struct {
 	where    any // an offset, "first", "last" or "next"

@@ -119,6 +119,13 @@ func (c *choice) Fetch(ctx context.Context, stream string, offset int64) (wire.R
 	return r, err
 }
 
+func (c *choice) Next(ctx context.Context, stream string, offset int64) (int64, error) {
+	t, _ := c.current()
+	next, err := t.Next(ctx, stream, offset)
+	c.note(ctx, t)
+	return next, err
+}
+
 func (c *choice) Close() error {
 	c.mu.Lock()
 	c.closed = true

@@ -448,9 +448,14 @@ func TestFetch(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, offset, r.Offset)
 			require.Equal(t, fmt.Sprint(offset), string(r.Body))
+			next, err := tr.Next(t.Context(), stream, offset)
+			require.NoError(t, err)
+			require.Equal(t, offset, next)
 		}
 		for _, offset := range []int64{b.first + 2000, 1 << 40} {
 			_, err := tr.Fetch(t.Context(), stream, offset)
+			require.ErrorIs(t, err, ErrNotFound)
+			_, err = tr.Next(t.Context(), stream, offset)
 			require.ErrorIs(t, err, ErrNotFound)
 		}
 	})
@@ -485,6 +490,9 @@ func TestRetention(t *testing.T) {
 			require.Equal(t, records[i].Body[0]+1, r.Body[0])
 			// Newer brokers begin each segment with a chunk of their own, which leaves a hole.
 			require.Greater(t, r.Offset, records[i].Offset)
+			next, err := tr.Next(t.Context(), stream, records[i].Offset+1)
+			require.NoError(t, err)
+			require.Equal(t, r.Offset, next, "Next finds the record behind a hole")
 		}
 	})
 }

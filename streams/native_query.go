@@ -59,6 +59,20 @@ func (t *nativeTransport) Fetch(ctx context.Context, stream string, offset int64
 	}
 }
 
+func (t *nativeTransport) Next(ctx context.Context, stream string, offset int64) (next int64, err error) {
+	found := false
+	err = t.askLeader(ctx, stream, func(l *link) error {
+		return l.peek(stream, subscribe(stream, offset, 1), func(header chunk, _ *content) error {
+			next, found = max(header.first, offset), offset <= header.last()
+			return nil
+		})
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("streams: %w: %s, from %d on", ErrNotFound, stream, offset)
+	}
+	return next, err
+}
+
 var errFound = errors.New("found")
 
 // query runs ask on a connection to a node that has the role for the stream.

@@ -79,6 +79,9 @@ type Transport interface {
 	// that nothing came in time. Compare the offset with First and Last before you act on it.
 	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
 
+	// Next returns the offset of the first record at offset or behind it, or ErrNotFound.
+	Next(ctx context.Context, stream string, offset int64) (int64, error)
+
 	// Close ends every Read with ErrLost, and closes the connections.
 	Close() error
 }

@@ -70,7 +70,7 @@ func TestOvertakenViewTakesWhatNewerLeadersCarried(t *testing.T) {
 // The barrier of a leader that had not read behind the hole proves nothing about newer leaders: it
 // may be the last word of one that was followed.
 func TestOvertakenViewDistrustsBarrierOfLeaderThatLagged(t *testing.T) {
-	for behind, want := range map[int64][]string{-1: {"4:a", "6:b"}, 0: {"4:a"}} {
+	for behind, want := range map[int64][]string{-2: {"4:a", "6:b"}, -1: {"4:a"}} {
 		h := newHistory()
 		h.open()
 		a := h.entry(sched, "a", 1)
@@ -87,6 +87,25 @@ func TestOvertakenViewDistrustsBarrierOfLeaderThatLagged(t *testing.T) {
 		require.NoError(t, o.store.Update(func(tx *view.Tx) error { return o.Overtaken(tx, sched) }))
 		o.fold(records[hole:]...)
 		require.Equal(t, want, o.pending(sched), "it had read up to %d", upTo)
+	}
+}
+
+// A view that begins behind a hole distrusts the first barrier likewise.
+func TestOvertakenViewMayBeNew(t *testing.T) {
+	for behind, want := range map[int64][]string{-2: {"4:a", "6:b"}, -1: {"4:a"}} {
+		h := newHistory()
+		h.open()
+		a := h.entry(sched, "a", 1)
+		fenced := h.open()
+		h.open()
+		hole := len(h.of(sched, 0))
+		first := h.replace(sched, a, "a", 1)
+		upTo := first + behind
+		h.message(wire.JournalRecord{Type: wire.TypeBarrier, Epoch: fenced, Read: &upTo}.Append(sched, 0, 0))
+		h.replace(sched, first, "b", 1)
+		o := newOne(t)
+		o.fold(h.of(sched, 0)[hole:]...)
+		require.Equal(t, want, o.pending(sched), "its leader had read up to %d", upTo)
 	}
 }
 

@@ -144,14 +144,15 @@ func (t *entryFold) foldBarrier(r *wire.Record) {
 		if seen && epoch == before.Epoch && read.Exists() && read.Int() < before.Offset {
 			return
 		}
-		if !seen {
+		next := Barrier{Epoch: epoch, Offset: r.Offset}
+		if seen {
+			next = before.follow(epoch, r.Offset)
+		} else {
 			s.FirstBarrier[r.Stream] = r.Offset
-			s.Barriers[r.Stream] = Barrier{Epoch: epoch, Offset: r.Offset}
-			return
 		}
-		next := before.follow(epoch, r.Offset)
-		// Its leader may not know of newer barriers that retention took.
-		next.Overtaken = before.Overtaken && read.Exists() && read.Int() < s.First[r.Stream]
+		// Retention may have taken newer barriers that its leader did not know.
+		first := s.First[r.Stream]
+		next.Overtaken = (!seen && first > 1 || before.Overtaken) && read.Exists() && read.Int() < first-1
 		s.Barriers[r.Stream] = next
 	})
 }

@@ -101,22 +101,22 @@ func (g *gaps) unbroken(records []wire.Record) int {
 	return len(records)
 }
 
-// unusedInRow is how many offsets in a row a stream may leave unused where it has records. RabbitMQ
-// uses one for itself at the beginning of a segment.
-const unusedInRow = 8
-
-// check returns errOutOfRange if the stream has, or had, records between the last one and next.
+// check returns errOutOfRange if records are missing between the last one and next. Some offsets
+// have no record: RabbitMQ uses them itself.
 func (g *gaps) check(ctx context.Context, next int64) error {
 	missing := fmt.Errorf("%w: %d was followed by %d", errOutOfRange, g.last, next)
-	for offset := g.last + 1; offset < min(next, g.last+1+unusedInRow); offset++ {
-		switch _, err := g.source.Fetch(ctx, g.stream, offset); {
-		case err == nil:
-			return missing
-		case !errors.Is(err, streams.ErrNotFound):
-			return err
-		}
+	switch at, err := g.source.Next(ctx, g.stream, g.last+1); {
+	case err != nil:
+		return err
+	case at < next:
+		return fmt.Errorf("%w: %w", errReplica, missing)
+	case at > next:
+		return missing
 	}
-	// This comes last: while the last record is there, retention has not taken what follows it.
+	// While the last record is there, retention has not taken what followed it.
+	if _, err := g.source.Fetch(ctx, g.stream, g.last); !errors.Is(err, streams.ErrNotFound) {
+		return err
+	}
 	first, ok, err := g.source.First(ctx, g.stream)
 	switch {
 	case err != nil:
@@ -126,3 +126,6 @@ func (g *gaps) check(ctx context.Context, next int64) error {
 	}
 	return nil
 }
+
+// errReplica is returned when the replica that a reader reads from lacks records.
+var errReplica = errors.New("the replica lacks records")

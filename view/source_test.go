@@ -183,6 +183,17 @@ func (m *memory) Fetch(_ context.Context, stream string, offset int64) (wire.Rec
 	return wire.Record{}, errors.Join(streams.ErrNotFound, m.fetchErr)
 }
 
+func (m *memory) Next(_ context.Context, stream string, offset int64) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.shown(stream) {
+		if max(r.Offset, r.Through) >= offset {
+			return max(r.Offset, offset), m.fetchErr
+		}
+	}
+	return 0, errors.Join(streams.ErrNotFound, m.fetchErr)
+}
+
 var errRead = errors.New("there is no more")
 
 var errDeleted = errors.New("stream deleted under its reader")

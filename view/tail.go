@@ -103,13 +103,17 @@ func (t *tail) follow(parent context.Context) error {
 		if t.identityConfirmed(generation) {
 			t.view.announce()
 		}
-		return g.pass(ctx, rest, func(records []wire.Record) error {
+		err = g.pass(ctx, rest, func(records []wire.Record) error {
 			err := t.view.apply(t, generation, records)
 			if err != nil && !errors.Is(err, errRewound) {
 				return &fatalError{err}
 			}
 			return err
 		})
+		if errors.Is(err, errReplica) {
+			cancel(streams.ErrMoved) // the next reader begins at another replica
+		}
+		return err
 	})
 	switch cause := context.Cause(ctx); {
 	case err == nil && errors.Is(cause, streams.ErrMoved):

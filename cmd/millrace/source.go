@@ -112,6 +112,15 @@ func (s *source) Fetch(ctx context.Context, stream string, offset int64) (wire.R
 	return (*t).Fetch(ctx, stream, offset)
 }
 
+// Next implements view.Source.
+func (s *source) Next(ctx context.Context, stream string, offset int64) (int64, error) {
+	t := s.transport.Load()
+	if t == nil {
+		return 0, errNotConnected
+	}
+	return (*t).Next(ctx, stream, offset)
+}
+
 // Close closes the transport.
 func (s *source) Close() {
 	if t := s.transport.Load(); t != nil {

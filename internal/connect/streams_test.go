@@ -39,6 +39,8 @@ func (j *journal) Fetch(context.Context, string, int64) (wire.Record, error) {
 	return wire.Record{Offset: 3, Body: []byte(j.record)}, j.err
 }
 
+func (j *journal) Next(context.Context, string, int64) (int64, error) { return 3, j.err }
+
 func TestSameJournal(t *testing.T) {
 	lost := errors.New("connection lost")
 	for name, test := range map[string]struct {
