@@ -128,6 +128,7 @@ func (s *session) run(ctx context.Context) error {
 	s.closing.Store(true)
 	s.w.running.handBack()
 	s.finish()
+	s.awaitAcks()
 	return nil
 }
 

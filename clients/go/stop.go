@@ -16,6 +16,31 @@ const lastCall = 500 * time.Millisecond
 // settleTime is how long outcomes that are being settled may take when the worker ends.
 const settleTime = 2 * time.Second
 
+// RabbitMQ passes 32 acknowledgements of a channel on to a quorum queue at a time. Until the queue
+// has carried them out, the channel holds back the others. It forgets those when it closes, and
+// their jobs run again.
+const (
+	// fewAcks is a prefetch with which a consumer never has more acknowledgements on their way.
+	fewAcks = 24
+	// ackTime is how long the broker gets for the last acknowledgements of other consumers.
+	ackTime = time.Second
+)
+
+// awaitAcks gives the broker time for the last acknowledgements before the connection is closed. It
+// does not wait if the connection is lost, or after a second stop.
+func (s *session) awaitAcks() {
+	if !slices.ContainsFunc(s.w.lanes, func(l *lane) bool { return l.prefetch() > fewAcks }) {
+		return
+	}
+	timer := time.NewTimer(ackTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.lost:
+	case <-s.w.hurried.c:
+	}
+}
+
 // wait lets the running jobs end within the stop timeout. Then it ends the contexts of those that
 // remain.
 func (w *Worker) wait() {

@@ -13,6 +13,13 @@ import type { Credentials } from '../types.js';
 
 const LAST_CALL = 500; // ms that handlers have to end after their signals
 const SETTLE_TIME = 2_000; // ms that outcomes in progress may take when the worker ends
+/**
+ * A prefetch with which a consumer never has so many acknowledgements on their way that RabbitMQ
+ * holds some back. A channel passes 32 acknowledgements on to a quorum queue at a time. It forgets
+ * those that it holds back when it closes, and their jobs run again.
+ */
+const FEW_ACKS = 24;
+const ACK_TIME = 1_000; // ms that the broker gets for the last acknowledgements of other consumers
 const OWED_KEPT = 10_000; // jobs whose end no connection could write
 
 /** The configuration of a worker, for its engine. */
@@ -244,6 +251,14 @@ export class Engine {
     const tasks = [...this.running.values()];
     for (const task of tasks) task.handBack();
     await pause(SETTLE_TIME, Promise.all(tasks.map((task) => task.settling())));
+  }
+
+  /**
+   * Gives the broker time for the last acknowledgements before the connection is closed. Does not
+   * wait if the connection is lost, or after a second stop.
+   */
+  async awaitAcks(lost: Promise<Error>): Promise<void> {
+    if (this.lanes.some((lane) => lane.prefetch > FEW_ACKS)) await pause(ACK_TIME, lost, this.#hurried.promise);
   }
 
   #abort(task: Running, why: 'cancelled' | 'stopping'): void {

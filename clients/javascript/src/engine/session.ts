@@ -70,6 +70,7 @@ export class Session {
       this.#closing = true;
       await engine.handBack();
       await this.#finish();
+      await engine.awaitAcks(this.lost);
     } finally {
       await this.#close();
     }

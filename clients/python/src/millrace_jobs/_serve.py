@@ -11,6 +11,16 @@ from ._pauses import first_of
 from ._session import Session
 from ._settle import SETTLE_TIME
 
+FEW_ACKS = 24
+"""A prefetch with which a consumer never has so many acknowledgements on their way that RabbitMQ
+holds some back.
+
+A channel passes 32 acknowledgements on to a quorum queue at a time. It forgets those that it holds
+back when it closes, and their jobs run again.
+"""
+ACK_TIME = 1.0
+"""How many seconds the broker gets for the last acknowledgements of other consumers."""
+
 
 async def serve(session: Session) -> Lost | None:
     """Serve the lanes until the connection is lost, and return the reason.
@@ -29,6 +39,7 @@ async def serve(session: Session) -> Lost | None:
             await settler.wait(worker.stop_timeout, worker._hurried)
             await settler.hand_back()
             await _finish(session, heartbeat)
+            await _await_acks(session)
             return None
         return connection.closed.result()
     finally:
@@ -44,3 +55,14 @@ async def _finish(session: Session, heartbeat: Heartbeat) -> None:
     await session.ledger.close()
     session.worker._metrics.flush()
     await heartbeat.beat()
+
+
+async def _await_acks(session: Session) -> None:
+    """Give the broker time for the last acknowledgements before the connection is closed.
+
+    Do not wait if the connection is lost, or after a second stop.
+    """
+    if any(pool.prefetch > FEW_ACKS for pool in session.worker._pools):
+        hurried = asyncio.ensure_future(session.worker._hurried.wait())
+        await first_of(hurried, session.connection.closed, timeout=ACK_TIME)
+        hurried.cancel()

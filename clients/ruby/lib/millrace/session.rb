@@ -6,6 +6,12 @@ module Millrace
   class Session
     # How many seconds pass between checks whether a channel is closed. Bunny does not report that.
     LOOK = 0.5
+    # A prefetch with which a consumer never has so many acknowledgements on their way that RabbitMQ
+    # holds some back. A channel passes 32 acknowledgements on to a quorum queue at a time. It
+    # forgets those that it holds back when it closes, and their jobs run again.
+    FEW_ACKS = 24
+    # How many seconds the broker gets for the last acknowledgements of other consumers.
+    ACK_TIME = 1
 
     attr_reader :worker, :connection, :publisher, :ledger, :control
 
@@ -165,6 +171,15 @@ module Millrace
       @ledger.close
       @worker.metrics.flush
       beat
+      await_acks
+    end
+
+    # Gives the broker time for the last acknowledgements before the connection is closed. Does not
+    # wait if the connection is lost, or after a second stop.
+    def await_acks
+      return unless @worker.pools.any? { |pool| pool.lane.prefetch > FEW_ACKS }
+
+      @worker.bell.wait(ACK_TIME) { over? || @worker.hurried? }
     end
 
     def beats

@@ -24,6 +24,12 @@ final class Session {
     final CompletableFuture<Lost> lost;
 
     private static final Duration HOUR = Duration.ofHours(1);
+    // A prefetch with which a consumer never has so many acknowledgements on their way that
+    // RabbitMQ holds some back. A channel passes 32 acknowledgements on to a quorum queue at a
+    // time. It forgets those that it holds back when it closes, and their jobs run again.
+    private static final int FEW_ACKS = 24;
+    // How long the broker gets for the last acknowledgements of other consumers.
+    private static final Duration ACK_TIME = Duration.ofSeconds(1);
 
     private final AtomicLong tags = new AtomicLong();
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
@@ -78,6 +84,7 @@ final class Session {
         worker.running.await(worker.stopTimeout, worker.hurried);
         worker.running.handBack();
         finish();
+        awaitAcks();
         end(parts);
         return null;
     }
@@ -88,6 +95,16 @@ final class Session {
         ledger.close();
         worker.metrics.flushAndWait(this, SHORT);
         beat();
+    }
+
+    /**
+     * Gives the broker time for the last acknowledgements before the connection is closed. Does not
+     * wait if the connection is lost, or after a second stop.
+     */
+    private void awaitAcks() {
+        if (worker.pools.stream().anyMatch(pool -> pool.prefetch() > FEW_ACKS)) {
+            Waits.firstOf(ACK_TIME, lost, worker.hurried);
+        }
     }
 
     private void end(List<Thread> parts) {
