@@ -174,7 +174,7 @@ func (s *suite) prepare(ctx context.Context) (stop func(), err error) {
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the sidecar: %w\n%s", err, text)
 	}
-	broker, stopBroker, err := startBroker(ctx, filepath.Join(s.tmp, "broker"))
+	broker, stopBroker, err := startBroker(ctx, s.brokerDir())
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +184,9 @@ func (s *suite) prepare(ctx context.Context) (stop func(), err error) {
 		_ = os.RemoveAll(s.tmp)
 	}, nil
 }
+
+// brokerDir returns the directory of the node that trials share.
+func (s *suite) brokerDir() string { return filepath.Join(s.tmp, "broker") }
 
 // startBroker starts a private broker: the installed RabbitMQ, or the broker that the environment
 // names.

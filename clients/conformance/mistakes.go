@@ -170,6 +170,18 @@ var mistakes = []mistake{
 		to:   `return unless task.suspect && job`,
 	},
 	{
+		name: "closes immediately", scenario: "burst", says: "no job that ran comes back to its queue",
+		lang: "python", file: "millrace_jobs/_serve.py",
+		from: `await _await_acks(session)`,
+		to:   `pass`,
+	},
+	{
+		name: "closes immediately", scenario: "burst", says: "no job that ran comes back to its queue",
+		lang: "ruby", file: "millrace/session.rb",
+		from: `@worker.bell.wait(ACK_TIME)`,
+		to:   `@worker.bell.wait(0)`,
+	},
+	{
 		name: "last queue first", scenario: "lanes", says: "so many are of its first queue",
 		lang: "python", file: "millrace_jobs/_lane.py",
 		from: `else having[0]`,

@@ -62,13 +62,18 @@ func (p *program) hasExited() bool {
 // stop stops a program with SIGTERM. The program must end by itself, with exit code 0.
 func (p *program) stop(t *trial, limit time.Duration) {
 	p.signal(syscall.SIGTERM)
+	p.ends(t, limit)
+}
+
+// ends waits for the end of a program that was stopped.
+func (p *program) ends(t *trial, limit time.Duration) {
 	select {
 	case <-p.exited:
 		if p.err != nil {
 			t.Errorf("%s ended with %v", p.name, p.err)
 		}
 	case <-time.After(limit):
-		t.Errorf("%s did not end within %v of SIGTERM", p.name, limit)
+		t.Errorf("%s did not end within %v of its stop", p.name, limit)
 		p.kill()
 	}
 }
@@ -109,11 +114,17 @@ type worker struct {
 func (t *trial) worker(s settings) *worker { return t.workerOf(t.client, s) }
 
 func (t *trial) workerOf(c client, s settings) *worker {
+	w := t.prepared(c, s)
+	w.launch()
+	return w
+}
+
+// prepared returns a worker that launch starts.
+func (t *trial) prepared(c client, s settings) *worker {
 	dir, err := os.MkdirTemp(t.tmp, "effects-")
 	require.NoError(t, err)
 	w := &worker{t: t, settings: s, client: c, file: filepath.Join(dir, "effects")}
 	require.NoError(t, os.WriteFile(w.file, nil, 0o666))
-	w.launch()
 	return w
 }
 

@@ -174,6 +174,14 @@ func (r *room) declare(queues ...string) {
 	}))
 }
 
+// declareQuorum declares a job queue that is a quorum queue.
+func (r *room) declareQuorum(queue string) {
+	require.NoError(r, r.channel(func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(wire.QueuePrefix+queue, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})
+		return err
+	}))
+}
+
 // put publishes messages directly to a queue.
 func (r *room) put(queue string, messages ...amqp.Publishing) {
 	require.NoError(r, r.channel(func(ch *amqp.Channel) error {

@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -102,10 +106,7 @@ func (t *trial) endAlarm() {
 // quorum runs a worker on a quorum queue, which counts deliveries and has no x-max-priority. The
 // worker must behave as on other queues.
 func quorum(t *trial) {
-	require.NoError(t, t.channel(func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclare(wire.QueuePrefix+"default", true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum})
-		return err
-	}))
+	t.declareQuorum("default")
 	t.serve()
 	w := t.worker(settings{Queues: []string{"default"}, Concurrency: 3, StopTimeout: 1, MaxDeaths: 2}).ready("default")
 	const n = 60
@@ -136,4 +137,59 @@ func quorum(t *trial) {
 	w.stop(t, 20*time.Second)
 	t.within(soon, func() bool { return t.ready("default") == 2 }, "both are back")
 	require.Len(t, t.records(wire.DeadJobs), 1)
+}
+
+// burst stops a worker whose jobs, all of a quorum queue, end at one moment. RabbitMQ passes few
+// acknowledgements of a channel on to the queue until the queue has carried them out. It holds the
+// others back, and forgets them when the channel closes. Their jobs then come again.
+func burst(t *trial) {
+	t.declareQuorum("default")
+	t.serve()
+	hold := t.holdable("default")
+	const n = 100
+	w := t.prepared(t.client, settings{Queues: []string{"default"}, Concurrency: n})
+	for round := range 3 {
+		var jobs []amqp.Publishing
+		for i := range n {
+			jobs = append(jobs, job("Sleep", 0, fmt.Sprintf("round%d-%d", round, i), 4))
+		}
+		t.put("default", jobs...)
+		w.launch()
+		t.eventually(func() bool { return w.count("began", "") == (round+1)*n }, "all jobs run")
+		w.signal(syscall.SIGTERM)
+		t.eventually(func() bool { return w.count("quiet", "-") == round+1 }, "the worker stops")
+		t.pause(500 * time.Millisecond) // it cancels its consumer, and the queue must not hold that up
+		// The jobs become due while the process is frozen, so all of them end when it continues.
+		w.signal(syscall.SIGSTOP)
+		t.pause(4 * time.Second)
+		hold()
+		w.signal(syscall.SIGCONT)
+		w.ends(t, 20*time.Second)
+		require.Equal(t, (round+1)*n, w.count("ran", ""), "each job ends")
+		t.pause(time.Second)
+		require.Zero(t, t.ready("default"), "no job that ran comes back to its queue, the %dth time", round+1)
+	}
+}
+
+// holdable returns a function that holds a quorum queue for half a second, as a busy disk does.
+func (t *trial) holdable(queue string) (hold func()) {
+	dir, err := os.MkdirTemp(t.brokerDir(), "hold-")
+	require.NoError(t, err)
+	file := filepath.Join(dir, "hold") // the broker removes it when it holds the queue
+	_, err = t.broker.Eval(t.ctx, fmt.Sprintf(`
+		{ok, Queue} = rabbit_amqqueue:lookup(rabbit_misc:r(<<%q>>, queue, <<%q>>)),
+		{Name, _} = amqqueue:get_pid(Queue),
+		Leader = whereis(Name),
+		true = is_pid(Leader),
+		Hold = fun() -> erlang:suspend_process(Leader), ok = file:delete(%[3]q), timer:sleep(500), erlang:resume_process(Leader) end,
+		Loop = fun Loop() -> timer:sleep(5), is_process_alive(Leader) andalso begin filelib:is_file(%[3]q) andalso Hold(), Loop() end end,
+		spawn(Loop).`, t.room.vhost, wire.QueuePrefix+queue, file))
+	require.NoError(t, err)
+	return func() {
+		require.NoError(t, os.WriteFile(file, nil, 0o666))
+		t.eventually(func() bool {
+			_, err := os.Stat(file)
+			return errors.Is(err, os.ErrNotExist)
+		}, "the broker holds the queue")
+	}
 }

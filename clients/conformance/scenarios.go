@@ -25,6 +25,7 @@ var scenarios = []scenario{
 	{name: "tls", what: "TLS with a private authority: the name in the URL and the signature are checked", run: secure},
 	{name: "queues", what: "queues that exist are used as they are, quorum queues too; a missing one is made", run: queues, rabbitmq: true},
 	{name: "quorum", what: "a quorum queue: killed and stopped workers, retries, poison", run: quorum, rabbitmq: true},
+	{name: "burst", what: "a quorum queue: a worker stops while 100 jobs end, and none of them comes again", run: burst, rabbitmq: true, idle: true},
 	{name: "kill", what: "the worker is killed with jobs in flight: nothing is lost", run: kill},
 	{name: "poison", what: "a job that kills its workers is given up, one that was peeked at is not", run: poison},
 	{name: "blocked", what: "the broker's memory alarm: publishes wait or fail, workers go on, nothing is lost", run: blocked, crowd: true, rabbitmq: true},
