@@ -167,7 +167,7 @@ func burst(t *trial) {
 		w.ends(t, 20*time.Second)
 		require.Equal(t, (round+1)*n, w.count("ran", ""), "each job ends")
 		t.pause(time.Second)
-		require.Zero(t, t.ready("default"), "no job that ran comes back to its queue, the %dth time", round+1)
+		require.Zero(t, t.ready("default"), "no job that ran comes back to its queue, in round %d", round)
 	}
 }
 
