@@ -52,12 +52,13 @@ type result struct {
 	Stuck []string `json:"stuck,omitempty"`
 	// AfterBack is the time from the end of the fault until an affected queue got jobs again.
 	AfterBack float64           `json:"after_back"`
-	Exits     int               `json:"sidecar_exits"`   // sidecars that exited by themselves
-	Epochs    int               `json:"epochs"`          // in the journal
-	Load      string            `json:"load"`            // of the machine, at the end
-	Took      float64           `json:"took"`            // seconds
-	Broken    []string          `json:"broken"`          // broken bounds
-	Error     string            `json:"error,omitempty"` // why the run is void
+	Exits     int               `json:"sidecar_exits"`        // sidecars that exited by themselves
+	LastLines []string          `json:"last_lines,omitempty"` // what each of these logged last
+	Epochs    int               `json:"epochs"`               // in the journal
+	Load      string            `json:"load"`                 // of the machine, at the end
+	Took      float64           `json:"took"`                 // seconds
+	Broken    []string          `json:"broken"`               // broken bounds
+	Error     string            `json:"error,omitempty"`      // why the run is void
 	LostJIDs  []string          `json:"lost_jids,omitempty"`
 	Examples  map[string]string `json:"examples,omitempty"`
 }
@@ -126,6 +127,7 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 		}
 		_ = s.stop() // one that does not end in time is killed
 		res.Exits += s.exits
+		res.LastLines = append(res.LastLines, s.last...)
 	}
 	log, err := w.read(ctx)
 	if err != nil {
@@ -245,7 +247,7 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	must(res.Doubled.Bare == 0, "%d doubled that do not say which fire they are", res.Doubled.Bare)
 	must(res.Doubled.Unseen == 0, "%d doubled of which the taps saw only one fire", res.Doubled.Unseen)
 	must(res.Again == 0 || !r.nodesStay, "%d copies of a fire came again that the broker does not call redelivered", res.Again)
-	must(res.Exits == 0 || r.upgrades, "%d sidecars ended by themselves", res.Exits)
+	must(res.Exits == 0 || r.upgrades, "%d sidecars ended by themselves: %q", res.Exits, res.LastLines)
 	for _, text := range w.mute {
 		must(false, "%s", text)
 	}

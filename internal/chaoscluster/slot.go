@@ -19,8 +19,9 @@ type slot struct {
 
 	mu    sync.Mutex
 	p     *sidecar.Process
-	down  bool // meant to be down
-	exits int  // how often it exited by itself
+	down  bool     // meant to be down
+	exits int      // how often it exited by itself
+	last  []string // what it logged last, each time
 }
 
 func newSlot(cfg sidecar.Config, dir string) (*slot, error) {
@@ -73,12 +74,30 @@ func (s *slot) supervise(ctx context.Context) {
 		again := !s.down && s.ended()
 		if again {
 			s.exits++
+			s.last = append(s.last, s.lastLines())
 		}
 		s.mu.Unlock()
 		if again {
 			_ = s.start()
 		}
 	}
+}
+
+// lastLines returns the end of the log.
+func (s *slot) lastLines() string {
+	const most = 600
+	info, err := s.log.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	text := make([]byte, min(most, info.Size()))
+	f, err := os.Open(s.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	n, _ := f.ReadAt(text, info.Size()-int64(len(text)))
+	return string(text[:n])
 }
 
 // ended reports whether the newest process has ended.
