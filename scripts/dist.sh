@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the archives for installations without a compiler, one for each system, and their
-# SHA256SUMS.
+# Builds the archives for installations without a compiler, one for each system. SHA256SUMS gets the
+# checksum of each file in the folder.
 #
 #   scripts/dist.sh FOLDER [OS/ARCH...]
 #
@@ -31,7 +31,6 @@ export CGO_ENABLED=0 TZ=UTC LC_ALL=C
 umask 022
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-built=()
 host=$(go env GOHOSTOS)/$(go env GOHOSTARCH)
 
 # for_target OS ARCH COMMAND... runs a command with Go set up for a system. GOARM has no effect on
@@ -71,14 +70,12 @@ archive() { # archive OS ARCH
 	for_target "$1" "$2" scripts/licenses.sh >"$work/$name/THIRD-PARTY-LICENSES"
 	case $1 in
 	linux | darwin)
-		if [[ $1 == linux ]]; then install -D -m 644 deploy/millrace.service "$work/$name/systemd/millrace.service"; fi
+		if [[ $1 == linux ]]; then install -D -m 644 -t "$work/$name/systemd" deploy/*.service; fi
 		scripts/release/tar.sh "$work" "$folder/$name.tar.gz" "$name"
-		built+=("$name.tar.gz")
 		;;
 	windows) # which has no man, and none of these shells
 		rm -r "$work/$name/man" "$work/$name/completions"
 		GOWORK=off go -C scripts/release run ./zip "$work" "$name" "$folder/$name.zip"
-		built+=("$name.zip")
 		;;
 	esac
 	rm -r "${work:?}/$name"
@@ -88,5 +85,4 @@ common
 for target in "$@"; do
 	archive "${target%/*}" "${target#*/}"
 done
-cd "$folder"
-sha256sum "${built[@]}" >SHA256SUMS
+scripts/release/sums.sh "$folder"

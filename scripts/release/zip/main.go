@@ -12,9 +12,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millrace-jobs/millrace/scripts/release/epoch"
 )
 
 func main() {
@@ -29,9 +30,9 @@ func main() {
 }
 
 func pack(parent, name, file string) (err error) {
-	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	modified, err := epoch.Time()
 	if err != nil {
-		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+		return err
 	}
 	out, err := os.Create(file)
 	if err != nil {
@@ -45,7 +46,7 @@ func pack(parent, name, file string) (err error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		return add(archive, tree, at, time.Unix(seconds, 0).UTC())
+		return add(archive, tree, at, modified)
 	})
 	return errors.Join(err, archive.Close())
 }
