@@ -157,9 +157,13 @@ func TestBrokerThatStartsLater(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.status(t, "/healthz"))
 	require.Equal(t, http.StatusServiceUnavailable, s.status(t, "/readyz"))
 	require.Equal(t, cli.ExitFailed, millrace(t, append([]string{"dead", "retry", "a"}, s.flags...)...).code)
+	probe := func(name string) result { return millrace(t, append([]string{"health", name}, s.flags[:2]...)...) }
+	require.Equal(t, result{0, "live\n", ""}, probe("live"))
+	require.Equal(t, result{cli.ExitFailed, "not ready: the broker is not connected\n", ""}, probe("ready"))
 
 	proxy.Heal(t)
 	s.ready(t)
+	require.Equal(t, result{0, "ready\n", ""}, probe("ready"), "no password is needed")
 	s.leads(t)
 }
 

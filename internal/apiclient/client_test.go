@@ -35,7 +35,7 @@ func TestInvalidClientSettings(t *testing.T) {
 		"http://jobs.example": "no password is sent to http://jobs.example without TLS",
 		"http://::x::":        `invalid --http-addr "::x::"`,
 	} {
-		_, err := apiclient.New(apiclient.Address{Base: base}, apiclient.Credentials{}, nil).Do(t.Context(), apiclient.Request{})
+		_, err := apiclient.New(apiclient.Address{Base: base}, apiclient.Credentials{Authorization: "Basic eA=="}, nil).Do(t.Context(), apiclient.Request{})
 		require.ErrorContains(t, err, want)
 		require.True(t, usage.Is(err))
 	}

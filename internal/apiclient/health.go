@@ -23,7 +23,24 @@ func (h *Health) Failed() bool { return h.Status == "failed" }
 
 // Check runs a health check. A check that fails is a result, not an error.
 func (c *Client) Check(ctx context.Context, name string) (*Health, error) {
-	body, err := c.Do(ctx, Request{Path: "/api/health/checks/" + Segment(name)})
+	h, err := c.health(ctx, "/api/health/checks/"+Segment(name))
+	if err != nil {
+		return nil, fmt.Errorf("check %s: %w", name, err)
+	}
+	return h, nil
+}
+
+// Paths of probes, which need no sign-in.
+const (
+	PathLive  = "/healthz"
+	PathReady = "/readyz"
+)
+
+// Probe asks one of these paths. A probe that fails is a result, not an error.
+func (c *Client) Probe(ctx context.Context, path string) (*Health, error) { return c.health(ctx, path) }
+
+func (c *Client) health(ctx context.Context, path string) (*Health, error) {
+	body, err := c.Do(ctx, Request{Path: path})
 	var refusal *Error
 	if errors.As(err, &refusal) && refusal.Status == http.StatusServiceUnavailable {
 		if h, err := decodeHealth(refusal.body); err == nil && h.Failed() {
@@ -31,7 +48,7 @@ func (c *Client) Check(ctx context.Context, name string) (*Health, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("check %s: %w", name, err)
+		return nil, err
 	}
 	return decodeHealth(body)
 }

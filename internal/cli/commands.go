@@ -17,7 +17,7 @@ type monitorCommands struct {
 	Status    statusCmd    `cmd:"" help:"Show a summary on one screen."`
 	Top       topCmd       `cmd:"" help:"Show a summary, queues and workers, refreshed every two seconds."`
 	Attention attentionCmd `cmd:"" aliases:"alerts" help:"Show current problems, the most severe first."`
-	Health    healthCmd    `cmd:"" help:"Run the health checks. The exit code is 1 if one fails."`
+	Health    healthCmd    `cmd:"" help:"Run the health checks, or ask whether the sidecar is ready. The exit code is 1 if one fails."`
 	Metrics   metricsCmd   `cmd:"" help:"Show counts and durations by class, queue or time."`
 	Events    eventsCmd    `cmd:"" set:"output=ndjson" help:"Print changes as they happen."`
 	Journal   journalCmd   `cmd:"" help:"Show who did what to jobs and queues, and why."`

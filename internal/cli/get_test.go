@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -117,4 +118,45 @@ func TestHealthWithoutSidecar(t *testing.T) {
 	r := millrace(t, "health", "--http-addr", a.Addr())
 	require.Equal(t, ExitFailed, r.code)
 	require.Equal(t, "millrace: check alarms: the broker is not reached\n", r.err)
+}
+
+// A probe sends no password, reads none, and prints one line.
+func TestProbes(t *testing.T) {
+	for _, test := range []struct {
+		command string
+		status  int
+		answer  string
+		code    int
+		prints  string
+	}{
+		{"ready", 200, `{"status":"ok"}`, 0, "ready\n"},
+		{"ready", 200, `{"status":"ok","degraded":[{"subject":"queue a","costs":"b is late"},{"subject":"c","costs":"d"}]}`, 0, "ready, degraded: queue a (b is late), c (d)\n"},
+		{"ready", 503, `{"status":"failed","reason":"the broker is not connected"}`, ExitFailed, "not ready: the broker is not connected\n"},
+		{"ready", 200, `{}`, ExitFailed, "not ready: the answer has no status\n"},
+		{"live", 200, `{"status":"ok"}`, 0, "live\n"},
+	} {
+		a := clitest.NewAPI(t, test.status, test.answer)
+		r := millrace(t, "health", test.command, "--http-addr", a.Addr())
+		require.Equal(t, result{test.code, test.prints, ""}, r)
+		require.Equal(t, []string{map[string]string{"ready": "GET /readyz", "live": "GET /healthz"}[test.command]}, a.Asked())
+	}
+
+	t.Setenv("MILLRACE_AMQP_PASSWORD_FILE", "/nowhere")
+	a := clitest.NewAPI(t, http.StatusOK, `{"status":"ok"}`)
+	a.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		_, _ = w.Write([]byte(`{"status":"ok"}`))
+	})
+	_, port, err := net.SplitHostPort(a.Addr())
+	require.NoError(t, err)
+	for _, flags := range [][]string{{"--http-addr", "0.0.0.0:" + port}, {"--http-addr", ":" + port}, {"--api-url", "http://ann:secret@" + a.Addr() + "/"}} {
+		r := millrace(t, append([]string{"health", "ready", "-o", "ndjson"}, flags...)...)
+		require.Equal(t, result{0, `{"status":"ok"}` + "\n", ""}, r)
+	}
+	r := millrace(t, "health", "ready", "--http-addr", "127.0.0.1:1")
+	require.Equal(t, ExitFailed, r.code)
+	require.Contains(t, r.err, "no sidecar answers at http://127.0.0.1:1")
+	require.Equal(t, ExitUsage, millrace(t, "health", "live", "--api-url", "ftp://x").code)
 }

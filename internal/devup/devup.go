@@ -137,7 +137,7 @@ func awaitReady(ctx context.Context, api *apiclient.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		_, err := api.Do(ctx, apiclient.Request{Path: "/readyz"})
+		_, err := api.Do(ctx, apiclient.Request{Path: apiclient.PathReady})
 		if err == nil {
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"reflect"
@@ -46,6 +47,37 @@ type API struct {
 	HTTPAddr string `name:"http-addr" env:"MILLRACE_HTTP_ADDR" default:"127.0.0.1:15680" placeholder:"HOST:PORT" help:"Where the sidecar's REST API is (${default}), or unix:PATH for a socket in the file system."`
 }
 
+// Address returns where a command asks the API. An API that listens on every address of the machine
+// is asked on the loopback one.
+func (a *API) Address() apiclient.Address {
+	addr := a.HTTPAddr
+	if host, port, err := net.SplitHostPort(addr); err == nil {
+		switch {
+		case host == "" || host == net.IPv4zero.String():
+			addr = net.JoinHostPort("127.0.0.1", port)
+		case host == net.IPv6zero.String():
+			addr = net.JoinHostPort(net.IPv6loopback.String(), port)
+		}
+	}
+	return apiclient.At("http", addr, "")
+}
+
+// Probe has the flags of a command that asks the API without signing in.
+type Probe struct {
+	API    `group:"Connection flags:"`
+	APIURL string `name:"api-url" env:"MILLRACE_API_URL" group:"Connection flags:" placeholder:"URL" help:"The API: https://host:port/prefix. A user in the URL is not sent. Default: http:// and --http-addr."`
+}
+
+// APIClient returns a client of the API that sends no user, password or token.
+func (p *Probe) APIClient() *apiclient.Client {
+	at := p.Address()
+	var err error
+	if p.APIURL != "" {
+		at, _, err = parseAPIURL(p.APIURL)
+	}
+	return apiclient.New(at, apiclient.Credentials{}, err)
+}
+
 // SignIn says how a command reaches the API where the defaults do not do.
 type SignIn struct {
 	APIURL          string `name:"api-url" env:"MILLRACE_API_URL" placeholder:"URL" help:"The API and the user to sign in as: https://user:password@host:port/prefix. Default: http:// and --http-addr, as the user of --amqp-url."`
@@ -62,7 +94,7 @@ type Client struct {
 
 // APIClient returns a client of the API.
 func (c *Client) APIClient() *apiclient.Client {
-	return c.SignIn.APIClient(apiclient.At("http", c.HTTPAddr, ""), &c.AMQP)
+	return c.SignIn.APIClient(c.Address(), &c.AMQP)
 }
 
 // AfterApply checks the URL and puts the password into it.
@@ -157,16 +189,13 @@ func (b *Broker) Connect(order *hosts.Order, log *slog.Logger) connect.Broker {
 func (s *SignIn) APIClient(at apiclient.Address, amqp *AMQP) *apiclient.Client {
 	user, from := connect.Userinfo(amqp.URL()), "--amqp-url"
 	if s.APIURL != "" {
-		u, err := url.Parse(s.APIURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-			err = usage.Errorf("invalid --api-url: use http://host:port or https://user:password@host:port/prefix")
+		address, given, err := parseAPIURL(s.APIURL)
+		if err != nil {
 			return apiclient.New(at, apiclient.Credentials{}, err)
 		}
-		if u.User != nil {
-			user, from = u.User, "--api-url"
+		if at = address; given != nil {
+			user, from = given, "--api-url"
 		}
-		u.User = nil
-		at = apiclient.Address{Base: strings.TrimSuffix(u.String(), "/")}
 	}
 	c := apiclient.Credentials{As: fmt.Sprintf("user %q of %s", user.Username(), from)}
 	if s.APITokenFile != "" {
@@ -175,6 +204,17 @@ func (s *SignIn) APIClient(at apiclient.Address, amqp *AMQP) *apiclient.Client {
 	var err error
 	c.Authorization, err = s.authorization(user)
 	return apiclient.New(at, c, err)
+}
+
+// parseAPIURL returns the address in --api-url, and the user in it, if there is one.
+func parseAPIURL(raw string) (apiclient.Address, *url.Userinfo, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return apiclient.Address{}, nil, usage.Errorf("invalid --api-url: use http://host:port or https://user:password@host:port/prefix")
+	}
+	user := u.User
+	u.User = nil
+	return apiclient.Address{Base: strings.TrimSuffix(u.String(), "/")}, user, nil
 }
 
 // authorization returns the header of requests.

@@ -140,6 +140,7 @@ func TestCompletion(t *testing.T) {
 		"operations begin kill gated":  "gated-jobs",
 		"gated ch":                     "change",
 		"health lea":                   "leader",
+		"health r":                     "ready",
 		"help comp":                    "completion",
 		"queues purge -- --y":          "",
 		"serve --log-level ":           "debug info warn error",

@@ -4,10 +4,14 @@ import (
 	"archive/tar"
 	"errors"
 	"io"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -73,6 +77,38 @@ func requireImage(t *testing.T, version string, image v1.Image, config *v1.Confi
 	}
 	require.Contains(t, in("/millrace", "version"), "millrace v"+version+" (")
 	require.Contains(t, in(append([]string{"/millrace", "config"}, config.Config.Cmd[1:]...)...), config.Config.Cmd[2])
+	requireHealthcheck(t, root, config)
+}
+
+// requireHealthcheck runs the image's health check without a sidecar and beside one that has no
+// broker.
+func requireHealthcheck(t *testing.T, root string, config *v1.ConfigFile) {
+	t.Helper()
+	check := config.Config.Healthcheck
+	require.Equal(t, []string{"CMD", "/millrace", "health", "ready"}, check.Test)
+	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	in := func(args []string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "chroot", append([]string{"--userspec=" + config.Config.User, root}, args...)...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MILLRACE_HTTP_ADDR=" + free.Addr().String(), "MILLRACE_AMQP_URL=amqp://127.0.0.1:1/"}
+		return cmd
+	}
+	said, err := in(check.Test[1:]).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "no sidecar answers at http://"+free.Addr().String())
+
+	sidecar := in(append(config.Config.Entrypoint, config.Config.Cmd...))
+	require.NoError(t, sidecar.Start())
+	defer func() {
+		require.NoError(t, sidecar.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, sidecar.Wait())
+	}()
+	require.Eventually(t, func() bool {
+		health := in(check.Test[1:])
+		said, err := health.Output()
+		return err != nil && health.ProcessState.ExitCode() == 1 && string(said) == "not ready: the broker is not connected\n"
+	}, 20*time.Second, 100*time.Millisecond)
 }
 
 // filesystem unpacks the layers of an image.

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/millrace-jobs/millrace/scripts/release/epoch"
 )
 
 // about is what labels and annotations say.
@@ -55,14 +56,14 @@ func main() {
 }
 
 func run(version, revision, folder string, binaries []string) error {
-	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	created, err := epoch.Time()
 	if err != nil {
-		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+		return err
 	}
 	if _, err := os.Stat(folder); err == nil {
 		return errors.New(folder + " exists already")
 	}
-	of := about{version: version, revision: revision, created: time.Unix(seconds, 0).UTC()}
+	of := about{version: version, revision: revision, created: created}
 	index, err := indexOf(of, slices.Sorted(slices.Values(binaries)))
 	if err != nil {
 		return err
@@ -146,5 +147,9 @@ func config(of about) v1.Config {
 		Entrypoint:   []string{"/millrace"},
 		Cmd:          []string{"serve", "--state-dir", stateDir},
 		Labels:       of.annotations(),
+		Healthcheck: &v1.HealthConfig{
+			Test: []string{"CMD", "/millrace", "health", "ready"}, Interval: 10 * time.Second, Timeout: 10 * time.Second,
+			StartPeriod: 5 * time.Minute, Retries: 3,
+		},
 	}
 }
