@@ -12,7 +12,7 @@
 #   java      a JDK and Maven; Maven puts its downloads into .cache/maven (scripts/mvn.sh)
 #   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
-#   packages  rpm, QEMU and debootstrap, which test the packages of a release
+#   packages  rpm, lintian, QEMU and debootstrap, which test the packages of a release
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
 # It first says what it is going to install. If nothing is missing, it says and does nothing.
@@ -71,6 +71,7 @@ promtool() {
 
 packages() {
 	command -v rpm >/dev/null || packages+=(rpm)
+	command -v lintian >/dev/null || packages+=(lintian)
 	command -v qemu-aarch64-static >/dev/null || packages+=(qemu-user-static)
 	command -v debootstrap >/dev/null || packages+=(debootstrap)
 	command -v systemd-analyze >/dev/null || packages+=(systemd)

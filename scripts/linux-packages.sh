@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the packages for Debian, Fedora and Alpine from the archives for Linux that scripts/dist.sh
-# has written into a folder, and adds them to its SHA256SUMS.
+# has written into a folder. SHA256SUMS gets the checksum of each file in the folder.
 #
 #   scripts/linux-packages.sh FOLDER [deb] [rpm] [apk]
 #
@@ -65,19 +65,31 @@ file_name() {
 	esac
 }
 
+# changelog: that of the Debian package, which each package must have.
+changelog() {
+	cat <<-END
+		millrace ($(package_version deb)) unstable; urgency=medium
+
+		  * https://github.com/millrace-jobs/millrace/blob/main/CHANGELOG.md says
+		    what has changed.
+
+		 -- $(sed -n 's/^maintainer: //p' deploy/packages/nfpm.yaml)  $(date --utc --rfc-email --date "@$SOURCE_DATE_EPOCH")
+	END
+}
+
 # tree ARCHIVE: unpacks an archive, and changes what is different in a package. Prints the folder.
 tree() {
 	local dir=$work/${1##*/}
 	mkdir "$dir"
 	tar --extract --file "$1" --strip-components 1 --directory "$dir"
 	gzip -9 --no-name "$dir"/man/man1/*
-	cp deploy/packages/millrace.yaml "$dir/"
-	sed -i -e '1{/^# \/etc\/systemd/d}' -e 's#/usr/local/bin/#/usr/bin/#' "$dir/systemd/millrace.service"
+	cp deploy/packages/{millrace.yaml,worker.yaml,deb-copyright,lintian-overrides} "$dir/"
+	changelog | gzip -9 --no-name >"$dir/changelog.gz"
+	sed -i -s -e '1{/^# \/etc\/systemd/d}' -e 's#/usr/local/bin/#/usr/bin/#' "$dir"/systemd/*.service
 	find "$dir" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 	echo "$dir"
 }
 
-made=()
 for archive in "${archives[@]}"; do
 	arch=${archive##*_linux_}
 	arch=${arch%.tar.gz}
@@ -91,8 +103,6 @@ for archive in "${archives[@]}"; do
 		PACKAGE_VERSION=$(package_version "$kind")
 		export PACKAGE_VERSION PACKAGE_RELEASE
 		scripts/quietly.sh "$work/nfpm" package --config deploy/packages/nfpm.yaml --packager "$kind" --target "$folder/$file"
-		made+=("$file")
 	done
 done
-cd "$folder"
-sha256sum "${made[@]}" >>SHA256SUMS
+scripts/release/sums.sh "$folder"

@@ -29,15 +29,15 @@ func deployed(t *testing.T, path string) string {
 	return string(text)
 }
 
-// known are the flags and variables that `millrace serve` has.
-func known(t *testing.T) (flags, variables []string) {
+// known are the flags and variables that a command has.
+func known(t *testing.T, command string) (flags, variables []string) {
 	t.Helper()
 	var root commands
 	parser, err := program().Parser(&root, io.Discard, io.Discard)
 	require.NoError(t, err)
 	all := parser.Model.Flags
 	for _, node := range parser.Model.Children {
-		if node.Name == "serve" {
+		if node.Name == command {
 			all = append(all, node.Flags...)
 		}
 	}
@@ -66,8 +66,14 @@ func ours(path, text string) string {
 }
 
 func TestDeployedFlagsExist(t *testing.T) {
-	flags, variables := known(t)
-	for path, least := range map[string]int{"deploy/Dockerfile": 1, "docker-compose.yml": 4, "deploy/millrace.service": 3, "deploy/kubernetes.yaml": 8} {
+	for path, least := range map[string]int{
+		"deploy/Dockerfile": 1, "docker-compose.yml": 4, "deploy/millrace.service": 3, "deploy/millrace-worker@.service": 3, "deploy/kubernetes.yaml": 8,
+	} {
+		command := "serve"
+		if strings.Contains(path, "worker") {
+			command = "worker"
+		}
+		flags, variables := known(t, command)
 		text := withoutComments(deployed(t, path))
 		said := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(ours(path, text), -1)
 		require.GreaterOrEqual(t, len(said), least, path)
@@ -88,6 +94,7 @@ func TestContainer(t *testing.T) {
 	require.True(t, strings.HasPrefix(final, "FROM scratch\n"), "there is a shell in it")
 	require.Contains(t, text, "CGO_ENABLED=0", "it is not static")
 	require.Regexp(t, `(?m)^USER [1-9]`, final, "it runs as root")
+	require.Regexp(t, `(?m)^HEALTHCHECK .*CMD \["/millrace", "health", "ready"\]$`, final)
 
 	compose := composed(t)
 	for name, service := range compose.Services {
@@ -217,18 +224,23 @@ func TestContainerBuildContext(t *testing.T) {
 }
 
 func TestUnit(t *testing.T) {
-	text := deployed(t, "deploy/millrace.service")
+	for _, path := range []string{"deploy/millrace.service", "deploy/millrace-worker@.service"} {
+		requireUnit(t, deployed(t, path))
+	}
+	documented := regexp.MustCompile("(?s)```ini\n([^`]*\n\\[Service\\]\n[^`]*)```").FindAllStringSubmatch(deployed(t, "docs/install.md"), -1)
+	require.Len(t, documented, 1, "there is one unit")
+	require.Equal(t, deployed(t, "deploy/millrace.service"), documented[0][1])
+}
+
+func requireUnit(t *testing.T, text string) {
+	t.Helper()
 	for _, section := range []string{"[Unit]", "[Service]", "[Install]"} {
 		require.Contains(t, text, section+"\n")
 	}
 	for _, line := range strings.Split(withoutComments(text), "\n") {
 		require.Regexp(t, `^$|^\[\w+\]$|^[A-Z]\w+=`, line)
 	}
-	require.Contains(t, text, "DynamicUser=yes")
-
-	documented := regexp.MustCompile("(?s)```ini\n([^`]*\n\\[Service\\]\n[^`]*)```").FindAllStringSubmatch(deployed(t, "docs/install.md"), -1)
-	require.Len(t, documented, 1, "there is one unit")
-	require.Equal(t, text, documented[0][1])
+	require.Contains(t, text, "\nDynamicUser=yes\n")
 }
 
 // TestUnitStartsWithDocumentedSettings has serve read the unit's command line, with what systemd
@@ -249,6 +261,22 @@ func TestUnitStartsWithDocumentedSettings(t *testing.T) {
 	require.NoError(t, err)
 	amqp := root.Serve.URL()
 	require.Equal(t, []string{"millrace", "s3cret", "jobs", "/var/lib/millrace"}, []string{connect.User(amqp), passwordOf(amqp), connect.VHost(amqp), root.Serve.StateDir})
+}
+
+// TestWorkerUnitChecksDocumentedFile has worker read the unit's command line with what systemd
+// inserts into it, the settings that the packages have, and the documented file of commands.
+func TestWorkerUnitChecksDocumentedFile(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/millrace (.*)$`).FindStringSubmatch(deployed(t, "deploy/millrace-worker@.service"))
+	require.NotNil(t, line)
+	commands := regexp.MustCompile("(?s)```yaml\n(queues: .*?)```").FindStringSubmatch(deployed(t, "docs/commands-as-jobs.md"))
+	require.NotNil(t, commands)
+	credentials := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(credentials, "worker-password"), []byte("s3cret\n"), 0o600))
+	args := strings.NewReplacer("/etc/millrace/worker.yaml", clitest.File(t, deployed(t, "deploy/packages/worker.yaml")),
+		"/etc/millrace/workers/%i.yaml", clitest.File(t, commands[1]), "${CREDENTIALS_DIRECTORY}", credentials).Replace(line[1])
+	r := millrace(t, append(strings.Fields(args), "--check")...)
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.out, "2 classes")
 }
 
 var metricName = regexp.MustCompile(`millrace_[a-z_]+[a-z]`)

@@ -10,12 +10,14 @@ import (
 
 	lib "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/clients/go/execjobs"
+	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 )
 
 type workerCmd struct {
-	AMQPURL  string `name:"amqp-url" env:"MILLRACE_AMQP_URL" type:"urls" default:"amqp://guest:guest@localhost:5672/" placeholder:"URL" group:"Connection flags:" help:"Broker and virtual host (${default})."`
+	flags.AMQP `group:"Connection flags:"`
+
 	Exec     string `required:"" placeholder:"FILE" type:"existingfile" help:"YAML file that names the command for each class of jobs."`
 	Check    bool   `help:"Only check the file."`
 	LogLevel string `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`

@@ -131,7 +131,7 @@ func TestDeploymentFiles(t *testing.T) {
 	require.Equal(t, []string{"python", "worker.py"}, pod.Containers[0].Command)
 	require.Equal(t, variable, pod.Containers[0].Env[0].Name)
 
-	unit := blocks["millrace-worker@.service"]
+	unit := blocks["app-worker@.service"]
 	seconds := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(unit)[1]
 	require.Equal(t, stopTimeout+5*time.Second, time.Duration(must(strconv.Atoi(seconds)))*time.Second)
 	verifyUnit(t, unit)
@@ -148,8 +148,8 @@ func verifyUnit(t *testing.T, unit string) {
 	}
 	unit = regexp.MustCompile(`(?m)^ExecStart=\S+`).ReplaceAllString(unit, "ExecStart=/bin/sh")
 	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "millrace-worker@.service"), []byte(unit), 0o600))
-	found, err := exec.CommandContext(t.Context(), systemd, "verify", "--man=no", filepath.Join(folder, "millrace-worker@1.service")).CombinedOutput()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "app-worker@.service"), []byte(unit), 0o600))
+	found, err := exec.CommandContext(t.Context(), systemd, "verify", "--man=no", filepath.Join(folder, "app-worker@1.service")).CombinedOutput()
 	require.NoError(t, err, "%s", found)
 	require.Empty(t, string(found))
 }

@@ -32,7 +32,9 @@ func TestDist(t *testing.T) {
 	tree := filepath.Join(folder, name)
 	require.Contains(t, tool(t, tree, nil, "./millrace", "--version"), "millrace v1.2.3 (")
 	requireStatic(t, filepath.Join(tree, "millrace"))
-	for place, source := range map[string]string{"LICENSE": "LICENSE", "systemd/millrace.service": "deploy/millrace.service"} {
+	for place, source := range map[string]string{
+		"LICENSE": "LICENSE", "systemd/millrace.service": "deploy/millrace.service", "systemd/millrace-worker@.service": "deploy/millrace-worker@.service",
+	} {
 		require.Equal(t, document(t, source), read(t, tree, place))
 	}
 	for place, has := range map[string]string{

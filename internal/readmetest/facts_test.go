@@ -79,7 +79,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-var otherTool = regexp.MustCompile(`rabbitmqctl|rabbitmq-(queues|streams|diagnostics|plugins)|npm install|kubectl|no-install-recommends|apk add|skopeo|helm |cosign|millrace-worker|-m millrace_jobs`)
+var otherTool = regexp.MustCompile(`rabbitmqctl|rabbitmq-(queues|streams|diagnostics|plugins)|npm install|kubectl|no-install-recommends|apk add|skopeo|helm |cosign|(millrace|app)-worker|brew |-m millrace_jobs`)
 
 // Each flag that a document names is in the help of a command.
 func TestFlags(t *testing.T) {
