@@ -7,6 +7,7 @@
 # are
 #
 #   archives   the binary with man pages, completions and licences, for each system
+#   homebrew   the formula for Homebrew, with the checksums of the archives
 #   packages   the packages for Debian, Fedora and Alpine; they need the archives
 #   sbom       a list of the modules in each binary, in CycloneDX's form; it needs the archives
 #   image      a container image for several architectures; it needs the archives
@@ -20,12 +21,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if (($# < 2)); then
-	echo "usage: $0 VERSION FOLDER [archives] [packages] [sbom] [image] [plugin] [chart] [clients]" >&2
+	echo "usage: $0 VERSION FOLDER [archives] [homebrew] [packages] [sbom] [image] [plugin] [chart] [clients]" >&2
 	exit 2
 fi
 version=${1#v} folder=$2
 shift 2
-(($#)) || set -- archives packages sbom image plugin chart clients
+(($#)) || set -- archives homebrew packages sbom image plugin chart clients
 
 if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$ ]]; then
 	echo "$0: invalid version \"$version\": use three numbers, such as 1.2.3, or 1.2.3-rc.1 for a version before it" >&2
@@ -33,7 +34,7 @@ if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$ 
 fi
 for part in "$@"; do
 	case $part in
-	packages | sbom | image)
+	homebrew | packages | sbom | image)
 		if [[ " $* " != *" archives "* ]]; then
 			echo "$0: the part $part is made from the archives: name the part archives before it" >&2
 			exit 2
@@ -92,6 +93,11 @@ archives() {
 	scripts/dist.sh "$folder"
 }
 
+homebrew() {
+	echo "Making millrace.rb …"
+	scripts/release/homebrew.sh "$version" "$folder"
+}
+
 packages() {
 	scripts/linux-packages.sh "$folder"
 }
@@ -141,8 +147,4 @@ clients() {
 
 for part in "$@"; do "$part"; done
 
-cd "$folder"
-rm -f SHA256SUMS
-find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum >"$work/sums"
-mv "$work/sums" SHA256SUMS
-chmod 644 SHA256SUMS
+scripts/release/sums.sh "$folder"

@@ -28,15 +28,15 @@ func clientVersion(t *testing.T) string {
 	return version
 }
 
-// dist returns the folder with the release, and its version, which the image's name has.
+// dist returns the folder with the release, and its version, which the chart's name has.
 func dist(t *testing.T) (folder, version string) {
 	t.Helper()
 	folder = os.Getenv("MILLRACE_DIST")
 	require.NotEmpty(t, folder, "run make test-packages, or set MILLRACE_DIST to the folder of a release")
-	images, err := filepath.Glob(filepath.Join(folder, "millrace_*_image.tar"))
+	charts, err := filepath.Glob(filepath.Join(folder, "millrace-chart-*.tgz"))
 	require.NoError(t, err)
-	require.Len(t, images, 1, "there is one image in %s", folder)
-	return folder, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(images[0]), "millrace_"), "_image.tar")
+	require.Len(t, charts, 1, "there is one chart in %s", folder)
+	return folder, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(charts[0]), "millrace-chart-"), ".tgz")
 }
 
 // run runs a program, and returns its output.
@@ -76,7 +76,7 @@ func wanted(version, client string) []string {
 		"millrace_VERSION_image.tar", "millrace-chart-VERSION.tgz", "rabbitmq_millrace-PLUGIN.ez",
 		"millrace_jobs-CLIENT-py3-none-any.whl", "millrace_jobs-CLIENT.tar.gz",
 		"millrace-jobs-CLIENT.tgz", "millrace-jobs-CLIENT.gem",
-		"millrace-CLIENT.jar", "millrace-CLIENT-sources.jar", "millrace-CLIENT-javadoc.jar", "millrace-CLIENT.pom",
+		"millrace-CLIENT.jar", "millrace-CLIENT-sources.jar", "millrace-CLIENT-javadoc.jar", "millrace-CLIENT.pom", "millrace.rb",
 	} {
 		names = append(names, of.Replace(name))
 	}
@@ -125,7 +125,7 @@ func TestArchives(t *testing.T) {
 				files = append(files, "man/man1/millrace-serve.1", "completions/millrace.bash", "completions/_millrace", "completions/millrace.fish")
 			}
 			if strings.HasPrefix(system, "linux") {
-				files = append(files, "systemd/millrace.service")
+				files = append(files, "systemd/millrace.service", "systemd/millrace-worker@.service")
 			}
 			for _, name := range files {
 				require.FileExists(t, filepath.Join(tree, filepath.FromSlash(name)))
