@@ -10,6 +10,7 @@ PYTHON := .cache/python/bin/python
 PYTHON_READY := .cache/python/installed
 PYTHON_TOOLS := .cache/python/tools
 GOLANGCI := .cache/bin/golangci-lint-$(GOLANGCI_VERSION)
+UI_READY := ui/node_modules/.millrace-lock.json
 
 # ARGS are arguments that `make up`, `make bench` and others pass on, for example ARGS=--fresh.
 ARGS ?=
@@ -194,18 +195,25 @@ release: tools $(PYTHON_READY) ## Build everything that a release consists of in
 	@scripts/release.sh '$(VERSION)' dist $(PARTS)
 	@ls dist
 
-# It builds a release twice, and takes as long as that. It needs root and Debian.
+# It builds a release twice, and runs other test suites against it. It needs root and Debian.
 .PHONY: test-packages
-test-packages: tools $(PYTHON_READY) ## Build a release twice, compare the bytes, and install and run what can run here
-	@scripts/deps.sh broker ruby java packages
-	@scripts/test-packages.sh
+test-packages: tools $(PYTHON_READY) $(GOLANGCI) $(UI_READY) ## Build a release twice, compare the bytes, and install and run what can run here (PARTS='files deb' for some)
+	@scripts/deps.sh broker python ruby java browser packages
+	@scripts/test-packages.sh $(PARTS)
+
+# The tests need Linux, so they are left out. CI runs the programs for the other systems.
+.PHONY: vet-systems
+vet-systems: tools $(GOLANGCI) ## go vet's checks on the binary and the Go client, for each system of a release
+	@scripts/release/vet.sh $(GOLANGCI)
+
+.PHONY: golden
+golden: tools ## Write the golden files of the Helm chart again, after a change of the chart
+	@scripts/release/golden.sh
 
 .PHONY: plugin
 plugin: ## Build the plugin for RabbitMQ in dist, with erlc and the installed RabbitMQ
 	@scripts/deps.sh broker
 	@VERSION=$(VERSION) scripts/plugin.sh dist
-
-UI_READY := ui/node_modules/.millrace-lock.json
 
 $(UI_READY): ui/package-lock.json
 	@echo "installing from the npm registry into ui/node_modules what the UI's checks and tests need"

@@ -2,9 +2,11 @@ package disttest
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,13 +51,19 @@ var kinds = map[string]func() any{
 	"monitoring.coreos.com/v1 PrometheusRule": func() any { return new(monitoring.PrometheusRule) },
 }
 
-// rendered returns the objects of the chart with a file of values, by kind and name.
-func rendered(t *testing.T, values string) map[string]any {
+// documents returns what the chart renders with a file of values.
+func documents(t *testing.T, values string) []string {
 	t.Helper()
 	out, said, err := helm(t, "template", "--kube-version=1.31.0", "millrace", chart(t), "--namespace", "jobs", "--values", values)
 	require.NoError(t, err, said)
+	return strings.Split("\n"+out, "\n---\n")
+}
+
+// rendered returns the objects of the chart with a file of values, by kind and name.
+func rendered(t *testing.T, values string) map[string]any {
+	t.Helper()
 	objects := map[string]any{}
-	for document := range strings.SplitSeq("\n"+out, "\n---\n") {
+	for _, document := range documents(t, values) {
 		var head struct {
 			APIVersion, Kind string
 			Metadata         struct{ Name string }
@@ -90,6 +98,30 @@ func TestChart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files of the chart")
+
+// TestChartIsUnchanged compares what the chart renders with golden files. They show in a review what
+// a change of a template does. After one, `make golden` writes them. They leave out the alerts and
+// the dashboard, which TestChartHasAlerts compares with their sources.
+func TestChartIsUnchanged(t *testing.T) {
+	_, version := dist(t)
+	files, err := filepath.Glob("testdata/values/*.yaml")
+	require.NoError(t, err)
+	for _, file := range files {
+		kept := slices.DeleteFunc(documents(t, file), func(document string) bool {
+			return strings.Contains(document, "\nkind: PrometheusRule\n") || strings.Contains(document, "\n  name: millrace-dashboard\n")
+		})
+		got := strings.TrimSpace(strings.ReplaceAll(strings.Join(kept, "\n---\n"), version, "VERSION")) + "\n"
+		golden := filepath.Join("testdata", "golden", filepath.Base(file))
+		if *update {
+			require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), got, golden)
 	}
 }
 

@@ -3,6 +3,8 @@ package disttest
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +18,11 @@ var common = []string{
 	"/usr/share/doc/millrace/THIRD-PARTY-LICENSES",
 }
 
+// ofServices are the files of the systemd services.
+var ofServices = []string{
+	"/usr/lib/systemd/system/millrace.service", "/usr/lib/systemd/system/millrace-worker@.service", "/etc/millrace/worker.yaml",
+}
+
 func TestRPM(t *testing.T) {
 	folder, version := dist(t)
 	for arch, machine := range map[string]string{"x86_64": "x86_64", "aarch64": "aarch64", "armv7hl": "armv7hl"} {
@@ -24,15 +31,18 @@ func TestRPM(t *testing.T) {
 		require.Equal(t, "millrace "+strings.Replace(version, "-", "~", 1)+" 1 "+machine+" Apache-2.0\n",
 			query("--queryformat", "%{NAME} %{VERSION} %{RELEASE} %{ARCH} %{LICENSE}\n"))
 		files := strings.Split(query("--list"), "\n")
-		require.Subset(t, files, append(common, "/usr/lib/systemd/system/millrace.service", "/usr/share/zsh/site-functions/_millrace"))
+		require.Subset(t, files, slices.Concat(common, ofServices, []string{"/usr/share/zsh/site-functions/_millrace"}))
 		require.NotContains(t, files, "/usr/bin", "the package does not own the system's folders")
-		require.Equal(t, "/etc/millrace/millrace.yaml\n", query("--configfiles"))
+		require.Equal(t, "/etc/millrace/millrace.yaml\n/etc/millrace/worker.yaml\n", query("--configfiles"))
 		require.Contains(t, query("--recommends"), "rabbitmq-server")
-		for script, name := range map[string]string{"POSTIN": "rpm-post", "PREUN": "rpm-preun", "POSTUN": "rpm-postun"} {
+		// rpm prints each script below a line that names it.
+		scripts := regexp.MustCompile(`(?m)^(\w+) scriptlet \(using /bin/sh\):\n`).Split(query("--scripts"), -1)[1:]
+		for i, name := range []string{"rpm-post", "rpm-preun", "rpm-postun"} {
 			want, err := os.ReadFile("../../../deploy/packages/" + name)
 			require.NoError(t, err)
-			require.Equal(t, strings.TrimSpace(string(want)), strings.TrimSpace(query("--queryformat", "%{"+script+"}")))
+			require.Equal(t, strings.TrimSpace(string(want)), strings.TrimSpace(scripts[i]))
 		}
+		require.Len(t, scripts, 3)
 		run(t, "rpm", "--checksig", "--nosignature", file)
 	}
 }
@@ -64,25 +74,42 @@ func TestDebForOtherProcessors(t *testing.T) {
 			run(t, "dpkg-deb", "--show", "--showformat", "${Package} ${Version} ${Architecture} ${Recommends}\n", file))
 		into := t.TempDir()
 		run(t, "dpkg-deb", "--extract", file, into)
-		for _, name := range append(common, "/usr/lib/systemd/system/millrace.service", "/usr/share/doc/millrace/copyright") {
+		for _, name := range slices.Concat(common, ofServices, []string{"/usr/share/doc/millrace/copyright"}) {
 			require.FileExists(t, filepath.Join(into, name))
 		}
+		require.DirExists(t, filepath.Join(into, "etc", "millrace", "workers"))
 	}
 }
 
-// systemd accepts the unit, and finds little that the service could do to the machine.
-func TestUnit(t *testing.T) {
+// Debian's checker finds no fault. deploy/packages/lintian-overrides says which tags do not apply,
+// and why.
+func TestLintian(t *testing.T) {
+	folder, version := dist(t)
+	for _, arch := range []string{"amd64", "arm64", "armhf"} {
+		run(t, "lintian", "--fail-on=error,warning", "--tag-display-limit=0", filepath.Join(folder, "millrace_"+version+"_"+arch+".deb"))
+	}
+}
+
+// systemd accepts the units, and finds little that the services could do to the machine.
+func TestUnits(t *testing.T) {
 	folder, version := dist(t)
 	into := t.TempDir()
 	run(t, "dpkg-deb", "--extract", filepath.Join(folder, "millrace_"+version+"_amd64.deb"), into)
-	unit := filepath.Join(into, "usr", "lib", "systemd", "system", "millrace.service")
-	text, err := os.ReadFile(unit)
-	require.NoError(t, err)
-	require.Contains(t, string(text), "\nExecStart=/usr/bin/millrace --config /etc/millrace/millrace.yaml serve ")
-	// verify looks for the program, which is not installed here.
-	program := filepath.Join(into, "usr", "bin", "millrace")
-	require.NoError(t, os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/bin/millrace", program)), 0o600))
-	require.Empty(t, run(t, "systemd-analyze", "verify", "--man=no", unit))
-	// The threshold is ten times the exposure, which is at most 10.0.
-	run(t, "systemd-analyze", "security", "--offline=true", "--threshold=14", unit)
+	units := filepath.Join(into, "usr", "lib", "systemd", "system")
+	for file, unit := range map[string]struct{ instance, command string }{
+		"millrace.service":         {"millrace.service", "--config /etc/millrace/millrace.yaml serve "},
+		"millrace-worker@.service": {"millrace-worker@images.service", "--config /etc/millrace/worker.yaml worker --exec /etc/millrace/workers/%i.yaml "},
+	} {
+		text, err := os.ReadFile(filepath.Join(units, file))
+		require.NoError(t, err)
+		require.Contains(t, string(text), "\nExecStart=/usr/bin/millrace "+unit.command)
+		require.NotContains(t, string(text), "/etc/systemd", "the administrator's folder")
+		// verify looks for the program, which is not installed here.
+		program := filepath.Join(into, "usr", "bin", "millrace")
+		require.NoError(t, os.WriteFile(filepath.Join(units, file), []byte(strings.ReplaceAll(string(text), "/usr/bin/millrace", program)), 0o600))
+		instance := filepath.Join(units, unit.instance)
+		require.Empty(t, run(t, "systemd-analyze", "verify", "--man=no", instance))
+		// The threshold is ten times the exposure, which is at most 10.0.
+		run(t, "systemd-analyze", "security", "--offline=true", "--threshold=14", instance)
+	}
 }
