@@ -40,19 +40,28 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CGO_ENABLED=0
 failed=0
+mark=
 
 # check WHAT COMMAND...: runs a command, and prints a line. Lines of the command that begin with
-# "detail: " become a part of it.
+# "detail: " become a part of it. It sets mark to "ok" or "FAILED" and always succeeds: behind || or
+# after if, bash would ignore errors within the command's functions.
 check() {
-	local what=$1 begun=$SECONDS mark=ok details
+	local what=$1 begun=$SECONDS details code
 	shift
-	"$@" >"$work/log" 2>&1 </dev/null || mark=FAILED
+	mark=ok
+	set +e
+	(
+		set -e
+		"$@"
+	) >"$work/log" 2>&1 </dev/null
+	code=$?
+	set -e
+	if ((code)); then mark=FAILED; fi
 	details=$(sed -n 's/^detail: //p' "$work/log" | paste -sd ';' | sed 's/;/; /g')
 	printf '%-8s %s%s (%d s)\n' "$mark" "$what" "${details:+: $details}" $((SECONDS - begun))
 	if [[ $mark == FAILED ]]; then
 		failed=$((failed + 1))
 		tail -n 40 "$work/log" | sed 's/^/        /'
-		return 1
 	fi
 }
 
@@ -87,26 +96,27 @@ words() {
 
 files() {
 	local name
-	check 'compile helm, actionlint and the tests' helpers || return 0
-	check 'workflows: actionlint' "$work/actionlint" -shellcheck= -pyflakes= .github/workflows/*.yml || true
-	check 'go vet of the release programs' env GOWORK=off go -C scripts/release vet ./... || true
+	check 'compile helm, actionlint and the tests' helpers
+	if [[ $mark == FAILED ]]; then return; fi
+	check 'workflows: actionlint' "$work/actionlint" -shellcheck= -pyflakes= .github/workflows/*.yml
+	check 'go vet of the release programs' env GOWORK=off go -C scripts/release vet ./...
 	for name in $("$work/disttest" -test.list .); do
-		check "files: $(words "$name")" disttest "$name" || true
+		check "files: $(words "$name")" disttest "$name"
 	done
 }
 
 deb() {
 	local debian
 	for debian in bookworm forky; do
-		check "deb on a bare Debian $debian" scripts/test-deb.sh "$release" "$debian" || true
+		check "deb on a bare Debian $debian" scripts/test-deb.sh "$release" "$debian"
 	done
 }
 
 clients() {
 	local go=(go test -count=1 -timeout 30m ./internal/readmetest -run)
-	check 'clients: packages installed and loaded' "${go[@]}" '^TestPackages$' || true
-	check 'clients: Go modules as a proxy serves them' "${go[@]}" '^(TestGoInstall|TestGoClientAlone)$' || true
-	check 'clients: conformance suite against the packed libraries' go run ./clients/conformance -rerun || true
+	check 'clients: packages installed and loaded' "${go[@]}" '^TestPackages$'
+	check 'clients: Go modules as a proxy serves them' "${go[@]}" '^(TestGoInstall|TestGoClientAlone)$'
+	check 'clients: conformance suite against the packed libraries' go run ./clients/conformance -rerun
 }
 
 # plugin [FOLDER]: tests the plugin of the release, with the RabbitMQ whose programs are in a folder.
@@ -119,15 +129,16 @@ on_rabbitmq4() { plugin "$(scripts/rabbitmq4.sh)"; }
 
 if [[ ! $release ]]; then
 	release=$work/first
-	check 'release: built twice, with the same bytes' built_twice || exit 1
+	check 'release: built twice, with the same bytes' built_twice
+	if [[ $mark == FAILED ]]; then exit 1; fi
 fi
-if asked vet; then check 'go vet for each system' make --no-print-directory vet-systems || true; fi
+if asked vet; then check 'go vet for each system' make --no-print-directory vet-systems; fi
 if asked files; then files; fi
 if asked deb; then deb; fi
 if asked clients; then clients; fi
 if asked plugin; then
-	check 'plugin on the installed RabbitMQ' plugin || true
-	check 'plugin on RabbitMQ 4.3' on_rabbitmq4 || true
+	check 'plugin on the installed RabbitMQ' plugin
+	check 'plugin on RabbitMQ 4.3' on_rabbitmq4
 fi
 
 for part in "${all[@]}"; do
