@@ -1,5 +1,5 @@
 // How the UI looks, in browsers, with the binary, a broker and traffic: every page at many widths,
-// and the sign-in.
+// and the sign-in. Then the tasks of an operator, which change what the pages show.
 import { shared } from './shared.js';
 import { empty } from './empty.js';
 import { inFirefox } from './firefox.js';
@@ -8,8 +8,9 @@ import { layout } from './layout.js';
 import { pages } from './pages.js';
 import { people } from './people.js';
 import { states } from './states.js';
+import { hang, tasks } from './tasks.js';
 
-const world = shared();
+const world = shared(hang);
 
 people(world);
 pages(world);
@@ -18,3 +19,4 @@ inFirefox(world);
 hostile(world);
 states(world);
 empty(world);
+tasks(world);

@@ -6,8 +6,26 @@ import { test } from 'node:test';
 import { open, signIn } from './browser.js';
 import { until } from './sidecar.js';
 
-/** @param {import('playwright-core').Locator} at */
-function thing(at) {
+/**
+ * @typedef {{clicks: number, keys: number}} Did what a user has done; a pasted text is one key, and
+ *   so is a key with Ctrl
+ */
+
+/**
+ * @param {import('playwright-core').Locator} at
+ * @param {Did} did
+ */
+function thing(at, did) {
+  const click = (/** @type {any} */ how = undefined) => {
+    did.clicks++;
+    return at.click(how);
+  };
+  /** Counts the click on a field that does not have the focus, and the key that selects its text. */
+  const enter = async () => {
+    const is = await at.evaluate((el) => ({ focused: el === document.activeElement, full: !!el.value }));
+    if (!is.focused) did.clicks++;
+    return is;
+  };
   const text = async () => (await at.allInnerTexts()).join(' ').replace(/\s+/g, ' ').trim();
   return {
     /**
@@ -16,21 +34,38 @@ function thing(at) {
      * @param {string|RegExp} [name]
      * @param {any} [more]
      */
-    find: (role, name, more) => thing(at.getByRole(role, { ...more, ...(name === undefined ? {} : { name }) })),
-    nth: (/** @type {number} */ n) => thing(at.nth(n)),
-    first: () => thing(at.first()),
-    last: () => thing(at.last()),
-    click: () => at.click(),
-    fill: (/** @type {string} */ value) => at.fill(value),
-    choose: (/** @type {string} */ option) => at.selectOption(option),
-    check: () => at.check(),
-    uncheck: () => at.uncheck(),
-    press: (/** @type {string} */ key) => at.press(key),
+    find: (role, name, more) => thing(at.getByRole(role, { ...more, ...(name === undefined ? {} : { name }) }), did),
+    nth: (/** @type {number} */ n) => thing(at.nth(n), did),
+    first: () => thing(at.first(), did),
+    last: () => thing(at.last(), did),
+    click: () => click(),
+    fill: async (/** @type {string} */ value) => {
+      const { full } = await enter();
+      did.keys += value.length + (full ? 1 : 0);
+      await at.fill(value);
+    },
+    choose: (/** @type {string} */ option) => {
+      did.clicks += 2; // one opens the options
+      return at.selectOption(option);
+    },
+    check: () => {
+      did.clicks++;
+      return at.check();
+    },
+    uncheck: () => {
+      did.clicks++;
+      return at.uncheck();
+    },
+    press: async (/** @type {string} */ key) => {
+      await enter();
+      did.keys++;
+      await at.press(key);
+    },
     pointAt: () => at.hover(),
     /** Clicks at a part of its width. @param {number} part */
     clickAt: async (part) => {
       const { width, height } = await at.boundingBox();
-      await at.click({ position: { x: width * part, y: height * 0.4 } });
+      await click({ position: { x: width * part, y: height * 0.4 } });
     },
     /**
      * Drags the pointer over it, from one part of its width to another.
@@ -38,6 +73,7 @@ function thing(at) {
      * @param {number} to
      */
     drag: async (from, to) => {
+      did.clicks++;
       await at.scrollIntoViewIfNeeded();
       const box = await at.boundingBox();
       const { mouse } = at.page();
@@ -78,14 +114,32 @@ function thing(at) {
 
 /** @typedef {ReturnType<typeof person>} Person */
 
-/** @param {import('playwright-core').Page} page */
-function person(page) {
-  const whole = thing(page.locator('body'));
+/**
+ * @param {import('playwright-core').Page} page
+ * @param {Did} did
+ */
+function person(page, did) {
+  const whole = thing(page.locator('body'), did);
   return {
     find: whole.find,
-    press: (/** @type {string} */ key) => page.keyboard.press(key),
-    type: (/** @type {string} */ text) => page.keyboard.type(text),
-    back: () => page.goBack(),
+    press: (/** @type {string} */ key) => {
+      did.keys++;
+      return page.keyboard.press(key);
+    },
+    type: (/** @type {string} */ text) => {
+      did.keys += text.length;
+      return page.keyboard.type(text);
+    },
+    /** Pastes a text that the user has copied elsewhere. @param {string} text */
+    paste: async (text) => {
+      did.keys++;
+      await page.evaluate((t) => navigator.clipboard.writeText(t), text);
+      await page.keyboard.press('ControlOrMeta+v');
+    },
+    back: () => {
+      did.clicks++;
+      return page.goBack();
+    },
     /** Moves the pointer away, because rows do not move while it is over them. */
     pointAway: () => page.mouse.move(5, 5),
     /** Points at the notifications: then they stay, and rows may move. */
@@ -119,7 +173,10 @@ function person(page) {
     /** Closes the notifications that do not disappear by themselves. */
     tidy: async () => {
       const away = page.getByRole('region', { name: 'Notifications' }).getByRole('button', { name: 'Dismiss' });
-      while (await away.count()) await away.first().click({ timeout: 1000 }).catch(() => {});
+      while (await away.count()) {
+        did.clicks++;
+        await away.first().click({ timeout: 1000 }).catch(() => {});
+      }
       await page.mouse.move(5, 5); // the pointer is now over the element that was below
     },
     dialog: whole.find('dialog'),
@@ -132,8 +189,8 @@ function person(page) {
  * Signs a user in, and runs the story of the user. No error may occur meanwhile.
  * @param {any} world
  * @param {(me: Person) => Promise<void>} act
- * @param {{as?: [string, string], expected?: RegExp, name?: string, prepare?: (page: any) =>
- *   Promise<void>}} [how] `prepare`: sets the scene
+ * @param {{as?: [string, string], expected?: RegExp, name?: string, did?: Did, prepare?: (page: any)
+ *   => Promise<void>}} [how] `prepare`: sets the scene; `did`: gets what the user has done
  */
 export async function by(world, act, how = {}) {
   const { page, context, faults } = await open(world.browser, { permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true });
@@ -142,7 +199,7 @@ export async function by(world, act, how = {}) {
   await how.prepare?.(page);
   page.on('request', (r) => { if (r.isNavigationRequest()) faults.push('went to another document: ' + r.url()); });
   try {
-    await act(person(page));
+    await act(person(page, how.did || { clicks: 0, keys: 0 }));
   } catch (e) {
     if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${(how.name || 'untold').replace(/\W+/g, '-').slice(0, 60)}.png` });
     throw e;
@@ -160,3 +217,25 @@ export async function by(world, act, how = {}) {
  * @param {any} [how]
  */
 export const story = (world, name, act, how) => test(name, () => by(world, act, { name, ...how }));
+
+/** @param {{clicks: number, keys?: number}} did */
+const said = ({ clicks, keys }) => [plural(clicks, 'click'), keys && plural(keys, 'key')].filter(Boolean).join(' and ');
+/** @param {number} n @param {string} what */
+const plural = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+
+/**
+ * A test of a task, from the dashboard on. It reports the clicks and the keys of the user, and
+ * fails if they are more than the task may take.
+ * @param {any} world
+ * @param {{name: string, most: {clicks: number, keys?: number}, scene?: (world: any) => any, act:
+ *   (me: Person) => Promise<any>}} of `most`: any number of keys if none is given; `scene` is set
+ *   before the user signs in; `act` may return something to report
+ */
+export const task = (world, { name, most, scene, act }) => test(name, async (t) => {
+  const did = { clicks: 0, keys: 0 };
+  let more = '';
+  await scene?.(world);
+  await by(world, async (me) => { more = await act(me) || ''; }, { name, did });
+  t.diagnostic(`${name}: ${said(did)} (at most ${said(most)})${more}`);
+  assert.ok(did.clicks <= most.clicks && did.keys <= (most.keys ?? Infinity), `${said(did)}, and not ${said(most)}`);
+});

@@ -5,10 +5,14 @@ import { beat, seed } from './seed.js';
 import { http, start } from './sidecar.js';
 import { side } from './workers.js';
 
-/** Returns the shared state, which is complete when the first test begins. */
-export function shared() {
-  const world = { browser: null, base: '', publish: null };
+/**
+ * Returns the shared state, which is complete when the first test begins.
+ * @param {(world: any) => any} [scene] what else is to be set up
+ */
+export function shared(scene) {
+  /** @type {(() => any)[]} */
   const ends = [];
+  const world = { browser: null, base: '', publish: null, ends };
   before(async () => {
     const [sidecar, browser] = await Promise.all([start(), launch()]);
     ends.push(() => sidecar.stop(), () => browser.close());
@@ -24,6 +28,7 @@ export function shared() {
     ends.push(() => hearts.stop());
     const worker = await side(sidecar);
     ends.push(() => worker.stop());
+    await scene?.(world);
   }, { timeout: 600_000 });
 
   after(async () => {
