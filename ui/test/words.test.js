@@ -82,3 +82,9 @@ test('what only the API calls so has plain words', () => {
   for (const state of ['under_way', 'undoing']) assert.ok(words.states.named[state], state);
   assert.equal(words.health.phases.settling, 'reconciling');
 });
+
+test('a queue without progress counts its slots in plain words', () => {
+  const { saturated } = words.queue;
+  assert.equal(saturated(1, 1), '1 job waits, the only slot of its workers is busy, and none has been taken for a minute or longer. The running job may hang.');
+  assert.equal(saturated(3, 2), '3 jobs wait, all 2 slots of its workers are busy, and none has been taken for a minute or longer. The running jobs may hang.');
+});

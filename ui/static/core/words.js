@@ -916,7 +916,10 @@ export const queue = {
     const check = named ? `, or check why its ${named === 1 ? 'worker does' : `${count(named)} workers do`} not consume it` : '';
     return `${plural(n, 'job waits', 'jobs wait')} and no workers consume this queue. Start one${check}.`;
   },
-  saturated: (n, slots) => `${plural(n, 'job waits', 'jobs wait')}, all ${count(slots)} slots of its workers are busy, and none has been taken for a minute or longer. The running jobs may hang.`,
+  saturated: (n, slots) => {
+    const [busy, hang] = slots === 1 ? ['the only slot of its workers is busy', 'The running job may hang'] : [`all ${count(slots)} slots of its workers are busy`, 'The running jobs may hang'];
+    return `${plural(n, 'job waits', 'jobs wait')}, ${busy}, and none has been taken for a minute or longer. ${hang}.`;
+  },
   rejectsLost: (command) => rich`Jobs that workers reject are lost: this queue is not dead-lettered to jobs.dead. Run ${command} for the fix.`,
   workersTab: (n) => (n === undefined ? 'Workers' : `Workers (${n})`),
   growingBy: (n) => `growing by ${rate(n)}`,
