@@ -161,6 +161,8 @@ function pageOf(command, context) {
     evaluate,
     click,
     goto: (/** @type {string} */ url) => command('browsingContext.navigate', { context, url, wait: 'complete' }),
+    /** Returns a picture of the window, or of the whole page. @param {boolean} whole */
+    screenshot: async (whole) => Buffer.from((await command('browsingContext.captureScreenshot', { context, origin: whole ? 'document' : 'viewport' })).data, 'base64'),
     setViewportSize: (/** @type {{width: number, height: number}} */ viewport) => command('browsingContext.setViewport', { context, viewport }),
     /** Clears a field, and types into it. @param {string} name @param {string} text */
     fill: async (name, text) => {

@@ -1,6 +1,12 @@
 // Writes docs/screenshots: each page in both themes. It uses the virtual host of a small shop, with
-// a worker for its jobs.
-import { mkdir } from 'node:fs/promises';
+// a worker for its jobs. For a look at the pages:
+//
+//   SCREENSHOTS=DIR WIDTHS=1700,390 THEMES=light ONLY=queue,jobs WHOLE=1 FIREFOX=1
+//
+// WHOLE is the page below the window too. FIREFOX adds pictures in Firefox, in its own theme.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { launchFirefox } from './bidi.js';
 import { launch, open, signIn } from './browser.js';
 import { beat, dice, seed } from './seed.js';
 import { http, serve, start, virtualHost, work } from './sidecar.js';
@@ -12,6 +18,14 @@ const pages = {
   class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop',
   operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs', live: '/live',
 };
+/** Those that are not in docs/screenshots. */
+const others = {
+  gated: '/gated-jobs', 'dead-by-error': '/dead-jobs?view=storm', 'runs-recent': '/jobs?state=finished', 'queue-stuck': '/job-queues/archive', 'queue-jobs': '/job-queues/archive?tab=jobs',
+  'queue-workers': '/job-queues/mails?tab=workers', 'job-running': '/jobs/report-that-hangs', 'job-unknown': '/jobs/unknown', ticked: '/job-metrics?range=24h&show=SyncInventory,SendInvoice',
+  compared: '/job-metrics/SendInvoice?range=6h&compare=1', audit: '/operations?tab=audit',
+};
+if (process.env.SCREENSHOTS) Object.assign(pages, others);
+const whole = !!process.env.WHOLE;
 const only = process.env.ONLY?.split(',');
 const widths = (process.env.WIDTHS || '1440').split(',').map(Number);
 const themes = (process.env.THEMES || 'light,dark').split(',');
@@ -97,9 +111,12 @@ async function act(page) {
   await retry.getByText(/^[1-9]\d* of \d+ done/).waitFor();
 }
 
+/** Runs in the page: whether it shows what it is about. */
+const ready = () => !document.querySelector('tr.sk') && !!document.querySelector('main :is(tbody tr, .facts, .ops, .feed a, .empty)');
+
 async function shoot(browser, base, theme, width, names, first) {
   const { page, context } = await open(browser, { colorScheme: theme, viewport: { width, height: 900 }, deviceScaleFactor: 1 });
-  const save = (name) => page.screenshot({ path: `${into}/${name}-${theme}${width === 1440 ? '' : '-' + width}.png` });
+  const save = (name) => page.screenshot({ fullPage: whole, path: `${into}/${name}-${theme}${width === 1440 ? '' : '-' + width}.png` });
   await page.goto(base + '/sign-in');
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
   if (names.includes('dashboard')) await save('sign-in');
@@ -110,11 +127,34 @@ async function shoot(browser, base, theme, width, names, first) {
     await page.goto(base + pages[name]);
     await page.getByRole('heading', { level: 1 }).waitFor();
     if (name === 'live') await some(base, 24);
-    await page.waitForFunction(() => !document.querySelector('tr.sk') && document.querySelector('main tbody tr, main .facts, main .ops, main .feed a'));
+    await page.waitForFunction(ready);
     await page.waitForTimeout(name === 'live' ? 4000 : 1200);
     await save(name);
   }
   await context.close();
+}
+
+/** Pictures of all pages in Firefox. */
+async function inFirefox(base) {
+  const page = await launchFirefox();
+  try {
+    await page.goto(base + '/sign-in');
+    for (const field of ['Name', 'Password']) await page.fill(field, 'guest');
+    await page.click({ role: 'button', name: 'Sign in' });
+    await page.shows('the dashboard', () => document.querySelector('h1')?.textContent === 'Dashboard');
+    for (const [name, path] of Object.entries(pages)) {
+      if (only && !only.includes(name)) continue;
+      for (const width of widths) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.goto(base + path);
+        await page.shows(path, ready);
+        await sleep(1200);
+        await writeFile(`${into}/${name}-firefox-${width}.png`, await page.screenshot(whole));
+      }
+    }
+  } finally {
+    await page.close();
+  }
 }
 
 const up = await start({ rate: 1 });
@@ -147,6 +187,7 @@ try {
       }
     }
   }
+  if (process.env.FIREFOX) await inFirefox(base);
 } finally {
   for (const end of ends.reverse()) await end();
 }
