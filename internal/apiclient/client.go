@@ -119,6 +119,12 @@ type Request struct {
 // Do makes a request and returns the answer's body as it is.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	defer c.HTTP.CloseIdleConnections()
+	return c.Fetch(ctx, r)
+}
+
+// Fetch is Do for one of many requests: it keeps the connection for the next one. The caller calls
+// HTTP.CloseIdleConnections at the end.
+func (c *Client) Fetch(ctx context.Context, r Request) ([]byte, error) {
 	body, err := c.open(ctx, r)
 	if err != nil {
 		return nil, err
