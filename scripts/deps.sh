@@ -13,6 +13,7 @@
 #   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
 #   packages  rpm, lintian, QEMU and debootstrap, which test the packages of a release
+#   imports   Redis, SQLite, RQ and Celery, from which the tests import jobs; never as a service
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
 # It first says what it is going to install. If nothing is missing, it says and does nothing.
@@ -69,6 +70,13 @@ promtool() {
 	[[ -x /usr/bin/promtool ]] || packages+=(prometheus)
 }
 
+imports() {
+	[[ -x /usr/bin/redis-server ]] || packages+=(redis-server)
+	command -v sqlite3 >/dev/null || packages+=(sqlite3)
+	/usr/bin/python3 -c 'import redis, rq' 2>/dev/null || packages+=(python3-rq python3-redis)
+	/usr/bin/python3 -c 'import celery' 2>/dev/null || packages+=(python3-celery)
+}
+
 packages() {
 	command -v rpm >/dev/null || packages+=(rpm)
 	command -v lintian >/dev/null || packages+=(lintian)
@@ -110,7 +118,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | etcd | compiler | python | rails | java | browser | firefox | packages | promtool) "$part" ;;
+	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

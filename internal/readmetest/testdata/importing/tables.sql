@@ -1,0 +1,10 @@
+CREATE TABLE email_outbox (id INTEGER PRIMARY KEY, recipient TEXT, subject TEXT, body TEXT, send_at INTEGER, sent_at INTEGER);
+INSERT INTO email_outbox (recipient, subject, body, send_at, sent_at) VALUES ('ann@example.com', 'Hello', 'Dear Ann', NULL, NULL), ('bob@example.com', 'Hello', '', 4102444800, NULL), ('eve@example.com', '', '', NULL, 1795158930);
+CREATE TABLE sms_queue (id INTEGER PRIMARY KEY, phone TEXT, message TEXT, state TEXT);
+INSERT INTO sms_queue (phone, message, state) VALUES ('+358', 'Hi', 'new'), ('+358', 'Hi', 'sent');
+CREATE TABLE webhooks (id INTEGER PRIMARY KEY, url TEXT, payload TEXT, tries INTEGER, next_try REAL, done INTEGER);
+INSERT INTO webhooks (url, payload, tries, next_try, done) VALUES ('https://example.com', '{"n":9007199254740993}', 2, 4102444800.5, 0), ('https://example.com', '{}', 0, 0, 1);
+CREATE TABLE reports (id INTEGER PRIMARY KEY, month TEXT, file TEXT);
+INSERT INTO reports (id, month, file) VALUES (9007199254740993, '2026-11', NULL), (8, '2026-10', 'r.pdf');
+CREATE TABLE search_updates (table_name TEXT, row_id INTEGER);
+INSERT INTO search_updates VALUES ('users', 1), ('users', 2);
