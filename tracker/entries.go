@@ -163,6 +163,7 @@ type fold struct {
 	state      *leadership
 	entries    *entryTable
 	awaited    awaited
+	announced  *announcements
 	numbers    *numbers
 	rejects    *rejects
 	outcomes   *outcomes
@@ -179,16 +180,17 @@ type fold struct {
 func newFold(r *Reader) *fold {
 	t := &fold{
 		state: &leadership{shown: r.Shown}, entries: newEntryTable(r), awaited: awaited{}, numbers: &numbers{},
-		outcomes: &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses},
+		announced: &announcements{first: map[code]int64{}, shown: r.first},
+		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses},
 	}
 	t.rejects = &rejects{t.state}
 	t.audit = audit.New(t.operations.get)
 	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited}
-	replaced := replacements{t.state, t.outcomes, t.lifecycle}
-	t.streams = entryFold{r.Trust, t.state, t.rejects, t.awaited, t.lifecycle}
+	replaced := replacements{t.state, t.announced, t.outcomes, t.lifecycle}
+	t.streams = entryFold{r.Trust, t.state, t.rejects, t.awaited, t.announced, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.rejects},
+		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
 	}
 	return t
 }
@@ -197,7 +199,7 @@ func newFold(r *Reader) *fold {
 func (t *fold) load(r view.Reader) error {
 	t.numbers.reset()
 	for _, load := range []func(view.Reader) error{
-		t.entries.load, t.awaited.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.state.load,
+		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.state.load,
 	} {
 		if err := load(r); err != nil {
 			return err

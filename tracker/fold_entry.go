@@ -15,6 +15,7 @@ type entryFold struct {
 	state     *leadership
 	rejects   *rejects
 	awaited   awaited
+	announced *announcements
 	lifecycle *lifecycle
 }
 
@@ -112,7 +113,7 @@ func (t *entryFold) enter(tx *view.Tx, r *wire.Record, e *wire.Entry, o *origin)
 			if o.enqueues {
 				a.JID = e.JID
 			}
-			if err := announce(tx, a); err != nil {
+			if err := t.announced.add(tx, a); err != nil {
 				return err
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -13,10 +12,11 @@ import (
 // lowWater forgets parts of entry streams: those that are settled, and those that are gone. It also
 // ends that entries are held.
 type lowWater struct {
-	state   *leadership
-	entries *entryTable
-	awaited awaited
-	rejects *rejects
+	state     *leadership
+	entries   *entryTable
+	awaited   awaited
+	announced *announcements
+	rejects   *rejects
 }
 
 // move forgets everything below an offset of each stream. It is settled, also if the journal says
@@ -31,7 +31,7 @@ func (t lowWater) move(tx *view.Tx, water map[string]int64) error {
 		if err := t.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, below}); err != nil {
 			return err
 		}
-		if err := tx.DeleteRange(keyAnnounced(entryID{c, minOffset}), keyAnnounced(entryID{c, below})); err != nil {
+		if err := t.announced.forgetBelow(tx, entryID{c, below}); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (t lowWater) recreate(tx *view.Tx, stream string, below int64) error {
 		return nil
 	}
 	dropped := t.entries.dropBetween(tx, entryID{c, minOffset}, entryID{c, noOffset})
-	if err := cmp.Or(dropped, table.Clear(tx, tableAnnounced, byte(c)), t.rejects.forget(tx, stream)); err != nil {
+	if err := cmp.Or(dropped, t.announced.forgetBelow(tx, entryID{c, noOffset}), t.rejects.forget(tx, stream)); err != nil {
 		return err
 	}
 	t.awaited[c] = noOffset

@@ -14,6 +14,7 @@ type Reader struct {
 	DoubtList
 	RejectedRecords
 	History
+	Announcements
 	EnqueuedKeys
 	Positions
 	*Counts
@@ -28,7 +29,7 @@ func newReader(store *view.Store, trust Trust) *Reader {
 	shown := &Shown{ready: map[string]Ready{}, written: map[string]int64{}}
 	return &Reader{
 		Lookup: Lookup{store}, Lists: Lists{store, &listHeads{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
-		History: History{store}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
+		History: History{store}, Announcements: Announcements{store, &firstAnnounced{at: map[code]int64{}}}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
 		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Trust: trust,
 		Audit: audit.NewReader(store, shown.journalBegin),
 	}
