@@ -1,4 +1,4 @@
-// An ESLint rule: what people read stands in static/core/words.js, so that one thing has one name and one voice, and no page a sentence of its own.
+// An ESLint rule: what people read stands in static/core/words.js or pagewords.js, so that one thing has one name and one voice, and no page a sentence of its own.
 
 /** Attributes that people read or hear. */
 const read = new Set(['title', 'label', 'aria-label', 'placeholder', 'alt', 'caption', 'what', 'summary']);
@@ -81,7 +81,7 @@ export function isText(node, text) {
 }
 
 export default {
-  meta: { type: 'problem', schema: [], messages: { own: '“{{text}}” belongs in static/core/words.js' } },
+  meta: { type: 'problem', schema: [], messages: { own: '“{{text}}” belongs in static/core/words.js or pagewords.js' } },
   create: (/** @type {any} */ context) => {
     const report = (/** @type {any} */ node, /** @type {string} */ text) => context.report({ node, messageId: 'own', data: { text: text.trim().slice(0, 60) } });
     return {

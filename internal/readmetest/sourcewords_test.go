@@ -27,7 +27,7 @@ var wireNames = []struct{ path, text, reason string }{
 	{"tracker/state.go", `json:"astray_at"`, "a field of the stored state"},
 	{"tracker/state.go", `json:"told"`, "a field of the stored state"},
 	{"tracker/state.go", `json:"told_to"`, "a field of the stored state"},
-	{"ui/static/core/words.js", "astray: ", "a type of journal records"},
+	{"ui/static/core/pagewords.js", "astray: ", "a type of journal records"},
 }
 
 // wordLists are files that contain the words because they search for them.

@@ -83,3 +83,11 @@ export function bytes(n) {
 }
 /** A time for an <input type=datetime-local>. @param {number} at */
 export const local = (at) => absolute(at).slice(0, 16).replace(' ', 'T');
+
+/**
+ * A text with elements in it, such as links.
+ * @param {TemplateStringsArray} strings
+ * @param {...any} parts
+ * @returns {any[]}
+ */
+export const rich = (strings, ...parts) => strings.flatMap((s, i) => (i < parts.length ? [s, parts[i]] : [s]));

@@ -3,7 +3,8 @@ import { html, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { useResource } from '../core/resource.js';
 import { link, prefix } from '../core/router.js';
-import { common, apiDocs as words } from '../core/words.js';
+import { common } from '../core/words.js';
+import { apiDocs as words } from '../core/pagewords.js';
 import { CopyCurl, Failure, Segments, Title } from '../parts/states.js';
 import { TryIt } from '../parts/tryit.js';
 

@@ -10,7 +10,8 @@ import { Answer, Banner, Card, CopyCurl, Counters, Empty, Failure, State, Title 
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 import { Failures } from './metrics.js';
-import { common, metrics as words } from '../core/words.js';
+import { common } from '../core/words.js';
+import { metrics as words } from '../core/pagewords.js';
 
 /** @param {{part: string}} p */
 export default function Class({ part: name }) {

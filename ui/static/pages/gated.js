@@ -2,7 +2,8 @@
 import { html } from '../core/h.js';
 import { count } from '../core/format.js';
 import { overview } from '../core/overview.js';
-import { common, gated as words } from '../core/words.js';
+import { common } from '../core/words.js';
+import { gated as words } from '../core/pagewords.js';
 import { column, Entries } from '../parts/entries.js';
 import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';

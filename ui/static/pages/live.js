@@ -3,7 +3,8 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from '../core/h.js
 import { clock, millis, short } from '../core/format.js';
 import { onTopic, source } from '../core/live.js';
 import { link, route, setQuery } from '../core/router.js';
-import { common, live as words } from '../core/words.js';
+import { common } from '../core/words.js';
+import { live as words } from '../core/pagewords.js';
 import { Empty, Title } from '../parts/states.js';
 import { Icon } from '../parts/icon.js';
 

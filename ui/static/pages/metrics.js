@@ -2,7 +2,8 @@
 import { html } from '../core/h.js';
 import { brief, count, millis, percent } from '../core/format.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
-import { common, metrics as words } from '../core/words.js';
+import { common } from '../core/words.js';
+import { metrics as words } from '../core/pagewords.js';
 import { failShare, Percentiles, ran, RangeChooser, stepText, Throughput, useMetrics } from '../parts/charts.js';
 import { HeatMap } from '../parts/heat.js';
 import { Share } from '../parts/share.js';

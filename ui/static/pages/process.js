@@ -11,7 +11,8 @@ import { Table } from '../parts/table.js';
 import { Since, Time } from '../parts/time.js';
 import { Usual } from '../parts/usual.js';
 import { byWeight, sendToProcesses } from './processes.js';
-import { common, process as words } from '../core/words.js';
+import { common } from '../core/words.js';
+import { process as words } from '../core/pagewords.js';
 
 const columns = [
   {

@@ -2,7 +2,8 @@
 import { html, useState } from '../core/h.js';
 import { link, navigate, prefix, route } from '../core/router.js';
 import { signIn, whoami } from '../core/session.js';
-import { common, signIn as words } from '../core/words.js';
+import { common } from '../core/words.js';
+import { signIn as words } from '../core/pagewords.js';
 import { assets } from '../parts/shell.js';
 
 /** Returns the page to open after the sign-in. It is always a page of this UI. */

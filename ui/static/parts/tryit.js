@@ -3,7 +3,7 @@
 import { html, useState } from '../core/h.js';
 import { ask } from '../core/api.js';
 import { encodePart, prefix, queryText } from '../core/router.js';
-import { apiDocs as words } from '../core/words.js';
+import { apiDocs as words } from '../core/pagewords.js';
 import { Payload } from './payload.js';
 
 /** @typedef {{name: string, in: string, required?: boolean, usual?: any}} Parameter */
