@@ -67,7 +67,7 @@ func readPython(t *testing.T, r *reader, blocks map[string]string) {
 }
 
 func readRuby(t *testing.T, r *reader, blocks map[string]string) {
-	require.Len(t, blocks, 9)
+	require.Len(t, blocks, 12)
 	inRuby(t, r)
 	r.profile = blocks["env.sh"]
 	r.install(t)
@@ -76,6 +76,10 @@ func readRuby(t *testing.T, r *reader, blocks map[string]string) {
 	mails := r.begin(t, "ruby worker.rb")
 	r.try(t, "ruby mail.rb")
 	brokertest.Eventually(t, func() bool { return strings.Contains(mails.String(), "Mail to ann@example.com") }, "the mail is sent")
+	ported := r.begin(t, ". ./ported.sh; wait")
+	for _, name := range []string{"Ann", "Bob"} {
+		brokertest.EventuallyWithin(t, time.Minute, func() bool { return strings.Contains(ported.String(), "Hello "+name+"\n") }, "%s is greeted by a class of Sidekiq's", name)
+	}
 }
 
 func readJavaScript(t *testing.T, r *reader, blocks map[string]string) {

@@ -69,6 +69,16 @@ class TestCommandBesideBroker < Minitest::Test
     messages(@sets['dead_jobs'], 1)
   end
 
+  def test_a_program_of_sidekiq
+    wanted = ['startup', 'middleware Ported Ported', 'perform Ann false', 'exhausted Ann no such order', 'dead Ported']
+    client.enqueue('Ported', ['Ann'], queue: @queue, retry: 0)
+    command('sidekiq.rb') do |said|
+      eventually('the job has run') { said.call.size >= wanted.size }
+      assert_equal wanted, said.call
+    end
+    messages(@sets['dead_jobs'], 1)
+  end
+
   def test_a_program_sets_options_of_its_worker
     slow = "#{@queue}-slow"
     queue("queue.#{slow}").bind('jobs.direct', routing_key: slow)

@@ -19,10 +19,18 @@ module Millrace
 
     # Runs the command, and returns its exit code. An error of the program that it loads is raised.
     def self.run(args)
+      @running = true
       new.run(args)
     rescue OptionParser::ParseError, Mistake, Unreachable => e
       warn "millrace-worker: #{e.message}"
       1
+    ensure
+      @running = false
+    end
+
+    # Returns whether this process is the command.
+    def self.running?
+      @running || false
     end
 
     def initialize
