@@ -59,7 +59,7 @@ func readGo(t *testing.T, r *reader, blocks map[string]string) {
 }
 
 func readPython(t *testing.T, r *reader, blocks map[string]string) {
-	require.Len(t, blocks, 8) // tests in clients/python run django_worker.py and fastapi_app.py
+	require.Len(t, blocks, 10) // tests in clients/python run those for Django and FastAPI
 	inPython(t, r)
 	r.install(t)
 	r.try(t, "python test_greet.py")
