@@ -1,0 +1,3 @@
+/** OpenTelemetry for `import`. */
+export { traceClient, traceWorker } from './otel.js';
+export type * from './otel.js';
