@@ -245,6 +245,11 @@ final class Members {
         return !Boolean.FALSE.equals(values.get("dead"));
     }
 
+    /** Returns whether it was enqueued for a later time. */
+    boolean scheduled() {
+        return values.containsKey("created_at");
+    }
+
     Double enqueuedAt() {
         return Wire.clock(values.get("enqueued_at"));
     }
