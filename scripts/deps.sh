@@ -14,6 +14,7 @@
 #   firefox   Firefox, for the tests of layout and signing in
 #   packages  rpm, lintian, QEMU and debootstrap, which test the packages of a release
 #   imports   Redis, SQLite, RQ and Celery, from which the tests import jobs; never as a service
+#   proxies   nginx and Caddy, behind which the tests put a sidecar; never as a service
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
 # It first says what it is going to install. If nothing is missing, it says and does nothing.
@@ -70,6 +71,11 @@ promtool() {
 	[[ -x /usr/bin/promtool ]] || packages+=(prometheus)
 }
 
+proxies() {
+	[[ -x /usr/sbin/nginx ]] || packages+=(nginx-light)
+	[[ -x /usr/bin/caddy ]] || packages+=(caddy)
+}
+
 imports() {
 	[[ -x /usr/bin/redis-server ]] || packages+=(redis-server)
 	command -v sqlite3 >/dev/null || packages+=(sqlite3)
@@ -118,7 +124,7 @@ node_modules() {
 with_node=
 for part in "$@"; do
 	case $part in
-	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | promtool) "$part" ;;
+	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | proxies | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -114,14 +115,18 @@ func (p *Process) giveClock() (err error) {
 	return letGo(pid)
 }
 
-// FreeAddress returns an address on 127.0.0.1 that is free now.
+// FreeAddress returns an address on 127.0.0.1 that is free now. Its port is below the kernel's range
+// for outgoing connections, so that no such connection takes it before the sidecar listens.
 func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var err error
+	for range 1000 {
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 14_000+rand.IntN(5_900))); err == nil {
+			defer l.Close()
+			return l.Addr().String(), nil
+		}
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return "", err
 }
 
 // Pid returns the id of the process.
