@@ -20,9 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Certificate is a certificate for TLS servers before the broker, made by the tests.
+// Certificate is a certificate for TLS servers, made by the tests.
 type Certificate struct {
-	File string // PEM file with the certificate
+	File    string // PEM file with the certificate
+	KeyFile string // PEM file with its key
 
 	roots *x509.CertPool
 	tls   tls.Certificate
@@ -46,10 +47,14 @@ func NewCertificate(t testing.TB, names ...string) *Certificate {
 	require.NoError(t, err)
 	parsed, err := x509.ParseCertificate(der)
 	require.NoError(t, err)
-	c := &Certificate{roots: x509.NewCertPool(), File: filepath.Join(t.TempDir(), "certificate.pem")}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	folder := t.TempDir()
+	c := &Certificate{roots: x509.NewCertPool(), File: filepath.Join(folder, "certificate.pem"), KeyFile: filepath.Join(folder, "key.pem")}
 	c.roots.AddCert(parsed)
 	c.tls = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 	require.NoError(t, os.WriteFile(c.File, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(c.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 	return c
 }
 

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
@@ -23,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	sidecars "github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
 // built is the directory with the programs that were built for the tests.
@@ -183,19 +182,10 @@ func startWith(t *testing.T, cmd *exec.Cmd, begin func() error) *output {
 	return out
 }
 
-// freeAddr returns a free address of 127.0.0.1. The port is below the kernel's range for outgoing
-// connections, so that no such connection takes it before the program listens.
+// freeAddr returns a free address of 127.0.0.1.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	var addr string
-	brokertest.Eventually(t, func() bool {
-		addr = fmt.Sprintf("127.0.0.1:%d", 14_000+rand.IntN(5_900))
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addr)
-		if err != nil {
-			return false
-		}
-		l.Close()
-		return true
-	}, "a port is free")
+	addr, err := sidecars.FreeAddress()
+	require.NoError(t, err)
 	return addr
 }
