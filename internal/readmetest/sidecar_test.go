@@ -67,9 +67,14 @@ type sidecar struct {
 
 func serve(t *testing.T, flags ...string) *sidecar {
 	t.Helper()
+	return serveOn(t, brokertest.New(t), flags...)
+}
+
+func serveOn(t *testing.T, vhost *brokertest.Vhost, flags ...string) *sidecar {
+	t.Helper()
 	cookies, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	s := &sidecar{vhost: brokertest.New(t), addr: freeAddr(t), bin: t.TempDir(), cookies: cookies}
+	s := &sidecar{vhost: vhost, addr: freeAddr(t), bin: t.TempDir(), cookies: cookies}
 	require.NoError(t, os.Mkdir(filepath.Join(s.bin, "bin"), 0o755))
 	require.NoError(t, os.Symlink(program(t), filepath.Join(s.bin, "bin", "millrace")))
 	start(t, s.command(t, program(t), append([]string{"serve"}, flags...)...))
