@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+)
+
+const twoQueues = `{"total":2,"page":1,"page_size":500,"page_count":1,"items":[{"name":"low","paused":{"at":1795158930,"actor":"ann","reason":"<down>"}},{"name":"mails"}]}`
+
+const exportedQueues = `{
+  "queues": [
+    {
+      "name": "low",
+      "paused": {
+        "at": 1795158930,
+        "actor": "ann",
+        "reason": "<down>"
+      }
+    },
+    {
+      "name": "mails"
+    }
+  ]
+}
+`
+
+func TestDefinitionsAreExported(t *testing.T) {
+	a := clitest.NewAPI(t, http.StatusOK, twoQueues)
+	r := millrace(t, "definitions", "export", "--http-addr", a.Addr())
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, exportedQueues, r.out)
+	require.Equal(t, []string{"GET /api/job-queues?page=1&page_size=500"}, a.Asked())
+}
+
+// A queue that exists is left alone, but for the pause that the file has.
+func TestDefinitionsAreImported(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "definitions.json")
+	text := `{"queues":[{"name":"mails","paused":{"at":1,"reason":"off"}},{"name":"low","paused":{"at":1}},{"name":"new"},{"name":"a/b","paused":{"at":1}}]}`
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	a := clitest.NewAPI(t, http.StatusOK, twoQueues)
+	r := millrace(t, "definitions", "import", file, "--http-addr", a.Addr(), "--dry-run", "-o", "json")
+	require.Zero(t, r.code, r.err)
+	require.JSONEq(t, `[{"queue":"mails","done":"to be paused"},{"queue":"low","done":"unchanged"},{"queue":"new","done":"to be made"},{"queue":"a/b","done":"to be made and paused"}]`, r.out)
+	require.Len(t, a.Asked(), 1)
+	r = millrace(t, "definitions", "import", file, "--http-addr", a.Addr(), "--reason", "moved")
+	require.Zero(t, r.code, r.err)
+	require.Equal(t, []string{
+		`PUT /api/job-queues/mails/pause application/json {"reason":"moved"}`, `PUT /api/job-queues/new application/json {"reason":"moved"}`,
+		`PUT /api/job-queues/a%2Fb application/json {"reason":"moved"}`, `PUT /api/job-queues/a%2Fb/pause application/json {"reason":"moved"}`,
+	}, a.Asked()[2:])
+	require.Regexp(t, `(?m)^a/b +made and paused$`, r.out)
+}
+
+func TestInvalidDefinitions(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"queue":[]}`:                `unknown field "queue"`,
+		`[]`:                          "is no file of millrace definitions export",
+		`{"queues":[{"name":"a\n"}]}`: `queue "a\n"`,
+	} {
+		file := filepath.Join(t.TempDir(), "definitions.json")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		r := millrace(t, "definitions", "import", file, "--http-addr", "127.0.0.1:1")
+		require.Equal(t, ExitUsage, r.code)
+		require.Contains(t, r.err, want)
+	}
+	require.Contains(t, millrace(t, "definitions", "import", strings.Repeat("x", 9)).err, "no such file")
+}
