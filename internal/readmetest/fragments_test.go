@@ -124,14 +124,16 @@ func javascriptFragments(t *testing.T, _, folder string, found map[string][]frag
 	modules := filepath.Join(folder, "node_modules")
 	require.NoError(t, os.Mkdir(modules, 0o700))
 	require.NoError(t, os.Symlink(client, filepath.Join(modules, "millrace-jobs")))
-	require.NoError(t, os.Symlink(filepath.Join(client, "node_modules", "@types"), filepath.Join(modules, "@types")))
+	for _, name := range []string{"@types", "@nestjs"} {
+		require.NoError(t, os.Symlink(filepath.Join(client, "node_modules", name), filepath.Join(modules, name)))
+	}
 	for language, strict := range map[string]string{"js": "false", "ts": "true"} {
 		files := []string{"names.d.mts"}
 		for _, f := range take(t, found, language) {
 			files = append(files, fmt.Sprintf("line%d.mts", f.line))
 			write(t, folder, files[len(files)-1], f.text+"export {};\n")
 		}
-		tsc := []string{"node_modules/typescript/bin/tsc", "--noEmit", "--ignoreConfig", "--target", "es2023", "--lib", "es2024", "--module", "nodenext", "--types", "node", "--strict", strict}
+		tsc := []string{"node_modules/typescript/bin/tsc", "--noEmit", "--ignoreConfig", "--target", "es2023", "--lib", "es2024", "--module", "nodenext", "--types", "node", "--experimentalDecorators", "--strict", strict}
 		for i, file := range files {
 			files[i] = filepath.Join(folder, file)
 		}

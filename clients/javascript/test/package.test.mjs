@@ -42,7 +42,7 @@ test('the archive has the licence, and no more than what is needed', () => {
 });
 
 test('what is exported is what is declared, for require and for import', async () => {
-  for (const [name, file] of [['index', 'millrace-jobs'], ['testing', 'millrace-jobs/testing'], ['otel', 'millrace-jobs/otel']]) {
+  for (const [name, file] of [['index', 'millrace-jobs'], ['testing', 'millrace-jobs/testing'], ['otel', 'millrace-jobs/otel'], ['nest', 'millrace-jobs/nest']]) {
     const text = readFileSync(join(home, 'dist', `${name}.d.mts`), 'utf8');
     const declared = new Set(text.match(/^export \{([^}]*)\}/m)[1].split(',').map((each) => each.trim()).filter(Boolean));
     assert.deepEqual(Object.keys(createRequire(import.meta.url)(file)).sort(), [...declared].sort());
