@@ -90,7 +90,7 @@ func readJavaScript(t *testing.T, r *reader, blocks map[string]string) {
 }
 
 func readJava(t *testing.T, r *reader, blocks map[string]string) {
-	require.Len(t, blocks, 8) // the test BrokerTest of the client runs MillraceConfig.java
+	require.Len(t, blocks, 9) // the test BrokerTest of the client runs Mails.java
 	inJava(t, r)
 	r.install(t)
 	said := r.fetch(t, "mvn -q compile; mvn -q exec:java -Dexec.mainClass=GreetCheck")

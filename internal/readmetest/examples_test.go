@@ -34,8 +34,8 @@ func TestShop(t *testing.T) {
 
 // The README's class for Spring is the one that the Java client's tests run.
 func TestSpringExample(t *testing.T) {
-	shown := readmeBlocks(t, "clients/java/README.md")["spring/example/MillraceConfig.java"]
-	require.Equal(t, document(t, "clients/java/src/test/java/example/MillraceConfig.java"), shown)
+	shown := readmeBlocks(t, "clients/java/README.md")["spring/example/Mails.java"]
+	require.Equal(t, document(t, "clients/java/src/test/java/example/Mails.java"), shown)
 }
 
 // shop is a web shop that uses a sidecar.

@@ -6,9 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import example.Greeter;
-import example.MillraceConfig;
+import example.Mails;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -33,9 +35,12 @@ import org.junit.jupiter.api.Timeout;
 import org.slf4j.event.Level;
 import org.springframework.boot.Banner;
 import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
 import org.springframework.context.event.ContextClosedEvent;
 
 /** Behaviour that needs a real broker. */
@@ -309,15 +314,19 @@ class BrokerTest {
 
     @Test
     void theSpringExampleRunsAWorkerAsLongAsTheApplication() throws Exception {
-        broker.queue("default");
-        List<String> greeted = new CopyOnWriteArrayList<>();
+        broker.queue("mails");
+        PrintStream out = System.out;
+        ByteArrayOutputStream said = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(said, true, StandardCharsets.UTF_8));
         Client client;
         Thread worker;
-        try (ConfigurableApplicationContext context = application(broker.url(), greeted::add).run()) {
+        try (ConfigurableApplicationContext context = application(broker.url()).run()) {
             client = context.getBean(Client.class);
-            client.enqueue("Greet", "Ann");
-            until(() -> greeted.contains("Ann"));
+            context.getBean(Mails.class).signUp("ann@example.com");
+            until(() -> said.toString(StandardCharsets.UTF_8).contains("Welcome, ann@example.com, attempt 1"));
             worker = threadCalled("millrace-worker");
+        } finally {
+            System.setOut(out);
         }
         worker.join();
         assertThrows(ClosedException.class, () -> client.enqueue("Greet", "Bob"));
@@ -327,7 +336,7 @@ class BrokerTest {
     void theSpringExampleEndsIfTheBrokerRefusesItsWorker() throws Exception {
         CountDownLatch closed = new CountDownLatch(1);
         try {
-            application(broker.url().replace("guest:guest@", "guest:wrong@"), name -> { })
+            application(broker.url().replace("guest:guest@", "guest:wrong@"))
                     .listeners((ApplicationListener<ContextClosedEvent>) event -> closed.countDown()).run();
         } catch (IllegalStateException e) {
             // It was closed before it had started.
@@ -335,12 +344,16 @@ class BrokerTest {
         closed.await();
     }
 
-    private static SpringApplicationBuilder application(String url, Greeter greeter) {
-        return new SpringApplicationBuilder(MillraceConfig.class)
+    @Configuration
+    @EnableAutoConfiguration
+    @Import(Mails.class)
+    static class Application {}
+
+    private static SpringApplicationBuilder application(String url) {
+        return new SpringApplicationBuilder(Application.class)
                 .web(WebApplicationType.NONE)
                 .bannerMode(Banner.Mode.OFF)
-                .initializers(context -> context.getBeanFactory().registerSingleton("greeter", greeter))
-                .properties("millrace.url=" + url);
+                .properties("millrace.url=" + url, "millrace.worker.queues=mails");
     }
 
     private static Thread threadCalled(String name) {

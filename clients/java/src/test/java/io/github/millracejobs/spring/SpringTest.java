@@ -1,0 +1,187 @@
+package io.github.millracejobs.spring;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.github.millracejobs.Client;
+import io.github.millracejobs.ClientMiddleware;
+import io.github.millracejobs.Discard;
+import io.github.millracejobs.Job;
+import io.github.millracejobs.Middleware;
+import io.github.millracejobs.NewJob;
+import io.github.millracejobs.Worker;
+import io.github.millracejobs.WorkerBuilder;
+import io.github.millracejobs.testing.DrainException;
+import io.github.millracejobs.testing.Fake;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.slf4j.helpers.NOPLogger;
+import org.springframework.boot.Banner;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+
+/** Applications of Spring Boot. Nothing answers at their broker's address: what a worker does with one is tested elsewhere. */
+class SpringTest {
+    private static final String NOWHERE = "millrace.url=amqp://guest:guest@127.0.0.1:1/";
+
+    record Order(int number, String name) {}
+
+    /** What middleware and hooks have seen. */
+    record Seen(List<String> texts) {}
+
+    /** A service with handlers. */
+    static class Orders {
+        final List<String> seen = new ArrayList<>();
+
+        @JobHandler(value = "Ship", timeout = "30s")
+        void ship(Order order, List<String> notes, Job job) {
+            seen.add(order.number() + " " + order.name() + " " + notes + " " + job.attempt());
+        }
+
+        @JobHandler("Fail")
+        void fail() throws IOException {
+            throw new IOException("broken");
+        }
+
+        @JobHandler("Drop")
+        void drop(Job job) {
+            throw new Discard("not needed");
+        }
+    }
+
+    @Configuration
+    @EnableAutoConfiguration
+    static class App {
+        @Bean
+        Orders orders() {
+            return new Orders();
+        }
+
+        @Bean
+        MeterRegistry meters() {
+            return new SimpleMeterRegistry();
+        }
+
+        @Bean
+        MillraceCustomizer quiet(Seen seen) {
+            return new MillraceCustomizer() {
+                @Override
+                public void customize(WorkerBuilder worker) {
+                    worker.logger(NOPLogger.NOP_LOGGER);
+                }
+
+                @Override
+                public void customize(Worker worker) {
+                    worker.onFailure((job, error) -> seen.texts().add("failed: " + error.getMessage()));
+                }
+            };
+        }
+
+        @Bean
+        Middleware tenants(Seen seen) {
+            return (job, next) -> {
+                seen.texts().add("before " + job.className());
+                next.run(job);
+            };
+        }
+
+        @Bean
+        ClientMiddleware stamp() {
+            return (job, next) -> next.enqueue(job.field("tenant", "x"));
+        }
+    }
+
+    @Configuration
+    @EnableAutoConfiguration
+    static class Enqueuing {}
+
+    private final List<String> seen = new ArrayList<>();
+
+    private ConfigurableApplicationContext run(Class<?> app, String... properties) {
+        return new SpringApplicationBuilder(app).web(WebApplicationType.NONE).bannerMode(Banner.Mode.OFF)
+                .initializers(context -> context.getBeanFactory().registerSingleton("seen", new Seen(seen)))
+                .properties(properties).run();
+    }
+
+    private static boolean runsAWorker() {
+        return Thread.getAllStackTraces().keySet().stream().anyMatch(thread -> thread.getName().equals("millrace-worker"));
+    }
+
+    @Test
+    void methodsHandleJobsAsTheirTypes() {
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE)) {
+            Fake client = new Fake(context.getBean(Worker.class));
+            client.enqueue("Ship", new Order(7, "tea"), List.of("fragile"));
+            assertEquals(1, client.drain());
+            assertEquals(List.of("7 tea [fragile] 1"), context.getBean(Orders.class).seen);
+            assertEquals(List.of("before Ship"), seen);
+            client.enqueue("Fail");
+            assertTrue(assertThrows(DrainException.class, client::drain).getMessage().contains("broken"));
+            client.enqueue("Drop");
+            client.drain();
+            assertTrue(seen.contains("failed: broken"));
+            MeterRegistry meters = context.getBean(MeterRegistry.class);
+            assertEquals(1, meters.get("millrace.jobs").tags("class", "Ship", "outcome", "success").timer().count());
+            assertEquals(1, meters.get("millrace.jobs").tags("class", "Fail", "outcome", "failure").timer().count());
+            assertEquals(1, meters.get("millrace.jobs").tags("class", "Drop", "outcome", "discarded").timer().count());
+            assertTrue(meters.get("millrace.jobs").timer().totalTime(TimeUnit.NANOSECONDS) >= 0);
+        }
+    }
+
+    @Test
+    void anArgumentThatDoesNotFitIsTheJobsFailure() {
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE)) {
+            Fake client = new Fake(context.getBean(Worker.class));
+            client.enqueue("Ship", "no order", List.of());
+            assertTrue(assertThrows(DrainException.class, client::drain).getMessage().contains("argument 0"));
+        }
+    }
+
+    @Test
+    void theWorkerRunsAsLongAsTheApplication() {
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE, "millrace.worker.queues=mails:3,rest:1", "millrace.worker.concurrency=2")) {
+            assertTrue(context.isActive());
+            assertTrue(runsAWorker());
+        }
+        assertFalse(runsAWorker());
+    }
+
+    @Test
+    void anApplicationWithoutHandlersRunsNoWorker() {
+        try (ConfigurableApplicationContext context = run(Enqueuing.class, NOWHERE)) {
+            assertFalse(runsAWorker());
+            assertEquals(1, context.getBeansOfType(Client.class).size());
+        }
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE, "millrace.worker.enabled=false")) {
+            assertFalse(runsAWorker());
+            assertTrue(context.getBeansOfType(Worker.class).isEmpty());
+        }
+    }
+
+    @Test
+    void aClientOfYourOwnReplacesTheClient() {
+        try (ConfigurableApplicationContext context = new SpringApplicationBuilder(Enqueuing.class).web(WebApplicationType.NONE)
+                .bannerMode(Banner.Mode.OFF).initializers(c -> c.getBeanFactory().registerSingleton("own", Client.of("amqp://own.invalid"))).run()) {
+            assertEquals(List.of("own"), List.copyOf(context.getBeansOfType(Client.class).keySet()));
+        }
+    }
+
+    @Test
+    void clientMiddlewareIsUsed() {
+        Fake fake = new Fake();
+        fake.use(new App().stamp());
+        fake.enqueue(NewJob.of("Ship"));
+        assertEquals("x", fake.jobs().get(0).job().fields().get("tenant"));
+    }
+}
