@@ -11,7 +11,8 @@ import (
 )
 
 // Package httpapi/answer has the types of the API's answers, and the commands declare none again.
-// The JSON of enqueue.go is the record of a job that the command publishes.
+// The JSON of enqueue.go is the record of a job that the command publishes, and that of
+// definitions.go is the file that it writes and reads.
 func TestCommandsDeclareNoAnswers(t *testing.T) {
 	named := regexp.MustCompile(`json:"\w`)
 	for _, folder := range []string{"internal/apiclient", "internal/cli", "internal/doctor", "internal/sidecar"} {
@@ -19,7 +20,7 @@ func TestCommandsDeclareNoAnswers(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, paths)
 		for _, path := range paths {
-			if name := filepath.Base(path); name == "enqueue.go" || strings.HasSuffix(name, "_test.go") {
+			if name := filepath.Base(path); name == "enqueue.go" || name == "definitions.go" || strings.HasSuffix(name, "_test.go") {
 				continue
 			}
 			text, err := os.ReadFile(path)

@@ -9,7 +9,7 @@ from millrace_jobs import Discard, HandBack, Invalid, Job, Worker
 from millrace_jobs.testing import AsyncFake, Fake
 
 
-@unittest.skipUnless(importlib.util.find_spec("opentelemetry.sdk"), "OpenTelemetry is in .cache/python only")
+@unittest.skipUnless(importlib.util.find_spec("opentelemetry"), "OpenTelemetry is in .cache/python only")
 class Traces(unittest.TestCase):
     def setUp(self) -> None:
         from opentelemetry.sdk.trace import TracerProvider
