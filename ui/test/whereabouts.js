@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { story } from './person.js';
 import { http } from './sidecar.js';
+import { problem } from './tasks.js';
 
 export function whereabouts(world) {
   const open = async (me, jid) => {
@@ -58,7 +59,7 @@ export function whereabouts(world) {
   });
 
   story(world, 'a job that runs, though no stream has it', async (me) => {
-    await me.find('region', 'Needs attention').find('link', 'report-that-hangs').click();
+    await (await problem(me, 'report-that-hangs')).click();
     await me.find('heading', /DailyReport report-that-hangs/, { level: 1 }).seen();
     const running = me.find('region', 'Running');
     await running.reads(/Class DailyReport Queue reports Process worker-2:822:shop Started 3 h .*ago Running for 3 h .*Stuck · \d+× usual Usually up to/);
