@@ -11,7 +11,7 @@ import (
 )
 
 // Schema is the version of the tables that Entries writes. A store with another version is rebuilt.
-const Schema = 16
+const Schema = 17
 
 // Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
 // in. Others get its Reader, which cannot write.
@@ -180,7 +180,7 @@ type fold struct {
 func newFold(r *Reader) *fold {
 	t := &fold{
 		state: &leadership{shown: r.Shown}, entries: newEntryTable(r), awaited: awaited{}, numbers: &numbers{},
-		announced: &announcements{first: map[code]int64{}, shown: r.first},
+		announced: newAnnouncements(r.first),
 		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses},
 	}
 	t.rejects = &rejects{t.state}
@@ -211,7 +211,7 @@ func (t *fold) load(r view.Reader) error {
 // save writes the changes of a batch.
 func (t *fold) save(tx *view.Tx) error {
 	for _, save := range []func(*view.Tx) error{
-		t.entries.counts.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save,
+		t.entries.counts.save, t.announced.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save,
 	} {
 		if err := save(tx); err != nil {
 			return err

@@ -46,16 +46,5 @@ func (t replacements) journaled(tx *view.Tx, j *wire.JournalRecord) error {
 	if c == 0 || j.By == nil || *j.By < t.state.peek().LowWater[j.Stream] {
 		return nil
 	}
-	id := entryID{c, *j.By}
-	known, announced, err := tx.Get(keyAnnounced(id))
-	switch {
-	case err != nil || announced && len(known) == 0:
-		return err
-	case announced:
-		return t.announced.remove(tx, id)
-	}
-	if passed, err := passed(tx, id); err != nil || passed {
-		return err
-	}
-	return t.announced.set(tx, id, nil)
+	return t.announced.journaled(tx, entryID{c, *j.By}, j.JID)
 }

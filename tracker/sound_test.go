@@ -93,7 +93,7 @@ func requireMemory(t require.TestingT, o *one) {
 	require.NoError(t, read.load(o.store))
 	require.Equal(t, read.entries.Ages(), memory.outcomes.entries.Ages())
 	require.Equal(t, read.commands.Ages(), memory.outcomes.commands.Ages())
-	announced := announcements{first: map[code]int64{}, shown: &firstAnnounced{at: map[code]int64{}}}
+	announced := newAnnouncements(&firstAnnounced{at: map[code]int64{}})
 	require.NoError(t, announced.load(o.store))
 	require.Equal(t, announced.first, memory.announced.first)
 	require.Equal(t, announced.first, o.Announcements.first.at)
