@@ -38,7 +38,8 @@
 // operations; the audit log (package audit); rejected records. Duties work with them: the entry
 // fold and the journal fold take in records, the lifecycle changes what entries are, low water
 // forgets. The state in memory that others may read is in Shown, Counts, BulkOperations and Pauses,
-// each with a lock. Package table has the codec and the bounded tables.
+// each with a lock; Lists and Announcements know where their rows begin. Package table has the codec
+// and the bounded tables.
 //
 // # Guarantees
 //
@@ -46,8 +47,9 @@
 // There are no clocks and no flags here: each choice is the leader's, and is in the journal.
 //
 // The effects of a batch are written in one transaction. They are shown in memory when it is
-// written, so a reader finds in the store the effects of every record that it has seen. Counts are
-// an exception: they are never fewer than there are rows.
+// written, so a reader finds in the store the effects of every record that it has seen. There are
+// two exceptions: counts are never fewer than there are rows, and where rows begin is known before
+// the first of them can be seen.
 //
 // Records are obeyed only if the broker vouches that a trusted user wrote them. A record of a
 // leader that had been followed already is void, except its fires and confirms: they have happened.

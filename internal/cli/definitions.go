@@ -21,7 +21,7 @@ import (
 
 type definitionsCmd struct {
 	Export exportDefinitionsCmd `cmd:"" help:"Print the queues, and which of them are paused, as JSON."`
-	Import importDefinitionsCmd `cmd:"" help:"Make the queues of such a file, and pause those that are paused in it."`
+	Import importDefinitionsCmd `cmd:"" help:"Make the queues in an exported file, and pause those that are paused in it."`
 }
 
 // definitions are what operators have set. Settings of sidecars are in their configuration, and the
@@ -39,7 +39,16 @@ type exportDefinitionsCmd struct{ flags.Client }
 
 // Run prints the definitions.
 func (c *exportDefinitionsCmd) Run(ctx context.Context, out output.Streams) error {
-	all, err := definitionsOf(ctx, c.APIClient())
+	api := c.APIClient()
+	defer api.HTTP.CloseIdleConnections()
+	caughtUp, err := api.Check(ctx, "views-caught-up")
+	if err != nil {
+		return err
+	}
+	if caughtUp.Failed() {
+		return errors.New("the sidecar has not read its streams yet, so it may not know of all pauses: try again when millrace health ready succeeds")
+	}
+	all, err := definitionsOf(ctx, api)
 	if err != nil {
 		return err
 	}
@@ -54,20 +63,32 @@ func definitionsOf(ctx context.Context, api *apiclient.Client) (*definitions, er
 	all := &definitions{Queues: []queueDefinition{}}
 	for page := 1; ; page++ {
 		query := given("page", fmt.Sprint(page), "page_size", "500")
-		l, err := apiclient.Get[answer.Page[answer.Queue]](ctx, api, queuesPath, query)
+		body, err := api.Fetch(ctx, apiclient.Request{Path: queuesPath, Query: query})
+		if err != nil {
+			return nil, err
+		}
+		l, err := apiclient.Decode[answer.Page[answer.Queue]](body)
 		if err != nil {
 			return nil, err
 		}
 		for _, q := range l.Items {
-			if q.Paused != nil && q.Paused.Move != nil { // paused by the move itself
-				q.Paused = nil
-			}
-			all.Queues = append(all.Queues, queueDefinition{q.Name, q.Paused})
+			all.Queues = append(all.Queues, queueDefinition{q.Name, byOperator(q.Paused)})
 		}
 		if len(l.Items) == 0 || l.PageCount == nil || int64(page) >= *l.PageCount {
 			return all, nil
 		}
 	}
+}
+
+// byOperator returns a pause that an operator has set, also if the queue is being moved. It returns
+// nil for the pause of a move itself.
+func byOperator(p *wire.Pause) *wire.Pause {
+	if p == nil || p.Move != nil && !p.Move.Paused {
+		return nil
+	}
+	set := *p
+	set.Move = nil
+	return &set
 }
 
 type importDefinitionsCmd struct {
@@ -93,7 +114,9 @@ func (c *importDefinitionsCmd) Run(ctx context.Context, out output.Streams) erro
 	if err != nil {
 		return err
 	}
-	found, err := definitionsOf(ctx, c.APIClient())
+	api := c.APIClient()
+	defer api.HTTP.CloseIdleConnections()
+	found, err := definitionsOf(ctx, api)
 	if err != nil {
 		return err
 	}
@@ -104,7 +127,7 @@ func (c *importDefinitionsCmd) Run(ctx context.Context, out output.Streams) erro
 	all := []definedQueue{}
 	for _, q := range wanted.Queues {
 		had, exists := now[q.Name]
-		done, err := c.define(ctx, q, exists, had.Paused != nil)
+		done, err := c.define(ctx, api, q, exists, had.Paused != nil)
 		if err != nil {
 			return errors.Join(named(fmt.Sprintf("queue %q", q.Name), err), c.print(out, all))
 		}
@@ -127,7 +150,7 @@ func (c *importDefinitionsCmd) print(out output.Streams, all []definedQueue) err
 }
 
 // define makes a queue, and pauses it, as far as that is not done yet. It returns what it did.
-func (c *importDefinitionsCmd) define(ctx context.Context, q queueDefinition, exists, paused bool) (done string, err error) {
+func (c *importDefinitionsCmd) define(ctx context.Context, api *apiclient.Client, q queueDefinition, exists, paused bool) (done string, err error) {
 	pause := q.Paused != nil && !paused
 	switch {
 	case exists && !pause:
@@ -144,7 +167,7 @@ func (c *importDefinitionsCmd) define(ctx context.Context, q queueDefinition, ex
 	}
 	path := queuesPath + "/" + apiclient.Segment(q.Name)
 	put := func(path, reason string) error {
-		_, err := c.APIClient().Do(ctx, apiclient.Request{Method: http.MethodPut, Path: path, Body: fields{"reason": reason}.JSON()})
+		_, err := api.Fetch(ctx, apiclient.Request{Method: http.MethodPut, Path: path, Body: fields{"reason": reason}.JSON()})
 		return err
 	}
 	if !exists {
@@ -170,13 +193,26 @@ func (c *importDefinitionsCmd) read(out output.Streams) (*definitions, error) {
 	var d definitions
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&d); err != nil {
-		return nil, usage.Fault(fmt.Errorf("%s is no file of millrace definitions export: %w", c.File, err))
+	err = decoder.Decode(&d)
+	if err == nil && d.Queues == nil {
+		err = errors.New("it has no queues")
 	}
+	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
+		err = errors.New("something follows the definitions")
+	}
+	if err != nil {
+		return nil, usage.Fault(fmt.Errorf("%s was not written by millrace definitions export: %w", c.File, err))
+	}
+	seen := map[string]bool{}
 	for _, q := range d.Queues {
-		if err := wire.CheckQueueName(q.Name); err != nil {
+		err := wire.CheckQueueName(q.Name)
+		if seen[q.Name] {
+			err = errors.New("it stands twice")
+		}
+		if err != nil {
 			return nil, usage.Fault(fmt.Errorf("%s: queue %q: %w", c.File, q.Name, err))
 		}
+		seen[q.Name] = true
 	}
 	return &d, nil
 }

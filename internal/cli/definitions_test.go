@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 const twoQueues = `{"total":2,"page":1,"page_size":500,"page_count":1,"items":[{"name":"low","paused":{"at":1795158930,"actor":"ann","reason":"<down>"}},{"name":"mails"}]}`
@@ -36,7 +37,14 @@ func TestDefinitionsAreExported(t *testing.T) {
 	r := millrace(t, "definitions", "export", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, exportedQueues, r.out)
-	require.Equal(t, []string{"GET /api/job-queues?page=1&page_size=500"}, a.Asked())
+	require.Equal(t, []string{"GET /api/health/checks/views-caught-up", "GET /api/job-queues?page=1&page_size=500"}, a.Asked())
+}
+
+// A queue whose type is changed is paused meanwhile. Only a pause that an operator has set counts.
+func TestPausesOfMovesAreNotExported(t *testing.T) {
+	require.Nil(t, byOperator(nil))
+	require.Nil(t, byOperator(&wire.Pause{At: 1, Move: &wire.PauseMove{To: "quorum"}}))
+	require.Equal(t, &wire.Pause{At: 1, Reason: "off"}, byOperator(&wire.Pause{At: 1, Reason: "off", Move: &wire.PauseMove{To: "quorum", Paused: true}}))
 }
 
 // A queue that exists is left alone, but for the pause that the file has.
@@ -60,9 +68,12 @@ func TestDefinitionsAreImported(t *testing.T) {
 
 func TestInvalidDefinitions(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"queue":[]}`:                `unknown field "queue"`,
-		`[]`:                          "is no file of millrace definitions export",
-		`{"queues":[{"name":"a\n"}]}`: `queue "a\n"`,
+		`{"queue":[]}`:                           `unknown field "queue"`,
+		`[]`:                                     "was not written by millrace definitions export",
+		`{}`:                                     "it has no queues",
+		`{"queues":[]}{"queues":[]}`:             "something follows the definitions",
+		`{"queues":[{"name":"a"},{"name":"a"}]}`: `queue "a": it stands twice`,
+		`{"queues":[{"name":"a\n"}]}`:            `queue "a\n"`,
 	} {
 		file := filepath.Join(t.TempDir(), "definitions.json")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

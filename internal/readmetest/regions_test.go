@@ -52,9 +52,13 @@ func TestRegions(t *testing.T) {
 	enqueue("--in", "3s")
 	arrived := func(n int) func() bool { return func() bool { return eu.vhost.QueueLength(t, queue) >= n } }
 	brokertest.Eventually(t, arrived(40), "the jobs arrive, also those that were delivered later")
+	brokertest.Eventually(t, func() bool {
+		_, all := countIn(t, us.vhost.ManagementURL()+"/api/queues/"+us.vhost.Name+"/"+queue)
+		return all == 0
+	}, "all are acknowledged")
 	link.Cut(t)
 	enqueue()
-	time.Sleep(2 * time.Second)
+	brokertest.Eventually(t, func() bool { return us.vhost.QueueLength(t, queue) == 20 }, "the jobs wait")
 	require.Equal(t, 40, eu.vhost.QueueLength(t, queue), "nothing crosses")
 	link.Heal(t)
 	brokertest.EventuallyWithin(t, time.Minute, arrived(60), "the jobs that waited arrive")
