@@ -1,6 +1,6 @@
 package example;
 
-import io.github.millracejobs.Client;
+import io.github.millracejobs.Enqueuer;
 import io.github.millracejobs.Job;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.spring.JobHandler;
@@ -9,9 +9,9 @@ import org.springframework.stereotype.Component;
 /** Welcomes new users. */
 @Component
 public class Mails {
-    private final Client client;
+    private final Enqueuer client;
 
-    Mails(Client client) {
+    Mails(Enqueuer client) {
         this.client = client;
     }
 

@@ -128,6 +128,22 @@ public final class Job {
     }
 
     /**
+     * {@return one of the arguments as a type that may be generic, such as the one of a method's
+     * parameter} Throws ArgumentException, as {@link #arg(int, Class)} does.
+     */
+    public Object arg(int index, Type type) {
+        if (type instanceof Class<?> plain) {
+            return arg(index, plain);
+        }
+        String json = members.argJson(index);
+        if (json == null) {
+            arg(index); // throws if the argument is missing
+        }
+        Class<?> as = type instanceof ParameterizedType generic ? (Class<?>) generic.getRawType() : Object.class;
+        return decode("argument " + index, json, as, type);
+    }
+
+    /**
      * {@return one of the arguments as a type, or another value if there is no such argument or it
      * is null} So jobs that were enqueued before the argument was added still run.
      */

@@ -132,6 +132,11 @@ public final class Worker implements AutoCloseable {
         }
     }
 
+    /** {@return whether it has handlers: without any, each of its jobs would fail} */
+    public boolean hasHandlers() {
+        return !handlers.isEmpty();
+    }
+
     /**
      * Adds middleware around all handlers. The first added is the outermost. An error that it
      * throws is the job's failure.

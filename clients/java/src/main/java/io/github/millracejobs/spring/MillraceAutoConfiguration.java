@@ -11,11 +11,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
@@ -23,18 +24,21 @@ import org.springframework.context.annotation.Configuration;
 
 /**
  * Gives a Spring Boot application a client, and a worker that runs its {@link JobHandler}s. Beans of
- * the types {@link ClientMiddleware}, {@link Middleware} and {@link MillraceCustomizer} are used.
+ * the types {@link ClientMiddleware}, {@link Middleware}, {@link ClientCustomizer}, {@link
+ * WorkerBuilderCustomizer} and {@link WorkerCustomizer} are used.
  */
 @AutoConfiguration
 @EnableConfigurationProperties(MillraceProperties.class)
 public class MillraceAutoConfiguration {
+    private static final Pattern WEIGHTED = Pattern.compile("(.+):([1-9][0-9]{0,5})");
+
     /** Spring makes it. */
     public MillraceAutoConfiguration() {}
 
     @Bean
     @ConditionalOnMissingBean
     Client millraceClient(
-            MillraceProperties properties, ObjectProvider<MillraceCustomizer> customizers, ObjectProvider<ClientMiddleware> middleware) {
+            MillraceProperties properties, ObjectProvider<ClientCustomizer> customizers, ObjectProvider<ClientMiddleware> middleware) {
         Client.Builder builder = Client.builder(properties.getUrl().toArray(String[]::new))
                 .timeout(properties.getClient().getTimeout())
                 .failFast(properties.getClient().isFailFast());
@@ -43,51 +47,53 @@ public class MillraceAutoConfiguration {
         return builder.build();
     }
 
-    /** The worker, unless {@code millrace.worker.enabled} is false. */
-    @Configuration(proxyBeanMethods = false)
-    @ConditionalOnProperty(name = "millrace.worker.enabled", matchIfMissing = true)
-    static class WorkerConfiguration {
-        @Bean
-        @ConditionalOnMissingBean
-        Worker millraceWorker(MillraceProperties properties, ObjectProvider<MillraceCustomizer> customizers) {
-            MillraceProperties.WorkerProperties of = properties.getWorker();
-            WorkerBuilder builder = Worker.builder(properties.getUrl().toArray(String[]::new))
-                    .concurrency(of.getConcurrency()).tag(of.getTag()).stopTimeout(of.getStopTimeout());
-            serve(builder, of.getQueues());
-            if (of.isVirtualThreads()) {
-                builder.executor(virtualThreads());
-            }
-            customizers.orderedStream().forEach(customizer -> customizer.customize(builder));
-            return builder.build();
+    @Bean
+    @ConditionalOnMissingBean
+    Worker millraceWorker(MillraceProperties properties, ObjectProvider<WorkerBuilderCustomizer> customizers) {
+        MillraceProperties.WorkerProperties of = properties.getWorker();
+        WorkerBuilder builder = Worker.builder(properties.getUrl().toArray(String[]::new))
+                .concurrency(of.getConcurrency()).tag(of.getTag()).stopTimeout(of.getStopTimeout());
+        serve(builder, of.getQueues());
+        if (of.isVirtualThreads()) {
+            builder.executor(virtualThreads());
         }
+        customizers.orderedStream().forEach(customizer -> customizer.customize(builder));
+        return builder.build();
+    }
 
-        @Bean
-        WorkerLifecycle millraceLifecycle(
-                ConfigurableApplicationContext application, Worker worker, ObjectProvider<MillraceCustomizer> customizers,
-                ObjectProvider<Middleware> middleware) {
-            return new WorkerLifecycle(application, worker, customizers, middleware);
+    @Bean
+    WorkerLifecycle millraceLifecycle(
+            ConfigurableApplicationContext application, Worker worker, MillraceProperties properties,
+            ObjectProvider<WorkerCustomizer> customizers, ObjectProvider<Middleware> middleware) {
+        return new WorkerLifecycle(application, worker, properties.getWorker().isEnabled(), customizers, middleware);
+    }
+
+    /** Sets the queues. If one has a weight, all have: those without one have 1. */
+    private static void serve(WorkerBuilder builder, List<String> queues) {
+        if (queues.isEmpty()) {
+            return;
         }
-
-        private static void serve(WorkerBuilder builder, List<String> queues) {
-            Map<String, Integer> weights = new LinkedHashMap<>();
-            for (String queue : queues) {
-                int colon = queue.lastIndexOf(':');
-                if (colon < 0) {
-                    builder.queues(queues.toArray(String[]::new));
-                    return;
-                }
-                weights.put(queue.substring(0, colon), Integer.valueOf(queue.substring(colon + 1)));
-            }
+        Map<String, Integer> weights = new LinkedHashMap<>();
+        boolean weighted = false;
+        for (String queue : queues) {
+            Matcher found = WEIGHTED.matcher(queue);
+            boolean has = found.matches();
+            weights.put(has ? found.group(1) : queue, has ? Integer.parseInt(found.group(2)) : 1);
+            weighted |= has;
+        }
+        if (weighted) {
             builder.queues(weights);
+        } else {
+            builder.queues(queues.toArray(String[]::new));
         }
+    }
 
-        /** Calls a method that the oldest supported Java does not have. */
-        private static Executor virtualThreads() {
-            try {
-                return (Executor) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
-            } catch (ReflectiveOperationException e) {
-                throw new IllegalStateException("millrace.worker.virtual-threads needs Java 21", e);
-            }
+    /** Calls a method that the oldest supported Java does not have. */
+    private static Executor virtualThreads() {
+        try {
+            return (Executor) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("millrace.worker.virtual-threads needs Java 21", e);
         }
     }
 

@@ -1,9 +1,11 @@
 package io.github.millracejobs.spring;
 
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.convert.DurationUnit;
 
 /** The properties {@code millrace.*}. */
 @ConfigurationProperties("millrace")
@@ -37,6 +39,7 @@ public class MillraceProperties {
 
     /** The properties of the client. */
     public static class ClientProperties {
+        @DurationUnit(ChronoUnit.SECONDS)
         private Duration timeout = Duration.ofSeconds(2);
         private boolean failFast;
 
@@ -67,16 +70,17 @@ public class MillraceProperties {
     /** The properties of the worker. */
     public static class WorkerProperties {
         private boolean enabled = true;
-        private List<String> queues = List.of("default");
+        private List<String> queues = new ArrayList<>();
         private int concurrency = 5;
         private String tag = "";
+        @DurationUnit(ChronoUnit.SECONDS)
         private Duration stopTimeout = Duration.ofSeconds(25);
         private boolean virtualThreads;
 
         /** Makes the defaults. */
         public WorkerProperties() {}
 
-        /** {@return whether this application runs jobs; without handlers, it runs none} */
+        /** {@return whether this application runs jobs} */
         public boolean isEnabled() {
             return enabled;
         }
@@ -86,7 +90,7 @@ public class MillraceProperties {
             this.enabled = runs;
         }
 
-        /** {@return the queues in strict order, or with weights such as {@code mails:3}} */
+        /** {@return the queues in strict order, or with weights such as {@code mails:3}; those of the lanes by default} */
         public List<String> getQueues() {
             return queues;
         }

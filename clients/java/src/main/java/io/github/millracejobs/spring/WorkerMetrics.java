@@ -19,7 +19,7 @@ final class WorkerMetrics implements Middleware {
 
     @Override
     public void around(Job job, Handler next) throws Exception {
-        MeterRegistry registry = registries.getIfAvailable();
+        MeterRegistry registry = registries.getIfUnique();
         if (registry == null) {
             next.run(job);
             return;

@@ -11,15 +11,18 @@ import io.github.millracejobs.Discard;
 import io.github.millracejobs.Job;
 import io.github.millracejobs.Middleware;
 import io.github.millracejobs.NewJob;
+import io.github.millracejobs.UnreachableException;
 import io.github.millracejobs.Worker;
-import io.github.millracejobs.WorkerBuilder;
 import io.github.millracejobs.testing.DrainException;
 import io.github.millracejobs.testing.Fake;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.slf4j.helpers.NOPLogger;
@@ -27,6 +30,7 @@ import org.springframework.boot.Banner;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ApplicationContextException;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -47,6 +51,11 @@ class SpringTest {
         @JobHandler(value = "Ship", timeout = "30s")
         void ship(Order order, List<String> notes, Job job) {
             seen.add(order.number() + " " + order.name() + " " + notes + " " + job.attempt());
+        }
+
+        @JobHandler("${sum.class:Sum}")
+        void sum(int factor, Map<String, List<Integer>> numbers) {
+            seen.add(String.valueOf(factor * numbers.get("all").stream().mapToInt(Integer::intValue).sum()));
         }
 
         @JobHandler("Fail")
@@ -74,18 +83,13 @@ class SpringTest {
         }
 
         @Bean
-        MillraceCustomizer quiet(Seen seen) {
-            return new MillraceCustomizer() {
-                @Override
-                public void customize(WorkerBuilder worker) {
-                    worker.logger(NOPLogger.NOP_LOGGER);
-                }
+        WorkerBuilderCustomizer quiet() {
+            return worker -> worker.logger(NOPLogger.NOP_LOGGER);
+        }
 
-                @Override
-                public void customize(Worker worker) {
-                    worker.onFailure((job, error) -> seen.texts().add("failed: " + error.getMessage()));
-                }
-            };
+        @Bean
+        WorkerCustomizer failures(Seen seen, Orders orders) {
+            return worker -> worker.onFailure((job, error) -> seen.texts().add("failed: " + error.getMessage()));
         }
 
         @Bean
@@ -97,14 +101,39 @@ class SpringTest {
         }
 
         @Bean
-        ClientMiddleware stamp() {
-            return (job, next) -> next.enqueue(job.field("tenant", "x"));
+        ClientMiddleware enqueues(Seen seen) {
+            return (job, next) -> {
+                seen.texts().add("enqueues " + job.className());
+                return next.enqueue(job);
+            };
         }
     }
 
     @Configuration
     @EnableAutoConfiguration
-    static class Enqueuing {}
+    static class Enqueuing {
+        @Bean
+        WorkerCustomizer hooks() {
+            return worker -> worker.onStartup(() -> { });
+        }
+    }
+
+    /** Its handler returns before its work is done. */
+    static class Careless {
+        @JobHandler("Charge")
+        CompletableFuture<Void> charge() {
+            return new CompletableFuture<>();
+        }
+    }
+
+    @Configuration
+    @EnableAutoConfiguration
+    static class AsynchronousApp {
+        @Bean
+        Careless careless() {
+            return new Careless();
+        }
+    }
 
     private final List<String> seen = new ArrayList<>();
 
@@ -126,6 +155,9 @@ class SpringTest {
             assertEquals(1, client.drain());
             assertEquals(List.of("7 tea [fragile] 1"), context.getBean(Orders.class).seen);
             assertEquals(List.of("before Ship"), seen);
+            client.enqueue("Sum", 2, Map.of("all", List.of(3, 4)));
+            client.drain();
+            assertEquals("14", context.getBean(Orders.class).seen.get(1));
             client.enqueue("Fail");
             assertTrue(assertThrows(DrainException.class, client::drain).getMessage().contains("broken"));
             client.enqueue("Drop");
@@ -165,7 +197,24 @@ class SpringTest {
         }
         try (ConfigurableApplicationContext context = run(App.class, NOWHERE, "millrace.worker.enabled=false")) {
             assertFalse(runsAWorker());
-            assertTrue(context.getBeansOfType(Worker.class).isEmpty());
+            Fake client = new Fake(context.getBean(Worker.class));
+            client.enqueue("Ship", new Order(7, "tea"), List.of());
+            assertEquals(1, client.drain(), "its handlers are known, for tests");
+        }
+    }
+
+    @Test
+    void aHandlerThatReturnsBeforeItsWorkIsDoneIsRefused() {
+        String said = assertThrows(ApplicationContextException.class, () -> run(AsynchronousApp.class, NOWHERE)).getCause().getMessage();
+        assertTrue(said.contains("must return when its work is done"), said);
+    }
+
+    @Test
+    void aNumberIsSeconds() {
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE, "millrace.worker.stop-timeout=25", "millrace.client.timeout=3")) {
+            MillraceProperties properties = context.getBean(MillraceProperties.class);
+            assertEquals(Duration.ofSeconds(25), properties.getWorker().getStopTimeout());
+            assertEquals(Duration.ofSeconds(3), properties.getClient().getTimeout());
         }
     }
 
@@ -179,9 +228,10 @@ class SpringTest {
 
     @Test
     void clientMiddlewareIsUsed() {
-        Fake fake = new Fake();
-        fake.use(new App().stamp());
-        fake.enqueue(NewJob.of("Ship"));
-        assertEquals("x", fake.jobs().get(0).job().fields().get("tenant"));
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE, "millrace.client.fail-fast=true")) {
+            Client client = context.getBean(Client.class);
+            assertThrows(UnreachableException.class, () -> client.enqueue(NewJob.of("Ship")));
+            assertEquals(List.of("enqueues Ship"), seen);
+        }
     }
 }
