@@ -3,8 +3,8 @@
  * runs the worker while the application runs.
  */
 import {
-  Module, SetMetadata, type BeforeApplicationShutdown, type DynamicModule, type InjectionToken, type ModuleMetadata, type OnApplicationBootstrap,
-  type OptionalFactoryDependency, type Provider,
+  Module, SetMetadata, type DynamicModule, type InjectionToken, type ModuleMetadata, type OnApplicationBootstrap, type OnApplicationShutdown,
+  type OnModuleDestroy, type OptionalFactoryDependency, type Provider,
 } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
 import { Client } from './client.js';
@@ -12,7 +12,7 @@ import type { JobDefinition } from './define.js';
 import type { HandlerOptions } from './handler.js';
 import type { Job } from './job.js';
 import type { ClientOptions, WorkerOptions } from './types.js';
-import { Worker } from './worker.js';
+import { registryOf, Worker } from './worker.js';
 
 /** The options of the module. */
 export interface MillraceOptions {
@@ -21,8 +21,8 @@ export interface MillraceOptions {
   client?: Omit<ClientOptions, 'url'>;
   worker?: Omit<WorkerOptions, 'url'>;
   /**
-   * Whether this process runs jobs. Default true. With false, it only enqueues; handlers are found
-   * nevertheless, for tests with a Fake.
+   * Whether this process runs jobs. Default true; it runs none if it has no handlers. With false, it
+   * only enqueues; handlers are found nevertheless, for tests with a Fake.
    */
   run?: boolean;
 }
@@ -34,6 +34,7 @@ export interface MillraceAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
 }
 
 const HANDLER = 'millrace:handler';
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const OPTIONS = Symbol('millrace:options');
 
 interface Marked {
@@ -41,13 +42,16 @@ interface Marked {
   options: HandlerOptions;
 }
 
-/** Marks a method of a provider or controller as the handler of a class of jobs. */
+/** Marks a method of a provider or controller as the handler of a class of jobs, or of several. */
 export function JobHandler(job: string | JobDefinition, options: HandlerOptions = {}): MethodDecorator {
-  return SetMetadata(HANDLER, { job, options } satisfies Marked);
+  return (_target, _key, descriptor: PropertyDescriptor) => {
+    const others: Marked[] = new Reflector().get(HANDLER, descriptor.value) ?? [];
+    SetMetadata(HANDLER, [...others, { job, options }])(_target, _key, descriptor);
+  };
 }
 
 /** Runs the worker from the start of the application to its shutdown. */
-class Runner implements OnApplicationBootstrap, BeforeApplicationShutdown {
+class Runner implements OnApplicationBootstrap, OnModuleDestroy, OnApplicationShutdown {
   #running: Promise<void> | undefined;
 
   constructor(
@@ -61,29 +65,39 @@ class Runner implements OnApplicationBootstrap, BeforeApplicationShutdown {
 
   onApplicationBootstrap(): void {
     for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
-      if (typeof wrapper.instance !== 'object' || wrapper.instance === null) continue;
+      if (wrapper.isAlias || typeof wrapper.instance !== 'object' || wrapper.instance === null) continue;
       const prototype = Object.getPrototypeOf(wrapper.instance);
       for (const method of this.scanner.getAllMethodNames(prototype)) {
-        const marked = this.reflector.get<Marked | undefined>(HANDLER, prototype[method]);
-        if (!marked) continue;
-        if (!wrapper.isDependencyTreeStatic()) {
-          throw new TypeError(`millrace: ${wrapper.name} has the handler of ${String(marked.job)}, so it cannot be request-scoped: a job is no request`);
+        for (const { job, options } of this.reflector.get<Marked[] | undefined>(HANDLER, prototype[method]) ?? []) {
+          if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
+            throw new TypeError(`millrace: ${wrapper.name} has the handler of ${String(job)}, so it cannot be request-scoped or transient: a job is no request`);
+          }
+          this.worker.handle(job as string, (each: Job) => wrapper.instance[method](each), options);
         }
-        this.worker.handle(marked.job as string, (job: Job) => wrapper.instance[method](job), marked.options);
       }
     }
-    if (this.options.run === false) return;
+    // A worker without handlers would take the jobs of other programs, and fail them.
+    if (this.options.run === false || registryOf(this.worker).classes.length === 0) return;
     this.#running = this.worker.run();
     // A worker that the broker refuses ends the program, as an application that cannot start does.
     this.#running.catch((error: unknown) => setImmediate(() => { throw error; }));
   }
 
-  /** Lets running jobs end, for as long as the worker's stopTimeout. */
-  async beforeApplicationShutdown(): Promise<void> {
-    if (this.#running) {
-      this.worker.stop();
-      await this.#running.catch(() => {});
-    }
+  /**
+   * Lets running jobs end, for as long as the worker's stopTimeout. The next SIGTERM or SIGINT ends
+   * the wait.
+   */
+  async onModuleDestroy(): Promise<void> {
+    if (!this.#running) return;
+    const hurry = () => this.worker.stop();
+    this.worker.stop();
+    for (const signal of SIGNALS) process.on(signal, hurry);
+    await this.#running.catch(() => {});
+    for (const signal of SIGNALS) process.off(signal, hurry);
+  }
+
+  /** Requests may enqueue until the server is closed. */
+  async onApplicationShutdown(): Promise<void> {
     await this.client.close();
   }
 }

@@ -40,11 +40,17 @@ const attributesOf = (operation: string, type: string, queue: string, className:
 const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 
-/** Returns the span that enqueued a job, if the job names it. */
-function senderOf(job: Job): SpanContext | undefined {
-  const [, traceId = '', spanId = '', flags = ''] = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})/.exec(job.traceparent ?? '') ?? [];
+/** Returns the span that a trace context names, if it names one. */
+function namedBy(traceparent: string | undefined): SpanContext | undefined {
+  const [, traceId = '', spanId = '', flags = ''] = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})/.exec(traceparent ?? '') ?? [];
   const sender = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
   return isSpanContextValid(sender) ? sender : undefined;
+}
+
+/** Returns whether a job was enqueued for a later time. */
+function isScheduled(job: Job): boolean {
+  const text = job.raw.toString();
+  return text.includes('"created_at"') && 'created_at' in JSON.parse(text);
 }
 
 /** Runs a function in a span. An error that counts becomes the span's. */
@@ -66,12 +72,16 @@ function fail(span: Span, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR, message: `${name}: ${message}` });
 }
 
-/** Makes a client begin a span `publish <queue>` for each job that it enqueues. */
+/**
+ * Makes a client begin a span `publish <queue>` for each job that it enqueues. If the job has a
+ * traceparent, for instance from an outbox, that is the parent of the span.
+ */
 export function traceClient<C extends { use(middleware: ClientMiddleware): unknown }>(client: C, options: TraceOptions = {}): C {
   const tracer = tracerOf(options);
   client.use((job, next) => {
     const queue = job.options.queue ?? 'default';
-    const at = context.active();
+    const parent = namedBy(job.options.traceparent);
+    const at = parent ? trace.setSpanContext(context.active(), parent) : context.active();
     const span = tracer.startSpan(`publish ${queue}`, { kind: SpanKind.PRODUCER, attributes: attributesOf('publish', 'send', queue, job.class) }, at);
     if (isSpanContextValid(span.spanContext())) job.options = { ...job.options, traceparent: traceparentOf(span.spanContext()) };
     return within(span, at, async () => {
@@ -92,8 +102,8 @@ export function traceWorker<W extends { use(middleware: WorkerMiddleware): unkno
   if (!['auto', 'child', 'link'].includes(parent)) throw new TypeError(`millrace: parent is ${String(parent)}, not auto, child or link`);
   const tracer = tracerOf(options);
   worker.use((job, next) => {
-    const sender = senderOf(job);
-    const child = parent === 'child' || (parent === 'auto' && job.retryCount === 0 && !('created_at' in JSON.parse(job.raw.toString())));
+    const sender = namedBy(job.traceparent);
+    const child = parent === 'child' || (parent === 'auto' && job.retryCount === 0 && !isScheduled(job));
     const at = sender && child ? trace.setSpanContext(ROOT_CONTEXT, sender) : ROOT_CONTEXT;
     const attributes = { ...attributesOf('process', 'process', job.queue, job.class), 'messaging.message.id': job.jid, 'millrace.attempt': job.attempt };
     const links = sender && !child ? [{ context: sender }] : [];

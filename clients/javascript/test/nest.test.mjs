@@ -91,6 +91,34 @@ test('a handler cannot be request-scoped', async () => {
   await assert.rejects(testing.init(), /Scoped has the handler of Run, so it cannot be request-scoped/);
 });
 
+test('a method can handle several classes, and an alias adds nothing', async () => {
+  class Several {
+    run(job) {
+      return job.class;
+    }
+  }
+  Injectable()(Several);
+  decorate(Several, 'run', JobHandler('One'));
+  decorate(Several, 'run', JobHandler('Two'));
+  const app = await Test.createTestingModule({
+    imports: [MillraceModule.forRoot({ run: false })], providers: [Several, { provide: 'alias', useExisting: Several }],
+  }).compile();
+  await app.init();
+  const fake = new Fake(app.get(Worker));
+  await fake.enqueue('One');
+  await fake.enqueue('Two');
+  assert.equal(await fake.drain(), 2);
+  await app.close();
+});
+
+test('an application without handlers takes no jobs', async () => {
+  const logger = { info: assert.fail, warn: assert.fail, error: assert.fail };
+  const app = await Test.createTestingModule({ imports: [MillraceModule.forRoot({ url: 'amqp://guest:guest@127.0.0.1:1/', worker: { logger } })] }).compile();
+  await app.init();
+  await new Promise((resolve) => setTimeout(resolve, 200)); // a worker would have tried to connect
+  await app.close();
+});
+
 test('the worker runs with the application, and stops with it', async () => {
   const lines = [];
   const logger = { info: (text) => lines.push(text), warn: (text) => lines.push(text), error() {} };

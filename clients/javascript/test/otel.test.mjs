@@ -38,6 +38,14 @@ test('a job and its first attempt are one trace', async () => {
   assert.equal(ran.status.code, SpanStatusCode.UNSET);
 });
 
+test('a trace context of your own is the parent', async () => {
+  const fake = client();
+  await fake.enqueue('Greet', [], { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' });
+  const [sent] = named('publish default');
+  assert.equal(sent.parentSpanContext.spanId, 'b7ad6b7169203331');
+  assert.equal(sent.spanContext().traceId, '0af7651916cd43dd8448eb211c80319c');
+});
+
 test('scheduled jobs and retries are linked', async () => {
   const fake = client();
   await fake.enqueueIn(60, 'Greet', ['fails']);

@@ -17,7 +17,8 @@ from pathlib import Path
 
 SECRET_KEY = "test"
 INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "shop"]
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": Path(__file__).with_name("database"), "TEST": {}}}
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": Path(__file__).with_name("database")}}
+DATABASES["default"]["TEST"] = {"NAME": Path(__file__).with_name("test-database")}
 EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
 EMAIL_FILE_PATH = Path(__file__).with_name("mail")
 """
@@ -71,6 +72,7 @@ TESTS = """
 from django.contrib.auth.models import User
 from django.test import TestCase
 from millrace_jobs.django import app, enqueue_on_commit, make_worker
+from millrace_jobs import Unreachable
 from millrace_jobs.testing import Fake
 from shop.jobs import welcome
 
@@ -82,6 +84,19 @@ class Welcomes(TestCase):
             enqueue_on_commit(welcome, user.pk)
             self.assertEqual([], client.jobs())
         self.assertEqual(1, client.drain())
+        self.assertEqual(1, User.objects.count(), "the connection of the test is open")
+
+    def test_broker_is_away(self) -> None:
+        tried = []
+        class Away(Fake):
+            def push(self, job, *, deadline=None):
+                tried.append(job.args[0])
+                raise Unreachable("away")
+        app.client = Away()
+        with self.assertRaises(Unreachable), self.captureOnCommitCallbacks(execute=True):
+            for i in range(3):
+                enqueue_on_commit(welcome, i)
+        self.assertEqual([0, 1, 2], tried, "an error of one does not stop the others")
 """
 
 

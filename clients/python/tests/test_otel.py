@@ -70,6 +70,11 @@ class Traces(unittest.TestCase):
         self.assertEqual(shared | expected, dict(ran.attributes))
         self.assertTrue(ran.status.is_ok or ran.status.is_unset)
 
+    def test_a_trace_context_of_your_own_is_the_parent(self) -> None:
+        self.client().enqueue("Greet", traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        (sent,) = self.named("publish default")
+        self.assertEqual((0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331), (sent.context.trace_id, sent.parent.span_id))
+
     def test_scheduled_jobs_and_retries_are_linked(self) -> None:
         client = self.client()
         client.enqueue_in(60, "Greet", ["fails"])

@@ -58,6 +58,12 @@ class TestOtel < Minitest::Test
     refute_equal ::OpenTelemetry::Trace::Status::ERROR, ran.status.code
   end
 
+  def test_a_trace_context_of_your_own_is_the_parent
+    fake.enqueue('Greet', [], traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')
+    assert_equal %w[0af7651916cd43dd8448eb211c80319c b7ad6b7169203331],
+                 [named('publish default').first.trace_id, named('publish default').first.parent_span_id].map { |id| id.unpack1('H*') }
+  end
+
   def test_scheduled_jobs_and_retries_are_linked
     client = fake
     client.enqueue_in(60, 'Greet', ['fails'])

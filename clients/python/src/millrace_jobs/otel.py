@@ -36,7 +36,8 @@ _format = TraceContextTextMapPropagator()
 def trace_client(client: Client, tracer_provider: TracerProvider | None = None) -> Client:
     """Make a client begin a span ``publish <queue>`` for each job that it enqueues.
 
-    In ``enqueue_bulk``, the span ends when the job is sent.
+    If the job has a traceparent, for instance from an outbox, that is the parent of the span. In
+    ``enqueue_bulk``, the span ends when the job is sent.
     """
     tracer = trace.get_tracer("millrace_jobs", __version__, tracer_provider)
 
@@ -87,7 +88,9 @@ def trace_worker(worker: Worker, tracer_provider: TracerProvider | None = None, 
 def _publishing(tracer: trace.Tracer, job: NewJob) -> Iterator[Span]:
     queue = job.options.get("queue", DEFAULT_QUEUE)
     attributes = _attributes("publish", "send", queue, job.class_)
-    with tracer.start_as_current_span(f"publish {queue}", kind=SpanKind.PRODUCER, attributes=attributes) as span:
+    own = job.options.get("traceparent")
+    parent = _format.extract({"traceparent": own}) if own else None
+    with tracer.start_as_current_span(f"publish {queue}", parent, SpanKind.PRODUCER, attributes) as span:
         carrier: dict[str, str] = {}
         _format.inject(carrier)
         if "traceparent" in carrier:

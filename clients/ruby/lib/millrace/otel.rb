@@ -20,7 +20,8 @@ module Millrace
 
     module_function
 
-    # Makes a client begin a span `publish <queue>` for each job that it enqueues. In
+    # Makes a client begin a span `publish <queue>` for each job that it enqueues. If the job has a
+    # traceparent, for instance from an outbox, that is the parent of the span. In
     # {Client#enqueue_bulk}, the span ends when the job is sent.
     # @param client [Client]
     # @param tracer_provider the one of `OpenTelemetry` by default
@@ -52,16 +53,18 @@ module Millrace
     # @private
     def publish(tracer, job, next_one)
       queue = job.options.fetch(:queue, Wire::DEFAULT_QUEUE)
-      tracer.in_span("publish #{queue}", kind: :producer, attributes: attributes('publish', 'send', queue, job.job_class)) do |span|
-        context = span.context
-        job.options = job.options.merge(traceparent: traceparent(context)) if context.valid?
-        next_one.call.tap { |jid| span.set_attribute('messaging.message.id', jid) if jid }
+      own = sender(job.options[:traceparent])
+      ::OpenTelemetry::Context.with_current(own ? parent(own, true) : ::OpenTelemetry::Context.current) do
+        tracer.in_span("publish #{queue}", kind: :producer, attributes: attributes('publish', 'send', queue, job.job_class)) do |span|
+          job.options = job.options.merge(traceparent: traceparent(span.context)) if span.context.valid?
+          next_one.call.tap { |jid| span.set_attribute('messaging.message.id', jid) if jid }
+        end
       end
     end
 
     # @private
     def process(tracer, job, next_one, child)
-      sender = sender(job)
+      sender = sender(job.traceparent)
       span = tracer.start_span("process #{job.queue}", kind: :consumer, with_parent: parent(sender, child),
                                                        links: sender && !child ? [::OpenTelemetry::Trace::Link.new(sender)] : nil,
                                                        attributes: attributes('process', 'process', job.queue, job.job_class)
@@ -83,10 +86,10 @@ module Millrace
       span&.status = ::OpenTelemetry::Trace::Status.error("#{error.class}: #{error.message}")
     end
 
-    # Returns the span that enqueued a job, or nil if the job names none.
+    # Returns the span that a trace context names, or nil if it names none.
     # @private
-    def sender(job)
-      found = FORMAT.match(job.traceparent.to_s) or return
+    def sender(traceparent)
+      found = FORMAT.match(traceparent.to_s) or return
       flags = ::OpenTelemetry::Trace::TraceFlags.from_byte(found[3].hex & 1)
       context = ::OpenTelemetry::Trace::SpanContext.new(trace_id: [found[1]].pack('H*'), span_id: [found[2]].pack('H*'),
                                                         trace_flags: flags, remote: true)

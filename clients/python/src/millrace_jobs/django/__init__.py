@@ -21,17 +21,19 @@ Tasks are in the modules ``jobs`` of the installed apps::
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import close_old_connections, transaction
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections, transaction
 from django.utils.module_loading import autodiscover_modules
 
 from .._newjob import NewJob
 from ..app import App, Task, current_job
+from ..errors import Error
 from ..job import Job
 from ..worker import Worker
 from ._settings import read
@@ -41,6 +43,7 @@ __all__ = ["app", "configure_worker", "current_job", "enqueue_on_commit", "make_
 P = ParamSpec("P")
 Configure = TypeVar("Configure", bound=Callable[[Worker], Any])
 
+_log = logging.getLogger("millrace")
 _settings = read()
 _configure: list[Callable[[Worker], Any]] = []
 
@@ -55,8 +58,8 @@ def enqueue_on_commit(task: Task[P, Any], /, *args: P.args, **kwargs: P.kwargs) 
     """Enqueue a call of a task when the current transaction is committed, and return its jid.
 
     Outside a transaction, enqueue it now. If the transaction is rolled back, nothing is enqueued.
-    Raise Invalid now if the job breaks a rule. An error of the publish is raised after the commit,
-    to the code that commits.
+    Raise Invalid now if the job breaks a rule. If the broker cannot be reached at the commit, that
+    is logged for each job, the other jobs are tried, and the code that commits gets the error.
     """
     return push_on_commit(task.job(*args, **kwargs))
 
@@ -66,8 +69,38 @@ def push_on_commit(job: NewJob, *, using: str | None = None) -> str:
     jid = job.options.get("jid") or secrets.token_hex(16)
     job.options["jid"] = jid
     job.prepare(time.time())  # checks it
-    transaction.on_commit(partial(app.client.push, job), using=using)
+    connection = transaction.get_connection(using)
+    batch = getattr(connection, "_millrace_batch", None)
+    if batch is None or not connection.run_on_commit:
+        batch = connection._millrace_batch = _Batch()
+    batch.last = _Push(batch, job)
+    transaction.on_commit(batch.last, using=using)
     return jid
+
+
+class _Batch:
+    """The jobs of one transaction. An error of one does not stop the others."""
+
+    def __init__(self) -> None:
+        self.last: _Push | None = None
+        self.errors: list[Error] = []
+
+
+class _Push:
+    def __init__(self, batch: _Batch, job: NewJob) -> None:
+        self._batch = batch
+        self._job = job
+
+    def __call__(self) -> None:
+        try:
+            app.client.push(self._job)
+        except Error as e:
+            _log.error(
+                "millrace: job was not enqueued after the commit  class=%s jid=%s: %s", self._job.class_, self._job.options.get("jid"), e
+            )
+            self._batch.errors.append(e)
+        if self._batch.last is self and self._batch.errors:
+            raise self._batch.errors[0]
 
 
 def configure_worker(function: Configure) -> Configure:
@@ -82,7 +115,10 @@ def make_worker(**options: Any) -> Worker:
     The options are those of a `Worker`, and win over ``MILLRACE["WORKER"]``.
     """
     autodiscover_modules("jobs")
-    worker = Worker(_settings.url, **{**_settings.worker, **options})
+    try:
+        worker = Worker(_settings.url, **{**_settings.worker, **options})
+    except ValueError as e:
+        raise ImproperlyConfigured(f"the worker: {e}") from e
     worker.use(_database)
     app.register(worker)
     for function in _configure:
@@ -92,8 +128,14 @@ def make_worker(**options: Any) -> Worker:
 
 def _database(job: Job, call_next: Callable[[], object]) -> None:
     """Close old and broken connections, as Django does at each web request."""
-    close_old_connections()
+    _close_old_connections()
     try:
         call_next()
     finally:
-        close_old_connections()
+        _close_old_connections()
+
+
+def _close_old_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:  # a test, or a request that runs jobs inline
+            connection.close_if_unusable_or_obsolete()

@@ -6,6 +6,7 @@ import logging
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from millrace_jobs import Unreachable
@@ -35,13 +36,13 @@ class Command(BaseCommand):
         """Run the worker."""
         given = {name: options[name] for name in ("concurrency", "stop_timeout", "tag") if options[name] is not None}
         if options["queue"]:
-            given["queues"] = _queues(options["queue"])
+            given |= {"queues": _queues(options["queue"]), "lanes": ()}
         if not logging.getLogger().handlers:
             logging.basicConfig(level=logging.INFO)
             logging.getLogger("pika").setLevel(logging.CRITICAL)
         try:
             make_worker(**given).run(signals=True)
-        except (ValueError, Unreachable) as e:
+        except (ImproperlyConfigured, Unreachable) as e:
             raise CommandError(str(e)) from e
 
 

@@ -162,6 +162,11 @@ public final class NewJob {
         return this;
     }
 
+    /** {@return its trace context, or null} */
+    public String traceparent() {
+        return traceparent;
+    }
+
     /** Sets its trace context. */
     public NewJob traceparent(String context) {
         this.traceparent = context;

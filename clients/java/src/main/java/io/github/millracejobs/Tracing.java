@@ -60,11 +60,17 @@ public final class Tracing {
     }
 
     /**
-     * Publishes a job in a span {@code publish <queue>}. It is a {@link ClientMiddleware}. In
-     * {@code enqueueBulk}, the span ends when the job is checked.
+     * Publishes a job in a span {@code publish <queue>}. It is a {@link ClientMiddleware}. If the
+     * job has a traceparent, for instance from an outbox, that is the parent of the span. In {@code
+     * enqueueBulk}, the span ends when the job is checked.
      */
     public String publish(NewJob job, ClientMiddleware.Next next) {
-        Span span = begin("publish", "send", SpanKind.PRODUCER, job.queue(), job.className()).startSpan();
+        SpanBuilder builder = begin("publish", "send", SpanKind.PRODUCER, job.queue(), job.className());
+        SpanContext own = namedBy(job.traceparent());
+        if (own.isValid()) {
+            builder.setParent(Context.current().with(Span.wrap(own)));
+        }
+        Span span = builder.startSpan();
         try (Scope scope = span.makeCurrent()) {
             assert scope != null;
             if (span.getSpanContext().isValid()) {
@@ -89,7 +95,7 @@ public final class Tracing {
      * @throws Exception the job failed
      */
     public void process(Job job, Handler next) throws Exception {
-        SpanContext sender = sender(job);
+        SpanContext sender = namedBy(job.traceparent());
         boolean child = parent == Parent.CHILD || parent == Parent.AUTO && job.retryCount() == 0 && !job.members.scheduled();
         SpanBuilder builder = begin("process", "process", SpanKind.CONSUMER, job.queue(), job.className())
                 .setAttribute(MESSAGE_ID, job.jid())
@@ -135,9 +141,9 @@ public final class Tracing {
         return "00-" + context.getTraceId() + "-" + context.getSpanId() + "-" + context.getTraceFlags().asHex();
     }
 
-    /** Returns the span that enqueued a job; an invalid one if the job names none. */
-    private static SpanContext sender(Job job) {
-        Matcher found = TRACEPARENT.matcher(job.traceparent() == null ? "" : job.traceparent());
+    /** Returns the span that a trace context names; an invalid one if it names none. */
+    private static SpanContext namedBy(String traceparent) {
+        Matcher found = TRACEPARENT.matcher(traceparent == null ? "" : traceparent);
         if (!found.matches()) {
             return SpanContext.getInvalid();
         }

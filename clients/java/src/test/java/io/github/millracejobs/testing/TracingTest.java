@@ -69,6 +69,13 @@ class TracingTest {
     }
 
     @Test
+    void aTraceContextOfYourOwnIsTheParent() {
+        client(Tracing.Parent.AUTO).enqueue(NewJob.of("Greet").traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+        SpanData sent = named("publish default").get(0);
+        assertEquals(List.of("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"), List.of(sent.getTraceId(), sent.getParentSpanId()));
+    }
+
+    @Test
     void scheduledJobsAndRetriesAreLinked() {
         Fake client = client(Tracing.Parent.AUTO);
         client.enqueueIn(Duration.ofMinutes(1), "Greet", "fails");
