@@ -57,14 +57,15 @@ module Sidekiq
       # @private
       def normalize(item)
         item = item.transform_keys(&:to_s)
-        raise ArgumentError, "a job needs 'class' and 'args': #{item.keys.inspect}" unless item.key?('class') && item.key?('args')
-        raise ArgumentError, "'args' must be an array: #{item['args'].class}" unless item['args'].is_a?(Array)
+        complete = item['class'] && item['args'].is_a?(Array)
+        raise ArgumentError, "a job needs 'class' and an array 'args': #{item.inspect[0, 200]}" unless complete
 
         job_class = item['class']
         own = job_class.respond_to?(:get_sidekiq_options) ? job_class.get_sidekiq_options : {}
         item = Sidekiq.default_job_options.merge(own, item)
         MISSING.each { |name, why| raise ArgumentError, "#{name}: #{why}" if item[name] }
-        item.merge('class' => job_class.to_s, 'queue' => item['queue'].to_s, 'jid' => item['jid'] || SecureRandom.hex(12))
+        item.merge('class' => job_class.to_s, 'queue' => item['queue'].to_s, 'jid' => item['jid'] || SecureRandom.hex(12),
+                   'created_at' => item['created_at'] || Time.now.to_f)
       end
 
       # Publishes jobs that middleware has let through.
@@ -100,22 +101,23 @@ module Sidekiq
 
     # (see Client.push)
     def push(item)
-      payload = through(Client.normalize(item)) or return
+      payload = through(item) or return
 
       Client.deliver([payload]).first
     end
 
     # (see Client.push_bulk)
     def push_bulk(items)
-      payloads = each_of(items.transform_keys(&:to_s)).map { |item| through(Client.normalize(item)) }
+      payloads = each_of(items.transform_keys(&:to_s)).map { |item| through(item) }
       jids = payloads.compact.empty? ? [] : Client.deliver(payloads.compact)
       payloads.map { |payload| payload && jids.shift }
     end
 
-    # Calls middleware, and returns the job if it may be enqueued.
+    # Completes a job, calls middleware, and returns the job if it may be enqueued.
     # @private
     def through(item)
-      Sidekiq.config.client_middleware.invoke(item['class'], item, item['queue'], nil) { item } || nil
+      item = Client.normalize(given = item.transform_keys(&:to_s))
+      Sidekiq.config.client_middleware.invoke(given['class'], item, item['queue'], nil) { item } || nil
     end
 
     private
@@ -124,6 +126,8 @@ module Sidekiq
     def each_of(items)
       all = items['args']
       raise ArgumentError, "'args' must be an array of arrays" unless all.is_a?(Array) && all.all?(Array)
+
+      raise ArgumentError, "'jid' is the id of one job, and there are #{all.size}" if items['jid'] && all.size > 1
 
       times = items['at'].is_a?(Array) ? items['at'] : [items['at']] * all.size
       raise ArgumentError, "'at' must have as many times as there are jobs" unless times.size == all.size

@@ -57,11 +57,12 @@ module Sidekiq
       logger.info('the Redis of this program is not used: Millrace keeps jobs on the broker')
     end
 
-    # Makes a group of threads with queues of its own, or changes it.
+    # Makes a group of threads with queues of its own, beside those of {#queues=}, or changes it.
     # @yieldparam capsule [Capsule]
     def capsule(name)
       capsule = @capsules[name.to_s] ||= Capsule.new(name.to_s)
       yield capsule if block_given?
+      set(queues: ['default']) unless Millrace.worker_options[:queues]
       set(lanes: @capsules.values.map(&:lane))
       capsule
     end

@@ -174,7 +174,7 @@ module Sidekiq
 
       # (see ClassMethods#perform_inline)
       def perform_inline(*args)
-        payload = Client.new.through(Client.normalize(item(args))) or return
+        payload = Client.new.through(item(args)) or return
 
         Client.new_job(payload).prepare(Time.now.to_f) # checks the job
         Running.run(@job_class, Sidekiq.load_json(Sidekiq.dump_json(payload)))
@@ -198,6 +198,9 @@ module Sidekiq
       end
     end
   end
+
+  # Raised in jobs by Sidekiq when a worker stops. Here nothing raises it: {Job#interrupted?} says so.
+  class Shutdown < Interrupt; end
 
   # The older name of {Job}.
   Worker = Job

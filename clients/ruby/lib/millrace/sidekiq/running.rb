@@ -24,13 +24,19 @@ module Sidekiq
       one.jid = item['jid']
       one.millrace_job = job
       result = nil
-      Sidekiq.config.server_middleware.invoke(one, item, item['queue']) { result = one.perform(*item['args']) }
+      args = item['args']
+      Sidekiq.config.server_middleware.invoke(one, item, item['queue']) do
+        result = args.is_a?(Array) ? one.perform(*args) : one.perform(args)
+      end
       result
     end
 
-    # Returns a job as the hash that Sidekiq's functions get.
+    # Returns a job as the hash that Sidekiq's functions get. It is a new one each time, so a job that
+    # changes its arguments changes nothing else.
     def members(job, error = nil)
-      found = job.members.merge('jid' => job.jid, 'class' => job.job_class, 'args' => job.args, 'queue' => job.queue)
+      found = Sidekiq.load_json(Sidekiq.dump_json(job.members))
+      found = found.merge('jid' => job.jid, 'class' => job.job_class, 'args' => found.fetch('args', []), 'queue' => job.queue)
+      found['created_at'] ||= found['enqueued_at']
       return found unless error
 
       found.merge('error_class' => error.class.name, 'error_message' => error.message)
@@ -44,16 +50,24 @@ module Sidekiq
 
     def failed(job, error)
       context = { context: 'Job raised exception', job: members(job) }
-      Sidekiq.config.error_handlers.each { |handler| handler.call(error, context, Sidekiq.config) }
+      each(Sidekiq.config.error_handlers) { |handler| handler.call(error, context, Sidekiq.config) }
     end
 
     def died(job, error)
       item = members(job, error)
       job_class = Millrace::Handler.load_constant(job.job_class)
       exhausted = job_class.sidekiq_retries_exhausted_block if job_class.respond_to?(:sidekiq_retries_exhausted_block)
-      exhausted&.call(item, error)
-    ensure
-      Sidekiq.config.death_handlers.each { |handler| handler.call(item, error) }
+      exhausted = nil if item['retry'] == false # as in Sidekiq: it had no retries
+      each([exhausted, *Sidekiq.config.death_handlers].compact) { |handler| handler.call(item, error) }
+    end
+
+    # Calls functions of the program. One that fails does not stop the others.
+    def each(functions)
+      functions.each do |function|
+        yield function
+      rescue StandardError => e
+        Sidekiq.logger.error("millrace/sidekiq: a handler of failures failed: #{e.class}: #{e.message} #{e.backtrace&.first(3)}")
+      end
     end
 
     # Returns the answer of a class's function as Millrace has it.

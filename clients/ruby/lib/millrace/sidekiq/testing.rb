@@ -2,7 +2,12 @@
 
 require 'millrace/sidekiq'
 
+# Sidekiq's module, with what tests use.
 module Sidekiq
+  if ENV.fetch('RAILS_ENV', ENV.fetch('RACK_ENV', 'test')) == 'production'
+    Millrace.logger.warn('millrace/sidekiq/testing is loaded in production: jobs are collected in memory, and not enqueued')
+  end
+
   # Sidekiq's modes for tests. `fake!` collects jobs in {Queues}, `inline!` runs them when they are
   # enqueued, `disable!` publishes them. To require this file is to choose `fake!`.
   module Testing
