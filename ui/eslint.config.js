@@ -28,7 +28,7 @@ export default [
     },
   },
   {
-    // What people read stands in two files.
+    // All texts that people read are in two files.
     files: ['static/**'],
     ignores: ['static/core/words.js', 'static/core/pagewords.js', 'static/core/format.js', 'static/core/rawjson.js', 'static/parts/icon.js', 'static/theme.js'],
     plugins: { millrace: { rules: { words } } },

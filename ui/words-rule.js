@@ -1,4 +1,4 @@
-// An ESLint rule: what people read stands in static/core/words.js or pagewords.js, so that one thing has one name and one voice, and no page a sentence of its own.
+// An ESLint rule: all texts that people read are in static/core/words.js or pagewords.js, not in the pages, so that each thing has one name.
 
 /** Attributes that people read or hear. */
 const read = new Set(['title', 'label', 'aria-label', 'placeholder', 'alt', 'caption', 'what', 'summary']);

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
@@ -180,13 +179,7 @@ func (c *importDefinitionsCmd) define(ctx context.Context, api *apiclient.Client
 }
 
 func (c *importDefinitionsCmd) read(out output.Streams) (*definitions, error) {
-	var text []byte
-	var err error
-	if c.File == "-" {
-		text, err = io.ReadAll(out.In)
-	} else {
-		text, err = os.ReadFile(c.File)
-	}
+	text, err := readAll(out, c.File)
 	if err != nil {
 		return nil, usage.Fault(err)
 	}
@@ -207,7 +200,7 @@ func (c *importDefinitionsCmd) read(out output.Streams) (*definitions, error) {
 	for _, q := range d.Queues {
 		err := wire.CheckQueueName(q.Name)
 		if seen[q.Name] {
-			err = errors.New("it stands twice")
+			err = errors.New("it is listed twice")
 		}
 		if err != nil {
 			return nil, usage.Fault(fmt.Errorf("%s: queue %q: %w", c.File, q.Name, err))

@@ -72,7 +72,7 @@ func TestInvalidDefinitions(t *testing.T) {
 		`[]`:                                     "was not written by millrace definitions export",
 		`{}`:                                     "it has no queues",
 		`{"queues":[]}{"queues":[]}`:             "something follows the definitions",
-		`{"queues":[{"name":"a"},{"name":"a"}]}`: `queue "a": it stands twice`,
+		`{"queues":[{"name":"a"},{"name":"a"}]}`: `queue "a": it is listed twice`,
 		`{"queues":[{"name":"a\n"}]}`:            `queue "a\n"`,
 	} {
 		file := filepath.Join(t.TempDir(), "definitions.json")

@@ -109,7 +109,7 @@ type resubmitRejectedCmd struct {
 
 // Run publishes a corrected record.
 func (c *resubmitRejectedCmd) Run(ctx context.Context, out output.Streams) error {
-	record, err := readAll(c.File)
+	record, err := readAll(out, c.File)
 	if err != nil {
 		return err
 	}
@@ -119,9 +119,9 @@ func (c *resubmitRejectedCmd) Run(ctx context.Context, out output.Streams) error
 	return c.act(ctx, out, c.action(http.MethodPost, "/resubmit", record, "corrected record published"))
 }
 
-func readAll(file string) ([]byte, error) {
+func readAll(out output.Streams, file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(os.Stdin)
+		return io.ReadAll(out.In)
 	}
 	return os.ReadFile(file)
 }
