@@ -102,9 +102,10 @@ export function queues(world) {
   });
 
   story(world, 'a queue whose oldest job waits for too long is marked', async (me) => {
-    const marks = (/** @type {RegExp} */ queue) => me.find('table', 'Queues').find('row', queue).find('img', 'Too old');
-    await marks(/archive/).seen();
-    assert.equal(await marks(/demo\.default/).count(), 0);
+    const marks = (/** @type {any} */ of) => of.find('img', 'Too old').count();
+    const table = me.find('table', 'Queues');
+    // The page may still show the problems that it was told of before the scene was set.
+    await until('archive alone is marked', async () => await marks(table.find('row', /archive/)) === 1 && await marks(table) === 1);
   }, { prepare: late('archive') });
 
   story(world, 'what needs attention says of which queue or process it speaks, and all of it can be seen', async (me) => {

@@ -98,7 +98,12 @@ def _instead(module_name: str) -> str:
 def _run(worker: Worker) -> None:
     if worker._running:
         raise Mistake('the worker has run already: call its run() only below if __name__ == "__main__":')
+    log_to_stderr()
+    worker.run(signals=True)
+
+
+def log_to_stderr() -> None:
+    """Log what a worker does, unless the application has set up logging itself."""
     if not logging.getLogger().handlers:
         logging.basicConfig(level=logging.INFO)
         logging.getLogger("pika").setLevel(logging.CRITICAL)
-    worker.run(signals=True)

@@ -54,7 +54,7 @@ module Millrace
     def publish(tracer, job, next_one)
       queue = job.options.fetch(:queue, Wire::DEFAULT_QUEUE)
       own = sender(job.options[:traceparent])
-      ::OpenTelemetry::Context.with_current(own ? parent(own, true) : ::OpenTelemetry::Context.current) do
+      ::OpenTelemetry::Context.with_current(own ? within(own) : ::OpenTelemetry::Context.current) do
         tracer.in_span("publish #{queue}", kind: :producer, attributes: attributes('publish', 'send', queue, job.job_class)) do |span|
           job.options = job.options.merge(traceparent: traceparent(span.context)) if span.context.valid?
           next_one.call.tap { |jid| span.set_attribute('messaging.message.id', jid) if jid }
@@ -65,7 +65,8 @@ module Millrace
     # @private
     def process(tracer, job, next_one, child)
       sender = sender(job.traceparent)
-      span = tracer.start_span("process #{job.queue}", kind: :consumer, with_parent: parent(sender, child),
+      parent = sender && child ? within(sender) : ::OpenTelemetry::Context::ROOT
+      span = tracer.start_span("process #{job.queue}", kind: :consumer, with_parent: parent,
                                                        links: sender && !child ? [::OpenTelemetry::Trace::Link.new(sender)] : nil,
                                                        attributes: attributes('process', 'process', job.queue, job.job_class)
                                                          .merge('messaging.message.id' => job.jid, 'millrace.attempt' => job.attempt))
@@ -96,12 +97,11 @@ module Millrace
       context if context.valid?
     end
 
+    # Returns a context in which a span is the parent of the next one.
     # @private
-    def parent(sender, child)
-      root = ::OpenTelemetry::Context::ROOT
-      return root unless sender && child
-
-      ::OpenTelemetry::Trace.context_with_span(::OpenTelemetry::Trace.non_recording_span(sender), parent_context: root)
+    def within(sender)
+      span = ::OpenTelemetry::Trace.non_recording_span(sender)
+      ::OpenTelemetry::Trace.context_with_span(span, parent_context: ::OpenTelemetry::Context::ROOT)
     end
 
     # @private

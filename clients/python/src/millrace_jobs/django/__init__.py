@@ -22,7 +22,6 @@ Tasks are in the modules ``jobs`` of the installed apps::
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -66,9 +65,8 @@ def enqueue_on_commit(task: Task[P, Any], /, *args: P.args, **kwargs: P.kwargs) 
 
 def push_on_commit(job: NewJob, *, using: str | None = None) -> str:
     """Do the same with a job, for instance one that is due later. ``using`` names the database."""
-    jid = job.options.get("jid") or secrets.token_hex(16)
+    jid, _ = job.prepare(time.time())  # checks it
     job.options["jid"] = jid
-    job.prepare(time.time())  # checks it
     connection = transaction.get_connection(using)
     batch = getattr(connection, "_millrace_batch", None)
     if batch is None or not connection.run_on_commit:

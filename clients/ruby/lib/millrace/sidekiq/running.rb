@@ -17,15 +17,15 @@ module Sidekiq
                           job_class.get_sidekiq_options['timeout'], job_class.instance_method(:perform).source_location)
     end
 
-    # Runs a job through the middleware, and returns the result of `perform`. `job` is nil outside a
+    # Runs a job through middleware, and returns the result of `perform`. `job` is nil outside a
     # worker.
-    def run(job_class, item, job = nil)
+    def run(job_class, item, job = nil, middleware = Sidekiq.config.server_middleware)
       one = job_class.new
       one.jid = item['jid']
       one.millrace_job = job
       result = nil
       args = item['args']
-      Sidekiq.config.server_middleware.invoke(one, item, item['queue']) do
+      middleware.invoke(one, item, item['queue']) do
         result = args.is_a?(Array) ? one.perform(*args) : one.perform(args)
       end
       result

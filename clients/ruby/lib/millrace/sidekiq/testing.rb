@@ -89,11 +89,7 @@ module Sidekiq
     module Run
       # @private
       def run(job_class, item, job = nil)
-        return super if job || Testing.disabled?
-
-        one = job_class.new
-        one.jid = item['jid']
-        Testing.server_middleware.invoke(one, item, item['queue']) { one.perform(*item['args']) }
+        job || Testing.disabled? ? super : super(job_class, item, nil, Testing.server_middleware)
       end
     end
     Running.singleton_class.prepend(Run)

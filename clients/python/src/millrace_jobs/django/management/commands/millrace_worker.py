@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
@@ -10,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from millrace_jobs import Unreachable
+from millrace_jobs._command import log_to_stderr
 from millrace_jobs.django import make_worker
 
 
@@ -37,9 +37,7 @@ class Command(BaseCommand):
         given = {name: options[name] for name in ("concurrency", "stop_timeout", "tag") if options[name] is not None}
         if options["queue"]:
             given |= {"queues": _queues(options["queue"]), "lanes": ()}
-        if not logging.getLogger().handlers:
-            logging.basicConfig(level=logging.INFO)
-            logging.getLogger("pika").setLevel(logging.CRITICAL)
+        log_to_stderr()
         try:
             make_worker(**given).run(signals=True)
         except (ImproperlyConfigured, Unreachable) as e:

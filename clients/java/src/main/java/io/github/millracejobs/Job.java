@@ -120,11 +120,7 @@ public final class Job {
      * or it does not fit, which is the job's failure.
      */
     public <T> T arg(int index, Class<T> type) {
-        String json = members.argJson(index);
-        if (json == null) {
-            arg(index); // throws if the argument is missing
-        }
-        return decode("argument " + index, json, type, type);
+        return decode("argument " + index, argJson(index), type, type);
     }
 
     /**
@@ -135,12 +131,8 @@ public final class Job {
         if (type instanceof Class<?> plain) {
             return arg(index, plain);
         }
-        String json = members.argJson(index);
-        if (json == null) {
-            arg(index); // throws if the argument is missing
-        }
         Class<?> as = type instanceof ParameterizedType generic ? (Class<?>) generic.getRawType() : Object.class;
-        return decode("argument " + index, json, as, type);
+        return decode("argument " + index, argJson(index), as, type);
     }
 
     /**
@@ -157,11 +149,15 @@ public final class Job {
      * Class)} does.
      */
     public <T> List<T> argList(int index, Class<T> of) {
+        return decode("argument " + index, argJson(index), List.class, new ListOf(of));
+    }
+
+    private String argJson(int index) {
         String json = members.argJson(index);
         if (json == null) {
-            arg(index); // throws if the argument is missing
+            arg(index); // throws, and says what is missing
         }
-        return decode("argument " + index, json, List.class, new ListOf(of));
+        return json;
     }
 
     private ArgumentException missing(int index, int size) {
