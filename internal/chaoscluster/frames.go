@@ -65,11 +65,11 @@ func methodID(class, method uint32) uint32 { return class<<16 | method }
 
 // The methods that the tap decodes.
 var (
-	channelOpen   = methodID(20, 10)
-	confirmSelect = methodID(85, 10)
-	basicPublish  = methodID(60, 40)
-	basicAck      = methodID(60, 80)
-	basicNack     = methodID(60, 120)
+	channelCloseOk = methodID(20, 41)
+	confirmSelect  = methodID(85, 10)
+	basicPublish   = methodID(60, 40)
+	basicAck       = methodID(60, 80)
+	basicNack      = methodID(60, 120)
 )
 
 // properties returns the headers table of a content header frame.

@@ -93,6 +93,37 @@ func TestTapDecodesFiresAndAnswers(t *testing.T) {
 	}
 }
 
+// What a leader left open does not count for the next one on the same connection.
+func TestClosedChannelHasNoOpenFires(t *testing.T) {
+	const close, closeOk = 40, 41
+	fires := func(channel uint16, epoch int64, keys ...string) (up []byte) {
+		up = append(method(channel, 20, 10, 0), method(channel, 85, 10, 0)...)
+		for i, key := range keys {
+			up = append(append(up, publish(channel, key)...), headerFrame(channel, fireHeaders("fired", epoch, int64(i))...)...)
+		}
+		return up
+	}
+	for _, closedBy := range []string{"the sidecar", "the broker"} {
+		t.Run(closedBy, func(t *testing.T) {
+			truth := newTruth()
+			c := truth.connection(0, 0, new(atomic.Bool))
+			sidecar, broker := &frames{preface: 8, handle: c.fromSidecar}, &frames{handle: c.fromBroker}
+			first, second := sidecar, broker
+			if closedBy == "the broker" {
+				first, second = broker, sidecar
+			}
+			write(sidecar, append([]byte("AMQP\x00\x00\x09\x01"), fires(1, 3, "a", "a")...), 1<<20)
+			write(sidecar, fires(2, 4, "a"), 1<<20)
+			require.Equal(t, openFires{"a": 3}, truth.open())
+			write(first, method(1, 20, close), 1<<20)
+			write(broker, answer(80, 1, 1, 0), 1<<20)
+			require.False(t, truth.fires[fire{3, 0}].acked.IsZero(), "a channel that closes still has answers")
+			write(second, method(1, 20, closeOk), 1<<20)
+			require.Equal(t, openFires{"a": 1}, truth.open())
+		})
+	}
+}
+
 func write(f *frames, all []byte, size int) {
 	for len(all) > 0 {
 		n := min(size, len(all))

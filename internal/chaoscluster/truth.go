@@ -78,7 +78,7 @@ func (c *connection) fromSidecar(f frame) {
 	switch f.kind {
 	case frameMethod:
 		switch id, args := f.method(); id {
-		case channelOpen:
+		case channelCloseOk:
 			delete(c.channels, f.channel)
 		case confirmSelect:
 			ch.confirms = true
@@ -108,13 +108,18 @@ func (c *connection) fromBroker(f frame) {
 	if f.kind != frameMethod {
 		return
 	}
+	c.truth.mu.Lock()
+	defer c.truth.mu.Unlock()
 	id, args := f.method()
-	if id != basicAck && id != basicNack {
+	switch id {
+	case channelCloseOk:
+		delete(c.channels, f.channel)
+		return
+	case basicAck, basicNack:
+	default:
 		return
 	}
 	tag, multiple := args.longLong(), args.octet()&1 != 0
-	c.truth.mu.Lock()
-	defer c.truth.mu.Unlock()
 	ch, now := c.channel(f.channel), time.Now()
 	answer := func(tag uint64, fate *fate) {
 		if id == basicAck {
@@ -161,7 +166,8 @@ func (t *truth) leader() (sidecar, node int, ok bool) {
 	return t.last.sidecar, t.last.node, true
 }
 
-// open returns how many fires of each queue have no answer on the leader's connection.
+// open returns how many fires of each queue have no answer on the channels that the leader has. One
+// that led before on the same connection has closed its own.
 func (t *truth) open() openFires {
 	t.mu.Lock()
 	defer t.mu.Unlock()
