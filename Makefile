@@ -21,9 +21,9 @@ EXAMPLES ?= 200
 SEED ?=
 # FUZZTIME is how long each fuzz target runs.
 FUZZTIME ?= 30s
-# PKG has the packages for test, cover and vet: by default those of both Go modules, the sidecar's
-# and the client's. TESTFLAGS are more flags for `go test`.
-PKG ?= ./... ./clients/go/...
+# PKG has the packages for test, cover and lint: by default those of all Go modules, the sidecar's and
+# the client's. TESTFLAGS are more flags for `go test`.
+PKG ?= ./... ./clients/go/... ./clients/go/otelmillrace
 TESTFLAGS ?=
 # TAGS are build tags for the tests under the race detector: testcontainers for a broker in a
 # container (MILLRACE_TEST_IMAGE). The other tests have that tag in any case.
@@ -151,7 +151,7 @@ lint-go: tools $(GOLANGCI) ## golangci-lint, which also has the checks of go vet
 lint-others: tools lint-javascript lint-python lint-ruby lint-java lint-ui ## The linters of the clients and the web UI
 
 .PHONY: tidy
-tidy: ## go mod tidy for all Go modules: the sidecar's, the client's in clients/go, and scripts/release
+tidy: ## go mod tidy for all Go modules: the sidecar's, those in clients/go, and scripts/release
 	@scripts/tidy.sh
 	@GOWORK=off go -C scripts/release mod tidy
 

@@ -9,7 +9,7 @@ limit=90
 mkdir -p coverage
 # The benchmarks, the conformance runner with its workers, and the examples are left out. They are
 # not shipped, and running them is their test.
-(($#)) || set -- ./... ./clients/go/...
+(($#)) || set -- ./... ./clients/go/... ./clients/go/otelmillrace
 mapfile -t packages < <(go list "$@" | grep -vE '/bench(/|$)|/conformance(/|$)|/examples/')
 mapfile -t below < <(printf '%s\n' "${packages[@]}" | grep -E '/httpapi(/|$)')
 mapfile -t others < <(printf '%s\n' "${packages[@]}" | grep -vE '/httpapi(/|$)')

@@ -17,7 +17,7 @@ places() {
 }
 
 places 'const [vV]ersion = "@"' clients/go/config.go internal/readmetest/packages_test.go
-places '/clients/go v@' go.mod go.work
+places '/clients/go v@' go.mod go.work clients/go/otelmillrace/go.mod
 places '__version__ = "@"' clients/python/src/millrace_jobs/_version.py
 places "VERSION = '@'" clients/ruby/lib/millrace/version.rb
 places 'millrace-jobs-@\.gem' clients/ruby/README.md docs/tutorials/ruby.md

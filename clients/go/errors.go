@@ -100,7 +100,11 @@ func (e *panicError) Unwrap() error {
 
 type discardError struct{ reason string }
 
-func (e discardError) Error() string { return "discarded: " + e.reason }
+func (e discardError) Error() string      { return "discarded: " + e.reason }
+func (discardError) Is(target error) bool { return target == ErrDiscarded }
+
+// ErrDiscarded is what errors.Is finds in an error of Discard.
+var ErrDiscarded = errors.New("discarded")
 
 // Discard returns an error with which a handler drops its job: it is not retried, and does not
 // become a dead job.
@@ -135,9 +139,10 @@ func (retryInError) verdict()        {}
 // RetryIn returns an error with which a handler fails, and says when the job is retried.
 func RetryIn(after time.Duration, cause error) error { return retryInError{after, cause} }
 
-// errorClass returns the class of an error, for people. It is the result of a method ErrorClass()
-// string, or else the type of the first error in the chain that is more than a text.
-func errorClass(err error) string {
+// ErrorClass returns the class of an error, as retries and dead jobs show it. It is the result of a
+// method ErrorClass() string, or else the type of the first error in the chain that is more than a
+// text.
+func ErrorClass(err error) string {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if named, ok := e.(interface{ ErrorClass() string }); ok {
 			return named.ErrorClass()

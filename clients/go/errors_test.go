@@ -30,7 +30,7 @@ func TestErrorClasses(t *testing.T) {
 		"Killed":            Kill("broken"),
 		"HandBack":          fmt.Errorf("giving up: %w", ErrHandBack),
 	} {
-		require.Equal(t, class, errorClass(err), "%v", err)
+		require.Equal(t, class, ErrorClass(err), "%v", err)
 	}
 	cause := errors.New("the disk is full")
 	require.ErrorIs(t, &panicError{value: cause}, cause, "an error that was thrown can be looked for")

@@ -75,7 +75,7 @@ func (c circumstances) backoff(j *RawJob, err error) time.Duration {
 func (c circumstances) ask(j *RawJob, err error) (after time.Duration) {
 	failure := guard(func() { after = c.retryIn(j.RetryCount, bare(err), j) })
 	if failure != nil {
-		c.log.Warn("millrace: RetryIn failed, the usual backoff is used", append(about(j), "error_class", errorClass(failure), "error", failure,
+		c.log.Warn("millrace: RetryIn failed, the usual backoff is used", append(about(j), "error_class", ErrorClass(failure), "error", failure,
 			"stack", strings.Join(firstLines(backtrace(failure), defaultBacktrace), "\n"))...)
 		return 0
 	}
@@ -85,7 +85,7 @@ func (c circumstances) ask(j *RawJob, err error) (after time.Duration) {
 func retry(j *RawJob, err error, now time.Time, after time.Duration) outcome {
 	due := now.Add(after)
 	return sized(outcome{
-		stream: wire.Retries, record: retryRecord(j, err, now, due), status: wire.MetricFailed, class: errorClass(err),
+		stream: wire.Retries, record: retryRecord(j, err, now, due), status: wire.MetricFailed, class: ErrorClass(err),
 		err: bare(err), failed: true, retryAt: due,
 	})
 }
@@ -98,7 +98,7 @@ func kill(j *RawJob, err error, now time.Time) outcome {
 
 func exhaust(j *RawJob, err error, now time.Time) outcome {
 	if !j.bury {
-		return outcome{status: wire.MetricDiscarded, class: errorClass(err), err: bare(err), failed: true, died: true}
+		return outcome{status: wire.MetricDiscarded, class: ErrorClass(err), err: bare(err), failed: true, died: true}
 	}
 	o := bury(j, err, wire.ReasonExhausted, now)
 	o.failed = true
@@ -107,7 +107,7 @@ func exhaust(j *RawJob, err error, now time.Time) outcome {
 
 func bury(j *RawJob, err error, reason string, now time.Time) outcome {
 	return sized(outcome{
-		stream: wire.DeadJobs, record: deadRecord(j, err, reason, now), status: wire.MetricDead, class: errorClass(err),
+		stream: wire.DeadJobs, record: deadRecord(j, err, reason, now), status: wire.MetricDead, class: ErrorClass(err),
 		err: bare(err), died: true,
 	})
 }

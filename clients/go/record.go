@@ -16,7 +16,7 @@ func deadRecord(j *RawJob, err error, reason string, died time.Time) []byte {
 }
 
 func failure(j *RawJob, err error) wire.Failure {
-	return wire.Failure{JID: j.JID, RetryCount: j.RetryCount, ErrorClass: errorClass(err), ErrorMessage: err.Error(),
+	return wire.Failure{JID: j.JID, RetryCount: j.RetryCount, ErrorClass: ErrorClass(err), ErrorMessage: err.Error(),
 		Backtrace: strings.Join(firstLines(backtrace(err), j.backtrace), "\n")}
 }
 

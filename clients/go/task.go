@@ -159,7 +159,7 @@ func protect(ctx context.Context, job *RawJob, run Handler, then func(error)) {
 	}()
 	if err = run(ctx, job); err != nil {
 		// An error that panics in one of its methods does so here.
-		_, _, _ = err.Error(), errorClass(err), backtrace(err)
+		_, _, _ = err.Error(), ErrorClass(err), backtrace(err)
 	}
 }
 

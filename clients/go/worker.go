@@ -277,7 +277,7 @@ func (w *Worker) call(name string, hook func()) {
 		return
 	}
 	if err := guard(hook); err != nil {
-		w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error_class", errorClass(err), "error", err,
+		w.cfg.Logger.Error("millrace: a hook failed", "hook", name, "error_class", ErrorClass(err), "error", err,
 			"stack", strings.Join(firstLines(backtrace(err), defaultBacktrace), "\n"))
 	}
 }

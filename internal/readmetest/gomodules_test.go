@@ -16,10 +16,11 @@ import (
 	"github.com/millrace-jobs/millrace/internal/modproxy"
 )
 
-// sidecarModule and clientModule are the two Go modules of the repository.
+// The Go modules of the repository.
 const (
 	sidecarModule = modproxy.Sidecar
 	clientModule  = modproxy.Client
+	otelModule    = modproxy.Client + "/otelmillrace"
 )
 
 // modulePacked packs a module in the form that a module proxy serves, and returns the path of the
@@ -31,7 +32,7 @@ func modulePacked(t *testing.T, proxy, path, folder string) string {
 	return archive
 }
 
-// packedModules packs both modules from a copy of the repository. It returns the environment of a
+// packedModules packs the modules from a copy of the repository. It returns the environment of a
 // machine that has nothing else of Millrace: the go command finds the packed modules first, and
 // other modules in the cache of this machine.
 func packedModules(t *testing.T) (copied, proxy string, env []string) {
@@ -39,6 +40,7 @@ func packedModules(t *testing.T) (copied, proxy string, env []string) {
 	copied, proxy = t.TempDir(), t.TempDir()
 	checkout(t, copied)
 	modulePacked(t, proxy, clientModule, filepath.Join(copied, "clients", "go"))
+	modulePacked(t, proxy, otelModule, filepath.Join(copied, "clients", "go", "otelmillrace"))
 	modulePacked(t, proxy, sidecarModule, copied)
 	return copied, proxy, []string{
 		"GOPROXY=" + strings.Join(append([]string{"file://" + proxy}, proxies(t)...), ","),
@@ -53,7 +55,7 @@ func proxies(t *testing.T) []string {
 	return []string{"file://" + filepath.Join(set[0], "cache", "download"), set[1]}
 }
 
-// `go install` works when both modules are released, and a copy of the repository builds without
+// `go install` works when the modules are released, and a copy of the repository builds without
 // go.work.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()
@@ -93,6 +95,34 @@ func TestGoClientAlone(t *testing.T) {
 	}, all(required.String(), document(t, "clients/go/go.mod")), "each of them comes to every program that uses the client")
 }
 
+// A program that traces can require the released module.
+func TestGoTracingAlone(t *testing.T) {
+	t.Parallel()
+	_, _, env := packedModules(t)
+	app := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(app, "main.go"), []byte(`package main
+
+import (
+	millrace "`+clientModule+`"
+	"`+otelModule+`"
+)
+
+func main() {
+	client, err := millrace.NewClient(millrace.ClientConfig{
+		URL: "amqp://localhost", Middleware: []millrace.ClientMiddleware{otelmillrace.Publish(nil)},
+	})
+	if err != nil {
+		panic(err)
+	}
+	client.Close()
+	millrace.NewWorker(millrace.WorkerConfig{}).Use(otelmillrace.Process(nil))
+}
+`), 0o600))
+	tool(t, app, env, "go", "mod", "init", "example.com/app")
+	tool(t, app, env, "go", "get", otelModule+"@v"+version)
+	tool(t, app, env, "go", "run", ".")
+}
+
 // The binary has no module that only tests and benchmarks use, nor the version of lz4 that comes with
 // one of these.
 func TestBinaryHasNoModulesOfTests(t *testing.T) {
@@ -116,7 +146,8 @@ func TestVersionOfTheGoClient(t *testing.T) {
 	tag := "v" + version
 	require.Contains(t, document(t, "go.mod"), "\t"+clientModule+" "+tag+"\n")
 	require.Contains(t, document(t, "go.work"), "\nreplace "+clientModule+" "+tag+" => ./clients/go\n")
-	for _, file := range []string{"go.mod", "clients/go/go.mod"} {
+	require.Contains(t, document(t, "clients/go/otelmillrace/go.mod"), "\t"+clientModule+" "+tag+"\n")
+	for _, file := range []string{"go.mod", "clients/go/go.mod", "clients/go/otelmillrace/go.mod"} {
 		require.NotRegexp(t, `(?m)^\s*(replace|toolchain)\b`, document(t, file), file)
 	}
 	require.NotRegexp(t, `millrace-jobs/millrace\s`, document(t, "clients/go/go.mod"), "the client does not require the sidecar")
@@ -126,7 +157,7 @@ func TestVersionOfTheGoClient(t *testing.T) {
 	archive := modulePacked(t, t.TempDir(), clientModule, filepath.Join(copied, "clients", "go"))
 	sum, err := dirhash.HashZip(archive, dirhash.Hash1)
 	require.NoError(t, err)
-	for line := range strings.Lines(document(t, "go.sum")) {
+	for line := range strings.Lines(document(t, "go.sum") + document(t, "clients/go/otelmillrace/go.sum")) {
 		if rest, is := strings.CutPrefix(line, clientModule+" "); is {
 			require.Contains(t, []string{tag + " " + sum + "\n", tag + "/go.mod " + sumOfGoMod(t, copied) + "\n"}, rest,
 				"clients/go has changed since %s was released: run scripts/set-version.sh with its next version, and make tidy", tag)
@@ -141,13 +172,15 @@ func sumOfGoMod(t *testing.T, folder string) string {
 	return sum
 }
 
-// `make tidy` leaves go.mod and go.sum of both modules unchanged.
+// `make tidy` leaves go.mod and go.sum of all modules unchanged.
 func TestModulesAreTidy(t *testing.T) {
 	t.Parallel()
 	copied := t.TempDir()
 	checkout(t, copied)
 	tool(t, copied, nil, "scripts/tidy.sh")
-	for _, file := range []string{"go.mod", "clients/go/go.mod", "clients/go/go.sum", "go.sum"} {
+	for _, file := range []string{
+		"go.mod", "go.sum", "clients/go/go.mod", "clients/go/go.sum", "clients/go/otelmillrace/go.mod", "clients/go/otelmillrace/go.sum",
+	} {
 		tidied, err := os.ReadFile(filepath.Join(copied, file))
 		require.NoError(t, err)
 		require.Equal(t, string(tidied), withoutSumsOfTheClient(document(t, file)), "%s: run make tidy", file)

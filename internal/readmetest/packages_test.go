@@ -24,6 +24,7 @@ const version = "0.1.0"
 // placesOfVersion are the places that name it, as patterns by file.
 var placesOfVersion = map[string]string{
 	"clients/go/config.go":                                           `const Version = "(.*)"`,
+	"clients/go/otelmillrace/go.mod":                                 `millrace/clients/go v(\S+)`,
 	"clients/python/src/millrace_jobs/_version.py":                   `__version__ = "(.*)"`,
 	"clients/ruby/lib/millrace/version.rb":                           `VERSION = '(.*)'`,
 	"clients/ruby/README.md":                                         `millrace-jobs-([\d.]+)\.gem`,

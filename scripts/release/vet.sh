@@ -12,7 +12,7 @@ root=$(go list -m -f '{{.Dir}}' | sed -n 1p)
 export CGO_ENABLED=0
 for target in linux/amd64 linux/arm darwin/arm64 windows/amd64; do
 	export GOOS=${target%/*} GOARCH=${target#*/}
-	mapfile -t packages < <(go list -deps -f '{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}' ./cmd/millrace ./clients/go/...)
+	mapfile -t packages < <(go list -deps -f '{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}' ./cmd/millrace ./clients/go/... ./clients/go/otelmillrace)
 	"$1" run --allow-serial-runners --tests=false --enable-only=govet "${packages[@]/#$root/.}"
 	echo "detail: $target"
 done

@@ -104,7 +104,7 @@ export function queues(world) {
   story(world, 'a queue whose oldest job waits for too long is marked', async (me) => {
     const marks = (/** @type {any} */ of) => of.find('img', 'Too old').count();
     const table = me.find('table', 'Queues');
-    // The page may still show the problems that it was told of before the scene was set.
+    // The page may still show the problems from before the scene was set.
     await until('archive alone is marked', async () => await marks(table.find('row', /archive/)) === 1 && await marks(table) === 1);
   }, { prepare: late('archive') });
 
