@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// The two Go modules of the repository.
+// The Go modules of the repository that are packed for tests.
 const (
 	Sidecar = "github.com/millrace-jobs/millrace"
 	Client  = Sidecar + "/clients/go"
