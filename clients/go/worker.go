@@ -108,11 +108,31 @@ func (w *Worker) Handle(class string, run Handler, options *HandlerOptions) {
 	case w.handlers[class] != nil:
 		panic("millrace: Handle: class " + class + " has a handler already")
 	}
+	w.handlers[class] = newHandler(run, options)
+}
+
+// HandleOthers registers the function that runs the jobs of all classes that have no handler of
+// their own. options may be nil. It panics if there is one already, or if Run was called.
+func (w *Worker) HandleOthers(run Handler, options *HandlerOptions) {
+	w.beforeRun("HandleOthers")
+	switch {
+	case run == nil:
+		panic("millrace: HandleOthers: the handler is nil")
+	case w.handlers[others] != nil:
+		panic("millrace: HandleOthers was called before")
+	}
+	w.handlers[others] = newHandler(run, options)
+}
+
+// others is the key of the handler for classes without one. No job has an empty class.
+const others = ""
+
+func newHandler(run Handler, options *HandlerOptions) *handler {
 	h := &handler{run: run}
 	if options != nil {
 		h.opts = *options
 	}
-	w.handlers[class] = h
+	return h
 }
 
 // Use adds middleware around all handlers. The first one is the outermost. Use panics if Run was
@@ -203,6 +223,9 @@ func (w *Worker) wrapped(h *handler) *handler {
 // handlerOf returns the handler of a class, with the middleware around it, or nil.
 func (w *Worker) handlerOf(class string) *handler {
 	h := w.handlers[class]
+	if h == nil {
+		h = w.handlers[others]
+	}
 	if h == nil || w.begun.Load() {
 		return h
 	}
