@@ -114,6 +114,11 @@ test-properties: deps-go ## The property tests of the core, at full size
 test-rabbitmq4: $(DEPS_OF_PKG) ## The Go tests on RabbitMQ 4, installed in .cache from Debian forky (PKG=./broker for one package)
 	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) go test -timeout 30m $(TESTFLAGS) $$(go list $(PKG) | grep -v /internal/localbroker$$)
 
+.PHONY: test-sidekiq8
+test-sidekiq8: deps-go ## The bridge with 20,000 jobs and Sidekiq 8, installed in .cache from Debian forky
+	@scripts/deps.sh imports
+	MILLRACE_TEST_SIDEKIQ=$$(scripts/sidekiq8.sh) MILLRACE_TEST_SIDEKIQ_JOBS=20000 go test -count=1 -timeout 30m -v -run TestRealSidekiq ./internal/sidekiq
+
 .PHONY: test-javascript
 test-javascript: ## Tests of the JavaScript client, also with a private RabbitMQ
 	@scripts/deps.sh broker

@@ -81,3 +81,47 @@ logged() {
 		return 1
 	}
 }
+
+# forky_ruby WHAT FOLDER PROGRAM VERSION PACKAGE... sets up Debian forky's Ruby with packages, and
+# prints the name of a Ruby that sees this machine's files in the working directory and in the folder
+# of temporary files. PROGRAM prints a version, which must begin with VERSION. FOLDER can be moved.
+# It does nothing else if that Ruby exists already.
+forky_ruby() {
+	local what=$1 dir=$2 program=$3 wanted=$4 version
+	shift 4
+	if [[ -e $dir/ready ]]; then
+		echo "$dir/bin/ruby"
+		return
+	fi
+	rm -rf "$dir"
+	mkdir -p "$dir/bin"
+	echo "setting $what up in $dir, from Debian forky (once; takes a minute or two, and 300 MB)" >&2
+	debian_root forky "$dir/root" "$dir/log" ruby "$@"
+	cp /etc/hosts "$dir/root/etc/hosts" # localhost has to be known
+
+	# The program sees the folders at the same paths.
+	cat >"$dir/bin/ruby" <<'END'
+#!/bin/bash
+export MILLRACE_ROOT
+MILLRACE_ROOT=$(cd "$(dirname "$0")/../root" && pwd)
+exec unshare --mount bash -euc '
+	root=$MILLRACE_ROOT
+	unset MILLRACE_ROOT
+	mount -t proc proc "$root/proc"
+	mount --rbind /dev "$root/dev"
+	for folder in "${TMPDIR:-/tmp}" "$PWD"; do
+		if [[ $folder == /dev/* ]]; then continue; fi
+		mkdir -p "$root$folder"
+		mount --rbind "$folder" "$root$folder"
+	done
+	exec chroot "$root" /bin/sh -c "cd \"\$0\" && exec ruby \"\$@\"" "$PWD" "$@"' - "$@"
+END
+	chmod 755 "$dir/bin/ruby"
+	version=$("$dir/bin/ruby" -e "$program")
+	if [[ $version != "$wanted"* ]]; then
+		echo "Debian forky has $what in version $version, not $wanted" >&2
+		return 1
+	fi
+	touch "$dir/ready"
+	echo "$dir/bin/ruby"
+}

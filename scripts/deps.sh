@@ -13,7 +13,7 @@
 #   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
 #   packages  rpm, lintian, QEMU and debootstrap, which test the packages of a release
-#   imports   Redis, SQLite, RQ and Celery, from which the tests import jobs; never as a service
+#   imports   Redis, SQLite, RQ, Celery and Sidekiq, from which the tests take jobs; never as a service
 #   proxies   nginx and Caddy, behind which the tests put a sidecar; never as a service
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
@@ -81,6 +81,7 @@ imports() {
 	command -v sqlite3 >/dev/null || packages+=(sqlite3)
 	/usr/bin/python3 -c 'import redis, rq' 2>/dev/null || packages+=(python3-rq python3-redis)
 	/usr/bin/python3 -c 'import celery' 2>/dev/null || packages+=(python3-celery)
+	/usr/bin/ruby -e 'require "sidekiq"' 2>/dev/null || packages+=(ruby-sidekiq)
 }
 
 packages() {

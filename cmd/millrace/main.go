@@ -43,6 +43,7 @@ type commands struct {
 	Up       upCmd     `cmd:"" group:"Run:" help:"Try Millrace out: a private local broker, the sidecar, a demo worker and traffic."`
 	Serve    serveCmd  `cmd:"" group:"Run:" help:"Run the sidecar beside a broker."`
 	Worker   workerCmd `cmd:"" group:"Run:" help:"Run jobs as shell commands."`
+	Bridge   bridgeCmd `cmd:"" group:"Run:" help:"Move jobs between Millrace and another job system while both run."`
 	Doctor   doctorCmd `cmd:"" group:"Run:" help:"Check the broker, and say how to fix what is wrong."`
 	Settings configCmd `cmd:"" name:"config" group:"Run:" help:"Print the settings in effect, with passwords masked."`
 

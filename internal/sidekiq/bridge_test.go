@@ -1,0 +1,247 @@
+package sidekiq
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+
+	"github.com/millrace-jobs/millrace/broker"
+	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// world has a Redis, and a broker with the streams and the queues mails and legacy.
+type world struct {
+	vhost *brokertest.Vhost
+	redis *redis.Options
+	store *store
+	log   *syncBuffer
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{vhost: brokertest.New(t), redis: startRedis(t), log: &syncBuffer{}}
+	w.store = &store{redis.NewClient(w.redis)}
+	t.Cleanup(func() { require.NoError(t, w.store.redis.Close()) })
+	for _, stream := range []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.JobBegins} {
+		w.vhost.DeclareStream(t, stream)
+	}
+	ch := w.vhost.Channel(t)
+	require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil))
+	require.NoError(t, ch.ExchangeDeclare(wire.Control, "fanout", true, false, false, false, nil))
+	for _, name := range []string{"mails", "legacy"} {
+		_, err := ch.QueueDeclare(wire.QueuePrefix+name, true, false, false, false, map[string]any{"x-max-priority": int32(10)})
+		require.NoError(t, err)
+		require.NoError(t, ch.QueueBind(wire.QueuePrefix+name, name, wire.ExchangeDirect, false, nil))
+	}
+	return w
+}
+
+// bridge runs a bridge until the test ends, or stop is called.
+func (w *world) bridge(t *testing.T, rules Rules, change ...func(*Config)) (stop func()) {
+	t.Helper()
+	require.NoError(t, rules.Check())
+	cfg := Config{Redis: w.redis, Rules: rules, Broker: broker.Config{AMQPURL: w.vhost.AMQPURL()}, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	for _, f := range change {
+		f(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b := New(cfg)
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, b.Close())
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// pushed gives Sidekiq jobs, as its client does.
+func (w *world) pushed(t *testing.T, queue string, jobs ...string) {
+	t.Helper()
+	for _, job := range jobs {
+		require.NoError(t, w.store.push(t.Context(), queue, []byte(job)))
+	}
+}
+
+func (w *world) stream(t *testing.T, name string) (bodies []string) {
+	for _, d := range w.vhost.ReadStream(t, name) {
+		bodies = append(bodies, string(d.Body))
+	}
+	return bodies
+}
+
+// left returns all jobs that are in Redis, but for what only Sidekiq's workers take.
+func (w *world) left(t *testing.T) (jobs []string) {
+	t.Helper()
+	for _, from := range append([]source{listOf("mails")}, sets...) {
+		items, err := w.store.peek(t.Context(), from, 0, 1000)
+		require.NoError(t, err)
+		jobs = append(jobs, jobsOf(items)...)
+		items, err = w.store.waiting(t.Context(), from, 1000)
+		require.NoError(t, err)
+		jobs = append(jobs, jobsOf(items)...)
+	}
+	return jobs
+}
+
+func job(jid string, more ...string) string {
+	return `{"class":"C","args":[],"queue":"mails","jid":"` + jid + `"` + strings.Join(more, "") + `}`
+}
+
+func TestJobsComeIn(t *testing.T) {
+	w := newWorld(t)
+	w.pushed(t, "mails", job("1"), job("2"), job("batch", `,"bid":"b"`), job("3"))
+	for _, set := range sets {
+		require.NoError(t, w.store.redis.ZAdd(t.Context(), set.key, redis.Z{Score: 4102444800.25, Member: job(set.key, `,"retry_count":0`)}).Err())
+	}
+	require.NoError(t, w.store.redis.LPush(t.Context(), listOf("mails").private(), job("of a bridge that was killed")).Err())
+	w.bridge(t, Rules{})
+	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 4 }, "the jobs of the queue are on the broker")
+	var jids []string
+	for range 4 {
+		d, ok := w.vhost.Get(t, "queue.mails")
+		require.True(t, ok)
+		jids = append(jids, gjson.GetBytes(d.Body, "jid").Str)
+		require.Equal(t, jids[len(jids)-1], d.MessageId)
+	}
+	require.Equal(t, []string{"of a bridge that was killed", "1", "2", "3"}, jids, "in their order")
+	brokertest.Eventually(t, func() bool { return len(w.left(t)) == 1 }, "nothing else is left")
+	require.Equal(t, []string{job("batch", `,"bid":"b"`)}, w.left(t))
+	require.Contains(t, w.stream(t, wire.ScheduledJobs)[0], `"scheduled_at":4102444800.25`)
+	require.Contains(t, w.stream(t, wire.Retries)[0], `"retry_at":4102444800.25,"retry_count":1`)
+	require.Contains(t, w.stream(t, wire.DeadJobs)[0], `"died_at":4102444800.25`)
+	brokertest.Eventually(t, func() bool { return strings.Contains(w.log.String(), `reason="belongs to a batch" jobs=1`) }, "the log says what stays")
+}
+
+// Jobs that stay do not hide those behind them.
+func TestJobsBehindThoseThatStay(t *testing.T) {
+	w := newWorld(t)
+	for n := range 12 * batchSize {
+		w.pushed(t, "mails", job(strconv.Itoa(n), `,"bid":"b"`))
+	}
+	w.pushed(t, "mails", job("behind them"))
+	w.bridge(t, Rules{})
+	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 1 }, "the job behind them is on the broker")
+	require.EqualValues(t, 12*batchSize, w.store.redis.LLen(t.Context(), "queue:mails").Val())
+}
+
+func TestJobsGoOutToSidekiq(t *testing.T) {
+	w := newWorld(t)
+	w.bridge(t, Rules{ToSidekiq: []string{"legacy"}})
+	body := []byte(`{"class":"C","args":[1],"queue":"legacy","jid":"1","retry_count":2}`)
+	w.vhost.Publish(t, wire.ExchangeDirect, "legacy", amqpJob(body), amqpJob([]byte(`{"class":"C","args":{"a":1},"queue":"legacy","jid":"2"}`)))
+	brokertest.Eventually(t, func() bool { return w.store.redis.LLen(t.Context(), "queue:legacy").Val() == 1 }, "Sidekiq has the job")
+	pushed := w.store.redis.RPop(t.Context(), "queue:legacy").Val()
+	require.Equal(t, "1", gjson.Get(pushed, "jid").Str)
+	require.EqualValues(t, 1, gjson.Get(pushed, "retry_count").Int())
+	require.True(t, w.store.redis.SIsMember(t.Context(), "queues", "legacy").Val(), "Sidekiq's web UI knows the queue")
+	brokertest.Eventually(t, func() bool { return len(w.stream(t, wire.DeadJobs)) == 1 }, "what Sidekiq cannot run is dead")
+	require.Contains(t, w.stream(t, wire.DeadJobs)[0], "its args are no array")
+
+	// What failed in Sidekiq is retried by Millrace.
+	e := edit{raw: []byte(pushed)}
+	e.set("retry_count", "2")
+	require.NoError(t, e.err)
+	require.NoError(t, w.store.redis.ZAdd(t.Context(), "retry", redis.Z{Score: 4102444800, Member: string(e.raw)}).Err())
+	brokertest.Eventually(t, func() bool { return len(w.stream(t, wire.Retries)) == 1 }, "the retry came in")
+	require.Contains(t, w.stream(t, wire.Retries)[0], `"retry_count":3`)
+	require.Zero(t, w.store.redis.LLen(t.Context(), "queue:legacy").Val())
+}
+
+// A second bridge waits, and takes over when the first one ends.
+func TestOneBridgeAtATime(t *testing.T) {
+	w := newWorld(t)
+	stop := w.bridge(t, Rules{})
+	brokertest.Eventually(t, func() bool { return strings.Contains(w.log.String(), "moving jobs") }, "the first one moves jobs")
+	w.bridge(t, Rules{})
+	brokertest.Eventually(t, func() bool { return strings.Contains(w.log.String(), "another bridge moves jobs") }, "the second one waits")
+	stop()
+	w.pushed(t, "mails", job("1"))
+	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 1 }, "the second one moves jobs")
+}
+
+// While the broker or Redis is away, jobs wait where they are. None is lost.
+func TestConnectionsBreak(t *testing.T) {
+	w := newWorld(t)
+	back := brokertest.NewProxy(t, w.vhost.AMQPURL())
+	front := brokertest.NewProxy(t, "redis://"+w.redis.Addr)
+	w.bridge(t, Rules{}, func(c *Config) {
+		c.Broker.AMQPURL = back.URL()
+		c.Redis = &redis.Options{Addr: strings.TrimPrefix(front.URL(), "redis://")}
+	})
+	const jobs = 2000
+	go func() {
+		for n := range jobs {
+			w.pushed(t, "mails", job(string(rune('a'+n%26))+time.Now().Format("150405.000000000")))
+		}
+	}()
+	for range 5 {
+		for _, p := range []*brokertest.Proxy{back, front} {
+			p.Cut(t)
+			p.Heal(t)
+			p.Freeze(t)
+			time.Sleep(50 * time.Millisecond)
+			p.Heal(t)
+		}
+	}
+	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return len(w.left(t)) == 0 && w.vhost.QueueLength(t, "queue.mails") >= jobs }, "all jobs came")
+	seen := map[string]bool{}
+	for range w.vhost.QueueLength(t, "queue.mails") {
+		d, ok := w.vhost.Get(t, "queue.mails")
+		require.True(t, ok)
+		seen[string(d.Body)] = true
+	}
+	require.Len(t, seen, jobs)
+}
+
+func TestSurvey(t *testing.T) {
+	w := newWorld(t)
+	w.pushed(t, "mails", job("1"), job("2"), job("3", `,"bid":"b"`))
+	w.pushed(t, "legacy", `{"class":"R","args":[],"queue":"legacy","jid":"4"}`)
+	require.NoError(t, w.store.redis.ZAdd(t.Context(), "schedule", redis.Z{Score: 4102444800, Member: `{"class":"R","args":[],"queue":"mails","jid":"5"}`}).Err())
+	b := New(Config{Redis: w.redis, Rules: Rules{ToSidekiq: []string{"legacy"}, Keep: []KeepRule{{"R", "legacy"}}}})
+	groups, err := b.Survey(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	require.Equal(t, []Group{
+		{Place: "queue", Queue: "legacy", Class: "R", Stays: "Sidekiq's workers run it", Jobs: 1},
+		{Place: "queue", Queue: "mails", Class: "C", To: "mails", Jobs: 2},
+		{Place: "queue", Queue: "mails", Class: "C", Stays: "belongs to a batch", Jobs: 1},
+		{Place: "schedule", Queue: "mails", Class: "R", To: "legacy", Jobs: 1},
+	}, groups)
+	require.Len(t, w.left(t), 4, "nothing was moved")
+}
+
+func amqpJob(body []byte) amqp.Publishing {
+	return amqp.Publishing{Body: body, DeliveryMode: amqp.Persistent}
+}

@@ -1,0 +1,78 @@
+package sidekiq
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// Group is a number of jobs of one class in one place of Redis.
+type Group struct {
+	Place string `json:"place"` // queue, schedule, retry or dead
+	Queue string `json:"queue"`
+	Class string `json:"class"`
+	To    string `json:"to"`     // the queue into which they would come; empty: they would stay
+	Stays string `json:"reason"` // why they would stay
+	Jobs  int    `json:"jobs"`
+}
+
+// Survey counts the jobs in Redis, and says what the bridge would do with each. It changes nothing.
+func (b *Bridge) Survey(ctx context.Context) ([]Group, error) {
+	if err := b.check(ctx); err != nil {
+		return nil, err
+	}
+	queues, err := b.store.queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sources := slices.Clone(sets)
+	for _, queue := range queues {
+		sources = append(sources, listOf(queue))
+	}
+	counts := map[Group]int{}
+	for _, from := range sources {
+		for skip := int64(0); ; skip += batchSize {
+			items, err := b.store.peek(ctx, from, skip, batchSize)
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range items {
+				counts[b.cfg.Rules.groupOf(from, i)]++
+			}
+			if len(items) < batchSize {
+				break
+			}
+		}
+	}
+	groups := make([]Group, 0, len(counts))
+	for g, n := range counts {
+		g.Jobs = n
+		groups = append(groups, g)
+	}
+	slices.SortFunc(groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Stays, b.Stays))
+	})
+	return groups, nil
+}
+
+func (r Rules) groupOf(from source, i item) Group {
+	job := []byte(i.job)
+	g := Group{Place: from.place.String(), Queue: gjson.GetBytes(job, "queue").Str, Class: gjson.GetBytes(job, "class").Str}
+	if wrapped := gjson.GetBytes(job, "wrapped").Str; wrapped != "" {
+		g.Class = wrapped
+	}
+	m, err := r.in(from.place, job, i.at())
+	switch {
+	case from.place == list && r.out(g.Queue):
+		g.Stays = "Sidekiq's workers run it"
+	case err != nil:
+		g.Stays = err.Error()
+	case from.place == list:
+		g.To = m.Key
+	default:
+		g.To, _ = r.queueOf(g.Class, g.Queue)
+	}
+	return g
+}
