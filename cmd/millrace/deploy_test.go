@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -58,6 +59,9 @@ func ours(path, text string) string {
 	case "deploy/Dockerfile":
 		_, after, _ := strings.Cut(text, "ENTRYPOINT")
 		return after
+	case "deploy/compose-cluster.yaml":
+		_, after, _ := strings.Cut(text, "x-millrace:")
+		return after
 	case "docker-compose.yml":
 		_, after, _ := strings.Cut(text, "  millrace:")
 		return after
@@ -67,7 +71,7 @@ func ours(path, text string) string {
 
 func TestDeployedFlagsExist(t *testing.T) {
 	for path, least := range map[string]int{
-		"deploy/Dockerfile": 1, "docker-compose.yml": 4, "deploy/millrace.service": 3, "deploy/millrace-worker@.service": 3, "deploy/kubernetes.yaml": 8,
+		"deploy/Dockerfile": 1, "docker-compose.yml": 4, "deploy/compose-cluster.yaml": 4, "deploy/millrace.service": 3, "deploy/millrace-worker@.service": 3, "deploy/kubernetes.yaml": 8,
 	} {
 		command := "serve"
 		if strings.Contains(path, "worker") {
@@ -81,7 +85,7 @@ func TestDeployedFlagsExist(t *testing.T) {
 			require.Contains(t, flags, flag, path)
 		}
 		for _, name := range regexp.MustCompile(`MILLRACE_[A-Z_]+`).FindAllString(text, -1) {
-			if name != "MILLRACE_PASSWORD" { // docker-compose.yml's own
+			if name != "MILLRACE_PASSWORD" && name != "MILLRACE_COOKIE" { // of the Compose files
 				require.Contains(t, variables, name, path)
 			}
 		}
@@ -96,48 +100,110 @@ func TestContainer(t *testing.T) {
 	require.Regexp(t, `(?m)^USER [1-9]`, final, "it runs as root")
 	require.Regexp(t, `(?m)^HEALTHCHECK .*CMD \["/millrace", "health", "ready"\]$`, final)
 
-	compose := composed(t)
-	for name, service := range compose.Services {
-		for _, port := range service.Ports {
-			require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: any host can connect to %s", name, port)
+	for path, sidecars := range composeFiles {
+		compose := composed(t, path)
+		for name, service := range compose.Services {
+			for _, port := range service.Ports {
+				require.True(t, strings.HasPrefix(port, "127.0.0.1:"), "%s: any host can connect to %s of %s", path, port, name)
+			}
+			for _, volume := range service.Volumes {
+				volume, _, _ = strings.Cut(volume, ":")
+				require.Contains(t, compose.Volumes, volume, path)
+			}
+			for other := range service.DependsOn {
+				require.Contains(t, compose.Services, other, path)
+			}
+			for _, config := range service.Configs {
+				require.NotEmpty(t, compose.Configs[config.Source].Content, path)
+			}
+		}
+		for _, name := range sidecars {
+			var root commands
+			parser, err := program().Parser(&root, io.Discard, io.Discard)
+			require.NoError(t, err)
+			_, err = parser.Parse(compose.Services[name].Command)
+			require.NoError(t, err, "millrace does not take the command of %s in %s", name, path)
+			require.Equal(t, "broker", root.Serve.Auth)
 		}
 	}
-	var root commands
-	parser, err := program().Parser(&root, io.Discard, io.Discard)
-	require.NoError(t, err)
-	_, err = parser.Parse(compose.Services["millrace"].Command)
-	require.NoError(t, err, "millrace does not take the command of docker-compose.yml")
-	require.Equal(t, "broker", root.Serve.Auth)
 }
 
-// composeFile is the part of docker-compose.yml that the tests need.
+// composeFiles are the Compose files, with the names of the sidecars in each.
+var composeFiles = map[string][]string{
+	"docker-compose.yml":          {"millrace"},
+	"deploy/compose-cluster.yaml": {"millrace-1", "millrace-2", "millrace-3"},
+}
+
+// composeFile is the part of a Compose file that the tests need.
 type composeFile struct {
 	Services map[string]struct {
 		Command     []string
+		Hostname    string
 		Ports       []string
+		Volumes     []string
 		Environment map[string]string
+		DependsOn   map[string]any `yaml:"depends_on"`
+		Configs     []struct{ Source, Target string }
 	}
+	Configs map[string]struct{ Content string }
+	Volumes map[string]any
 }
 
-func composed(t *testing.T) (file composeFile) {
+func composed(t *testing.T, path string) (file composeFile) {
 	t.Helper()
-	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "docker-compose.yml")), &file))
+	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, path)), &file))
 	return file
+}
+
+// The nodes of the cluster have the settings that the docs ask for, and find each other. Each sidecar
+// knows all of them.
+func TestComposeCluster(t *testing.T) {
+	compose := composed(t, "deploy/compose-cluster.yaml")
+	settings := compose.Configs["rabbitmq"].Content
+	_, wanted, _ := strings.Cut(deployed(t, "docs/clusters.md"), "```ini\n")
+	wanted, _, _ = strings.Cut(wanted, "```")
+	require.NotEmpty(t, wanted)
+	for line := range strings.Lines(wanted) {
+		require.Contains(t, settings, line)
+	}
+	require.Contains(t, compose.Configs["plugins"].Content, "rabbitmq_stream")
+	nodes := 0
+	for name, service := range compose.Services {
+		if service.Hostname == "" {
+			continue
+		}
+		nodes++
+		require.Equal(t, name, service.Hostname)
+		require.Contains(t, settings, fmt.Sprintf(".nodes.%d = rabbit@%s\n", nodes, fmt.Sprint("rabbitmq-", nodes)))
+		for _, sidecar := range composeFiles["deploy/compose-cluster.yaml"] {
+			hosts := compose.Services[sidecar].Environment
+			require.Contains(t, hosts["MILLRACE_AMQP_URL"], name)
+			require.Contains(t, hosts["MILLRACE_MANAGEMENT_URL"], name+":15672")
+			require.Contains(t, compose.Services[sidecar].DependsOn, name)
+		}
+	}
+	require.Equal(t, 3, nodes)
 }
 
 func TestComposeAcceptsAnyPassword(t *testing.T) {
 	const password = "p@s/s#w%rd:?"
-	services := composed(t).Services
-	require.Regexp(t, `^\$\{MILLRACE_PASSWORD:\?[^}]+\}$`, services["rabbitmq"].Environment["RABBITMQ_DEFAULT_PASS"], "the broker gets it unchanged")
-	for name, value := range services["millrace"].Environment {
-		t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
+	for path, sidecars := range composeFiles {
+		services := composed(t, path).Services
+		for name, service := range services {
+			if set, isBroker := service.Environment["RABBITMQ_DEFAULT_PASS"]; isBroker {
+				require.Regexp(t, `^\$\{MILLRACE_PASSWORD:\?[^}]+\}$`, set, "%s in %s gets it unchanged", name, path)
+			}
+		}
+		for name, value := range services[sidecars[0]].Environment {
+			t.Setenv(name, strings.ReplaceAll(value, "${MILLRACE_PASSWORD}", password))
+		}
+		var root commands
+		parser, err := program().Parser(&root, io.Discard, io.Discard)
+		require.NoError(t, err)
+		_, err = parser.Parse(services[sidecars[0]].Command)
+		require.NoError(t, err)
+		require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.URL())})
 	}
-	var root commands
-	parser, err := program().Parser(&root, io.Discard, io.Discard)
-	require.NoError(t, err)
-	_, err = parser.Parse(services["millrace"].Command)
-	require.NoError(t, err)
-	require.Equal(t, []string{"millrace", password}, []string{root.Serve.user(), passwordOf(root.Serve.URL())})
 }
 
 // pods is the part of deploy/kubernetes.yaml that the tests need.

@@ -27,8 +27,9 @@ func TestHints(t *testing.T) {
 		"docs/without-a-library.md":    {"`python3-pika`", "in a virtual environment", "`ruby-bunny`", "Debian's packages `curl` and `jq`", "an empty folder of its own"},
 		"docs/faq.md": {
 			"Millrace does not know the job until a worker has it. `millrace queues` says how many jobs wait there",
-			"if Millrace could set its policies", "the management API on port 443. Then name it with `--management-url https://HOST`",
+			"if Millrace could set its policies", "if it has streams (Amazon MQ has none)",
 		},
+		"docs/hosted-brokers.md": {"The management API of hosted brokers is often at port 443"},
 	} {
 		text := strings.Join(strings.Fields(document(t, path)), " ")
 		for _, hint := range hints {
