@@ -3,9 +3,9 @@
 # An application that uses Sidekiq. Each run of a job is a line of the file that RUNS names.
 require 'sidekiq'
 
+Sidekiq.logger.level = Logger::WARN
 Sidekiq.configure_server do |config|
   config.redis = { url: ENV.fetch('REDIS_URL') }
-  config.logger.level = Logger::WARN
   # Sidekiq looks for what is due every few seconds for each process. The tests cannot wait for that.
   config.respond_to?(:[]=) ? config[:average_scheduled_poll_interval] = 2 : config.average_scheduled_poll_interval = 2
 end
