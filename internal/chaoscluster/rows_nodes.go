@@ -54,6 +54,10 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 		return err
 	}
 	f.back = time.Now()
+	// While LavinMQ has no leader, all of its nodes refuse connections, and nothing shows which is away.
+	if w.nodes.kind == lavinMQ {
+		after -= w.brokerAway(f.from, f.back)
+	}
 	for _, path := range reports {
 		if !named[path] && after >= namedWithin {
 			w.mute = append(w.mute, name+" was away, and no sidecar said so in "+path)

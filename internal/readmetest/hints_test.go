@@ -27,7 +27,7 @@ func TestHints(t *testing.T) {
 		"docs/without-a-library.md":    {"`python3-pika`", "in a virtual environment", "`ruby-bunny`", "Debian's packages `curl` and `jq`", "an empty folder of its own"},
 		"docs/faq.md": {
 			"Millrace does not know the job until a worker has it. `millrace queues` says how many jobs wait there",
-			"if Millrace could set its policies", "if it has streams (Amazon MQ has none)",
+			"if Millrace could set its policies", "if it supports streams (Amazon MQ does not)",
 		},
 		"docs/hosted-brokers.md": {"The management API of hosted brokers is often at port 443"},
 	} {

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
 	millrace "github.com/millrace-jobs/millrace/clients/go"
@@ -28,7 +30,8 @@ type Config struct {
 type Bridge struct {
 	cfg   Config
 	store *store
-	id    string
+
+	warned atomic.Int64 // when the log last said that Redis takes no jobs
 }
 
 // New returns a bridge. Close ends its connections.
@@ -36,7 +39,9 @@ func New(cfg Config) *Bridge {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never returns an error
 	redis.SetLogger(silent{})
-	return &Bridge{cfg: cfg, store: &store{redis.NewClient(cfg.Redis)}, id: hex.EncodeToString(id)}
+	options := *cfg.Redis
+	options.MaxRetries = -1 // a command that was carried out twice could remove another job
+	return &Bridge{cfg: cfg, store: &store{redis.NewClient(&options), hex.EncodeToString(id)}}
 }
 
 // silent is the log of the Redis client, whose errors the bridge logs itself.
@@ -56,20 +61,24 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = b.store.unlock(ctx, b.id)
+		_ = b.store.unlock(ctx)
 	}()
-	for waited := false; ctx.Err() == nil; {
-		switch has, err := b.store.lock(ctx, b.id); {
+	led, waited := false, false
+	for ctx.Err() == nil {
+		switch has, err := b.store.lock(ctx); {
 		case ctx.Err() != nil:
 		case err != nil:
 			b.cfg.Log.Warn("Redis is away", "error", err)
 		case has:
 			b.cfg.Log.Info("moving jobs", "redis", b.cfg.Redis.Addr, "to_sidekiq", b.cfg.Rules.ToSidekiq)
-			if err := b.lead(ctx); err != nil {
+			err := b.lead(ctx)
+			if err != nil && !led {
 				return err
 			}
-			waited = false
-			continue
+			if err != nil {
+				b.cfg.Log.Warn("the broker refuses the bridge", "error", err)
+			}
+			led, waited = true, false
 		case !waited:
 			b.cfg.Log.Info("another bridge moves jobs: waiting for its end")
 			waited = true
@@ -87,41 +96,34 @@ func (b *Bridge) check(ctx context.Context) error {
 	return nil
 }
 
-// lead moves jobs as long as this bridge has the lock.
+// lead moves jobs as long as this bridge has the lock. It returns an error if the broker refuses the
+// worker for the jobs that go out.
 func (b *Bridge) lead(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, 1)
-	outs := 0
+	group, ctx := errgroup.WithContext(ctx)
 	if len(b.cfg.Rules.ToSidekiq) > 0 {
-		outs = 1
 		worker := b.worker()
-		go func() {
-			ended <- worker.Run(ctx)
-			cancel()
-		}()
+		group.Go(func() error { return worker.Run(ctx) })
 	}
-	held := make(chan struct{})
-	go func() {
-		defer close(held)
+	group.Go(func() error {
 		defer cancel()
 		b.hold(ctx)
-	}()
-	in := &inward{rules: b.cfg.Rules, store: b.store, cfg: b.cfg.Broker, log: b.cfg.Log}
-	in.run(ctx)
-	cancel()
-	<-held
-	if outs > 0 {
-		return <-ended
-	}
-	return nil
+		return nil
+	})
+	group.Go(func() error {
+		defer cancel()
+		newInward(b).run(ctx)
+		return nil
+	})
+	return group.Wait()
 }
 
 // hold keeps the lock until ctx ends, and returns when it is lost.
 func (b *Bridge) hold(ctx context.Context) {
 	kept := time.Now()
 	for pause.For(ctx, lockTime/5) == nil {
-		has, err := b.store.lock(ctx, b.id)
+		has, err := b.store.lock(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -149,24 +151,24 @@ func (b *Bridge) worker() *millrace.Worker {
 	return w
 }
 
-// outAtOnce is how many jobs are handed over at the same time.
-const outAtOnce = 50
-
-// longestPause is that between two attempts.
-const longestPause = 5 * time.Second
+const (
+	outAtOnce    = 50              // jobs that are handed over at the same time
+	longestPause = 5 * time.Second // between two attempts
+)
 
 // handOver gives a job to Sidekiq. While Redis is away it waits, because the job has not failed.
 func (b *Bridge) handOver(ctx context.Context, job *millrace.RawJob) error {
-	text, err := out(job.Raw, job.JID, job.Queue, time.Now())
+	text, err := toSidekiq(job.Raw, job.JID, job.Queue, time.Now())
 	if err != nil {
 		return millrace.KillWith(err)
 	}
+	push := b.store.pushing(job.Queue, text)
 	for retry := pause.Growing(longestPause); ; {
 		// What was sent is waited for, also after ctx has ended. Redis has a time limit of its own.
-		if err = b.store.push(context.WithoutCancel(ctx), job.Queue, text); err == nil {
+		if err = push.try(context.WithoutCancel(ctx)); err == nil {
 			return nil
 		}
-		b.cfg.Log.Warn("Redis took no job", "queue", job.Queue, "jid", job.JID, "error", err)
+		b.warn("Redis takes no jobs", err)
 		select {
 		case <-job.Stopping():
 			return millrace.ErrHandBack
@@ -175,5 +177,13 @@ func (b *Bridge) handOver(ctx context.Context, job *millrace.RawJob) error {
 		if errors.Is(context.Cause(ctx), millrace.ErrCancelled) {
 			return millrace.ErrCancelled
 		}
+	}
+}
+
+// warn logs an error, at most once in ten seconds: it is that of many jobs.
+func (b *Bridge) warn(message string, err error) {
+	now, last := time.Now().Unix(), b.warned.Load()
+	if now-last >= 10 && b.warned.CompareAndSwap(last, now) {
+		b.cfg.Log.Warn(message, "error", err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,7 +50,7 @@ func (b *syncBuffer) String() string {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{vhost: brokertest.New(t), redis: startRedis(t), log: &syncBuffer{}}
-	w.store = &store{redis.NewClient(w.redis)}
+	w.store = &store{redis.NewClient(w.redis), "test"}
 	t.Cleanup(func() { require.NoError(t, w.store.redis.Close()) })
 	for _, stream := range []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.JobBegins} {
 		w.vhost.DeclareStream(t, stream)
@@ -85,11 +87,21 @@ func (w *world) bridge(t *testing.T, rules Rules, change ...func(*Config)) (stop
 	return stop
 }
 
+// user returns the URL of a user with the permissions that the docs give the bridge.
+func (w *world) user(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/permissions.md")
+	require.NoError(t, err)
+	patterns := regexp.MustCompile(`(?s)set_permissions --vhost jobs bridge \\\s+'([^']+)' '([^']+)' '([^']+)'`).FindSubmatch(text)
+	require.NotNil(t, patterns)
+	return w.vhost.AddUser(t, "bridge", brokertest.Permissions{Configure: string(patterns[1]), Write: string(patterns[2]), Read: string(patterns[3])}).AMQPURL()
+}
+
 // pushed gives Sidekiq jobs, as its client does.
 func (w *world) pushed(t *testing.T, queue string, jobs ...string) {
 	t.Helper()
 	for _, job := range jobs {
-		require.NoError(t, w.store.push(t.Context(), queue, []byte(job)))
+		require.NoError(t, w.store.pushing(queue, []byte(job)).try(t.Context()))
 	}
 }
 
@@ -125,7 +137,7 @@ func TestJobsComeIn(t *testing.T) {
 		require.NoError(t, w.store.redis.ZAdd(t.Context(), set.key, redis.Z{Score: 4102444800.25, Member: job(set.key, `,"retry_count":0`)}).Err())
 	}
 	require.NoError(t, w.store.redis.LPush(t.Context(), listOf("mails").private(), job("of a bridge that was killed")).Err())
-	w.bridge(t, Rules{})
+	w.bridge(t, Rules{}, func(c *Config) { c.Broker.AMQPURL = w.user(t) })
 	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 4 }, "the jobs of the queue are on the broker")
 	var jids []string
 	for range 4 {
@@ -146,18 +158,57 @@ func TestJobsComeIn(t *testing.T) {
 // Jobs that stay do not hide those behind them.
 func TestJobsBehindThoseThatStay(t *testing.T) {
 	w := newWorld(t)
-	for n := range 12 * batchSize {
-		w.pushed(t, "mails", job(strconv.Itoa(n), `,"bid":"b"`))
+	const stay = 12_000
+	jobs := make([]any, stay)
+	for n := range jobs {
+		jobs[n] = job(strconv.Itoa(n), `,"bid":"b"`)
 	}
+	require.NoError(t, w.store.redis.LPush(t.Context(), "queue:mails", jobs...).Err())
 	w.pushed(t, "mails", job("behind them"))
 	w.bridge(t, Rules{})
 	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 1 }, "the job behind them is on the broker")
-	require.EqualValues(t, 12*batchSize, w.store.redis.LLen(t.Context(), "queue:mails").Val())
+	require.EqualValues(t, stay, w.store.redis.LLen(t.Context(), "queue:mails").Val())
+	require.Equal(t, 1, strings.Count(w.log.String(), "jobs stay in Redis"), "it is said once, and then once a minute")
+}
+
+// What a bridge has taken, and is not to take any more, goes back.
+func TestRulesChange(t *testing.T) {
+	w := newWorld(t)
+	for _, from := range []source{listOf("legacy"), listOf("others"), {retries, "retry"}} {
+		i := item{job: `{"class":"C","args":[],"queue":"others","jid":"` + from.key + `"}`}
+		if from.place != list {
+			i.score = "4102444800.25"
+		}
+		require.NoError(t, w.store.redis.LPush(t.Context(), from.private(), i.saved()).Err())
+		require.NoError(t, w.store.redis.SAdd(t.Context(), sourcesKey, from.key).Err())
+	}
+	w.bridge(t, Rules{Queues: []string{"mails"}, ToSidekiq: []string{"legacy"}})
+	for _, queue := range []string{"legacy", "others"} {
+		brokertest.Eventually(t, func() bool { return w.store.redis.LLen(t.Context(), "queue:"+queue).Val() == 1 }, "the job of %s is back", queue)
+	}
+	brokertest.Eventually(t, func() bool { return w.store.redis.ZCard(t.Context(), "retry").Val() == 1 }, "the retry is back")
+	require.Equal(t, 4102444800.25, w.store.redis.ZRangeWithScores(t.Context(), "retry", 0, 0).Val()[0].Score)
+	require.Zero(t, w.vhost.QueueLength(t, "queue.legacy"))
+}
+
+// A queue that does not exist holds up only its own jobs.
+func TestQueueThatDoesNotExist(t *testing.T) {
+	w := newWorld(t)
+	w.pushed(t, "a-missing-one", `{"class":"C","args":[],"queue":"a-missing-one","jid":"1"}`)
+	w.pushed(t, "mails", job("2"))
+	w.bridge(t, Rules{})
+	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 1 }, "the other queue has its job")
+	brokertest.Eventually(t, func() bool { return strings.Contains(w.log.String(), `there is no queue for \"a-missing-one\"`) }, "the log says what is missing")
+	ch := w.vhost.Channel(t)
+	_, err := ch.QueueDeclare("queue.a-missing-one", true, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind("queue.a-missing-one", "a-missing-one", wire.ExchangeDirect, false, nil))
+	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.a-missing-one") == 1 }, "its job comes as soon as it exists")
 }
 
 func TestJobsGoOutToSidekiq(t *testing.T) {
 	w := newWorld(t)
-	w.bridge(t, Rules{ToSidekiq: []string{"legacy"}})
+	w.bridge(t, Rules{ToSidekiq: []string{"legacy"}}, func(c *Config) { c.Broker.AMQPURL = w.user(t) })
 	body := []byte(`{"class":"C","args":[1],"queue":"legacy","jid":"1","retry_count":2}`)
 	w.vhost.Publish(t, wire.ExchangeDirect, "legacy", amqpJob(body), amqpJob([]byte(`{"class":"C","args":{"a":1},"queue":"legacy","jid":"2"}`)))
 	brokertest.Eventually(t, func() bool { return w.store.redis.LLen(t.Context(), "queue:legacy").Val() == 1 }, "Sidekiq has the job")

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -18,98 +20,118 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// place is where a job is in Redis.
-type place int
-
-const (
-	list place = iota // of a queue
-	schedule
-	retries
-	dead
-)
-
-func (p place) String() string { return [...]string{"queue", "schedule", "retry", "dead"}[p] }
-
 // wrapper is the class of Sidekiq that runs a job of Active Job. Its member "wrapped" has the class
-// of that job, and its only argument is that job.
-const wrapper = "Sidekiq::ActiveJob::Wrapper"
-
-// oldWrapper is what Rails calls it.
-const oldWrapper = "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"
+// of that job, and its only argument is that job. Every version of Sidekiq knows the name that Rails
+// gave it; newer ones have newWrapper too.
+const (
+	wrapper    = "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"
+	newWrapper = "Sidekiq::ActiveJob::Wrapper"
+)
 
 // reason says why a job stays in Redis.
 type reason string
 
 const (
-	noJob     reason = "no job"
+	noJob     reason = "no job, or not as the wire format wants it"
+	noTime    reason = "its time cannot be right"
 	batch     reason = "belongs to a batch"
 	encrypted reason = "encrypted"
 	unique    reason = "unique"
-	elsewhere reason = "its queue is not taken"
+	notTaken  reason = "its queue is not taken"
+	refused   reason = "the broker refuses it"
 )
 
 func (r reason) Error() string { return string(r) }
 
-// only are members whose jobs Millrace cannot run: it does not have what they ask for.
-var only = map[string]reason{"bid": batch, "encrypt": encrypted, "unique_for": unique, "unique_token": unique}
+// unsupported are members whose jobs Millrace cannot run: it does not have what they ask for. The
+// last two are those of the gem sidekiq-unique-jobs.
+var unsupported = []struct {
+	member string
+	why    reason
+}{
+	{"bid", batch}, {"encrypt", encrypted}, {"unique_for", unique}, {"unique_token", unique}, {"lock_digest", unique}, {"unique_digest", unique},
+}
 
-// In returns the message that enters a job, as Sidekiq has it in some place. score is that of the
-// place, if it has one. The error is a reason if the job must stay in Redis.
-func (r Rules) in(from place, job []byte, score float64) (m wire.Message, err error) {
-	if !gjson.ValidBytes(job) || job[0] != '{' {
-		return m, noJob
+// fromSidekiq returns the message that enters a job. score is the one in a sorted set. The error is a
+// reason if the job must stay in Redis.
+func (r Rules) fromSidekiq(from source, job []byte, score float64) (m wire.Message, err error) {
+	if err := check(job); err != nil {
+		return m, err
 	}
-	class := gjson.GetBytes(job, "class").Str
-	if !gjson.GetBytes(job, "args").IsArray() || class == "" || gjson.GetBytes(job, "jid").Str == "" {
-		return m, noJob
+	if from.place != list && !(math.Abs(score) <= latestScore) {
+		return m, noTime
 	}
-	for member, why := range only {
-		if v := gjson.GetBytes(job, member); v.Exists() && v.Type != gjson.Null && v.Type != gjson.False {
-			return m, why
-		}
-	}
+	class, named := gjson.GetBytes(job, "class").Str, gjson.GetBytes(job, "queue").Str
 	e := edit{raw: job}
-	if wrapped := gjson.GetBytes(job, "wrapped").Str; wrapped != "" && (class == wrapper || class == oldWrapper) {
+	if wrapped := gjson.GetBytes(job, "wrapped").Str; wrapped != "" && (class == wrapper || class == newWrapper) {
 		class = wrapped
 		e.set("class", quote(class))
 		e.remove("wrapped")
 	}
-	named := gjson.GetBytes(job, "queue").Str
-	queue, ok := r.queueOf(class, named)
+	queue, ok := r.queueOf(class, from.queueOf(named))
 	if !ok {
-		return m, elsewhere
+		return m, notTaken
 	}
 	if queue != named {
 		e.set("queue", quote(queue))
+	}
+	if gjson.GetBytes(job, "retry").Type == gjson.False && !has(job, "dead") {
+		e.set("dead", "false") // Sidekiq forgets such a job when it fails
 	}
 	f := failureOf(job)
 	if f.failed {
 		// Sidekiq counts the retries that there were, Millrace the failures.
 		e.set("retry_count", strconv.Itoa(f.RetryCount+1))
+	}
+	if f.Backtrace != "" {
 		e.remove("error_backtrace")
 	}
 	if e.err != nil {
-		return m, e.err
+		return m, noJob
 	}
-	return entered(from, &f, queue, e.raw, score)
+	if m, err = message(from.place, &f, queue, e.raw, score); err != nil {
+		return m, noJob
+	}
+	return m, nil
 }
 
-// entered returns the message for a job that is as Millrace has it.
-func entered(from place, f *failure, queue string, job []byte, score float64) (m wire.Message, err error) {
-	due := time.UnixMicro(int64(score * 1e6))
+// latestScore is the largest number that is taken for seconds.
+const latestScore = 1e11
+
+// check returns a reason if a job cannot come in under any rules.
+func check(job []byte) error {
+	// ParseJob has a limit of depth, and gjson has none.
+	parsed, err := wire.ParseJob(job)
+	if err != nil || !utf8.Valid(job) || parsed.JID == "" || !gjson.GetBytes(job, "args").IsArray() {
+		return noJob
+	}
+	for _, u := range unsupported {
+		if v := gjson.GetBytes(job, u.member); v.Type != gjson.Null && v.Type != gjson.False {
+			return u.why
+		}
+	}
+	return nil
+}
+
+// has reports whether a job has a member that is not null.
+func has(job []byte, member string) bool { return gjson.GetBytes(job, member).Type != gjson.Null }
+
+// message returns the message for a job that is as Millrace has it.
+func message(from place, f *failure, queue string, job []byte, score float64) (m wire.Message, err error) {
+	at := time.UnixMicro(int64(score * 1e6))
 	m = wire.Message{MessageID: wire.Property(f.JID), Type: wire.Property(gjson.GetBytes(job, "class").Str), Timestamp: time.Now(), Body: job}
-	switch from {
-	case list:
+	switch {
+	case from == list:
 		m.Exchange, m.Key = wire.ExchangeDirect, queue
 		parsed, err := wire.ParseJob(job)
 		m.Priority = parsed.Priority
 		return m, err
-	case schedule:
+	case from == dead:
+		m.Key, m.Body = wire.DeadJobs, f.Dead(queue, job, wire.ReasonExhausted, at)
+	case from == retries && f.failed:
+		m.Key, m.Body = wire.Retries, f.Retry(queue, job, f.at, at)
+	default:
 		m.Key, m.Body = wire.ScheduledJobs, wire.ScheduledJob(f.JID, score, job)
-	case retries:
-		m.Key, m.Body = wire.Retries, f.Retry(queue, job, f.at, due)
-	case dead:
-		m.Key, m.Body = wire.DeadJobs, f.Dead(queue, job, wire.ReasonExhausted, due)
 	}
 	_, err = wire.ParseEntry(m.Key, 0, m.Body)
 	return m, err
@@ -124,28 +146,27 @@ type failure struct {
 
 func failureOf(job []byte) failure {
 	count := gjson.GetBytes(job, "retry_count")
-	f := failure{failed: count.Type == gjson.Number, at: timeOf(gjson.GetBytes(job, "retried_at"))}
+	f := failure{failed: count.Type == gjson.Number, at: time.Now()}
 	f.JID, f.RetryCount = gjson.GetBytes(job, "jid").Str, int(count.Int())
 	f.ErrorClass, f.ErrorMessage = gjson.GetBytes(job, "error_class").Str, gjson.GetBytes(job, "error_message").Str
 	f.Backtrace = backtrace(gjson.GetBytes(job, "error_backtrace"))
-	if f.at.IsZero() {
-		f.at = timeOf(gjson.GetBytes(job, "failed_at"))
+	for _, member := range []string{"failed_at", "retried_at"} { // the later one
+		if at := gjson.GetBytes(job, member); at.Type == gjson.Number {
+			f.at = timeOf(at.Num)
+		}
 	}
 	return f
 }
 
 // timeOf reads a time of a job: whole milliseconds since Sidekiq 8, seconds with a fraction before.
-func timeOf(v gjson.Result) time.Time {
-	switch {
-	case v.Type != gjson.Number:
-		return time.Time{}
-	case v.Num > 1e11:
-		return time.UnixMilli(int64(v.Num))
+func timeOf(at float64) time.Time {
+	if at > latestScore {
+		return time.UnixMilli(int64(at))
 	}
-	return time.UnixMicro(int64(v.Num * 1e6))
+	return time.UnixMicro(int64(at * 1e6))
 }
 
-// longestBacktrace is how much of a backtrace is read.
+// longestBacktrace is how much of a backtrace is read, in bytes.
 const longestBacktrace = 1 << 20
 
 // backtrace returns the lines of a backtrace: Sidekiq keeps them as JSON, compressed, in Base64.
@@ -167,8 +188,8 @@ func backtrace(v gjson.Result) string {
 	return strings.Join(lines, "\n")
 }
 
-// out returns a job of a queue as Sidekiq has it.
-func out(job []byte, jid, queue string, now time.Time) ([]byte, error) {
+// toSidekiq returns a job of a queue as Sidekiq has it.
+func toSidekiq(job []byte, jid, queue string, now time.Time) ([]byte, error) {
 	if !gjson.GetBytes(job, "args").IsArray() {
 		return nil, errors.New("its args are no array, and Sidekiq runs only jobs whose args are one")
 	}
@@ -180,18 +201,30 @@ func out(job []byte, jid, queue string, now time.Time) ([]byte, error) {
 	}
 	e.set("jid", quote(jid))
 	e.set("queue", quote(queue))
-	if count := gjson.GetBytes(job, "retry_count"); count.Int() > 0 {
-		e.set("retry_count", strconv.FormatInt(count.Int()-1, 10))
-	} else {
-		e.remove("retry_count")
+	// Sidekiq forgets a job without retries when it fails, unless it counts them.
+	switch gjson.GetBytes(job, "retry").Type {
+	case gjson.Null:
+		e.set("retry", "true")
+	case gjson.False:
+		if gjson.GetBytes(job, "dead").Type != gjson.False {
+			e.set("retry", "0")
+		}
 	}
 	// Sidekiq takes whole numbers for milliseconds, and others for seconds.
-	for _, member := range []string{"created_at", "failed_at"} {
+	for _, member := range []string{"created_at", "failed_at", "retried_at"} {
 		if at := gjson.GetBytes(job, member); at.Type == gjson.Number {
-			e.set(member, secondsText(timeOf(at)))
+			e.set(member, secondsText(timeOf(at.Num)))
 		}
 	}
 	e.set("enqueued_at", secondsText(now))
+	if count := gjson.GetBytes(job, "retry_count").Int(); count > 0 {
+		e.set("retry_count", strconv.FormatInt(count-1, 10))
+		if !has(job, "failed_at") {
+			e.set("failed_at", secondsText(now)) // a retry needs it
+		}
+	} else {
+		e.remove("retry_count")
+	}
 	return e.raw, e.err
 }
 
@@ -209,18 +242,18 @@ type edit struct {
 func (e *edit) set(member, value string) {
 	if e.err == nil {
 		e.raw, e.err = sjson.SetRawBytesOptions(e.raw, member, []byte(value), &sjson.Options{})
-		e.checked(member)
+		e.named(member)
 	}
 }
 
 func (e *edit) remove(member string) {
 	if e.err == nil && gjson.GetBytes(e.raw, member).Exists() {
 		e.raw, e.err = sjson.DeleteBytes(e.raw, member)
-		e.checked(member)
+		e.named(member)
 	}
 }
 
-func (e *edit) checked(member string) {
+func (e *edit) named(member string) {
 	if e.err != nil {
 		e.err = fmt.Errorf("%s cannot be changed: %w", member, e.err)
 	}

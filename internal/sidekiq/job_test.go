@@ -5,6 +5,8 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,14 @@ func packed(t *testing.T, text string) string {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+// sourceAt returns the source of a place: for a list, that of the queue mails.
+func sourceAt(p place) source {
+	if p == list {
+		return listOf("mails")
+	}
+	return sets[p-1]
 }
 
 // What Sidekiq 8.1 and 7 write comes in, with all bytes that need no change.
@@ -56,11 +66,20 @@ func TestJobsComeInByteForByte(t *testing.T) {
 			`{"class":"Welcome","queue":"mails","args":[{"job_class":"Welcome","arguments":["Ann"]}],"jid":"1"}`},
 		"Active Job of Rails": {list, `{"class":"ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper","wrapped":"Welcome","queue":"mails","args":[{"job_class":"Welcome"}],"jid":"1"}`, 0, "mails",
 			`{"class":"Welcome","queue":"mails","args":[{"job_class":"Welcome"}],"jid":"1"}`},
+		"Active Job that came back": {list, `{"class":"ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper","wrapped":"Welcome","queue":"mails","args":[{"job_class":"Welcome"}],"jid":"1"}`, 0, "mails",
+			`{"class":"Welcome","queue":"mails","args":[{"job_class":"Welcome"}],"jid":"1"}`},
+		"another queue than its list's": {list, `{"class":"C","queue":"others","args":[],"jid":"1"}`, 0, "mails", `{"class":"C","queue":"mails","args":[],"jid":"1"}`},
+		"no queue in a list":            {list, `{"class":"C","args":[],"jid":"1"}`, 0, "mails", `{"class":"C","args":[],"jid":"1","queue":"mails"}`},
+		"no queue in a set": {schedule, `{"class":"C","args":[],"jid":"1"}`, 4102444800, "scheduled_jobs",
+			`{"type":"scheduled_job","jid":"1","scheduled_at":4102444800,"job":{"class":"C","args":[],"jid":"1","queue":"default"}}`},
+		"no retries": {list, `{"class":"C","queue":"mails","args":[],"jid":"1","retry":false}`, 0, "mails", `{"class":"C","queue":"mails","args":[],"jid":"1","retry":false,"dead":false}`},
+		"retry that has not failed": {retries, `{"class":"C","queue":"mails","args":[],"jid":"1"}`, 4102444800, "scheduled_jobs",
+			`{"type":"scheduled_job","jid":"1","scheduled_at":4102444800,"job":{"class":"C","queue":"mails","args":[],"jid":"1"}}`},
 		"kept class": {list, `{"class":"ReportJob","queue":"mails","args":[],"jid":"1"}`, 0, "legacy", `{"class":"ReportJob","queue":"legacy","args":[],"jid":"1"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := Rules{ToSidekiq: []string{"legacy"}, Keep: []KeepRule{{"Report*", "legacy"}}}
-			m, err := rules.in(c.from, []byte(c.job), c.score)
+			m, err := rules.fromSidekiq(sourceAt(c.from), []byte(c.job), c.score)
 			require.NoError(t, err)
 			require.Equal(t, c.key, m.Key)
 			require.Equal(t, c.body, string(m.Body))
@@ -76,23 +95,32 @@ func TestJobsThatStay(t *testing.T) {
 	for job, why := range map[string]reason{
 		`not JSON`: noJob, `[]`: noJob, `{"class":"C","jid":"1","queue":"mails"}`: noJob, `{"class":"C","jid":"1","queue":"mails","args":{}}`: noJob,
 		`{"args":[],"jid":"1","queue":"mails"}`: noJob, `{"class":"C","args":[],"queue":"mails"}`: noJob,
-		`{"class":"C","args":[],"jid":"1","queue":"mails","bid":"b"}`:        batch,
-		`{"class":"C","args":[],"jid":"1","queue":"mails","encrypt":true}`:   encrypted,
-		`{"class":"C","args":[],"jid":"1","queue":"mails","unique_for":600}`: unique,
-		`{"class":"C","args":[],"jid":"1","queue":"others"}`:                 elsewhere,
-		`{"class":"C","args":[],"jid":"1"}`:                                  elsewhere,
+		`{"class":"C","args":[],"jid":"1","queue":"mails","retry":-1}`: noJob, "{\"class\":\"C\",\"args\":[\"\xff\"],\"jid\":\"1\",\"queue\":\"mails\"}": noJob,
+		`{"class":"C","args":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `,"jid":"1","queue":"mails"}`: noJob,
+		`{"class":"C","args":[],"jid":"1","queue":"mails","bid":"b","unique_for":1}`:                                       batch,
+		`{"class":"C","args":[],"jid":"1","queue":"mails","encrypt":true}`:                                                 encrypted,
+		`{"class":"C","args":[],"jid":"1","queue":"mails","unique_for":600}`:                                               unique,
+		`{"class":"C","args":[],"jid":"1","queue":"mails","lock_digest":"uniquejobs"}`:                                     unique,
 	} {
-		for _, from := range []place{list, schedule, retries, dead} {
-			_, err := rules.in(from, []byte(job), 1)
-			require.Equal(t, why, err, "%s in %s", job, from)
+		for _, from := range append([]source{listOf("mails")}, sets...) {
+			_, err := rules.fromSidekiq(from, []byte(job), 1)
+			require.Equal(t, why, err, "%.100s in %s", job, from.place)
 		}
 	}
+	for _, job := range []string{`{"class":"C","args":[],"jid":"1","queue":"others"}`, `{"class":"C","args":[],"jid":"1"}`} {
+		_, err := rules.fromSidekiq(sets[0], []byte(job), 1)
+		require.Equal(t, notTaken, err)
+	}
 	for _, job := range []string{`{"class":"C","args":[],"jid":"1","queue":"legacy"}`, `{"class":"C","args":[],"jid":"1","queue":"mails","bid":null,"encrypt":false}`} {
-		_, err := rules.in(retries, []byte(job), 1)
+		_, err := rules.fromSidekiq(sets[1], []byte(job), 1)
 		require.NoError(t, err, "jobs of queues that Sidekiq's workers run are scheduled and retried by Millrace")
 	}
-	_, err := rules.in(list, []byte(`{"class":"C","args":[],"jid":"1","queue":"mails","retry":-1}`), 0)
-	require.ErrorContains(t, err, "retry", "what the sidecar would reject does not come in")
+	for _, score := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), 1e12} {
+		for _, from := range sets {
+			_, err := rules.fromSidekiq(from, []byte(`{"class":"C","args":[],"jid":"1","queue":"mails"}`), score)
+			require.Equal(t, noTime, err, "%s at %v", from.place, score)
+		}
+	}
 }
 
 func TestJobsGoOut(t *testing.T) {
@@ -100,22 +128,26 @@ func TestJobsGoOut(t *testing.T) {
 	for name, c := range map[string]struct{ job, want string }{
 		"plain": {
 			`{"jid":"1","class":"C","args":[9007199254740993],"queue":"x","retry_count":0,"enqueued_at":1795158000}`,
-			`{"jid":"1","class":"C","args":[9007199254740993],"queue":"legacy","enqueued_at":1795158930.250000}`,
+			`{"jid":"1","class":"C","args":[9007199254740993],"queue":"legacy","enqueued_at":1795158930.250000,"retry":true}`,
 		},
 		"after failures": {
-			`{"class":"C","args":[],"queue":"legacy","retry_count":3,"created_at":1795158930250,"failed_at":1795158931}`,
-			`{"class":"C","args":[],"queue":"legacy","retry_count":2,"created_at":1795158930.250000,"failed_at":1795158931.000000,"jid":"1","enqueued_at":1795158930.250000}`,
+			`{"class":"C","args":[],"queue":"legacy","retry":5,"retry_count":3,"created_at":1795158930250,"failed_at":1795158931,"retried_at":1795158932}`,
+			`{"class":"C","args":[],"queue":"legacy","retry":5,"retry_count":2,"created_at":1795158930.250000,"failed_at":1795158931.000000,"retried_at":1795158932.000000,"jid":"1","enqueued_at":1795158930.250000}`,
 		},
 		"Active Job": {
-			`{"jid":"1","class":"Welcome","args":[{"job_class":"Welcome"}],"queue":"legacy"}`,
-			`{"jid":"1","class":"Sidekiq::ActiveJob::Wrapper","args":[{"job_class":"Welcome"}],"queue":"legacy","wrapped":"Welcome","enqueued_at":1795158930.250000}`,
+			`{"jid":"1","class":"Welcome","args":[{"job_class":"Welcome"}],"queue":"legacy","retry":false,"dead":false}`,
+			`{"jid":"1","class":"ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper","args":[{"job_class":"Welcome"}],"queue":"legacy","retry":false,"dead":false,"wrapped":"Welcome","enqueued_at":1795158930.250000}`,
+		},
+		"a failure whose time is not in the job, and no retries": {
+			`{"jid":"1","class":"C","args":[],"queue":"legacy","retry":false,"retry_count":1,"retry_for":600}`,
+			`{"jid":"1","class":"C","args":[],"queue":"legacy","retry":0,"retry_count":0,"retry_for":600,"enqueued_at":1795158930.250000,"failed_at":1795158930.250000}`,
 		},
 	} {
-		got, err := out([]byte(c.job), "1", "legacy", now)
+		got, err := toSidekiq([]byte(c.job), "1", "legacy", now)
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, string(got), name)
 	}
-	_, err := out([]byte(`{"class":"C","args":{"to":"Ann"}}`), "1", "legacy", now)
+	_, err := toSidekiq([]byte(`{"class":"C","args":{"to":"Ann"}}`), "1", "legacy", now)
 	require.ErrorContains(t, err, "args")
 }
 
@@ -126,7 +158,7 @@ func TestRoundTrip(t *testing.T) {
 		own := rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "own member")
 		value := rapid.SampledFrom([]string{`1`, `9007199254740993`, `1.50`, `"é"`, `[1, 2]`, `{"a": null}`}).Draw(t, "value")
 		job := fmt.Sprintf(`{"jid":"1","class":"C","args":[%s],"queue":"legacy","retry":25,"retry_count":%d,"own_%s":%s}`, value, failures, own, value)
-		away, err := out([]byte(job), "1", "legacy", time.Now())
+		away, err := toSidekiq([]byte(job), "1", "legacy", time.Now())
 		require.NoError(t, err)
 		require.True(t, gjson.ValidBytes(away))
 
@@ -140,7 +172,7 @@ func TestRoundTrip(t *testing.T) {
 			e.set("retry_count", "0")
 		}
 		require.NoError(t, e.err)
-		m, err := Rules{ToSidekiq: []string{"legacy"}}.in(retries, e.raw, 4102444800)
+		m, err := Rules{ToSidekiq: []string{"legacy"}}.fromSidekiq(sourceAt(retries), e.raw, 4102444800)
 		require.NoError(t, err)
 		entry, err := wire.ParseEntry(wire.Retries, 0, m.Body)
 		require.NoError(t, err)
@@ -168,6 +200,7 @@ func TestRules(t *testing.T) {
 		{Rules{Queues: []string{"a"}, ToSidekiq: []string{"a"}}, "both sides"},
 		{Rules{Keep: []KeepRule{{"C", "b"}}}, "--to-sidekiq"},
 		{Rules{ToSidekiq: []string{"a\n"}}, `queue "a\n"`},
+		{Rules{ToSidekiq: []string{"a", "a"}}, "twice"},
 	} {
 		if err := c.rules.Check(); c.says == "" {
 			require.NoError(t, err)

@@ -42,73 +42,75 @@ func (l *link) close() {
 	}
 }
 
-// publish publishes messages in their order. It reports which of them the broker has confirmed, and
-// why the others failed. What was sent is waited for, also by a bridge that is stopping: it would come
-// twice otherwise.
-func (l *link) publish(messages []wire.Message) (confirmed []bool, failed []error) {
-	confirmed, failed = make([]bool, len(messages)), make([]error, len(messages))
+// refusal is the error of a message that the broker did not take. The connection can still be used.
+type refusal struct{ why string }
+
+func (r *refusal) Error() string { return r.why }
+
+func refusalOf(m wire.Message, c broker.Confirm) error {
+	switch {
+	case c.Returned && m.Exchange == "":
+		return &refusal{fmt.Sprintf("the broker has no stream %s: start a sidecar (millrace serve), which makes it", m.Key)}
+	case c.Returned:
+		return &refusal{fmt.Sprintf("there is no queue for %q: start a worker that declares it, or let a sidecar set its policies", m.Key)}
+	}
+	return &refusal{fmt.Sprintf("the broker refused a message for %q: its queue may be full", m.Key)}
+}
+
+// fate is what became of a message.
+type fate int
+
+const (
+	unknown fate = iota // not sent, refused for now, or without an answer
+	confirmed
+	impossible // no broker takes it
+)
+
+// publish publishes messages in their order, and returns their fates. The error is a *refusal, unless
+// the connection cannot be used any more. What was sent is waited for, also by a bridge that is
+// stopping: it would come twice otherwise.
+func (l *link) publish(messages []wire.Message) (fates []fate, failed error) {
+	fates = make([]fate, len(messages))
 	open := map[uint64]int{}
 	l.pub.Batch(func() {
 		for n, m := range messages {
 			tag, err := l.pub.Publish(m)
-			if err == nil {
-				open[tag] = n
-			} else if failed[n] = err; !errors.Is(err, broker.ErrUnpublishable) {
+			switch {
+			case errors.Is(err, broker.ErrUnpublishable):
+				fates[n] = impossible
+			case err != nil:
+				failed = err
 				return
+			default:
+				open[tag] = n
 			}
 		}
 	})
 	limit := time.NewTimer(confirmWithin)
 	defer limit.Stop()
-	read := func(confirms []broker.Confirm) {
-		for _, c := range confirms {
-			n, ours := open[c.Tag]
-			if !ours {
-				continue
-			}
-			delete(open, c.Tag)
-			if confirmed[n] = c.Ack && !c.Returned; !confirmed[n] {
-				failed[n] = refusal(messages[n], c)
-			}
-		}
-	}
 	for len(open) > 0 {
 		select {
 		case confirms := <-l.pub.Confirms():
-			read(confirms)
+			for _, c := range confirms {
+				n, known := open[c.Tag]
+				if !known {
+					continue
+				}
+				delete(open, c.Tag)
+				if c.Ack && !c.Returned {
+					fates[n] = confirmed
+				} else if failed == nil {
+					failed = refusalOf(messages[n], c)
+				}
+			}
 		case <-l.pub.Done():
-			return confirmed, l.open(open, failed, l.pub.Err())
+			return fates, l.pub.Err()
 		case <-limit.C:
-			return confirmed, l.open(open, failed, fmt.Errorf("the broker did not confirm within %s", confirmWithin))
+			if _, _, blocked := l.conn.Blocked(); !blocked {
+				return fates, fmt.Errorf("the broker did not confirm within %s", confirmWithin)
+			}
+			limit.Reset(confirmWithin) // it takes what was sent when its alarm ends
 		}
 	}
-	return confirmed, failed
-}
-
-// open gives the messages without an answer their error.
-func (*link) open(open map[uint64]int, failed []error, err error) []error {
-	for _, n := range open {
-		failed[n] = err
-	}
-	return failed
-}
-
-func refusal(m wire.Message, c broker.Confirm) error {
-	switch {
-	case c.Returned && m.Exchange == "":
-		return fmt.Errorf("the broker has no stream %s: start a sidecar (millrace serve), which makes it", m.Key)
-	case c.Returned:
-		return fmt.Errorf("no queue takes jobs for %q: start a sidecar (millrace serve), which makes it", m.Key)
-	}
-	return fmt.Errorf("the broker refused a message for %q", m.Key)
-}
-
-// err returns the first error after which the rest of a batch must be published again.
-func (*link) err(failed []error) error {
-	for _, err := range failed {
-		if err != nil && !errors.Is(err, broker.ErrUnpublishable) {
-			return err
-		}
-	}
-	return nil
+	return fates, failed
 }

@@ -94,7 +94,7 @@ func newReal(t *testing.T) *real {
 	if r.ruby == "" {
 		r.ruby = "/usr/bin/ruby"
 	}
-	r.store = &store{redis.NewClient(r.redis)}
+	r.store = &store{redis.NewClient(r.redis), "test"}
 	t.Cleanup(func() {
 		require.NoError(t, r.store.redis.Close())
 		if t.Failed() {

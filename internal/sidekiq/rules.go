@@ -38,7 +38,10 @@ func (r Rules) Check() error {
 			return fmt.Errorf("queue %q: %w", name, err)
 		}
 	}
-	for _, name := range r.ToSidekiq {
+	for i, name := range r.ToSidekiq {
+		if slices.Contains(r.ToSidekiq[:i], name) {
+			return fmt.Errorf("queue %q is named twice", name)
+		}
 		if slices.Contains(r.Queues, name) {
 			return fmt.Errorf("queue %q is named on both sides: either Millrace's workers run its jobs, or Sidekiq's do", name)
 		}

@@ -39,7 +39,7 @@ func startRedis(t *testing.T) *redis.Options {
 
 func newStore(t *testing.T) *store {
 	t.Helper()
-	s := &store{redis.NewClient(startRedis(t))}
+	s := &store{redis.NewClient(startRedis(t)), "a"}
 	t.Cleanup(func() { require.NoError(t, s.redis.Close()) })
 	return s
 }
@@ -48,6 +48,8 @@ func newStore(t *testing.T) *store {
 // is not taken.
 func TestTake(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
+	_, err := s.lock(ctx)
+	require.NoError(t, err)
 	for n := range 5 {
 		require.NoError(t, s.redis.LPush(ctx, "queue:mails", fmt.Sprint("job", n)).Err())
 		require.NoError(t, s.redis.ZAdd(ctx, "retry", redis.Z{Score: 1795158930.25 + float64(n), Member: fmt.Sprint("job", n)}).Err())
@@ -62,7 +64,7 @@ func TestTake(t *testing.T) {
 			require.NoError(t, s.redis.ZRem(ctx, from.key, "job2").Err())
 			require.Equal(t, "1795158931.25", items[0].score)
 		}
-		taken, err := s.take(ctx, from, items)
+		taken, err := s.take(ctx, from, items, 100)
 		require.NoError(t, err)
 		require.Equal(t, []string{"job1", "job3"}, jobsOf(taken))
 		left, err := s.peek(ctx, from, 0, 10)
@@ -88,10 +90,12 @@ func TestTake(t *testing.T) {
 // Two jobs with the same bytes are two jobs.
 func TestSameBytesTwice(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
+	_, err := s.lock(ctx)
+	require.NoError(t, err)
 	require.NoError(t, s.redis.LPush(ctx, "queue:mails", "job", "job").Err())
 	items, err := s.peek(ctx, listOf("mails"), 0, 10)
 	require.NoError(t, err)
-	taken, err := s.take(ctx, listOf("mails"), items)
+	taken, err := s.take(ctx, listOf("mails"), items, 100)
 	require.NoError(t, err)
 	require.Len(t, taken, 2)
 	require.NoError(t, s.settle(ctx, listOf("mails"), taken[:1]))
@@ -101,19 +105,42 @@ func TestSameBytesTwice(t *testing.T) {
 }
 
 func TestLock(t *testing.T) {
-	s, ctx := newStore(t), t.Context()
-	has := func(id string) bool {
-		got, err := s.lock(ctx, id)
+	a, ctx := newStore(t), t.Context()
+	b := &store{a.redis, "b"}
+	has := func(s *store) bool {
+		got, err := s.lock(ctx)
 		require.NoError(t, err)
 		return got
 	}
-	require.True(t, has("a"))
-	require.False(t, has("b"))
-	require.True(t, has("a"), "it is kept")
-	require.NoError(t, s.unlock(ctx, "b"), "b has none to release")
-	require.False(t, has("b"))
-	require.NoError(t, s.unlock(ctx, "a"))
-	require.True(t, has("b"))
+	require.True(t, has(a))
+	require.False(t, has(b))
+	require.True(t, has(a), "it is kept")
+	require.NoError(t, a.redis.LPush(ctx, "queue:mails", "job").Err())
+	_, err := b.take(ctx, listOf("mails"), []item{{job: "job"}}, 100)
+	require.ErrorIs(t, err, errLock)
+	require.NoError(t, b.unlock(ctx), "b has none to release")
+	require.False(t, has(b))
+	require.NoError(t, a.unlock(ctx))
+	require.True(t, has(b))
+	taken, err := b.take(ctx, listOf("mails"), []item{{job: "job"}}, 100)
+	require.NoError(t, err)
+	require.Len(t, taken, 1)
+	sources, err := a.taken(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []source{listOf("mails")}, sources)
+}
+
+// A job is pushed once, however often that is tried.
+func TestPushOnce(t *testing.T) {
+	s, ctx := newStore(t), t.Context()
+	for range 2 {
+		p := s.pushing("legacy", []byte("job"))
+		for range 3 {
+			require.NoError(t, p.try(ctx))
+		}
+	}
+	require.EqualValues(t, 2, s.redis.LLen(ctx, "queue:legacy").Val())
+	require.True(t, s.redis.SIsMember(ctx, "queues", "legacy").Val())
 }
 
 func jobsOf(items []item) (jobs []string) {

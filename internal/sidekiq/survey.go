@@ -27,23 +27,19 @@ func (b *Bridge) Survey(ctx context.Context) ([]Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	sources := slices.Clone(sets)
-	for _, queue := range queues {
+	sources, err := b.store.taken(ctx) // also what a bridge has not entered yet
+	if err != nil {
+		return nil, err
+	}
+	sources = append(sources, sets...)
+	for _, queue := range append(queues, b.cfg.Rules.Queues...) {
 		sources = append(sources, listOf(queue))
 	}
+	slices.SortFunc(sources, func(a, b source) int { return cmp.Compare(a.key, b.key) })
 	counts := map[Group]int{}
-	for _, from := range sources {
-		for skip := int64(0); ; skip += batchSize {
-			items, err := b.store.peek(ctx, from, skip, batchSize)
-			if err != nil {
-				return nil, err
-			}
-			for _, i := range items {
-				counts[b.cfg.Rules.groupOf(from, i)]++
-			}
-			if len(items) < batchSize {
-				break
-			}
+	for _, from := range slices.Compact(sources) {
+		if err := b.count(ctx, from, counts); err != nil {
+			return nil, err
 		}
 	}
 	groups := make([]Group, 0, len(counts))
@@ -57,20 +53,31 @@ func (b *Bridge) Survey(ctx context.Context) ([]Group, error) {
 	return groups, nil
 }
 
+// count counts the jobs of a source, and those that a bridge has taken from it.
+func (b *Bridge) count(ctx context.Context, from source, counts map[Group]int) error {
+	items, err := b.store.waiting(ctx, from, batchSize)
+	for skip := int64(0); err == nil && (skip == 0 || len(items) > 0); skip += batchSize {
+		for _, i := range items {
+			counts[b.cfg.Rules.groupOf(from, i)]++
+		}
+		items, err = b.store.peek(ctx, from, skip, batchSize)
+	}
+	return err
+}
+
 func (r Rules) groupOf(from source, i item) Group {
 	job := []byte(i.job)
-	g := Group{Place: from.place.String(), Queue: gjson.GetBytes(job, "queue").Str, Class: gjson.GetBytes(job, "class").Str}
+	g := Group{Place: from.place.String(), Class: gjson.GetBytes(job, "class").Str}
+	g.Queue = from.queueOf(gjson.GetBytes(job, "queue").Str)
 	if wrapped := gjson.GetBytes(job, "wrapped").Str; wrapped != "" {
 		g.Class = wrapped
 	}
-	m, err := r.in(from.place, job, i.at())
+	_, err := r.fromSidekiq(from, job, i.at())
 	switch {
 	case from.place == list && r.out(g.Queue):
 		g.Stays = "Sidekiq's workers run it"
 	case err != nil:
 		g.Stays = err.Error()
-	case from.place == list:
-		g.To = m.Key
 	default:
 		g.To, _ = r.queueOf(g.Class, g.Queue)
 	}

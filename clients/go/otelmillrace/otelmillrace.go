@@ -78,10 +78,11 @@ func Process(config *Config) millrace.Middleware {
 			ctx, span := tracer.Start(ctx, "process "+job.Queue, append(options, trace.WithSpanKind(trace.SpanKindConsumer),
 				attributes("process", "process", job.Queue, job.Class),
 				trace.WithAttributes(attribute.String("messaging.message.id", job.JID), attribute.Int("millrace.attempt", job.Attempt)))...)
-			defer span.End() // records a panic
-
 			var err error = panicked{}
-			defer func() { failed(span, err) }()
+			defer func() {
+				failed(span, cause(ctx, job, err))
+				span.End() // in a function: called by defer itself, it would throw a panic again
+			}()
 			err = next(ctx, job)
 			return err
 		}
@@ -129,9 +130,28 @@ type panicked struct{}
 func (panicked) Error() string      { return "panic" }
 func (panicked) ErrorClass() string { return "panic" }
 
-// failed gives a span its error. What only decides about a job is none.
+// cause returns the error of an attempt as the worker sees it: why the context has ended, if that
+// made the handler return an error. It is nil if the job was discarded, cancelled or handed back.
+func cause(ctx context.Context, job *millrace.RawJob, err error) error {
+	ended := context.Cause(ctx)
+	switch {
+	case err == nil, errors.Is(err, millrace.ErrDiscarded), errors.Is(ended, millrace.ErrStopping), errors.Is(ended, millrace.ErrCancelled):
+		return nil
+	case errors.Is(err, millrace.ErrHandBack):
+		select {
+		case <-job.Stopping():
+			return nil
+		default: // the worker is not stopping, so that is a failure
+		}
+	case ended != nil && errors.Is(err, ctx.Err()):
+		return ended
+	}
+	return err
+}
+
+// failed gives a span its error.
 func failed(span trace.Span, err error) {
-	if err == nil || errors.Is(err, millrace.ErrDiscarded) || errors.Is(err, millrace.ErrHandBack) || errors.Is(err, millrace.ErrStopping) {
+	if err == nil {
 		return
 	}
 	if !errors.Is(err, panicked{}) {

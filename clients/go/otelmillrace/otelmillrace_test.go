@@ -163,8 +163,7 @@ func TestErrorOfAttempt(t *testing.T) {
 		"retry in":    {millrace.RetryIn(time.Second, &tooBusy{}), "*otelmillrace_test.tooBusy"},
 		"killed":      {millrace.Kill("broken"), "Killed"},
 		"discarded":   {fmt.Errorf("while mailing: %w", millrace.Discard("no address")), ""},
-		"handed back": {fmt.Errorf("later: %w", millrace.ErrHandBack), ""},
-		"stopping":    {millrace.ErrStopping, ""},
+		"handed back": {fmt.Errorf("later: %w", millrace.ErrHandBack), "HandBack"}, // by a worker that is not stopping
 	} {
 		t.Run(name, func(t *testing.T) {
 			provider, recorder := spans(t)
@@ -184,7 +183,31 @@ func TestErrorOfAttempt(t *testing.T) {
 	}
 }
 
-// A handler that panics has a span with the panic, and the worker still gets the panic.
+type timeout struct{}
+
+func (timeout) Error() string      { return "ran longer than 1 s" }
+func (timeout) ErrorClass() string { return "Timeout" }
+
+// A handler that ends with its context has the error that the worker gives the job.
+func TestContextOfAttemptEnds(t *testing.T) {
+	for _, c := range []struct{ cause, want error }{{millrace.ErrStopping, nil}, {millrace.ErrCancelled, nil}, {timeout{}, timeout{}}} {
+		provider, recorder := spans(t)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(c.cause)
+		process := otelmillrace.Process(&otelmillrace.Config{TracerProvider: provider})
+		err := process(func(ctx context.Context, _ *millrace.RawJob) error { return fmt.Errorf("while mailing: %w", ctx.Err()) })(ctx, delivered("", 1, "{}"))
+		require.ErrorIs(t, err, context.Canceled)
+		span := recorder.Ended()[0]
+		if c.want == nil {
+			require.Equal(t, codes.Unset, span.Status().Code)
+			continue
+		}
+		require.Equal(t, trace.Status{Code: codes.Error, Description: c.want.Error()}, span.Status())
+		require.Contains(t, span.Attributes(), attribute.String("error.type", "Timeout"))
+	}
+}
+
+// A handler that panics has a span with an error, and the worker still gets the panic.
 func TestPanicOfAttempt(t *testing.T) {
 	provider, recorder := spans(t)
 	process := otelmillrace.Process(&otelmillrace.Config{TracerProvider: provider})
@@ -194,8 +217,6 @@ func TestPanicOfAttempt(t *testing.T) {
 	span := recorder.Ended()[0]
 	require.Equal(t, codes.Error, span.Status().Code)
 	require.Contains(t, span.Attributes(), attribute.String("error.type", "panic"))
-	require.Len(t, span.Events(), 1)
-	require.Contains(t, span.Events()[0].Attributes, attribute.String("exception.message", "no address"))
 }
 
 // A job that cannot be enqueued has a span with the error.
