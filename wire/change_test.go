@@ -42,7 +42,7 @@ func TestChangeAddsMissingMembers(t *testing.T) {
 func TestInvalidChangesAreRefused(t *testing.T) {
 	for changes, reason := range map[string]string{
 		``: "nothing is to be changed", `{}`: "nothing is to be changed", `[]`: "not a JSON object", `{`: "not valid JSON",
-		`{"when":1}`: `"when" cannot be changed`, `{"at":null}`: "is null", `{"at":1,"at":2}`: "stands twice", `{"a\u0074":2}`: "escapes",
+		`{"when":1}`: `"when" cannot be changed`, `{"at":null}`: "is null", `{"at":1,"at":2}`: "appears twice", `{"a\u0074":2}`: "escapes",
 		`{"at":"tomorrow"}`: "must be seconds", `{"at":true}`: "must be a number", `{"at":1e300}`: "out of range", `{"at":"0000-01-01T00:00:00Z"}`: "out of range",
 		`{"queue":""}`: "empty", `{"queue":7}`: "must be a string", `{"priority":11}`: "from 0 to 10", `{"priority":1.5}`: "whole number",
 		`{"args":"x"}`: "array or an object",
@@ -56,7 +56,7 @@ func TestInvalidChangesAreRefused(t *testing.T) {
 	e, err := ParseEntry(ScheduledJobs, 0, []byte(`{"scheduled_at":1,"job":{"class":"C","args":[1],"args":[2]}}`))
 	require.NoError(t, err)
 	_, err = e.Change(Changes{Args: json.RawMessage(`[]`)})
-	require.ErrorContains(t, err, "stands twice")
+	require.ErrorContains(t, err, "appears twice")
 	_, err = e.Change(Changes{Queue: new(string)})
 	require.ErrorContains(t, err, "could not be read")
 }

@@ -83,9 +83,9 @@ func TestEditKeepsOtherBytes(t *testing.T) {
 func TestBodyOfInvalidJob(t *testing.T) {
 	e := Entry{Stream: Retries, Job: Job{Raw: []byte(`{"class":"A","class":"B"}`)}}
 	_, err := e.Body(time.Now())
-	require.EqualError(t, err, `member "class" stands twice`)
+	require.EqualError(t, err, `member "class" appears twice`)
 	_, err = e.Dead(time.Now(), "", "")
-	require.EqualError(t, err, `member "class" stands twice`)
+	require.EqualError(t, err, `member "class" appears twice`)
 	_, err = shared.SetRaw([]byte(`{}`), "", "1")
 	require.EqualError(t, err, "wire: set : path cannot be empty")
 }
@@ -160,8 +160,8 @@ func TestWithEntryJID(t *testing.T) {
 		require.Equal(t, Message{Key: ScheduledJobs, MessageID: e.JID, Headers: map[string]any{HeaderReplaces: int64(3)}, Body: carried}, m)
 	}
 	for record, reason := range map[string]string{
-		`{"jid":"a","jid":"b","job":{}}`: `member "jid" stands twice`,
-		`{"job":{"jid":"a","jid":"b"}}`:  `member "jid" stands twice`,
+		`{"jid":"a","jid":"b","job":{}}`: `member "jid" appears twice`,
+		`{"job":{"jid":"a","jid":"b"}}`:  `member "jid" appears twice`,
 	} {
 		_, err := WithEntryJID([]byte(record), &Entry{})
 		require.EqualError(t, err, reason)

@@ -136,7 +136,7 @@ func readMetric(raw string) (f metricFields, err error) {
 		case len(key.Raw) != len(key.Str)+2:
 			err = fmt.Errorf("member %q is written with escapes: write it plainly", metricNames[i])
 		case f[i].Raw != "":
-			err = fmt.Errorf("member %q stands twice", metricNames[i])
+			err = fmt.Errorf("member %q appears twice", metricNames[i])
 		}
 		f[i] = value
 		return err == nil

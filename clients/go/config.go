@@ -130,7 +130,7 @@ func (l Lane) check() error {
 			return err
 		}
 		if seen[q] {
-			return fmt.Errorf("queue %q stands twice", q)
+			return fmt.Errorf("queue %q is named twice", q)
 		}
 		seen[q] = true
 	}

@@ -48,5 +48,5 @@ func TestWithQueue(t *testing.T) {
 		require.Equal(t, job, string(got), "what no queue can be named is left out")
 	}
 	_, err := WithQueue([]byte(`{"queue":"a","queue":"b"}`), "q")
-	require.EqualError(t, err, `member "queue" stands twice`)
+	require.EqualError(t, err, `member "queue" appears twice`)
 }

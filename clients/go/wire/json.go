@@ -64,7 +64,7 @@ func ParseObject(raw string, known map[string]bool) (Object, error) {
 			return false
 		}
 		if _, twice := found.Get(name); twice {
-			fault = fmt.Errorf("member %q stands twice", name)
+			fault = fmt.Errorf("member %q appears twice", name)
 			return false
 		}
 		found = append(found, Member{name, value})

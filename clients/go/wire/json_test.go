@@ -70,7 +70,7 @@ func TestInvalidJobs(t *testing.T) {
 		`{"class":"A","jid":"\ud800"}`:      `job: member "jid" is not valid Unicode`,
 		`{"class":"A","queue":""}`:          `job: queue name is empty`,
 		`{"class":"A","\u0071ueue":"a"}`:    `job: member "queue" is written with escapes: write it plainly`,
-		`{"class":"A","class":"B"}`:         `job: member "class" stands twice`,
+		`{"class":"A","class":"B"}`:         `job: member "class" appears twice`,
 	} {
 		_, err := ParseJob([]byte(body))
 		require.EqualError(t, err, reason, body)

@@ -202,7 +202,7 @@ func without(object []byte, members []string) ([]byte, error) {
 			return nil, fmt.Errorf("%s cannot be read: %w", member, err)
 		}
 		if gjson.GetBytes(object, member).Exists() {
-			return nil, fmt.Errorf("%s stands twice", member)
+			return nil, fmt.Errorf("%s appears twice", member)
 		}
 	}
 	return object, nil

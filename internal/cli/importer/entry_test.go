@@ -68,7 +68,7 @@ func TestLinesThatAreRefused(t *testing.T) {
 		`{"class":"C","priority":11}`:                  `member "priority" must be a whole number from 0 to 10`,
 		`{"class":"C","at":"soon"}`:                    `at is "soon": it must be seconds since 1970`,
 		`{"class":"C","at":true}`:                      `at is true: it must be seconds since 1970`,
-		`{"class":"C","at":1,"at":2}`:                  "at stands twice",
+		`{"class":"C","at":1,"at":2}`:                  "at appears twice",
 		`{"class":"C","at":1,"died_at":2}`:             "it has both at and died_at: a job is in one place",
 		`{"type":"heartbeat","job":{}}`:                `type is "heartbeat": use scheduled_job, retry or dead_job`,
 		`{"type":"retry","job":{"class":"C"}}`:         `member "retry_at" is missing`,
