@@ -21,13 +21,13 @@ type bridgeCmd struct {
 }
 
 type sidekiqCmd struct {
-	flags.AMQP `group:"Connection flags:"`
+	flags.AMQP  `group:"Connection flags:"`
+	flags.Redis `group:"Connection flags:"`
 	output.Result
 
-	RedisURL  string   `name:"redis-url" env:"MILLRACE_REDIS_URL" default:"redis://localhost:6379/0" placeholder:"URL" group:"Connection flags:" help:"Sidekiq's Redis: redis://user:password@host:port/database, or rediss:// (${default})."`
 	Queue     []string `name:"queue" placeholder:"NAME" help:"Take the jobs of this queue of Sidekiq; may be repeated. Default: all queues but those of --to-sidekiq."`
 	ToSidekiq []string `name:"to-sidekiq" placeholder:"NAME" help:"Sidekiq's workers run the jobs of this queue: give them those that are due; may be repeated."`
-	Keep      []string `name:"keep" sep:"none" placeholder:"CLASS=QUEUE" help:"Put the jobs of a class into a queue of --to-sidekiq, whichever queue they are in; may be repeated. CLASS may end with *."`
+	Keep      []string `name:"keep" sep:"none" placeholder:"CLASS=QUEUE" help:"Put the jobs of a class that are in Redis into a queue of --to-sidekiq, whichever queue they name; may be repeated. CLASS may end with *."`
 	DryRun    bool     `name:"dry-run" help:"Only count the jobs in Redis, and say what becomes of them."`
 	LogLevel  string   `enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 }

@@ -16,6 +16,7 @@ import (
 type configCmd struct {
 	sidecarSettings
 	flags.SignIn `group:"Connection flags:"`
+	flags.Redis  `group:"Connection flags:"`
 	output.Result
 }
 
@@ -27,6 +28,8 @@ func (c *configCmd) Run(out output.Streams) error {
 	addSettings(&lines, reflect.ValueOf(c.masked()))
 	c.APIURL = broker.MaskURL(c.APIURL)
 	addSettings(&lines, reflect.ValueOf(c.SignIn))
+	c.RedisURL = broker.MaskURL(c.RedisURL)
+	addSettings(&lines, reflect.ValueOf(c.Redis))
 	text, err := yaml.Marshal(&lines)
 	if err != nil {
 		return err

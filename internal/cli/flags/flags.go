@@ -42,6 +42,11 @@ type Broker struct {
 	ManagementURL string `name:"management-url" env:"MILLRACE_MANAGEMENT_URL" type:"urls" placeholder:"URL" help:"The broker's management API: http://host:port. Default: the broker's hosts at the port of --amqp-url plus 10000 (5672: 15672), if this broker's API answers there. Several hosts as in --amqp-url."`
 }
 
+// Redis says where the Redis of another job system is.
+type Redis struct {
+	RedisURL string `name:"redis-url" env:"MILLRACE_REDIS_URL" default:"redis://localhost:6379/0" placeholder:"URL" help:"Sidekiq's Redis: redis://user:password@host:port/database, or rediss:// (${default})."`
+}
+
 // API says where the REST API is.
 type API struct {
 	HTTPAddr string `name:"http-addr" env:"MILLRACE_HTTP_ADDR" default:"127.0.0.1:15680" placeholder:"HOST:PORT" help:"Where the sidecar's REST API is (${default}), or unix:PATH for a socket in the file system."`
