@@ -140,13 +140,13 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 // peak is the most fires that were without an answer at the same time.
 type peak struct {
 	total   int
-	ofQueue openFires
+	ofQueue map[string]int
 }
 
 func (w *world) watchOpen(ctx context.Context) <-chan peak {
 	found := make(chan peak, 1)
 	go func() {
-		most := peak{ofQueue: openFires{}}
+		most := peak{ofQueue: map[string]int{}}
 		for tick := time.NewTicker(20 * time.Millisecond); ; {
 			select {
 			case <-ctx.Done():
@@ -155,8 +155,8 @@ func (w *world) watchOpen(ctx context.Context) <-chan peak {
 				return
 			case <-tick.C:
 				now := w.truth.open()
-				most.total = max(most.total, now.total())
-				for queue, n := range now {
+				most.total = max(most.total, now.total)
+				for queue, n := range now.of {
 					most.ofQueue[queue] = max(most.ofQueue[queue], n)
 				}
 			}

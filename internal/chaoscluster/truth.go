@@ -13,6 +13,7 @@ type fire struct{ epoch, seq int64 }
 // fate is the broker's answer to a fire, as far as the tap passed it on to the leader.
 type fate struct {
 	jid, queue string
+	repeats    bool // an earlier leader left it in doubt
 	sent       time.Time
 	acked      time.Time
 	nacked     time.Time
@@ -94,7 +95,7 @@ func (c *connection) fromSidecar(f frame) {
 		headers, err := f.properties()
 		if k, ok := fireOf(headers); ok && err == nil && ch.confirms {
 			jid, _ := headers["millrace-jid"].(string)
-			fate := &fate{jid: jid, queue: ch.key, sent: time.Now(), connection: c}
+			fate := &fate{jid: jid, queue: ch.key, repeats: headers["millrace-op"] == "refired", sent: time.Now(), connection: c}
 			c.truth.fires[k], ch.open[ch.tag], c.truth.last = fate, fate, c
 			ch.sent(ch.tag, published{ch.key, fate.sent})
 		} else if ch.confirms && ch.exchange == "" && slices.Contains(needed, ch.key) {
@@ -166,31 +167,31 @@ func (t *truth) leader() (sidecar, node int, ok bool) {
 	return t.last.sidecar, t.last.node, true
 }
 
-// open returns how many fires of each queue have no answer on the channels that the leader has. One
-// that led before on the same connection has closed its own.
-func (t *truth) open() openFires {
+// open returns how many fires have no answer on the channels that the leader has. One that led before
+// on the same connection has closed its own.
+func (t *truth) open() (open openFires) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := openFires{}
+	open.of = map[string]int{}
 	if t.last == nil || !t.last.ended.IsZero() {
-		return of
+		return open
 	}
 	for _, ch := range t.last.channels {
 		for _, fate := range ch.open {
-			of[fate.queue]++
+			open.total++
+			if !fate.repeats {
+				open.of[fate.queue]++
+			}
 		}
 	}
-	return of
+	return open
 }
 
-// openFires is how many fires of each queue have no answer.
-type openFires map[string]int
-
-func (o openFires) total() (n int) {
-	for _, of := range o {
-		n += of
-	}
-	return n
+// openFires is how many fires have no answer: of all queues, and of each queue without those that
+// repeat what an earlier leader left in doubt. A leader sends these when it begins, all of them.
+type openFires struct {
+	total int
+	of    map[string]int
 }
 
 // fireOf returns which fire a message is. ok is false for probes and burials.

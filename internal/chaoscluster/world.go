@@ -234,7 +234,7 @@ func (w *world) drain(ctx context.Context) error {
 	const quiet, repeated = 2 * time.Second, 35 * time.Second
 	for began := time.Now(); ; {
 		since := time.Since(w.jobs.last())
-		nothingMore := since > quiet && w.truth.open().total() == 0 || since > repeated && time.Since(began) > repeated
+		nothingMore := since > quiet && w.truth.open().total == 0 || since > repeated && time.Since(began) > repeated
 		if since > w.patience && time.Since(began) > w.patience || nothingMore && len(w.jobs.missing()) == 0 {
 			return nil
 		}
