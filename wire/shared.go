@@ -65,6 +65,7 @@ const (
 	DefaultRetry = shared.DefaultRetry
 	MaxPriority  = shared.MaxPriority
 	MaxRecord    = shared.MaxRecord
+	MillisAbove  = shared.MillisAbove
 )
 
 // Types that clients write or read.
@@ -82,6 +83,12 @@ func ParseJob(body []byte) (Job, error) { return shared.ParseJob(body) }
 
 // WithQueue returns a job with its queue filled in, if it names none.
 func WithQueue(job []byte, queue string) ([]byte, error) { return shared.WithQueue(job, queue) }
+
+// SetRaw sets one member of an object, and leaves every other byte unchanged.
+func SetRaw(raw []byte, name, value string) ([]byte, error) { return shared.SetRaw(raw, name, value) }
+
+// Quote returns a text as a JSON string.
+func Quote(s string) string { return shared.Quote(s) }
 
 // CheckQueueName returns an error if no queue can have this name.
 func CheckQueueName(name string) error { return shared.CheckQueueName(name) }

@@ -190,18 +190,21 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
+// listPackages lists the packages of all Go modules.
+func listPackages(t *testing.T, flags ...string) string {
+	t.Helper()
+	return tool(t, root, nil, "go", slices.Concat([]string{"list"}, flags, []string{"./...", "./clients/go/...", "./clients/go/otelmillrace"})...)
+}
+
 // The directly required modules are the documented ones.
 func TestDependencies(t *testing.T) {
-	list := exec.Command("go", "list", "-tags", "testcontainers", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "./...", "./clients/go/...", "./clients/go/otelmillrace")
-	list.Dir = root
-	imported, err := list.Output()
-	require.NoError(t, err)
+	imported := listPackages(t, "-tags", "testcontainers", "-f", `{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`)
 	var documented []string
 	for _, cell := range all(`(?m)^\| (?:Go[^|]*\| )?(\x60[^|]+\x60) \|`, document(t, "docs/dependencies.md")) {
 		documented = append(documented, all("`([^`]+)`", cell)...)
 	}
 	used := map[string]bool{}
-	for _, path := range strings.Fields(string(imported)) {
+	for _, path := range strings.Fields(imported) {
 		host, _, _ := strings.Cut(path, "/")
 		if !strings.Contains(host, ".") || strings.HasPrefix(path, "github.com/millrace-jobs/") {
 			continue
@@ -218,11 +221,7 @@ func TestDependencies(t *testing.T) {
 
 // Every package has a package comment.
 func TestPackagesHaveComments(t *testing.T) {
-	list := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...", "./clients/go/...", "./clients/go/otelmillrace")
-	list.Dir = root
-	packages, err := list.Output()
-	require.NoError(t, err)
-	for line := range strings.Lines(string(packages)) {
+	for line := range strings.Lines(listPackages(t, "-f", "{{.ImportPath}}\t{{.Doc}}")) {
 		path, doc, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		require.NotEmpty(t, doc, "%s has no package comment", path)
 	}

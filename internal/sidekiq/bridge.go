@@ -3,7 +3,6 @@ package sidekiq
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,12 +35,10 @@ type Bridge struct {
 
 // New returns a bridge. Close ends its connections.
 func New(cfg Config) *Bridge {
-	id := make([]byte, 8)
-	_, _ = rand.Read(id) // never returns an error
 	redis.SetLogger(silent{})
 	options := *cfg.Redis
 	options.MaxRetries = -1 // a command that was carried out twice could remove another job
-	return &Bridge{cfg: cfg, store: &store{redis.NewClient(&options), hex.EncodeToString(id)}}
+	return &Bridge{cfg: cfg, store: &store{redis.NewClient(&options), rand.Text()}}
 }
 
 // silent is the log of the Redis client, whose errors the bridge logs itself.

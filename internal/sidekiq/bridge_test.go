@@ -168,6 +168,7 @@ func TestJobsBehindThoseThatStay(t *testing.T) {
 	w.bridge(t, Rules{})
 	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 1 }, "the job behind them is on the broker")
 	require.EqualValues(t, stay, w.store.redis.LLen(t.Context(), "queue:mails").Val())
+	brokertest.Eventually(t, func() bool { return strings.Contains(w.log.String(), "jobs stay in Redis") }, "it is said at the end of the pass")
 	require.Equal(t, 1, strings.Count(w.log.String(), "jobs stay in Redis"), "it is said once, and then once a minute")
 }
 

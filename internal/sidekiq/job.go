@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -58,14 +57,14 @@ func (r Rules) fromSidekiq(from source, job []byte, score float64) (m wire.Messa
 	if err := check(job); err != nil {
 		return m, err
 	}
-	if from.place != list && !(math.Abs(score) <= latestScore) {
+	if from.place != list && !(math.Abs(score) <= wire.MillisAbove) {
 		return m, noTime
 	}
 	class, named := gjson.GetBytes(job, "class").Str, gjson.GetBytes(job, "queue").Str
 	e := edit{raw: job}
 	if wrapped := gjson.GetBytes(job, "wrapped").Str; wrapped != "" && (class == wrapper || class == newWrapper) {
 		class = wrapped
-		e.set("class", quote(class))
+		e.set("class", wire.Quote(class))
 		e.remove("wrapped")
 	}
 	queue, ok := r.queueOf(class, from.queueOf(named))
@@ -73,7 +72,7 @@ func (r Rules) fromSidekiq(from source, job []byte, score float64) (m wire.Messa
 		return m, notTaken
 	}
 	if queue != named {
-		e.set("queue", quote(queue))
+		e.set("queue", wire.Quote(queue))
 	}
 	if gjson.GetBytes(job, "retry").Type == gjson.False && !has(job, "dead") {
 		e.set("dead", "false") // Sidekiq forgets such a job when it fails
@@ -94,9 +93,6 @@ func (r Rules) fromSidekiq(from source, job []byte, score float64) (m wire.Messa
 	}
 	return m, nil
 }
-
-// latestScore is the largest number that is taken for seconds.
-const latestScore = 1e11
 
 // check returns a reason if a job cannot come in under any rules.
 func check(job []byte) error {
@@ -160,7 +156,7 @@ func failureOf(job []byte) failure {
 
 // timeOf reads a time of a job: whole milliseconds since Sidekiq 8, seconds with a fraction before.
 func timeOf(at float64) time.Time {
-	if at > latestScore {
+	if at > wire.MillisAbove {
 		return time.UnixMilli(int64(at))
 	}
 	return time.UnixMicro(int64(at * 1e6))
@@ -196,11 +192,11 @@ func toSidekiq(job []byte, jid, queue string, now time.Time) ([]byte, error) {
 	e := edit{raw: job}
 	class := gjson.GetBytes(job, "class").Str
 	if gjson.GetBytes(job, "args.0.job_class").Str == class {
-		e.set("class", quote(wrapper))
-		e.set("wrapped", quote(class))
+		e.set("class", wire.Quote(wrapper))
+		e.set("wrapped", wire.Quote(class))
 	}
-	e.set("jid", quote(jid))
-	e.set("queue", quote(queue))
+	e.set("jid", wire.Quote(jid))
+	e.set("queue", wire.Quote(queue))
 	// Sidekiq forgets a job without retries when it fails, unless it counts them.
 	switch gjson.GetBytes(job, "retry").Type {
 	case gjson.Null:
@@ -228,9 +224,6 @@ func toSidekiq(job []byte, jid, queue string, now time.Time) ([]byte, error) {
 	return e.raw, e.err
 }
 
-// quote returns a text as a JSON string.
-func quote(s string) string { return string(gjson.AppendJSONString(nil, s)) }
-
 func secondsText(t time.Time) string { return strconv.FormatFloat(wire.Seconds(t), 'f', 6, 64) }
 
 // edit changes members of an object, and leaves all other bytes as they are.
@@ -241,20 +234,12 @@ type edit struct {
 
 func (e *edit) set(member, value string) {
 	if e.err == nil {
-		e.raw, e.err = sjson.SetRawBytesOptions(e.raw, member, []byte(value), &sjson.Options{})
-		e.named(member)
+		e.raw, e.err = wire.SetRaw(e.raw, member, value)
 	}
 }
 
 func (e *edit) remove(member string) {
 	if e.err == nil && gjson.GetBytes(e.raw, member).Exists() {
 		e.raw, e.err = sjson.DeleteBytes(e.raw, member)
-		e.named(member)
-	}
-}
-
-func (e *edit) named(member string) {
-	if e.err != nil {
-		e.err = fmt.Errorf("%s cannot be changed: %w", member, e.err)
 	}
 }

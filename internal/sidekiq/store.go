@@ -3,7 +3,6 @@ package sidekiq
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -240,9 +239,7 @@ type pushing struct {
 }
 
 func (s *store) pushing(queue string, job []byte) *pushing {
-	token := make([]byte, 12)
-	_, _ = rand.Read(token) // never returns an error
-	return &pushing{s, queue, job, ours + "push:" + hex.EncodeToString(token)}
+	return &pushing{s, queue, job, ours + "push:" + rand.Text()}
 }
 
 var pushOnce = redis.NewScript(`
