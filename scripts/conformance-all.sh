@@ -60,7 +60,7 @@ newest() {
 }
 
 driver python 1.2.0 MILLRACE_PIKA=pika==1.2.0 "$@"
-if ruby=$(scripts/bunny3.sh); then
+if ruby=$(scripts/newer-ruby.sh); then
 	driver ruby 3. MILLRACE_RUBY="$ruby" "$@"
 else
 	failed+=('ruby with bunny 3 (it could not be downloaded)')
