@@ -69,6 +69,33 @@ func TestPowerFailures(t *testing.T) {
 	})
 }
 
+// TestKeysAndPowerFailures is the same for jobs that are enqueued under keys. Of a key whose entry
+// was lost, the journal may still have the record, and another entry may take its offset.
+func TestKeysAndPowerFailures(t *testing.T) {
+	tries(t, 300, 50)
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		defer w.close()
+		w.disk.lag = lingers
+		t.Repeat(map[string]func(*rapid.T){
+			"":             w.sync,
+			"enqueue":      w.enqueue,
+			"enqueue2":     w.enqueue,
+			"read":         w.read,
+			"elect":        w.elect,
+			"lead":         w.lead,
+			"lead2":        w.lead,
+			"run":          w.run,
+			"time":         w.pass,
+			"disconnect":   w.disconnect,
+			"forget":       w.forget,
+			"powerFailure": w.powerFailure,
+		})
+		w.quiesce()
+		w.check()
+	})
+}
+
 func (w *world) powerFailure(t *rapid.T) {
 	w.killBroker(t)
 	short := map[string]int{}
@@ -111,6 +138,7 @@ func (w *world) powerFailure(t *rapid.T) {
 func (w *world) lose(r wire.Record) {
 	here := place{r.Stream, w.broker.streams[r.Stream].generation, r.Offset}
 	if r.Stream != wire.Journal {
+		w.loseKey(r)
 		if o, carried := w.broker.origin[here]; carried { // the original may be below low water, or become pending again
 			w.broker.unsafe[o] = "its record was lost"
 			if w.disk.lag < 0 {

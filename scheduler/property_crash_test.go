@@ -291,7 +291,7 @@ func (w *world) retention(t *rapid.T) {
 		if below > stream.base {
 			stream.records = stream.records[below-stream.base:]
 			stream.base = below
-			w.truncated = true
+			w.truncated, w.trimmed = true, true
 		}
 	}
 }

@@ -67,8 +67,8 @@ func (w *world) checkPauses(s *modelSidecar) {
 
 // keyAsked is what was requested under a key.
 type keyAsked struct {
-	one string // the jid that was answered
-	at  place  // its entry
+	one  string // the jid that was answered
+	lost bool   // a power failure took its entry: the key may get another job
 }
 
 // enqueue requests a job under a key. There are few keys, so each is used again, by other leaders
@@ -94,38 +94,67 @@ func (w *world) enqueue(t *rapid.T) {
 			return
 		case r.Status != wire.StatusOK:
 			require.Failf(w.t, "a job was not enqueued", "%+v", r)
-		case k.one != "" && !w.forgets():
+		case k.one == "" || w.forgets():
+		case k.lost && k.one == r.JID: // the journal has it
+			return
+		case !k.lost:
 			require.Equal(w.t, k.one, r.JID, "the same key %s has another job", key)
 		}
-		k.one = r.JID
+		k.one, k.lost = r.JID, false
 		if r.Entry != nil {
-			w.enqueuedAt(k, r, body, asked)
+			w.enqueuedAt(r, body, asked)
 		}
 	}))
 }
 
 // forgets reports whether the journal, or the stream that has the entry, may have been created
-// again: then a key is not known any more.
+// again, or have lost records to retention: then a key may be unknown.
 func (w *world) forgets() bool {
-	return w.journalLost || w.truncated || w.broker.streams[wire.ScheduledJobs].generation > 0
+	return w.journalLost || w.trimmed || w.broker.streams[wire.ScheduledJobs].generation > 0
+}
+
+// loseKey notes that an entry is lost, perhaps that of a key.
+func (w *world) loseKey(r wire.Record) {
+	e, err := wire.ParseEntry(r.Stream, r.Offset, r.Body)
+	for _, k := range w.keys {
+		k.lost = k.lost || err == nil && e.JID == k.one
+	}
 }
 
 // enqueuedAt notes the entry of a job that was answered: from here on it must not be lost.
-func (w *world) enqueuedAt(k *keyAsked, r wire.Reply, body string, asked time.Time) {
+func (w *world) enqueuedAt(r wire.Reply, body string, asked time.Time) {
 	p := w.broker.place(wire.ScheduledJobs, *r.Entry)
 	if w.appended[p] == nil {
 		w.appended[p] = &appendedEntry{jid: r.JID, raw: body, dues: map[int]time.Time{0: asked}}
 	}
-	k.at = p
 }
 
-// checkKeys requires that every key that was answered has one job, which came once.
+// checkKeys requires that no key has two jobs, that the key of each entry is known, and that each
+// key that was answered still has its job.
 func (w *world) checkKeys(s *modelSidecar) {
 	if w.forgets() {
 		return
 	}
+	first, newest := map[string]int64{}, int64(0)
+	for _, r := range w.broker.streams[wire.ScheduledJobs].records {
+		if j, err := wire.ParseJournal(r.Body); err == nil && j.Type == wire.TypeBarrier {
+			newest = max(newest, j.Epoch)
+		}
+		a, announces := wire.AnnouncementOf(&r, "")
+		_, carried := w.broker.origin[w.broker.place(r.Stream, r.Offset)]
+		late := wire.Int(r.Headers, wire.HeaderEpoch) < newest // of a leader that had been followed: void
+		if !announces || a.What != wire.OpEnqueued || carried || late {
+			continue
+		}
+		one, twice := first[a.Key]
+		require.False(w.t, twice, "key %s has two jobs, at %d and %d", a.Key, one, a.Offset)
+		first[a.Key] = a.Offset
+		known, err := s.entries.Enqueued(a.Key, w.now)
+		require.NoError(w.t, err)
+		require.NotNil(w.t, known, "the journal does not know key %s, of %d", a.Key, a.Offset)
+	}
 	for key, k := range w.keys {
-		if k.one == "" {
+		if k.one == "" || k.lost {
 			continue
 		}
 		known, err := s.entries.Enqueued(key, w.now)

@@ -38,6 +38,7 @@ type world struct {
 
 	journalLost bool
 	truncated   bool                    // something was lost of the past: a rebuilt view does not know all of it
+	trimmed     bool                    // some of that to retention
 	asked       map[place]bool          // what a request may have deleted or killed
 	lostKills   map[ledger.EntryID]bool // entries whose kill the journal had, in a record that it lost
 	undos       map[place]int           // how often it was requested back
