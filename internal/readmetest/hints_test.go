@@ -13,6 +13,7 @@ func TestHints(t *testing.T) {
 	for path, hints := range map[string][]string{
 		"README.md": {
 			"Python 3.11 with its `venv` (Debian: `python3-venv`)",
+			"(RabbitMQ 3.10, LavinMQ 2.9, or later)", "is called a *sidecar*", "[need no broker](docs/clients.md#test-helpers)",
 		},
 		"docs/install.md": {
 			"`Worker(\"amqp://…\", queues=[\"mails\"])`, `Client(\"amqp://…\")`", "`--http-addr HOST:PORT`",
