@@ -29,6 +29,7 @@ func TestHints(t *testing.T) {
 		"docs/faq.md": {
 			"Millrace does not know the job until a worker has it. `millrace queues` says how many jobs wait there",
 			"if Millrace could set its policies", "if it supports streams (Amazon MQ does not)",
+			"The project knows of no installation in production", "With [`--auth=header`](api-access.md#signed-header) a proxy authenticates users",
 		},
 		"docs/hosted-brokers.md": {"The management API of hosted brokers is often at port 443"},
 	} {
