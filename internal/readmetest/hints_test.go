@@ -31,6 +31,9 @@ func TestHints(t *testing.T) {
 			"if Millrace could set its policies", "if it supports streams (Amazon MQ does not)",
 			"The project knows of no installation in production", "With [`--auth=header`](api-access.md#signed-header) a proxy authenticates users",
 		},
+		"docs/upgrading.md": {
+			"Within a major version, an upgrade keeps these", "Each version reads the journal formats of all earlier ones with its major version",
+		},
 		"docs/hosted-brokers.md": {"The management API of hosted brokers is often at port 443"},
 	} {
 		text := strings.Join(strings.Fields(document(t, path)), " ")
