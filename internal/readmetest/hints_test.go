@@ -1,6 +1,7 @@
 package readmetest
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,9 +49,16 @@ func TestHints(t *testing.T) {
 func TestTablesAreNarrow(t *testing.T) {
 	for _, path := range documents(t) {
 		for line := range strings.Lines(document(t, path)) {
-			if strings.HasPrefix(line, "|") {
-				require.LessOrEqual(t, len([]rune(line)), 400, "%s: %s", path, line)
+			if !strings.HasPrefix(line, "|") {
+				continue
+			}
+			require.LessOrEqual(t, len([]rune(line)), 400, "%s: %s", path, line)
+			for cell := range strings.SplitSeq(codeSpan.ReplaceAllString(line, "x"), "|") {
+				require.Less(t, len(sentenceEnd.FindAllString(cell, -1)), 2, "%s: over two sentences: %s", path, cell)
 			}
 		}
 	}
 }
+
+// sentenceEnd matches the end of a sentence that another one follows.
+var sentenceEnd = regexp.MustCompile(`[.!?]\)? +[^a-z ]`)
