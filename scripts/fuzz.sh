@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for the given time, one after another. Under ten seconds there is no time to
-# learn from coverage. So nothing is compiled anew with instrumentation for it then, which takes a
-# minute.
+# learn from coverage. So the script does not compile the targets again with instrumentation for it,
+# which takes a minute.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

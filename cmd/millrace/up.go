@@ -16,6 +16,7 @@ type upCmd struct {
 	flags.API
 
 	Fresh    bool   `help:"Start with an empty broker: delete the data of the last run."`
+	Open     bool   `help:"Open the web UI in the browser."`
 	Rate     int    `placeholder:"N" default:"20" help:"Jobs per second that the demo enqueues (${default})."`
 	LogLevel string `enum:"debug,info,warn,error" default:"warn" placeholder:"LEVEL" help:"debug, info, warn or error (${default})."`
 }
@@ -28,7 +29,7 @@ func (c *upCmd) Run(ctx context.Context, out output.Streams) error {
 	live := output.NewLive(out.Out)
 	log := newLog(live, c.LogLevel, "text")
 	return devup.Run(ctx, devup.Config{
-		HTTPAddr: c.HTTPAddr, Fresh: c.Fresh, Rate: c.Rate, Live: live, Log: log,
+		HTTPAddr: c.HTTPAddr, Fresh: c.Fresh, Open: c.Open, Rate: c.Rate, Live: live, Log: log,
 		Listen: func(ctx context.Context, addr string) (net.Listener, error) {
 			return listen(ctx, addr, auth.Exposure{})
 		},

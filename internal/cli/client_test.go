@@ -197,7 +197,7 @@ func TestResubmitSendsFileUnchanged(t *testing.T) {
 
 func TestSynonyms(t *testing.T) {
 	a := clitest.NewAPI(t, 200, `{"items":[]}`)
-	for _, line := range []string{"queues ls", "queues get a", "dead ls", "dead rm a -y", "processes ls", "processes get a", "operations ls", "rejected ls", "job get a", "alerts"} {
+	for _, line := range []string{"queues ls", "queues get a", "dead ls", "dead rm a -y", "processes ls", "processes get a", "workers", "operations ls", "rejected ls", "job get a", "alerts"} {
 		require.Zero(t, millrace(t, append(strings.Fields(line), "--http-addr", a.Addr())...).code, line)
 	}
 }

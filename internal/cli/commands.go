@@ -41,7 +41,7 @@ type jobCommands struct {
 type queueCommands struct {
 	Queues      queuesCmd      `cmd:"" help:"List, pause, move, purge and delete queues."`
 	Definitions definitionsCmd `cmd:"" help:"Export and import the queues, and which of them are paused."`
-	Processes   processesCmd   `cmd:"" help:"List worker processes, and stop them."`
+	Processes   processesCmd   `cmd:"" aliases:"workers" help:"List worker processes, and stop them."`
 	Deploys     deploysCmd     `cmd:"" help:"List deploys, and mark them in all charts."`
 	Release     releaseCmd     `cmd:"" help:"Release jobs that are held because the journal lost records."`
 	Whoami      whoamiCmd      `cmd:"" help:"Show your user and what it may do."`

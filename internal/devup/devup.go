@@ -28,6 +28,7 @@ type Config struct {
 	HTTPAddr string // of the API; if its port is in use, the next free one is taken
 	Fresh    bool   // delete the data of the last run
 	Rate     int    // jobs per second that the demo enqueues
+	Open     bool   // open the web UI in the browser
 	Live     *output.Live
 	Log      *slog.Logger
 
@@ -107,6 +108,9 @@ func (cfg *Config) runBeside(ctx context.Context, node *localbroker.Broker, list
 			return unlessInterrupted(ctx, err)
 		}
 		cfg.Live.Printf("%s", welcome(cfg.Live, addr, node.AMQPURL(), node.ManagementURL(), s.StateDir))
+		if cfg.Open {
+			openBrowser(cfg.Live, "http://"+addr+"/")
+		}
 		traffic := &demo.Demo{AMQPURL: node.AMQPURL(), Rate: cfg.Rate, Log: cfg.Log}
 		g.Go(func() error { return traffic.Run(ctx) })
 		return cfg.Live.Follow(ctx, func(ctx context.Context) string { return countsLine(ctx, traffic.Counts(), api) })

@@ -167,9 +167,10 @@ func TestRunsUntilInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out clitest.Buffer
+	opened := fakeOpener(t, `echo "$1" > "$opened"`)
 	var given Sidecar
 	cfg := Config{
-		HTTPAddr: "127.0.0.1:15680", Rate: 20, Live: output.NewLive(&out), Log: slog.New(slog.DiscardHandler),
+		HTTPAddr: "127.0.0.1:15680", Open: true, Rate: 20, Live: output.NewLive(&out), Log: slog.New(slog.DiscardHandler),
 		Listen: func(ctx context.Context, addr string) (net.Listener, error) {
 			return auth.Listen(ctx, addr, auth.Exposure{})
 		},
@@ -188,6 +189,8 @@ func TestRunsUntilInterrupted(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, cfg) }()
 	brokertest.EventuallyWithin(t, 2*time.Minute, func() bool { return strings.Contains(out.String(), "retries 7") || len(ended) > 0 }, "it counts")
+	brokertest.Eventually(t, func() bool { return strings.HasSuffix(opened(), "\n") }, "it opens the web UI")
+	require.Contains(t, out.String(), "\n  "+opened(), "the address")
 	interrupt()
 	require.NoError(t, <-ended)
 	dir := filepath.Join(state, "millrace", "up")

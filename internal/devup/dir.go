@@ -17,6 +17,9 @@ import (
 // supported reports that this system can run a private broker, if one is installed.
 func supported() error { return nil }
 
+// ownGroup lets a program run in a process group of its own.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
 // openDir opens and locks the folder that stays from one start to the next.
 func openDir(fresh bool) (dir string, unlock func(), err error) {
 	state := os.Getenv("XDG_STATE_HOME")

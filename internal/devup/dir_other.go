@@ -5,6 +5,7 @@ package devup
 import (
 	"context"
 	"errors"
+	"syscall"
 )
 
 // On other systems the package only has to compile: Run stops with this error.
@@ -14,5 +15,7 @@ var errNoPrivateBroker = errors.New("`millrace up` needs Linux: start a broker a
 func supported() error { return errNoPrivateBroker }
 
 func openDir(bool) (string, func(), error) { return "", nil, errNoPrivateBroker }
+
+func ownGroup() *syscall.SysProcAttr { return nil }
 
 func lockPorts(context.Context) (func(), error) { return nil, errNoPrivateBroker }

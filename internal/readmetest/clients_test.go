@@ -194,7 +194,8 @@ func checkout(t *testing.T, folder string) {
 var inRepository = regexp.MustCompile(`\]\(https://github\.com/millrace-jobs/millrace/(?:blob|tree)/main/([^)\s]+)\)`)
 
 // The READMEs of the packages have absolute links, because a registry shows them without the rest
-// of the repository. Links into the repository lead to an existing heading.
+// of the repository. Links into the repository lead to an existing heading. One of them says what
+// other libraries have that this one does not.
 func TestLinksInPackages(t *testing.T) {
 	for _, language := range []string{"go", "python", "ruby", "javascript", "java"} {
 		path := "clients/" + language + "/README.md"
@@ -207,5 +208,6 @@ func TestLinksInPackages(t *testing.T) {
 		for _, found := range inside {
 			follow(t, "README.md", found[1])
 		}
+		require.Regexp(t, `\*\*Why not (?s:.*)/docs/coming-from\.md#what-millrace-does-not-have\)`, text, path)
 	}
 }

@@ -1,6 +1,7 @@
 package readmetest
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ func TestHints(t *testing.T) {
 	for path, hints := range map[string][]string{
 		"README.md": {
 			"Python 3.11 with its `venv` (Debian: `python3-venv`)",
+			"(RabbitMQ 3.10, LavinMQ 2.9, or later)", "is called a *sidecar*", "[need no broker](docs/clients.md#test-helpers)",
 		},
 		"docs/install.md": {
 			"`Worker(\"amqp://…\", queues=[\"mails\"])`, `Client(\"amqp://…\")`", "`--http-addr HOST:PORT`",
@@ -28,6 +30,10 @@ func TestHints(t *testing.T) {
 		"docs/faq.md": {
 			"Millrace does not know the job until a worker has it. `millrace queues` says how many jobs wait there",
 			"if Millrace could set its policies", "if it supports streams (Amazon MQ does not)",
+			"The project knows of no installation in production", "With [`--auth=header`](api-access.md#signed-header) a proxy authenticates users",
+		},
+		"docs/upgrading.md": {
+			"Within a major version, an upgrade keeps these", "Each version reads the journal formats of all earlier ones with its major version",
 		},
 		"docs/hosted-brokers.md": {"The management API of hosted brokers is often at port 443"},
 	} {
@@ -43,9 +49,16 @@ func TestHints(t *testing.T) {
 func TestTablesAreNarrow(t *testing.T) {
 	for _, path := range documents(t) {
 		for line := range strings.Lines(document(t, path)) {
-			if strings.HasPrefix(line, "|") {
-				require.LessOrEqual(t, len([]rune(line)), 400, "%s: %s", path, line)
+			if !strings.HasPrefix(line, "|") {
+				continue
+			}
+			require.LessOrEqual(t, len([]rune(line)), 400, "%s: %s", path, line)
+			for cell := range strings.SplitSeq(codeSpan.ReplaceAllString(line, "x"), "|") {
+				require.Less(t, len(sentenceEnd.FindAllString(cell, -1)), 2, "%s: over two sentences: %s", path, cell)
 			}
 		}
 	}
 }
+
+// sentenceEnd matches the end of a sentence that another one follows.
+var sentenceEnd = regexp.MustCompile(`[.!?]\)? +[^a-z ]`)

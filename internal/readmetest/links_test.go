@@ -27,6 +27,23 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// A page that begins with a list of its headings has all of them there.
+func TestListsOfHeadingsAreComplete(t *testing.T) {
+	lists := 0
+	for _, path := range documents(t) {
+		top, rest, _ := strings.Cut(prose(document(t, path)), "\n## ")
+		if len(all(`(?m)^- \[[^\]]*\]\(#([^)\s]+)\)`, top)) < 2 {
+			continue
+		}
+		lists++
+		linked := all(`\]\(#([^)\s]+)\)`, top)
+		for _, section := range all(`(?m)^(## .+)$`, "## "+rest) {
+			require.Subset(t, linked, anchors(section), "%s: the list at the top lacks this heading", path)
+		}
+	}
+	require.Greater(t, lists, 20)
+}
+
 func follow(t *testing.T, from, target string) {
 	t.Helper()
 	path, anchor, named := strings.Cut(target, "#")

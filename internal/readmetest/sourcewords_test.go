@@ -33,8 +33,8 @@ var wireNames = []struct{ path, text, reason string }{
 // wordLists are files that contain the words because they search for them.
 var wordLists = []string{"internal/readmetest/words_test.go", "internal/readmetest/sourcewords_test.go", "ui/test/words.test.js"}
 
-// Sources have no unusual words: all Go files, the clients, and the web UI. Identifiers count as
-// the words that they consist of.
+// Sources have no unusual words: all Go files and scripts, the plugin, the clients, and the web UI.
+// Identifiers count as the words that they consist of.
 func TestPlainWordsInSources(t *testing.T) {
 	files := sourceFiles(t)
 	require.Greater(t, len(files), 700)
@@ -103,7 +103,7 @@ func sourceFiles(t *testing.T) map[string]string {
 		case top == "clients" || top == "ui" && rest != "":
 			known = []string{".css", ".go", ".html", ".java", ".js", ".mjs", ".mts", ".py", ".rb", ".rbs", ".ts"}
 		default:
-			known = []string{".go"}
+			known = []string{".dockerignore", ".erl", ".go", ".sh"}
 		}
 		// It may be deleted, without a commit.
 		if _, err := os.Lstat(filepath.Join(root, path)); err == nil && slices.Contains(known, filepath.Ext(path)) {

@@ -51,6 +51,14 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
+// Documents and the contract say how a job ended, and not "what became of it".
+func TestDocumentsNameOutcomes(t *testing.T) {
+	for _, path := range append(documents(t), "httpapi/openapi.yaml") {
+		text := strings.Join(strings.Fields(document(t, path)), " ")
+		require.False(t, strings.Contains(text, "became of"), "%s: write how it ended", path)
+	}
+}
+
 // In messages, jobs are delivered. Fire is a word of the wire format, and a value of --on-gap.
 func TestMessagesSayDeliver(t *testing.T) {
 	texts := map[string]string{}
