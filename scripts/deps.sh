@@ -9,6 +9,7 @@
 #   rails     Rails with ActiveJob, for the adapter and the Railtie of the Ruby client
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
+#   jest      Jest, in which the JavaScript client is tested, into .cache/jest
 #   java      a JDK and Maven; Maven puts its downloads into .cache/maven (scripts/mvn.sh)
 #   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
@@ -110,27 +111,31 @@ install_packages() {
 	"${as_root[@]}" scripts/apt-install.sh "${packages[@]}"
 }
 
-# A lock file pins amqplib. It is installed again only when that file changes.
+# node_modules NAME PACKAGE installs a package from npm into .cache/NAME. The lock file in scripts/NAME
+# pins it. It is installed again only when that file changes.
 node_modules() {
-	local dir=.cache/node
-	if ! cmp -s scripts/node/package-lock.json "$dir/installed-lock.json"; then
-		echo "installing from the npm registry into $dir: amqplib"
+	local from=scripts/$1 dir=.cache/$1
+	if ! cmp -s "$from/package-lock.json" "$dir/installed-lock.json"; then
+		echo "installing from the npm registry into $dir: $2"
 		mkdir -p "$dir"
-		cp scripts/node/package.json scripts/node/package-lock.json "$dir/"
-		npm ci --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error
-		cp scripts/node/package-lock.json "$dir/installed-lock.json"
+		cp "$from/package.json" "$from/package-lock.json" "$dir/"
+		(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+		cp "$from/package-lock.json" "$dir/installed-lock.json"
 	fi
 }
 
 with_node=
+with_jest=
 for part in "$@"; do
 	case $part in
 	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | proxies | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	node) with_node=yes ;;
+	jest) with_jest=yes ;;
 	*) echo "$0: unknown part $part" >&2 && exit 2 ;;
 	esac
 done
 install_packages
-if [[ $with_node ]]; then node_modules; fi
+if [[ $with_node ]]; then node_modules node amqplib; fi
+if [[ $with_jest ]]; then node_modules jest jest; fi
