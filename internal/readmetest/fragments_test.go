@@ -84,7 +84,7 @@ func goFragments(t *testing.T, readme, folder string, found map[string][]fragmen
 }
 
 // goImports are the packages that fragments use.
-var goImports = map[string]string{"context": "context", "millrace": clientModule, "time": "time"}
+var goImports = map[string]string{"context": "context", "fmt": "fmt", "millrace": clientModule, "time": "time"}
 
 // goFunction returns a file with the fragment as a function that uses all its variables.
 func goFunction(t *testing.T, f fragment, readme string) string {
