@@ -39,7 +39,7 @@ tools: ## Check that Go, Node, Python, git and make are installed
 
 .PHONY: deps
 deps: tools ## Install the other tools that the tests need, and list them first
-	@scripts/deps.sh broker compiler python ruby rails node jest java imports proxies
+	@scripts/deps.sh broker compiler python ruby rails node jest pyright java imports proxies
 
 # One package needs less. Only readmetest and spectest run programs in other languages than Go.
 .PHONY: deps-go

@@ -10,6 +10,7 @@
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
 #   jest      Jest, in which the JavaScript client is tested, into .cache/jest
+#   pyright   pyright, which checks the types of the Python client, into .cache/pyright
 #   java      a JDK and Maven; Maven puts its downloads into .cache/maven (scripts/mvn.sh)
 #   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
@@ -111,12 +112,12 @@ install_packages() {
 	"${as_root[@]}" scripts/apt-install.sh "${packages[@]}"
 }
 
-# node_modules NAME PACKAGE installs a package from npm into .cache/NAME. The lock file in scripts/NAME
-# pins it. It is installed again only when that file changes.
+# node_modules NAME installs packages from npm into .cache/NAME. The lock file in scripts/NAME pins
+# them. They are installed again only when that file changes.
 node_modules() {
 	local from=scripts/$1 dir=.cache/$1
 	if ! cmp -s "$from/package-lock.json" "$dir/installed-lock.json"; then
-		echo "installing from the npm registry into $dir: $2"
+		echo "installing from the npm registry into $dir: $(node -p "Object.keys(require('./$from/package.json').dependencies).join(' ')")"
 		mkdir -p "$dir"
 		cp "$from/package.json" "$from/package-lock.json" "$dir/"
 		(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
@@ -124,18 +125,15 @@ node_modules() {
 	fi
 }
 
-with_node=
-with_jest=
+from_npm=()
 for part in "$@"; do
 	case $part in
 	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | proxies | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
-	node) with_node=yes ;;
-	jest) with_jest=yes ;;
+	node | jest | pyright) from_npm+=("$part") ;;
 	*) echo "$0: unknown part $part" >&2 && exit 2 ;;
 	esac
 done
 install_packages
-if [[ $with_node ]]; then node_modules node amqplib; fi
-if [[ $with_jest ]]; then node_modules jest jest; fi
+for name in "${from_npm[@]}"; do node_modules "$name"; done
