@@ -134,11 +134,13 @@ func inspectByGo(t *testing.T, s *sidecar, address string) {
 	require.Equal(t, map[string]int{"scheduled-jobs": tagged, "retries": 1, "dead-jobs": 1}, sets)
 	require.Len(t, jids, tagged+2)
 	require.True(t, jids["failed-tagged"])
-	for range i.FindByTag(ctx, "x") {
+	for e, err := range i.FindByTag(ctx, "x") {
+		require.NoError(t, err)
+		require.Equal(t, "tagged", e.Queue)
 		break
 	}
-	for e := range i.FindByTag(ctx, "no such tag") {
-		t.Errorf("%s does not have that tag", e.JID)
+	for e, err := range i.FindByTag(ctx, "no such tag") {
+		t.Errorf("no job has that tag: %s, %v", e.JID, err)
 	}
 	due := func(jid string) int64 {
 		found, err := i.Find(ctx, jid)
