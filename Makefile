@@ -39,7 +39,7 @@ tools: ## Check that Go, Node, Python, git and make are installed
 
 .PHONY: deps
 deps: tools ## Install the other tools that the tests need, and list them first
-	@scripts/deps.sh broker compiler python ruby rails node java imports proxies
+	@scripts/deps.sh broker compiler python ruby rails node jest pyright java imports proxies
 
 # One package needs less. Only readmetest and spectest run programs in other languages than Go.
 .PHONY: deps-go
@@ -121,7 +121,7 @@ test-sidekiq8: deps-go ## The bridge with 20,000 jobs and Sidekiq 8, installed i
 
 .PHONY: test-javascript
 test-javascript: ## Tests of the JavaScript client, also with a private RabbitMQ
-	@scripts/deps.sh broker
+	@scripts/deps.sh broker jest
 	@clients/javascript/install
 	cd clients/javascript && npm test --silent
 

@@ -9,6 +9,8 @@
 #   rails     Rails with ActiveJob, for the adapter and the Railtie of the Ruby client
 #   ruby-tools  rubocop and yard, which check the Ruby client
 #   node      amqplib, into .cache/node
+#   jest      Jest, in which the JavaScript client is tested, into .cache/jest
+#   pyright   pyright, which checks the types of the Python client, into .cache/pyright
 #   java      a JDK and Maven; Maven puts its downloads into .cache/maven (scripts/mvn.sh)
 #   browser   Chromium's headless shell, for the tests of the web UI
 #   firefox   Firefox, for the tests of layout and signing in
@@ -110,27 +112,28 @@ install_packages() {
 	"${as_root[@]}" scripts/apt-install.sh "${packages[@]}"
 }
 
-# A lock file pins amqplib. It is installed again only when that file changes.
+# node_modules NAME installs packages from npm into .cache/NAME. The lock file in scripts/NAME pins
+# them. They are installed again only when that file changes.
 node_modules() {
-	local dir=.cache/node
-	if ! cmp -s scripts/node/package-lock.json "$dir/installed-lock.json"; then
-		echo "installing from the npm registry into $dir: amqplib"
+	local from=scripts/$1 dir=.cache/$1
+	if ! cmp -s "$from/package-lock.json" "$dir/installed-lock.json"; then
+		echo "installing from the npm registry into $dir: $(node -p "Object.keys(require('./$from/package.json').dependencies).join(' ')")"
 		mkdir -p "$dir"
-		cp scripts/node/package.json scripts/node/package-lock.json "$dir/"
-		npm ci --prefix "$dir" --ignore-scripts --no-audit --no-fund --loglevel=error
-		cp scripts/node/package-lock.json "$dir/installed-lock.json"
+		cp "$from/package.json" "$from/package-lock.json" "$dir/"
+		(cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+		cp "$from/package-lock.json" "$dir/installed-lock.json"
 	fi
 }
 
-with_node=
+from_npm=()
 for part in "$@"; do
 	case $part in
 	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | proxies | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
-	node) with_node=yes ;;
+	node | jest | pyright) from_npm+=("$part") ;;
 	*) echo "$0: unknown part $part" >&2 && exit 2 ;;
 	esac
 done
 install_packages
-if [[ $with_node ]]; then node_modules; fi
+for name in "${from_npm[@]}"; do node_modules "$name"; done

@@ -199,10 +199,10 @@ func startBroker(ctx context.Context, dir string) (broker *localbroker.Broker, s
 	}, err
 }
 
-func (s *suite) build(ctx context.Context, path string) error {
+func (s *suite) build(ctx context.Context, path string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	text, err := exec.CommandContext(ctx, path).CombinedOutput()
+	text, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", path, err, text)
 	}

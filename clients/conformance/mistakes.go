@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // mistake describes a client that is wrong on purpose. says is what the scenario for this mistake
@@ -253,15 +256,74 @@ var mistakes = []mistake{
 		from: `@middleware.reverse.inject(last)`,
 		to:   `@middleware.inject(last)`,
 	},
+	{
+		name: "calls no hook at its end", scenario: "happy", says: "the hook shutdown is called once",
+		lang: "go", file: "session.go",
+		from: `s.w.call("shutdown", hooks.Shutdown)`,
+		to:   `_ = hooks`,
+	},
+	{
+		name: "calls no hook at its end", scenario: "happy", says: "the hook shutdown is called once",
+		lang: "javascript", file: "src/engine/session.ts",
+		from: `await this.engine.hook('shutdown');`,
+		to:   ``,
+	},
+	{
+		name: "cuts large jobs off", scenario: "large", says: "a retry has the whole job",
+		lang: "python", file: "millrace_jobs/_record.py",
+		from: `**_failure(job, error)}), comes_back_to(job.raw, job.queue))`,
+		to:   `**_failure(job, error)}), comes_back_to(job.raw, job.queue)[:65536])`,
+	},
+	{
+		name: "cuts large jobs off", scenario: "large", says: "a retry has the whole job",
+		lang: "ruby", file: "millrace/record.rb",
+		from: `comes_back_to(job.raw, job.queue))`,
+		to:   `comes_back_to(job.raw, job.queue).byteslice(0, 65_536))`,
+	},
+	{
+		name: "waits less than nothing", scenario: "clocks", says: "ahead waited -",
+		lang: "go", file: "metrics.go",
+		from: `max(begin.Sub(job.enqueuedAt).Milliseconds(), 0)`,
+		to:   `begin.Sub(job.enqueuedAt).Milliseconds()`,
+	},
+	{
+		name: "waits less than nothing", scenario: "clocks", says: "ahead waited -",
+		lang: "javascript", file: "src/engine/metrics.ts",
+		from: `Math.max(Math.floor(begin - job.enqueuedAt), 0)`,
+		to:   `Math.floor(begin - job.enqueuedAt)`,
+	},
+	{
+		name: "connects once", scenario: "connection", says: "the job comes again",
+		lang: "python", file: "millrace_jobs/worker.py",
+		from: `if why is None:`,
+		to:   `if True:`,
+	},
+	{
+		name: "declares the broker's default", scenario: "queues", says: "a missing queue is declared",
+		lang: "python", file: "millrace_jobs/_queues.py",
+		from: `{"x-max-priority": _wire.MAX_PRIORITY}`,
+		to:   `{}`,
+	},
+	{
+		name: "declares the broker's default", scenario: "queues", says: "a missing queue is declared",
+		lang: "ruby", file: "millrace/session.rb",
+		from: `arguments = { 'x-max-priority' => Wire::MAX_PRIORITY }`,
+		to:   `arguments = {}`,
+	},
 }
 
 // library says which sources of a client are copied, and which variable points its programs to the
-// copy.
-type library struct{ sources, variable string }
+// copy, or to a folder in it. In a compiled language, the script build-copy compiles the copy.
+type library struct {
+	sources, variable, folder string
+	compiled                  bool
+}
 
 var libraries = map[string]library{
-	"python": {"clients/python/src", "PYTHONPATH"},
-	"ruby":   {"clients/ruby/lib", "RUBYLIB"},
+	"go":         {"clients/go", "MILLRACE_PROGRAMS", ".build", true},
+	"javascript": {"clients/javascript", "MILLRACE_PROGRAMS", "conformance", true},
+	"python":     {"clients/python/src", "PYTHONPATH", "", false},
+	"ruby":       {"clients/ruby/lib", "RUBYLIB", "", false},
 }
 
 // correct is the small worker without a mistake. It passes, so a failure of the other small workers
@@ -278,7 +340,7 @@ func (m *mistake) make(tmp string) (client, error) {
 	if err != nil {
 		return client{}, err
 	}
-	if err := os.CopyFS(dir, os.DirFS(l.sources)); err != nil {
+	if err := copySources(dir, l.sources); err != nil {
 		return client{}, err
 	}
 	path := filepath.Join(dir, m.file)
@@ -292,7 +354,31 @@ func (m *mistake) make(tmp string) (client, error) {
 	if err := os.WriteFile(path, bytes.Replace(text, []byte(m.from), []byte(m.to), 1), 0o600); err != nil {
 		return client{}, err
 	}
-	return client{name: m.String(), dir: languageClient(m.lang).dir, env: []string{l.variable + "=" + dir}}, nil
+	c := client{name: m.String(), dir: languageClient(m.lang).dir, env: []string{l.variable + "=" + filepath.Join(dir, l.folder)}}
+	if l.compiled {
+		c.source = dir
+	}
+	return c, nil
+}
+
+// copySources copies a folder, without what was installed or built in it.
+func copySources(to, from string) error {
+	return fs.WalkDir(os.DirFS(from), ".", func(path string, entry fs.DirEntry, err error) error {
+		built := strings.HasPrefix(path, ".") && path != "." || slices.Contains([]string{"node_modules", "dist"}, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && built:
+			return fs.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(to, path), 0o700)
+		}
+		text, err := os.ReadFile(filepath.Join(from, path))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, path), text, 0o600)
+	})
 }
 
 func (m *mistake) String() string {

@@ -60,7 +60,7 @@ func happy(t *trial) {
 	t.heartbeat("happy", 3)
 	w.stop(t, 20*time.Second)
 	require.Equal(t, 33, w.count("ran", ""), "each job once")
-	require.Equal(t, 1, w.count("shutdown", "-"))
+	require.Equal(t, 1, w.count("shutdown", "-"), "the hook shutdown is called once")
 	require.Zero(t, t.ready("mail")+t.ready("default"))
 	t.understood()
 }
@@ -261,7 +261,7 @@ func large(t *trial) {
 		}
 	}
 	t.eventually(func() bool { return len(t.seen(wire.Retries)) == 1 }, "the retry is there")
-	require.Equal(t, text, gjson.GetBytes(t.seen(wire.Retries)[0], "job.args.1").String())
+	require.True(t, text == gjson.GetBytes(t.seen(wire.Retries)[0], "job.args.1").String(), "a retry has the whole job")
 	w.stop(t, 20*time.Second)
 	t.understood()
 }

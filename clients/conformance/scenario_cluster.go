@@ -356,8 +356,8 @@ func queues(t *trial) {
 		Arguments map[string]any `json:"arguments"`
 	}
 	t.manage(http.MethodGet, "/api/queues/"+t.room.vhost+"/"+wire.QueuePrefix+"new", nil, &made)
-	require.Equal(t, "classic", made.Type)
-	require.EqualValues(t, wire.MaxPriority, made.Arguments["x-max-priority"])
+	require.Equal(t, "classic", made.Type, "a missing queue is declared as a classic one")
+	require.EqualValues(t, wire.MaxPriority, made.Arguments["x-max-priority"], "a missing queue is declared with priorities")
 	for _, queue := range append(all, "new") {
 		t.produce(with(map[string]any{"queue": queue}, "Append", "after-"+queue))
 		w.did("ran", "after-"+queue)

@@ -29,6 +29,8 @@ type client struct {
 	name string
 	dir  string   // of its programs
 	env  []string // of its programs
+
+	source string // the wrong copy of its sources that is to be compiled, or empty
 }
 
 // trial is one scenario with one language.
@@ -73,6 +75,9 @@ func (s *suite) try(ctx context.Context, sc scenario, clients []client) result {
 	go func() {
 		defer close(done)
 		defer t.cleanUp()
+		if t.source != "" {
+			require.NoError(t, s.build(ctx, t.dir+"/build-copy", t.source))
+		}
 		if sc.restarts {
 			t.ownBroker()
 		}

@@ -28,7 +28,7 @@ func TestMistakesAreDetected(t *testing.T) {
 
 // unproven are the scenarios that no wrong client has shown to fail.
 var unproven = []string{
-	"happy", "priority", "large", "clocks", "connection", "restart", "crash", "queues", "kill", "crowd",
+	"priority", "restart", "crash", "kill", "crowd",
 }
 
 func TestMistakesApply(t *testing.T) {
@@ -42,7 +42,9 @@ func TestMistakesApply(t *testing.T) {
 			proven[sc.name] = proven[sc.name] || m.concerns(sc.name)
 		}
 	}
-	require.GreaterOrEqual(t, len(langs), 3)
+	for _, lang := range []string{"", "go", "javascript", "python", "ruby"} {
+		require.GreaterOrEqual(t, langs[lang], 2, "mistakes in %s", lang)
+	}
 	for _, sc := range scenarios {
 		require.NotEqual(t, slices.Contains(unproven, sc.name), proven[sc.name], "%s: a wrong client must fail it, or it is unproven", sc.name)
 	}

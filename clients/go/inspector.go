@@ -2,15 +2,18 @@ package millrace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,6 +76,7 @@ type FoundJob struct {
 
 // FoundEntry is a job that waits outside of its queue.
 type FoundEntry struct {
+	JID     string
 	Set     string    // scheduled-jobs, retries, dead-jobs or gated-jobs
 	At      time.Time // when the job is due, or died
 	Class   string
@@ -106,10 +110,11 @@ type QueueSize struct {
 
 const (
 	inspectWithin = 10 * time.Second
-	inspectAtOnce = 500 // queues in one answer
+	inspectAtOnce = 500 // queues or jobs in one answer
 	scheduledSet  = "scheduled-jobs"
 	retriesSet    = "retries"
 	deadSet       = "dead-jobs"
+	gatedSet      = "gated-jobs"
 )
 
 // NewInspector returns an Inspector. It does not connect yet.
@@ -147,25 +152,79 @@ func (i *Inspector) Find(ctx context.Context, jid string) (*FoundJob, error) {
 	}
 	found := &FoundJob{JID: jid}
 	for _, record := range answer.Entries {
-		var about struct {
-			Millrace struct {
-				Set     string  `json:"set"`
-				At      float64 `json:"at"`
-				Class   string  `json:"class"`
-				Queue   string  `json:"queue"`
-				Attempt int     `json:"attempt"`
-			} `json:"millrace"`
+		e, err := foundEntry(record)
+		if err != nil {
+			return nil, err
 		}
-		if err := json.Unmarshal(record, &about); err != nil {
-			return nil, fmt.Errorf("millrace: the sidecar's answer: %w", err)
-		}
-		e := about.Millrace
-		found.Entries = append(found.Entries, FoundEntry{e.Set, timeOf(e.At), e.Class, e.Queue, e.Attempt, record})
+		e.JID = jid
+		found.Entries = append(found.Entries, e)
 	}
 	for _, r := range answer.Runs {
 		found.Runs = append(found.Runs, FoundRun{timeOf(r.At), r.Class, r.Queue, r.Status, r.Attempt, r.ErrorClass})
 	}
 	return found, nil
+}
+
+func foundEntry(record json.RawMessage) (FoundEntry, error) {
+	type named struct {
+		JID string `json:"jid"`
+	}
+	var about struct {
+		named
+		Job      named `json:"job"`
+		Millrace struct {
+			Set     string  `json:"set"`
+			At      float64 `json:"at"`
+			Class   string  `json:"class"`
+			Queue   string  `json:"queue"`
+			Attempt int     `json:"attempt"`
+		} `json:"millrace"`
+	}
+	if err := json.Unmarshal(record, &about); err != nil {
+		return FoundEntry{}, fmt.Errorf("millrace: the sidecar's answer: %w", err)
+	}
+	e := about.Millrace
+	return FoundEntry{cmp.Or(about.JID, about.Job.JID), e.Set, timeOf(e.At), e.Class, e.Queue, e.Attempt, record}, nil
+}
+
+// FindByTag returns the jobs with a tag that wait outside of their queues: those that are
+// scheduled, wait for a retry, are dead, or wait until their queue exists. It asks the sidecar for
+// some at a time. After an error there are no more jobs. A job that moves meanwhile may come twice.
+// Records over 64 KiB are not searched.
+func (i *Inspector) FindByTag(ctx context.Context, tag string) iter.Seq2[FoundEntry, error] {
+	return func(yield func(FoundEntry, error) bool) {
+		for _, set := range []string{scheduledSet, retriesSet, deadSet, gatedSet} {
+			if !i.findIn(ctx, set, tag, yield) {
+				return
+			}
+		}
+	}
+}
+
+// findIn yields the jobs of a set with a tag, and reports whether to continue.
+func (i *Inspector) findIn(ctx context.Context, set, tag string, yield func(FoundEntry, error) bool) bool {
+	query := url.Values{"tag": {tag}, "page": {"1"}, "page_size": {strconv.Itoa(inspectAtOnce)}}
+	for {
+		var page struct {
+			Items []json.RawMessage `json:"items"`
+			Next  *string           `json:"next"`
+		}
+		if err := i.call(ctx, http.MethodGet, nil, &page, set+"?"+query.Encode()); err != nil {
+			yield(FoundEntry{}, err)
+			return false
+		}
+		for _, item := range page.Items {
+			e, err := foundEntry(item)
+			e.Set = set
+			if !yield(e, err) || err != nil {
+				return false
+			}
+		}
+		if page.Next == nil {
+			return true
+		}
+		query.Set("next", *page.Next)
+	}
 }
 
 // Delete deletes a job that is scheduled, waits for a retry, or is dead. It returns ErrNotFound if

@@ -26,7 +26,7 @@ func TestAPITable(t *testing.T) {
 			`^\s*(?:class|module) (\w+)(?: < (\w+))?`, `^\s+def (?:self\.)?NAME(?:[^\w?]|$)|^\s+attr_\w+ .*:NAME\b|^\s+(?:class|module) NAME\b`),
 		"JavaScript": textAPI(t, "clients/javascript", ".ts",
 			`^(?:export |declare |abstract )*(?:class|interface|type|function) (\w+)(?:<.*?>)?(?: extends (\w+))?`,
-			`^\s+(?:public |readonly |async |get |static |declare )*NAME\??\s*[<(:;]`),
+			`^\s+(?:public |readonly |async |get |static |declare |\*)*NAME\??\s*[<(:;]`),
 		"Java": textAPI(t, "clients/java/src/main", ".java",
 			`^\s*(?:public |abstract |static |final )*(?:class|interface|record) (\w+)(?:<.*?>)?(?:\(.*\))?(?: extends (\w+))?(?: implements (\w+))?`,
 			`^\s+(?:public |default |static )*(?:<.*?> )?[\w.<>\[\], ?]+ NAME\(`),

@@ -84,7 +84,7 @@ func goFragments(t *testing.T, readme, folder string, found map[string][]fragmen
 }
 
 // goImports are the packages that fragments use.
-var goImports = map[string]string{"context": "context", "millrace": clientModule, "time": "time"}
+var goImports = map[string]string{"context": "context", "fmt": "fmt", "millrace": clientModule, "time": "time"}
 
 // goFunction returns a file with the fragment as a function that uses all its variables.
 func goFunction(t *testing.T, f fragment, readme string) string {
@@ -165,7 +165,8 @@ func javaFragments(t *testing.T, _, folder string, found map[string][]fragment) 
 // spaces returns a text with one space in place of several, and of line ends.
 func spaces(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// pythonFragments lets mypy check the fragments as async functions, because some of them await.
+// pythonFragments lets mypy and pyright check the fragments as async functions, because some of them
+// await. pyright also checks a file with wrong calls, all of which it must report.
 func pythonFragments(t *testing.T, _, folder string, found map[string][]fragment) {
 	var module strings.Builder
 	module.WriteString("from names import *\n")
@@ -174,9 +175,14 @@ func pythonFragments(t *testing.T, _, folder string, found map[string][]fragment
 		fmt.Fprintf(&module, "\nasync def line%d() -> None:\n%s", f.line, body)
 	}
 	client := filepath.Join(root, "clients", "python")
-	mypy := filepath.Join(root, ".cache", "python", "bin", "mypy")
+	write(t, folder, "fragments.py", module.String())
+	python := filepath.Join(root, ".cache", "python", "bin")
+	mypy := filepath.Join(python, "mypy")
 	require.FileExists(t, mypy, "make test-python installs it")
-	tool(t, client, []string{"MYPYPATH=" + folder}, mypy, "--no-error-summary", write(t, folder, "fragments.py", module.String()))
+	tool(t, client, []string{"MYPYPATH=" + folder}, mypy, "--no-error-summary", filepath.Join(folder, "fragments.py"))
+	pyright := filepath.Join(root, ".cache", "pyright", "node_modules", "pyright", "index.js")
+	require.FileExists(t, pyright, "make deps installs it")
+	tool(t, folder, []string{"PYTHONPATH=" + filepath.Join(client, "src")}, "node", pyright, "--pythonpath", filepath.Join(python, "python"))
 }
 
 // rubyFragments runs the fragments.

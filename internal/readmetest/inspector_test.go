@@ -52,26 +52,40 @@ func TestInspectors(t *testing.T) {
 	}
 }
 
-const oddJID = "a/b c%2F?ü"
+const (
+	oddJID = "a/b c%2F?ü"
+	oddTag = "customer:4 & 2/+ü"
+	tagged = 501 // scheduled jobs with the tag: one more than a page of the inspectors has
+)
 
-// publishForInspectors publishes a scheduled job, a retry and a dead job for the queue mails.
+// publishForInspectors publishes a scheduled job, a retry and a dead job for the queue mails, and
+// jobs with a tag for another queue.
 func (s *sidecar) publishForInspectors(t *testing.T) {
 	t.Helper()
-	job := func(jid string) string {
-		return fmt.Sprintf(`{"jid":%q,"class":"SendEmail","queue":"mails","args":["ann@example.com"]}`, jid)
+	publish := func(stream, format, jid, more string) {
+		job := fmt.Sprintf(`{"jid":%q,"class":"SendEmail","args":["ann@example.com"],%s}`, jid, more)
+		s.vhost.Publish(t, "", stream, amqp.Publishing{Body: fmt.Appendf(nil, format, jid, job)})
 	}
-	for stream, body := range map[string]string{
-		wire.ScheduledJobs: `{"type":"scheduled_job","jid":"later","scheduled_at":4000000000,"job":` + job("later") + `}`,
-		wire.Retries:       `{"type":"retry","jid":"failed","retry_at":4000000000,"retry_count":1,"error_class":"Timeout","error_message":"no answer","job":` + job("failed") + `}`,
-		wire.DeadJobs:      fmt.Sprintf(`{"type":"dead_job","jid":"dead","died_at":%d,"error_class":"Timeout","error_message":"no answer","job":%s}`, time.Now().Unix(), job("dead")),
+	schedule := func(jid, more string) {
+		publish(wire.ScheduledJobs, `{"type":"scheduled_job","jid":%q,"scheduled_at":4000000000,"job":%s}`, jid, more)
+	}
+	mails, other := `"queue":"mails"`, fmt.Sprintf(`"queue":"tagged","tags":["x",%q]`, oddTag)
+	for i := range tagged {
+		schedule(fmt.Sprint("tagged", i), other)
+	}
+	for jid, more := range map[string]string{"failed": mails, "failed-tagged": other} {
+		publish(wire.Retries, `{"type":"retry","jid":%q,"retry_at":4000000000,"retry_count":1,"error_class":"Timeout","error_message":"no answer","job":%s}`, jid, more)
+	}
+	for jid, more := range map[string]string{"dead": mails, "dead-tagged": other} {
+		publish(wire.DeadJobs, fmt.Sprintf(`{"type":"dead_job","jid":%%q,"died_at":%d,"error_class":"Timeout","error_message":"no answer","job":%%s}`, time.Now().Unix()), jid, more)
+	}
+	for _, jid := range []string{"later", oddJID, "first"} {
+		schedule(jid, mails)
+	}
+	for _, path := range []string{
+		"/api/scheduled-jobs/later", "/api/scheduled-jobs/" + url.PathEscape(oddJID),
+		"/api/retries/failed", "/api/retries/failed-tagged", "/api/dead-jobs/dead", "/api/dead-jobs/dead-tagged",
 	} {
-		s.vhost.Publish(t, "", stream, amqp.Publishing{Body: []byte(body)})
-	}
-	for _, jid := range []string{oddJID, "first"} {
-		body := fmt.Sprintf(`{"type":"scheduled_job","jid":%q,"scheduled_at":4000000000,"job":%s}`, jid, job(jid))
-		s.vhost.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{Body: []byte(body)})
-	}
-	for _, path := range []string{"/api/scheduled-jobs/later", "/api/retries/failed", "/api/dead-jobs/dead", "/api/scheduled-jobs/" + url.PathEscape(oddJID)} {
 		brokertest.Eventually(t, func() bool { _, err := s.get(path); return err == nil }, "%s is there", path)
 	}
 	brokertest.Eventually(t, func() bool {
@@ -108,8 +122,26 @@ func inspectByGo(t *testing.T, s *sidecar, address string) {
 	require.NoError(t, err)
 	require.Len(t, later.Entries, 1)
 	e := later.Entries[0]
-	require.Equal(t, []any{"scheduled-jobs", int64(4_000_000_000), "SendEmail", "mails", 0}, []any{e.Set, e.At.Unix(), e.Class, e.Queue, e.Attempt})
+	require.Equal(t, []any{"later", "scheduled-jobs", int64(4_000_000_000), "SendEmail", "mails", 0}, []any{e.JID, e.Set, e.At.Unix(), e.Class, e.Queue, e.Attempt})
 	require.Contains(t, string(e.Record), "ann@example.com")
+	sets, jids := map[string]int{}, map[string]bool{}
+	for e, err := range i.FindByTag(ctx, oddTag) {
+		require.NoError(t, err)
+		require.Contains(t, string(e.Record), "ann@example.com")
+		sets[e.Set]++
+		jids[e.JID] = true
+	}
+	require.Equal(t, map[string]int{"scheduled-jobs": tagged, "retries": 1, "dead-jobs": 1}, sets)
+	require.Len(t, jids, tagged+2)
+	require.True(t, jids["failed-tagged"])
+	for e, err := range i.FindByTag(ctx, "x") {
+		require.NoError(t, err)
+		require.Equal(t, "tagged", e.Queue)
+		break
+	}
+	for e, err := range i.FindByTag(ctx, "no such tag") {
+		t.Errorf("no job has that tag: %s, %v", e.JID, err)
+	}
 	due := func(jid string) int64 {
 		found, err := i.Find(ctx, jid)
 		if err != nil || len(found.Entries) == 0 {
@@ -154,6 +186,9 @@ func inspectByGo(t *testing.T, s *sidecar, address string) {
 	require.ErrorAs(t, stranger.Delete(ctx, "later"), &refused)
 	require.Equal(t, http.StatusUnauthorized, refused.Status)
 	require.Equal(t, "not_authorised", refused.Code)
+	for _, err := range stranger.FindByTag(ctx, oddTag) {
+		require.ErrorAs(t, err, &refused)
+	}
 	nowhere, err := client.NewInspector(client.InspectorConfig{URL: "http://127.0.0.1:1"})
 	require.NoError(t, err)
 	require.ErrorIs(t, nowhere.Delete(ctx, "later"), client.ErrUnreachable)
@@ -164,7 +199,7 @@ func inspectByGo(t *testing.T, s *sidecar, address string) {
 func inspectByPython(t *testing.T, s *sidecar, address string) {
 	folder := filepath.Join(root, "clients", "python")
 	python := filepath.Join(root, ".cache", "python", "bin", "python") // has pika
-	cmd := s.command(t, python, filepath.Join(folder, "tests", "programs", "inspects.py"), address, s.vhost.Owner.Password, oddJID)
+	cmd := s.command(t, python, filepath.Join(folder, "tests", "programs", "inspects.py"), address, s.vhost.Owner.Password, oddJID, oddTag)
 	cmd.Env = append(cmd.Env, "PYTHONPATH="+filepath.Join(folder, "src"))
 	inspects(t, cmd)
 }
@@ -172,17 +207,17 @@ func inspectByPython(t *testing.T, s *sidecar, address string) {
 func inspectByRuby(t *testing.T, s *sidecar, address string) {
 	folder := filepath.Join(root, "clients", "ruby")
 	program := filepath.Join(folder, "test", "programs", "inspects.rb")
-	inspects(t, s.command(t, "ruby", "-w", "-I", filepath.Join(folder, "lib"), program, address, s.vhost.Owner.Password, oddJID))
+	inspects(t, s.command(t, "ruby", "-w", "-I", filepath.Join(folder, "lib"), program, address, s.vhost.Owner.Password, oddJID, oddTag))
 }
 
 func inspectByJavaScript(t *testing.T, s *sidecar, address string) {
 	folder := filepath.Join(root, "clients", "javascript")
-	inspects(t, s.command(t, "node", filepath.Join(folder, "test", "programs", "inspects.mjs"), address, s.vhost.Owner.Password, oddJID))
+	inspects(t, s.command(t, "node", filepath.Join(folder, "test", "programs", "inspects.mjs"), address, s.vhost.Owner.Password, oddJID, oddTag))
 }
 
 func inspectByJava(t *testing.T, s *sidecar, address string) {
 	folder := filepath.Join(root, "clients", "java")
-	inspects(t, s.command(t, filepath.Join(folder, "conformance", "inspector"), address, s.vhost.Owner.Password, oddJID))
+	inspects(t, s.command(t, filepath.Join(folder, "conformance", "inspector"), address, s.vhost.Owner.Password, oddJID, oddTag))
 }
 
 // inspects runs a program with the same checks as inspectByGo.
@@ -201,7 +236,10 @@ func held(t *testing.T, s *sidecar) string {
 	var mu sync.Mutex
 	var faults []error
 	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: s.addr}) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: s.addr})
+			r.Out.Header.Del("Accept-Encoding") // the proxy itself then unpacks compressed answers
+		},
 		ModifyResponse: func(answer *http.Response) error {
 			body, err := io.ReadAll(answer.Body)
 			answer.Body = io.NopCloser(bytes.NewReader(body))

@@ -6,10 +6,11 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
 
 /**
  * Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password for
- * it, and a jid.
+ * it, a jid, and the tag of 503 jobs.
  */
 public final class InspectorProgram {
     private static final Instant DUE = Instant.ofEpochSecond(4_000_000_000L);
@@ -20,8 +21,14 @@ public final class InspectorProgram {
     public static void main(String[] args) throws InterruptedException {
         Inspector inspector = Inspector.of(args[0]);
         Inspector.Entry entry = inspector.find("later").entries().get(0);
-        check(entry.equals(new Inspector.Entry("scheduled-jobs", DUE, "SendEmail", "mails", 0, entry.record())), entry);
+        check(entry.equals(new Inspector.Entry("later", "scheduled-jobs", DUE, "SendEmail", "mails", 0, entry.record())), entry);
         check(List.of("ann@example.com").equals(((Map<?, ?>) entry.record().get("job")).get("args")), entry);
+        List<Inspector.Entry> tagged = inspector.findByTag(args[3]).toList();
+        Map<String, Long> sets = tagged.stream().collect(Collectors.groupingBy(Inspector.Entry::set, Collectors.counting()));
+        check(sets.equals(Map.of("scheduled-jobs", 501L, "retries", 1L, "dead-jobs", 1L)), sets);
+        check(tagged.stream().map(Inspector.Entry::jid).distinct().count() == 503, tagged);
+        check(inspector.findByTag("x").findFirst().orElseThrow().queue().equals("tagged"), tagged);
+        check(inspector.findByTag("no such tag").findAny().isEmpty(), tagged);
         for (String jid : List.of("later", "failed")) {
             inspector.reschedule(jid, LATER);
             eventually(() -> LATER.equals(due(inspector, jid)));

@@ -7,7 +7,9 @@ import type { TlsOptions } from './types.js';
 const DEFAULT_API_URL = 'http://guest:guest@127.0.0.1:15680';
 const TIMEOUT = 10; // s
 const UNKNOWN: string = undefined!; // the jid of an error that concerns no job
-const PAGE = 500; // queues in one answer
+const PAGE = 500; // queues or jobs in one answer
+const SETS = ['scheduled-jobs', 'retries', 'dead-jobs', 'gated-jobs'] as const;
+
 export interface InspectorOptions {
   /**
    * http://user:password@host:port, or https://. The user is one of the broker's. Default
@@ -24,7 +26,8 @@ export interface InspectorOptions {
 
 /** A job that waits outside of its queue. */
 export interface FoundEntry {
-  set: 'scheduled-jobs' | 'retries' | 'dead-jobs' | 'gated-jobs';
+  jid: string;
+  set: (typeof SETS)[number];
   /** When it is due, or when it died. */
   at: Date;
   class: string;
@@ -74,7 +77,9 @@ const NO_CONNECTION = new Set<string | undefined>(['ECONNREFUSED', 'ENOTFOUND', 
 
 /** The sidecar's answers about a job, an attempt and a queue: docs/api.md. */
 interface EntryAnswer {
-  millrace: { set: FoundEntry['set']; at: number; class: string; queue: string; attempt: number };
+  jid?: string;
+  job?: { jid?: string };
+  millrace: { set?: FoundEntry['set']; at: number; class: string; queue: string; attempt: number };
   [name: string]: unknown;
 }
 interface RunAnswer {
@@ -89,8 +94,9 @@ type QueueAnswer = Omit<QueueSize, 'running'> & { unacked: number | null };
 
 const time = (seconds: number): Date => new Date(seconds * 1000);
 
-function entry({ millrace: { set, at, class: name, queue, attempt }, ...record }: EntryAnswer): FoundEntry {
-  return { set, at: time(at), class: name, queue, attempt, record };
+function entry({ millrace, ...record }: EntryAnswer, jid: string, set: FoundEntry['set']): FoundEntry {
+  const { at, class: name, queue, attempt } = millrace;
+  return { jid, set, at: time(at), class: name, queue, attempt, record };
 }
 
 function run({ at, class: name, queue, status, attempt, error_class: errorClass }: RunAnswer): FoundRun {
@@ -152,7 +158,24 @@ export class Inspector {
    */
   async find(jid: string): Promise<FoundJob> {
     const { entries, runs = [] } = await this.#call<{ entries: EntryAnswer[]; runs?: RunAnswer[] }>('GET', ['jobs', jid]);
-    return { jid, entries: entries.map(entry), runs: runs.map(run) };
+    return { jid, entries: entries.map((item) => entry(item, jid, item.millrace.set!)), runs: runs.map(run) };
+  }
+
+  /**
+   * Finds the jobs with a tag that wait outside of their queues: those that are scheduled, wait for
+   * a retry, are dead, or wait until their queue exists. It asks the sidecar for some at a time. A
+   * job that moves meanwhile may come twice. Records over 64 KiB are not searched.
+   */
+  async *findByTag(tag: string): AsyncGenerator<FoundEntry, void, void> {
+    for (const set of SETS) {
+      const query = new URLSearchParams({ tag, page: '1', page_size: String(PAGE) });
+      for (;;) {
+        const { items, next } = await this.#call<{ items: EntryAnswer[]; next: string | null }>('GET', [set], undefined, `?${query}`);
+        for (const item of items) yield entry(item, item.jid ?? item.job?.jid ?? '', set);
+        if (next === null) break;
+        query.set('next', next);
+      }
+    }
   }
 
   /** Deletes a job that is scheduled, waits for a retry, or is dead. */

@@ -1,7 +1,7 @@
 // The package as npm would publish it, in projects of other kinds.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -68,6 +68,48 @@ test('CommonJS and ES modules have the same classes, also where Node cannot requ
   const flags = process.allowedNodeEnvironmentFlags.has('--experimental-require-module') ? [flag] : [];
   assert.equal(run(process.execPath, [...flags, 'a.cjs'], directory), 'true true function\n');
   assert.equal(run(process.execPath, [...flags, 'b.cjs'], directory), 'stopped\n');
+});
+
+// A test for Jest. Jest runs it in a context that has classes of its own, such as Error and Date.
+const inJest = `
+  test('a worker of the test helpers', async () => {
+    const worker = new Worker();
+    const ran = [];
+    worker.handle('Greet', async (job) => { ran.push([...job.args, job.attempt]); });
+    worker.handle('Fail', async () => { throw new TypeError('on purpose'); });
+    await new Inline(worker).enqueue('Greet', ['Ann']);
+    const fake = new Fake(worker);
+    await fake.enqueueAt(new Date(), 'Greet', [new Date(0)]);
+    await fake.drain();
+    expect(ran).toEqual([['Ann', 1], ['1970-01-01T00:00:00.000Z', 1]]);
+    await fake.enqueue('Fail');
+    await expect(fake.drain()).rejects.toThrow(TypeError);
+    await expect(fake.enqueue('')).rejects.toThrow(Invalid);
+  });
+
+  test('a client without a broker', async () => {
+    const client = new Client({ url: 'amqp://guest:guest@127.0.0.1:1/', failFast: true });
+    await expect(client.enqueue('Greet')).rejects.toThrow(Unreachable);
+    await client.close();
+  });
+
+  test('the thread of a worker', async () => {
+    const worker = new Worker({ url: 'amqp://guest:guest@127.0.0.1:1/', logger: { info() {}, warn: () => worker.stop(), error() {} } });
+    await worker.run();
+  });
+`;
+
+test('tests run in Jest, with require and with import', () => {
+  const names = ['{ Client, Invalid, Unreachable, Worker }', '{ Fake, Inline }'];
+  const directory = project('jest', {
+    'package.json': '{}',
+    'a.test.cjs': `const ${names[0]} = require('millrace-jobs'); const ${names[1]} = require('millrace-jobs/testing'); ${inJest}`,
+    'b.test.mjs': `import ${names[0]} from 'millrace-jobs'; import ${names[1]} from 'millrace-jobs/testing'; ${inJest}`,
+  });
+  const jest = join(home, '../../.cache/jest/node_modules/jest/bin/jest.js');
+  assert.ok(existsSync(jest), 'make test-javascript installs Jest');
+  const said = run(process.execPath, ['--experimental-vm-modules', jest, '--ci', '--json', '--cacheDirectory', join(root, 'jest-cache')], directory);
+  assert.equal(JSON.parse(said).numPassedTests, 6);
 });
 
 test('TypeScript finds the types with every module resolution, and refuses what would be refused at run time', () => {

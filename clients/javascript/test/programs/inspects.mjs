@@ -1,10 +1,10 @@
 // Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password for
-// it, and a jid.
+// it, a jid, and the tag of 503 jobs.
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ApiError, Inspector, NotFound, Unreachable } from 'millrace-jobs';
 
-const [url, password, odd] = process.argv.slice(2);
+const [url, password, odd, tag] = process.argv.slice(2);
 const inspector = new Inspector({ url });
 const due = new Date(4_000_000_000_000);
 const later = new Date(4_100_000_000_000);
@@ -27,8 +27,22 @@ async function dueTime(jid) {
 }
 
 const [{ record, ...entry }] = (await inspector.find('later')).entries;
-assert.deepEqual(entry, { set: 'scheduled-jobs', at: due, class: 'SendEmail', queue: 'mails', attempt: 0 });
+assert.deepEqual(entry, { jid: 'later', set: 'scheduled-jobs', at: due, class: 'SendEmail', queue: 'mails', attempt: 0 });
 assert.deepEqual(record.job.args, ['ann@example.com']);
+const sets = {};
+const jids = new Set();
+for await (const found of inspector.findByTag(tag)) {
+  assert.ok(found.record.job.tags.includes(tag));
+  sets[found.set] = (sets[found.set] ?? 0) + 1;
+  jids.add(found.jid);
+}
+assert.deepEqual(sets, { 'scheduled-jobs': 501, retries: 1, 'dead-jobs': 1 });
+assert.equal(jids.size, 503);
+for await (const found of inspector.findByTag('x')) {
+  assert.equal(found.queue, 'tagged');
+  break;
+}
+assert.equal((await inspector.findByTag('no such tag').next()).done, true);
 for (const jid of ['later', 'failed']) {
   await inspector.reschedule(jid, later);
   await eventually(async () => await dueTime(jid) === later.getTime());

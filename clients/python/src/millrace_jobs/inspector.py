@@ -8,17 +8,18 @@ import json
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from ._newjob import seconds
 from .errors import ApiError, NotFound, Unconfirmed, Unreachable
 
 DEFAULT_API_URL = "http://guest:guest@127.0.0.1:15680"
 _PAGE = 500
+_SETS = ("scheduled-jobs", "retries", "dead-jobs", "gated-jobs")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Entry:
     record, with the job as its member ``job``.
     """
 
+    jid: str
     set: str
     at: datetime
     class_: str
@@ -114,7 +116,25 @@ class Inspector:
     def find(self, jid: str) -> FoundJob:
         """Return a job. Raise `NotFound` if it is not known."""
         found = self._call("GET", f"jobs/{quote(jid, safe='')}")
-        return FoundJob(jid, [_entry(item) for item in found["entries"]], [_run(run) for run in found.get("runs", [])])
+        entries = [_entry(item, jid, item["millrace"]["set"]) for item in found["entries"]]
+        return FoundJob(jid, entries, [_run(run) for run in found.get("runs", [])])
+
+    def find_by_tag(self, tag: str) -> Iterator[Entry]:
+        """Return the jobs with a tag that wait outside of their queues.
+
+        They are scheduled, wait for a retry, are dead, or wait until their queue exists. The
+        iterator asks the sidecar for some at a time. A job that moves meanwhile may come twice.
+        Records over 64 KiB are not searched.
+        """
+        for name in _SETS:
+            query = {"tag": tag, "page": 1, "page_size": _PAGE}
+            while True:
+                page = self._call("GET", f"{name}?{urlencode(query)}")
+                for item in page["items"]:
+                    yield _entry(item, item.get("jid") or item["job"].get("jid", ""), name)
+                if page["next"] is None:
+                    break
+                query["next"] = page["next"]
 
     def delete(self, jid: str) -> None:
         """Delete a job that is scheduled, waits for a retry, or is dead.
@@ -191,10 +211,10 @@ def _error(e: urllib.error.HTTPError) -> ApiError | Unconfirmed:
     return (NotFound if e.code == 404 else ApiError)(e.code, code, reason)
 
 
-def _entry(item: Mapping[str, Any]) -> Entry:
+def _entry(item: Mapping[str, Any], jid: str, name: str) -> Entry:
     about = item["millrace"]
     record = {name: value for name, value in item.items() if name != "millrace"}
-    return Entry(about["set"], _time(about["at"]), about["class"], about["queue"], about["attempt"], record)
+    return Entry(jid, name, _time(about["at"]), about["class"], about["queue"], about["attempt"], record)
 
 
 def _run(run: Mapping[str, Any]) -> Run:

@@ -1,16 +1,17 @@
 """Finds, reschedules, retries and deletes jobs.
 
-The arguments are a sidecar's URL, the password for it, and a jid.
+The arguments are a sidecar's URL, the password for it, a jid, and the tag of 503 jobs.
 """
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from millrace_jobs import ApiError, Inspector, NotFound, Unreachable
 
-url, password, odd = sys.argv[1:]
+url, password, odd, tag = sys.argv[1:]
 inspector = Inspector(url)
 DUE = datetime(2096, 10, 2, 7, 6, 40, tzinfo=UTC)
 LATER = DUE + timedelta(seconds=100_000_000)
@@ -40,8 +41,15 @@ def due(jid: str) -> datetime | None:
 
 
 (entry,) = inspector.find("later").entries
-assert (entry.set, entry.at, entry.class_, entry.queue, entry.attempt) == ("scheduled-jobs", DUE, "SendEmail", "mails", 0), entry
+assert (entry.jid, entry.set, entry.at) == ("later", "scheduled-jobs", DUE), entry
+assert (entry.class_, entry.queue, entry.attempt) == ("SendEmail", "mails", 0), entry
 assert entry.record["job"]["args"] == ["ann@example.com"], entry
+tagged = list(inspector.find_by_tag(tag))
+assert Counter(one.set for one in tagged) == {"scheduled-jobs": 501, "retries": 1, "dead-jobs": 1}, tagged
+assert len({one.jid for one in tagged}) == 503
+assert all(tag in one.record["job"]["tags"] for one in tagged)
+assert next(inspector.find_by_tag("x")).queue == "tagged"
+assert not list(inspector.find_by_tag("no such tag"))
 for jid, at in (("later", LATER), ("failed", LATER.timestamp())):
     inspector.reschedule(jid, at)
     eventually(lambda jid=jid: due(jid) == LATER)  # type: ignore[misc]

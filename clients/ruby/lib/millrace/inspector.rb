@@ -22,14 +22,15 @@ module Millrace
   class Inspector
     # The sidecar that is used if none is given.
     DEFAULT_URL = 'http://guest:guest@127.0.0.1:15680'
-    # How many queues an answer has at most.
+    # How many queues or jobs an answer has at most.
     PAGE = 500
-    private_constant :PAGE
+    SETS = %w[scheduled-jobs retries dead-jobs gated-jobs].freeze
+    private_constant :PAGE, :SETS
 
     # A job that waits outside of its queue. `set` is `scheduled-jobs`, `retries`, `dead-jobs` or
     # `gated-jobs`. `at` is when the job is due, or when it died. `attempt` counts the failed
     # attempts. `record` is the published record, with the job as its member `job`.
-    Entry = Struct.new(:set, :at, :job_class, :queue, :attempt, :record, keyword_init: true)
+    Entry = Struct.new(:jid, :set, :at, :job_class, :queue, :attempt, :record, keyword_init: true)
     # An attempt that a worker reported. `status` is `success`, `failed`, `dead`, `discarded` or
     # `expired`.
     Run = Struct.new(:at, :job_class, :queue, :status, :attempt, :error_class, keyword_init: true)
@@ -63,7 +64,20 @@ module Millrace
     # @raise [NotFound] the job is not known
     def find(jid)
       answer = call(Net::HTTP::Get, 'jobs', jid)
-      Found.new(jid: jid, entries: answer['entries'].map { |item| entry(item) }, runs: answer.fetch('runs', []).map { |one| run(one) })
+      Found.new(jid: jid, entries: answer['entries'].map { |item| entry(item, jid, item['millrace']['set']) },
+                runs: answer.fetch('runs', []).map { |one| run(one) })
+    end
+
+    # Finds the jobs with a tag that wait outside of their queues: those that are scheduled, wait for
+    # a retry, are dead, or wait until their queue exists. It asks the sidecar for some at a time. A
+    # job that moves meanwhile may come twice. Records over 64 KiB are not searched.
+    # @yieldparam entry [Entry]
+    # @return [Enumerator<Entry>, nil] an enumerator if there is no block
+    def find_by_tag(tag, &block)
+      return enum_for(:find_by_tag, tag) unless block
+
+      SETS.each { |set| each_in(set, tag, &block) }
+      nil
     end
 
     # Deletes a job that is scheduled, waits for a retry, or is dead.
@@ -119,6 +133,17 @@ module Millrace
     end
 
     private
+
+    def each_in(set, tag)
+      query = { tag: tag, page: 1, page_size: PAGE }
+      loop do
+        page = call(Net::HTTP::Get, set, query: "?#{URI.encode_www_form(query)}")
+        page['items'].each { |item| yield entry(item, item['jid'] || item.dig('job', 'jid'), set) }
+        return unless page['next']
+
+        query[:next] = page['next']
+      end
+    end
 
     def set_of(jid, *sets)
       found = find(jid).entries.find { |entry| sets.include?(entry.set) }
@@ -180,10 +205,10 @@ module Millrace
       ApiError.new(answer.code.to_i, 'unknown', "this is no answer of a sidecar: #{answer.message}")
     end
 
-    def entry(item)
+    def entry(item, jid, set)
       about = item['millrace']
-      Entry.new(set: about['set'], at: Time.at(about['at']), job_class: about['class'], queue: about['queue'], attempt: about['attempt'],
-                record: item.except('millrace'))
+      Entry.new(jid: jid, set: set, at: Time.at(about['at']), job_class: about['class'], queue: about['queue'],
+                attempt: about['attempt'], record: item.except('millrace'))
     end
 
     def run(one)

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 # Finds, reschedules, retries and deletes jobs. The arguments are a sidecar's URL, the password for
-# it, and a jid.
+# it, a jid, and the tag of 503 jobs.
 
 require 'millrace'
 
-URL, PASSWORD, ODD = ARGV
+URL, PASSWORD, ODD, TAG = ARGV
 INSPECTOR = Millrace::Inspector.new(URL)
 DUE = Time.at(4_000_000_000)
 LATER = Time.at(4_100_000_000)
@@ -37,8 +37,15 @@ rescue Millrace::NotFound
 end
 
 entry = INSPECTOR.find('later').entries.first
-check(entry.to_h.except(:record) == { set: 'scheduled-jobs', at: DUE, job_class: 'SendEmail', queue: 'mails', attempt: 0 }, entry.inspect)
+check(entry.to_h.except(:record, :at) == { jid: 'later', set: 'scheduled-jobs', job_class: 'SendEmail', queue: 'mails', attempt: 0 })
+check(entry.at == DUE, entry.inspect)
 check(entry.record['job']['args'] == ['ann@example.com'])
+tagged = INSPECTOR.find_by_tag(TAG).to_a
+check(tagged.map(&:set).tally == { 'scheduled-jobs' => 501, 'retries' => 1, 'dead-jobs' => 1 }, tagged.map(&:set).tally)
+check(tagged.map(&:jid).uniq.size == 503)
+INSPECTOR.find_by_tag('x') { |one| check(one.record['job']['tags'].include?(TAG)) }
+check(INSPECTOR.find_by_tag('x').first.queue == 'tagged')
+check(INSPECTOR.find_by_tag('no such tag').none?)
 { 'later' => LATER, 'failed' => LATER.to_i }.each do |jid, at|
   INSPECTOR.reschedule(jid, at)
   eventually { due(jid) == LATER }

@@ -17,6 +17,7 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -35,10 +36,13 @@ import java.util.stream.Stream;
  */
 public final class Inspector {
     private static final String DEFAULT_URL = "http://guest:guest@127.0.0.1:15680";
+    private static final String SCHEDULED = "scheduled-jobs";
     private static final String RETRIES = "retries";
+    private static final String DEAD = "dead-jobs";
+    private static final List<String> SETS = List.of(SCHEDULED, RETRIES, DEAD, "gated-jobs");
     private static final String JOBS = "jobs";
     private static final String QUEUES = "job-queues";
-    private static final int PAGE = 500; // queues in one answer
+    private static final int PAGE = 500; // queues or jobs in one answer
     private static final int FIRST_REFUSAL = 300;
     private static final int NOT_FOUND = 404;
     private static final int UNKNOWN_OUTCOME = 504;
@@ -51,6 +55,7 @@ public final class Inspector {
     /**
      * A job that waits outside of its queue.
      *
+     * @param jid its id
      * @param set {@code scheduled-jobs}, {@code retries}, {@code dead-jobs} or {@code gated-jobs}
      * @param at when the job is due, or when it died
      * @param className its class
@@ -58,7 +63,7 @@ public final class Inspector {
      * @param attempt how many attempts have failed
      * @param record the published record, with the job as its member {@code job}
      */
-    public record Entry(String set, Instant at, String className, String queue, int attempt, Map<String, Object> record) {}
+    public record Entry(String jid, String set, Instant at, String className, String queue, int attempt, Map<String, Object> record) {}
 
     /**
      * An attempt that a worker reported.
@@ -152,7 +157,26 @@ public final class Inspector {
         if (answer.get("runs") instanceof List<?> all) {
             all.forEach(one -> runs.add(run((Map<?, ?>) one)));
         }
-        return new Found(jid, ((List<?>) answer.get("entries")).stream().map(item -> entry((Map<?, ?>) item)).toList(), runs);
+        return new Found(jid, ((List<?>) answer.get("entries")).stream().map(item -> entry((Map<?, ?>) item, jid, null)).toList(), runs);
+    }
+
+    /**
+     * {@return the jobs with a tag that wait outside of their queues} They are scheduled, wait for a
+     * retry, are dead, or wait until their queue exists. The stream asks the sidecar for some at a
+     * time. A job that moves meanwhile may come twice. Records over 64 KiB are not searched.
+     */
+    public Stream<Entry> findByTag(String tag) {
+        return SETS.stream().flatMap(set -> pages(set + "?page=1&page_size=" + PAGE + "&tag=" + encode(tag))
+                .flatMap(page -> ((List<?>) page.get("items")).stream())
+                .map(item -> entry((Map<?, ?>) item, jid((Map<?, ?>) item), set)));
+    }
+
+    private Stream<Map<?, ?>> pages(String path) {
+        return Stream.iterate(page(path), Objects::nonNull, page -> page.get("next") instanceof String next ? page(path + "&next=" + encode(next)) : null);
+    }
+
+    private Map<?, ?> page(String path) {
+        return (Map<?, ?>) send("GET", null, path);
     }
 
     /**
@@ -176,12 +200,12 @@ public final class Inspector {
      * if it is neither.
      */
     public void retry(String jid) {
-        call("POST", null, setOf(jid, RETRIES, "dead-jobs"), jid, "retry");
+        call("POST", null, setOf(jid, RETRIES, DEAD), jid, "retry");
     }
 
     /** Sets when a scheduled job, or a retry, is due. Throws NotFoundException if it is neither. */
     public void reschedule(String jid, Instant at) {
-        call("PATCH", Map.of("at", at.toEpochMilli() / 1e3), setOf(jid, "scheduled-jobs", RETRIES), jid);
+        call("PATCH", Map.of("at", at.toEpochMilli() / 1e3), setOf(jid, SCHEDULED, RETRIES), jid);
     }
 
     /** {@return how full a queue is} Throws NotFoundException if there is no such queue. */
@@ -207,8 +231,11 @@ public final class Inspector {
     }
 
     private Object call(String method, Object body, String... path) {
-        return send(method, body, Stream.of(path).map(part -> URLEncoder.encode(part, StandardCharsets.UTF_8).replace("+", "%20"))
-                .collect(Collectors.joining("/")));
+        return send(method, body, Stream.of(path).map(Inspector::encode).collect(Collectors.joining("/")));
+    }
+
+    private static String encode(String text) {
+        return URLEncoder.encode(text, StandardCharsets.UTF_8).replace("+", "%20");
     }
 
     private Object send(String method, Object body, String path) {
@@ -255,12 +282,17 @@ public final class Inspector {
         };
     }
 
-    private static Entry entry(Map<?, ?> item) {
+    private static String jid(Map<?, ?> item) {
+        return item.get("jid") == null && item.get("job") instanceof Map<?, ?> job ? text(job, "jid") : text(item, "jid");
+    }
+
+    /** The item of one job has its set, and the item of a list has not. */
+    private static Entry entry(Map<?, ?> item, String jid, String set) {
         Map<?, ?> about = (Map<?, ?>) item.get("millrace");
         Map<String, Object> record = new LinkedHashMap<>();
         item.forEach((name, value) -> record.put((String) name, value));
         record.remove("millrace");
-        return new Entry(text(about, "set"), time(about), text(about, "class"), text(about, "queue"), (int) number(about, "attempt"), record);
+        return new Entry(jid, set == null ? text(about, "set") : set, time(about), text(about, "class"), text(about, "queue"), (int) number(about, "attempt"), record);
     }
 
     private static Run run(Map<?, ?> one) {

@@ -197,6 +197,12 @@ public final class Worker implements AutoCloseable {
         return identity;
     }
 
+    /** {@return whether it is connected to the broker} It is not before {@link #run}, nor after it. */
+    public boolean isConnected() {
+        Session latest = session;
+        return latest != null && !latest.lost.isDone();
+    }
+
     /** Returns the handler of a class, with middleware around it, or null. */
     Registered registered(String className) {
         Registered handler = handlers.get(className);

@@ -37,6 +37,8 @@ import org.springframework.boot.Banner;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.health.actuate.endpoint.HealthEndpoint;
+import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
@@ -325,10 +327,14 @@ class BrokerTest {
             context.getBean(Mails.class).signUp("ann@example.com");
             until(() -> said.toString(StandardCharsets.UTF_8).contains("Welcome, ann@example.com, attempt 1"));
             worker = threadCalled("millrace-worker");
+            HealthEndpoint health = context.getBean(HealthEndpoint.class);
+            assertEquals(Status.UP, health.healthForPath("millrace").getStatus());
+            context.getBean(Worker.class).stop();
+            worker.join();
+            assertEquals(Status.OUT_OF_SERVICE, health.healthForPath("millrace").getStatus());
         } finally {
             System.setOut(out);
         }
-        worker.join();
         assertThrows(ClosedException.class, () -> client.enqueue("Greet", "Bob"));
     }
 

@@ -18,6 +18,8 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator;
+import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -104,6 +106,17 @@ public class MillraceAutoConfiguration {
         @Bean
         Middleware millraceMetrics(ObjectProvider<MeterRegistry> registries) {
             return new WorkerMetrics(registries);
+        }
+    }
+
+    /** The worker's health, where the application has Actuator. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(ConditionalOnEnabledHealthIndicator.class)
+    static class HealthConfiguration {
+        @Bean
+        @ConditionalOnEnabledHealthIndicator("millrace")
+        HealthIndicator millraceHealthIndicator(Worker worker, WorkerLifecycle lifecycle) {
+            return new WorkerHealth(worker, lifecycle);
         }
     }
 }

@@ -20,6 +20,7 @@ final class WorkerLifecycle implements SmartLifecycle {
     private final boolean enabled;
     private final ObjectProvider<WorkerCustomizer> customizers;
     private final ObjectProvider<Middleware> middleware;
+    private volatile boolean started;
     private volatile boolean stopping;
     private volatile Thread thread;
 
@@ -42,6 +43,7 @@ final class WorkerLifecycle implements SmartLifecycle {
             return;
         }
         thread = new Thread(this::run, "millrace-worker");
+        started = true;
         thread.start();
     }
 
@@ -76,6 +78,11 @@ final class WorkerLifecycle implements SmartLifecycle {
                 Thread.currentThread().interrupt();
             }
         }
+    }
+
+    /** Returns whether the application runs a worker, or did. */
+    boolean hasStarted() {
+        return started;
     }
 
     @Override

@@ -2,6 +2,7 @@ package io.github.millracejobs.spring;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -29,11 +30,16 @@ import org.slf4j.helpers.NOPLogger;
 import org.springframework.boot.Banner;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.health.actuate.endpoint.HealthEndpoint;
+import org.springframework.boot.health.actuate.endpoint.IndicatedHealthDescriptor;
+import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.ApplicationContextException;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.io.DefaultResourceLoader;
 
 /** Applications of Spring Boot. Nothing answers at their broker's address: what a worker does with one is tested elsewhere. */
 class SpringTest {
@@ -118,6 +124,10 @@ class SpringTest {
         }
     }
 
+    @Configuration
+    @ImportAutoConfiguration(MillraceAutoConfiguration.class)
+    static class Alone {}
+
     /** Its handler returns before its work is done. */
     static class Careless {
         @JobHandler("Charge")
@@ -200,6 +210,49 @@ class SpringTest {
             Fake client = new Fake(context.getBean(Worker.class));
             client.enqueue("Ship", new Order(7, "tea"), List.of());
             assertEquals(1, client.drain(), "its handlers are known, for tests");
+        }
+    }
+
+    @Test
+    void theHealthOfAWorkerWithoutABrokerIsDown() {
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE)) {
+            IndicatedHealthDescriptor health = health(context);
+            assertEquals(Status.DOWN, health.getStatus());
+            assertEquals(Map.of("identity", context.getBean(Worker.class).identity(), "worker", "not connected"), health.getDetails());
+        }
+        try (ConfigurableApplicationContext context = run(Enqueuing.class, NOWHERE)) {
+            assertEquals(Status.UP, health(context).getStatus(), "it has no worker");
+        }
+        try (ConfigurableApplicationContext context = run(App.class, NOWHERE, "management.health.millrace.enabled=false")) {
+            assertNull(health(context));
+        }
+    }
+
+    private static IndicatedHealthDescriptor health(ConfigurableApplicationContext context) {
+        return (IndicatedHealthDescriptor) context.getBean(HealthEndpoint.class).healthForPath("millrace");
+    }
+
+    @Test
+    void anApplicationWithoutActuatorHasNoHealth() {
+        try (ConfigurableApplicationContext context = new SpringApplicationBuilder(Alone.class).web(WebApplicationType.NONE)
+                .bannerMode(Banner.Mode.OFF).resourceLoader(new DefaultResourceLoader(new WithoutHealth())).properties(NOWHERE).run()) {
+            assertTrue(context.containsBean("millraceWorker"));
+            assertFalse(context.containsBean("millraceHealthIndicator"));
+        }
+    }
+
+    /** Finds no class of Spring Boot's health. */
+    private static final class WithoutHealth extends ClassLoader {
+        WithoutHealth() {
+            super(SpringTest.class.getClassLoader());
+        }
+
+        @Override
+        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+            if (name.startsWith("org.springframework.boot.health")) {
+                throw new ClassNotFoundException(name);
+            }
+            return super.loadClass(name, resolve);
         }
     }
 
