@@ -116,7 +116,7 @@ test-rabbitmq4: $(DEPS_OF_PKG) ## The Go tests on RabbitMQ 4, installed in .cach
 
 .PHONY: test-sidekiq8
 test-sidekiq8: deps-go ## The bridge with 20,000 jobs and Sidekiq 8, installed in .cache from Debian forky
-	@scripts/deps.sh imports
+	@scripts/deps.sh imports ruby rails
 	MILLRACE_TEST_SIDEKIQ=$$(scripts/sidekiq8.sh) MILLRACE_TEST_SIDEKIQ_JOBS=20000 go test -count=1 -timeout 30m -v -run TestRealSidekiq ./internal/sidekiq
 
 .PHONY: test-javascript

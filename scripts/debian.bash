@@ -85,11 +85,11 @@ logged() {
 # forky_ruby WHAT FOLDER PROGRAM VERSION PACKAGE... sets up Debian forky's Ruby with packages, and
 # prints the name of a Ruby that sees this machine's files in the working directory and in the folder
 # of temporary files. PROGRAM prints a version, which must begin with VERSION. FOLDER can be moved.
-# It does nothing else if that Ruby exists already.
+# It does nothing else if that Ruby exists already, with the same packages.
 forky_ruby() {
 	local what=$1 dir=$2 program=$3 wanted=$4 version
 	shift 4
-	if [[ -e $dir/ready ]]; then
+	if [[ $(cat "$dir/ready" 2>/dev/null) == "$*" ]]; then
 		echo "$dir/bin/ruby"
 		return
 	fi
@@ -122,6 +122,6 @@ END
 		echo "Debian forky has $what in version $version, not $wanted" >&2
 		return 1
 	fi
-	touch "$dir/ready"
+	echo "$*" >"$dir/ready"
 	echo "$dir/bin/ruby"
 }

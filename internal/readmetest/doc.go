@@ -12,6 +12,9 @@
 // TestFragments compiles it, checks its types or runs it. No block on these pages is indented
 // instead of fenced, because no test would see it.
 //
+// Other tests run programs in the clients' directories that do what a page says, such as
+// TestRubySurvives and TestTraces.
+//
 // Links between documents must lead to a heading. Flags, environment variables, metrics, routes and
 // tests that a document names must exist.
 package readmetest

@@ -76,13 +76,13 @@ func rubyShop(t *testing.T, s *shop) {
 }
 
 func javascriptShop(t *testing.T, s *shop) {
-	tool(t, filepath.Join(root, "clients", "javascript"), nil, "./install")
+	prepare(t, "clients/javascript/install")
 	s.run(t, s.command(t, "javascript", "node", "shop.mjs"))
 }
 
 func javaShop(t *testing.T, s *shop) {
 	client := filepath.Join(root, "clients", "java")
-	tool(t, client, nil, "conformance/build")
+	prepare(t, "clients/java/conformance/build")
 	s.run(t, s.command(t, "java", "java", "-cp", filepath.Join(client, "target", "classes")+":"+filepath.Join(client, ".build", "lib", "*"), "Shop.java"))
 }
 

@@ -120,7 +120,7 @@ func goFunction(t *testing.T, f fragment, readme string) string {
 // types.
 func javascriptFragments(t *testing.T, _, folder string, found map[string][]fragment) {
 	client := filepath.Join(root, "clients", "javascript")
-	tool(t, client, nil, "conformance/build")
+	prepare(t, "clients/javascript/conformance/build")
 	modules := filepath.Join(folder, "node_modules")
 	require.NoError(t, os.Mkdir(modules, 0o700))
 	require.NoError(t, os.Symlink(client, filepath.Join(modules, "millrace-jobs")))

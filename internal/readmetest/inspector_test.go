@@ -37,8 +37,8 @@ func TestInspectors(t *testing.T) {
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			if install := map[string]string{"javascript": "./install", "java": "conformance/build"}[language]; install != "" {
-				tool(t, filepath.Join(root, "clients", language), nil, install)
+			if install := map[string]string{"javascript": "install", "java": "conformance/build"}[language]; install != "" {
+				prepare(t, "clients/"+language+"/"+install)
 			}
 			s := serve(t)
 			s.publishForInspectors(t)

@@ -1,7 +1,6 @@
 package readmetest
 
 import (
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -11,10 +10,8 @@ import (
 // The JavaScript client does what its README says about handlers that block.
 func TestJavaScriptHandlerBlocks(t *testing.T) {
 	s := serve(t)
-	build := exec.Command(filepath.Join(root, "clients", "javascript", "conformance", "build"))
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	out, err = s.command(t, "node", filepath.Join(root, "clients", "javascript", "test", "programs", "blocks.mjs")).CombinedOutput()
+	prepare(t, "clients/javascript/install")
+	out, err := s.command(t, "node", filepath.Join(root, "clients", "javascript", "test", "programs", "blocks.mjs")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "ran once")
 }

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -179,6 +181,21 @@ func tool(t *testing.T, folder string, env []string, name string, args ...string
 	}
 	require.NoError(t, err, "%s\n%s", cmd, out)
 	return string(out)
+}
+
+// prepared has a function for each script that prepare has run, by its name.
+var prepared sync.Map
+
+// prepare runs a script that installs or builds a client, once for all tests.
+func prepare(t *testing.T, script string) {
+	t.Helper()
+	run, _ := prepared.LoadOrStore(script, sync.OnceValue(func() error {
+		if out, err := exec.Command(filepath.Join(root, script)).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", script, err, out)
+		}
+		return nil
+	}))
+	require.NoError(t, run.(func() error)())
 }
 
 // names returns the files of a directory.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +26,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/sidecar"
 )
 
-// real has a real Sidekiq at work, a sidecar, a worker of Millrace, and a bridge in a process of its
+// real has a real Sidekiq at work, a sidecar, workers of Millrace, and a bridge in a process of its
 // own.
 type real struct {
 	*world
@@ -58,7 +59,7 @@ func TestRealSidekiq(t *testing.T) {
 	r.startSidekiq(t)
 	want := r.push(t, jobs)
 	stop := r.killBridge(t, faults)
-	for jid := range r.enqueue(t, jobs/6) {
+	for _, jid := range append(r.enqueue(t, jobs/6), r.enqueueLetters(t, jobs/12)...) {
 		want[jid] = "sidekiq"
 	}
 	missing := func() (left []string) {
@@ -118,6 +119,7 @@ func newReal(t *testing.T) *real {
 	r.api = p.URL
 	brokertest.Eventually(t, p.Ready, "the sidecar is ready")
 	r.startWorker(t)
+	r.startLetters(t)
 	return r
 }
 
@@ -136,6 +138,30 @@ func (r *real) startWorker(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-ended)
+	})
+}
+
+// startLetters runs the jobs of Active Job in the queue letters, with Millrace's adapter.
+func (r *real) startLetters(t *testing.T) {
+	run(t, r.millraceRuby(context.Background(), "../../../clients/ruby/exe/millrace-worker", "-q", "letters", "millrace.rb"))
+}
+
+// millraceRuby returns a program that uses the Ruby client, with Debian's Ruby and Rails.
+func (r *real) millraceRuby(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "/usr/bin/ruby", append([]string{"-I", "../../../clients/ruby/lib"}, args...)...)
+	cmd.Dir, cmd.Stderr = "testdata", r.log
+	cmd.Env = slices.Concat(r.env, []string{"MILLRACE_AMQP_URL=" + r.vhost.AMQPURL()})
+	return cmd
+}
+
+// run runs a program until the test ends.
+func run(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
 	})
 }
 
@@ -180,13 +206,8 @@ func (r *real) version(t *testing.T) string {
 func (r *real) startSidekiq(t *testing.T) {
 	cmd := r.rubyCommand(context.Background(), "-rsidekiq/cli", "-e",
 		`cli = Sidekiq::CLI.instance; cli.parse(%w[-r ./app.rb -q legacy -c 5 -t 5]); cli.run`)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Stdout = r.log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
-	})
+	run(t, cmd)
 }
 
 // push enqueues jobs with Sidekiq's client, and returns on which side each must run.
@@ -197,23 +218,19 @@ func (r *real) push(t *testing.T, jobs int) map[string]string {
 	require.NoError(t, err)
 	want := map[string]string{}
 	for lines := bufio.NewScanner(bytes.NewReader(said)); lines.Scan(); {
-		jid, kind, found := strings.Cut(lines.Text(), " ")
+		jid, side, found := strings.Cut(lines.Text(), " ")
 		require.True(t, found, lines.Text())
-		want[jid] = map[string]string{"0": "millrace", "1": "millrace", "4": "millrace"}[kind]
-		if want[jid] == "" {
-			want[jid] = "sidekiq"
-		}
+		want[jid] = side
 	}
 	require.Equal(t, jobs, len(want)) // Len would print all of them
 	return want
 }
 
 // enqueue enqueues jobs for Sidekiq's workers with Millrace's client, and returns their jids.
-func (r *real) enqueue(t *testing.T, jobs int) map[string]bool {
+func (r *real) enqueue(t *testing.T, jobs int) (jids []string) {
 	client, err := millrace.NewClient(millrace.ClientConfig{URL: r.vhost.AMQPURL()})
 	require.NoError(t, err)
 	defer client.Close()
-	jids := map[string]bool{}
 	for n := range jobs {
 		options := &millrace.EnqueueOptions{Queue: "legacy"}
 		if n%2 == 0 {
@@ -221,8 +238,20 @@ func (r *real) enqueue(t *testing.T, jobs int) map[string]bool {
 		}
 		jid, err := client.Enqueue(t.Context(), millrace.Args("Old", 9007199254740993, "é"), options)
 		require.NoError(t, err)
-		jids[jid] = true
+		jids = append(jids, jid)
 	}
+	return jids
+}
+
+// enqueueLetters enqueues jobs of Active Job for Sidekiq's workers with Millrace's adapter, and
+// returns their jids.
+func (r *real) enqueueLetters(t *testing.T, jobs int) []string {
+	cmd := r.millraceRuby(t.Context(), "millrace_push.rb")
+	cmd.Env = append(cmd.Env, fmt.Sprint("JOBS=", jobs))
+	said, err := cmd.Output()
+	require.NoError(t, err)
+	jids := strings.Fields(string(said))
+	require.Len(t, jids, jobs)
 	return jids
 }
 
@@ -238,7 +267,7 @@ func (r *real) killBridge(t *testing.T, times int) (stop func() int) {
 		mu.Lock()
 		defer mu.Unlock()
 		cmd = exec.CommandContext(context.Background(), r.binary, "bridge", "sidekiq", "--amqp-url", back.URL(), "--redis-url", front.URL(),
-			"--queue", "mails", "--to-sidekiq", "legacy")
+			"--queue", "mails", "--queue", "letters", "--to-sidekiq", "legacy")
 		cmd.Stderr = r.log
 		require.NoError(t, cmd.Start())
 	}

@@ -50,6 +50,15 @@ class TestSidekiq < Minitest::Test # rubocop:disable Metrics/ClassLength -- one 
     end
   end
 
+  # Notes its locale.
+  class LocaleJob
+    include Sidekiq::Job
+
+    def perform
+      SEEN << I18n.locale
+    end
+  end
+
   # Notes what it is called with.
   class Tracing
     include Sidekiq::ServerMiddleware
@@ -113,6 +122,26 @@ class TestSidekiq < Minitest::Test # rubocop:disable Metrics/ClassLength -- one 
     assert_equal ['default', 25, true], [job.queue, job.retries, job.dead]
   end
 
+  # Other gems take options that JSON does not have. Sidekiq writes them as JSON.
+  def test_options_need_not_be_plain
+    job = published { HardJob.set(lock: :until_executed, on: { conflict: %i[log] }, tags: %i[a b]).perform_async('Ann') }.first.job
+    assert_equal({ 'tenant' => 'x', 'lock' => 'until_executed', 'on' => { 'conflict' => %w[log] } }, job.fields)
+    assert_equal %w[a b], job.tags
+    assert_raises(Millrace::Invalid) { published { HardJob.perform_async(:Ann) } }
+  end
+
+  def test_options_of_a_class
+    assert_equal({ 'retry' => true, 'queue' => 'default' }, PlainJob.get_sidekiq_options)
+    expected = { 'retry' => false, 'queue' => 'mail', 'tags' => ['a'], 'tenant' => 'x' }
+    assert_equal [expected, expected], [HarderJob.get_sidekiq_options, HarderJob.sidekiq_options]
+    before = Sidekiq.default_job_options
+    Sidekiq.default_job_options = { backtrace: 5 }
+    assert_equal 5, PlainJob.get_sidekiq_options['backtrace']
+    assert_equal 5, HardJob.get_sidekiq_options['backtrace']
+  ensure
+    Sidekiq.instance_variable_set(:@default_job_options, before)
+  end
+
   def test_a_job_can_have_options_of_its_own
     jobs = published do
       HardJob.set(queue: :critical, retry: 7).set('priority' => 9).perform_async('Ann')
@@ -162,6 +191,7 @@ class TestSidekiq < Minitest::Test # rubocop:disable Metrics/ClassLength -- one 
     assert_raises(Sidekiq::Unsupported) { Sidekiq.redis { flunk } }
     assert_raises(Sidekiq::Unsupported) { Sidekiq.strict_args!(false) }
     assert_match(/Millrace::Inspector/, assert_raises(NameError) { Sidekiq::RetrySet.new }.message)
+    assert_match(/Millrace\.logger/, assert_raises(NameError) { Sidekiq::Logger::Formatters::Plain.new }.message)
     assert_match(/no Sidekiq::Batch$/, assert_raises(NameError) { Sidekiq::Batch.new }.message)
     assert_raises(NameError) { Sidekiq::Nothing }
   end
@@ -207,6 +237,9 @@ class TestSidekiq < Minitest::Test # rubocop:disable Metrics/ClassLength -- one 
     assert_raises(RuntimeError) { @client.drain }
     assert_empty @client.dead + @client.retries
     refute_includes SEEN.map(&:first), :exhausted
+    Sidekiq::Testing.disable! { HardJob.set(retry: nil).perform_async('Ann', 'oops') }
+    assert_raises(RuntimeError) { @client.drain }
+    assert_empty @client.dead + @client.retries
     Sidekiq::Testing.disable! { HardJob.set(retry: 0).perform_async('Bob', 'oops') }
     assert_raises(RuntimeError) { @client.drain }
     assert_equal [%w[Bob oops]], @client.dead.map(&:args)
@@ -224,6 +257,21 @@ class TestSidekiq < Minitest::Test # rubocop:disable Metrics/ClassLength -- one 
     assert_equal [[jids.last, { 'stamp' => 'y' }]], (@client.jobs.map { |enqueued| [enqueued.job.jid, enqueued.job.fields] })
     @client.drain
     assert_equal [['only once', 'TestSidekiq::PlainJob', 'default'], ['Ann']], SEEN
+  end
+
+  def test_locale
+    require 'millrace/sidekiq/i18n'
+    I18n.available_locales = %i[en de]
+    i18n = Sidekiq::Middleware::I18n
+    Sidekiq.config.client_middleware.add(i18n::Client) # another test may have removed it
+    Sidekiq.config.server_middleware.add(i18n::Server)
+    job = I18n.with_locale(:de) { published { LocaleJob.perform_async } }.first.job
+    assert_equal({ 'locale' => 'de' }, job.fields)
+    Sidekiq::Testing.disable! { LocaleJob.set(locale: nil).perform_async }
+    Sidekiq.config.client_middleware.clear
+    Sidekiq::Testing.disable! { LocaleJob.perform_async }
+    @client.drain
+    assert_equal %i[de en en], SEEN
   end
 
   def test_chain

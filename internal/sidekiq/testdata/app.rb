@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# An application that uses Sidekiq. Each run of a job is a line of the file that RUNS names.
+# An application that uses Sidekiq, also with Active Job.
 require 'sidekiq'
+require_relative 'letter'
 
 Sidekiq.logger.level = Logger::WARN
 Sidekiq.configure_server do |config|
@@ -11,9 +12,8 @@ Sidekiq.configure_server do |config|
 end
 Sidekiq.configure_client { |config| config.redis = { url: ENV.fetch('REDIS_URL') } }
 
-def ran(jid, what)
-  File.open(ENV.fetch('RUNS'), 'a') { |file| file.syswrite("#{jid} #{what}\n") }
-end
+ActiveJob::Base.queue_adapter = :sidekiq
+ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper.sidekiq_retry_in { 1 }
 
 class Old
   include Sidekiq::Worker

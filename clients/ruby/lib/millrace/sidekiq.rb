@@ -26,7 +26,7 @@ module Sidekiq
     Queue: 'Millrace::Inspector#queue', Stats: 'Millrace::Inspector#queues', RetrySet: 'Millrace::Inspector',
     ScheduledSet: 'Millrace::Inspector', DeadSet: 'Millrace::Inspector', ProcessSet: "Millrace's REST API",
     Workers: "Millrace's REST API", WorkSet: "Millrace's REST API", Web: "Millrace's web UI", CLI: 'the command millrace-worker',
-    Batch: nil, Limiter: nil, IterableJob: nil, Cron: nil, Periodic: nil
+    Logger: 'Millrace.logger=', Batch: nil, Limiter: nil, IterableJob: nil, CurrentAttributes: nil, Cron: nil, Periodic: nil
   }.freeze
   private_constant :INSTEAD
 

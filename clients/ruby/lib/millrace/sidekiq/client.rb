@@ -61,8 +61,8 @@ module Sidekiq
         raise ArgumentError, "a job needs 'class' and an array 'args': #{item.inspect[0, 200]}" unless complete
 
         job_class = item['class']
-        own = job_class.respond_to?(:get_sidekiq_options) ? job_class.get_sidekiq_options : {}
-        item = Sidekiq.default_job_options.merge(own, item)
+        own = job_class.respond_to?(:get_sidekiq_options) ? job_class.get_sidekiq_options : Sidekiq.default_job_options
+        item = own.merge(item)
         MISSING.each { |name, why| raise ArgumentError, "#{name}: #{why}" if item[name] }
         item.merge('class' => job_class.to_s, 'queue' => item['queue'].to_s, 'jid' => item['jid'] || SecureRandom.hex(12),
                    'created_at' => item['created_at'] || Time.now.to_f)
@@ -79,20 +79,19 @@ module Sidekiq
       # @private
       def new_job(item)
         options = item.slice(*OPTIONS).compact.transform_keys(&:to_sym)
+        options[:tags] = options[:tags].map(&:to_s) if options[:tags]
         options.merge!(retry_of(item))
         options[:expires_at] = (item['at'] || Time.now.to_f) + item['expires_in'].to_f if item['expires_in']
         fields = item.except(*OPTIONS, *OURS)
-        options[:fields] = fields unless fields.empty?
+        options[:fields] = Sidekiq.load_json(Sidekiq.dump_json(fields)) unless fields.empty? # `lock: :until_executed`, for example
         Millrace::NewJob.new(item['class'], item['args'], at: item['at'], **options)
       end
 
       private
 
-      # With `retry: false`, Sidekiq drops a job that fails: it becomes no dead job.
+      # With `retry: false`, or nil, Sidekiq drops a job that fails: it becomes no dead job.
       def retry_of(item)
-        return { retry: false, dead: item.fetch('dead', false) } if item['retry'] == false
-
-        item['retry'].nil? ? {} : { retry: item['retry'] }
+        item['retry'] ? { retry: item['retry'] } : { retry: false, dead: item['dead'] || false }
       end
     end
 

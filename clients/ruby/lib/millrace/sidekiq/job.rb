@@ -50,12 +50,19 @@ module Sidekiq
       #   `priority` and `timeout`. Other options become members of the job
       # @return [Hash{String => Object}] all options
       def sidekiq_options(options = {})
-        @sidekiq_options = get_sidekiq_options.merge(options.transform_keys(&:to_s))
+        @sidekiq_options = own_sidekiq_options.merge(options.transform_keys(&:to_s))
+        get_sidekiq_options
       end
 
-      # @return [Hash{String => Object}] the options of this class and of those that it inherits from
+      # @return [Hash{String => Object}] the options of this class, of those that it inherits from, and
+      #   of all jobs
       def get_sidekiq_options # rubocop:disable Naming/AccessorMethodName -- Sidekiq's name
-        @sidekiq_options || (superclass.respond_to?(:get_sidekiq_options) ? superclass.get_sidekiq_options : {})
+        Sidekiq.default_job_options.merge(own_sidekiq_options)
+      end
+
+      # @private
+      def own_sidekiq_options
+        @sidekiq_options || (superclass.respond_to?(:own_sidekiq_options) ? superclass.own_sidekiq_options : {})
       end
 
       # Sets the time until the next attempt. The block returns seconds, `:default` or nil for the
