@@ -10,12 +10,17 @@ type ErrorGroups struct {
 	Over     float64      `json:"recent_seconds"`  // the time that recent is of
 }
 
+// Failure is what errors with one fingerprint have in common.
+type Failure struct {
+	Fingerprint string `json:"fingerprint"` // a value of the filter error
+	Class       string `json:"class"`
+	ErrorClass  string `json:"error_class"`
+	Message     string `json:"message"` // without what changes from one job to the next
+}
+
 // ErrorGroup is the errors with one fingerprint.
 type ErrorGroup struct {
-	Fingerprint string  `json:"fingerprint"` // a value of the filter error
-	Class       string  `json:"class"`
-	ErrorClass  string  `json:"error_class"`
-	Message     string  `json:"message"`           // without what changes from one job to the next
+	Failure
 	Example     string  `json:"example,omitempty"` // the first line of one job's message
 	Count       int64   `json:"count"`
 	Retries     int64   `json:"retries"`
