@@ -195,7 +195,7 @@ export const frame = {
   unreachable: (next) => rich`Can't reach Millrace. Data may be stale. ${next}`,
   nextAttempt: (time) => rich`Next attempt in ${time} s.`,
   updated: (version) => `Millrace was updated to ${version}. Reload to use the new version.`,
-  blocked: (why) => `The broker accepts no messages: ${why}`,
+  blocked: (why) => `The broker has an alarm and blocks publishers: ${why}`,
   clockDiffers: (s) => `This computer's clock is ${seconds(Math.abs(s))} ${s > 0 ? 'behind' : 'ahead of'} Millrace's. All times are Millrace's.`,
 };
 
