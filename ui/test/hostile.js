@@ -17,7 +17,7 @@ const arabic = 'إرسال_الفواتير_'.repeat(6);
 const hebrew = 'תור-דחוף';
 const emoji = '👩‍👩‍👧‍👦🏳️‍🌈'.repeat(12);
 /** All characters that turn the direction of writing, and some that have no shape. */
-const hidden = [1, 8, 0xb, 0x1b, 0x1f, 0x7f, 0x9f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069];
+const hidden = [1, 8, 0xb, 0x1b, 0x1f, 0x7f, 0x9f, 0x61c, 0x200b, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069];
 const wordy = 'many words that say little '.repeat(12).trim();
 /** The names, by the end of the ids of their jobs. */
 const names = { long, markup, turned, arabic, emoji, wordy };
