@@ -21,13 +21,13 @@ type Failure struct {
 // ErrorGroup is the errors with one fingerprint.
 type ErrorGroup struct {
 	Failure
-	Example     string  `json:"example,omitempty"` // the first line of one job's message
-	Count       int64   `json:"count"`
-	Retries     int64   `json:"retries"`
-	Dead        int64   `json:"dead"`
-	First       float64 `json:"first"` // when its entries died, or are due again
-	Last        float64 `json:"last"`
-	JID         string  `json:"jid"` // of one of them
+	Example string  `json:"example,omitempty"` // the first line of one job's message
+	Count   int64   `json:"count"`
+	Retries int64   `json:"retries"`
+	Dead    int64   `json:"dead"`
+	First   float64 `json:"first"` // when its entries died, or are due again
+	Last    float64 `json:"last"`
+	JID     string  `json:"jid"` // of one of them
 
 	Recent    int64       `json:"recent"` // attempts that failed in the last minutes
 	Hosts     []HostCount `json:"hosts"`  // where they ran, most first
