@@ -66,20 +66,24 @@ func (a *entriesAPI) list(stream string) handler {
 		if err != nil {
 			return err
 		}
+		failure, err := a.finder.failure(q, f)
+		if err != nil {
+			return err
+		}
 		if f.next.Set {
 			in.Response().Header().Set(headerNext, cursorText(f.next))
 		}
 		in.Response().Header().Set("Content-Type", echo.MIMEApplicationJSON)
-		a.writeList(in.Request().Context(), in.Response(), q, f)
+		a.writeList(in.Request().Context(), in.Response(), q, f, failure)
 		return nil
 	}
 }
 
 // writeList writes the array itself: encoding/json would not keep a record byte for byte.
-func (a *entriesAPI) writeList(ctx context.Context, w io.Writer, q *query, f *found) {
+func (a *entriesAPI) writeList(ctx context.Context, w io.Writer, q *query, f *found, failure *answer.Failure) {
 	head, tail := []byte("["), "]\n"
 	if q.paged {
-		envelope, err := json.Marshal(newEnvelope(q, f))
+		envelope, err := json.Marshal(newEnvelope(q, f, failure))
 		if err != nil { // numbers and strings only
 			panic(err)
 		}
@@ -99,8 +103,8 @@ func (a *entriesAPI) writeList(ctx context.Context, w io.Writer, q *query, f *fo
 	_, _ = out.WriteString(tail)
 }
 
-func newEnvelope(q *query, f *found) *answer.Envelope {
-	e := &answer.Envelope{Total: f.total, ItemCount: len(f.entries), Page: q.page, PageSize: q.size, AsOf: &f.asOf, Unread: f.unread}
+func newEnvelope(q *query, f *found, failure *answer.Failure) *answer.Envelope {
+	e := &answer.Envelope{Total: f.total, ItemCount: len(f.entries), Page: q.page, PageSize: q.size, AsOf: &f.asOf, Unread: f.unread, Failure: failure}
 	if f.exact {
 		setCount(e, f.count)
 	}

@@ -164,11 +164,10 @@ func (g *grouping) add(stream string, r *tracker.Row) error {
 		}
 		return err
 	}
-	one := g.found[what.fingerprint]
+	one := g.found[what.Fingerprint]
 	if one == nil {
-		one = &errorGroup{answer.ErrorGroup{Fingerprint: what.fingerprint, Class: what.class, ErrorClass: what.errorClass, Message: what.message,
-			Example: what.example, First: wire.Seconds(r.At), JID: r.JID}, hostCounts{}}
-		g.found[what.fingerprint] = one
+		one = &errorGroup{answer.ErrorGroup{Failure: what.Failure, Example: what.example, First: wire.Seconds(r.At), JID: r.JID}, hostCounts{}}
+		g.found[what.Fingerprint] = one
 	}
 	one.add(stream, r.At)
 	one.addRecent(g.recent.byJID[r.JID])

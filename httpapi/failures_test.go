@@ -79,3 +79,29 @@ func TestErrorGroupsCountShorterTimeWithManyFailures(t *testing.T) {
 	require.EqualValues(t, 10, gjson.Get(answer, "items.0.recent").Int())
 	require.InDelta(t, 10, gjson.Get(answer, "recent_seconds").Num, 0)
 }
+
+func TestFingerprintInFilterIsNamed(t *testing.T) {
+	w := newWorld(t)
+	epoch := w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format})
+	offset := w.add(wire.Retries, retry("a", 2_000_000_000, "q", "Mail", "Timeout"))
+	w.add(wire.Retries, retry("b", 2_000_000_000, "q", "Mail", "Refused"))
+	fingerprint := wire.Fingerprint("Mail", "Timeout", "it broke")
+	list := "/api/retries?page=1&error=" + fingerprint
+	operation := wire.Operation{ID: "op", Action: wire.CommandDelete, Stream: wire.Retries, Filter: &wire.Filter{Error: fingerprint}, State: wire.OperationRunning, StartedAt: 1}
+	w.journal(wire.JournalRecord{Type: wire.TypeOperation, Operation: &operation})
+	require.False(t, gjson.Get(w.get("/api/operations").body, "0.error_group").Exists(), "no request has read a job with this error")
+
+	named := `{"fingerprint":"` + fingerprint + `","class":"Mail","error_class":"Timeout","message":"it broke"}`
+	require.JSONEq(t, named, gjson.Get(w.get(list).body, "error_group").Raw)
+	require.JSONEq(t, named, gjson.Get(w.get(list+"&sort=class").body, "error_group").Raw)
+	require.JSONEq(t, named, gjson.Get(w.get("/api/operations").body, "0.error_group").Raw)
+	require.JSONEq(t, named, gjson.Get(w.get("/api/operations/op").body, "error_group").Raw)
+	for _, other := range []string{"/api/retries?page=1", "/api/retries?page=1&error=Timeout", "/api/retries?page=1&error=fp-0000000000000000"} {
+		require.False(t, gjson.Get(w.get(other).body, "error_group").Exists(), other)
+	}
+
+	w.journal(wire.JournalRecord{Type: wire.TypeDeleted, Epoch: epoch, Stream: wire.Retries, Offset: offset, JID: "a", InOperation: "op"})
+	require.EqualValues(t, 0, gjson.Get(w.get(list).body, "item_count").Int())
+	require.JSONEq(t, named, gjson.Get(w.get(list).body, "error_group").Raw, "its only job was deleted")
+	require.JSONEq(t, named, gjson.Get(w.get("/api/operations").body, "0.error_group").Raw)
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -24,9 +25,12 @@ type entryKey struct {
 	jid    uint64 // a stream that was recreated has another job there
 }
 
-// failure is the error of all entries with a fingerprint. Its message is without what changes from
-// one job to the next; example is the first line of the message of one of them.
-type failure struct{ fingerprint, class, errorClass, message, example string }
+// failure is the error of all entries with a fingerprint. example is the first line of the message
+// of one of them.
+type failure struct {
+	answer.Failure
+	example string
+}
 
 const (
 	maxExample      = 500             // bytes
@@ -57,18 +61,28 @@ func (f *fingerprints) of(entries tracker.Lookup, stream string, r *tracker.Row)
 	if err != nil {
 		return nil, true, nil // it was an entry when it was folded
 	}
-	what = &failure{fingerprint: wire.Fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage), class: stored.Class, errorClass: e.ErrorClass}
+	what = &failure{Failure: answer.Failure{Fingerprint: wire.Fingerprint(stored.Class, e.ErrorClass, e.ErrorMessage), Class: stored.Class, ErrorClass: e.ErrorClass}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if same := f.failures[what.fingerprint]; same != nil {
+	if same := f.failures[what.Fingerprint]; same != nil {
 		what = same
 	} else {
 		line, _, _ := strings.Cut(strings.TrimSpace(e.ErrorMessage), "\n")
-		what.message, what.example = wire.Normalised(e.ErrorMessage), wire.Shorten(strings.TrimSpace(line), maxExample)
-		f.failures[what.fingerprint] = what
+		what.Message, what.example = wire.Normalised(e.ErrorMessage), wire.Shorten(strings.TrimSpace(line), maxExample)
 	}
 	f.put(key, what)
 	return what, true, nil
+}
+
+// named returns the error with a fingerprint, also if no entry with it is left. It returns nil if no
+// request has read such an entry.
+func (f *fingerprints) named(fingerprint string) *answer.Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if what := f.failures[fingerprint]; what != nil {
+		return &what.Failure
+	}
+	return nil
 }
 
 func (f *fingerprints) has(stream string, r *tracker.Row) bool {
@@ -98,5 +112,5 @@ func (f *fingerprints) put(key entryKey, what *failure) {
 		f.old, f.known = f.known, map[entryKey]*failure{}
 		f.failures = map[string]*failure{}
 	}
-	f.known[key] = what
+	f.known[key], f.failures[what.Fingerprint] = what, what
 }

@@ -156,7 +156,7 @@ func (h *healthAPI) check() handler {
 // checkAlarms asks the leader: the broker blocks its connection while an alarm lasts.
 func (h *healthAPI) checkAlarms(context.Context) string {
 	if blocked := h.leader().Blocked; blocked != "" {
-		return "the broker takes no messages: " + blocked
+		return "the broker has an alarm and blocks publishers: " + blocked
 	}
 	return ""
 }

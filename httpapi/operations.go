@@ -13,18 +13,23 @@ import (
 
 // operationsAPI begins, shows and cancels operations: commands for many entries.
 type operationsAPI struct {
-	operations *tracker.BulkOperations
-	leader     *leader
-	requests   *prom.Requests
+	operations   *tracker.BulkOperations
+	fingerprints *fingerprints
+	leader       *leader
+	requests     *prom.Requests
 }
 
-func newOperation(op *wire.Operation) answer.Operation {
+// operation returns the answer about an operation.
+func (f *fingerprints) operation(op *wire.Operation) answer.Operation {
 	o := answer.Operation{ID: op.ID, Action: op.Action, Filter: op.Filter, AsOf: op.AsOf, Expected: op.Expected, At: op.At, Rate: op.Rate,
 		Reason: op.Reason, Actor: op.Actor, State: op.State, StartedAt: op.StartedAt, EndedAt: op.EndedAt, Done: op.Done,
 		Failed: op.Failed, LastError: op.LastError, Undoes: op.Undoes, UndoneBy: op.UndoneBy, Skips: op.Skips}
 	o.Set = setOf(op.Stream)
 	if op.Filter == nil || op.Expected != nil {
 		o.Total = &op.Total
+	}
+	if op.Filter != nil {
+		o.Failure = f.named(op.Filter.Error)
 	}
 	if op.Action == wire.CommandUndo {
 		skipped := op.Skipped()
@@ -118,7 +123,7 @@ func (a *operationsAPI) list(in *problem.Request) (any, error) {
 	in.Query()
 	all := []answer.Operation{}
 	for _, op := range a.operations.Operations() {
-		all = append(all, newOperation(&op))
+		all = append(all, a.fingerprints.operation(&op))
 	}
 	return all, nil
 }
@@ -130,7 +135,7 @@ func (a *operationsAPI) show(in *problem.Request) (any, error) {
 	if !known {
 		return nil, problem.New(http.StatusNotFound, "no operation has this id: those that run are known, and the newest 100 that have ended")
 	}
-	return newOperation(&op), nil
+	return a.fingerprints.operation(&op), nil
 }
 
 // cancel ends an operation where it is.

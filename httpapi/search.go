@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 const (
@@ -249,4 +251,16 @@ func (sc *scan) load() error {
 		}
 	}
 	return nil
+}
+
+// failure returns the error whose fingerprint is in a filter; nil if there is none, or if it is not
+// known. Each entry that was found has this error.
+func (f *finder) failure(q *query, r *found) (*answer.Failure, error) {
+	if wire.IsFingerprint(q.filter.Error) && len(r.entries) > 0 {
+		first := rowOf(r.entries[0])
+		if _, _, err := f.fingerprints.of(f.entries.Lookup, q.stream, &first); err != nil {
+			return nil, err
+		}
+	}
+	return f.fingerprints.named(q.filter.Error), nil
 }

@@ -95,7 +95,7 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 		workers: p.workers, queues: p.queues, metrics: cfg.Metrics, leader: cfg.Leader, broker: cfg.Broker, now: cfg.Now,
 	}
 	s.events = live.New(live.Config{
-		Source: &topics{p.overview, p.queues, cfg.Feed}, MayStillRead: authenticator.MayStillRead, CheckOrigin: origins.CheckRead,
+		Source: &topics{p.overview, p.queues, p.fingerprints, cfg.Feed}, MayStillRead: authenticator.MayStillRead, CheckOrigin: origins.CheckRead,
 		Stopping: s.stopping, Log: cfg.Log,
 	})
 	s.exporter = prom.New(prom.Config{
@@ -114,7 +114,7 @@ func (s *Server) entryRoutes(cfg *Config, p *parts) []route {
 	finder := &finder{entries: cfg.Entries, fingerprints: p.fingerprints, answers: s.answers, limits: s.limits}
 	return entryRoutes(
 		&entriesAPI{entries: cfg.Entries, finder: finder, records: p.records, leader: p.leader, hide: p.hide, now: cfg.Now},
-		&operationsAPI{operations: cfg.Entries.BulkOperations, leader: p.leader, requests: s.exporter.Requests},
+		&operationsAPI{operations: cfg.Entries.BulkOperations, fingerprints: p.fingerprints, leader: p.leader, requests: s.exporter.Requests},
 		&rejectedAPI{rejects: cfg.Entries.RejectedRecords, leader: p.leader, fetch: cfg.Fetch, publish: cfg.Publish, hide: p.hide, now: cfg.Now},
 	)
 }

@@ -206,8 +206,8 @@ func (f *finder) sortRow(q *query, r *tracker.Row, stored *tracker.Stored) (row 
 		return row, nil
 	case sortError:
 		failed, _, err := f.fingerprints.of(f.entries.Lookup, q.stream, r)
-		if row.none = failed == nil || failed.errorClass == ""; !row.none {
-			row.text = failed.errorClass
+		if row.none = failed == nil || failed.ErrorClass == ""; !row.none {
+			row.text = failed.ErrorClass
 		}
 		return row, err
 	}

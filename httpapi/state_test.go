@@ -104,8 +104,8 @@ func TestFailingHealthChecksNeedAttention(t *testing.T) {
 	w.add(wire.Heartbeats, beat("h:2:x", ""))
 	require.JSONEq(t, `[]`, items(w))
 
-	w.status.Blocked = "memory"
-	require.JSONEq(t, `[{"kind":"broker_alarm","severity":"critical","text":"the broker takes no messages: memory","value":1}]`, items(w))
+	w.status.Blocked = "low on memory"
+	require.JSONEq(t, `[{"kind":"broker_alarm","severity":"critical","text":"the broker has an alarm and blocks publishers: low on memory","value":1}]`, items(w))
 	w.connected = false
 	require.JSONEq(t, `[{"kind":"broker_disconnected","severity":"critical","text":"the broker is not connected","value":1}]`, items(w))
 

@@ -13,9 +13,10 @@ import (
 
 // topics is the live.Source: it computes what viewers are shown.
 type topics struct {
-	overview *overviewAPI
-	queues   *queuesAPI
-	feed     *feed.Feed // may be nil
+	overview     *overviewAPI
+	queues       *queuesAPI
+	fingerprints *fingerprints
+	feed         *feed.Feed // may be nil
 }
 
 // Bounds of the lists in a frame. A longer list is left out: viewers ask for its pages.
@@ -125,7 +126,7 @@ func (t *topics) showOperations() any {
 	all := []answer.Operation{}
 	for _, op := range t.overview.entries.Operations() {
 		if op.State == wire.OperationRunning || len(all) < maxShownOperations {
-			all = append(all, newOperation(&op))
+			all = append(all, t.fingerprints.operation(&op))
 		}
 	}
 	return all

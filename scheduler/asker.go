@@ -195,7 +195,7 @@ func (l *askConn) unled() *wire.Reply {
 		return nil
 	}
 	if reason, _, blocked := l.conn.Blocked(); blocked {
-		return new(unavailable("the broker takes no messages now: " + reason))
+		return new(unavailable("the broker has an alarm and blocks publishers: " + reason))
 	}
 	return &wire.Reply{Status: wire.StatusUnavailable, Error: "no_leader", Reason: noLeader}
 }

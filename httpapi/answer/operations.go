@@ -16,6 +16,7 @@ type Operation struct {
 	Actor    string       `json:"actor,omitempty"`
 	Undoes   string       `json:"undoes,omitempty"`
 	UndoneBy string       `json:"undone_by,omitempty"`
+	Failure  *Failure     `json:"error_group,omitempty"` // of the fingerprint in the filter, if it is known
 
 	State     string  `json:"state"`
 	StartedAt float64 `json:"started_at"`

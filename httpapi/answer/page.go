@@ -13,6 +13,8 @@ type Envelope struct {
 	PageCount *int64  `json:"page_count,omitempty"`
 	AsOf      *int64  `json:"as_of,omitempty"`
 	Next      *string `json:"next"` // null: there is no more
+
+	Failure *Failure `json:"error_group,omitempty"` // of the fingerprint in the filter, if it is known
 }
 
 // Page is a page of a list.

@@ -38,7 +38,7 @@ func Troubles(s *answer.Scheduler) (all []Trouble) {
 		add("leader", "no sidecar leads, no jobs are dispatched: "+cmp.Or(s.OrphanCause, "a client has the lock "+wire.LeaderInbox), s.OrphanCure)
 	}
 	if s.Blocked != "" {
-		add("leader", "the broker takes no messages: "+s.Blocked, "free memory or disk on the broker")
+		add("leader", "the broker has an alarm and blocks publishers: "+s.Blocked, "free memory or disk on the broker")
 	}
 	if s.Lacks != "" {
 		add("streams", "no jobs are delivered: "+s.Lacks, "start the node that has the stream")

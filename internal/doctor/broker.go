@@ -93,7 +93,7 @@ func (e *examination) permissions(ctx context.Context) error {
 func (e *examination) alarms(ctx context.Context) error {
 	alarms, err := e.mgmt.Alarms(ctx)
 	for _, alarm := range alarms {
-		e.report(failure, alarm+": the broker takes no messages, so no jobs are delivered",
+		e.report(failure, alarm+": the broker may block publishers, and then no jobs are delivered",
 			"free memory or disk on the broker, or raise its limits: "+e.mgmt.Features().Ctl+" status shows both")
 	}
 	return err

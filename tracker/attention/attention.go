@@ -97,7 +97,7 @@ func Look(f Facts) []Item {
 		items = append(items, Item{kind, severity, subject, fmt.Sprintf(format, args...), value})
 	}
 	for _, a := range f.Alarms {
-		add(Alarm, critical, a, 1, "the broker takes no messages: %s", a)
+		add(Alarm, critical, a, 1, "the broker has an alarm and may block publishers: %s", a)
 	}
 	if f.NoLeader != "" {
 		add(NoLeader, critical, "", 1, "no sidecar leads, no jobs are dispatched: %s", f.NoLeader)

@@ -70,7 +70,7 @@ func TestEachKindOfFinding(t *testing.T) {
 		want string
 		text string
 	}{
-		"alarm":     {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker takes no messages: memory alarm on n"},
+		"alarm":     {attention.Facts{Alarms: []string{"memory alarm on n"}}, "critical broker_alarm memory alarm on n", "the broker has an alarm and may block publishers: memory alarm on n"},
 		"no leader": {attention.Facts{NoLeader: "a client has the lock"}, "critical no_leader ", "no sidecar leads, no jobs are dispatched: a client has the lock"},
 		"lag":       {attention.Facts{Lag: 6 * time.Second}, "warning view_lag ", "the data shown are 6 s old"},
 		"due":       {attention.Facts{Overdue: 61 * time.Second}, "critical schedule_overdue ", "the oldest due job is 1 min 1 s late"},

@@ -84,6 +84,7 @@ export function actions(world) {
     await drop.click();
     await page.getByText('hall: 5 jobs purged').first().waitFor();
     await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByText(/^Deletes the queue and its jobs\. This can't be undone\./).waitFor();
     await page.getByRole('dialog').getByLabel(/^Type/).fill('hall');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete queue' }).click();
     await page.getByRole('heading', { name: 'Queues', level: 1 }).waitFor();

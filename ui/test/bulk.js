@@ -94,7 +94,7 @@ export function bulk(world) {
       for (const action of actions) {
         await row.reads(/ 3 /);
         await row.find('button', `${action} all 3 with ${error} of BulkFails`).click();
-        await me.dialog.reads(new RegExp(`Filter ${error} in BulkFails`));
+        await me.dialog.reads(new RegExp(`Filter error: ${error} in BulkFails: it does not go`));
         await me.dialog.find('button', `${verbs[action]} 3 ${noun}`).click();
         const name = `${verbs[action]} 3 ${noun}`;
         await done(me, name, 3);
@@ -108,12 +108,15 @@ export function bulk(world) {
       await row.reads(/ 3 /);
       await row.find('link', error).click();
       await me.listed.reads(/^1–3 of 3 matching/);
+      await me.find('search').reads(new RegExp(`^error: ${error} in BulkFails: it does not go$`));
       await me.back();
       await row.find('button', new RegExp(`^${last} all 3`)).click();
       await me.dialog.find('button', `Retry 3 ${noun}`).click();
       await done(me, `Retry 3 ${noun}`, 3);
       await row.gone();
-      await me.find('link', 'Last operation').seen();
+      await me.find('link', 'Last operation').click();
+      // None of its jobs is left in the list.
+      await me.find('table', 'Operations').find('row', new RegExp(`Retry 3 ${noun}.* error: ${error} in BulkFails: it does not go `)).seen();
     });
   }
 

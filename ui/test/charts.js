@@ -8,10 +8,12 @@ import { until } from './sidecar.js';
 
 const halfDay = 43_200;
 
-/** Makes all jobs due in the first hour. @param {any} page */
-const soon = (page) => page.route('**/api/due-times*', async (/** @type {any} */ route) => {
+/** Makes one job due after each of some times, in seconds. @param {any} page @param {() => number[]} times */
+const dueIn = (page, times) => page.route('**/api/due-times*', async (/** @type {any} */ route) => {
   const answer = await (await route.fetch()).json();
-  await route.fulfill({ json: { ...answer, counts: answer.counts.map((/** @type {number} */ _, /** @type {number} */ i) => (i ? 0 : 7)), before: 0, after: 0 } });
+  const counts = answer.counts.map((/** @type {number} */ _, /** @type {number} */ i) => times().filter((s) => Math.floor(s / answer.step) === i).length);
+  const shown = counts.reduce((/** @type {number} */ n, /** @type {number} */ m) => n + m, 0);
+  await route.fulfill({ json: { ...answer, counts, before: 0, after: times().length - shown } });
 });
 
 /**
@@ -58,16 +60,22 @@ export function charts(world) {
     await me.listed.reads(/of \d+ matching/);
   }, { prepare: late });
 
-  story(world, 'the range of due times fits the jobs', async (me) => {
-    await me.go('Scheduled');
-    await me.go('Dashboard');
-    const range = me.find('region', 'Due', { exact: true }).find('button', '1h', { exact: true });
-    await until('it is an hour', async () => await range.state('pressed') === 'true');
-  }, { prepare: soon });
+  /** @type {number[]} */
+  let times = [];
+  story(world, 'the range of due times is the smallest that has most of them', async (me) => {
+    for (const [range, due] of /** @type {[string, number[]][]} */ ([['1m', [9, 9, 12, 15, 90_000]], ['5m', [20, 100, 200, 250]], ['1h', [20, 1200, 1300, 1400, 80_000]],
+      ['24h', [20, 7200, 40_000]], ['7d', [100_000, 200_000]], ['24h', []]])) {
+      times = due;
+      await me.go('Scheduled');
+      const fit = me.find('region', 'Due', { exact: true }).find('button', range, { exact: true });
+      await until('the range is ' + range, async () => await fit.state('pressed') === 'true');
+      await me.go('Dashboard');
+    }
+  }, { prepare: (/** @type {any} */ page) => dueIn(page, () => times) });
 
   test('the bars of a low chart use its height, though a mark has a name', async () => {
     const { page, context } = await open(world.browser);
-    await soon(page);
+    await dueIn(page, () => [9, 9, 9]);
     await signIn(page, world.base);
     await page.goto(world.base + '/scheduled-jobs');
     const chart = page.getByRole('figure', { name: /^Scheduled jobs by due time/ });

@@ -1,6 +1,7 @@
 // Filters of lists: which terms are accepted, which are refused, and which links set them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { overflow } from './boxes.js';
 import { go, open, signIn } from './browser.js';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
@@ -141,6 +142,33 @@ export function filters(world) {
     await top.getByText('no answer within 3007 ms').waitFor();
     const links = await top.getByRole('link').evaluateAll((all) => all.map((a) => `${a.textContent} ${a.getAttribute('href')}`));
     assert.deepEqual(links, ['Timeout /retries?error=fp-00000000000000aa', '112 retries /retries?error=fp-00000000000000aa', '80 dead /dead-jobs?error=fp-00000000000000aa']);
+    await context.close();
+  });
+
+  test('a list of one error says which, also from a bookmark, and so does the dialog of its jobs', async () => {
+    const { page, context } = await open(world.browser, { viewport: { width: 390, height: 844 } });
+    await signIn(page, world.base);
+    const groups = (await http(`${world.base}/api/errors?set=dead-jobs&class=SyncInventory`)).items;
+    const { fingerprint, count } = groups.find((/** @type {any} */ g) => g.error_class === 'Timeout');
+    const named = 'error: Timeout in SyncInventory: no answer from <n> within <n> ms';
+    const reads = async (/** @type {any} */ at) => (await at.innerText()).replace(/\s+/g, ' ').trim();
+    await page.goto(`${world.base}/dead-jobs?error=${fingerprint}`);
+    const search = page.getByRole('search');
+    await until('the filter says which', async () => await reads(search) === named);
+    assert.match(await search.locator('.chip').getAttribute('title'), new RegExp(fingerprint + '$'));
+    await page.reload();
+    await until('the filter says which', async () => await reads(search) === named);
+    await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
+    await page.getByRole('button', { name: `Select all ${count} matching` }).click();
+    await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(named).waitFor();
+    assert.doesNotMatch(await reads(page.locator('body')), /fp-/);
+    assert.deepEqual(await page.evaluate(overflow), []);
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'By error' }).click();
+    await until('the errors are there, and the filter is said to be ignored', async () => /no filter “error”/.test(await reads(search)));
+    assert.match(await reads(search), /^error: Timeout in SyncInventory/);
     await context.close();
   });
 

@@ -17,7 +17,7 @@ const arabic = 'إرسال_الفواتير_'.repeat(6);
 const hebrew = 'תור-דחוף';
 const emoji = '👩‍👩‍👧‍👦🏳️‍🌈'.repeat(12);
 /** All characters that turn the direction of writing, and some that have no shape. */
-const hidden = [1, 8, 0xb, 0x1b, 0x1f, 0x7f, 0x9f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069];
+const hidden = [1, 8, 0xb, 0x1b, 0x1f, 0x7f, 0x9f, 0x61c, 0x200b, 0x200e, 0x200f, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069];
 const wordy = 'many words that say little '.repeat(12).trim();
 /** The names, by the end of the ids of their jobs. */
 const names = { long, markup, turned, arabic, emoji, wordy };
@@ -57,7 +57,12 @@ async function plant({ base, publish }) {
   await http(`${base}/api/operations`, 'POST', { action: 'delete', set: 'dead-jobs', jids: ['hostile-many-0'], reason: `${emoji} ${long}`.slice(0, 400) });
   // Records over 64 KiB are not searched.
   await until('they are read', async () => (await http(`${base}/api/dead-jobs?page=1&text=hostile-`)).filtered_count_at_least >= 60);
+  // It has no jobs, but the page of operations shows the error.
+  await http(`${base}/api/operations`, 'POST', { action: 'delete', set: 'scheduled-jobs', filter: { error: await longError(base) } });
 }
+
+/** Returns the fingerprint of the error with the longest names. @param {string} base */
+const longError = async (base) => (await http(`${base}/api/errors?set=dead-jobs`)).items.find((/** @type {any} */ g) => g.error_class === long).fingerprint;
 
 /**
  * A process in which everything is too long.
@@ -104,7 +109,8 @@ async function fits(own) {
   await signIn(page, own.base);
   faults.length = 0;
   const wrong = [];
-  for (const path of paths) {
+  const filtered = '/dead-jobs?error=' + await longError(own.base);
+  for (const path of [...paths, filtered]) {
     await visit(page, own.base + path);
     wrong.push(...await resized(page, path.slice(0, 60)));
   }
@@ -114,6 +120,12 @@ async function fits(own) {
     await page.getByRole('dialog').waitFor();
     wrong.push(...await resized(page, 'the dialog of ' + path.slice(0, 40)));
   }
+  await visit(page, own.base + filtered);
+  await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
+  await page.getByRole('button', { name: /^Select all \d+ matching/ }).click();
+  await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByText('error: VeryLong').waitFor();
+  wrong.push(...await resized(page, 'the dialog of one error'));
   assert.deepEqual([...wrong, ...faults.filter((f) => !expected.test(f))], []);
   assert.notEqual(await page.title(), '1', 'markup is text');
   assert.deepEqual(await page.evaluate(() => window.refusals), []);

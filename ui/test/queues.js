@@ -137,6 +137,7 @@ export function queues(world) {
   story(world, 'a queue is paused with a reason, and resumed without a question', async (me) => {
     await me.find('table', 'Queues').find('link', 'archive').click();
     await me.find('button', 'Pause', { exact: true }).click();
+    await me.dialog.reads(/Workers take no new jobs until you resume it\. Running jobs finish/);
     await me.dialog.find('textbox', /^Reason/).fill('the archive is full');
     await me.dialog.find('button', 'Pause').click();
     await me.find('status').reads(/Paused by guest .*: the archive is full/);

@@ -19,6 +19,7 @@ export const stories = [
     await me.find('tab', 'Workers (0)').click();
     await me.find('region', 'Workers').reads(/No workers consume this queue/);
     await me.find('tab', 'Jobs').click();
+    await me.find('main').reads(/Peeking fetches and requeues messages, which marks them as redelivered\./);
     await me.find('button', 'Peek 20').click();
     await me.find('table', 'Next jobs in the queue').find('row').nth(1).reads(/^ArchiveOrders \[20\d\d,\d+\] /);
   }],
@@ -59,6 +60,7 @@ export const stories = [
     const lines = (await timeline.texts()).filter((line) => /Attempt/.test(line));
     assert.equal(lines.length, 3);
     for (const [i, line] of lines.entries()) assert.match(line, new RegExp(`^Attempt ${i + 9}${i < 2 ? '' : ' of 11'} failed.*web-1:4711:shop.*ran .*SMTPAuthenticationError`));
+    assert.deepEqual(await timeline.find('link', 'web-1:4711:shop').texts(), Array(3).fill('web-1:4711:shop'));
     await me.find('region', 'Error').reads(/535 5\.7\.8 Authentication credentials invalid/);
     // Which JSON.parse would round.
     await me.find('region', 'the arguments').reads(/9007199254740993/);

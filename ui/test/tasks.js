@@ -134,7 +134,7 @@ const all = (world) => [
   { name: 'retry all jobs of one error', most: { clicks: 3 }, scene: die, act: async (me) => {
     await attention(me).find('link', /jobs died in the last 15 minutes/).click();
     await me.find('table', 'Errors').find('row', /NoRoute/).find('button', 'Retry now all 12 with NoRoute of CheckStock').click();
-    await me.dialog.reads(/Filter NoRoute in CheckStock/);
+    await me.dialog.reads(/Filter error: NoRoute in CheckStock: /);
     await me.dialog.find('button', 'Retry 12 dead jobs').click();
     await done(me, /^Retry 12 dead jobs/, 12);
   } },

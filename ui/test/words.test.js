@@ -79,6 +79,34 @@ test('the figures of waits, totals and limits have short names', () => {
   assert.equal(due.beyond(90), '90 beyond this range');
 });
 
+test('dialogs say what happens to jobs', () => {
+  const { queue, queues } = words;
+  assert.equal(queues.aboutPausing(true), 'Workers take no new jobs until you resume it. Running jobs finish; new jobs keep queueing.');
+  assert.equal(queues.aboutPausing(false), 'Workers take no new jobs from these queues until you resume them. Running jobs finish; new jobs keep queueing.');
+  assert.equal(queue.aboutDeleting, "Deletes the queue and its jobs. This can't be undone. The queue is recreated when the next job is published.");
+  assert.match(queue.aboutPeeking, /^Peeking fetches and requeues messages, which marks them as redelivered\./);
+});
+
+test('columns of operations and figures of health have the usual names', () => {
+  const { common, health, operations } = words;
+  assert.deepEqual([operations.operation, common.progress, common.filter, operations.target], ['Operation', 'Progress', 'Filter', 'Target']);
+  assert.deepEqual([health.sinceStart, health.processedAllTime, health.inTotal(1200)], ['Since start', 'Processed, all time', '1,200 in total']);
+});
+
+test('an empty list says what would be in it', () => {
+  const { common } = words;
+  assert.equal(common.whatIsScheduled, 'A job with a time waits here until it is due.');
+  assert.equal(common.whatIsRetried, 'A job that failed waits here until its next attempt.');
+  assert.equal(common.whatIsDead, 'A job that failed and has no retries left is kept here until you retry or delete it.');
+});
+
+test('an error in a filter is short, and has its class, that of its jobs and its message', () => {
+  const { errorIn } = words.common;
+  assert.equal(errorIn({ error_class: 'Timeout', class: 'Sync', message: 'no answer in <n> ms' }), 'Timeout in Sync: no answer in <n> ms');
+  assert.equal(errorIn({ error_class: '', class: 'Sync', message: '' }), 'Error in Sync');
+  assert.equal(errorIn({ error_class: 'E'.repeat(500), class: 'Sync', message: '' }).length, 301);
+});
+
 test('what only the API calls so has plain words', () => {
   for (const text of texts(words)) assert.doesNotMatch(text, /\b(?:astray|retyped|under.way|undoing|settling|gated|anew|whoever|whatever|nobody|somebody)\b/i);
   for (const op of ['made', 'removed', 'retyped', 'astray', 'recreated', 'trimmed']) assert.ok(words.operations.ops[op], op);

@@ -8,12 +8,18 @@ export { useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } fr
 export { batch, signal, computed, effect, useSignal, useComputed, untracked } from '../../vendor/signals.js';
 
 /**
- * Control characters, and characters that change the direction of the text. They are shown as
- * escapes, so that no name can look like another.
+ * Control characters, and characters that are invisible or change the direction of the text (DI,
+ * Default_Ignorable_Code_Point, has most of these). They are shown as escapes: two names that differ
+ * in such characters must not look alike.
  */
-const hidden = /(?![\t\n\r])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+const hidden = /(?![\t\n\r])[\p{Cc}\p{DI}\p{Zl}\p{Zp}\u2800\ufff9-\ufffb]/gu;
+/** Returns the escape of a character. @param {string} c */
+function escapeOf(c) {
+  const hex = c.codePointAt(0).toString(16).padStart(4, '0');
+  return hex.length > 4 ? `\\u{${hex}}` : '\\u' + hex;
+}
 /** @param {any} text */
-export const visible = (text) => (typeof text === 'string' && text.search(hidden) >= 0 ? text.replace(hidden, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0')) : text);
+export const visible = (text) => (typeof text === 'string' && text.search(hidden) >= 0 ? text.replace(hidden, escapeOf) : text);
 
 /** @param {any} child @returns {any} */
 const shown = (child) => (Array.isArray(child) ? child.map(shown) : visible(child));

@@ -3,7 +3,7 @@
 // one style. Here is what several pages say, and the dashboard, which is loaded first.
 // Sentence case; buttons are verbs, labels are nouns; an empty list describes what would be in it.
 // A text with variable parts is a function. The linter refuses texts in other files.
-import { brief, bytes, count, millis, plural, rate, rich, seconds } from './format.js';
+import { brief, bytes, count, millis, plural, rate, rich, seconds, short } from './format.js';
 
 /** Texts of more than one page. */
 export const common = {
@@ -53,6 +53,7 @@ export const common = {
   reason: 'Reason',
   id: 'ID',
   error: 'Error',
+  errorIn: (g) => short(`${g.error_class || common.error} in ${g.class}${g.message && ': '}${g.message}`),
   selection: 'Selection',
   clear: 'Clear',
   keepSearching: 'Keep searching',
@@ -194,7 +195,7 @@ export const frame = {
   unreachable: (next) => rich`Can't reach Millrace. Data may be stale. ${next}`,
   nextAttempt: (time) => rich`Next attempt in ${time} s.`,
   updated: (version) => `Millrace was updated to ${version}. Reload to use the new version.`,
-  blocked: (why) => `The broker accepts no messages: ${why}`,
+  blocked: (why) => `The broker has an alarm and blocks publishers: ${why}`,
   clockDiffers: (s) => `This computer's clock is ${seconds(Math.abs(s))} ${s > 0 ? 'behind' : 'ahead of'} Millrace's. All times are Millrace's.`,
 };
 
@@ -579,7 +580,6 @@ export const storm = {
   noneFailed: 'No job in this list has failed.',
   counted: (n) => `Counted in the first ${count(n)} jobs; there are more.`,
   actOn: (verb, g) => `${verb} all ${g.count} with ${g.error_class} of ${g.class}`,
-  errorIn: (error, name) => `${error} in ${name}`,
   recent: (n, over) => `${plural(n, 'attempt')} failed in the last ${seconds(over)}`,
   onHost: (host, n) => `${host}: ${plural(n, 'attempt')}`,
   moreHosts: (n) => `+${count(n)}`,

@@ -1,7 +1,7 @@
 // @ts-check
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { absolute } from '../core/format.js';
+import { filterText } from '../core/filtertext.js';
 import { useResource } from '../core/resource.js';
 import { link, route, setQuery } from '../core/router.js';
 import { mayAct } from '../core/session.js';
@@ -15,11 +15,16 @@ import { Table } from '../parts/table.js';
 import { Tabs } from '../parts/tabs.js';
 import { Time } from '../parts/time.js';
 
-/** @param {any} op */
-export function filterText(op) {
-  const f = Object.entries(op.filter || {}).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(Number(v)) : v}`);
+/** Returns which jobs an operation is about. @param {any} op @param {any} [group] */
+function jobsText(op, group) {
   if (op.undoes) return words.operationOf(op.undoes);
-  return op.filter ? f.join(', ') || words.all : words.selectedJobs;
+  return op.filter ? filterText(op.filter, group) || words.all : words.selectedJobs;
+}
+
+/** The jobs of an operation. The tooltip has what the API calls them. @param {{op: any}} p */
+function Which({ op }) {
+  const text = jobsText(op, op.error_group);
+  return html`<span class="cut" title=${[...new Set([text, jobsText(op)])].join('\n')}>${text}</span>`;
 }
 
 export default function Operations() {
@@ -36,7 +41,7 @@ function List() {
     { id: 'what', label: words.operation, always: true, head: true, cell: (o) => opText(o) },
     { id: 'state', label: common.state, cell: (o) => html`<${State} state=${shownState(o, ops.data || [])} />` },
     { id: 'far', label: common.progress, cell: (o) => html`<${Far} op=${o} />` },
-    { id: 'filter', label: common.filter, wide: true, class: 'some', cell: (o) => html`<span class="cut" title=${filterText(o)}>${filterText(o)}</span>` },
+    { id: 'filter', label: common.filter, wide: true, class: 'some', cell: (o) => html`<${Which} op=${o} />` },
     { id: 'reason', label: common.reason, wide: true, class: 'some', cell: (o) => html`<span class="cut" title=${o.reason}>${o.reason || html`<span class="dim">–</span>`}</span>` },
     { id: 'actor', label: words.by, wide: true, cell: (o) => o.actor || '–' },
     { id: 'at', label: common.started, cell: (o) => html`<${Time} at=${o.started_at} />` },

@@ -4,12 +4,12 @@
 import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
+import { filterText } from '../core/filtertext.js';
 import { absolute, exact, local, relative } from '../core/format.js';
 import { whyNotMany } from '../core/overview.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
 import { whyNot } from '../core/session.js';
-import { timeOf } from '../core/times.js';
 import { confirm } from './dialog.js';
 import { Difference } from './difference.js';
 import { ofSet, operate, setNames } from './ops.js';
@@ -17,9 +17,9 @@ import { failed, overtaken, toast } from './toast.js';
 import { common, actions as words } from '../core/words.js';
 
 /**
- * @typedef {{set: string, rows?: any[], filter?: Record<string, any>, about?: string, count:
+ * @typedef {{set: string, rows?: any[], filter?: Record<string, any>, group?: any, count:
  *   number, asOf?: number, expected?: number}} Target what an action is for: `rows`, or all entries
- *   that match `filter`; `about` is that filter in words
+ *   that match `filter`; `group` is the error that a fingerprint in it stands for
  */
 
 /**
@@ -103,8 +103,8 @@ export function facts(t) {
   };
   const at = rows.map((r) => r.millrace?.at).filter(Boolean).sort((a, b) => a - b);
   const span = at.length ? at.length > 1 ? common.from(absolute(at[0]), absolute(at.at(-1))) : absolute(at[0]) : '';
-  const filter = t.about || t.filter && Object.entries(t.filter).map(([k, v]) => `${k}: ${k === 'from' || k === 'to' ? absolute(timeOf(v)) : v}`).join(', ');
-  return [[common.jobs, ofSet(t.set, t.count)], [common.filter, t.filter && (filter || words.noFilter(setNames[t.set]))], [common.queues, names('queue')], [common.classes, names('class')],
+  const filter = t.filter && (filterText(t.filter, t.group) || words.noFilter(setNames[t.set]));
+  return [[common.jobs, ofSet(t.set, t.count)], [common.filter, filter], [common.queues, names('queue')], [common.classes, names('class')],
     [t.set === 'dead-jobs' ? common.died : common.due, span]];
 }
 

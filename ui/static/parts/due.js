@@ -1,8 +1,8 @@
 // @ts-check
 // When entries are due: a histogram whose bars filter the list below, or lead to it.
-import { html, useEffect, useState } from '../core/h.js';
+import { computed, html, useEffect, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
-import { minute, now, serverNow } from '../core/clock.js';
+import { now, serverNow } from '../core/clock.js';
 import { brief } from '../core/format.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route } from '../core/router.js';
@@ -10,20 +10,38 @@ import { Chart } from './chart.js';
 import { Card, Failure, Segments } from './states.js';
 import { common, due as words } from '../core/words.js';
 
-const spans = { '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '30d': [2_592_000, 43_200] };
+/** The ranges, with their length and the width of a bar in seconds. */
+const spans = {
+  '1m': [60, 1], '5m': [300, 5], '1h': [3600, 60], '24h': [86_400, 900], '7d': [604_800, 7200], '30d': [2_592_000, 43_200],
+};
+const names = Object.keys(spans);
+
+/** How many seconds late a job is at least that is shown as overdue. */
+const grace = 2;
+/**
+ * When each range begins. It moves by a tenth of a short range, and by a minute at most, so that the
+ * request stays the same for a while.
+ */
+const starts = Object.fromEntries(names.map((name) => {
+  const by = Math.min(60, spans[name][0] / 10);
+  return [name, computed(() => now.value && Math.floor((serverNow() - grace) / by) * by)];
+}));
 
 /** @param {number[]} all */
 const sum = (all) => all.reduce((a, b) => a + b, 0);
 
 /**
- * Returns a range that fits the data: not all in one bar, and not empty.
- * @param {string} now
+ * Returns the next smaller range if it has most of what is due in this range, or the next larger one
+ * if nothing is due in this range.
+ * @param {string} span
  * @param {any} d
  */
-function better(now, d) {
-  if (now === '24h' && sum(d.counts) && !d.after && !sum(d.counts.slice(4))) return '1h';
-  if (!sum(d.counts) && d.after) return { '1h': '24h', '24h': '7d' }[now] || '30d';
-  return now;
+function better(span, d) {
+  const at = names.indexOf(span);
+  const here = sum(d.counts);
+  const [less, more] = [names[at - 1], names[at + 1]];
+  if (less && sum(d.counts.slice(0, spans[less][0] / d.step)) > here / 2) return less;
+  return !here && d.after && more ? more : span;
 }
 
 /**
@@ -40,9 +58,7 @@ export function DueTimes({ set }) {
   const [fit, setFit] = useState(set === 'retries' ? '1h' : '24h');
   const span = chosen || fit;
   const [length, step] = spans[span];
-  // The range changes only each minute, so that the request stays the same for a while.
-  minute.value;
-  const start = Math.floor(serverNow() / 60) * 60;
+  const start = starts[span].value;
   const due = useResource(apiPath('due-times', [], { set, from: start, to: start + length, step }), { every: 10_000, topic: set === 'retries' ? 'retries' : 'scheduled' });
   const d = due.data;
   const counts = d?.counts || [];
@@ -59,7 +75,7 @@ export function DueTimes({ set }) {
   return html`<${Card} title=${retries ? words.retriesDue : common.due} tools=${html`
       ${overdue > 0 && html`<button class="btn small hurt" onClick=${late}>${words.overdueOf(overdue)}</button>`}
       ${d?.after > 0 && html`<span class="dim small">${words.beyond(d.after)}</span>`}
-      <${Segments} label=${common.range} value=${span} onChange=${choose} options=${Object.keys(spans).map((s) => [s, s])} />`}>
+      <${Segments} label=${common.range} value=${span} onChange=${choose} options=${names.map((s) => [s, s])} />`}>
     <${Failure} error=${due.error} at=${d ? due.at : 0} refresh=${due.refresh} />
     <${Chart} of=${due} title=${retries ? words.retriesByDueTime : words.scheduledJobsByDueTime} height=${80} format=${brief} stacked
       from=${start - first * step} to=${start + length} now=${Math.max(start, now.peek())} x=${x} href=${href} series=${series}

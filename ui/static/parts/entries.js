@@ -182,7 +182,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   };
   const run = async (/** @type {string} */ action) => {
     const target = matching
-      ? { set, filter: fixed(filter, matching.read), count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined }
+      ? { set, filter: fixed(filter, matching.read), group: d?.error_group, count: matching.count, asOf: matching.asOf, expected: matching.exact ? matching.count : undefined }
       : { set, rows: [...chosen.values()], count: chosen.size };
     if (!matching && chosen.size === 1 && action !== 'change') {
       await actOn(set, action, [...chosen.values()][0], done);
@@ -201,7 +201,7 @@ export function Entries({ set, topic, columns, empty, controls, always = {} }) {
   return html`<section class="card flush" aria-label=${setNames[set]}>
     <div class="bars"><div class="toolbar">${controls}
       <${FilterBox} label=${words.filterOf(setNames[set])} names=${names} when=${set === 'dead-jobs' ? 'died' : set === 'gated-jobs' ? '' : 'due'} query=${query}
-        suggest=${suggest} onChange=${setFilter} />
+        group=${d?.error_group} suggest=${suggest} onChange=${setFilter} />
       <${ColumnChooser} id=${set} columns=${columns} /><${CopyCurl} url=${url} /><${Downloads} set=${set} filter=${filter} /></div>
     ${chosen.size > 0 && html`<div class="selbar" role="region" aria-label=${common.selection}>
       <span class="strong">${matching ? words.allSelected(matching.count) : common.selected(common.jobsOf(chosen.size))}</span>

@@ -2,12 +2,16 @@
 // A list's filter: terms as chips, in the URL under the API's names. A term that is not understood
 // is shown, and never dropped.
 import { cx, html, useMemo, useRef, useState } from '../core/h.js';
+import { errorText } from '../core/filtertext.js';
 import { absolute } from '../core/format.js';
 import { relativeTime } from '../core/times.js';
 import { Icon } from './icon.js';
 import { common, filter as words } from '../core/words.js';
 
-/** @typedef {{name: string, label: string, text: string}} Term `name` is the API's */
+/**
+ * @typedef {{name: string, label: string, text: string, title?: string}} Term `name` is the API's;
+ *   `title`: what the API has in place of the text
+ */
 
 /**
  * A path in the arguments and a value, as in 0.customer:42. A dot, a colon or a backslash in a name
@@ -64,26 +68,31 @@ function span(value, way) {
   return { params: (m[1] === '<') === (way > 0) ? { to: at } : { from: at } };
 }
 
-/** Returns a term with its texts. @param {string} name @param {string} value @returns {Term} */
-function termOf(name, value) {
+/** Returns a term with its texts. @param {string} name @param {string} value @param {any} [group] @returns {Term} */
+function termOf(name, value, group) {
   const [, path, text] = (name === 'args' && argument.exec(value)) || [];
   if (path) return { name, label: beginOf(name) + path, text };
+  if (name === 'error') {
+    const error = errorText(value, group);
+    return { name, label: name, text: error, title: error === value ? undefined : `${error}\n${value}` };
+  }
   return { name, label: name, text: (name === 'from' || name === 'to') && !relativeTime.test(value) ? absolute(Number(value)) : value };
 }
 
 /**
  * @param {{names: string[], query: URLSearchParams, onChange: (changes: Record<string, string>) =>
- *   void, suggest?: Record<string, () => (string|[string, string])[]>, label: string, when?:
- *   'due'|'died'|''}} p `when`: what a time is in this list
+ *   void, suggest?: Record<string, () => (string|[string, string])[]>, label: string, group?: any,
+ *   when?: 'due'|'died'|''}} p `group`: the error that a fingerprint stands for; `when`: what a
+ *   time is in this list
  */
-export function FilterBox({ names, query, onChange, suggest = {}, label, when = '' }) {
+export function FilterBox({ names, query, onChange, suggest = {}, label, group, when = '' }) {
   const [text, set] = useState('');
   const [wrong, setWrong] = useState(/** @type {{word: string, why: string}[]} */ ([]));
   const [at, setAt] = useState(-1);
   const [open, setOpen] = useState(false);
   const input = useRef(null);
   const ignored = (/** @type {Term} */ t) => (names.includes(t.name) ? '' : words.ignored(t.name));
-  const terms = Object.keys(words.hints).filter((n) => query.get(n)).map((name) => termOf(name, query.get(name)));
+  const terms = Object.keys(words.hints).filter((n) => query.get(n)).map((name) => termOf(name, query.get(name), group));
   const list = useMemo(() => (open ? completions(text, names, suggest, when) : []), [text, open, query.toString()]);
   // Both together, so that Enter cannot come between them.
   const setText = (/** @type {string} */ now) => {
@@ -128,7 +137,7 @@ export function FilterBox({ names, query, onChange, suggest = {}, label, when = 
   const shownList = open && list.length > 0;
   return html`<div class="chips" role="search" onClick=${(e) => e.target === e.currentTarget && input.current.focus()}>
     <${Icon} name="search" small class="dim" />
-    ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t)}><b>${t.label}:</b>
+    ${terms.map((t) => html`<span class=${cx('chip', ignored(t) && 'bad')} key=${t.name} title=${ignored(t) || t.title}><b>${t.label}:</b>
       <span class="cut">${t.text}</span>${ignored(t) && html`<span class="sr">: ${ignored(t)}</span>`}
       <button aria-label=${common.removeFilter(t.name)} onClick=${() => onChange({ [t.name]: '' })}><${Icon} name="x" small /></button></span>`)}
     ${wrong.map((w, i) => html`<span class="chip bad" key=${'w' + i} title=${w.why}><${Icon} name="alert" small /><span class="cut">${w.word}</span><span class="sr">: ${w.why}</span>

@@ -110,8 +110,7 @@ export function Storm({ set }) {
   const act = async (/** @type {string} */ action, g) => {
     const f = { ...fixed(filter, groups.at), error: g.fingerprint };
     // The offsets that were seen, so that no later job is affected.
-    const about = words.errorIn(g.error_class || common.error, g.class);
-    const seen = { set, filter: f, about, count: g.count, asOf: groups.data.as_of, expected: g.count };
+    const seen = { set, filter: f, group: g, count: g.count, asOf: groups.data.as_of, expected: g.count };
     try {
       await actOnMany(action, groups.data.complete ? seen : { ...seen, ...await countNow(set, f, g.count) }, groups.refresh);
     } catch (e) {
@@ -120,7 +119,8 @@ export function Storm({ set }) {
   };
   const columns = columnsOf(set, total, groups.data?.recent_seconds);
   return html`<section class="card flush" aria-label=${common.byError}><div class="toolbar">
-      <${FilterBox} label=${words.filterErrors} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query} onChange=${setFilter} />
+      <${FilterBox} label=${words.filterErrors} names=${names} when=${set === 'dead-jobs' ? 'died' : 'due'} query=${query}
+        group=${items.find((g) => g.fingerprint === query.get('error'))} onChange=${setFilter} />
       <${ColumnChooser} id=${'storm-' + set} columns=${columns} /><${CopyCurl} url=${url} /></div>
     <${Answer} of=${groups}>
     ${groups.data?.complete === false && html`<p class="toolbar dim small">${words.counted(groups.data.searched)}</p>`}
