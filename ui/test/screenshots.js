@@ -112,7 +112,7 @@ async function act(page) {
 }
 
 /** Runs in the page: whether it shows what it is about. */
-const ready = () => !document.querySelector('tr.sk') && !!document.querySelector('main :is(tbody tr, .facts, .ops, .feed a, .empty)');
+const ready = () => !document.querySelector('tr.sk') && !!document.querySelector('main :is(tbody tr, .facts, .ops, .feed a, .empty, [role=tabpanel] .btn)');
 
 async function shoot(browser, base, theme, width, names, first) {
   const { page, context } = await open(browser, { colorScheme: theme, viewport: { width, height: 900 }, deviceScaleFactor: 1 });
