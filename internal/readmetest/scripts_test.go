@@ -169,7 +169,7 @@ func TestTestsInstallWhatTheyNeed(t *testing.T) {
 	require.Contains(t, recipe("./wire"), "scripts/deps.sh broker compiler\n")
 	require.NotContains(t, recipe("./wire"), "java")
 	for _, pkg := range []string{"./internal/readmetest", "./internal/spectest", "./internal/..."} {
-		require.Contains(t, recipe(pkg), "scripts/deps.sh broker compiler python ruby rails node java imports proxies\n", pkg)
+		require.Contains(t, recipe(pkg), "scripts/deps.sh broker compiler python ruby rails node jest pyright java imports proxies\n", pkg)
 	}
 	require.Contains(t, dry("-B", "test-python"), "requirements-test.txt")
 	for _, target := range []string{"test-python", "test", "packages"} {
