@@ -159,7 +159,7 @@ func TestInterruptedImportContinues(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	var exit *exec.ExitError
 	require.ErrorAs(t, cmd.Wait(), &exit)
-	require.Equal(t, 1, exit.ExitCode())
+	require.Equal(t, 1, exit.ExitCode(), "%s", &said)
 	at := entered(t, resume)
 	require.Less(t, at, int64(lines))
 	require.Contains(t, said.String(), fmt.Sprintf("millrace: interrupted; the same command continues with line %d\n", at+1))
