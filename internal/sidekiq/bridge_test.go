@@ -252,8 +252,10 @@ func TestConnectionsBreak(t *testing.T) {
 		c.Redis = &redis.Options{Addr: strings.TrimPrefix(front.URL(), "redis://")}
 	})
 	const jobs = 2000
+	w.pushed(t, "mails", job("first"))
+	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 1 }, "it moves jobs: from now on, a lost connection does not end it")
 	go func() {
-		for n := range jobs {
+		for n := range jobs - 1 {
 			w.pushed(t, "mails", job(string(rune('a'+n%26))+time.Now().Format("150405.000000000")))
 		}
 	}()
