@@ -42,7 +42,7 @@ for_target() {
 }
 
 build() { # build BINARY
-	go build -v -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$1" ./cmd/millrace 2>&1 | scripts/progress.sh
+	go build -v -trimpath -gcflags=all=-dwarf=false -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$1" ./cmd/millrace 2>&1 | scripts/progress.sh
 }
 
 # Every archive has these files besides the binary, which writes them itself.
