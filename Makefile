@@ -132,15 +132,18 @@ test-python: $(PYTHON_READY) ## Tests of the Python client, with the newest pika
 	cd clients/python && PYTHONPATH=src ../../scripts/again.sh ../../$(PYTHON) -m unittest -q
 	cd clients/python && PYTHONPATH=src ../../scripts/again.sh /usr/bin/python3 -m unittest -q
 
+# Arguments of Ruby that run all tests of the client.
+RUBY_TESTS := -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
+
 .PHONY: test-ruby
 test-ruby: ## Tests of the Ruby client, with Debian's bunny, also with a private RabbitMQ
 	@scripts/deps.sh broker ruby rails
-	cd clients/ruby && ../../scripts/again.sh ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
+	cd clients/ruby && ../../scripts/again.sh ruby $(RUBY_TESTS)
 
 # The working directory is the repository, because that Ruby sees no other files but temporary ones.
 .PHONY: test-newer-ruby
 test-newer-ruby: ## Tests of the Ruby client with Ruby 3.3, bunny 3, Rails 7 and RabbitMQ 4, installed in .cache from Debian forky
-	@ruby=$$(scripts/newer-ruby.sh) && scripts/again.sh "$$ruby" -C clients/ruby -w -Ilib -Itest -e 'Dir["./test/test_*.rb"].each { |file| require file }' -- --no-plugins
+	@ruby=$$(scripts/newer-ruby.sh) && scripts/again.sh "$$ruby" -C clients/ruby $(RUBY_TESTS)
 
 .PHONY: test-java
 test-java: ## Tests of the Java client, also with a private RabbitMQ

@@ -9,6 +9,15 @@ def ran(jid, side)
   File.open(ENV.fetch('RUNS'), 'a') { |file| file.syswrite("#{jid} #{side}\n") }
 end
 
+# Raises in the first attempt of a job.
+def fail_first(jid)
+  seen = File.join(ENV.fetch('SEEN'), jid)
+  return if File.exist?(seen)
+
+  File.write(seen, '')
+  raise 'the first attempt fails'
+end
+
 # JSON has no date: Active Job writes an object.
 class Letter < ActiveJob::Base
   ARGS = [9_007_199_254_740_993, 'é', { on: Date.new(2026, 2, 28) }].freeze
@@ -23,11 +32,7 @@ end
 # Fails in its first attempt.
 class FlakyLetter < Letter
   def perform(*)
-    seen = File.join(ENV.fetch('SEEN'), provider_job_id)
-    unless File.exist?(seen)
-      File.write(seen, '')
-      raise 'the first attempt fails'
-    end
+    fail_first(provider_job_id)
     super
   end
 end

@@ -157,7 +157,7 @@ public final class Inspector {
         if (answer.get("runs") instanceof List<?> all) {
             all.forEach(one -> runs.add(run((Map<?, ?>) one)));
         }
-        return new Found(jid, ((List<?>) answer.get("entries")).stream().map(item -> entry((Map<?, ?>) item, jid, null)).toList(), runs);
+        return new Found(jid, ((List<?>) answer.get("entries")).stream().map(item -> entry((Map<?, ?>) item, jid, text(about((Map<?, ?>) item), "set"))).toList(), runs);
     }
 
     /**
@@ -286,13 +286,16 @@ public final class Inspector {
         return item.get("jid") == null && item.get("job") instanceof Map<?, ?> job ? text(job, "jid") : text(item, "jid");
     }
 
-    /** The item of one job has its set, and the item of a list has not. */
+    private static Map<?, ?> about(Map<?, ?> item) {
+        return (Map<?, ?>) item.get("millrace");
+    }
+
     private static Entry entry(Map<?, ?> item, String jid, String set) {
-        Map<?, ?> about = (Map<?, ?>) item.get("millrace");
+        Map<?, ?> about = about(item);
         Map<String, Object> record = new LinkedHashMap<>();
         item.forEach((name, value) -> record.put((String) name, value));
         record.remove("millrace");
-        return new Entry(jid, set == null ? text(about, "set") : set, time(about), text(about, "class"), text(about, "queue"), (int) number(about, "attempt"), record);
+        return new Entry(jid, set, time(about), text(about, "class"), text(about, "queue"), (int) number(about, "attempt"), record);
     }
 
     private static Run run(Map<?, ?> one) {
