@@ -58,7 +58,7 @@ build: ## Build bin/millrace
 .PHONY: up
 up: ## Run a broker, Millrace and a demo worker until interrupted (ARGS=--fresh empties their data)
 	@scripts/tools.sh go git make
-	@scripts/deps.sh broker
+	@[[ -e bin/millrace ]] || go build net/http/pprof & scripts/deps.sh broker # the downloads leave time to compile
 	@$(MAKE) --no-print-directory build
 	@exec bin/millrace up $(ARGS)
 

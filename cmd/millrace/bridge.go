@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/cli/flags"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
@@ -38,14 +36,13 @@ func (c *sidekiqCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return usage.Fault(err)
 	}
-	options, err := redis.ParseURL(c.RedisURL)
-	if err != nil {
-		return usage.Errorf("--redis-url: write redis://user:password@host:port/database") // the URL may hold a password
-	}
-	bridge := sidekiq.New(sidekiq.Config{
-		Redis: options, Rules: rules, Log: newLog(out.Err, c.LogLevel, "text"),
+	bridge, err := sidekiq.New(sidekiq.Config{
+		RedisURL: c.RedisURL, Rules: rules, Log: newLog(out.Err, c.LogLevel, "text"),
 		Broker: broker.Config{AMQPURL: c.AMQPURL, Name: connect.Name + " bridge"},
 	})
+	if err != nil {
+		return usage.Errorf("--redis-url: %w", err)
+	}
 	if c.DryRun {
 		return errors.Join(c.survey(ctx, out, bridge), bridge.Close())
 	}

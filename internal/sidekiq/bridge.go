@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -19,10 +18,10 @@ import (
 
 // Config configures a bridge.
 type Config struct {
-	Redis  *redis.Options
-	Broker broker.Config
-	Rules  Rules
-	Log    *slog.Logger
+	RedisURL string
+	Broker   broker.Config
+	Rules    Rules
+	Log      *slog.Logger
 }
 
 // Bridge moves jobs both ways.
@@ -33,21 +32,17 @@ type Bridge struct {
 	warned atomic.Int64 // when the log last said that Redis takes no jobs
 }
 
-// New returns a bridge. Close ends its connections.
-func New(cfg Config) *Bridge {
-	redis.SetLogger(silent{})
-	options := *cfg.Redis
-	options.MaxRetries = -1 // a command that was carried out twice could remove another job
-	return &Bridge{cfg: cfg, store: &store{redis.NewClient(&options), rand.Text()}}
+// New returns a bridge. Close ends its connections. The error is about the URL of Redis.
+func New(cfg Config) (*Bridge, error) {
+	redis, err := newServer(cfg.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	return &Bridge{cfg: cfg, store: &store{redis, rand.Text()}}, nil
 }
 
-// silent is the log of the Redis client, whose errors the bridge logs itself.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
-
 // Close ends the bridge's connections to Redis.
-func (b *Bridge) Close() error { return b.store.redis.Close() }
+func (b *Bridge) Close() error { return b.store.redis.close() }
 
 // Run moves jobs until ctx ends. It returns an error if Redis cannot be used at the beginning. Later
 // it waits while Redis or the broker is away. While another bridge runs, it waits for its end.
@@ -67,7 +62,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		case err != nil:
 			b.cfg.Log.Warn("Redis is away", "error", err)
 		case has:
-			b.cfg.Log.Info("moving jobs", "redis", b.cfg.Redis.Addr, "to_sidekiq", b.cfg.Rules.ToSidekiq)
+			b.cfg.Log.Info("moving jobs", "redis", b.store.redis.host, "to_sidekiq", b.cfg.Rules.ToSidekiq)
 			err := b.lead(ctx)
 			if err != nil && !led {
 				return err
@@ -88,7 +83,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 // check says what is wrong with the server of Redis.
 func (b *Bridge) check(ctx context.Context) error {
 	if err := b.store.check(ctx); err != nil {
-		return fmt.Errorf("the Redis at %s: %w", b.cfg.Redis.Addr, err)
+		return fmt.Errorf("the Redis at %s: %w", b.store.redis.host, err)
 	}
 	return nil
 }
@@ -161,7 +156,7 @@ func (b *Bridge) handOver(ctx context.Context, job *millrace.RawJob) error {
 	}
 	push := b.store.pushing(job.Queue, text)
 	for retry := pause.Growing(longestPause); ; {
-		// What was sent is waited for, also after ctx has ended. Redis has a time limit of its own.
+		// What was sent is waited for, also after ctx has ended. A command has a time limit of its own.
 		if err = push.try(context.WithoutCancel(ctx)); err == nil {
 			return nil
 		}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
@@ -25,7 +24,7 @@ import (
 // world has a Redis, and a broker with the streams and the queues mails and legacy.
 type world struct {
 	vhost *brokertest.Vhost
-	redis *redis.Options
+	redis string // its address
 	store *store
 	log   *syncBuffer
 }
@@ -50,8 +49,7 @@ func (b *syncBuffer) String() string {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{vhost: brokertest.New(t), redis: startRedis(t), log: &syncBuffer{}}
-	w.store = &store{redis.NewClient(w.redis), "test"}
-	t.Cleanup(func() { require.NoError(t, w.store.redis.Close()) })
+	w.store = &store{connect(t, w.redis), "test"}
 	for _, stream := range []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.JobBegins} {
 		w.vhost.DeclareStream(t, stream)
 	}
@@ -70,12 +68,13 @@ func newWorld(t *testing.T) *world {
 func (w *world) bridge(t *testing.T, rules Rules, change ...func(*Config)) (stop func()) {
 	t.Helper()
 	require.NoError(t, rules.Check())
-	cfg := Config{Redis: w.redis, Rules: rules, Broker: broker.Config{AMQPURL: w.vhost.AMQPURL()}, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	cfg := Config{RedisURL: "redis://" + w.redis, Rules: rules, Broker: broker.Config{AMQPURL: w.vhost.AMQPURL()}, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	for _, f := range change {
 		f(&cfg)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := New(cfg)
+	b, err := New(cfg)
+	require.NoError(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- b.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
@@ -134,9 +133,9 @@ func TestJobsComeIn(t *testing.T) {
 	w := newWorld(t)
 	w.pushed(t, "mails", job("1"), job("2"), job("batch", `,"bid":"b"`), job("3"))
 	for _, set := range sets {
-		require.NoError(t, w.store.redis.ZAdd(t.Context(), set.key, redis.Z{Score: 4102444800.25, Member: job(set.key, `,"retry_count":0`)}).Err())
+		w.store.redis.must(t, "ZADD", set.key, 4102444800.25, job(set.key, `,"retry_count":0`))
 	}
-	require.NoError(t, w.store.redis.LPush(t.Context(), listOf("mails").private(), job("of a bridge that was killed")).Err())
+	w.store.redis.must(t, "LPUSH", listOf("mails").private(), job("of a bridge that was killed"))
 	w.bridge(t, Rules{}, func(c *Config) { c.Broker.AMQPURL = w.user(t) })
 	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 4 }, "the jobs of the queue are on the broker")
 	var jids []string
@@ -163,11 +162,11 @@ func TestJobsBehindThoseThatStay(t *testing.T) {
 	for n := range jobs {
 		jobs[n] = job(strconv.Itoa(n), `,"bid":"b"`)
 	}
-	require.NoError(t, w.store.redis.LPush(t.Context(), "queue:mails", jobs...).Err())
+	w.store.redis.must(t, "LPUSH", append([]any{"queue:mails"}, jobs...)...)
 	w.pushed(t, "mails", job("behind them"))
 	w.bridge(t, Rules{})
 	brokertest.Eventually(t, func() bool { return w.vhost.QueueLength(t, "queue.mails") == 1 }, "the job behind them is on the broker")
-	require.EqualValues(t, stay, w.store.redis.LLen(t.Context(), "queue:mails").Val())
+	require.EqualValues(t, stay, w.store.redis.must(t, "LLEN", "queue:mails"))
 	brokertest.Eventually(t, func() bool { return strings.Contains(w.log.String(), "jobs stay in Redis") }, "it is said at the end of the pass")
 	require.Equal(t, 1, strings.Count(w.log.String(), "jobs stay in Redis"), "it is said once, and then once a minute")
 }
@@ -180,15 +179,15 @@ func TestRulesChange(t *testing.T) {
 		if from.place != list {
 			i.score = "4102444800.25"
 		}
-		require.NoError(t, w.store.redis.LPush(t.Context(), from.private(), i.saved()).Err())
-		require.NoError(t, w.store.redis.SAdd(t.Context(), sourcesKey, from.key).Err())
+		w.store.redis.must(t, "LPUSH", from.private(), i.saved())
+		w.store.redis.must(t, "SADD", sourcesKey, from.key)
 	}
 	w.bridge(t, Rules{Queues: []string{"mails"}, ToSidekiq: []string{"legacy"}})
 	for _, queue := range []string{"legacy", "others"} {
-		brokertest.Eventually(t, func() bool { return w.store.redis.LLen(t.Context(), "queue:"+queue).Val() == 1 }, "the job of %s is back", queue)
+		brokertest.Eventually(t, func() bool { return w.store.redis.must(t, "LLEN", "queue:"+queue) == int64(1) }, "the job of %s is back", queue)
 	}
-	brokertest.Eventually(t, func() bool { return w.store.redis.ZCard(t.Context(), "retry").Val() == 1 }, "the retry is back")
-	require.Equal(t, 4102444800.25, w.store.redis.ZRangeWithScores(t.Context(), "retry", 0, 0).Val()[0].Score)
+	brokertest.Eventually(t, func() bool { return w.store.redis.must(t, "ZCARD", "retry") == int64(1) }, "the retry is back")
+	require.Equal(t, []byte("4102444800.25"), w.store.redis.must(t, "ZRANGE", "retry", 0, 0, "WITHSCORES").([]any)[1])
 	require.Zero(t, w.vhost.QueueLength(t, "queue.legacy"))
 }
 
@@ -212,11 +211,11 @@ func TestJobsGoOutToSidekiq(t *testing.T) {
 	w.bridge(t, Rules{ToSidekiq: []string{"legacy"}}, func(c *Config) { c.Broker.AMQPURL = w.user(t) })
 	body := []byte(`{"class":"C","args":[1],"queue":"legacy","jid":"1","retry_count":2}`)
 	w.vhost.Publish(t, wire.ExchangeDirect, "legacy", amqpJob(body), amqpJob([]byte(`{"class":"C","args":{"a":1},"queue":"legacy","jid":"2"}`)))
-	brokertest.Eventually(t, func() bool { return w.store.redis.LLen(t.Context(), "queue:legacy").Val() == 1 }, "Sidekiq has the job")
-	pushed := w.store.redis.RPop(t.Context(), "queue:legacy").Val()
+	brokertest.Eventually(t, func() bool { return w.store.redis.must(t, "LLEN", "queue:legacy") == int64(1) }, "Sidekiq has the job")
+	pushed := string(w.store.redis.must(t, "RPOP", "queue:legacy").([]byte))
 	require.Equal(t, "1", gjson.Get(pushed, "jid").Str)
 	require.EqualValues(t, 1, gjson.Get(pushed, "retry_count").Int())
-	require.True(t, w.store.redis.SIsMember(t.Context(), "queues", "legacy").Val(), "Sidekiq's web UI knows the queue")
+	require.EqualValues(t, 1, w.store.redis.must(t, "SISMEMBER", "queues", "legacy"), "Sidekiq's web UI knows the queue")
 	brokertest.Eventually(t, func() bool { return len(w.stream(t, wire.DeadJobs)) == 1 }, "what Sidekiq cannot run is dead")
 	require.Contains(t, w.stream(t, wire.DeadJobs)[0], "its args are no array")
 
@@ -224,10 +223,10 @@ func TestJobsGoOutToSidekiq(t *testing.T) {
 	e := edit{raw: []byte(pushed)}
 	e.set("retry_count", "2")
 	require.NoError(t, e.err)
-	require.NoError(t, w.store.redis.ZAdd(t.Context(), "retry", redis.Z{Score: 4102444800, Member: string(e.raw)}).Err())
+	w.store.redis.must(t, "ZADD", "retry", 4102444800, string(e.raw))
 	brokertest.Eventually(t, func() bool { return len(w.stream(t, wire.Retries)) == 1 }, "the retry came in")
 	require.Contains(t, w.stream(t, wire.Retries)[0], `"retry_count":3`)
-	require.Zero(t, w.store.redis.LLen(t.Context(), "queue:legacy").Val())
+	require.Zero(t, w.store.redis.must(t, "LLEN", "queue:legacy"))
 }
 
 // A second bridge waits, and takes over when the first one ends.
@@ -246,10 +245,10 @@ func TestOneBridgeAtATime(t *testing.T) {
 func TestConnectionsBreak(t *testing.T) {
 	w := newWorld(t)
 	back := brokertest.NewProxy(t, w.vhost.AMQPURL())
-	front := brokertest.NewProxy(t, "redis://"+w.redis.Addr)
+	front := brokertest.NewProxy(t, "redis://"+w.redis)
 	w.bridge(t, Rules{}, func(c *Config) {
 		c.Broker.AMQPURL = back.URL()
-		c.Redis = &redis.Options{Addr: strings.TrimPrefix(front.URL(), "redis://")}
+		c.RedisURL = front.URL()
 	})
 	const jobs = 2000
 	w.pushed(t, "mails", job("first"))
@@ -282,8 +281,9 @@ func TestSurvey(t *testing.T) {
 	w := newWorld(t)
 	w.pushed(t, "mails", job("1"), job("2"), job("3", `,"bid":"b"`))
 	w.pushed(t, "legacy", `{"class":"R","args":[],"queue":"legacy","jid":"4"}`)
-	require.NoError(t, w.store.redis.ZAdd(t.Context(), "schedule", redis.Z{Score: 4102444800, Member: `{"class":"R","args":[],"queue":"mails","jid":"5"}`}).Err())
-	b := New(Config{Redis: w.redis, Rules: Rules{ToSidekiq: []string{"legacy"}, Keep: []KeepRule{{"R", "legacy"}}}})
+	w.store.redis.must(t, "ZADD", "schedule", 4102444800, `{"class":"R","args":[],"queue":"mails","jid":"5"}`)
+	b, err := New(Config{RedisURL: "redis://" + w.redis, Rules: Rules{ToSidekiq: []string{"legacy"}, Keep: []KeepRule{{"R", "legacy"}}}})
+	require.NoError(t, err)
 	groups, err := b.Survey(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, b.Close())

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	millrace "github.com/millrace-jobs/millrace/clients/go"
@@ -95,9 +94,8 @@ func newReal(t *testing.T) *real {
 	if r.ruby == "" {
 		r.ruby = "/usr/bin/ruby"
 	}
-	r.store = &store{redis.NewClient(r.redis), "test"}
+	r.store = &store{connect(t, r.redis), "test"}
 	t.Cleanup(func() {
-		require.NoError(t, r.store.redis.Close())
 		if t.Failed() {
 			t.Log(r.log.String())
 		}
@@ -106,8 +104,8 @@ func newReal(t *testing.T) *real {
 	r.runs = filepath.Join(dir, "runs")
 	seen := filepath.Join(dir, "seen")
 	require.NoError(t, os.Mkdir(seen, 0o700))
-	r.env = append(os.Environ(), "REDIS_URL=redis://"+r.redis.Addr+"/0", "RUNS="+r.runs, "SEEN="+seen)
-	r.amqp, r.from = r.vhost.AMQPURL(), "redis://"+r.redis.Addr+"/0"
+	r.env = append(os.Environ(), "REDIS_URL=redis://"+r.redis+"/0", "RUNS="+r.runs, "SEEN="+seen)
+	r.amqp, r.from = r.vhost.AMQPURL(), "redis://"+r.redis+"/0"
 
 	var err error
 	r.binary, err = sidecar.Binary()
@@ -292,7 +290,7 @@ func (r *real) killBridge(t *testing.T, times int) (stop func() int) {
 			default:
 				kill()
 				// Its lock is that of a bridge that does not answer. Another one would wait for its end.
-				r.store.redis.Del(context.Background(), lockKey)
+				_, _ = r.store.redis.do(context.Background(), "DEL", lockKey)
 				start()
 			}
 		}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 )
 
 // store is Sidekiq's data in Redis, as the bridge with an id uses it.
 type store struct {
-	redis redis.UniversalClient
+	redis *server
 	id    string
 }
 
@@ -106,12 +106,12 @@ func (i item) at() float64 {
 
 // queues returns the names of all queues that Sidekiq knows.
 func (s *store) queues(ctx context.Context) ([]string, error) {
-	return s.redis.SMembers(ctx, "queues").Result()
+	return redis.Strings(s.redis.do(ctx, "SMEMBERS", "queues"))
 }
 
 // taken returns the sources that may have jobs in their private lists.
 func (s *store) taken(ctx context.Context) (sources []source, err error) {
-	keys, err := s.redis.SMembers(ctx, sourcesKey).Result()
+	keys, err := redis.Strings(s.redis.do(ctx, "SMEMBERS", sourcesKey))
 	for _, key := range keys {
 		sources = append(sources, sourceOf(key))
 	}
@@ -122,16 +122,15 @@ func (s *store) taken(ctx context.Context) (sources []source, err error) {
 // skip ones.
 func (s *store) peek(ctx context.Context, from source, skip, n int64) (items []item, err error) {
 	if from.place == list {
-		jobs, err := s.redis.LRange(ctx, from.key, -skip-n, -skip-1).Result()
+		jobs, err := redis.Strings(s.redis.do(ctx, "LRANGE", from.key, -skip-n, -skip-1))
 		for _, job := range slices.Backward(jobs) { // Sidekiq takes jobs from the end
 			items = append(items, item{job: job})
 		}
 		return items, err
 	}
-	members, err := s.redis.ZRangeWithScores(ctx, from.key, skip, skip+n-1).Result()
-	for _, m := range members {
-		job, _ := m.Member.(string)
-		items = append(items, item{job, strconv.FormatFloat(m.Score, 'f', -1, 64)})
+	members, err := redis.Strings(s.redis.do(ctx, "ZRANGE", from.key, skip, skip+n-1, "WITHSCORES"))
+	for m := range slices.Chunk(members, 2) {
+		items = append(items, item{m[0], m[1]})
 	}
 	return items, err
 }
@@ -144,8 +143,8 @@ var errLock = errors.New("another bridge moves jobs now")
 // list, the search for a job that is gone would keep Redis busy. What can fail comes first, because
 // a script is not undone.
 var (
-	takeFromList = redis.NewScript(`
-if redis.call('GET', KEYS[4]) ~= ARGV[1] then return redis.error_reply('LOCK') end
+	takeFromList = redis.NewScript(4, `
+if redis.call('GET', KEYS[4]) ~= ARGV[1] then return redis.error_reply('LOCK of another bridge') end
 redis.call('SADD', KEYS[3], KEYS[1])
 local taken = {}
 for i = 3, #ARGV do
@@ -156,8 +155,8 @@ for i = 3, #ARGV do
   end
 end
 return taken`)
-	takeFromSet = redis.NewScript(`
-if redis.call('GET', KEYS[4]) ~= ARGV[1] then return redis.error_reply('LOCK') end
+	takeFromSet = redis.NewScript(4, `
+if redis.call('GET', KEYS[4]) ~= ARGV[1] then return redis.error_reply('LOCK of another bridge') end
 redis.call('SADD', KEYS[3], KEYS[1])
 local taken = {}
 for i = 3, #ARGV, 2 do
@@ -168,10 +167,13 @@ for i = 3, #ARGV, 2 do
   end
 end
 return taken`)
-	putIntoList = redis.NewScript(`
+	removeFromList = redis.NewScript(1, `
+for _, job in ipairs(ARGV) do redis.call('LREM', KEYS[1], -1, job) end
+return 1`)
+	putIntoList = redis.NewScript(2, `
 if redis.call('LREM', KEYS[2], -1, ARGV[1]) == 1 then redis.call('RPUSH', KEYS[1], ARGV[1]) end
 return 1`)
-	putIntoSet = redis.NewScript(`
+	putIntoSet = redis.NewScript(2, `
 if redis.call('LREM', KEYS[2], -1, ARGV[1] .. ' ' .. ARGV[2]) == 1 then redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2]) end
 return 1`)
 )
@@ -179,16 +181,16 @@ return 1`)
 // take moves items from a source into its private list, and returns those that were still there. They
 // are among the first depth ones.
 func (s *store) take(ctx context.Context, from source, items []item, depth int64) (taken []item, err error) {
-	script, args := takeFromList, make([]any, 0, 2+2*len(items))
-	args = append(args, s.id, depth)
+	script, args := takeFromList, make([]any, 0, 6+2*len(items))
+	args = append(args, from.key, from.private(), sourcesKey, lockKey, s.id, depth)
 	for _, i := range items {
 		if from.place != list {
 			script, args = takeFromSet, append(args, i.score)
 		}
 		args = append(args, i.job)
 	}
-	found, err := script.Run(ctx, s.redis, []string{from.key, from.private(), sourcesKey, lockKey}, args...).Int64Slice()
-	if redis.HasErrorPrefix(err, "LOCK") {
+	found, err := redis.Ints(s.redis.run(ctx, script, args...))
+	if answer := redis.Error(""); errors.As(err, &answer) && strings.HasPrefix(string(answer), "LOCK ") {
 		return nil, errLock
 	}
 	for _, n := range found {
@@ -199,7 +201,7 @@ func (s *store) take(ctx context.Context, from source, items []item, depth int64
 
 // waiting returns what is in the private list of a source, in the order in which it was taken.
 func (s *store) waiting(ctx context.Context, from source, n int64) (items []item, err error) {
-	saved, err := s.redis.LRange(ctx, from.private(), -n, -1).Result()
+	saved, err := redis.Strings(s.redis.do(ctx, "LRANGE", from.private(), -n, -1))
 	for _, i := range slices.Backward(saved) {
 		items = append(items, from.restored(i))
 	}
@@ -211,22 +213,22 @@ func (s *store) settle(ctx context.Context, from source, items []item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, i := range items {
-			p.LRem(ctx, from.private(), -1, i.saved())
-		}
-		return nil
-	})
+	args := []any{from.private()}
+	for _, i := range items {
+		args = append(args, i.saved())
+	}
+	_, err := s.redis.run(ctx, removeFromList, args...)
 	return err
 }
 
 // putBack moves an item from the private list to where it came from.
 func (s *store) putBack(ctx context.Context, from source, i item) error {
-	script, args := putIntoList, []any{i.job}
+	script, args := putIntoList, []any{from.key, from.private()}
 	if from.place != list {
-		script, args = putIntoSet, []any{i.score, i.job}
+		script, args = putIntoSet, append(args, i.score)
 	}
-	return script.Run(ctx, s.redis, []string{from.key, from.private()}, args...).Err()
+	_, err := s.redis.run(ctx, script, append(args, i.job)...)
+	return err
 }
 
 // pushing is one job on its way to Sidekiq's workers. It is pushed once, however often that is tried:
@@ -242,7 +244,7 @@ func (s *store) pushing(queue string, job []byte) *pushing {
 	return &pushing{s, queue, job, ours + "push:" + rand.Text()}
 }
 
-var pushOnce = redis.NewScript(`
+var pushOnce = redis.NewScript(3, `
 if redis.call('SET', KEYS[1], '', 'NX', 'EX', 60) then
   redis.call('SADD', KEYS[2], ARGV[1])
   redis.call('LPUSH', KEYS[3], ARGV[2])
@@ -250,33 +252,35 @@ end
 return 1`)
 
 func (p *pushing) try(ctx context.Context) error {
-	return pushOnce.Run(ctx, p.store.redis, []string{p.token, "queues", listOf(p.queue).key}, p.queue, p.job).Err()
+	_, err := p.store.redis.run(ctx, pushOnce, p.token, "queues", listOf(p.queue).key, p.queue, p.job)
+	return err
 }
 
 const lockTime = 15 * time.Second
 
-var renewLock = redis.NewScript(`
+var renewLock = redis.NewScript(1, `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0`)
 
-var releaseLock = redis.NewScript(`
+var releaseLock = redis.NewScript(1, `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`)
 
 // lock takes the lock, or keeps it. It reports whether this bridge has it. Two bridges that both took
 // themselves for the one would publish the same jobs, but lose none.
 func (s *store) lock(ctx context.Context) (bool, error) {
-	got, err := renewLock.Run(ctx, s.redis, []string{lockKey}, s.id, lockTime.Milliseconds()).Int()
+	got, err := redis.Int(s.redis.run(ctx, renewLock, lockKey, s.id, lockTime.Milliseconds()))
 	return got == 1, err
 }
 
 func (s *store) unlock(ctx context.Context) error {
-	return releaseLock.Run(ctx, s.redis, []string{lockKey}, s.id).Err()
+	_, err := s.redis.run(ctx, releaseLock, lockKey, s.id)
+	return err
 }
 
 // check says what is wrong with the server.
 func (s *store) check(ctx context.Context) error {
-	info, err := s.redis.Info(ctx, "server").Result()
+	info, err := redis.String(s.redis.do(ctx, "INFO", "server"))
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
@@ -15,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { brokertest.Main(m) }
 
-// startRedis runs a private Redis until the test ends.
-func startRedis(t *testing.T) *redis.Options {
+// startRedis runs a private Redis until the test ends, and returns its address.
+func startRedis(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -30,18 +29,35 @@ func startRedis(t *testing.T) *redis.Options {
 		cancel()
 		_ = cmd.Wait()
 	})
-	options := &redis.Options{Addr: "127.0.0.1:" + port}
-	client := redis.NewClient(options)
-	defer client.Close()
-	brokertest.Eventually(t, func() bool { return client.Ping(ctx).Err() == nil }, "Redis answers")
-	return options
+	address := "127.0.0.1:" + port
+	r := connect(t, address)
+	brokertest.Eventually(t, func() bool {
+		_, err := r.do(ctx, "PING")
+		return err == nil
+	}, "Redis answers")
+	return address
+}
+
+// connect returns the server at an address.
+func connect(t *testing.T, address string) *server {
+	t.Helper()
+	r, err := newServer("redis://" + address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.close()) })
+	return r
+}
+
+// must carries out a command, and returns its answer.
+func (s *server) must(t *testing.T, command string, args ...any) any {
+	t.Helper()
+	answer, err := s.do(t.Context(), command, args...)
+	require.NoError(t, err)
+	return answer
 }
 
 func newStore(t *testing.T) *store {
 	t.Helper()
-	s := &store{redis.NewClient(startRedis(t)), "a"}
-	t.Cleanup(func() { require.NoError(t, s.redis.Close()) })
-	return s
+	return &store{connect(t, startRedis(t)), "a"}
 }
 
 // A job leaves its place and enters the private list in one step. What Sidekiq has taken meanwhile
@@ -51,17 +67,17 @@ func TestTake(t *testing.T) {
 	_, err := s.lock(ctx)
 	require.NoError(t, err)
 	for n := range 5 {
-		require.NoError(t, s.redis.LPush(ctx, "queue:mails", fmt.Sprint("job", n)).Err())
-		require.NoError(t, s.redis.ZAdd(ctx, "retry", redis.Z{Score: 1795158930.25 + float64(n), Member: fmt.Sprint("job", n)}).Err())
+		s.redis.must(t, "LPUSH", "queue:mails", fmt.Sprint("job", n))
+		s.redis.must(t, "ZADD", "retry", 1795158930.25+float64(n), fmt.Sprint("job", n))
 	}
 	for _, from := range []source{listOf("mails"), {retries, "retry"}} {
 		items, err := s.peek(ctx, from, 1, 3)
 		require.NoError(t, err)
 		require.Equal(t, []string{"job1", "job2", "job3"}, jobsOf(items), "those that are due first")
 		if from.place == list {
-			require.NoError(t, s.redis.LRem(ctx, from.key, 1, "job2").Err())
+			s.redis.must(t, "LREM", from.key, 1, "job2")
 		} else {
-			require.NoError(t, s.redis.ZRem(ctx, from.key, "job2").Err())
+			s.redis.must(t, "ZREM", from.key, "job2")
 			require.Equal(t, "1795158931.25", items[0].score)
 		}
 		taken, err := s.take(ctx, from, items, 100)
@@ -92,7 +108,7 @@ func TestSameBytesTwice(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
 	_, err := s.lock(ctx)
 	require.NoError(t, err)
-	require.NoError(t, s.redis.LPush(ctx, "queue:mails", "job", "job").Err())
+	s.redis.must(t, "LPUSH", "queue:mails", "job", "job")
 	items, err := s.peek(ctx, listOf("mails"), 0, 10)
 	require.NoError(t, err)
 	taken, err := s.take(ctx, listOf("mails"), items, 100)
@@ -115,7 +131,7 @@ func TestLock(t *testing.T) {
 	require.True(t, has(a))
 	require.False(t, has(b))
 	require.True(t, has(a), "it is kept")
-	require.NoError(t, a.redis.LPush(ctx, "queue:mails", "job").Err())
+	a.redis.must(t, "LPUSH", "queue:mails", "job")
 	_, err := b.take(ctx, listOf("mails"), []item{{job: "job"}}, 100)
 	require.ErrorIs(t, err, errLock)
 	require.NoError(t, b.unlock(ctx), "b has none to release")
@@ -139,8 +155,8 @@ func TestPushOnce(t *testing.T) {
 			require.NoError(t, p.try(ctx))
 		}
 	}
-	require.EqualValues(t, 2, s.redis.LLen(ctx, "queue:legacy").Val())
-	require.True(t, s.redis.SIsMember(ctx, "queues", "legacy").Val())
+	require.EqualValues(t, 2, s.redis.must(t, "LLEN", "queue:legacy"))
+	require.EqualValues(t, 1, s.redis.must(t, "SISMEMBER", "queues", "legacy"))
 }
 
 func jobsOf(items []item) (jobs []string) {
