@@ -72,7 +72,7 @@ func TestMakeUpSaysWhatItDoes(t *testing.T) {
 	require.Contains(t, string(recipe), "scripts/tools.sh go git make\n")
 	require.NotContains(t, string(recipe), "scripts/tools.sh\n", "it uses neither Node nor Python")
 	require.Regexp(t, `(?s)\bwith Go 1\.26, git and\s+make:\s+make up\n`, document(t, "README.md"))
-	require.Contains(t, string(recipe), "(the first time takes about a minute and a half)")
+	require.Contains(t, string(recipe), "(the first time takes about a minute)")
 	require.Contains(t, string(recipe), "go build -v")
 	require.Contains(t, string(recipe), "scripts/progress.sh")
 	require.Contains(t, document(t, "scripts/apt-install.sh"), `"$here/quietly.sh" apt-get install`)
