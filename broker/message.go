@@ -15,6 +15,7 @@ const (
 	shortString = 255 // bytes in an AMQP short string
 	appID       = "millrace"
 	contentType = "application/json"
+	fixedSize   = 3072 // more than all properties but the headers can take
 )
 
 // publishing converts a message for amqp091-go. It returns ErrUnpublishable, or leaves out a
@@ -39,8 +40,7 @@ func publishing(m wire.Message, user string, frameMax int) (amqp.Publishing, err
 	if !utf8.ValidString(m.ReplyTo) {
 		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: reply_to is not valid UTF-8", ErrUnpublishable)
 	}
-	const fixed = 2048 // more than all other properties can take
-	if frameMax > 0 && size+fixed > frameMax {
+	if frameMax > 0 && size+fixedSize > frameMax {
 		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: headers take %d bytes", ErrUnpublishable, size)
 	}
 	p := amqp.Publishing{
@@ -98,6 +98,26 @@ func headerTable(headers map[string]any) (amqp.Table, int, error) {
 		table[name] = value
 	}
 	return table, size, nil
+}
+
+// tableSize returns an upper bound of the size of any header.
+func tableSize(value any) int {
+	size := 16
+	switch v := value.(type) {
+	case amqp.Table:
+		for name, member := range v {
+			size += len(name) + tableSize(member)
+		}
+	case []any:
+		for _, member := range v {
+			size += tableSize(member)
+		}
+	case string:
+		size += len(v)
+	case []byte:
+		size += len(v)
+	}
+	return size
 }
 
 // headerName rejects names that RabbitMQ 4 turns into annotations (x-…) or acts upon (CC, BCC).

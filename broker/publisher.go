@@ -154,6 +154,10 @@ func (p *Publisher) publish(m wire.Message, mandatory bool) (*amqp.DeferredConfi
 	if err != nil {
 		return nil, err
 	}
+	return p.publishWith(m, msg, mandatory)
+}
+
+func (p *Publisher) publishWith(m wire.Message, msg amqp.Publishing, mandatory bool) (*amqp.DeferredConfirmation, error) {
 	answer, err := p.ch.PublishWithDeferredConfirm(m.Exchange, m.Key, mandatory, false, msg)
 	if err != nil {
 		return nil, fmt.Errorf("broker: publish: %w: %w", ErrLost, err)

@@ -23,14 +23,39 @@ func (p *Publisher) Send(ctx context.Context, m wire.Message) error {
 
 // SendMandatory is Send, and returns ErrReturned if no queue took the message.
 func (p *Publisher) SendMandatory(ctx context.Context, m wire.Message) error {
-	_, err := call(ctx, p.conn, func() (struct{}, error) {
-		returned := p.returns.watch(m)
-		err := p.send(m, true)
-		if isBack := returned(); isBack && err == nil {
-			err = fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrReturned)
-		}
-		return struct{}{}, err
-	}, nil)
+	_, err := call(ctx, p.conn, func() (struct{}, error) { return struct{}{}, p.mandatory(m, func() error { return p.send(m, true) }) }, nil)
+	return err
+}
+
+// Deliver publishes a message of an application, with all its properties, and waits for the
+// confirm. Its errors are those of SendMandatory.
+func (p *Publisher) Deliver(ctx context.Context, exchange, key string, msg amqp.Publishing) error {
+	m := wire.Message{Exchange: exchange, Key: key, CorrelationID: msg.CorrelationId, Body: msg.Body} // as returns knows it
+	_, err := call(ctx, p.conn, func() (struct{}, error) { return struct{}{}, p.mandatory(m, func() error { return p.deliver(m, msg) }) }, nil)
+	return err
+}
+
+func (p *Publisher) deliver(m wire.Message, msg amqp.Publishing) error {
+	if err := msg.Headers.Validate(); err != nil {
+		return fmt.Errorf("broker: publish: %w: %w", ErrUnpublishable, err)
+	}
+	if size, limit := tableSize(msg.Headers), p.conn.amqp.Config.FrameSize; limit > 0 && size+fixedSize > limit {
+		return fmt.Errorf("broker: publish: %w: headers take %d bytes", ErrUnpublishable, size)
+	}
+	answer, err := p.publishWith(m, msg, true)
+	if err != nil {
+		return err
+	}
+	return p.answered(m, answer)
+}
+
+// mandatory runs send, and returns ErrReturned if the message came back.
+func (p *Publisher) mandatory(m wire.Message, send func() error) error {
+	returned := p.returns.watch(m)
+	err := send()
+	if isBack := returned(); isBack && err == nil {
+		err = fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrReturned)
+	}
 	return err
 }
 
@@ -39,6 +64,11 @@ func (p *Publisher) send(m wire.Message, mandatory bool) error {
 	if err != nil {
 		return err
 	}
+	return p.answered(m, answer)
+}
+
+// answered waits for the confirm of a message.
+func (p *Publisher) answered(m wire.Message, answer *amqp.DeferredConfirmation) error {
 	<-answer.Done() // the library closes this when the channel ends, at the latest
 	switch known, ack := outcome(p.ch, answer); {
 	case ack:

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
 	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/internal/hosts"
+	"github.com/millrace-jobs/millrace/internal/messages"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker/queues"
@@ -34,6 +35,7 @@ type sidecar struct {
 	queues    *queues.Watch
 	asker     *scheduler.Asker
 	shared    *sharedConn                         // for leases
+	messages  *sharedConn                         // for delayed messages
 	local     bool                                // only this machine can connect to the API
 	scheduler atomic.Pointer[scheduler.Scheduler] // nil before the first connection
 }
@@ -50,6 +52,7 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	defer func() { err = errors.Join(err, st.close()) }()
 	s := newSidecar(cfg, log, st, auth.IsLocal(listener) && !cfg.BehindProxy)
 	defer s.shared.close()
+	defer s.messages.close()
 	if err := s.mgmt.open(); err != nil {
 		return err
 	}
@@ -73,9 +76,14 @@ func newSidecar(cfg sidecarSettings, log *slog.Logger, st *state, local bool) *s
 			s.warnOpen()
 		}
 	}}
-	s.shared = &sharedConn{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig("leases")) }}
+	s.shared, s.messages = s.newSharedConn("leases"), s.newSharedConn("delivers messages")
 	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
 	return s
+}
+
+// newSharedConn returns a connection that is named for what it does.
+func (s *sidecar) newSharedConn(does string) *sharedConn {
+	return &sharedConn{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig(does)) }}
 }
 
 // run runs all parts until ctx ends. What the API asks runs until the last request has its answer.
@@ -142,6 +150,12 @@ func (s *sidecar) runConnected(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.asker.Run(ctx) })
 	g.Go(func() error { return s.watchPermissions(ctx) })
+	if to, _ := s.cfg.deliverTo(); to != nil { // it was checked
+		g.Go(func() error {
+			s.awaitTopology(ctx)
+			return messages.Run(ctx, messages.Config{URL: s.cfg.AMQPURL, Conn: s.messages.get, To: to, Log: s.log})
+		})
+	}
 	g.Go(func() error {
 		defer endView()
 		return s.schedule(ctx, first.mgmt)

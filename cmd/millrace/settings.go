@@ -30,6 +30,7 @@ type sidecarSettings struct {
 	sideSettings
 	supervisorSettings
 	timelineSettings
+	messageSettings
 
 	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" type:"urls" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: those that the management API names, if any. Several hosts as in --amqp-url."`
 	StateDir     string                   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: a temporary folder, which is deleted when the sidecar stops."`
@@ -52,7 +53,8 @@ type sidecarSettings struct {
 // AMQP URL.
 func (s *sidecarSettings) AfterApply() error {
 	_, timelines := s.timelines()
-	if err := errors.Join(s.Broker.AfterApply(), s.check(), s.checkDead(), timelines); err != nil || s.StreamURL == "" {
+	_, messages := s.deliverTo()
+	if err := errors.Join(s.Broker.AfterApply(), s.check(), s.checkDead(), timelines, messages); err != nil || s.StreamURL == "" {
 		return err
 	}
 	amqp := s.URL()

@@ -35,6 +35,7 @@ func (c *upCmd) Run(ctx context.Context, out output.Streams) error {
 		},
 		Serve: func(ctx context.Context, s devup.Sidecar, l net.Listener) error {
 			settings := sidecarSettings{StateDir: s.StateDir, StreamURL: s.StreamURL, TrustedUsers: s.TrustedUsers, private: true}
+			settings.DeliverTo = ".*" // the broker has one user, who may do everything
 			settings.AMQPURL, settings.ManagementURL, settings.HTTPAddr = s.AMQPURL, s.ManagementURL, l.Addr().String()
 			return serve(ctx, settings, log, l)
 		},

@@ -30,6 +30,11 @@ const (
 	// is the only sign of a stream without records. An overloaded broker is silent for longer, so
 	// each check that finds another journal makes the next one wait longer.
 	firstRecordTimeout = time.Second
+
+	// noRecordTimeout is the same where the stream listener says that its journal is empty. Every
+	// start beside a new broker waits for it. If it is too short, the sidecar reads an empty journal
+	// of another broker: its own first record never arrives there, so it never leads.
+	noRecordTimeout = 250 * time.Millisecond
 )
 
 // StreamRemedy says what to do about a stream listener of another broker.
@@ -151,6 +156,9 @@ func sameJournal(ctx context.Context, native, amqp streams.Transport, within tim
 		return ErrOtherJournal
 	case err != nil:
 		return err
+	}
+	if !has {
+		within = within / firstRecordTimeout * noRecordTimeout
 	}
 	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -44,6 +44,7 @@ type Config struct {
 	Addr          string    // of the REST API, host:port; default: a free one
 	Output        io.Writer // gets the log; default: discarded
 	OwnClock      bool      // makes SetClock possible
+	More          []string  // more arguments
 }
 
 // Process is one `millrace serve`.
@@ -71,6 +72,7 @@ func Start(cfg Config) (*Process, error) {
 			args = append(args, o[0], o[1])
 		}
 	}
+	args = append(args, cfg.More...)
 	p := &Process{URL: "http://" + cfg.Addr, Identity: cfg.Identity, cmd: exec.Command(cfg.Binary, args...), exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = cfg.Output, cfg.Output
 	p.cmd.SysProcAttr = attributes(cfg.OwnClock)
