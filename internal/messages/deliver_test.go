@@ -122,7 +122,7 @@ func TestUndeliverableMessages(t *testing.T) {
 	require.NoError(t, ch.QueueBind("full", "full", "app.bound", false, nil))
 
 	for n, c := range []struct{ exchange, key, state, why string }{
-		{"app.missing", "k", "retries", "no exchange 'app.missing'"},
+		{"app.missing", "k", "retries", "exchange 'app.missing'"},
 		{"app.bound", "nowhere", "retries", `no queue is bound to exchange "app.bound" for routing key "nowhere"`},
 		{"app.bound", "full", "retries", "a queue refused the message"},
 		{"other", "k", "retries", "--deliver-to does not match it"},
