@@ -51,6 +51,22 @@ func connectsAs(t *testing.T, text, user string) bool {
 	return err == nil && slices.ContainsFunc(connections, func(c broker.Connection) bool { return c.Product == "Millrace" })
 }
 
+// hasEvents reports whether a delayed message has arrived in the demo's queue.
+func hasEvents(t *testing.T, text string) bool {
+	t.Helper()
+	url := regexp.MustCompile(`AMQP +(amqp://\S+)`).FindStringSubmatch(text)
+	if url == nil {
+		return false
+	}
+	conn, err := broker.Dial(t.Context(), broker.Config{AMQPURL: url[1]})
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	messages, _, err := conn.Queues().Depth(t.Context(), "demo.events")
+	return err == nil && messages > 0
+}
+
 // needsPackage skips a test of `millrace up` if it cannot run here.
 func needsPackage(t *testing.T) {
 	t.Helper()
@@ -91,7 +107,7 @@ func TestUp(t *testing.T) {
 	require.Regexp(t, `\nMillrace is up. Open the web UI, user guest, password guest:\n\n  http://127\.0\.0\.1:\d+/\n\n`, out, "the web UI comes first, alone on its line")
 	require.Regexp(t, `REST API\s+http://127\.0\.0\.1:\d+/api/overview`, out)
 
-	out = up(func(out string) bool { return shows(out, 1, 2) })
+	out = up(func(out string) bool { return shows(out, 1, 2) && hasEvents(t, out) })
 	require.True(t, shows(out, 6), "the dead job of the first run is still there")
 }
 

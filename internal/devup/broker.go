@@ -60,6 +60,7 @@ const (
 // sidecar needs in production.
 func makeUser(ctx context.Context, management string) (*url.Userinfo, error) {
 	password, role := rand.Text(), connect.Sidecar
+	role.Write = ".*" // delayed messages go to any exchange
 	for _, put := range []struct {
 		path string
 		body map[string]string

@@ -39,6 +39,9 @@ const (
 
 var queues = []string{queueCritical, queueDefault, queueLow}
 
+// events is the exchange to which delayed messages go, and the queue in which they end.
+const events = "demo.events"
+
 // Run produces and works until ctx ends.
 func (d *Demo) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -109,10 +112,28 @@ func declare(conn *amqp.Connection) error {
 			return fmt.Errorf("bind queue.%s: %w", name, err)
 		}
 	}
+	if err := declareEvents(ch); err != nil {
+		return err
+	}
 	for _, name := range streams {
 		if _, err := ch.QueueDeclare(name, true, false, false, false, amqp.Table{"x-queue-type": "stream"}); err != nil {
 			return fmt.Errorf("declare %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// declareEvents declares what an application has that knows nothing of jobs: an exchange, and a queue
+// for its messages. The queue keeps the newest ones.
+func declareEvents(ch *amqp.Channel) error {
+	if err := ch.ExchangeDeclare(events, amqp.ExchangeTopic, true, false, false, false, nil); err != nil {
+		return fmt.Errorf("declare %s: %w", events, err)
+	}
+	if _, err := ch.QueueDeclare(events, true, false, false, false, amqp.Table{"x-max-length": 100}); err != nil {
+		return fmt.Errorf("declare %s: %w", events, err)
+	}
+	if err := ch.QueueBind(events, "#", events, false, nil); err != nil {
+		return fmt.Errorf("bind %s: %w", events, err)
 	}
 	return nil
 }

@@ -6,7 +6,8 @@
 // each job that it has done. It publishes a failed job to the stream retries, and a job without
 // attempts left to dead_jobs. It sends a heartbeat every ten seconds, a last one when it stops, and
 // a record of each job to job_metrics. It runs the classes that the producer enqueues, and fails at
-// any other. The producer enqueues jobs, schedules some, and makes some that fail.
+// any other. The producer enqueues jobs, schedules some, makes some that fail, and delays messages
+// for the exchange demo.events.
 //
 // # Promises
 //

@@ -19,6 +19,9 @@ const (
 	everyDoomed  = 6000            // one in so many jobs is such a one, five minutes apart at the default rate
 	firstDoomed  = 60              // so that the first comes soon
 	atMostAhead  = 8 * time.Second // how far ahead reminders are scheduled
+
+	everyDelayed = 200              // one in so many is a delayed message: ten seconds at the default rate
+	messageAhead = 10 * time.Second // how long it waits
 )
 
 // known are the classes that the worker runs.
@@ -50,6 +53,8 @@ func (p publisher) next(ctx context.Context, n int64) error {
 	switch {
 	case n%everyDoomed == firstDoomed:
 		return p.toQueue(ctx, queueLow, newJob(importUsers, queueLow, 2, fmt.Sprintf("users-%d.csv", n)))
+	case n%everyDelayed == everyDelayed-1:
+		return p.toStream(ctx, scheduledJobs, scheduled(newMessage("cart.abandoned", fmt.Sprintf(`{"cart":%d}`, n)), time.Now().Add(messageAhead)))
 	case n%10 == 3:
 		ahead := time.Second + rand.N(atMostAhead-time.Second)
 		return p.toStream(ctx, scheduledJobs, scheduled(newJob(sendReminder, queueDefault, 5, n), time.Now().Add(ahead)))
@@ -72,6 +77,11 @@ func newJob(class, queue string, retry int, args ...any) map[string]any {
 		"retry_count": 0,
 		"enqueued_at": seconds(time.Now()),
 	}
+}
+
+// newMessage returns the job that publishes a message to the exchange events.
+func newMessage(key, body string) map[string]any {
+	return newJob("millrace.Message", "millrace.messages", 25, map[string]any{"exchange": events, "routing_key": key, "body": body})
 }
 
 func scheduled(job map[string]any, at time.Time) map[string]any {
