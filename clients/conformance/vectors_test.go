@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// The sidecar's parsers accept the heartbeats and metrics that all clients write.
+// The sidecar's parsers accept the delayed messages, heartbeats and metrics that all clients write.
 func TestSidecarReadsVectors(t *testing.T) {
 	own := map[string]any{"identity": "host:7", "hostname": "host", "pid": 7, "beat": 1700000000.5, "rss_kb": 1, "started_at": 1699999999.5}
 	for _, c := range vectors(t, "heartbeat.json") {
@@ -26,6 +26,12 @@ func TestSidecarReadsVectors(t *testing.T) {
 		require.NoError(t, err, c.Get("name"))
 		require.Equal(t, c.Get("heartbeat.state").String(), beat.State)
 		require.EqualValues(t, c.Get("heartbeat.concurrency").Int(), beat.Concurrency)
+	}
+	for _, c := range vectors(t, "messages.json") {
+		if record := c.Get("record"); record.Exists() {
+			_, err := wire.ParseEntry(wire.ScheduledJobs, 1, []byte(record.Raw))
+			require.NoError(t, err, c.Get("name"))
+		}
 	}
 	for _, c := range vectors(t, "metrics.json") {
 		require.NoError(t, wire.CheckMetrics([]byte("["+c.Get("metric").Raw+"]")), c.Get("name"))

@@ -227,7 +227,12 @@ func TestVectorsPublish(t *testing.T) {
 			// number.
 			return
 		}
-		r, err := vectorJob(c).prepare(clock(c.Get("now").Float()))
+		var args []any
+		for _, arg := range c.Get("args").Array() {
+			args = append(args, raw(arg))
+		}
+		job := EnqueueParams{Args: Args(raw(c.Get("class")).(string), args...), Options: vectorOptions(c)}
+		r, err := job.prepare(clock(c.Get("now").Float()))
 		if c.Get("error").Exists() {
 			require.ErrorIs(t, err, ErrInvalid)
 			return
@@ -246,6 +251,57 @@ func TestVectorsPublish(t *testing.T) {
 	})
 }
 
+func TestVectorsMessages(t *testing.T) {
+	vectors(t, "messages.json", func(t *testing.T, c gjson.Result) {
+		p := c.Get("message.properties")
+		number := func(name string, least, most float64) bool {
+			n := p.Get(name)
+			return n.Type == gjson.Null || n.Num >= least && n.Num <= most
+		}
+		if p.Get("colour").Exists() || p.Get("user_id").Exists() || p.Get("type").Type == gjson.Number || !number("priority", 0, 255) {
+			// Go's types cannot express these: a property that does not exist, a number for a text,
+			// a priority that is no byte.
+			return
+		}
+		message := vectorMessage(t, c)
+		r, err := EnqueueParams{Args: message, Options: vectorOptions(c)}.withDefaults().prepare(clock(c.Get("now").Float()))
+		if c.Get("error").Exists() {
+			require.ErrorIs(t, err, ErrInvalid)
+			return
+		}
+		require.NoError(t, err)
+		require.Empty(t, r.exchange)
+		require.Equal(t, wire.ScheduledJobs, r.key)
+		require.JSONEq(t, c.Get("record").Raw, string(r.Body))
+
+		var decoded Message
+		require.NoError(t, json.Unmarshal([]byte(gjson.GetBytes(r.Body, "job.args.0").Raw), &decoded))
+		require.True(t, message.Properties.Timestamp.Equal(decoded.Properties.Timestamp))
+		decoded.Properties.Timestamp = message.Properties.Timestamp
+		require.Equal(t, message, decoded)
+	})
+}
+
+func vectorMessage(t *testing.T, c gjson.Result) Message {
+	t.Helper()
+	given := c.Get("message")
+	m := Message{Exchange: raw(given.Get("exchange")).(string), RoutingKey: given.Get("routing_key").String(), Body: body(t, given)}
+	p := given.Get("properties")
+	if p.Exists() {
+		require.NoError(t, decode([]byte(p.Raw), &m.Properties))
+	}
+	if id := p.Get("app_id"); id.Exists() {
+		m.Properties.AppID = raw(id).(string)
+	}
+	if at := p.Get("timestamp"); at.Exists() {
+		m.Properties.Timestamp = time.Unix(at.Int(), 0)
+	}
+	if strings.Contains(p.Get("headers").Raw, `\ud800`) {
+		m.Properties.Headers = map[string]any{"a": []any{"\xed\xa0\x80"}}
+	}
+	return m
+}
+
 // raw returns a value. Half a character in an escape becomes bytes that are not UTF-8.
 func raw(v gjson.Result) any {
 	if v.Type == gjson.String && strings.Contains(v.Raw, `\ud800`) {
@@ -254,11 +310,7 @@ func raw(v gjson.Result) any {
 	return v.Value()
 }
 
-func vectorJob(c gjson.Result) EnqueueParams {
-	var args []any
-	for _, arg := range c.Get("args").Array() {
-		args = append(args, raw(arg))
-	}
+func vectorOptions(c gjson.Result) EnqueueOptions {
 	o := c.Get("options")
 	job := EnqueueOptions{
 		Queue: o.Get("queue").String(), Priority: int(o.Get("priority").Int()), JID: c.Get("jid").String(), Timeout: seconds(o.Get("timeout")),
@@ -283,7 +335,7 @@ func vectorJob(c gjson.Result) EnqueueParams {
 	case r.Exists():
 		job.MaxAttempts = int(r.Int()) + 1
 	}
-	return EnqueueParams{Args: Args(raw(c.Get("class")).(string), args...), Options: job}
+	return job
 }
 
 func TestVectorsHosts(t *testing.T) {

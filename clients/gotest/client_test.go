@@ -47,6 +47,22 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
+// A delayed message is a scheduled job, which the sidecar reads.
+func TestPublishIn(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	c := client(t, v.AMQPURL())
+	message := Message{Exchange: "orders", RoutingKey: "order.created", Body: []byte("\xff"), Properties: MessageProperties{Headers: map[string]any{"tenant": "a"}}}
+	jid, err := c.PublishIn(t.Context(), time.Hour, message, &EnqueueOptions{Tags: []string{"web"}})
+	require.NoError(t, err)
+	record := recordOf(t, v, wire.ScheduledJobs, jid)
+	require.InDelta(t, float64(time.Now().Add(time.Hour).Unix()), record.Get("scheduled_at").Num, 60)
+	require.Equal(t, "millrace.Message", record.Get("job.class").String())
+	require.Equal(t, "millrace.messages", record.Get("job.queue").String())
+	require.Equal(t, `["web"]`, record.Get("job.tags").Raw)
+	require.JSONEq(t, `[{"exchange":"orders","routing_key":"order.created","body_base64":"/w==","properties":{"headers":{"tenant":"a"}}}]`, record.Get("job.args").Raw)
+}
+
 func TestEnqueueRefused(t *testing.T) {
 	t.Parallel()
 	v := vhost(t)

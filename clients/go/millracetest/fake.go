@@ -271,6 +271,16 @@ func (p pusher) EnqueueAt(ctx context.Context, at time.Time, args millrace.JobAr
 	return p.Enqueue(ctx, args, &with)
 }
 
+// PublishAt takes the job that delivers a message at a time.
+func (p pusher) PublishAt(ctx context.Context, at time.Time, message millrace.Message, options *millrace.EnqueueOptions) (string, error) {
+	return p.EnqueueAt(ctx, at, message, options)
+}
+
+// PublishIn takes the job that delivers a message after a duration.
+func (p pusher) PublishIn(ctx context.Context, after time.Duration, message millrace.Message, options *millrace.EnqueueOptions) (string, error) {
+	return p.EnqueueIn(ctx, after, message, options)
+}
+
 // EnqueueBulk takes many jobs.
 func (p pusher) EnqueueBulk(ctx context.Context, jobs []millrace.EnqueueParams) ([]millrace.Result, error) {
 	results := make([]millrace.Result, len(jobs))

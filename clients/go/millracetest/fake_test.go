@@ -30,6 +30,21 @@ type welcomeArgs struct{ To string }
 
 func (welcomeArgs) Kind() string { return "Welcome" }
 
+// A delayed message is a job, with the message as its args.
+func TestMessages(t *testing.T) {
+	fake := millracetest.NewFake(nil)
+	message := millrace.Message{Exchange: "orders", Body: []byte("\xff"), Properties: millrace.MessageProperties{Timestamp: time.Unix(1795000000, 0)}}
+	var jobs millrace.Enqueuer = fake
+	jid, err := jobs.PublishIn(t.Context(), time.Hour, message, &millrace.EnqueueOptions{JID: "mine"})
+	require.NoError(t, err)
+	require.Equal(t, "mine", jid)
+	_, err = jobs.PublishAt(t.Context(), time.Unix(1795000000, 0), message, nil)
+	require.NoError(t, err)
+	require.Equal(t, []millrace.Message{message, message}, millracetest.Enqueued[millrace.Message](t, fake))
+	require.Equal(t, "millrace.messages", fake.Jobs()[0].Queue)
+	require.EqualValues(t, 1795000000, fake.Jobs()[1].At.Unix())
+}
+
 // Typed args are compared as values. The options of their kind apply.
 func TestEnqueued(t *testing.T) {
 	t.Parallel()

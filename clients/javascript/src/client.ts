@@ -2,11 +2,12 @@ import { Pauses, close, hostname, pause, unwelcome, type Connection } from './co
 import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Closed, Refused, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
+import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
 import { Lost, Publisher, Returned } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
-import type { ClientMiddleware, ClientOptions, Jsonable, OutgoingJob, PublishOptions, Rest } from './types.js';
+import type { ClientMiddleware, ClientOptions, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest } from './types.js';
 import { prepare } from './write.js';
 
 const TIMEOUT = 30; // s
@@ -111,6 +112,21 @@ export class Client {
   enqueueIn<const A extends readonly unknown[]>(seconds: number, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
   enqueueIn(seconds: number, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
     return this.#push({ class: job, args, options, at: new Date(Date.now() + seconds * 1000) });
+  }
+
+  /**
+   * Delays any AMQP message until a given time, and resolves to the jid of the job that delivers it.
+   * At that time a sidecar publishes the message to its exchange, with one more header,
+   * millrace-jid. Its setting --deliver-to must match the name of the exchange. Rejects as
+   * enqueueAt.
+   */
+  async publishAt(at: Date, message: Message, options: MessageOptions = {}): Promise<string> {
+    return this.#push({ ...delivery(message, options), at: at ?? null });
+  }
+
+  /** Delays any AMQP message for a number of seconds: see publishAt. */
+  publishIn(seconds: number, message: Message, options: MessageOptions = {}): Promise<string> {
+    return this.publishAt(new Date(Date.now() + seconds * 1000), message, options);
   }
 
   /**

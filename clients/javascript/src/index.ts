@@ -15,6 +15,6 @@ export type { JobDefinition, NewJob } from './define.js';
 export type { Handler, HandlerOptions, WorkerMiddleware } from './handler.js';
 export type { FoundEntry, FoundJob, FoundRun, InspectorOptions, QueueSize } from './inspector.js';
 export type {
-  ClientMiddleware, ClientOptions, Credentials, DefinitionOptions, JobOptions, Json, Jsonable, Lane, Logger, OutgoingJob,
-  Parsed, PublishOptions, Queues, TlsOptions, WorkerOptions,
+  ClientMiddleware, ClientOptions, Credentials, DefinitionOptions, Header, JobOptions, Json, Jsonable, Lane, Logger, Message,
+  MessageOptions, MessageProperties, OutgoingJob, Parsed, PublishOptions, Queues, TlsOptions, WorkerOptions,
 } from './types.js';

@@ -6,12 +6,13 @@ import type { Client } from './client.js';
 import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
 import { Job } from './job.js';
+import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
 import { expire, judge, unknownClass, type Outcome } from './outcome.js';
 import { parseJob, type Delivered } from './parse.js';
 import type { Registry } from './registry.js';
 import { withRetryCount } from './scan.js';
-import type { ClientMiddleware, Jsonable, OutgoingJob, PublishOptions, Rest } from './types.js';
+import type { ClientMiddleware, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest } from './types.js';
 import { registryOf, type Worker } from './worker.js';
 import { prepare } from './write.js';
 
@@ -129,7 +130,7 @@ export class Attempt extends Delivery {
 }
 
 /** Replaces a Client. Each enqueued job is passed to a function. */
-class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'enqueueBulk' | 'close'> {
+class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'publishAt' | 'publishIn' | 'enqueueBulk' | 'close'> {
   #middleware: ClientMiddleware[] = [];
   #enqueued: (message: Written) => Promise<void>;
 
@@ -160,6 +161,14 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'e
   enqueueIn<const A extends readonly unknown[]>(seconds: number, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
   enqueueIn(seconds: number, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
     return this.#push({ class: job, args, options, at: new Date(Date.now() + seconds * 1000) });
+  }
+
+  async publishAt(at: Date, message: Message, options: MessageOptions = {}): Promise<string> {
+    return this.#push({ ...delivery(message, options), at: at ?? null });
+  }
+
+  publishIn(seconds: number, message: Message, options: MessageOptions = {}): Promise<string> {
+    return this.publishAt(new Date(Date.now() + seconds * 1000), message, options);
   }
 
   enqueueBulk<J extends NewJob>(jobs: readonly (J & Checked<J>)[], options?: { deadline?: number }): Promise<string[]>;

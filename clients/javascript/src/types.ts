@@ -64,6 +64,43 @@ export interface PublishOptions extends JobOptions {
   deadline?: number;
 }
 
+/** A message to delay. */
+export interface Message {
+  /** '' is the default exchange. */
+  exchange: string;
+  /** Default ''. */
+  routingKey?: string;
+  /** Default ''. */
+  body?: string | Uint8Array;
+  properties?: MessageProperties;
+}
+
+/** The properties of a delayed message. */
+export interface MessageProperties {
+  contentType?: string;
+  contentEncoding?: string;
+  correlationId?: string;
+  replyTo?: string;
+  messageId?: string;
+  type?: string;
+  appId?: string;
+  /** Milliseconds after the delivery, as a text. */
+  expiration?: string;
+  /** 1: transient, 2: persistent. Default 2. */
+  deliveryMode?: 1 | 2;
+  /** 0 to 255. */
+  priority?: number;
+  /** In whole seconds. */
+  timestamp?: Date;
+  headers?: { readonly [name: string]: Header | undefined };
+}
+
+/** A value in the headers of a delayed message: what JSON has exactly. */
+export type Header = string | number | bigint | boolean | null | readonly Header[] | { readonly [name: string]: Header | undefined };
+
+/** The options of the job that delivers a message. */
+export type MessageOptions = Omit<PublishOptions, 'queue'>;
+
 /** The options that a definition sets for all jobs of its class. */
 export type DefinitionOptions = Omit<JobOptions, 'jid'>;
 

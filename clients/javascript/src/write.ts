@@ -13,7 +13,7 @@ export const OPTIONS = new Set<string>([
 
 export const newJid = (): string => randomBytes(16).toString('hex');
 
-function check(ok: unknown, what: string | undefined): asserts ok {
+export function check(ok: unknown, what: string | undefined): asserts ok {
   if (!ok) throw new Invalid(what);
 }
 
@@ -79,22 +79,25 @@ function encode(value: unknown): string {
   }
 }
 
-/** Returns the JSON of a value. Throws Invalid if it has none. */
-export function toJSON(value: unknown): string {
+/** Calls a function that visits a value. Throws Invalid if the value is nested too deep. */
+export function shallow<T>(visit: () => T): T {
   try {
-    return encode(value);
+    return visit();
   } catch (error) {
     if (error instanceof RangeError) throw new Invalid('it is nested too deep, or holds itself');
     throw error;
   }
 }
 
+/** Returns the JSON of a value. Throws Invalid if it has none. */
+export const toJSON = (value: unknown): string => shallow(() => encode(value));
+
 function time(name: string, at: unknown): number {
   check(isDate(at) && !Number.isNaN(at.getTime()), `${name} is no Date`);
   return seconds(at.getTime());
 }
 
-const isCount = (n: unknown): n is number => Number.isInteger(n) && (n as number) >= 0 && (n as number) <= MAX_COUNT;
+export const isCount = (n: unknown): n is number => Number.isInteger(n) && (n as number) >= 0 && (n as number) <= MAX_COUNT;
 
 function checkOptions(o: PublishOptions): void {
   for (const name of Object.keys(o)) check(OPTIONS.has(name), `there is no option ${name}`);

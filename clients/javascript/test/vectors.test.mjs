@@ -11,6 +11,7 @@ import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../dist/erro
 import { millis, properties } from '../dist/format.js';
 import { splitHosts, tryOrder } from '../dist/hosts.js';
 import { Job } from '../dist/job.js';
+import { delivery } from '../dist/message.js';
 import { backoff, expire, judge, poisoned, unknownClass } from '../dist/outcome.js';
 import { Undecodable, parseJob } from '../dist/parse.js';
 import { settings } from '../dist/settings.js';
@@ -217,4 +218,24 @@ vectors('publish', (c) => {
     content_type: p.contentType, delivery_mode: p.deliveryMode, message_id: p.messageId, type: p.type ?? null, priority: p.priority,
     mandatory: p.mandatory, headers: p.headers,
   }, c.properties);
+});
+
+const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
+vectors('messages', (c) => {
+  const { routing_key: routingKey, body_base64: coded, properties, ...message } = c.message;
+  if (routingKey !== undefined) message.routingKey = routingKey;
+  if (coded !== undefined) message.body = new Uint8Array(Buffer.from(coded, 'base64'));
+  if (properties) message.properties = Object.fromEntries(Object.entries(properties).map(([name, value]) => [camel(name), value]));
+  if (properties?.timestamp) message.properties.timestamp = new Date(millis(properties.timestamp));
+  const { expires_at: expires, ...options } = { jid: c.jid, ...c.options };
+  if (expires !== undefined) options.expiresAt = new Date(millis(expires));
+  const publish = () => prepare({ .../** @type {any} */ (delivery(message, options)), at: new Date(millis(c.at)) }, millis(c.now));
+  if (c.error) {
+    assert.throws(publish, Invalid);
+    return;
+  }
+  const { exchange, key, body } = publish();
+  assert.deepEqual([exchange, key], ['', 'scheduled_jobs']);
+  assert.deepEqual(JSON.parse(body.toString()), c.record);
 });

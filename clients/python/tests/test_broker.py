@@ -122,6 +122,18 @@ class Producing(Case):
 
         self.assertEqual("one", asyncio.run(enqueue()))
 
+    def test_a_delayed_message_is_a_scheduled_job(self) -> None:
+        with Client(broker.url) as client:
+            jid = client.publish_in(60, "orders", "order.created", b"\xff", properties={"headers": {"tenant": "a"}}, tags=["web"])
+        properties, body = broker.take("scheduled_jobs")
+        self.assertEqual((jid, "millrace.Message"), (properties.message_id, properties.type))
+        record = json.loads(body)
+        self.assertEqual(("scheduled_job", jid), (record["type"], record["jid"]))
+        self.assertAlmostEqual(time.time() + 60, record["scheduled_at"], delta=30)
+        message = {"exchange": "orders", "routing_key": "order.created", "body_base64": "/w==", "properties": {"headers": {"tenant": "a"}}}
+        job = record["job"]
+        self.assertEqual(("millrace.messages", [message], ["web"]), (job["queue"], job["args"], job["tags"]))
+
     def bind(self, queue: str) -> None:
         self.addCleanup(self.unbind, queue)
         with broker.channel() as channel:

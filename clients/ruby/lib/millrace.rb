@@ -13,6 +13,7 @@ require_relative 'millrace/hosts'
 require_relative 'millrace/channel'
 require_relative 'millrace/publisher'
 require_relative 'millrace/new_job'
+require_relative 'millrace/message'
 require_relative 'millrace/line'
 require_relative 'millrace/client'
 require_relative 'millrace/job'
@@ -139,6 +140,16 @@ module Millrace
     # @see Client#enqueue_in
     def enqueue_in(...)
       client.enqueue_in(...)
+    end
+
+    # @see Client#publish_at
+    def publish_at(...)
+      client.publish_at(...)
+    end
+
+    # @see Client#publish_in
+    def publish_in(...)
+      client.publish_in(...)
     end
 
     # @see Client#enqueue_bulk

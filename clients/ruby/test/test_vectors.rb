@@ -100,6 +100,23 @@ class TestVectors < Minitest::Test
                  [message.type, message.message_id, message.priority, message.headers, message.mandatory]
   end
 
+  each_case('messages') do |c|
+    options = { jid: c['jid'] }.merge(c['options'].transform_keys(&:to_sym))
+    given = c['message']
+    body = Vectors.body(given) || ''
+    properties = given.fetch('properties', {}).transform_keys(&:to_sym)
+    prepare = lambda do
+      Message.job(c['at'], given['exchange'], given.fetch('routing_key', ''), body, properties, options).prepare(c['now'])
+    end
+    if c['error']
+      assert_raises(Invalid) { prepare.call }
+      next
+    end
+    jid, message = prepare.call
+    assert_equal [options[:jid], '', 'scheduled_jobs'], [jid, message.exchange, message.key]
+    assert_equal c['record'], JSON.parse(message.body)
+  end
+
   each_case('poison') do |c|
     begins = Begins.new
     c['stream'].each { |record| begins.apply(JSON.generate(record).b) }

@@ -19,6 +19,7 @@ module Vectors
     case value
     when "\ue000" then "\xED\xA0\x80"
     when Array then value.map { |v| broken(v) }
+    when Hash then value.transform_values { |v| broken(v) }
     else value
     end
   end

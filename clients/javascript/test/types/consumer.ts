@@ -27,6 +27,14 @@ export async function enqueue(client: Client | Inline): Promise<string[]> {
   await client.enqueue(optional);
   await client.enqueue(optional, [7]);
   await client.enqueue('Any', ['x'] as string[], { fields: { tenant: 'acme' }, backtrace: false });
+  await client.publishAt(new Date(), { exchange: '' });
+  await client.publishIn(60, { exchange: 'orders', routingKey: 'a', body: Buffer.from('x'), properties: { deliveryMode: 1, headers: { a: [1n, null] } } }, { tags: ['x'], deadline: 3 });
+  // @ts-expect-error a message waits in a queue of its own
+  await client.publishIn(60, { exchange: 'orders' }, { queue: 'low' });
+  // @ts-expect-error there is no such property
+  await client.publishIn(60, { exchange: 'orders', properties: { userId: 'guest' } });
+  // @ts-expect-error JSON has no dates
+  await client.publishIn(60, { exchange: 'orders', properties: { headers: { a: new Date() } } });
   // @ts-expect-error the args are not those of the definition
   await client.enqueue(orderMail, ['Ann']);
   // @ts-expect-error the args are missing

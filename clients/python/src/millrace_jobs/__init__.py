@@ -11,7 +11,8 @@ The rules for this library and those of other languages are in the project's ``d
 from ._handler import Middleware
 from ._lane import Lane
 from ._login import AsyncCredentials, Credentials
-from ._newjob import NewJob, Options
+from ._message import MessageProperties
+from ._newjob import MessageOptions, NewJob, Options
 from ._version import __version__
 from .app import App, Task, current_job
 from .async_client import AsyncClient, AsyncClientMiddleware, AsyncEnqueue
@@ -60,6 +61,8 @@ __all__ = [
     "Job",
     "Kill",
     "Lane",
+    "MessageOptions",
+    "MessageProperties",
     "Middleware",
     "NewJob",
     "NotFound",

@@ -12,10 +12,9 @@ from ._wire import Message
 from .errors import Invalid
 
 
-class TaskOptions(TypedDict, total=False):
-    """The options of a job that a task may set for all its jobs."""
+class MessageOptions(TypedDict, total=False):
+    """The options of a delayed message: those of the job that delivers it."""
 
-    queue: str
     retry: int | bool
     priority: int
     tags: Sequence[str]
@@ -25,6 +24,12 @@ class TaskOptions(TypedDict, total=False):
     backtrace: int | bool
     fields: Mapping[str, Any]
     traceparent: str
+
+
+class TaskOptions(MessageOptions, total=False):
+    """The options of a job that a task may set for all its jobs."""
+
+    queue: str
 
 
 class Options(TaskOptions, total=False):
@@ -88,10 +93,10 @@ class NewJob:
         if not isinstance(self.args, list | tuple):
             raise ValueError("args must be a list")
         _wire.check_queue(queue)
-        _check_number("priority", o.get("priority", 0), _wire.MAX_PRIORITY)
+        check_number("priority", o.get("priority", 0), _wire.MAX_PRIORITY)
         retry = o.get("retry", 0)
         if not isinstance(retry, bool):
-            _check_number("retry", retry, _wire.MAX_COUNT)
+            check_number("retry", retry, _wire.MAX_COUNT)
         if not o.get("timeout", 1) > 0:
             raise ValueError("timeout must be above 0")
         if not all(isinstance(tag, str) for tag in o.get("tags", ())) or isinstance(o.get("tags"), str):
@@ -101,9 +106,10 @@ class NewJob:
             raise ValueError(f"field {min(reserved)} is named by the format: there is an option for it, or it is not yours")
 
 
-def _check_number(name: str, value: object, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ValueError(f"{name} must be a whole number from 0 to {most}")
+def check_number(name: str, value: object, most: int, least: int = 0) -> None:
+    """Raise ValueError unless the value is a whole number in this range."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}")
 
 
 def seconds(at: float | datetime) -> float:

@@ -13,7 +13,8 @@ from ._handler import check_callable, is_async
 from ._hosts import DEFAULT_URL
 from ._line import Lines
 from ._login import AsyncCredentials, Credentials
-from ._newjob import NewJob, Options
+from ._message import MessageProperties, new_message
+from ._newjob import MessageOptions, NewJob, Options
 from .client import collected, naming
 from .errors import Error
 
@@ -89,6 +90,34 @@ class AsyncClient:
     ) -> str:
         """Publish a job that is due after a number of seconds."""
         return await self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
+
+    async def publish_at(
+        self,
+        at: float | datetime,
+        exchange: str,
+        routing_key: str = "",
+        body: str | bytes = b"",
+        *,
+        properties: MessageProperties | None = None,
+        deadline: float | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> str:
+        """Delay any AMQP message until a given time. See `Client.publish_at`."""
+        return await self.push(new_message(at, exchange, routing_key, body, properties, options), deadline=deadline) or ""
+
+    async def publish_in(
+        self,
+        delay: float,
+        exchange: str,
+        routing_key: str = "",
+        body: str | bytes = b"",
+        *,
+        properties: MessageProperties | None = None,
+        deadline: float | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> str:
+        """Delay any AMQP message for a number of seconds. See `Client.publish_at`."""
+        return await self.publish_at(time.time() + delay, exchange, routing_key, body, properties=properties, deadline=deadline, **options)
 
     async def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
         """Publish many jobs, and return their jids when all are answered.

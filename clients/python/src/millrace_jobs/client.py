@@ -13,7 +13,8 @@ from ._handler import check_callable, check_sync
 from ._hosts import DEFAULT_URL
 from ._line import Lines
 from ._login import Credentials
-from ._newjob import NewJob, Options
+from ._message import MessageProperties, new_message
+from ._newjob import MessageOptions, NewJob, Options
 from .errors import BulkError, Error
 
 Enqueue = Callable[[NewJob], "str | None"]
@@ -100,6 +101,43 @@ class Client:
     ) -> str:
         """Publish a job that is due after a number of seconds."""
         return self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
+
+    def publish_at(
+        self,
+        at: float | datetime,
+        exchange: str,
+        routing_key: str = "",
+        body: str | bytes = b"",
+        *,
+        properties: MessageProperties | None = None,
+        deadline: float | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> str:
+        """Delay any AMQP message until a given time. Return the jid of the job that delivers it.
+
+        At that time a sidecar publishes the message to the exchange, with one more header,
+        ``millrace-jid``. Its setting ``--deliver-to`` must match the name of the exchange.
+        ``""`` is the default exchange. The properties are those of `MessageProperties`. Their headers have
+        only values that JSON has: no bytes, decimals or datetimes.
+
+        The message waits as a job, which can be found, rescheduled or deleted by its jid. The other
+        parameters and the errors are those of `enqueue_at`.
+        """
+        return self.push(new_message(at, exchange, routing_key, body, properties, options), deadline=deadline) or ""
+
+    def publish_in(
+        self,
+        delay: float,
+        exchange: str,
+        routing_key: str = "",
+        body: str | bytes = b"",
+        *,
+        properties: MessageProperties | None = None,
+        deadline: float | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> str:
+        """Delay any AMQP message for a number of seconds. See `publish_at`."""
+        return self.publish_at(time.time() + delay, exchange, routing_key, body, properties=properties, deadline=deadline, **options)
 
     def enqueue_bulk(self, jobs: Iterable[NewJob], *, deadline: float | None = None) -> list[str | None]:
         """Publish many jobs, in order, and return their jids when all are answered.

@@ -72,6 +72,34 @@ module Millrace
       enqueue_at(Wire.now + seconds, job_class, args, deadline: deadline, **options)
     end
 
+    # Delays any AMQP message until a given time. At that time a sidecar publishes the message to its
+    # exchange, with one more header, `millrace-jid`. Its setting `--deliver-to` must match the name
+    # of the exchange.
+    # @param time [Time, Numeric] or seconds since the epoch
+    # @param exchange [String] `''` is the default exchange
+    # @param routing_key [String]
+    # @param body [String] its bytes are sent as they are
+    # @param properties [Hash{Symbol => Object}] some of `content_type`, `content_encoding`,
+    #   `correlation_id`, `reply_to`, `message_id`, `type`, `app_id`, `expiration` (milliseconds, as
+    #   a text), `delivery_mode` (1 or 2), `priority` (0 to 255), `timestamp` and `headers` (only
+    #   values that JSON has)
+    # @param deadline (see #enqueue)
+    # @param options some of {NewJob::OPTIONS} for the job that delivers the message, not `queue`
+    # @return (see #enqueue)
+    # @raise (see #enqueue)
+    def publish_at(time, exchange, routing_key = '', body = '', properties: {}, deadline: nil, **options)
+      push(Message.job(time, exchange, routing_key, body, properties, options), deadline: deadline)
+    end
+
+    # Delays any AMQP message for a number of seconds.
+    # @param seconds [Numeric]
+    # @see #publish_at
+    # @return (see #enqueue)
+    # @raise (see #enqueue)
+    def publish_in(seconds, exchange, routing_key = '', body = '', properties: {}, deadline: nil, **options)
+      publish_at(Wire.now + seconds, exchange, routing_key, body, properties: properties, deadline: deadline, **options)
+    end
+
     # Publishes many jobs, in order. Waits for all confirms together, and returns when all jobs are
     # answered.
     # @param jobs [Array<NewJob>]

@@ -14,6 +14,7 @@ ship.enqueue(7, copy=2)  # pyright: ignore[reportCallIssue]
 ship.enqueue_in("soon", 7)  # pyright: ignore[reportArgumentType]
 ship.options(priorty=9)  # pyright: ignore[reportCallIssue]
 Client("amqp://localhost").enqueue("Ship", [7], priorty=9)  # pyright: ignore[reportCallIssue]
+Client("amqp://localhost").publish_in(60, "orders", properties={"colour": "red"})  # pyright: ignore[reportArgumentType]
 
 
 @worker.handle("Ship", timeout="30s")  # pyright: ignore[reportArgumentType]

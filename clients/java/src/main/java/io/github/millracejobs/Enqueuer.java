@@ -39,6 +39,21 @@ public interface Enqueuer {
     }
 
     /**
+     * Delays any AMQP message until a given time, and returns the jid of the job that delivers it. At
+     * that time a sidecar publishes the message to its exchange, with one more header, {@code
+     * millrace-jid}. Its setting {@code --deliver-to} must match the name of the exchange. To set
+     * options of the job, enqueue {@link NewMessage#job}.
+     */
+    default String publishAt(Instant time, NewMessage message) {
+        return enqueueAt(time, message.job());
+    }
+
+    /** Delays any AMQP message for some time: see {@link #publishAt}. */
+    default String publishIn(Duration delay, NewMessage message) {
+        return enqueueIn(delay, message.job());
+    }
+
+    /**
      * Enqueues many jobs, in order, and returns their jids when all are answered. Throws
      * BulkException if some were not enqueued.
      */

@@ -228,6 +228,9 @@ public final class NewJob {
             throw new IllegalArgumentException("args is null");
         }
         Wire.checkQueue(queue);
+        if (className.equals(NewMessage.CLASS) && !queue.equals(NewMessage.QUEUE)) {
+            throw new IllegalArgumentException("a message waits in the queue " + NewMessage.QUEUE + ", not in " + queue);
+        }
         if (priority < 0 || priority > Wire.MAX_PRIORITY) {
             throw new IllegalArgumentException("priority must be from 0 to " + Wire.MAX_PRIORITY);
         }

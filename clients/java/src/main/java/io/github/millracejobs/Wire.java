@@ -23,6 +23,8 @@ final class Wire {
     static final int MAX_RECORD = 16 << 20;
     static final int MAX_QUEUE_NAME = 200;
     static final long MAX_COUNT = 1L << 31;
+    /** The length in bytes of the longest AMQP short string. */
+    static final int MAX_PROPERTY = 255;
     static final String TRACEPARENT = "traceparent";
 
     /** The members of a job that the format names. */
@@ -30,7 +32,6 @@ final class Wire {
             "jid", "class", "args", "queue", "retry", "retry_count", "priority", "tags", "expires_at", "timeout", "dead", "backtrace",
             "enqueued_at", "created_at", "failed_at", "error_class", "error_message", "millrace");
 
-    private static final int MAX_PROPERTY = 255;
     private static final double MAX_SECONDS = 1e11;
 
     private Wire() {}

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.rabbitmq.client.GetResponse;
 import example.Mails;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -14,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -311,6 +313,23 @@ class BrokerTest {
             List<String> jids = client.enqueueBulk(List.of(NewJob.of("A").queue("q"), NewJob.of("A").queue("q")));
             assertEquals(List.of(jid + " 1", jids.get(0) + " 1", jids.get(1) + " 1"), seen, "many are published behind it");
             assertEquals(List.of(jid, jids.get(0), jids.get(1)), broker.take("queue.q"));
+        }
+    }
+
+    @Test
+    void aDelayedMessageIsAScheduledJob() throws Exception {
+        try (Client client = Client.of(broker.url())) {
+            String jid = client.publishIn(Duration.ofMinutes(1),
+                    NewMessage.of("orders", "order.created", new byte[] {(byte) 0xff}).header("tenant", "a"));
+            GetResponse got = broker.messages(Wire.SCHEDULED).get(0);
+            assertEquals(List.of(jid, "millrace.Message"), List.of(got.getProps().getMessageId(), got.getProps().getType()));
+            Map<String, Object> record = Json.object(got.getBody());
+            assertEquals(List.of("scheduled_job", jid), List.of(record.get("type"), record.get("jid")));
+            assertEquals(Wire.now() + 60, ((Number) record.get("scheduled_at")).doubleValue(), 30);
+            Map<?, ?> job = (Map<?, ?>) record.get("job");
+            assertEquals("millrace.messages", job.get("queue"));
+            assertEquals(List.of(Map.of("exchange", "orders", "routing_key", "order.created", "body_base64", "/w==",
+                    "properties", Map.of("headers", Map.of("tenant", "a")))), job.get("args"));
         }
     }
 

@@ -57,7 +57,7 @@ class NewJobTest {
         c.part("properties").members().forEach((name, value) -> assertValue(value, properties.get(name)));
     }
 
-    private static void option(NewJob job, String name, Object value) {
+    static void option(NewJob job, String name, Object value) {
         switch (name) {
             case "queue" -> job.queue((String) value);
             case "retry" -> Objects.requireNonNull(value instanceof Boolean again ? job.retry(again) : job.retry((Long) value));
@@ -74,11 +74,11 @@ class NewJobTest {
         }
     }
 
-    private static Instant time(Object seconds) {
+    static Instant time(Object seconds) {
         return Instant.ofEpochSecond(0, Math.round(((Number) seconds).doubleValue() * 1e6) * 1000);
     }
 
-    private static void assertValue(Object wanted, Object got) {
+    static void assertValue(Object wanted, Object got) {
         if (wanted instanceof Map<?, ?> map && got instanceof Map<?, ?> other) {
             assertEquals(map.keySet(), other.keySet());
             map.forEach((name, value) -> assertValue(value, other.get(name)));

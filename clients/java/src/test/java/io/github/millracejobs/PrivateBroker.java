@@ -4,6 +4,7 @@ import com.rabbitmq.client.BuiltinExchangeType;
 import com.rabbitmq.client.Channel;
 import com.rabbitmq.client.Connection;
 import com.rabbitmq.client.ConnectionFactory;
+import com.rabbitmq.client.GetResponse;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
@@ -82,7 +83,7 @@ final class PrivateBroker {
         connection = connect();
         try (Channel channel = connection.createChannel()) {
             channel.exchangeDeclare(Wire.DIRECT, BuiltinExchangeType.DIRECT, true);
-            for (String stream : List.of(Wire.RETRIES, Wire.DEAD, Wire.HEARTBEATS, Wire.METRICS)) {
+            for (String stream : List.of(Wire.SCHEDULED, Wire.RETRIES, Wire.DEAD, Wire.HEARTBEATS, Wire.METRICS)) {
                 channel.queueDeclare(stream, true, false, false, null);
             }
         }
@@ -243,13 +244,18 @@ final class PrivateBroker {
 
     /** Takes all messages of a queue, and returns their ids. */
     List<String> take(String queue) throws IOException, TimeoutException {
-        List<String> ids = new ArrayList<>();
+        return messages(queue).stream().map(got -> got.getProps().getMessageId()).toList();
+    }
+
+    /** Takes all messages of a queue. */
+    List<GetResponse> messages(String queue) throws IOException, TimeoutException {
+        List<GetResponse> messages = new ArrayList<>();
         try (Channel channel = connection.createChannel()) {
             for (var got = channel.basicGet(queue, true); got != null; got = channel.basicGet(queue, true)) {
-                ids.add(got.getProps().getMessageId());
+                messages.add(got);
             }
         }
-        return ids;
+        return messages;
     }
 
     /** Suspends the node, with its connections open. Its threads stop some time after the signal. */
