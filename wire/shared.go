@@ -25,6 +25,12 @@ const (
 	QueuePrefix    = shared.QueuePrefix
 )
 
+// The class and the queue of jobs that are delayed messages.
+const (
+	MessageClass = shared.MessageClass
+	MessageQueue = shared.MessageQueue
+)
+
 // Commands to workers.
 const (
 	ControlQuiet  = shared.ControlQuiet

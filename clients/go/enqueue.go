@@ -150,8 +150,8 @@ func (o EnqueueOptions) check(class string) error {
 		return fmt.Errorf("MaxAttempts is %d", o.MaxAttempts)
 	case o.Timeout < 0:
 		return fmt.Errorf("timeout is %v", o.Timeout)
-	case class == messageClass && o.Queue != messageQueue:
-		return fmt.Errorf("a message waits in the queue %s, not in %q", messageQueue, o.Queue)
+	case class == wire.MessageClass && o.Queue != wire.MessageQueue:
+		return fmt.Errorf("a message waits in the queue %s, not in %q", wire.MessageQueue, o.Queue)
 	}
 	for name := range o.Fields {
 		if reserved[name] {

@@ -14,12 +14,6 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Class and queue of the jobs that deliver messages.
-const (
-	messageClass = "millrace.Message"
-	messageQueue = "millrace.messages"
-)
-
 // Message is any AMQP message, to be delayed with [Client.PublishIn] or [Client.PublishAt]. As it is
 // JobArgs, EnqueueBulk takes messages too.
 type Message struct {
@@ -48,10 +42,10 @@ type MessageProperties struct {
 }
 
 // Kind returns the class of the jobs that deliver messages.
-func (Message) Kind() string { return messageClass }
+func (Message) Kind() string { return wire.MessageClass }
 
 // EnqueueOptions returns the queue of the jobs that deliver messages.
-func (Message) EnqueueOptions() EnqueueOptions { return EnqueueOptions{Queue: messageQueue} }
+func (Message) EnqueueOptions() EnqueueOptions { return EnqueueOptions{Queue: wire.MessageQueue} }
 
 // PublishAt delays a message until a time, and returns the jid of the job that delivers it. options
 // may be nil.

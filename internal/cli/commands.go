@@ -11,6 +11,7 @@ type Commands struct {
 type enqueueCommands struct {
 	Enqueue  enqueueCmd  `cmd:"" help:"Enqueue a job."`
 	Schedule scheduleCmd `cmd:"" help:"Schedule a job for later."`
+	Delay    delayCmd    `cmd:"" help:"Delay a message for any exchange."`
 	Import   importCmd   `cmd:"" help:"Enter many jobs from a file with a JSON object a line. Repeating it doubles nothing."`
 	Export   exportCmd   `cmd:"" help:"Print all jobs that wait, as millrace import reads them."`
 }

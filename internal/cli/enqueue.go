@@ -19,10 +19,15 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// publishFlags are those of a command that publishes a job as any producer does.
-type publishFlags struct {
+// producer is a command that publishes a job as any producer does.
+type producer struct {
 	flags.Broker `group:"Connection flags:"`
 	output.Result
+}
+
+// publishFlags are those of a command that publishes a job of any class.
+type publishFlags struct {
+	producer
 	jobFlags
 }
 
@@ -46,7 +51,11 @@ func (c *enqueueCmd) Run(ctx context.Context, out output.Streams) error {
 
 type scheduleCmd struct {
 	publishFlags
+	whenFlags
+}
 
+// whenFlags say when something is due.
+type whenFlags struct {
 	At string `xor:"when" required:"" placeholder:"TIME" help:"When: 2026-12-24T18:00:00+01:00, 2026-12-24 18:00 (local time), 2026-12-24, 18:00 (the next), or seconds since 1970."`
 	In string `xor:"when" required:"" placeholder:"DURATION" help:"How long from now: 90s, 15m, 2h30m, 3d."`
 }
@@ -62,15 +71,20 @@ func (c *scheduleCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	record := scheduledJob{Type: "scheduled_job", JID: j.JID, ScheduledAt: wire.Seconds(at), Job: j}
-	err = c.publish(ctx, out, wire.Message{Key: wire.ScheduledJobs}, &j, record)
+	return c.schedule(ctx, out, at, &j)
+}
+
+// schedule publishes a scheduled job.
+func (c *producer) schedule(ctx context.Context, out output.Streams, at time.Time, j *job) error {
+	record := scheduledJob{Type: "scheduled_job", JID: j.JID, ScheduledAt: wire.Seconds(at), Job: *j}
+	err := c.publish(ctx, out, wire.Message{Key: wire.ScheduledJobs}, j, record)
 	if errors.Is(err, broker.ErrReturned) {
 		return fmt.Errorf("the job was not scheduled: the broker has no stream %s; start a sidecar (millrace serve), which makes it", wire.ScheduledJobs)
 	}
 	return err
 }
 
-func (c *scheduleCmd) when(now time.Time) (time.Time, error) {
+func (c *whenFlags) when(now time.Time) (time.Time, error) {
 	if c.In != "" {
 		d, err := humantime.ParseDuration(c.In)
 		return now.Add(d), named("--in", err)
@@ -83,7 +97,7 @@ const publishTimeout = 30 * time.Second
 
 // publish publishes the record of a job over a connection of its own, waits for the confirm, and
 // prints the jid.
-func (c *publishFlags) publish(ctx context.Context, out output.Streams, m wire.Message, j *job, record any) (err error) {
+func (c *producer) publish(ctx context.Context, out output.Streams, m wire.Message, j *job, record any) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	m.MessageID, m.Type, m.Timestamp = j.JID, j.Class, time.Now()

@@ -69,10 +69,36 @@ func TestScheduleWithoutSidecar(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(r.out), entry.JID)
 }
 
+func TestDelay(t *testing.T) {
+	v := brokertest.New(t)
+	v.DeclareStream(t, wire.ScheduledJobs)
+	r := millrace(t, "delay", "orders", "order.unpaid", `{"order":42}`, "--in", "1h", "-H", "tenant=a b", "-H", "n=5", "-H", "list=[1,2.5]",
+		"-p", "content_type=application/json", "-p", "priority=7", "-p", "timestamp=1795000000", "--retry", "3", "--tag", "x", "--amqp-url", v.AMQPURL())
+	require.Zero(t, r.code, r.err)
+	records := v.ReadStream(t, wire.ScheduledJobs)
+	require.Len(t, records, 1)
+	entry, err := wire.ParseEntry(wire.ScheduledJobs, 0, records[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(r.out), entry.JID)
+	require.Equal(t, []any{wire.MessageClass, wire.MessageQueue, []string{"x"}}, []any{entry.Job.Class, entry.Job.Queue, entry.Job.Tags})
+	require.EqualValues(t, 3, gjson.GetBytes(records[0].Body, "job.retry").Int())
+	require.JSONEq(t, `[{"exchange":"orders","routing_key":"order.unpaid","body":"{\"order\":42}","properties":{"content_type":"application/json",
+		"priority":7,"timestamp":1795000000,"headers":{"tenant":"a b","n":5,"list":[1,2.5]}}}]`, gjson.GetBytes(records[0].Body, "job.args").Raw)
+
+	for property, why := range map[string]string{
+		"user_id=root": `unknown field "user_id"`, "priority=x": "write a whole number", "priority=256": "priority", "headers={}": "with --header",
+		"expiration=1m": "expiration", "delivery_mode=3": "delivery_mode",
+	} {
+		r := millrace(t, "delay", "orders", "k", "b", "--in", "1h", "-p", property, "--amqp-url", v.AMQPURL())
+		require.Equal(t, ExitUsage, r.code, property)
+		require.Contains(t, r.err, why)
+	}
+}
+
 func TestPublishErrorsNameReason(t *testing.T) {
 	v := brokertest.New(t)
 	reader := v.AddUser(t, "reader", brokertest.Permissions{Write: "^nothing$"})
-	for _, args := range [][]string{{"enqueue", "Mail"}, {"schedule", "Mail", "--in", "1h"}} {
+	for _, args := range [][]string{{"enqueue", "Mail"}, {"schedule", "Mail", "--in", "1h"}, {"delay", "orders", "key", "--in", "1h"}} {
 		r := millrace(t, append(args, "--amqp-url", "amqp://127.0.0.1:1")...)
 		require.Equal(t, ExitFailed, r.code)
 		require.Contains(t, r.err, "connection refused")

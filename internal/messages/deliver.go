@@ -41,10 +41,10 @@ var ownStreams = map[string]bool{
 func Run(ctx context.Context, cfg Config) error {
 	d := &deliverer{cfg: cfg, outlets: map[string]*outlet{}}
 	worker := millrace.NewWorker(millrace.WorkerConfig{
-		URL: cfg.URL, Queues: []string{Queue}, Concurrency: atOnce, Tag: "messages", Logger: cfg.Log,
+		URL: cfg.URL, Queues: []string{wire.MessageQueue}, Concurrency: atOnce, Tag: "messages", Logger: cfg.Log,
 		MaxDeaths: -1, // a sidecar that dies says nothing about the message
 	})
-	worker.Handle(Class, d.deliver, nil)
+	worker.Handle(wire.MessageClass, d.deliver, nil)
 	defer d.close()
 	return worker.Run(ctx)
 }

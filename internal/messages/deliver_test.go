@@ -51,7 +51,7 @@ func (w *world) start(t *testing.T) {
 func (w *world) delay(t *testing.T, jid string, at time.Time, form map[string]any) {
 	t.Helper()
 	record, err := json.Marshal(map[string]any{"type": "scheduled_job", "jid": jid, "scheduled_at": float64(at.UnixMilli()) / 1e3,
-		"job": map[string]any{"jid": jid, "class": Class, "queue": Queue, "args": []any{form}}})
+		"job": map[string]any{"jid": jid, "class": wire.MessageClass, "queue": wire.MessageQueue, "args": []any{form}}})
 	require.NoError(t, err)
 	w.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{Body: record})
 }

@@ -12,12 +12,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// The class and the queue of the jobs that are delayed messages.
-const (
-	Class = "millrace.Message"
-	Queue = "millrace.messages"
-)
-
 // headerJID has the jid of the job. It is the same if the message is delivered again.
 const headerJID = "millrace-jid"
 

@@ -41,6 +41,12 @@ const CommandState = "state"
 // DefaultQueue is the queue of a job that names none.
 const DefaultQueue = "default"
 
+// The class and the queue of jobs that are delayed messages.
+const (
+	MessageClass = "millrace.Message"
+	MessageQueue = "millrace.messages"
+)
+
 // MaxQueueName is the length in bytes of the longest queue name. With QueuePrefix it fits an AMQP
 // short string.
 const MaxQueueName = 200
