@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	shortString = 255 // bytes in an AMQP short string
 	appID       = "millrace"
 	contentType = "application/json"
 	fixedSize   = 3072 // more than all properties but the headers can take
@@ -26,22 +25,22 @@ const (
 //   - RabbitMQ 4 answers the type "amqp-1.0" with 541, after it has queued the job.
 //   - RabbitMQ closes it over text that is not UTF-8, in a property that it converts for a stream.
 func publishing(m wire.Message, user string, frameMax int) (amqp.Publishing, error) {
-	headers, size, err := headerTable(m.Headers)
+	headers, err := headerTable(m.Headers)
 	if err != nil {
 		return amqp.Publishing{}, err
 	}
 	for _, f := range []struct{ name, value string }{
 		{"exchange", m.Exchange}, {"routing key", m.Key}, {"reply_to", m.ReplyTo}, {"correlation_id", m.CorrelationID}, {"user_id", user},
 	} {
-		if len(f.value) > shortString {
-			return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: %s has %d bytes, at most %d fit", ErrUnpublishable, f.name, len(f.value), shortString)
+		if len(f.value) > wire.MaxShort {
+			return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: %s has %d bytes, at most %d fit", ErrUnpublishable, f.name, len(f.value), wire.MaxShort)
 		}
 	}
 	if !utf8.ValidString(m.ReplyTo) {
 		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: reply_to is not valid UTF-8", ErrUnpublishable)
 	}
-	if frameMax > 0 && size+fixedSize > frameMax {
-		return amqp.Publishing{}, fmt.Errorf("broker: publish: %w: headers take %d bytes", ErrUnpublishable, size)
+	if err := fits(headers, frameMax); err != nil {
+		return amqp.Publishing{}, err
 	}
 	p := amqp.Publishing{
 		Headers:       headers,
@@ -70,47 +69,53 @@ func publishing(m wire.Message, user string, frameMax int) (amqp.Publishing, err
 }
 
 func safeProperty(s string) bool {
-	return len(s) <= shortString && s != "amqp-1.0" && utf8.ValidString(s)
+	return len(s) <= wire.MaxShort && s != "amqp-1.0" && utf8.ValidString(s)
 }
 
 // headerTable accepts only values that every broker and every transport returns unchanged: strings,
-// int64 and booleans. It also returns an upper bound of their size.
-func headerTable(headers map[string]any) (amqp.Table, int, error) {
+// int64 and booleans.
+func headerTable(headers map[string]any) (amqp.Table, error) {
 	if len(headers) == 0 {
-		return nil, 0, nil
+		return nil, nil
 	}
-	table, size := make(amqp.Table, len(headers)), 4
+	table := make(amqp.Table, len(headers))
 	for name, value := range headers {
 		if !headerName(name) {
-			return nil, 0, fmt.Errorf("broker: publish: %w: header name %.64q", ErrUnpublishable, name)
+			return nil, fmt.Errorf("broker: publish: %w: header name %.64q", ErrUnpublishable, name)
 		}
-		size += 1 + len(name) + 1 + 8
 		switch v := value.(type) {
 		case string:
 			if !utf8.ValidString(v) {
-				return nil, 0, fmt.Errorf("broker: publish: %w: header %s is not valid UTF-8", ErrUnpublishable, name)
+				return nil, fmt.Errorf("broker: publish: %w: header %s is not valid UTF-8", ErrUnpublishable, name)
 			}
-			size += len(v)
 		case int64, bool:
 		default:
-			return nil, 0, fmt.Errorf("broker: publish: %w: header %s is a %T", ErrUnpublishable, name, value)
+			return nil, fmt.Errorf("broker: publish: %w: header %s is a %T", ErrUnpublishable, name, value)
 		}
 		table[name] = value
 	}
-	return table, size, nil
+	return table, nil
 }
 
-// tableSize returns an upper bound of the size of any header.
-func tableSize(value any) int {
-	size := 16
+// fits returns an error if a message's headers do not fit a frame.
+func fits(headers amqp.Table, frameMax int) error {
+	if size := sizeOf(headers); frameMax > 0 && size+fixedSize > frameMax {
+		return fmt.Errorf("broker: publish: %w: headers take %d bytes", ErrUnpublishable, size)
+	}
+	return nil
+}
+
+// sizeOf returns an upper bound of the size of a header's value.
+func sizeOf(value any) int {
+	size := 1 + 8
 	switch v := value.(type) {
 	case amqp.Table:
 		for name, member := range v {
-			size += len(name) + tableSize(member)
+			size += 1 + len(name) + sizeOf(member)
 		}
 	case []any:
 		for _, member := range v {
-			size += tableSize(member)
+			size += sizeOf(member)
 		}
 	case string:
 		size += len(v)
@@ -122,7 +127,7 @@ func tableSize(value any) int {
 
 // headerName rejects names that RabbitMQ 4 turns into annotations (x-…) or acts upon (CC, BCC).
 func headerName(name string) bool {
-	if name == "" || len(name) > shortString || strings.HasPrefix(strings.ToLower(name), "x-") || name == "CC" || name == "BCC" {
+	if name == "" || len(name) > wire.MaxShort || strings.HasPrefix(strings.ToLower(name), "x-") || name == "CC" || name == "BCC" {
 		return false
 	}
 	for i := range len(name) {

@@ -143,7 +143,7 @@ const longestRefusal = "PRECONDITION_FAILED - inequivalent arg 'x-max-priority' 
 // 4 cuts the text to 255 characters, where 255 bytes fit. It then fails to send the answer, and
 // closes the connection. Any client can make Millrace ask about any name.
 func (q Queues) checkRefusable(queue string) error {
-	room := shortString - len(longestRefusal) - len(q.conn.vhost)
+	room := wire.MaxShort - len(longestRefusal) - len(q.conn.vhost)
 	ascii := strings.IndexFunc(queue+q.conn.vhost, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 	if !q.conn.features.RefusalsOverflow || len(queue) <= room || ascii {
 		return nil

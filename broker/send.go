@@ -17,58 +17,52 @@ import (
 // ErrUnpublishable, or ctx's error, after which the message may still arrive. Confirms does not
 // report the message.
 func (p *Publisher) Send(ctx context.Context, m wire.Message) error {
-	_, err := call(ctx, p.conn, func() (struct{}, error) { return struct{}{}, p.send(m, false) }, nil)
-	return err
+	return p.wait(ctx, func() error {
+		return p.send(m, func() (*amqp.DeferredConfirmation, error) { return p.publish(m, false) })
+	})
 }
 
 // SendMandatory is Send, and returns ErrReturned if no queue took the message.
 func (p *Publisher) SendMandatory(ctx context.Context, m wire.Message) error {
-	_, err := call(ctx, p.conn, func() (struct{}, error) { return struct{}{}, p.mandatory(m, func() error { return p.send(m, true) }) }, nil)
-	return err
+	return p.mandatory(ctx, m, func() (*amqp.DeferredConfirmation, error) { return p.publish(m, true) })
 }
 
-// Deliver publishes a message of an application, with all its properties, and waits for the
-// confirm. Its errors are those of SendMandatory.
+// Deliver is SendMandatory for a message of an application, with all its properties.
 func (p *Publisher) Deliver(ctx context.Context, exchange, key string, msg amqp.Publishing) error {
 	m := wire.Message{Exchange: exchange, Key: key, CorrelationID: msg.CorrelationId, Body: msg.Body} // as returns knows it
-	_, err := call(ctx, p.conn, func() (struct{}, error) { return struct{}{}, p.mandatory(m, func() error { return p.deliver(m, msg) }) }, nil)
+	return p.mandatory(ctx, m, func() (*amqp.DeferredConfirmation, error) {
+		if err := msg.Headers.Validate(); err != nil {
+			return nil, fmt.Errorf("broker: publish: %w: %w", ErrUnpublishable, err)
+		}
+		if err := fits(msg.Headers, p.conn.amqp.Config.FrameSize); err != nil {
+			return nil, err
+		}
+		return p.publishWith(m, msg, true)
+	})
+}
+
+func (p *Publisher) wait(ctx context.Context, fn func() error) error {
+	_, err := call(ctx, p.conn, func() (struct{}, error) { return struct{}{}, fn() }, nil)
 	return err
 }
 
-func (p *Publisher) deliver(m wire.Message, msg amqp.Publishing) error {
-	if err := msg.Headers.Validate(); err != nil {
-		return fmt.Errorf("broker: publish: %w: %w", ErrUnpublishable, err)
-	}
-	if size, limit := tableSize(msg.Headers), p.conn.amqp.Config.FrameSize; limit > 0 && size+fixedSize > limit {
-		return fmt.Errorf("broker: publish: %w: headers take %d bytes", ErrUnpublishable, size)
-	}
-	answer, err := p.publishWith(m, msg, true)
+func (p *Publisher) mandatory(ctx context.Context, m wire.Message, publish func() (*amqp.DeferredConfirmation, error)) error {
+	return p.wait(ctx, func() error {
+		returned := p.returns.watch(m)
+		err := p.send(m, publish)
+		if isBack := returned(); isBack && err == nil {
+			err = fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrReturned)
+		}
+		return err
+	})
+}
+
+// send waits for the confirm of what publish sends.
+func (p *Publisher) send(m wire.Message, publish func() (*amqp.DeferredConfirmation, error)) error {
+	answer, err := publish()
 	if err != nil {
 		return err
 	}
-	return p.answered(m, answer)
-}
-
-// mandatory runs send, and returns ErrReturned if the message came back.
-func (p *Publisher) mandatory(m wire.Message, send func() error) error {
-	returned := p.returns.watch(m)
-	err := send()
-	if isBack := returned(); isBack && err == nil {
-		err = fmt.Errorf("broker: publish to %q by %q: %w", m.Exchange, m.Key, ErrReturned)
-	}
-	return err
-}
-
-func (p *Publisher) send(m wire.Message, mandatory bool) error {
-	answer, err := p.publish(m, mandatory)
-	if err != nil {
-		return err
-	}
-	return p.answered(m, answer)
-}
-
-// answered waits for the confirm of a message.
-func (p *Publisher) answered(m wire.Message, answer *amqp.DeferredConfirmation) error {
 	<-answer.Done() // the library closes this when the channel ends, at the latest
 	switch known, ack := outcome(p.ch, answer); {
 	case ack:
@@ -92,11 +86,10 @@ func (p *Publisher) Reply(ctx context.Context, d wire.Delivery, body []byte) err
 		return nil
 	}
 	m := wire.Message{Key: d.ReplyTo, CorrelationID: d.CorrelationID, Body: body}
-	_, err := call(ctx, p.conn, func() (struct{}, error) {
+	return p.wait(ctx, func() error {
 		_, err := p.publish(m, true)
-		return struct{}{}, err
-	}, nil)
-	return err
+		return err
+	})
 }
 
 // returns finds out which mandatory messages came back. The broker returns the message itself,

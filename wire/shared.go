@@ -31,6 +31,9 @@ const (
 	MessageQueue = shared.MessageQueue
 )
 
+// MaxShort is the length in bytes of the longest AMQP short string.
+const MaxShort = shared.MaxShort
+
 // Commands to workers.
 const (
 	ControlQuiet  = shared.ControlQuiet

@@ -85,10 +85,8 @@ func headerOf(text string) any {
 
 // properties reads the properties. All but three are texts.
 func (c *delayCmd) properties() (p client.MessageProperties, err error) {
-	var at time.Time
 	members := map[string]any{}
 	for name, text := range c.Property {
-		members[name] = text
 		switch name {
 		case "headers":
 			return p, usage.Errorf("--property %s: give each header with --header", name)
@@ -97,12 +95,14 @@ func (c *delayCmd) properties() (p client.MessageProperties, err error) {
 			if err != nil {
 				return p, usage.Errorf("--property %s: write a whole number", name)
 			}
-			members[name] = n
+			if name == "timestamp" {
+				p.Timestamp = time.Unix(n, 0)
+			} else {
+				members[name] = n
+			}
+		default:
+			members[name] = text
 		}
-	}
-	if seconds, set := members["timestamp"].(int64); set {
-		at = time.Unix(seconds, 0)
-		delete(members, "timestamp")
 	}
 	raw, err := json.Marshal(members)
 	if err != nil {
@@ -113,6 +113,5 @@ func (c *delayCmd) properties() (p client.MessageProperties, err error) {
 	if err := d.Decode(&p); err != nil {
 		return p, usage.Errorf("--property: %w", err)
 	}
-	p.Timestamp = at
 	return p, nil
 }

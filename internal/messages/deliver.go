@@ -120,22 +120,23 @@ func (d *deliverer) publish(ctx context.Context, m *message) error {
 	return err
 }
 
-// use returns the outlet for an exchange. It closes one that is not used if there are too many.
+// use returns the outlet for an exchange. If a new one is one too many, it closes those that are not
+// used.
 func (d *deliverer) use(exchange string) *outlet {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	o := d.outlets[exchange]
-	if o == nil {
-		o = &outlet{}
-		d.outlets[exchange] = o
+	if o := d.outlets[exchange]; o != nil {
+		o.users++
+		return o
 	}
-	o.users++
-	for name, other := range d.outlets {
-		if len(d.outlets) > atOnce && other.users == 0 {
-			other.close()
+	for name, idle := range d.outlets {
+		if len(d.outlets) >= atOnce && idle.users == 0 {
+			idle.close()
 			delete(d.outlets, name)
 		}
 	}
+	o := &outlet{users: 1}
+	d.outlets[exchange] = o
 	return o
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // headerJID has the jid of the job. It is the same if the message is delivered again.
@@ -52,7 +54,7 @@ func parse(args json.RawMessage, jid string) (m message, err error) {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.DisallowUnknownFields()
 	d.UseNumber()
-	switch err := d.Decode(&forms); {
+	switch err = d.Decode(&forms); {
 	case err != nil:
 		return m, fmt.Errorf("the argument is no message: %w", err)
 	case len(forms) != 1:
@@ -146,8 +148,8 @@ func (m *message) check() error {
 		{"correlation_id", m.CorrelationId}, {"reply_to", m.ReplyTo}, {"expiration", m.Expiration}, {"message_id", m.MessageId},
 		{"type", m.Type}, {"app_id", m.AppId},
 	} {
-		if len(p.value) > 255 {
-			return fmt.Errorf("%s has %d bytes: at most 255 fit", p.name, len(p.value))
+		if len(p.value) > wire.MaxShort {
+			return fmt.Errorf("%s has %d bytes: at most %d fit", p.name, len(p.value), wire.MaxShort)
 		}
 	}
 	switch {

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypedDict
 
+from . import _wire
 from ._newjob import MessageOptions, NewJob, check_number, seconds
 from .errors import Invalid
 
 CLASS = "millrace.Message"
 QUEUE = "millrace.messages"
-MAX_SHORT = 255
-"""The length in bytes of the longest AMQP short string."""
 
 
 class MessageProperties(TypedDict, total=False):
@@ -109,5 +108,5 @@ def _check_header(value: object) -> None:
 def _check_short(name: str, value: object) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a text")
-    if len(value.encode()) > MAX_SHORT:
-        raise ValueError(f"{name} is longer than {MAX_SHORT} bytes")
+    if len(value.encode()) > _wire.MAX_SHORT:
+        raise ValueError(f"{name} is longer than {_wire.MAX_SHORT} bytes")

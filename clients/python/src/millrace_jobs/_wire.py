@@ -27,6 +27,7 @@ MAX_PRIORITY = 10
 MAX_RECORD = 16 << 20
 MAX_QUEUE_NAME = 200
 MAX_COUNT = 1 << 31
+MAX_SHORT = 255  # bytes in an AMQP short string
 
 JOB_MEMBERS = frozenset(
     ("jid", "class", "args", "queue", "retry", "retry_count", "priority", "tags", "expires_at", "timeout", "dead", "backtrace")
@@ -65,7 +66,7 @@ def short(text: str) -> str | None:
     if not text or text == "amqp-1.0":
         return None
     try:
-        return text if len(text.encode()) <= 255 else None
+        return text if len(text.encode()) <= MAX_SHORT else None
     except UnicodeEncodeError:
         return None
 

@@ -6,8 +6,6 @@ module Millrace
   module Message
     CLASS = 'millrace.Message'
     QUEUE = 'millrace.messages'
-    # The length in bytes of the longest AMQP short string.
-    MAX_SHORT = 255
     # How deep headers may be nested.
     MAX_DEPTH = 100
     # Properties that are texts.
@@ -39,8 +37,8 @@ module Millrace
       case name
       when *TEXTS then short(name, value)
       when :expiration then expiration(value)
-      when :delivery_mode then number(name, value, 1, 2)
-      when :priority then number(name, value, 0, 255)
+      when :delivery_mode then Wire.check_number(name, value, 1, 2)
+      when :priority then Wire.check_number(name, value, 0, 255)
       when :timestamp then timestamp(value)
       when :headers then headers(value)
       else raise ArgumentError, "there is no property #{name}"
@@ -51,7 +49,7 @@ module Millrace
       raise ArgumentError, "#{name} must be a text" unless value.is_a?(String) && Wire.unicode?(value)
 
       text = value.encode(Encoding::UTF_8)
-      raise ArgumentError, "#{name} is longer than #{MAX_SHORT} bytes" if text.bytesize > MAX_SHORT
+      raise ArgumentError, "#{name} is longer than #{Wire::MAX_SHORT} bytes" if text.bytesize > Wire::MAX_SHORT
 
       text
     end
@@ -60,12 +58,6 @@ module Millrace
       return value if value.is_a?(String) && value.match?(/\A\d{1,255}\z/)
 
       raise ArgumentError, "expiration must be a text of milliseconds, such as '60000'"
-    end
-
-    def number(name, value, least, most)
-      return value if value.is_a?(Integer) && value.between?(least, most)
-
-      raise ArgumentError, "#{name} must be a whole number from #{least} to #{most}"
     end
 
     def timestamp(value)

@@ -125,10 +125,7 @@ module Millrace
     end
 
     def number(name, most)
-      value = options.fetch(name, 0)
-      return if value.is_a?(Integer) && value.between?(0, most)
-
-      raise ArgumentError, "#{name} must be a whole number from 0 to #{most}"
+      Wire.check_number(name, options.fetch(name, 0), 0, most)
     end
   end
 

@@ -23,6 +23,8 @@ module Millrace
     MAX_RECORD = 16 << 20
     MAX_QUEUE_NAME = 200
     MAX_COUNT = 1 << 31
+    # The length in bytes of the longest AMQP short string.
+    MAX_SHORT = 255
     # The nesting that a Ruby thread, with its stack of a megabyte, can read and write without an
     # overflow.
     MAX_NESTING = 1_000
@@ -60,7 +62,7 @@ module Millrace
 
     # Returns a text for a message's property, or nil if the property cannot have it.
     def short(text)
-      text if !text.empty? && text != 'amqp-1.0' && text.bytesize <= 255 && unicode?(text)
+      text if !text.empty? && text != 'amqp-1.0' && text.bytesize <= MAX_SHORT && unicode?(text)
     end
 
     # Returns a trace context, or nil if the value is not a valid one.
@@ -90,6 +92,13 @@ module Millrace
       when Integer, Float then value
       else value.to_f
       end
+    end
+
+    # Returns a number. Raises ArgumentError unless it is a whole number in the range.
+    def check_number(name, value, least, most)
+      return value if value.is_a?(Integer) && value.between?(least, most)
+
+      raise ArgumentError, "#{name} must be a whole number from #{least} to #{most}"
     end
 
     # Writes JSON. Raises ArgumentError if JSON cannot have the value.
