@@ -56,6 +56,10 @@ func scenarios() []scenario {
 		{"network", false, func(w *world) { network(w, 200, lasting) }},
 		{"clock", false, func(w *world) { clock(w, 200, n(15, 5)) }},
 		{"broker-killed", true, func(w *world) { brokerKilled(w, n(20_000, 6_000), n(5, 2)) }},
+		{"messages", true, func(w *world) {
+			span := time.Duration(n(120, 20)) * time.Second
+			delayedMessages(w, n(20_000, 4_000), n(10, 2), span, time.Duration(n(120, 5))*time.Second)
+		}},
 		{"deleted", false, func(w *world) { deletedThings(w, 200, lasting) }},
 	}
 }

@@ -37,9 +37,13 @@ type arrived struct {
 // python is Debian's own Python, for which pika is installed.
 const python = "/usr/bin/python3"
 
+func newCounter() *counter {
+	return &counter{jobs: map[string]*arrived{}, epochs: map[int64]time.Time{}}
+}
+
 func startCounter(w *world, queues ...string) *counter {
 	w.t.Helper()
-	c := &counter{jobs: map[string]*arrived{}, epochs: map[int64]time.Time{}}
+	c := newCounter()
 	cmd := exec.Command(python, append([]string{"testdata/count.py", w.v.AMQPURL()}, queues...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -66,18 +70,21 @@ func (c *counter) read(out io.Reader) {
 }
 
 func (c *counter) line(text string) {
+	fields := strings.Split(text, "\t")
+	if len(fields) == 6 {
+		seconds, _ := strconv.ParseFloat(fields[5], 64)
+		c.arrive(fields[1], fields[2]+"/"+fields[3], fields[4] == "1", time.UnixMicro(int64(seconds*1e6)))
+	} else if text == "# consuming" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.starts++
+	}
+}
+
+// arrive counts a copy of a job. publish is the epoch and the number of its publish.
+func (c *counter) arrive(jid, publish string, redelivered bool, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fields := strings.Split(text, "\t")
-	if len(fields) != 6 {
-		if text == "# consuming" {
-			c.starts++
-		}
-		return
-	}
-	jid, publish, redelivered := fields[1], fields[2]+"/"+fields[3], fields[4] == "1"
-	seconds, _ := strconv.ParseFloat(fields[5], 64)
-	at := time.UnixMicro(int64(seconds * 1e6))
 	j := c.jobs[jid]
 	if j == nil {
 		j = &arrived{first: at, copies: map[string]int{}}
@@ -92,7 +99,8 @@ func (c *counter) line(text string) {
 	j.copies[publish]++
 	j.n++
 	c.total++
-	if epoch, err := strconv.ParseInt(fields[2], 10, 64); err == nil && c.epochs[epoch].IsZero() {
+	number, _, _ := strings.Cut(publish, "/")
+	if epoch, err := strconv.ParseInt(number, 10, 64); err == nil && c.epochs[epoch].IsZero() {
 		c.epochs[epoch] = at
 	}
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"testing"
+	"time"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
@@ -25,5 +26,11 @@ func TestBrokerKilled(t *testing.T) {
 func TestStandbyTakesOver(t *testing.T) {
 	w := begin(t, brokertest.New(t), seed)
 	standby(w, 3_000, 2)
+	t.Log(w.note)
+}
+
+func TestDelayedMessages(t *testing.T) {
+	w := begin(t, brokertest.Own(t), seed)
+	delayedMessages(w, 2_000, 1, 8*time.Second, 4*time.Second)
 	t.Log(w.note)
 }
