@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"net/url"
 	"sync"
@@ -101,15 +100,13 @@ func (w *world) consumeOnce(ctx context.Context, queue string, preferred int) {
 	if err != nil || ch.Qos(200, 0, false) != nil {
 		return
 	}
-	deliveries, err := ch.Consume("queue."+queue, "", false, false, false, false, nil)
+	deliveries, err := ch.Consume(w.jobs.named(queue), "", false, false, false, false, nil)
 	if err != nil {
 		return
 	}
 	w.consumers.Store(queue, conn.RemoteAddr().String())
 	for d := range deliveries {
-		var body struct{ JID string }
-		_ = json.Unmarshal(d.Body, &body)
-		w.jobs.arrive(body.JID, d.Headers, d.Redelivered)
+		w.jobs.arrive(w.jobs.jidOf(d), d.Headers, d.Redelivered)
 		if d.Ack(false) != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type jobs struct {
 	strange     int            // deliveries that were never published
 	stored      map[string]int // by jid, how often scheduled_jobs has an entry
 	moments     []moment       // when jobs first arrived, in order
+	messages    bool           // the jobs are delayed messages
 }
 
 // arrival records the deliveries of one job.
@@ -83,6 +85,27 @@ func (j *jobs) arrive(jid string, headers map[string]any, redelivered bool) {
 	default:
 		a.bare++
 	}
+}
+
+// jidOf returns the jid of a delivery.
+func (j *jobs) jidOf(d amqp.Delivery) string {
+	if j.messages {
+		jid, _ := d.Headers["millrace-jid"].(string)
+		return jid
+	}
+	var body struct{ JID string }
+	_ = json.Unmarshal(d.Body, &body)
+	return body.JID
+}
+
+// early returns how many jobs arrived before they were due. The caller holds the lock.
+func (j *jobs) early() (n int) {
+	for jid, a := range j.came {
+		if a.first.Before(j.all[jid].due.Truncate(time.Microsecond)) {
+			n++
+		}
+	}
+	return n
 }
 
 // missing returns the jobs that must arrive and have not.
@@ -150,8 +173,12 @@ func (p *publisher) publish(ctx context.Context, entries []entry) error {
 	sent := map[string]*amqp.DeferredConfirmation{}
 	for _, e := range entries {
 		p.jobs.add(e.jid, e.queue, e.due)
+		body := e.body()
+		if p.jobs.messages {
+			body = e.message()
+		}
 		c, err := p.ch.PublishWithDeferredConfirmWithContext(ctx, "", "scheduled_jobs", true, false,
-			amqp.Publishing{DeliveryMode: amqp.Persistent, MessageId: e.jid, Body: e.body()})
+			amqp.Publishing{DeliveryMode: amqp.Persistent, MessageId: e.jid, Body: body})
 		if err != nil {
 			return err
 		}

@@ -80,6 +80,7 @@ func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string
 			w.queues = append(w.queues, quorum(i))
 		}
 	}
+	w.jobs.messages = r.messages
 	err := os.MkdirAll(w.sidecars.dir, 0o700)
 	if err == nil {
 		err = w.run(ctx, r, &res)
@@ -192,14 +193,12 @@ const (
 	setAside      = 4096
 )
 
-func isQuorum(queue string) bool { return strings.HasPrefix(queue, "quorum") }
-
 func (w *world) windowOf(r row, queue string) int {
 	switch {
-	case isQuorum(queue) && !r.silent:
-		return windowQuorum
 	case w.broker == lavinMQ:
 		return window
+	case isQuorum(queue) && !r.silent:
+		return windowQuorum
 	default:
 		return windowClassic
 	}
@@ -240,11 +239,12 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	must(res.Lost == 0, "%d lost (never fired %d, answered %d, nacked %d, open %d)",
 		res.Lost, res.Losses.Unfired, res.Losses.Answered, res.Losses.Nacked, res.Losses.Open)
 	must(res.Gap == "", "jobs are held: %s", res.Gap)
+	must(j.early() == 0, "%d came before they were due", j.early())
 	must(j.strange == 0, "%d came that were never published", j.strange)
 	must(res.Doubled.Journaled == 0, "%d doubled although the journal said that they were confirmed", res.Doubled.Journaled)
 	must(res.Doubled.Stale == 0, "%d doubled although their leader had the answer, and %v later could journal it", res.Doubled.Stale, staleAfter)
 	must(res.Doubled.Unkept == 0 || w.broker == rabbit310, "%d doubled that the broker had confirmed, and that the journal does not have", res.Doubled.Unkept)
-	must(res.Doubled.Bare == 0, "%d doubled that do not say which fire they are", res.Doubled.Bare)
+	must(res.Doubled.Bare == 0 || r.messages, "%d doubled that do not say which fire they are", res.Doubled.Bare)
 	must(res.Doubled.Unseen == 0, "%d doubled of which the taps saw only one fire", res.Doubled.Unseen)
 	must(res.Again == 0 || !r.nodesStay, "%d copies of a fire came again that the broker does not call redelivered", res.Again)
 	must(res.Exits == 0 || r.upgrades, "%d sidecars ended by themselves: %q", res.Exits, res.LastLines)
@@ -257,6 +257,10 @@ func (w *world) reckon(r row, res *result, log *journal) {
 }
 
 func (w *world) boundDoubles(r row, res *result, must func(bool, string, ...any)) {
+	if r.messages {
+		boundMessages(w, r, res, must)
+		return
+	}
 	s := r.scope(w.broker)
 	hit, journal := map[string]bool{}, false
 	for _, f := range w.faults {

@@ -58,6 +58,7 @@ type row struct {
 	silent bool
 	// quorumByDefault makes quorum queues the default queue type of the virtual host.
 	quorumByDefault bool
+	messages        bool // the jobs are delayed messages
 }
 
 // addedToFailover is what Millrace may add to a failover of LavinMQ, or to the return of its node.
@@ -111,6 +112,8 @@ func rows() []row {
 		{number: 15, name: "two nodes of three away", do: twoAway, doubled: open, still: rabbits(unbounded), own: true},
 		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 17, name: "rolling upgrade from an older version", do: upgrade, doubled: open, nodesStay: true, upgrades: true, still: every(5)},
+		{number: 18, name: "delayed messages, sidecars and nodes killed", do: messagesDelayed, doubled: open, messages: true, failover: true, still: cluster(5, addedToFailover), follows: claimed},
+		{number: 19, name: "delayed messages, leader's node frozen", do: nodeFrozen, doubled: open, messages: true, failover: true, silent: true, still: cluster(frozenNode, addedToFailover), follows: afterBack},
 	}
 }
 

@@ -176,7 +176,7 @@ func quorumKilled(ctx context.Context, w *world) error {
 	}
 	var led []string
 	for i := range w.nodes.Nodes {
-		if w.nodes.home(ctx, w.vhost, "queue."+quorum(i)) == node {
+		if w.nodes.home(ctx, w.vhost, w.jobs.named(quorum(i))) == node {
 			led = append(led, quorum(i))
 		}
 	}

@@ -56,6 +56,31 @@ func TestBoundsOfDoubles(t *testing.T) {
 	require.Empty(t, broken(open, map[string]int{"classic1": 1024, "quorum1": 128}), "two faults")
 }
 
+// In a row of messages, each fault adds what one sidecar has in flight, or all if a node goes away.
+func TestBoundOfDoubledMessages(t *testing.T) {
+	w := &world{options: options{broker: rabbit43}}
+	w.mark()
+	w.mark().back = time.Now()
+	w.slots = make([]*slot, 3)
+	holds := func(doubled int) (holds bool) {
+		w.boundDoubles(row{messages: true}, &result{Doubled: doubles{Total: doubled}}, func(h bool, _ string, _ ...any) { holds = h })
+		return holds
+	}
+	const most = 4*inFlight + 2*windowQuorum
+	require.True(t, holds(most))
+	require.False(t, holds(most+1))
+}
+
+// A message that arrives before its time breaks a promise.
+func TestEarlyJobs(t *testing.T) {
+	j, now := newJobs(), time.Now()
+	for jid, due := range map[string]time.Time{"late": now.Add(-time.Second), "early": now.Add(time.Minute)} {
+		j.add(jid, "q", due)
+		j.arrive(jid, nil, false)
+	}
+	require.Equal(t, 1, j.early())
+}
+
 // LavinMQ's queues have no limit of their own.
 func TestBoundsOfOpenFires(t *testing.T) {
 	for _, c := range []struct {

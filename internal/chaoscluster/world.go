@@ -28,7 +28,7 @@ type world struct {
 	truth     *truth
 	jobs      *jobs
 	pulses    []*pulse
-	queues    []string // without "queue."
+	queues    []string // as jobs name them
 	consumers sync.Map // the address to which the consumer of each is connected
 	sidecars
 	observed
@@ -110,21 +110,26 @@ func (w *world) begin(ctx context.Context, r row) error {
 // declareQueues declares a classic queue on each node, and quorum queues.
 func (w *world) declareQueues() error {
 	for i := range w.nodes.Nodes {
-		if err := w.declareOn(i, "queue."+classic(i), amqp.Table{"x-max-priority": int32(10)}); err != nil {
+		if err := w.declareOn(i, w.jobs.named(classic(i)), amqp.Table{"x-max-priority": int32(10)}); err != nil {
 			return err
 		}
 		if w.nodes.kind == lavinMQ {
 			continue
 		}
-		if err := w.declareOn(i, "queue."+quorum(i), amqp.Table{"x-queue-type": "quorum"}); err != nil {
+		if err := w.declareOn(i, w.jobs.named(quorum(i)), amqp.Table{"x-queue-type": "quorum"}); err != nil {
 			return err
 		}
+	}
+	if w.jobs.messages {
+		return declareMessages(w)
 	}
 	return nil
 }
 
 func classic(node int) string { return fmt.Sprintf("classic%d", node+1) }
 func quorum(node int) string  { return fmt.Sprintf("quorum%d", node+1) }
+
+func isQuorum(queue string) bool { return strings.HasPrefix(queue, "quorum") || queue == messageQueue }
 
 // startSidecars starts one sidecar for each node, with a tap before each node.
 func (w *world) startSidecars() error {
@@ -166,8 +171,12 @@ func (w *world) sidecar(i int) sidecar.Config {
 			management[n] = management[n][strings.Index(management[n], "@")+1:]
 		}
 	}
+	var more []string
+	if w.jobs.messages {
+		more = []string{"--deliver-to", messageExchange}
+	}
 	return sidecar.Config{
-		Binary: w.starts, Identity: fmt.Sprintf("s%d", i+1), LogLevel: "debug",
+		Binary: w.starts, More: more, Identity: fmt.Sprintf("s%d", i+1), LogLevel: "debug",
 		AMQPURL:       "amqp://guest:guest@" + strings.Join(hosts, ",") + "/" + w.vhost,
 		ManagementURL: strings.Join(management, ","),
 	}
