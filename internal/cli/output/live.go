@@ -21,7 +21,7 @@ type Live struct {
 
 const (
 	rewriteEvery = 500 * time.Millisecond // on a terminal
-	repeatEvery  = 5 * time.Second        // elsewhere
+	repeatEvery  = 5 * time.Second        // elsewhere, after a few shorter pauses
 	eraseLine    = "\r\x1b[K"
 )
 
@@ -68,19 +68,16 @@ func (l *Live) set(line string) {
 
 // Follow keeps the last line as text returns it, until ctx ends.
 func (l *Live) Follow(ctx context.Context, text func(context.Context) string) error {
-	every := repeatEvery
-	if l.tty {
-		every = rewriteEvery
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+	for pause := rewriteEvery; ; {
 		select {
 		case <-ctx.Done():
 			l.end()
 			return nil
-		case <-tick.C:
+		case <-time.After(pause):
 			l.set(text(ctx))
+		}
+		if !l.tty {
+			pause = min(2*pause, repeatEvery)
 		}
 	}
 }

@@ -28,12 +28,29 @@ func TestLiveLinesFollowEachOtherInPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := NewLive(&out)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*repeatEvery+time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*rewriteEvery)
 		defer cancel()
 		n := 0
 		require.NoError(t, l.Follow(ctx, func(context.Context) string { n++; return []string{"", "one", "two"}[n] }))
 		l.Printf("after\n")
 		require.Equal(t, "one\ntwo\nafter\n", out.String())
+	})
+}
+
+func TestLiveWritesRarelyInPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLive(&bytes.Buffer{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var pauses []time.Duration
+		last := time.Now()
+		require.NoError(t, l.Follow(ctx, func(context.Context) string {
+			pauses = append(pauses, time.Since(last))
+			last = time.Now()
+			return "x"
+		}))
+		require.Equal(t, []time.Duration{rewriteEvery, 2 * rewriteEvery, 4 * rewriteEvery, 8 * rewriteEvery, repeatEvery}, pauses[:5])
+		require.Len(t, pauses, 14)
 	})
 }
 
