@@ -22,6 +22,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	text := measured(t, options{runs: 1, size: tiny})
 	for _, figure := range []string{
 		"lateness at 50 due a second, p50", "lateness at 50 due a second, p99", "burst of 300 due at one instant",
+		"delayed messages, 50 due a second, p50", "delayed messages, 50 due a second, p99", "300 delayed messages due at one instant",
 		"1000 entries into the view, native", "1000 entries into the view, amqp",
 		"500 jobs enqueued and done", "500 jobs worked off, go",
 		"a confirmed enqueue at 50 a second, p50", "from enqueue to handler at 50 a second, p99",

@@ -33,13 +33,17 @@ func schedule(v *vhost, n int, due func(i int) time.Time) error { return schedul
 
 // scheduleFrom publishes entries first to end-1.
 func scheduleFrom(v *vhost, first, end int, due func(i int) time.Time) error {
+	return publishEntries(v, first, end, func(i int) []byte { return record(i, due(i)) })
+}
+
+func publishEntries(v *vhost, first, end int, record func(i int) []byte) error {
 	p, err := newPublisher(v)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	for i := first; i < end; i++ {
-		m := amqp.Publishing{DeliveryMode: amqp.Persistent, ContentType: "application/json", Body: record(i, due(i))}
+		m := amqp.Publishing{DeliveryMode: amqp.Persistent, ContentType: "application/json", Body: record(i)}
 		if err := p.publish("", wire.ScheduledJobs, m); err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 5, "measure each figure `n` times and print the median")
 	flags.BoolVar(&o.quick, "quick", false, "measure less, once unless -runs says otherwise: to see that it works")
-	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, read, jobs, workers, enqueue, million, metrics, viewers")
+	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, messages, read, jobs, workers, enqueue, million, metrics, viewers")
 	langs := flags.String("lang", "", "measure the workers of some `languages` only, separated by commas: "+strings.Join(languages, ", "))
 	flags.IntVar(&o.pending, "pending", 0, "have `n` entries pending, instead of a million")
 	flags.IntVar(&o.fired, "fired", 0, "have `n` entries fired, instead of five million")
@@ -145,6 +145,7 @@ type figure struct {
 var figures = []figure{
 	{"lateness", measureLateness, false},
 	{"burst", measureBurst, false},
+	{"messages", measureMessages, false},
 	{"read", measureRead, false},
 	{"jobs", measureJobs, false},
 	{"workers", measureWorkers, false},

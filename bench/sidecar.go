@@ -64,11 +64,11 @@ const identity = "bench"
 // process is one `millrace serve`.
 type process struct{ *running.Process }
 
-// startProcess starts a process. If stateDir is not empty, it keeps its state there.
-func (b *bench) startProcess(v *vhost, stateDir string) (process, error) {
+// startProcess starts a process, with more flags. If stateDir is not empty, it keeps its state there.
+func (b *bench) startProcess(v *vhost, stateDir string, more ...string) (process, error) {
 	c := running.Config{
 		Binary: b.binary, AMQPURL: v.amqpURL, ManagementURL: v.management, StreamURL: v.streamURL, StateDir: stateDir, Identity: identity,
-		LogLevel: b.logLevel(),
+		LogLevel: b.logLevel(), More: more,
 	}
 	if b.verbose {
 		c.Output = b.stderr
