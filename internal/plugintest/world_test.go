@@ -29,10 +29,6 @@ const (
 	plugin = "rabbitmq_millrace"
 	within = 3 * time.Minute // for what a busy machine does slowly
 	often  = 100 * time.Millisecond
-
-	// RabbitMQ opens the listeners of the management API again when a plugin of that API is enabled
-	// or disabled, a moment after the command has ended.
-	reopening = 10 * time.Second
 )
 
 // extension is the plugin and a sidecar.
@@ -130,7 +126,9 @@ func sendTrusting(t *testing.T, r *http.Request, trust *tls.Config) answer {
 		client.Transport = &http.Transport{TLSClientConfig: trust}
 	}
 	resp, err := client.Do(r)
-	for end := time.Now().Add(reopening); errors.Is(err, syscall.ECONNREFUSED) && r.Body == http.NoBody && time.Now().Before(end); {
+	// RabbitMQ opens the listeners of the management API again when a plugin of that API is enabled
+	// or disabled, some time after the command has ended.
+	for end := time.Now().Add(within); errors.Is(err, syscall.ECONNREFUSED) && r.Body == http.NoBody && time.Now().Before(end); {
 		time.Sleep(often)
 		resp, err = client.Do(r)
 	}
