@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs RabbitMQ 4 from Debian forky: scripts/rabbitmq4.sh [FOLDER]
+# Installs RabbitMQ 4 from Debian: scripts/rabbitmq4.sh [FOLDER [RELEASE]]
 #
-# FOLDER (.cache/rabbitmq4) gets a root directory, and in bin/ the three programs of a private node.
+# RELEASE is forky, which has RabbitMQ 4.3, or trixie, which has 4.0. FOLDER (.cache/rabbitmq4) gets a root directory, and in bin/ the three programs of a private node.
 # With MILLRACE_TEST_RABBITMQ=.cache/rabbitmq4/bin, the tests and `millrace up` run this RabbitMQ
 # instead of the installed one, each node on free ports of 127.0.0.1. The script prints FOLDER/bin.
 # It does nothing else if that exists already.
@@ -10,6 +10,7 @@
 # long as a program runs, and are not visible to other programs.
 set -euo pipefail
 dir=$(realpath -m "${1:-$(dirname "$0")/../.cache/rabbitmq4}")
+release=${2:-forky}
 cd "$(dirname "$0")/.."
 . scripts/debian.bash
 
@@ -26,8 +27,8 @@ if [[ -e $dir/ready ]]; then
 fi
 rm -rf "$dir"
 mkdir -p "$dir/bin"
-echo "setting RabbitMQ 4 up in $dir, from Debian forky (once; takes some minutes, and 600 MB)" >&2
-debian_root forky "$dir/root" "$dir/log" rabbitmq-server
+echo "setting RabbitMQ 4 up in $dir, from Debian $release (once; takes some minutes, and 600 MB)" >&2
+debian_root "$release" "$dir/root" "$dir/log" rabbitmq-server
 as_upstream
 
 # The program sees its node's directory, which is its HOME, at the same path. FOLDER can be moved.
