@@ -112,6 +112,7 @@ func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, messages *messagesAPI, proce
 		{del, "/api/jobs/:jid", acts, done(jobs.delete)},
 		{post, "/api/jobs/:jid/cancel", acts, writes(jobs.cancel)},
 
+		{post, "/api/messages", acts, writes(enqueue.delay)},
 		{get, "/api/messages/exchanges", reads, ok(messages.exchanges)},
 
 		{get, "/api/processes", reads, ok(processes.list)},
