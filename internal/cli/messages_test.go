@@ -9,6 +9,19 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 )
 
+// Lists show where a message goes in place of its class.
+func TestListsShowWhereMessagesGo(t *testing.T) {
+	for args, want := range map[string]string{
+		`[{"exchange":"orders","routing_key":"order.unpaid"}]`: "orders → order.unpaid", `[{"exchange":"orders"}]`: "orders", `[{"exchange":"","routing_key":"mails"}]`: "mails",
+		`[{"routing_key":"k"}]`: "millrace.Message", `[5]`: "millrace.Message", `[]`: "millrace.Message",
+	} {
+		a := clitest.NewAPI(t, http.StatusOK, `{"total_count":1,"items":[{"jid":"m1","error_class":"E","job":{"args":`+args+`},"millrace":{"at":1,"queue":"q","class":"millrace.Message"}}]}`)
+		for _, list := range []string{"scheduled", "dead"} {
+			require.Regexp(t, `m1 +`+want+` +q`, millrace(t, list, "--http-addr", a.Addr()).out)
+		}
+	}
+}
+
 func TestMessagesAreShownByExchange(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, `{"items":[{"exchange":"orders","scheduled":1200,"retrying":1,"dead":0,"next_at":1795158930.5},
 		{"exchange":"","scheduled":0,"retrying":0,"dead":3,"next_at":null}],"unsearched":2,"complete":false}`)
