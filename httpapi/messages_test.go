@@ -33,11 +33,14 @@ func TestMessagesAreCountedByExchange(t *testing.T) {
 		{"exchange":"","scheduled":1,"retrying":0,"dead":0,"next_at":2000000009},
 		{"exchange":"shop","scheduled":0,"retrying":0,"dead":1,"next_at":null}],"unsearched":1,"complete":true}`, w.get("/api/messages/exchanges").body)
 
+	require.Contains(t, w.get("/metrics").body, `millrace_set_messages{exchange="orders",set="scheduled",vhost="/"} 3`)
+
 	many := newWorld(t)
 	for i := range 501 {
 		many.add(wire.DeadJobs, ofMessage(dead(fmt.Sprint(i), 1_000_000_000), fmt.Sprintf(`{"exchange":"x%d"}`, i)))
 	}
 	require.Contains(t, many.get("/api/messages/exchanges").body, `"complete":false`)
+	require.NotContains(t, many.get("/metrics").body, "millrace_set_messages")
 }
 
 func TestDelayMessage(t *testing.T) {
