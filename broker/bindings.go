@@ -6,6 +6,21 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// Exchanges returns the names of the virtual host's exchanges, also of the default one.
+func (m *Management) Exchanges(ctx context.Context) ([]string, error) {
+	var said []struct {
+		Name string `json:"name"`
+	}
+	if err := m.get(ctx, "/api/exchanges/"+segment(m.vhost)+"?columns=name", &said); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(said))
+	for i := range said {
+		names[i] = said[i].Name
+	}
+	return names, nil
+}
+
 // BoundTo returns the job queues that are bound to an exchange with the routing key of their jobs.
 func (m *Management) BoundTo(ctx context.Context, exchange string) (map[string]bool, error) {
 	var said []struct {

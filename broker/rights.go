@@ -52,6 +52,18 @@ func (t Topology) Lacks(ctx context.Context, names []string) (lacks []string, er
 	return a.lacks, a.err
 }
 
+// LacksWrite returns the exchanges to which the user may not write. Nothing changes, as in Lacks. The
+// exchange jobs.direct must exist.
+func (t Topology) LacksWrite(ctx context.Context, exchanges []string) (lacks []string, err error) {
+	a := attempts{ctx: ctx, conn: t.conn}
+	for _, name := range exchanges {
+		if !a.try("write", name, tryWriteFrom(wire.ExchangeDirect, name)) && a.err == nil {
+			lacks = append(lacks, name)
+		}
+	}
+	return lacks, a.err
+}
+
 // anyPrivate stands for the names that Queues.private returns.
 const anyPrivate = "amq.gen-*"
 
@@ -106,9 +118,12 @@ func tryRead(name string) func(*amqp.Channel) error {
 	}
 }
 
-// tryWrite removes a binding that does not exist. It needs permission to read the source, too.
-func tryWrite(name string) func(*amqp.Channel) error {
-	return func(ch *amqp.Channel) error { return ch.ExchangeUnbind(name, "millrace.doctor", name, false, nil) }
+// tryWrite tries to write to what the user may read.
+func tryWrite(name string) func(*amqp.Channel) error { return tryWriteFrom(name, name) }
+
+// tryWriteFrom removes a binding that does not exist. It needs permission to read the source, too.
+func tryWriteFrom(source, name string) func(*amqp.Channel) error {
+	return func(ch *amqp.Channel) error { return ch.ExchangeUnbind(name, "millrace.doctor", source, false, nil) }
 }
 
 // tryWriteDefault publishes to a queue that does not exist. The broker drops the message. It

@@ -88,6 +88,8 @@ var authorisation = map[string]row{
 	"GET /api/jobs/:jid":                          {least: auth.Monitoring, target: "/api/jobs/a"},
 	"POST /api/jobs/:jid/cancel":                  {least: auth.Management, target: "/api/jobs/a/cancel"},
 	"DELETE /api/jobs/:jid":                       {least: auth.Management, target: "/api/jobs/a"},
+	"POST /api/messages":                          {least: auth.Management, body: `{"exchange":"e","in":60}`},
+	"GET /api/messages/exchanges":                 {least: auth.Monitoring},
 	"GET /api/errors":                             {least: auth.Monitoring},
 	"GET /api/due-times":                          {least: auth.Monitoring},
 	"GET /api/health/checks/:check":               {least: auth.Monitoring, target: "/api/health/checks/leader"},

@@ -44,40 +44,52 @@ type enqueueAPI struct {
 
 // enqueue publishes a job, or an array of jobs.
 func (e *enqueueAPI) enqueue(in *problem.Request) error {
-	in.Query()
-	raw := bytes.TrimSpace(in.Raw())
-	if !utf8.Valid(raw) || !json.Valid(raw) {
-		in.BadRequest("the body is not valid JSON")
-	}
-	key := in.Request().Header.Get(headerKey)
-	if given := in.Request().Header.Values(headerKey); len(given) > 0 && given[0] == "" {
-		in.BadRequest("the header %s is empty: leave it out", headerKey)
-	}
+	raw, key := readJob(in)
 	if in.Err() != nil {
 		return in.Err()
 	}
-	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
-	defer cancel()
-	actor := auth.PrincipalOf(in.Request()).Name
 	switch raw[0] {
 	case '[':
 		if key != "" {
 			return problem.BadRequest("the header %s is for a single job: in an array each has a member %s", headerKey, memberKey)
 		}
-		outcomes, err := e.enqueueAll(ctx, raw, actor)
+		ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
+		defer cancel()
+		outcomes, err := e.enqueueAll(ctx, raw, auth.PrincipalOf(in.Request()).Name)
 		if err != nil {
 			return err
 		}
 		return in.JSON(http.StatusOK, outcomes)
 	case '{':
-		jid, err := e.enqueueOne(ctx, raw, key, actor)
-		if err != nil {
-			return err
-		}
-		in.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
-		return in.JSON(http.StatusCreated, answer.Enqueued{JID: jid})
+		return e.answerOne(in, raw, key)
 	}
 	return problem.BadRequest("the body must be a job, or an array of jobs")
+}
+
+// readJob reads a body of valid JSON, and the key of the job in it.
+func readJob(in *problem.Request) (raw []byte, key string) {
+	in.Query()
+	raw = bytes.TrimSpace(in.Raw())
+	if !utf8.Valid(raw) || !json.Valid(raw) {
+		in.BadRequest("the body is not valid JSON")
+	}
+	key = in.Request().Header.Get(headerKey)
+	if given := in.Request().Header.Values(headerKey); len(given) > 0 && given[0] == "" {
+		in.BadRequest("the header %s is empty: leave it out", headerKey)
+	}
+	return raw, key
+}
+
+// answerOne publishes a job, and answers with its jid.
+func (e *enqueueAPI) answerOne(in *problem.Request, raw []byte, key string) error {
+	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
+	defer cancel()
+	jid, err := e.enqueueOne(ctx, raw, key, auth.PrincipalOf(in.Request()).Name)
+	if err != nil {
+		return err
+	}
+	in.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
+	return in.JSON(http.StatusCreated, answer.Enqueued{JID: jid})
 }
 
 // enqueueAll publishes jobs concurrently; each has an outcome of its own.

@@ -25,6 +25,7 @@ var (
 	bodies = []string{
 		"", `{"reason":"r"}`, `{"class":"C","args":[{"password":1}],"at":"2033-05-18T03:33:20Z"}`, `[{"class":"C","idempotency_key":"k"},null,1]`, `{"name":"x","password":"y"}`, `{"token":"\ud800"}`,
 		`{"discard":true}`, retry("a", 2_000_000_000, "q", "C", "E"), `{"a":`, "\xff", strings.Repeat("[", 20_000), `{"class":"C","jid":null}`, `{}x`, `{"CLASS":"C"}`, `{"to":"r","reason":"r"}`,
+		`{"exchange":"e","routing_key":"k","body_base64":"AA==","properties":{"priority":5,"headers":{"a":[1.5]}},"in":0.5}`,
 		`{"max":2,"wait_ms":0,"lease_ms":1000}`, `{"error_class":"E","error_message":"m","backtrace":"b","retry_in":1.5,"kill":false}`, `{"label":"v1","at":1700000000}`, `{"priority":1,"args":[1e400]}`,
 		`{"action":"kill","set":"retries","filter":{"class":"C","args":"0:1","from":1},"as_of":3,"expected_count":4,"rate":0.5}`, `{"action":"change","set":"retries","jids":["a"],"at":2e9}`,
 	}

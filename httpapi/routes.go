@@ -104,13 +104,16 @@ func entryRoutes(a *entriesAPI, operations *operationsAPI, rejected *rejectedAPI
 	)
 }
 
-func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, processes *processesAPI, queues *queuesAPI, actions *queueActionsAPI, leases *leasesAPI) []route {
+func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, messages *messagesAPI, processes *processesAPI, queues *queuesAPI, actions *queueActionsAPI, leases *leasesAPI) []route {
 	return []route{
 		{post, "/api/jobs", acts, writes(enqueue.enqueue)},
 		{get, "/api/jobs", reads, ok(jobs.list)},
 		{get, "/api/jobs/:jid", reads, writes(jobs.show)},
 		{del, "/api/jobs/:jid", acts, done(jobs.delete)},
 		{post, "/api/jobs/:jid/cancel", acts, writes(jobs.cancel)},
+
+		{post, "/api/messages", acts, writes(enqueue.delay)},
+		{get, "/api/messages/exchanges", reads, ok(messages.exchanges)},
 
 		{get, "/api/processes", reads, ok(processes.list)},
 		{get, "/api/processes/:identity", reads, ok(processes.show)},

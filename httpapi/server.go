@@ -127,6 +127,7 @@ func (s *Server) workRoutes(cfg *Config, p *parts) []route {
 			runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
 		},
 		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, prefix: cfg.Prefix, now: cfg.Now},
+		&messagesAPI{cfg.Entries, s.answers},
 		&processesAPI{p.workers, p.controls},
 		p.queues,
 		&queueActionsAPI{onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, watch: cfg.Queues, workers: p.workers, now: cfg.Now},

@@ -17,6 +17,8 @@ const (
 	countQueue = 'q'
 	countClass = 'k'
 
+	countExchange = 'x' // delayed messages, by the exchange to which they go
+
 	countDropped = 'd' // dead jobs that a queue dropped
 	countBytes   = 'b' // bytes of the records, and not entries
 )
@@ -69,6 +71,12 @@ func (c *Counts) InQueue(stream, queue string) int64 {
 // OfClass returns how many entries of a stream are pending that have a class.
 func (c *Counts) OfClass(stream, class string) int64 {
 	return c.of(codes[stream], countClass, class)
+}
+
+// ByExchange counts a stream's pending delayed messages by exchange. It leaves out those that have no
+// Exchange.
+func (c *Counts) ByExchange(stream string) map[string]int64 {
+	return c.all(codes[stream], countExchange)
 }
 
 // LeasedOf returns how many jobs of a queue are leased.
@@ -132,6 +140,9 @@ func (c *countFold) add(tx *view.Tx, s *Stored, by int64) {
 	c.changes[countKey{stream, countBytes, ""}] += by * s.Size
 	if s.Dropped {
 		c.changes[countKey{stream, countDropped, ""}] += by
+	}
+	if exchange, known := s.Exchange(); known {
+		c.changes[countKey{stream, countExchange, exchange}] += by
 	}
 }
 

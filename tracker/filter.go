@@ -71,14 +71,7 @@ func (c *Contents) failed(e *wire.Entry) bool {
 
 // hasArg reports whether a record has the value at the path.
 func (c *Contents) hasArg(stream string, record []byte) bool {
-	at := gjson.ParseBytes(record)
-	if stream != wire.Gated {
-		at = within(at, "job")
-	}
-	at = within(at, "args")
-	for _, step := range c.path {
-		at = within(at, step)
-	}
+	at := arg(stream, record, c.path...)
 	if c.path == nil || !at.Exists() {
 		return false
 	}
@@ -91,6 +84,19 @@ func (c *Contents) hasArg(stream string, record []byte) bool {
 		return at.Raw == c.value || c.number != "" && normalNumber(at.Raw) == c.number
 	}
 	return at.Raw == c.value // null, true or false
+}
+
+// arg returns the value at a path in the arguments of an entry's job.
+func arg(stream string, record []byte, path ...string) gjson.Result {
+	at := gjson.ParseBytes(record)
+	if stream != wire.Gated {
+		at = within(at, "job")
+	}
+	at = within(at, "args")
+	for _, step := range path {
+		at = within(at, step)
+	}
+	return at
 }
 
 // within returns the item of an array or the member of an object that a step of a path names. The

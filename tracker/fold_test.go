@@ -29,7 +29,7 @@ func TestFireWithoutReadEntry(t *testing.T) {
 	require.Len(t, all, 1)
 	require.Nil(t, all[0].Entry)
 	require.False(t, all[0].Returned)
-	require.JSONEq(t, `{"class":"A","queue":"a","jid":"a"}`, string(all[0].Body))
+	require.JSONEq(t, jobOf("a"), string(all[0].Body))
 
 	h.takeBack(seq, sched, 2, "a")
 	h.confirmed(2)

@@ -32,6 +32,9 @@ func requireSound(t require.TestingT, o *one) {
 			counted[k]++
 		}
 		counted[countKey{codes[s.Stream], countBytes, ""}] += s.Size
+		if exchange, known := s.Exchange(); known {
+			counted[countKey{codes[s.Stream], countExchange, exchange}]++
+		}
 		if s.Raw != nil {
 			require.Len(t, s.Raw, int(s.Size))
 		}

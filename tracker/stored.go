@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -70,6 +72,17 @@ func (s *Stored) Entry(raw []byte) (wire.Entry, error) {
 		e.At = s.At
 	}
 	return e, err
+}
+
+// Exchange returns the exchange to which a delayed message goes. known is false for other jobs, for
+// records that the view does not keep, and for messages without the name of an exchange.
+func (s *Stored) Exchange() (name string, known bool) {
+	if s.Class != wire.MessageClass || s.Raw == nil {
+		return "", false
+	}
+	exchange := arg(s.Stream, s.Raw, "0", "exchange")
+	name = wire.TextOf(exchange)
+	return name, exchange.Type == gjson.String && len(name) <= wire.MaxShort
 }
 
 func newStored(e *wire.Entry) *Stored {

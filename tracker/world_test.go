@@ -188,13 +188,22 @@ func (h *history) message(m wire.Message) int64 {
 	return h.append(m.Key, millrace, m.Headers, string(m.Body))
 }
 
-// body returns an entry's record. The jid is also its class, and its first letter is the queue.
+// jobOf returns a job. The jid is also its class, and its first letter is the queue. Jobs of the
+// queue d are delayed messages, whose exchange is the jid.
+func jobOf(jid string) string {
+	if jid[0] == 'd' {
+		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":"d","args":[{"exchange":%q}]}`, jid, wire.MessageClass, jid)
+	}
+	return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":%q,"args":[]}`, jid, strings.ToUpper(jid), jid[:1])
+}
+
+// body returns an entry's record.
 func body(stream, jid string, at int) string {
 	if stream == wire.Gated {
-		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":%q,"args":[]}`, jid, strings.ToUpper(jid), jid[:1])
+		return jobOf(jid)
 	}
 	member := map[string]string{wire.ScheduledJobs: "scheduled_at", wire.Retries: "retry_at", wire.DeadJobs: "died_at"}[stream]
-	return fmt.Sprintf(`{"jid":%q,%q:%d,"job":{"class":%q,"queue":%q,"args":[]}}`, jid, member, at, strings.ToUpper(jid), jid[:1])
+	return fmt.Sprintf(`{"jid":%q,%q:%d,"job":%s}`, jid, member, at, jobOf(jid))
 }
 
 // entry appends an entry of a client.
@@ -244,7 +253,7 @@ func (h *history) dispatch(op, stream string, offset int64, jid string, changes 
 	for _, fn := range changes {
 		fn(&d)
 	}
-	job := fmt.Sprintf(`{"class":%q,"queue":%q,"jid":%q}`, strings.ToUpper(jid), jid[:1], jid)
+	job := jobOf(jid)
 	if d.Burial() {
 		h.append(wire.DeadJobs, millrace, d.Headers(), string(wire.DeadJob(wire.DeadEnvelope{JID: jid}, []byte(job))))
 	}

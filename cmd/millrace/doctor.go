@@ -20,9 +20,14 @@ type doctorCmd struct {
 
 // Run examines the broker of a sidecar with these settings, and prints the findings.
 func (c *doctorCmd) Run(ctx context.Context, out output.Streams) error {
+	to, err := c.deliverTo()
+	if err != nil {
+		return err
+	}
 	cfg := doctor.Config{
-		Broker: c.Connect(&hosts.Order{}, slog.New(slog.DiscardHandler)),
-		API:    c.apiClient(&c.SignIn),
+		Broker:    c.Connect(&hosts.Order{}, slog.New(slog.DiscardHandler)),
+		API:       c.apiClient(&c.SignIn),
+		DeliverTo: to,
 	}
 	return doctor.Run(ctx, cfg, c.Printer(out), c.Permissions)
 }

@@ -26,6 +26,7 @@ var (
 	descUp          = desc("up", "This sidecar runs; always 1.")
 	descLeader      = desc("leader", "1 if this sidecar leads.")
 	descSetJobs     = desc("set_jobs", "Pending entries.", "set")
+	descSetMessages = desc("set_messages", "Pending entries that are delayed messages, by the exchange to which they go.", "set", "exchange")
 	descSetBytes    = desc("set_bytes", "Bytes of the records of pending entries.", "set")
 	descOverdue     = desc("scheduled_overdue_seconds", "How long the oldest due entry waits to be delivered; 0 if none is due.")
 	descLastDelay   = desc("scheduled_last_fire_delay_seconds", "How late the newest delivery of this leader was.")
@@ -62,6 +63,9 @@ var (
 // counted are the streams and queues from which records are read.
 var counted = append(slices.Clone(wire.EntryStreams), wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.DeadLetters)
 
+// maxExchangeSeries bounds the exchanges that have series in a set. With more there are none.
+const maxExchangeSeries = 500
+
 // Describe sends nothing: which metrics there are is known only when they are collected.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
@@ -83,6 +87,11 @@ func (c *collector) collectEntries(out sink) {
 	for _, set := range sets {
 		out.gauge(descSetJobs, float64(c.cfg.Entries.Total(set.stream)), set.name)
 		out.gauge(descSetBytes, float64(c.cfg.Entries.Bytes(set.stream)), set.name)
+		if messages := c.cfg.Entries.ByExchange(set.stream); len(messages) <= maxExchangeSeries {
+			for exchange, n := range messages {
+				out.gauge(descSetMessages, float64(n), set.name, exchange)
+			}
+		}
 	}
 	if late, err := c.cfg.Entries.Overdue(c.cfg.Now()); err == nil {
 		out.gauge(descOverdue, late.Seconds())

@@ -35,6 +35,7 @@ type jobCommands struct {
 	Jobs       jobsCmd       `cmd:"" help:"List recent attempts, as workers reported them."`
 	Errors     errorsCmd     `cmd:"" help:"Show failures, grouped by error."`
 	Due        dueCmd        `cmd:"" help:"Show how many jobs are due when."`
+	Messages   messagesCmd   `cmd:"" help:"Show how many delayed messages wait for each exchange."`
 	Operations operationsCmd `cmd:"" help:"Run and follow bulk actions (retry, delete, change …)."`
 	Rejected   rejectedCmd   `cmd:"" help:"List records that could not be read."`
 }

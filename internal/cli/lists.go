@@ -86,13 +86,13 @@ var lists = map[string]list{
 
 func waiting(time string) rows[answer.Entry] {
 	return rows[answer.Entry]{append([]output.Column{output.Due(time)}, waitingColumns...), func(e *answer.Entry) []any {
-		return []any{dueAt(e), jidOf(e), e.Millrace.Class, e.Millrace.Queue, string(e.Job.Args)}
+		return []any{dueAt(e), jidOf(e), e.Name(), e.Millrace.Queue, string(e.Job.Args)}
 	}}
 }
 
 func failed(time string) rows[answer.Entry] {
 	return rows[answer.Entry]{append([]output.Column{output.Due(time)}, failedColumns...), func(e *answer.Entry) []any {
-		return []any{dueAt(e), jidOf(e), e.Millrace.Class, e.Millrace.Queue, e.Millrace.Attempt, lastError(e)}
+		return []any{dueAt(e), jidOf(e), e.Name(), e.Millrace.Queue, e.Millrace.Attempt, lastError(e)}
 	}}
 }
 

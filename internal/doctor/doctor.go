@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 
 // Config says what is examined.
 type Config struct {
-	Broker connect.Broker
-	API    *apiclient.Client // of the sidecar
+	Broker    connect.Broker
+	API       *apiclient.Client // of the sidecar
+	DeliverTo *regexp.Regexp    // the exchanges to which the sidecar delivers messages; nil: none
 }
 
 // severity is how bad a finding is.
@@ -64,6 +66,7 @@ var checks = []check{
 	{name: "permissions", needs: theManagement, run: (*examination).othersMayLock},
 	{name: "policies", needs: theManagement, run: (*examination).policies},
 	{name: "queues", needs: theManagement, run: (*examination).queues},
+	{name: "messages", needs: theManagement, run: (*examination).messages},
 	{name: "cluster", needs: theManagement, run: (*examination).cluster},
 	{name: "user", needs: theManagement, run: (*examination).userIsShared, remedy: "give Millrace a user of its own"},
 	{name: "clocks", needs: theManagement, run: (*examination).clocks},

@@ -38,9 +38,15 @@ const nowhere = "127.0.0.1:1"
 // examine prints the findings about a broker, and the sidecar at an address, in a form.
 func examine(t *testing.T, b connect.Broker, form, addr string, permissions bool) result {
 	t.Helper()
+	return examineFor(t, nil, b, form, addr, permissions)
+}
+
+// examineFor is examine for a sidecar that delivers messages.
+func examineFor(t *testing.T, deliverTo *regexp.Regexp, b connect.Broker, form, addr string, permissions bool) result {
+	t.Helper()
 	var out bytes.Buffer
 	b.Hosts, b.Log = &hosts.Order{}, slog.New(slog.DiscardHandler)
-	cfg := Config{Broker: b, API: apiclient.New(apiclient.Address{Base: "http://" + addr}, apiclient.Credentials{}, nil)}
+	cfg := Config{Broker: b, DeliverTo: deliverTo, API: apiclient.New(apiclient.Address{Base: "http://" + addr}, apiclient.Credentials{}, nil)}
 	p := (&output.Result{Output: form}).Printer(output.Streams{Out: &out})
 	err := Run(t.Context(), cfg, p, permissions)
 	if err != nil {

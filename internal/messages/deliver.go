@@ -71,8 +71,6 @@ func (d *deliverer) deliver(ctx context.Context, job *millrace.RawJob) error {
 	switch {
 	case err != nil:
 		return millrace.KillWith(err)
-	case m.ours():
-		return millrace.KillWith(fmt.Errorf("only Millrace publishes to exchange %q with routing key %q", m.exchange, m.key))
 	case !d.cfg.To.MatchString(m.exchange):
 		return fmt.Errorf("nothing is delivered to exchange %q: --deliver-to does not match it", m.exchange)
 	}

@@ -112,6 +112,31 @@ func TestMessageIsDeliveredUnchanged(t *testing.T) {
 	require.Equal(t, "hé", string(d.Body))
 }
 
+// Programs without AMQP delay messages over HTTP, and may repeat the request under a key.
+func TestMessageOverHTTPIsDelivered(t *testing.T) {
+	w := newWorld(t, direct)
+	ch := w.Channel(t)
+	_, err := ch.QueueDeclare("mine", true, false, false, false, nil)
+	require.NoError(t, err)
+	status, answer, err := w.sidecar.Do(http.MethodPost, "/api/messages", `{"exchange":"","routing_key":"mine","body_base64":"AP8=","in":0.5,"properties":{"headers":{"n":9007199254740993}}}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, status, "%s", answer)
+	d := w.receive(t, "mine")
+	require.Equal(t, []byte{0, 255}, d.Body)
+	require.Equal(t, amqp.Table{"n": int64(9007199254740993), "millrace-jid": gjson.GetBytes(answer, "jid").String()}, d.Headers)
+
+	once := fmt.Sprintf(`{"exchange":"","routing_key":"mine","at":%d}`, time.Now().Add(2*time.Second).Unix())
+	var jids []string
+	for range 2 {
+		status, answer, err := w.sidecar.Do(http.MethodPost, "/api/messages", once, "Idempotency-Key", "order-7")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusCreated, status, "%s", answer)
+		jids = append(jids, gjson.GetBytes(answer, "jid").String())
+	}
+	require.Equal(t, jids[0], jids[1])
+	require.Equal(t, jids[0], w.receive(t, "mine").Headers["millrace-jid"])
+}
+
 // What cannot be delivered waits and says why. It is delivered when it can be.
 func TestUndeliverableMessages(t *testing.T) {
 	w := newWorld(t, direct)

@@ -40,29 +40,44 @@ func TestMessageFromJSON(t *testing.T) {
 
 func TestUnreadableMessages(t *testing.T) {
 	for args, why := range map[string]string{
-		``:                               "the argument is no message",
+		``:                               "the arguments are no list",
 		`[]`:                             "there are 0 arguments",
 		`[{"exchange":"e"},{}]`:          "there are 2 arguments",
-		`["text"]`:                       "the argument is no message",
+		`["text"]`:                       "the message is a JSON string: it must be an object",
 		`[{"routing_key":"k"}]`:          "has no exchange",
 		`[{"exchange":"e","topic":"k"}]`: `unknown field "topic"`,
-		`[{"exchange":"e","body":"","body_base64":"AA=="}]`:                      "one of them is enough",
-		`[{"exchange":"e","body_base64":"é"}]`:                                   "illegal base64",
-		`[{"exchange":"e","properties":{"user_id":"root"}}]`:                     `unknown field "user_id"`,
-		`[{"exchange":"e","properties":{"priority":256}}]`:                       "priority",
-		`[{"exchange":"e","properties":{"delivery_mode":3}}]`:                    "delivery_mode is 3",
-		`[{"exchange":"e","properties":{"expiration":"1s"}}]`:                    "expiration",
-		`[{"exchange":"e","properties":{"expiration":"99999999999"}}]`:           "expiration",
-		`[{"exchange":"e","properties":{"type":"amqp-1.0"}}]`:                    "refuses the type",
-		`[{"exchange":"e","properties":{"headers":{"CC":"q"}}}]`:                 "header CC is no list",
-		`[{"exchange":"e","properties":{"headers":{"BCC":[1]}}}]`:                "header BCC is no list",
-		`[{"exchange":"e","properties":{"headers":{"n":99999999999999999999}}}]`: "too large",
-		`[{"exchange":"e","properties_base64":"AAE="}]`:                          "more than the properties",
-		`[{"exchange":"e","properties_base64":"gAAF"}]`:                          "it ends too early",
-		`[{"exchange":"e","routing_key":"` + strings.Repeat("k", 256) + `"}]`:    "routing_key has 256 bytes",
+		`[{"exchange":"e","body":"","body_base64":"AA=="}]`:   "one of them is enough",
+		`[{"exchange":"e","body_base64":"é"}]`:                "body_base64: illegal base64",
+		`[{"exchange":"e","properties_base64":"é"}]`:          "properties_base64: illegal base64",
+		`[{"exchange":"e","properties":{"user_id":"root"}}]`:  `unknown field "user_id"`,
+		`[{"exchange":"e","properties":{"priority":256}}]`:    "properties.priority has the wrong type or is out of range: it is a JSON number 256",
+		`[{"exchange":"e","properties":{"timestamp":-1}}]`:    "timestamp is -1",
+		`[{"exchange":"e","properties":{"delivery_mode":0}}]`: "delivery_mode is 0",
+		`[{"exchange":5}]`:                              "exchange has the wrong type",
+		`[{"exchange":"jobs.direct"}]`:                  "only Millrace publishes to exchange",
+		`[{"exchange":"","routing_key":"job_journal"}]`: "only Millrace publishes to exchange",
+		`[{"exchange":"e","properties":{"headers":{"a":{"` + strings.Repeat("h", 256) + `":1}}}}]`: "name of a header has 256 bytes",
+		`[{"exchange":"e","properties":{"delivery_mode":3}}]`:                                      "delivery_mode is 3",
+		`[{"exchange":"e","properties":{"expiration":"1s"}}]`:                                      "expiration",
+		`[{"exchange":"e","properties":{"expiration":"99999999999"}}]`:                             "expiration",
+		`[{"exchange":"e","properties":{"type":"amqp-1.0"}}]`:                                      "refuses the type",
+		`[{"exchange":"e","properties":{"headers":{"CC":"q"}}}]`:                                   "header CC is no list",
+		`[{"exchange":"e","properties":{"headers":{"BCC":[1]}}}]`:                                  "header BCC is no list",
+		`[{"exchange":"e","properties":{"headers":{"n":99999999999999999999}}}]`:                   "too large",
+		`[{"exchange":"e","properties_base64":"AAE="}]`:                                            "more than the properties",
+		`[{"exchange":"e","properties_base64":"gAAF"}]`:                                            "it ends too early",
+		`[{"exchange":"e","routing_key":"` + strings.Repeat("k", 256) + `"}]`:                      "routing_key has 256 bytes",
 	} {
 		_, err := parse(json.RawMessage(args), "j")
 		require.ErrorContains(t, err, why, args)
+	}
+}
+
+func TestCheckIsStricterThanDelivery(t *testing.T) {
+	require.NoError(t, Check(json.RawMessage(`{"exchange":"e","properties":{"priority":255,"headers":{"X":1}}}`)))
+	require.ErrorContains(t, Check(json.RawMessage(`{"exchange":"e","topic":"k"}`)), `unknown field "topic"`)
+	for _, message := range []string{`{"Exchange":"e"}`, `{"exchange":"e","properties":{"Priority":1}}`, `{"exchange":"e","routing_\u212Aey":"k"}`} {
+		require.ErrorContains(t, Check(json.RawMessage(message)), "unknown member", message)
 	}
 }
 

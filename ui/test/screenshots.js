@@ -22,7 +22,7 @@ const pages = {
 const others = {
   gated: '/gated-jobs', 'dead-by-error': '/dead-jobs?view=storm', 'runs-recent': '/jobs?state=finished', 'queue-stuck': '/job-queues/archive', 'queue-jobs': '/job-queues/archive?tab=jobs',
   'queue-workers': '/job-queues/mails?tab=workers', 'job-running': '/jobs/report-that-hangs', 'job-unknown': '/jobs/unknown', ticked: '/job-metrics?range=24h&show=SyncInventory,SendInvoice',
-  compared: '/job-metrics/SendInvoice?range=6h&compare=1', audit: '/operations?tab=audit',
+  message: '/jobs/order-unpaid-7005', compared: '/job-metrics/SendInvoice?range=6h&compare=1', audit: '/operations?tab=audit',
 };
 if (process.env.SCREENSHOTS) Object.assign(pages, others);
 const whole = !!process.env.WHOLE;

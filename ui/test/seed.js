@@ -41,6 +41,11 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   for (let i = 0; i < 140; i++) later.push({ class: i % 3 ? 'SendReminder' : classes.report, queue: i % 3 ? 'mails' : 'reports',
     args: [i, `customer-${i * 37 % 900}`], at: now() + 1800 + 86_400 * 6 * random() ** 2 });
   later.push({ class: 'MonthlyClosing', queue: 'reports', jid: 'closing-december', args: [{ month: '2026-12', accounts: [4711, 12], dry_run: false }], at: now() + 86_400, tags: ['finance'] });
+  for (let i = 0; i < 12; i++) {
+    later.push({ class: 'millrace.Message', queue: 'millrace.messages', at: now() + 2400 + 3600 * i, args: [{ exchange: i % 4 ? 'orders' : '',
+      routing_key: i % 4 ? 'order.unpaid' : 'newsletter', body: JSON.stringify({ order: 7000 + i, total: 'EUR 19.90', items: [{ sku: `sku-${i}`, count: 1 + i % 3 }] }),
+      properties: { content_type: 'application/json', message_id: `order-${7000 + i}`, headers: { customer: 4711 + i, shop: 'eu' } } }], ...(i === 5 ? { jid: 'order-unpaid-7005' } : {}) });
+  }
   await http(`${base}/api/jobs`, 'POST', later);
   await http(`${base}/api/jobs`, 'POST', Array.from({ length: 14 }, (_, i) => ({ class: classes.archive, queue: 'archive', args: [2020 + i % 5, i] })));
 

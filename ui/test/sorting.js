@@ -62,7 +62,7 @@ export function sorting(world) {
     await me.listed.reads(/^1–50 of 620 matching, of \d+, latest first/);
     assert.equal(me.address(), '/scheduled-jobs?class=TurnedRound&sort=-at');
     await until('the last one is the first', async () => { const all = await args(); return all.length === 50 && all.every((n, i) => n === 619 - i); });
-    assert.equal(await me.find('columnheader', 'Due').state('sort'), 'descending');
+    assert.equal(await table.find('columnheader', 'Due').state('sort'), 'descending');
     await me.find('button', 'Next page').click();
     await until('the next page continues', async () => (await args())[0] === 569);
     await me.find('button', 'Copy as curl').click();

@@ -345,6 +345,26 @@ export const enqueue = {
   alreadyEnqueued: 'The job was already enqueued before you changed it. Enqueue again to add this one too.',
 };
 
+export const message = {
+  message: 'Message',
+  exchange: 'Exchange',
+  routingKey: 'Routing key',
+  properties: 'Properties',
+  body: 'Body',
+  theProperties: 'the properties',
+  theBody: 'the body',
+  defaultExchange: 'the default exchange',
+  none: 'none',
+  empty: 'empty',
+  next: 'Next one due',
+  byExchange: 'Delayed messages',
+  route: (exchange, key) => `${exchange} → ${key}`,
+  binary: (size) => `binary, ${size}`,
+  inBytes: (size) => `bytes of AMQP 0-9-1, ${size}`,
+  showAll: (n) => `Show all ${count(n)} exchanges`,
+  notCounted: (n) => `${plural(n, 'message')} not counted: the records are large, or name no exchange.`,
+};
+
 export const record = {
   tooLongToCompare: 'Diff not shown: the text has over 64 KiB or 2,000 lines.',
   changes: 'Changes',

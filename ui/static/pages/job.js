@@ -5,12 +5,14 @@ import { itemTexts, memberText, ownText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
 import { mayAct } from '../core/session.js';
+import { nameOfJob } from '../core/message.js';
 import { mostAttempts } from '../core/story.js';
 import { common } from '../core/words.js';
 import { job as words } from '../core/pagewords.js';
 import { actions, actionsOf, actOn, copyOf } from '../parts/actions.js';
 import { failedAttempts, nextBackoff } from '../parts/entries.js';
 import { Icon } from '../parts/icon.js';
+import { Message } from '../parts/message.js';
 import { Payload } from '../parts/payload.js';
 import { Banner, Card, copy, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
 import { Story } from '../parts/story.js';
@@ -29,14 +31,14 @@ export default function Job({ part: jid }) {
   const seen = useRef(/** @type {any} */ (null)); // the content of an entry that is gone now
   if (entries[0]) seen.current = entries[0].millrace;
   const cls = seen.current?.class || d?.running?.[0].class || d?.runs?.[0]?.class || d?.leases?.[0].class || d?.job?.class;
-  return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${cls || common.job} <code class="dim">${jid}</code>`}>
+  return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${nameOfJob(entries[0]?.job || d?.job, cls) || common.job} <code class="dim">${jid}</code>`}>
       <button class="icon" aria-label=${words.copyId} title=${words.copyId} onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack cards">
         ${d.running?.map((w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
         ${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
         ${!entries.length && !d.running && html`<${Whereabouts} d=${d} seen=${seen.current?.queue} />`}
-        ${d.job && html`<${Sent} raw=${memberText(job.text, 'job')} name=${cls} />`}
+        ${d.job && html`<${Message} job=${d.job} args=${memberText(job.text, 'job', 'args')} /><${Sent} raw=${memberText(job.text, 'job')} name=${cls} />`}
       </div>
       <div class="c4"><${Story} d=${d} done=${job.refresh} /></div></div>`}`;
 }
@@ -63,7 +65,8 @@ function Entry({ row, done }) {
       <${Facts} row=${row} /><//>
     ${(row.error_class || row.error_message) && html`<${Card} title=${common.error} tools=${html`<${SameError} set=${set} row=${row} />`}>
       <${Trace} error=${{ class: row.error_class, message: row.error_message, backtrace: lines }} /><//>`}
-    ${!m.omitted && html`<${Card} title=${common.arguments}><${Payload} text=${args} label=${words.theArguments} path="args" name=${m.class + '-args'} /><//>
+    ${!m.omitted && html`<${Message} job=${row.job} args=${args} set=${set} />
+      <${Card} title=${common.arguments}><${Payload} text=${args} label=${words.theArguments} path="args" name=${m.class + '-args'} /><//>
       <${Record} row=${row} />`}`;
 }
 

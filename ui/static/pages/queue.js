@@ -2,6 +2,7 @@
 import { html, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { brief, bytes, count, millis, percent, rate, seconds, short } from '../core/format.js';
+import { nameOfJob } from '../core/message.js';
 import { memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route, setQuery } from '../core/router.js';
@@ -108,7 +109,7 @@ function Classes({ m }) {
 function partsOf(body) {
   try {
     const job = JSON.parse(body);
-    return { class: job.class, enqueued_at: job.enqueued_at, args: memberText(body, 'args') };
+    return { name: nameOfJob(job), enqueued_at: job.enqueued_at, args: memberText(body, 'args') };
   } catch {
     return {};
   }
@@ -128,7 +129,7 @@ function Peek({ name }) {
   const columns = [
     {
       id: 'class', label: common.class, always: true, class: 'lim',
-      cell: (j) => html`<a class="strong cut" title=${j.message_id} href=${link('jobs', j.message_id)}>${j.class || j.message_id || '–'}</a>`,
+      cell: (j) => html`<a class="strong cut" title=${j.message_id} href=${link('jobs', j.message_id)}>${j.name || j.message_id || '–'}</a>`,
     },
     { id: 'args', label: common.arguments, class: 'fill', cell: (j) => html`<code class="cut">${short(j.args || j.body)}</code>` },
     { id: 'enqueued', label: common.enqueued, cell: (j) => html`<${Time} at=${j.enqueued_at} />` },

@@ -9,6 +9,7 @@ import { scheduled as words } from '../core/pagewords.js';
 import { location } from '../parts/where.js';
 import { byAttempt, column, Entries } from '../parts/entries.js';
 import { DueTimes } from '../parts/due.js';
+import { Exchanges } from '../parts/message.js';
 import { LastOperation } from '../parts/ops.js';
 import { Empty, Title } from '../parts/states.js';
 import { Time } from '../parts/time.js';
@@ -37,6 +38,6 @@ export default function Scheduled() {
   const empty = html`<${Empty} icon="clock" title=${common.noScheduledJobs}><p>${common.whatIsScheduled} ${words.forExample}</p>
     <pre class="code">${words.example(location + apiPath('jobs'), Math.round(serverNow()) + 3600)}</pre><//>`;
   return html`<${Title} title=${common.scheduledJobs} badge=${total === undefined ? null : count(total)}><${LastOperation} set="scheduled-jobs" /><//>
-    <div class="stack cards"><${DueTimes} set="scheduled-jobs" />
+    <div class="stack cards"><${DueTimes} set="scheduled-jobs" /><${Exchanges} />
     <${Entries} set="scheduled-jobs" topic="scheduled" columns=${columns} empty=${empty} /></div>`;
 }

@@ -6,6 +6,7 @@ import { apiPath, ask } from '../core/api.js';
 import { serverNow } from '../core/clock.js';
 import { filterText } from '../core/filtertext.js';
 import { absolute, exact, local, relative } from '../core/format.js';
+import { nameOfJob } from '../core/message.js';
 import { whyNotMany } from '../core/overview.js';
 import { memberText, ownText, without } from '../core/rawjson.js';
 import { link } from '../core/router.js';
@@ -44,7 +45,7 @@ export const bulkOf = {
 };
 
 export const jidOf = (row) => row.jid || row.job?.jid || '';
-const nameOf = (row) => `${row.millrace?.class || common.jobInline} ${jidOf(row).slice(0, 8)}`;
+const nameOf = (row) => `${nameOfJob(row.job, row.millrace?.class) || common.jobInline} ${jidOf(row).slice(0, 8)}`;
 
 /** @param {string} set @param {string} action @param {any} row @param {() => void} done */
 export async function actOn(set, action, row, done) {

@@ -4,6 +4,7 @@
 import { cx, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { short } from '../core/format.js';
+import { nameOfJob } from '../core/message.js';
 import { whyNotMany } from '../core/overview.js';
 import { itemTexts, memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
@@ -66,11 +67,14 @@ export function failedAttempts(r) {
  */
 export const nextBackoff = (r) => (byAttempt(r) + 1 < mostAttempts(r.job) ? byAttempt(r) ** 4 + 15 : null);
 
+/** What a row is called. @param {any} r */
+const nameOf = (r) => nameOfJob(r.job, r.millrace.class);
+
 /** @type {Record<string, any>} Columns of more than one set. */
 export const column = {
   class: {
     id: 'class', label: common.class, always: true, class: 'lim', sort: 'class',
-    cell: (r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${r.millrace.class}>${r.millrace.class || '–'}</a>`,
+    cell: (r) => html`<a class="strong cut" href=${link('jobs', jidOf(r))} title=${nameOf(r)}>${nameOf(r) || '–'}</a>`,
   },
   queue: {
     id: 'queue', label: common.queue, class: 'lim', sort: 'queue',
@@ -241,7 +245,7 @@ function Nothing({ d, page, next, clear }) {
 /** @param {{set: string, row: any, done: () => void}} p */
 export function Acts({ set, row, done }) {
   return actionsOf[set].map((/** @type {string} */ a, /** @type {number} */ i) => html`<button key=${a} class=${cx('icon', actions[a].hurt && 'hurt', i > 0 && 'more')} title=${actions[a].label}
-    aria-label=${words.actOn(actions[a].label, row.millrace.class || '', jidOf(row))} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
+    aria-label=${words.actOn(actions[a].label, nameOf(row), jidOf(row))} onClick=${() => actOn(set, a, row, done)}><${Icon} name=${actions[a].icon} /></button>`);
 }
 
 /** Suggestions of names, which are requested when a list is first shown. @param {string} set */

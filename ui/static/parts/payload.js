@@ -24,8 +24,9 @@ export function Payload({ text, label, name = 'record', path = '' }) {
   const node = useMemo(() => (cut ? null : read(text)), [text, cut]);
   const save = () => {
     const a = document.createElement('a');
-    a.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-    a.download = name + '.json';
+    const json = node || cut;
+    a.href = URL.createObjectURL(new Blob([text], { type: json ? 'application/json' : 'text/plain' }));
+    a.download = name + (json ? '.json' : '.txt');
     a.click();
     setTimeout(() => URL.revokeObjectURL(a.href), 1000);
   };
