@@ -41,7 +41,6 @@ func TestOneNode(t *testing.T) {
 		{"many viewers", testManyViewers},
 		{"the tab", testTab},
 		{"virtual hosts", testVirtualHosts},
-		{"another plugin that intercepts messages", testInterceptor},
 		{"permissions", testPermissions},
 		{"secrets", testSecrets},
 		{"sidecar that is killed", testKilledSidecar},
