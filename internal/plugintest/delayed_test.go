@@ -33,7 +33,12 @@ func TestDelayedExchange(t *testing.T) {
 		{"undelayed messages", testUndelayed},
 		{"mandatory", testMandatory},
 		{"messages that are refused", testRefusedMessages},
+		{"messages through other exchanges", testOtherExchanges},
+		{"dead letters", testDeadLetters},
 		{"another plugin that intercepts messages", testInterceptor},
+		{"enabling while channels are open", testEnablingUnderChannels},
+		{"restart", testRestart},
+		{"node that is killed after confirms", testKilledAfterConfirms},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, n) }) {
 			break

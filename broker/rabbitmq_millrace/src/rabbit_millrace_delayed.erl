@@ -11,6 +11,9 @@
 
 -define(TYPE, <<"x-delayed-message">>).
 
+%% The processes of classic and quorum queues start in these modules.
+-define(IS_QUEUE(Module), Module =:= rabbit_prequeue; Module =:= rabbit_amqqueue_process; Module =:= ra_server_proc).
+
 -rabbit_boot_step({?MODULE,
                    [{description, "Millrace: exchange type x-delayed-message"},
                     {mfa, {rabbit_registry, register, [exchange, ?TYPE, ?MODULE]}},
@@ -27,46 +30,87 @@ info(_Exchange) -> [].
 info(_Exchange, _Items) -> [].
 
 %% RabbitMQ 3.10 to 3.12.
-route(X, #delivery{message = #basic_message{routing_keys = Keys, content = Content}} = Delivery) ->
-    #content{properties = P} = rabbit_binary_parser:ensure_content_decoded(Content),
-    route(X, P#'P_basic'.message_id, header(P#'P_basic'.headers), Keys, #{}, fun(Type) -> Type:route(X, Delivery) end);
+route(X, #delivery{message = #basic_message{routing_keys = [Key | _] = Keys, content = Content}} = Delivery) ->
+    #content{properties = P} = Decoded = rabbit_binary_parser:ensure_content_decoded(Content),
+    case recorded(P#'P_basic'.message_id) of
+        true -> [existing_stream(X)];
+        false ->
+            Undelayed = fun() -> bindings(X, Keys, #{}, fun(Type) -> Type:route(X, Delivery) end) end,
+            delayed(X, header(P#'P_basic'.headers), Key, fun() -> Decoded end, Undelayed)
+    end;
 route(X, Message) -> route(X, Message, #{}).
 
 %% RabbitMQ 3.13 and later.
 route(X, Message, Options) ->
-    Id = case mc:message_id(Message) of
-        {_, Text} -> Text;
-        undefined -> undefined
-    end,
-    route(X, Id, mc:x_header(<<"x-delay">>, Message), mc:routing_keys(Message), Options,
-          fun(Type) ->
-              case erlang:function_exported(Type, route, 3) of
-                  true -> Type:route(X, Message, Options);
-                  false -> Type:route(X, Message)
-              end
-          end).
+    case recorded(text(mc:message_id(Message))) of
+        true -> [existing_stream(X)];
+        false ->
+            [Key | _] = Keys = mc:routing_keys(Message),
+            Content = fun() -> mc:protocol_state(mc:convert(mc_amqpl, Message)) end,
+            Undelayed = fun() -> bindings(X, Keys, Options, fun(Type) -> route_as(Type, X, Message, Options) end) end,
+            delayed(X, mc:x_header(<<"x-delay">>, Message), Key, Content, Undelayed)
+    end.
 
 header(undefined) -> undefined;
 header(Headers) -> rabbit_misc:table_lookup(Headers, <<"x-delay">>).
 
-route(#exchange{name = #resource{virtual_host = VHost}} = X, Id, _Delay, Keys, Options, Route) ->
-    case rabbit_millrace_interceptor:take_record() of
-        Jid when is_binary(Jid), Jid =:= Id -> [existing_stream(VHost)];
-        _ -> bindings(X, Keys, Options, Route)
+text({_Type, Text}) -> Text;
+text(undefined) -> undefined.
+
+route_as(Type, X, Message, Options) ->
+    case erlang:function_exported(Type, route, 3) of
+        true -> Type:route(X, Message, Options);
+        false -> Type:route(X, Message)
     end.
 
-%% A message for a stream that does not exist would be confirmed and lost.
-existing_stream(VHost) ->
+%% Whether the message with this id is the record that the interceptor has made.
+recorded(Id) ->
+    Jid = rabbit_millrace_interceptor:take_record(),
+    is_binary(Jid) andalso Jid =:= Id.
+
+%% A message that no interceptor has seen.
+delayed(X, Header, Key, Content, Undelayed) ->
+    case rabbit_millrace_record:delay(Header) of
+        Delay when is_integer(Delay), Delay > 0 -> hand_over(process_module(), X, Key, Content(), Delay, Undelayed);
+        _ -> Undelayed()
+    end.
+
+%% The process of a queue must not wait. If a delayed message cannot be stored, a client gets an error, and a dead letter of a queue with
+%% the strategy at-least-once has no route, so RabbitMQ tries again. Other dead letters would be
+%% lost, and an exit would end the process of their queue: they are not delayed.
+hand_over(Process, X, Key, Content, Delay, Undelayed) ->
+    case store(Process, X, Key, Content, Delay) of
+        {ok, Destination} -> [Destination];
+        {error, _} when ?IS_QUEUE(Process) -> Undelayed();
+        {error, _} when Process =:= rabbit_fifo_dlx_worker -> [];
+        {error, Text} -> refuse(Text)
+    end.
+
+store(Process, #exchange{name = #resource{virtual_host = VHost, name = Name}} = X, Key, Content, Delay) ->
+    case {stream(X), rabbit_millrace_record:new(Name, Key, Content, Delay)} of
+        {{ok, _}, {ok, _Jid, Record}} when ?IS_QUEUE(Process) ->
+            rabbit_millrace_handover:store_later(VHost, Record);
+        {{ok, _}, {ok, _Jid, Record}} -> rabbit_millrace_handover:store(VHost, Record);
+        {{ok, _}, Error} -> Error;
+        {Error, _} -> Error
+    end.
+
+%% The stream of the records. A message for a stream that does not exist would be confirmed and lost.
+stream(#exchange{name = #resource{virtual_host = VHost}}) ->
     Stream = rabbit_millrace_record:stream(VHost),
     case rabbit_amqqueue:exists(Stream) of
-        true -> Stream;
-        false -> no_stream(VHost)
+        true -> {ok, Stream};
+        false -> {error, ["no Millrace sidecar serves virtual host '", VHost, "' (it has no stream scheduled_jobs): "
+                          "add it to millrace.vhosts, or run a sidecar for it"]}
     end.
 
-no_stream(VHost) ->
-    rabbit_misc:protocol_error(precondition_failed,
-                               "no Millrace sidecar serves virtual host '~ts' (it has no stream scheduled_jobs): "
-                               "add it to millrace.vhosts, or run a sidecar for it", [VHost]).
+existing_stream(X) ->
+    case stream(X) of
+        {ok, Stream} -> Stream;
+        {error, Text} -> refuse(Text)
+    end.
+
+refuse(Text) -> rabbit_misc:protocol_error(precondition_failed, "~ts", [Text]).
 
 bindings(#exchange{name = Name} = X, Keys, Options, Route) ->
     case {inner(X), rabbit_millrace_topic:needed()} of
@@ -87,16 +131,15 @@ inner(#exchange{arguments = Args}) ->
 module({ok, Module}) -> Module;
 module({error, not_found}) -> rabbit_exchange_type_invalid.
 
-validate(#exchange{name = #resource{virtual_host = VHost}, arguments = Args} = X) ->
+validate(#exchange{arguments = Args} = X) ->
     case rabbit_misc:table_lookup(Args, <<"x-delayed-type">>) of
         {_, Type} when is_binary(Type), Type =/= ?TYPE ->
             _ = rabbit_exchange:check_type(Type),
             ok = (inner(X)):validate(X),
-            _ = declared_by_client() andalso existing_stream(VHost),
+            _ = declared_by_client() andalso existing_stream(X),
             ok;
         _ ->
-            rabbit_misc:protocol_error(precondition_failed,
-                                       "the argument x-delayed-type must name an exchange type other than x-delayed-message", [])
+            refuse("the argument x-delayed-type must name an exchange type other than x-delayed-message")
     end.
 
 %% Imported definitions are accepted before the virtual host has a sidecar.
