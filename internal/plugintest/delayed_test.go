@@ -35,6 +35,7 @@ func TestDelayedExchange(t *testing.T) {
 		{"messages that are refused", testRefusedMessages},
 		{"messages through other exchanges", testOtherExchanges},
 		{"dead letters", testDeadLetters},
+		{"AMQP 1.0", testAMQP10},
 		{"another plugin that intercepts messages", testInterceptor},
 		{"enabling while channels are open", testEnablingUnderChannels},
 		{"restart", testRestart},

@@ -4,6 +4,7 @@ package plugintest
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -93,4 +94,41 @@ func testDeadLetters(t *testing.T, n *node) {
 			require.Equal(t, "0", left, "the queue has given them away")
 		})
 	}
+}
+
+// sendAMQP10 is a program that sends a delayed message over AMQP 1.0, and returns the outcome.
+const sendAMQP10 = `
+	{ok, _} = application:ensure_all_started(amqp10_client),
+	{ok, C} = amqp10_client:open_connection(#{address => "127.0.0.1", port => %s, container_id => <<"test">>, sasl => {plain, <<"guest">>, <<"guest">>}}),
+	{ok, S} = amqp10_client:begin_session_sync(C),
+	{ok, L} = amqp10_client:attach_sender_link_sync(S, <<"test">>, <<"/exchanges/protocols/key">>, unsettled),
+	receive {amqp10_event, {link, L, credited}} -> ok end,
+	M = amqp10_msg:set_message_annotations(#{<<"x-delay">> => 3600000},
+		amqp10_msg:set_application_properties(#{<<"a">> => <<"b">>}, amqp10_msg:new(<<"tag">>, <<"over AMQP 1.0">>, false))),
+	ok = amqp10_client:send_msg(L, M),
+	receive {amqp10_disposition, Disposition} -> Disposition after 30000 -> none end.`
+
+// testAMQP10 sends a delayed message over AMQP 1.0.
+func testAMQP10(t *testing.T, n *node) {
+	native, err := n.Eval(t.Context(), "code:which(rabbit_amqp_session) =/= non_existing.")
+	require.NoError(t, err)
+	if native == "false" {
+		t.Skip("until RabbitMQ 3.13, AMQP 1.0 is a plugin that makes no headers of annotations")
+	}
+	a := n.application(t)
+	a.declare(t, "protocols", "direct")
+	a.queue(t, "protocols", "protocols", "key", nil)
+	require.NoError(t, n.SetPlugins(t.Context(), plugin, "rabbitmq_shovel")) // which has a client
+	u, err := url.Parse(n.AMQPURL())
+	require.NoError(t, err)
+	outcome, err := n.Eval(t.Context(), fmt.Sprintf(sendAMQP10, u.Port()))
+	require.NoError(t, err)
+	require.Equal(t, `{accepted,<<"tag">>}`, outcome)
+	r := n.recordOf(t, "over AMQP 1.0")
+	require.Equal(t, "protocols", r.Job.Args[0].Exchange)
+	require.Equal(t, "key", r.Job.Args[0].RoutingKey)
+	require.Equal(t, "b", decode(t, r.Job.Args[0].PropertiesBase64).Headers["a"])
+	_, ok, err := a.Get("protocols", true)
+	require.NoError(t, err)
+	require.False(t, ok)
 }

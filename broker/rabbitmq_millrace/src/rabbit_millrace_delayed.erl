@@ -75,9 +75,10 @@ delayed(X, Header, Key, Content, Undelayed) ->
         _ -> Undelayed()
     end.
 
-%% The process of a queue must not wait. If a delayed message cannot be stored, a client gets an error, and a dead letter of a queue with
-%% the strategy at-least-once has no route, so RabbitMQ tries again. Other dead letters would be
-%% lost, and an exit would end the process of their queue: they are not delayed.
+%% The process of a queue must not wait. If a delayed message cannot be stored, a client gets an
+%% error, and a dead letter of a queue with the strategy at-least-once has no route, so RabbitMQ
+%% tries again. Other dead letters would be lost, and an exit would end the process of their queue:
+%% they are not delayed.
 hand_over(Process, X, Key, Content, Delay, Undelayed) ->
     case store(Process, X, Key, Content, Delay) of
         {ok, Destination} -> [Destination];
@@ -95,7 +96,8 @@ store(Process, #exchange{name = #resource{virtual_host = VHost, name = Name}} = 
         {Error, _} -> Error
     end.
 
-%% The stream of the records. A message for a stream that does not exist would be confirmed and lost.
+%% The stream of the records. A message for a stream that does not exist would be confirmed, and
+%% lost.
 stream(#exchange{name = #resource{virtual_host = VHost}}) ->
     Stream = rabbit_millrace_record:stream(VHost),
     case rabbit_amqqueue:exists(Stream) of

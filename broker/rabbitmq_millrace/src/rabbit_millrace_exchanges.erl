@@ -28,7 +28,8 @@ handle_info(look, State) ->
     {noreply, State};
 handle_info(_Message, State) -> {noreply, State}.
 
-%% The archived plugin has the same type. When it is disabled, it takes the name of the type with it.
+%% The archived plugin has the same type. When it is disabled, it takes the name of the type with
+%% it.
 register_type() ->
     case rabbit_registry:lookup_module(exchange, ?TYPE) of
         {ok, rabbit_millrace_delayed} -> ok;

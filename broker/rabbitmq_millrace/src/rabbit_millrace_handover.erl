@@ -20,8 +20,8 @@ store(VHost, Record) ->
     catch _:_ -> {error, "the delayed message could not be stored"}
     end.
 
-%% Stores a record unless the node stops. Returns a queue that does not exist, because the exchange's
-%% alternate exchange would get a message without a destination.
+%% Stores a record unless the node stops. Returns a queue that does not exist, because the alternate
+%% exchange would get a message without a destination.
 store_later(VHost, Record) ->
     try gen_server:cast(rabbit_millrace_handovers:server(VHost), {store, Record}) of
         ok -> {ok, rabbit_misc:r(VHost, queue, <<"jobs.delayed">>)}
