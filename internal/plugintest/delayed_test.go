@@ -5,6 +5,7 @@ package plugintest
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -204,10 +205,7 @@ func testUnserved(t *testing.T, n *node) {
 	require.Equal(t, http.StatusBadRequest, put.status, put.body)
 	require.Contains(t, put.body, "no Millrace sidecar serves")
 
-	definitions := `{"exchanges":[{"name":"early","type":"x-delayed-message","durable":true,"auto_delete":false,"internal":false,` +
-		`"arguments":{"x-delayed-type":"direct"}}]}`
-	imported := send(t, n.request(t, http.MethodPost, "/api/definitions/%2F", guest, strings.NewReader(definitions)))
-	require.Less(t, imported.status, 300, imported.body)
+	n.importExchange(t, "/", "early")
 	require.Contains(t, n.refused(t, "early", "", amqp.Publishing{}), "no Millrace sidecar serves")
 	a = n.application(t)
 	a.queue(t, "early", "early", "key", nil)
@@ -223,6 +221,15 @@ func testUnserved(t *testing.T, n *node) {
 		require.Equal(t, amqp.PreconditionFailed, refusal.Code)
 		require.Contains(t, refusal.Reason, "x-delayed-type must name")
 	}
+}
+
+// importExchange imports definitions with a delayed exchange.
+func (n *node) importExchange(t *testing.T, vhost, name string) {
+	t.Helper()
+	definitions := `{"exchanges":[{"name":"` + name + `","type":"x-delayed-message","durable":true,"auto_delete":false,"internal":false,` +
+		`"arguments":{"x-delayed-type":"direct"}}]}`
+	imported := send(t, n.request(t, http.MethodPost, "/api/definitions/"+url.PathEscape(vhost), guest, strings.NewReader(definitions)))
+	require.Less(t, imported.status, 300, imported.body)
 }
 
 // headers has a value of each type that the client library can send.

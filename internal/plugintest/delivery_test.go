@@ -18,8 +18,9 @@ import (
 
 // TestDelivery publishes delayed messages while the plugin's sidecar runs.
 func TestDelivery(t *testing.T) {
-	n := start(t, "millrace.vhosts.1 = /\n")
-	n.await(t, "/")
+	n := start(t, "")
+	n.importExchange(t, "/", "deliver.direct")
+	n.await(t, "/") // which no setting names
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *node)

@@ -5,18 +5,31 @@
 -include_lib("kernel/include/logger.hrl").
 -include_lib("rabbit_common/include/rabbit.hrl").
 
--export([start_link/0]).
+-export([start_link/0, exist/1, unserved/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TYPE, 'x-delayed-message').
 -define(LOOK_EVERY, 250).
+-define(CHECK_EVERY, 10000).
+
+%% A sidecar may take as long to create its streams.
+-define(WARN_AFTER, 20000).
+-define(WARN_AGAIN_AFTER, 300000).
 
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
+%% Reports whether a virtual host has delayed exchanges.
+exist(VHost) -> exchanges(VHost) =/= [].
+
+%% The virtual hosts that have delayed exchanges, and no stream for delayed messages.
+unserved() ->
+    [V || V <- rabbit_vhost:list_names(), not rabbit_amqqueue:exists(rabbit_millrace_record:stream(V)), exist(V)].
+
 init([]) ->
-    _ = rabbit_millrace_topic:needed() orelse [restore(X) || X <- exchanges()],
+    _ = rabbit_millrace_topic:needed() orelse [restore(X) || V <- rabbit_vhost:list_names(), X <- exchanges(V)],
     self() ! look,
-    {ok, none}.
+    self() ! check,
+    {ok, #{}}.
 
 handle_call(_Request, _From, State) -> {reply, {error, unknown}, State}.
 
@@ -26,7 +39,24 @@ handle_info(look, State) ->
     register_type(),
     erlang:send_after(?LOOK_EVERY, self(), look),
     {noreply, State};
+handle_info(check, State) ->
+    erlang:send_after(?CHECK_EVERY, self(), check),
+    {noreply, warn(State)};
 handle_info(_Message, State) -> {noreply, State}.
+
+%% State has the time of the next warning about each unserved virtual host.
+warn(State) ->
+    Now = erlang:monotonic_time(millisecond),
+    maps:from_list([{V, warn(V, maps:get(V, State, Now + ?WARN_AFTER), Now)} || V <- unserved()]).
+
+warn(VHost, At, Now) when Now >= At ->
+    ?LOG_WARNING("Millrace: virtual host ~ts has exchanges of the type ~ts, but no sidecar serves it, so delayed messages "
+                 "are refused. ~ts", [VHost, ?TYPE, advice(rabbit_millrace_config:mode())]),
+    Now + ?WARN_AGAIN_AFTER;
+warn(_VHost, At, _Now) -> At.
+
+advice(link) -> "Run a sidecar for it, or set millrace.mode = supervise";
+advice(supervise) -> "The tab Jobs of the management UI says what its sidecar does".
 
 %% The archived plugin has the same type. When it is disabled, it takes the name of the type with
 %% it.
@@ -38,8 +68,7 @@ register_type() ->
             rabbit_registry:register(exchange, atom_to_binary(?TYPE), rabbit_millrace_delayed)
     end.
 
-exchanges() ->
-    [X || VHost <- rabbit_vhost:list_names(), #exchange{type = ?TYPE} = X <- rabbit_exchange:list(VHost)].
+exchanges(VHost) -> [X || #exchange{type = ?TYPE} = X <- rabbit_exchange:list(VHost)].
 
 %% Without Khepri, the type of an exchange adds its bindings to an index. The index lacks those that
 %% were made or recovered while the plugin was not enabled.
