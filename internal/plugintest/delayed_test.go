@@ -221,6 +221,9 @@ func testUnserved(t *testing.T, n *node) {
 		require.Equal(t, amqp.PreconditionFailed, refusal.Code)
 		require.Contains(t, refusal.Reason, "x-delayed-type must name")
 	}
+	err = n.application(t).ExchangeDeclare("bad", delayedType, true, false, false, false, amqp.Table{"x-delayed-type": "x-not-valid"})
+	require.ErrorAs(t, err, &refusal)
+	require.Contains(t, refusal.Reason, "x-not-valid")
 }
 
 // importExchange imports definitions with a delayed exchange.

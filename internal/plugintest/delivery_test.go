@@ -26,6 +26,9 @@ func TestDelivery(t *testing.T) {
 		run  func(*testing.T, *node)
 	}{
 		{"messages to exchanges of each type", testDelivery},
+		{"order", testOrder},
+		{"exchange bound to another", testDeliveryThroughAnother},
+		{"messages of the archived plugin", testArchived},
 		{"restart while messages wait", testRestartWhileWaiting},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, n) }) {
@@ -95,6 +98,7 @@ func arrivals(t *testing.T, a *application, queue string, all map[string]sent) {
 			want["x-delay"] = -int64(want["x-delay"].(int32))
 			d.Headers["time"] = d.Headers["time"].(time.Time).UTC()
 			require.Equal(t, want, d.Headers)
+			s.Timestamp = s.Timestamp.UTC()
 			require.Equal(t, amqp.Publishing{
 				Headers: s.Headers, ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode, Priority: d.Priority,
 				CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, Expiration: d.Expiration, MessageId: d.MessageId, Timestamp: d.Timestamp.UTC(),
@@ -128,6 +132,36 @@ func testDelivery(t *testing.T, n *node) {
 	fabric(t, a, "arrivals")
 	arrivals(t, n.application(t), "arrivals", deliver(t, a, 1000, 1000, 5000))
 	require.Empty(t, a.returned)
+}
+
+// testOrder sends messages that fall due in another order than they are sent. Whole seconds lie
+// between them, because messages that are due at about the same time may overtake each other.
+func testOrder(t *testing.T, n *node) {
+	a := n.application(t)
+	a.declare(t, "order", "direct")
+	a.queue(t, "order", "order", "", nil)
+	for _, seconds := range []string{"5", "1", "3", "2", "4"} {
+		a.send(t, "order", "", seconds+"000", amqp.Publishing{Body: []byte(seconds)})
+	}
+	for _, seconds := range []string{"1", "2", "3", "4", "5"} {
+		require.Equal(t, seconds, string(a.receive(t, "order").Body))
+	}
+}
+
+// testDeliveryThroughAnother publishes a message to a delayed exchange to which another is bound. It
+// is delayed once: when it is due, its x-delay is negative.
+func testDeliveryThroughAnother(t *testing.T, n *node) {
+	a := n.application(t)
+	a.declare(t, "front", "direct")
+	a.declare(t, "back", "direct")
+	require.NoError(t, a.ExchangeBind("back", "key", "front", false, nil))
+	a.queue(t, "back", "back", "key", nil)
+	due := time.Now().Add(time.Second)
+	a.send(t, "front", "key", 1000, amqp.Publishing{Body: []byte("through")})
+	d := a.receive(t, "back")
+	require.False(t, time.Now().Before(due))
+	require.Equal(t, "front", d.Exchange)
+	require.EqualValues(t, -1000, d.Headers["x-delay"])
 }
 
 // testRestartWhileWaiting restarts the node before messages are due, and while others fall due.

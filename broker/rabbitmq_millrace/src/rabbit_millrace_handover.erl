@@ -5,7 +5,7 @@
 -behaviour(gen_server).
 -include_lib("amqp_client/include/amqp_client.hrl").
 
--export([store/2, store_later/2, start_link/1]).
+-export([store/2, store_all/2, store_later/2, start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(TIMEOUT, 30000).
@@ -19,6 +19,15 @@ store(VHost, Record) ->
     try gen_server:call(rabbit_millrace_handovers:server(VHost), {store, Record}, ?TIMEOUT)
     catch _:_ -> {error, "the delayed message could not be stored"}
     end.
+
+%% Stores records at the same time, and returns an answer for each, as store/2 does.
+store_all(VHost, Records) ->
+    Server = rabbit_millrace_handovers:server(VHost),
+    Requests = [gen_server:send_request(Server, {store, R}) || R <- Records],
+    [case gen_server:receive_response(Request, ?TIMEOUT) of
+         {reply, Answer} -> Answer;
+         Fault -> {error, Fault}
+     end || Request <- Requests].
 
 %% Stores a record unless the node stops. Returns a queue that does not exist, because the alternate
 %% exchange would get a message without a destination.
