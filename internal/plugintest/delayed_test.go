@@ -39,6 +39,7 @@ func TestDelayedExchange(t *testing.T) {
 		{"AMQP 1.0", testAMQP10},
 		{"another plugin that intercepts messages", testInterceptor},
 		{"enabling while channels are open", testEnablingUnderChannels},
+		{"channel that knows another plugin's type", testOtherType},
 		{"restart", testRestart},
 		{"node that is killed after confirms", testKilledAfterConfirms},
 	} {

@@ -4,6 +4,8 @@ package plugintest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -30,6 +32,36 @@ func testEnablingUnderChannels(t *testing.T, n *node) {
 	opened.send(t, "at-once.topic", "late.key", 0, amqp.Publishing{Body: []byte("late")})
 	require.Equal(t, "late", string(opened.receive(t, "late").Body))
 	route(t, opened)
+}
+
+// otherType is a module of the exchange type x-delayed-message, as that of the archived plugin.
+const otherType = `-module(test_type).
+-behaviour(rabbit_exchange_type).
+-export([route/2, route/3]).
+route(_, _) -> [].
+route(_, _, _) -> [].
+`
+
+// testOtherType publishes on a channel that knows the type's module of another plugin. RabbitMQ lets
+// an open channel keep that module, and adds the interceptor to it.
+func testOtherType(t *testing.T, n *node) {
+	a := n.application(t)
+	a.declare(t, "other type", "fanout")
+	a.queue(t, "other type", "other type", "", nil)
+	file := filepath.Join(n.dir, "test_type.erl")
+	require.NoError(t, os.WriteFile(file, []byte(otherType), 0o600))
+	_, err := n.Eval(t.Context(), fmt.Sprintf(`{ok, M, Code} = compile:file(%q, [binary]), {module, M} = code:load_binary(M, "test", Code), `+
+		`ok = sys:suspend(rabbit_millrace_exchanges), ok = rabbit_registry:register(exchange, <<"x-delayed-message">>, M).`, file))
+	require.NoError(t, err)
+	a.send(t, "other type", "", 0, amqp.Publishing{Body: []byte("undelayed")})
+	require.Equal(t, "undelayed", string((<-a.returned).Body))
+	_, err = n.Eval(t.Context(), `sys:resume(rabbit_millrace_exchanges).`)
+	require.NoError(t, err)
+	a.send(t, "other type", "", hour, amqp.Publishing{Body: []byte("with another type")})
+	require.Equal(t, "other type", n.recordOf(t, "with another type").Job.Args[0].Exchange)
+	_, ok, err := a.Get("other type", true)
+	require.NoError(t, err)
+	require.False(t, ok)
 }
 
 // testRestart restarts the node. The bindings of all types must route as before, and the exchange's

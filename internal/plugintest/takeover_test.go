@@ -14,10 +14,16 @@ import (
 
 // archive is a program that moves the messages of the queue waiting into the tables of the archived
 // rabbitmq_delayed_message_exchange, in their form in this version of RabbitMQ. Each belongs to the
-// exchange that its type names.
+// exchange that its type names. With Khepri, the archived plugin started Mnesia itself.
 const archive = `
-	application:get_application(mnesia) =:= undefined andalso mnesia:create_schema([node()]),
-	application:ensure_all_started(mnesia),
+	case mnesia:system_info(use_dir) of
+		true -> ok;
+		false ->
+			application:stop(mnesia),
+			application:set_env(mnesia, dir, filename:join(rabbit:data_dir(), "tables")),
+			ok = mnesia:create_schema([node()]),
+			ok = mnesia:start()
+	end,
 	Table = list_to_atom("rabbit_delayed_message" ++ atom_to_list(node())),
 	Index = list_to_atom(atom_to_list(Table) ++ "_index"),
 	{atomic, ok} = mnesia:create_table(Table, [{record_name, delay_entry}, {attributes, [delay_key, delivery, ref]}, {type, bag}, {disc_copies, [node()]}]),

@@ -47,6 +47,9 @@ record(#'basic.publish'{exchange = Exchange, routing_key = Key} = Method, Conten
     case rabbit_millrace_record:new(Exchange, Key, Content, Delay) of
         {ok, Jid, Record} ->
             put(?MODULE, Jid),
+            %% A channel keeps the module of each type. It may still have the archived plugin's, which
+            %% would route the record as a message without a delay.
+            put({xtype_to_module, 'x-delayed-message'}, rabbit_millrace_delayed),
             {Method, Record};
         {error, Text} -> rabbit_misc:amqp_error(precondition_failed, Text, [], 'basic.publish')
     end.
