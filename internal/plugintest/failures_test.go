@@ -228,5 +228,9 @@ func TestLinkMode(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, send(t, n.request(t, http.MethodPost, "/api/millrace-session", guest, http.NoBody)).status, "there is no such route")
 	require.Empty(t, n.sidecars(t))
 	require.Equal(t, http.StatusNotFound, n.get(t, "/api/users/millrace_plugin", guest).status, "it creates no user")
+	require.Empty(t, n.get(t, "/api/millrace-status", guest).get("unserved").Array())
+	n.importExchange(t, "/", "delayed")
+	require.Equal(t, `["/"]`, n.get(t, "/api/millrace-status", guest).get("unserved").Raw)
 	tab(t, n, "link")
+	n.logs(t, "Millrace: virtual host / has exchanges of the type x-delayed-message, but no sidecar serves it")
 }

@@ -4,12 +4,11 @@ package plugintest
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,22 +25,17 @@ intercept(Method, Content, _State) ->
 applies_to() -> ['basic.publish'].
 `
 
-// testInterceptor enables the plugin where another one intercepts basic.publish. It may, because it
-// intercepts nothing.
+// testInterceptor publishes a delayed message while another plugin intercepts basic.publish.
 func testInterceptor(t *testing.T, n *node) {
-	require.NoError(t, n.SetPlugins(t.Context()))
 	file := filepath.Join(n.dir, "test_interceptor.erl")
 	require.NoError(t, os.WriteFile(file, []byte(interceptor), 0o600))
-	registered, err := n.Eval(t.Context(), fmt.Sprintf(`{ok, M, Code} = compile:file(%q, [binary]), {module, M} = code:load_binary(M, "test", Code), `+
-		`ok = rabbit_registry:register(channel_interceptor, <<"test">>, M), length(rabbit_registry:lookup_all(channel_interceptor)).`, file))
+	_, err := n.Eval(t.Context(), fmt.Sprintf(`{ok, M, Code} = compile:file(%q, [binary]), {module, M} = code:load_binary(M, "test", Code), `+
+		`ok = rabbit_registry:register(channel_interceptor, <<"test">>, M).`, file))
 	require.NoError(t, err)
-	require.NoError(t, n.SetPlugins(t.Context(), plugin))
-	n.await(t, "/")
-	after, err := n.Eval(t.Context(), "length(rabbit_registry:lookup_all(channel_interceptor)).")
-	require.NoError(t, err)
-	require.Equal(t, registered, after, "the plugin adds no interceptor")
-	a := send(t, n.request(t, http.MethodPost, root+"/api/jobs", guest, strings.NewReader(`{"class":"Intercepted","at":4102444800}`)))
-	require.Equal(t, http.StatusCreated, a.status, a.body)
+	a := n.application(t)
+	a.declare(t, "intercepted", "direct")
+	a.send(t, "intercepted", "", hour, amqp.Publishing{Body: []byte("intercepted")})
+	require.Equal(t, "intercepted", n.recordOf(t, "intercepted").body())
 	seen, err := n.Eval(t.Context(), "persistent_term:get(test_interceptor, false).")
 	require.NoError(t, err)
 	require.Equal(t, "true", seen)

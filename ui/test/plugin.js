@@ -29,6 +29,7 @@ try {
 /** The tab leads to an address of the settings. */
 async function checkLink(page) {
   assert.equal(await page.getByRole('link', { name: 'Open Millrace' }).getAttribute('href'), 'https://jobs.example/millrace/');
+  await page.getByText('Virtual host / has exchanges of the type x-delayed-message, but no sidecar serves it').waitFor();
 }
 
 /** The sidecar exits immediately, with markup in its reason. */

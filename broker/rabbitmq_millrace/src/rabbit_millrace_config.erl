@@ -1,7 +1,7 @@
 %% The plugin's settings, and what it needs to know of RabbitMQ's.
 -module(rabbit_millrace_config).
 
--export([mode/0, url/0, user/0, sidecar/0, sidecar_config/0, vhosts/0]).
+-export([mode/0, url/0, user/0, sidecar/0, sidecar_config/0, deliver_to/0, vhosts/0]).
 -export([tls_host/0, base_path/0, path/1, slug/1, state_dir/0, cluster_size/0]).
 
 -define(APP, rabbitmq_millrace).
@@ -15,6 +15,14 @@ user() -> env(user).
 sidecar() -> env(sidecar).
 
 sidecar_config() -> env(sidecar_config).
+
+%% A regular expression for the exchanges to which sidecars deliver messages, or undefined.
+deliver_to() ->
+    case env(deliver_to) of
+        "" -> undefined;
+        "none" -> undefined;
+        To -> To
+    end.
 
 %% The name under which sidecars connect with TLS, or undefined.
 tls_host() -> env(tls_host).

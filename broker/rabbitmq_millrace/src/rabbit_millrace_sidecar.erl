@@ -132,7 +132,8 @@ environment(VHost, Password, Key) ->
            {"MILLRACE_AMQP_PASSWORD", binary_to_list(Password)},
            {"MILLRACE_AUTH_HEADER_KEY", binary_to_list(Key)}
            | [{Name, Value} || {Name, Value} <- [{"SSL_CERT_FILE", trusted(VHost)},
-                                                 {"MILLRACE_CONFIG", rabbit_millrace_config:sidecar_config()}],
+                                                 {"MILLRACE_CONFIG", rabbit_millrace_config:sidecar_config()},
+                                                 {"MILLRACE_DELIVER_TO", rabbit_millrace_config:deliver_to()}],
                                Value =/= undefined]],
     [{Name, false} || Name <- inherited(), not lists:keymember(Name, 1, Set)] ++ Set.
 

@@ -23,7 +23,7 @@
 %% The permissions of a sidecar: see docs/permissions.md.
 -define(NAMES, "scheduled_jobs|retries|dead_jobs|heartbeats|job_metrics|job_metrics_rollups|job_journal").
 -define(OWN, <<"^(jobs\\..*|queue\\..*|amq\\.gen.*|" ?NAMES ")$">>).
--define(WRITE, <<"^(jobs\\..*|queue\\..*|amq\\.(gen.*|default)|" ?NAMES ")?$">>).
+-define(WRITE, "jobs\\..*|queue\\..*|amq\\.(gen.*|default)|" ?NAMES).
 
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
@@ -52,7 +52,7 @@ handle_call({prepare, VHost}, _From, Secret0) ->
     try
         Secret = ensure(Secret0),
         User = rabbit_millrace_config:user(),
-        ok = ?BACKEND:set_permissions(User, VHost, ?OWN, ?WRITE, ?OWN, ?ACTOR),
+        ok = ?BACKEND:set_permissions(User, VHost, ?OWN, write(), ?OWN, ?ACTOR),
         {reply, {ok, Secret}, Secret}
     catch
         throw:{refused, Reason} -> {reply, {error, Reason}, undefined};
@@ -69,6 +69,14 @@ handle_info(check, Secret) ->
     {noreply, check(Secret)};
 handle_info(_Message, Secret) ->
     {noreply, Secret}.
+
+%% Sidecars may write to the exchanges to which they deliver messages.
+write() ->
+    More = case rabbit_millrace_config:deliver_to() of
+        undefined -> "";
+        To -> ["|(?:", To, ")"]
+    end,
+    unicode:characters_to_binary(["^(" ?WRITE, More, ")?$"]).
 
 %% An administrator may change the password or delete the user, and two halves of a cluster may
 %% each have chosen a password. The sidecars start again with one that is valid.

@@ -1,5 +1,5 @@
-%% Decides which virtual hosts have a sidecar on this node: those that the settings name and those
-%% that have Millrace's streams. It looks again regularly, so virtual hosts that are created or
+%% Decides which virtual hosts have a sidecar on this node: those that the settings name, and those
+%% that have Millrace's streams or delayed exchanges. It looks again regularly, so virtual hosts that are created or
 %% deleted later are followed.
 -module(rabbit_millrace_vhosts).
 -behaviour(gen_server).
@@ -49,7 +49,8 @@ look(Started) ->
     Running = [VHost || {VHost, _} <- rabbit_millrace_sidecars:running()],
     Named = rabbit_millrace_config:vhosts(),
     [rabbit_millrace_sidecars:start_sidecar(V)
-     || V <- Existing -- Running, has_streams(V) orelse lists:member(V, Named) andalso may_create(Started)],
+     || V <- Existing -- Running,
+        has_streams(V) orelse (lists:member(V, Named) orelse rabbit_millrace_exchanges:exist(V)) andalso may_create(Started)],
     [begin
          rabbit_millrace_sidecars:stop_sidecar(V),
          rabbit_millrace_sidecar:forget(V)

@@ -16,10 +16,13 @@ content_types_provided(Req, Context) -> {[{<<"application/json">>, to_json}], Re
 is_authorized(Req, Context) -> rabbit_mgmt_util:is_authorized(Req, Context).
 
 to_json(Req, #context{user = User} = Context) ->
-    Shown = [S || {VHost, _} = S <- rabbit_millrace_sidecar:list(), rabbit_millrace_auth:may_use(User, VHost, Req)],
+    Sidecars = rabbit_millrace_sidecar:list(),
+    Shown = [S || {VHost, _} = S <- Sidecars, rabbit_millrace_auth:may_use(User, VHost, Req)],
+    Unserved = [VHost || VHost <- rabbit_millrace_exchanges:unserved(), not lists:keymember(VHost, 1, Sidecars),
+                         rabbit_millrace_auth:may_use(User, VHost, Req)],
     rabbit_mgmt_util:reply(
         [{node, node()}, {mode, rabbit_millrace_config:mode()}, {url, text(rabbit_millrace_config:url())},
-         {version, version()}, {missing, missing(User)}, {vhosts, all(fun(S) -> describe(S, User) end, Shown)}], Req, Context).
+         {version, version()}, {missing, missing(User)}, {unserved, Unserved}, {vhosts, all(fun(S) -> describe(S, User) end, Shown)}], Req, Context).
 
 text(undefined) -> null;
 text(Text) -> unicode:characters_to_binary(Text).

@@ -110,13 +110,22 @@ function millrace_linked(m) {
     return '<p><a class="millrace-main" href="' + millrace_text(m.url) + '">Open Millrace</a></p>';
 }
 
+function millrace_unserved(m) {
+    return (m.unserved || []).map(function(name) {
+        return millrace_error('Virtual host ' + name + ' has exchanges of the type x-delayed-message, but no sidecar serves it, ' +
+            'so delayed messages are refused. ' +
+            (m.mode === 'link' ? 'Run a sidecar for it.' : 'Its sidecar starts when all nodes of the cluster run.'));
+    }).join('');
+}
+
 function millrace_page(m) {
     var html = '<h1>Jobs</h1>';
-    if (m.mode === 'link') return html + millrace_linked(m);
+    if (m.mode === 'link') return html + millrace_linked(m) + millrace_unserved(m);
     html += '<p id="millrace-said" role="status"></p><div class="updatable">';
     m.missing.forEach(function(name) {
         html += millrace_error('millrace.vhosts names the virtual host ' + name + ', which does not exist.');
     });
+    html += millrace_unserved(m);
     if (m.vhosts.length === 0) {
         html += '<p>No virtual host that you may use has jobs. Name one in rabbitmq.conf: <code>millrace.vhosts.1 = jobs</code>. ' +
             'Virtual hosts that Millrace has used before appear here without that.</p>';
