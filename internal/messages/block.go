@@ -58,16 +58,18 @@ func fromBlock(block []byte) (m amqp.Publishing, err error) {
 	return m, nil
 }
 
+// negateDelay keeps the type where it can. Some clients, such as pika 1.2, read a negative integer
+// of 64 bits as a large positive one.
 func negateDelay(headers amqp.Table) {
 	switch v := headers[headerDelay].(type) {
 	case byte:
 		headers[headerDelay] = -int16(v)
 	case int8:
-		headers[headerDelay] = -int16(v)
+		headers[headerDelay] = -max(v, -math.MaxInt8)
 	case int16:
-		headers[headerDelay] = -int32(v)
+		headers[headerDelay] = -max(v, -math.MaxInt16)
 	case int32:
-		headers[headerDelay] = -int64(v)
+		headers[headerDelay] = -max(v, -math.MaxInt32)
 	case int64:
 		headers[headerDelay] = -max(v, -math.MaxInt64)
 	case float32:

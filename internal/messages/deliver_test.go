@@ -97,7 +97,7 @@ func TestMessageIsDeliveredUnchanged(t *testing.T) {
 		"body_base64": inBase64([]byte{1, 0, 255}), "properties_base64": inBase64(block(published))})
 	d := w.receive(t, "mine")
 	require.False(t, time.Now().Before(due.Truncate(time.Millisecond)), "it was delivered early")
-	published.Headers["x-delay"] = int64(-500)
+	published.Headers["x-delay"] = int32(-500)
 	published.Headers["millrace-jid"] = "unchanged1"
 	require.Equal(t, published, amqp.Publishing{
 		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: d.DeliveryMode, Priority: d.Priority, CorrelationId: d.CorrelationId,

@@ -130,7 +130,7 @@ func TestDeepHeadersAreRefused(t *testing.T) {
 
 func TestDelayIsNegated(t *testing.T) {
 	for was, is := range map[any]any{
-		byte(200): int16(-200), int8(5): int16(-5), int16(-300): int32(300), int32(30000): int64(-30000), int64(1 << 40): int64(-(1 << 40)),
+		byte(200): int16(-200), int8(5): int8(-5), int8(math.MinInt8): int8(math.MaxInt8), int16(-300): int16(300), int32(30000): int32(-30000), int64(1 << 40): int64(-(1 << 40)),
 		int64(math.MinInt64): int64(math.MaxInt64), 2.5: -2.5, float32(2.5): float32(-2.5), "30000": int64(-30000), "soon": "soon",
 	} {
 		m, err := fromBlock(block(amqp.Publishing{Headers: amqp.Table{"x-delay": was, "y": was}}))
