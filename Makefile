@@ -248,17 +248,19 @@ test-ui: tools $(UI_READY) ## Tests of the web UI in Chromium and Firefox, again
 	cd ui && npm run --silent test
 
 # They start their own brokers, and take some minutes.
-TEST_PLUGIN = MILLRACE_TEST_PLUGIN=$$(VERSION=$(VERSION) scripts/plugin.sh dist) go test -tags plugin -count=1 -timeout 60m $(TESTFLAGS) ./internal/plugintest
+TEST_PLUGIN = file=$$(VERSION=$(VERSION) scripts/plugin.sh dist); export MILLRACE_TEST_PLUGIN=$$file; \
+	go test -tags plugin -count=1 -timeout 60m $(TESTFLAGS) ./internal/plugintest && \
+	go test -tags plugin -count=1 -v -run '^TestDelayedRecipes$$' ./internal/readmetest
 
 .PHONY: test-plugin
-test-plugin: tools $(UI_READY) ## Tests of the plugin for RabbitMQ, on the installed RabbitMQ
-	@scripts/deps.sh broker browser
+test-plugin: tools $(UI_READY) $(PYTHON_READY) ## Tests of the plugin for RabbitMQ, on the installed RabbitMQ
+	@scripts/deps.sh broker browser python node java recipes
 	$(TEST_PLUGIN)
 
 .PHONY: test-plugin-rabbitmq4
-test-plugin-rabbitmq4: tools $(UI_READY) ## The same on RabbitMQ 4, installed in .cache from Debian forky
-	@scripts/deps.sh broker browser
-	MILLRACE_TEST_RABBITMQ=$$(scripts/rabbitmq4.sh) $(TEST_PLUGIN)
+test-plugin-rabbitmq4: tools $(UI_READY) $(PYTHON_READY) ## The same on RabbitMQ 4, installed in .cache from Debian forky
+	@scripts/deps.sh broker browser python node java recipes
+	bin=$$(scripts/rabbitmq4.sh); export MILLRACE_TEST_RABBITMQ=$$bin; $(TEST_PLUGIN)
 
 .PHONY: bench-ui
 bench-ui: tools $(UI_READY) ## Measure the web UI with a million jobs (ARGS=-quick, ARGS=-only=dashboard)

@@ -16,6 +16,7 @@
 #   firefox   Firefox, for the tests of layout and signing in
 #   packages  rpm, lintian, QEMU and debootstrap, which test the packages of a release
 #   imports   Redis, SQLite, RQ, Celery and Sidekiq, from which the tests take jobs; never as a service
+#   recipes   PHP with php-amqplib, and the newest Celery, into .cache/recipes
 #   proxies   nginx and Caddy, behind which the tests put a sidecar; never as a service
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
@@ -86,6 +87,11 @@ imports() {
 	/usr/bin/ruby -e 'require "sidekiq"' 2>/dev/null || packages+=(ruby-sidekiq)
 }
 
+recipes() {
+	php -r 'exit((int) !stream_resolve_include_path("PhpAmqpLib/autoload.php"));' 2>/dev/null || packages+=(php-cli php-amqplib)
+	/usr/bin/python3 -c 'import celery' 2>/dev/null || packages+=(python3-celery)
+}
+
 packages() {
 	command -v rpm >/dev/null || packages+=(rpm)
 	command -v lintian >/dev/null || packages+=(lintian)
@@ -125,15 +131,28 @@ node_modules() {
 	fi
 }
 
-from_npm=()
+# from_pypi NAME installs what scripts/NAME/requirements.txt pins into the environment .cache/NAME.
+from_pypi() {
+	local pinned=scripts/$1/requirements.txt dir=.cache/$1
+	if ! cmp -s "$pinned" "$dir/installed.txt"; then
+		echo "installing from PyPI into $dir: $(grep -v '^#' "$pinned" | xargs)"
+		python3 -m venv --clear "$dir"
+		"$dir/bin/pip" install --quiet --disable-pip-version-check -r "$pinned"
+		cp "$pinned" "$dir/installed.txt"
+	fi
+}
+
+from_npm=() environments=()
 for part in "$@"; do
 	case $part in
 	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | proxies | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
+	recipes) recipes && environments+=("$part") ;;
 	node | jest | pyright) from_npm+=("$part") ;;
 	*) echo "$0: unknown part $part" >&2 && exit 2 ;;
 	esac
 done
 install_packages
 for name in "${from_npm[@]}"; do node_modules "$name"; done
+for name in "${environments[@]}"; do from_pypi "$name"; done

@@ -55,6 +55,12 @@ func OwnErlang(t testing.TB) *Vhost {
 	return own(t, localbroker.Config{Dir: t.TempDir()}, localbroker.Available())
 }
 
+// Extended is OwnErlang with plugins and settings.
+func Extended(t testing.TB, e localbroker.Extension) *Vhost {
+	t.Helper()
+	return own(t, localbroker.Config{Dir: t.TempDir(), Extension: e}, localbroker.Available())
+}
+
 func own(t testing.TB, cfg localbroker.Config, missing error) *Vhost {
 	t.Helper()
 	if missing != nil {

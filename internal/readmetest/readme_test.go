@@ -189,15 +189,26 @@ var unhurried = strings.NewReplacer("+ 15 +", "+ 600 +")
 // program returns a program of the page, with the address of this test's broker in it.
 func (s *sidecar) program(t *testing.T, blocks map[string]string, name string) *exec.Cmd {
 	t.Helper()
-	require.Contains(t, blocks, name)
 	require.Contains(t, blocks[name], "amqp://localhost")
-	file := filepath.Join(t.TempDir(), name)
-	text := unhurried.Replace(strings.ReplaceAll(blocks[name], "amqp://localhost", s.vhost.AMQPURL()))
-	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	file := filepath.Join(s.project(t, blocks, name), name)
 	interpreter, args, env := languages[filepath.Ext(name)](t, file)
 	cmd := s.command(t, interpreter, args...)
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
+}
+
+// project returns a folder with files of the page, with the address of this test's broker in them.
+func (s *sidecar) project(t *testing.T, blocks map[string]string, names ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range names {
+		require.Contains(t, blocks, name)
+		text := unhurried.Replace(strings.ReplaceAll(blocks[name], "amqp://localhost", s.vhost.AMQPURL()))
+		file := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	return folder
 }
 
 var curl = regexp.MustCompile(`^curl (?:-sS )?-u guest:guest (-i )?(?:-X (\w+) )?localhost:15680(/\S*)(?: \| jq)?$`)
