@@ -98,7 +98,10 @@ func celeryRecipe(t *testing.T, s *sidecar, blocks map[string]string) {
 			brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), " ready.") }, "the worker is ready")
 			wrote, err := s.inEnvironment(t, folder, "recipes", programs[1]+" send.py").CombinedOutput()
 			require.NoError(t, err, "%s", wrote)
-			s.delays(t, out, blocks["tasks.py.out"])
+			first, retry, _ := strings.Cut(strings.TrimSpace(blocks["tasks.py.out"]), "\n")
+			jid := s.delays(t, out, first)
+			brokertest.Eventually(t, func() bool { return s.entry(t, "scheduled-jobs", "millrace.Message") != jid }, "the retry waits")
+			brokertest.Eventually(t, func() bool { return strings.Contains(out.String(), retry) }, "the retry runs")
 		})
 	}
 }

@@ -47,11 +47,11 @@ func (s *sidecar) inEnvironment(t *testing.T, folder, environment, line string) 
 }
 
 // delays waits until a message waits as a scheduled job for five seconds, and until a program has
-// printed what the page shows. Its last line must not come early.
-func (s *sidecar) delays(t *testing.T, out *output, printed string) {
+// printed what the page shows. Its last line must not come early. delays returns the jid of the job.
+func (s *sidecar) delays(t *testing.T, out *output, printed string) (jid string) {
 	t.Helper()
-	path := "/api/scheduled-jobs/" + s.entry(t, "scheduled-jobs", "millrace.Message")
-	entry, err := s.request(http.MethodGet, path)
+	jid = s.entry(t, "scheduled-jobs", "millrace.Message")
+	entry, err := s.request(http.MethodGet, "/api/scheduled-jobs/"+jid)
 	require.NoError(t, err)
 	due := gjson.Get(entry, "scheduled_at").Float()
 	require.InDelta(t, 5, due-gjson.Get(entry, "job.created_at").Float(), 1, entry)
@@ -65,4 +65,5 @@ func (s *sidecar) delays(t *testing.T, out *output, printed string) {
 	for _, line := range lines {
 		require.Equal(t, 1, strings.Count(out.String(), line), "%q:\n%s", line, out)
 	}
+	return jid
 }
