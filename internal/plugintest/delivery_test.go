@@ -95,7 +95,7 @@ func arrivals(t *testing.T, a *application, queue string, all map[string]sent) {
 			jids[jid] = true
 			delete(d.Headers, "millrace-jid")
 			want := maps.Clone(s.Headers)
-			want["x-delay"] = -int64(want["x-delay"].(int32))
+			want["x-delay"] = -want["x-delay"].(int32)
 			d.Headers["time"] = d.Headers["time"].(time.Time).UTC()
 			require.Equal(t, want, d.Headers)
 			s.Timestamp = s.Timestamp.UTC()
