@@ -32,6 +32,7 @@ func TestDelayedExchange(t *testing.T) {
 		{"bodies", testBodies},
 		{"forms of x-delay", testDelays},
 		{"undelayed messages", testUndelayed},
+		{"topics", testTopics},
 		{"mandatory", testMandatory},
 		{"messages that are refused", testRefusedMessages},
 		{"messages through other exchanges", testOtherExchanges},

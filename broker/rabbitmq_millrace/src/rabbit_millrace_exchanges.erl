@@ -37,6 +37,7 @@ handle_cast(_Request, State) -> {noreply, State}.
 
 handle_info(look, State) ->
     register_type(),
+    _ = rabbit_millrace_topic:prepare(),
     erlang:send_after(?LOOK_EVERY, self(), look),
     {noreply, State};
 handle_info(check, State) ->

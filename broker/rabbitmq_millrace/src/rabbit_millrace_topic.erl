@@ -1,60 +1,117 @@
 %% Matches routing keys with the bindings of delayed exchanges where RabbitMQ keeps its metadata in
-%% Khepri. Its index of topic bindings has those of the type topic only.
+%% Khepri: its own index of topic bindings has those of the type topic only. So the plugin has an
+%% index of its own, which Khepri keeps on each node as a projection.
+%%
+%% The index is a tree of words. A node is the list of the words that lead to it, the last one first.
+%% Each row has a node or an edge of an exchange:
+%%
+%%     {{Exchange, Node, Word}, Count}          how many bindings use the edge
+%%     {{Exchange, Node}, #{Binding => true}}   the bindings that end at the node
+%%
+%% An exchange is {VHost, Name}, and a binding {Kind, Name, Key}: its destination and its key.
 -module(rabbit_millrace_topic).
 -include_lib("rabbit_common/include/rabbit.hrl").
 
--export([needed/0, match/3]).
+-export([needed/0, prepare/0, match/3]).
 
-%% The table of the bindings of each exchange, since RabbitMQ 4.2.
--define(TABLE, rabbit_khepri_route_by_source).
-
-%% Splitting the keys of the bindings takes most of the time, so each process keeps some.
--define(MAX_CACHED, 1000).
+%% Rows of another form need another name: the projection outlives the plugin.
+-define(TABLE, rabbit_millrace_topic_1).
 
 needed() -> erlang:function_exported(rabbit_khepri, is_enabled, 0) andalso rabbit_khepri:is_enabled().
 
+%% Makes the index, if it is needed and does not exist.
+prepare() -> needed() andalso ets:whereis(?TABLE) =:= undefined andalso register_projection().
+
+register_projection() ->
+    [Any] = khepri_path:from_string("/*"),
+    Delayed = {if_data_matches, #exchange{type = 'x-delayed-message', _ = '_'}, [], undefined},
+    case rabbit_db_binding:khepri_route_path(Any, Delayed, Any, Any, Any) of
+        [rabbitmq, vhosts, Any, exchanges, Delayed, bindings, Any, Any, Any] = Pattern ->
+            Projection = khepri_projection:new(?TABLE, fun project/4, #{type => set, read_concurrency => true}),
+            khepri:register_projection(rabbit_khepri:get_store_id(), Pattern, Projection);
+        _ -> unsupported % until RabbitMQ 4.1, the path of a binding says nothing of its exchange
+    end.
+
+%% Khepri calls this for each change.
+project(Table, [_, _, VHost, _, Exchange, _, Kind, Name, Key], Old, New) ->
+    case {is_map_key(data, Old), is_map_key(data, New)} of
+        {false, true} -> change(Table, {VHost, Exchange}, {Kind, Name, Key}, 1);
+        {true, false} -> change(Table, {VHost, Exchange}, {Kind, Name, Key}, -1);
+        _ -> ok
+    end.
+
+change(Table, X, {_, _, Key} = Binding, By) ->
+    Node = lists:foldl(fun(Word, At) ->
+        Edge = {X, At, Word},
+        _ = ets:update_counter(Table, Edge, By, {Edge, 0}) =:= 0 andalso ets:delete(Table, Edge),
+        [Word | At]
+    end, [], words(Key)),
+    Bindings = bindings(Table, X, Node),
+    case By of
+        1 -> ets:insert(Table, {{X, Node}, Bindings#{Binding => true}});
+        -1 when map_size(Bindings) =:= 1 -> ets:delete(Table, {X, Node});
+        -1 -> ets:insert(Table, {{X, Node}, maps:remove(Binding, Bindings)})
+    end.
+
+%% The empty key has no words.
+words(Key) when byte_size(Key) =:= 0 -> [];
+words(Key) -> binary:split(Key, <<".">>, [global]).
+
+bindings(Table, X, Node) ->
+    case ets:lookup(Table, {X, Node}) of
+        [{_, Bindings}] -> Bindings;
+        [] -> #{}
+    end.
+
 %% Returns the destinations whose bindings match one of the routing keys.
-match(Exchange, Keys, Options) ->
-    All = [words(Key) || Key <- Keys],
-    Matches = fun(Key) ->
-        Pattern = cached_words(Key),
-        lists:any(fun(Words) -> matches(Pattern, Words) end, All)
-    end,
-    try ets:lookup(?TABLE, Exchange) of
-        Bindings ->
-            WithKeys = maps:get(return_binding_keys, Options, false),
-            [destination(WithKeys, Destination, Key)
-             || {_, _, Key, Destination, _} <- Bindings, Matches(Key)]
-    catch
-        error:badarg -> rabbit_router:match_bindings(Exchange, fun(#binding{key = Key}) -> Matches(Key) end)
+match(#resource{virtual_host = VHost, name = Name} = Exchange, Keys, Options) ->
+    WithKeys = maps:get(return_binding_keys, Options, false),
+    case ets:whereis(?TABLE) of
+        undefined -> search(Exchange, Keys);
+        Table ->
+            X = {VHost, Name},
+            Found = lists:foldl(fun(Key, Before) -> walk(Table, X, [], words(Key), Before) end, #{}, Keys),
+            [destination(WithKeys, rabbit_misc:r(VHost, Kind, To), Key) || {Kind, To, Key} <- maps:keys(Found)]
     end.
 
 destination(true, #resource{kind = queue} = Queue, Key) -> {Queue, Key};
 destination(_WithKeys, Destination, _Key) -> Destination.
 
-cached_words(Key) ->
-    case get(?MODULE) of
-        #{Key := Words} -> Words;
-        Cache ->
-            Words = words(Key),
-            put(?MODULE, case is_map(Cache) andalso map_size(Cache) < ?MAX_CACHED of
-                             true -> Cache#{Key => Words};
-                             false -> #{Key => Words}
-                         end),
-            Words
+%% Adds the bindings that match the words from a node on.
+walk(Table, X, Node, Words, Before) ->
+    After = case ets:member(Table, {X, Node, <<"#">>}) of
+        true -> skip(Table, X, [<<"#">> | Node], Words, Before);
+        false -> Before
+    end,
+    case Words of
+        [] -> maps:merge(After, bindings(Table, X, Node));
+        [Word | Rest] -> step(Table, X, Node, Word, Rest, step(Table, X, Node, <<"*">>, Rest, After))
     end.
 
-%% The empty key has no words. Literal binaries are compared here, because they are no patterns.
-words(Key) when byte_size(Key) =:= 0 -> [];
-words(Key) -> [word(Word) || Word <- binary:split(Key, <<".">>, [global])].
+step(Table, X, Node, Word, Rest, Before) ->
+    case ets:member(Table, {X, Node, Word}) of
+        true -> walk(Table, X, [Word | Node], Rest, Before);
+        false -> Before
+    end.
 
-word(Word) when Word =:= <<"#">> -> any_words;
-word(Word) when Word =:= <<"*">> -> any_word;
-word(Word) -> Word.
+%% Adds those that match any number of words less.
+skip(Table, X, Node, Words, Before) ->
+    After = walk(Table, X, Node, Words, Before),
+    case Words of
+        [] -> After;
+        [_ | Rest] -> skip(Table, X, Node, Rest, After)
+    end.
+
+%% RabbitMQ 4.0 and 4.1: looks at all bindings.
+search(Exchange, Keys) ->
+    All = [words(Key) || Key <- Keys],
+    rabbit_router:match_bindings(Exchange, fun(#binding{key = Key}) ->
+        Pattern = words(Key),
+        lists:any(fun(Words) -> matches(Pattern, Words) end, All)
+    end).
 
 matches([], Words) -> Words =:= [];
-matches([any_words | Pattern], []) -> matches(Pattern, []);
-matches([any_words | Pattern] = All, [_ | Words] = Rest) -> matches(Pattern, Rest) orelse matches(All, Words);
-matches([any_word | Pattern], [_ | Words]) -> matches(Pattern, Words);
-matches([Word | Pattern], [Word | Words]) -> matches(Pattern, Words);
+matches([Word | Pattern] = All, Words) when Word =:= <<"#">> ->
+    matches(Pattern, Words) orelse Words =/= [] andalso matches(All, tl(Words));
+matches([Word | Pattern], [First | Words]) when Word =:= First; Word =:= <<"*">> -> matches(Pattern, Words);
 matches(_, _) -> false.
