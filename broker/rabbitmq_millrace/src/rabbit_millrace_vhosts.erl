@@ -1,6 +1,6 @@
 %% Decides which virtual hosts have a sidecar on this node: those that the settings name, and those
-%% that have Millrace's streams or delayed exchanges. It looks again regularly, so virtual hosts that are created or
-%% deleted later are followed.
+%% that have Millrace's streams or delayed exchanges. It looks again regularly, so virtual hosts that
+%% are created or deleted later are followed.
 -module(rabbit_millrace_vhosts).
 -behaviour(gen_server).
 -include_lib("kernel/include/logger.hrl").
