@@ -45,14 +45,15 @@ route(_, _, _) -> [].
 // testOtherType publishes on a channel that knows the type's module of another plugin. RabbitMQ lets
 // an open channel keep that module, and adds the interceptor to it.
 func testOtherType(t *testing.T, n *node) {
-	a := n.application(t)
-	a.declare(t, "other type", "fanout")
-	a.queue(t, "other type", "other type", "", nil)
+	declaring := n.application(t)
+	declaring.declare(t, "other type", "fanout")
+	declaring.queue(t, "other type", "other type", "", nil)
 	file := filepath.Join(n.dir, "test_type.erl")
 	require.NoError(t, os.WriteFile(file, []byte(otherType), 0o600))
 	_, err := n.Eval(t.Context(), fmt.Sprintf(`{ok, M, Code} = compile:file(%q, [binary]), {module, M} = code:load_binary(M, "test", Code), `+
 		`ok = sys:suspend(rabbit_millrace_exchanges), ok = rabbit_registry:register(exchange, <<"x-delayed-message">>, M).`, file))
 	require.NoError(t, err)
+	a := n.application(t) // which has no module of the type yet
 	a.send(t, "other type", "", 0, amqp.Publishing{Body: []byte("undelayed")})
 	require.Equal(t, "undelayed", string((<-a.returned).Body))
 	_, err = n.Eval(t.Context(), `sys:resume(rabbit_millrace_exchanges).`)

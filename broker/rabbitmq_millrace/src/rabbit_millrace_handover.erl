@@ -57,13 +57,13 @@ sink() ->
 
 handle_call({store, Record}, From, State) -> {noreply, publish(Record, From, State)}.
 
-handle_cast({store, Record}, State) -> {noreply, publish(Record, none_waits, State)}.
+handle_cast({store, Record}, State) -> {noreply, publish(Record, no_caller, State)}.
 
 handle_info(#'basic.ack'{delivery_tag = Tag, multiple = Multiple}, State) ->
     {noreply, answer(Tag, Multiple, {ok, State#state.sink}, State)};
 handle_info(#'basic.nack'{delivery_tag = Tag, multiple = Multiple}, State) ->
     {noreply, answer(Tag, Multiple, {error, "the broker could not store the delayed message"}, State)};
-handle_info({again, Record}, State) -> {noreply, publish(Record, none_waits, State)};
+handle_info({again, Record}, State) -> {noreply, publish(Record, no_caller, State)};
 handle_info({'DOWN', _, process, _, Reason}, State) -> {stop, {shutdown, Reason}, State};
 handle_info(_Message, State) -> {noreply, State}.
 
@@ -83,6 +83,6 @@ answer(Tag, Multiple, Answer, #state{waiting = Waiting} = State) ->
     maps:foreach(fun(_, {From, Record}) -> answer(From, Record, Answer) end, maps:with(Tags, Waiting)),
     State#state{waiting = maps:without(Tags, Waiting)}.
 
-answer(none_waits, _Record, {ok, _}) -> ok;
-answer(none_waits, Record, {error, _}) -> erlang:send_after(?RETRY_AFTER, self(), {again, Record});
+answer(no_caller, _Record, {ok, _}) -> ok;
+answer(no_caller, Record, {error, _}) -> erlang:send_after(?RETRY_AFTER, self(), {again, Record});
 answer(From, _Record, Answer) -> gen_server:reply(From, Answer).
