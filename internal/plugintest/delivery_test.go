@@ -30,6 +30,7 @@ func TestDelivery(t *testing.T) {
 		{"exchange bound to another", testDeliveryThroughAnother},
 		{"messages of the archived plugin", testArchived},
 		{"restart while messages wait", testRestartWhileWaiting},
+		{"counts", testCounts},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, n) }) {
 			break
@@ -162,6 +163,24 @@ func testDeliveryThroughAnother(t *testing.T, n *node) {
 	require.False(t, time.Now().Before(due))
 	require.Equal(t, "front", d.Exchange)
 	require.EqualValues(t, -1000, d.Headers["x-delay"])
+}
+
+// testCounts compares what the management API says of an exchange with what waits for it.
+func testCounts(t *testing.T, n *node) {
+	a := n.application(t)
+	a.declare(t, "counted", "direct")
+	counted := func(want int) func() bool {
+		return func() bool {
+			one := n.get(t, "/api/exchanges/%2F/counted", guest).get("messages_delayed")
+			return one.Exists() && one.Int() == int64(want)
+		}
+	}
+	n.eventually(t, counted(0), "no message waits")
+	for i := range 3 {
+		a.send(t, "counted", "", hour, amqp.Publishing{Body: []byte{byte(i)}})
+	}
+	n.eventually(t, counted(3), "three messages wait")
+	require.False(t, n.get(t, "/api/exchanges/%2F/amq.direct", guest).get("messages_delayed").Exists())
 }
 
 // testRestartWhileWaiting restarts the node before messages are due, and while others fall due.

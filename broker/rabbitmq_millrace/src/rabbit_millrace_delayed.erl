@@ -25,9 +25,14 @@ description() -> [{description, <<"Delayed messages, which Millrace publishes wh
 
 serialise_events() -> false.
 
-info(_Exchange) -> [].
+info(X) -> info(X, [messages_delayed]).
 
-info(_Exchange, _Items) -> [].
+%% The item has the name that the archived rabbitmq_delayed_message_exchange gave it.
+info(X, Items) ->
+    case lists:member(messages_delayed, Items) andalso rabbit_millrace_counts:delayed(X) of
+        Count when is_integer(Count) -> [{messages_delayed, Count}];
+        _ -> []
+    end.
 
 %% RabbitMQ 3.10 to 3.12.
 route(X, #delivery{message = #basic_message{routing_keys = [Key | _] = Keys, content = Content}} = Delivery) ->

@@ -9,7 +9,8 @@ start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 init([]) ->
     rabbit_millrace_sidecar:new_table(),
     Sessions = worker(rabbit_millrace_sessions),
-    Delayed = [worker(rabbit_millrace_exchanges), supervisor(rabbit_millrace_handovers), worker(rabbit_millrace_takeover)],
+    Delayed = [worker(rabbit_millrace_exchanges), supervisor(rabbit_millrace_handovers), worker(rabbit_millrace_takeover),
+               worker(rabbit_millrace_counts)],
     Children = case rabbit_millrace_config:mode() of
         link -> [];
         supervise -> [Sessions, worker(rabbit_millrace_user), supervisor(rabbit_millrace_sidecars),
