@@ -37,6 +37,7 @@ func TestRates(t *testing.T) {
 	n := start(t, "millrace.sidecar = /bin/false\n")
 	n.put(t, "/api/queues/%2F/scheduled_jobs", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`)
 	n.put(t, "/api/queues/%2F/plain-stream", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`)
+	n.awaitIndex(t)
 	a := n.application(t)
 	w := tabwriter.NewWriter(os.Stderr, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "published\tbeside\tmessages/s\tratio\t(lowest, highest)\tCPU of the node\n")

@@ -84,7 +84,11 @@ func testRestart(t *testing.T, n *node) {
 
 	_, err = n.Eval(t.Context(), `rabbit_registry:unregister(exchange, <<"x-delayed-message">>).`)
 	require.NoError(t, err)
-	n.logs(t, "the exchange type x-delayed-message is registered again")
+	n.eventually(t, func() bool {
+		found, err := n.Eval(t.Context(), "rabbit_registry:lookup_module(exchange, 'x-delayed-message').")
+		require.NoError(t, err)
+		return found == "{ok,rabbit_millrace_delayed}"
+	}, "the type is registered again")
 	route(t, n.application(t))
 }
 

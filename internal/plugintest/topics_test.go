@@ -19,6 +19,7 @@ func testTopics(t *testing.T, n *node) {
 	const queues, bindings, keys = 6, 60, 150
 	random := rand.New(rand.NewPCG(1, 2))
 	a := n.application(t)
+	n.awaitIndex(t)
 	a.declare(t, "topics.delayed", "topic")
 	require.NoError(t, a.ExchangeDeclare("topics.plain", "topic", true, false, false, false, nil))
 	kinds := []string{"delayed", "plain"}
@@ -86,6 +87,16 @@ func testTopics(t *testing.T, n *node) {
 	a.declare(t, "topics.delayed", "topic")
 	a.send(t, "topics.delayed", "a", 0, amqp.Publishing{})
 	require.Equal(t, uint16(amqp.NoRoute), (<-a.returned).ReplyCode, "a new exchange has no bindings")
+}
+
+// awaitIndex waits until the node has the plugin's index of topic bindings, where it has one.
+func (n *node) awaitIndex(t *testing.T) {
+	t.Helper()
+	n.eventually(t, func() bool {
+		usable, err := n.Eval(t.Context(), `rabbit_misc:version_compare(rabbit_misc:version(), "4.2.0", lt) orelse persistent_term:get(rabbit_millrace_topic, false).`)
+		require.NoError(t, err)
+		return usable == "true"
+	}, "the index")
 }
 
 // drain takes all messages from a queue, and returns their bodies.

@@ -26,7 +26,8 @@ unserved() ->
     [V || V <- rabbit_vhost:list_names(), not rabbit_amqqueue:exists(rabbit_millrace_record:stream(V)), exist(V)].
 
 init([]) ->
-    _ = rabbit_millrace_topic:needed() orelse [restore(X) || V <- rabbit_vhost:list_names(), X <- exchanges(V)],
+    rabbit_millrace_topic:forget(),
+    _ = rabbit_millrace_topic:needed() orelse [restore(X) || X <- exchanges()],
     self() ! look,
     self() ! check,
     {ok, #{}}.
@@ -37,10 +38,10 @@ handle_cast(_Request, State) -> {noreply, State}.
 
 handle_info(look, State) ->
     register_type(),
-    _ = rabbit_millrace_topic:prepare(),
     erlang:send_after(?LOOK_EVERY, self(), look),
     {noreply, State};
 handle_info(check, State) ->
+    prepare_index(),
     erlang:send_after(?CHECK_EVERY, self(), check),
     {noreply, warn(State)};
 handle_info(_Message, State) -> {noreply, State}.
@@ -68,6 +69,16 @@ register_type() ->
             ?LOG_NOTICE("Millrace: the exchange type ~ts is registered again", [?TYPE]),
             rabbit_registry:register(exchange, atom_to_binary(?TYPE), rabbit_millrace_delayed)
     end.
+
+%% Without it, topics are matched slowly.
+prepare_index() ->
+    try rabbit_millrace_topic:prepare(exchanges()) of
+        _ -> ok
+    catch Class:Reason ->
+        ?LOG_WARNING("Millrace: the index of topic bindings cannot be made: ~tp ~tp", [Class, Reason])
+    end.
+
+exchanges() -> lists:append([exchanges(V) || V <- rabbit_vhost:list_names()]).
 
 exchanges(VHost) -> [X || #exchange{type = ?TYPE} = X <- rabbit_exchange:list(VHost)].
 

@@ -2,7 +2,7 @@
 -module(rabbit_millrace_place).
 -include_lib("kernel/include/file.hrl").
 
--export([state/1, socket/1, trusted/1]).
+-export([state/1, socket/1, trusted/1, compiled/0]).
 
 %% The longest path of a socket that every system accepts.
 -define(LONGEST_SOCKET, 100).
@@ -12,6 +12,9 @@ state(VHost) -> filename:join([rabbit_millrace_config:state_dir(), "vhosts", nam
 
 %% The file of the certificates that a virtual host's sidecar trusts.
 trusted(VHost) -> filename:join(rabbit_millrace_config:state_dir(), name(VHost) ++ ".pem").
+
+%% The folder of what the node compiles.
+compiled() -> filename:join(rabbit_millrace_config:state_dir(), "compiled").
 
 %% Returns the path of a virtual host's socket, whose folder exists. Paths of sockets are limited,
 %% so if the node's data folder has a long path, the socket is in a folder of its own in /tmp.

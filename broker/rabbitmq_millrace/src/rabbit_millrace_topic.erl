@@ -12,46 +12,58 @@
 -module(rabbit_millrace_topic).
 -include_lib("rabbit_common/include/rabbit.hrl").
 
--export([needed/0, prepare/0, match/3]).
+-export([needed/0, prepare/1, forget/0, match/3]).
 
 %% Rows of another form need another name: the projection outlives the plugin.
 -define(TABLE, rabbit_millrace_topic_1).
 
 needed() -> erlang:function_exported(rabbit_khepri, is_enabled, 0) andalso rabbit_khepri:is_enabled().
 
-%% Makes the index, if it is needed and does not exist.
-prepare() -> needed() andalso ets:whereis(?TABLE) =:= undefined andalso register_projection().
+%% Makes the index if it is needed and does not exist. Khepri fills it some time later on this node.
+%% Until it has all bindings of these exchanges, matches are searched for.
+prepare(Exchanges) ->
+    case needed() andalso {ets:whereis(?TABLE), usable()} of
+        {undefined, _} -> register_projection();
+        {Table, false} -> persistent_term:put(?MODULE, lists:all(fun(X) -> is_complete(Table, X) end, Exchanges));
+        _ -> ok
+    end.
+
+usable() -> persistent_term:get(?MODULE, false).
+
+forget() -> persistent_term:erase(?MODULE).
+
+is_complete(Table, #exchange{name = #resource{virtual_host = VHost, name = Name} = Source}) ->
+    Bindings = [{Kind, To, Key} || #binding{key = Key, destination = #resource{kind = Kind, name = To}} <- rabbit_binding:list_for_source(Source)],
+    Indexed = lists:append([maps:keys(B) || [B] <- ets:match(Table, {{{VHost, Name}, '_'}, '$1'})]),
+    lists:usort(Bindings) =:= lists:sort(Indexed).
 
 register_projection() ->
     [Any] = khepri_path:from_string("/*"),
     Delayed = {if_data_matches, #exchange{type = 'x-delayed-message', _ = '_'}, [], undefined},
     case rabbit_db_binding:khepri_route_path(Any, Delayed, Any, Any, Any) of
         [rabbitmq, vhosts, Any, exchanges, Delayed, bindings, Any, Any, Any] = Pattern ->
-            Projection = khepri_projection:new(?TABLE, fun project/4, #{type => set, read_concurrency => true}),
+            Options = #{type => set, read_concurrency => true,
+                        standalone_fun_options => #{should_process_function => fun should_process/4}},
+            Projection = khepri_projection:new(?TABLE, project(), Options),
             khepri:register_projection(rabbit_khepri:get_store_id(), Pattern, Projection);
         _ -> unsupported % until RabbitMQ 4.1, the path of a binding says nothing of its exchange
     end.
 
-%% Khepri calls this for each change.
-project(Table, [_, _, VHost, _, Exchange, _, Kind, Name, Key], Old, New) ->
-    case {is_map_key(data, Old), is_map_key(data, New)} of
-        {false, true} -> change(Table, {VHost, Exchange}, {Kind, Name, Key}, 1);
-        {true, false} -> change(Table, {VHost, Exchange}, {Kind, Name, Key}, -1);
-        _ -> ok
-    end.
+%% The function that fills the index. Khepri finds it where the node has compiled it.
+project() ->
+    Folder = rabbit_millrace_place:compiled(),
+    Source = filename:join(code:priv_dir(rabbitmq_millrace), "rabbit_millrace_index.erl"),
+    ok = filelib:ensure_path(Folder),
+    {ok, Module} = compile:file(Source, [{outdir, Folder}, deterministic]),
+    true = code:add_pathz(Folder),
+    {module, Module} = code:load_file(Module),
+    Module:project().
 
-change(Table, X, {_, _, Key} = Binding, By) ->
-    Node = lists:foldl(fun(Word, At) ->
-        Edge = {X, At, Word},
-        _ = ets:update_counter(Table, Edge, By, {Edge, 0}) =:= 0 andalso ets:delete(Table, Edge),
-        [Word | At]
-    end, [], words(Key)),
-    Bindings = bindings(Table, X, Node),
-    case By of
-        1 -> ets:insert(Table, {{X, Node}, Bindings#{Binding => true}});
-        -1 when map_size(Bindings) =:= 1 -> ets:delete(Table, {X, Node});
-        -1 -> ets:insert(Table, {{X, Node}, maps:remove(Binding, Bindings)})
-    end.
+%% Khepri copies the functions that a function calls, but for those that it knows. It refuses to copy
+%% these two kinds, which are the same on all nodes.
+should_process(binary, split, 3, _From) -> false;
+should_process(ets, _Function, _Arity, _From) -> false;
+should_process(Module, Function, Arity, From) -> khepri_tx_adv:should_process_function(Module, Function, Arity, From).
 
 %% The empty key has no words.
 words(Key) when byte_size(Key) =:= 0 -> [];
@@ -66,12 +78,12 @@ bindings(Table, X, Node) ->
 %% Returns the destinations whose bindings match one of the routing keys.
 match(#resource{virtual_host = VHost, name = Name} = Exchange, Keys, Options) ->
     WithKeys = maps:get(return_binding_keys, Options, false),
-    case ets:whereis(?TABLE) of
-        undefined -> search(Exchange, Keys);
-        Table ->
+    case usable() andalso ets:whereis(?TABLE) of
+        Table when is_reference(Table) ->
             X = {VHost, Name},
             Found = lists:foldl(fun(Key, Before) -> walk(Table, X, [], words(Key), Before) end, #{}, Keys),
-            [destination(WithKeys, rabbit_misc:r(VHost, Kind, To), Key) || {Kind, To, Key} <- maps:keys(Found)]
+            [destination(WithKeys, rabbit_misc:r(VHost, Kind, To), Key) || {Kind, To, Key} <- maps:keys(Found)];
+        _ -> search(Exchange, Keys)
     end.
 
 destination(true, #resource{kind = queue} = Queue, Key) -> {Queue, Key};
@@ -102,7 +114,7 @@ skip(Table, X, Node, Words, Before) ->
         [_ | Rest] -> skip(Table, X, Node, Rest, After)
     end.
 
-%% RabbitMQ 4.0 and 4.1: looks at all bindings.
+%% Looks at all bindings. RabbitMQ 4.0 and 4.1 have no index.
 search(Exchange, Keys) ->
     All = [words(Key) || Key <- Keys],
     rabbit_router:match_bindings(Exchange, fun(#binding{key = Key}) ->
