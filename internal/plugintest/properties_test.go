@@ -30,6 +30,18 @@ func (b *block) uint64() uint64 { return binary.BigEndian.Uint64(b.take(8)) }
 func (b *block) short() string  { return string(b.take(int(b.byte()))) }
 func (b *block) long() []byte   { return b.take(int(b.uint32())) }
 
+// unsigned reads an unsigned integer of 16, 32 or 64 bits.
+func (b *block) unsigned(kind byte) uint64 {
+	switch kind {
+	case 'u':
+		return uint64(b.uint16())
+	case 'i':
+		return uint64(b.uint32())
+	default:
+		return b.uint64()
+	}
+}
+
 func (b *block) time() time.Time { return time.Unix(int64(b.uint64()), 0).UTC() }
 
 func (b *block) table() amqp.Table {
@@ -60,6 +72,8 @@ func (b *block) value() any {
 		return int16(b.uint16())
 	case 'I':
 		return int32(b.uint32())
+	case 'u', 'i', 'L': // RabbitMQ 4.0 makes such headers of annotations of AMQP 1.0
+		return int64(b.unsigned(kind))
 	case 'l':
 		return int64(b.uint64())
 	case 'f':
