@@ -205,7 +205,7 @@ func (h *healthAPI) checkLeader(ctx context.Context) string {
 
 // checkWorkers wants a worker process that takes jobs.
 func (h *healthAPI) checkWorkers(context.Context) string {
-	all := h.workers.list()
+	all := slices.DeleteFunc(h.workers.list(), ofSidecar)
 	if slices.ContainsFunc(all, func(p processes.Process) bool { return p.State == processes.Live }) {
 		return ""
 	}
@@ -213,4 +213,10 @@ func (h *healthAPI) checkWorkers(context.Context) string {
 		return "no live worker processes"
 	}
 	return fmt.Sprintf("no live worker processes (quiet, stopping or lost: %d)", len(all))
+}
+
+// ofSidecar reports whether a process is the part of a sidecar that delivers messages. It takes no
+// jobs of an application.
+func ofSidecar(p processes.Process) bool {
+	return len(p.Queues) == 1 && wire.QueueName(p.Queues[0]) == wire.MessageQueue
 }

@@ -99,6 +99,8 @@ func TestFailingHealthChecksNeedAttention(t *testing.T) {
 	w := newWorld(t)
 	defer w.catchUp()()
 	require.JSONEq(t, "["+noWorkers+"]", items(w))
+	w.add(wire.Heartbeats, beat("sidecar:1:x", `,"queues":["queue.millrace.messages"]`)) // which delivers messages only
+	require.JSONEq(t, "["+noWorkers+"]", items(w))
 	w.add(wire.Heartbeats, beat("h:1:x", `,"state":"quiet"`))
 	require.JSONEq(t, `[{"kind":"no_workers","severity":"warning","text":"no live worker processes (quiet, stopping or lost: 1)","value":1}]`, items(w))
 	w.add(wire.Heartbeats, beat("h:2:x", ""))
