@@ -3,6 +3,7 @@
 package plugintest
 
 import (
+	"bytes"
 	"cmp"
 	"flag"
 	"fmt"
@@ -89,7 +90,7 @@ func (n *node) rate(t *testing.T, r rated) measuredRate {
 	a := n.application(t)
 	defer a.Close()
 	confirms := make([]*amqp.DeferredConfirmation, count)
-	body := make([]byte, 200)
+	body := bytes.Repeat([]byte("text "), 40)
 	before, began := n.cpu(t), time.Now()
 	for i := range confirms {
 		if i >= window {
