@@ -26,7 +26,7 @@ func measureLateness(ctx context.Context, b *bench, v *vhost) error {
 	if err != nil {
 		return err
 	}
-	own, err := b.latency(ctx, v, n, t)
+	own, err := b.latency(ctx, v, t)
 	if err != nil {
 		return err
 	}
@@ -54,27 +54,34 @@ func (b *bench) lateness(ctx context.Context, v *vhost, n int) (late []time.Dura
 	if t, err = warmUp(ctx, v); err != nil {
 		return nil, t, err
 	}
+	late, err = b.late(ctx, v, "lateness", queue, n, func(due func(int) time.Time) error { return schedule(v, n, due) })
+	return late, t, err
+}
+
+// late has n jobs scheduled at an even pace, and returns how long after its due time each arrived in
+// a queue.
+func (b *bench) late(ctx context.Context, v *vhost, figure, queue string, n int, schedule func(due func(i int) time.Time) error) (late []time.Duration, err error) {
 	c, err := consume(v, queue, n)
 	if err != nil {
-		return nil, t, err
+		return nil, err
 	}
 	defer c.close()
 	from, due := time.Now().Add(ahead).Truncate(time.Microsecond), map[string]time.Time{}
-	err = schedule(v, n, func(i int) time.Time {
+	err = schedule(func(i int) time.Time {
 		due[jid(i)] = from.Add(b.pace(i)).Truncate(time.Microsecond)
 		return due[jid(i)]
 	})
 	if err != nil {
-		return nil, t, err
+		return nil, err
 	}
 	if !time.Now().Before(from) {
-		return nil, t, fmt.Errorf("publishing %d entries took longer than %v: the machine is too busy", n, ahead)
+		return nil, fmt.Errorf("publishing %d entries took longer than %v: the machine is too busy", n, ahead)
 	}
-	err = b.profile("lateness", func() error {
+	err = b.profile(figure, func() error {
 		late, err = c.delays(ctx, n, due, b.size.lasting+time.Minute)
 		return err
 	})
-	return late, t, err
+	return late, err
 }
 
 // jobsInAll returns the total number of jobs at that pace.
@@ -86,25 +93,31 @@ func (b *bench) pace(i int) time.Duration {
 }
 
 // latency returns how long after its publish each job arrived, without Millrace.
-func (b *bench) latency(ctx context.Context, v *vhost, n int, t template) ([]time.Duration, error) {
+func (b *bench) latency(ctx context.Context, v *vhost, t template) ([]time.Duration, error) {
 	p, err := newPublisher(v)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
+	return b.underway(ctx, v, queue, func(i int) error { return p.publish(wire.ExchangeFire, queueName, t.message(i)) })
+}
+
+// underway publishes messages at an even pace, and returns how long after its publish each arrived
+// in a queue.
+func (b *bench) underway(ctx context.Context, v *vhost, queue string, publish func(i int) error) ([]time.Duration, error) {
+	n := b.jobsInAll()
 	c, err := consume(v, queue, n)
 	if err != nil {
 		return nil, err
 	}
 	defer c.close()
-	from, sent := time.Now(), map[string]time.Time{}
-	for i := range n {
-		m := t.message(i)
-		time.Sleep(time.Until(from.Add(b.pace(i))))
-		sent[m.MessageId] = time.Now()
-		if err := p.publish(wire.ExchangeFire, queueName, m); err != nil {
-			return nil, err
-		}
+	at, _, err := b.paced(publish)
+	if err != nil {
+		return nil, err
+	}
+	sent := make(map[string]time.Time, n)
+	for i, t := range at {
+		sent[jid(i)] = t
 	}
 	return c.delays(ctx, n, sent, time.Minute)
 }

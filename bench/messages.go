@@ -37,7 +37,7 @@ func measureMessages(ctx context.Context, b *bench, v *vhost) error {
 	if err != nil {
 		return err
 	}
-	own, ownTook, err := b.undelayed(ctx, v, p, n)
+	own, ownTook, err := b.undelayed(ctx, v, p)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (b *bench) delayed(ctx context.Context, v *vhost, watch *plain, n int) (lat
 	if _, err := watch.ch.QueuePurge(application, false); err != nil {
 		return nil, 0, err
 	}
-	if late, err = b.messageDelays(ctx, v, n); err != nil {
+	if late, err = b.late(ctx, v, "messages", application, n, func(due func(int) time.Time) error { return delay(v, n, due) }); err != nil {
 		return nil, 0, err
 	}
 	due := time.Now().Add(burstAhead(b.size.burst)).Truncate(time.Microsecond)
@@ -91,46 +91,16 @@ func (b *bench) delayed(ctx context.Context, v *vhost, watch *plain, n int) (lat
 	return late, at.Round(0).Sub(due.Round(0)), err
 }
 
-func (b *bench) messageDelays(ctx context.Context, v *vhost, n int) ([]time.Duration, error) {
-	c, err := consume(v, application, n)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	from, due := time.Now().Add(ahead).Truncate(time.Microsecond), map[string]time.Time{}
-	err = delay(v, n, func(i int) time.Time {
-		due[jid(i)] = from.Add(b.pace(i)).Truncate(time.Microsecond)
-		return due[jid(i)]
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.delays(ctx, n, due, b.size.lasting+time.Minute)
-}
-
 // undelayed publishes the same messages without Millrace.
-func (b *bench) undelayed(ctx context.Context, v *vhost, p *publisher, n int) (own []time.Duration, took time.Duration, err error) {
-	c, err := consume(v, application, n)
-	if err != nil {
-		return nil, 0, err
-	}
-	from, sent := time.Now(), map[string]time.Time{}
-	for i := range n {
-		time.Sleep(time.Until(from.Add(b.pace(i))))
-		sent[jid(i)] = time.Now()
-		if err := p.publish(application, "a.b", ownMessage(i)); err != nil {
-			c.close()
-			return nil, 0, err
-		}
-	}
-	own, err = c.delays(ctx, n, sent, time.Minute)
-	c.close()
+func (b *bench) undelayed(ctx context.Context, v *vhost, p *publisher) (own []time.Duration, took time.Duration, err error) {
+	publish := func(i int) error { return p.publish(application, "a.b", ownMessage(i)) }
+	own, err = b.underway(ctx, v, application, publish)
 	if err != nil {
 		return nil, 0, err
 	}
 	begin := time.Now()
 	for i := range b.size.burst {
-		if err := p.publish(application, "a.b", ownMessage(i)); err != nil {
+		if err := publish(i); err != nil {
 			return nil, 0, err
 		}
 	}
