@@ -72,7 +72,7 @@ register_type() ->
 
 %% Without it, topics are matched slowly.
 prepare_index() ->
-    try rabbit_millrace_topic:prepare(exchanges()) of
+    try rabbit_millrace_topic:prepare(fun exchanges/0) of
         _ -> ok
     catch Class:Reason ->
         ?LOG_WARNING("Millrace: the index of topic bindings cannot be made: ~tp ~tp", [Class, Reason])

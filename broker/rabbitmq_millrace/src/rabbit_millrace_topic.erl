@@ -20,11 +20,11 @@
 needed() -> erlang:function_exported(rabbit_khepri, is_enabled, 0) andalso rabbit_khepri:is_enabled().
 
 %% Makes the index if it is needed and does not exist. Khepri fills it some time later on this node.
-%% Until it has all bindings of these exchanges, matches are searched for.
+%% Until it has all bindings of the exchanges that a function returns, matches are searched for.
 prepare(Exchanges) ->
     case needed() andalso {ets:whereis(?TABLE), usable()} of
         {undefined, _} -> register_projection();
-        {Table, false} -> persistent_term:put(?MODULE, lists:all(fun(X) -> is_complete(Table, X) end, Exchanges));
+        {Table, false} -> persistent_term:put(?MODULE, lists:all(fun(X) -> is_complete(Table, X) end, Exchanges()));
         _ -> ok
     end.
 
