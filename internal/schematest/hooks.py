@@ -37,6 +37,8 @@ def before_call(context, case, kwargs):
         case.body["queue"] = "q0"
     if case.operation.path == "/api/operations" and isinstance(case.body, dict):
         one_way(case.body)
+    if case.operation.label == "POST /api/messages" and isinstance(case.body, dict):
+        deliverable(case)
     if case.operation.path.endswith("/move") and isinstance(case.body, dict):
         case.body["to"] = "leased" if (case.path_parameters or {}).get("queue") == "q0" else "q0"
 
@@ -116,6 +118,29 @@ def one_way(body):
         body["at"] = 4.1e9
     else:
         body.pop("at", None)
+
+
+def deliverable(case):
+    """Makes a message valid: its time and its body are given once, and texts of AMQP are short in bytes."""
+    message = case.body
+    if message.get("at") is None:
+        message.pop("at", None)
+        message.setdefault("in", 60)
+        message["in"] = 60 if message["in"] is None else message["in"]
+        drop(case.headers or {}, "Idempotency-Key")
+    else:
+        message.pop("in", None)
+    if message.get("body") is not None:
+        message.pop("body_base64", None)
+    if message.get("properties_base64") is not None:
+        message["properties_base64"] = "AAA="  # no properties
+    for fields in (message, message.get("properties") or {}):
+        for name, value in fields.items():
+            if isinstance(value, str) and name not in ("at", "body", "body_base64"):
+                fields[name] = value[:60]
+    headers = (message.get("properties") or {}).get("headers") or {}
+    for name in [name for name, value in headers.items() if len(name) > 60 or not isinstance(value, str) or name in ("CC", "BCC")]:
+        headers.pop(name)
 
 
 def drop(query, *names):
