@@ -52,7 +52,8 @@ func TestRates(t *testing.T) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%.0f\t%.2f\t(%.2f, %.2f)\t%.2f\n", name, beside, median(rates), median(ratios), slices.Min(ratios), slices.Max(ratios), median(cpu))
 	}
-	plain, later := rated{exchange: "", key: "plain-stream"}, rated{exchange: "rates.later", key: "key", headers: amqp.Table{"x-delay": hour}}
+	delay := amqp.Table{"x-delay": hour} // of both, so that they are the same message
+	plain, later := rated{exchange: "", key: "plain-stream", headers: delay}, rated{exchange: "rates.later", key: "key", headers: delay}
 	a.declare(t, "rates.later", "direct")
 	compare("to a stream", "the same", plain, plain)
 	compare("with a delay", "to a stream", plain, later)

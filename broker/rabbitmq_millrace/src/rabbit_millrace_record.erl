@@ -14,8 +14,12 @@
 %% A larger number of seconds would count as milliseconds.
 -define(LATEST_MS, 99999999999000).
 
-%% A longer body is always written in Base64.
+%% A longer body is written in Base64.
 -define(MAX_TEXT_BYTES, 65536).
+
+%% The counter of a jid always has eight digits.
+-define(START_OF_COUNTER, 10000000).
+-define(END_OF_COUNTER, 100000000).
 
 %% No integer of a larger number of digits makes a difference, and they take long to read.
 -define(MAX_DIGITS, 20).
@@ -36,7 +40,8 @@ delay({_Type, Value}) when is_binary(Value), byte_size(Value) =< ?MAX_DIGITS ->
 delay(_) -> none.
 
 %% Returns the jid and the message to store for a decoded message that is published to an exchange.
-%% It keeps what RabbitMQ checks in the properties of a message, and what it routes by.
+%% It keeps what RabbitMQ checks in the properties of a message, and what it routes by. Each other
+%% property would cost the channel time.
 new(Exchange, Key, #content{properties = P, payload_fragments_rev = Payload} = Content, Delay) ->
     Jid = jid(),
     case {string(Exchange), string(Key)} of
@@ -44,11 +49,8 @@ new(Exchange, Key, #content{properties = P, payload_fragments_rev = Payload} = C
             Record = iolist_to_binary(json(Jid, Delay, X, K, body(Payload), properties(Content))),
             case byte_size(Record) =< ?MAX_BYTES of
                 true ->
-                    Stored = #'P_basic'{content_type = <<"application/json">>, delivery_mode = 2,
-                                        message_id = Jid, type = <<"millrace.Message">>,
-                                        headers = copies(P#'P_basic'.headers),
-                                        user_id = P#'P_basic'.user_id,
-                                        expiration = P#'P_basic'.expiration},
+                    Stored = #'P_basic'{delivery_mode = 2, message_id = Jid, headers = copies(P#'P_basic'.headers),
+                                        user_id = P#'P_basic'.user_id, expiration = P#'P_basic'.expiration},
                     {ok, Jid, Content#content{properties = Stored, properties_bin = none,
                                               payload_fragments_rev = [Record]}};
                 false ->
@@ -58,7 +60,11 @@ new(Exchange, Key, #content{properties = P, payload_fragments_rev = Payload} = C
     end.
 
 copies(undefined) -> undefined;
-copies(Headers) -> [H || {Name, _, _} = H <- Headers, Name =:= <<"CC">> orelse Name =:= <<"BCC">>].
+copies(Headers) ->
+    case [H || {Name, _, _} = H <- Headers, Name =:= <<"CC">> orelse Name =:= <<"BCC">>] of
+        [] -> undefined;
+        Copies -> Copies
+    end.
 
 json(Jid, Delay, Exchange, Key, Body, Properties) ->
     Now = os:system_time(millisecond),
@@ -69,8 +75,19 @@ json(Jid, Delay, Exchange, Key, Body, Properties) ->
 
 seconds(Ms) -> [integer_to_binary(Ms div 1000), $. | tl(integer_to_list(1000 + Ms rem 1000))].
 
+%% A jid has 24 hexadecimal digits: 64 random bits, which a process makes once, and a counter. Random
+%% bytes for each would cost the channel more than all else here.
 jid() ->
-    list_to_binary([[digit(B bsr 4), digit(B band 15)] || B <- binary_to_list(crypto:strong_rand_bytes(12))]).
+    case get(?MODULE) of
+        {Prefix, Count} when Count < ?END_OF_COUNTER ->
+            put(?MODULE, {Prefix, Count + 1}),
+            iolist_to_binary([Prefix, integer_to_binary(Count)]);
+        _ ->
+            put(?MODULE, {hex(crypto:strong_rand_bytes(8)), ?START_OF_COUNTER}),
+            jid()
+    end.
+
+hex(Bytes) -> list_to_binary([[digit(B bsr 4), digit(B band 15)] || B <- binary_to_list(Bytes)]).
 
 digit(N) when N < 10 -> $0 + N;
 digit(N) -> $a + N - 10.
@@ -81,34 +98,45 @@ properties(#content{properties_bin = Bytes}) -> Bytes.
 
 body(Payload) ->
     Body = iolist_to_binary(lists:reverse(Payload)),
-    case byte_size(Body) =< ?MAX_TEXT_BYTES andalso string(Body) of
+    case byte_size(Body) =< ?MAX_TEXT_BYTES andalso text(Body, binary:match(Body, special())) of
         {ok, Text} -> [<<",\"body\":">>, Text];
         _ -> [<<",\"body_base64\":\"">>, base64:encode(Body), $"]
     end.
 
+%% The last argument of the next three is where the first byte is that a string of JSON cannot have.
+%% If no text has it either, the others are as long in Base64, or shorter.
+text(Bytes, {At, 1} = Special) ->
+    case binary:at(Bytes, At) of
+        Control when Control < 32, Control =/= $\t, Control =/= $\n, Control =/= $\r -> error;
+        _ -> string(Bytes, Special)
+    end;
+text(Bytes, nomatch) -> string(Bytes, nomatch).
+
 %% A string of JSON, if the bytes are UTF-8.
-string(Bytes) ->
+string(Bytes) -> string(Bytes, binary:match(Bytes, special())).
+
+string(Bytes, Special) ->
     case unicode:characters_to_binary(Bytes) of
-        Text when is_binary(Text) -> {ok, [$", escape(Bytes, 0, binary:matches(Bytes, special())), $"]};
+        Text when is_binary(Text) -> {ok, [$", escape(Bytes, Special), $"]};
         _ -> error
     end.
 
-escape(Bytes, From, []) -> [binary:part(Bytes, From, byte_size(Bytes) - From)];
-escape(Bytes, From, [{At, 1} | Matches]) ->
-    [binary:part(Bytes, From, At - From), escaped(binary:at(Bytes, At)) | escape(Bytes, At + 1, Matches)].
+escape(Bytes, nomatch) -> Bytes;
+escape(Bytes, _) -> [escaped(Byte) || Byte <- binary_to_list(Bytes)].
 
 escaped($") -> <<"\\\"">>;
 escaped($\\) -> <<"\\\\">>;
 escaped($\n) -> <<"\\n">>;
 escaped($\r) -> <<"\\r">>;
 escaped($\t) -> <<"\\t">>;
-escaped(Control) -> [<<"\\u00">>, digit(Control bsr 4), digit(Control band 15)].
+escaped(Control) when Control < 32 -> [<<"\\u00">>, digit(Control bsr 4), digit(Control band 15)];
+escaped(Byte) -> Byte.
 
 %% The bytes that a string of JSON cannot have, as a compiled pattern.
 special() ->
     case persistent_term:get(?MODULE, undefined) of
         undefined ->
-            Pattern = binary:compile_pattern([<<C>> || C <- [$", $\\ | lists:seq(0, 31)]]),
+            Pattern = binary:compile_pattern([<<Byte>> || Byte <- [$", $\\ | lists:seq(0, 31)]]),
             persistent_term:put(?MODULE, Pattern),
             Pattern;
         Pattern -> Pattern
