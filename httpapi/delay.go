@@ -73,7 +73,7 @@ func setTime(message map[string]json.RawMessage, key string, now time.Time) erro
 	}
 	seconds, err := strconv.ParseFloat(string(message["in"]), 64)
 	if err != nil || !(seconds >= 0 && seconds <= maxDelay) {
-		return problem.BadRequest("member in must be a number of seconds from 0 to %d", maxDelay)
+		return problem.BadRequest("member in must be a number of seconds from 0 to %d", int64(maxDelay))
 	}
 	delete(message, "in")
 	message["at"] = json.RawMessage(secondsText(wire.Seconds(now.Add(time.Duration(seconds * float64(time.Second))))))
