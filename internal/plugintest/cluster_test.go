@@ -4,28 +4,17 @@ package plugintest
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
 // TestCluster runs a sidecar on each of three nodes. They share one user, and one of them leads.
 func TestCluster(t *testing.T) {
-	dir := shortDir(t)
-	c, err := localbroker.StartCluster(t.Context(), localbroker.ClusterConfig{Dir: dir, Extension: extension(t, "millrace.vhosts.1 = /\n")})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Stop()) })
-	var nodes []*node
-	for i, b := range c.Nodes {
-		nodes = append(nodes, &node{Broker: b, dir: filepath.Join(dir, fmt.Sprintf("node%d", i+1))})
-	}
+	nodes := startCluster(t)
 	passwords := map[string]bool{}
 	for _, n := range nodes {
 		passwords[environment(t, n.await(t, "/"), "MILLRACE_AMQP_PASSWORD")] = true
@@ -58,10 +47,13 @@ func TestCluster(t *testing.T) {
 }
 
 // testEnablingUnderLoad enables and disables the plugin on all nodes five times, while an
-// application publishes messages and jobs, and receives them. It must not notice.
+// application publishes messages and jobs, and receives them. It must not notice. While the plugin is
+// not enabled, RabbitMQ refuses messages to a delayed exchange; those that it has confirmed arrive.
 func testEnablingUnderLoad(t *testing.T, nodes []*node) {
 	t.Helper()
 	l := startLoad(t, nodes)
+	d := &delayedLoad{count: 1_000_000, over: 10 * time.Hour, longest: 5 * time.Second}
+	d.start(t, nodes)
 	for range 5 {
 		for _, n := range nodes {
 			require.NoError(t, n.SetPlugins(t.Context()))
@@ -75,6 +67,9 @@ func testEnablingUnderLoad(t *testing.T, nodes []*node) {
 		}
 	}
 	l.stop(t, nodes[0])
+	d.stop()
+	d.publisher.Wait()
+	require.Zero(t, d.arrive(t))
 }
 
 // testTakeover kills the node of the leader while jobs fall due. Another sidecar takes over, and

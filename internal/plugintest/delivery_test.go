@@ -29,6 +29,7 @@ func TestDelivery(t *testing.T) {
 		{"order", testOrder},
 		{"exchange bound to another", testDeliveryThroughAnother},
 		{"messages of the archived plugin", testArchived},
+		{"files of the archived plugin", testRescue},
 		{"restart while messages wait", testRestartWhileWaiting},
 		{"counts", testCounts},
 	} {

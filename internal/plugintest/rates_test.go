@@ -82,6 +82,33 @@ func TestRates(t *testing.T) {
 	require.NoError(t, w.Flush())
 }
 
+// TestCPU measures the CPU time of the node for plain publishes while the plugin is enabled, beside
+// that while it is not.
+func TestCPU(t *testing.T) {
+	if *pairs == 0 {
+		t.Skip("-rates measures")
+	}
+	n := start(t, "millrace.sidecar = /bin/false\n")
+	_, err := n.application(t).QueueDeclare("plain", true, false, false, false, nil)
+	require.NoError(t, err)
+	cpu := func(plugins ...string) (ms float64) {
+		require.NoError(t, n.SetPlugins(t.Context(), plugins...))
+		for range 3 {
+			ms += n.rate(t, rated{exchange: "", key: "plain", queue: "plain"}).cpu
+		}
+		return ms
+	}
+	var same, enabled []float64
+	for i := range *pairs + 1 {
+		off, on, again := cpu(), cpu(plugin), cpu()
+		if i > 0 { // the first round warms up
+			same, enabled = append(same, again/off), append(enabled, 2*on/(off+again))
+		}
+	}
+	fmt.Fprintf(os.Stderr, "CPU of plain publishes, without the plugin twice: %.3f (%.3f, %.3f); with it: %.3f (%.3f, %.3f)\n",
+		median(same), slices.Min(same), slices.Max(same), median(enabled), slices.Min(enabled), slices.Max(enabled))
+}
+
 type measuredRate struct{ perSecond, cpu float64 }
 
 // rate publishes persistent messages of 200 bytes, with at most 500 unconfirmed.

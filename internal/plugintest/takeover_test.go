@@ -5,6 +5,9 @@ package plugintest
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,20 +53,18 @@ const archive = `
 	ok = mnesia:dirty_write(Index, {delay_index, {delay_key, 1, Any}, true}), % of no message
 	Get(0).`
 
-// testArchived takes over what the archived plugin has left in its tables while ours was not enabled.
-func testArchived(t *testing.T, n *node) {
-	a := n.application(t)
-	fabric(t, a, "arrivals")
+// waiting publishes count messages into the queue waiting, for the archived plugin's tables.
+func waiting(t *testing.T, a *application, count int) map[string]sent {
+	t.Helper()
 	require.NoError(t, a.ExchangeDeclare("source", "fanout", true, false, false, false, nil))
 	a.queue(t, "waiting", "source", "", nil)
 	all := map[string]sent{}
-	const count = 1000
 	for i := range count {
 		inner := []string{"direct", "fanout", "topic", "headers"}[i%4]
 		now, delay := time.Now().Truncate(time.Second), 1000+rand.IntN(30_000)
 		p := amqp.Publishing{
 			Headers: headers(), ContentType: "text/plain", ContentEncoding: "gzip", DeliveryMode: amqp.Persistent, CorrelationId: "c", ReplyTo: "replies",
-			MessageId: fmt.Sprint("taken", i), Timestamp: now, Type: "deliver." + inner, AppId: "app", Body: fmt.Append(nil, "body ", i, "\xff"),
+			MessageId: fmt.Sprint(t.Name(), i), Timestamp: now, Type: "deliver." + inner, AppId: "app", Body: fmt.Append(nil, "body ", i, "\xff"),
 		}
 		p.Headers["x-delay"], p.Headers["a"] = int32(delay), "1"
 		if i%8 < 4 {
@@ -73,6 +74,15 @@ func testArchived(t *testing.T, n *node) {
 		_, err := a.PublishWithDeferredConfirm("source", "order."+inner, false, false, p)
 		require.NoError(t, err)
 	}
+	return all
+}
+
+// testArchived takes over what the archived plugin has left in its tables while ours was not enabled.
+func testArchived(t *testing.T, n *node) {
+	a := n.application(t)
+	fabric(t, a, "arrivals")
+	const count = 1000
+	all := waiting(t, a, count)
 	a.send(t, "source", "order.direct", hour, amqp.Publishing{Type: "deliver.direct", Timestamp: time.Now(), MessageId: "later"})
 	require.NoError(t, n.SetPlugins(t.Context()))
 	archived, err := n.Eval(t.Context(), archive)
@@ -87,4 +97,40 @@ func testArchived(t *testing.T, n *node) {
 	require.EqualValues(t, 1, n.vhost(t, "/").Get("overview.sets.scheduled-jobs.total").Int())
 	_, err = n.Eval(t.Context(), `[mnesia:delete_table(T) || T <- mnesia:system_info(tables), lists:prefix("rabbit_delayed_message", atom_to_list(T))].`)
 	require.NoError(t, err)
+}
+
+// testRescue delivers what waits in files that the archived plugin has left behind on another node,
+// with RabbitMQ 3.10. That node is killed before it has written all into the files of the tables.
+func testRescue(t *testing.T, n *node) {
+	t.Setenv("MILLRACE_TEST_RABBITMQ", "")
+	old := start(t, "millrace.sidecar = /bin/false\n")
+	old.put(t, "/api/queues/%2F/scheduled_jobs", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`)
+	a := old.application(t)
+	fabric(t, a, "arrivals")
+	const count = 1000
+	all := waiting(t, a, count)
+	a.send(t, "source", "order.direct", hour, amqp.Publishing{Type: "deliver.direct", Timestamp: time.Now(), MessageId: "delivered before"})
+	require.NoError(t, old.SetPlugins(t.Context()))
+	_, err := old.Eval(t.Context(), archive)
+	require.NoError(t, err)
+	_, err = old.Eval(t.Context(), `dumped = mnesia:dump_log(),
+		Table = list_to_atom("rabbit_delayed_message" ++ atom_to_list(node())),
+		Last = lists:max(mnesia:dirty_all_keys(Table)),
+		ok = mnesia:dirty_delete(Table, Last),
+		ok = mnesia:sync_log().`)
+	require.NoError(t, err)
+	folder, err := old.Eval(t.Context(), "list_to_binary(mnesia:system_info(directory)).")
+	require.NoError(t, err)
+	require.NoError(t, old.Kill())
+	left := filepath.Join(n.dir, "left")
+	require.NoError(t, os.CopyFS(left, os.DirFS(strings.Trim(folder, `<>"`))))
+	rescue := func(folder string) string {
+		said, err := n.Eval(t.Context(), fmt.Sprintf("rabbit_millrace_rescue:run(%q).", folder))
+		require.NoError(t, err)
+		return said
+	}
+	require.Contains(t, rescue(n.dir), "there are no files")
+	require.Equal(t, fmt.Sprintf("{rescued,%d}", count), rescue(left))
+	require.Contains(t, rescue(left), "there are no files")
+	arrivals(t, n.application(t), "arrivals", all)
 }

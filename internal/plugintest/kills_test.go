@@ -1,0 +1,71 @@
+//go:build plugin
+
+package plugintest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/internal/localbroker"
+)
+
+var (
+	kills    = flag.Int("kills", 0, "kill sidecars and nodes so often while delayed messages fall due. TestKills is left out if this is 0")
+	messages = flag.Int("messages", 20_000, "how many messages TestKills publishes")
+)
+
+// delivering is how many messages a sidecar publishes at the same time.
+const delivering = 100
+
+// TestKills kills sidecars, and then nodes, while an application publishes to a delayed exchange,
+// and receives. It counts by names that the application gives its messages.
+func TestKills(t *testing.T) {
+	if *kills == 0 {
+		t.Skip("-kills kills")
+	}
+	t.Run("one node", func(t *testing.T) { testKills(t, []*node{start(t, "millrace.vhosts.1 = /\n")}) })
+	t.Run("three nodes", func(t *testing.T) { testKills(t, startCluster(t)) })
+}
+
+func startCluster(t *testing.T) (nodes []*node) {
+	t.Helper()
+	dir := shortDir(t)
+	c, err := localbroker.StartCluster(t.Context(), localbroker.ClusterConfig{Dir: dir, Extension: extension(t, "millrace.vhosts.1 = /\n")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Stop()) })
+	for i, b := range c.Nodes {
+		nodes = append(nodes, &node{Broker: b, dir: filepath.Join(dir, fmt.Sprintf("node%d", i+1))})
+	}
+	return nodes
+}
+
+func testKills(t *testing.T, nodes []*node) {
+	t.Helper()
+	for _, n := range nodes {
+		n.await(t, "/")
+	}
+	l := &delayedLoad{count: *messages, over: time.Minute, longest: 2 * time.Minute}
+	l.start(t, nodes)
+	for range *kills {
+		l.comes(t)
+		for _, pid := range nodes[rand.IntN(len(nodes))].sidecars(t) {
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+	for range *kills {
+		l.comes(t)
+		n := nodes[rand.IntN(len(nodes))]
+		require.NoError(t, n.Kill())
+		time.Sleep(rand.N(time.Second))
+		require.NoError(t, n.Restart(t.Context()))
+	}
+	l.publisher.Wait()
+	require.LessOrEqual(t, l.arrive(t), 2**kills*(delivering+prefetched))
+}
