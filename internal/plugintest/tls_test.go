@@ -78,7 +78,9 @@ func (n *node) restartWithTLS(t *testing.T, config string) {
 
 const tlsListener = "listeners.tcp = none\nlisteners.ssl.1"
 
-// reconfigure starts RabbitMQ on the node again, with other settings.
+// reconfigure starts RabbitMQ on the node again, with other settings. RabbitMQ 4.3 sometimes leaves a
+// stream without a leader when its application is stopped and started within a node: then it is
+// started once more.
 func (n *node) reconfigure(t *testing.T, change func(string) string) {
 	t.Helper()
 	require.NoError(t, n.StopApp(t.Context()))
@@ -87,9 +89,38 @@ func (n *node) reconfigure(t *testing.T, change func(string) string) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, []byte(change(string(text))), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(n.dir, "enabled_plugins"), []byte("[rabbitmq_management,rabbitmq_stream,"+plugin+"].\n"), 0o600))
-	_, err = n.Eval(t.Context(), "application:unset_env(rabbitmq_management, tcp_config), "+
+	n.startApp(t)
+	for range 3 {
+		if n.streamsLead(t) {
+			return
+		}
+		t.Log("a stream has no leader: RabbitMQ is started again")
+		require.NoError(t, n.StopApp(t.Context()))
+		n.startApp(t)
+	}
+	require.True(t, n.streamsLead(t))
+}
+
+// startApp starts RabbitMQ with the listeners that its configuration names.
+func (n *node) startApp(t *testing.T) {
+	t.Helper()
+	_, err := n.Eval(t.Context(), "application:unset_env(rabbitmq_management, tcp_config), "+
 		"[application:set_env(rabbit, Key, []) || Key <- [tcp_listeners, ssl_listeners]], rabbit:start().")
 	require.NoError(t, err)
+}
+
+// streamsLead waits until each stream has a leader. It reports false if some have none.
+func (n *node) streamsLead(t *testing.T) bool {
+	t.Helper()
+	for range 40 {
+		left, err := n.Eval(t.Context(), "timer:sleep(500), [amqqueue:get_name(Q) || Q <- rabbit_amqqueue:list(), "+
+			"amqqueue:get_type(Q) =:= rabbit_stream_queue, not is_process_alive(amqqueue:get_pid(Q))].")
+		require.NoError(t, err)
+		if left == "[]" {
+			return true
+		}
+	}
+	return false
 }
 
 // testTLSManagement has TLS for the management API only.
