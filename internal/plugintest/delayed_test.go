@@ -201,7 +201,7 @@ func testUnserved(t *testing.T, n *node) {
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, amqp.PreconditionFailed, refusal.Code)
 	require.Contains(t, refusal.Reason, "no Millrace sidecar serves virtual host '/'")
-	require.Contains(t, refusal.Reason, "millrace.vhosts")
+	require.Contains(t, refusal.Reason, "The tab Jobs")
 	body := `{"type":"x-delayed-message","durable":true,"arguments":{"x-delayed-type":"direct"}}`
 	put := send(t, n.request(t, http.MethodPut, "/api/exchanges/%2F/early", guest, strings.NewReader(body)))
 	require.Equal(t, http.StatusBadRequest, put.status, put.body)

@@ -18,9 +18,13 @@ import (
 
 // TestDelivery publishes delayed messages while the plugin's sidecar runs.
 func TestDelivery(t *testing.T) {
-	n := start(t, "")
-	n.importExchange(t, "/", "deliver.direct")
-	n.await(t, "/") // which no setting names
+	n := start(t, "") // which names no virtual host
+	n.application(t).declare(t, "deliver.direct", "direct")
+	n.await(t, "/")
+	n.put(t, "/api/vhosts/imported", "{}")
+	n.put(t, "/api/permissions/imported/guest", `{"configure":".*","write":".*","read":".*"}`)
+	n.importExchange(t, "imported", "deliver.direct")
+	n.await(t, "imported")
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *node)

@@ -11,6 +11,10 @@
 
 -define(TYPE, <<"x-delayed-message">>).
 
+%% How long a declaration waits for the sidecar of a virtual host that had none.
+-define(STREAM_TIMEOUT, 20000).
+-define(LOOK_EVERY, 100).
+
 %% The processes of classic and quorum queues start in these modules.
 -define(IS_QUEUE(Module), Module =:= rabbit_prequeue; Module =:= rabbit_amqqueue_process; Module =:= ra_server_proc).
 
@@ -107,8 +111,8 @@ stream(#exchange{name = #resource{virtual_host = VHost}}) ->
     Stream = rabbit_millrace_record:stream(VHost),
     case rabbit_amqqueue:exists(Stream) of
         true -> {ok, Stream};
-        false -> {error, ["no Millrace sidecar serves virtual host '", VHost, "' (it has no stream scheduled_jobs): "
-                          "add it to millrace.vhosts, or run a sidecar for it"]}
+        false -> {error, ["no Millrace sidecar serves virtual host '", VHost, "' (it has no stream scheduled_jobs). ",
+                          rabbit_millrace_exchanges:advice()]}
     end.
 
 existing_stream(X) ->
@@ -143,10 +147,25 @@ validate(#exchange{arguments = Args} = X) ->
         {_, Type} when is_binary(Type), Type =/= ?TYPE ->
             _ = rabbit_exchange:check_type(Type),
             ok = (inner(X)):validate(X),
-            _ = declared_by_client() andalso existing_stream(X),
+            _ = declared_by_client() andalso served(X),
             ok;
         _ ->
             refuse("the argument x-delayed-type must name an exchange type other than x-delayed-message")
+    end.
+
+%% Waits until the virtual host has a sidecar, which creates the stream. A client that declares the
+%% exchange again has the same effect as one that waits longer.
+served(X) ->
+    _ = rabbit_millrace_config:mode() =:= supervise andalso stream_within(?STREAM_TIMEOUT, X),
+    existing_stream(X).
+
+stream_within(Ms, #exchange{name = #resource{virtual_host = VHost}} = X) ->
+    case stream(X) of
+        {error, _} when Ms > 0 ->
+            rabbit_millrace_vhosts:serve(VHost),
+            timer:sleep(?LOOK_EVERY),
+            stream_within(Ms - ?LOOK_EVERY, X);
+        _ -> ok
     end.
 
 %% Imported definitions are accepted before the virtual host has a sidecar.

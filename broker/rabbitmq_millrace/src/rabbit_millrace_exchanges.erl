@@ -5,7 +5,7 @@
 -include_lib("kernel/include/logger.hrl").
 -include_lib("rabbit_common/include/rabbit.hrl").
 
--export([start_link/0, exist/1, unserved/0]).
+-export([start_link/0, exist/1, unserved/0, advice/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(TYPE, 'x-delayed-message').
@@ -53,12 +53,16 @@ warn(State) ->
 
 warn(VHost, At, Now) when Now >= At ->
     ?LOG_WARNING("Millrace: virtual host ~ts has exchanges of the type ~ts, but no sidecar serves it, so delayed messages "
-                 "are refused. ~ts", [VHost, ?TYPE, advice(rabbit_millrace_config:mode())]),
+                 "are refused. ~ts", [VHost, ?TYPE, advice()]),
     Now + ?WARN_AGAIN_AFTER;
 warn(_VHost, At, _Now) -> At.
 
-advice(link) -> "Run a sidecar for it, or set millrace.mode = supervise";
-advice(supervise) -> "The tab Jobs of the management UI says what its sidecar does".
+%% What to do if no sidecar serves a virtual host.
+advice() ->
+    case rabbit_millrace_config:mode() of
+        link -> "Run a sidecar for it, or set millrace.mode = supervise";
+        supervise -> "The tab Jobs of the management UI says what its sidecar does"
+    end.
 
 %% The archived plugin has the same type. When it is disabled, it takes the name of the type with
 %% it.

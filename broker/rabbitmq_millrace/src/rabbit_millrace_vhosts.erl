@@ -1,11 +1,11 @@
-%% Decides which virtual hosts have a sidecar on this node: those that the settings name, and those
-%% that have Millrace's streams or delayed exchanges. It looks again regularly, so virtual hosts that
-%% are created or deleted later are followed.
+%% Decides which virtual hosts have a sidecar on this node: those that the settings name, those that
+%% have Millrace's streams or delayed exchanges, and those where a client declares such an exchange.
+%% It looks again regularly, so virtual hosts that are created or deleted later are followed.
 -module(rabbit_millrace_vhosts).
 -behaviour(gen_server).
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/0, missing/0, restart_sidecars/0]).
+-export([start_link/0, missing/0, serve/1, restart_sidecars/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(LOOK_EVERY, 2000).
@@ -19,6 +19,9 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 %% The virtual hosts that the settings name and that do not exist.
 missing() -> rabbit_millrace_config:vhosts() -- rabbit_vhost:list_names().
 
+%% Starts a sidecar for a virtual host that has none.
+serve(VHost) -> gen_server:cast(?MODULE, {serve, VHost}).
+
 %% Starts the sidecars again, with the password that is valid then.
 restart_sidecars() -> gen_server:cast(?MODULE, restart_sidecars).
 
@@ -30,6 +33,10 @@ handle_call(_Request, _From, State) -> {reply, {error, unknown}, State}.
 
 handle_cast(restart_sidecars, State) ->
     [rabbit_millrace_sidecar:restart(Pid) || {_, Pid} <- rabbit_millrace_sidecars:running(), is_pid(Pid)],
+    {noreply, State};
+handle_cast({serve, VHost}, {Started, _} = State) ->
+    _ = rabbit_vhost:exists(VHost) andalso not is_running(VHost) andalso may_create(Started)
+        andalso rabbit_millrace_sidecars:start_sidecar(VHost),
     {noreply, State};
 handle_cast(_Request, State) -> {noreply, State}.
 
@@ -46,7 +53,7 @@ handle_info(_Message, State) -> {noreply, State}.
 %% host waits until a new cluster is complete.
 look(Started) ->
     Existing = rabbit_vhost:list_names(),
-    Running = [VHost || {VHost, _} <- rabbit_millrace_sidecars:running()],
+    Running = running(),
     Named = rabbit_millrace_config:vhosts(),
     [rabbit_millrace_sidecars:start_sidecar(V)
      || V <- Existing -- Running,
@@ -57,6 +64,10 @@ look(Started) ->
      end || V <- Running -- Existing],
     [recreated(V) || {V, #{state := running}} <- rabbit_millrace_sidecar:list(),
                      lists:member(V, Existing), not rabbit_millrace_user:may_use(V)].
+
+running() -> [VHost || {VHost, _} <- rabbit_millrace_sidecars:running()].
+
+is_running(VHost) -> lists:member(VHost, running()).
 
 %% A virtual host that was deleted and created again between two looks has no streams and no
 %% permissions. The sidecar starts again, which gives the permissions.
