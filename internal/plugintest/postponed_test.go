@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -35,6 +36,7 @@ type delayedLoad struct {
 	due       map[string]time.Time // of all that were published
 	confirmed map[string]bool
 	came      map[string]int
+	times     []time.Time // of all that came
 	early     int
 }
 
@@ -172,10 +174,20 @@ func (l *delayedLoad) consume(ctx context.Context, ch *amqp.Channel) error {
 func (l *delayedLoad) take(d amqp.Delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	l.came[d.MessageId]++
-	if time.Now().Before(l.due[d.MessageId]) {
+	l.times = append(l.times, now)
+	if now.Before(l.due[d.MessageId]) {
 		l.early++
 	}
+}
+
+// since counts the messages that have come since a time.
+func (l *delayedLoad) since(t time.Time) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(l.times, t, time.Time.Compare)
+	return len(l.times) - at
 }
 
 // comes waits until messages come, and for a moment more. It ends if all have come.
