@@ -103,8 +103,8 @@ body(Payload) ->
         _ -> [<<",\"body_base64\":\"">>, base64:encode(Body), $"]
     end.
 
-%% The last argument of the next three is where the first byte is that a string of JSON cannot have.
-%% If no text has it either, the others are as long in Base64, or shorter.
+%% Special is the place of the first byte that a string of JSON must escape. A body that has a control
+%% character there is no text: Base64 is shorter than escapes.
 text(Bytes, {At, 1} = Special) ->
     case binary:at(Bytes, At) of
         Control when Control < 32, Control =/= $\t, Control =/= $\n, Control =/= $\r -> error;
