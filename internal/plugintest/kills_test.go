@@ -4,16 +4,12 @@ package plugintest
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
 var (
@@ -37,18 +33,6 @@ func TestKills(t *testing.T) {
 	}
 	t.Run("one node", func(t *testing.T) { testKills(t, []*node{start(t, "millrace.vhosts.1 = /\n")}) })
 	t.Run("three nodes", func(t *testing.T) { testKills(t, startCluster(t)) })
-}
-
-func startCluster(t *testing.T) (nodes []*node) {
-	t.Helper()
-	dir := shortDir(t)
-	c, err := localbroker.StartCluster(t.Context(), localbroker.ClusterConfig{Dir: dir, Extension: extension(t, "millrace.vhosts.1 = /\n")})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, c.Stop()) })
-	for i, b := range c.Nodes {
-		nodes = append(nodes, &node{Broker: b, dir: filepath.Join(dir, fmt.Sprintf("node%d", i+1))})
-	}
-	return nodes
 }
 
 func testKills(t *testing.T, nodes []*node) {

@@ -93,16 +93,12 @@ func (l *delayedLoad) again(ctx context.Context, run func(context.Context, *amqp
 }
 
 func (l *delayedLoad) once(ctx context.Context, run func(context.Context, *amqp.Channel) error) error {
-	conn, err := amqp.DialConfig(l.nodes[rand.IntN(len(l.nodes))].AMQPURL(), amqp.Config{Dial: amqp.DefaultDial(2 * time.Second), Heartbeat: 10 * time.Second})
+	conn, ch, err := channel(l.nodes[rand.IntN(len(l.nodes))])
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
 	return run(ctx, ch)
 }
 

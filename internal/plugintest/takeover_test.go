@@ -53,13 +53,19 @@ const archive = `
 	ok = mnesia:dirty_write(Index, {delay_index, {delay_key, 1, Any}, true}), % of no message
 	Get(0).`
 
-// waiting publishes count messages into the queue waiting, for the archived plugin's tables.
-func waiting(t *testing.T, a *application, count int) map[string]sent {
+// archived is how many messages archiveMessages returns.
+const archived = 1000
+
+// archiveMessages publishes messages, disables the plugin, and moves the messages into the tables of
+// the archived one. The last one is due in an hour, and is not among those that it returns.
+func archiveMessages(t *testing.T, n *node, last string) map[string]sent {
 	t.Helper()
+	a := n.application(t)
+	fabric(t, a, "arrivals")
 	require.NoError(t, a.ExchangeDeclare("source", "fanout", true, false, false, false, nil))
 	a.queue(t, "waiting", "source", "", nil)
 	all := map[string]sent{}
-	for i := range count {
+	for i := range archived {
 		inner := []string{"direct", "fanout", "topic", "headers"}[i%4]
 		now, delay := time.Now().Truncate(time.Second), 1000+rand.IntN(30_000)
 		p := amqp.Publishing{
@@ -74,23 +80,20 @@ func waiting(t *testing.T, a *application, count int) map[string]sent {
 		_, err := a.PublishWithDeferredConfirm("source", "order."+inner, false, false, p)
 		require.NoError(t, err)
 	}
+	a.send(t, "source", "order.direct", hour, amqp.Publishing{Type: "deliver.direct", Timestamp: time.Now(), MessageId: last})
+	require.NoError(t, n.SetPlugins(t.Context()))
+	moved, err := n.Eval(t.Context(), archive)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprint(archived+1), moved)
 	return all
 }
 
 // testArchived takes over what the archived plugin has left in its tables while ours was not enabled.
 func testArchived(t *testing.T, n *node) {
-	a := n.application(t)
-	fabric(t, a, "arrivals")
-	const count = 1000
-	all := waiting(t, a, count)
-	a.send(t, "source", "order.direct", hour, amqp.Publishing{Type: "deliver.direct", Timestamp: time.Now(), MessageId: "later"})
-	require.NoError(t, n.SetPlugins(t.Context()))
-	archived, err := n.Eval(t.Context(), archive)
-	require.NoError(t, err)
-	require.Equal(t, fmt.Sprint(count+1), archived)
+	all := archiveMessages(t, n, "later")
 	require.NoError(t, n.SetPlugins(t.Context(), plugin))
 	arrivals(t, n.application(t), "arrivals", all)
-	n.logs(t, fmt.Sprintf("taken over %d delayed messages", count+1))
+	n.logs(t, fmt.Sprintf("taken over %d delayed messages", archived+1))
 	left, err := n.Eval(t.Context(), `[mnesia:table_info(T, size) || T <- mnesia:system_info(tables), lists:prefix("rabbit_delayed_message", atom_to_list(T))].`)
 	require.NoError(t, err)
 	require.Equal(t, "[0,0]", left)
@@ -105,15 +108,8 @@ func testRescue(t *testing.T, n *node) {
 	t.Setenv("MILLRACE_TEST_RABBITMQ", "")
 	old := start(t, "millrace.sidecar = /bin/false\n")
 	old.put(t, "/api/queues/%2F/scheduled_jobs", `{"durable":true,"arguments":{"x-queue-type":"stream"}}`)
-	a := old.application(t)
-	fabric(t, a, "arrivals")
-	const count = 1000
-	all := waiting(t, a, count)
-	a.send(t, "source", "order.direct", hour, amqp.Publishing{Type: "deliver.direct", Timestamp: time.Now(), MessageId: "delivered before"})
-	require.NoError(t, old.SetPlugins(t.Context()))
-	_, err := old.Eval(t.Context(), archive)
-	require.NoError(t, err)
-	_, err = old.Eval(t.Context(), `dumped = mnesia:dump_log(),
+	all := archiveMessages(t, old, "delivered before")
+	_, err := old.Eval(t.Context(), `dumped = mnesia:dump_log(),
 		Table = list_to_atom("rabbit_delayed_message" ++ atom_to_list(node())),
 		Last = lists:max(mnesia:dirty_all_keys(Table)),
 		ok = mnesia:dirty_delete(Table, Last),
@@ -130,7 +126,7 @@ func testRescue(t *testing.T, n *node) {
 		return said
 	}
 	require.Contains(t, rescue(n.dir), "there are no files")
-	require.Equal(t, fmt.Sprintf("{rescued,%d}", count), rescue(left))
+	require.Equal(t, fmt.Sprintf("{rescued,%d}", archived), rescue(left))
 	require.Contains(t, rescue(left), "there are no files")
 	arrivals(t, n.application(t), "arrivals", all)
 }

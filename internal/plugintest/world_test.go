@@ -65,6 +65,19 @@ func startWith(t *testing.T, e localbroker.Extension) *node {
 	return &node{Broker: b, dir: dir}
 }
 
+// startCluster starts three nodes that serve the virtual host /.
+func startCluster(t *testing.T) (nodes []*node) {
+	t.Helper()
+	dir := shortDir(t)
+	c, err := localbroker.StartCluster(t.Context(), localbroker.ClusterConfig{Dir: dir, Extension: extension(t, "millrace.vhosts.1 = /\n")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Stop()) })
+	for i, b := range c.Nodes {
+		nodes = append(nodes, &node{Broker: b, dir: filepath.Join(dir, fmt.Sprintf("node%d", i+1))})
+	}
+	return nodes
+}
+
 // shortDir returns a folder for the time of the test. The path of a socket below it must be short.
 func shortDir(t *testing.T) string {
 	t.Helper()

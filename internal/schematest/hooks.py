@@ -125,8 +125,8 @@ def deliverable(case):
     message = case.body
     if message.get("at") is None:
         message.pop("at", None)
-        message.setdefault("in", 60)
-        message["in"] = 60 if message["in"] is None else message["in"]
+        if message.get("in") is None:
+            message["in"] = 60
         drop(case.headers or {}, "Idempotency-Key")
     else:
         message.pop("in", None)

@@ -153,8 +153,7 @@ validate(#exchange{arguments = Args} = X) ->
             refuse("the argument x-delayed-type must name an exchange type other than x-delayed-message")
     end.
 
-%% Waits until the virtual host has a sidecar, which creates the stream. A client that declares the
-%% exchange again has the same effect as one that waits longer.
+%% Waits until the virtual host has a sidecar, which creates the stream.
 served(X) ->
     _ = rabbit_millrace_config:mode() =:= supervise andalso stream_within(?STREAM_TIMEOUT, X),
     existing_stream(X).

@@ -3,7 +3,6 @@
 %%
 %%     rabbitmqctl eval 'rabbit_millrace_rescue:run("/var/lib/rabbitmq/mnesia/rabbit@host").'
 -module(rabbit_millrace_rescue).
--include_lib("kernel/include/logger.hrl").
 
 -export([run/1, count/1]).
 
@@ -34,11 +33,7 @@ run(Folder) ->
     end.
 
 %% How many messages wait in the files of a folder.
-count(Folder) ->
-    case files(Folder) of
-        [] -> 0;
-        Files -> length(entries(Folder, Files))
-    end.
+count(Folder) -> length(entries(Folder, files(Folder))).
 
 failed(Format, Args) -> {error, unicode:characters_to_binary(io_lib:format(Format, Args))}.
 
@@ -65,6 +60,7 @@ store(Entries) ->
 
 %% Mnesia's files are logs of Erlang's disk_log. Reading them needs no Mnesia, which would accept
 %% them only on a node with the same name.
+entries(_Folder, []) -> [];
 entries(Folder, Files) ->
     Content = ets:new(entries, [bag, {keypos, 2}]),
     Tables = lists:usort([table(F) || F <- Files]),

@@ -19,7 +19,7 @@ start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 %% The virtual hosts that the settings name and that do not exist.
 missing() -> rabbit_millrace_config:vhosts() -- rabbit_vhost:list_names().
 
-%% Starts a sidecar for a virtual host that has none.
+%% Starts a sidecar for a virtual host, unless it has one.
 serve(VHost) -> gen_server:cast(?MODULE, {serve, VHost}).
 
 %% Starts the sidecars again, with the password that is valid then.
@@ -35,8 +35,7 @@ handle_cast(restart_sidecars, State) ->
     [rabbit_millrace_sidecar:restart(Pid) || {_, Pid} <- rabbit_millrace_sidecars:running(), is_pid(Pid)],
     {noreply, State};
 handle_cast({serve, VHost}, {Started, _} = State) ->
-    _ = rabbit_vhost:exists(VHost) andalso not is_running(VHost) andalso may_create(Started)
-        andalso rabbit_millrace_sidecars:start_sidecar(VHost),
+    _ = rabbit_vhost:exists(VHost) andalso may_create(Started) andalso rabbit_millrace_sidecars:start_sidecar(VHost),
     {noreply, State};
 handle_cast(_Request, State) -> {noreply, State}.
 
@@ -53,7 +52,7 @@ handle_info(_Message, State) -> {noreply, State}.
 %% host waits until a new cluster is complete.
 look(Started) ->
     Existing = rabbit_vhost:list_names(),
-    Running = running(),
+    Running = [VHost || {VHost, _} <- rabbit_millrace_sidecars:running()],
     Named = rabbit_millrace_config:vhosts(),
     [rabbit_millrace_sidecars:start_sidecar(V)
      || V <- Existing -- Running,
@@ -64,10 +63,6 @@ look(Started) ->
      end || V <- Running -- Existing],
     [recreated(V) || {V, #{state := running}} <- rabbit_millrace_sidecar:list(),
                      lists:member(V, Existing), not rabbit_millrace_user:may_use(V)].
-
-running() -> [VHost || {VHost, _} <- rabbit_millrace_sidecars:running()].
-
-is_running(VHost) -> lists:member(VHost, running()).
 
 %% A virtual host that was deleted and created again between two looks has no streams and no
 %% permissions. The sidecar starts again, which gives the permissions.
