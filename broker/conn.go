@@ -48,6 +48,7 @@ type Conn struct {
 	queueType QueueType
 	alarm     alarm
 	lifetime
+	impersonation impersonation
 }
 
 // Dial connects to one of the hosts. ctx limits the attempt, not the connection.

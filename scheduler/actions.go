@@ -65,7 +65,7 @@ func refusedBy(queue string) wire.Reply {
 // delete journals that an entry is deleted, with its bytes.
 func (a *actions) delete(now time.Time, t target) error {
 	r := recordOf(wire.TypeDeleted, t.old)
-	r.Entry = json.RawMessage(t.entry.Raw)
+	r.Entry, r.Sender = json.RawMessage(t.entry.Raw), t.old.Sender
 	return a.note(now, t.request, r, ledger.ID(t.old.Stream, t.old.Offset))
 }
 

@@ -261,12 +261,20 @@ func (c *carrier) endCarry(now time.Time, readTo int64) error {
 	return c.gap.endRelease(now)
 }
 
+// passOn copies to the headers of a message what those of the entry say of its publisher.
+func passOn(headers map[string]any, s *tracker.Stored) {
+	if s.Trace != "" {
+		headers[wire.HeaderTraceparent] = s.Trace
+	}
+	if s.Sender != "" {
+		headers[wire.HeaderUserID] = s.Sender
+	}
+}
+
 // inherit copies to a replacement what only the headers of the old entry say. why replaces the
 // reason why a queue dropped a dead job.
 func inherit(headers map[string]any, old *tracker.Stored, why string) {
-	if old.Trace != "" {
-		headers[wire.HeaderTraceparent] = old.Trace
-	}
+	passOn(headers, old)
 	if old.Dropped {
 		headers[wire.HeaderDropped] = why
 	}

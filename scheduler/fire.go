@@ -57,9 +57,7 @@ func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 	q := d.queues.of(e.Job.Queue)
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
 		m := wire.Fire(&e.Job, d.headers(s, o, seq, confirmed), body, now)
-		if s.Trace != "" {
-			m.Headers[wire.HeaderTraceparent] = s.Trace
-		}
+		passOn(m.Headers, s)
 		return m
 	})
 	it.queue, it.operation, it.Folded, it.doubt = q, o.operation, o.folded, o.doubt
@@ -79,7 +77,9 @@ func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 		return d.unpublishable(now, s, o, err)
 	}
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
-		return wire.Bury(&e.Job, d.headers(s, o, seq, confirmed), body, now)
+		m := wire.Bury(&e.Job, d.headers(s, o, seq, confirmed), body, now)
+		passOn(m.Headers, s)
+		return m
 	})
 	it.buries = true
 	if o.confirmed != nil {

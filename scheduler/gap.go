@@ -113,7 +113,7 @@ func (g *gap) step(now time.Time) error {
 			continue
 		}
 		r := recordOf(wire.TypeDeleted, s)
-		r.Actor, r.Reason, r.Entry = d.cmd.Actor, cmp.Or(d.cmd.Reason, "discarded after a gap in the journal"), s.Raw
+		r.Actor, r.Reason, r.Entry, r.Sender = d.cmd.Actor, cmp.Or(d.cmd.Reason, "discarded after a gap in the journal"), s.Raw, s.Sender
 		if err := g.ledger.Record(now, r, at); err != nil {
 			return err
 		}

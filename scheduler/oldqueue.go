@@ -125,6 +125,9 @@ func (l *leadership) asGated(d wire.Delivery) wire.Message {
 		if trace := wire.TraceOf(d.Headers); trace != "" {
 			m.Headers[wire.HeaderTraceparent] = trace
 		}
+		if sender := wire.SenderOf(d.Headers, d.UserID, true); sender != "" {
+			m.Headers[wire.HeaderUserID] = sender
+		}
 	} else if _, probe := wire.ProbeOf(d.Headers); probe {
 		m.Headers = map[string]any{wire.HeaderOp: wire.OpProbe}
 	}

@@ -61,14 +61,14 @@ func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	}
 	a := wire.Announcement{What: wire.TypeUndone, Stream: j.Stream, Replaces: j.Offset, JIDTag: j.JID, Undoes: at,
 		Command: r.cmd.ID, Actor: r.cmd.Actor, Operation: r.cmd.Operation}
-	old := &tracker.Stored{JID: e.JID}
+	old := &tracker.Stored{JID: e.JID, Sender: j.Sender}
 	var err error
 	switch j.Type {
 	case wire.TypeChanged:
 		old, reply, err = u.undoesChange(j, e, &a)
 	case wire.TypeKilled:
 		if reply, err = u.undoesSettled(j); reply == nil && err == nil {
-			reply, err = u.undoesKill(j, e, &a)
+			reply, err = u.undoesKill(j, e, old, &a)
 		}
 	default:
 		reply, err = u.undoesSettled(j)
@@ -142,7 +142,7 @@ func (u *undos) undoesChange(j *wire.JournalRecord, e *wire.Entry, a *wire.Annou
 }
 
 // undoesKill finds the dead job that a kill made. It goes when the entry comes back.
-func (u *undos) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announcement) (*wire.Reply, error) {
+func (u *undos) undoesKill(j *wire.JournalRecord, e *wire.Entry, old *tracker.Stored, a *wire.Announcement) (*wire.Reply, error) {
 	found, err := u.entries.Find(wire.DeadJobs, e.JID)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (u *undos) undoesKill(j *wire.JournalRecord, e *wire.Entry, a *wire.Announc
 	}
 	switch len(dead) {
 	case 1:
-		a.Dead = &dead[0].Offset
+		a.Dead, old.Sender = &dead[0].Offset, dead[0].Sender
 		return nil, nil
 	case 0:
 		return new(conflict("the dead job that it became is not there any more: it was retried, deleted or trimmed")), nil

@@ -92,6 +92,9 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 func (t *entryFold) enter(tx *view.Tx, r *wire.Record, e *wire.Entry, o *origin) error {
 	s := newStored(e)
 	s.Trace = wire.TraceOf(r.Headers)
+	if s.Class == wire.MessageClass {
+		s.Sender = wire.SenderOf(r.Headers, r.UserID, o.trusted)
+	}
 	_, drop := r.Headers[wire.HeaderDropped]
 	s.Dropped = drop && o.trusted && r.Stream == wire.DeadJobs
 	if _, lease := r.Headers[wire.HeaderLease]; lease && o.trusted && r.Stream == wire.ScheduledJobs {

@@ -25,6 +25,7 @@ type Stored struct {
 	Parked  string        // why the broker cannot take it; empty: it can
 	Dropped bool          // a dead job that a queue dropped
 	Trace   string        // the traceparent that came with it
+	Sender  string        // of a delayed message: the user_id with which it was published
 	Leased  string        // of a lease: the jid of the job; the entry's own jid is the id of the lease
 	Size    int64         // of the record, in bytes
 	Raw     []byte        // the record; nil if it is large and stays in the stream
@@ -99,7 +100,7 @@ func (s *Stored) encode() []byte {
 	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), flag(s.Dropped), s.Size} {
 		b = binary.AppendVarint(b, n)
 	}
-	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased} {
+	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased} {
 		b = table.AppendText(b, t)
 	}
 	return append(appendBurial(b, &s.Burial), s.Raw...)
@@ -140,7 +141,9 @@ func decodeStored(id entryID, b []byte) (*Stored, error) {
 	d := table.Decoder{B: b}
 	s.First, s.At = d.Int(), time.UnixMicro(d.Int()).UTC()
 	s.Attempt, s.Dropped, s.Size = int(d.Int()), d.Int() != 0, d.Int()
-	s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Leased = d.Text(), d.Text(), d.Text(), d.Text(), d.Text(), d.Text()
+	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased} {
+		*t = d.Text()
+	}
 	s.Burial = decodeBurial(&d)
 	if d.Bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -99,6 +100,17 @@ func withJID(raw []byte, jid string) ([]byte, error) {
 
 // TraceOf returns the traceparent of a message if it may be passed on, and "" otherwise.
 func TraceOf(headers map[string]any) string { return Traceparent(headers[HeaderTraceparent]) }
+
+// SenderOf returns the user_id with which a delayed message was published, and "" if that is not
+// known. A header says so. It counts in what Millrace published itself, and if the broker has checked
+// that the record is of the same user.
+func SenderOf(headers map[string]any, userID string, trusted bool) string {
+	sender, _ := headers[HeaderUserID].(string)
+	if !trusted && sender != userID || len(sender) > MaxShort || !utf8.ValidString(sender) {
+		return ""
+	}
+	return sender
+}
 
 // TraceHeaders returns headers that have nothing but a trace.
 func TraceHeaders(trace string) map[string]any {

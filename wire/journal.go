@@ -40,6 +40,7 @@ const (
 	HeaderDropped     = "millrace-dropped"   // dead job that a queue dropped: the broker's reason
 	HeaderOperation   = "millrace-operation" // id of the bulk operation
 	HeaderRouted      = "millrace-routed"    // probe: journal offset up to which all fires arrived
+	HeaderUserID      = "millrace-user-id"   // delayed message: see SenderOf
 	HeaderTraceparent = "traceparent"
 )
 
@@ -137,6 +138,7 @@ type JournalRecord struct {
 	Actor   string          `json:"actor,omitempty"`
 	Command string          `json:"command,omitempty"` // id of the command
 	Entry   json.RawMessage `json:"entry,omitempty"`   // deleted, changed, killed: its bytes
+	Sender  string          `json:"user_id,omitempty"` // deleted: see SenderOf
 	By      *int64          `json:"by,omitempty"`      // changed, undone, enqueued: new entry
 	Undoes  int64           `json:"undoes,omitempty"`  // undone: the undone record
 	Dead    *int64          `json:"dead,omitempty"`    // undone: the dead job to remove

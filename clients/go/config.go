@@ -35,6 +35,8 @@ type WorkerConfig struct {
 	// MaxDeaths is how many workers may die while they run a job, before the job becomes a dead
 	// job. It is 3 if zero, and unlimited if negative.
 	MaxDeaths int
+	// Record, if set, returns more properties of the retry or dead job of a job.
+	Record    func(*RawJob) RecordProperties
 	NoDeclare bool          // wait for queues instead of declaring them
 	Heartbeat time.Duration // interval between heartbeats; 10 s if zero
 	Logger    *slog.Logger  // slog.Default() if nil; slog.DiscardHandler silences the worker
@@ -43,6 +45,12 @@ type WorkerConfig struct {
 	// TLS is for amqps:// URLs: a private authority, or a client certificate. If it is nil, the
 	// parameters of the URL apply.
 	TLS *tls.Config
+}
+
+// RecordProperties are properties of the message of a retry or dead job.
+type RecordProperties struct {
+	UserID  string            // user_id; the broker refuses the message if it is not the worker's own user
+	Headers map[string]string // besides traceparent
 }
 
 // Lane is a pool of slots for some queues, so that quick jobs never wait for slow ones.

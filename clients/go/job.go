@@ -31,6 +31,7 @@ type RawJob struct {
 	Priority    uint8
 	Tags        []string
 	Headers     map[string]any // of the message
+	UserID      string         // user_id of the message, which the broker has checked; "" if it has none
 	Raw         []byte         // the bytes of the job; must not be changed
 
 	expiresAt  time.Time
@@ -122,7 +123,7 @@ func parseJob(d *amqp.Delivery, queue string) (*RawJob, error) {
 	}
 	j := &RawJob{
 		JID: parsed.JID, Class: parsed.Class, Queue: queue, Attempt: parsed.RetryCount + 1, RetryCount: parsed.RetryCount, MaxAttempts: parsed.Retry + 1,
-		Priority: parsed.Priority, Tags: parsed.Tags, Headers: d.Headers, Raw: d.Body, expiresAt: parsed.ExpiresAt, bury: parsed.Dead,
+		Priority: parsed.Priority, Tags: parsed.Tags, Headers: d.Headers, UserID: d.UserId, Raw: d.Body, expiresAt: parsed.ExpiresAt, bury: parsed.Dead,
 	}
 	if j.JID == "" {
 		j.JID = nameless(d)

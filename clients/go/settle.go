@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // settle publishes the record of an outcome, and answers the delivery only after the record is
@@ -54,6 +56,9 @@ func (t *task) publish(job *RawJob, o outcome) bool {
 		}
 	}()
 	m := message{key: o.stream, Publishing: publishing(job.JID, job.Class, job.Priority, job.Traceparent(), time.Now(), o.record)}
+	if t.w.cfg.Record != nil {
+		t.w.cfg.Record(job).addTo(&m.Publishing)
+	}
 	var pause pauses
 	for {
 		err := t.s.pub.publish(ctx, m)
@@ -67,6 +72,16 @@ func (t *task) publish(job *RawJob, o outcome) bool {
 		if pause.wait(ctx) != nil {
 			return false
 		}
+	}
+}
+
+func (p RecordProperties) addTo(m *amqp.Publishing) {
+	m.UserId = p.UserID
+	if m.Headers == nil && len(p.Headers) > 0 {
+		m.Headers = amqp.Table{}
+	}
+	for name, value := range p.Headers {
+		m.Headers[name] = value
 	}
 }
 

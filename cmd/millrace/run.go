@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // sidecar has the parts that outlive a connection.
@@ -153,7 +154,8 @@ func (s *sidecar) runConnected(ctx context.Context) error {
 	if to, _ := s.cfg.deliverTo(); to != nil { // it was checked
 		g.Go(func() error {
 			s.awaitTopology(ctx)
-			return messages.Run(ctx, messages.Config{URL: s.cfg.AMQPURL, Conn: s.messages.get, To: to, Log: s.log})
+			return messages.Run(ctx, messages.Config{URL: s.cfg.AMQPURL, User: s.cfg.user(), Conn: s.messages.get, To: to, Log: s.log,
+				Own: func(user string) bool { return s.entries.Trusts(&wire.Record{UserID: user}) }})
 		})
 	}
 	g.Go(func() error {

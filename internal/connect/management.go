@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/millrace-jobs/millrace/broker"
@@ -66,7 +67,8 @@ func (b *Broker) UnauthorizedRemedy() string {
 	return "give it the tags that it needs with rabbitmqctl " + tags + " (LavinMQ: lavinmqctl " + tags + "), or check the user and password of --management-url"
 }
 
-// TagsCommand returns the command, without the program, that gives a sidecar's user its tags.
-func TagsCommand(user string) string {
-	return "set_user_tags " + Quote(user) + " " + strings.Join(SidecarTags, " ")
+// TagsCommand returns the command, without the program, that gives a sidecar's user its tags, and
+// more of them.
+func TagsCommand(user string, more ...string) string {
+	return "set_user_tags " + Quote(user) + " " + strings.Join(slices.Concat(SidecarTags, more), " ")
 }

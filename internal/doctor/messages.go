@@ -34,7 +34,27 @@ func (e *examination) messages(ctx context.Context) error {
 	if e.cfg.DeliverTo == nil {
 		return nil
 	}
-	return e.deliverTo(ctx)
+	if err := e.deliverTo(ctx); err != nil {
+		return err
+	}
+	e.userIDs(ctx)
+	return nil
+}
+
+// userIDs reports whether the sidecar may publish messages with the user_id of their publishers.
+func (e *examination) userIDs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, connect.PermissionsTimeout)
+	defer cancel()
+	switch allowed, err := e.conn.Impersonates(ctx); {
+	case err != nil:
+		e.report(note, "whether messages keep their user_id is not known: "+err.Error(), "")
+	case allowed:
+		e.report(ok, fmt.Sprintf("user %s has the tag impersonator: messages keep their user_id", e.conn.User()), "")
+	default:
+		features := e.conn.Features()
+		e.report(note, fmt.Sprintf("user %s does not have the tag impersonator: messages are delivered without their user_id", e.conn.User()),
+			"if consumers need it: "+features.Ctl+" "+connect.TagsCommand(e.conn.User(), "impersonator"))
+	}
 }
 
 func areDue(n int64) string {

@@ -38,8 +38,12 @@ func TestDoctorTriesExchangesOfMessages(t *testing.T) {
 	require.Contains(t, delivering(t, weak, "orders").out, "ok    messages        user "+weak.Name+" may write to the exchanges that --deliver-to matches: orders\n")
 	require.Contains(t, delivering(t, v.Owner, ".*").out, "matches: orders, secret, shop.eu\n", "those of the broker are left out")
 	require.Contains(t, delivering(t, v.Owner, "order").out, "note  messages        --deliver-to matches no exchange that exists")
-	require.NotContains(t, delivering(t, v.Owner, "").out, " messages  ", "the default exchange always exists")
+	require.NotContains(t, delivering(t, v.Owner, "").out, "matches", "the default exchange always exists")
 	require.NotContains(t, doctor(t, v.Owner).out, " messages  ")
+	require.Contains(t, delivering(t, v.Owner, "orders").out, "note  messages        user "+v.Owner.Name+" does not have the tag impersonator: messages are delivered without their user_id")
+	require.Contains(t, delivering(t, v.Owner, "orders").out, `set_user_tags '`+v.Owner.Name+`' policymaker monitoring impersonator`)
+	own := v.AddUser(t, "own", brokertest.Permissions{Tags: "policymaker,monitoring,impersonator"})
+	require.Contains(t, delivering(t, own, "orders").out, "ok    messages        user "+own.Name+" has the tag impersonator: messages keep their user_id")
 	_, some := v.Get(t, "mine")
 	require.False(t, some, "doctor published nothing")
 }

@@ -45,7 +45,7 @@ func fromBlock(block []byte) (m amqp.Publishing, err error) {
 		m.Timestamp = r.time()
 	}
 	text(5, &m.Type)
-	text(4, new(string)) // user_id: it was the publisher's, and is not ours
+	text(4, new(string)) // user_id: only a header says it, which cannot be forged
 	text(3, &m.AppId)
 	text(2, new(string)) // cluster_id, which is reserved
 	switch {

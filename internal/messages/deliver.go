@@ -22,6 +22,8 @@ type Config struct {
 	URL  string                                      // of the broker, for the worker
 	Conn func(context.Context) (*broker.Conn, error) // returns the connection for messages, a new one if it was lost
 	To   *regexp.Regexp                              // the exchanges to which messages are delivered
+	User string                                      // in the URL
+	Own  func(user string) bool                      // reports whether a broker user is Millrace's own
 	Log  *slog.Logger
 }
 
@@ -43,6 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 	worker := millrace.NewWorker(millrace.WorkerConfig{
 		URL: cfg.URL, Queues: []string{wire.MessageQueue}, Concurrency: atOnce, Tag: "messages", Logger: cfg.Log,
 		MaxDeaths: -1, // a sidecar that dies says nothing about the message
+		Record:    d.record,
 	})
 	worker.Handle(wire.MessageClass, d.deliver, nil)
 	defer d.close()
@@ -56,13 +59,29 @@ type deliverer struct {
 
 	mu      sync.Mutex
 	outlets map[string]*outlet // by exchange
+	warn    sync.Once
 }
 
 // outlet is the channel for an exchange.
 type outlet struct {
 	sync.Mutex // is held while the channel is opened
+	conn       *broker.Conn
 	publisher  *broker.Publisher
 	users      int
+}
+
+// sender returns the user_id with which the message of a job was published.
+func (d *deliverer) sender(job *millrace.RawJob) string {
+	return wire.SenderOf(job.Headers, job.UserID, d.cfg.Own(job.UserID))
+}
+
+// record keeps the sender for the next attempt. It counts because the record is Millrace's own.
+func (d *deliverer) record(job *millrace.RawJob) millrace.RecordProperties {
+	sender := d.sender(job)
+	if sender == "" {
+		return millrace.RecordProperties{}
+	}
+	return millrace.RecordProperties{UserID: d.cfg.User, Headers: map[string]string{wire.HeaderUserID: sender}}
 }
 
 // deliver runs one job.
@@ -74,6 +93,7 @@ func (d *deliverer) deliver(ctx context.Context, job *millrace.RawJob) error {
 	case !d.cfg.To.MatchString(m.exchange):
 		return fmt.Errorf("nothing is delivered to exchange %q: --deliver-to does not match it", m.exchange)
 	}
+	m.UserId = d.sender(job)
 	again := pause.Growing(longestPause)
 	for try := 1; ; try++ {
 		err := d.publish(ctx, &m)
@@ -100,6 +120,9 @@ func (d *deliverer) publish(ctx context.Context, m *message) error {
 	if err != nil {
 		return err
 	}
+	if err := d.impersonate(ctx, o.conn, m); err != nil {
+		return err
+	}
 	err = p.Deliver(ctx, m.exchange, m.key, m.Publishing)
 	switch {
 	case err == nil:
@@ -114,6 +137,21 @@ func (d *deliverer) publish(ctx context.Context, m *message) error {
 	var refusal *amqp.Error
 	if broker.CausedByClient(err) && errors.As(err, &refusal) {
 		return fmt.Errorf("the broker refused the message: %s", refusal.Reason)
+	}
+	return err
+}
+
+// impersonate takes the user_id from a message if the broker would refuse it.
+func (d *deliverer) impersonate(ctx context.Context, conn *broker.Conn, m *message) error {
+	if m.UserId == "" || m.UserId == conn.User() {
+		return nil
+	}
+	allowed, err := conn.Impersonates(ctx)
+	if err == nil && !allowed {
+		m.UserId = ""
+		d.warn.Do(func() {
+			d.cfg.Log.Warn("delayed messages are delivered without their user_id: give the broker user the tag impersonator", "user", conn.User())
+		})
 	}
 	return err
 }
@@ -163,6 +201,7 @@ func (o *outlet) open(ctx context.Context, conn func(context.Context) (*broker.C
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", broker.ErrLost, err)
 	}
+	o.conn = c
 	o.publisher, err = c.Publisher(ctx)
 	return o.publisher, err
 }

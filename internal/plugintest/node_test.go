@@ -286,6 +286,6 @@ func testPermissions(t *testing.T, n *node) {
 		require.Contains(t, tags, tag)
 	}
 	require.NotContains(t, tags, "administrator")
-	require.NotContains(t, tags, "impersonator")
+	require.Contains(t, tags, "impersonator")
 	require.Eventually(t, func() bool { return n.vhost(t, "/").Get("overview.scheduler.lacks").String() == "" }, within, time.Second)
 }

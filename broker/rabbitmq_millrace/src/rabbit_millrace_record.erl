@@ -49,8 +49,9 @@ new(Exchange, Key, #content{properties = P, payload_fragments_rev = Payload} = C
             Record = iolist_to_binary(json(Jid, Delay, X, K, body(Payload), properties(Content))),
             case byte_size(Record) =< ?MAX_BYTES of
                 true ->
-                    Stored = #'P_basic'{delivery_mode = 2, message_id = Jid, headers = copies(P#'P_basic'.headers),
-                                        user_id = P#'P_basic'.user_id, expiration = P#'P_basic'.expiration},
+                    User = P#'P_basic'.user_id,
+                    Stored = #'P_basic'{delivery_mode = 2, message_id = Jid, headers = headers(User, copies(P#'P_basic'.headers)),
+                                        user_id = User, expiration = P#'P_basic'.expiration},
                     {ok, Jid, Content#content{properties = Stored, properties_bin = none,
                                               payload_fragments_rev = [Record]}};
                 false ->
@@ -59,12 +60,13 @@ new(Exchange, Key, #content{properties = P, payload_fragments_rev = Payload} = C
         _ -> {error, "the routing key of a delayed message must be UTF-8"}
     end.
 
-copies(undefined) -> undefined;
-copies(Headers) ->
-    case [H || {Name, _, _} = H <- Headers, Name =:= <<"CC">> orelse Name =:= <<"BCC">>] of
-        [] -> undefined;
-        Copies -> Copies
-    end.
+copies(undefined) -> [];
+copies(Headers) -> [H || {Name, _, _} = H <- Headers, Name =:= <<"CC">> orelse Name =:= <<"BCC">>].
+
+%% The header says that the message is to be delivered with the user_id of its record.
+headers(undefined, []) -> undefined;
+headers(undefined, Copies) -> Copies;
+headers(User, Copies) -> [{<<"millrace-user-id">>, longstr, User} | Copies].
 
 json(Jid, Delay, Exchange, Key, Body, Properties) ->
     Now = os:system_time(millisecond),

@@ -18,7 +18,7 @@
 
 %% millrace_plugin marks users that this plugin created: it never changes the password of another.
 -define(MARK, millrace_plugin).
--define(TAGS, [policymaker, monitoring, ?MARK]).
+-define(TAGS, [policymaker, monitoring, impersonator, ?MARK]).
 
 %% The permissions of a sidecar: see docs/permissions.md.
 -define(NAMES, "scheduled_jobs|retries|dead_jobs|heartbeats|job_metrics|job_metrics_rollups|job_journal").
