@@ -261,20 +261,10 @@ func (c *carrier) endCarry(now time.Time, readTo int64) error {
 	return c.gap.endRelease(now)
 }
 
-// passOn copies to the headers of a message what those of the entry say of its publisher.
-func passOn(headers map[string]any, s *tracker.Stored) {
-	if s.Trace != "" {
-		headers[wire.HeaderTraceparent] = s.Trace
-	}
-	if s.Sender != "" {
-		headers[wire.HeaderUserID] = s.Sender
-	}
-}
-
 // inherit copies to a replacement what only the headers of the old entry say. why replaces the
 // reason why a queue dropped a dead job.
 func inherit(headers map[string]any, old *tracker.Stored, why string) {
-	passOn(headers, old)
+	old.Provenance.AddTo(headers)
 	if old.Dropped {
 		headers[wire.HeaderDropped] = why
 	}

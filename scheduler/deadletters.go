@@ -67,20 +67,19 @@ func (s *Scheduler) deadJob(d wire.Delivery) wire.Message {
 		return s.rejection(wire.DeadLetters, err.Error(), d.Body)
 	}
 	s.setStatus(func(st *Status) { st.Counters.DeadLettered++ })
-	return wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: s.headersOfDead(d), Body: record}
+	from := wire.ProvenanceOf(d.Headers, d.UserID, s.entries.Trusts(&wire.Record{UserID: d.UserID}))
+	return wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: headersOfDead(d, from), Body: record}
 }
 
 // headersOfDead returns the headers of a dead job. They mark a job that a queue dropped by itself,
 // because it was full or the message too old. There may be any number of those, and they must not
 // push failed jobs out of the dead jobs.
-func (s *Scheduler) headersOfDead(d wire.Delivery) map[string]any {
+func headersOfDead(d wire.Delivery, from wire.Provenance) map[string]any {
 	headers := map[string]any{}
 	if reason := deathOf(d).reason; reason == "maxlen" || reason == "expired" {
 		headers[wire.HeaderDropped] = reason
 	}
-	if sender := wire.SenderOf(d.Headers, d.UserID, s.entries.Trusts(&wire.Record{UserID: d.UserID})); sender != "" {
-		headers[wire.HeaderUserID] = sender
-	}
+	from.AddTo(headers)
 	return headers
 }
 

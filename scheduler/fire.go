@@ -57,7 +57,7 @@ func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 	q := d.queues.of(e.Job.Queue)
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
 		m := wire.Fire(&e.Job, d.headers(s, o, seq, confirmed), body, now)
-		passOn(m.Headers, s)
+		s.Provenance.AddTo(m.Headers)
 		return m
 	})
 	it.queue, it.operation, it.Folded, it.doubt = q, o.operation, o.folded, o.doubt
@@ -78,7 +78,7 @@ func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 	}
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
 		m := wire.Bury(&e.Job, d.headers(s, o, seq, confirmed), body, now)
-		passOn(m.Headers, s)
+		s.Provenance.AddTo(m.Headers)
 		return m
 	})
 	it.buries = true

@@ -24,7 +24,7 @@ type misrouted struct {
 	at      ledger.EntryID
 	headers wire.Dispatch
 	body    []byte
-	sender  string // see wire.SenderOf
+	from    wire.Provenance
 }
 
 // reentry appends entries for what may be misrouted.
@@ -131,7 +131,7 @@ func (a *misroutedScan) add(r *wire.Record, d wire.Dispatch) {
 		return // the routing was intact
 	}
 	a.at[at] = len(a.found)
-	a.found = append(a.found, misrouted{at, d, r.Body, wire.SenderOf(r.Headers, r.UserID, true)})
+	a.found = append(a.found, misrouted{at, d, r.Body, wire.ProvenanceOf(r.Headers, r.UserID, true)})
 }
 
 // repeat appends an entry for what may be misrouted: a due entry for a job, a dead job for a dead
@@ -169,9 +169,7 @@ func (r *reentry) repeatBurial(s *misrouted, retried map[dispatch]bool) error {
 // enter appends an entry that repeats what was done to another.
 func (r *reentry) enter(stream, jid string, record []byte, s *misrouted) error {
 	headers := map[string]any{wire.HeaderStream: s.at.Stream, wire.HeaderOffset: s.at.Offset}
-	if s.sender != "" {
-		headers[wire.HeaderUserID] = s.sender
-	}
+	s.from.AddTo(headers)
 	r.entering++
 	return r.ledger.Send(&ledger.Publish{Plain: true, Confirmed: func() { r.entering-- }, Build: func(int64, int64) wire.Message {
 		return wire.Carry(stream, jid, record, headers)

@@ -122,12 +122,7 @@ func (l *leadership) asGated(d wire.Delivery) wire.Message {
 	}
 	if sent, fired := wire.DispatchOf(d.Headers); fired {
 		m.Headers = sent.Headers()
-		if trace := wire.TraceOf(d.Headers); trace != "" {
-			m.Headers[wire.HeaderTraceparent] = trace
-		}
-		if sender := wire.SenderOf(d.Headers, d.UserID, true); sender != "" {
-			m.Headers[wire.HeaderUserID] = sender
-		}
+		wire.ProvenanceOf(d.Headers, d.UserID, true).AddTo(m.Headers)
 	} else if _, probe := wire.ProbeOf(d.Headers); probe {
 		m.Headers = map[string]any{wire.HeaderOp: wire.OpProbe}
 	}

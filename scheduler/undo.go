@@ -61,7 +61,7 @@ func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	}
 	a := wire.Announcement{What: wire.TypeUndone, Stream: j.Stream, Replaces: j.Offset, JIDTag: j.JID, Undoes: at,
 		Command: r.cmd.ID, Actor: r.cmd.Actor, Operation: r.cmd.Operation}
-	old := &tracker.Stored{JID: e.JID, Sender: j.Sender}
+	old := &tracker.Stored{JID: e.JID, Provenance: wire.Provenance{Sender: j.Sender}}
 	var err error
 	switch j.Type {
 	case wire.TypeChanged:

@@ -91,9 +91,9 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
 // enter takes in an entry.
 func (t *entryFold) enter(tx *view.Tx, r *wire.Record, e *wire.Entry, o *origin) error {
 	s := newStored(e)
-	s.Trace = wire.TraceOf(r.Headers)
-	if s.Class == wire.MessageClass {
-		s.Sender = wire.SenderOf(r.Headers, r.UserID, o.trusted)
+	s.Provenance = wire.ProvenanceOf(r.Headers, r.UserID, o.trusted)
+	if s.Class != wire.MessageClass {
+		s.Sender = ""
 	}
 	_, drop := r.Headers[wire.HeaderDropped]
 	s.Dropped = drop && o.trusted && r.Stream == wire.DeadJobs

@@ -370,7 +370,7 @@ func TestStoredFormsRoundTrip(t *testing.T) {
 		}
 		s := Stored{Stream: retry, Offset: n.Draw(t, "offset"), First: n.Draw(t, "first"), At: time.UnixMicro(rapid.Int64Range(-1e15, 1e15).Draw(t, "at")).UTC(),
 			Attempt: rapid.IntRange(0, 1<<31).Draw(t, "attempt"), JID: text.Draw(t, "jid"), Queue: text.Draw(t, "queue"), Class: text.Draw(t, "class"),
-			Burial: burial, Parked: text.Draw(t, "parked"), Trace: text.Draw(t, "trace"), Sender: text.Draw(t, "sender"), Size: n.Draw(t, "size")}
+			Burial: burial, Parked: text.Draw(t, "parked"), Size: n.Draw(t, "size"), Provenance: wire.Provenance{Trace: text.Draw(t, "trace"), Sender: text.Draw(t, "sender")}}
 		if raw := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "raw"); rapid.Bool().Draw(t, "inline") {
 			s.Raw = raw
 		}

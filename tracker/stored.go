@@ -24,11 +24,10 @@ type Stored struct {
 	Burial  wire.Dispatch // see IsCopy and Origin
 	Parked  string        // why the broker cannot take it; empty: it can
 	Dropped bool          // a dead job that a queue dropped
-	Trace   string        // the traceparent that came with it
-	Sender  string        // of a delayed message: the user_id with which it was published
 	Leased  string        // of a lease: the jid of the job; the entry's own jid is the id of the lease
 	Size    int64         // of the record, in bytes
 	Raw     []byte        // the record; nil if it is large and stays in the stream
+	wire.Provenance
 }
 
 // maxInline is the largest record that the view keeps itself. Larger ones stay in the stream.
