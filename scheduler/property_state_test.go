@@ -140,7 +140,7 @@ func (w *world) checkKeys(s *modelSidecar) {
 		if j, err := wire.ParseJournal(r.Body); err == nil && j.Type == wire.TypeBarrier {
 			newest = max(newest, j.Epoch)
 		}
-		a, announces := wire.AnnouncementOf(&r, "")
+		a, announces := wire.AnnouncementOf(&r)
 		_, carried := w.broker.origin[w.broker.place(r.Stream, r.Offset)]
 		late := wire.Int(r.Headers, wire.HeaderEpoch) < newest // of a leader that had been followed: void
 		if !announces || a.What != wire.OpEnqueued || carried || late {

@@ -11,18 +11,22 @@ import (
 
 // entryTable has the entries with their marks, and the lists and counts of those that are pending.
 type entryTable struct {
-	rows
-	heads    *listHeads
-	counts   *countFold
-	arrivals *arrivals
+	maxOffsets maxOffsets
+	doubts     doubts
+	heads      *listHeads
+	counts     *countFold
+	arrivals   *arrivals
 }
 
 func newEntryTable(r *Reader) *entryTable {
 	return &entryTable{heads: r.heads, counts: &countFold{Counts: r.Counts}, arrivals: &arrivals{shown: r.Shown, counts: r.Counts}}
 }
 
-func (t *entryTable) load(r view.Reader) error {
-	if err := t.rows.load(r); err != nil {
+func (t *entryTable) load(r view.Reader) (err error) {
+	if t.maxOffsets, err = loadMaxOffsets(r); err != nil {
+		return err
+	}
+	if t.doubts, err = loadDoubts(r); err != nil {
 		return err
 	}
 	t.heads.forget()
@@ -46,9 +50,9 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 	row := keyList(listed, s.At)
 	t.heads.add(tx, listed.stream, row)
 	t.counts.add(tx, s, 1)
-	err := cmp.Or(tx.Set(row, summary(s)), tx.Set(keyJID(id, s.JID), nil))
+	err := cmp.Or(tx.Set(row, summary(s)), tx.Set(keyJID(id, s.tag()), nil))
 	if s.Leased != "" {
-		err = cmp.Or(err, tx.Set(keyJID(listed, s.Leased), nil))
+		err = cmp.Or(err, tx.Set(keyJID(listed, wire.JIDTag(s.Leased)), nil))
 	}
 	if s.Stream == wire.DeadJobs {
 		return cmp.Or(err, tx.Set(keyDead(s), nil))
@@ -67,9 +71,9 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
 	id, listed := s.id(), s.listed()
 	t.counts.add(tx, s, -1)
-	err := cmp.Or(tx.Delete(keyList(listed, s.At)), tx.Delete(keyJID(id, s.JID)))
+	err := cmp.Or(tx.Delete(keyList(listed, s.At)), tx.Delete(keyJID(id, s.tag())))
 	if s.Leased != "" {
-		err = cmp.Or(err, tx.Delete(keyJID(listed, s.Leased)))
+		err = cmp.Or(err, tx.Delete(keyJID(listed, wire.JIDTag(s.Leased))))
 	}
 	switch {
 	case s.Stream == wire.DeadJobs:
@@ -185,4 +189,122 @@ func keyDeads(dropped bool) []byte {
 		return []byte{tableDead, 1}
 	}
 	return []byte{tableDead, 0}
+}
+
+// maxOffsets are the highest offsets of the streams at which a table has a row, or had one. The
+// fold does not look above them. Streams are read in order, so mostly nothing is known of what
+// comes next, and to ask the store for it takes longer than all other work.
+type maxOffsets map[byte]map[code]int64
+
+func loadMaxOffsets(r view.Reader) (maxOffsets, error) {
+	all := maxOffsets{}
+	for _, one := range []byte{tableEntry, tableMark} {
+		all[one] = map[code]int64{}
+		for stream := range code(len(names) + 1) { // 0 too: fires that have no entry
+			all[one][stream] = minOffset
+			prefix := []byte{one, byte(stream)}
+			err := r.Scan(prefix, table.After(prefix), true, func(key, _ []byte) bool {
+				all.note(one, entryIDOf(key[1:]))
+				return false
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+func (t maxOffsets) note(table byte, id entryID) {
+	t[table][id.stream] = max(t[table][id.stream], id.offset)
+}
+
+// below reports whether a table may have a row of an entry.
+func (t maxOffsets) below(table byte, id entryID) bool { return id.offset <= t[table][id.stream] }
+
+// stored returns an entry, nil if there is none.
+func (t *entryTable) stored(tx *view.Tx, id entryID) (*Stored, error) {
+	if !t.maxOffsets.below(tableEntry, id) {
+		return nil, nil
+	}
+	return storedAt(tx, id)
+}
+
+func (t *entryTable) setStored(tx *view.Tx, s *Stored) error {
+	t.maxOffsets.note(tableEntry, s.id())
+	if s.IsCopy() {
+		if err := tx.Set(keyCopy(s.Offset), nil); err != nil {
+			return err
+		}
+	}
+	return tx.Set(keyEntry(s.id()), s.encode())
+}
+
+// deleteStored deletes an entry that is not in the lists any more.
+func (t *entryTable) deleteStored(tx *view.Tx, id entryID) error {
+	if id.stream == codes[wire.Gated] {
+		if err := tx.Delete(keyCopy(id.offset)); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(keyEntry(id))
+}
+
+// mark returns the mark of an entry, nil if there is none.
+func (t *entryTable) mark(tx *view.Tx, id entryID) (*mark, error) {
+	if !t.maxOffsets.below(tableMark, id) {
+		return nil, nil
+	}
+	return markAt(tx, id)
+}
+
+func (t *entryTable) setMark(tx *view.Tx, id entryID, m *mark) error {
+	t.maxOffsets.note(tableMark, id)
+	if m.state == inDoubt {
+		if err := t.doubts.add(tx, id, m); err != nil {
+			return err
+		}
+	}
+	return tx.Set(keyMark(id), m.encode())
+}
+
+// unmark deletes a mark, if there is one.
+func (t *entryTable) unmark(tx *view.Tx, id entryID, m *mark) error {
+	if m == nil {
+		return nil
+	}
+	if m.state == inDoubt {
+		if err := t.doubts.remove(tx, dispatchID{m.epoch, m.seq}); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(keyMark(id))
+}
+
+func storedAt(r view.Reader, id entryID) (*Stored, error) {
+	raw, ok, err := r.Get(keyEntry(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeStored(id, raw)
+}
+
+func markAt(r view.Reader, id entryID) (*mark, error) {
+	raw, ok, err := r.Get(keyMark(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeMark(raw)
+}
+
+// scanIDs returns the ids of the rows between two keys for which is holds.
+func scanIDs(r view.Reader, lower, upper []byte, is func(value []byte) (bool, error)) (all []entryID, err error) {
+	err = table.Scan(r, lower, upper, false, func(key, value []byte) (bool, error) {
+		holds, err := is(value)
+		if holds {
+			all = append(all, entryIDOf(key[1:]))
+		}
+		return true, err
+	})
+	return all, err
 }

@@ -23,8 +23,8 @@ import (
 func TestMatcher(t *testing.T) {
 	e, err := wire.ParseEntry(retry, 3, []byte(`{"jid":"j","retry_at":100.5,"retry_count":1,"error_class":"Timeout","error_message":"Zu SPÄT","job":{"class":"Mail","queue":"low","tags":["x","y"],"args":[{"customer":42}]}}`))
 	require.NoError(t, err)
-	kept := newStored(&e)
-	large := *kept
+	kept := newStored(&wire.EntryRecord{Entry: e})
+	large := kept
 	large.Raw = nil
 	at := func(seconds float64) *float64 { return &seconds }
 	for _, c := range []struct {
@@ -58,10 +58,10 @@ func TestMatcher(t *testing.T) {
 	} {
 		m := NewMatcher(&c.filter)
 		what := fmt.Sprintf("%+v", c.filter)
-		require.Equal(t, c.kept, m.Match(kept), what)
+		require.Equal(t, c.kept, m.Match(&kept), what)
 		require.Equal(t, c.kept && !c.inside, m.Match(&large), what)
 	}
-	require.True(t, NewMatcher(nil).Match(kept), "without a filter, every record matches")
+	require.True(t, NewMatcher(nil).Match(&kept), "without a filter, every record matches")
 }
 
 // withArgs returns the record of a retry with these arguments.

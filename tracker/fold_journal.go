@@ -34,7 +34,7 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 		return t.unreadable(tx, r, r.Fault)
 	}
 	if !t.trust.Trusts(r) {
-		return t.rejects.record(tx, r, "the journal is Millrace's own: it came from user "+wire.ASCII(quoted(r.UserID)))
+		return t.rejects.record(tx, r, "the journal is Millrace's own: "+r.From())
 	}
 	if format := wire.Int(r.Headers, wire.HeaderFormat); format > wire.Format {
 		return fmt.Errorf("%w: the journal has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, format, wire.Format)

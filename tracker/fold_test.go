@@ -362,8 +362,7 @@ func TestUnknownStreamIsAnError(t *testing.T) {
 
 func TestStoredFormsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text, n := rapid.String(), rapid.Int64()
-		var burial wire.Dispatch
+		text, n, burial := rapid.String(), rapid.Int64(), wire.Dispatch{}
 		if rapid.Bool().Draw(t, "buried") {
 			burial = wire.Dispatch{Op: wire.OpBuried, Stream: sched, Offset: n.Draw(t, "of"), Epoch: n.Draw(t, "epoch"), Seq: n.Draw(t, "seq"),
 				JIDTag: text.Draw(t, "tag"), Actor: text.Draw(t, "actor"), Command: text.Draw(t, "command"), Operation: text.Draw(t, "operation")}

@@ -81,12 +81,12 @@ func keyFireQueue(queue string) []byte {
 	return append(append([]byte{tableFire}, queue...), 0)
 }
 
-func keyJID(id entryID, jid string) []byte {
-	return table.AppendInt(keyJIDs(id.stream, jid), id.offset)
+func keyJID(id entryID, tag string) []byte {
+	return table.AppendInt(keyJIDs(id.stream, tag), id.offset)
 }
 
-func keyJIDs(stream code, jid string) []byte {
-	return table.AppendHash([]byte{tableJID, byte(stream)}, wire.JIDTag(jid))
+func keyJIDs(stream code, tag string) []byte {
+	return table.AppendHash([]byte{tableJID, byte(stream)}, tag)
 }
 
 func keyDoubt(epoch, seq int64) []byte {

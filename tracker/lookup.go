@@ -83,7 +83,7 @@ func (l Lookup) withJID(stream, jid string, offsets []int64) ([]*Stored, error) 
 // Near returns the pending entries with a jid that are nearest to an offset, at most limit on each
 // side.
 func (l Lookup) Near(stream, jid string, offset int64, limit int) ([]*Stored, error) {
-	prefix := keyJIDs(codes[stream], jid)
+	prefix := keyJIDs(codes[stream], wire.JIDTag(jid))
 	here := table.AppendInt(slices.Clone(prefix), offset)
 	var offsets []int64
 	for _, side := range []struct {
@@ -112,7 +112,7 @@ func (l Lookup) Repeated(stream, jid string) (bool, error) {
 
 // offsets returns the offsets of the pending entries of a stream whose jid has the same hash.
 func (l Lookup) offsets(stream code, jid string, most int) (all []int64, err error) {
-	prefix := keyJIDs(stream, jid)
+	prefix := keyJIDs(stream, wire.JIDTag(jid))
 	err = l.r.Scan(prefix, table.After(prefix), false, func(key, _ []byte) bool {
 		all = append(all, table.Int(key[len(prefix):]))
 		return len(all) < most

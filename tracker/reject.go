@@ -78,27 +78,27 @@ func (t *rejects) record(tx *view.Tx, r *wire.Record, reason string) error {
 	return t.keep(tx, Reject{Stream: r.Stream, Offset: r.Offset, Reason: reason, Size: int64(len(r.Body)), Body: body})
 }
 
+// keep keeps a rejected record, unless it was dismissed. A reader that could not read a record may
+// have to step over it once more.
 func (t *rejects) keep(tx *view.Tx, j Reject) error {
 	t.state.update(func(s *State) { s.Rejected[j.Stream]++ })
-	marker := keyDismissed(j.Stream, j.Offset)
-	if _, dismissed, err := tx.Get(marker); err != nil || dismissed {
+	if _, dismissed, err := tx.Get(keyDismissed(j.Stream, j.Offset)); err != nil || dismissed {
+		return err
+	}
+	old, again, err := tx.Get(keyReject(j.Stream, j.Offset))
+	if err != nil {
 		return err
 	}
 	value, err := json.Marshal(j)
 	if err != nil {
 		return fmt.Errorf("tracker: keep rejected record: %w", err)
 	}
-	key := keyReject(j.Stream, j.Offset)
-	old, again, err := tx.Get(key) // a reader that could not read a record may have to step over it once more
-	if err != nil {
-		return err
-	}
-	if err := tx.Set(key, value); err != nil {
-		return err
-	}
 	count := int64(1)
 	if again {
 		count = 0
+	}
+	if err := tx.Set(keyReject(j.Stream, j.Offset), value); err != nil {
+		return err
 	}
 	return boundRejects(tx, j.Stream, j.Offset, count, int64(len(value)-len(old)))
 }

@@ -38,7 +38,7 @@ func requireSound(t require.TestingT, o *one) {
 		if s.Raw != nil {
 			require.Len(t, s.Raw, int(s.Size))
 		}
-		_, found, err := o.store.Get(keyJID(s.id(), s.JID))
+		_, found, err := o.store.Get(keyJID(s.id(), s.tag()))
 		require.NoError(t, err)
 		require.True(t, found)
 		_, mayFire, err := o.store.Get(keyFire(s.Queue, s.At, s.id()))

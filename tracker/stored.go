@@ -42,6 +42,9 @@ func (s *Stored) Origin() wire.Through {
 // that was carried over, it has the op alone.
 func (s *Stored) IsCopy() bool { return s.Stream == wire.Gated && s.Burial.Op != "" }
 
+// tag returns the name of the jid in the journal.
+func (s *Stored) tag() string { return wire.JIDTag(s.JID) }
+
 func (s *Stored) id() entryID { return entryID{codes[s.Stream], s.Offset} }
 
 // leases stands for a stream in lists, counts and the index of jids. A lease is an entry of the
@@ -85,11 +88,28 @@ func (s *Stored) Exchange() (name string, known bool) {
 	return name, exchange.Type == gjson.String && len(name) <= wire.MaxShort
 }
 
-func newStored(e *wire.Entry) *Stored {
-	s := &Stored{Stream: e.Stream, Offset: e.Offset, First: e.Offset, At: e.At, Attempt: e.Attempt,
-		JID: e.JID, Queue: e.Job.Queue, Class: e.Job.Class, Size: int64(len(e.Raw)), Raw: e.Raw}
+// newStored returns an entry as it was read from its stream.
+func newStored(e *wire.EntryRecord) Stored {
+	s := Stored{Stream: e.Stream, Offset: e.Offset, First: e.Offset, At: e.At, Attempt: e.Attempt, JID: e.JID, Queue: e.Job.Queue,
+		Class: e.Job.Class, Dropped: e.Dropped, Size: int64(len(e.Raw)), Raw: e.Raw, Provenance: e.Provenance}
+	if s.Class != wire.MessageClass {
+		s.Sender = ""
+	}
 	if len(e.Raw) > maxInline {
 		s.Raw = nil
+	}
+	if e.Lease {
+		s.Leased = e.Job.JID
+	}
+	if old := e.Replaces; old != nil {
+		s.Parked, s.Burial.Op = old.Parked, old.Copy
+		if old.First != nil {
+			s.First = *old.First
+		}
+	}
+	if e.Dispatch != nil {
+		s.Burial = *e.Dispatch
+		s.Burial.Confirmed = 0
 	}
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -98,65 +97,6 @@ func withJID(raw []byte, jid string) ([]byte, error) {
 	return shared.SetRaw(raw, "jid", shared.Quote(jid))
 }
 
-// TraceOf returns the traceparent of a message if it may be passed on, and "" otherwise.
-func TraceOf(headers map[string]any) string { return Traceparent(headers[HeaderTraceparent]) }
-
-// Provenance is what headers say of who published a job. Each message about the job keeps it.
-type Provenance struct {
-	Trace  string // its traceparent
-	Sender string // of a delayed message: the user_id with which it was published
-}
-
-// ProvenanceOf returns the provenance in the headers of a message, with the user_id that the broker
-// has checked.
-func ProvenanceOf(headers map[string]any, userID string, trusted bool) Provenance {
-	return Provenance{TraceOf(headers), SenderOf(headers, userID, trusted)}
-}
-
-// AddTo adds the provenance to headers.
-func (p Provenance) AddTo(headers map[string]any) {
-	if p.Trace != "" {
-		headers[HeaderTraceparent] = p.Trace
-	}
-	if p.Sender != "" {
-		headers[HeaderUserID] = p.Sender
-	}
-}
-
-// SenderOf returns the user_id with which a delayed message was published, and "" if that is not
-// known. A header says so. It counts in what Millrace published itself, and if the broker has checked
-// that the record is of the same user.
-func SenderOf(headers map[string]any, userID string, trusted bool) string {
-	sender, _ := headers[HeaderUserID].(string)
-	if !trusted && sender != userID || len(sender) > MaxShort || !utf8.ValidString(sender) {
-		return ""
-	}
-	return sender
-}
-
-// TraceHeaders returns headers that have nothing but a trace.
-func TraceHeaders(trace string) map[string]any {
-	if trace == "" {
-		return nil
-	}
-	return map[string]any{HeaderTraceparent: trace}
-}
-
-// ForQueue returns a parsed job with its queue replaced.
-func ForQueue(job []byte, queue string) ([]byte, error) {
-	if err := CheckQueueName(queue); err != nil {
-		return nil, err
-	}
-	o, err := shared.ParseObject(string(job), shared.JobMembers)
-	if err != nil {
-		return nil, err
-	}
-	if o.At("queue").String() == queue {
-		return job, nil
-	}
-	return shared.SetRaw(job, "queue", shared.Quote(queue))
-}
-
 // WithEntryJID returns a record of an entry stream with the jid of e, if the record has none. A
 // derived jid depends on the offset, and would change when the record is written again.
 func WithEntryJID(record []byte, e *Entry) ([]byte, error) {
@@ -177,4 +117,24 @@ func WithEntryJID(record []byte, e *Entry) ([]byte, error) {
 		return record, nil
 	}
 	return shared.SetRaw(record, "jid", shared.Quote(e.JID))
+}
+
+// Item returns the entry as the REST API shows it: the bytes of the record, with one more member. A
+// job of jobs.gated becomes the member job of the item, as in the other streams.
+func (e *Entry) Item(first int64) []byte {
+	extra := fmt.Sprintf(`,"millrace":{"offset":%d,"first_offset":%d,"at":%s,"queue":%s,"class":%s,"attempt":%d}}`,
+		e.Offset, first, strconv.FormatFloat(Seconds(e.At), 'f', -1, 64), shared.Quote(e.Job.Queue), shared.Quote(e.Job.Class), e.Attempt)
+	if e.Stream == Gated {
+		return slices.Concat([]byte(`{"jid":`), []byte(shared.Quote(e.JID)), []byte(`,"job":`), e.Raw, []byte(extra))
+	}
+	return append(trimClose(e.Raw), extra...)
+}
+
+// trimClose copies an object without its closing brace.
+func trimClose(raw []byte) []byte {
+	end := len(raw) - 1
+	for raw[end] != '}' {
+		end--
+	}
+	return append(make([]byte, 0, len(raw)+160), raw[:end]...)
 }

@@ -21,12 +21,6 @@ type Enqueued struct {
 // EnqueuedFor is how long a key is remembered.
 const EnqueuedFor = 24 * time.Hour
 
-// Headers of an entry that was enqueued under a key.
-const (
-	HeaderKey = "millrace-key"
-	HeaderSum = "millrace-sum"
-)
-
 // checkEnqueue checks the command enqueue.
 func (c Command) checkEnqueue() error {
 	if c.Key == "" || c.Key != ASCII(c.Key) {

@@ -1,12 +1,16 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
@@ -44,38 +48,64 @@ var entryMembers = shared.Set("type", "jid", "scheduled_at", "retry_at", "died_a
 // ParseEntry parses the record at an offset of an entry stream. A body of jobs.gated is the result
 // of EntryBody. It has no due time, so At is zero.
 func ParseEntry(stream string, offset int64, body []byte) (Entry, error) {
+	depth := shared.MaxEntryDepth
 	if stream == Gated {
-		return parseGated(offset, body)
-	}
-	if _, known := kinds[stream]; !known {
+		depth = shared.MaxJobDepth
+	} else if _, known := kinds[stream]; !known {
 		return Entry{}, fmt.Errorf("%s holds no entries", stream)
 	}
-	if err := shared.CheckRecord(body); err != nil {
-		return Entry{}, err
-	}
-	if err := shared.CheckDepth(body, shared.MaxEntryDepth); err != nil {
+	if err := cmp.Or(shared.CheckRecord(body), shared.CheckDepth(body, depth)); err != nil {
 		return Entry{}, err
 	}
 	return RereadEntry(stream, offset, body)
 }
 
-// RereadEntry parses a record that ParseEntry has accepted before. It does not check again that the
-// record is JSON, and how deep it is nested.
-func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
-	if stream == Gated {
-		job, err := shared.RereadJob(string(body))
-		return gatedEntry(offset, job, body), err
-	}
-	k := kinds[stream]
-	o, err := shared.ParseObject(string(body), entryMembers)
+// A record of jobs.gated is a bare job. It comes through the alternate exchange of jobs.direct or
+// jobs.route, because no queue was bound for it, or it was published to the stream itself.
+
+// EntryOf parses one record of an entry stream. A job of jobs.gated is due when it arrived, or at
+// the zero time if the transport does not report that.
+func EntryOf(r *Record) (Entry, error) {
+	body, err := EntryBody(r)
 	if err != nil {
 		return Entry{}, err
 	}
-	if err := k.check(o); err != nil {
-		return Entry{}, err
+	e, err := ParseEntry(r.Stream, r.Offset, body)
+	if r.Stream == Gated {
+		e.At = r.Time
 	}
+	return e, err
+}
+
+// EntryBody returns a record of an entry stream as it is stored and shown. For jobs.gated it is the
+// job with the queue and the priority of its publish, so that the job itself says where it belongs.
+func EntryBody(r *Record) ([]byte, error) {
+	if r.Stream != Gated || r.Fault != "" {
+		return r.Body, nil
+	}
+	job, err := shared.ParseJob(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	body := r.Body
+	if through := []string{ExchangeDirect, ExchangeRoute, ExchangeFire, Unrouted}; slices.Contains(through, r.Exchange) {
+		if body, err = shared.ForQueue(body, r.Key); err != nil {
+			return nil, err
+		}
+	}
+	if priority := min(r.Priority, MaxPriority); priority > job.Priority {
+		if body, err = shared.SetRaw(body, "priority", strconv.Itoa(int(priority))); err != nil {
+			return nil, err
+		}
+	}
+	return body, nil
+}
+
+// RereadEntry parses a record that ParseEntry has accepted before. It does not check again that the
+// record is JSON, and how deep it is nested.
+func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
 	e := Entry{Stream: stream, Offset: offset, Raw: body}
-	if err := e.read(k, o); err != nil {
+	if err := e.read(); err != nil {
 		return Entry{}, err
 	}
 	if e.JID == "" && e.Job.JID == "" && len(body) > maxNameless {
@@ -88,24 +118,22 @@ func RereadEntry(stream string, offset int64, body []byte) (Entry, error) {
 // maxNameless leaves room for the jid that a record gets when it is carried over.
 const maxNameless = MaxRecord - 64
 
-func (k kind) check(o shared.Object) error {
-	if !o.At("job").IsObject() {
-		return fmt.Errorf("member \"job\" is missing or no object: the form is %s", k.form)
+// read reads the members of the record.
+func (e *Entry) read() (err error) {
+	if e.Stream == Gated {
+		e.Job, err = shared.RereadJob(string(e.Raw))
+		e.Attempt = e.Job.RetryCount
+		return err
 	}
-	if o.Has("type") && o.At("type").String() != k.record {
-		return fmt.Errorf("member \"type\" is %q: the form is %s", Shorten(o.Loose("type"), 40), k.form)
+	k := kinds[e.Stream]
+	o, err := shared.ParseObject(string(e.Raw), entryMembers)
+	if err != nil {
+		return err
 	}
-	if !o.Has(k.at) {
-		return fmt.Errorf("member %q is missing: the form is %s", k.at, k.form)
+	if err := k.check(o); err != nil {
+		return err
 	}
-	if _, reserved := o.Get("millrace"); reserved {
-		return fmt.Errorf("member \"millrace\" is reserved: leave it out")
-	}
-	return nil
-}
-
-func (e *Entry) read(k kind, o shared.Object) (err error) {
-	if e.At, err = shared.ParseTime(k.at, o.At(k.at)); err != nil {
+	if e.At, err = o.Time(k.at); err != nil {
 		return err
 	}
 	if e.JID, err = o.Text("jid"); err != nil {
@@ -123,6 +151,22 @@ func (e *Entry) read(k kind, o shared.Object) (err error) {
 		e.Attempt = int(n)
 	}
 	e.ErrorClass, e.ErrorMessage = o.Loose("error_class"), o.Loose("error_message")
+	return nil
+}
+
+func (k kind) check(o shared.Object) error {
+	if !o.At("job").IsObject() {
+		return fmt.Errorf("member \"job\" is missing or no object: the form is %s", k.form)
+	}
+	if o.Has("type") && o.At("type").String() != k.record {
+		return fmt.Errorf("member \"type\" is %q: the form is %s", Shorten(o.Loose("type"), 40), k.form)
+	}
+	if !o.Has(k.at) {
+		return fmt.Errorf("member %q is missing: the form is %s", k.at, k.form)
+	}
+	if _, reserved := o.Get("millrace"); reserved {
+		return fmt.Errorf("member \"millrace\" is reserved: leave it out")
+	}
 	return nil
 }
 
@@ -168,30 +212,123 @@ func SamePublish(a, b Entry) bool {
 	return a.At.Equal(b.At) && string(a.Raw) == string(b.Raw)
 }
 
-// Item returns the entry as the REST API shows it: the bytes of the record, with one more member. A
-// job of jobs.gated becomes the member job of the item, as in the other streams.
-func (e *Entry) Item(first int64) []byte {
-	extra := fmt.Sprintf(`,"millrace":{"offset":%d,"first_offset":%d,"at":%s,"queue":%s,"class":%s,"attempt":%d}}`,
-		e.Offset, first, strconv.FormatFloat(Seconds(e.At), 'f', -1, 64), shared.Quote(e.Job.Queue), shared.Quote(e.Job.Class), e.Attempt)
-	if e.Stream == Gated {
-		return slices.Concat([]byte(`{"jid":`), []byte(shared.Quote(e.JID)), []byte(`,"job":`), e.Raw, []byte(extra))
-	}
-	return append(trimClose(e.Raw), extra...)
-}
-
-// trimClose copies an object without its closing brace.
-func trimClose(raw []byte) []byte {
-	end := len(raw) - 1
-	for raw[end] != '}' {
-		end--
-	}
-	return append(make([]byte, 0, len(raw)+160), raw[:end]...)
-}
-
 // Shorten cuts a text after its first n bytes, and marks the cut.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
 	return shared.FirstBytes(s, n) + "…"
+}
+
+// EntryRecord is what a record of an entry stream says. It is an entry unless it has a Fault, a
+// Barrier or a Probe. Of Millrace's own headers, only those of a trusted user are in it.
+type EntryRecord struct {
+	Entry
+	Provenance
+	Fault   string // why it cannot be read
+	Barrier *Barrier
+	Probe   *Probe
+
+	Ours         bool          // a leader wrote it: it is void if another leader has followed
+	Epoch        int64         // of that leader
+	Replaces     *Replacement  // the entry for which it stands
+	Announcement *Announcement // the request of a user that it carries out
+	Dispatch     *Dispatch     // the burial, or the fire that found no queue
+	Dropped      bool          // a queue dropped the dead job
+	Lease        bool
+}
+
+// Barrier says that an epoch begins in an entry stream.
+type Barrier struct {
+	Epoch int64
+	Read  int64 // how far its leader had read the stream; none is newer if the leader does not say it
+}
+
+// Replacement is what an entry says of an older one that it replaces.
+type Replacement struct {
+	Offset int64
+	First  *int64 // its own First, if it was carried over
+	Parked string // why the broker refuses it
+	Copy   string // of a copy of a fire: the op of the fire
+}
+
+// maxBarrier is above the size of any barrier, in bytes.
+const maxBarrier = 1024
+
+// ReadEntry reads a record of an entry stream. trusted reports whether Millrace's own user wrote
+// it. A barrier that another user wrote is read as an entry, and is none.
+func ReadEntry(r *Record, trusted bool) (e EntryRecord) {
+	_, replaces := r.Headers[HeaderReplaces]
+	switch {
+	case r.Fault != "":
+		e.Fault = r.Fault
+	case trusted:
+		e.readHeaders(r, replaces)
+	case replaces:
+		e.Fault = "it replaces another entry, which only Millrace's own user may do: " + r.From()
+	}
+	if e.Fault != "" || e.Barrier != nil || e.Probe != nil {
+		return e
+	}
+	e.Provenance = ProvenanceOf(r.Headers, r.UserID, trusted)
+	var err error
+	if e.Entry, err = EntryOf(r); err != nil {
+		e.Fault = err.Error()
+		return e
+	}
+	if a := e.Announcement; a != nil {
+		a.JIDTag = JIDTag(e.JID)
+		if a.What == OpEnqueued {
+			a.JID = e.JID
+		}
+	}
+	return e
+}
+
+func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
+	if e.Barrier = barrierOf(r.Body); e.Barrier != nil {
+		return
+	}
+	if p, probe := ProbeOf(r.Headers); probe && r.Stream == Gated {
+		e.Probe = &p
+		return
+	}
+	d, dispatched := DispatchOf(r.Headers)
+	enqueues := r.Headers[HeaderAnnounces] == OpEnqueued && !replaces
+	e.Ours = replaces || enqueues || dispatched && d.Burial()
+	if dispatched && (e.Ours || r.Stream == Gated) {
+		e.Dispatch = &d
+	}
+	e.Epoch = Int(r.Headers, HeaderEpoch)
+	if replaces {
+		e.Replaces = replacementOf(r.Headers)
+	}
+	if a, ok := AnnouncementOf(r); ok && (replaces || enqueues) {
+		e.Announcement = &a
+	}
+	_, dropped := r.Headers[HeaderDropped]
+	_, lease := r.Headers[HeaderLease]
+	e.Dropped, e.Lease = dropped && r.Stream == DeadJobs, lease && r.Stream == ScheduledJobs
+}
+
+func replacementOf(headers map[string]any) *Replacement {
+	r := &Replacement{Offset: Int(headers, HeaderReplaces)}
+	if first, carried := headers[HeaderFirst].(int64); carried {
+		r.First = &first
+	}
+	r.Parked, _ = headers[HeaderParked].(string)
+	r.Copy, _ = headers[HeaderCopy].(string)
+	return r
+}
+
+// barrierOf returns the barrier in a record, nil if there is none.
+func barrierOf(body []byte) *Barrier {
+	if len(body) >= maxBarrier || !gjson.ValidBytes(body) || JournalType(body) != TypeBarrier {
+		return nil
+	}
+	b := &Barrier{Epoch: gjson.GetBytes(body, "epoch").Int(), Read: math.MaxInt64}
+	if read := gjson.GetBytes(body, "read"); read.Exists() {
+		b.Read = read.Int()
+	}
+	return b
 }

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,46 +14,6 @@ import (
 
 // Format is the version of the journal that this build writes, and the newest that it reads.
 const Format = 2
-
-// Headers of messages that Millrace publishes.
-const (
-	HeaderPrefix      = "millrace-" // how all but the last of these begin
-	HeaderFormat      = "millrace-format"
-	HeaderOp          = "millrace-op"
-	HeaderStream      = "millrace-stream"
-	HeaderOffset      = "millrace-offset"
-	HeaderJID         = "millrace-jid"
-	HeaderEpoch       = "millrace-epoch"
-	HeaderSeq         = "millrace-seq"
-	HeaderConfirmed   = "millrace-confirmed"
-	HeaderAbove       = "millrace-above" // confirmed numbers above HeaderConfirmed
-	HeaderActor       = "millrace-actor"
-	HeaderCommand     = "millrace-command"
-	HeaderReplaces    = "millrace-replaces"
-	HeaderFirst       = "millrace-first"
-	HeaderParked      = "millrace-parked"    // carried-over entry: why the broker refuses it
-	HeaderAnnounces   = "millrace-announces" // replacement: type of the journal record to come
-	HeaderUndoes      = "millrace-undoes"    // replacement: offset of the undone journal record
-	HeaderDead        = "millrace-dead"      // replacement: offset of the dead job to remove
-	HeaderDropped     = "millrace-dropped"   // dead job that a queue dropped: the broker's reason
-	HeaderOperation   = "millrace-operation" // id of the bulk operation
-	HeaderRouted      = "millrace-routed"    // probe: journal offset up to which all fires arrived
-	HeaderUserID      = "millrace-user-id"   // delayed message: see SenderOf
-	HeaderTraceparent = "traceparent"
-)
-
-// Ops of fires and burials: what the leader did to the entry by publishing the message.
-const (
-	OpFired     = "fired"     // the entry was due
-	OpTriggered = "triggered" // a user fired a scheduled job early
-	OpRetried   = "retried"   // a user fired a retry early, or a dead job again
-	OpEnqueued  = "enqueued"  // enqueued under a key, through the leader
-	OpRefired   = "refired"   // fired again, because the first fire may not have arrived
-	OpBuried    = "buried"    // a user killed it
-	OpExpired   = "expired"   // past its expires_at when due
-
-	OpProbe = "probe" // neither: a message that tests the route of fires
-)
 
 // Types of the JSON records in the journal.
 const (
@@ -232,91 +190,6 @@ func ParseJournal(body []byte) (JournalRecord, error) {
 
 // JournalType returns the type of a JSON record of the journal, without parsing the rest of it.
 func JournalType(body []byte) string { return gjson.GetBytes(body, "type").String() }
-
-// Dispatch has what the headers of a fire or burial say.
-type Dispatch struct {
-	Op        string
-	Stream    string
-	Offset    int64
-	JIDTag    string
-	Epoch     int64
-	Seq       int64
-	Confirmed int64
-	Actor     string
-	Command   string
-	Operation string // id of the bulk operation
-}
-
-// Headers returns the dispatch as message headers.
-func (d Dispatch) Headers() map[string]any {
-	h := map[string]any{
-		HeaderFormat: int64(Format), HeaderOp: d.Op, HeaderStream: d.Stream, HeaderOffset: d.Offset, HeaderJID: d.JIDTag,
-		HeaderEpoch: d.Epoch, HeaderSeq: d.Seq, HeaderConfirmed: d.Confirmed,
-	}
-	if d.Actor != "" {
-		h[HeaderActor] = ASCII(d.Actor)
-	}
-	if d.Command != "" {
-		h[HeaderCommand] = ASCII(d.Command)
-	}
-	if d.Operation != "" {
-		h[HeaderOperation] = ASCII(d.Operation)
-	}
-	return h
-}
-
-// DispatchOf parses the headers of a fire or burial. ok is false for any other record.
-func DispatchOf(headers map[string]any) (d Dispatch, ok bool) {
-	d.Op, ok = headers[HeaderOp].(string)
-	if !ok || d.Op == OpProbe {
-		return Dispatch{}, false
-	}
-	d.Stream, _ = headers[HeaderStream].(string)
-	d.JIDTag, _ = headers[HeaderJID].(string)
-	d.Actor, _ = headers[HeaderActor].(string)
-	d.Command, _ = headers[HeaderCommand].(string)
-	d.Operation, _ = headers[HeaderOperation].(string)
-	d.Offset = Int(headers, HeaderOffset)
-	d.Epoch = Int(headers, HeaderEpoch)
-	d.Seq = Int(headers, HeaderSeq)
-	d.Confirmed = Int(headers, HeaderConfirmed)
-	return d, true
-}
-
-// Burial reports whether the dispatch sent a job to dead_jobs, and not to its queue.
-func (d Dispatch) Burial() bool { return d.Op == OpBuried || d.Op == OpExpired }
-
-// Int returns an integer from a header, or 0 if there is none.
-func Int(headers map[string]any, name string) int64 {
-	n, _ := headers[name].(int64)
-	return n
-}
-
-// JIDTag returns the name of a jid in headers and journal records: the jid itself, or its hash if a
-// header cannot hold it.
-func JIDTag(jid string) string {
-	if jid == ASCII(jid) {
-		return jid
-	}
-	sum := sha256.Sum256([]byte(jid))
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// ASCII returns s as a header can hold it: at most 255 bytes of printable ASCII, with "?" for every
-// other character.
-func ASCII(s string) string {
-	out := make([]byte, 0, min(len(s), shared.MaxShort))
-	for _, r := range s {
-		if len(out) == shared.MaxShort {
-			break
-		}
-		if r < ' ' || r > '~' {
-			r = '?'
-		}
-		out = append(out, byte(r))
-	}
-	return string(out)
-}
 
 // Fire returns the message that sends a job to its queue and to the journal.
 func Fire(job *Job, d Dispatch, body []byte, now time.Time) Message {

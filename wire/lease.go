@@ -17,9 +17,6 @@ import (
 // that is due when the lease ends. The jid of the entry is the lease's id, so that two leases never
 // count as one publish. The job in it keeps its own jid.
 
-// HeaderLease marks an entry as a lease.
-const HeaderLease = "millrace-lease"
-
 // MaxRunOut is how many leases of a job may run out before the job goes to no worker any more. A
 // poison job may kill as many workers.
 const MaxRunOut = 3

@@ -93,6 +93,9 @@ func ParseJob(body []byte) (Job, error) { return shared.ParseJob(body) }
 // WithQueue returns a job with its queue filled in, if it names none.
 func WithQueue(job []byte, queue string) ([]byte, error) { return shared.WithQueue(job, queue) }
 
+// ForQueue returns a parsed job with its queue replaced.
+func ForQueue(job []byte, queue string) ([]byte, error) { return shared.ForQueue(job, queue) }
+
 // SetRaw sets one member of an object, and leaves every other byte unchanged.
 func SetRaw(raw []byte, name, value string) ([]byte, error) { return shared.SetRaw(raw, name, value) }
 
@@ -115,6 +118,3 @@ func FromSeconds(seconds float64) time.Time {
 
 // Property returns s if a message property may hold it, and "" otherwise.
 func Property(s string) string { return shared.Property(s) }
-
-// Traceparent returns v if it is a traceparent that may be passed on, and "" otherwise.
-func Traceparent(v any) string { return shared.Traceparent(v) }

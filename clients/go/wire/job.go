@@ -2,9 +2,13 @@ package wire
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 )
 
 // DefaultRetry is how often a job is retried that does not say otherwise.
@@ -122,4 +126,56 @@ func (o Object) retry() (int, error) {
 		return 0, fmt.Errorf("member \"retry\" must be a whole number, true or false")
 	}
 	return int(n), nil
+}
+
+// CheckQueueName returns an error if no queue can have this name.
+func CheckQueueName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("queue name is empty")
+	case len(name) > MaxQueueName:
+		return fmt.Errorf("queue name is %d bytes long, at most %d are allowed", len(name), MaxQueueName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("queue name is not valid UTF-8")
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Errorf("queue name has a control character")
+	}
+	return nil
+}
+
+// WithQueue returns a job with its queue filled in, if it names none. Without that, a job that
+// comes back would go to the default queue.
+func WithQueue(job []byte, queue string) ([]byte, error) {
+	o, err := ParseObject(string(job), JobMembers)
+	if err != nil {
+		return nil, err
+	}
+	if o.Has("queue") || CheckQueueName(queue) != nil {
+		return job, nil
+	}
+	return SetRaw(job, "queue", Quote(queue))
+}
+
+// ForQueue returns a parsed job with its queue replaced.
+func ForQueue(job []byte, queue string) ([]byte, error) {
+	if err := CheckQueueName(queue); err != nil {
+		return nil, err
+	}
+	o, err := ParseObject(string(job), JobMembers)
+	if err != nil {
+		return nil, err
+	}
+	if o.At("queue").String() == queue {
+		return job, nil
+	}
+	return SetRaw(job, "queue", Quote(queue))
+}
+
+// SetRaw sets one member of an object, and leaves every other byte unchanged.
+func SetRaw(raw []byte, name, value string) ([]byte, error) {
+	out, err := sjson.SetRawBytesOptions(raw, name, []byte(value), &sjson.Options{Optimistic: false})
+	if err != nil {
+		return nil, fmt.Errorf("wire: set %s: %w", name, err)
+	}
+	return out, nil
 }

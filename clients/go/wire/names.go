@@ -1,12 +1,5 @@
 package wire
 
-import (
-	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
-
 // Streams that clients publish to through the default exchange.
 const (
 	ScheduledJobs = "scheduled_jobs"
@@ -50,18 +43,3 @@ const (
 // MaxQueueName is the length in bytes of the longest queue name. With QueuePrefix it fits an AMQP
 // short string.
 const MaxQueueName = 200
-
-// CheckQueueName returns an error if no queue can have this name.
-func CheckQueueName(name string) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("queue name is empty")
-	case len(name) > MaxQueueName:
-		return fmt.Errorf("queue name is %d bytes long, at most %d are allowed", len(name), MaxQueueName)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("queue name is not valid UTF-8")
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Errorf("queue name has a control character")
-	}
-	return nil
-}

@@ -1,22 +1,11 @@
 package wire
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 )
-
-// SetRaw sets one member of an object, and leaves every other byte unchanged.
-func SetRaw(raw []byte, name, value string) ([]byte, error) {
-	out, err := sjson.SetRawBytesOptions(raw, name, []byte(value), &sjson.Options{Optimistic: false})
-	if err != nil {
-		return nil, fmt.Errorf("wire: set %s: %w", name, err)
-	}
-	return out, nil
-}
 
 // MaxShort is the length in bytes of the longest AMQP short string.
 const MaxShort = 255
@@ -37,19 +26,6 @@ func Traceparent(v any) string {
 		return ""
 	}
 	return s
-}
-
-// WithQueue returns a job with its queue filled in, if it names none. Without that, a job that
-// comes back would go to the default queue.
-func WithQueue(job []byte, queue string) ([]byte, error) {
-	o, err := ParseObject(string(job), JobMembers)
-	if err != nil {
-		return nil, err
-	}
-	if o.Has("queue") || CheckQueueName(queue) != nil {
-		return job, nil
-	}
-	return SetRaw(job, "queue", Quote(queue))
 }
 
 // Quote returns a text as a JSON string.
