@@ -3,6 +3,7 @@ package tracker
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/tracker/table"
@@ -36,6 +37,14 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 	t := &Entries{Reader: r, store: store, fold: newFold(r)}
 	return t, t.fold.load(store)
 }
+
+// Add makes a part take the records of its streams. Heartbeats and metrics that no part takes are
+// checked, and not kept.
+func (t *Entries) Add(p Part) { t.parts = append(t.parts, p) }
+
+// SetObserver makes an observer see each record, except those of the journal that are not
+// Millrace's.
+func (t *Entries) SetObserver(o Observer) { t.observer = o }
 
 // Fold takes in one record of any stream that Millrace reads.
 func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
@@ -74,6 +83,28 @@ func (t *Entries) checkWith(tx *view.Tx, r *wire.Record, check func([]byte) erro
 		return t.fold.rejects.record(tx, r, err.Error())
 	}
 	return nil
+}
+
+func (t *Entries) partOf(stream string) Part {
+	for _, p := range t.parts {
+		if slices.Contains(p.Streams(), stream) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (t *Entries) foldPart(tx *view.Tx, r *wire.Record, p Part) error {
+	if r.Fault != "" {
+		return t.fold.rejects.record(tx, r, r.Fault)
+	}
+	reason, refused, err := p.Fold(tx, r)
+	if err != nil || reason == "" {
+		return err
+	}
+	some := *r
+	some.Body = refused
+	return t.fold.rejects.record(tx, &some, reason)
 }
 
 // Commit writes the state that the folds keep in memory. It is shown when the batch is written.
@@ -179,7 +210,7 @@ type fold struct {
 
 func newFold(r *Reader) *fold {
 	t := &fold{
-		state: &leadership{shown: r.Shown}, entries: newEntryTable(r), awaited: awaited{}, numbers: &numbers{},
+		state: &leadership{shown: r.Shown}, entries: newEntryTable(r.heads, r.Counts, r.Shown), awaited: awaited{}, numbers: &numbers{},
 		announced: newAnnouncements(r.first),
 		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses},
 	}

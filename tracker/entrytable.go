@@ -18,8 +18,8 @@ type entryTable struct {
 	arrivals   *arrivals
 }
 
-func newEntryTable(r *Reader) *entryTable {
-	return &entryTable{heads: r.heads, counts: &countFold{Counts: r.Counts}, arrivals: &arrivals{shown: r.Shown, counts: r.Counts}}
+func newEntryTable(heads *listHeads, counts *Counts, shown *Shown) *entryTable {
+	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts}}
 }
 
 func (t *entryTable) load(r view.Reader) (err error) {
@@ -175,22 +175,6 @@ func summary(s *Stored) []byte {
 	return table.AppendText(table.AppendText(table.AppendText(nil, s.Queue), s.Class), s.JID)
 }
 
-func keyCopy(offset int64) []byte { return table.AppendInt([]byte{tableCopy}, offset) }
-
-// Dead jobs are of two kinds, each with a bound of its own. A queue may drop any number of jobs in
-// an instant, and they must not push out those that failed or that a user killed.
-
-func keyDead(s *Stored) []byte {
-	return table.AppendInt(table.AppendInt(keyDeads(s.Dropped), s.At.UnixMicro()), s.Offset)
-}
-
-func keyDeads(dropped bool) []byte {
-	if dropped {
-		return []byte{tableDead, 1}
-	}
-	return []byte{tableDead, 0}
-}
-
 // maxOffsets are the highest offsets of the streams at which a table has a row, or had one. The
 // fold does not look above them. Streams are read in order, so mostly nothing is known of what
 // comes next, and to ask the store for it takes longer than all other work.
@@ -279,22 +263,6 @@ func (t *entryTable) unmark(tx *view.Tx, id entryID, m *mark) error {
 		}
 	}
 	return tx.Delete(keyMark(id))
-}
-
-func storedAt(r view.Reader, id entryID) (*Stored, error) {
-	raw, ok, err := r.Get(keyEntry(id))
-	if err != nil || !ok {
-		return nil, err
-	}
-	return decodeStored(id, raw)
-}
-
-func markAt(r view.Reader, id entryID) (*mark, error) {
-	raw, ok, err := r.Get(keyMark(id))
-	if err != nil || !ok {
-		return nil, err
-	}
-	return decodeMark(raw)
 }
 
 // scanIDs returns the ids of the rows between two keys for which is holds.

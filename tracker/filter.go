@@ -86,46 +86,6 @@ func (c *Contents) hasArg(stream string, record []byte) bool {
 	return at.Raw == c.value // null, true or false
 }
 
-// arg returns the value at a path in the arguments of an entry's job.
-func arg(stream string, record []byte, path ...string) gjson.Result {
-	at := gjson.ParseBytes(record)
-	if stream != wire.Gated {
-		at = within(at, "job")
-	}
-	at = within(at, "args")
-	for _, step := range path {
-		at = within(at, step)
-	}
-	return at
-}
-
-// within returns the item of an array or the member of an object that a step of a path names. The
-// result does not exist if there is none. Of members with the same name it returns the last, which
-// is the one that most parsers read.
-func within(v gjson.Result, step string) (found gjson.Result) {
-	if v.IsObject() {
-		v.ForEach(func(key, member gjson.Result) bool {
-			if wire.TextOf(key) == step {
-				found = member
-			}
-			return true
-		})
-		return found
-	}
-	left, err := strconv.Atoi(step)
-	if !v.IsArray() || err != nil || strconv.Itoa(left) != step {
-		return found
-	}
-	v.ForEach(func(_, item gjson.Result) bool {
-		if left == 0 {
-			found = item
-		}
-		left--
-		return left >= 0
-	})
-	return found
-}
-
 // numberForm matches a number of JSON: its sign, its digits before and after the point, and its
 // exponent.
 var numberForm = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$`)

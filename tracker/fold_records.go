@@ -1,6 +1,62 @@
 package tracker
 
-import "github.com/millrace-jobs/millrace/wire"
+import (
+	"fmt"
+	"maps"
+
+	"github.com/millrace-jobs/millrace/tracker/audit"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// journalFold takes in the records of the journal.
+type journalFold struct {
+	trust        Trust
+	state        *leadership
+	numbers      *numbers
+	rejects      *rejects
+	outcomes     *outcomes
+	operations   *operations
+	audit        *audit.Log
+	pauses       *pauses
+	lifecycle    *lifecycle
+	replacements replacements
+	lowWater     lowWater
+	parsed       wire.JournalRecord // the newest record; it is here so that it is not allocated for each
+}
+
+// foldRecord takes in a JSON record.
+func (t *journalFold) foldRecord(r record) error {
+	if r.j.Type == wire.TypeOpened {
+		return t.open(r.tx, r.Offset, r.j)
+	}
+	if r.j.Ended {
+		return t.foldLastWords(r)
+	}
+	late := t.isLate(r.j.Epoch)
+	if err := t.confirm(r.tx, wire.ConfirmedBy(r.j.Epoch, r.Headers)); err != nil {
+		return err
+	}
+	if late {
+		return t.foldLate(r)
+	}
+	if seq := wire.Int(r.Headers, wire.HeaderSeq); seq > t.state.peek().FoldedSeq {
+		t.numbers.add(r.Record, r.j.Epoch, seq)
+		t.state.update(func(s *State) { s.numbered(r.j.Epoch, seq) })
+	}
+	if !t.state.peek().Led && r.j.Type != wire.TypeRecreated {
+		t.state.update(func(s *State) { s.Led = true })
+	}
+	if err := t.outcomes.answer(r.tx, r.Offset, r.j.Command); err != nil {
+		return err
+	}
+	if fold := recordFolds[r.j.Type]; fold != nil {
+		if err := fold(t, r); err != nil {
+			return err
+		}
+	}
+	return t.audit.Fold(r.tx, r.j, r.Offset)
+}
 
 // recordFolds take in the JSON records of each type. Other types have no effect of their own.
 var recordFolds = map[string]func(*journalFold, record) error{
@@ -169,4 +225,61 @@ func (t *journalFold) foldLowWater(r record) error {
 		return err
 	}
 	return t.lowWater.move(r.tx, r.j.LowWater)
+}
+
+// open begins an epoch.
+func (t *journalFold) open(tx *view.Tx, offset int64, j *wire.JournalRecord) error {
+	if j.Format > wire.Format {
+		return fmt.Errorf("%w: the journal has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, j.Format, wire.Format)
+	}
+	if k := j.KnownConfirmed; k != nil {
+		if err := t.confirm(tx, *k); err != nil {
+			return err
+		}
+	}
+	t.state.update(func(s *State) {
+		s.opened(offset, j)
+		s.NeedsKnown = true
+	})
+	if err := t.operations.cancel(tx, j.Held, offset, j.At); err != nil {
+		return err
+	}
+	// A view that has read that a stream was created again has read all that was said of it since.
+	// It knows more than a leader that had not.
+	water := maps.Clone(j.LowWater)
+	maps.DeleteFunc(water, func(stream string, _ int64) bool {
+		_, recreated := t.state.peek().Recreated[stream]
+		return recreated
+	})
+	return t.lowWater.move(tx, water)
+}
+
+// isLate reports whether a record is of a leader that had been followed already. If its epoch is
+// newer than the known one, that began in a part of the journal that retention took, or in a
+// journal that is gone. Then the journal does not say from where on it must be read.
+func (t *journalFold) isLate(epoch int64) bool {
+	known := t.state.peek().Epoch
+	if epoch > known {
+		t.state.update(func(s *State) { s.opened(epoch, &wire.JournalRecord{}) })
+	}
+	return epoch < known
+}
+
+// confirm settles the fires and burials of an epoch that are confirmed.
+func (t *journalFold) confirm(tx *view.Tx, k wire.Confirmed) error {
+	t.numbers.confirmed(k)
+	for _, r := range k.Above {
+		if err := t.lifecycle.settleBetween(tx, dispatchID{k.Epoch, r.First}, dispatchID{k.Epoch, r.Last + 1}); err != nil {
+			return err
+		}
+	}
+	from := int64(0)
+	if current := t.state.peek(); k.Epoch == current.Epoch {
+		if k.Through <= current.Confirmed {
+			return nil
+		}
+		from = current.Confirmed + 1
+		t.state.update(func(s *State) { s.Confirmed = k.Through })
+	}
+	return t.lifecycle.settleBetween(tx, dispatchID{k.Epoch, from}, dispatchID{k.Epoch, k.Through + 1})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
@@ -28,6 +29,13 @@ type listHead struct {
 	pending  []byte // the first row that a batch adds which is being written
 	scanning int    // how many scans look for the first row
 	arrived  []byte // the first of the rows that came meanwhile, which these scans may not see
+}
+
+// Cursor is a position in a list. The zero value is the beginning of the list.
+type Cursor struct {
+	At     time.Time
+	Offset int64
+	Set    bool
 }
 
 // newestFirst reports whether a list begins with its newest entry.
@@ -156,4 +164,18 @@ func (f *listHeads) forget() {
 			}
 		}
 	}
+}
+
+// listBounds returns the keys of the entries that a list shows behind a cursor.
+func listBounds(list code, behind Cursor) (lower, upper []byte) {
+	prefix := []byte{tableList, byte(list)}
+	lower, upper = prefix, table.After(prefix)
+	if !behind.Set {
+		return lower, upper
+	}
+	key := keyList(entryID{list, behind.Offset}, behind.At)
+	if newestFirst(list) {
+		return lower, key
+	}
+	return append(key, 0), upper
 }

@@ -48,6 +48,13 @@ func (h History) CarriedOut(id string) (bool, error) {
 
 func keyCommand(id string) []byte { return append([]byte{tableCommand}, id...) }
 
+// record is a JSON record of the journal.
+type record struct {
+	tx *view.Tx
+	*wire.Record
+	j *wire.JournalRecord
+}
+
 // outcomes writes the history.
 type outcomes struct {
 	entries  table.Bounded // by stream and jid

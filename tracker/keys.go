@@ -109,3 +109,5 @@ func keyOutcome(stream code, tag string) []byte {
 
 // listKeyLen is the length of a key in tableList.
 const listKeyLen = 2 + 2*table.IntLen
+
+func keyCopy(offset int64) []byte { return table.AppendInt([]byte{tableCopy}, offset) }

@@ -297,15 +297,6 @@ func (t *lifecycle) settleUnread(tx *view.Tx, id entryID, tag string) error {
 	return t.entries.setMark(tx, id, &mark{state: settled, tag: tag})
 }
 
-// passed reports whether the view has read past an entry. Then one that is not there will not come.
-func passed(tx *view.Tx, id entryID) (bool, error) {
-	if id.stream == 0 {
-		return true, nil
-	}
-	read, err := tx.Position(id.name())
-	return id.offset <= read, err
-}
-
 // about reports whether a record's jid is that of the entry that the view has, or whether it has
 // none. No record is about an entry that was replaced.
 func (t *lifecycle) about(tx *view.Tx, id entryID, tag string) (bool, error) {

@@ -17,13 +17,6 @@ type Lists struct {
 	heads *listHeads
 }
 
-// Cursor is a position in a list. The zero value is the beginning of the list.
-type Cursor struct {
-	At     time.Time
-	Offset int64
-	Set    bool
-}
-
 // Row is one line of a list, without the record itself.
 type Row struct {
 	Cursor
@@ -70,20 +63,6 @@ func (l Lists) scan(stream string, behind Cursor, fn func(key, value []byte) boo
 	lower, upper := listBounds(list, behind)
 	lower, upper = l.heads.bounds(list, lower, upper)
 	return l.store.Scan(lower, upper, newestFirst(list), fn)
-}
-
-// listBounds returns the keys of the entries that a list shows behind a cursor.
-func listBounds(list code, behind Cursor) (lower, upper []byte) {
-	prefix := []byte{tableList, byte(list)}
-	lower, upper = prefix, table.After(prefix)
-	if !behind.Set {
-		return lower, upper
-	}
-	key := keyList(entryID{list, behind.Offset}, behind.At)
-	if newestFirst(list) {
-		return lower, key
-	}
-	return append(key, 0), upper
 }
 
 // maxParked is how many parked entries Overdue looks past.

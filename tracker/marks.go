@@ -64,6 +64,14 @@ func stateOf(b []byte) (markState, error) {
 	return markState(b[0] &^ isReturned), nil
 }
 
+func markAt(r view.Reader, id entryID) (*mark, error) {
+	raw, ok, err := r.Get(keyMark(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeMark(raw)
+}
+
 func decodeMark(b []byte) (*mark, error) {
 	state, err := stateOf(b)
 	if err != nil {
@@ -250,4 +258,13 @@ func scanSettled(r view.Reader, stream code, from int64, fn func(entryID) bool) 
 		}
 		return fn(entryIDOf(key[1:])), nil
 	})
+}
+
+// passed reports whether the view has read past an entry. Then one that is not there will not come.
+func passed(tx *view.Tx, id entryID) (bool, error) {
+	if id.stream == 0 {
+		return true, nil
+	}
+	read, err := tx.Position(id.name())
+	return id.offset <= read, err
 }

@@ -1,8 +1,6 @@
 package tracker
 
 import (
-	"slices"
-
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -22,37 +20,7 @@ type Part interface {
 	Forget(tx *view.Tx, stream string) error
 }
 
-// Add makes a part take the records of its streams. Heartbeats and metrics that no part takes are
-// checked, and not kept.
-func (t *Entries) Add(p Part) { t.parts = append(t.parts, p) }
-
 // Observer sees what was folded. It must not write.
 type Observer interface {
 	Observe(tx *view.Tx, r *wire.Record)
-}
-
-// SetObserver makes an observer see each record, except those of the journal that are not
-// Millrace's.
-func (t *Entries) SetObserver(o Observer) { t.observer = o }
-
-func (t *Entries) partOf(stream string) Part {
-	for _, p := range t.parts {
-		if slices.Contains(p.Streams(), stream) {
-			return p
-		}
-	}
-	return nil
-}
-
-func (t *Entries) foldPart(tx *view.Tx, r *wire.Record, p Part) error {
-	if r.Fault != "" {
-		return t.fold.rejects.record(tx, r, r.Fault)
-	}
-	reason, refused, err := p.Fold(tx, r)
-	if err != nil || reason == "" {
-		return err
-	}
-	some := *r
-	some.Body = refused
-	return t.fold.rejects.record(tx, &some, reason)
 }

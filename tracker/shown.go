@@ -2,10 +2,13 @@ package tracker
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -137,4 +140,42 @@ func (v *Shown) showCopies(offsets []int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.copies = append(v.copies, offsets...)
+}
+
+// arrivals are the entries that became pending in a batch. The leader sees them once it is written.
+type arrivals struct {
+	shown  *Shown
+	counts *Counts
+	ready  map[string]Ready
+	copies []int64 // of jobs.gated
+}
+
+func (a *arrivals) reset() { a.ready, a.copies = map[string]Ready{}, nil }
+
+// noteReady makes the leader look at an entry.
+func (a *arrivals) noteReady(s *Stored) {
+	gated := s.Stream == wire.Gated
+	sooner(a.ready, s.Queue, Ready{DueKey{s.At, s.Stream, s.Offset}, gated, gated && s.IsCopy()})
+}
+
+// readyAll makes the leader look at every queue from its beginning, since what was held may fire.
+// It includes the queues of which this batch has the first entry.
+func (a *arrivals) readyAll() {
+	for _, q := range slices.AppendSeq(a.counts.Queues(), maps.Keys(a.ready)) {
+		a.ready[q] = Ready{}
+	}
+}
+
+func (a *arrivals) noteCopy(s *Stored) { a.copies = append(a.copies, s.Offset) }
+
+// announce shows the arrivals once the batch is written.
+func (a *arrivals) announce(tx *view.Tx) {
+	if ready := a.ready; len(ready) > 0 {
+		a.ready = map[string]Ready{}
+		tx.AfterCommit(func() { a.shown.showReady(ready) })
+	}
+	if copies := a.copies; len(copies) > 0 {
+		a.copies = nil
+		tx.AfterCommit(func() { a.shown.showCopies(copies) })
+	}
 }

@@ -3,11 +3,13 @@ package tracker
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
+	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -86,6 +88,46 @@ func (s *Stored) Exchange() (name string, known bool) {
 	exchange := arg(s.Stream, s.Raw, "0", "exchange")
 	name = wire.TextOf(exchange)
 	return name, exchange.Type == gjson.String && len(name) <= wire.MaxShort
+}
+
+// arg returns the value at a path in the arguments of an entry's job.
+func arg(stream string, record []byte, path ...string) gjson.Result {
+	at := gjson.ParseBytes(record)
+	if stream != wire.Gated {
+		at = within(at, "job")
+	}
+	at = within(at, "args")
+	for _, step := range path {
+		at = within(at, step)
+	}
+	return at
+}
+
+// within returns the item of an array or the member of an object that a step of a path names. The
+// result does not exist if there is none. Of members with the same name it returns the last, which
+// is the one that most parsers read.
+func within(v gjson.Result, step string) (found gjson.Result) {
+	if v.IsObject() {
+		v.ForEach(func(key, member gjson.Result) bool {
+			if wire.TextOf(key) == step {
+				found = member
+			}
+			return true
+		})
+		return found
+	}
+	left, err := strconv.Atoi(step)
+	if !v.IsArray() || err != nil || strconv.Itoa(left) != step {
+		return found
+	}
+	v.ForEach(func(_, item gjson.Result) bool {
+		if left == 0 {
+			found = item
+		}
+		left--
+		return left >= 0
+	})
+	return found
 }
 
 // newStored returns an entry as it was read from its stream.
@@ -171,4 +213,27 @@ func decodeStored(id entryID, b []byte) (*Stored, error) {
 		s.Raw = d.B
 	}
 	return s, nil
+}
+
+// storedAt returns the entry with an id, nil if there is none.
+func storedAt(r view.Reader, id entryID) (*Stored, error) {
+	raw, ok, err := r.Get(keyEntry(id))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decodeStored(id, raw)
+}
+
+// Dead jobs are of two kinds, each with a bound of its own. A queue may drop any number of jobs in
+// an instant, and they must not push out those that failed or that a user killed.
+
+func keyDead(s *Stored) []byte {
+	return table.AppendInt(table.AppendInt(keyDeads(s.Dropped), s.At.UnixMicro()), s.Offset)
+}
+
+func keyDeads(dropped bool) []byte {
+	if dropped {
+		return []byte{tableDead, 1}
+	}
+	return []byte{tableDead, 0}
 }
