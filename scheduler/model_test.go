@@ -403,7 +403,7 @@ func (b *modelBroker) store(m wire.Message) bool {
 		b.origin[here] = b.place(m.Key, replaced)
 	}
 	if from, ok := m.Headers[wire.HeaderStream].(string); ok { // it repeats a misrouted fire
-		was := b.placeWith(from, wire.Int(m.Headers, wire.HeaderOffset), m.MessageID)
+		was := b.placeWith(from, wire.HeaderInt(m.Headers, wire.HeaderOffset), m.MessageID)
 		here := place{m.Key, b.streams[m.Key].generation, offset}
 		b.origin[here], b.repeated[was], b.repeated[here] = was, true, true
 	}
@@ -567,10 +567,10 @@ func (b *modelBroker) openDispatches(c *modelConn, burials bool) []place {
 		if err != nil {
 			continue
 		}
-		if j.Epoch >= 0 && wire.Int(r.Headers, wire.HeaderSeq) == 1_000_000 { // a late record: void
+		if j.Epoch >= 0 && wire.HeaderInt(r.Headers, wire.HeaderSeq) == 1_000_000 { // a late record: void
 			continue
 		}
-		last[j.Epoch] = max(last[j.Epoch], wire.Int(r.Headers, wire.HeaderConfirmed), j.Through)
+		last[j.Epoch] = max(last[j.Epoch], wire.HeaderInt(r.Headers, wire.HeaderConfirmed), j.Through)
 		if k := j.KnownConfirmed; k != nil {
 			last[k.Epoch] = max(last[k.Epoch], k.Through)
 		}

@@ -65,7 +65,7 @@ func (s *modelSidecar) hears(d wire.Dispatch) bool {
 
 // bounce sends a fire or probe without a queue back to its leader, if that leads the epoch still.
 func (c *modelConn) bounce(m wire.Message) {
-	if core := c.leader.core; core != nil && wire.Int(m.Headers, wire.HeaderEpoch) == core.ledger.Epoch() {
+	if core := c.leader.core; core != nil && wire.HeaderInt(m.Headers, wire.HeaderEpoch) == core.ledger.Epoch() {
 		c.bounced = append(c.bounced, m)
 	}
 }

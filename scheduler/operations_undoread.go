@@ -41,7 +41,7 @@ func (s *recordFilter) record(r *wire.Record, types ...string) (j wire.JournalRe
 	if r.Fault != "" || !s.trusts(r) {
 		return j, false
 	}
-	epoch := wire.Int(r.Headers, wire.HeaderEpoch)
+	epoch := wire.HeaderInt(r.Headers, wire.HeaderEpoch)
 	if _, dispatched := wire.DispatchOf(r.Headers); dispatched {
 		s.epoch = max(s.epoch, epoch)
 		return j, false

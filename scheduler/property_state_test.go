@@ -142,7 +142,7 @@ func (w *world) checkKeys(s *modelSidecar) {
 		}
 		a, announces := wire.AnnouncementOf(&r)
 		_, carried := w.broker.origin[w.broker.place(r.Stream, r.Offset)]
-		late := wire.Int(r.Headers, wire.HeaderEpoch) < newest // of a leader that had been followed: void
+		late := wire.HeaderInt(r.Headers, wire.HeaderEpoch) < newest // of a leader that had been followed: void
 		if !announces || a.What != wire.OpEnqueued || carried || late {
 			continue
 		}

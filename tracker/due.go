@@ -32,13 +32,3 @@ type Ready struct {
 	Unbound  bool   // the queue was not bound for one of them when it was published
 	Returned bool   // one of them is a copy: a fire found no queue
 }
-
-func sooner(ready map[string]Ready, queue string, r Ready) {
-	if old, ok := ready[queue]; ok {
-		if old.First.Before(r.First) {
-			r.First = old.First
-		}
-		r.Unbound, r.Returned = r.Unbound || old.Unbound, r.Returned || old.Returned
-	}
-	ready[queue] = r
-}

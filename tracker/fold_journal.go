@@ -18,7 +18,7 @@ func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
 	if !t.trust.Trusts(r) {
 		return t.rejects.record(tx, r, "the journal is Millrace's own: "+r.From())
 	}
-	if format := wire.Int(r.Headers, wire.HeaderFormat); format > wire.Format {
+	if format := wire.HeaderInt(r.Headers, wire.HeaderFormat); format > wire.Format {
 		return fmt.Errorf("%w: the journal has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, format, wire.Format)
 	}
 	if p, ok := wire.ProbeOf(r.Headers); ok {

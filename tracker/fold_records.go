@@ -40,7 +40,7 @@ func (t *journalFold) foldRecord(r record) error {
 	if late {
 		return t.foldLate(r)
 	}
-	if seq := wire.Int(r.Headers, wire.HeaderSeq); seq > t.state.peek().FoldedSeq {
+	if seq := wire.HeaderInt(r.Headers, wire.HeaderSeq); seq > t.state.peek().FoldedSeq {
 		t.numbers.add(r.Record, r.j.Epoch, seq)
 		t.state.update(func(s *State) { s.numbered(r.j.Epoch, seq) })
 	}
@@ -94,7 +94,7 @@ var recordFolds = map[string]func(*journalFold, record) error{
 	},
 	wire.TypeWitness: func(t *journalFold, r record) error {
 		t.state.update(func(s *State) {
-			s.witnessed(r.j, wire.Int(r.Headers, wire.HeaderSeq))
+			s.witnessed(r.j, wire.HeaderInt(r.Headers, wire.HeaderSeq))
 			s.nothingMisrouted()
 			s.settledBefore(r.j.Epoch)
 		})

@@ -179,3 +179,13 @@ func (a *arrivals) announce(tx *view.Tx) {
 		tx.AfterCommit(func() { a.shown.showCopies(copies) })
 	}
 }
+
+func sooner(ready map[string]Ready, queue string, r Ready) {
+	if old, ok := ready[queue]; ok {
+		if old.First.Before(r.First) {
+			r.First = old.First
+		}
+		r.Unbound, r.Returned = r.Unbound || old.Unbound, r.Returned || old.Returned
+	}
+	ready[queue] = r
+}

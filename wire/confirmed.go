@@ -17,7 +17,7 @@ type Confirmed struct {
 
 // ConfirmedBy returns what the headers of a journal record say about confirms.
 func ConfirmedBy(epoch int64, headers map[string]any) Confirmed {
-	k := Confirmed{Epoch: epoch, Through: Int(headers, HeaderConfirmed)}
+	k := Confirmed{Epoch: epoch, Through: HeaderInt(headers, HeaderConfirmed)}
 	if text, ok := headers[HeaderAbove].(string); ok {
 		k.Above, _ = ParseRanges(text) // an error leaves more in doubt, which loses nothing
 	}

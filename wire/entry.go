@@ -299,7 +299,7 @@ func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
 	if dispatched && (e.Ours || r.Stream == Gated) {
 		e.Dispatch = &d
 	}
-	e.Epoch = Int(r.Headers, HeaderEpoch)
+	e.Epoch = HeaderInt(r.Headers, HeaderEpoch)
 	if replaces {
 		e.Replaces = replacementOf(r.Headers)
 	}
@@ -312,7 +312,7 @@ func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
 }
 
 func replacementOf(headers map[string]any) *Replacement {
-	r := &Replacement{Offset: Int(headers, HeaderReplaces)}
+	r := &Replacement{Offset: HeaderInt(headers, HeaderReplaces)}
 	if first, carried := headers[HeaderFirst].(int64); carried {
 		r.First = &first
 	}

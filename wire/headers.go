@@ -98,18 +98,18 @@ func DispatchOf(headers map[string]any) (d Dispatch, ok bool) {
 	d.Actor, _ = headers[HeaderActor].(string)
 	d.Command, _ = headers[HeaderCommand].(string)
 	d.Operation, _ = headers[HeaderOperation].(string)
-	d.Offset = Int(headers, HeaderOffset)
-	d.Epoch = Int(headers, HeaderEpoch)
-	d.Seq = Int(headers, HeaderSeq)
-	d.Confirmed = Int(headers, HeaderConfirmed)
+	d.Offset = HeaderInt(headers, HeaderOffset)
+	d.Epoch = HeaderInt(headers, HeaderEpoch)
+	d.Seq = HeaderInt(headers, HeaderSeq)
+	d.Confirmed = HeaderInt(headers, HeaderConfirmed)
 	return d, true
 }
 
 // Burial reports whether the dispatch sent a job to dead_jobs, and not to its queue.
 func (d Dispatch) Burial() bool { return d.Op == OpBuried || d.Op == OpExpired }
 
-// Int returns an integer from a header, or 0 if there is none.
-func Int(headers map[string]any, name string) int64 {
+// HeaderInt returns an integer from a header, or 0 if there is none.
+func HeaderInt(headers map[string]any, name string) int64 {
 	n, _ := headers[name].(int64)
 	return n
 }
@@ -211,8 +211,8 @@ func ProbeOf(headers map[string]any) (p Probe, ok bool) {
 	if headers[HeaderOp] != OpProbe {
 		return p, false
 	}
-	p.Epoch, p.Number = Int(headers, HeaderEpoch), Int(headers, HeaderSeq)
-	p.Confirmed, p.Routed = Int(headers, HeaderConfirmed), Int(headers, HeaderRouted)
+	p.Epoch, p.Number = HeaderInt(headers, HeaderEpoch), HeaderInt(headers, HeaderSeq)
+	p.Confirmed, p.Routed = HeaderInt(headers, HeaderConfirmed), HeaderInt(headers, HeaderRouted)
 	return p, true
 }
 
@@ -264,7 +264,7 @@ func AnnouncementOf(r *Record) (a Announcement, ok bool) {
 		return a, false
 	}
 	a.Stream, a.Offset = r.Stream, r.Offset
-	a.Replaces, a.Undoes = Int(r.Headers, HeaderReplaces), Int(r.Headers, HeaderUndoes)
+	a.Replaces, a.Undoes = HeaderInt(r.Headers, HeaderReplaces), HeaderInt(r.Headers, HeaderUndoes)
 	a.Key, _ = r.Headers[HeaderKey].(string)
 	a.Sum, _ = r.Headers[HeaderSum].(string)
 	a.Command, _ = r.Headers[HeaderCommand].(string)

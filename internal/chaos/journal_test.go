@@ -51,7 +51,7 @@ func (w *world) epochs() []*epoch {
 		}
 		j, err := wire.ParseJournal(d.Body)
 		require.NoError(w.t, err)
-		confirm(j.Epoch, max(j.Through, wire.Int(headers, wire.HeaderConfirmed)))
+		confirm(j.Epoch, max(j.Through, wire.HeaderInt(headers, wire.HeaderConfirmed)))
 		if j.Type == wire.TypeWitness && byNumber[j.Epoch] != nil {
 			byNumber[j.Epoch].led = true
 		}
