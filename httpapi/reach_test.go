@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Handler returns the handler of all requests, with all of its protections.
+func (s *Server) Handler() http.Handler { return s.handler }
+
 // SetMaxSearched lowers how many entries one call reads. Cached answers are computed again.
 func (s *Server) SetMaxSearched(n int64) {
 	s.limits.searched = n

@@ -155,9 +155,6 @@ func (s *Server) insightRoutes(cfg *Config, p *parts) []route {
 	)
 }
 
-// Handler returns the handler of all requests, with all of its protections.
-func (s *Server) Handler() http.Handler { return s.handler }
-
 // Unready returns why /readyz is not ok, or nothing if it is.
 func (s *Server) Unready() string { return s.health.unready() }
 

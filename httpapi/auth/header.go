@@ -74,16 +74,3 @@ func (s *signer) sum(r *http.Request, parts []string) []byte {
 	_, _ = h.Write([]byte(strings.Join(append([]string{headerPurpose, r.Method, r.RequestURI}, parts...), "\n"))) // never fails
 	return h.Sum(nil)
 }
-
-// SignHeader returns the header's value for a user's request, as a proxy sends it. The target is
-// the path with the query, as in the request line.
-func SignHeader(key []byte, now time.Time, method, target, name string, tags []string) string {
-	parts := []string{
-		strconv.FormatInt(now.Unix(), 10),
-		base64.StdEncoding.EncodeToString([]byte(name)),
-		base64.StdEncoding.EncodeToString([]byte(strings.Join(tags, ","))),
-	}
-	s := signer{key: key}
-	sum := s.sum(&http.Request{Method: method, RequestURI: target}, parts)
-	return strings.Join([]string{headerVersion, parts[0], parts[1], parts[2], hex.EncodeToString(sum)}, ".")
-}

@@ -2,7 +2,6 @@ package problem
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -107,35 +106,4 @@ func FromReply(r wire.Reply) *Problem {
 	}
 	p.Happened, p.Offsets = r.Happened, r.Offsets
 	return p
-}
-
-// Write answers with an error. It cuts an answer off that has begun.
-func Write(w http.ResponseWriter, r *http.Request, err error) {
-	info := InfoOf(r)
-	p := *From(err)
-	p.RequestID = info.ID
-	info.Problem = &p
-	if info.Begun() || buffered(w) {
-		panic(http.ErrAbortHandler)
-	}
-	h := w.Header()
-	h.Del("Content-Disposition")
-	h.Set("Content-Type", echo.MIMEApplicationJSON)
-	if p.RetryAfter != "" {
-		h.Set("Retry-After", p.RetryAfter)
-	} else if p.Status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", "1")
-	}
-	body, err := json.Marshal(p)
-	if err != nil { // strings and numbers only
-		panic(err)
-	}
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n'))
-}
-
-// buffered reports whether an answer has begun that is still held back, to be compressed.
-func buffered(w http.ResponseWriter) bool {
-	r, ok := w.(*echo.Response)
-	return ok && r.Committed
 }

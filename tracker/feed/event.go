@@ -6,6 +6,19 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// Event is something that happened to a job.
+type Event struct {
+	At         float64 `json:"at"`
+	What       string  `json:"what"` // scheduled, retry or dead (an entry came); an op of the journal; what a worker says became of an attempt
+	JID        string  `json:"jid"`
+	Class      string  `json:"class,omitempty"`
+	Queue      string  `json:"queue,omitempty"`
+	ErrorClass string  `json:"error_class,omitempty"`
+	DurationMS float64 `json:"duration_ms,omitempty"`
+	Worker     string  `json:"worker,omitempty"`
+	Actor      string  `json:"actor,omitempty"`
+}
+
 // The events of new entries.
 var came = map[string]string{wire.ScheduledJobs: "scheduled", wire.Retries: "retry", wire.DeadJobs: "dead", wire.Gated: "gated"}
 

@@ -15,19 +15,6 @@ import (
 // kept is how many events are kept.
 const kept = 5000
 
-// Event is something that happened to a job.
-type Event struct {
-	At         float64 `json:"at"`
-	What       string  `json:"what"` // scheduled, retry or dead (an entry came); an op of the journal; what a worker says became of an attempt
-	JID        string  `json:"jid"`
-	Class      string  `json:"class,omitempty"`
-	Queue      string  `json:"queue,omitempty"`
-	ErrorClass string  `json:"error_class,omitempty"`
-	DurationMS float64 `json:"duration_ms,omitempty"`
-	Worker     string  `json:"worker,omitempty"`
-	Actor      string  `json:"actor,omitempty"`
-}
-
 // Feed keeps the newest events.
 type Feed struct {
 	log   *slog.Logger // nil unless it has debug lines

@@ -21,9 +21,6 @@ const (
 	trendGap = 10 * time.Second // between two points of it
 )
 
-// Source is where a snapshot comes from: the management API, or passive declares.
-type Source func(ctx context.Context) (queues []broker.QueueInfo, alarms []string, err error)
-
 // Queue is a job queue. Name has no prefix.
 type Queue struct {
 	Name string
@@ -57,18 +54,6 @@ type Watch struct {
 	asking chan struct{} // closed once it has answered; nil while it is not being asked
 	stale  bool          // its answer will be: something was changed since it was asked
 	seen   map[string]*trail
-}
-
-// trail is what was seen of a queue.
-type trail struct {
-	stuck  time.Time // since then it was neither empty nor served
-	points []point
-	counts []counts
-}
-
-type point struct {
-	at    time.Time
-	ready int64
 }
 
 // New makes a watch; From gives it something to look at. now is time.Now if it is nil.

@@ -11,6 +11,18 @@ const (
 	ratesAfter = 5 * time.Second  // brokers bring their counters up to date that often: over less a rate would jump
 )
 
+// trail is what was seen of a queue.
+type trail struct {
+	stuck  time.Time // since then it was neither empty nor served
+	points []point
+	counts []counts
+}
+
+type point struct {
+	at    time.Time
+	ready int64
+}
+
 // counts are a queue's counters at a moment.
 type counts struct {
 	at                          time.Time

@@ -8,6 +8,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+// Source is where a snapshot comes from: the management API, or passive declares.
+type Source func(ctx context.Context) (queues []broker.QueueInfo, alarms []string, err error)
+
 var errUnreached = errors.New("queues: the broker has not been reached yet")
 
 // Managed asks the management API.

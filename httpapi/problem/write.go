@@ -2,7 +2,10 @@ package problem
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+
+	"github.com/labstack/echo/v4"
 )
 
 // RequestInfo collects what the log says of a request once it has been answered.
@@ -30,4 +33,35 @@ func WithInfo(r *http.Request, info *RequestInfo) *http.Request {
 func InfoOf(r *http.Request) *RequestInfo {
 	info, _ := r.Context().Value(infoKey{}).(*RequestInfo)
 	return info
+}
+
+// Write answers with an error. It cuts an answer off that has begun.
+func Write(w http.ResponseWriter, r *http.Request, err error) {
+	info := InfoOf(r)
+	p := *From(err)
+	p.RequestID = info.ID
+	info.Problem = &p
+	if info.Begun() || buffered(w) {
+		panic(http.ErrAbortHandler)
+	}
+	h := w.Header()
+	h.Del("Content-Disposition")
+	h.Set("Content-Type", echo.MIMEApplicationJSON)
+	if p.RetryAfter != "" {
+		h.Set("Retry-After", p.RetryAfter)
+	} else if p.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // strings and numbers only
+		panic(err)
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// buffered reports whether an answer has begun that is still held back, to be compressed.
+func buffered(w http.ResponseWriter) bool {
+	r, ok := w.(*echo.Response)
+	return ok && r.Committed
 }
