@@ -14,8 +14,6 @@ var listsOfFields = []string{
 
 // exceptions are larger than the limits.
 var exceptions = map[string]int{
-	"file scheduler/model_test.go": 916,
-	"file tracker/fold_test.go":    668,
 	"function TestViewIsSameForEveryInterleaving in scheduler/interleavings_test.go": 151,
 	"function TestLeases in cmd/millrace/lease_test.go":                              120,
 	"function TestReports in clients/gotest/report_test.go":                          115,
