@@ -28,11 +28,11 @@ type State struct {
 	// What was fired up to RoutedTo, an offset of the journal, reached its queue. -1: that is not
 	// known of any fire. What was fired between RoutedTo and MisroutedAt may not have. -1: all did.
 	RoutedTo      int64   `json:"routed_to"`
-	MisroutedTime float64 `json:"astray_time"` // when the journal last said that fires were misrouted
-	MisroutedAt   int64   `json:"astray_at"`
+	MisroutedTime float64 `json:"misrouted_time"` // when the journal last said that fires were misrouted
+	MisroutedAt   int64   `json:"misrouted_at"`
 
 	Needs        int64              `json:"needs"`         // the journal must be read from here on
-	NeedsKnown   bool               `json:"told"`          // the journal, as far as it was folded, has Needs
+	NeedsKnown   bool               `json:"needs_known"`   // the journal, as far as it was folded, has Needs
 	JournalFirst int64              `json:"journal_first"` // the first offset of the journal that was folded, -1 if none
 	LowWater     map[string]int64   `json:"low_water"`
 	LowWaterAt   float64            `json:"low_water_at"` // when it moved last
@@ -56,8 +56,8 @@ type State struct {
 	Duplicates  int64            `json:"duplicates"` // publishes that were repeated
 	Fired       int64            `json:"fired"`      // fires, by this view's count
 	Buried      int64            `json:"buried"`
-	JournaledTo wire.Through     `json:"told_to"`  // the journal's newest record by number; its epoch is the newest that settled what earlier epochs left
-	Rejected    map[string]int64 `json:"rejected"` // by stream, all that were ever seen
+	JournaledTo wire.Through     `json:"journaled_to"` // the journal's newest record by number; its epoch is the newest that settled what earlier epochs left
+	Rejected    map[string]int64 `json:"rejected"`     // by stream, all that were ever seen
 }
 
 // Barrier is the newest barrier of an entry stream.

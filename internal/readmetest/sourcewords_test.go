@@ -23,10 +23,6 @@ var unplainInSources = map[string]string{
 // earlier versions, have it.
 var wireNames = []struct{ path, text, reason string }{
 	{"wire/journal.go", `"astray"`, "a type of journal records"},
-	{"tracker/state.go", `json:"astray_time"`, "a field of the stored state"},
-	{"tracker/state.go", `json:"astray_at"`, "a field of the stored state"},
-	{"tracker/state.go", `json:"told"`, "a field of the stored state"},
-	{"tracker/state.go", `json:"told_to"`, "a field of the stored state"},
 	{"ui/static/core/pagewords.js", "astray: ", "a type of journal records"},
 }
 
