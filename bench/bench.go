@@ -21,7 +21,6 @@ type bench struct {
 	options
 	dir     string
 	broker  *localbroker.Broker
-	binary  string
 	asker   string // bench/asker
 	table   *table
 	stderr  io.Writer
@@ -31,6 +30,9 @@ type bench struct {
 	product string   // name and version of the broker
 	load    []string // before each run
 }
+
+// envLavinMQ names the program of a LavinMQ to measure, instead of RabbitMQ.
+const envLavinMQ = "MILLRACE_TEST_LAVINMQ"
 
 // startWithin limits how long the broker and a sidecar may take to be ready.
 const startWithin = 2 * time.Minute
@@ -51,15 +53,17 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "millrace-bench"); err != nil {
 		return err
 	}
-	if b.binary, err = running.Build(ctx, b.dir); err != nil {
-		return err
+	if b.binary == "" {
+		if b.binary, err = running.Build(ctx, b.dir); err != nil {
+			return err
+		}
 	}
 	if b.asker, err = running.BuildCommand(ctx, b.dir, "bench/asker"); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	b.broker, err = localbroker.Start(ctx, localbroker.Config{Dir: filepath.Join(b.dir, "broker"), Log: b.log})
+	b.broker, err = localbroker.Start(ctx, localbroker.Config{Dir: filepath.Join(b.dir, "broker"), LavinMQ: os.Getenv(envLavinMQ), Log: b.log})
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ type options struct {
 	quick      bool
 	only       string
 	cpuProfile string
+	binary     string
+	save       string
+	compare    string
 	verbose    bool
 	pending    int
 	fired      int
@@ -71,11 +74,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 5, "measure each figure `n` times and print the median")
 	flags.BoolVar(&o.quick, "quick", false, "measure less, once unless -runs says otherwise: to see that it works")
-	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, messages, read, jobs, workers, enqueue, million, metrics, viewers")
+	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, cost, messages, read, jobs, workers, enqueue, million, metrics, viewers")
 	langs := flags.String("lang", "", "measure the workers of some `languages` only, separated by commas: "+strings.Join(languages, ", "))
 	flags.IntVar(&o.pending, "pending", 0, "have `n` entries pending, instead of a million")
 	flags.IntVar(&o.fired, "fired", 0, "have `n` entries fired, instead of five million")
 	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "run the sidecar's parts in this process, and write CPU profiles to `prefix`-<figure>.pprof")
+	flags.StringVar(&o.binary, "binary", "", "measure this `file`, a build of cmd/millrace, and not the one of this checkout")
+	flags.StringVar(&o.save, "save", "", "write the results to `file`, for -compare")
+	flags.StringVar(&o.compare, "compare", "", "compare the results with those in `file`: measure everything twice, and fail where a figure got worse")
 	flags.BoolVar(&o.verbose, "v", false, "show what the sidecar logs, and each run")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -145,6 +151,7 @@ type figure struct {
 var figures = []figure{
 	{"lateness", measureLateness, false},
 	{"burst", measureBurst, false},
+	{"cost", measureCost, false},
 	{"messages", measureMessages, false},
 	{"read", measureRead, false},
 	{"jobs", measureJobs, false},
@@ -163,23 +170,51 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return measure(ctx, o, stdout, stderr)
 }
 
-// measure measures every figure as often as requested, one after another, and prints the table. If
-// it is interrupted, it prints the results so far.
+// measure measures every figure as often as requested, and prints the table. If it is interrupted,
+// it prints the results so far.
 func measure(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	var before stored
+	if o.compare != "" {
+		if before, err = load(o.compare); err != nil {
+			return err
+		}
+	}
 	b, err := newBench(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	defer func() { b.table.print(stdout, b.about()) }()
-	for i := range o.runs {
+	now, again := b.table, newTable()
+	if before == nil {
+		again = nil
+	}
+	err = b.runAll(ctx, now, again)
+	now.print(stdout, b.about())
+	if err == nil && o.save != "" {
+		err = now.save(o.save)
+	}
+	if err == nil && before != nil {
+		err = compare(stdout, before, now, again)
+	}
+	return err
+}
+
+// runAll measures every figure, one after another. If again is not nil, each is measured a second
+// time for that table.
+func (b *bench) runAll(ctx context.Context, now, again *table) error {
+	for i := range b.runs {
 		for _, f := range figures {
-			if !o.wants(f.name) || f.all && i > 0 {
+			if !b.wants(f.name) || f.all && i > 0 {
 				continue
 			}
-			fmt.Fprintf(stderr, "run %d of %d: %s\n", i+1, o.runs, f.name)
-			if err := b.on(ctx, f); err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
+			fmt.Fprintf(b.stderr, "run %d of %d: %s\n", i+1, b.runs, f.name)
+			for _, t := range []*table{now, again} {
+				if b.table = t; t == nil {
+					continue
+				}
+				if err := b.on(ctx, f); err != nil {
+					return fmt.Errorf("%s: %w", f.name, err)
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/pprof"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,7 +25,14 @@ type parts struct {
 	ended     chan error
 }
 
-func (b *bench) startParts(v *vhost) (*parts, error) {
+// startParts starts the parts. Their goroutines have a label, so that a profile can leave out those
+// of the benchmark's own clients.
+func (b *bench) startParts(v *vhost) (p *parts, err error) {
+	pprof.Do(context.Background(), pprof.Labels("part", "sidecar"), func(context.Context) { p, err = b.labelledParts(v) })
+	return p, err
+}
+
+func (b *bench) labelledParts(v *vhost) (*parts, error) {
 	store, entries, err := openView(b.log)
 	if err != nil {
 		return nil, err

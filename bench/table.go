@@ -32,6 +32,7 @@ func perSecond(n float64) string    { return fmt.Sprintf("%.0f/s", n) }
 func count(n float64) string        { return fmt.Sprintf("%.0f", n) }
 func inSeconds(n float64) string    { return fmt.Sprintf("%.2f s", n) }
 func megabytes(n float64) string    { return fmt.Sprintf("%.0f MB", n/1e6) }
+func micros(seconds float64) string { return fmt.Sprintf("%.1f µs", seconds*1e6) }
 func percent(share float64) string  { return fmt.Sprintf("%.2f %%", 100*share) }
 
 // target is what a figure should reach. ours and ratio are medians. missed returns by how much the
@@ -169,12 +170,14 @@ func (r *row) print(w io.Writer) {
 
 // ratio returns the median of the ratios of all runs. In one run, both figures are from the same
 // state of the machine.
-func (r *row) ratio() float64 {
+func (r *row) ratio() float64 { return median(r.ratios()) }
+
+func (r *row) ratios() []float64 {
 	all := make([]float64, len(r.ours))
 	for i := range all {
 		all[i] = r.ours[i] / r.broker[i]
 	}
-	return median(all)
+	return all
 }
 
 // spread returns the median, the lowest and the highest value.

@@ -21,7 +21,10 @@ type vhost struct {
 func (b *bench) newVhost(ctx context.Context) (*vhost, error) {
 	b.vhosts++
 	v := &vhost{name: fmt.Sprintf("bench-%d", b.vhosts), management: b.broker.ManagementURL()}
-	v.amqpURL, v.streamURL = b.broker.AMQPURL()+v.name, b.broker.StreamURL()+v.name
+	v.amqpURL = b.broker.AMQPURL() + v.name
+	if b.broker.StreamURL() != "" {
+		v.streamURL = b.broker.StreamURL() + v.name
+	}
 	if err := v.manage(ctx, http.MethodPut, "/api/vhosts/"+v.name, nil, nil); err != nil {
 		return nil, err
 	}
@@ -52,9 +55,12 @@ func (v *vhost) queues(ctx context.Context) (map[string]bool, error) {
 func (v *vhost) manage(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
+	var body []byte
+	if in != nil { // LavinMQ refuses the body null
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(v.management, "/")+path, bytes.NewReader(body))
 	if err != nil {
