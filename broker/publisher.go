@@ -54,14 +54,16 @@ func (c *Conn) publisher(ctx context.Context, strict bool, prepare func(*amqp.Ch
 
 // publisherOn returns a Publisher on a channel that is in confirm mode.
 func (c *Conn) publisherOn(ch *amqp.Channel, strict bool) *Publisher {
-	p := &Publisher{conn: c, ch: ch, strict: strict, confirms: newConfirms(), ended: make(chan struct{}), done: make(chan struct{})}
+	p := &Publisher{conn: c, ch: ch, strict: strict, confirms: newConfirms(ch), ended: make(chan struct{}), done: make(chan struct{})}
 	// The library sends a return to both listeners in turn, and only then reads the confirm that
 	// follows. watch reads the second listener after it has handled the return. So each return is
 	// handled before its confirm is reported.
 	returned, dealt := ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyReturn(make(chan amqp.Return))
+	c.socket.handled.add(p.confirms)
 	go p.watch(returned, dealt, ch.NotifyClose(make(chan *amqp.Error, 1)))
 	go func() {
 		p.confirms.run(c.closed)
+		c.socket.handled.remove(p.confirms)
 		<-p.ended
 		close(p.done)
 	}()
@@ -138,7 +140,7 @@ func (p *Publisher) Publish(m wire.Message) (tag uint64, err error) {
 		returned = p.returns.watch(m)
 	}
 	answer, err := p.publish(m, p.strict || mustBeRouted(m.Exchange))
-	p.confirms.wait(p.ch, answer, returned)
+	p.confirms.wait(answer, returned)
 	if err != nil {
 		return 0, err
 	}

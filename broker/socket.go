@@ -2,6 +2,8 @@ package broker
 
 import (
 	"net"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,6 +25,7 @@ type socket struct {
 	// handshake.
 	silence atomic.Int64
 	buffer  *writeBuffer
+	handled lookers
 	first   atomic.Pointer[string] // the first bytes that the peer sent; nil before that
 }
 
@@ -35,7 +38,10 @@ func newSocket(conn net.Conn) *socket {
 
 func (s *socket) Write(p []byte) (int, error) { return s.buffer.write(p) }
 
+// Read is called by the goroutine that handles what the broker sends, when it has handled all that
+// came.
 func (s *socket) Read(p []byte) (int, error) {
+	s.handled.look()
 	if d := s.silence.Load(); d > 0 {
 		if err := s.Conn.SetReadDeadline(time.Now().Add(time.Duration(d))); err != nil {
 			return 0, err
@@ -72,4 +78,30 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 // heartbeat. The broker, too, allows half a heartbeat more.
 func (s *socket) limitSilence(heartbeat time.Duration) {
 	s.silence.Store(int64(heartbeat + heartbeat/2))
+}
+
+// lookers are the confirms of a connection's publishers. They look whether there are answers.
+type lookers struct {
+	mu  sync.Mutex
+	all []*confirms
+}
+
+func (l *lookers) add(c *confirms) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, c)
+}
+
+func (l *lookers) remove(c *confirms) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(other *confirms) bool { return other == c })
+}
+
+func (l *lookers) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.all {
+		c.look()
+	}
 }
