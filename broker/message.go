@@ -78,7 +78,6 @@ func headerTable(headers map[string]any) (amqp.Table, error) {
 	if len(headers) == 0 {
 		return nil, nil
 	}
-	table := make(amqp.Table, len(headers))
 	for name, value := range headers {
 		if !headerName(name) {
 			return nil, fmt.Errorf("broker: publish: %w: header name %.64q", ErrUnpublishable, name)
@@ -92,9 +91,8 @@ func headerTable(headers map[string]any) (amqp.Table, error) {
 		default:
 			return nil, fmt.Errorf("broker: publish: %w: header %s is a %T", ErrUnpublishable, name, value)
 		}
-		table[name] = value
 	}
-	return table, nil
+	return amqp.Table(headers), nil
 }
 
 // fits returns an error if a message's headers do not fit a frame.
