@@ -139,7 +139,7 @@ func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at ledg
 	if busy, err := d.isBusy(s); err != nil || busy {
 		return err // it is a copy: the queue is looked up again when it is decided
 	}
-	e, err := d.read(s)
+	e, err := d.fireable(s)
 	if errors.Is(err, errFetch) {
 		return d.postpone(now, at, key, err)
 	}
@@ -162,6 +162,15 @@ func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at ledg
 	d.late = now.Sub(key.At)
 	d.counters.FireDelays.note(d.late)
 	return d.fire(now, s, e, purpose{op: wire.OpFired, key: key})
+}
+
+// fireable returns what is needed to fire an entry, nil if its record is gone. It parses no record
+// that the view keeps.
+func (d *dispatcher) fireable(s *tracker.Stored) (*wire.Entry, error) {
+	if e, ok := s.Fireable(); ok {
+		return &e, nil
+	}
+	return d.read(s)
 }
 
 // postpone holds the queue of an entry that cannot be fetched now. After several times it parks the

@@ -27,9 +27,8 @@ type Stored struct {
 	Parked  string        // why the broker cannot take it; empty: it can
 	Dropped bool          // a dead job that a queue dropped
 	Leased  string        // of a lease: the jid of the job; the entry's own jid is the id of the lease
-	Size    int64         // of the record, in bytes
-	Raw     []byte        // the record; nil if it is large and stays in the stream
 	wire.Provenance
+	content
 }
 
 // maxInline is the largest record that the view keeps itself. Larger ones stay in the stream.
@@ -133,12 +132,9 @@ func within(v gjson.Result, step string) (found gjson.Result) {
 // newStored returns an entry as it was read from its stream.
 func newStored(e *wire.EntryRecord) Stored {
 	s := Stored{Stream: e.Stream, Offset: e.Offset, First: e.Offset, At: e.At, Attempt: e.Attempt, JID: e.JID, Queue: e.Job.Queue,
-		Class: e.Job.Class, Dropped: e.Dropped, Size: int64(len(e.Raw)), Raw: e.Raw, Provenance: e.Provenance}
+		Class: e.Job.Class, Dropped: e.Dropped, content: newContent(&e.Entry), Provenance: e.Provenance}
 	if s.Class != wire.MessageClass {
 		s.Sender = ""
-	}
-	if len(e.Raw) > maxInline {
-		s.Raw = nil
 	}
 	if e.Lease {
 		s.Leased = e.Job.JID
@@ -158,13 +154,37 @@ func newStored(e *wire.EntryRecord) Stored {
 
 func (s *Stored) encode() []byte {
 	b := make([]byte, 0, 64+len(s.JID)+len(s.Queue)+len(s.Class)+len(s.Raw))
-	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), flag(s.Dropped), s.Size} {
+	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.flags()} {
 		b = binary.AppendVarint(b, n)
 	}
 	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased} {
 		b = table.AppendText(b, t)
 	}
-	return append(appendBurial(b, &s.Burial), s.Raw...)
+	return s.content.append(appendBurial(b, &s.Burial))
+}
+
+// What is true of an entry is one number.
+const (
+	flagDropped = 1 << iota
+	flagDiscards
+	flagNameless
+	flagExpires
+)
+
+func (s *Stored) flags() int64 {
+	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires)
+}
+
+func (s *Stored) setFlags(flags int64) (expires bool) {
+	s.Dropped, s.discards, s.nameless = flags&flagDropped != 0, flags&flagDiscards != 0, flags&flagNameless != 0
+	return flags&flagExpires != 0
+}
+
+func flag(set bool, value int64) int64 {
+	if set {
+		return value
+	}
+	return 0
 }
 
 func appendBurial(b []byte, d *wire.Dispatch) []byte {
@@ -190,27 +210,19 @@ func decodeBurial(d *table.Decoder) (b wire.Dispatch) {
 	return b
 }
 
-func flag(set bool) int64 {
-	if set {
-		return 1
-	}
-	return 0
-}
-
 func decodeStored(id entryID, b []byte) (*Stored, error) {
 	s := &Stored{Stream: id.name(), Offset: id.offset}
 	d := table.Decoder{B: b}
 	s.First, s.At = d.Int(), time.UnixMicro(d.Int()).UTC()
-	s.Attempt, s.Dropped, s.Size = int(d.Int()), d.Int() != 0, d.Int()
+	s.Attempt = int(d.Int())
+	expires := s.setFlags(d.Int())
 	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased} {
 		*t = d.Text()
 	}
 	s.Burial = decodeBurial(&d)
+	s.content.decode(&d, expires)
 	if d.Bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)
-	}
-	if len(d.B) > 0 {
-		s.Raw = d.B
 	}
 	return s, nil
 }

@@ -15,7 +15,7 @@ import (
 // of jobs.gated also gets its queue, and a retry the number of its attempt. A dead job that is
 // retried starts over: its attempt is 0, and its wait begins now.
 func (e *Entry) Body(now time.Time) ([]byte, error) {
-	raw, err := withJID(e.Job.Raw, e.Job.JID)
+	raw, err := e.namedJob()
 	if err != nil || e.Stream == ScheduledJobs {
 		return raw, err
 	}
@@ -44,7 +44,7 @@ func waitingSince(job []byte, at time.Time) ([]byte, error) {
 // Dead returns the job as a dead job, buried at a time by a user or by the broker. class and
 // message say why. Dead returns an error if the record would be larger than MaxRecord.
 func (e *Entry) Dead(at time.Time, class, message string) ([]byte, error) {
-	raw, err := withJID(e.Job.Raw, e.Job.JID)
+	raw, err := e.namedJob()
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +84,19 @@ const (
 	maxErrorClass   = 1 << 10
 	maxErrorMessage = 64 << 10
 )
+
+// namedJob returns the job with its jid filled in.
+func (e *Entry) namedJob() ([]byte, error) {
+	switch e.Naming {
+	case Named:
+		return e.Job.Raw, nil
+	case Nameless: // and it was parsed
+		if !gjson.GetBytes(e.Job.Raw, "jid").Exists() { // null or empty otherwise
+			return fmt.Appendf(trimClose(e.Job.Raw), `,"jid":%s}`, shared.Quote(e.Job.JID)), nil // it has a class before
+		}
+	}
+	return withJID(e.Job.Raw, e.Job.JID)
+}
 
 // withJID returns a parsed job with its jid filled in.
 func withJID(raw []byte, jid string) ([]byte, error) {

@@ -27,7 +27,18 @@ type Entry struct {
 	ErrorMessage string
 	Job          Job
 	Raw          []byte // the record, byte for byte
+	JobAt        int    // where Job.Raw begins in it
+	Naming       Naming // whether the job has a jid of its own
 }
+
+// Naming says whether the job of an entry has a jid of its own.
+type Naming uint8
+
+const (
+	NamingUnknown Naming = iota // the job was not parsed
+	Named
+	Nameless // Job.JID is the entry's
+)
 
 // kind describes an entry stream whose records are envelopes around a job.
 type kind struct {
@@ -139,9 +150,11 @@ func (e *Entry) read() (err error) {
 	if e.JID, err = o.Text("jid"); err != nil {
 		return err
 	}
-	if e.Job, err = shared.RereadJob(o.At("job").Raw); err != nil {
+	job := o.At("job")
+	if e.Job, err = shared.RereadJob(job.Raw); err != nil {
 		return err
 	}
+	e.JobAt = job.Index
 	e.Attempt = e.Job.RetryCount
 	if o.Has("retry_count") {
 		n, err := o.Count("retry_count", 1<<31)
@@ -180,8 +193,9 @@ func (e *Entry) name() {
 	if e.JID == "" {
 		e.JID = DerivedJID(e.Stream, e.Offset, e.Raw)
 	}
+	e.Naming = Named
 	if e.Job.JID == "" {
-		e.Job.JID = e.JID
+		e.Job.JID, e.Naming = e.JID, Nameless
 	}
 }
 
