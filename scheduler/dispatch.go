@@ -22,6 +22,7 @@ type dispatcher struct {
 	unrouted  *unrouted
 	unfetched map[ledger.EntryID]int // large entries, with how often they could not be fetched
 	late      time.Duration          // how late the newest fire was
+	steps     int                    // each has a snapshot of its own
 }
 
 // step fires due entries, the queues in turn, until the window is full, a batch is done or nothing
@@ -31,6 +32,7 @@ func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 	if len(d.queues.ring) == 0 || !d.ledger.Room() || d.ledger.Quiet() {
 		return d.queues.next(now.Add(maxSleep)), nil
 	}
+	d.steps++
 	snapshot := d.entries.Snapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
 	for fired := 0; len(d.queues.ring) > 0 && d.ledger.Room(); {
@@ -104,8 +106,12 @@ func (d *dispatcher) prepared(now, at time.Time, q *dueQueue) bool {
 	return false
 }
 
-// head returns the first entry of a queue that may be fired when it is due.
+// head returns the first entry of a queue that may be fired when it is due. It is pending in the
+// snapshot of this step.
 func (d *dispatcher) head(entries tracker.Lookup, q *dueQueue) (tracker.DueKey, bool, error) {
+	if q.step != d.steps { // a command may have acted since upon what was looked up before
+		q.step, q.looks, q.ahead = d.steps, firstLook, nil
+	}
 	for {
 		for len(q.ahead) > 0 {
 			key := q.ahead[0]
@@ -118,8 +124,9 @@ func (d *dispatcher) head(entries tracker.Lookup, q *dueQueue) (tracker.DueKey, 
 		}
 		err := entries.Due(q.name, q.behind, func(key tracker.DueKey) bool {
 			q.ahead = append(q.ahead, key)
-			return len(q.ahead) < lookAhead
+			return len(q.ahead) < q.looks
 		})
+		q.looks = min(2*q.looks, lookAhead)
 		if err != nil || len(q.ahead) == 0 {
 			return tracker.DueKey{}, false, err
 		}
@@ -130,11 +137,8 @@ func (d *dispatcher) head(entries tracker.Lookup, q *dueQueue) (tracker.DueKey, 
 func (d *dispatcher) fireDueEntry(now time.Time, entries tracker.Lookup, at ledger.EntryID, key tracker.DueKey) error {
 	s, err := entries.Get(at.Stream, at.Offset)
 	if err != nil || s == nil {
-		return err
-	}
-	if pending, err := entries.Pending(s); err != nil || !pending {
 		delete(d.unfetched, at)
-		return err // it was looked up before a command acted upon it
+		return err
 	}
 	if busy, err := d.isBusy(s); err != nil || busy {
 		return err // it is a copy: the queue is looked up again when it is decided

@@ -15,13 +15,20 @@ import (
 // dueQueue is a queue and its entries in due order, as far as they were looked up.
 type dueQueue struct {
 	ledger.Queue
-	name   string
-	behind tracker.DueKey   // everything up to here was taken
-	ahead  []tracker.DueKey // what comes next
+	name string
+	lookups
 	turn
 	hold
 	openFires
 	readiness
+}
+
+// lookups are how far the entries of a queue were looked up.
+type lookups struct {
+	behind tracker.DueKey   // everything up to here was taken
+	ahead  []tracker.DueKey // what comes next, as far as it was looked up
+	step   int              // when it was looked up
+	looks  int              // how many are looked up next
 }
 
 // turn is when it is a queue's turn. A queue is in the ring, sleeps, or has nothing to do.
@@ -76,8 +83,12 @@ const (
 	maxHold   = time.Minute
 )
 
-// lookAhead is how many entries of a queue are looked up at a time.
-const lookAhead = 128
+// How many entries of a queue are looked up at a time: few at first in each step, because a step may
+// fire few of each queue.
+const (
+	firstLook = 4
+	lookAhead = 128
+)
 
 func (qs *dueQueues) of(queue string) *dueQueue {
 	q := qs.all[queue]

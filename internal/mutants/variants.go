@@ -247,7 +247,7 @@ var variants = []variant{
 	{"replaces-any-job", "an entry replaces any entry at the offset that it names", "tracker/lifecycle.go",
 		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset || old != nil && false {", another},
 	{"lane-looks-ahead", "what a command did to an entry that was looked up before is not seen", "scheduler/dispatch.go",
-		"if pending, err := entries.Pending(s); err != nil || !pending {", "if pending, err := entries.Pending(s); err != nil || false && !pending {", early},
+		"if q.step != d.steps {", "if q.step == 0 {", early},
 	{"barriers-not-awaited", "a new leader fires before it has read to its own barriers", "scheduler/opening.go",
 		"done = done && seen && above && said", "done = done && above && said", property},
 	{"refusal-forgotten", "a fire in doubt counts as delivered although its queue may have refused it", "scheduler/reconcile.go",
