@@ -38,6 +38,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 	}
 	require.Regexp(t, `500 fired: an answer that says nothing, p99 while 100 jobs a second flow +\d`, text)
 	require.Regexp(t, `500 metric records a second, one a message: worst lag .*(met|MISSED)`, text)
+	require.Regexp(t, `CPU for a job +\d+\.\d µs .*(met|MISSED)`, text)
 	require.Regexp(t, `CPU for 5 viewers of events .*(met|MISSED)`, text)
 	require.Regexp(t, `jobs that came early.* 0 +at most 0 +met`, text)
 	require.Contains(t, text, "RabbitMQ")
@@ -48,9 +49,10 @@ func TestPartsCanBeProfiled(t *testing.T) {
 		t.Skip(err)
 	}
 	prefix := filepath.Join(t.TempDir(), "p")
-	text := measured(t, options{runs: 1, size: tiny, only: "burst,million", cpuProfile: prefix})
+	text := measured(t, options{runs: 1, size: tiny, only: "burst,cost,million", cpuProfile: prefix})
 	require.Contains(t, text, "burst of 300 due at one instant")
 	require.FileExists(t, prefix+"-burst.pprof")
+	require.FileExists(t, prefix+"-cost.pprof")
 	require.FileExists(t, prefix+"-rebuild.pprof")
 }
 
@@ -86,6 +88,39 @@ func TestTableShowsMissingFigures(t *testing.T) {
 	} {
 		require.Regexp(t, line, out.String())
 	}
+}
+
+func TestCompareFindsWhatGotWorse(t *testing.T) {
+	now, again := newTable(), newTable()
+	for _, of := range []*table{now, again} {
+		for i, ms := range []float64{10, 11, 10.5} {
+			of.addAlone("slower", millis, noTarget, ms/1000)
+			of.addAlone("noisy", millis, noTarget, []float64{5, 20, 10}[i]/1000)
+			of.addAlone("same", millis, noTarget, ms/1000)
+			of.add("rate", perSecond, noTarget, 500, 1000)
+			of.addAlone("new", count, noTarget, 1)
+		}
+	}
+	before := newTable()
+	for _, ms := range []float64{5, 5.1, 5.2} {
+		before.addAlone("slower", millis, noTarget, ms/1000)
+		before.addAlone("noisy", millis, noTarget, ms/1000)
+		before.addAlone("same", millis, noTarget, 0.0105)
+		before.add("rate", perSecond, noTarget, 900, 1000)
+	}
+	file := filepath.Join(t.TempDir(), "before.json")
+	require.NoError(t, before.save(file))
+	then, err := load(file)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	err = compare(&out, then, now, again)
+	require.ErrorIs(t, err, errWorse)
+	require.ErrorContains(t, err, ": slower, rate")
+	require.Regexp(t, `slower +2\.059 +1\.000 +1\.050 +WORSE`, out.String())
+	require.Regexp(t, `noisy +1\.961 +1\.000 +2\.000 *\n`, out.String())
+	require.Regexp(t, `rate +0\.556 +1\.000 +1\.000 +WORSE`, out.String())
+	require.NotContains(t, out.String(), "new")
+	require.NoError(t, compare(&out, stored{"same": then["same"]}, now, again))
 }
 
 func TestQuantiles(t *testing.T) {

@@ -28,31 +28,31 @@ type parts struct {
 // startParts starts the parts. Their goroutines have a label, so that a profile can leave out those
 // of the benchmark's own clients.
 func (b *bench) startParts(v *vhost) (p *parts, err error) {
-	pprof.Do(context.Background(), pprof.Labels("part", "sidecar"), func(context.Context) { p, err = b.labelledParts(v) })
+	pprof.Do(context.Background(), pprof.Labels("part", "sidecar"), func(context.Context) { p, err = newParts(v, b.log) })
 	return p, err
 }
 
-func (b *bench) labelledParts(v *vhost) (*parts, error) {
-	store, entries, err := openView(b.log)
+func newParts(v *vhost, log *slog.Logger) (*parts, error) {
+	store, entries, err := openView(log)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	source, err := streams.Open(ctx, streams.Config{AMQPURL: v.amqpURL, StreamURL: v.streamURL, Log: b.log})
+	source, err := streams.Open(ctx, streams.Config{AMQPURL: v.amqpURL, StreamURL: v.streamURL, Log: log})
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, store.Close())
 	}
-	mgmt, err := broker.OpenManagement(ctx, v.management, v.name, b.log)
+	mgmt, err := broker.OpenManagement(ctx, v.management, v.name, log)
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, source.Close(), store.Close())
 	}
-	seen := view.New(store, source, entries, b.log, wire.Journal, viewed...)
+	seen := view.New(store, source, entries, log, wire.Journal, viewed...)
 	for _, stream := range wire.EntryStreams {
 		seen.After(stream, wire.Journal)
 	}
-	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL}, Identity: identity, Log: b.log}
+	cfg := scheduler.Config{Broker: broker.Config{AMQPURL: v.amqpURL}, Identity: identity, Log: log}
 	p := &parts{entries: entries, view: seen, cancel: cancel, ended: make(chan error, 1)}
 	p.scheduler = scheduler.New(cfg, seen, store, entries.Reader, mgmt, source)
 	go func() {

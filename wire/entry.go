@@ -34,8 +34,9 @@ type Entry struct {
 // Naming says whether the job of an entry has a jid of its own.
 type Naming uint8
 
+// The first is that of an entry whose job was not parsed.
 const (
-	NamingUnknown Naming = iota // the job was not parsed
+	NamingUnknown Naming = iota
 	Named
 	Nameless // Job.JID is the entry's
 )
