@@ -16,10 +16,12 @@ type entryTable struct {
 	heads      *listHeads
 	counts     *countFold
 	arrivals   *arrivals
+	recent     recent
 }
 
 func newEntryTable(heads *listHeads, counts *Counts, shown *Shown) *entryTable {
-	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts}}
+	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts},
+		recent: recent{map[code][]recentEntry{}}}
 }
 
 func (t *entryTable) load(r view.Reader) (err error) {
@@ -30,6 +32,7 @@ func (t *entryTable) load(r view.Reader) (err error) {
 		return err
 	}
 	t.heads.forget()
+	t.recent.forget()
 	t.arrivals.reset()
 	return t.counts.load(r)
 }
@@ -46,6 +49,7 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 	if err := t.setStored(tx, s); err != nil {
 		return err
 	}
+	t.recent.add(s)
 	id, listed := s.id(), s.listed()
 	row := keyList(listed, s.At)
 	t.heads.add(tx, listed.stream, row)
@@ -70,6 +74,7 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 // removePending takes an entry out of the lists. It stays stored.
 func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
 	id, listed := s.id(), s.listed()
+	t.recent.remove(id)
 	t.counts.add(tx, s, -1)
 	err := cmp.Or(tx.Delete(keyList(listed, s.At)), tx.Delete(keyJID(id, s.tag())))
 	if s.Leased != "" {
@@ -82,6 +87,14 @@ func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
 		return cmp.Or(err, tx.Delete(keyFire(s.Queue, s.At, id)))
 	}
 	return err
+}
+
+// fired returns the entry of a fire, nil if there is none. It may lack its record.
+func (t *entryTable) fired(tx *view.Tx, id entryID) (*Stored, error) {
+	if s := t.recent.get(id); s != nil {
+		return s, nil
+	}
+	return t.stored(tx, id)
 }
 
 // drop removes an entry and its mark: it was settled or replaced.

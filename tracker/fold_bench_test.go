@@ -56,7 +56,7 @@ func BenchmarkFold(b *testing.B) {
 }
 
 func benchEntry(i int64) wire.Record {
-	body := fmt.Appendf(nil, `{"type":"scheduled_job","jid":"job-%08d","scheduled_at":1900000000.5,"job":{"class":"SendWelcomeMail","args":[%d,`+
+	body := fmt.Appendf(nil, `{"type":"scheduled_job","jid":"job-%08d","scheduled_at":1700000000.5,"job":{"class":"SendWelcomeMail","args":[%d,`+
 		`"someone@example.com",{"template":"welcome","locale":"en","note":"what a job carries along, so that it has the size of one"}],`+
 		`"queue":"bench","retry":25,"enqueued_at":1700000000.123,"tags":["mail","welcome"]}}`, i, i)
 	return wire.Record{Stream: wire.ScheduledJobs, Offset: i, Body: body}

@@ -90,7 +90,7 @@ func (t *lifecycle) markInDoubt(tx *view.Tx, r *wire.Record, d *wire.Dispatch, l
 	if t.state.settled(d.Stream, id.offset) {
 		return nil
 	}
-	s, err := t.entries.stored(tx, id)
+	s, err := t.entries.fired(tx, id)
 	if err != nil {
 		return err
 	}

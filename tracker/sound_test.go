@@ -96,6 +96,7 @@ func requireMemory(t require.TestingT, o *one) {
 	require.NoError(t, read.load(o.store))
 	require.Equal(t, read.entries.Ages(), memory.outcomes.entries.Ages())
 	require.Equal(t, read.commands.Ages(), memory.outcomes.commands.Ages())
+	requireRecent(t, o)
 	announced := newAnnouncements(&firstAnnounced{at: map[code]int64{}})
 	require.NoError(t, announced.load(o.store))
 	require.Equal(t, announced.first, memory.announced.first)
@@ -105,6 +106,27 @@ func requireMemory(t require.TestingT, o *one) {
 	for rows, streams := range highest {
 		for stream, top := range streams {
 			require.GreaterOrEqual(t, memory.entries.maxOffsets[rows][stream], top)
+		}
+	}
+}
+
+// requireRecent checks that recent has pending entries only, as the store has them.
+func requireRecent(t require.TestingT, o *one) {
+	for c, all := range o.Entries.fold.entries.recent.streams {
+		for i := range all {
+			if all[i].at.IsZero() {
+				continue
+			}
+			got := o.Entries.fold.entries.recent.get(entryID{c, all[i].offset})
+			want, err := storedAt(o.store, got.id())
+			require.NoError(t, err)
+			require.NotNil(t, want)
+			pending, err := o.Pending(want)
+			require.NoError(t, err)
+			require.True(t, pending && fires(want))
+			require.Equal(t, []any{want.At, want.JID, want.Queue, want.Class, want.Leased, want.Size}, []any{got.At, got.JID, got.Queue, got.Class, got.Leased, got.Size})
+			_, known := want.Exchange()
+			require.False(t, known)
 		}
 	}
 }
