@@ -1,7 +1,6 @@
 package tracker
 
 import (
-	"cmp"
 	"encoding/binary"
 	"time"
 
@@ -23,6 +22,9 @@ type content struct {
 	jobJID        string    // its own jid, if it is not the entry's
 }
 
+// maxInline is the largest record that the view keeps itself. Larger ones stay in the stream.
+const maxInline = 64 << 10
+
 func newContent(e *wire.Entry) content {
 	c := content{Size: int64(len(e.Raw)), jobAt: e.JobAt, jobEnd: e.JobAt + len(e.Job.Raw), priority: e.Job.Priority, expires: e.Job.ExpiresAt,
 		discards: !e.Job.Dead, nameless: e.Naming == wire.Nameless}
@@ -33,21 +35,6 @@ func newContent(e *wire.Entry) content {
 		c.Raw = e.Raw
 	}
 	return c
-}
-
-// Fireable returns what is needed to fire the entry, which is all but its error and the job's tags
-// and retries. ok is false if the view does not keep the record.
-func (s *Stored) Fireable() (e wire.Entry, ok bool) {
-	if s.Raw == nil {
-		return e, false
-	}
-	job := wire.Job{JID: cmp.Or(s.jobJID, s.JID), Class: s.Class, Queue: s.Queue, Priority: s.priority, ExpiresAt: s.expires, Dead: !s.discards,
-		Raw: s.Raw[s.jobAt:s.jobEnd:s.jobEnd]}
-	e = wire.Entry{Stream: s.Stream, Offset: s.Offset, JID: s.JID, At: s.At, Attempt: s.Attempt, Job: job, Raw: s.Raw, JobAt: s.jobAt, Naming: wire.Named}
-	if s.nameless {
-		e.Naming = wire.Nameless
-	}
-	return e, true
 }
 
 func (c *content) append(b []byte) []byte {

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -30,9 +31,6 @@ type Stored struct {
 	wire.Provenance
 	content
 }
-
-// maxInline is the largest record that the view keeps itself. Larger ones stay in the stream.
-const maxInline = 64 << 10
 
 // Origin returns the name of the burial that made a dead job. No burial has the number 0.
 func (s *Stored) Origin() wire.Through {
@@ -76,6 +74,21 @@ func (s *Stored) Entry(raw []byte) (wire.Entry, error) {
 		e.At = s.At
 	}
 	return e, err
+}
+
+// Fireable returns what is needed to fire the entry, which is all but its error and the job's tags
+// and retries. ok is false if the view does not keep the record.
+func (s *Stored) Fireable() (e wire.Entry, ok bool) {
+	if s.Raw == nil {
+		return e, false
+	}
+	job := wire.Job{JID: cmp.Or(s.jobJID, s.JID), Class: s.Class, Queue: s.Queue, Priority: s.priority, ExpiresAt: s.expires, Dead: !s.discards,
+		Raw: s.Raw[s.jobAt:s.jobEnd:s.jobEnd]}
+	e = wire.Entry{Stream: s.Stream, Offset: s.Offset, JID: s.JID, At: s.At, Attempt: s.Attempt, Job: job, Raw: s.Raw, JobAt: s.jobAt, Naming: wire.Named}
+	if s.nameless {
+		e.Naming = wire.Nameless
+	}
+	return e, true
 }
 
 // Exchange returns the exchange to which a delayed message goes. known is false for other jobs, for
