@@ -58,32 +58,34 @@ func (t *Entries) Fold(tx *view.Tx, r *wire.Record) error {
 	return nil
 }
 
+// foldStream has the fold of its stream take in a record. What is refused is listed.
 func (t *Entries) foldStream(tx *view.Tx, r *wire.Record) error {
-	if p := t.partOf(r.Stream); p != nil {
-		return t.foldPart(tx, r, p)
+	fault, refused, err := r.Fault, r.Body, error(nil)
+	switch p := t.partOf(r.Stream); {
+	case r.Stream == wire.Journal:
+		fault, err = t.fold.journal.fold(tx, r)
+	case codes[r.Stream] != 0:
+		fault, err = t.fold.streams.fold(tx, r)
+	case p == nil && checks[r.Stream] == nil:
+		return fmt.Errorf("tracker: no fold for stream %s", r.Stream)
+	case fault != "":
+	case p != nil:
+		fault, refused, err = p.Fold(tx, r)
+	default:
+		if wrong := checks[r.Stream](r.Body); wrong != nil {
+			fault = wrong.Error()
+		}
 	}
-	switch r.Stream {
-	case wire.Journal:
-		return t.fold.journal.fold(tx, r)
-	case wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated:
-		return t.fold.streams.fold(tx, r)
-	case wire.Heartbeats:
-		return t.checkWith(tx, r, wire.CheckHeartbeat)
-	case wire.JobMetrics:
-		return t.checkWith(tx, r, wire.CheckMetrics)
+	if err != nil || fault == "" {
+		return err
 	}
-	return fmt.Errorf("tracker: no fold for stream %s", r.Stream)
+	rejected := *r
+	rejected.Body = refused
+	return t.fold.rejects.record(tx, &rejected, fault)
 }
 
-func (t *Entries) checkWith(tx *view.Tx, r *wire.Record, check func([]byte) error) error {
-	if r.Fault != "" {
-		return t.fold.rejects.record(tx, r, r.Fault)
-	}
-	if err := check(r.Body); err != nil {
-		return t.fold.rejects.record(tx, r, err.Error())
-	}
-	return nil
-}
+// checks are for the streams whose records are not kept where no part takes them.
+var checks = map[string]func(body []byte) error{wire.Heartbeats: wire.CheckHeartbeat, wire.JobMetrics: wire.CheckMetrics}
 
 func (t *Entries) partOf(stream string) Part {
 	for _, p := range t.parts {
@@ -92,19 +94,6 @@ func (t *Entries) partOf(stream string) Part {
 		}
 	}
 	return nil
-}
-
-func (t *Entries) foldPart(tx *view.Tx, r *wire.Record, p Part) error {
-	if r.Fault != "" {
-		return t.fold.rejects.record(tx, r, r.Fault)
-	}
-	reason, refused, err := p.Fold(tx, r)
-	if err != nil || reason == "" {
-		return err
-	}
-	some := *r
-	some.Body = refused
-	return t.fold.rejects.record(tx, &some, reason)
 }
 
 // Commit writes the state that the folds keep in memory. It is shown when the batch is written.
@@ -218,7 +207,7 @@ func newFold(r *Reader) *fold {
 	t.audit = audit.New(t.operations.get)
 	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited}
 	replaced := replacements{t.state, t.announced, t.outcomes, t.lifecycle}
-	t.streams = entryFold{r.Trust, t.state, t.rejects, t.awaited, t.announced, t.lifecycle}
+	t.streams = entryFold{r.Trust, t.state, t.awaited, t.announced, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
 		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},

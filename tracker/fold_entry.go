@@ -11,41 +11,40 @@ import (
 type entryFold struct {
 	trust     Trust
 	state     *leadership
-	rejects   *rejects
 	awaited   awaited
 	announced *announcements
 	lifecycle *lifecycle
 }
 
-// fold takes in one record.
-func (t *entryFold) fold(tx *view.Tx, r *wire.Record) error {
+// fold takes in one record, or returns why it cannot be taken in.
+func (t *entryFold) fold(tx *view.Tx, r *wire.Record) (fault string, err error) {
 	id := entryID{codes[r.Stream], r.Offset}
 	if err := t.awaited.sweep(tx, id); err != nil {
-		return err
+		return "", err
 	}
 	t.state.begins(r.Stream, r.Offset)
 	e := wire.ReadEntry(r, t.trust.Trusts(r))
 	switch {
 	case e.Barrier != nil:
 		t.state.update(func(s *State) { s.readBarrier(r.Stream, r.Offset, e.Barrier) })
-		return nil
+		return "", nil
 	case e.Probe != nil:
 		t.state.gatedProbe(e.Probe)
-		return nil
+		return "", nil
 	case e.Ours && t.state.voids(r.Stream, e.Epoch):
 		t.state.void(r.Stream)
-		return nil
+		return "", nil
 	}
 	if e.Ours && e.Dispatch != nil {
 		t.state.update(func(s *State) { s.buried(wire.Through{Epoch: e.Dispatch.Epoch, Through: e.Dispatch.Seq}) })
 	}
 	switch {
-	case e.Fault == "" && !t.state.settled(r.Stream, r.Offset):
-		return t.enter(tx, &e)
-	case e.Fault == "":
-		return tx.Delete(keyMark(id))
+	case e.Fault != "":
+		return e.Fault, nil
+	case t.state.settled(r.Stream, r.Offset):
+		return "", tx.Delete(keyMark(id))
 	}
-	return t.rejects.record(tx, r, e.Fault) // it stays listed when it is settled
+	return "", t.enter(tx, &e)
 }
 
 // enter takes in an entry.

@@ -7,37 +7,37 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// fold takes in one record of the journal: a probe, a fire or burial, or JSON.
-func (t *journalFold) fold(tx *view.Tx, r *wire.Record) error {
+// fold takes in one record of the journal: a probe, a fire or burial, or JSON. It may return why
+// the record cannot be taken in.
+func (t *journalFold) fold(tx *view.Tx, r *wire.Record) (fault string, err error) {
 	if t.state.peek().JournalFirst < 0 {
 		t.state.update(func(s *State) { s.JournalFirst = r.Offset })
 	}
 	if r.Fault != "" {
-		return t.unreadable(tx, r, r.Fault)
+		return t.unreadable(r.Fault)
 	}
 	if !t.trust.Trusts(r) {
-		return t.rejects.record(tx, r, "the journal is Millrace's own: "+r.From())
+		return "the journal is Millrace's own: " + r.From(), nil
 	}
 	if format := wire.HeaderInt(r.Headers, wire.HeaderFormat); format > wire.Format {
-		return fmt.Errorf("%w: the journal has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, format, wire.Format)
+		return "", fmt.Errorf("%w: the journal has format %d, this build knows %d: upgrade this sidecar", view.ErrHalt, format, wire.Format)
 	}
 	if p, ok := wire.ProbeOf(r.Headers); ok {
-		return t.foldProbe(tx, r, p)
+		return "", t.foldProbe(tx, r, p)
 	}
 	if d, ok := wire.DispatchOf(r.Headers); ok {
-		return t.foldDispatch(tx, r, &d)
+		return "", t.foldDispatch(tx, r, &d)
 	}
-	var err error
 	if t.parsed, err = wire.ParseJournal(r.Body); err != nil {
-		return t.unreadable(tx, r, err.Error())
+		return t.unreadable(err.Error())
 	}
-	return t.foldRecord(record{tx, r, &t.parsed})
+	return "", t.foldRecord(record{tx, r, &t.parsed})
 }
 
-// unreadable takes in a record of which the number is not known.
-func (t *journalFold) unreadable(tx *view.Tx, r *wire.Record, reason string) error {
+// unreadable notes that there was a record of which the number is not known.
+func (t *journalFold) unreadable(why string) (fault string, err error) {
 	t.state.update(func(s *State) { s.Unread = true })
-	return t.rejects.record(tx, r, reason)
+	return why, nil
 }
 
 // foldProbe takes in a probe of the routing.
