@@ -2,12 +2,32 @@ package live
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
+
+const (
+	maxJobs   = 250 // events of jobs in a frame
+	firstJobs = 100 // earlier events of jobs in a new viewer's first frame
+)
+
+// Source computes what the topics show.
+type Source interface {
+	// Topic returns what a topic shows. essence, if not nil, is without what only a clock moves.
+	Topic(ctx context.Context, t Topic) (shown, essence any, err error)
+	// Changed returns a channel that is closed at the next change of the view.
+	Changed() <-chan struct{}
+	Now() time.Time
+	// Happened returns what happened to jobs; see feed.Since.
+	Happened(from int64, most int) (items any, count int, next, missed int64)
+	// KeepHappened keeps what happens until then, at least.
+	KeepHappened(until time.Time)
+}
 
 // board holds what the topics show, and the frames that were made of it.
 type board struct {

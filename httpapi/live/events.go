@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -53,12 +52,6 @@ func (e *Events) Counts() (viewers int, dropped int64) {
 
 // Wake computes what is watched now.
 func (e *Events) Wake() { e.hub.wake() }
-
-const (
-	eventUpdate  = "update"  // what has changed
-	eventDropped = "dropped" // the viewer was cut off, and missed what came meanwhile
-	eventEnd     = "end"     // nothing more comes: connect again
-)
 
 // maxSeconds is how long a connection lasts at most. Then the viewer connects again, and continues.
 const maxSeconds = 3600
@@ -121,13 +114,6 @@ func (e *Events) Serve(c echo.Context) error {
 	return nil
 }
 
-// sink is a viewer's connection.
-type sink interface {
-	send(ctx context.Context, id, event string, data []byte) error
-	ping(ctx context.Context) error
-	end(ctx context.Context, reason string) // sends the viewer the reason, if it still can
-}
-
 // viewer is a client that watches.
 type viewer struct {
 	events  *Events
@@ -143,9 +129,6 @@ type viewer struct {
 type endError string
 
 func (e endError) Error() string { return string(e) }
-
-// errUnread is returned by a sink whose viewer does not read.
-var errUnread = errors.New("httpapi: a viewer does not read")
 
 // watch sends frames until the connection ends, or must.
 func (v *viewer) watch(ctx context.Context, cut bool) {
@@ -223,12 +206,4 @@ func (v *viewer) recheck() error {
 		return endError("sign in again")
 	}
 	return nil
-}
-
-func reasonJSON(reason string) []byte {
-	data, err := json.Marshal(map[string]string{"reason": reason})
-	if err != nil { // a text
-		panic(err)
-	}
-	return data
 }

@@ -17,24 +17,9 @@ const (
 	brokerEvery = 2 * time.Second        // at most, that the broker is asked for all viewers
 	slowEvery   = time.Second            // for clocks and connections, where no view changes
 	idleEvery   = 5 * time.Second        // for the broker, where no view changes
-	maxJobs     = 250                    // events of jobs in a frame
-	firstJobs   = 100                    // earlier events of jobs in a new viewer's first frame
 	keepJobs    = time.Minute            // events of jobs for viewers that may come back
 	maxCutOff   = 1000
 )
-
-// Source computes what the topics show.
-type Source interface {
-	// Topic returns what a topic shows. essence, if not nil, is without what only a clock moves.
-	Topic(ctx context.Context, t Topic) (shown, essence any, err error)
-	// Changed returns a channel that is closed at the next change of the view.
-	Changed() <-chan struct{}
-	Now() time.Time
-	// Happened returns what happened to jobs; see feed.Since.
-	Happened(from int64, most int) (items any, count int, next, missed int64)
-	// KeepHappened keeps what happens until then, at least.
-	KeepHappened(until time.Time)
-}
 
 // hub computes the topics for all viewers.
 type hub struct {

@@ -212,3 +212,22 @@ func (p *Processes) Get(identity string) (Process, bool) {
 	}
 	return p.process(e.Value.(*known))
 }
+
+// process says how a process is now; ok is false if it has stopped, or was forgotten.
+func (p *Processes) process(k *known) (_ Process, ok bool) {
+	found := Process{Heartbeat: k.Said, Heard: k.Heard, State: Live}
+	found.Silent = max(0, p.now().Sub(k.Heard)-p.skew)
+	switch {
+	case found.Silent > KeptFor:
+		return found, false
+	case found.Silent > LostAfter && k.Said.State == wire.StateStopping:
+		return found, false // it said so, and did
+	case found.Silent > LostAfter:
+		found.State = Lost
+	case k.Said.State == wire.StateQuiet:
+		found.State = Quiet
+	case k.Said.State == wire.StateStopping:
+		found.State = Stopping
+	}
+	return found, true
+}
