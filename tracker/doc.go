@@ -34,6 +34,11 @@
 //
 // # Structure
 //
+// A record goes one way through the files. entries.go chooses the fold. fold_entry.go and
+// fold_journal.go decide what a record is, and fold_records.go what a JSON record of the journal
+// does. lifecycle.go changes what an entry is. entrytable.go writes the entry, its mark, the lists
+// and the counts.
+//
 // The fold has one type for each table: entries with their marks, lists and counts; outcomes; bulk
 // operations; the audit log (package audit); rejected records. Duties work with them: the entry
 // fold and the journal fold take in records, the lifecycle changes what entries are, low water
