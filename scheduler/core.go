@@ -87,7 +87,7 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Unanswered: s.left.unanswered, Room: c.room, Took: b.counters.Confirms.note})
 	c.base, c.trimmer = b, trimmer{base: b}
 	c.firing = firing{
-		queues:     dueQueues{base: b, all: map[string]*dueQueue{}},
+		queues:     dueQueues{base: b, all: map[string]*dueQueue{}, came: func(first tracker.DueKey) { c.dispatcher.instant.cameBack(first) }},
 		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unrouted: &c.unrouted, unfetched: map[ledger.EntryID]int{}},
 		copies:     copies{base: b, queues: &c.queues, unrouted: &c.unrouted},
 		unrouted:   newUnrouted(b, s.left.unrouted),

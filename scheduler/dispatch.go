@@ -23,6 +23,7 @@ type dispatcher struct {
 	unfetched map[ledger.EntryID]int // large entries, with how often they could not be fetched
 	late      time.Duration          // how late the newest fire was
 	steps     int                    // each has a snapshot of its own
+	instant   instant                // at which the newest fire was due
 }
 
 // step fires due entries, the queues in turn, until the window is full, a batch is done or nothing

@@ -184,6 +184,25 @@ func TestDifferentEntriesWithOneJIDBothFire(t *testing.T) {
 	require.Equal(t, 1, sc.journaled()[wire.TypeDuplicate])
 }
 
+// A repetition is found that the view reads after others that are due at the same time have fired.
+func TestRepetitionThatComesLateIsDropped(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	at := sc.now
+	for i := range batch + 3 {
+		sc.at(fmt.Sprint("j-", i), "q", at)
+	}
+	require.NoError(t, s.readAll())
+	require.NoError(t, s.step(sc.now)) // one batch, and some entries are left
+	last := fmt.Sprint("j-", batch+2)
+	sc.at(last, "q", at)
+	require.NoError(t, s.readAll())
+	sc.rounds(s, 6, nil)
+	require.Len(t, sc.copies(), batch+3)
+	require.Equal(t, 1, sc.copies()[last])
+	require.Equal(t, 1, sc.journaled()[wire.TypeDuplicate])
+}
+
 // A command may name an entry by the offset at which it was seen, even if a replacement stands for
 // it now.
 func TestCommandAcceptsOldOffset(t *testing.T) {

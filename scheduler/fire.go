@@ -132,47 +132,6 @@ func (d *dispatcher) expire(now time.Time, s *tracker.Stored, e *wire.Entry) err
 	return d.ledger.Record(now, recordOf(wire.TypeExpired, s), ledger.ID(s.Stream, s.Offset))
 }
 
-// dropRepeats journals which other pending entries repeat the publish of an entry.
-func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Stored, e *wire.Entry) error {
-	if repeated, err := entries.Repeated(s.Stream, s.JID); err != nil || !repeated {
-		return err
-	}
-	twins, err := d.entries.Near(s.Stream, s.JID, s.Offset, maxTwins)
-	if err != nil {
-		return err
-	}
-	for _, twin := range twins {
-		at := ledger.ID(twin.Stream, twin.Offset)
-		if twin.Offset == s.Offset || d.ledger.Busy(at) != nil || twin.Parked != "" || !mayRepeat(s, twin) {
-			continue
-		}
-		_, other, err := d.load(at)
-		if err != nil && !errors.Is(err, errFetch) {
-			return err
-		}
-		if other == nil || !wire.SamePublish(*e, *other) {
-			continue
-		}
-		if err := d.ledger.Record(now, recordOf(wire.TypeDuplicate, twin), at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxTwins is how many entries with one jid are compared, the nearest first. A publish is repeated
-// soon after; a jid may stand for any number of entries.
-const maxTwins = 32
-
-// mayRepeat reports whether two entries may be the same publish, as far as the view knows.
-func mayRepeat(a, b *tracker.Stored) bool {
-	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
-		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&
-			a.Burial.Stream == b.Burial.Stream && a.Burial.Offset == b.Burial.Offset
-	}
-	return a.At.Equal(b.At) || a.Stream == wire.Retries && a.Attempt == b.Attempt
-}
-
 // send publishes a fire or burial.
 func (d *dispatcher) send(it *dispatched) error {
 	it.Dispatch = true
@@ -216,6 +175,7 @@ var heldBecause = map[string]string{
 // taken off what its operation has done.
 func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journaled bool) error {
 	d.counters.Returned++
+	d.instant.forget()
 	d.routing.returned(it.Seq())
 	d.unrouted.needsNoCopy(dispatch{wire.Through{Epoch: d.ledger.Epoch(), Through: it.Seq()}, it.tag})
 	if it.queue != nil {
@@ -244,9 +204,51 @@ func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journal
 
 // takeBack journals that the entry of a fire or burial in doubt is pending again.
 func (d *dispatcher) takeBack(now time.Time, doubt *tracker.Doubt) error {
+	d.instant.forget()
 	r := settlement(wire.TypeUnburied, doubt)
 	r.TookBack = doubt.Command
 	return d.ledger.Record(now, r, entryOf(doubt))
+}
+
+// dropRepeats journals which other pending entries repeat the publish of an entry.
+func (d *dispatcher) dropRepeats(now time.Time, entries tracker.Lookup, s *tracker.Stored, e *wire.Entry) error {
+	if repeated, err := d.repeated(entries, s); err != nil || !repeated {
+		return err
+	}
+	twins, err := d.entries.Near(s.Stream, s.JID, s.Offset, maxTwins)
+	if err != nil {
+		return err
+	}
+	for _, twin := range twins {
+		at := ledger.ID(twin.Stream, twin.Offset)
+		if twin.Offset == s.Offset || d.ledger.Busy(at) != nil || twin.Parked != "" || !mayRepeat(s, twin) {
+			continue
+		}
+		_, other, err := d.load(at)
+		if err != nil && !errors.Is(err, errFetch) {
+			return err
+		}
+		if other == nil || !wire.SamePublish(*e, *other) {
+			continue
+		}
+		if err := d.ledger.Record(now, recordOf(wire.TypeDuplicate, twin), at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxTwins is how many entries with one jid are compared, the nearest first. A publish is repeated
+// soon after; a jid may stand for any number of entries.
+const maxTwins = 32
+
+// mayRepeat reports whether two entries may be the same publish, as far as the view knows.
+func mayRepeat(a, b *tracker.Stored) bool {
+	if a.Stream == wire.Gated { // two fires may find no queue for equal jobs of two entries
+		return a.Queue == b.Queue && !a.IsCopy() && !b.IsCopy() || a.IsCopy() && a.Burial.Stream != "" &&
+			a.Burial.Stream == b.Burial.Stream && a.Burial.Offset == b.Burial.Offset
+	}
+	return a.At.Equal(b.At) || a.Stream == wire.Retries && a.Attempt == b.Attempt
 }
 
 // withoutRepeats journals which entries repeat the first, and returns the others.
@@ -267,4 +269,18 @@ func (d *dispatcher) withoutRepeats(now time.Time, found []*tracker.Stored) (res
 		}
 	}
 	return rest, nil
+}
+
+// repeated reports whether several pending entries seem to have the jid of an entry.
+func (d *dispatcher) repeated(entries tracker.Lookup, s *tracker.Stored) (bool, error) {
+	if s.Stream != wire.ScheduledJobs || s.Leased != "" {
+		return entries.Repeated(s.Stream, s.JID)
+	}
+	if err := d.instant.read(entries, s.At, d.steps); err != nil {
+		return false, err
+	}
+	if d.instant.unknown {
+		return entries.Repeated(s.Stream, s.JID)
+	}
+	return d.instant.repeated[s.JID], nil
 }

@@ -72,6 +72,7 @@ type dueQueues struct {
 	all   map[string]*dueQueue
 	ring  []*dueQueue
 	sleep sleepers
+	came  func(first tracker.DueKey) // gets the first entry of a queue that became pending
 }
 
 // How long a queue is held that refused a job. A quorum queue refuses while it elects a leader, so
@@ -113,6 +114,7 @@ func (qs *dueQueues) step(now time.Time) error {
 	ready := qs.entries.TakeReady()
 	for _, queue := range slices.Sorted(maps.Keys(ready)) {
 		q, r := qs.of(queue), ready[queue]
+		qs.came(r.First)
 		if r.Unbound {
 			qs.notBound(now, q, r.Returned)
 		}

@@ -21,11 +21,11 @@ const (
 	benchFlight  = 1024
 )
 
-// BenchmarkFold folds entries, looks each up as the leader does before it fires, and folds their
-// fires. It reports CPU time, including the store's own goroutines, because CPU time hardly depends
+// BenchmarkFold folds entries, looks each up as the leader does before it fires, looks for
+// repetitions in two ways, and folds their fires. It reports CPU time, including the store's own goroutines, because CPU time hardly depends
 // on the load of the machine.
 func BenchmarkFold(b *testing.B) {
-	var entries, lookups, fires time.Duration
+	var entries, lookups, repeats, instants, fires time.Duration
 	for b.Loop() {
 		store, err := view.Open(view.Config{Schema: tracker.Schema, Identity: "bench", Log: slog.New(slog.DiscardHandler)})
 		require.NoError(b, err)
@@ -46,11 +46,13 @@ func BenchmarkFold(b *testing.B) {
 		})
 		entries += cpu(b, func() { apply(0, benchEntries, benchEntry) })
 		lookups += cpu(b, func() { lookUp(b, all) })
+		repeats += cpu(b, func() { lookForRepeats(b, all) })
+		instants += cpu(b, func() { readInstant(b, all) })
 		fires += cpu(b, func() { apply(1, benchEntries, benchFire) })
 		require.Zero(b, all.Total(wire.ScheduledJobs))
 		require.NoError(b, store.Close())
 	}
-	for name, took := range map[string]time.Duration{"entry": entries, "lookup": lookups, "fire": fires} {
+	for name, took := range map[string]time.Duration{"entry": entries, "lookup": lookups, "jid-lookup": repeats, "jid-read": instants, "fire": fires} {
 		b.ReportMetric(float64(took.Microseconds())/float64(b.N)/benchEntries, "cpu-µs/"+name)
 	}
 }
@@ -86,14 +88,34 @@ func lookUp(b *testing.B, all *tracker.Entries) {
 		for _, k := range keys {
 			s, err := snapshot.Get(k.Stream, k.Offset)
 			require.NoError(b, err)
-			repeated, err := snapshot.Repeated(s.Stream, s.JID)
-			require.NoError(b, err)
-			require.False(b, repeated)
+			require.Equal(b, k.Offset, s.Offset)
 			n++
 		}
 		behind = keys[len(keys)-1]
 		require.NoError(b, snapshot.Close())
 	}
+}
+
+// lookForRepeats looks each jid up.
+func lookForRepeats(b *testing.B, all *tracker.Entries) {
+	snapshot := all.Snapshot()
+	for i := range int64(benchEntries) {
+		repeated, err := snapshot.Repeated(wire.ScheduledJobs, fmt.Sprintf("job-%08d", i))
+		require.NoError(b, err)
+		require.False(b, repeated)
+	}
+	require.NoError(b, snapshot.Close())
+}
+
+// readInstant reads all jids in order.
+func readInstant(b *testing.B, all *tracker.Entries) {
+	snapshot, seen := all.Snapshot(), map[string]bool{}
+	require.NoError(b, snapshot.DueAt(wire.ScheduledJobs, time.Unix(1_700_000_000, 500_000_000), -1, func(r tracker.Row) bool {
+		seen[r.JID] = true
+		return true
+	}))
+	require.Len(b, seen, benchEntries)
+	require.NoError(b, snapshot.Close())
 }
 
 func cpu(b *testing.B, fn func()) time.Duration {

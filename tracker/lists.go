@@ -28,11 +28,22 @@ type Row struct {
 // List calls fn for the pending entries of a stream by time, from behind a cursor, until fn returns
 // false. The newest dead jobs are listed first, and other entries by when they are due.
 func (l Lists) List(stream string, behind Cursor, fn func(Row) bool) error {
-	return l.scan(stream, behind, func(key, value []byte) bool {
-		at, offset := listKeyParts(key)
-		d := table.Decoder{B: value}
-		return fn(Row{Cursor{at, offset, true}, d.Text(), d.Text(), d.Text()})
+	return l.scan(stream, behind, func(key, value []byte) bool { return fn(rowOf(key, value)) })
+}
+
+// DueAt calls fn for the pending entries of a stream that are due at a time, behind an offset, until
+// fn returns false.
+func (l Lookup) DueAt(stream string, at time.Time, behind int64, fn func(Row) bool) error {
+	c := codes[stream]
+	return l.r.Scan(keyList(entryID{c, behind + 1}, at), keyList(entryID{c, noOffset}, at), false, func(key, value []byte) bool {
+		return fn(rowOf(key, value))
 	})
+}
+
+func rowOf(key, value []byte) Row {
+	at, offset := listKeyParts(key)
+	d := table.Decoder{B: value}
+	return Row{Cursor{at, offset, true}, d.Text(), d.Text(), d.Text()}
 }
 
 // Skip moves a cursor by n pending entries of a stream, in the order of List, without reading them.

@@ -33,6 +33,7 @@ var (
 	setClock    = check{"./scheduler", "TestClockSetBackDelaysNoRetry", nil}
 	doubted     = check{"./scheduler", "TestCommandSeesReturnedFire", nil}
 	repeated    = check{"./scheduler", "TestLowWaterKeepsWitness", nil}
+	repeats     = check{"./scheduler", "TestRepetitionThatComesLateIsDropped", nil}
 	early       = check{"./scheduler", "TestTriggeredJobIsNotFiredAgainWhenDue", nil}
 	lingers     = check{"./scheduler", "TestLowWaterLingers", nil}
 	silent      = check{"./scheduler", "TestSilent.*|TestUnansweredFires.*|TestNoGiveUp.*|TestLateAnswersAreIgnored", nil}
@@ -248,6 +249,8 @@ var variants = []variant{
 		"offset >= by.Offset || old != nil && old.JID != by.JID {", "offset >= by.Offset || old != nil && false {", another},
 	{"lane-looks-ahead", "what a command did to an entry that was looked up before is not seen", "scheduler/dispatch.go",
 		"if q.step != d.steps {", "if q.step == 0 {", early},
+	{"instant-read-once", "a repetition that is read after others of its due time have fired is not seen", "scheduler/instant.go",
+		"if i.unknown || i.step == step {", "if i.unknown || i.step != 0 {", repeats},
 	{"barriers-not-awaited", "a new leader fires before it has read to its own barriers", "scheduler/opening.go",
 		"done = done && seen && above && said", "done = done && above && said", property},
 	{"refusal-forgotten", "a fire in doubt counts as delivered although its queue may have refused it", "scheduler/reconcile.go",
