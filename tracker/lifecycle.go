@@ -103,6 +103,9 @@ func (t *lifecycle) markInDoubt(tx *view.Tx, r *wire.Record, d *wire.Dispatch, l
 	case s != nil && s.tag() != d.JIDTag, old != nil && (old.tag != d.JIDTag || old.state == settled || old.state == replaced):
 		return nil // said of another entry, in a stream that is gone; or it came back, and another entry replaced this one
 	case s == nil:
+		if settled, err := t.wasSettled(tx, id); err != nil || settled && old == nil {
+			return err // a late record had said so, which the leader that fired it again had not read
+		}
 		m.body = r.Body // the entry may never come: its stream may have forgotten it
 	case old == nil || old.state != inDoubt:
 		if err := t.entries.removePending(tx, s); err != nil {
@@ -119,6 +122,15 @@ func (t *lifecycle) markInDoubt(tx *view.Tx, r *wire.Record, d *wire.Dispatch, l
 		return err
 	}
 	return t.entries.setMark(tx, id, m)
+}
+
+// wasSettled reports of an entry that the view does not have whether it had it.
+func (t *lifecycle) wasSettled(tx *view.Tx, id entryID) (bool, error) {
+	first, begun := t.state.peek().First[id.name()]
+	if !begun || id.offset < first {
+		return false, nil
+	}
+	return passed(tx, id)
 }
 
 // isInDoubt reports whether a fire or burial is in doubt.
