@@ -12,7 +12,7 @@ import (
 )
 
 // Schema is the version of the tables that Entries writes. A store with another version is rebuilt.
-const Schema = 21
+const Schema = 22
 
 // Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
 // in. Others get its Reader, which cannot write.
@@ -190,6 +190,7 @@ type fold struct {
 	operations *operations
 	audit      *audit.Log
 	pauses     *pauses
+	periodics  *periodics
 
 	// The duties.
 	lifecycle *lifecycle
@@ -201,7 +202,7 @@ func newFold(r *Reader) *fold {
 	t := &fold{
 		state: &leadership{shown: r.Shown}, entries: newEntryTable(r.heads, r.Counts, r.Shown), awaited: awaited{}, numbers: &numbers{},
 		announced: newAnnouncements(r.first),
-		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses},
+		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses}, periodics: &periodics{PeriodicJobs: r.Periodics},
 	}
 	t.rejects = &rejects{t.state}
 	t.audit = audit.New(t.operations.get)
@@ -210,7 +211,7 @@ func newFold(r *Reader) *fold {
 	t.streams = entryFold{r.Trust, t.state, t.awaited, t.announced, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
+		pauses: t.pauses, periodics: t.periodics, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
 	}
 	return t
 }
@@ -219,7 +220,7 @@ func newFold(r *Reader) *fold {
 func (t *fold) load(r view.Reader) error {
 	t.numbers.reset()
 	for _, load := range []func(view.Reader) error{
-		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.state.load,
+		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.periodics.load, t.state.load,
 	} {
 		if err := load(r); err != nil {
 			return err

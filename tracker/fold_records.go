@@ -19,6 +19,7 @@ type journalFold struct {
 	operations   *operations
 	audit        *audit.Log
 	pauses       *pauses
+	periodics    *periodics
 	lifecycle    *lifecycle
 	replacements replacements
 	lowWater     lowWater
@@ -82,6 +83,8 @@ var recordFolds = map[string]func(*journalFold, record) error{
 		}
 		return t.replacements.journaled(r.tx, r.j)
 	},
+	wire.TypeDefined:  func(t *journalFold, r record) error { return t.periodics.define(r.tx, r.j) },
+	wire.TypeTicked:   (*journalFold).foldTicked,
 	wire.TypeChanged:  (*journalFold).foldReplaced,
 	wire.TypeUndone:   (*journalFold).foldReplaced,
 	wire.TypeTrimmed:  (*journalFold).foldTrimmed,
@@ -154,6 +157,9 @@ func (t *journalFold) foldConfirmed(r record) error {
 // foldRepeated takes in facts that low water would forget.
 func (t *journalFold) foldRepeated(r record) error {
 	if err := t.pauses.fold(r.tx, r.j.Paused); err != nil {
+		return err
+	}
+	if err := t.periodics.replace(r.tx, r.j.Periodics); err != nil {
 		return err
 	}
 	for i := range r.j.Keys {
@@ -282,4 +288,20 @@ func (t *journalFold) confirm(tx *view.Tx, k wire.Confirmed) error {
 		t.state.update(func(s *State) { s.Confirmed = k.Through })
 	}
 	return t.lifecycle.settleBetween(tx, dispatchID{k.Epoch, from}, dispatchID{k.Epoch, k.Through + 1})
+}
+
+// foldTicked takes in outcomes of ticks, and that the journal has those that made an entry.
+func (t *journalFold) foldTicked(r record) error {
+	for _, tick := range r.j.Ticks {
+		if err := t.periodics.tick(r.tx, tick, r.j.At, r.j.Actor); err != nil {
+			return err
+		}
+		if tick.By == nil || *tick.By < t.state.peek().LowWater[wire.ScheduledJobs] {
+			continue
+		}
+		if err := t.replacements.announced.journaled(r.tx, entryID{codes[wire.ScheduledJobs], *tick.By}, wire.JIDTag(tick.JID)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -105,6 +105,20 @@ var stories = map[string]struct {
 		c := h.replace(sched, h.replace(sched, a, "a", 1), "a", 1)
 		h.record(wire.JournalRecord{Type: wire.TypeDeleted, Stream: sched, Offset: c, JID: "a"})
 	}, outcome{}},
+	"tick that is journaled": {func(h *history) {
+		h.open()
+		h.record(wire.JournalRecord{Type: wire.TypeDefined, Defined: []wire.Defined{{Kind: wire.KindPeriodic, Name: "p", Layer: wire.LayerCode, Value: []byte(`{"every":60}`)}}})
+		by := h.tick(1)
+		h.record(wire.JournalRecord{Type: wire.TypeTicked, Ticks: []wire.Tick{{Periodic: "p", Tick: 60, Outcome: wire.TickMade, JID: "t1", By: &by}}})
+	}, outcome{sched: []string{"1:t1"}, due: []string{"t/scheduled_jobs:1"}}},
+	"tick of a leader that had been followed": {func(h *history) {
+		h.open()
+		epoch := h.epoch
+		h.open()
+		h.epoch, epoch = epoch, h.epoch
+		h.tick(1)
+		h.epoch = epoch
+	}, outcome{}},
 	"fired by a leader that dies": {func(h *history) {
 		a := h.entry(sched, "a", 1)
 		h.open()

@@ -27,6 +27,7 @@ const (
 	tableDead      = 'x' // dropped at offset        → ; dead jobs, by when they died
 	tableAnnounced = 'a' // stream offset            → announcement
 	tablePaused    = 's' //                          → the paused queues, as JSON
+	tablePeriodic  = 't' // name                     → periodic job, as JSON
 	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → the job enqueued under a key
 	tableCopy      = 'g' // offset                   → ; jobs of jobs.gated that are fires which found no queue
 )

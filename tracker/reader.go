@@ -22,7 +22,8 @@ type Reader struct {
 	*BulkOperations
 	*Pauses
 	Trust
-	Audit audit.Reader
+	Periodics *PeriodicJobs
+	Audit     audit.Reader
 }
 
 func newReader(store *view.Store, trust Trust) *Reader {
@@ -30,7 +31,7 @@ func newReader(store *view.Store, trust Trust) *Reader {
 	return &Reader{
 		Lookup: Lookup{store}, Lists: Lists{store, &listHeads{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
 		History: History{store}, Announcements: Announcements{store, &firstAnnounced{at: map[code]int64{}}}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
-		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Trust: trust,
+		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Periodics: &PeriodicJobs{}, Trust: trust,
 		Audit: audit.NewReader(store, shown.journalBegin),
 	}
 }

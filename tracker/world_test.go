@@ -293,6 +293,12 @@ func (h *history) change(stream string, old int64, jid string, at int) wire.Anno
 	return a
 }
 
+// tick appends the job of a tick.
+func (h *history) tick(n int) int64 {
+	a := wire.Announcement{What: wire.TypeTicked, Key: wire.TickKey("p", int64(60*n), "")}
+	return h.append(sched, millrace, a.Headers(h.epoch), body(sched, fmt.Sprintf("t%d", n), 60*n))
+}
+
 // journal journals the purpose of a replacement.
 func (h *history) journal(a wire.Announcement) { h.record(a.Record()) }
 

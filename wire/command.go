@@ -31,6 +31,11 @@ const (
 	CommandNote    = "note"    // journal an act of a sidecar: see Noted
 
 	CommandMoveType = "move-type" // turn a queue into a queue of another type
+
+	CommandDefine = "define" // set what a source defines
+	CommandForget = "forget" // remove a periodic job, or a layer of it
+	CommandRun    = "run"    // enqueue the job of a periodic job now
+	CommandSkip   = "skip"   // skip a coming tick
 )
 
 // Command is a request to the leader.
@@ -48,7 +53,7 @@ type Command struct {
 
 	Type   string  `json:"type,omitempty"`    // move-type: classic or quorum
 	Within float64 `json:"within,omitempty"`  // move-type: seconds to wait for unacked jobs
-	DryRun bool    `json:"dry_run,omitempty"` // move-type: only report what it would do
+	DryRun bool    `json:"dry_run,omitempty"` // move-type, define: only report what it would do
 
 	Key string          `json:"key,omitempty"` // enqueue: the same key means the same job
 	Job json.RawMessage `json:"job,omitempty"` // enqueue
@@ -57,6 +62,11 @@ type Command struct {
 	Bulk *Operation `json:"operation,omitempty"` // operate, cancel
 
 	Noted *Noted `json:"noted,omitempty"` // note
+
+	Definitions *Definitions `json:"definitions,omitempty"` // define
+	Periodic    string       `json:"periodic,omitempty"`    // forget, run, skip, pause, resume: name of a periodic job
+	Layer       string       `json:"layer,omitempty"`       // forget: empty means all
+	Tick        *int64       `json:"tick,omitempty"`        // skip: nil means the next one
 
 	Operation string     `json:"-"` // id of the bulk operation; only the leader sets it
 	Move      *PauseMove `json:"-"` // pause, resume: for a move of type; only the leader sets it
@@ -84,6 +94,11 @@ var commandStreams = map[string][]string{
 	CommandNote:    nil,
 
 	CommandMoveType: nil,
+
+	CommandDefine: nil,
+	CommandForget: nil,
+	CommandRun:    nil,
+	CommandSkip:   nil,
 
 	CommandState:   nil,
 	CommandEnqueue: nil,
@@ -117,6 +132,12 @@ func (c Command) check() error {
 	}
 	if c.Command == CommandNote {
 		return c.Noted.check()
+	}
+	if c.Command == CommandDefine {
+		return c.checkDefine()
+	}
+	if c.aboutPeriodic() {
+		return c.checkPeriodic()
 	}
 	if c.aboutQueue() {
 		return c.checkQueue()
@@ -195,6 +216,9 @@ type Reply struct {
 	Paused   []string  `json:"paused,omitzero"`    // state: the paused queues
 	Move     *TypeMove `json:"move,omitempty"`     // move-type: what it does or would do
 	Repeated bool      `json:"repeated,omitempty"` // the command was carried out before
+
+	Defined *DefineResult `json:"defined,omitempty"` // define: what it did or would do
+	Tick    int64         `json:"tick,omitempty"`    // skip: which one
 }
 
 // Happened is what became of an entry that is no longer pending.
@@ -204,4 +228,38 @@ type Happened struct {
 	Offset int64   `json:"offset"` // of the entry
 	Record int64   `json:"record"` // offset of the journal record
 	Actor  string  `json:"actor,omitempty"`
+}
+
+// checkDefine checks the command define.
+func (c Command) checkDefine() error {
+	d := c.Definitions
+	switch {
+	case d == nil:
+		return fmt.Errorf("command %s needs definitions", c.Command)
+	case d.Layer != "" && !slices.Contains(Layers, d.Layer):
+		return fmt.Errorf("layer %q is not known: use code, file or operator", Shorten(d.Layer, 40))
+	case d.Layer != LayerOperator && (d.Source == "" || d.Source != ASCII(d.Source)):
+		return fmt.Errorf("definitions need a source of 1 to %d characters of printable ASCII", shared.MaxShort)
+	}
+	_, err := d.Periodics()
+	return err
+}
+
+// checkPeriodic checks a command about a periodic job.
+func (c Command) checkPeriodic() error {
+	if c.Command == CommandForget && c.Layer != "" && !slices.Contains(Layers, c.Layer) {
+		return fmt.Errorf("layer %q is not known: use code, file or operator", Shorten(c.Layer, 40))
+	}
+	return CheckPeriodicName(c.Periodic)
+}
+
+// aboutPeriodic reports whether a command is about one periodic job.
+func (c Command) aboutPeriodic() bool {
+	switch c.Command {
+	case CommandForget, CommandRun, CommandSkip:
+		return true
+	case CommandPause, CommandResume:
+		return c.Periodic != ""
+	}
+	return false
 }

@@ -293,7 +293,7 @@ func ReadEntry(r *Record, trusted bool) (e EntryRecord) {
 	}
 	if a := e.Announcement; a != nil {
 		a.JIDTag = JIDTag(e.JID)
-		if a.What == OpEnqueued {
+		if a.What == OpEnqueued || a.What == TypeTicked {
 			a.JID = e.JID
 		}
 	}
@@ -309,7 +309,8 @@ func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
 		return
 	}
 	d, dispatched := DispatchOf(r.Headers)
-	enqueues := r.Headers[HeaderAnnounces] == OpEnqueued && !replaces
+	what := r.Headers[HeaderAnnounces]
+	enqueues := (what == OpEnqueued || what == TypeTicked) && !replaces
 	e.Ours = replaces || enqueues || dispatched && d.Burial()
 	if dispatched && (e.Ours || r.Stream == Gated) {
 		e.Dispatch = &d

@@ -229,17 +229,20 @@ type Announcement struct {
 	Operation string `json:"operation,omitempty"` // id of the bulk operation
 	Undoes    int64  `json:"undoes,omitempty"`    // undone: the journal record that is undone
 	Dead      *int64 `json:"dead,omitempty"`      // undone, of a kill: the dead job to remove
-	Key       string `json:"key,omitempty"`       // enqueued: the key; nothing is replaced
+	Key       string `json:"key,omitempty"`       // enqueued, ticked: the key; nothing is replaced
 	Sum       string `json:"sum,omitempty"`       // enqueued: checksum of the request
-	JID       string `json:"full_jid,omitempty"`  // enqueued: the jid itself, not its tag
+	JID       string `json:"full_jid,omitempty"`  // enqueued, ticked: the jid itself, not its tag
 }
 
 // Headers returns the announcement as headers of the replacement.
 func (a Announcement) Headers(epoch int64) map[string]any {
 	h := map[string]any{HeaderEpoch: epoch, HeaderAnnounces: a.What}
-	if a.What == OpEnqueued {
+	switch a.What {
+	case OpEnqueued:
 		h[HeaderKey], h[HeaderSum] = a.Key, a.Sum
-	} else {
+	case TypeTicked:
+		h[HeaderKey] = a.Key
+	default:
 		h[HeaderReplaces] = a.Replaces
 	}
 	for name, text := range map[string]string{HeaderCommand: a.Command, HeaderActor: a.Actor, HeaderOperation: a.Operation} {
@@ -260,7 +263,7 @@ func (a Announcement) Headers(epoch int64) map[string]any {
 // is left out.
 func AnnouncementOf(r *Record) (a Announcement, ok bool) {
 	a.What, _ = r.Headers[HeaderAnnounces].(string)
-	if !slices.Contains([]string{TypeChanged, TypeUndone, OpEnqueued}, a.What) {
+	if !slices.Contains([]string{TypeChanged, TypeUndone, OpEnqueued, TypeTicked}, a.What) {
 		return a, false
 	}
 	a.Stream, a.Offset = r.Stream, r.Offset

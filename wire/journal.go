@@ -13,7 +13,7 @@ import (
 )
 
 // Format is the version of the journal that this build writes, and the newest that it reads.
-const Format = 2
+const Format = 3
 
 // Types of the JSON records in the journal.
 const (
@@ -35,12 +35,14 @@ const (
 	TypeRecreated = "recreated" // an entry stream was created again, or ends below low water
 	TypeMisrouted = "astray"    // the route of fires was broken: some may not have arrived
 	TypeReleased  = "released"  // held entries may fire, except those up to Held
-	TypeState     = "state"     // pauses, operations, idempotency keys
+	TypeState     = "state"     // pauses, operations, idempotency keys, periodic jobs
 	TypeOperation = "operation" // progress of a bulk operation
 	TypeRejected  = "rejected"  // a queue had a message that is not a job
 	TypeDismissed = "dismissed" // a rejected record was removed from the list
 	TypeNoted     = "noted"     // a user acts on a queue or on workers: see Noted
 	TypeBarrier   = "barrier"   // in entry streams: an epoch begins here
+	TypeDefined   = "defined"   // layers of definitions were set or removed
+	TypeTicked    = "ticked"    // outcomes of ticks of periodic jobs
 )
 
 // Everything is the offset that holds a whole entry stream, while it is not known up to which
@@ -120,6 +122,10 @@ type JournalRecord struct {
 	Operation *Operation `json:"operation,omitempty"` // operation, state
 
 	Noted *Noted `json:"noted,omitempty"` // noted
+
+	Defined   []Defined      `json:"defined,omitempty"`   // defined
+	Ticks     []Tick         `json:"ticks,omitempty"`     // ticked
+	Periodics *PeriodicPiece `json:"periodics,omitempty"` // state: some of the periodic jobs
 }
 
 // StandingWitness returns the witness in a record. Format 1 had the name of a queue in its place.

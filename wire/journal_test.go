@@ -42,6 +42,9 @@ func journalRecords() []JournalRecord {
 		{Type: TypeDismissed, Epoch: 1, Stream: Unrouted, Offset: 44},
 		{Type: TypeNoted, Epoch: 1, Noted: &Noted{Op: NotedMoved, Queue: "a", To: "b", Count: 3}, Actor: "a", Reason: "r"},
 		{Type: TypeBarrier, Epoch: 1},
+		{Type: TypeDefined, Epoch: 1, Defined: []Defined{{Kind: KindPeriodic, Name: "n", Layer: LayerCode, Source: "s", Value: json.RawMessage(`{"every":60}`), Since: 7}}},
+		{Type: TypeTicked, Epoch: 1, Ticks: []Tick{{Periodic: "n", Tick: 120, Outcome: TickMade, JID: "j", By: new(int64)}}},
+		{Type: TypeState, Epoch: 1, Periodics: &PeriodicPiece{After: "a", Through: "n", Jobs: []PeriodicJob{{Name: "n", Layers: map[string]DefinedLayer{}, Through: 3}}}},
 	}
 }
 

@@ -30,6 +30,10 @@ const (
 	Growing     = "queue_growing"
 	Paused      = "queue_paused"
 	VersionSkew = "version_skew"
+	TicksMissed = "ticks_missed"
+	TicksLate   = "ticks_late"
+
+	PeriodicIncomplete = "periodic_incomplete"
 )
 
 // Limits beyond which something is worth a look.
@@ -60,6 +64,7 @@ type Facts struct {
 	SLO       func(queue string) time.Duration
 	Paused    map[string]wire.Pause
 	Degraded  []Failing
+	Ticks     []Ticks
 
 	Failed       float64       // failures per second in the last minutes
 	FailedBefore float64       // and on average before that
@@ -116,6 +121,7 @@ func Look(f Facts) []Item {
 		f.queue(&f.Queues[i], full, add)
 	}
 	f.workers(add)
+	f.periodic(add)
 	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore && f.Before >= leastBefore {
 		add(RetryStorm, warning, "", f.Failed, "%.1f failures/s (previous %s: %.1f/s)", f.Failed, hours(f.Before), f.FailedBefore)
 	}
@@ -336,3 +342,25 @@ func onNode(node string) string {
 var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }
+
+// periodic adds what went wrong with ticks.
+func (f *Facts) periodic(add adder) {
+	for _, t := range f.Ticks {
+		if t.Missed > 0 {
+			add(TicksMissed, warning, t.Name, float64(t.Missed), "%s in the last hour: no sidecar led in time, and catch_up does not make up for that", missed(t.Missed))
+		}
+		if t.Late > 0 {
+			add(TicksLate, warning, t.Name, t.Late.Seconds(), "a job was enqueued %s after its tick", span(t.Late))
+		}
+		if t.Incomplete != "" {
+			add(PeriodicIncomplete, warning, t.Name, 1, "the periodic job has no ticks: %s", t.Incomplete)
+		}
+	}
+}
+
+func missed(n int64) string {
+	if n == 1 {
+		return "1 tick was missed"
+	}
+	return wire.Counted(n, "tick") + " were missed"
+}

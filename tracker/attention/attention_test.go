@@ -150,3 +150,29 @@ func TestStuckJobs(t *testing.T) {
 	all := []processes.Process{hangs("a", "C", 5*time.Minute, time.Hour), hangs("a", "Slow", 9*time.Hour, 11*time.Hour), hangs("a", "Unknown", 100*time.Hour), lost}
 	require.Equal(t, 2, attention.StuckJobs(all, usual))
 }
+
+// What went wrong with ticks is shown for an hour.
+func TestTicksThatWentWrong(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	at := func(ago time.Duration) float64 { return wire.Seconds(now.Add(-ago)) }
+	value := func(text string) map[string]wire.DefinedLayer {
+		return map[string]wire.DefinedLayer{wire.LayerCode: {Value: []byte(text)}}
+	}
+	whole := value(`{"every":60,"job":{"class":"C"}}`)
+	jobs := []*wire.PeriodicJob{
+		{Name: "fine", Layers: whole, Recent: []wire.Tick{{Tick: now.Unix() - 60, Outcome: wire.TickMade, At: at(time.Minute)}}},
+		{Name: "long ago", Layers: whole, Recent: []wire.Tick{{Outcome: wire.TickSkipped, Why: wire.WhyMissed, At: at(2 * time.Hour)}}},
+		{Name: "missed", Layers: whole, Recent: []wire.Tick{{Outcome: wire.TickSkipped, Why: wire.WhyMissed, Count: 3, At: at(time.Minute)}, {Outcome: wire.TickSkipped, Why: wire.WhyMissed, At: at(time.Minute)}}},
+		{Name: "late", Layers: whole, Recent: []wire.Tick{{Tick: now.Unix() - 300, Outcome: wire.TickMade, At: at(time.Minute)}}},
+		{Name: "part", Layers: value(`{"every":60}`)},
+	}
+	var got []string
+	for _, i := range attention.Look(attention.Facts{Ticks: attention.TicksOf(jobs, now)}) {
+		got = append(got, i.Kind+" "+i.Subject+": "+i.Text)
+	}
+	require.ElementsMatch(t, []string{
+		"ticks_missed missed: 4 ticks were missed in the last hour: no sidecar led in time, and catch_up does not make up for that",
+		"ticks_late late: a job was enqueued 4 min after its tick",
+		"periodic_incomplete part: the periodic job has no ticks: it has no job: give job, an object with a class",
+	}, got)
+}

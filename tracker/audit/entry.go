@@ -19,6 +19,7 @@ type Entry struct {
 	JID       string // as in headers: wire.JIDTag
 	Queue     string // paused, resumed, and what is noted of queues
 	To        string // moved: the other queue
+	Periodic  string // of a periodic job: its name
 	Identity  string // quieted, stopped, cancelled: of the worker process; "*": all
 	Actor     string // empty: no user asked for it
 	Reason    string // why, or what the broker said
@@ -32,6 +33,12 @@ type Entry struct {
 const (
 	OpPaused  = "paused"
 	OpResumed = "resumed"
+
+	OpDefined   = "defined"   // a layer of a definition was set
+	OpForgotten = "forgotten" // a layer of a definition was removed
+	OpRun       = "run"       // the job of a periodic job was enqueued by hand
+	OpSkipped   = "skipped"   // a coming tick is skipped
+	OpMissed    = "missed"    // ticks were too late
 )
 
 // Table is the first byte of the keys: list, offset of the journal's record → entry.
@@ -67,7 +74,7 @@ const maxReason = 1000
 
 // texts returns the short texts in the order in which they are kept.
 func (e *Entry) texts() []*string {
-	return []*string{&e.Op, &e.Stream, &e.JID, &e.Queue, &e.To, &e.Identity, &e.Actor, &e.Operation, &e.Action, &e.State}
+	return []*string{&e.Op, &e.Stream, &e.JID, &e.Queue, &e.To, &e.Identity, &e.Actor, &e.Operation, &e.Action, &e.State, &e.Periodic}
 }
 
 func (e *Entry) encode() []byte {

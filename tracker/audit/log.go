@@ -78,6 +78,10 @@ func (l *Log) Fold(tx *view.Tx, j *wire.JournalRecord, record int64) error {
 			e.Op = OpPaused
 		}
 		return l.keep(tx, e)
+	case j.Type == wire.TypeDefined:
+		return l.foldDefined(tx, e, j.Defined)
+	case j.Type == wire.TypeTicked:
+		return l.foldTicked(tx, e, j.Ticks)
 	case j.Type == wire.TypeNoted && j.Noted != nil:
 		e.Op, e.Queue, e.To, e.Identity, e.Count = j.Noted.Op, j.Noted.Queue, j.Noted.To, j.Noted.Identity, j.Noted.Count
 		if j.Noted.JID != "" {
@@ -88,6 +92,53 @@ func (l *Log) Fold(tx *view.Tx, j *wire.JournalRecord, record int64) error {
 		return l.foldOperation(tx, e, j.Operation)
 	}
 	return nil
+}
+
+// foldDefined keeps one entry for all definitions of a record: the offset of the record names it.
+func (l *Log) foldDefined(tx *view.Tx, e *Entry, all []wire.Defined) error {
+	if len(all) == 0 {
+		return nil
+	}
+	e.Op, e.Count = OpForgotten, int64(len(all))
+	for _, d := range all {
+		if len(d.Value) > 0 {
+			e.Op = cmp.Or(d.Op, OpDefined)
+		}
+	}
+	if e.Periodic = all[0].Name; len(all) > 1 {
+		e.Periodic = ""
+	}
+	return l.keep(tx, e)
+}
+
+// foldTicked keeps what a user asked for, and ticks that were missed.
+func (l *Log) foldTicked(tx *view.Tx, e *Entry, ticks []wire.Tick) error {
+	several := false
+	for _, t := range ticks {
+		switch {
+		case t.Outcome == wire.TickRun:
+			e.Op, e.Stream, e.JID = OpRun, wire.ScheduledJobs, wire.JIDTag(t.JID)
+			if t.By != nil {
+				e.Offset = *t.By
+			}
+		case t.Why == wire.WhyAsked:
+			e.Op = OpSkipped
+		case t.Why == wire.WhyMissed:
+			e.Op, e.Count = OpMissed, e.Count+max(1, t.Count)
+		default:
+			continue
+		}
+		if several = several || e.Periodic != "" && e.Periodic != t.Periodic; !several {
+			e.Periodic = t.Periodic
+		}
+	}
+	if e.Op == wire.TypeTicked {
+		return nil
+	}
+	if several {
+		e.Periodic = ""
+	}
+	return l.keep(tx, e)
 }
 
 // foldOperation keeps how an operation begins and ends, and not its progress.

@@ -1,0 +1,274 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
+)
+
+// Periodic is the definition of a periodic job: when it is due, and the job that is enqueued then.
+// Durations are in seconds.
+type Periodic struct {
+	Cron       string          `json:"cron,omitempty"`
+	Every      int64           `json:"every,omitempty"`
+	TZ         string          `json:"tz,omitempty"` // of cron and except; empty means UTC
+	Jitter     float64         `json:"jitter,omitempty"`
+	CatchUp    string          `json:"catch_up,omitempty"`
+	CatchUpMax int             `json:"catch_up_max,omitempty"`
+	Grace      *float64        `json:"grace,omitempty"`
+	Overlap    string          `json:"overlap,omitempty"`
+	Except     []string        `json:"except,omitempty"` // dates, or first..last
+	ExpiresIn  float64         `json:"expires_in,omitempty"`
+	Paused     bool            `json:"paused,omitempty"`
+	Job        json.RawMessage `json:"job,omitempty"`
+}
+
+// What becomes of ticks that are late by more than the grace.
+const (
+	CatchUpSkip = "skip" // none is made up for; the default
+	CatchUpLast = "last" // the newest, unless one in time follows
+	CatchUpAll  = "all"  // the newest catch_up_max
+)
+
+// What becomes of a tick while the job of the last one waits.
+const (
+	OverlapAllow = "allow" // the default
+	OverlapSkip  = "skip"
+)
+
+// Layers of a definition, from the weakest to the strongest. They are merged member by member.
+const (
+	LayerCode     = "code"
+	LayerFile     = "file"
+	LayerOperator = "operator"
+)
+
+// Layers are all layers, the weakest first.
+var Layers = []string{LayerCode, LayerFile, LayerOperator}
+
+// Limits of periodic jobs.
+const (
+	MaxPeriodic      = 10_000   // periodic jobs
+	MaxDefinition    = 64 << 10 // bytes of one layer
+	MaxCatchUp       = 1000     // ticks
+	DefaultCatchUp   = 100
+	DefaultGrace     = time.Minute
+	maxPeriodSeconds = 366 * 24 * 3600
+)
+
+var periodicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// CheckPeriodicName returns an error if no periodic job can have this name.
+func CheckPeriodicName(name string) error {
+	if !periodicName.MatchString(name) {
+		return fmt.Errorf("%.80q is no name of a periodic job: use 1 to 64 letters, digits, dots, hyphens and underscores", name)
+	}
+	return nil
+}
+
+// ParsePeriodic parses a definition, or a layer of one, and checks what is there.
+func ParsePeriodic(raw []byte) (p Periodic, err error) {
+	if len(raw) > MaxDefinition {
+		return p, fmt.Errorf("definition has %d bytes, at most %d are allowed", len(raw), MaxDefinition)
+	}
+	if err := shared.CheckRecord(raw); err != nil {
+		return p, fmt.Errorf("definition: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&p); err != nil {
+		return p, fmt.Errorf("definition: %w", err)
+	}
+	if err := checkGiven(raw); err != nil {
+		return p, err
+	}
+	return p, p.check()
+}
+
+// checkGiven returns an error if a member has a value that would count as left out.
+func checkGiven(raw []byte) (err error) {
+	gjson.ParseBytes(raw).ForEach(func(name, value gjson.Result) bool {
+		switch empty := value.Type == gjson.Null || value.Type == gjson.String && value.Str == ""; name.String() {
+		case "every", "catch_up_max":
+			if empty = empty || value.Num < 1; empty {
+				err = fmt.Errorf("member %q is a number from 1", name.String())
+			}
+		default:
+			if empty {
+				err = fmt.Errorf("member %q is empty: leave it out, or say what it is to be", name.String())
+			}
+		}
+		return err == nil
+	})
+	return err
+}
+
+func (p *Periodic) check() error {
+	for name, n := range map[string]float64{"every": float64(p.Every), "jitter": p.Jitter, "expires_in": p.ExpiresIn, "grace": p.grace()} {
+		if n < 0 || n > maxPeriodSeconds {
+			return fmt.Errorf("member %q is a number of seconds from 0 to %d", name, maxPeriodSeconds)
+		}
+	}
+	switch {
+	case p.Cron != "" && p.Every != 0:
+		return errors.New("cron and every exclude each other")
+	case !slices.Contains([]string{"", CatchUpSkip, CatchUpLast, CatchUpAll}, p.CatchUp):
+		return fmt.Errorf("catch_up %.40q is not known: use skip, last or all", p.CatchUp)
+	case !slices.Contains([]string{"", OverlapAllow, OverlapSkip}, p.Overlap):
+		return fmt.Errorf("overlap %.40q is not known: use allow or skip", p.Overlap)
+	case p.CatchUpMax < 0 || p.CatchUpMax > MaxCatchUp:
+		return fmt.Errorf("catch_up_max is a number from 1 to %d", MaxCatchUp)
+	}
+	for _, dates := range p.Except {
+		if _, _, err := ExceptDates(dates); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Periodic) grace() float64 {
+	if p.Grace == nil {
+		return DefaultGrace.Seconds()
+	}
+	return *p.Grace
+}
+
+// GraceTime returns how late a tick may be without being missed.
+func (p *Periodic) GraceTime() time.Duration {
+	return time.Duration(p.grace() * float64(time.Second))
+}
+
+// ExceptDates parses an exception: a date, or the first and the last of several.
+func ExceptDates(text string) (first, last time.Time, err error) {
+	from, to, several := strings.Cut(text, "..")
+	if !several {
+		to = from
+	}
+	first, err = time.Parse(time.DateOnly, from)
+	if err == nil {
+		last, err = time.Parse(time.DateOnly, to)
+	}
+	if err != nil || last.Before(first) {
+		return first, last, fmt.Errorf("except has %.40q: write a date like 2026-12-24, or 2026-12-24..2026-12-26", text)
+	}
+	return first, last, nil
+}
+
+// reserved are the members of a job that belong to the tick.
+var reserved = []string{"jid", "periodic", "expires_at", "retry_count"}
+
+// CheckWhole returns an error if the definition is not complete.
+func (p *Periodic) CheckWhole() error {
+	if p.Cron == "" && p.Every == 0 {
+		return errors.New("it does not say when it is due: give cron or every")
+	}
+	if len(p.Job) == 0 {
+		return errors.New("it has no job: give job, an object with a class")
+	}
+	if _, err := ParseJob(p.Job); err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(p.Job, &members); err != nil {
+		return fmt.Errorf("job: %w", err)
+	}
+	for _, name := range reserved {
+		if _, given := members[name]; given {
+			return fmt.Errorf("the job has a member %q, which each tick sets", name)
+		}
+	}
+	return nil
+}
+
+// MergePeriodic merges the layers of a definition, the weakest first. A later layer wins, member by
+// member, and so do the members of its job.
+func MergePeriodic(layers ...json.RawMessage) (json.RawMessage, error) {
+	merged, job := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	for _, layer := range layers {
+		var members, itsJob map[string]json.RawMessage
+		if err := json.Unmarshal(layer, &members); err != nil {
+			return nil, fmt.Errorf("definition: %w", err)
+		}
+		if members["cron"] != nil || members["every"] != nil {
+			delete(merged, "cron")
+			delete(merged, "every")
+		}
+		if raw := members["job"]; raw != nil {
+			if err := json.Unmarshal(raw, &itsJob); err != nil {
+				return nil, errors.New("definition: job must be an object")
+			}
+		}
+		maps.Copy(merged, members)
+		maps.Copy(job, itsJob)
+	}
+	if len(job) > 0 {
+		raw, err := json.Marshal(job)
+		if err != nil {
+			return nil, fmt.Errorf("definition: %w", err)
+		}
+		merged["job"] = raw
+	}
+	return json.Marshal(merged)
+}
+
+// Definition returns the merged definition. It returns an error if that is not complete.
+func (j *PeriodicJob) Definition() (Periodic, error) {
+	var layers []json.RawMessage
+	for _, name := range Layers {
+		if l, set := j.Layers[name]; set {
+			layers = append(layers, l.Value)
+		}
+	}
+	merged, err := MergePeriodic(layers...)
+	if err != nil {
+		return Periodic{}, err
+	}
+	p, err := ParsePeriodic(merged)
+	if err != nil {
+		return p, err
+	}
+	return p, p.CheckWhole()
+}
+
+// Periodics returns the periodic jobs of a document, each with its members in one order.
+func (d *Definitions) Periodics() (all []NamedPeriodic, err error) {
+	seen := map[string]bool{}
+	for _, raw := range d.PeriodicJobs {
+		var members map[string]json.RawMessage
+		var name string
+		if err := json.Unmarshal(raw, &members); err != nil {
+			return nil, errors.New("periodic_jobs must be a list of objects")
+		}
+		if err := json.Unmarshal(members["name"], &name); err != nil {
+			return nil, errors.New("a periodic job has no name")
+		}
+		delete(members, "name")
+		if err := CheckPeriodicName(name); err != nil {
+			return nil, err
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("periodic job %q is defined twice", name)
+		}
+		seen[name] = true
+		value, err := json.Marshal(members)
+		if err == nil {
+			_, err = ParsePeriodic(value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("periodic job %q: %w", name, err)
+		}
+		all = append(all, NamedPeriodic{name, value})
+	}
+	return all, nil
+}
