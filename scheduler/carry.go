@@ -16,6 +16,7 @@ type carrier struct {
 	base
 	operations *operations
 	pauses     *pauses
+	periodics  *periodics
 	changes    *changes
 	enqueues   *enqueues
 	gap        *gap
@@ -123,7 +124,7 @@ func (c *carrier) step(now time.Time) error {
 		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now)); err != nil {
+	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now), c.periodics.carryOver(now)); err != nil {
 		return err
 	}
 	return c.endCarry(now, read+1)
@@ -290,6 +291,10 @@ func (c *carrier) carryOperations(now time.Time) (done bool, err error) {
 			c.run.rested = -1
 			return false, nil
 		}
+	}
+	if c.periodics.busy() {
+		c.run.rested = -1
+		return false, nil
 	}
 	if c.run.rested < 0 {
 		c.run.rested = c.ledger.Seq()

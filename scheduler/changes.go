@@ -20,6 +20,7 @@ import (
 type changes struct {
 	base
 	enqueues  *enqueues
+	periodics *periodics
 	replacing map[ledger.EntryID]*replacement // by the old entry
 	lookedAt  time.Time                       // when it was last checked which were read back
 }
@@ -112,6 +113,9 @@ func (c *changes) step(now time.Time) error {
 			}
 			continue
 		}
+		if a.What == wire.TypeTicked {
+			continue
+		}
 		at := ledger.ID(a.Stream, a.Replaces)
 		r := c.replacing[at]
 		if r == nil || !r.sent.Acked() {
@@ -167,6 +171,12 @@ func (c *changes) journalOthers(now time.Time) error {
 	for _, a := range announced {
 		if a.What == wire.OpEnqueued {
 			if err := c.enqueues.journal(now, a); err != nil {
+				return err
+			}
+			continue
+		}
+		if a.What == wire.TypeTicked {
+			if err := c.periodics.journalOne(now, a); err != nil {
 				return err
 			}
 			continue

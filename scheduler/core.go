@@ -52,6 +52,7 @@ type asked struct {
 	undos      undos
 	operations operations
 	pauses     pauses
+	periodics  periodics
 	gap        gap
 }
 
@@ -103,15 +104,16 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 	c.asked = asked{
 		commands: commands{base: b, queues: &c.queues, reconciler: &c.reconciler, dispatcher: &c.dispatcher, actions: &c.actions, verbs: c.verbs(), waiting: map[string][]func(wire.Reply){}},
 		actions:  actions{base: b, dispatcher: &c.dispatcher, changes: &c.changes},
-		changes:  changes{base: b, enqueues: &c.enqueues, replacing: map[ledger.EntryID]*replacement{}},
+		changes:  changes{base: b, enqueues: &c.enqueues, periodics: &c.periodics, replacing: map[ledger.EntryID]*replacement{}},
 		enqueues: enqueues{base: b, carry: &c.carry, enqueuing: map[string]*enqueuing{}},
 		undos:    undos{base: b, changes: &c.changes, operations: &c.operations},
 		operations: operations{base: b, queues: &c.queues, routing: &c.routing, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions,
 			undos: &c.undos, carry: &c.carry, all: map[string]*operation{}},
-		pauses: pauses{base: b},
-		gap:    gap{base: b, carry: &c.carry},
+		pauses:    pauses{base: b},
+		periodics: periodics{base: b, carry: &c.carry, making: map[string]*making{}},
+		gap:       gap{base: b, carry: &c.carry},
 	}
-	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, changes: &c.changes, enqueues: &c.enqueues, gap: &c.gap}
+	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, gap: &c.gap}
 	return c
 }
 
@@ -134,14 +136,26 @@ func (c *core) verbs() map[string]verb {
 		wire.CommandRelease: c.gap.beginRelease,
 		wire.CommandDiscard: c.gap.beginDiscard,
 		wire.CommandEnqueue: c.enqueues.command,
-		wire.CommandPause:   c.pauses.carryOut,
-		wire.CommandResume:  c.pauses.carryOut,
+		wire.CommandPause:   c.pause,
+		wire.CommandResume:  c.pause,
+		wire.CommandDefine:  c.periodics.command,
+		wire.CommandForget:  c.periodics.command,
+		wire.CommandRun:     c.periodics.command,
+		wire.CommandSkip:    c.periodics.command,
 		wire.CommandDismiss: c.actions.dismiss,
 		wire.CommandNote:    c.actions.journal,
 		wire.CommandOperate: c.operations.operate,
 		wire.CommandCancel:  c.operations.cancelOperation,
 		wire.CommandUndo:    c.undos.command,
 	}
+}
+
+// pause pauses or resumes a queue or a periodic job.
+func (c *core) pause(now time.Time, r request) error {
+	if r.cmd.Periodic != "" {
+		return c.periodics.command(now, r)
+	}
+	return c.pauses.carryOut(now, r)
 }
 
 // maxSleep is the longest time between two steps: the wall clock may be set.
@@ -197,7 +211,7 @@ func (c *core) stepLedger(now time.Time, folded int64) error {
 
 // lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
-	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.lateFires.step, c.trimmer.step,
+	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.periodics.step, c.lateFires.step, c.trimmer.step,
 		c.carry.step, c.operations.step, c.queues.step, c.unrouted.step)
 	if err != nil {
 		return now, err
@@ -205,7 +219,7 @@ func (c *core) lead(now time.Time) (wake time.Time, err error) {
 	if wake, err = c.dispatcher.step(now); err != nil {
 		return now, err
 	}
-	wake = earliest(wake, c.operations.wake(now), c.changes.wake(now), c.carry.wake(now))
+	wake = earliest(wake, c.operations.wake(now), c.changes.wake(now), c.periodics.wake(now), c.carry.wake(now))
 	for _, step := range []func(time.Time) (time.Time, error){c.routing.step, c.announcer.step} {
 		next, err := step(now)
 		if err != nil {

@@ -352,6 +352,7 @@ func (l *leadership) report() {
 			n.Refused+c.counters.Refused, n.Commands+c.counters.Commands
 		n.FireDelays.add(&c.counters.FireDelays)
 		n.Confirms.add(&c.counters.Confirms)
+		n.Ticks.add(&c.counters.Ticks)
 	})
 	if lost := c.counters.CopiesLost; lost > 0 {
 		l.s.log.Warn("scheduler: the broker had confirmed jobs without a queue, and has lost them; they are published again", "stream", wire.Gated, "jobs", lost)

@@ -27,6 +27,7 @@ func (w *world) quiesce() {
 	clear(w.broker.away)
 	w.broker.halves = 0
 	w.now = later(w.now, w.latest)
+	calmed := false
 	for i := range 400 {
 		if w.leader() == nil {
 			require.NoError(w.t, w.sidecars[i%2].elect(w.refuses))
@@ -43,10 +44,13 @@ func (w *world) quiesce() {
 			s.disconnect()
 			continue
 		}
+		if i >= 100 && i%10 == 0 && !calmed {
+			calmed = w.calmPeriodic()
+		}
 		if i >= 150 && i%50 == 0 && s != nil { // after that a rebuilt view lacks nothing that the journal has forgotten
 			require.NoError(w.t, s.core.beginCarry(0))
 		}
-		if i > 150 && s != nil && s.core.phase == phaseLeading && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry.run == nil && s.core.allProven() {
+		if i > 150 && calmed && s != nil && s.core.phase == phaseLeading && !s.core.periodics.busy() && s.core.ledger.Open()+s.core.ledger.AllBusy()+s.core.ledger.Refused() == 0 && s.core.carry.run == nil && s.core.allProven() {
 			if doubts, err := s.entries.Doubts(); err == nil && len(doubts) == 0 {
 				break
 			}
@@ -103,6 +107,7 @@ func (w *world) check() {
 	for _, d := range doubts {
 		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled the doubts of an earlier epoch: %v", d.ID)
 	}
+	w.checkPeriodic(s)
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
 	w.checkOperations(s)
@@ -249,7 +254,7 @@ func (w *world) checkViews() {
 	require.NoError(w.t, fresh.readAll())
 	state := fresh.entries.State()
 	require.Empty(w.t, state.Gap(0), "a rebuilt view believes that the journal has a gap")
-	tables := "elfgjwdcaxosi"
+	tables := "elfgjwdcaxosit"
 	if w.journalLost { // what users had requested stood there, and each view knows it as far as it had read
 		tables = "elfgjwdcxs"
 	}

@@ -111,6 +111,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"pause":            w.pause,
 		"enqueue":          w.enqueue,
 		"enqueue2":         w.enqueue,
+		"periodic":         w.definePeriodic,
+		"periodic2":        w.definePeriodic,
 		"time":             w.pass,
 		"clock":            w.setClock,
 		"disconnect":       w.disconnect,

@@ -48,6 +48,7 @@ func (w *world) twoLeaders() map[string]func(*rapid.T) {
 		"operate":     w.operate,
 		"enqueue":     w.enqueue,
 		"pause":       w.pause,
+		"periodic":    w.definePeriodic,
 		"time":        w.pass,
 		"disconnect":  w.disconnect,
 		"killSidecar": w.killSidecar,

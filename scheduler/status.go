@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // Status is what a sidecar knows of its own part in leadership.
@@ -51,6 +53,36 @@ type Counters struct {
 	CopiesLost int64  // copies in jobs.gated that the broker had confirmed and lost
 	FireDelays Delays // how late jobs were fired
 	Confirms   Delays // how long the broker took to confirm a publish
+	Ticks      TickCounters
+}
+
+// TickCounters count the outcomes of ticks of periodic jobs.
+type TickCounters struct {
+	Made    int64
+	Missed  int64  // skipped, because they were too late
+	Skipped int64  // for other reasons
+	Runs    int64  // jobs that users asked for
+	Late    Delays // how late jobs were made
+}
+
+func (t *TickCounters) count(tick wire.Tick) {
+	n := max(1, tick.Count)
+	switch {
+	case tick.Outcome == wire.TickMade:
+		t.Made += n
+	case tick.Outcome == wire.TickRun:
+		t.Runs += n
+	case tick.Why == wire.WhyMissed:
+		t.Missed += n
+	case tick.Outcome == wire.TickSkipped:
+		t.Skipped += n
+	}
+}
+
+func (t *TickCounters) add(other *TickCounters) {
+	t.Made, t.Missed = t.Made+other.Made, t.Missed+other.Missed
+	t.Skipped, t.Runs = t.Skipped+other.Skipped, t.Runs+other.Runs
+	t.Late.add(&other.Late)
 }
 
 // DelayBounds are the buckets of Delays.

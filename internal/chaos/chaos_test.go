@@ -55,6 +55,7 @@ func scenarios() []scenario {
 		{"frozen", false, func(w *world) { frozen(w, 200, n(3, 1)) }},
 		{"network", false, func(w *world) { network(w, 200, lasting) }},
 		{"clock", false, func(w *world) { clock(w, 200, n(15, 5)) }},
+		{"periodic", false, func(w *world) { periodicJobs(w, n(50, 10), n(30, 6)) }},
 		{"broker-killed", true, func(w *world) { brokerKilled(w, n(20_000, 6_000), n(5, 2)) }},
 		{"messages", true, func(w *world) {
 			span := time.Duration(n(120, 20)) * time.Second

@@ -58,6 +58,7 @@ var (
 	behind      = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere   = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
 	unsaid      = check{"./streams", "TestNodeThatCannotLocateStream", nil}
+	ticks       = check{"./scheduler", "TestTicks.*|TestClockThat.*|TestOverlapp.*|TestPaused.*", nil}
 	short       = check{"./view", "TestStreamThatLooksShortKeepsView", nil}
 
 	takenBack = check{"./view", "TestLostUnconfirmedRecordsAreRolledBack", nil}
@@ -330,6 +331,16 @@ var variants = []variant{
 		"!f.proven && waited < patience {", "!f.proven && waited < 0 {", short},
 	{"unconfirmed-end-is-a-gap", "records that were taken back before they were confirmed are taken for lost ones", "view/identity.go",
 		"return finding{verdict: streamTruncated, end: confirmed.offset}, nil", "return finding{verdict: streamGapped, end: confirmed.offset}, nil", takenBack},
+	{"tick-not-journaled", "a leader does not journal the ticks of the leader before", "scheduler/changes.go",
+		"\t\t\tif err := c.periodics.journalOne(now, a); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", "", ticks},
+	{"tick-not-void", "the job of a tick counts, although another leader had followed", "wire/entry.go",
+		"e.Ours = replaces || enqueues ||", "e.Ours = replaces || enqueues && what == OpEnqueued ||", check{"./tracker", "TestReadOrderChangesNothing", nil}},
+	{"tick-skipped-silently", "a tick that is skipped has no outcome", "scheduler/periodics.go",
+		"\t\t\toutcomes = append(outcomes, tick)\n", "", ticks},
+	{"tick-clock-ahead", "ticks that were skipped because a clock was ahead are not decided again", "scheduler/periodics.go",
+		"job.Through > now.Unix()+clockSlack) {", "job.Through > now.Unix()+1<<40) {", ticks},
+	{"tick-rounds-overlap", "a round begins before the outcomes of the last one are read back", "scheduler/periodics.go",
+		"return p.open > 0 || len(p.making) > 0", "return len(p.making) > 0", ticks},
 	{"undo-begins-again", "a leader that continues an undo does not know what the previous leader undid", "scheduler/operations_undo.go",
 		"case u.survey.mine.has(d.at):", "case false:", undone},
 }
