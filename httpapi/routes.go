@@ -138,6 +138,20 @@ func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, messages *messagesAPI, proce
 	}
 }
 
+func periodicRoutes(a *periodicsAPI) []route {
+	return []route{
+		{get, "/api/periodic-jobs", reads, ok(a.list)},
+		{get, "/api/periodic-jobs/:name", reads, ok(a.show)},
+		{put, "/api/periodic-jobs/:name", acts, done(a.set)},
+		{del, "/api/periodic-jobs/:name", acts, done(a.forget)},
+		{put, "/api/periodic-jobs/:name/pause", acts, done(a.pause(wire.CommandPause))},
+		{put, "/api/periodic-jobs/:name/resume", acts, done(a.pause(wire.CommandResume))},
+		{post, "/api/periodic-jobs/:name/run", acts, writes(a.run)},
+		{post, "/api/periodic-jobs/:name/skip", acts, ok(a.skip)},
+		{post, "/api/definitions", acts, ok(a.define)},
+	}
+}
+
 func insightRoutes(metrics *metricsAPI, audit *auditAPI, failures *failuresAPI, dueTimes *dueTimesAPI, attention *attentionAPI, overview *overviewAPI) []route {
 	return []route{
 		{get, "/api/job-metrics", reads, ok(metrics.jobs)},

@@ -104,7 +104,8 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 		Viewers: s.events.Counts, Now: cfg.Now,
 	})
 	s.routes = slices.Concat(
-		s.entryRoutes(cfg, p), s.workRoutes(cfg, p), s.insightRoutes(cfg, p),
+		s.entryRoutes(cfg, p), s.workRoutes(cfg, p),
+		periodicRoutes(&periodicsAPI{cfg.Entries.Periodics, p.leader, p.hide, cfg.Now}), s.insightRoutes(cfg, p),
 		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
 	)
 }

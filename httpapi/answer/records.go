@@ -11,6 +11,7 @@ type JournalEntry struct {
 	JID       string  `json:"jid,omitempty"`
 	Queue     string  `json:"queue,omitempty"`
 	To        string  `json:"to,omitempty"`
+	Periodic  string  `json:"periodic,omitempty"`
 	Identity  string  `json:"identity,omitempty"`
 	Actor     string  `json:"actor,omitempty"`
 	Reason    string  `json:"reason,omitempty"`

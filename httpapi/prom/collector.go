@@ -46,6 +46,8 @@ var (
 	descDuplicates  = desc("duplicates_total", "Publishes that were recognised as repeated.")
 	descDeadLetters = desc("dead_lettered_total", "Jobs that the broker dead-lettered, that this sidecar took over.")
 	descCommands    = desc("commands_total", "Commands that this sidecar answered as leader.")
+	descTicks       = desc("periodic_ticks_total", "Ticks of periodic jobs that this sidecar decided as leader, by outcome: made, missed, skipped for another reason, or run by a user.", "outcome")
+	descTickLate    = desc("periodic_tick_late_seconds", "How late this leader enqueued the jobs of ticks.")
 	descEpochs      = desc("epochs_total", "How often this sidecar became leader.")
 	descHeld        = desc("held_queues", "Queues that take no jobs now.")
 	descGap         = desc("journal_gap", "1 if the journal may have lost records and due entries are held.")
@@ -151,6 +153,11 @@ func (c *collector) collectScheduler(out sink, s scheduler.Status) {
 	out.counter(descDeadLetters, s.Counters.DeadLettered)
 	out.counter(descCommands, s.Counters.Commands)
 	out.counter(descEpochs, s.Counters.Epochs)
+	ticks := &s.Counters.Ticks
+	for outcome, n := range map[string]int64{"made": ticks.Made, "missed": ticks.Missed, "skipped": ticks.Skipped, "run": ticks.Runs} {
+		out.counter(descTicks, n, outcome)
+	}
+	out.delays(descTickLate, &ticks.Late)
 }
 
 type sink chan<- prometheus.Metric

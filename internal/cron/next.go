@@ -43,7 +43,7 @@ func (e *Expression) nextShown(t time.Time) time.Time {
 		}
 		at := found.utc().Add(-offset(t)).In(t.Location())
 		if far := at.Add(-near); far.After(t.Add(near)) {
-			t = far // no minute before it matches, whatever the offset is
+			t = far // no minute before it matches at any offset
 			continue
 		}
 		later := t.Add(near)

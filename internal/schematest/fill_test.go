@@ -30,6 +30,9 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	operations := f.operations()
 	f.do(http.MethodPut, "/api/job-queues/q1/pause", `{"reason":"a look"}`)
 	f.do(http.MethodPost, "/api/deploys", `{"label":"v2"}`)
+	f.do(http.MethodPost, "/api/definitions", `{"source":"fill","periodic_jobs":[{"name":"nightly","cron":"0 3 * * *","job":{"class":"Class0","args":[{"token":"x"}],"queue":"q0"}},
+		{"name":"often","every":1,"job":{"class":"Class0","queue":"q1","retry":0}}]}`)
+	f.do(http.MethodPut, "/api/periodic-jobs/nightly/pause", `{"reason":"a look"}`)
 	f.do(http.MethodPut, "/api/processes/*/quiet", `{"reason":"a deploy"}`)
 	v.Publish(t, wire.Unrouted, "no\nqueue", amqp.Publishing{Body: []byte("no job")})
 	v.Publish(t, wire.ExchangeDead, "q0", amqp.Publishing{Body: []byte("no job either")})

@@ -10,6 +10,7 @@ import { Time } from './time.js';
 import { common, attention as words } from '../core/words.js';
 
 const queue = (i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
+const scheduled = (i) => [link('scheduled-jobs'), i.subject];
 const health = () => [link('health'), common.health];
 /**
  * For each kind of problem: the link, the text below the headline, and the headline if it is not
@@ -24,6 +25,7 @@ const to = {
   dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), words.deadJobsByError],
   schedule_overdue: () => [link('scheduled-jobs'), common.scheduledJobs],
   degraded: (i) => [link('health'), i.subject],
+  ticks_missed: scheduled, ticks_late: scheduled, periodic_incomplete: scheduled,
   view_lag: health, broker_alarm: health, broker_disconnected: health, no_leader: health,
   no_workers: () => [link('worker-processes'), common.workerProcesses],
   version_skew: (i) => (i.subject ? [link('worker-processes'), '', words.ofTag(i.subject, i.text)] : [link('worker-processes'), common.processes]),

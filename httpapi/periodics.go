@@ -1,0 +1,240 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/httpapi/answer"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/scheduler/periodic"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// periodicsAPI shows and changes periodic jobs.
+type periodicsAPI struct {
+	jobs   *tracker.PeriodicJobs
+	leader *leader
+	hide   *redactor
+	now    func() time.Time
+}
+
+// Coming ticks that are shown: of each job in a list, and of one job.
+const (
+	listedNext = 1
+	usualNext  = 10
+	mostNext   = 100
+)
+
+// list lists all periodic jobs, by name.
+func (a *periodicsAPI) list(in *problem.Request) (any, error) {
+	in.Query()
+	all := []answer.PeriodicJob{}
+	for _, j := range a.jobs.PeriodicJobs() {
+		all = append(all, a.answer(a.hide.of(in), j, listedNext))
+	}
+	return all, nil
+}
+
+func (a *periodicsAPI) show(in *problem.Request) (any, error) {
+	name := in.PathParam("name")
+	in.Query("next")
+	n := in.Number("next", usualNext, 0, mostNext)
+	j := a.jobs.PeriodicJob(name)
+	if j == nil {
+		return nil, problem.New(http.StatusNotFound, "there is no periodic job %q", problem.Shorten(name))
+	}
+	shown := a.answer(a.hide.of(in), j, int(n))
+	shown.Ticks = slices.Clone(j.Recent)
+	slices.Reverse(shown.Ticks)
+	return shown, nil
+}
+
+// answer returns the answer about a job, with its next n ticks.
+func (a *periodicsAPI) answer(hide *redactor, j *wire.PeriodicJob, n int) answer.PeriodicJob {
+	shown := answer.PeriodicJob{Name: j.Name, State: "active", Definition: json.RawMessage("{}"), Layers: map[string]answer.PeriodicLayer{}, Next: []int64{}}
+	var values []json.RawMessage
+	for _, name := range wire.Layers {
+		if l, set := j.Layers[name]; set {
+			values = append(values, l.Value)
+			value, _ := hide.record(l.Value)
+			shown.Layers[name] = answer.PeriodicLayer{Source: l.Source, Value: value, At: l.At, Actor: l.Actor}
+		}
+	}
+	if merged, err := wire.MergePeriodic(values...); err == nil {
+		shown.Definition, _ = hide.record(merged)
+	}
+	for i := range j.Recent {
+		if j.Recent[i].IsTick() && j.Recent[i].Tick <= j.Through {
+			shown.Last = &j.Recent[i]
+		}
+	}
+	def, err := j.Definition()
+	if shown.Schedule = scheduleOf(&def); def.Paused {
+		shown.State = "paused"
+	}
+	if job, fault := wire.ParseJob(def.Job); fault == nil {
+		shown.Class, shown.Queue = job.Class, job.Queue
+	}
+	if err == nil {
+		var s *periodic.Schedule
+		if s, err = periodic.New(&def); err == nil {
+			shown.Next = append(shown.Next, s.NextOf(j, a.now().Unix(), n)...)
+		}
+	}
+	if err != nil {
+		shown.State, shown.Problem = "incomplete", err.Error()
+	}
+	return shown
+}
+
+// scheduleOf returns when a job is due, in words.
+func scheduleOf(p *wire.Periodic) string {
+	switch {
+	case p.Every > 0:
+		return "every " + (time.Duration(p.Every) * time.Second).String()
+	case p.TZ != "":
+		return p.Cron + " " + p.TZ
+	}
+	return p.Cron
+}
+
+// send sends a command. Once the leader has carried it out, it waits for this sidecar to read what
+// has changed.
+func (a *periodicsAPI) send(in *problem.Request, cmd wire.Command) (wire.Reply, error) {
+	before := a.jobs.PeriodicVersion()
+	reply, p := a.leader.send(in, sign(in, cmd))
+	if p != nil {
+		return reply, p
+	}
+	if d := reply.Defined; !cmd.DryRun && (d == nil || len(d.Made)+len(d.Changed)+len(d.Forgotten) > 0) {
+		a.leader.readBack(in.Request().Context(), readBackLimit, func() bool { return a.jobs.PeriodicVersion() != before })
+	}
+	return reply, nil
+}
+
+type definitionsRequest wire.Definitions
+
+// UnmarshalJSON refuses a layer that is null: it would be another one.
+func (r *definitionsRequest) UnmarshalJSON(raw []byte) error {
+	return problem.DecodeStrict(raw, (*wire.Definitions)(r))
+}
+
+// define takes what a source defines.
+func (a *periodicsAPI) define(in *problem.Request) (any, error) {
+	in.Query("dry_run")
+	dry := in.Text("dry_run")
+	if dry != "" && dry != "true" && dry != "false" {
+		in.BadRequest("parameter dry_run is %q: it must be true or false", problem.Shorten(dry))
+	}
+	var request definitionsRequest
+	in.Body(&request)
+	body := wire.Definitions(request)
+	if body.Layer == wire.LayerOperator {
+		in.BadRequest("layer must be code or file: operators use /api/periodic-jobs/:name")
+	}
+	if body.PeriodicJobs == nil {
+		in.BadRequest("periodic_jobs is missing: a list, empty if the source defines none any more")
+	}
+	reply, err := a.command(in, wire.Command{Command: wire.CommandDefine, Definitions: &body, DryRun: dry == "true"})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Defined == nil { // it was carried out before
+		return wire.DefineResult{Made: []string{}, Changed: []string{}, Forgotten: []string{}}, nil
+	}
+	return reply.Defined, nil
+}
+
+// command checks a command here: a leader that is away need not be asked about a mistake.
+func (a *periodicsAPI) command(in *problem.Request, cmd wire.Command) (wire.Reply, error) {
+	body, err := json.Marshal(cmd)
+	if err == nil && in.Err() == nil {
+		_, err = wire.ParseCommand(body)
+	}
+	if err != nil {
+		in.BadRequest("%s", err)
+	}
+	if in.Err() != nil {
+		return wire.Reply{}, in.Err()
+	}
+	return a.send(in, cmd)
+}
+
+// set sets the operator's layer of a job.
+func (a *periodicsAPI) set(in *problem.Request) error {
+	name := in.PathParam("name")
+	in.Query()
+	var members map[string]json.RawMessage
+	in.Body(&members)
+	quoted := json.RawMessage(wire.Quote(name))
+	if given := members["name"]; given != nil && string(given) != string(quoted) {
+		in.BadRequest("the name in the body differs from that in the path")
+	}
+	if members == nil {
+		in.BadRequest("the body must be a JSON object: the operator's layer of the definition")
+		return in.Err()
+	}
+	members["name"] = quoted
+	raw, err := json.Marshal(members)
+	if err != nil {
+		in.BadRequest("%s", err)
+	}
+	d := &wire.Definitions{Layer: wire.LayerOperator, PeriodicJobs: []json.RawMessage{raw}}
+	_, err = a.command(in, wire.Command{Command: wire.CommandDefine, Definitions: d})
+	return err
+}
+
+// forget removes a job, or a layer of it.
+func (a *periodicsAPI) forget(in *problem.Request) error {
+	name := in.PathParam("name")
+	in.Query("layer")
+	_, err := a.command(in, wire.Command{Command: wire.CommandForget, Periodic: name, Layer: in.Text("layer"), Reason: readReason(in)})
+	return err
+}
+
+// pause returns a handler that pauses or resumes a job.
+func (a *periodicsAPI) pause(verb string) handler {
+	return func(in *problem.Request) error {
+		name := in.PathParam("name")
+		in.Query()
+		_, err := a.command(in, wire.Command{Command: verb, Periodic: name, Reason: readReason(in)})
+		return err
+	}
+}
+
+// run enqueues the job of a periodic job now.
+func (a *periodicsAPI) run(in *problem.Request) error {
+	name := in.PathParam("name")
+	in.Query()
+	reply, err := a.command(in, wire.Command{Command: wire.CommandRun, Periodic: name, Reason: readReason(in)})
+	if err != nil {
+		return err
+	}
+	in.Response().Header().Set("Location", fmt.Sprintf("/api/jobs/%s", reply.JID))
+	return in.JSON(http.StatusCreated, answer.RunJob{JID: reply.JID})
+}
+
+type skipRequest struct {
+	Tick   *int64 `json:"tick"`
+	Reason string `json:"reason"`
+}
+
+// UnmarshalJSON refuses a tick that is null: it would be another one.
+func (r *skipRequest) UnmarshalJSON(raw []byte) error {
+	type plain skipRequest
+	return problem.DecodeStrict(raw, (*plain)(r), "reason")
+}
+
+// skip skips a coming tick.
+func (a *periodicsAPI) skip(in *problem.Request) (any, error) {
+	name := in.PathParam("name")
+	in.Query()
+	var body skipRequest
+	in.Body(&body)
+	reply, err := a.command(in, wire.Command{Command: wire.CommandSkip, Periodic: name, Tick: body.Tick, Reason: body.Reason})
+	return answer.SkippedTick{Tick: reply.Tick}, err
+}
