@@ -404,3 +404,12 @@ func TestHoldIsEndedOnce(t *testing.T) {
 		})
 	}
 }
+
+// Any time can be the due time of a job, also the zero time.
+func TestJobThatIsDueAtZeroTime(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.at("old", "q", time.Time{})
+	sc.rounds(s, 4, nil)
+	require.Equal(t, map[string]int{"old": 1}, sc.copies())
+}

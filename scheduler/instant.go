@@ -24,7 +24,7 @@ const maxInstant = 50_000
 
 // read reads what the snapshot of this step has of the entries that are due at a time.
 func (i *instant) read(entries tracker.Lookup, at time.Time, step int) error {
-	if !i.at.Equal(at) {
+	if begun := i.unknown || i.seen != nil; !begun || !i.at.Equal(at) {
 		*i = instant{at: at, last: -1, seen: map[string]bool{}, repeated: map[string]bool{}}
 	}
 	if i.unknown || i.step == step {
