@@ -36,28 +36,21 @@ func measureProducers(ctx context.Context, b *bench, v *vhost) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	for _, lang := range b.size.languages {
-		dir, found := programs(lang)
-		if !found {
-			continue
-		}
+	return eachLanguage(ctx, b.size.languages, func(lang, dir string) error {
 		took, err := produce(ctx, b, v, lang, dir)
 		if err != nil {
-			return fmt.Errorf("%s: %w", lang, err)
+			return err
 		}
 		rate := func(seconds float64) float64 { return float64(b.size.produced) / seconds }
 		b.table.add("confirmed enqueues one by one, "+lang, perSecond, ratioAtLeast(targetProducer), rate(took.Single.Library), rate(took.Single.Bare))
 		b.table.add(fmt.Sprintf("confirmed enqueues, %d at once, %s", enqueueAtOnce, lang), perSecond, ratioAtLeast(targetProducer), rate(took.Bulk.Library), rate(took.Bulk.Bare))
-	}
-	return nil
+		return nil
+	})
 }
 
 // produce runs the program of a language. Its first round is not counted: the compilers of Node and
 // Java are busy in it.
 func produce(ctx context.Context, b *bench, v *vhost, lang, dir string) (took produced, err error) {
-	if text, err := exec.CommandContext(ctx, filepath.Join(dir, "build")).CombinedOutput(); err != nil {
-		return took, fmt.Errorf("build: %w: %s", err, text)
-	}
 	queue := "produce-" + lang
 	if err := declareBound(v, queue); err != nil {
 		return took, err

@@ -34,12 +34,20 @@ func measureWorkers(ctx context.Context, b *bench, v *vhost) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	b.rounds++
-	for _, lang := range b.size.languages {
+	return eachLanguage(ctx, b.size.languages, func(lang, dir string) error { return b.measureWorker(ctx, v, lang, dir) })
+}
+
+// eachLanguage builds the programs of each language, and calls measure with their directory.
+func eachLanguage(ctx context.Context, languages []string, measure func(lang, dir string) error) error {
+	for _, lang := range languages {
 		dir, found := programs(lang)
 		if !found {
 			continue
 		}
-		if err := b.measureWorker(ctx, v, lang, dir); err != nil {
+		if text, err := exec.CommandContext(ctx, filepath.Join(dir, "build")).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: build: %w: %s", lang, err, text)
+		}
+		if err := measure(lang, dir); err != nil {
 			return fmt.Errorf("%s: %w", lang, err)
 		}
 	}
@@ -59,9 +67,6 @@ func programs(lang string) (string, bool) {
 }
 
 func (b *bench) measureWorker(ctx context.Context, v *vhost, lang, dir string) error {
-	if text, err := exec.CommandContext(ctx, filepath.Join(dir, "build")).CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w: %s", err, text)
-	}
 	rate := map[string]float64{}
 	for _, program := range b.turns() {
 		took, err := b.empty(ctx, v, lang, filepath.Join(dir, program))

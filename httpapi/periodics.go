@@ -56,23 +56,21 @@ func (a *periodicsAPI) show(in *problem.Request) (any, error) {
 // answer returns the answer about a job, with its next n ticks.
 func (a *periodicsAPI) answer(hide *redactor, j *wire.PeriodicJob, n int) answer.PeriodicJob {
 	shown := answer.PeriodicJob{Name: j.Name, State: "active", Definition: json.RawMessage("{}"), Layers: map[string]answer.PeriodicLayer{}, Next: []int64{}}
-	var values []json.RawMessage
-	for _, name := range wire.Layers {
-		if l, set := j.Layers[name]; set {
-			values = append(values, l.Value)
-			value, _ := hide.record(l.Value)
-			shown.Layers[name] = answer.PeriodicLayer{Source: l.Source, Value: value, At: l.At, Actor: l.Actor}
-		}
-	}
-	if merged, err := wire.MergePeriodic(values...); err == nil {
-		shown.Definition, _ = hide.record(merged)
+	for name, l := range j.Layers {
+		value, _ := hide.record(l.Value)
+		shown.Layers[name] = answer.PeriodicLayer{Source: l.Source, Value: value, At: l.At, Actor: l.Actor}
 	}
 	for i := range j.Recent {
 		if j.Recent[i].IsTick() && j.Recent[i].Tick <= j.Through {
 			shown.Last = &j.Recent[i]
 		}
 	}
-	def, err := j.Definition()
+	var def wire.Periodic
+	merged, err := j.Merged()
+	if err == nil {
+		shown.Definition, _ = hide.record(merged)
+		def, err = wire.ParseWhole(merged)
+	}
 	if shown.Schedule = scheduleOf(&def); def.Paused {
 		shown.State = "paused"
 	}

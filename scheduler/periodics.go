@@ -10,7 +10,6 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
-	"github.com/millrace-jobs/millrace/scheduler/periodic"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -132,10 +131,7 @@ func (p *periodics) refresh(version int64) {
 			pl = newPlan(j)
 		}
 		if pl.job = j; pl.schedule != nil {
-			pl.next = j.Through
-			for pl.next = pl.schedule.Next(pl.next); pl.next != periodic.Never && j.Decided(pl.next); {
-				pl.next = pl.schedule.Next(pl.next)
-			}
+			pl.next = pl.schedule.Undecided(j, j.Through)
 		}
 		p.plans[j.Name] = pl
 	}

@@ -40,10 +40,8 @@ const maxDue = 10_000
 
 // dueTicks returns the ticks of a job that are due and have no outcome, the oldest first.
 func dueTicks(pl *plan, now int64) (due []int64) {
-	for t := pl.next; t <= now && len(due) < maxDue; t = pl.schedule.Next(t) {
-		if !pl.job.Decided(t) {
-			due = append(due, t)
-		}
+	for t := pl.next; t <= now && len(due) < maxDue; t = pl.schedule.Undecided(pl.job, t) {
+		due = append(due, t)
 	}
 	return due
 }

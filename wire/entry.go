@@ -293,7 +293,7 @@ func ReadEntry(r *Record, trusted bool) (e EntryRecord) {
 	}
 	if a := e.Announcement; a != nil {
 		a.JIDTag = JIDTag(e.JID)
-		if a.What == OpEnqueued || a.What == TypeTicked {
+		if enqueues(a.What) {
 			a.JID = e.JID
 		}
 	}
@@ -309,9 +309,9 @@ func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
 		return
 	}
 	d, dispatched := DispatchOf(r.Headers)
-	what := r.Headers[HeaderAnnounces]
-	enqueues := (what == OpEnqueued || what == TypeTicked) && !replaces
-	e.Ours = replaces || enqueues || dispatched && d.Burial()
+	what, _ := r.Headers[HeaderAnnounces].(string)
+	isNew := enqueues(what) && !replaces
+	e.Ours = replaces || isNew || dispatched && d.Burial()
 	if dispatched && (e.Ours || r.Stream == Gated) {
 		e.Dispatch = &d
 	}
@@ -319,7 +319,7 @@ func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
 	if replaces {
 		e.Replaces = replacementOf(r.Headers)
 	}
-	if a, ok := AnnouncementOf(r); ok && (replaces || enqueues) {
+	if a, ok := AnnouncementOf(r); ok && (replaces || isNew) {
 		e.Announcement = &a
 	}
 	_, dropped := r.Headers[HeaderDropped]

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
@@ -117,16 +116,11 @@ func HeaderInt(headers map[string]any, name string) int64 {
 // JIDTag returns the name of a jid in headers and journal records: the jid itself, or its hash if a
 // header cannot hold it.
 func JIDTag(jid string) string {
-	if isASCII(jid) {
+	if shared.FitsHeader(jid) {
 		return jid
 	}
 	sum := sha256.Sum256([]byte(jid))
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// isASCII reports whether a header can hold s.
-func isASCII(s string) bool {
-	return len(s) <= shared.MaxShort && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // ASCII returns s as a header can hold it: at most 255 bytes of printable ASCII, with "?" for every
@@ -157,12 +151,7 @@ type Probe struct {
 func (r *Record) From() string { return "it came from user " + cmp.Or(ASCII(r.UserID), "(none)") }
 
 // TraceOf returns the traceparent of a message if it may be passed on, and "" otherwise.
-func TraceOf(headers map[string]any) string {
-	if trace, _ := headers[HeaderTraceparent].(string); isASCII(trace) {
-		return trace
-	}
-	return ""
-}
+func TraceOf(headers map[string]any) string { return shared.Traceparent(headers[HeaderTraceparent]) }
 
 // TraceHeaders returns headers that have nothing but a trace.
 func TraceHeaders(trace string) map[string]any {
@@ -215,6 +204,10 @@ func ProbeOf(headers map[string]any) (p Probe, ok bool) {
 	p.Confirmed, p.Routed = HeaderInt(headers, HeaderConfirmed), HeaderInt(headers, HeaderRouted)
 	return p, true
 }
+
+// enqueues reports whether an entry that announces a record is a job that the leader enqueued, and
+// replaces no other entry.
+func enqueues(what string) bool { return what == OpEnqueued || what == TypeTicked }
 
 // Announcement is what the headers of a replacement say about the request of a user. The leader
 // journals it after it has read the replacement back.

@@ -222,18 +222,28 @@ func MergePeriodic(layers ...json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(merged)
 }
 
-// Definition returns the merged definition. It returns an error if that is not complete.
-func (j *PeriodicJob) Definition() (Periodic, error) {
+// Merged returns the definition that the layers of a job make.
+func (j *PeriodicJob) Merged() (json.RawMessage, error) {
 	var layers []json.RawMessage
 	for _, name := range Layers {
 		if l, set := j.Layers[name]; set {
 			layers = append(layers, l.Value)
 		}
 	}
-	merged, err := MergePeriodic(layers...)
+	return MergePeriodic(layers...)
+}
+
+// Definition returns the merged definition. It returns an error if that is not complete.
+func (j *PeriodicJob) Definition() (Periodic, error) {
+	merged, err := j.Merged()
 	if err != nil {
 		return Periodic{}, err
 	}
+	return ParseWhole(merged)
+}
+
+// ParseWhole parses a merged definition. It returns an error if that is not complete.
+func ParseWhole(merged []byte) (Periodic, error) {
 	p, err := ParsePeriodic(merged)
 	if err != nil {
 		return p, err

@@ -140,16 +140,8 @@ func (c *nextTicksCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	p := c.Printer(out)
-	if p.Structured() {
-		body, err := json.Marshal(job.Next)
-		if err != nil {
-			return err
-		}
-		return p.Answer(body)
-	}
-	n := int64(len(job.Next))
-	return p.List(output.TableOf([]output.Column{output.Time("TICK")}, job.Next, func(t *int64) []any { return []any{tickTime(*t)} }), summary(n, n, nil, 0))
+	times := output.TableOf([]output.Column{output.Time("TICK")}, job.Next, func(t *int64) []any { return []any{tickTime(*t)} })
+	return printTicks(c.Printer(out), job.Next, times)
 }
 
 // Run prints the outcomes of the newest ticks.
@@ -158,16 +150,20 @@ func (c *pastTicksCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	p := c.Printer(out)
+	return printTicks(c.Printer(out), job.Ticks, tickRows.table(job.Ticks))
+}
+
+// printTicks prints a part of the answer about a job, as a list of its own.
+func printTicks[T any](p *output.Printer, ticks []T, table *output.Table) error {
 	if p.Structured() {
-		body, err := json.Marshal(append([]wire.Tick{}, job.Ticks...))
+		body, err := json.Marshal(append([]T{}, ticks...))
 		if err != nil {
 			return err
 		}
 		return p.Answer(body)
 	}
-	n := int64(len(job.Ticks))
-	return p.List(tickRows.table(job.Ticks), summary(n, n, nil, 0))
+	n := int64(len(ticks))
+	return p.List(table, summary(n, n, nil, 0))
 }
 
 // Run enqueues the job now.

@@ -334,7 +334,7 @@ var variants = []variant{
 	{"tick-not-journaled", "a leader does not journal the ticks of the leader before", "scheduler/changes.go",
 		"\t\t\tif err := c.periodics.journalOne(now, a); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", "", ticks},
 	{"tick-not-void", "the job of a tick counts, although another leader had followed", "wire/entry.go",
-		"e.Ours = replaces || enqueues ||", "e.Ours = replaces || enqueues && what == OpEnqueued ||", check{"./tracker", "TestReadOrderChangesNothing", nil}},
+		"e.Ours = replaces || isNew ||", "e.Ours = replaces || isNew && what == OpEnqueued ||", check{"./tracker", "TestReadOrderChangesNothing", nil}},
 	{"tick-skipped-silently", "a tick that is skipped has no outcome", "scheduler/periodics.go",
 		"\t\t\toutcomes = append(outcomes, tick)\n", "", ticks},
 	{"tick-clock-ahead", "ticks that were skipped because a clock was ahead are not decided again", "scheduler/periodics.go",

@@ -96,10 +96,17 @@ func (s *Schedule) Due(name string, tick int64) float64 {
 
 // NextOf returns the next ticks of a job without an outcome, those that are exceptions too.
 func (s *Schedule) NextOf(j *wire.PeriodicJob, after int64, n int) (ticks []int64) {
-	for t := s.Next(max(after, j.Through)); t != Never && len(ticks) < n; t = s.Next(t) {
-		if !j.Decided(t) {
-			ticks = append(ticks, t)
-		}
+	for t := s.Undecided(j, after); t != Never && len(ticks) < n; t = s.Undecided(j, t) {
+		ticks = append(ticks, t)
 	}
 	return ticks
+}
+
+// Undecided returns the first tick of a job after a time that has no outcome, or Never.
+func (s *Schedule) Undecided(j *wire.PeriodicJob, after int64) int64 {
+	t := s.Next(max(after, j.Through))
+	for t != Never && j.Decided(t) {
+		t = s.Next(t)
+	}
+	return t
 }

@@ -21,11 +21,16 @@ func Property(s string) string {
 
 // Traceparent returns v if it is a traceparent that may be passed on, and "" otherwise.
 func Traceparent(v any) string {
-	s, ok := v.(string)
-	if !ok || len(s) > MaxShort || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+	s, _ := v.(string)
+	if !FitsHeader(s) {
 		return ""
 	}
 	return s
+}
+
+// FitsHeader reports whether a header can hold a text: at most 255 bytes of printable ASCII.
+func FitsHeader(s string) bool {
+	return len(s) <= MaxShort && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // Quote returns a text as a JSON string.
