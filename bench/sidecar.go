@@ -64,7 +64,8 @@ const identity = "bench"
 // process is one `millrace serve`.
 type process struct{ *running.Process }
 
-// startProcess starts a process, with more flags. If stateDir is not empty, it keeps its state there.
+// startProcess starts a process, with more flags. If stateDir is not empty, it keeps its state
+// there.
 func (b *bench) startProcess(v *vhost, stateDir string, more ...string) (process, error) {
 	c := running.Config{
 		Binary: b.binary, AMQPURL: v.amqpURL, ManagementURL: v.management, StreamURL: v.streamURL, StateDir: stateDir, Identity: identity,
@@ -90,7 +91,7 @@ func (p process) scheduled() (int64, error) {
 func (p process) stop() error { return p.Stop() }
 
 // viewed are the streams that a sidecar's view reads, besides the journal.
-var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics}
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.JobEnds}
 
 func (b *bench) logLevel() string {
 	if b.verbose {

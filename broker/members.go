@@ -9,7 +9,7 @@ import (
 )
 
 // ownStreams are Millrace's streams whose names do not begin with "jobs.".
-var ownStreams = append([]string{wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.Rollups}, wire.EntryStreams...)
+var ownStreams = append([]string{wire.Journal, wire.Heartbeats, wire.JobMetrics, wire.Rollups, wire.JobEnds}, wire.EntryStreams...)
 
 // OfMillrace reports whether Millrace uses the queue: it is one of its own, or a job queue.
 func (q QueueInfo) OfMillrace() bool {

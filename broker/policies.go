@@ -58,6 +58,7 @@ func policies(f Features, consumerTimeout bool) []policy {
 		streamPolicy(wire.Heartbeats, "5m", 0, 16*mega),
 		streamPolicy(wire.JobMetrics, "90D", 0, 64*mega),
 		streamPolicy(wire.JobBegins, "7D", 1*giga, 16*mega),
+		streamPolicy(wire.JobEnds, "7D", 2*giga, 16*mega),
 	}
 	for i := range list {
 		list[i].Priority = policyPriority

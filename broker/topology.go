@@ -99,6 +99,7 @@ func wanted(leads bool) []want {
 		{stream(wire.JobMetrics, false).step(), "workers cannot report how long jobs took and which failed"},
 		{stream(wire.Rollups, true).step(), "metrics cannot be stored for long"},
 		{stream(wire.JobBegins, false).step(), "workers cannot recognise a job that kills its process"},
+		{stream(wire.JobEnds, false).step(), "workers cannot report that jobs with limits have ended, so no more of these begin"},
 	}
 }
 

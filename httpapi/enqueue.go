@@ -221,6 +221,9 @@ func (e *enqueueAPI) message(raw []byte) (m wire.Message, jid string, err error)
 		Priority: job.Priority, Body: body,
 	}
 	if !timed {
+		if job.Gated {
+			m.Exchange, m.Key = "", wire.Gated
+		}
 		return m, job.JID, nil
 	}
 	m.Exchange, m.Key, m.Priority = "", wire.ScheduledJobs, 0

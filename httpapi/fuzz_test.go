@@ -111,7 +111,7 @@ func fuzzed(f *testing.F) *world {
 	w.reply.JID = "a" // of a job that is enqueued under a key
 	job, err := wire.ParseJob([]byte(`{"jid":"a","class":"C","queue":"q","args":[]}`))
 	require.NoError(f, err)
-	lease, err := wire.LeaseMessage(someLease, time.Unix(4_000_000_000, 0), &job, "")
+	lease, err := wire.LeaseMessage(someLease, time.Unix(4_000_000_000, 0), &job, "", "")
 	require.NoError(f, err)
 	w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: lease.Headers, Body: lease.Body})
 	w.add(wire.Heartbeats, beat("h:1:x", ""))

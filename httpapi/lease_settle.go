@@ -71,11 +71,30 @@ func (l *leasesAPI) ack(in *problem.Request) error {
 		return err
 	}
 	in.Body(&struct{}{})
+	if in.Err() != nil {
+		return in.Err()
+	}
+	if err := l.freeSlot(in.Request().Context(), &a); err != nil {
+		return err
+	}
 	repeated, err := l.end(in, &a, wire.LeaseAck+a.id)
 	if err == nil && !repeated {
 		l.count(in, &a, wire.MetricSuccess, "")
 	}
 	return err
+}
+
+// freeSlot reports that the job of a lease has ended, if it holds a slot. The lease ends only then:
+// a crash in between brings the job back, and the worker that gets it drops it.
+func (l *leasesAPI) freeSlot(ctx context.Context, a *activeLease) error {
+	if a.entry == nil || a.entry.Slot == "" {
+		return nil
+	}
+	m, err := wire.End{Type: wire.TypeEnded, Slot: a.entry.Slot, Process: "lease", At: wire.Seconds(l.now())}.Message()
+	if err != nil {
+		return err
+	}
+	return l.publishFailure(ctx, &m)
 }
 
 // end makes the leader delete a lease. repeated reports that it had done so before.
@@ -217,6 +236,11 @@ func (l *leasesAPI) failOnce(in *problem.Request, a *activeLease, f *leaseFailur
 	if err := l.publishFailure(ctx, m); err != nil {
 		return err
 	}
+	if m == nil {
+		if err := l.freeSlot(ctx, a); err != nil {
+			return err
+		}
+	}
 	repeated, err := l.end(in, a, command)
 	if err == nil && !repeated {
 		l.count(in, a, status, f.Class)
@@ -271,7 +295,7 @@ func (l *leasesAPI) failureRecord(ctx context.Context, a *activeLease, f *leaseF
 	if len(record) > wire.MaxRecord {
 		return nil, "", problem.BadRequest("with this error the record would have %d bytes, at most %d are read", len(record), wire.MaxRecord)
 	}
-	out := entryMessage(stream, &e.Job, a.entry.Trace, record)
+	out := entryMessage(stream, &e.Job, a.entry.Trace, record, a.entry.Slot)
 	out.Timestamp = now
 	return &out, status, nil
 }

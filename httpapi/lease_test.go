@@ -26,7 +26,7 @@ func (w *world) readLease(id, job string) (path string) {
 	w.t.Helper()
 	parsed, err := wire.LeasedJob(&wire.Delivery{Body: []byte(job)}, "q")
 	require.NoError(w.t, err)
-	m, err := wire.LeaseMessage(id, time.Now().Add(time.Hour), &parsed, "")
+	m, err := wire.LeaseMessage(id, time.Now().Add(time.Hour), &parsed, "", "")
 	require.NoError(w.t, err)
 	w.fold(wire.Record{Stream: wire.ScheduledJobs, UserID: user, Headers: m.Headers, Body: m.Body, Time: time.Unix(1_700_000_000, 0)})
 	return "/api/leases/" + id

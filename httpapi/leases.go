@@ -148,21 +148,25 @@ func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (w
 	if err != nil {
 		return rejectedMessage(d, queue), nil
 	}
-	trace := wire.TraceOf(d.Headers)
+	trace, slot := wire.TraceOf(d.Headers), ""
+	trusted := l.entries.Trusts(&wire.Record{UserID: d.UserID})
+	if trusted {
+		slot, _ = d.Headers[wire.HeaderSlot].(string)
+	}
 	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // the leader handles expired jobs
-		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw)), nil
+		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw), slot), nil
 	}
 	ranOut := 0
-	if l.entries.Trusts(&wire.Record{UserID: d.UserID}) {
+	if trusted {
 		ranOut = wire.RanOut(d)
 	}
 	if ranOut >= wire.MaxRunOut {
 		f := wire.Failure{JID: job.JID, RetryCount: job.RetryCount, ErrorClass: wire.ReasonPoison, ErrorMessage: fmt.Sprintf("its lease ran out %d times", ranOut)}
-		return entryMessage(wire.DeadJobs, &job, trace, f.Dead(queue, job.Raw, wire.ReasonPoison, now)), nil
+		return entryMessage(wire.DeadJobs, &job, trace, f.Dead(queue, job.Raw, wire.ReasonPoison, now), slot), nil
 	}
 	until := now.Add(lasts)
 	id := wire.NewLeaseID(wire.Lease{RanOut: ranOut, At: now})
-	m, err := wire.LeaseMessage(id, until, &job, trace)
+	m, err := wire.LeaseMessage(id, until, &job, trace, slot)
 	if err != nil {
 		return rejectedMessage(d, queue), nil
 	}
@@ -170,8 +174,17 @@ func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (w
 	return m, &answer.Lease{ID: id, Until: wire.Seconds(until), JID: job.JID, Class: job.Class, Queue: queue, Attempt: job.RetryCount + 1, RanOut: ranOut, Job: job.Raw}
 }
 
-func entryMessage(stream string, job *wire.Job, trace string, record []byte) wire.Message {
-	return wire.Message{Key: stream, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Headers: wire.TraceHeaders(trace), Body: record}
+// entryMessage returns the record of a job that a worker would write. It ends the slot that the job
+// holds, if it holds one.
+func entryMessage(stream string, job *wire.Job, trace string, record []byte, slot string) wire.Message {
+	m := wire.Message{Key: stream, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Headers: wire.TraceHeaders(trace), Body: record}
+	if slot != "" {
+		if m.Headers == nil {
+			m.Headers = map[string]any{}
+		}
+		m.Headers[wire.HeaderSlot] = slot
+	}
+	return m
 }
 
 // rejectedMessage sends a job where the broker sends what a worker rejects.

@@ -16,10 +16,10 @@ import (
 
 // periodicsAPI shows and changes periodic jobs.
 type periodicsAPI struct {
-	jobs   *tracker.PeriodicJobs
-	leader *leader
-	hide   *redactor
-	now    func() time.Time
+	*definer
+	jobs *tracker.PeriodicJobs
+	hide *redactor
+	now  func() time.Time
 }
 
 // Coming ticks that are shown: of each job in a list, and of one job.
@@ -100,90 +100,11 @@ func scheduleOf(p *wire.Periodic) string {
 	return p.Cron
 }
 
-// send sends a command. Once the leader has carried it out, it waits for this sidecar to read what
-// has changed.
-func (a *periodicsAPI) send(in *problem.Request, cmd wire.Command) (wire.Reply, error) {
-	before := a.jobs.PeriodicVersion()
-	reply, p := a.leader.send(in, sign(in, cmd))
-	if p != nil {
-		return reply, p
-	}
-	if d := reply.Defined; !cmd.DryRun && (d == nil || len(d.Made)+len(d.Changed)+len(d.Forgotten) > 0) {
-		a.leader.readBack(in.Request().Context(), readBackLimit, func() bool { return a.jobs.PeriodicVersion() != before })
-	}
-	return reply, nil
-}
-
-type definitionsRequest wire.Definitions
-
-// UnmarshalJSON refuses a layer that is null: it would be another one.
-func (r *definitionsRequest) UnmarshalJSON(raw []byte) error {
-	return problem.DecodeStrict(raw, (*wire.Definitions)(r))
-}
-
-// define takes what a source defines.
-func (a *periodicsAPI) define(in *problem.Request) (any, error) {
-	in.Query("dry_run")
-	dry := in.Text("dry_run")
-	if dry != "" && dry != "true" && dry != "false" {
-		in.BadRequest("parameter dry_run is %q: it must be true or false", problem.Shorten(dry))
-	}
-	var request definitionsRequest
-	in.Body(&request)
-	body := wire.Definitions(request)
-	if body.Layer == wire.LayerOperator {
-		in.BadRequest("layer must be code or file: operators use /api/periodic-jobs/:name")
-	}
-	if body.PeriodicJobs == nil {
-		in.BadRequest("periodic_jobs is missing: a list, empty if the source defines none any more")
-	}
-	reply, err := a.command(in, wire.Command{Command: wire.CommandDefine, Definitions: &body, DryRun: dry == "true"})
-	if err != nil {
-		return nil, err
-	}
-	if reply.Defined == nil { // it was carried out before
-		return wire.DefineResult{Made: []string{}, Changed: []string{}, Forgotten: []string{}}, nil
-	}
-	return reply.Defined, nil
-}
-
-// command checks a command here: a leader that is away need not be asked about a mistake.
-func (a *periodicsAPI) command(in *problem.Request, cmd wire.Command) (wire.Reply, error) {
-	body, err := json.Marshal(cmd)
-	if err == nil && in.Err() == nil {
-		_, err = wire.ParseCommand(body)
-	}
-	if err != nil {
-		in.BadRequest("%s", err)
-	}
-	if in.Err() != nil {
-		return wire.Reply{}, in.Err()
-	}
-	return a.send(in, cmd)
-}
-
 // set sets the operator's layer of a job.
 func (a *periodicsAPI) set(in *problem.Request) error {
-	name := in.PathParam("name")
-	in.Query()
-	var members map[string]json.RawMessage
-	in.Body(&members)
-	quoted := json.RawMessage(wire.Quote(name))
-	if given := members["name"]; given != nil && string(given) != string(quoted) {
-		in.BadRequest("the name in the body differs from that in the path")
-	}
-	if members == nil {
-		in.BadRequest("the body must be a JSON object: the operator's layer of the definition")
-		return in.Err()
-	}
-	members["name"] = quoted
-	raw, err := json.Marshal(members)
-	if err != nil {
-		in.BadRequest("%s", err)
-	}
-	d := &wire.Definitions{Layer: wire.LayerOperator, PeriodicJobs: []json.RawMessage{raw}}
-	_, err = a.command(in, wire.Command{Command: wire.CommandDefine, Definitions: d})
-	return err
+	return a.define(in, func(one json.RawMessage) *wire.Definitions {
+		return &wire.Definitions{PeriodicJobs: []json.RawMessage{one}}
+	})
 }
 
 // forget removes a job, or a layer of it.

@@ -148,7 +148,21 @@ func periodicRoutes(a *periodicsAPI) []route {
 		{put, "/api/periodic-jobs/:name/resume", acts, done(a.pause(wire.CommandResume))},
 		{post, "/api/periodic-jobs/:name/run", acts, writes(a.run)},
 		{post, "/api/periodic-jobs/:name/skip", acts, ok(a.skip)},
-		{post, "/api/definitions", acts, ok(a.define)},
+		{post, "/api/definitions", acts, ok(a.defineAll)},
+	}
+}
+
+func limitRoutes(a *limitsAPI) []route {
+	return []route{
+		{get, "/api/limits", reads, ok(a.list)},
+		{get, "/api/limits/:name", reads, ok(a.show)},
+		{put, "/api/limits/:name", acts, done(a.set)},
+		{del, "/api/limits/:name", acts, done(a.forget)},
+		{put, "/api/limits/:name/pause", acts, done(a.pause(wire.CommandPause))},
+		{put, "/api/limits/:name/resume", acts, done(a.pause(wire.CommandResume))},
+		{get, "/api/slots", reads, ok(a.slots)},
+		{post, "/api/slots/free", administer, done(a.free)},
+		{get, "/api/jobs/:jid/limits", reads, ok(a.why)},
 	}
 }
 

@@ -80,11 +80,13 @@ type parts struct {
 	overview     *overviewAPI
 	queues       *queuesAPI
 	fingerprints *fingerprints
+	definer      *definer
 }
 
 // connect makes the groups of handlers, each with the few things that it needs.
 func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins *auth.Origins) {
 	p := &parts{hide: &redactor{cfg.HideArgs}, leader: &leader{cfg.Ask, cfg.View}, records: &records{cfg.Fetch, s.limits}, fingerprints: newFingerprints()}
+	p.definer = &definer{p.leader, func() int64 { return cfg.Entries.Periodics.PeriodicVersion() + cfg.Entries.Limits.LimitsVersion() }}
 	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
 	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
 	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
@@ -105,7 +107,8 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 	})
 	s.routes = slices.Concat(
 		s.entryRoutes(cfg, p), s.workRoutes(cfg, p),
-		periodicRoutes(&periodicsAPI{cfg.Entries.Periodics, p.leader, p.hide, cfg.Now}), s.insightRoutes(cfg, p),
+		periodicRoutes(&periodicsAPI{p.definer, cfg.Entries.Periodics, p.hide, cfg.Now}), limitRoutes(&limitsAPI{p.definer, cfg.Entries, cfg.Now}),
+		s.insightRoutes(cfg, p),
 		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
 	)
 }

@@ -121,8 +121,10 @@ type setup struct {
 	isBound func(queue string) bool  // reports whether a queue is known to exist and to be bound
 	bind    func(queue string) error // declares and binds a queue; dueQueues.bound gets the result
 	window  func(queue string) int   // returns how many fires a queue may have unconfirmed
+	certain func(queue string) bool  // reports whether what is fired to a queue is fired again only after its workers lost their connections
 
-	// hasRead reports whether the view has read to the end that a stream had at some time after since.
+	// hasRead reports whether the view has read to the end that a stream had at some time after
+	// since.
 	hasRead func(stream string, since time.Time) bool
 
 	// fetch returns a record from its stream, nil if retention removed it.
@@ -135,4 +137,12 @@ type setup struct {
 	probeQueue   string               // where probes arrive
 	probeTimeout func() time.Duration // how long a confirmed probe may take to arrive
 	follow       func(probe int64)    // sends an unroutable probe after a probe
+}
+
+// pace is how much of an operation is done at a time.
+type pace struct {
+	look    int   // entries that are read in a step
+	batch   int   // entries that are acted upon in a step
+	records int64 // entries after which the journal gets a record of the progress
+	read    int   // records of the journal that are read at a time
 }

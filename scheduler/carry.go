@@ -19,6 +19,7 @@ type carrier struct {
 	periodics  *periodics
 	changes    *changes
 	enqueues   *enqueues
+	limits     *limits
 	gap        *gap
 	run        *carryOver // nil if none is under way
 }
@@ -124,7 +125,7 @@ func (c *carrier) step(now time.Time) error {
 		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now), c.periodics.carryOver(now)); err != nil {
+	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now), c.periodics.carryOver(now), c.limits.carryOver(now, c.periodics.record)); err != nil {
 		return err
 	}
 	return c.endCarry(now, read+1)
@@ -271,6 +272,9 @@ func inherit(headers map[string]any, old *tracker.Stored, why string) {
 	}
 	if old.Leased != "" {
 		headers[wire.HeaderLease] = int64(1)
+		if old.Slot != "" {
+			headers[wire.HeaderSlot] = old.Slot
+		}
 	}
 	if old.IsCopy() {
 		headers[wire.HeaderCopy] = old.Burial.Op

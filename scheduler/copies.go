@@ -73,10 +73,10 @@ func (b *base) isBusy(s *tracker.Stored) (bool, error) {
 // copies decides whether the entries of jobs.gated stand.
 type copies struct {
 	base
-	queues    *dueQueues
-	unrouted  *unrouted
-	undecided []int64 // those of which it is not known yet
-	held      bool    // nothing of jobs.gated is fired: the queue of an older version is emptied
+	dispatcher *dispatcher
+	unrouted   *unrouted
+	undecided  []int64 // those of which it is not known yet
+	held       bool    // nothing of jobs.gated is fired: the queue of an older version is emptied
 }
 
 // open lists the copies that exist when the epoch begins.
@@ -131,8 +131,7 @@ func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	case err != nil || o == originalUnknown:
 		return false, err
 	case o == originalGone:
-		c.queues.lookFrom(c.queues.of(s.Queue), tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
-		return true, nil
+		return true, c.stands(now, s)
 	case !c.ledger.Room():
 		return false, nil
 	}
@@ -145,6 +144,16 @@ func (c *copies) decide(now time.Time, offset int64) (decided bool, err error) {
 	return repeated == s, c.ledger.Record(now, recordOf(wire.TypeDuplicate, repeated), ledger.ID(repeated.Stream, repeated.Offset))
 }
 
+// stands has a copy fired in place of its original. The slot of the original is freed: the copy
+// takes one of its own.
+func (c *copies) stands(now time.Time, s *tracker.Stored) error {
+	c.dispatcher.lookFrom(s, tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
+	if s.Burial.Stream == "" {
+		return nil
+	}
+	return c.dispatcher.limits.freeForGood(now, ledger.ID(s.Burial.Stream, s.Burial.Offset), s.Burial.JIDTag, "the job found no queue")
+}
+
 // endHold has the entries of jobs.gated fired.
 func (c *copies) endHold() {
 	if !c.held {
@@ -152,8 +161,9 @@ func (c *copies) endHold() {
 	}
 	c.held = false
 	for queue := range c.entries.ByQueue(wire.Gated) {
-		c.queues.lookFrom(c.queues.of(queue), tracker.DueKey{})
+		c.dispatcher.queues.lookFrom(c.dispatcher.queues.of(queue), tracker.DueKey{})
 	}
+	c.dispatcher.limits.lookAtAll = true
 }
 
 // readCopies returns the fires of which a copy is not settled: they arrived.

@@ -38,6 +38,7 @@ type firing struct {
 	dispatcher dispatcher
 	copies     copies
 	unrouted   unrouted
+	limits     limits
 	silence    silence
 	routing    routing
 	announcer  announcer
@@ -54,6 +55,7 @@ type asked struct {
 	pauses     pauses
 	periodics  periodics
 	gap        gap
+	claims     claims
 }
 
 // errIndeterminate ends an epoch. The next one reads in the stream whether the entry was written.
@@ -88,13 +90,15 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 	b.ledger = ledger.New(ledger.Config{Port: p, View: entries, Suspects: s.suspects, Unanswered: s.left.unanswered, Room: c.room, Took: b.counters.Confirms.note})
 	c.base, c.trimmer = b, trimmer{base: b}
 	c.firing = firing{
-		queues:     dueQueues{base: b, all: map[string]*dueQueue{}, came: func(first tracker.DueKey) { c.dispatcher.instant.cameBack(first) }},
-		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unrouted: &c.unrouted, unfetched: map[ledger.EntryID]int{}},
-		copies:     copies{base: b, queues: &c.queues, unrouted: &c.unrouted},
-		unrouted:   newUnrouted(b, s.left.unrouted),
-		silence:    silence{base: b, queues: &c.queues},
-		routing:    routing{base: b},
-		announcer:  announcer{base: b, routing: &c.routing},
+		queues: dueQueues{base: b, all: map[string]*dueQueue{}, came: func(first tracker.DueKey) { c.dispatcher.instant.cameBack(first) }},
+		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unrouted: &c.unrouted, limits: &c.limits,
+			unfetched: map[ledger.EntryID]int{}},
+		limits:    limits{base: b},
+		copies:    copies{base: b, dispatcher: &c.dispatcher, unrouted: &c.unrouted},
+		unrouted:  newUnrouted(b, s.left.unrouted),
+		silence:   silence{base: b, queues: &c.queues},
+		routing:   routing{base: b},
+		announcer: announcer{base: b, routing: &c.routing},
 	}
 	c.beginning = beginning{
 		opening:    opening{base: b},
@@ -112,19 +116,14 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 		pauses:    pauses{base: b},
 		periodics: periodics{base: b, carry: &c.carry, making: map[string]*making{}},
 		gap:       gap{base: b, carry: &c.carry},
+		claims:    claims{base: b, pending: map[string]*claim{}},
 	}
-	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, gap: &c.gap}
+	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, gap: &c.gap}
 	return c
 }
 
 // room reports whether more may be fired.
 func (c *core) room() bool { return c.routing.room() && c.unrouted.room() }
-
-// leftovers are what an epoch leaves to the next one of the same claim.
-type leftovers struct {
-	unanswered map[uint64]bool // the tags of what the broker has not answered
-	unrouted   map[dispatch]*unroutedFire
-}
 
 func (c *core) leftovers() leftovers { return leftovers{c.ledger.Unanswered(), c.unrouted.waiting} }
 
@@ -142,6 +141,8 @@ func (c *core) verbs() map[string]verb {
 		wire.CommandForget:  c.periodics.command,
 		wire.CommandRun:     c.periodics.command,
 		wire.CommandSkip:    c.periodics.command,
+		wire.CommandClaim:   c.claims.command,
+		wire.CommandFree:    c.limits.command,
 		wire.CommandDismiss: c.actions.dismiss,
 		wire.CommandNote:    c.actions.journal,
 		wire.CommandOperate: c.operations.operate,
@@ -150,9 +151,9 @@ func (c *core) verbs() map[string]verb {
 	}
 }
 
-// pause pauses or resumes a queue or a periodic job.
+// pause pauses or resumes a queue, a periodic job or a limit.
 func (c *core) pause(now time.Time, r request) error {
-	if r.cmd.Periodic != "" {
+	if r.cmd.Periodic != "" || r.cmd.Limit != "" {
 		return c.periodics.command(now, r)
 	}
 	return c.pauses.carryOut(now, r)
@@ -183,7 +184,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	case phaseCatchingUp:
 		over, err = c.opening.catchUp(now, c.entries.State())
 	case phaseReconciling:
-		if err = c.silence.step(now); err == nil {
+		if err = inOrder(now, c.silence.step, c.limits.open); err == nil {
 			over, err = c.reconciler.step(now)
 		}
 	case phaseLeading:
@@ -211,8 +212,8 @@ func (c *core) stepLedger(now time.Time, folded int64) error {
 
 // lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
-	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.periodics.step, c.lateFires.step, c.trimmer.step,
-		c.carry.step, c.operations.step, c.queues.step, c.unrouted.step)
+	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.periodics.step, c.claims.step, c.lateFires.step, c.trimmer.step,
+		c.carry.step, c.operations.step, c.queues.step, c.limits.step, c.unrouted.step)
 	if err != nil {
 		return now, err
 	}

@@ -67,8 +67,12 @@ func (s *Scheduler) deadJob(d wire.Delivery) wire.Message {
 		return s.rejection(wire.DeadLetters, err.Error(), d.Body)
 	}
 	s.setStatus(func(st *Status) { st.Counters.DeadLettered++ })
-	from := wire.ProvenanceOf(d.Headers, d.UserID, s.entries.Trusts(&wire.Record{UserID: d.UserID}))
-	return wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: headersOfDead(d, from), Body: record}
+	trusted := s.entries.Trusts(&wire.Record{UserID: d.UserID})
+	headers := headersOfDead(d, wire.ProvenanceOf(d.Headers, d.UserID, trusted))
+	if slot, holds := d.Headers[wire.HeaderSlot].(string); holds && trusted { // the job has ended
+		headers[wire.HeaderSlot] = slot
+	}
+	return wire.Message{Key: wire.DeadJobs, MessageID: jid, Timestamp: time.Now(), Headers: headers, Body: record}
 }
 
 // headersOfDead returns the headers of a dead job. They mark a job that a queue dropped by itself,

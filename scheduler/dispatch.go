@@ -24,37 +24,70 @@ type dispatcher struct {
 	late      time.Duration          // how late the newest fire was
 	steps     int                    // each has a snapshot of its own
 	instant   instant                // at which the newest fire was due
+	limits    *limits
 }
 
 // step fires due entries, the queues in turn, until the window is full, a batch is done or nothing
 // is due.
 func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 	d.queues.wakeUp(now)
-	if len(d.queues.ring) == 0 || !d.ledger.Room() || d.ledger.Quiet() {
-		return d.queues.next(now.Add(maxSleep)), nil
+	d.wakeGroups(now)
+	if len(d.queues.ring) == 0 && !d.limits.gate.Ready() || !d.ledger.Room() || d.ledger.Quiet() {
+		return d.wake(now), nil
 	}
 	d.steps++
 	snapshot := d.entries.Snapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
-	for fired := 0; len(d.queues.ring) > 0 && d.ledger.Room(); {
-		if fired == batch {
+	for fired := 0; d.ledger.Room(); {
+		if fired >= batch {
 			return now, nil
 		}
 		if d.ledger.Alone() {
 			return now.Add(maxSleep), nil
 		}
-		did, wait, err := d.fireNext(now, snapshot.Lookup, d.queues.ring[0])
+		n, wait, err := d.fireTurn(now, snapshot.Lookup)
 		if err != nil {
 			return now, err
 		}
 		if wait {
 			return now.Add(maxSleep), nil
 		}
-		if did {
-			fired++
+		if n < 0 {
+			break
+		}
+		fired += n
+	}
+	return d.wake(now), nil
+}
+
+// wake returns when something may be due.
+func (d *dispatcher) wake(now time.Time) time.Time {
+	return d.limits.gate.NextWake(d.queues.next(now.Add(maxSleep)))
+}
+
+// fireTurn gives the first queue of the ring and the first group of the gate one turn each. It
+// returns how many entries it fired, -1 if there was neither. wait reports that the window must
+// drain first.
+func (d *dispatcher) fireTurn(now time.Time, entries tracker.Lookup) (fired int, wait bool, err error) {
+	fired = -1
+	if len(d.queues.ring) > 0 {
+		did, wait, err := d.fireNext(now, entries, d.queues.ring[0])
+		if fired = 0; did {
+			fired = 1
+		}
+		if err != nil || wait {
+			return fired, wait, err
 		}
 	}
-	return d.queues.next(now.Add(maxSleep)), nil
+	group := d.limits.gate.Choose(now)
+	if group == nil {
+		return fired, false, nil
+	}
+	did, wait, err := d.fireGroup(now, entries, group)
+	if fired = max(fired, 0); did {
+		fired++
+	}
+	return fired, wait, err
 }
 
 // fireNext fires one entry of a queue, or takes the queue out of the ring. wait reports that the
@@ -67,7 +100,9 @@ func (d *dispatcher) fireNext(now time.Time, entries tracker.Lookup, q *dueQueue
 		d.queues.leave(time.Time{})
 		return false, false, nil
 	}
-	key, ok, err := d.head(entries, q)
+	key, ok, err := d.head(&q.lookups, func(behind tracker.DueKey, fn func(tracker.DueKey) bool) error {
+		return entries.Due(q.name, behind, fn)
+	})
 	if err != nil {
 		return false, false, err
 	}
@@ -107,28 +142,28 @@ func (d *dispatcher) prepared(now, at time.Time, q *dueQueue) bool {
 	return false
 }
 
-// head returns the first entry of a queue that may be fired when it is due. It is pending in the
-// snapshot of this step.
-func (d *dispatcher) head(entries tracker.Lookup, q *dueQueue) (tracker.DueKey, bool, error) {
-	if q.step != d.steps { // a command may have acted since upon what was looked up before
-		q.step, q.looks, q.ahead = d.steps, firstLook, nil
+// head returns the first entry of a queue or group that may be fired when it is due. It is pending
+// in the snapshot of this step, from which due reads.
+func (d *dispatcher) head(l *lookups, due func(behind tracker.DueKey, fn func(tracker.DueKey) bool) error) (tracker.DueKey, bool, error) {
+	if l.step != d.steps { // a command may have acted since upon what was looked up before
+		l.step, l.looks, l.ahead = d.steps, firstLook, nil
 	}
 	for {
-		for len(q.ahead) > 0 {
-			key := q.ahead[0]
+		for len(l.ahead) > 0 {
+			key := l.ahead[0]
 			at := ledger.ID(key.Stream, key.Offset)
 			waits := d.copies.held && at.Stream == wire.Gated
 			if d.ledger.Busy(at) == nil && !waits && !d.entries.IsHeld(at.Stream, at.Offset) {
 				return key, true, nil
 			}
-			q.behind, q.ahead = key, q.ahead[1:]
+			l.behind, l.ahead = key, l.ahead[1:]
 		}
-		err := entries.Due(q.name, q.behind, func(key tracker.DueKey) bool {
-			q.ahead = append(q.ahead, key)
-			return len(q.ahead) < q.looks
+		err := due(l.behind, func(key tracker.DueKey) bool {
+			l.ahead = append(l.ahead, key)
+			return len(l.ahead) < l.looks
 		})
-		q.looks = min(2*q.looks, lookAhead)
-		if err != nil || len(q.ahead) == 0 {
+		l.looks = min(2*l.looks, lookAhead)
+		if err != nil || len(l.ahead) == 0 {
 			return tracker.DueKey{}, false, err
 		}
 	}
@@ -189,9 +224,8 @@ func (d *dispatcher) postpone(now time.Time, at ledger.EntryID, key tracker.DueK
 		delete(d.unfetched, at)
 		return d.park(now, s, why.Error())
 	}
-	q := d.queues.of(s.Queue)
-	d.queues.lookFrom(q, key)
-	d.queues.hold(q, now, why.Error(), maxHold)
+	d.lookFrom(s, key)
+	d.queues.hold(d.queues.of(s.Queue), now, why.Error(), maxHold)
 	return nil
 }
 

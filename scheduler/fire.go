@@ -34,18 +34,7 @@ type dispatched struct {
 	operation string         // of a fire: the operation that it belongs to
 	refused   func()         // is called if it comes back
 	doubt     *tracker.Doubt // of a fire that is sent again: what an earlier leader left
-}
-
-// dispatch identifies a fire or burial. Its number alone does not: a new journal begins with epoch
-// 0 again, and the streams may still hold records of the old one.
-type dispatch struct {
-	number wire.Through
-	jid    string // its tag
-}
-
-// dispatchOf returns what identifies a fire or burial, such as the Burial of a dead job or a copy.
-func dispatchOf(d wire.Dispatch) dispatch {
-	return dispatch{wire.Through{Epoch: d.Epoch, Through: d.Seq}, d.JIDTag}
+	again     func()         // has its entry looked up again, where something fires it when it is due
 }
 
 // fire publishes an entry's job to its queue and the journal.
@@ -55,14 +44,16 @@ func (d *dispatcher) fire(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 		return d.unpublishable(now, s, o, err)
 	}
 	q := d.queues.of(e.Job.Queue)
+	counts := d.limits.take(now, s)
 	it := d.newDispatch(s, o, func(seq, confirmed int64) wire.Message {
-		m := wire.Fire(&e.Job, d.headers(s, o, seq, confirmed), body, now)
+		m := wire.Fire(&e.Job, counts.addTo(d.headers(s, o, seq, confirmed)), body, now)
 		s.Provenance.AddTo(m.Headers)
 		return m
 	})
 	it.queue, it.operation, it.Folded, it.doubt = q, o.operation, o.folded, o.doubt
 	err = d.send(it)
 	if errors.Is(err, broker.ErrUnpublishable) {
+		d.limits.free(now, it.Entry)
 		return d.unpublishable(now, s, o, err)
 	}
 	d.counters.Fired++
@@ -97,7 +88,7 @@ func (d *dispatcher) bury(now time.Time, s *tracker.Stored, e *wire.Entry, o pur
 // newDispatch returns a fire or burial that is not sent yet.
 func (d *dispatcher) newDispatch(s *tracker.Stored, o purpose, build func(seq, confirmed int64) wire.Message) *dispatched {
 	return &dispatched{Publish: &ledger.Publish{Entry: ledger.ID(s.Stream, s.Offset), Build: build}, due: o.key,
-		tag: wire.JIDTag(s.JID), command: o.command, refused: o.refused}
+		tag: wire.JIDTag(s.JID), command: o.command, refused: o.refused, again: func() { d.lookFrom(s, o.key) }}
 }
 
 // headers returns what the headers of a fire or burial say.
@@ -149,8 +140,8 @@ func (d *dispatcher) send(it *dispatched) error {
 	}
 	it.Returned = func(now time.Time, why string, journaled bool) error { return d.returned(now, it, why, journaled) }
 	it.Freed = func() {
-		if it.queue != nil {
-			d.queues.lookFrom(it.queue, it.due)
+		if it.queue != nil && it.again != nil {
+			it.again()
 		}
 	}
 	err := d.ledger.Send(it.Publish)
@@ -178,6 +169,7 @@ func (d *dispatcher) returned(now time.Time, it *dispatched, why string, journal
 	d.instant.forget()
 	d.routing.returned(it.Seq())
 	d.unrouted.needsNoCopy(dispatch{wire.Through{Epoch: d.ledger.Epoch(), Through: it.Seq()}, it.tag})
+	d.limits.free(now, it.Entry)
 	if it.queue != nil {
 		it.queue.unconfirmed--
 		if why == ledger.NoAnswer && it.PassedOver() { // its queue answers

@@ -64,6 +64,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 		left:    l.lock.left,
 		deadMax: int64(s.cfg.DeadMax), deadAge: s.cfg.DeadAge, pace: usualPace,
 		window:       func(queue string) int { return l.proof.window(queue) },
+		certain:      func(queue string) bool { return l.proof.alone && l.proof.of(queue) },
 		probeTimeout: l.prober.timeout, probeQueue: l.prober.queue, follow: l.prober.followed.Store,
 		journal: func(from, below int64, each func(*wire.Record) error) error {
 			return l.readJournal(ctx, from, below, each)

@@ -353,6 +353,7 @@ func (l *leadership) report() {
 		n.FireDelays.add(&c.counters.FireDelays)
 		n.Confirms.add(&c.counters.Confirms)
 		n.Ticks.add(&c.counters.Ticks)
+		n.Claims.Run, n.Claims.Dropped = n.Claims.Run+c.counters.Claims.Run, n.Claims.Dropped+c.counters.Claims.Dropped
 	})
 	if lost := c.counters.CopiesLost; lost > 0 {
 		l.s.log.Warn("scheduler: the broker had confirmed jobs without a queue, and has lost them; they are published again", "stream", wire.Gated, "jobs", lost)

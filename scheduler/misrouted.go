@@ -170,6 +170,9 @@ func (r *reentry) repeatBurial(s *misrouted, retried map[dispatch]bool) error {
 func (r *reentry) enter(stream, jid string, record []byte, s *misrouted) error {
 	headers := map[string]any{wire.HeaderStream: s.at.Stream, wire.HeaderOffset: s.at.Offset}
 	s.from.AddTo(headers)
+	if s.headers.Slot != "" { // the entry takes one of its own
+		headers[wire.HeaderSlot] = s.headers.Slot
+	}
 	r.entering++
 	return r.ledger.Send(&ledger.Publish{Plain: true, Confirmed: func() { r.entering-- }, Build: func(int64, int64) wire.Message {
 		return wire.Carry(stream, jid, record, headers)

@@ -210,7 +210,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 func newModelBroker() *modelBroker {
 	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, bare: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
-	for _, name := range leaderStreams {
+	for _, name := range append(slices.Clone(leaderStreams), wire.JobEnds) {
 		b.streams[name] = &modelStream{}
 	}
 	return b
@@ -469,8 +469,8 @@ func (b *modelBroker) excuse(first *copyOf, d *wire.Dispatch, read int64) string
 	return ""
 }
 
-// anyBlind reports whether a leader after an epoch, up to another one, could not ask the broker. Its
-// own witness says nothing about earlier fires.
+// anyBlind reports whether a leader after an epoch, up to another one, could not ask the broker.
+// Its own witness says nothing about earlier fires.
 func (b *modelBroker) anyBlind(after, upTo int64) bool {
 	for epoch, blind := range b.blind {
 		if blind && after < epoch && epoch <= upTo {

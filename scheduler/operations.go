@@ -24,14 +24,6 @@ const (
 	operationEvery  = 20 * time.Millisecond // how often one is continued
 )
 
-// pace is how much of an operation is done at a time.
-type pace struct {
-	look    int   // entries that are read in a step
-	batch   int   // entries that are acted upon in a step
-	records int64 // entries after which the journal gets a record of the progress
-	read    int   // records of the journal that are read at a time
-}
-
 var usualPace = pace{look: 512, batch: 64, records: 1000, read: 4096}
 
 // operations does one thing to many entries.

@@ -133,13 +133,14 @@ func (p *pauses) notifyAgain(now time.Time) error {
 	return nil
 }
 
-// state answers a worker that starts: what is paused.
+// state answers a worker that starts: what is paused, and that it must claim what earlier leaders
+// fired.
 func (p *pauses) state(_ time.Time, r request) error {
 	paused := slices.Sorted(maps.Keys(p.entries.Paused()))
 	if paused == nil {
 		paused = []string{}
 	}
-	return r.reply(wire.Reply{Status: wire.StatusOK, Paused: paused})
+	return r.reply(wire.Reply{Status: wire.StatusOK, Paused: paused, ClaimBelow: p.ledger.Epoch()})
 }
 
 // carry writes again what is paused, at the end of the journal, because low water would forget it.

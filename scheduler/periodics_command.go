@@ -1,24 +1,19 @@
 package scheduler
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
-	"github.com/millrace-jobs/millrace/scheduler/periodic"
-	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// command carries out a command about periodic jobs when the round has ended, and all ticks before
-// the command have outcomes: what it changes is about later ones.
+// command carries out a command about what is defined when the round has ended, and all ticks
+// before the command have outcomes: what it changes is about later ones.
 func (p *periodics) command(now time.Time, r request) error {
 	if len(p.waiting) >= maxEnqueuing {
-		return r.reply(unavailable("too many commands about periodic jobs wait: nothing was done, try again"))
+		return r.reply(unavailable("too many commands about definitions wait: nothing was done, try again"))
 	}
 	p.waiting = append(p.waiting, waitingPeriodic{now, r})
 	return nil
@@ -29,124 +24,51 @@ func (p *periodics) carryOut(now time.Time, w waitingPeriodic) error {
 	if cmd.Command == wire.CommandDefine {
 		return p.define(now, w)
 	}
-	job := p.entries.Periodics.PeriodicJob(cmd.Periodic)
-	if job == nil {
-		return w.reply(notFound(fmt.Sprintf("there is no periodic job %q", cmd.Periodic)))
+	kind, name := p.kind(cmd)
+	layers := kind.layers(name)
+	if layers == nil {
+		return w.reply(notFound(fmt.Sprintf("there is no %s %q", kind.word, name)))
 	}
 	switch cmd.Command {
 	case wire.CommandForget:
-		return p.forget(now, w, job)
+		return p.forget(now, w, kind, name, layers)
 	case wire.CommandRun:
-		return p.run(now, w, job)
+		return p.run(now, w, p.entries.Periodics.PeriodicJob(name))
 	case wire.CommandSkip:
-		return p.skip(now, w, job)
+		return p.skip(now, w, p.entries.Periodics.PeriodicJob(name))
 	}
-	return p.pause(now, w, job)
+	return p.pause(now, w, kind, name, layers)
+}
+
+// kind returns what a command is about.
+func (p *periodics) kind(cmd *wire.Command) (*definedKind, string) {
+	if cmd.Limit != "" {
+		return limitKind(p.entries.Limits), cmd.Limit
+	}
+	return periodicKind(p.entries.Periodics), cmd.Periodic
 }
 
 // define sets what a source defines. What the source had before and does not name is removed.
 // Operators name only what they change.
 func (p *periodics) define(now time.Time, w waitingPeriodic) error {
 	d := w.cmd.Definitions
-	layer := cmp.Or(d.Layer, wire.LayerCode)
-	wanted, err := d.Periodics()
+	c := defining{layer: cmp.Or(d.Layer, wire.LayerCode), source: d.Source, did: wire.DefineResult{Made: []string{}, Changed: []string{}, Forgotten: []string{}}}
+	periodics, err := d.Periodics()
+	if err == nil && d.PeriodicJobs != nil {
+		err = c.section(periodicKind(p.entries.Periodics), periodics)
+	}
+	limits, fault := d.NamedLimits()
+	if err = cmp.Or(err, fault); err == nil && d.Limits != nil {
+		err = c.section(limitKind(p.entries.Limits), limits)
+	}
 	if err != nil {
-		return w.reply(badRequest(err.Error()))
-	}
-	c := defining{known: p.entries.Periodics, layer: layer, source: d.Source, did: wire.DefineResult{Made: []string{}, Changed: []string{}, Forgotten: []string{}}}
-	for _, one := range wanted {
-		if err := c.set(one); err != nil {
-			return w.reply(refusal(err))
-		}
-	}
-	if layer != wire.LayerOperator {
-		c.forgetOthers(wanted)
-	}
-	all := p.entries.Periodics.PeriodicJobs()
-	if n := len(all) + len(c.did.Made); n > wire.MaxPeriodic {
-		return w.reply(conflict(fmt.Sprintf("that would be %d periodic jobs, at most %d are allowed", n, wire.MaxPeriodic)))
+		return w.reply(refusal(err))
 	}
 	reply := wire.Reply{Status: wire.StatusOK, Defined: &c.did}
 	if w.cmd.DryRun {
 		return w.reply(reply)
 	}
 	return p.journalDefined(now, w, c.changes, reply)
-}
-
-// defining collects what a command changes.
-type defining struct {
-	known         *tracker.PeriodicJobs
-	layer, source string
-	changes       []wire.Defined
-	did           wire.DefineResult
-}
-
-// errConflict wraps why a definition conflicts with another.
-var errConflict = errors.New("conflict")
-
-func refusal(err error) wire.Reply {
-	if errors.Is(err, errConflict) {
-		return conflict(err.Error())
-	}
-	return badRequest(err.Error())
-}
-
-// set sets the layer of one job.
-func (c *defining) set(one wire.NamedPeriodic) error {
-	job := c.known.PeriodicJob(one.Name)
-	if job == nil {
-		job = &wire.PeriodicJob{Name: one.Name}
-	}
-	before, had := job.Layers[c.layer]
-	if had && c.layer != wire.LayerOperator && before.Source != c.source {
-		return fmt.Errorf("%w: periodic job %q is defined by source %q: remove it there, or delete it", errConflict, one.Name, before.Source)
-	}
-	if had && bytes.Equal(before.Value, one.Value) {
-		c.did.Unchanged++
-		return nil
-	}
-	if err := check(job, c.layer, one.Value); err != nil {
-		return fmt.Errorf("periodic job %q: %w", one.Name, err)
-	}
-	c.changes = append(c.changes, wire.Defined{Kind: wire.KindPeriodic, Name: one.Name, Layer: c.layer, Source: c.source, Value: one.Value})
-	if len(job.Layers) == 0 {
-		c.did.Made = append(c.did.Made, one.Name)
-	} else {
-		c.did.Changed = append(c.did.Changed, one.Name)
-	}
-	return nil
-}
-
-// forgetOthers removes what the source had and does not name any more.
-func (c *defining) forgetOthers(wanted []wire.NamedPeriodic) {
-	named := map[string]bool{}
-	for _, one := range wanted {
-		named[one.Name] = true
-	}
-	for _, job := range c.known.PeriodicJobs() {
-		if l, has := job.Layers[c.layer]; has && l.Source == c.source && !named[job.Name] {
-			c.changes = append(c.changes, wire.Defined{Kind: wire.KindPeriodic, Name: job.Name, Layer: c.layer, Source: c.source})
-			c.did.Forgotten = append(c.did.Forgotten, job.Name)
-		}
-	}
-}
-
-// check returns an error if a job would not be complete with another layer.
-func check(job *wire.PeriodicJob, layer string, value json.RawMessage) error {
-	with := wire.PeriodicJob{Name: job.Name, Layers: maps.Clone(job.Layers)}
-	if with.Layers == nil {
-		with.Layers = map[string]wire.DefinedLayer{}
-	}
-	with.Layers[layer] = wire.DefinedLayer{Value: value}
-	def, err := with.Definition()
-	if err != nil {
-		return err
-	}
-	if _, err := periodic.New(&def); err != nil {
-		return err
-	}
-	_, err = def.TickEntry(job.Name, wire.TickJID(job.Name, 0), 0, 0)
-	return err
 }
 
 // journalDefined journals changes, and answers when they are read back.
@@ -162,42 +84,30 @@ func (p *periodics) journalDefined(now time.Time, w waitingPeriodic, changes []w
 	return p.record(now, r, func() { w.answer(reply) })
 }
 
-// forget removes a job, or one layer of it.
-func (p *periodics) forget(now time.Time, w waitingPeriodic, job *wire.PeriodicJob) error {
+// forget removes a definition, or one layer of it.
+func (p *periodics) forget(now time.Time, w waitingPeriodic, kind *definedKind, name string, layers map[string]wire.DefinedLayer) error {
 	var changes []wire.Defined
 	for _, layer := range wire.Layers {
-		if _, has := job.Layers[layer]; has && (w.cmd.Layer == "" || w.cmd.Layer == layer) {
-			changes = append(changes, wire.Defined{Kind: wire.KindPeriodic, Name: job.Name, Layer: layer})
+		if _, has := layers[layer]; has && (w.cmd.Layer == "" || w.cmd.Layer == layer) {
+			changes = append(changes, wire.Defined{Kind: kind.kind, Name: name, Layer: layer})
 		}
 	}
 	if len(changes) == 0 {
-		return w.reply(notFound(fmt.Sprintf("periodic job %q has no definition in the layer %s", job.Name, w.cmd.Layer)))
+		return w.reply(notFound(fmt.Sprintf("%s %q has no definition in the layer %s", kind.word, name, w.cmd.Layer)))
 	}
 	return p.journalDefined(now, w, changes, wire.Reply{Status: wire.StatusDone})
 }
 
-// pause pauses or resumes a job, in the operator's layer.
-func (p *periodics) pause(now time.Time, w waitingPeriodic, job *wire.PeriodicJob) error {
-	members := map[string]json.RawMessage{}
-	if l, has := job.Layers[wire.LayerOperator]; has {
-		if err := json.Unmarshal(l.Value, &members); err != nil {
-			return w.reply(conflict(err.Error()))
-		}
-	}
-	def, _ := job.Definition()
-	pauses := w.cmd.Command == wire.CommandPause
-	if def.Paused == pauses {
-		return p.journalDefined(now, w, nil, wire.Reply{Status: wire.StatusDone})
-	}
-	change := wire.Defined{Kind: wire.KindPeriodic, Name: job.Name, Layer: wire.LayerOperator, Op: "paused"}
-	if members["paused"] = json.RawMessage("true"); !pauses {
-		members["paused"], change.Op = json.RawMessage("false"), "resumed"
-	}
-	var err error
-	if change.Value, err = json.Marshal(members); err != nil {
+// pause pauses or resumes what is defined, in the operator's layer.
+func (p *periodics) pause(now time.Time, w waitingPeriodic, kind *definedKind, name string, layers map[string]wire.DefinedLayer) error {
+	change, err := pausing(kind, name, layers, w.cmd.Command == wire.CommandPause)
+	if err != nil {
 		return w.reply(conflict(err.Error()))
 	}
-	return p.journalDefined(now, w, []wire.Defined{change}, wire.Reply{Status: wire.StatusDone})
+	if change == nil {
+		return p.journalDefined(now, w, nil, wire.Reply{Status: wire.StatusDone})
+	}
+	return p.journalDefined(now, w, []wire.Defined{*change}, wire.Reply{Status: wire.StatusDone})
 }
 
 // run enqueues the job of a periodic job now. That is no tick.

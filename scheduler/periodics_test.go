@@ -14,7 +14,7 @@ import (
 // defines sends a document with definitions.
 func (sc *scene) defines(s *modelSidecar, layer string, jobs ...string) wire.Reply {
 	sc.t.Helper()
-	d := &wire.Definitions{Source: "test", Layer: layer}
+	d := &wire.Definitions{Source: "test", Layer: layer, PeriodicJobs: []json.RawMessage{}}
 	for _, j := range jobs {
 		d.PeriodicJobs = append(d.PeriodicJobs, json.RawMessage(j))
 	}

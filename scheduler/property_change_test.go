@@ -43,6 +43,7 @@ func (e *appendedEntry) mayFire(now time.Time) bool {
 
 // fired checks every job that reaches a queue.
 func (w *world) fired(c *copyOf) {
+	w.tookSlot(c)
 	if c.headers.Op != wire.OpFired && c.headers.Op != wire.OpRefired || c.late {
 		return
 	}
@@ -167,7 +168,8 @@ func (w *world) undo(t *rapid.T) {
 	w.mayComeBack(p)
 	answered := w.askUndone(p, e, h)
 	w.askUnread(s, p, e)
-	// The command names a jid. The last action may be one under way, on another entry with that jid.
+	// The command names a jid. The last action may be one under way, on another entry with that
+	// jid.
 	for q, twin := range w.appended {
 		if q != p && q.stream == p.stream && q.generation == p.generation && twin.jid == e.jid && w.askUnread(s, q, twin) {
 			w.mayComeBack(q)
@@ -180,8 +182,8 @@ func (w *world) undo(t *rapid.T) {
 	}))
 }
 
-// askUnread reports whether an action on an entry is under way, and notes that it may be the one that
-// is undone: then the entry may fire when it might have before that.
+// askUnread reports whether an action on an entry is under way, and notes that it may be the one
+// that is undone: then the entry may fire when it might have before that.
 func (w *world) askUnread(s *modelSidecar, p place, e *appendedEntry) (underWay bool) {
 	found, err := s.entries.Find(p.stream, e.jid)
 	require.NoError(w.t, err)

@@ -35,6 +35,7 @@ func (w *world) quiesce() {
 		w.now = w.now.Add(500 * time.Millisecond)
 		cut := w.broker.cut || w.broker.cutGated // a leader that has nothing to do notices it within a minute
 		w.round()
+		w.endJobs()
 		w.endHold(w.t)
 		s := w.leader()
 		if i == calm || cut {
@@ -108,6 +109,7 @@ func (w *world) check() {
 		require.Equal(w.t, s.core.ledger.Epoch(), d.Epoch, "a leader has not settled the doubts of an earlier epoch: %v", d.ID)
 	}
 	w.checkPeriodic(s)
+	w.checkSlots(s)
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
 	w.checkOperations(s)
@@ -130,8 +132,8 @@ func (w *world) checkCopies(s *modelSidecar) {
 	for p, e := range w.appended {
 		n := w.copiesOf(p)
 		byJID[e.jid] += n
-		// Two leaders may have entered a misrouted job again, and one of the two entries was ended. If
-		// the journal was lost, the job may also be pending where it was before it came back.
+		// Two leaders may have entered a misrouted job again, and one of the two entries was ended.
+		// If the journal was lost, the job may also be pending where it was before it came back.
 		if end, ended := w.ended[p]; ended && !w.broker.repeated[p] && w.broker.unsafe[p] != released {
 			require.LessOrEqual(w.t, w.timelyCopiesOf(p), end.copies, "%v was fired after the answer that it was %s", p, end.what)
 		}
@@ -254,15 +256,16 @@ func (w *world) checkViews() {
 	require.NoError(w.t, fresh.readAll())
 	state := fresh.entries.State()
 	require.Empty(w.t, state.Gap(0), "a rebuilt view believes that the journal has a gap")
-	tables := "elfgjwdcaxosit"
+	tables := "elfgjwdcaxositGS"
 	if w.journalLost { // what users had requested stood there, and each view knows it as far as it had read
-		tables = "elfgjwdcxs"
+		tables = "elfgjwdcxsG"
 	}
 	if w.journalLost && w.recreated { // and what it had read there of a stream that was deleted stays
-		tables = "elfgjcxs"
+		tables = "elfgjcxsG"
 	}
 	// If another entry has replaced the one of a late fire, a view takes a refusal of that fire for
-	// void or not, depending on which stream it reads first. Only what was done to the entry differs.
+	// void or not, depending on which stream it reads first. Only what was done to the entry
+	// differs.
 	entriesOnly := w.truncated || w.broker.lateReturn
 	want := dump(w.t, fresh.store, entriesOnly, tables)
 	for _, s := range w.sidecars {

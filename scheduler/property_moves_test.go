@@ -75,7 +75,7 @@ func (w *world) appendOne(stream, jid, raw string, due time.Time) {
 
 func (w *world) read(t *rapid.T) {
 	s := w.pick(t)
-	stream := rapid.SampledFrom(leaderStreams).Draw(t, "stream")
+	stream := rapid.SampledFrom(append(slices.Clone(leaderStreams), wire.JobEnds)).Draw(t, "stream")
 	require.NoError(t, s.read(stream, rapid.IntRange(1, 10).Draw(t, "n")))
 }
 

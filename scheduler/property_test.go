@@ -50,6 +50,7 @@ type world struct {
 	freeAt      time.Time     // from when on the next may lead
 	ends        []error       // why epochs have ended, except for lost connections
 	late        bool          // the journal has a late record of a leader that was followed
+	limited     limitedJobs
 }
 
 type appendedEntry struct {
@@ -111,6 +112,10 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"pause":            w.pause,
 		"enqueue":          w.enqueue,
 		"enqueue2":         w.enqueue,
+		"limited":          w.appendLimited,
+		"limited2":         w.appendLimited,
+		"ended":            w.endJob,
+		"ended2":           w.endJob,
 		"periodic":         w.definePeriodic,
 		"periodic2":        w.definePeriodic,
 		"time":             w.pass,
@@ -161,8 +166,10 @@ func newWorld(t *rapid.T) *world {
 		w.sidecars = append(w.sidecars, s)
 	}
 	require.NoError(t, w.sidecars[0].elect(w.refuses))
-	for range 5 {
+	w.limited = limitedJobs{most: rapid.IntRange(0, 2).Draw(t, "limit"), byHand: map[holder]bool{}, ended: map[holder]bool{}}
+	for range 8 {
 		w.round()
+		w.defineLimit()
 	}
 	return w
 }

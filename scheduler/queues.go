@@ -23,14 +23,6 @@ type dueQueue struct {
 	readiness
 }
 
-// lookups are how far the entries of a queue were looked up.
-type lookups struct {
-	behind tracker.DueKey   // everything up to here was taken
-	ahead  []tracker.DueKey // what comes next, as far as it was looked up
-	step   int              // when it was looked up
-	looks  int              // how many are looked up next
-}
-
 // turn is when it is a queue's turn. A queue is in the ring, sleeps, or has nothing to do.
 type turn struct {
 	wake  time.Time // when it leaves its sleep
@@ -84,8 +76,8 @@ const (
 	maxHold   = time.Minute
 )
 
-// How many entries of a queue are looked up at a time: few at first in each step, because a step may
-// fire few of each queue.
+// How many entries of a queue are looked up at a time: few at first in each step, because a step
+// may fire few of each queue.
 const (
 	firstLook = 4
 	lookAhead = 128
@@ -125,15 +117,9 @@ func (qs *dueQueues) step(now time.Time) error {
 
 // lookFrom has a queue looked up again from a key on.
 func (qs *dueQueues) lookFrom(q *dueQueue, from tracker.DueKey) {
-	if ahead := q.ahead; len(ahead) > 0 && ahead[len(ahead)-1].Before(from) {
-		return // it will be found in its turn
+	if q.from(from) {
+		qs.wakeAt(q, time.Time{})
 	}
-	q.ahead = nil
-	from.Offset-- // from itself is wanted
-	if from.Before(q.behind) {
-		q.behind = from
-	}
-	qs.wakeAt(q, time.Time{})
 }
 
 // wakeAt has a queue wake at a time, if it would sleep longer.
@@ -206,6 +192,11 @@ func (qs *dueQueues) hold(q *dueQueue, now time.Time, reason string, most time.D
 	} else {
 		heap.Fix(&qs.sleep, q.index)
 	}
+}
+
+// takes reports whether a queue takes one more job now.
+func (q *dueQueue) takes() bool {
+	return q.held == "" && q.unconfirmed < q.limit && (!q.Silent || q.trying) && (!q.trial || q.unconfirmed <= q.Aside)
 }
 
 // limit sets how many fires each queue may have unconfirmed.
@@ -328,6 +319,9 @@ func (qs *dueQueues) isReady(now time.Time, q *dueQueue) bool {
 	}
 	return false
 }
+
+// awaitsReady reports whether a queue is being declared and bound.
+func (qs *dueQueues) awaitsReady(q *dueQueue) bool { return q.asked && !q.bound }
 
 // bound takes in whether a queue is bound now; err says why it is not.
 func (qs *dueQueues) bound(now time.Time, queue string, err error) {

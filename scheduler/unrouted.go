@@ -36,14 +36,6 @@ type probes struct {
 	shown int64         // the newest one that the view had read when it was looked last
 }
 
-// unroutedFire is a fire that came back.
-type unroutedFire struct {
-	message wire.Message
-	headers wire.Dispatch
-	since   time.Duration // when it came back, or its copy was published again
-	behind  int64         // the number of a probe that was sent after the fire was confirmed, 0 if none
-}
-
 const (
 	lookForCopies    = 500 * time.Millisecond
 	copyPatience     = 5 * time.Second  // after which a probe is sent behind a copy that does not show

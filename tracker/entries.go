@@ -12,7 +12,7 @@ import (
 )
 
 // Schema is the version of the tables that Entries writes. A store with another version is rebuilt.
-const Schema = 22
+const Schema = 23
 
 // Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
 // in. Others get its Reader, which cannot write.
@@ -35,6 +35,7 @@ func NewEntries(store *view.Store, trusted ...string) (*Entries, error) {
 	}
 	r := newReader(store, trust)
 	t := &Entries{Reader: r, store: store, fold: newFold(r)}
+	t.Add(t.fold.slots)
 	return t, t.fold.load(store)
 }
 
@@ -190,7 +191,8 @@ type fold struct {
 	operations *operations
 	audit      *audit.Log
 	pauses     *pauses
-	periodics  *periodics
+	definitions
+	slots *slots
 
 	// The duties.
 	lifecycle *lifecycle
@@ -202,16 +204,17 @@ func newFold(r *Reader) *fold {
 	t := &fold{
 		state: &leadership{shown: r.Shown}, entries: newEntryTable(r.heads, r.Counts, r.Shown), awaited: awaited{}, numbers: &numbers{},
 		announced: newAnnouncements(r.first),
-		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses}, periodics: &periodics{PeriodicJobs: r.Periodics},
+		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses}, definitions: definitions{&periodics{PeriodicJobs: r.Periodics}, &limits{Limits: r.Limits}},
+		slots: &slots{trust: r.Trust, shown: r.Shown},
 	}
 	t.rejects = &rejects{t.state}
 	t.audit = audit.New(t.operations.get)
-	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited}
+	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited, t.slots}
 	replaced := replacements{t.state, t.announced, t.outcomes, t.lifecycle}
 	t.streams = entryFold{r.Trust, t.state, t.awaited, t.announced, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, periodics: t.periodics, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
+		pauses: t.pauses, definitions: t.definitions, slots: t.slots, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
 	}
 	return t
 }
@@ -220,7 +223,7 @@ func newFold(r *Reader) *fold {
 func (t *fold) load(r view.Reader) error {
 	t.numbers.reset()
 	for _, load := range []func(view.Reader) error{
-		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.periodics.load, t.state.load,
+		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.periodics.load, t.limits.load, t.slots.load, t.state.load,
 	} {
 		if err := load(r); err != nil {
 			return err
@@ -232,7 +235,7 @@ func (t *fold) load(r view.Reader) error {
 // save writes the changes of a batch.
 func (t *fold) save(tx *view.Tx) error {
 	for _, save := range []func(*view.Tx) error{
-		t.entries.counts.save, t.announced.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save,
+		t.entries.counts.save, t.announced.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save, t.slots.save,
 	} {
 		if err := save(tx); err != nil {
 			return err

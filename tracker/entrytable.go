@@ -68,7 +68,7 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 		return err
 	}
 	t.arrivals.noteReady(s)
-	return cmp.Or(err, tx.Set(keyFire(s.Queue, s.At, id), nil))
+	return cmp.Or(err, tx.Set(keyDue(s), nil))
 }
 
 // removePending takes an entry out of the lists. It stays stored.
@@ -84,7 +84,7 @@ func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
 	case s.Stream == wire.DeadJobs:
 		return cmp.Or(err, tx.Delete(keyDead(s)))
 	case fires(s):
-		return cmp.Or(err, tx.Delete(keyFire(s.Queue, s.At, id)))
+		return cmp.Or(err, tx.Delete(keyDue(s)))
 	}
 	return err
 }
@@ -288,4 +288,12 @@ func scanIDs(r view.Reader, lower, upper []byte, is func(value []byte) (bool, er
 		return true, err
 	})
 	return all, err
+}
+
+// keyDue is the key of an entry that may fire: of its queue, or if it is gated, of its group.
+func keyDue(s *Stored) []byte {
+	if s.Gated {
+		return s.id().append(table.AppendInt(keyGroup(s.Group()), s.At.UnixMicro()))
+	}
+	return keyFire(s.Queue, s.At, s.id())
 }

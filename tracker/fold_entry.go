@@ -38,6 +38,11 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) (fault string, err error) 
 	if e.Ours && e.Dispatch != nil {
 		t.state.update(func(s *State) { s.buried(wire.Through{Epoch: e.Dispatch.Epoch, Through: e.Dispatch.Seq}) })
 	}
+	if e.Slot != "" && !e.Lease && e.Fault == "" {
+		if err := t.lifecycle.slots.endedBy(tx, &e); err != nil {
+			return "", err
+		}
+	}
 	switch {
 	case e.Fault != "":
 		return e.Fault, nil

@@ -77,6 +77,9 @@ func (t *journalFold) foldDispatch(tx *view.Tx, r *wire.Record, d *wire.Dispatch
 	if err := t.audit.FoldDispatch(tx, d, what.At, r.Offset); err != nil {
 		return err
 	}
+	if err := t.foldLimited(tx, r, d); err != nil {
+		return err
+	}
 	if !late {
 		return t.lifecycle.markInDoubt(tx, r, d, 0)
 	}
@@ -85,6 +88,14 @@ func (t *journalFold) foldDispatch(tx *view.Tx, r *wire.Record, d *wire.Dispatch
 	}
 	tx.AfterCommit(func() { t.state.shown.late.Add(1) })
 	return t.lifecycle.markInDoubt(tx, r, d, r.Offset)
+}
+
+// foldLimited takes in which slot and which rates a fire has taken.
+func (t *journalFold) foldLimited(tx *view.Tx, r *wire.Record, d *wire.Dispatch) error {
+	if err := t.limits.use(tx, d.Rates); err != nil || !d.TakesSlot() {
+		return err
+	}
+	return t.slots.take(tx, d, r.Body, wire.Seconds(r.Time))
 }
 
 func (t *journalFold) countDispatch(r *wire.Record, d *wire.Dispatch, late bool) {

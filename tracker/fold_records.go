@@ -11,15 +11,16 @@ import (
 
 // journalFold takes in the records of the journal.
 type journalFold struct {
-	trust        Trust
-	state        *leadership
-	numbers      *numbers
-	rejects      *rejects
-	outcomes     *outcomes
-	operations   *operations
-	audit        *audit.Log
-	pauses       *pauses
-	periodics    *periodics
+	trust      Trust
+	state      *leadership
+	numbers    *numbers
+	rejects    *rejects
+	outcomes   *outcomes
+	operations *operations
+	audit      *audit.Log
+	pauses     *pauses
+	definitions
+	slots        *slots
 	lifecycle    *lifecycle
 	replacements replacements
 	lowWater     lowWater
@@ -83,7 +84,8 @@ var recordFolds = map[string]func(*journalFold, record) error{
 		}
 		return t.replacements.journaled(r.tx, r.j)
 	},
-	wire.TypeDefined:  func(t *journalFold, r record) error { return t.periodics.define(r.tx, r.j) },
+	wire.TypeDefined:  func(t *journalFold, r record) error { return t.define(r.tx, r.j) },
+	wire.TypeFreed:    func(t *journalFold, r record) error { return t.slots.free(r.tx, r.j.Slots) },
 	wire.TypeTicked:   (*journalFold).foldTicked,
 	wire.TypeChanged:  (*journalFold).foldReplaced,
 	wire.TypeUndone:   (*journalFold).foldReplaced,
@@ -127,6 +129,10 @@ func (t *journalFold) foldLate(r record) error {
 	case wire.TypeConfirmed:
 		return t.foldConfirmed(r)
 	case wire.TypeReturned:
+		fire := wire.Through{Epoch: r.j.Epoch, Through: r.j.Seq}
+		if err := t.slots.takeBack(r.tx, entryID{codes[r.j.Stream], r.j.Offset}, fire); err != nil {
+			return err
+		}
 		if t.lifecycle.isInDoubt(dispatchID{r.j.Epoch, r.j.Seq}) {
 			return t.foldReturned(r)
 		}
@@ -159,8 +165,13 @@ func (t *journalFold) foldRepeated(r record) error {
 	if err := t.pauses.fold(r.tx, r.j.Paused); err != nil {
 		return err
 	}
-	if err := t.periodics.replace(r.tx, r.j.Periodics); err != nil {
+	if err := t.replace(r.tx, r.j); err != nil {
 		return err
+	}
+	for i := range r.j.Slots {
+		if err := t.slots.add(r.tx, &r.j.Slots[i]); err != nil {
+			return err
+		}
 	}
 	for i := range r.j.Keys {
 		if err := foldEnqueued(r.tx, &r.j.Keys[i]); err != nil {
@@ -178,6 +189,9 @@ func (t *journalFold) foldReturned(r record) error {
 
 func (t *journalFold) takeBack(r record, f dispatchID) error {
 	if err := t.outcomes.takeBack(r.tx, r.j); err != nil {
+		return err
+	}
+	if err := t.slots.takeBack(r.tx, entryID{codes[r.j.Stream], r.j.Offset}, wire.Through{Epoch: f.epoch, Through: f.seq}); err != nil {
 		return err
 	}
 	return t.lifecycle.takeBack(r.tx, f)

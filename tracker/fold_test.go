@@ -246,12 +246,12 @@ func TestLargeBodiesStayInStream(t *testing.T) {
 func TestNewerFormatsHalt(t *testing.T) {
 	for name, r := range map[string]wire.Record{
 		"in a header": {Stream: wire.Journal, UserID: millrace, Headers: map[string]any{wire.HeaderFormat: int64(wire.Format + 1)}, Body: []byte(`?`)},
-		"in opened":   {Stream: wire.Journal, UserID: millrace, Body: []byte(`{"type":"opened","format":4}`)},
+		"in opened":   {Stream: wire.Journal, UserID: millrace, Body: []byte(`{"type":"opened","format":5}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newOne(t).try(r)
 			require.ErrorIs(t, err, view.ErrHalt)
-			require.ErrorContains(t, err, "the journal has format 4, this build knows 3: upgrade this sidecar")
+			require.ErrorContains(t, err, "the journal has format 5, this build knows 4: upgrade this sidecar")
 			r.UserID = client
 			_, err = newOne(t).try(r)
 			require.NoError(t, err, "a client must not be able to stop all sidecars")

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -21,14 +22,13 @@ const (
 // outcome is the content of a view after a story.
 type outcome struct {
 	sched, retry, dead, due, doubts []string
+
+	slots []string // that are held
 }
 
 // stories are short histories with the outcome that every view must have, in each order of reading
 // the streams.
-var stories = map[string]struct {
-	write func(h *history)
-	want  outcome
-}{
+var stories = map[string]story{
 	"duplicate, then the first is fired": {func(h *history) {
 		a, b := h.entry(sched, "a", 1), h.entry(sched, "a", 1)
 		h.open()
@@ -501,6 +501,7 @@ func merges(counts map[string]int, names []string, order []string, fn func([]str
 }
 
 func TestReadOrderChangesNothing(t *testing.T) {
+	maps.Copy(stories, slotStories)
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()
@@ -593,4 +594,5 @@ func requireOutcome(t *testing.T, o *one, want outcome) {
 	require.Equal(t, list(want.dead), o.pending(dead), "dead")
 	require.Equal(t, list(want.due), o.due(), "due")
 	require.Equal(t, list(want.doubts), o.listDoubts(), "in doubt")
+	require.Equal(t, list(want.slots), o.held(), "slots")
 }

@@ -30,6 +30,12 @@ const (
 	tablePeriodic  = 't' // name                     → periodic job, as JSON
 	tableEnqueued  = 'i' // 0 hash(key), or 1 at hash(key) → the job enqueued under a key
 	tableCopy      = 'g' // offset                   → ; jobs of jobs.gated that are fires which found no queue
+	tableGroup     = 'G' // group at stream offset   → ; what may fire if its limits allow, by group and due time
+	tableSlot      = 'S' // stream offset            → the slot that the entry holds, as JSON
+	tableEnds      = 'E' // stream offset jid epoch seq → what jobs.ends says of the fire
+	indexEnds      = 'F' // offset in jobs.ends      → key in tableEnds
+	tableLimit     = 'L' // name                     → limit, as JSON
+	tableRate      = 'R' // id                       → when the rate is free again
 )
 
 // code is one byte for a stream. 0 is no stream: that of a fire that has no entry.
@@ -112,3 +118,12 @@ func keyOutcome(stream code, tag string) []byte {
 const listKeyLen = 2 + 2*table.IntLen
 
 func keyCopy(offset int64) []byte { return table.AppendInt([]byte{tableCopy}, offset) }
+
+// keyGroup begins the keys of a group's entries.
+func keyGroup(g wire.Group) []byte {
+	b := []byte{tableGroup}
+	for _, text := range []string{g.Queue, g.Class, g.Key} {
+		b = table.AppendText(b, text)
+	}
+	return b
+}

@@ -19,7 +19,7 @@ func TestLeasesAreNotListed(t *testing.T) {
 	h.open()
 	lease := func(user, jid string, replaces int64) int64 {
 		job := wire.Job{Class: "C", Raw: []byte(`{"class":"C","jid":"` + jid + `","queue":"q"}`)}
-		m, err := wire.LeaseMessage("lease-"+jid, time.Unix(1000+replaces, 0), &job, "")
+		m, err := wire.LeaseMessage("lease-"+jid, time.Unix(1000+replaces, 0), &job, "", "")
 		require.NoError(t, err)
 		if replaces > 0 {
 			m.Headers[wire.HeaderReplaces], m.Headers[wire.HeaderEpoch] = replaces, h.epoch

@@ -14,6 +14,7 @@ type lifecycle struct {
 	state   *leadership
 	entries *entryTable
 	awaited awaited
+	slots   *slots
 }
 
 // reconcile takes in an entry. The view may have read records of the journal about it before.
@@ -187,6 +188,9 @@ func (t *lifecycle) returnAll(tx *view.Tx) error {
 func (t *lifecycle) returnEntry(tx *view.Tx, id entryID) error {
 	m, err := t.entries.mark(tx, id)
 	if err != nil || m == nil {
+		return err
+	}
+	if err := t.slots.takeBack(tx, id, wire.Through{Epoch: m.epoch, Through: m.seq}); err != nil {
 		return err
 	}
 	s, err := t.entries.stored(tx, id)

@@ -2,7 +2,6 @@ package tracker
 
 import (
 	"slices"
-	"time"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
@@ -23,19 +22,18 @@ func (l Lookup) Pending(s *Stored) (bool, error) {
 	return ok, err
 }
 
-// Due calls fn for the entries of a queue that may fire, in due order, behind a key, until fn
-// returns false.
+// Due calls fn for the entries of a queue that may fire and are not gated, in due order, behind a
+// key, until fn returns false.
 func (l Lookup) Due(queue string, behind DueKey, fn func(DueKey) bool) error {
-	prefix := keyFireQueue(queue)
+	return l.dueBehind(keyFireQueue(queue), behind, fn)
+}
+
+func (l Lookup) dueBehind(prefix []byte, behind DueKey, fn func(DueKey) bool) error {
 	lower := slices.Concat(prefix, behind.bytes())
 	if behind.Stream != "" {
 		lower = append(lower, 0)
 	}
-	return l.r.Scan(lower, table.After(prefix), false, func(key, _ []byte) bool {
-		key = key[len(prefix):]
-		id := entryIDOf(key[table.IntLen:])
-		return fn(DueKey{time.UnixMicro(table.Int(key)).UTC(), id.name(), id.offset})
-	})
+	return l.r.Scan(lower, table.After(prefix), false, func(key, _ []byte) bool { return fn(dueKeyOf(key[len(prefix):])) })
 }
 
 // Kept returns up to limit entries that the view keeps, pending or not, from one offset of a stream

@@ -62,6 +62,10 @@ func about(kind string, s *Stored) wire.JournalRecord {
 
 func (a *author) client() {
 	stream := wire.EntryStreams[a.draw(4, "stream")]
+	if len(a.slots) > 0 && a.draw(4, "ends") == 0 {
+		a.end(wire.TypeEnded, rapid.SampledFrom(a.slots).Draw(a.t, "slot"))
+		return
+	}
 	switch a.draw(8, "by a client") {
 	case 0:
 		a.append(stream, client, nil, rapid.SampledFrom([]string{"", "{}", "[", body(dead, "x", 1)}).Draw(a.t, "garbage"))
@@ -86,7 +90,7 @@ func (a *author) leader() {
 		a.lead()
 		return
 	}
-	switch a.draw(15, "by the leader") {
+	switch a.draw(17, "by the leader") {
 	case 0:
 		if len(a.flight) > 0 {
 			n := 1 + a.draw(len(a.flight), "confirmed")
@@ -127,6 +131,12 @@ func (a *author) leader() {
 		a.lateWriter()
 	case 13:
 		a.recreateStream()
+	case 15:
+		if len(a.slots) > 0 {
+			a.end(wire.TypeClaimed, rapid.SampledFrom(a.slots).Draw(a.t, "slot"))
+		}
+	case 16:
+		a.freeSlot()
 	case 14:
 		if s := a.pending(sched, retry, gated); s != nil {
 			a.changes(s)
@@ -229,6 +239,18 @@ func (a *author) lowWater() {
 		}
 	}
 	a.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: water, Needs: 0})
+}
+
+// freeSlot is a leader that frees a slot whose job nobody reports.
+func (a *author) freeSlot() {
+	var all []wire.HeldSlot
+	require.NoError(a.t, a.view.Slots.Held(func(h *wire.HeldSlot) bool {
+		all = append(all, *h)
+		return true
+	}))
+	if len(all) > 0 {
+		a.record(wire.JournalRecord{Type: wire.TypeFreed, Slots: all[:1+a.draw(len(all), "freed")]})
+	}
 }
 
 func (a *author) dismiss() {

@@ -22,8 +22,15 @@ type Reader struct {
 	*BulkOperations
 	*Pauses
 	Trust
+	Defined
+	Audit audit.Reader
+}
+
+// Defined is what users define, and the slots that limits count.
+type Defined struct {
 	Periodics *PeriodicJobs
-	Audit     audit.Reader
+	Limits    *Limits
+	Slots     Slots
 }
 
 func newReader(store *view.Store, trust Trust) *Reader {
@@ -31,16 +38,10 @@ func newReader(store *view.Store, trust Trust) *Reader {
 	return &Reader{
 		Lookup: Lookup{store}, Lists: Lists{store, &listHeads{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
 		History: History{store}, Announcements: Announcements{store, &firstAnnounced{at: map[code]int64{}}}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
-		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Periodics: &PeriodicJobs{}, Trust: trust,
+		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Defined: Defined{&PeriodicJobs{}, &Limits{store: store}, Slots{store}}, Trust: trust,
 		Audit: audit.NewReader(store, shown.journalBegin),
 	}
 }
-
-// Trust has the users whose records are obeyed.
-type Trust map[string]bool
-
-// Trusts reports whether a record is of a user who is obeyed.
-func (t Trust) Trusts(r *wire.Record) bool { return t[r.UserID] }
 
 // Positions are how far streams were folded.
 type Positions struct{ store *view.Store }

@@ -35,10 +35,10 @@ func (r *recent) slot(id entryID) *recentEntry {
 }
 
 // add keeps an entry that became pending. One for a delayed message is not kept: its exchange is in
-// its record.
+// its record. Nor is one that is gated: there are never so many fires of these.
 func (r *recent) add(s *Stored) {
 	id := s.id()
-	if !fires(s) || s.Class == wire.MessageClass || s.At.IsZero() {
+	if !fires(s) || s.Gated || s.Class == wire.MessageClass || s.At.IsZero() {
 		return
 	}
 	if r.streams[id.stream] == nil {

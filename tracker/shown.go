@@ -22,6 +22,8 @@ type Shown struct {
 	ready   map[string]Ready // by queue, what became pending, for the leader
 	copies  []int64          // by offset, the copies that came, for the leader
 	written map[string]int64 // by stream, the bytes folded since low water moved, or since this process started
+
+	followed
 }
 
 // State returns what is known of leadership.
@@ -147,15 +149,29 @@ type arrivals struct {
 	shown  *Shown
 	counts *Counts
 	ready  map[string]Ready
+	groups map[wire.Group]DueKey
 	copies []int64 // of jobs.gated
+
+	allGroups bool // every group is to be looked at
 }
 
-func (a *arrivals) reset() { a.ready, a.copies = map[string]Ready{}, nil }
+func (a *arrivals) reset() {
+	a.ready, a.groups, a.copies = map[string]Ready{}, map[wire.Group]DueKey{}, nil
+}
 
 // noteReady makes the leader look at an entry.
 func (a *arrivals) noteReady(s *Stored) {
+	key := DueKey{s.At, s.Stream, s.Offset}
+	if s.Gated {
+		if old, known := a.groups[s.Group()]; !known || key.Before(old) {
+			a.groups[s.Group()] = key
+		}
+		if !s.IsCopy() {
+			return
+		}
+	}
 	gated := s.Stream == wire.Gated
-	sooner(a.ready, s.Queue, Ready{DueKey{s.At, s.Stream, s.Offset}, gated, gated && s.IsCopy()})
+	sooner(a.ready, s.Queue, Ready{key, gated, gated && s.IsCopy()})
 }
 
 // readyAll makes the leader look at every queue from its beginning, since what was held may fire.
@@ -164,6 +180,7 @@ func (a *arrivals) readyAll() {
 	for _, q := range slices.AppendSeq(a.counts.Queues(), maps.Keys(a.ready)) {
 		a.ready[q] = Ready{}
 	}
+	a.allGroups = true
 }
 
 func (a *arrivals) noteCopy(s *Stored) { a.copies = append(a.copies, s.Offset) }
@@ -173,6 +190,10 @@ func (a *arrivals) announce(tx *view.Tx) {
 	if ready := a.ready; len(ready) > 0 {
 		a.ready = map[string]Ready{}
 		tx.AfterCommit(func() { a.shown.showReady(ready) })
+	}
+	if groups, all := a.groups, a.allGroups; len(groups) > 0 || all {
+		a.groups, a.allGroups = map[wire.Group]DueKey{}, false
+		tx.AfterCommit(func() { a.shown.showGroups(groups, all) })
 	}
 	if copies := a.copies; len(copies) > 0 {
 		a.copies = nil

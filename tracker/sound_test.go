@@ -41,7 +41,7 @@ func requireSound(t require.TestingT, o *one) {
 		_, found, err := o.store.Get(keyJID(s.id(), s.tag()))
 		require.NoError(t, err)
 		require.True(t, found)
-		_, mayFire, err := o.store.Get(keyFire(s.Queue, s.At, s.id()))
+		_, mayFire, err := o.store.Get(keyDue(s))
 		require.NoError(t, err)
 		require.Equal(t, fires(s), mayFire)
 		if mayFire {
@@ -49,7 +49,7 @@ func requireSound(t require.TestingT, o *one) {
 		}
 		return true
 	}))
-	require.Equal(t, []int{listed, listed, fire}, []int{o.table(tableList), o.table(tableJID), o.table(tableFire)})
+	require.Equal(t, []int{listed, listed, fire}, []int{o.table(tableList), o.table(tableJID), o.table(tableFire) + o.table(tableGroup)})
 	require.Equal(t, counted, o.Counts.n)
 	again, err := loadCounts(o.store)
 	require.NoError(t, err)

@@ -29,6 +29,7 @@ type Stored struct {
 	Dropped bool          // a dead job that a queue dropped
 	Leased  string        // of a lease: the jid of the job; the entry's own jid is the id of the lease
 	wire.Provenance
+	gating
 	content
 }
 
@@ -45,6 +46,11 @@ func (s *Stored) IsCopy() bool { return s.Stream == wire.Gated && s.Burial.Op !=
 func (s *Stored) tag() string { return wire.JIDTag(s.JID) }
 
 func (s *Stored) id() entryID { return entryID{codes[s.Stream], s.Offset} }
+
+// Group returns the group of a gated entry.
+func (s *Stored) Group() wire.Group {
+	return wire.Group{Queue: s.Queue, Class: s.Class, Key: s.LimitKey}
+}
 
 // leases stands for a stream in lists, counts and the index of jids. A lease is an entry of the
 // scheduled jobs, and is not shown as one.
@@ -145,7 +151,7 @@ func within(v gjson.Result, step string) (found gjson.Result) {
 // newStored returns an entry as it was read from its stream.
 func newStored(e *wire.EntryRecord) Stored {
 	s := Stored{Stream: e.Stream, Offset: e.Offset, First: e.Offset, At: e.At, Attempt: e.Attempt, JID: e.JID, Queue: e.Job.Queue,
-		Class: e.Job.Class, Dropped: e.Dropped, content: newContent(&e.Entry), Provenance: e.Provenance}
+		Class: e.Job.Class, Dropped: e.Dropped, content: newContent(&e.Entry), Provenance: e.Provenance, gating: gatingOf(e)}
 	if s.Class != wire.MessageClass {
 		s.Sender = ""
 	}
@@ -170,7 +176,7 @@ func (s *Stored) encode() []byte {
 	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.flags()} {
 		b = binary.AppendVarint(b, n)
 	}
-	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased} {
+	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased, s.LimitKey, s.Slot} {
 		b = table.AppendText(b, t)
 	}
 	return s.content.append(appendBurial(b, &s.Burial))
@@ -182,13 +188,15 @@ const (
 	flagDiscards
 	flagNameless
 	flagExpires
+	flagGated
 )
 
 func (s *Stored) flags() int64 {
-	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires)
+	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires) | flag(s.Gated, flagGated)
 }
 
 func (s *Stored) setFlags(flags int64) (expires bool) {
+	s.Gated = flags&flagGated != 0
 	s.Dropped, s.discards, s.nameless = flags&flagDropped != 0, flags&flagDiscards != 0, flags&flagNameless != 0
 	return flags&flagExpires != 0
 }
@@ -229,7 +237,7 @@ func decodeStored(id entryID, b []byte) (*Stored, error) {
 	s.First, s.At = d.Int(), time.UnixMicro(d.Int()).UTC()
 	s.Attempt = int(d.Int())
 	expires := s.setFlags(d.Int())
-	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased} {
+	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased, &s.LimitKey, &s.Slot} {
 		*t = d.Text()
 	}
 	s.Burial = decodeBurial(&d)

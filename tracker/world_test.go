@@ -121,6 +121,23 @@ func (o *one) due() []string {
 			return true
 		}))
 	}
+	require.NoError(o.t, o.Groups(func(g wire.Group, _ DueKey) bool {
+		require.NoError(o.t, o.DueInGroup(g, DueKey{}, func(k DueKey) bool {
+			list = append(list, fmt.Sprintf("%s/%s:%d", g.Queue, k.Stream, k.Offset))
+			return true
+		}))
+		return true
+	}))
+	return list
+}
+
+// held lists the slots that are held, as "stream:offset key fires".
+func (o *one) held() []string {
+	list := []string{}
+	require.NoError(o.t, o.Slots.Held(func(h *wire.HeldSlot) bool {
+		list = append(list, fmt.Sprintf("%s:%d %s %v", h.Stream, h.Offset, h.Key, h.Fires))
+		return true
+	}))
 	return list
 }
 
@@ -152,7 +169,8 @@ type history struct {
 	gen     map[string]int // the newest
 	epoch   int64
 	seq     int64
-	through int64 // the confirmed number that the next record has
+	through int64    // the confirmed number that the next record has
+	slots   []string // of all fires that limits count
 }
 
 func newHistory() *history {
@@ -189,8 +207,11 @@ func (h *history) message(m wire.Message) int64 {
 }
 
 // jobOf returns a job. The jid is also its class, and its first letter is the queue. Jobs of the
-// queue d are delayed messages, whose exchange is the jid.
+// queue c are gated. Those of the queue d are delayed messages, whose exchange is the jid.
 func jobOf(jid string) string {
+	if jid[0] == 'c' {
+		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":"c","args":[],"gate":{"key":%q}}`, jid, strings.ToUpper(jid), jid)
+	}
 	if jid[0] == 'd' {
 		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":"d","args":[{"exchange":%q}]}`, jid, wire.MessageClass, jid)
 	}
@@ -253,6 +274,10 @@ func (h *history) dispatch(op, stream string, offset int64, jid string, changes 
 	for _, fn := range changes {
 		fn(&d)
 	}
+	if jid[0] == 'c' && !d.Burial() {
+		d.Slot = wire.SlotOf(&d).String()
+		h.slots = append(h.slots, d.Slot)
+	}
 	job := jobOf(jid)
 	if d.Burial() {
 		h.append(wire.DeadJobs, millrace, d.Headers(), string(wire.DeadJob(wire.DeadEnvelope{JID: jid}, []byte(job))))
@@ -269,6 +294,17 @@ func (h *history) fire(stream string, offset int64, jid string) int64 {
 func (h *history) bounce(seq int64, s *Stored) int64 {
 	d := wire.Dispatch{Op: wire.OpFired, Stream: s.Stream, Offset: s.Offset, JIDTag: wire.JIDTag(s.JID), Epoch: h.epoch, Seq: seq}
 	return h.append(gated, millrace, d.Headers(), body(gated, s.JID, 0))
+}
+
+// end appends what a worker or a leader says of a fire that limits count.
+func (h *history) end(what, slot string) {
+	e := wire.End{Type: what, Slot: slot}
+	user := client
+	if what == wire.TypeClaimed {
+		e.Epoch, user = h.epoch, millrace
+	}
+	m, _ := e.Message()
+	h.append(wire.JobEnds, user, nil, string(m.Body))
 }
 
 // takeBack journals that a fire was returned.

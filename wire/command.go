@@ -33,9 +33,12 @@ const (
 	CommandMoveType = "move-type" // turn a queue into a queue of another type
 
 	CommandDefine = "define" // set what a source defines
-	CommandForget = "forget" // remove a periodic job, or a layer of it
+	CommandForget = "forget" // remove a periodic job or a limit, or a layer of it
 	CommandRun    = "run"    // enqueue the job of a periodic job now
 	CommandSkip   = "skip"   // skip a coming tick
+
+	CommandClaim = shared.CommandClaim
+	CommandFree  = "free" // free a slot by hand
 )
 
 // Command is a request to the leader.
@@ -65,8 +68,12 @@ type Command struct {
 
 	Definitions *Definitions `json:"definitions,omitempty"` // define
 	Periodic    string       `json:"periodic,omitempty"`    // forget, run, skip, pause, resume: name of a periodic job
+	Limit       string       `json:"limit,omitempty"`       // forget, pause, resume: name of a limit
 	Layer       string       `json:"layer,omitempty"`       // forget: empty means all
 	Tick        *int64       `json:"tick,omitempty"`        // skip: nil means the next one
+
+	Slot    string `json:"slot,omitempty"`    // claim, free
+	Process string `json:"process,omitempty"` // claim: identity of the worker process
 
 	Operation string     `json:"-"` // id of the bulk operation; only the leader sets it
 	Move      *PauseMove `json:"-"` // pause, resume: for a move of type; only the leader sets it
@@ -99,6 +106,9 @@ var commandStreams = map[string][]string{
 	CommandForget: nil,
 	CommandRun:    nil,
 	CommandSkip:   nil,
+
+	CommandClaim: nil,
+	CommandFree:  nil,
 
 	CommandState:   nil,
 	CommandEnqueue: nil,
@@ -136,8 +146,12 @@ func (c Command) check() error {
 	if c.Command == CommandDefine {
 		return c.checkDefine()
 	}
-	if c.aboutPeriodic() {
-		return c.checkPeriodic()
+	if c.aboutDefinition() {
+		return c.checkAboutDefinition()
+	}
+	if c.Command == CommandClaim || c.Command == CommandFree {
+		_, err := ParseSlot(c.Slot)
+		return err
 	}
 	if c.aboutQueue() {
 		return c.checkQueue()
@@ -219,6 +233,10 @@ type Reply struct {
 
 	Defined *DefineResult `json:"defined,omitempty"` // define: what it did or would do
 	Tick    int64         `json:"tick,omitempty"`    // skip: which one
+
+	Claim string `json:"claim,omitempty"` // claim: run or drop
+	// State: what earlier epochs fired must be claimed.
+	ClaimBelow int64 `json:"claim_below,omitempty"`
 }
 
 // Happened is what became of an entry that is no longer pending.
@@ -241,25 +259,27 @@ func (c Command) checkDefine() error {
 	case d.Layer != LayerOperator && (d.Source == "" || d.Source != ASCII(d.Source)):
 		return fmt.Errorf("definitions need a source of 1 to %d characters of printable ASCII", shared.MaxShort)
 	}
-	_, err := d.Periodics()
-	return err
+	return d.Check()
 }
 
-// checkPeriodic checks a command about a periodic job.
-func (c Command) checkPeriodic() error {
+// checkAboutDefinition checks a command about a periodic job or a limit.
+func (c Command) checkAboutDefinition() error {
 	if c.Command == CommandForget && c.Layer != "" && !slices.Contains(Layers, c.Layer) {
 		return fmt.Errorf("layer %q is not known: use code, file or operator", Shorten(c.Layer, 40))
+	}
+	if c.Limit != "" {
+		return CheckLimitName(c.Limit)
 	}
 	return CheckPeriodicName(c.Periodic)
 }
 
-// aboutPeriodic reports whether a command is about one periodic job.
-func (c Command) aboutPeriodic() bool {
+// aboutDefinition reports whether a command is about one periodic job or one limit.
+func (c Command) aboutDefinition() bool {
 	switch c.Command {
 	case CommandForget, CommandRun, CommandSkip:
 		return true
 	case CommandPause, CommandResume:
-		return c.Periodic != ""
+		return c.Periodic != "" || c.Limit != ""
 	}
 	return false
 }

@@ -251,6 +251,7 @@ type EntryRecord struct {
 	Dispatch     *Dispatch     // the burial, or the fire that found no queue
 	Dropped      bool          // a queue dropped the dead job
 	Lease        bool
+	Slot         string // of a lease: the slot that the job holds; else the one that it held
 }
 
 // Barrier says that an epoch begins in an entry stream.
@@ -325,6 +326,9 @@ func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
 	_, dropped := r.Headers[HeaderDropped]
 	_, lease := r.Headers[HeaderLease]
 	e.Dropped, e.Lease = dropped && r.Stream == DeadJobs, lease && r.Stream == ScheduledJobs
+	if e.Lease || r.Stream != Gated { // a copy in jobs.gated has the slot of its fire
+		e.Slot, _ = r.Headers[HeaderSlot].(string)
+	}
 }
 
 func replacementOf(headers map[string]any) *Replacement {

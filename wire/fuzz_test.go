@@ -278,7 +278,7 @@ func FuzzLeasedJob(f *testing.F) {
 		there, err := ParseJob(moved.Body)
 		require.NoError(t, err)
 		require.Equal(t, "other", there.Queue)
-		m, err := LeaseMessage(NewLeaseID(Lease{At: time.Unix(1, 0)}), time.Unix(2, 0), &job, "")
+		m, err := LeaseMessage(NewLeaseID(Lease{At: time.Unix(1, 0)}), time.Unix(2, 0), &job, "", "")
 		if err != nil { // too large, or nested too deep, for an entry
 			return
 		}

@@ -14,11 +14,11 @@ import (
 const (
 	HeaderPrefix      = "millrace-" // how all but the last of these begin
 	HeaderFormat      = "millrace-format"
-	HeaderOp          = "millrace-op"
+	HeaderOp          = shared.HeaderOp
 	HeaderStream      = "millrace-stream"
 	HeaderOffset      = "millrace-offset"
 	HeaderJID         = "millrace-jid"
-	HeaderEpoch       = "millrace-epoch"
+	HeaderEpoch       = shared.HeaderEpoch
 	HeaderSeq         = "millrace-seq"
 	HeaderConfirmed   = "millrace-confirmed"
 	HeaderAbove       = "millrace-above" // confirmed numbers above HeaderConfirmed
@@ -38,18 +38,21 @@ const (
 	HeaderLease       = "millrace-lease"     // marks an entry as a lease
 	HeaderCopy        = "millrace-copy"      // carried-over copy in jobs.gated: the op of the fire that found no queue
 	HeaderUserID      = "millrace-user-id"   // delayed message: see SenderOf
+	HeaderSlot        = shared.HeaderSlot    // fire that limits count: see Slot
+	HeaderClaim       = shared.HeaderClaim   // the same: it must be claimed before it runs
+	HeaderRates       = "millrace-rates"     // fire: the rates that it used, see RateUse
 	HeaderTraceparent = "traceparent"
 )
 
 // Ops of fires and burials: what the leader did to the entry by publishing the message.
 const (
-	OpFired     = "fired"     // the entry was due
-	OpTriggered = "triggered" // a user fired a scheduled job early
-	OpRetried   = "retried"   // a user fired a retry early, or a dead job again
-	OpEnqueued  = "enqueued"  // enqueued under a key, through the leader
-	OpRefired   = "refired"   // fired again, because the first fire may not have arrived
-	OpBuried    = "buried"    // a user killed it
-	OpExpired   = "expired"   // past its expires_at when due
+	OpFired     = "fired"          // the entry was due
+	OpTriggered = "triggered"      // a user fired a scheduled job early
+	OpRetried   = "retried"        // a user fired a retry early, or a dead job again
+	OpEnqueued  = "enqueued"       // enqueued under a key, through the leader
+	OpRefired   = shared.OpRefired // fired again, because the first fire may not have arrived
+	OpBuried    = "buried"         // a user killed it
+	OpExpired   = "expired"        // past its expires_at when due
 
 	OpProbe = "probe" // neither: a message that tests the route of fires
 )
@@ -66,6 +69,9 @@ type Dispatch struct {
 	Actor     string
 	Command   string
 	Operation string // id of the bulk operation
+	Slot      string // the slot that the fire takes, or keeps: see Slot
+	Claim     bool   // workers must claim the slot
+	Rates     string // see RateUse
 }
 
 // Headers returns the dispatch as message headers.
@@ -82,6 +88,15 @@ func (d Dispatch) Headers() map[string]any {
 	}
 	if d.Operation != "" {
 		h[HeaderOperation] = ASCII(d.Operation)
+	}
+	if d.Slot != "" {
+		h[HeaderSlot] = d.Slot
+	}
+	if d.Claim {
+		h[HeaderClaim] = int64(1)
+	}
+	if d.Rates != "" {
+		h[HeaderRates] = d.Rates
 	}
 	return h
 }
@@ -101,6 +116,8 @@ func DispatchOf(headers map[string]any) (d Dispatch, ok bool) {
 	d.Epoch = HeaderInt(headers, HeaderEpoch)
 	d.Seq = HeaderInt(headers, HeaderSeq)
 	d.Confirmed = HeaderInt(headers, HeaderConfirmed)
+	d.Slot, _ = headers[HeaderSlot].(string)
+	d.Rates, _ = headers[HeaderRates].(string)
 	return d, true
 }
 
@@ -184,8 +201,8 @@ func (p Provenance) AddTo(headers map[string]any) {
 }
 
 // SenderOf returns the user_id with which a delayed message was published, and "" if that is not
-// known. A header says so. It counts in what Millrace published itself, and if the broker has checked
-// that the record is of the same user.
+// known. A header says so. It counts in what Millrace published itself, and if the broker has
+// checked that the record is of the same user.
 func SenderOf(headers map[string]any, userID string, trusted bool) string {
 	sender, _ := headers[HeaderUserID].(string)
 	if !trusted && sender != userID || len(sender) > shared.MaxShort || !utf8.ValidString(sender) {

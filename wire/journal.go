@@ -13,7 +13,7 @@ import (
 )
 
 // Format is the version of the journal that this build writes, and the newest that it reads.
-const Format = 3
+const Format = 4
 
 // Types of the JSON records in the journal.
 const (
@@ -35,7 +35,7 @@ const (
 	TypeRecreated = "recreated" // an entry stream was created again, or ends below low water
 	TypeMisrouted = "astray"    // the route of fires was broken: some may not have arrived
 	TypeReleased  = "released"  // held entries may fire, except those up to Held
-	TypeState     = "state"     // pauses, operations, idempotency keys, periodic jobs
+	TypeState     = "state"     // pauses, operations, idempotency keys, periodic jobs, limits, slots
 	TypeOperation = "operation" // progress of a bulk operation
 	TypeRejected  = "rejected"  // a queue had a message that is not a job
 	TypeDismissed = "dismissed" // a rejected record was removed from the list
@@ -43,6 +43,7 @@ const (
 	TypeBarrier   = "barrier"   // in entry streams: an epoch begins here
 	TypeDefined   = "defined"   // layers of definitions were set or removed
 	TypeTicked    = "ticked"    // outcomes of ticks of periodic jobs
+	TypeFreed     = "freed"     // slots were freed whose jobs nobody reports
 )
 
 // Everything is the offset that holds a whole entry stream, while it is not known up to which
@@ -126,6 +127,8 @@ type JournalRecord struct {
 	Defined   []Defined      `json:"defined,omitempty"`   // defined
 	Ticks     []Tick         `json:"ticks,omitempty"`     // ticked
 	Periodics *PeriodicPiece `json:"periodics,omitempty"` // state: some of the periodic jobs
+	Limits    *LimitPiece    `json:"limits,omitempty"`    // state: all limits, and the rates that are in use
+	Slots     []HeldSlot     `json:"slots,omitempty"`     // state: some of the slots that are held; freed
 }
 
 // StandingWitness returns the witness in a record. Format 1 had the name of a queue in its place.

@@ -96,12 +96,15 @@ func namelessJID(d *Delivery) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// LeaseMessage returns the message that adds a leased job to scheduled_jobs. It returns an error if
-// the record would be too large.
-func LeaseMessage(id string, until time.Time, job *Job, trace string) (Message, error) {
+// LeaseMessage returns the message that adds a leased job to scheduled_jobs. The job may hold a
+// slot. LeaseMessage returns an error if the record would be too large.
+func LeaseMessage(id string, until time.Time, job *Job, trace, slot string) (Message, error) {
 	m := Message{Key: ScheduledJobs, MessageID: id, Type: Property(job.Class), Headers: map[string]any{HeaderLease: int64(1)}, Body: ScheduledJob(id, Seconds(until), job.Raw)}
 	if trace != "" {
 		m.Headers[HeaderTraceparent] = trace
+	}
+	if slot != "" {
+		m.Headers[HeaderSlot] = slot
 	}
 	_, err := ParseEntry(ScheduledJobs, 0, m.Body)
 	return m, err

@@ -42,7 +42,7 @@ func TestLeaseIDs(t *testing.T) {
 	require.Equal(t, []int{3, 3, 0, 0, 0, 0}, []int{came(OpFired, ScheduledJobs, id), came(OpRefired, ScheduledJobs, id), came(OpTriggered, ScheduledJobs, id),
 		came(OpFired, Retries, id), came(OpFired, ScheduledJobs, "j"), RanOut(&Delivery{})})
 	job := Job{Class: "C", Raw: []byte(`{"class":"C","jid":"j"}`)}
-	m, err := LeaseMessage(id, at, &job, "trace")
+	m, err := LeaseMessage(id, at, &job, "trace", "")
 	require.NoError(t, err)
 	require.Equal(t, []any{ScheduledJobs, id, int64(1), "trace"}, []any{m.Key, m.MessageID, m.Headers[HeaderLease], m.Headers[HeaderTraceparent]})
 	e, err := ParseEntry(ScheduledJobs, 0, m.Body)

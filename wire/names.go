@@ -1,10 +1,14 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
+)
 
 // Streams in addition to those that clients publish to. Only Millrace writes the last two.
 const (
-	Gated   = "jobs.gated" // jobs for which no queue was bound when they were published
+	Gated   = shared.GatedJobs // jobs that wait for their limits, or for which no queue was bound
 	Journal = "job_journal"
 	Rollups = "job_metrics_rollups"
 )

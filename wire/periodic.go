@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,16 +45,6 @@ const (
 	OverlapSkip  = "skip"
 )
 
-// Layers of a definition, from the weakest to the strongest. They are merged member by member.
-const (
-	LayerCode     = "code"
-	LayerFile     = "file"
-	LayerOperator = "operator"
-)
-
-// Layers are all layers, the weakest first.
-var Layers = []string{LayerCode, LayerFile, LayerOperator}
-
 // Limits of periodic jobs.
 const (
 	MaxPeriodic      = 10_000   // periodic jobs
@@ -66,11 +55,9 @@ const (
 	maxPeriodSeconds = 366 * 24 * 3600
 )
 
-var periodicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
 // CheckPeriodicName returns an error if no periodic job can have this name.
 func CheckPeriodicName(name string) error {
-	if !periodicName.MatchString(name) {
+	if !definedName.MatchString(name) {
 		return fmt.Errorf("%.80q is no name of a periodic job: use 1 to 64 letters, digits, dots, hyphens and underscores", name)
 	}
 	return nil
@@ -249,36 +236,4 @@ func ParseWhole(merged []byte) (Periodic, error) {
 		return p, err
 	}
 	return p, p.CheckWhole()
-}
-
-// Periodics returns the periodic jobs of a document, each with its members in one order.
-func (d *Definitions) Periodics() (all []NamedPeriodic, err error) {
-	seen := map[string]bool{}
-	for _, raw := range d.PeriodicJobs {
-		var members map[string]json.RawMessage
-		var name string
-		if err := json.Unmarshal(raw, &members); err != nil {
-			return nil, errors.New("periodic_jobs must be a list of objects")
-		}
-		if err := json.Unmarshal(members["name"], &name); err != nil {
-			return nil, errors.New("a periodic job has no name")
-		}
-		delete(members, "name")
-		if err := CheckPeriodicName(name); err != nil {
-			return nil, err
-		}
-		if seen[name] {
-			return nil, fmt.Errorf("periodic job %q is defined twice", name)
-		}
-		seen[name] = true
-		value, err := json.Marshal(members)
-		if err == nil {
-			_, err = ParsePeriodic(value)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("periodic job %q: %w", name, err)
-		}
-		all = append(all, NamedPeriodic{name, value})
-	}
-	return all, nil
 }

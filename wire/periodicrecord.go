@@ -1,23 +1,9 @@
 package wire
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "slices"
 
 // KindPeriodic is the kind of the definitions of periodic jobs.
 const KindPeriodic = "periodic"
-
-// Defined says that a layer of a definition was set or removed.
-type Defined struct {
-	Kind   string          `json:"kind"`
-	Name   string          `json:"name"`
-	Layer  string          `json:"layer"`
-	Source string          `json:"source,omitempty"`
-	Op     string          `json:"op,omitempty"`    // paused or resumed, if that is all that was asked for
-	Value  json.RawMessage `json:"value,omitempty"` // none: the layer is removed
-	Since  int64           `json:"since,omitempty"` // ticks up to this time have an outcome, or are not the definition's
-}
 
 // Outcomes of ticks.
 const (
@@ -51,20 +37,13 @@ type Tick struct {
 	Actor    string  `json:"actor,omitempty"`
 }
 
-// PeriodicJob is what is known of a periodic job: the layers of its definition and its newest ticks.
+// PeriodicJob is what is known of a periodic job: the layers of its definition and its newest
+// ticks.
 type PeriodicJob struct {
 	Name    string                  `json:"name"`
 	Layers  map[string]DefinedLayer `json:"layers"`
 	Through int64                   `json:"through"`          // all ticks up to here have an outcome
 	Recent  []Tick                  `json:"recent,omitempty"` // the newest, by tick
-}
-
-// DefinedLayer is one layer of a definition.
-type DefinedLayer struct {
-	Source string          `json:"source,omitempty"`
-	Value  json.RawMessage `json:"value"`
-	At     float64         `json:"at"`
-	Actor  string          `json:"actor,omitempty"`
 }
 
 // PeriodicPiece replaces what is known of the periodic jobs whose names are after one name, up to
@@ -82,24 +61,3 @@ func (j *PeriodicJob) Decided(tick int64) bool {
 
 // IsTick reports whether it is the outcome of a tick.
 func (t *Tick) IsTick() bool { return t.Outcome == TickMade || t.Outcome == TickSkipped }
-
-// Definitions is a document that defines what a program or a file wants to have.
-type Definitions struct {
-	Source       string            `json:"source"`
-	Layer        string            `json:"layer,omitempty"` // code, if it is empty
-	PeriodicJobs []json.RawMessage `json:"periodic_jobs"`   // definitions, with a name each
-}
-
-// NamedPeriodic is a layer of a periodic job, with its name.
-type NamedPeriodic struct {
-	Name  string
-	Value json.RawMessage
-}
-
-// DefineResult says what a command define did, by the names of periodic jobs.
-type DefineResult struct {
-	Made      []string `json:"made"`
-	Changed   []string `json:"changed"`
-	Forgotten []string `json:"forgotten"`
-	Unchanged int      `json:"unchanged"`
-}

@@ -15,6 +15,7 @@ const (
 	Heartbeats    = shared.Heartbeats
 	JobMetrics    = shared.JobMetrics
 	JobBegins     = shared.JobBegins
+	JobEnds       = shared.JobEnds
 )
 
 // Exchanges and queues that clients know.
@@ -41,6 +42,12 @@ const (
 	ControlCancel = shared.ControlCancel
 	ControlPause  = shared.ControlPause
 	ControlResume = shared.ControlResume
+)
+
+// Answers to a claim.
+const (
+	ClaimRun  = shared.ClaimRun
+	ClaimDrop = shared.ClaimDrop
 )
 
 // States of a worker process.

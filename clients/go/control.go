@@ -125,37 +125,48 @@ const (
 func (w *Worker) askPaused(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	if body, ok := s.ask(ctx, map[string]string{"id": newJID(), "command": wire.CommandState}); ok {
+		s.learnState(body)
+	}
+}
+
+// ask sends a command to the leader, and returns its answer. ok is false if there is none before
+// ctx ends.
+func (s *session) ask(ctx context.Context, command map[string]string) (answer []byte, ok bool) {
 	ch, err := s.conn.Channel()
 	if err != nil {
-		return
+		return nil, false
 	}
 	defer ch.Close()
 	replies, err := ch.Consume(directReply, "", true, false, false, false, nil)
 	if err != nil {
-		return
+		return nil, false
 	}
 	returned := ch.NotifyReturn(make(chan amqp.Return, 1))
-	body, _ := json.Marshal(map[string]string{"id": newJID(), "command": wire.CommandState})
+	body, _ := json.Marshal(command)
 	err = ch.PublishWithContext(ctx, "", wire.LeaderInbox, true, false, amqp.Publishing{
 		ContentType: "application/json", ReplyTo: directReply, CorrelationId: newJID(), Body: body,
 	})
 	if err != nil {
-		return
+		return nil, false
 	}
 	select {
-	case d := <-replies:
-		w.learnPaused(d.Body)
+	case d, open := <-replies:
+		return d.Body, open
 	case <-returned:
 	case <-ctx.Done():
 	}
+	return nil, false
 }
 
-func (w *Worker) learnPaused(body []byte) {
+func (s *session) learnState(body []byte) {
 	var reply struct {
-		Status int      `json:"status"`
-		Paused []string `json:"paused"`
+		Status     int      `json:"status"`
+		Paused     []string `json:"paused"`
+		ClaimBelow int64    `json:"claim_below"`
 	}
 	if json.Unmarshal(body, &reply) == nil && reply.Status == 200 {
-		w.setAllPaused(reply.Paused)
+		s.w.setAllPaused(reply.Paused)
+		s.claimBelow.Store(reply.ClaimBelow)
 	}
 }

@@ -19,14 +19,18 @@ import (
 
 // EnqueueOptions are the options of a job. The zero value sets nothing.
 type EnqueueOptions struct {
-	Queue       string        // "default" if empty
-	ScheduledAt time.Time     // when the job is due; now if zero
-	MaxAttempts int           // number of attempts; 26 if zero, 1 for no retries
-	Priority    int           // 0 to 10, the highest first
-	Tags        []string      // to find jobs by
-	JID         string        // 16 random bytes in hex if empty
-	ExpiresAt   time.Time     // a job that has not begun by then becomes a dead job
-	Timeout     time.Duration // how long an attempt may run
+	Queue       string    // "default" if empty
+	ScheduledAt time.Time // when the job is due; now if zero
+	MaxAttempts int       // number of attempts; 26 if zero, 1 for no retries
+	Priority    int       // 0 to 10, the highest first
+	Tags        []string  // to find jobs by
+	// Limited has the limits of the installation count the job, if they are about its queue and
+	// class. A job with a LimitKey is limited anyway.
+	Limited   bool
+	LimitKey  string        // what limits per key count the job under, such as a customer
+	JID       string        // 16 random bytes in hex if empty
+	ExpiresAt time.Time     // a job that has not begun by then becomes a dead job
+	Timeout   time.Duration // how long an attempt may run
 	// NoDead keeps no dead job. A job that has used up its attempts, or has expired, is discarded.
 	NoDead      bool
 	Backtrace   int            // lines of a failure's stack to keep; 20 if zero, none if negative
@@ -75,6 +79,7 @@ func (o EnqueueOptions) or(other EnqueueOptions) EnqueueOptions {
 	o.NoDead = o.NoDead || other.NoDead
 	o.Backtrace = cmp.Or(o.Backtrace, other.Backtrace)
 	o.Traceparent = cmp.Or(o.Traceparent, other.Traceparent)
+	o.Limited, o.LimitKey = o.Limited || other.Limited, cmp.Or(o.LimitKey, other.LimitKey)
 	if o.ScheduledAt.IsZero() {
 		o.ScheduledAt = other.ScheduledAt
 	}
@@ -102,7 +107,7 @@ type ready struct {
 var reserved = map[string]bool{
 	"jid": true, "class": true, "args": true, "queue": true, "retry": true, "retry_count": true, "priority": true, "tags": true,
 	"expires_at": true, "timeout": true, "dead": true, "backtrace": true, "enqueued_at": true, "created_at": true, "failed_at": true,
-	"error_class": true, "error_message": true, "millrace": true,
+	"error_class": true, "error_message": true, "millrace": true, "gate": true,
 }
 
 // prepare checks a job and encodes it.
@@ -127,7 +132,10 @@ func (p EnqueueParams) prepare(now time.Time) (ready, error) {
 		return ready{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	r := ready{jid: o.JID, message: message{exchange: wire.ExchangeDirect, key: o.Queue}}
-	if !o.ScheduledAt.IsZero() {
+	switch {
+	case o.ScheduledAt.IsZero() && o.limited():
+		r.exchange, r.key = "", wire.GatedJobs
+	case !o.ScheduledAt.IsZero():
 		r.exchange, r.key = "", wire.ScheduledJobs
 		body = scheduled(o.JID, o.ScheduledAt, body)
 	}
@@ -153,6 +161,9 @@ func (o EnqueueOptions) check(class string) error {
 	case class == wire.MessageClass && o.Queue != wire.MessageQueue:
 		return fmt.Errorf("a message waits in the queue %s, not in %q", wire.MessageQueue, o.Queue)
 	}
+	if err := wire.CheckLimitKey(o.LimitKey); err != nil {
+		return err
+	}
 	for name := range o.Fields {
 		if reserved[name] {
 			return fmt.Errorf("field %q is a member of the job format: set the option for it, or choose another name", name)
@@ -174,6 +185,8 @@ func (o EnqueueOptions) members(class string, args []any, now time.Time) map[str
 	return m
 }
 
+func (o EnqueueOptions) limited() bool { return o.Limited || o.LimitKey != "" }
+
 func (o EnqueueOptions) addTo(m map[string]any) {
 	if o.MaxAttempts > 0 {
 		m["retry"] = o.MaxAttempts - 1
@@ -186,6 +199,13 @@ func (o EnqueueOptions) addTo(m map[string]any) {
 	}
 	if !o.ExpiresAt.IsZero() {
 		m["expires_at"] = wire.Seconds(o.ExpiresAt)
+	}
+	if o.limited() {
+		gate := map[string]string{}
+		if o.LimitKey != "" {
+			gate["key"] = o.LimitKey
+		}
+		m["gate"] = gate
 	}
 	if o.Timeout > 0 {
 		m["timeout"] = o.Timeout.Seconds()

@@ -25,6 +25,10 @@ type outcome struct {
 	retryAt time.Time // when a job that is retried is due
 }
 
+// ends reports whether the job has ended: its delivery does not go back to its queue, and it was
+// not dropped.
+func (o outcome) ends() bool { return !o.requeue && (o.status != "" || o.reject) }
+
 // circumstances are what an outcome depends on in addition to the job and the error.
 type circumstances struct {
 	now       time.Time

@@ -24,7 +24,9 @@ type session struct {
 	cancel    context.CancelFunc
 	tags      atomic.Int64
 	closing   atomic.Bool
-	parts     sync.WaitGroup
+	// Jobs of earlier epochs than this must be claimed; -1 if the leader has not said it.
+	claimBelow atomic.Int64
+	parts      sync.WaitGroup
 }
 
 // open connects and prepares everything except the lanes.
@@ -35,6 +37,7 @@ func (w *Worker) open(ctx context.Context) (*session, error) {
 	}
 	s := &session{w: w, conn: conn, lost: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.claimBelow.Store(-1)
 	if err := s.prepare(ctx); err != nil {
 		s.cancel()
 		conn.Close()

@@ -1,8 +1,6 @@
 package millrace
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -16,7 +14,7 @@ func (t *task) settle(job *RawJob, o outcome) bool {
 	}
 	defer close(t.settled)
 	t.w.report(job, o, t.isLost())
-	if o.record != nil && !t.publish(job, o) {
+	if o.record != nil && !t.publish(job, o) || o.ends() && !t.reportEnd() {
 		return true
 	}
 	t.answer(o)
@@ -41,38 +39,15 @@ func (t *task) isLost() bool {
 	}
 }
 
-// publish repeats the publish of an outcome's record until it is confirmed, however long that
-// takes. It gives up when the delivery is lost, because then the broker delivers the job again.
+// publish publishes an outcome's record until it is confirmed.
 func (t *task) publish(job *RawJob, o outcome) bool {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-t.lost:
-			cancel()
-		case <-t.s.lost:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	m := message{key: o.stream, Publishing: publishing(job.JID, job.Class, job.Priority, job.Traceparent(), time.Now(), o.record)}
 	if t.w.cfg.Record != nil {
 		t.w.cfg.Record(job).addTo(&m.Publishing)
 	}
-	var pause pauses
-	for {
-		err := t.s.pub.publish(ctx, m)
-		switch {
-		case err == nil:
-			return true
-		case errors.Is(err, errLost) || ctx.Err() != nil:
-			return false
-		}
+	return t.publishUntilConfirmed(m, func(err error) {
 		t.w.cfg.Logger.Error("millrace: the broker does not take what became of a job; it is tried again", "jid", job.JID, "stream", o.stream, "error", err)
-		if pause.wait(ctx) != nil {
-			return false
-		}
-	}
+	})
 }
 
 func (p RecordProperties) addTo(m *amqp.Publishing) {

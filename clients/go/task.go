@@ -60,6 +60,10 @@ func (t *task) work() {
 		return
 	}
 	job.stopping = t.w.stopped.c
+	if o, ok := t.mayRun(); !ok {
+		t.settle(job, o)
+		return
+	}
 	suspect, deaths, ok := t.suspect(job)
 	if !ok {
 		t.settle(job, outcome{requeue: true})

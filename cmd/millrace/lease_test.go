@@ -164,7 +164,7 @@ func TestLeases(t *testing.T) {
 	l.enqueue("crash", "c1", "")
 	job, err := wire.LeasedJob(&wire.Delivery{Body: []byte(`{"jid":"c1","class":"Mail","queue":"crash"}`)}, "crash")
 	require.NoError(t, err)
-	m, err := wire.LeaseMessage(wire.NewLeaseID(wire.Lease{At: time.Now()}), time.Now().Add(time.Second), &job, "")
+	m, err := wire.LeaseMessage(wire.NewLeaseID(wire.Lease{At: time.Now()}), time.Now().Add(time.Second), &job, "", "")
 	require.NoError(t, err)
 	v.Publish(t, "", wire.ScheduledJobs, amqp.Publishing{Body: m.Body, Headers: amqp.Table(m.Headers), UserId: v.Owner.Name})
 	require.NoError(t, l.settle(l.take("crash", patiently), "ack", ""))

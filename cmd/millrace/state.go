@@ -14,7 +14,7 @@ import (
 )
 
 // viewed are the streams from which the view is made, beside the journal.
-var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.Rollups}
+var viewed = []string{wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.Heartbeats, wire.JobMetrics, wire.Rollups, wire.JobEnds}
 
 // state is what the sidecar knows from the streams.
 type state struct {

@@ -49,7 +49,7 @@ var (
 var Needed = []string{
 	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.UnroutedFires, wire.Gated, wire.DeadLetters,
 	wire.Control, wire.LeaderInbox, wire.WitnessPrefix + "x", wire.QueuePrefix + "x", wire.ScheduledJobs, wire.Retries,
-	wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal, wire.Rollups,
+	wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal, wire.Rollups, wire.JobEnds,
 }
 
 // Grant returns the command that gives a user what the role needs.

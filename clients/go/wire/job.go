@@ -28,12 +28,14 @@ type Job struct {
 	ExpiresAt  time.Time // zero means never
 	Dead       bool      // false: discard the job when it is exhausted or expired
 	Tags       []string
+	Gated      bool   // limits apply to it
+	LimitKey   string // of a gated job: what limits per key count it under
 	Raw        []byte
 }
 
 // JobMembers are the members of a job that Millrace reads. All others belong to its owner.
 var JobMembers = Set("jid", "class", "queue", "retry", "retry_count", "priority", "created_at", "enqueued_at", "expires_at", "timeout",
-	"dead", "tags", "error_class", "error_message", "failed_at")
+	"dead", "tags", "error_class", "error_message", "failed_at", "gate")
 
 // ParseJob parses a job of a queue.
 func ParseJob(body []byte) (Job, error) {
@@ -95,8 +97,49 @@ func (o Object) jobOptions(job *Job) error {
 	if job.Dead, err = o.Flag("dead", true); err != nil {
 		return err
 	}
-	job.Tags, err = o.Texts("tags")
-	return err
+	if job.Tags, err = o.Texts("tags"); err != nil {
+		return err
+	}
+	return o.gate(job)
+}
+
+// MaxLimitKey is the length in bytes of the longest key of a gated job.
+const MaxLimitKey = 200
+
+// CheckLimitKey returns an error if no job can have this key.
+func CheckLimitKey(key string) error {
+	switch {
+	case len(key) > MaxLimitKey:
+		return fmt.Errorf("limit key is %d bytes long, at most %d are allowed", len(key), MaxLimitKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("limit key is not valid UTF-8")
+	case strings.ContainsFunc(key, unicode.IsControl):
+		return fmt.Errorf("limit key has a control character")
+	}
+	return nil
+}
+
+var gateMembers = Set("key")
+
+// gate reads the member "gate", if it is an object. Anything else under that name is the owner's.
+func (o Object) gate(job *Job) error {
+	raw := o.At("gate")
+	if !raw.IsObject() {
+		return nil
+	}
+	gate, err := ParseObject(raw.Raw, gateMembers)
+	if err != nil {
+		return fmt.Errorf("member \"gate\": %w", err)
+	}
+	key, err := gate.Text("key")
+	if err == nil {
+		err = CheckLimitKey(key)
+	}
+	if err != nil {
+		return fmt.Errorf("member \"gate\": %w", err)
+	}
+	job.Gated, job.LimitKey = true, key
+	return nil
 }
 
 // Queue returns the queue of a job, or the default queue if it names none.

@@ -5,10 +5,13 @@ const (
 	ScheduledJobs = "scheduled_jobs"
 	Retries       = "retries"
 	DeadJobs      = "dead_jobs"
+	GatedJobs     = "jobs.gated" // jobs that wait for their limits, or for their queue
 	Heartbeats    = "heartbeats"
 	JobMetrics    = "job_metrics"
 	// Only workers write and read it: which redelivered jobs began, and which processes died.
 	JobBegins = "jobs.begins"
+	// Workers write to it that jobs which limits count have ended.
+	JobEnds = "jobs.ends"
 )
 
 // Exchanges and queues.
@@ -28,8 +31,33 @@ const (
 	ControlResume = "resume" // take jobs of a queue again
 )
 
-// CommandState is the command that asks the leader which queues are paused.
-const CommandState = "state"
+// Commands of workers to the leader.
+const (
+	CommandState = "state" // which queues are paused, and which jobs must be claimed
+	CommandClaim = "claim" // whether a job that limits count may run
+)
+
+// Answers to a claim.
+const (
+	ClaimRun  = "run"
+	ClaimDrop = "drop" // the job has ended, or another copy of it runs
+)
+
+// Headers of jobs that Millrace has fired.
+const (
+	HeaderOp    = "millrace-op"
+	HeaderEpoch = "millrace-epoch"
+)
+
+// OpRefired is the op of a job that was fired again, because the first fire may not have arrived.
+const OpRefired = "refired"
+
+// HeaderSlot is the header of a job that limits count. The worker says with its value that the job
+// has ended.
+const HeaderSlot = "millrace-slot"
+
+// HeaderClaim is the header of a job that must be claimed before it runs.
+const HeaderClaim = "millrace-claim"
 
 // DefaultQueue is the queue of a job that names none.
 const DefaultQueue = "default"

@@ -1,0 +1,80 @@
+package answer
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Limit is a limit. Times are in seconds since 1970.
+type Limit struct {
+	Name        string                   `json:"name"`
+	State       string                   `json:"state"`             // active, paused or incomplete
+	Problem     string                   `json:"problem,omitempty"` // incomplete: what is missing
+	Definition  json.RawMessage          `json:"definition"`        // all layers, merged
+	Layers      map[string]PeriodicLayer `json:"layers"`
+	Used        int                      `json:"used"`                   // slots that are held
+	Waiting     int                      `json:"waiting"`                // jobs that are due and wait
+	WaitingMore bool                     `json:"waiting_more,omitempty"` // there are more
+	Full        int                      `json:"full"`                   // parts without a free slot
+
+	Parts        []LimitPart `json:"parts,omitempty"`          // only of one limit: first those with most jobs waiting
+	PartsLeftOff int         `json:"parts_left_off,omitempty"` // parts that are not in the list
+}
+
+// LimitPart is a part of the jobs that a limit counts apart from others, such as those of one key.
+type LimitPart struct {
+	wire.Group
+	Concurrency int64 `json:"concurrency,omitempty"`
+	Used        int   `json:"used"`
+	Waiting     int   `json:"waiting"`
+}
+
+// Compare orders parts: first those with most jobs waiting.
+func (p *LimitPart) Compare(o *LimitPart) int {
+	return cmp.Or(cmp.Compare(o.Waiting, p.Waiting), cmp.Compare(o.Used, p.Used), cmp.Compare(p.Queue, o.Queue),
+		cmp.Compare(p.Class, o.Class), cmp.Compare(p.Key, o.Key))
+}
+
+// Slot is a slot that a job holds.
+type Slot struct {
+	Slot string  `json:"slot"` // what POST /api/slots/free takes
+	JID  string  `json:"jid"`
+	At   float64 `json:"at"` // when the job was delivered to its queue
+	wire.Group
+}
+
+// NewSlot returns the answer about a slot.
+func NewSlot(h *wire.HeldSlot) Slot {
+	s := wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}
+	if n := len(h.Fires); n > 0 {
+		s.Epoch, s.Seq = h.Fires[n-1].Epoch, h.Fires[n-1].Through
+	}
+	return Slot{Slot: s.String(), JID: h.JID, At: h.At, Group: h.Group}
+}
+
+// Compare orders slots by when their jobs were delivered.
+func (s *Slot) Compare(o *Slot) int {
+	return cmp.Or(cmp.Compare(s.At, o.At), cmp.Compare(s.Slot, o.Slot))
+}
+
+// WhyWaits says why a job waits.
+type WhyWaits struct {
+	wire.Group
+	DueAt  float64    `json:"due_at"`
+	Ahead  int        `json:"ahead"` // jobs of its group that are due before it, at most 1,000
+	Limits []WaitsFor `json:"limits"`
+}
+
+// WaitsFor is a limit that counts a job.
+type WaitsFor struct {
+	Limit  string  `json:"limit"`
+	Blocks bool    `json:"blocks"`           // it lets no job begin now
+	Used   int     `json:"used"`             // slots that are held
+	Of     int64   `json:"of,omitempty"`     // slots that there are; left out if the limit has none
+	Opens  float64 `json:"opens,omitempty"`  // when its rate lets the next job begin
+	Paused bool    `json:"paused,omitempty"` // it is paused
+	HeldBy []Slot  `json:"held_by"`          // who holds the slots, at most 100
+	wire.Group
+}

@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"encoding/json"
+
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// definer has the leader change what is defined.
+type definer struct {
+	leader  *leader
+	version func() int64 // changes when this sidecar has read a change
+}
+
+// send sends a command. Once the leader has carried it out, it waits for this sidecar to read what
+// has changed.
+func (d *definer) send(in *problem.Request, cmd wire.Command) (wire.Reply, error) {
+	before := d.version()
+	reply, p := d.leader.send(in, sign(in, cmd))
+	if p != nil {
+		return reply, p
+	}
+	if did := reply.Defined; !cmd.DryRun && (did == nil || len(did.Made)+len(did.Changed)+len(did.Forgotten) > 0) {
+		d.leader.readBack(in.Request().Context(), readBackLimit, func() bool { return d.version() != before })
+	}
+	return reply, nil
+}
+
+// command checks a command here: a leader that is away need not be asked about a mistake.
+func (d *definer) command(in *problem.Request, cmd wire.Command) (wire.Reply, error) {
+	body, err := json.Marshal(cmd)
+	if err == nil && in.Err() == nil {
+		_, err = wire.ParseCommand(body)
+	}
+	if err != nil {
+		in.BadRequest("%s", err)
+	}
+	if in.Err() != nil {
+		return wire.Reply{}, in.Err()
+	}
+	return d.send(in, cmd)
+}
+
+type definitionsRequest wire.Definitions
+
+// UnmarshalJSON refuses a layer that is null: it would be another one.
+func (r *definitionsRequest) UnmarshalJSON(raw []byte) error {
+	return problem.DecodeStrict(raw, (*wire.Definitions)(r))
+}
+
+// defineAll takes what a source defines.
+func (d *definer) defineAll(in *problem.Request) (any, error) {
+	in.Query("dry_run")
+	dry := in.Text("dry_run")
+	if dry != "" && dry != "true" && dry != "false" {
+		in.BadRequest("parameter dry_run is %q: it must be true or false", problem.Shorten(dry))
+	}
+	var request definitionsRequest
+	in.Body(&request)
+	body := wire.Definitions(request)
+	if body.Layer == wire.LayerOperator {
+		in.BadRequest("layer must be code or file: operators use /api/periodic-jobs/:name and /api/limits/:name")
+	}
+	reply, err := d.command(in, wire.Command{Command: wire.CommandDefine, Definitions: &body, DryRun: dry == "true"})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Defined == nil { // it was carried out before
+		return wire.DefineResult{Made: []string{}, Changed: []string{}, Forgotten: []string{}}, nil
+	}
+	return reply.Defined, nil
+}
+
+// define sets the operator's layer of what the path names.
+func (d *definer) define(in *problem.Request, document func(one json.RawMessage) *wire.Definitions) error {
+	name := in.PathParam("name")
+	in.Query()
+	var members map[string]json.RawMessage
+	in.Body(&members)
+	quoted := json.RawMessage(wire.Quote(name))
+	if given := members["name"]; given != nil && string(given) != string(quoted) {
+		in.BadRequest("the name in the body differs from that in the path")
+	}
+	if members == nil {
+		in.BadRequest("the body must be a JSON object: the operator's layer of the definition")
+		return in.Err()
+	}
+	members["name"] = quoted
+	raw, err := json.Marshal(members)
+	if err != nil {
+		in.BadRequest("%s", err)
+	}
+	all := document(raw)
+	all.Layer = wire.LayerOperator
+	_, err = d.command(in, wire.Command{Command: wire.CommandDefine, Definitions: all})
+	return err
+}

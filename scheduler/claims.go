@@ -1,0 +1,99 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A worker that gets a job which may have begun before claims it: it asks whether the job may run.
+// The leader writes to jobs.ends that the job was claimed, and answers when the view has read that.
+// By then the view has read everything that a dead worker had written about the job: its messages
+// stand before those that were sent after the broker gave the job to another worker.
+//
+// Of one entry, several fires may be out: the broker may have both a fire that was in doubt and the
+// one that repeated it. The fire that was claimed first runs. Its message exists, and if its worker
+// dies, the broker gives it to another. So the others can be dropped, and nothing is lost.
+
+// claims answers claims.
+type claims struct {
+	base
+	sent    int64             // the number of the newest claim of this epoch
+	pending map[string]*claim // by slot and process
+}
+
+// claim is a claim without an answer.
+type claim struct {
+	slot    wire.Slot
+	n       int64
+	answers []func(wire.Reply)
+}
+
+// maxClaims is how many claims may be without an answer. Workers repeat theirs.
+const maxClaims = 10_000
+
+// command takes in a claim. One that is repeated waits for the answer to the first.
+func (c *claims) command(_ time.Time, r request) error {
+	slot, err := wire.ParseSlot(r.cmd.Slot)
+	if err != nil {
+		return r.reply(badRequest(err.Error()))
+	}
+	key := r.cmd.Slot + " " + r.cmd.Process
+	if one := c.pending[key]; one != nil {
+		one.answers = append(one.answers, r.answer)
+		return nil
+	}
+	if len(c.pending) >= maxClaims {
+		return r.reply(unavailable("too many claims wait: ask again"))
+	}
+	c.sent++
+	m, err := wire.End{Type: wire.TypeClaimed, Slot: r.cmd.Slot, Process: r.cmd.Process, At: wire.Seconds(c.ledger.Now()), Epoch: c.ledger.Epoch(), N: c.sent}.Message()
+	if err != nil {
+		return r.reply(badRequest(err.Error()))
+	}
+	c.pending[key] = &claim{slot: slot, n: c.sent, answers: []func(wire.Reply){r.answer}}
+	return c.ledger.Send(&ledger.Publish{Plain: true, Elsewhere: true, Size: len(m.Body), Build: func(int64, int64) wire.Message { return m },
+		Returned: func(time.Time, string, bool) error {
+			delete(c.pending, key)
+			return nil
+		}})
+}
+
+// step answers the claims that the view has read.
+func (c *claims) step(time.Time) error {
+	if len(c.pending) == 0 {
+		return nil
+	}
+	read := c.entries.ReadClaims(c.ledger.Epoch())
+	for key, one := range c.pending {
+		if one.n > read {
+			continue
+		}
+		known, err := c.entries.Slots.Claimed(one.slot)
+		if err != nil {
+			return err
+		}
+		answer := wire.ClaimRun
+		if known.Ended || known.Any && known.Winner != (wire.Through{Epoch: one.slot.Epoch, Through: one.slot.Seq}) {
+			answer = wire.ClaimDrop
+		}
+		c.counters.Claims.count(answer)
+		delete(c.pending, key)
+		for _, reply := range one.answers {
+			reply(wire.Reply{Status: wire.StatusOK, Claim: answer})
+		}
+	}
+	return nil
+}
+
+// isReported reports whether a worker has said that it has the job of a fire in doubt.
+func (b *base) isReported(d *tracker.Doubt) (bool, error) {
+	if d.ID.Stream == "" {
+		return false, nil
+	}
+	slot := wire.Slot{Stream: d.ID.Stream, Offset: d.ID.Offset, Epoch: d.Epoch, Seq: d.Seq, JIDTag: d.JID}
+	known, err := b.entries.Slots.Claimed(slot)
+	return known.Ended || known.Any && known.Winner == wire.Through{Epoch: d.Epoch, Through: d.Seq}, err
+}

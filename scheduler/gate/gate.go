@@ -1,0 +1,380 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Gate keeps the groups that have jobs, and what the limits count. T is what its user keeps of a
+// group.
+type Gate[T any] struct {
+	limits   []limit
+	groups   map[wire.Group]*Group[T]
+	ready    []*Group[T] // in the order of their turns
+	sleep    timers[*Group[T]]
+	counters map[counterID]*counter[T]
+	waiting  timers[*counter[T]]           // counters that wait for their rates
+	rates    map[string]int64              // by wire.RateID: what is known of rates that no counter has
+	slots    map[ledger.EntryID]wire.Group // that are held
+	parked   map[string][]*Group[T]        // by queue: they wait for their queue
+}
+
+// limit is a definition with its name.
+type limit struct {
+	name string
+	wire.Limit
+}
+
+// Group is a group that has jobs, as far as it is known.
+type Group[T any] struct {
+	wire.Group
+	State T // its user's
+	turn
+	counters []*counter[T]
+}
+
+// turn is when it is a group's turn.
+type turn struct {
+	timer
+	ready   bool // it is ready, or chosen
+	blocked bool // it waits for a counter or for its queue
+}
+
+// New returns a Gate without limits. rates are when the rates are free again that fires have used.
+func New[T any](rates map[string]int64) *Gate[T] {
+	return &Gate[T]{groups: map[wire.Group]*Group[T]{}, counters: map[counterID]*counter[T]{}, rates: rates,
+		slots: map[ledger.EntryID]wire.Group{}, parked: map[string][]*Group[T]{}}
+}
+
+// Define sets the limits, by their names. Groups that were blocked are looked at again.
+func (g *Gate[T]) Define(all map[string]wire.Limit) {
+	for _, c := range g.counters {
+		g.forgetCounter(c)
+	}
+	g.limits, g.waiting, g.counters = nil, nil, map[counterID]*counter[T]{}
+	for name, l := range all {
+		g.limits = append(g.limits, limit{name, l})
+	}
+	slices.SortFunc(g.limits, func(a, b limit) int { return strings.Compare(a.name, b.name) })
+	for _, group := range g.slots {
+		for _, c := range g.countersOf(group) {
+			c.used++
+		}
+	}
+	for _, group := range g.groups {
+		group.counters = g.countersOf(group.Group)
+		if group.blocked {
+			g.makeReady(group)
+		}
+	}
+	clear(g.parked)
+}
+
+// Look has a group looked at when a job of it is due.
+func (g *Gate[T]) Look(of wire.Group, at time.Time) *Group[T] {
+	group := g.groups[of]
+	if group == nil {
+		group = &Group[T]{Group: of, turn: turn{timer: asleep}, counters: g.countersOf(of)}
+		g.groups[of] = group
+	}
+	switch {
+	case group.ready || group.blocked:
+	case group.index < 0:
+		group.at = at
+		g.sleep.push(group)
+	case at.Before(group.at):
+		group.at = at
+		g.sleep.fix(group)
+	}
+	return group
+}
+
+// Wake makes those groups ready whose time has come, and those that wait for a rate.
+func (g *Gate[T]) Wake(now time.Time) {
+	for g.sleep.due(now) {
+		g.makeReady(g.sleep.pop())
+	}
+	for g.waiting.due(now) {
+		g.admit(now, g.waiting.pop())
+	}
+}
+
+// NextWake returns when Wake has something to do, if that is before a time.
+func (g *Gate[T]) NextWake(otherwise time.Time) time.Time {
+	return g.waiting.first(g.sleep.first(otherwise))
+}
+
+func (g *Gate[T]) makeReady(group *Group[T]) {
+	group.ready, group.blocked = true, false
+	g.ready = append(g.ready, group)
+}
+
+// Ready reports whether a group may be ready to fire.
+func (g *Gate[T]) Ready() bool { return len(g.ready) > 0 }
+
+// Choose returns the next group whose limits have room, nil if there is none. One of Again, Sleep,
+// Park and Drop is to follow.
+func (g *Gate[T]) Choose(now time.Time) *Group[T] {
+	for len(g.ready) > 0 {
+		group := g.ready[0]
+		g.ready[0] = nil
+		g.ready = g.ready[1:]
+		if c := group.full(now); c != nil {
+			group.ready, group.blocked = false, true
+			g.block(c, group)
+			g.admitOthers(now, group)
+			continue
+		}
+		return group
+	}
+	return nil
+}
+
+// full returns the first counter without room, nil if all have some.
+func (group *Group[T]) full(now time.Time) *counter[T] {
+	for _, c := range group.counters {
+		if !c.room(now) {
+			return c
+		}
+	}
+	return nil
+}
+
+// Again makes a chosen group ready again, behind the others.
+func (g *Gate[T]) Again(now time.Time, group *Group[T]) {
+	g.makeReady(group)
+	g.admitOthers(now, group)
+}
+
+// First gives a chosen group its turn once more, before all others.
+func (g *Gate[T]) First(group *Group[T]) { g.ready = slices.Insert(g.ready, 0, group) }
+
+// Sleep has a chosen group sleep until its next job is due.
+func (g *Gate[T]) Sleep(now time.Time, group *Group[T], at time.Time) {
+	group.ready = false
+	g.Look(group.Group, at)
+	g.admitOthers(now, group)
+}
+
+// Drop forgets a chosen group, which has no jobs now.
+func (g *Gate[T]) Drop(now time.Time, group *Group[T]) {
+	group.ready = false
+	delete(g.groups, group.Group)
+	g.admitOthers(now, group)
+}
+
+// Park has a chosen group wait until its queue takes jobs.
+func (g *Gate[T]) Park(now time.Time, group *Group[T]) {
+	group.ready, group.blocked = false, true
+	g.parked[group.Queue] = append(g.parked[group.Queue], group)
+	g.admitOthers(now, group)
+}
+
+// Unpark makes groups ready whose queues take jobs. takes returns how many a queue takes.
+func (g *Gate[T]) Unpark(takes func(queue string) int) {
+	for queue, groups := range g.parked {
+		n := min(takes(queue), len(groups))
+		for _, group := range groups[:n] {
+			g.makeReady(group)
+		}
+		if g.parked[queue] = groups[n:]; n == len(groups) {
+			delete(g.parked, queue)
+		}
+	}
+}
+
+// admitOthers lets others use the room that a group has left.
+func (g *Gate[T]) admitOthers(now time.Time, group *Group[T]) {
+	for _, c := range group.counters {
+		g.admit(now, c)
+	}
+}
+
+// Waits returns the limit for which a group waits, and the part of its jobs that this counts. ok is
+// false if it waits for none.
+func (g *Gate[T]) Waits(now time.Time, of wire.Group) (name string, part wire.Group, ok bool) {
+	for _, c := range g.countersOf(of) {
+		if !c.room(now) {
+			return c.name, c.part, true
+		}
+	}
+	return "", wire.Group{}, false
+}
+
+// Sweep forgets counters that count nothing.
+func (g *Gate[T]) Sweep(now time.Time) {
+	used := map[*counter[T]]bool{}
+	for _, group := range g.groups {
+		for _, c := range group.counters {
+			used[c] = true
+		}
+	}
+	for id, c := range g.counters {
+		if !used[c] && c.used == 0 && c.free <= now.UnixMicro() && c.index < 0 {
+			delete(g.counters, id)
+		}
+	}
+	for id, free := range g.rates {
+		if free <= now.UnixMicro() {
+			delete(g.rates, id)
+		}
+	}
+}
+
+// counterID names a counter: a limit, and the part of the jobs that it counts apart from others.
+type counterID struct {
+	name string
+	part wire.Group
+}
+
+// counter is what one limit counts of one part of the jobs.
+type counter[T any] struct {
+	counterID
+	wire.Bound
+	paused bool
+	used   int64       // slots
+	rateID string      // empty: there is no rate
+	free   int64       // when the rate is free again, in microseconds since 1970
+	groups []*Group[T] // that wait here, in the order in which they came
+	timer              // while some wait for its rate
+}
+
+// countersOf returns the counters that count the jobs of a group. It makes those that are missing.
+func (g *Gate[T]) countersOf(of wire.Group) (all []*counter[T]) {
+	for i := range g.limits {
+		l := &g.limits[i]
+		if !l.Covers(of) {
+			continue
+		}
+		bound, part := l.Of(of)
+		id := counterID{l.name, part}
+		c := g.counters[id]
+		if c == nil {
+			c = &counter[T]{counterID: id, Bound: bound, paused: l.Paused, timer: asleep}
+			if bound.Rate != nil {
+				c.rateID = wire.RateID(l.name, bound.Rate, part)
+				c.free = g.rates[c.rateID]
+			}
+			g.counters[id] = c
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// forgetCounter keeps what is known of the counter's rate.
+func (g *Gate[T]) forgetCounter(c *counter[T]) {
+	if c.rateID != "" {
+		g.rates[c.rateID] = c.free
+	}
+}
+
+// room reports whether one more job may fire.
+func (c *counter[T]) room(now time.Time) bool {
+	switch {
+	case c.paused, c.Concurrency > 0 && c.used >= c.Concurrency:
+		return false
+	case c.Rate == nil:
+		return true
+	}
+	// What a rate owes beyond its burst and one job comes from a clock that was ahead.
+	c.free = min(c.free, now.UnixMicro()+c.Rate.Ahead()+c.Rate.Interval())
+	return !c.opens().After(now)
+}
+
+// opens returns when the rate lets the next job fire.
+func (c *counter[T]) opens() time.Time { return time.UnixMicro(c.free - c.Rate.Ahead()) }
+
+// block has a group wait at a counter.
+func (g *Gate[T]) block(c *counter[T], group *Group[T]) {
+	c.groups = append(c.groups, group)
+	g.awaitRate(c)
+}
+
+// awaitRate has a counter wake when its rate has room, if that is what is missing.
+func (g *Gate[T]) awaitRate(c *counter[T]) {
+	if c.index >= 0 || len(c.groups) == 0 || c.paused || c.Rate == nil || c.Concurrency > 0 && c.used >= c.Concurrency {
+		return
+	}
+	c.at = c.opens()
+	g.waiting.push(c)
+}
+
+// admit makes the first group ready that waits at a counter with room.
+func (g *Gate[T]) admit(now time.Time, c *counter[T]) {
+	if len(c.groups) == 0 {
+		return
+	}
+	if !c.room(now) {
+		g.awaitRate(c)
+		return
+	}
+	group := c.groups[0]
+	c.groups[0] = nil
+	c.groups = c.groups[1:]
+	g.makeReady(group)
+}
+
+// Take counts a job of a group that is fired. It reports whether the job holds a slot, and which
+// rates it has used. A job that holds a slot keeps it. A person may fire a job although there is no
+// room.
+func (g *Gate[T]) Take(now time.Time, entry ledger.EntryID, group wire.Group) (held bool, used []wire.RateUse) {
+	_, again := g.slots[entry]
+	for _, c := range g.countersOf(group) {
+		held = held || c.Concurrency > 0
+		if c.Rate != nil && !again {
+			c.free = max(c.free, now.UnixMicro()) + c.Rate.Interval()
+			used = append(used, wire.RateUse{ID: c.rateID, Free: c.free})
+		}
+	}
+	if held {
+		g.Hold(entry, group)
+	}
+	return held, used
+}
+
+// Hold notes that an entry holds a slot.
+func (g *Gate[T]) Hold(entry ledger.EntryID, group wire.Group) {
+	if _, again := g.slots[entry]; again {
+		return
+	}
+	g.slots[entry] = group
+	for _, c := range g.countersOf(group) {
+		c.used++
+	}
+}
+
+// Free frees the slot of an entry, if it holds one.
+func (g *Gate[T]) Free(now time.Time, entry ledger.EntryID) {
+	group, held := g.slots[entry]
+	if !held {
+		return
+	}
+	delete(g.slots, entry)
+	for _, c := range g.countersOf(group) {
+		c.used--
+		g.admit(now, c)
+	}
+}
+
+// Held returns how many slots are held.
+func (g *Gate[T]) Held() int { return len(g.slots) }
+
+// Rates returns when the rates are free again that fires have used, by their ids, without those
+// that are free now.
+func (g *Gate[T]) Rates(now time.Time) map[string]int64 {
+	all := map[string]int64{}
+	for _, c := range g.counters {
+		g.forgetCounter(c)
+	}
+	for id, free := range g.rates {
+		if free > now.UnixMicro() {
+			all[id] = free
+		}
+	}
+	return all
+}

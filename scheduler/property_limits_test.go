@@ -1,0 +1,144 @@
+package scheduler
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Limits in the model: one limit counts all jobs of the class L. Workers report that these have
+// ended, in any order and at any time.
+
+// limitedJobs is what the world knows of jobs that the limit counts.
+type limitedJobs struct {
+	most    int             // how many may be out; 0: there is no limit
+	byHand  map[holder]bool // what was fired although there was no room, because a user asked for it
+	ended   map[holder]bool
+	defined bool
+}
+
+// holder is an entry that holds a slot.
+type holder struct {
+	ledger.EntryID
+	tag string
+}
+
+func holderOf(c *copyOf) holder {
+	return holder{ledger.ID(c.headers.Stream, c.headers.Offset), c.headers.JIDTag}
+}
+
+// defineLimit has the leader set the limit.
+func (w *world) defineLimit() {
+	s := w.leader()
+	if w.limited.most == 0 || w.limited.defined || s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	w.limited.defined = true
+	d := &wire.Definitions{Source: "w", Limits: []json.RawMessage{fmt.Appendf(nil, `{"name":"l","classes":["L"],"concurrency":%d}`, w.limited.most)}}
+	require.NoError(w.t, s.core.command(w.now, wire.Command{Command: wire.CommandDefine, Definitions: d}, func(wire.Reply) {}))
+}
+
+// appendLimited has a client publish jobs that the limit counts.
+func (w *world) appendLimited(t *rapid.T) {
+	if s := w.leader(); !w.limited.defined || s == nil || s.entries.Limits.Limit("l") == nil {
+		return
+	}
+	for range rapid.IntRange(1, 4).Draw(t, "n") {
+		w.jids++
+		jid, queue := fmt.Sprintf("l%d", w.jids), rapid.SampledFrom([]string{"a", "b", quorum}).Draw(t, "queue")
+		job := fmt.Sprintf(`{"jid":%q,"class":"L","args":[],"queue":%q,"gate":{}}`, jid, queue)
+		if rapid.Bool().Draw(t, "scheduled") {
+			w.appendOne(wire.ScheduledJobs, jid, fmt.Sprintf(`{"jid":%q,"scheduled_at":%d,"job":%s}`, jid, w.now.Unix(), job), w.now.Truncate(time.Second))
+			continue
+		}
+		offset := w.broker.append(wire.Gated, "client", wire.Message{Key: wire.Gated, Body: []byte(job)})
+		w.broker.sure[wire.Gated] = int(offset) + 1
+		w.appended[w.broker.place(wire.Gated, offset)] = &appendedEntry{jid: jid, dues: map[int]time.Time{0: {}}, raw: job}
+	}
+}
+
+// out returns the copies of jobs that hold a slot: they were delivered, and have not ended.
+func (w *world) out() map[holder]*copyOf {
+	all := map[holder]*copyOf{}
+	for _, c := range w.broker.copies {
+		if p := holderOf(c); c.headers.Slot != "" && !c.gone && !w.limited.ended[p] {
+			all[p] = c
+		}
+	}
+	return all
+}
+
+// tookSlot checks the limit when a copy is delivered.
+func (w *world) tookSlot(c *copyOf) {
+	if c.headers.Slot == "" {
+		return
+	}
+	if c.headers.Op != wire.OpFired && c.headers.Op != wire.OpRefired || c.late {
+		w.limited.byHand[holderOf(c)] = true
+	}
+	n := 0
+	for p := range w.out() {
+		if !w.limited.byHand[p] {
+			n++
+		}
+	}
+	if !w.slotsForgotten() {
+		require.LessOrEqual(w.t, n, w.limited.most, "too many jobs of one limit are out")
+	}
+}
+
+// slotsForgotten reports whether a leader may not know which slots are held: the journal has lost
+// fires, or it never had them because the way to it was cut.
+func (w *world) slotsForgotten() bool {
+	return w.journalLost || w.recreated || w.truncated || w.late || w.broker.everCut
+}
+
+// endJob has a worker report that a job has ended. It may do so twice.
+func (w *world) endJob(t *rapid.T) {
+	out := w.out()
+	if len(out) == 0 {
+		return
+	}
+	all := slices.SortedFunc(mapsKeys(out), func(a, b holder) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.tag, b.tag))
+	})
+	p := rapid.SampledFrom(all).Draw(t, "ends")
+	w.end(p, out[p])
+	if rapid.IntRange(0, 9).Draw(t, "twice") == 0 {
+		w.end(p, out[p])
+	}
+}
+
+func (w *world) end(p holder, c *copyOf) {
+	m, err := wire.End{Type: wire.TypeEnded, Slot: c.headers.Slot}.Message()
+	require.NoError(w.t, err)
+	w.broker.append(wire.JobEnds, "client", m)
+	w.limited.ended[p] = true
+}
+
+// endJobs has the workers end all jobs.
+func (w *world) endJobs() {
+	for p, c := range w.out() {
+		w.end(p, c)
+	}
+}
+
+// checkSlots requires that no slot is held when all jobs have ended.
+func (w *world) checkSlots(s *modelSidecar) {
+	if w.slotsForgotten() {
+		return
+	}
+	require.NoError(w.t, s.entries.Slots.Held(func(h *wire.HeldSlot) bool {
+		require.Failf(w.t, "a slot is held at rest", "%+v", h)
+		return true
+	}))
+	require.Zero(w.t, s.core.limits.gate.Held(), "the leader counts slots that nothing holds")
+}

@@ -1,0 +1,221 @@
+package tracker
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace-jobs/millrace/tracker/table"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A slot is taken when a job is fired that limits count, and freed when the job has ended. It
+// belongs to the entry, and not to a worker: a job that its broker gives to another worker keeps
+// its slot.
+//
+// Two streams say what there is. The journal says which fires of an entry may be out: a fire adds
+// itself, and a fire that was returned is taken off. The stream jobs.ends says which fires have
+// ended. A slot is held while its entry has a fire that may be out, and none of its fires has
+// ended. So it does not matter which stream is read first.
+
+// slots writes the slots that are held, and what jobs.ends says of fires.
+type slots struct {
+	trust   Trust
+	shown   *Shown
+	ends    table.Bounded
+	batch   table.Batch
+	changes []SlotChange // of the batch
+}
+
+// maxEnds is how many fires are known of which jobs.ends says something.
+const maxEnds = 100_000
+
+func (t *slots) load(r view.Reader) (err error) {
+	t.ends, err = table.LoadBounded(r, indexEnds)
+	t.batch, t.changes = table.Batch{}, nil
+	return err
+}
+
+func (t *slots) save(tx *view.Tx) error {
+	if changes := t.changes; len(changes) > 0 {
+		t.changes = nil
+		tx.AfterCommit(func() { t.shown.showSlots(changes) })
+	}
+	return t.ends.Save(tx)
+}
+
+func (t *slots) changed(tx *view.Tx, id entryID, h *wire.HeldSlot, held bool) {
+	if t.batch.Begins(tx) {
+		t.changes = nil
+	}
+	t.changes = append(t.changes, SlotChange{id.name(), id.offset, h.JID, h.Group, held, h.At})
+}
+
+func (t *slots) set(tx *view.Tx, id entryID, h *wire.HeldSlot) error {
+	raw, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("tracker: save slot: %w", err)
+	}
+	return tx.Set(keySlot(id), raw)
+}
+
+func (t *slots) remove(tx *view.Tx, id entryID, h *wire.HeldSlot) error {
+	t.changed(tx, id, h, false)
+	return tx.Delete(keySlot(id))
+}
+
+// take takes in a fire that takes a slot.
+func (t *slots) take(tx *view.Tx, d *wire.Dispatch, body []byte, at float64) error {
+	job, err := wire.ParseJob(body)
+	if err != nil {
+		return nil //nolint:nilerr // it is no job of Millrace's: no limit counts it
+	}
+	h := wire.HeldSlot{Stream: d.Stream, Offset: d.Offset, JID: d.JIDTag, Fires: []wire.Through{{Epoch: d.Epoch, Through: d.Seq}},
+		Group: wire.Group{Queue: job.Queue, Class: job.Class, Key: job.LimitKey}, At: at}
+	return t.add(tx, &h)
+}
+
+// add adds the fires of a slot to what is known of its entry, unless a fire of the entry has ended.
+func (t *slots) add(tx *view.Tx, h *wire.HeldSlot) error {
+	id := entryID{codes[h.Stream], h.Offset}
+	old, err := slotAt(tx, id)
+	if err != nil {
+		return err
+	}
+	if old != nil && old.JID != h.JID { // of an entry in a stream that is gone
+		if err := t.remove(tx, id, old); err != nil {
+			return err
+		}
+		old = nil
+	}
+	merged := *h
+	merged.Why = ""
+	if old != nil {
+		merged.At = max(old.At, h.At)
+		merged.Fires = slices.Clone(old.Fires)
+		for _, f := range h.Fires {
+			if !slices.Contains(merged.Fires, f) {
+				merged.Fires = append(merged.Fires, f)
+			}
+		}
+		slices.SortFunc(merged.Fires, wire.Through.Compare)
+	}
+	if known, err := claimed(tx, wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}); err != nil || known.Ended {
+		return err
+	}
+	if old == nil {
+		t.changed(tx, id, h, true)
+	}
+	return t.set(tx, id, &merged)
+}
+
+// takeBack takes in that a fire did not arrive.
+func (t *slots) takeBack(tx *view.Tx, id entryID, fire wire.Through) error {
+	h, err := slotAt(tx, id)
+	if err != nil || h == nil || !slices.Contains(h.Fires, fire) {
+		return err
+	}
+	if len(h.Fires) == 1 {
+		return t.remove(tx, id, h)
+	}
+	h.Fires = slices.DeleteFunc(h.Fires, func(f wire.Through) bool { return f == fire })
+	return t.set(tx, id, h)
+}
+
+// free takes in that the leader has freed slots.
+func (t *slots) free(tx *view.Tx, all []wire.HeldSlot) error {
+	for i := range all {
+		id := entryID{codes[all[i].Stream], all[i].Offset}
+		h, err := slotAt(tx, id)
+		if err != nil {
+			return err
+		}
+		if h != nil && h.JID == all[i].JID {
+			if err := t.remove(tx, id, h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// facts returns what jobs.ends says of a fire.
+func (t *slots) facts(r view.Reader, s *wire.Slot) (f endFacts, known bool, err error) {
+	raw, known, err := r.Get(keyEnds(s))
+	if err != nil || !known {
+		return f, false, err
+	}
+	return decodeFacts(raw)
+}
+
+// Streams implements Part.
+func (t *slots) Streams() []string { return []string{wire.JobEnds} }
+
+// Fold implements Part.
+func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte, err error) {
+	e, s, err := wire.ParseEnd(r.Body)
+	if err != nil {
+		return err.Error(), r.Body, nil
+	}
+	if e.Type == wire.TypeClaimed && !t.trust.Trusts(r) {
+		return "only Millrace's own user may write that a job was claimed: " + r.From(), r.Body, nil
+	}
+	if e.Type == wire.TypeClaimed {
+		tx.AfterCommit(func() { t.shown.claims.Store(&wire.Through{Epoch: e.Epoch, Through: e.N}) })
+	}
+	f, _, err := t.facts(tx, &s)
+	if err != nil {
+		return "", nil, err
+	}
+	if e.Type == wire.TypeEnded {
+		f.ended = true
+	} else {
+		f.claimed = cmp.Or(f.claimed, r.Offset+1)
+	}
+	if err := t.keep(tx, 0, r.Offset, &s, f); err != nil || !f.ended {
+		return "", nil, err
+	}
+	return "", nil, t.end(tx, &s)
+}
+
+// endedBy takes in a record that Millrace has written in place of a worker, such as the dead job of
+// a job that a worker has rejected.
+func (t *slots) endedBy(tx *view.Tx, e *wire.EntryRecord) error {
+	s, err := wire.ParseSlot(e.Slot)
+	if err != nil {
+		return nil //nolint:nilerr // a newer sidecar may write others
+	}
+	f, _, err := t.facts(tx, &s)
+	if err != nil || f.ended {
+		return err
+	}
+	f.ended = true
+	return cmp.Or(t.keep(tx, codes[e.Stream], e.Offset, &s, f), t.end(tx, &s))
+}
+
+// keep keeps what a record of a stream says of a fire.
+func (t *slots) keep(tx *view.Tx, stream code, offset int64, s *wire.Slot, f endFacts) error {
+	return t.ends.Keep(tx, uint64(offset)<<3|uint64(stream), keyEnds(s), f.encode(), maxEnds)
+}
+
+// end frees the slot of a fire that has ended, if it is held.
+func (t *slots) end(tx *view.Tx, s *wire.Slot) error {
+	id := entryID{codes[s.Stream], s.Offset}
+	h, err := slotAt(tx, id)
+	if err != nil || h == nil || h.JID != s.JIDTag {
+		return err
+	}
+	return t.remove(tx, id, h)
+}
+
+// Commit implements Part. The fold saves with its own.
+func (t *slots) Commit(*view.Tx) error { return nil }
+
+// Forget implements Part.
+func (t *slots) Forget(tx *view.Tx, _ string) error {
+	t.ends.Reset()
+	return errors.Join(table.Clear(tx, tableEnds), table.Clear(tx, indexEnds))
+}

@@ -1,0 +1,34 @@
+package tracker
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/millrace-jobs/millrace/tracker/table"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// Slots reads the slots that are held.
+type Slots struct{ r view.Reader }
+
+// Held calls fn for each slot that is held, until fn returns false.
+func (s Slots) Held(fn func(*wire.HeldSlot) bool) error {
+	return table.Scan(s.r, []byte{tableSlot}, table.After([]byte{tableSlot}), false, func(_, raw []byte) (bool, error) {
+		h := &wire.HeldSlot{}
+		if err := json.Unmarshal(raw, h); err != nil {
+			return false, fmt.Errorf("tracker: slot is damaged: %w", err)
+		}
+		return fn(h), nil
+	})
+}
+
+// HeldSlot returns the slot that an entry holds, nil if it holds none.
+func (s Slots) HeldSlot(stream string, offset int64) (*wire.HeldSlot, error) {
+	return slotAt(s.r, entryID{codes[stream], offset})
+}
+
+// Claimed returns what is known of the fires of a slot's entry. The fire that was claimed first is
+// the one that runs.
+func (s Slots) Claimed(slot wire.Slot) (Claim, error) { return claimed(s.r, slot) }
+

@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
+)
+
+// Slot names a fire of a job that limits count. The worker gets it in a header, and reports with it
+// that the job has ended. Only Millrace reads what it says.
+type Slot struct {
+	Stream string // of the entry that was fired
+	Offset int64
+	Epoch  int64 // of the fire
+	Seq    int64
+	JIDTag string
+}
+
+// The streams whose entries are fired, as slots name them.
+var slotStreams = map[string]string{"s": ScheduledJobs, "r": Retries, "d": DeadJobs, "g": Gated}
+
+// String returns the slot as the header has it.
+func (s Slot) String() string {
+	for short, stream := range slotStreams {
+		if stream == s.Stream {
+			return fmt.Sprintf("%s.%d.%d.%d.%s", short, s.Offset, s.Epoch, s.Seq, s.JIDTag)
+		}
+	}
+	return ""
+}
+
+// ParseSlot parses what String returns.
+func ParseSlot(text string) (s Slot, err error) {
+	parts := strings.SplitN(text, ".", 5)
+	wrong := fmt.Errorf("%q is no slot: repeat the header %s", Shorten(text, 100), HeaderSlot)
+	if len(parts) != 5 {
+		return s, wrong
+	}
+	s.Stream, s.JIDTag = slotStreams[parts[0]], parts[4]
+	for i, to := range []*int64{&s.Offset, &s.Epoch, &s.Seq} {
+		if *to, err = strconv.ParseInt(parts[i+1], 10, 64); err != nil {
+			return s, wrong
+		}
+	}
+	if s.String() != text {
+		return s, wrong
+	}
+	return s, nil
+}
+
+// SlotOf returns the slot of a fire.
+func SlotOf(d *Dispatch) Slot { return Slot{d.Stream, d.Offset, d.Epoch, d.Seq, d.JIDTag} }
+
+// TakesSlot reports whether a fire takes a slot of its own. A lease that runs out keeps the slot of
+// the fire before it.
+func (d *Dispatch) TakesSlot() bool { return d.Slot != "" && d.Slot == SlotOf(d).String() }
+
+// HeldSlot is a slot that an entry holds, in the records state and freed.
+type HeldSlot struct {
+	Stream string    `json:"stream"`
+	Offset int64     `json:"offset"`
+	JID    string    `json:"jid"` // a JIDTag
+	Fires  []Through `json:"fires,omitempty"`
+	Group
+	At  float64 `json:"at,omitempty"`  // of the newest fire
+	Why string  `json:"why,omitempty"` // freed
+}
+
+// Group is what limits look at: the jobs of one queue, class and key wait for the same slots.
+type Group struct {
+	Queue string `json:"queue,omitempty"`
+	Class string `json:"class,omitempty"`
+	Key   string `json:"key,omitempty"`
+}
+
+// Types of the records of jobs.ends.
+const (
+	TypeEnded   = "ended"   // a worker says that a job has ended
+	TypeClaimed = "claimed" // the leader says that a worker has asked whether it may run a job
+)
+
+// End is a record of jobs.ends.
+type End struct {
+	Type    string  `json:"type"`
+	Slot    string  `json:"slot"`
+	Process string  `json:"process,omitempty"` // identity of the worker process
+	At      float64 `json:"at,omitempty"`
+	Epoch   int64   `json:"epoch,omitempty"` // claimed: of the leader
+	N       int64   `json:"n,omitempty"`     // claimed: its number in the epoch
+}
+
+// ParseEnd parses a record of jobs.ends.
+func ParseEnd(body []byte) (e End, s Slot, err error) {
+	if err := shared.CheckRecord(body); err != nil {
+		return e, s, err
+	}
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&e); err != nil {
+		return e, s, fmt.Errorf("record: %w", err)
+	}
+	if !slices.Contains([]string{TypeEnded, TypeClaimed}, e.Type) {
+		return e, s, fmt.Errorf("member \"type\" is %q: it must be %s", Shorten(e.Type, 40), TypeEnded)
+	}
+	s, err = ParseSlot(e.Slot)
+	return e, s, err
+}
+
+// Message returns the record as a message to jobs.ends.
+func (e End) Message() (Message, error) {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return Message{}, fmt.Errorf("wire: %w", err)
+	}
+	return Message{Key: JobEnds, Type: e.Type, Body: body}, nil
+}
+
+// RateUse is the state of a rate after a fire: when it would be free again, in microseconds since
+// 1970, if nothing else used it.
+type RateUse struct {
+	ID   string
+	Free int64
+}
+
+// RatesHeader returns what a fire says of the rates that it used.
+func RatesHeader(all []RateUse) string {
+	parts := make([]string, len(all))
+	for i, u := range all {
+		parts[i] = u.ID + "=" + strconv.FormatInt(u.Free, 10)
+	}
+	return strings.Join(parts, ";")
+}
+
+// ParseRates parses RatesHeader. It leaves out what it cannot read.
+func ParseRates(header string) (all []RateUse) {
+	for part := range strings.SplitSeq(header, ";") {
+		id, free, _ := strings.Cut(part, "=")
+		if n, err := strconv.ParseInt(free, 10, 64); err == nil && id != "" {
+			all = append(all, RateUse{id, n})
+		}
+	}
+	return all
+}
