@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// pattern is a piece of code: an expression, statements, the head of a statement with its bracket, a
-// case, or members of a literal with their names.
+// pattern is a piece of code: an expression, statements, the head of a statement with its bracket,
+// a case, or members of a literal with their names.
 type pattern struct {
 	text   string
 	nodes  []ast.Node
@@ -99,8 +99,8 @@ type match struct {
 	names    map[string]string // what a name of the pattern is called there
 }
 
-// find returns all pieces of the code that look like the pattern. The names of locals do not matter,
-// if one name is always the same one.
+// find returns all pieces of the code that look like the pattern. The names of locals do not
+// matter, if one name is always the same one.
 func (p *pattern) find(in *place) (all []match) {
 	try := func(code []ast.Node, from, to token.Pos) {
 		m := &matching{in, map[string]string{}, map[string]string{}}

@@ -23,8 +23,8 @@ type code struct {
 
 func codeIn(root string) *code { return &code{root, map[string]*goPackage{}} }
 
-// goPackage has the declarations of one package by their names. The name of a method has that of its
-// type before it.
+// goPackage has the declarations of one package by their names. The name of a method has that of
+// its type before it.
 type goPackage struct{ declarations map[string][]*place }
 
 // place is a declaration: a function, a method, a variable, or a type.

@@ -19,9 +19,9 @@ import (
 	"unsafe"
 )
 
-// A binary with a clock of its own is built with another time.Now: the compiler reads a changed copy
-// of one file of the standard library, and one more file. So the whole program has that clock, its
-// libraries too, and the sources of the program have nothing of it.
+// A binary with a clock of its own is built with another time.Now: the compiler reads a changed
+// copy of one file of the standard library, and one more file. So the whole program has that clock,
+// its libraries too, and the sources of the program have nothing of it.
 
 //go:embed testdata/wallclock.go
 var wallClock []byte
@@ -32,8 +32,8 @@ const (
 	addShift   = "\tsec += wallClockShift()\n"
 )
 
-// clockTag is a build tag of a binary with a clock of its own. No file has it: the tag stays readable
-// in the binary.
+// clockTag is a build tag of a binary with a clock of its own. No file has it: the tag stays
+// readable in the binary.
 const clockTag = "millrace_wallclock"
 
 // clockFile is the environment variable with the name of the file that has the shift.
