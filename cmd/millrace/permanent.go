@@ -1,8 +1,6 @@
 package main
 
-import (
-	"strings"
-)
+import "strings"
 
 // permanentError ends the sidecar at its first connection: trying again does not help.
 type permanentError struct {

@@ -1,8 +1,6 @@
 package prom
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // part sends some of the metrics.
 type part interface{ collect(out sink) }

@@ -1,8 +1,6 @@
 package prom
 
-import (
-	"github.com/millrace-jobs/millrace/view"
-)
+import "github.com/millrace-jobs/millrace/view"
 
 var (
 	descOffset     = desc("stream_offset", "Offset up to which a stream was read, and that of its newest record when the broker was last asked.", "stream", "kind")

@@ -1,8 +1,6 @@
 package ledger
 
-import (
-	"time"
-)
+import "time"
 
 // A broker may never answer a publish: RabbitMQ forgets some when the node of their queue or of the
 // journal stops. Where a queue does not answer, what it has open is set aside. A fire whose queue
