@@ -2,40 +2,7 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	shared "github.com/millrace-jobs/millrace/clients/go/wire"
-)
-
-// Commands to the leader.
-const (
-	CommandTrigger = "trigger"
-	CommandRetry   = "retry"
-	CommandKill    = "kill"
-	CommandDelete  = "delete"
-	CommandRelease = "release" // release held entries
-	CommandDiscard = "discard" // delete held entries that are due, and release the others
-	CommandPing    = "ping"    // find out whether a sidecar leads
-	CommandDismiss = "dismiss" // remove a rejected record from the list
-	CommandChange  = "change"
-	CommandUndo    = "undo"
-	CommandEnqueue = "enqueue"
-	CommandState   = shared.CommandState
-	CommandOperate = "operate" // begin a bulk operation
-	CommandCancel  = "cancel"  // stop a bulk operation where it is
-	CommandPause   = "pause"   // stop workers from taking jobs of a queue
-	CommandResume  = "resume"  // let workers take them again
-	CommandNote    = "note"    // journal an act of a sidecar: see Noted
-
-	CommandMoveType = "move-type" // turn a queue into a queue of another type
-
-	CommandDefine = "define" // set what a source defines
-	CommandForget = "forget" // remove a periodic job, or a layer of it
-	CommandRun    = "run"    // enqueue the job of a periodic job now
-	CommandSkip   = "skip"   // skip a coming tick
 )
 
 // Command is a request to the leader.
@@ -70,111 +37,6 @@ type Command struct {
 
 	Operation string     `json:"-"` // id of the bulk operation; only the leader sets it
 	Move      *PauseMove `json:"-"` // pause, resume: for a move of type; only the leader sets it
-}
-
-// maxCommand is the largest command that is read, in bytes.
-const maxCommand = 1 << 20
-
-// commandStreams lists the commands, with the streams on whose entries they act.
-var commandStreams = map[string][]string{
-	CommandTrigger: {ScheduledJobs},
-	CommandRetry:   {Retries, DeadJobs},
-	CommandKill:    {ScheduledJobs, Retries, Gated},
-	CommandDelete:  EntryStreams,
-	CommandChange:  EntryStreams,
-	CommandUndo:    EntryStreams,
-	CommandRelease: nil,
-	CommandDiscard: nil,
-	CommandDismiss: nil,
-	CommandPing:    nil,
-	CommandOperate: nil,
-	CommandCancel:  nil,
-	CommandPause:   nil,
-	CommandResume:  nil,
-	CommandNote:    nil,
-
-	CommandMoveType: nil,
-
-	CommandDefine: nil,
-	CommandForget: nil,
-	CommandRun:    nil,
-	CommandSkip:   nil,
-
-	CommandState:   nil,
-	CommandEnqueue: nil,
-}
-
-// ParseCommand parses a command and checks that it is valid.
-func ParseCommand(body []byte) (Command, error) {
-	var c Command
-	if len(body) > maxCommand {
-		return c, fmt.Errorf("command has %d bytes, at most %d are read", len(body), maxCommand)
-	}
-	if err := json.Unmarshal(body, &c); err != nil {
-		return c, fmt.Errorf("command is not valid: %w", err)
-	}
-	if c.ID != ASCII(c.ID) { // a header carries it, and it identifies a repeat
-		return c, fmt.Errorf("command id must be at most %d characters of printable ASCII", shared.MaxShort)
-	}
-	return c, c.check()
-}
-
-func (c Command) check() error {
-	streams, known := commandStreams[c.Command]
-	if !known {
-		return fmt.Errorf("command %q is not known: use trigger, retry, kill, delete, change or undo", c.Command)
-	}
-	if c.Command == CommandOperate || c.Command == CommandCancel {
-		return c.checkBulk()
-	}
-	if c.Command == CommandEnqueue {
-		return c.checkEnqueue()
-	}
-	if c.Command == CommandNote {
-		return c.Noted.check()
-	}
-	if c.Command == CommandDefine {
-		return c.checkDefine()
-	}
-	if c.aboutPeriodic() {
-		return c.checkPeriodic()
-	}
-	if c.aboutQueue() {
-		return c.checkQueue()
-	}
-	if streams == nil {
-		return c.checkDismiss()
-	}
-	if c.JID == "" {
-		return fmt.Errorf("command %s needs a jid", c.Command)
-	}
-	if !slices.Contains(streams, c.Stream) {
-		return fmt.Errorf("command %s needs a stream: %s", c.Command, strings.Join(streams, " or "))
-	}
-	if c.Command != CommandChange {
-		return nil
-	}
-	_, err := ParseChanges(c.Stream, c.Changes)
-	return err
-}
-
-func (c Command) checkBulk() error {
-	switch {
-	case c.Bulk == nil || c.Command == CommandCancel && c.Bulk.ID == "":
-		return fmt.Errorf("command %s needs an operation", c.Command)
-	case c.Command == CommandCancel:
-		return nil
-	case c.ID == "":
-		return fmt.Errorf("command %s needs an id, which becomes the operation's", c.Command)
-	}
-	return c.Bulk.Check()
-}
-
-func (c Command) checkDismiss() error {
-	if c.Command == CommandDismiss && (c.Stream == "" || c.Offset == nil) {
-		return fmt.Errorf("command %s needs the stream and offset of a rejected record", c.Command)
-	}
-	return nil
 }
 
 const (
@@ -228,38 +90,4 @@ type Happened struct {
 	Offset int64   `json:"offset"` // of the entry
 	Record int64   `json:"record"` // offset of the journal record
 	Actor  string  `json:"actor,omitempty"`
-}
-
-// checkDefine checks the command define.
-func (c Command) checkDefine() error {
-	d := c.Definitions
-	switch {
-	case d == nil:
-		return fmt.Errorf("command %s needs definitions", c.Command)
-	case d.Layer != "" && !slices.Contains(Layers, d.Layer):
-		return fmt.Errorf("layer %q is not known: use code, file or operator", Shorten(d.Layer, 40))
-	case d.Layer != LayerOperator && (d.Source == "" || d.Source != ASCII(d.Source)):
-		return fmt.Errorf("definitions need a source of 1 to %d characters of printable ASCII", shared.MaxShort)
-	}
-	_, err := d.Periodics()
-	return err
-}
-
-// checkPeriodic checks a command about a periodic job.
-func (c Command) checkPeriodic() error {
-	if c.Command == CommandForget && c.Layer != "" && !slices.Contains(Layers, c.Layer) {
-		return fmt.Errorf("layer %q is not known: use code, file or operator", Shorten(c.Layer, 40))
-	}
-	return CheckPeriodicName(c.Periodic)
-}
-
-// aboutPeriodic reports whether a command is about one periodic job.
-func (c Command) aboutPeriodic() bool {
-	switch c.Command {
-	case CommandForget, CommandRun, CommandSkip:
-		return true
-	case CommandPause, CommandResume:
-		return c.Periodic != ""
-	}
-	return false
 }
