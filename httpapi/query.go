@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -56,12 +55,6 @@ func readCursor(in *problem.Request) tracker.Cursor {
 	}
 	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}
 }
-
-func badCursor(in *problem.Request) {
-	in.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(in.Text("next")))
-}
-
-func cursorText(c tracker.Cursor) string { return fmt.Sprintf("%d,%d", c.At.UnixMicro(), c.Offset) }
 
 // newestFirst reports whether the list has its newest entries first.
 func (q *query) newestFirst() bool { return q.stream == wire.DeadJobs }

@@ -11,11 +11,6 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-const (
-	maxSearched = 100_000                // entries that one call looks at
-	maxTally    = 150 * time.Millisecond // for which a call may count on, once its page is full
-)
-
 // finder finds pending entries.
 type finder struct {
 	entries      *tracker.Reader
