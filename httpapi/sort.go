@@ -102,7 +102,7 @@ func (f *finder) matching(ctx context.Context, sc *scan) (rows []sortRow, err er
 		rows = append(rows, row)
 		return err
 	}
-	if sc.query.filter.jid != "" {
+	if sc.query.filter.JID != "" {
 		return rows, sc.eachWithJID(each)
 	}
 	most := f.limits.searched
@@ -132,7 +132,7 @@ func (sc *scan) eachWithJID(fn func(*tracker.Row) error) error {
 	}
 	for _, e := range all {
 		sc.looked++
-		if row := rowOf(e); sc.query.filter.within(row.At) {
+		if row := rowOf(e); sc.query.filter.Within(row.At) {
 			if err := fn(&row); err != nil {
 				return err
 			}
