@@ -13,11 +13,7 @@ var listsOfFields = []string{
 }
 
 // exceptions are larger than the limits.
-var exceptions = map[string]int{
-	"function TestViewIsSameForEveryInterleaving in scheduler/interleavings_test.go": 151,
-	"function TestLeases in cmd/millrace/lease_test.go":                              120,
-	"function TestReports in clients/gotest/report_test.go":                          115,
-}
+var exceptions = map[string]int{}
 
 // inCircles has how many files of a package use each other in circles.
 var inCircles = map[string]int{
