@@ -194,3 +194,17 @@ func (a *assertion) patiently(ctx context.Context, fn func(*amqp.Channel) error)
 		}
 	}
 }
+
+// TopologyReport is what an assertion found on the broker and did there.
+type TopologyReport struct {
+	JournalCreated bool      // the journal did not exist: a first start, or it was deleted
+	Created        []string  // exchanges and queues that did not exist
+	Findings       []Finding // things that exist, but differ from Millrace's declaration
+}
+
+// Finding is something on the broker that is not as it should be, in words for a person.
+type Finding struct {
+	Subject string // kind and name of the thing
+	Problem string // what is wrong and what it costs
+	Remedy  string // what to do
+}

@@ -1,13 +1,11 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +37,7 @@ const newsPatience = 1500 * time.Millisecond
 // on the host. Names of nodes and clusters prove nothing, because containers of one image often
 // share them.
 type proof struct {
+	hosts          *managementHosts
 	amqp           Config
 	user, password string
 	vhost          string
@@ -65,7 +64,8 @@ func (p *proof) alone(to hosts.Target) (end func()) {
 // is checked before its first answer, and again after it was unreachable. OnlyOf must be called
 // before the first request.
 func (m *Management) OnlyOf(cfg Config) {
-	m.hosts.proof = &proof{amqp: cfg, user: m.user, password: m.password, vhost: m.vhost, proven: map[hosts.Target]bool{}, busy: map[hosts.Target]*sync.Mutex{}}
+	m.hosts.proof = &proof{hosts: m.hosts, amqp: cfg, user: m.user, password: m.password, vhost: m.vhost,
+		proven: map[hosts.Target]bool{}, busy: map[hosts.Target]*sync.Mutex{}}
 }
 
 // CheckHosts checks all hosts, not only the one that answers first. Its error names the hosts that
@@ -99,18 +99,18 @@ func (p *proof) set(to hosts.Target, proven bool) {
 }
 
 // prove returns nil if a host is proven to belong to the broker.
-func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
-	if h.proof == nil || h.proof.has(to) {
+func (p *proof) prove(ctx context.Context, to hosts.Target) error {
+	if p.has(to) {
 		return nil
 	}
-	defer h.proof.alone(to)()
-	if h.proof.has(to) {
+	defer p.alone(to)()
+	if p.has(to) {
 		return nil
 	}
-	if err := h.greet(ctx, to); err != nil {
+	if err := p.hosts.greet(ctx, to); err != nil {
 		return err // the host does not answer, so it could not show the queue
 	}
-	conn, err := Dial(ctx, h.proof.amqp)
+	conn, err := Dial(ctx, p.amqp)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnproven, err)
 	}
@@ -119,16 +119,15 @@ func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
 	if err != nil {
 		return fmt.Errorf("%w: declare a queue to find there: %w", ErrUnproven, err)
 	}
-	return h.find(ctx, to, conn, name)
+	return p.find(ctx, to, conn, name)
 }
 
 // find looks for the queue on a host of the management API, and marks the host as proven if it is
 // there.
-func (h *managementHosts) find(ctx context.Context, to hosts.Target, conn *Conn, queue string) error {
-	p := h.proof
+func (p *proof) find(ctx context.Context, to hosts.Target, conn *Conn, queue string) error {
 	deadline := time.Now().Add(newsPatience)
 	for {
-		a, err := h.send(ctx, to, p.question("/api/queues/"+segment(p.vhost)+"/"+segment(queue)))
+		a, err := p.hosts.send(ctx, to, p.question("/api/queues/"+segment(p.vhost)+"/"+segment(queue)))
 		switch {
 		case err != nil:
 			return err
@@ -140,7 +139,7 @@ func (h *managementHosts) find(ctx context.Context, to hosts.Target, conn *Conn,
 		case conn.Err() != nil:
 			return fmt.Errorf("%w: %w", ErrUnproven, conn.Err())
 		case time.Now().After(deadline):
-			return &OtherBrokerError{Host: to.Host, Broker: h.describe(ctx, to), AMQPHost: conn.Host(), AMQPBroker: conn.describe()}
+			return &OtherBrokerError{Host: to.Host, Broker: p.describe(ctx, to), AMQPHost: conn.Host(), AMQPBroker: conn.describe()}
 		}
 		if err := pause.For(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -153,23 +152,12 @@ func (p *proof) question(path string) request {
 }
 
 // describe returns the product, version, node and cluster of the broker behind a host.
-func (h *managementHosts) describe(ctx context.Context, to hosts.Target) string {
-	a, err := h.send(ctx, to, h.proof.question("/api/overview"))
+func (p *proof) describe(ctx context.Context, to hosts.Target) string {
+	a, err := p.hosts.send(ctx, to, p.question("/api/overview"))
 	var said overview
 	if err != nil || a.err != nil || json.Unmarshal(a.body, &said) != nil {
 		return "unknown"
 	}
 	product, version := said.product()
 	return describe(product, version, said.Node, said.Cluster)
-}
-
-func describe(product, version, node, cluster string) string {
-	parts := []string{strings.TrimSpace(cmp.Or(product, "unknown") + " " + version)}
-	if node != "" {
-		parts = append(parts, "node "+node)
-	}
-	if cluster != "" {
-		parts = append(parts, "cluster "+cluster)
-	}
-	return strings.Join(parts, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -25,15 +26,6 @@ var connecting = hosts.Rules[*Conn]{
 	Patience: time.Second, Repeat: true,
 	Limits: hosts.Limits{Each: 4 * time.Second, Only: 15 * time.Second},
 	Drop:   func(c *Conn) { _ = c.Close() },
-}
-
-// Config says how to reach the broker. Only AMQPURL is required.
-type Config struct {
-	AMQPURL   string        // amqp(s)://user:password@host:port/vhost; commas separate hosts
-	Hosts     *hosts.Order  // the order of the hosts, shared by connections; nil: any order
-	Name      string        // name of the connection on the broker's pages; "millrace" if empty
-	Heartbeat time.Duration // a lost peer is noticed after 1.5 of it; whole seconds, 5 s if zero
-	QueueType QueueType     // of job queues that are created; QueueAuto if empty
 }
 
 // Conn is one connection. It is safe for concurrent use.
@@ -192,4 +184,12 @@ func (c *Conn) Close() error {
 	}
 	c.work.Wait()
 	return nil
+}
+
+// impersonation is whether the user of a connection may publish messages with the user_id of
+// another user.
+type impersonation struct {
+	sync.Mutex // is held while the broker is asked
+	allowed    bool
+	asked      time.Time
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -106,4 +107,15 @@ func atLeast(version string, major, minor int) bool {
 		return n
 	}
 	return number(0) > major || number(0) == major && number(1) >= minor
+}
+
+func describe(product, version, node, cluster string) string {
+	parts := []string{strings.TrimSpace(cmp.Or(product, "unknown") + " " + version)}
+	if node != "" {
+		parts = append(parts, "node "+node)
+	}
+	if cluster != "" {
+		parts = append(parts, "cluster "+cluster)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -12,14 +11,6 @@ import (
 
 // askAgain is how long an answer about the rights of a user is taken for true.
 const askAgain = time.Minute
-
-// impersonation is whether the user of a connection may publish messages with the user_id of
-// another user.
-type impersonation struct {
-	sync.Mutex // is held while the broker is asked
-	allowed    bool
-	asked      time.Time
-}
 
 // Impersonates reports whether the user may publish messages with the user_id of other users. It
 // needs the tag impersonator for that. Impersonates publishes a message that no queue gets, because

@@ -3,21 +3,14 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/millrace-jobs/millrace/internal/hosts"
-)
-
-const (
-	managementTimeout = 15 * time.Second
-	managementMaxBody = 256 << 20
 )
 
 // Management is a client of the broker's HTTP API, for one user and one virtual host. It is safe
@@ -36,28 +29,6 @@ type Management struct {
 	noConsumerTimeout atomic.Bool // this broker refused a policy with consumer-timeout
 }
 
-// StatusError is returned when the management API answers with a status other than success.
-type StatusError struct {
-	Status int
-	Reason string // the broker's words
-}
-
-func (e *StatusError) Error() string { return fmt.Sprintf("%d %s", e.Status, e.Reason) }
-
-// OpenManagement returns a client for a URL like http://user:password@host:15672, and asks which
-// broker answers there. The URL may name several hosts, with commas between them. log may be nil.
-func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger) (*Management, error) {
-	m, err := NewManagement(rawURL, vhost, log)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.FindFeatures(ctx); err != nil {
-		m.Close()
-		return nil, err
-	}
-	return m, nil
-}
-
 // NewManagement is OpenManagement without a request. The client does not know the broker's
 // features. It can check users.
 func NewManagement(rawURL, vhost string, log *slog.Logger) (*Management, error) {
@@ -74,15 +45,6 @@ func NewManagement(rawURL, vhost string, log *slog.Logger) (*Management, error) 
 // Near makes m ask the host first to which the AMQP connections of an order go. It must be called
 // before the first request.
 func (m *Management) Near(amqp *hosts.Order) { m.hosts.order.Near = amqp }
-
-// FindFeatures asks which broker answers, and sets Features.
-func (m *Management) FindFeatures(ctx context.Context) error {
-	overview, err := m.Overview(ctx)
-	if err == nil {
-		m.features = FeaturesOf(overview.Product, overview.Version)
-	}
-	return err
-}
 
 // As returns a client for another user, to check the user's password and permissions.
 func (m *Management) As(user, password string) *Management {
@@ -136,29 +98,7 @@ func (m *Management) do(ctx context.Context, method, path string, body []byte, i
 	return a.from, nil
 }
 
-func refusal(raw []byte) string {
-	var said struct {
-		Error  string `json:"error"`
-		Reason any    `json:"reason"`
-	}
-	if json.Unmarshal(raw, &said) != nil {
-		return strings.TrimSpace(fmt.Sprintf("%.200s", raw))
-	}
-	if reason, isText := said.Reason.(string); isText && reason != "" {
-		return strings.TrimSpace(reason)
-	}
-	return said.Error
-}
-
 func segment(s string) string { return url.PathEscape(s) }
-
-func statusOf(err error) int {
-	var answer *StatusError
-	if errors.As(err, &answer) {
-		return answer.Status
-	}
-	return 0
-}
 
 // tags are the tags of a user. RabbitMQ sends an array, and LavinMQ a comma-separated string.
 type tags []string
@@ -192,4 +132,20 @@ func (o *object) UnmarshalJSON(raw []byte) error {
 	}
 	*o = m
 	return nil
+}
+
+// SilentHosts returns the hosts of the management API that do not answer, if others do. LavinMQ
+// does not list its followers as nodes, but each of them answers here.
+func (m *Management) SilentHosts(ctx context.Context) []string {
+	all := m.hosts.addresses()
+	var silent []string
+	for i, err := range m.hosts.each(ctx, all, m.hosts.greet) {
+		if err != nil {
+			silent = append(silent, all[i])
+		}
+	}
+	if len(silent) == len(all) {
+		return nil
+	}
+	return silent
 }

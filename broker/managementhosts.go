@@ -24,10 +24,24 @@ const managementPatience = 3 * time.Second
 type managementHosts struct {
 	url   hosts.URL // without credentials
 	order hosts.Order
-	proof *proof // nil accepts hosts of any broker
+	proof prover // nil accepts hosts of any broker
 
 	mu      sync.Mutex
 	clients map[hosts.Target]*http.Client
+}
+
+// prover finds out which hosts belong to the broker.
+type prover interface {
+	prove(ctx context.Context, to hosts.Target) error
+	set(to hosts.Target, proven bool)
+}
+
+// prove returns nil if a host is proven to belong to the broker.
+func (h *managementHosts) prove(ctx context.Context, to hosts.Target) error {
+	if h.proof == nil {
+		return nil
+	}
+	return h.proof.prove(ctx, to)
 }
 
 // addresses returns the hosts with their ports.
@@ -89,22 +103,6 @@ func (h *managementHosts) ask(ctx context.Context, r request) (answer, error) {
 	return hosts.Race(ctx, &h.order, h.addresses(), hosts.Rules[answer]{Patience: managementPatience}, func(ctx context.Context, to hosts.Target) (answer, error) {
 		return h.askOne(ctx, to, r)
 	})
-}
-
-// SilentHosts returns the hosts of the management API that do not answer, if others do. LavinMQ
-// does not list its followers as nodes, but each of them answers here.
-func (m *Management) SilentHosts(ctx context.Context) []string {
-	all := m.hosts.addresses()
-	var silent []string
-	for i, err := range m.hosts.each(ctx, all, m.hosts.greet) {
-		if err != nil {
-			silent = append(silent, all[i])
-		}
-	}
-	if len(silent) == len(all) {
-		return nil
-	}
-	return silent
 }
 
 // greeting is a request that each host answers, for any user. It is not a HEAD: LavinMQ answers
@@ -197,3 +195,8 @@ func splitCredentials(raw string) (u hosts.URL, user, password string, err error
 	u.RawPath = strings.TrimSuffix(strings.TrimSuffix(u.RawPath, "/"), "/api")
 	return u, user, password, nil
 }
+
+const (
+	managementTimeout = 15 * time.Second
+	managementMaxBody = 256 << 20
+)

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -203,4 +204,27 @@ func (m *Management) Alarms(ctx context.Context) ([]string, error) {
 		}
 	}
 	return alarms, nil
+}
+
+// OpenManagement returns a client for a URL like http://user:password@host:15672, and asks which
+// broker answers there. The URL may name several hosts, with commas between them. log may be nil.
+func OpenManagement(ctx context.Context, rawURL, vhost string, log *slog.Logger) (*Management, error) {
+	m, err := NewManagement(rawURL, vhost, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.FindFeatures(ctx); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// FindFeatures asks which broker answers, and sets Features.
+func (m *Management) FindFeatures(ctx context.Context) error {
+	overview, err := m.Overview(ctx)
+	if err == nil {
+		m.features = FeaturesOf(overview.Product, overview.Version)
+	}
+	return err
 }

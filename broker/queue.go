@@ -13,27 +13,6 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// QueueType is the type of queue that Millrace declares for jobs. A queue that exists is used as it
-// is.
-type QueueType string
-
-// Types of queues.
-const (
-	// Quorum if that is the virtual host's default and has priorities. Otherwise classic.
-	QueueAuto    QueueType = "auto"
-	QueueClassic QueueType = "classic"
-	QueueQuorum  QueueType = "quorum"
-)
-
-// CheckQueueType returns an error if this broker cannot have job queues of a type.
-func (f Features) CheckQueueType(t QueueType) error {
-	if t != QueueQuorum || f.QuorumPriorities {
-		return nil
-	}
-	return fmt.Errorf("%s %s has no quorum queues with priorities, so jobs cannot be in quorum queues: use --queue-type auto or classic, "+
-		"or RabbitMQ 4.3 or later", f.Product, f.Version)
-}
-
 // Arguments of queue.*. Clients declare classicArguments too. A quorum queue has only its type, so
 // that a client can declare the same queue without arguments where quorum is the default. Policies
 // set the rest.
@@ -222,4 +201,13 @@ func (q Queues) private(ctx context.Context) (string, error) {
 		declared, err := ch.QueueDeclare("", false, true, true, false, nil)
 		return declared.Name, err
 	})
+}
+
+// onQueue runs a request about one queue on its own channel.
+func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Channel) (T, error)) (T, error) {
+	found, err := ask(ctx, c, do)
+	if err = queueError(name, err); err != nil && reasonOf(err) == "" {
+		err = fmt.Errorf("broker: queue %q: %w", name, err)
+	}
+	return found, err
 }

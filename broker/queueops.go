@@ -29,15 +29,6 @@ func (q Queues) Peek(ctx context.Context, name string, n int) ([]wire.Delivery, 
 	})
 }
 
-// onQueue runs a request about one queue on its own channel.
-func onQueue[T any](ctx context.Context, c *Conn, name string, do func(*amqp.Channel) (T, error)) (T, error) {
-	found, err := ask(ctx, c, do)
-	if err = queueError(name, err); err != nil && reasonOf(err) == "" {
-		err = fmt.Errorf("broker: queue %q: %w", name, err)
-	}
-	return found, err
-}
-
 // AtOnce is how many messages may be taken over one channel before they are acknowledged. RabbitMQ
 // holds back what is acknowledged to a quorum queue while 32 acknowledgements are on their way, and
 // forgets that when the channel closes: those messages would come again.

@@ -18,20 +18,6 @@ type Topology struct{ conn *Conn }
 // Topology returns the topology of the virtual host, as this connection reaches it.
 func (c *Conn) Topology() Topology { return Topology{c} }
 
-// TopologyReport is what an assertion found on the broker and did there.
-type TopologyReport struct {
-	JournalCreated bool      // the journal did not exist: a first start, or it was deleted
-	Created        []string  // exchanges and queues that did not exist
-	Findings       []Finding // things that exist, but differ from Millrace's declaration
-}
-
-// Finding is something on the broker that is not as it should be, in words for a person.
-type Finding struct {
-	Subject string // kind and name of the thing
-	Problem string // what is wrong and what it costs
-	Remedy  string // what to do
-}
-
 // Fault is something that Millrace wants on the broker, and does not have or cannot reach now.
 // Millrace fires jobs without it.
 type Fault struct {
@@ -48,28 +34,9 @@ const (
 	patience     = 30 * time.Second // for a whole EnsureRouting
 )
 
-// exchange and queue describe a declaration. An own one belongs to Millrace alone, and must be
-// exactly as declared.
-type exchange struct {
-	name, kind string
-	args       amqp.Table
-	own        bool
-}
-
-type queue struct {
-	name   string
-	args   amqp.Table
-	own    bool
-	stream bool
-}
-
-var (
-	direct = exchange{name: wire.ExchangeDirect, kind: amqp.ExchangeDirect}
-
-	// needed are the streams without which nothing can be fired. EnsureRouting declares the
-	// exchanges that fires use.
-	needed = streamSteps(append([]string{wire.Journal}, wire.EntryStreams...)...)
-)
+// needed are the streams without which nothing can be fired. EnsureRouting declares the
+// exchanges that fires use.
+var needed = streamSteps(append([]string{wire.Journal}, wire.EntryStreams...)...)
 
 // SubjectDirect is the subject of the fault that jobs.direct is missing. Clients cannot publish
 // jobs then.
@@ -134,42 +101,6 @@ func (t Topology) RetireDeadLetters(ctx context.Context) error {
 	})
 }
 
-func stream(name string, own bool) queue {
-	return queue{name: name, args: amqp.Table{"x-queue-type": "stream"}, own: own, stream: true}
-}
-
-func (e exchange) declare(ch *amqp.Channel) error {
-	return ch.ExchangeDeclare(e.name, e.kind, true, false, false, false, e.args)
-}
-
-func (e exchange) exists(ch *amqp.Channel) error {
-	return ch.ExchangeDeclarePassive(e.name, e.kind, true, false, false, false, nil)
-}
-
-func (q queue) declare(ch *amqp.Channel) error {
-	return q.answered(ch, func() error {
-		_, err := ch.QueueDeclare(q.name, true, false, false, q.stream, q.args)
-		return err
-	})
-}
-
-func (q queue) exists(ch *amqp.Channel) error {
-	return q.answered(ch, func() error {
-		_, err := ch.QueueDeclarePassive(q.name, true, false, false, q.stream, nil)
-		return err
-	})
-}
-
-// answered declares a queue and returns the broker's answer. It asks for no answer about a stream,
-// because that would contain the stream's length. RabbitMQ asks the stream's leader for the length,
-// and waits for seconds while the leader's node is frozen.
-func (q queue) answered(ch *amqp.Channel, declare func() error) error {
-	if q.stream {
-		return unanswered(ch, declare)
-	}
-	return declare()
-}
-
 // Assert creates what is missing of the streams that Millrace needs to fire, and reports
 // those that differ. It may be called at any time, also while a leader fires. Each stream has five
 // seconds to answer. An error names the streams that do not exist, cannot be reached, or are
@@ -212,22 +143,4 @@ func AssertWanted(ctx context.Context, cfg Config, leads bool) (top TopologyRepo
 		}
 	}
 	return a.top, faults, nil
-}
-
-type binding struct {
-	source, destination string
-	queue               bool // destination is a queue
-}
-
-func (b binding) bind(ch *amqp.Channel) error {
-	err := func() error {
-		if b.queue {
-			return ch.QueueBind(b.destination, "", b.source, false, nil)
-		}
-		return ch.ExchangeBind(b.destination, "", b.source, false, nil)
-	}()
-	if err != nil {
-		return fmt.Errorf("broker: bind %s to %s: %w", b.destination, b.source, err)
-	}
-	return nil
 }

@@ -48,12 +48,6 @@ func parseURL(raw string) (hosts.URL, error) {
 	return u, nil
 }
 
-// HasSeveralHosts reports whether the AMQP URL names more than one host.
-func (c Config) HasSeveralHosts() bool {
-	u, err := parseURL(c.AMQPURL)
-	return err == nil && len(u.Hosts) > 1
-}
-
 // addresses returns the hosts of an AMQP URL with their ports.
 func addresses(u hosts.URL) []string {
 	if u.Scheme == "amqps" {

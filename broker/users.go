@@ -86,10 +86,3 @@ func (m *Management) ConnectionsOf(ctx context.Context, user string) ([]Connecti
 	}
 	return connections, nil
 }
-
-// Unauthorized reports whether an error says that name and password are invalid, or that the user
-// may not ask.
-func Unauthorized(err error) bool {
-	status := statusOf(err)
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
-}

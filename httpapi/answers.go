@@ -11,13 +11,6 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 )
 
-// limits bound what one call may cost. Tests change them.
-type limits struct {
-	searched int64         // entries that are looked at
-	tally    time.Duration // for counting on, once the page is full
-	fetch    time.Duration // for reading large records
-}
-
 const (
 	cheap      = 10 * time.Millisecond // answers that take less are not kept
 	keepFactor = 20                    // an answer is kept so many times as long as it took

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"context"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -36,28 +34,6 @@ func newJournalEntry(a *audit.Entry) answer.JournalEntry {
 		shown.Offset = &a.Offset
 	}
 	return shown
-}
-
-// list lists what was done, the newest first: a page of it, or all as a file.
-func (a *auditAPI) list(in *problem.Request) error {
-	q := readAuditQuery(in, a.now())
-	if in.Err() != nil {
-		return in.Err()
-	}
-	if q.format != "" {
-		return a.export(in, q)
-	}
-	var page any
-	var err error
-	if q.sifts() {
-		page, err = a.answers.share(in, func(context.Context) (any, error) { return a.find(q) })
-	} else {
-		page, err = a.find(q)
-	}
-	if err != nil {
-		return err
-	}
-	return in.JSON(http.StatusOK, page)
 }
 
 // auditQuery says which entries are asked for.

@@ -148,7 +148,7 @@ func (g *grouping) scan(ctx context.Context, q *query) error {
 			return false
 		}
 		g.answer.Searched++
-		if q.filter.row(&r) && q.filter.within(r.At) {
+		if q.filter.MatchRow(&r) && q.filter.Within(r.At) {
 			fault = g.add(q.stream, &r)
 		}
 		return fault == nil

@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"fmt"
+
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/tracker"
 )
 
 // Bounds of a list.
@@ -61,3 +64,9 @@ func pageWith[T any](g paging, total, count int64, items []T) any {
 	setCount(&e, count)
 	return answer.Page[T]{Envelope: e, Items: items}
 }
+
+func badCursor(in *problem.Request) {
+	in.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(in.Text("next")))
+}
+
+func cursorText(c tracker.Cursor) string { return fmt.Sprintf("%d,%d", c.At.UnixMicro(), c.Offset) }

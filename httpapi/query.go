@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -57,20 +56,14 @@ func readCursor(in *problem.Request) tracker.Cursor {
 	return tracker.Cursor{At: time.UnixMicro(at).UTC(), Offset: o, Set: true}
 }
 
-func badCursor(in *problem.Request) {
-	in.BadRequest("parameter next is %q: it must be what an answer gave as next", problem.Shorten(in.Text("next")))
-}
-
-func cursorText(c tracker.Cursor) string { return fmt.Sprintf("%d,%d", c.At.UnixMicro(), c.Offset) }
-
 // newestFirst reports whether the list has its newest entries first.
 func (q *query) newestFirst() bool { return q.stream == wire.DeadJobs }
 
 // start returns where the list is read from: the cursor or the filter's first time, the later one.
 func (q *query) start() tracker.Cursor {
-	first := q.filter.from
+	first := q.filter.From
 	if q.newestFirst() {
-		first = q.filter.to
+		first = q.filter.To
 	}
 	bound := tracker.Cursor{At: first, Offset: math.MinInt64, Set: !first.IsZero()}
 	switch {
@@ -87,43 +80,41 @@ func (q *query) start() tracker.Cursor {
 // past reports whether an entry at a time, and all after it, lie outside the filter's times.
 func (q *query) past(at time.Time) bool {
 	if q.newestFirst() {
-		return !q.filter.from.IsZero() && at.Before(q.filter.from)
+		return !q.filter.From.IsZero() && at.Before(q.filter.From)
 	}
-	return !q.filter.to.IsZero() && !at.Before(q.filter.to)
+	return !q.filter.To.IsZero() && !at.Before(q.filter.To)
 }
 
-// filter says which entries a list shows. Empty members match all entries.
+// filter says which entries a list shows.
 type filter struct {
-	queue, class, jid string
-	from, to          time.Time // from ≤ at < to
-	tracker.Contents
+	tracker.Matcher
 	hide *redactor // what is hidden is not found either
 }
 
 func readFilter(in *problem.Request, now time.Time) filter {
-	f := filter{queue: in.Text("queue"), class: in.Text("class"), jid: in.Text("jid")}
+	f := filter{Matcher: tracker.Matcher{Queue: in.Text("queue"), Class: in.Text("class"), JID: in.Text("jid")}}
 	if args := in.Text("args"); args != "" {
 		if _, _, err := wire.SplitArgs(args); err != nil {
 			in.BadRequest("parameter args: %s", err)
 		}
 	}
 	f.Contents = tracker.NewContents(in.Text("error"), in.Text("tag"), in.Text("text"), in.Text("args"))
-	f.from, f.to = in.Period(now)
+	f.From, f.To = in.Period(now)
 	return f
 }
 
 // countable reports whether the view has counted the entries that match.
 func (f *filter) countable() bool {
-	return f.unset() || f.set() == 1 && (f.queue != "" || f.class != "")
+	return f.unset() || f.set() == 1 && (f.Queue != "" || f.Class != "")
 }
 
 // count returns how many entries of a stream match a countable filter.
 func (f *filter) count(c *tracker.Counts, stream string) int64 {
 	switch {
-	case f.queue != "":
-		return c.InQueue(stream, f.queue)
-	case f.class != "":
-		return c.OfClass(stream, f.class)
+	case f.Queue != "":
+		return c.InQueue(stream, f.Queue)
+	case f.Class != "":
+		return c.OfClass(stream, f.Class)
 	}
 	return c.Total(stream)
 }
@@ -131,7 +122,7 @@ func (f *filter) count(c *tracker.Counts, stream string) int64 {
 func (f *filter) unset() bool { return f.set() == 0 }
 
 func (f *filter) set() (n int) {
-	for _, set := range []bool{f.queue != "", f.class != "", f.jid != "", f.Error != "", f.Tag != "", f.Text != "", f.Args != "", !f.from.IsZero(), !f.to.IsZero()} {
+	for _, set := range []bool{f.Queue != "", f.Class != "", f.JID != "", f.Error != "", f.Tag != "", f.Text != "", f.Args != "", !f.From.IsZero(), !f.To.IsZero()} {
 		if set {
 			n++
 		}
@@ -139,20 +130,11 @@ func (f *filter) set() (n int) {
 	return n
 }
 
-func (f *filter) within(at time.Time) bool {
-	return (f.from.IsZero() || !at.Before(f.from)) && (f.to.IsZero() || at.Before(f.to))
-}
-
-// row reports whether an entry may match, judging by its row in the list.
-func (f *filter) row(r *tracker.Row) bool {
-	return (f.queue == "" || r.Queue == f.queue) && (f.class == "" || r.Class == f.class) && (f.jid == "" || r.JID == f.jid)
-}
-
-// record reports whether an entry that passed row matches. scratch is a buffer for reuse.
+// record reports whether an entry matches whose row does. scratch is a buffer for reuse.
 func (f *filter) record(s *tracker.Stored, scratch *[]byte) bool {
 	shown := s.Raw
 	if f.Searches() {
 		shown, _ = f.hide.record(s.Raw)
 	}
-	return f.Match(s, shown, scratch)
+	return f.Contents.Match(s, shown, scratch)
 }

@@ -48,10 +48,10 @@ func checkQuery(t require.TestingT, q *query) {
 		require.False(t, q.behind.Set)
 	}
 	f := q.filter
-	for _, s := range []string{f.queue, f.class, f.jid, f.Error, f.Tag, f.Text, f.Args} {
+	for _, s := range []string{f.Queue, f.Class, f.JID, f.Error, f.Tag, f.Text, f.Args} {
 		require.True(t, utf8.ValidString(s))
 	}
-	for _, at := range []time.Time{f.from, f.to} {
+	for _, at := range []time.Time{f.From, f.To} {
 		require.True(t, at.IsZero() || at.Year() >= 0 && at.Year() <= 10_000)
 	}
 	require.Equal(t, f.set() == 0, f.unset())
@@ -97,15 +97,15 @@ func TestParseQueryKeepsMeaning(t *testing.T) {
 			return v
 		}
 		f := &want.filter
-		f.queue, f.class, f.jid = maybe("queue", text), maybe("class", text), maybe("jid", text)
+		f.Queue, f.Class, f.JID = maybe("queue", text), maybe("class", text), maybe("jid", text)
 		failure, tag, contains := maybe("error", text), maybe("tag", text), maybe("text", text)
 		args := maybe("args", rapid.Map(text, func(value string) string { return `0.a\.b:` + value }))
 		f.Contents = tracker.NewContents(failure, tag, contains, args)
 		micros := rapid.Int64Range(-1e11*1e6, 1e11*1e6).Draw(t, "from")
 		micros = max(micros, problem.Earliest*1e6)
 		if rapid.Bool().Draw(t, "has from") {
-			f.from = time.UnixMicro(micros).UTC()
-			values.Set("from", f.from.Format(time.RFC3339Nano))
+			f.From = time.UnixMicro(micros).UTC()
+			values.Set("from", f.From.Format(time.RFC3339Nano))
 		}
 		switch rapid.SampledFrom([]string{"page", "bare", "next", "export"}).Draw(t, "shape") {
 		case "page":
@@ -144,7 +144,7 @@ func TestTextMatchesAnySpelling(t *testing.T) {
 		text := rapid.StringN(1, 10, -1).Draw(t, "text")
 		plain, err := json.Marshal(text)
 		require.NoError(t, err)
-		f := filter{Contents: tracker.NewContents("", "", text, "")}
+		f := filter{Matcher: tracker.Matcher{Contents: tracker.NewContents("", "", text, "")}}
 		var scratch []byte
 		require.True(t, f.Contains(plain, &scratch))
 		require.True(t, f.Contains([]byte(quote(text)), &scratch))
@@ -160,15 +160,15 @@ func TestStartIsTheLaterOfTwo(t *testing.T) {
 	}{
 		{query{stream: wire.Retries}, tracker.Cursor{}},
 		{query{stream: wire.Retries, behind: cursor(5, 1)}, cursor(5, 1)},
-		{query{stream: wire.Retries, filter: filter{from: at(5)}}, cursor(5, math.MinInt64)},
-		{query{stream: wire.Retries, filter: filter{from: at(5)}, behind: cursor(6, 1)}, cursor(6, 1)},
-		{query{stream: wire.Retries, filter: filter{from: at(5)}, behind: cursor(5, 1)}, cursor(5, 1)},
-		{query{stream: wire.Retries, filter: filter{from: at(5)}, behind: cursor(4, 1)}, cursor(5, math.MinInt64)},
-		{query{stream: wire.DeadJobs, filter: filter{from: at(5)}, behind: cursor(4, 1)}, cursor(4, 1)},
-		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}}, cursor(5, math.MinInt64)},
-		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}, behind: cursor(4, 1)}, cursor(4, 1)},
-		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}, behind: cursor(5, 1)}, cursor(5, math.MinInt64)},
-		{query{stream: wire.DeadJobs, filter: filter{to: at(5)}, behind: cursor(6, 1)}, cursor(5, math.MinInt64)},
+		{query{stream: wire.Retries, filter: filter{Matcher: tracker.Matcher{From: at(5)}}}, cursor(5, math.MinInt64)},
+		{query{stream: wire.Retries, filter: filter{Matcher: tracker.Matcher{From: at(5)}}, behind: cursor(6, 1)}, cursor(6, 1)},
+		{query{stream: wire.Retries, filter: filter{Matcher: tracker.Matcher{From: at(5)}}, behind: cursor(5, 1)}, cursor(5, 1)},
+		{query{stream: wire.Retries, filter: filter{Matcher: tracker.Matcher{From: at(5)}}, behind: cursor(4, 1)}, cursor(5, math.MinInt64)},
+		{query{stream: wire.DeadJobs, filter: filter{Matcher: tracker.Matcher{From: at(5)}}, behind: cursor(4, 1)}, cursor(4, 1)},
+		{query{stream: wire.DeadJobs, filter: filter{Matcher: tracker.Matcher{To: at(5)}}}, cursor(5, math.MinInt64)},
+		{query{stream: wire.DeadJobs, filter: filter{Matcher: tracker.Matcher{To: at(5)}}, behind: cursor(4, 1)}, cursor(4, 1)},
+		{query{stream: wire.DeadJobs, filter: filter{Matcher: tracker.Matcher{To: at(5)}}, behind: cursor(5, 1)}, cursor(5, math.MinInt64)},
+		{query{stream: wire.DeadJobs, filter: filter{Matcher: tracker.Matcher{To: at(5)}}, behind: cursor(6, 1)}, cursor(5, math.MinInt64)},
 	} {
 		require.Equal(t, c.want, c.q.start(), fmt.Sprint(i))
 	}

@@ -11,11 +11,6 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-const (
-	maxSearched = 100_000                // entries that one call looks at
-	maxTally    = 150 * time.Millisecond // for which a call may count on, once its page is full
-)
-
 // finder finds pending entries.
 type finder struct {
 	entries      *tracker.Reader
@@ -47,7 +42,7 @@ func (f *finder) find(ctx context.Context, q *query, tally bool) (*found, error)
 		result.count = q.filter.count(e.Counts, q.stream)
 	}
 	switch {
-	case q.filter.jid != "":
+	case q.filter.JID != "":
 		return result, f.findJID(q, result)
 	case result.exact && q.skip >= result.count && !q.behind.Set:
 		return result, nil
@@ -73,7 +68,7 @@ func (f *finder) findJID(q *query, result *found) error {
 	result.exact, result.looked = true, int64(len(all))
 	for _, e := range all {
 		row := rowOf(e)
-		if !q.filter.row(&row) || !q.filter.within(e.At) {
+		if !q.filter.MatchRow(&row) || !q.filter.Within(e.At) {
 			continue
 		}
 		if q.filter.LooksInside() && e.Raw == nil {
@@ -97,7 +92,7 @@ func (f *finder) findJID(q *query, result *found) error {
 
 // withJID returns the entries with the filter's jid, in the list's own order.
 func (q *query) withJID(entries tracker.Lookup) ([]*tracker.Stored, error) {
-	all, err := entries.Find(q.stream, q.filter.jid)
+	all, err := entries.Find(q.stream, q.filter.JID)
 	slices.SortStableFunc(all, func(a, b *tracker.Stored) int { return q.compare(cursorOf(a), cursorOf(b)) })
 	return all, err
 }
@@ -201,7 +196,7 @@ func (sc *scan) allFound() bool {
 // matches reports whether an entry does, and returns it if it had to be read for that.
 func (sc *scan) matches(r *tracker.Row) (bool, *tracker.Stored, error) {
 	f := &sc.query.filter
-	if !f.row(r) {
+	if !f.MatchRow(r) {
 		return false, nil, nil
 	}
 	if !f.LooksInside() {

@@ -7,55 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
-	"github.com/millrace-jobs/millrace/wire"
 )
-
-// Keys by which a list can be sorted.
-const (
-	sortAt       = "at"
-	sortClass    = "class"
-	sortQueue    = "queue"
-	sortAttempt  = "attempt"
-	sortError    = "error"
-	sortFailedAt = "failed_at"
-)
-
-// sortKeys are the keys of each list: those that its items have.
-var sortKeys = map[string][]string{
-	wire.ScheduledJobs: {sortAt, sortClass, sortQueue, sortAttempt},
-	wire.Retries:       {sortAt, sortClass, sortQueue, sortAttempt, sortError, sortFailedAt},
-	wire.DeadJobs:      {sortAt, sortClass, sortQueue, sortAttempt, sortError},
-	wire.Gated:         {sortAt, sortClass, sortQueue},
-}
-
-// sorting is the order of a list. The zero value is the order of the index.
-type sorting struct {
-	key      string
-	reversed bool
-}
-
-func readSorting(in *problem.Request, stream string) (s sorting) {
-	text := in.Text("sort")
-	if text == "" {
-		return s
-	}
-	s.key, s.reversed = strings.CutPrefix(text, "-")
-	if !slices.Contains(sortKeys[stream], s.key) {
-		in.BadRequest("parameter sort is %q: it must be one of %s, with a - in front for the reverse order",
-			problem.Shorten(text), strings.Join(sortKeys[stream], ", "))
-	}
-	if s.key == sortAt && s.reversed == (stream == wire.DeadJobs) {
-		return sorting{}
-	}
-	in.Without("sort: use page or offset", "next")
-	return s
-}
 
 // sort sorts rows. Rows with equal keys keep the list's own order; rows without a key come last.
 func (s sorting) sort(rows []sortRow) {
@@ -145,7 +102,7 @@ func (f *finder) matching(ctx context.Context, sc *scan) (rows []sortRow, err er
 		rows = append(rows, row)
 		return err
 	}
-	if sc.query.filter.jid != "" {
+	if sc.query.filter.JID != "" {
 		return rows, sc.eachWithJID(each)
 	}
 	most := f.limits.searched
@@ -175,7 +132,7 @@ func (sc *scan) eachWithJID(fn func(*tracker.Row) error) error {
 	}
 	for _, e := range all {
 		sc.looked++
-		if row := rowOf(e); sc.query.filter.within(row.At) {
+		if row := rowOf(e); sc.query.filter.Within(row.At) {
 			if err := fn(&row); err != nil {
 				return err
 			}

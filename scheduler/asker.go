@@ -85,17 +85,6 @@ func (a *Asker) Run(ctx context.Context) error {
 // Connected reports whether there is a connection to the broker.
 func (a *Asker) Connected() bool { return a.current() != nil }
 
-// Led reports whether a leader is known to answer.
-func (a *Asker) Led() bool {
-	l := a.current()
-	if l == nil || l.unled() != nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.answered || l.conn.Features().ExclusiveLock
-}
-
 // Broker names the product and version of the broker that is reached, if one is.
 func (a *Asker) Broker() (product, version string) {
 	if l := a.current(); l != nil {

@@ -82,127 +82,131 @@ func (b tale) replacement(epoch, of int64) int64 {
 	return b.append(wire.ScheduledJobs, millrace, wire.Carry(wire.ScheduledJobs, "a", []byte(entryA), headers))
 }
 
+// interleaved are records of the journal and of an entry stream, with the entries that are pending
+// after all of them.
+var interleaved = map[string]struct {
+	write   func(tale)
+	pending []int64
+}{
+	"a repeated publish is two entries until the leader says otherwise": {func(b tale) {
+		b.opened()
+		b.entry()
+		b.entry()
+	}, []int64{0, 1}},
+	"the first is deleted, and the repeated one does not rise": {func(b tale) {
+		e := b.opened()
+		b.settled(e, wire.TypeDuplicate, 1)
+		b.settled(e, wire.TypeDeleted, 0)
+		b.entry()
+		b.entry()
+	}, nil},
+	"the first has fired, and the repeated one does not rise": {func(b tale) {
+		e := b.opened()
+		b.settled(e, wire.TypeDuplicate, 1)
+		b.fired(e, 2, 0)
+		b.confirmed(e, 2)
+		b.entry()
+		b.entry()
+	}, nil},
+	"what came too late to be a repetition stays": {func(b tale) {
+		e := b.opened()
+		b.fired(e, 1, 0)
+		b.confirmed(e, 1)
+		b.entry()
+		b.entry()
+	}, []int64{1}},
+	"replaced": {func(b tale) {
+		b.barrier(b.opened())
+		b.entry()
+		b.replacement(0, 1)
+	}, []int64{2}},
+	"replaced, and the replacement has fired": {func(b tale) {
+		e := b.opened()
+		b.barrier(e)
+		b.entry()
+		b.replacement(e, 1)
+		b.fired(e, 1, 2)
+		b.confirmed(e, 1)
+	}, nil},
+	"replaced, and the replacement came back": {func(b tale) {
+		e := b.opened()
+		b.barrier(e)
+		b.entry()
+		b.replacement(e, 1)
+		b.fired(e, 1, 2)
+		b.journal(e, wire.JournalRecord{Type: wire.TypeReturned, Seq: 1})
+	}, []int64{2}},
+	"replaced by a leader that had been followed": {func(b tale) {
+		old := b.opened()
+		b.barrier(old)
+		b.entry()
+		b.barrier(b.opened())
+		b.replacement(old, 1)
+	}, []int64{1}},
+	"replaced by a leader whose barrier comes late": {func(b tale) {
+		old, next := b.opened(), b.opened()
+		b.lateBarrier(next, -1)
+		b.entry()
+		b.lateBarrier(old, -1)
+		b.replacement(old, 1)
+	}, []int64{1}},
+	"replaced by the leader in whose reign a late barrier came": {func(b tale) {
+		old, next := b.opened(), b.opened()
+		b.lateBarrier(next, -1)
+		b.entry()
+		b.lateBarrier(old, -1)
+		b.replacement(next, 1)
+	}, []int64{3}},
+	"replaced by a leader whose journal was created again": {func(b tale) {
+		b.lateBarrier(1000, -1)
+		e := b.opened()
+		b.entry()
+		b.lateBarrier(e, 1)
+		b.replacement(e, 1)
+	}, []int64{3}},
+	"settled by a leader that had been followed": {func(b tale) {
+		old := b.opened()
+		b.opened()
+		b.settled(old, wire.TypeDeleted, 0)
+		b.entry()
+	}, []int64{0}},
+	"fired by a leader that had been followed": {func(b tale) {
+		old := b.opened()
+		b.opened()
+		b.fired(old, 9, 0)
+		b.entry()
+	}, nil}, // it is in doubt
+	"said of entries of a stream that is gone": {func(b tale) {
+		e := b.opened()
+		b.journal(e, wire.JournalRecord{Type: wire.TypeDeleted, Stream: wire.ScheduledJobs, Offset: 0, JID: "other"})
+		b.journal(e, wire.JournalRecord{Type: wire.TypeRefused, Stream: wire.ScheduledJobs, Offset: 1, JID: "other", Error: "x"})
+		b.entry()
+		b.entry()
+	}, []int64{0, 1}},
+	"fired by one leader, and settled by the next": {func(b tale) {
+		old := b.opened()
+		b.fired(old, 1, 0)
+		e := b.opened()
+		b.journal(e, wire.JournalRecord{Type: wire.TypeDelivered, Stream: wire.ScheduledJobs, Offset: 0, JID: "a", FiredEpoch: old, Seq: 1})
+		b.entry()
+	}, nil},
+	"what the journal said of a stream that is gone": {func(b tale) {
+		old := b.opened()
+		b.settled(old, wire.TypeDeleted, 1)
+		b.settled(old, wire.TypeDeleted, 2)
+		e := b.opened()
+		b.journal(e, wire.JournalRecord{Type: wire.TypeRecreated, Stream: wire.ScheduledJobs})
+		b.entry()
+		b.entry()
+		b.barrier(e)
+		b.entry()
+	}, []int64{0, 1, 3}},
+}
+
 // A view reads several streams, each in its own order, and interleaves them in any order. The
 // result is the same for every interleaving.
 func TestViewIsSameForEveryInterleaving(t *testing.T) {
-	for name, c := range map[string]struct {
-		write   func(tale)
-		pending []int64
-	}{
-		"a repeated publish is two entries until the leader says otherwise": {func(b tale) {
-			b.opened()
-			b.entry()
-			b.entry()
-		}, []int64{0, 1}},
-		"the first is deleted, and the repeated one does not rise": {func(b tale) {
-			e := b.opened()
-			b.settled(e, wire.TypeDuplicate, 1)
-			b.settled(e, wire.TypeDeleted, 0)
-			b.entry()
-			b.entry()
-		}, nil},
-		"the first has fired, and the repeated one does not rise": {func(b tale) {
-			e := b.opened()
-			b.settled(e, wire.TypeDuplicate, 1)
-			b.fired(e, 2, 0)
-			b.confirmed(e, 2)
-			b.entry()
-			b.entry()
-		}, nil},
-		"what came too late to be a repetition stays": {func(b tale) {
-			e := b.opened()
-			b.fired(e, 1, 0)
-			b.confirmed(e, 1)
-			b.entry()
-			b.entry()
-		}, []int64{1}},
-		"replaced": {func(b tale) {
-			b.barrier(b.opened())
-			b.entry()
-			b.replacement(0, 1)
-		}, []int64{2}},
-		"replaced, and the replacement has fired": {func(b tale) {
-			e := b.opened()
-			b.barrier(e)
-			b.entry()
-			b.replacement(e, 1)
-			b.fired(e, 1, 2)
-			b.confirmed(e, 1)
-		}, nil},
-		"replaced, and the replacement came back": {func(b tale) {
-			e := b.opened()
-			b.barrier(e)
-			b.entry()
-			b.replacement(e, 1)
-			b.fired(e, 1, 2)
-			b.journal(e, wire.JournalRecord{Type: wire.TypeReturned, Seq: 1})
-		}, []int64{2}},
-		"replaced by a leader that had been followed": {func(b tale) {
-			old := b.opened()
-			b.barrier(old)
-			b.entry()
-			b.barrier(b.opened())
-			b.replacement(old, 1)
-		}, []int64{1}},
-		"replaced by a leader whose barrier comes late": {func(b tale) {
-			old, next := b.opened(), b.opened()
-			b.lateBarrier(next, -1)
-			b.entry()
-			b.lateBarrier(old, -1)
-			b.replacement(old, 1)
-		}, []int64{1}},
-		"replaced by the leader in whose reign a late barrier came": {func(b tale) {
-			old, next := b.opened(), b.opened()
-			b.lateBarrier(next, -1)
-			b.entry()
-			b.lateBarrier(old, -1)
-			b.replacement(next, 1)
-		}, []int64{3}},
-		"replaced by a leader whose journal was created again": {func(b tale) {
-			b.lateBarrier(1000, -1)
-			e := b.opened()
-			b.entry()
-			b.lateBarrier(e, 1)
-			b.replacement(e, 1)
-		}, []int64{3}},
-		"settled by a leader that had been followed": {func(b tale) {
-			old := b.opened()
-			b.opened()
-			b.settled(old, wire.TypeDeleted, 0)
-			b.entry()
-		}, []int64{0}},
-		"fired by a leader that had been followed": {func(b tale) {
-			old := b.opened()
-			b.opened()
-			b.fired(old, 9, 0)
-			b.entry()
-		}, nil}, // it is in doubt
-		"said of entries of a stream that is gone": {func(b tale) {
-			e := b.opened()
-			b.journal(e, wire.JournalRecord{Type: wire.TypeDeleted, Stream: wire.ScheduledJobs, Offset: 0, JID: "other"})
-			b.journal(e, wire.JournalRecord{Type: wire.TypeRefused, Stream: wire.ScheduledJobs, Offset: 1, JID: "other", Error: "x"})
-			b.entry()
-			b.entry()
-		}, []int64{0, 1}},
-		"fired by one leader, and settled by the next": {func(b tale) {
-			old := b.opened()
-			b.fired(old, 1, 0)
-			e := b.opened()
-			b.journal(e, wire.JournalRecord{Type: wire.TypeDelivered, Stream: wire.ScheduledJobs, Offset: 0, JID: "a", FiredEpoch: old, Seq: 1})
-			b.entry()
-		}, nil},
-		"what the journal said of a stream that is gone": {func(b tale) {
-			old := b.opened()
-			b.settled(old, wire.TypeDeleted, 1)
-			b.settled(old, wire.TypeDeleted, 2)
-			e := b.opened()
-			b.journal(e, wire.JournalRecord{Type: wire.TypeRecreated, Stream: wire.ScheduledJobs})
-			b.entry()
-			b.entry()
-			b.barrier(e)
-			b.entry()
-		}, []int64{0, 1, 3}},
-	} {
+	for name, c := range interleaved {
 		t.Run(name, func(t *testing.T) {
 			b := newModelBroker()
 			c.write(tale{b})

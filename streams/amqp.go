@@ -6,19 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
 // amqpTransport reads streams as an AMQP 0-9-1 consumer.
 type amqpTransport struct {
-	cfg      Config
-	hosts    *amqpHosts
-	features broker.Features
-	done     chan struct{} // closed by Close
-	once     sync.Once
-	ask      *amqpQueries
-	steps    steps
+	*amqpQueries
+	done chan struct{} // closed by Close
+	once sync.Once
 }
 
 func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
@@ -30,17 +25,14 @@ func openAMQP(ctx context.Context, cfg Config) (*amqpTransport, error) {
 	if err != nil {
 		return nil, err
 	}
-	product, _ := c.conn.Properties["product"].(string)
-	version, _ := c.conn.Properties["version"].(string)
-	return &amqpTransport{cfg: cfg, hosts: hosts, features: broker.FeaturesOf(product, version), done: make(chan struct{}),
-		ask: newAMQPQueries(hosts, c)}, nil
+	return &amqpTransport{amqpQueries: newAMQPQueries(cfg, hosts, c), done: make(chan struct{})}, nil
 }
 
 func (t *amqpTransport) Name() string { return "amqp" }
 
 func (t *amqpTransport) Close() error {
 	t.once.Do(func() { close(t.done) })
-	t.ask.close()
+	t.close()
 	return nil
 }
 

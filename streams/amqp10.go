@@ -7,6 +7,8 @@ import (
 	"math"
 )
 
+var errShort = errors.New("ends too early")
+
 // decoder reads AMQP 1.0 values from the front of rest.
 type decoder struct{ rest []byte }
 
@@ -159,3 +161,15 @@ func integer(code byte, payload []byte) (int64, bool) {
 		return 0, false
 	}
 }
+
+// The sections of an AMQP 1.0 message, by descriptor.
+const (
+	sectionHeader      = 0x70
+	sectionAnnotations = 0x72 // of the message; the broker notes there how it was published
+	sectionProperties  = 0x73
+	sectionAppProps    = 0x74
+	sectionData        = 0x75
+	sectionSequence    = 0x76
+	sectionValue       = 0x77
+	sectionFooter      = 0x78
+)

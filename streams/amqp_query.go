@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -32,17 +33,22 @@ const (
 	fetchPrefetch = 1
 )
 
-// amqpQueries keeps the connection for queries such as Last and Fetch. Each query opens its own
-// channel.
+// amqpQueries answers queries such as Last and Fetch. It keeps a connection for them. Each query
+// opens its own channel.
 type amqpQueries struct {
-	hosts *amqpHosts
-	turn  chan struct{} // held to use the fields below
-	conn  *amqpConn
-	over  bool
+	cfg      Config
+	hosts    *amqpHosts
+	features broker.Features
+	steps    steps         // of the readers
+	turn     chan struct{} // held to use the fields below
+	conn     *amqpConn
+	over     bool
 }
 
-func newAMQPQueries(hosts *amqpHosts, conn *amqpConn) *amqpQueries {
-	return &amqpQueries{hosts: hosts, turn: make(chan struct{}, 1), conn: conn}
+func newAMQPQueries(cfg Config, hosts *amqpHosts, conn *amqpConn) *amqpQueries {
+	product, _ := conn.conn.Properties["product"].(string)
+	version, _ := conn.conn.Properties["version"].(string)
+	return &amqpQueries{cfg: cfg, hosts: hosts, features: broker.FeaturesOf(product, version), turn: make(chan struct{}, 1), conn: conn}
 }
 
 func (q *amqpQueries) close() {
@@ -60,7 +66,7 @@ func (q *amqpQueries) alive() bool {
 }
 
 // get returns the connection. If it is closed, get opens a new one.
-func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
+func (q *amqpQueries) get(ctx context.Context) (*amqpConn, error) {
 	select {
 	case q.turn <- struct{}{}:
 		defer func() { <-q.turn }()
@@ -74,7 +80,7 @@ func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
 		return q.conn, nil
 	}
 	q.hosts.lost(q.conn)
-	c, err := q.hosts.dial(ctx, cfg, "asks", nil)
+	c, err := q.hosts.dial(ctx, q.cfg, "asks", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +88,8 @@ func (q *amqpQueries) get(ctx context.Context, cfg Config) (*amqpConn, error) {
 	return c, nil
 }
 
-func (t *amqpTransport) First(ctx context.Context, stream string) (offset int64, ok bool, err error) {
-	err = t.look(ctx, stream, question{"first", fetchPrefetch, firstWait}, func(_ *amqp.Delivery, at int64) bool {
+func (q *amqpQueries) First(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	err = q.look(ctx, stream, question{"first", fetchPrefetch, firstWait}, func(_ *amqp.Delivery, at int64) bool {
 		offset, ok = at, true
 		return true
 	})
@@ -93,22 +99,22 @@ func (t *amqpTransport) First(ctx context.Context, stream string) (offset int64,
 // Last computes the offset if the broker reports the number of records. If not, Last waits for the
 // next record, and reads on from the last chunk only if none comes. Reading on would never end in a
 // stream that is written to constantly.
-func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
-	if t.features.StreamDepth {
-		return t.count(ctx, stream)
+func (q *amqpQueries) Last(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+	if q.features.StreamDepth {
+		return q.count(ctx, stream)
 	}
 	see := func(_ *amqp.Delivery, at int64) bool {
 		offset, ok = at, true
 		return false
 	}
-	err = t.look(ctx, stream, question{"next", fetchPrefetch, quietWait}, func(d *amqp.Delivery, at int64) bool {
+	err = q.look(ctx, stream, question{"next", fetchPrefetch, quietWait}, func(d *amqp.Delivery, at int64) bool {
 		see(d, at)
 		return true
 	})
 	if err == nil && !ok {
-		err = t.look(ctx, stream, question{"last", lastPrefetch, firstWait}, see)
+		err = q.look(ctx, stream, question{"last", lastPrefetch, firstWait}, see)
 	}
-	if s := t.steps.of(stream); isPoison(err) && s.behind(s.last()+1) {
+	if s := q.steps.of(stream); isPoison(err) && s.behind(s.last()+1) {
 		return s.last(), true, nil // a reader has stepped over this record
 	}
 	return offset, ok, err
@@ -116,18 +122,18 @@ func (t *amqpTransport) Last(ctx context.Context, stream string) (offset int64, 
 
 // LastIsCheap is false if Last has to read the end of the stream. The record there may be one that
 // the broker cannot convert, so that it closes the connection.
-func (t *amqpTransport) LastIsCheap() bool { return t.features.StreamDepth }
+func (q *amqpQueries) LastIsCheap() bool { return q.features.StreamDepth }
 
 // count returns the last offset, from the first offset and the number of records. Retention may
 // delete records between the two queries, so count repeats them until the first offset is the same.
-func (t *amqpTransport) count(ctx context.Context, stream string) (offset int64, ok bool, err error) {
+func (q *amqpQueries) count(ctx context.Context, stream string) (offset int64, ok bool, err error) {
 	before := int64(-1)
 	for {
-		depth, err := t.depth(ctx, stream)
+		depth, err := q.depth(ctx, stream)
 		if err != nil || depth == 0 {
 			return 0, false, err
 		}
-		first, ok, err := t.First(ctx, stream)
+		first, ok, err := q.First(ctx, stream)
 		if err != nil || !ok {
 			return 0, false, err
 		}
@@ -138,9 +144,9 @@ func (t *amqpTransport) count(ctx context.Context, stream string) (offset int64,
 	}
 }
 
-func (t *amqpTransport) depth(ctx context.Context, stream string) (records int64, err error) {
-	err = within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
-		c, err := t.ask.get(ctx, t.cfg)
+func (q *amqpQueries) depth(ctx context.Context, stream string) (records int64, err error) {
+	err = within(ctx, q.cfg.Timeout, func(ctx context.Context) error {
+		c, err := q.get(ctx)
 		if err != nil {
 			return err
 		}
@@ -160,8 +166,8 @@ func (t *amqpTransport) depth(ctx context.Context, stream string) (records int64
 	return records, err
 }
 
-func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) (record wire.Record, err error) {
-	err = t.look(ctx, stream, question{offset, fetchPrefetch, firstWait}, func(d *amqp.Delivery, at int64) bool {
+func (q *amqpQueries) Fetch(ctx context.Context, stream string, offset int64) (record wire.Record, err error) {
+	err = q.look(ctx, stream, question{offset, fetchPrefetch, firstWait}, func(d *amqp.Delivery, at int64) bool {
 		if at == offset {
 			record = amqpRecord(stream, at, *d)
 		}
@@ -176,9 +182,9 @@ func (t *amqpTransport) Fetch(ctx context.Context, stream string, offset int64) 
 	return record, err
 }
 
-func (t *amqpTransport) Next(ctx context.Context, stream string, offset int64) (next int64, err error) {
+func (q *amqpQueries) Next(ctx context.Context, stream string, offset int64) (next int64, err error) {
 	found := false
-	err = t.look(ctx, stream, question{offset, fetchPrefetch, firstWait}, func(_ *amqp.Delivery, at int64) bool {
+	err = q.look(ctx, stream, question{offset, fetchPrefetch, firstWait}, func(_ *amqp.Delivery, at int64) bool {
 		next, found = at, at >= offset
 		return found
 	})
@@ -202,11 +208,11 @@ type question struct {
 // connection is lost. After the second errPoison it concludes that the broker cannot convert a
 // record. That error may also arrive instead of the answer to the subscription. Then it looks like
 // any other loss.
-func (t *amqpTransport) look(ctx context.Context, stream string, q question, see func(*amqp.Delivery, int64) bool) error {
-	return within(ctx, t.cfg.Timeout, func(ctx context.Context) error {
+func (q *amqpQueries) look(ctx context.Context, stream string, what question, see func(*amqp.Delivery, int64) bool) error {
+	return within(ctx, q.cfg.Timeout, func(ctx context.Context) error {
 		var err error
 		for try, poison := 0, 0; try < lookTries && poison < 2; try++ {
-			if err = t.lookOnce(ctx, stream, q, see); ctx.Err() != nil || !errors.Is(err, ErrLost) {
+			if err = q.lookOnce(ctx, stream, what, see); ctx.Err() != nil || !errors.Is(err, ErrLost) {
 				break
 			}
 			if isPoison(err) {
@@ -217,22 +223,22 @@ func (t *amqpTransport) look(ctx context.Context, stream string, q question, see
 	})
 }
 
-func (t *amqpTransport) lookOnce(ctx context.Context, stream string, q question, see func(*amqp.Delivery, int64) bool) error {
-	c, err := t.ask.get(ctx, t.cfg)
+func (q *amqpQueries) lookOnce(ctx context.Context, stream string, what question, see func(*amqp.Delivery, int64) bool) error {
+	c, err := q.get(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.leaveIfStuck(ctx)()
-	ch, err := c.consume(stream, q.where, q.prefetch)
+	ch, err := c.consume(stream, what.where, what.prefetch)
 	if err != nil {
 		// This node may have no replica: the next try uses another host.
-		if errors.Is(err, ErrLost) && t.hosts.several() {
+		if errors.Is(err, ErrLost) && q.hosts.several() {
 			c.close()
 		}
 		return err
 	}
 	defer ch.end()
-	for wait := q.wait; ; wait = quietWait {
+	for wait := what.wait; ; wait = quietWait {
 		if more, err := ch.lookOn(ctx, wait, see); !more {
 			return err
 		}

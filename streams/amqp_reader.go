@@ -1,7 +1,6 @@
 package streams
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -32,40 +31,6 @@ var (
 	errProbe  = errors.New("see whether what was stepped over is readable now")
 )
 
-// session reads over one connection.
-func (r *amqpReader) session(ctx context.Context) (err error) {
-	c, err := r.hosts.dial(ctx, r.cfg, "reads "+r.stream, r.out)
-	if err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, c.leave)
-	defer func() {
-		if errors.Is(err, ErrLost) && !isPoison(err) && ctx.Err() == nil {
-			r.hosts.lost(c)
-		}
-		stop()
-		c.close()
-	}()
-	pace := newPace(r.cfg.Ahead)
-	for {
-		if err := r.subscription(ctx, c, pace); !errors.Is(err, errRepace) {
-			return err
-		}
-		// Check now: the next subscription has right offsets again, even if this one had wrong
-		// ones.
-		if err := r.checkLast(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func (r *amqpReader) checkLast(ctx context.Context) error {
-	if r.check == nil || r.last.Stream == "" || r.last.Fault != "" {
-		return nil
-	}
-	return r.check.check(ctx, r.last)
-}
-
 // idleTimer returns a timer that fires if nothing comes from behind a record that was stepped over.
 // That record may not exist at all. Then the next record gets its offset.
 func (r *amqpReader) idleTimer() *time.Timer {
@@ -94,60 +59,6 @@ func (r *amqpReader) receive(offset int64, d amqp.Delivery) {
 		r.last = record
 	}
 	r.out.put(record)
-}
-
-func unreadable(stream string, first, through int64) wire.Record {
-	return wire.Record{Stream: stream, Offset: first, Through: through, Fault: "unreadable over AMQP 0-9-1"}
-}
-
-func amqpRecord(stream string, offset int64, d amqp.Delivery) wire.Record {
-	// RabbitMQ 4 sets this type on a message that it cannot convert and delivers unchanged.
-	if d.Type == "amqp-1.0" {
-		if _, err := parseMessage(d.Body); errors.Is(err, errValue) {
-			return wire.Record{Stream: stream, Offset: offset, Through: offset, Fault: "unreadable: " + err.Error()}
-		}
-	}
-	r := wire.Record{Stream: stream, Offset: offset, UserID: d.UserId, Headers: amqpHeaders(d.Headers), Body: d.Body}
-	if wire.Routed(stream) {
-		r.Exchange, r.Key, r.Priority = d.Exchange, d.RoutingKey, d.Priority
-	}
-	return r
-}
-
-func amqpHeaders(table amqp.Table) (headers map[string]any) {
-	for name, value := range table {
-		if !wantHeader(name) {
-			continue
-		}
-		if b, ok := value.([]byte); ok {
-			value = string(b)
-		} else if n, ok := amqpInteger(value); ok {
-			value = n
-		}
-		headers = keepHeader(headers, name, value)
-	}
-	return headers
-}
-
-func amqpInteger(value any) (int64, bool) {
-	switch n := value.(type) {
-	case int8:
-		return int64(n), true
-	case uint8:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case uint16:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	case uint32:
-		return int64(n), true
-	case int64:
-		return n, true
-	default:
-		return 0, false
-	}
 }
 
 // where returns an offset in the form that a subscription uses.

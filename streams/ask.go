@@ -2,16 +2,6 @@ package streams
 
 import "fmt"
 
-const (
-	codeOK                 = 1
-	codeNoStream           = 2
-	codeStreamNotAvailable = 6
-	codeSaslFailure        = 8
-	codeLoopbackOnly       = 11
-	codeVhostRefused       = 12
-	codeAccessRefused      = 16
-)
-
 // ask sends a request and waits for its response. It discards deliveries that come before the
 // response.
 func (l *link) ask(r *request) (*content, error) {

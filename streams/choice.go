@@ -160,7 +160,7 @@ func (c *choice) openAMQP(ctx context.Context) error {
 	c.mu.Lock()
 	amqp := c.amqp
 	c.mu.Unlock()
-	if amqp != nil && amqp.ask.alive() {
+	if amqp != nil && amqp.alive() {
 		return nil
 	}
 	c.closeAMQP()

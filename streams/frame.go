@@ -35,7 +35,7 @@ type frame struct {
 // content reads the rest of a frame. It keeps the first error, so that a caller can read a whole
 // response and check err once.
 type content struct {
-	from *link
+	from io.Reader
 	left int64
 	err  error
 	word [8]byte
@@ -53,10 +53,7 @@ func (c *content) Read(p []byte) (int, error) {
 	if int64(len(p)) > c.left {
 		p = p[:c.left]
 	}
-	if c.from.in.Buffered() == 0 {
-		_ = c.from.conn.SetReadDeadline(silentAt(c.from.heartbeat))
-	}
-	n, err := c.from.in.Read(p)
+	n, err := c.from.Read(p)
 	c.left -= int64(n)
 	if err != nil {
 		c.err = err
@@ -168,3 +165,13 @@ func (r *request) frame() []byte {
 	binary.BigEndian.PutUint32(r.b, uint32(len(r.b)-4))
 	return r.b
 }
+
+const (
+	codeOK                 = 1
+	codeNoStream           = 2
+	codeStreamNotAvailable = 6
+	codeSaslFailure        = 8
+	codeLoopbackOnly       = 11
+	codeVhostRefused       = 12
+	codeAccessRefused      = 16
+)

@@ -11,7 +11,6 @@ const maxHeaders = 64
 
 var (
 	errNoBody = errors.New("has no body")
-	errShort  = errors.New("ends too early")
 	errValue  = errors.New("its body is an AMQP 1.0 value, not bytes")
 )
 
@@ -22,18 +21,6 @@ type message struct {
 	body     []byte
 	envelope envelope
 }
-
-// The sections of an AMQP 1.0 message, by descriptor.
-const (
-	sectionHeader      = 0x70
-	sectionAnnotations = 0x72 // of the message; the broker notes there how it was published
-	sectionProperties  = 0x73
-	sectionAppProps    = 0x74
-	sectionData        = 0x75
-	sectionSequence    = 0x76
-	sectionValue       = 0x77
-	sectionFooter      = 0x78
-)
 
 // parseMessage reads an AMQP 1.0 message without copying: the body aliases b unless it comes in
 // several sections.

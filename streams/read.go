@@ -75,3 +75,7 @@ func within(ctx context.Context, limit time.Duration, ask func(context.Context) 
 		return err
 	}
 }
+
+// silentAt returns the time at which a connection counts as lost if nothing comes until then. The
+// broker sends two heartbeats in one heartbeat interval.
+func silentAt(heartbeat time.Duration) time.Time { return time.Now().Add(heartbeat + heartbeat/2) }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -142,24 +141,6 @@ func (c Config) withDefaults() Config {
 	c.FallBack = cmp.Or(c.FallBack, 10*time.Second)
 	c.Again = cmp.Or(c.Again, time.Minute)
 	return c
-}
-
-// Open connects, so that a wrong URL shows immediately, and chooses the transport: native if
-// StreamURL answers, else AMQP 0-9-1.
-func Open(ctx context.Context, cfg Config) (Transport, error) {
-	cfg = cfg.withDefaults()
-	if cfg.AMQPURL == "" {
-		return nil, errors.New("streams: no AMQP URL")
-	}
-	if cfg.StreamURL == "" {
-		return openAMQP(ctx, cfg)
-	}
-	native, err := newNative(cfg)
-	if err != nil {
-		cfg.Log.Warn("streams: "+overAMQP, "url", broker.MaskURL(cfg.StreamURL), "error", err)
-		return openAMQP(ctx, cfg)
-	}
-	return openChoice(ctx, cfg, native)
 }
 
 func lost(format string, args ...any) error {

@@ -113,20 +113,21 @@ func normalNumber(text string) string {
 	return sign + significant + "e" + strconv.Itoa(exponent)
 }
 
-// Matcher matches entries with the filter of a bulk operation.
+// Matcher chooses entries: those of a bulk operation, and those that a list shows. Empty members
+// match all entries.
 type Matcher struct {
-	queue, class, jid string
-	from, to          time.Time
-	contents          Contents
-	scratch           []byte
+	Queue, Class, JID string
+	From, To          time.Time // From ≤ at < To
+	Contents
+	scratch []byte
 }
 
-// NewMatcher prepares a filter; nil chooses everything.
+// NewMatcher prepares the filter of a bulk operation; nil chooses everything.
 func NewMatcher(f *wire.Filter) *Matcher {
 	if f == nil {
 		return &Matcher{}
 	}
-	return &Matcher{queue: f.Queue, class: f.Class, jid: f.JID, from: timeOf(f.From), to: timeOf(f.To), contents: NewContents(f.Error, f.Tag, f.Text, f.Args)}
+	return &Matcher{Queue: f.Queue, Class: f.Class, JID: f.JID, From: timeOf(f.From), To: timeOf(f.To), Contents: NewContents(f.Error, f.Tag, f.Text, f.Args)}
 }
 
 func timeOf(seconds *float64) time.Time {
@@ -139,7 +140,17 @@ func timeOf(seconds *float64) time.Time {
 // Match reports whether a filter chooses an entry. A filter that looks inside records chooses none
 // over 64 KiB.
 func (m *Matcher) Match(s *Stored) bool {
-	return (m.queue == "" || s.Queue == m.queue) && (m.class == "" || s.Class == m.class) && (m.jid == "" || s.JID == m.jid) &&
-		(m.from.IsZero() || !s.At.Before(m.from)) && (m.to.IsZero() || s.At.Before(m.to)) &&
-		(!m.contents.LooksInside() || s.Raw != nil && m.contents.Match(s, s.Raw, &m.scratch))
+	return m.named(s.Queue, s.Class, s.JID) && m.Within(s.At) && (!m.LooksInside() || s.Raw != nil && m.Contents.Match(s, s.Raw, &m.scratch))
+}
+
+// MatchRow reports whether an entry may match, judging by the names in its row of a list.
+func (m *Matcher) MatchRow(r *Row) bool { return m.named(r.Queue, r.Class, r.JID) }
+
+func (m *Matcher) named(queue, class, jid string) bool {
+	return (m.Queue == "" || queue == m.Queue) && (m.Class == "" || class == m.Class) && (m.JID == "" || jid == m.JID)
+}
+
+// Within reports whether a time lies within those of the filter.
+func (m *Matcher) Within(at time.Time) bool {
+	return (m.From.IsZero() || !at.Before(m.From)) && (m.To.IsZero() || at.Before(m.To))
 }

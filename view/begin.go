@@ -5,14 +5,6 @@ import (
 	"errors"
 )
 
-// Starter is a fold that knows where to start a stream that has no position, because it knows the
-// earlier records from elsewhere.
-type Starter interface {
-	// Start returns the offset to start from (-1: the first one), and whether it is known. last is
-	// the end of the stream, or -1 if it is empty. Start may rewind other streams.
-	Start(tx *Tx, stream string, last int64) (from int64, known bool, err error)
-}
-
 // After makes the view read stream only when first has been folded to its end, or is known to be
 // missing.
 func (v *View) After(stream, first string) {

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -58,15 +57,4 @@ func landmarks(r Reader, stream string) (all []position, err error) {
 	})
 	slices.SortFunc(all, func(a, b position) int { return cmp.Compare(b.offset, a.offset) })
 	return slices.Compact(all), err
-}
-
-func positionOf(r *wire.Record) position { return position{max(r.Offset, r.Through), checksum(r)} }
-
-func (p position) encode() []byte {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(p.offset))
-	return binary.BigEndian.AppendUint32(raw, p.sum)
-}
-
-func decodePosition(raw []byte) position {
-	return position{int64(binary.BigEndian.Uint64(raw)), binary.BigEndian.Uint32(raw[8:])}
 }

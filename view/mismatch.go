@@ -102,17 +102,6 @@ func (t *tail) rebuild(why error) error {
 	return &fatalError{fmt.Errorf("%w: %w", ErrRebuild, why)}
 }
 
-// Forgetter is a fold that must know which records cannot be read any more.
-type Forgetter interface {
-	// Forget forgets the records of a stream that was deleted and created again. If it returns
-	// true, the new stream is read immediately. Otherwise it waits for a Rewind. A new journal is
-	// always read immediately. ErrRebuild makes the view rebuild the store.
-	Forget(tx *Tx, stream string) (bool, error)
-	// Overtaken is called when retention deleted records of a stream before they were read. The
-	// next records are behind the hole.
-	Overtaken(tx *Tx, stream string) error
-}
-
 // replaced handles a stream that was deleted and created again.
 func (t *tail) replaced(generation int, reason error) error {
 	journal := t.stream == t.view.journal
@@ -161,10 +150,6 @@ func (t *tail) startOver(tx *Tx) error {
 // knew the old stream has nothing to journal. Then nothing that this view knows about the old
 // stream matters any more, and the view is rebuilt.
 const rebuildAfter = time.Minute
-
-// ErrRebuild is returned when the store must be rebuilt. The store is emptied when it is opened
-// next.
-var ErrRebuild = errors.New("view: has to be rebuilt")
 
 func (t *tail) waitForRewind(generation int, err error) error {
 	switch since, known := t.foundRecreated(generation); {

@@ -179,3 +179,19 @@ func (p *progress) stalledFor(now time.Time) time.Duration {
 	}
 	return min(now.Sub(p.lateness.caughtUpAt), now.Sub(p.lateness.foldedAt))
 }
+
+func (p *progress) hasRead(since time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state == stateRunning && p.end.known && p.end.askedAt.After(since) && p.position >= p.end.last
+}
+
+func (p *progress) asks() (generation int, connectedAt time.Time, asks bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.state.connected() || p.end.asking {
+		return 0, time.Time{}, false
+	}
+	p.end.asking = true
+	return p.gen, p.end.connectedAt, true
+}

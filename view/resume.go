@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/streams"
@@ -41,16 +42,16 @@ func (r *resume) check(records []wire.Record) ([]wire.Record, error) {
 
 // watch checks the end of the stream if the record does not come again. A reader gets nothing at
 // all from a stream that ends below its offset.
-func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, t *tail) (stop func()) {
+func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, c *comparer) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for pause.For(ctx, probeAfter) == nil && !r.seen.Load() {
-			last, err := t.lastOffset(ctx)
+			last, err := c.lastOffset(ctx)
 			if err != nil {
 				continue
 			}
-			if err := t.mustReach(r.at, last); err != nil {
+			if err := c.mustReach(r.at, last); err != nil {
 				cancel(err)
 				return
 			}
@@ -129,3 +130,7 @@ func (g *gaps) check(ctx context.Context, next int64) error {
 
 // errReplica is returned when the replica that a reader reads from lacks records.
 var errReplica = errors.New("the replica lacks records")
+
+// probeAfter is how long the last folded record may take to come again before the view checks the
+// stream's end.
+const probeAfter = 2 * time.Second

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -37,8 +36,6 @@ type Store struct {
 
 	temporary string // directory that Close removes
 }
-
-var keyIdentity = []byte("\x00identity")
 
 // Open opens the store. It empties a store that is damaged, or that has another identity or schema.
 // If the directory cannot be used at all, Open fails and changes nothing.
@@ -211,12 +208,6 @@ func (s *Store) Scan(lower, upper []byte, reverse bool, fn func(key, value []byt
 	return scan(s.db, lower, upper, reverse, fn)
 }
 
-// Reader reads a store, a snapshot of it, or a transaction with the store below it.
-type Reader interface {
-	Get(key []byte) ([]byte, bool, error)
-	Scan(lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error
-}
-
 // Tx is a transaction. It sees its own writes.
 type Tx struct {
 	batch   *pebble.Batch
@@ -247,42 +238,6 @@ func (tx *Tx) Delete(key []byte) error { return tx.batch.Delete(key, nil) }
 
 // DeleteRange removes the keys from lower up to, but not including, upper.
 func (tx *Tx) DeleteRange(lower, upper []byte) error { return tx.batch.DeleteRange(lower, upper, nil) }
-
-func get(r pebble.Reader, key []byte) ([]byte, bool, error) {
-	value, closer, err := r.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("view: get: %w", err)
-	}
-	defer closeQuietly(closer)
-	return bytes.Clone(value), true, nil
-}
-
-func scan(r pebble.Reader, lower, upper []byte, reverse bool, fn func(key, value []byte) bool) error {
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		return fmt.Errorf("view: scan: %w", err)
-	}
-	step, ok := it.Next, false
-	if reverse {
-		step, ok = it.Prev, it.Last()
-	} else {
-		ok = it.First()
-	}
-	for ; ok; ok = step() {
-		if !fn(it.Key(), it.Value()) {
-			break
-		}
-	}
-	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		return fmt.Errorf("view: scan: %w", err)
-	}
-	return nil
-}
-
-func closeQuietly(c io.Closer) { _ = c.Close() }
 
 // quiet drops Pebble's log. The calls return its errors.
 type quiet struct{}

@@ -7,38 +7,12 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/streams"
 	"github.com/millrace-jobs/millrace/wire"
 )
-
-// tail follows one stream of a view.
-type tail struct {
-	view  *View
-	first *tail // must be read to its end before this stream is read
-	comparer
-	progress
-}
-
-// Status is the state of one stream.
-type Status struct {
-	Stream    string        `json:"stream"`
-	Position  int64         `json:"position"`
-	CaughtUp  bool          `json:"caught_up"`
-	Lag       time.Duration `json:"lag"`
-	Recreated bool          `json:"recreated,omitempty"`
-	Fault     string        `json:"fault,omitempty"`
-	End       *End          `json:"end,omitempty"` // nil: unknown
-}
-
-var (
-	errRewound  = errors.New("view: stream is read again from its beginning")
-	errMismatch = errors.New("view: the stream does not continue where it was read")
-)
-
-// probeAfter is how long the last folded record may take to come again before the view checks the
-// stream's end.
-const probeAfter = 2 * time.Second
 
 // longestPause is the longest wait before a reader connects again. It adds to a failover.
 const longestPause = 500 * time.Millisecond
@@ -71,11 +45,6 @@ func (t *tail) run(ctx context.Context) error {
 	return nil
 }
 
-// fatalError ends the view, because the store or the fold failed and not a stream.
-type fatalError struct{ err error }
-
-func (e *fatalError) Error() string { return e.err.Error() }
-
 // follow reads the stream once, until something ends it.
 func (t *tail) follow(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -93,7 +62,7 @@ func (t *tail) follow(parent context.Context) error {
 	}
 	r := &resume{at: at}
 	r.seen.Store(at.offset == none)
-	defer r.watch(ctx, cancel, t)()
+	defer r.watch(ctx, cancel, &t.comparer)()
 	g := &gaps{source: t.source, stream: t.stream, last: at.offset}
 	err = t.source.Read(ctx, t.stream, from, func(records []wire.Record) error {
 		rest, err := r.check(records)
@@ -193,13 +162,13 @@ func (t *tail) disconnected(err error) {
 	}
 }
 
-func (t *tail) status(now time.Time) Status {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	caughtUp := t.state == stateRunning
-	s := Status{Stream: t.stream, Position: t.position, CaughtUp: caughtUp, Lag: t.lateness.lag(now, caughtUp), Recreated: t.is == recreated, Fault: t.fault}
-	if t.state.connected() {
-		s.End = t.end.left(t.position)
+// Run reads until ctx ends. It reads again after any failure of a stream. It returns an error if
+// the store or the fold fails, or if the store must be rebuilt.
+func (v *View) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, t := range v.streams {
+		g.Go(func() error { return t.run(ctx) })
 	}
-	return s
+	g.Go(func() error { return v.askEnds(ctx) })
+	return g.Wait()
 }

@@ -1,48 +1,14 @@
 package view
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/millrace-jobs/millrace/wire"
 )
-
-// Source is what a view reads streams from.
-type Source interface {
-	// Read delivers a stream's records in order from an offset on (-1: from the first one), until
-	// ctx ends or something fails.
-	Read(ctx context.Context, stream string, from int64, deliver func([]wire.Record) error) error
-	// Fetch returns one record. The error wraps streams.ErrNotFound if none came.
-	Fetch(ctx context.Context, stream string, offset int64) (wire.Record, error)
-	// Next returns the offset of the first record at an offset or behind it. The error wraps
-	// streams.ErrNotFound if none came.
-	Next(ctx context.Context, stream string, offset int64) (int64, error)
-	// First returns the offset of a stream's oldest record. ok is false if the stream is empty. If
-	// replicas may differ, First, Last, Next and Fetch ask the stream's leader, because only the
-	// leader knows. Read may read from any replica.
-	First(ctx context.Context, stream string) (offset int64, ok bool, err error)
-	// Last returns the offset of a stream's newest record. ok is false if the stream is empty.
-	Last(ctx context.Context, stream string) (offset int64, ok bool, err error)
-	// LastIsCheap reports whether Last may be called repeatedly.
-	LastIsCheap() bool
-}
-
-// Fold interprets records. It is deterministic, and does nothing but write to tx.
-type Fold interface {
-	Fold(tx *Tx, r *wire.Record) error
-	// Commit is called once for each batch, before the batch is written.
-	Commit(tx *Tx) error
-}
-
-// ErrHalt ends the view permanently if the error of a fold wraps it: this version of the program
-// must not continue.
-var ErrHalt = errors.New("view: cannot go on")
 
 // View keeps a store up to date with streams.
 type View struct {
@@ -62,6 +28,14 @@ type View struct {
 	once    sync.Once
 }
 
+// tail follows one stream of a view.
+type tail struct {
+	view  *View
+	first *tail // must be read to its end before this stream is read
+	comparer
+	progress
+}
+
 // New returns a view of a journal and other streams. A view that loses the journal is gapped.
 func New(store *Store, source Source, fold Fold, log *slog.Logger, journal string, streams ...string) *View {
 	v := &View{store: store, source: source, fold: fold, log: log, journal: journal,
@@ -72,17 +46,6 @@ func New(store *Store, source Source, fold Fold, log *slog.Logger, journal strin
 		v.streams = append(v.streams, t)
 	}
 	return v
-}
-
-// Run reads until ctx ends. It reads again after any failure of a stream. It returns an error if
-// the store or the fold fails, or if the store must be rebuilt.
-func (v *View) Run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for _, t := range v.streams {
-		g.Go(func() error { return t.run(ctx) })
-	}
-	g.Go(func() error { return v.askEnds(ctx) })
-	return g.Wait()
 }
 
 // Ready returns a channel that is closed once every stream has been folded up to its end at the
@@ -132,15 +95,6 @@ func notRecreated(streams []string) func(*tail) bool {
 	return func(t *tail) bool {
 		return slices.Contains(streams, t.stream) && t.isOriginal()
 	}
-}
-
-// Status returns the state of every stream.
-func (v *View) Status() []Status {
-	all := make([]Status, len(v.streams))
-	for i, t := range v.streams {
-		all[i] = t.status(time.Now())
-	}
-	return all
 }
 
 // streamsThat returns the names of the streams that are so.
@@ -198,12 +152,6 @@ func (v *View) apply(t *tail, generation int, records []wire.Record) error {
 	return nil
 }
 
-// Reloader is a fold that keeps data in memory. After a rollback of the store, it reads the data
-// again.
-type Reloader interface {
-	Reload() error
-}
-
 // rollBack brings the store back to a checkpoint, and makes every stream continue from there.
 func (v *View) rollBack(number int64) error {
 	v.steady.Lock()
@@ -255,3 +203,11 @@ func (v *View) rewind(streams []string) {
 		}
 	}
 }
+
+// errRewound ends a reader whose stream is read again from its beginning.
+var errRewound = errors.New("view: stream is read again from its beginning")
+
+// fatalError ends the view, because the store or the fold failed and not a stream.
+type fatalError struct{ err error }
+
+func (e *fatalError) Error() string { return e.err.Error() }

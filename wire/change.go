@@ -173,16 +173,6 @@ func (e *Entry) changeJob(c Changes) ([]byte, error) {
 	return job, nil
 }
 
-// seconds formats a time for a record. It writes milliseconds if the number would be taken for
-// those.
-func seconds(t time.Time) string {
-	s := Seconds(t)
-	if s > shared.MillisAbove {
-		s *= 1000
-	}
-	return strconv.FormatFloat(s, 'f', -1, 64)
-}
-
 // Undoable reports whether an act can be undone. what is the type of its journal record or its op.
 func Undoable(what string) bool {
 	return what == TypeDeleted || what == TypeKilled || what == TypeChanged

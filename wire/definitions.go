@@ -4,39 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 )
-
-// Layers of a definition, from the weakest to the strongest. They are merged member by member.
-const (
-	LayerCode     = "code"
-	LayerFile     = "file"
-	LayerOperator = "operator"
-)
-
-// Layers are all layers, the weakest first.
-var Layers = []string{LayerCode, LayerFile, LayerOperator}
-
-var definedName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
-// DefinedLayer is one layer of a definition.
-type DefinedLayer struct {
-	Source string          `json:"source,omitempty"`
-	Value  json.RawMessage `json:"value"`
-	At     float64         `json:"at"`
-	Actor  string          `json:"actor,omitempty"`
-}
-
-// Defined says that a layer of a definition was set or removed.
-type Defined struct {
-	Kind   string          `json:"kind"`
-	Name   string          `json:"name"`
-	Layer  string          `json:"layer"`
-	Source string          `json:"source,omitempty"`
-	Op     string          `json:"op,omitempty"`    // paused or resumed, if that is all that was asked for
-	Value  json.RawMessage `json:"value,omitempty"` // none: the layer is removed
-	Since  int64           `json:"since,omitempty"` // ticks up to this time have an outcome, or are not the definition's
-}
 
 // Definitions is a document that defines what a program or a file wants to have. A list that is nil
 // leaves what there is of its kind as it is.

@@ -143,11 +143,12 @@ func (e *Entry) Item(first int64) []byte {
 	return append(trimClose(e.Raw), extra...)
 }
 
-// trimClose copies an object without its closing brace.
-func trimClose(raw []byte) []byte {
-	end := len(raw) - 1
-	for raw[end] != '}' {
-		end--
+// seconds formats a time for a record. It writes milliseconds if the number would be taken for
+// those.
+func seconds(t time.Time) string {
+	s := Seconds(t)
+	if s > shared.MillisAbove {
+		s *= 1000
 	}
-	return append(make([]byte, 0, len(raw)+160), raw[:end]...)
+	return strconv.FormatFloat(s, 'f', -1, 64)
 }

@@ -6,29 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
-
-// Enqueued is the record of a job that was enqueued under a key. The same key means the same job.
-type Enqueued struct {
-	Key string  `json:"key"`
-	Sum string  `json:"sum"` // checksum of the request
-	JID string  `json:"jid"`
-	At  float64 `json:"at"` // time of the request
-}
-
-// EnqueuedFor is how long a key is remembered.
-const EnqueuedFor = 24 * time.Hour
-
-// checkEnqueue checks the command enqueue.
-func (c Command) checkEnqueue() error {
-	if c.Key == "" || c.Key != ASCII(c.Key) {
-		return fmt.Errorf("command %s needs a key of 1 to %d characters of printable ASCII", CommandEnqueue, shared.MaxShort)
-	}
-	_, _, err := c.Entry(time.Unix(0, 0), "jid")
-	return err
-}
 
 // Sum returns the checksum of the request in a command enqueue.
 func (c Command) Sum() string {

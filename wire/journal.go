@@ -12,40 +12,6 @@ import (
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Format is the version of the journal that this build writes, and the newest that it reads.
-const Format = 4
-
-// Types of the JSON records in the journal.
-const (
-	TypeOpened    = "opened"    // an epoch begins; its number is the offset of this record
-	TypeWitness   = "witness"   // this epoch leads, or the broker's nodes or links changed
-	TypeConfirmed = "confirmed" // fires and burials up to Through and in Above are confirmed
-	TypeReturned  = "returned"  // a fire or burial of this epoch was refused, or not answered
-	TypeDelivered = "delivered" // settled: a fire or burial of an earlier epoch arrived
-	TypeUnburied  = "unburied"  // settled: a burial did not arrive, or a fire must be repeated
-	TypeRefused   = "refused"   // the broker refuses the entry: it is parked
-	TypeDuplicate = "duplicate" // the same publish as another pending entry
-	TypeExpired   = "expired"   // past its expires_at, and not to be buried
-	TypeDeleted   = "deleted"   // by a user; has the entry's bytes
-	TypeChanged   = "changed"   // by a user; has the entry's old bytes
-	TypeUndone    = "undone"    // a user undid a delete, kill or change: a new entry stands
-	TypeKilled    = "killed"    // by a user: the burial is confirmed; has the entry's bytes
-	TypeTrimmed   = "trimmed"   // dead jobs were dropped: too many, or too old
-	TypeLowWater  = "low-water" // everything below these offsets is settled
-	TypeRecreated = "recreated" // an entry stream was created again, or ends below low water
-	TypeMisrouted = "astray"    // the route of fires was broken: some may not have arrived
-	TypeReleased  = "released"  // held entries may fire, except those up to Held
-	TypeState     = "state"     // pauses, operations, idempotency keys, periodic jobs, limits, slots
-	TypeOperation = "operation" // progress of a bulk operation
-	TypeRejected  = "rejected"  // a queue had a message that is not a job
-	TypeDismissed = "dismissed" // a rejected record was removed from the list
-	TypeNoted     = "noted"     // a user acts on a queue or on workers: see Noted
-	TypeBarrier   = "barrier"   // in entry streams: an epoch begins here
-	TypeDefined   = "defined"   // layers of definitions were set or removed
-	TypeTicked    = "ticked"    // outcomes of ticks of periodic jobs
-	TypeFreed     = "freed"     // slots were freed whose jobs nobody reports
-)
-
 // Everything is the offset that holds a whole entry stream, while it is not known up to which
 // offset the stream must be held.
 const Everything = 1<<53 - 1
@@ -143,17 +109,6 @@ func (r *JournalRecord) StandingWitness() string {
 type Trimmed struct {
 	Offset int64  `json:"offset"`
 	JID    string `json:"jid"` // a JIDTag
-}
-
-// Through identifies a fire of an epoch.
-type Through struct {
-	Epoch   int64 `json:"epoch"`
-	Through int64 `json:"through"`
-}
-
-// Compare orders fires by when they were sent.
-func (t Through) Compare(other Through) int {
-	return cmp.Or(cmp.Compare(t.Epoch, other.Epoch), cmp.Compare(t.Through, other.Through))
 }
 
 // Append returns the record as a message to a stream. seq is the number of the record in its epoch.

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Types of job queues.
 const (
@@ -47,16 +44,4 @@ type TypeMove struct {
 	State     string         `json:"state"`
 	Step      string         `json:"step,omitempty"` // the current step
 	Moved     int64          `json:"moved"`          // jobs that went through jobs.gated
-}
-
-func (c Command) checkMoveType() error {
-	switch {
-	case c.Type != QueueClassic && c.Type != QueueQuorum:
-		return fmt.Errorf("command %s needs a type: %s or %s", c.Command, QueueClassic, QueueQuorum)
-	case c.ID == "":
-		return fmt.Errorf("command %s needs an id", c.Command)
-	case c.Within != 0 && (c.Within < MoveWithinLeast.Seconds() || c.Within > MoveWithinMost.Seconds()):
-		return fmt.Errorf("command %s: within must be from %.0f to %.0f seconds", c.Command, MoveWithinLeast.Seconds(), MoveWithinMost.Seconds())
-	}
-	return nil
 }

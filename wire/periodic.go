@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
@@ -47,9 +45,8 @@ const (
 
 // Limits of periodic jobs.
 const (
-	MaxPeriodic      = 10_000   // periodic jobs
-	MaxDefinition    = 64 << 10 // bytes of one layer
-	MaxCatchUp       = 1000     // ticks
+	MaxPeriodic      = 10_000 // periodic jobs
+	MaxCatchUp       = 1000   // ticks
 	DefaultCatchUp   = 100
 	DefaultGrace     = time.Minute
 	maxPeriodSeconds = 366 * 24 * 3600
@@ -80,24 +77,6 @@ func ParsePeriodic(raw []byte) (p Periodic, err error) {
 		return p, err
 	}
 	return p, p.check()
-}
-
-// checkGiven returns an error if a member has a value that would count as left out.
-func checkGiven(raw []byte) (err error) {
-	gjson.ParseBytes(raw).ForEach(func(name, value gjson.Result) bool {
-		switch empty := value.Type == gjson.Null || value.Type == gjson.String && value.Str == ""; name.String() {
-		case "every", "catch_up_max":
-			if empty = empty || value.Num < 1; empty {
-				err = fmt.Errorf("member %q is a number from 1", name.String())
-			}
-		default:
-			if empty {
-				err = fmt.Errorf("member %q is empty: leave it out, or say what it is to be", name.String())
-			}
-		}
-		return err == nil
-	})
-	return err
 }
 
 func (p *Periodic) check() error {

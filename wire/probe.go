@@ -24,3 +24,22 @@ func GatedProbe(epoch, number int64) Message {
 func probe(exchange, key string, headers map[string]any) Message {
 	return Message{Exchange: exchange, Key: key, Type: OpProbe, Body: []byte(`{"type":"probe"}`), Headers: headers}
 }
+
+// Probe is what the headers of a probe say.
+type Probe struct {
+	Epoch     int64
+	Number    int64 // distinguishes the probes of an epoch
+	Confirmed int64 // as in a Dispatch
+	Routed    int64 // up to this offset of the journal all fires are known to have arrived
+}
+
+// ProbeOf parses the headers of a probe. ok is false for any other message. The caller must check
+// by the user that Millrace sent it.
+func ProbeOf(headers map[string]any) (p Probe, ok bool) {
+	if headers[HeaderOp] != OpProbe {
+		return p, false
+	}
+	p.Epoch, p.Number = HeaderInt(headers, HeaderEpoch), HeaderInt(headers, HeaderSeq)
+	p.Confirmed, p.Routed = HeaderInt(headers, HeaderConfirmed), HeaderInt(headers, HeaderRouted)
+	return p, true
+}

@@ -60,13 +60,33 @@ func (e *nilError) Error() string { return e.text }
 // error knows.
 func TestReports(t *testing.T) {
 	t.Parallel()
-	v := vhost(t)
-	var logs logged
-	var hooks said
-	w := &worker{NewWorker(WorkerConfig{URL: v.AMQPURL(), Queues: []string{"default", "low"}, Concurrency: 3, Logger: logs.logger()}), &said{}, make(chan error, 1)}
-	w.On(Hooks{
+	r := runReported(t)
+	r.failuresAreLogged()
+	r.otherEndsAreLogged()
+	r.failedHooksAreLogged()
+	r.failedBackoffIsLogged()
+	r.backtracesAreKept()
+	r.startAndStopAreLogged()
+}
+
+// reports are what a worker says of its jobs: in its log, to its hooks, and in records.
+type reports struct {
+	t     *testing.T
+	v     *brokertest.Vhost
+	w     *worker
+	jobs  map[string]string // their classes by jid
+	logs  logged
+	hooks said
+}
+
+// runReported runs a worker until all its jobs have come to an end.
+func runReported(t *testing.T) *reports {
+	t.Helper()
+	r := &reports{t: t, v: vhost(t)}
+	r.w = &worker{NewWorker(WorkerConfig{URL: r.v.AMQPURL(), Queues: []string{"default", "low"}, Concurrency: 3, Logger: r.logs.logger()}), &said{}, make(chan error, 1)}
+	r.w.On(Hooks{
 		Failure: func(job *RawJob, err error) {
-			hooks.add("failure " + job.JID + " " + err.Error())
+			r.hooks.add("failure " + job.JID + " " + err.Error())
 			switch job.JID {
 			case "hostile":
 				panic("a hook")
@@ -74,21 +94,21 @@ func TestReports(t *testing.T) {
 				runtime.Goexit()
 			}
 		},
-		Death: func(job *RawJob, err error) { hooks.add("death " + job.JID + " " + err.Error()) },
+		Death: func(job *RawJob, err error) { r.hooks.add("death " + job.JID + " " + err.Error()) },
 	})
 	cause := errors.New("it broke")
 	fails := func(err error) Handler { return func(context.Context, *RawJob) error { return err } }
-	w.Handle("Well", fails(nil), nil)
-	w.Handle("Fail", fails(cause), nil)
-	w.Handle("Nil", fails((*nilError)(nil)), nil)
-	w.Handle("Later", fails(RetryIn(time.Hour, cause)), nil)
-	w.Handle("Kill", fails(KillWith(cause)), nil)
-	w.Handle("Discard", fails(fmt.Errorf("wrapped: %w", Discard("too late"))), nil)
-	w.Handle("Panic", func(context.Context, *RawJob) error { panic("help") }, nil)
-	w.Handle("Ends", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { runtime.Goexit(); return 0 }})
-	w.Handle("Backoff", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { panic("no idea") }})
+	r.w.Handle("Well", fails(nil), nil)
+	r.w.Handle("Fail", fails(cause), nil)
+	r.w.Handle("Nil", fails((*nilError)(nil)), nil)
+	r.w.Handle("Later", fails(RetryIn(time.Hour, cause)), nil)
+	r.w.Handle("Kill", fails(KillWith(cause)), nil)
+	r.w.Handle("Discard", fails(fmt.Errorf("wrapped: %w", Discard("too late"))), nil)
+	r.w.Handle("Panic", func(context.Context, *RawJob) error { panic("help") }, nil)
+	r.w.Handle("Ends", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { runtime.Goexit(); return 0 }})
+	r.w.Handle("Backoff", fails(cause), &HandlerOptions{RetryIn: func(int, error, *RawJob) time.Duration { panic("no idea") }})
 
-	jobs := map[string]string{
+	r.jobs = map[string]string{
 		"well": "Well", "fails": "Fail", "hostile": "Fail", "nil": "Nil", "later": "Later", "killed": "Kill", "discarded": "Discard", "panics": "Panic",
 		"dies": "Fail", "dropped": "Fail", "backoff": "Backoff", "ends": "Ends", "unknown": "Unhandled", "expires": "Well", "vanishes": "Well", "none": "Panic", "three": "Panic",
 	}
@@ -96,82 +116,98 @@ func TestReports(t *testing.T) {
 		"dies": {MaxAttempts: 1}, "dropped": {MaxAttempts: 1, NoDead: true}, "expires": {ExpiresAt: time.Unix(1, 0)},
 		"vanishes": {ExpiresAt: time.Unix(1, 0), NoDead: true}, "none": {Backtrace: -1}, "three": {Backtrace: 3},
 	}
-	for jid, class := range jobs {
+	for jid, class := range r.jobs {
 		o := options[jid]
 		o.JID = jid
-		_, err := client(t, v.AMQPURL()).Enqueue(t.Context(), Args(class), &o)
+		_, err := client(t, r.v.AMQPURL()).Enqueue(t.Context(), Args(class), &o)
 		require.NoError(t, err)
 	}
-	w.start(t)
-	for jid := range jobs {
-		metricOf(t, v, jid)
+	r.w.start(t)
+	for jid := range r.jobs {
+		metricOf(t, r.v, jid)
 	}
-	w.idle(t, v, "default")
-	w.stop(t)
+	r.w.idle(t, r.v, "default")
+	r.w.stop(t)
+	return r
+}
 
-	one := func(jid string) gjson.Result {
-		t.Helper()
-		lines := logs.about(jid)
-		require.Len(t, lines, 1, "%s: %v", jid, lines)
-		return lines[0]
-	}
+// one returns the only line of the log about a job.
+func (r *reports) one(jid string) gjson.Result {
+	r.t.Helper()
+	lines := r.logs.about(jid)
+	require.Len(r.t, lines, 1, "%s: %v", jid, lines)
+	return lines[0]
+}
+
+func (r *reports) failuresAreLogged() {
 	for jid, want := range map[string]struct{ next, class, text string }{
 		"fails": {"retry", "error", "it broke"}, "nil": {"retry", "panic", "panic: runtime error: invalid memory address or nil pointer dereference"},
 		"later": {"retry", "error", "it broke"}, "panics": {"retry", "panic", "panic: help"}, "unknown": {"retry", "UnknownClass", "no handler for class Unhandled"},
 		"killed": {"dead", "error", "it broke"}, "dies": {"dead", "error", "it broke"}, "dropped": {"discarded", "error", "it broke"},
 	} {
-		line := one(jid)
-		require.Equal(t, "WARN", line.Get("level").String(), jid)
-		require.Equal(t, "millrace: job failed", line.Get("msg").String(), jid)
-		require.Equal(t, []string{jobs[jid], "default", "1"}, []string{line.Get("class").String(), line.Get("queue").String(), line.Get("attempt").Raw}, jid)
-		require.Equal(t, []string{want.next, want.class, want.text}, []string{line.Get("next").String(), line.Get("error_class").String(), line.Get("error").String()}, jid)
-		require.Equal(t, want.next == "retry", line.Get("retry_at").Exists(), jid)
-		require.Contains(t, hooks.all(), "failure "+jid+" "+want.text)
-		require.Equal(t, want.next != "retry", slices.Contains(hooks.all(), "death "+jid+" "+want.text), jid)
+		line := r.one(jid)
+		require.Equal(r.t, "WARN", line.Get("level").String(), jid)
+		require.Equal(r.t, "millrace: job failed", line.Get("msg").String(), jid)
+		require.Equal(r.t, []string{r.jobs[jid], "default", "1"}, []string{line.Get("class").String(), line.Get("queue").String(), line.Get("attempt").Raw}, jid)
+		require.Equal(r.t, []string{want.next, want.class, want.text}, []string{line.Get("next").String(), line.Get("error_class").String(), line.Get("error").String()}, jid)
+		require.Equal(r.t, want.next == "retry", line.Get("retry_at").Exists(), jid)
+		require.Contains(r.t, r.hooks.all(), "failure "+jid+" "+want.text)
+		require.Equal(r.t, want.next != "retry", slices.Contains(r.hooks.all(), "death "+jid+" "+want.text), jid)
 	}
-	require.InDelta(t, float64(time.Hour), one("later").Get("retry_in").Float(), float64(2*time.Second))
-	require.Contains(t, one("panics").Get("stack").String(), "report_test.go")
-	require.Contains(t, one("nil").Get("stack").String(), "report_test.go")
+	require.InDelta(r.t, float64(time.Hour), r.one("later").Get("retry_in").Float(), float64(2*time.Second))
+	require.Contains(r.t, r.one("panics").Get("stack").String(), "report_test.go")
+	require.Contains(r.t, r.one("nil").Get("stack").String(), "report_test.go")
+}
 
-	require.Empty(t, logs.about("well"))
-	require.Equal(t, []string{"INFO", "millrace: job discarded", "too late"}, members(one("discarded"), "level", "msg", "reason"))
-	require.Equal(t, []string{"WARN", "millrace: job expired", "dead"}, members(one("expires"), "level", "msg", "next"))
-	require.Equal(t, []string{"INFO", "millrace: job expired", "discarded"}, members(one("vanishes"), "level", "msg", "next"))
-	for _, line := range hooks.all() {
-		require.NotContains(t, line, "expires")
-		require.NotContains(t, line, "discarded")
+func (r *reports) otherEndsAreLogged() {
+	require.Empty(r.t, r.logs.about("well"))
+	require.Equal(r.t, []string{"INFO", "millrace: job discarded", "too late"}, members(r.one("discarded"), "level", "msg", "reason"))
+	require.Equal(r.t, []string{"WARN", "millrace: job expired", "dead"}, members(r.one("expires"), "level", "msg", "next"))
+	require.Equal(r.t, []string{"INFO", "millrace: job expired", "discarded"}, members(r.one("vanishes"), "level", "msg", "next"))
+	for _, line := range r.hooks.all() {
+		require.NotContains(r.t, line, "expires")
+		require.NotContains(r.t, line, "discarded")
 	}
+}
 
-	require.Len(t, logs.about("millrace: a hook failed"), 2)
-	require.Equal(t, []string{"ERROR", "failure"}, members(logs.about("millrace: a hook failed")[0], "level", "hook"))
-	require.True(t, logs.about("millrace: a hook failed")[0].Get("error_class").Exists())
-	recordOf(t, v, wire.Retries, "hostile")
-	recordOf(t, v, wire.Retries, "later")
-	recordOf(t, v, wire.Retries, "ends")
-	lines := logs.about("backoff")
-	require.Len(t, lines, 2)
-	require.Equal(t, []string{"WARN", "millrace: RetryIn failed, the usual backoff is used", "default", "panic", "panic: no idea"},
+func (r *reports) failedHooksAreLogged() {
+	require.Len(r.t, r.logs.about("millrace: a hook failed"), 2)
+	require.Equal(r.t, []string{"ERROR", "failure"}, members(r.logs.about("millrace: a hook failed")[0], "level", "hook"))
+	require.True(r.t, r.logs.about("millrace: a hook failed")[0].Get("error_class").Exists())
+	recordOf(r.t, r.v, wire.Retries, "hostile")
+	recordOf(r.t, r.v, wire.Retries, "later")
+	recordOf(r.t, r.v, wire.Retries, "ends")
+}
+
+func (r *reports) failedBackoffIsLogged() {
+	lines := r.logs.about("backoff")
+	require.Len(r.t, lines, 2)
+	require.Equal(r.t, []string{"WARN", "millrace: RetryIn failed, the usual backoff is used", "default", "panic", "panic: no idea"},
 		members(lines[0], "level", "msg", "queue", "error_class", "error"))
-	require.Contains(t, lines[0].Get("stack").String(), "report_test.go")
-	backoff := recordOf(t, v, wire.Retries, "backoff")
-	require.InDelta(t, 30, backoff.Get("retry_at").Float()-backoff.Get("failed_at").Float(), 15.01)
+	require.Contains(r.t, lines[0].Get("stack").String(), "report_test.go")
+	backoff := recordOf(r.t, r.v, wire.Retries, "backoff")
+	require.InDelta(r.t, 30, backoff.Get("retry_at").Float()-backoff.Get("failed_at").Float(), 15.01)
+}
 
+func (r *reports) backtracesAreKept() {
 	stackOf := func(jid string) []string {
-		return strings.Split(recordOf(t, v, wire.Retries, jid).Get("backtrace").String(), "\n")
+		return strings.Split(recordOf(r.t, r.v, wire.Retries, jid).Get("backtrace").String(), "\n")
 	}
-	require.Contains(t, stackOf("panics")[1], "report_test.go", "20 lines are kept by default")
-	require.Greater(t, len(stackOf("panics")), 3)
-	require.LessOrEqual(t, len(stackOf("panics")), 20)
-	require.Len(t, stackOf("three"), 3)
-	require.False(t, recordOf(t, v, wire.Retries, "none").Get("backtrace").Exists())
+	require.Contains(r.t, stackOf("panics")[1], "report_test.go", "20 lines are kept by default")
+	require.Greater(r.t, len(stackOf("panics")), 3)
+	require.LessOrEqual(r.t, len(stackOf("panics")), 20)
+	require.Len(r.t, stackOf("three"), 3)
+	require.False(r.t, recordOf(r.t, r.v, wire.Retries, "none").Get("backtrace").Exists())
+}
 
-	start, stop := logs.about("millrace: worker started"), logs.about("millrace: worker stopped")
-	require.Len(t, start, 1)
-	require.Len(t, stop, 1)
-	require.Equal(t, []string{"INFO", Version, w.Identity()}, members(start[0], "level", "version", "identity"))
-	require.Equal(t, `["default","low"]`, start[0].Get("queues").Raw)
-	require.Equal(t, "3", start[0].Get("concurrency").Raw)
-	require.Equal(t, "INFO", stop[0].Get("level").String())
+func (r *reports) startAndStopAreLogged() {
+	start, stop := r.logs.about("millrace: worker started"), r.logs.about("millrace: worker stopped")
+	require.Len(r.t, start, 1)
+	require.Len(r.t, stop, 1)
+	require.Equal(r.t, []string{"INFO", Version, r.w.Identity()}, members(start[0], "level", "version", "identity"))
+	require.Equal(r.t, `["default","low"]`, start[0].Get("queues").Raw)
+	require.Equal(r.t, "3", start[0].Get("concurrency").Raw)
+	require.Equal(r.t, "INFO", stop[0].Get("level").String())
 }
 
 func members(r gjson.Result, names ...string) (all []string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -15,10 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/streams"
 )
 
-const (
-	connectAtMostEvery = 5 * time.Second
-	remindEvery        = time.Minute
-)
+const connectAtMostEvery = 5 * time.Second
 
 // How long a broker may refuse before that is final, and how often it is asked meanwhile. A broker
 // that starts or dies may refuse too.
@@ -144,19 +140,3 @@ func (s *sidecar) checkListener(ctx context.Context, first *connection) error {
 	defer amqp.Close()
 	return s.broker.CheckListener(ctx, first.transport, amqp, first.streamURL)
 }
-
-// permanentError ends the sidecar at its first connection: trying again does not help.
-type permanentError struct {
-	err    error
-	remedy string // lines; empty if err says it
-}
-
-func (e *permanentError) Error() string {
-	text := e.err.Error()
-	for line := range strings.Lines(e.remedy) {
-		text += "\n  → " + strings.TrimSuffix(line, "\n")
-	}
-	return text
-}
-
-func (e *permanentError) Unwrap() error { return e.err }

@@ -18,6 +18,9 @@ import (
 // something.
 const permissionsEvery = time.Second
 
+// remindEvery is how often the sidecar says again, or tries again, what has not changed.
+const remindEvery = time.Minute
+
 // watchPermissions returns a permanentError if the user lacks a permission without which this
 // sidecar cannot lead. It is already known that the user may declare things. Whether it may write
 // and read them shows only when the broker refuses that. A sidecar that leads has the permissions,

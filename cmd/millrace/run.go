@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,31 +14,12 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
-	"github.com/millrace-jobs/millrace/internal/connect"
-	"github.com/millrace-jobs/millrace/internal/hosts"
 	"github.com/millrace-jobs/millrace/internal/messages"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
-	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
-
-// sidecar has the parts that outlive a connection.
-type sidecar struct {
-	*state
-
-	cfg       sidecarSettings
-	log       *slog.Logger
-	broker    connect.Broker
-	mgmt      *management
-	queues    *queues.Watch
-	asker     *scheduler.Asker
-	shared    *sharedConn                         // for leases
-	messages  *sharedConn                         // for delayed messages
-	local     bool                                // only this machine can connect to the API
-	scheduler atomic.Pointer[scheduler.Scheduler] // nil before the first connection
-}
 
 // run runs a sidecar until ctx ends. It is the only place where parts are wired together. Its
 // defers are the order in which they end: the store of the views last, and the API before all that
@@ -68,23 +48,6 @@ func run(ctx context.Context, cfg sidecarSettings, log *slog.Logger, listener ne
 	}
 	defer closePorts(ports)
 	return s.run(ctx, api, listener, ports)
-}
-
-func newSidecar(cfg sidecarSettings, log *slog.Logger, st *state, local bool) *sidecar {
-	s := &sidecar{state: st, cfg: cfg, log: log, broker: cfg.Connect(&hosts.Order{}, log), queues: queues.New(nil), local: local}
-	s.mgmt = &management{broker: s.broker, log: log, absent: func() {
-		if cfg.auth() == "" && cfg.ManagementURL == "" && local {
-			s.warnOpen()
-		}
-	}}
-	s.shared, s.messages = s.newSharedConn("leases"), s.newSharedConn("delivers messages")
-	s.asker = scheduler.NewAsker(s.brokerConfig("asks"))
-	return s
-}
-
-// newSharedConn returns a connection that is named for what it does.
-func (s *sidecar) newSharedConn(does string) *sharedConn {
-	return &sharedConn{dial: func(ctx context.Context) (*broker.Conn, error) { return broker.Dial(ctx, s.brokerConfig(does)) }}
 }
 
 // run runs all parts until ctx ends. What the API asks runs until the last request has its answer.
@@ -116,15 +79,6 @@ func (s *sidecar) run(ctx context.Context, api *httpapi.Server, listener net.Lis
 	err := g.Wait()
 	s.log.Info("millrace: stopped") // the caller reports the error
 	return err
-}
-
-// warnOpen logs that the API asks for no password.
-func (s *sidecar) warnOpen() {
-	who := "anyone who can connect"
-	if s.local {
-		who = "anyone on this machine"
-	}
-	s.log.Warn("millrace: auth=none: " + who + " can use the API; --auth and --management-url change that")
 }
 
 // runConnected connects, and then runs the parts that need the broker.
@@ -207,13 +161,6 @@ func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) er
 	return g.Wait()
 }
 
-// brokerConfig returns the configuration of a connection that is named for what it does.
-func (s *sidecar) brokerConfig(does string) broker.Config {
-	c := s.broker.Config(does)
-	c.QueueType = broker.QueueType(s.cfg.QueueType)
-	return c
-}
-
 func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 	cfg := httpapi.Config{
 		Addr:    addr,
@@ -248,23 +195,4 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		return nil, usage.Fault(err)
 	}
 	return httpapi.New(cfg), nil
-}
-
-// Phases of the scheduler.
-const (
-	phaseConnecting = "connecting" // until it has a connection and has declared the topology
-	phaseLeading    = "leading"
-)
-
-// leader returns this sidecar's part in leadership.
-func (s *sidecar) leader() scheduler.Status {
-	if scheduling := s.scheduler.Load(); scheduling != nil {
-		return scheduling.Status()
-	}
-	return scheduler.Status{Epoch: -1, Phase: phaseConnecting}
-}
-
-func (s *sidecar) brokerState() (connected bool, product, version string) {
-	product, version = s.asker.Broker()
-	return s.asker.Connected(), product, version
 }

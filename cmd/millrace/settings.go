@@ -32,19 +32,20 @@ type sidecarSettings struct {
 	timelineSettings
 	messageSettings
 
-	StreamURL    string                   `name:"stream-url" env:"MILLRACE_STREAM_URL" type:"urls" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: those that the management API names, if any. Several hosts as in --amqp-url."`
-	StateDir     string                   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: a temporary folder, which is deleted when the sidecar stops."`
-	Identity     string                   `name:"identity" env:"MILLRACE_IDENTITY" placeholder:"NAME" help:"This sidecar's name in the journal and in logs. Default: host:pid."`
-	LogLevel     string                   `name:"log-level" env:"MILLRACE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
-	LogFormat    string                   `name:"log-format" env:"MILLRACE_LOG_FORMAT" enum:"text,json" default:"text" help:"text or json."`
-	OnGap        string                   `name:"on-gap" env:"MILLRACE_ON_GAP" enum:"hold,fire,discard" default:"hold" help:"What to do with due jobs when the journal has lost records, so that some may have run already: hold, fire or discard."`
-	TrustedUsers []string                 `name:"trusted-users" env:"MILLRACE_TRUSTED_USERS" placeholder:"USER" help:"Broker users besides Millrace's own whose journal records count."`
-	DeadMax      int                      `name:"dead-max" env:"MILLRACE_DEAD_MAX" default:"1000000" help:"How many dead jobs are kept, the newest; in addition, a tenth as many that queues dropped."`
-	DeadAge      string                   `name:"dead-age" env:"MILLRACE_DEAD_AGE" default:"180d" placeholder:"DURATION" help:"How long dead jobs are kept: 12h, 30d (${default})."`
-	QueueSLO     map[string]time.Duration `name:"queue-slo" env:"MILLRACE_QUEUE_SLO" mapsep:"," placeholder:"QUEUE=DURATION,…" help:"How long a job may wait in a queue before this needs attention: critical=5s,*=10m. Other queues: 10m; *=0s turns it off."`
-	MaxQueues    int                      `name:"max-queues" env:"MILLRACE_MAX_QUEUES" default:"1000" help:"How many job queues Millrace makes for names that producers use."`
-	QueueType    string                   `name:"queue-type" env:"MILLRACE_QUEUE_TYPE" enum:"auto,classic,quorum" default:"auto" help:"The type of new job queues: auto, classic or quorum. auto makes classic queues, and quorum queues where they are the virtual host's default and the broker is RabbitMQ 4.3 or later. Existing queues are used unchanged."`
-	SingleNode   bool                     `name:"single-node" env:"MILLRACE_SINGLE_NODE" help:"The broker is one node and its job queues are classic queues. Only needed if no management API says so: without it, jobs in flight when a sidecar dies are delivered twice."`
+	StreamURL    string   `name:"stream-url" env:"MILLRACE_STREAM_URL" type:"urls" placeholder:"URL" help:"RabbitMQ's stream listener: rabbitmq-stream://host:port. Default: those that the management API names, if any. Several hosts as in --amqp-url."`
+	StateDir     string   `name:"state-dir" env:"MILLRACE_STATE_DIR" placeholder:"DIR" help:"Where to keep the view between runs. It is a cache: losing it loses nothing. Default: a temporary folder, which is deleted when the sidecar stops."`
+	Identity     string   `name:"identity" env:"MILLRACE_IDENTITY" placeholder:"NAME" help:"This sidecar's name in the journal and in logs. Default: host:pid."`
+	LogLevel     string   `name:"log-level" env:"MILLRACE_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+	LogFormat    string   `name:"log-format" env:"MILLRACE_LOG_FORMAT" enum:"text,json" default:"text" help:"text or json."`
+	OnGap        string   `name:"on-gap" env:"MILLRACE_ON_GAP" enum:"hold,fire,discard" default:"hold" help:"What to do with due jobs when the journal has lost records, so that some may have run already: hold, fire or discard."`
+	TrustedUsers []string `name:"trusted-users" env:"MILLRACE_TRUSTED_USERS" placeholder:"USER" help:"Broker users besides Millrace's own whose journal records count."`
+
+	deadSettings
+
+	QueueSLO   map[string]time.Duration `name:"queue-slo" env:"MILLRACE_QUEUE_SLO" mapsep:"," placeholder:"QUEUE=DURATION,…" help:"How long a job may wait in a queue before this needs attention: critical=5s,*=10m. Other queues: 10m; *=0s turns it off."`
+	MaxQueues  int                      `name:"max-queues" env:"MILLRACE_MAX_QUEUES" default:"1000" help:"How many job queues Millrace makes for names that producers use."`
+	QueueType  string                   `name:"queue-type" env:"MILLRACE_QUEUE_TYPE" enum:"auto,classic,quorum" default:"auto" help:"The type of new job queues: auto, classic or quorum. auto makes classic queues, and quorum queues where they are the virtual host's default and the broker is RabbitMQ 4.3 or later. Existing queues are used unchanged."`
+	SingleNode bool                     `name:"single-node" env:"MILLRACE_SINGLE_NODE" help:"The broker is one node and its job queues are classic queues. Only needed if no management API says so: without it, jobs in flight when a sidecar dies are delivered twice."`
 
 	private bool // the data of the broker are beside the view, and its ports are any free ones
 }

@@ -66,8 +66,14 @@ func (s *timelineSettings) timelineAge() time.Duration {
 	return cmp.Or(kept.Age, defaultTimelineAge)
 }
 
+// deadSettings say how many dead jobs are kept.
+type deadSettings struct {
+	DeadMax int    `name:"dead-max" env:"MILLRACE_DEAD_MAX" default:"1000000" help:"How many dead jobs are kept, the newest; in addition, a tenth as many that queues dropped."`
+	DeadAge string `name:"dead-age" env:"MILLRACE_DEAD_AGE" default:"180d" placeholder:"DURATION" help:"How long dead jobs are kept: 12h, 30d (${default})."`
+}
+
 // checkDead returns an error for bounds under which no dead job would be kept.
-func (s *sidecarSettings) checkDead() error {
+func (s *deadSettings) checkDead() error {
 	if s.DeadMax < 0 {
 		return errors.New("--dead-max: must be 1 or more")
 	}
@@ -81,7 +87,7 @@ func (s *sidecarSettings) checkDead() error {
 }
 
 // deadAge returns how long dead jobs are kept, which AfterApply has checked; 0 means the default.
-func (s *sidecarSettings) deadAge() time.Duration {
+func (s *deadSettings) deadAge() time.Duration {
 	d, _ := humantime.ParseDuration(s.DeadAge)
 	return d
 }

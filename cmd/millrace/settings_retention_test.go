@@ -11,13 +11,13 @@ import (
 
 func TestBoundsOfDeadJobs(t *testing.T) {
 	for age, want := range map[string]time.Duration{"": 0, "12h": 12 * time.Hour, "30d": 30 * 24 * time.Hour} {
-		s := sidecarSettings{DeadAge: age}
+		s := deadSettings{DeadAge: age}
 		require.NoError(t, s.checkDead())
 		require.Equal(t, want, s.deadAge())
 	}
-	require.ErrorContains(t, (&sidecarSettings{DeadAge: "soon"}).checkDead(), "--dead-age")
-	require.ErrorContains(t, (&sidecarSettings{DeadAge: "0s"}).checkDead(), "--dead-age")
-	require.ErrorContains(t, (&sidecarSettings{DeadMax: -1}).checkDead(), "--dead-max")
+	require.ErrorContains(t, (&deadSettings{DeadAge: "soon"}).checkDead(), "--dead-age")
+	require.ErrorContains(t, (&deadSettings{DeadAge: "0s"}).checkDead(), "--dead-age")
+	require.ErrorContains(t, (&deadSettings{DeadMax: -1}).checkDead(), "--dead-max")
 }
 func TestBoundsOfTimelines(t *testing.T) {
 	for given, want := range map[string]metrics.RunBounds{

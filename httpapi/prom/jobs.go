@@ -14,15 +14,17 @@ var (
 	descAttempts   = desc("job_attempts", "At which attempt jobs came to their end: they succeeded, died or were discarded.", "class", "queue")
 )
 
-// collectJobs sends all that was ever counted, which every sidecar knows alike. Package metrics
-// bounds the classes and queues; the error classes are bounded here.
-func (c *collector) collectJobs(out sink) {
-	if c.cfg.Metrics == nil {
+// jobs sends all that was ever counted, which every sidecar knows alike. Package metrics bounds the
+// classes and queues; the error classes are bounded here.
+type jobs struct{ metrics *metrics.Reader }
+
+func (p jobs) collect(out sink) {
+	if p.metrics == nil {
 		return
 	}
 	run, wait := map[string]metrics.Spread{}, map[string]metrics.Spread{}
 	series := 0
-	err := c.cfg.Metrics.AllTime(func(class, queue string, s metrics.Sum, errors map[string]int64) {
+	err := p.metrics.AllTime(func(class, queue string, s metrics.Sum, errors map[string]int64) {
 		for outcome, n := range map[string]int64{"success": s.Success, "failed": s.Failed, "dead": s.Dead, "discarded": s.Discarded, "expired": s.Expired} {
 			out.counter(descFinished, n, class, queue, outcome) // also 0: the first is an increase
 		}

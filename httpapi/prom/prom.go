@@ -57,8 +57,16 @@ func New(cfg Config) *Exporter {
 		return float64(dropped)
 	})
 	ours := prometheus.WrapRegistererWith(prometheus.Labels{"vhost": cfg.VHost}, e.registry)
-	ours.MustRegister(e.Requests.total, e.Requests.took, e.Requests.operations, &collector{cfg}, viewers, dropped)
+	ours.MustRegister(e.Requests.total, e.Requests.took, e.Requests.operations, newCollector(&cfg), viewers, dropped)
 	return e
+}
+
+// newCollector returns the collector of all that is read when Prometheus asks.
+func newCollector(cfg *Config) collector {
+	return collector{
+		broker{cfg.Broker}, &entries{cfg.Entries, cfg.Now}, streams{cfg.View}, leader{cfg.Leader}, workers{cfg.Processes, cfg.Usual}, jobs{cfg.Metrics},
+		&depths{cfg.Queues, cfg.Processes, cfg.Entries, cfg.Usual, cfg.QueueSLO},
+	}
 }
 
 func buildInfo(version string) prometheus.Collector {

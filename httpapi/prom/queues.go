@@ -2,53 +2,13 @@ package prom
 
 import (
 	"context"
-	"strconv"
+	"time"
 
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/attention"
 	"github.com/millrace-jobs/millrace/tracker/processes"
+	"github.com/millrace-jobs/millrace/tracker/queues"
 )
-
-var (
-	descProcesses    = desc("processes", "Worker processes.", "state")
-	descSlots        = desc("process_slots", "Jobs that the processes that are not lost can run at once.")
-	descBusySlots    = desc("process_busy_slots", "Jobs that they run.")
-	descStuckJobs    = desc("stuck_jobs", "Jobs that have run for over five minutes, and ten times as long as usual.")
-	descHeartbeatAge = desc("process_heartbeat_age_seconds", "How long a process has not been heard.", "host", "pid")
-	descRSS          = desc("process_rss_bytes", "Memory of a worker process, as it says.", "host", "pid")
-)
-
-// maxProcessSeries bounds the processes that have series. With more there are only sums.
-const maxProcessSeries = 500
-
-func (c *collector) collectProcesses(out sink) {
-	if c.cfg.Processes == nil {
-		return
-	}
-	all := c.cfg.Processes.List()
-	sum := processes.Sum(all)
-	for state, n := range sum.States {
-		out.gauge(descProcesses, float64(n), state)
-	}
-	out.gauge(descSlots, float64(sum.Concurrency))
-	out.gauge(descBusySlots, float64(sum.Busy))
-	if usual, err := c.cfg.Usual(context.Background()); err == nil {
-		out.gauge(descStuckJobs, float64(attention.StuckJobs(all, usual)))
-	}
-	if len(all) > maxProcessSeries {
-		return
-	}
-	seen := map[[2]string]bool{} // several processes may give the same host and pid
-	for i := range all {
-		p := &all[i]
-		labels := [2]string{p.Hostname, strconv.FormatInt(p.PID, 10)}
-		if seen[labels] {
-			continue
-		}
-		seen[labels] = true
-		out.gauge(descHeartbeatAge, p.Silent.Seconds(), labels[:]...)
-		out.gauge(descRSS, float64(p.RSSKB)*1024, labels[:]...)
-	}
-}
 
 var (
 	descQueueJobs    = desc("queue_jobs", "Jobs in a queue.", "queue", "state")
@@ -65,24 +25,33 @@ var (
 // maxQueueSeries bounds the queues that have series. Millrace itself makes no more.
 const maxQueueSeries = 1000
 
-func (c *collector) collectQueues(out sink) {
-	if c.cfg.Queues == nil {
+// depths sends what waits in the queues, and who takes it.
+type depths struct {
+	queues    *queues.Watch
+	processes *processes.Processes
+	entries   *tracker.Reader
+	usual     func(ctx context.Context) (map[string]time.Duration, error)
+	slo       func(queue string) time.Duration
+}
+
+func (p *depths) collect(out sink) {
+	if p.queues == nil {
 		return
 	}
-	snap, err := c.cfg.Queues.Look(context.Background())
+	snap, err := p.queues.Look(context.Background())
 	if err != nil {
 		return // broker_connected says so
 	}
 	serving, full := map[string]processes.Slots{}, map[string]processes.Full{}
-	if c.cfg.Processes != nil {
-		workers := c.cfg.Processes.List()
+	if p.processes != nil {
+		workers := p.processes.List()
 		serving, full = processes.Serving(workers), processes.Saturated(workers)
 	}
-	usual, err := c.cfg.Usual(context.Background())
+	usual, err := p.usual(context.Background())
 	if err != nil {
 		return
 	}
-	paused := c.cfg.Entries.Paused()
+	paused := p.entries.Paused()
 	for i := range snap.Queues[:min(len(snap.Queues), maxQueueSeries)] {
 		q := &snap.Queues[i]
 		out.gauge(descQueueJobs, float64(q.Ready), q.Name, "ready")
@@ -98,10 +67,10 @@ func (c *collector) collectQueues(out sink) {
 		out.gauge(descQueueFull, truth(stalls && !isPaused), q.Name)
 		out.gauge(descQueueSlots, float64(serving[q.Name].Slots), q.Name)
 		out.gauge(descQueueBusy, float64(serving[q.Name].Busy), q.Name)
-		if c.cfg.QueueSLO == nil {
+		if p.slo == nil {
 			continue
 		}
-		if slo := c.cfg.QueueSLO(q.Name); slo > 0 {
+		if slo := p.slo(q.Name); slo > 0 {
 			out.gauge(descQueueSLO, slo.Seconds(), q.Name)
 		}
 	}

@@ -125,7 +125,11 @@ func (w *world) disturb(ways [][]*brokertest.Proxy) {
 // left again.
 func clock(w *world, perSecond, times int) {
 	w.otherClock = true
-	s := w.slot("s", func(c *sidecar.Config) { c.OwnClock = true })
+	binary, err := sidecar.BinaryWithClock()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s := w.slot("s", func(c *sidecar.Config) { c.Binary, c.OwnClock = binary, true })
 	w.run(s)
 	w.awaitLeader()
 	w.warmUp()

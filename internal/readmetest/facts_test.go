@@ -115,7 +115,7 @@ func TestVariables(t *testing.T) {
 
 // The changelog says which formats the newest version has, so that users know what an upgrade does.
 func TestFormats(t *testing.T) {
-	format := all(`(?m)^const Format = (\d+)$`, document(t, "wire/journal.go"))[0]
+	format := all(`(?m)^const Format = (\d+)$`, document(t, "wire/types.go"))[0]
 	schema := all(`(?m)^const Schema = (\d+)$`, document(t, "tracker/entries.go"))[0]
 	newest := strings.Split(document(t, "CHANGELOG.md"), "\n## ")[1]
 	require.Contains(t, newest, "*Journal format* "+format+", *view schema* "+schema+".")

@@ -22,7 +22,7 @@ var unplainInSources = map[string]string{
 // wireNames are texts that keep such a word because programs outside this repository, or records of
 // earlier versions, have it.
 var wireNames = []struct{ path, text, reason string }{
-	{"wire/journal.go", `"astray"`, "a type of journal records"},
+	{"wire/types.go", `"astray"`, "a type of journal records"},
 	{"ui/static/core/pagewords.js", "astray: ", "a type of journal records"},
 }
 

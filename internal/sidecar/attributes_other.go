@@ -4,4 +4,4 @@ package sidecar
 
 import "syscall"
 
-func attributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -23,8 +23,13 @@ func Build(ctx context.Context, dir string) (binary string, err error) {
 
 // BuildCommand compiles another command of the repository into a directory.
 func BuildCommand(ctx context.Context, dir, command string) (binary string, err error) {
+	return build(ctx, dir, command)
+}
+
+func build(ctx context.Context, dir, command string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, path.Base(command))
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/millrace-jobs/millrace/"+command)
+	args := append([]string{"build", "-o", binary}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/millrace-jobs/millrace/"+command)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("sidecar: building %s: %w: %s", path.Base(command), err, out)
 	}
@@ -43,7 +48,7 @@ type Config struct {
 	LogLevel      string
 	Addr          string    // of the REST API, host:port; default: a free one
 	Output        io.Writer // gets the log; default: discarded
-	OwnClock      bool      // makes SetClock possible
+	OwnClock      bool      // makes SetClock possible; Binary is the result of BuildWithClock
 	More          []string  // more arguments
 }
 
@@ -75,46 +80,37 @@ func Start(cfg Config) (*Process, error) {
 	args = append(args, cfg.More...)
 	p := &Process{URL: "http://" + cfg.Addr, Identity: cfg.Identity, cmd: exec.Command(cfg.Binary, args...), exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = cfg.Output, cfg.Output
-	p.cmd.SysProcAttr = attributes(cfg.OwnClock)
+	p.cmd.SysProcAttr = attributes()
+	if cfg.OwnClock {
+		var err error
+		if p.clock, err = newClock(cfg.Binary); err != nil {
+			return nil, fmt.Errorf("sidecar: making a clock: %w", err)
+		}
+		p.cmd.Env = append(os.Environ(), p.clock.environment())
+	}
 	started := make(chan error, 1)
-	go p.run(cfg.OwnClock, started)
+	go p.run(started)
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("sidecar: starting millrace serve: %w", err)
 	}
 	return p, nil
 }
 
-// run owns the process. To the kernel, its parent and its tracer is the thread that forked. That
-// thread must live as long as the process.
-func (p *Process) run(ownClock bool, started chan<- error) {
+// run owns the process. To the kernel, its parent is the thread that forked. That thread must live
+// as long as the process.
+func (p *Process) run(started chan<- error) {
 	defer close(p.exited)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if p.clock != nil {
+		defer p.clock.remove()
+	}
 	if err := p.cmd.Start(); err != nil {
 		started <- err
 		return
 	}
-	if ownClock {
-		if err := p.giveClock(); err != nil {
-			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
-			started <- err
-			return
-		}
-	}
 	started <- nil
 	p.err = p.cmd.Wait()
-}
-
-func (p *Process) giveClock() (err error) {
-	pid := p.cmd.Process.Pid
-	if err := awaitTrace(pid); err != nil {
-		return err
-	}
-	if p.clock, err = ownClockOf(pid); err != nil {
-		return err
-	}
-	return letGo(pid)
 }
 
 // FreeAddress returns an address on 127.0.0.1 that is free now. Its port is below the kernel's range
@@ -143,7 +139,8 @@ func (p *Process) SetClock(ahead time.Duration) error {
 	if p.clock == nil {
 		return errors.New("sidecar: the process was started without a clock of its own")
 	}
-	return p.clock.set(ahead)
+	p.clock.set(ahead)
+	return nil
 }
 
 // Kill kills the process (SIGKILL), and waits until it is gone.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -30,7 +32,9 @@ func start(t *testing.T, change func(*Config)) *Process {
 }
 
 func TestProcessWithOwnClock(t *testing.T) {
-	p := start(t, func(c *Config) { c.OwnClock = true })
+	built, err := BinaryWithClock()
+	require.NoError(t, err)
+	p := start(t, func(c *Config) { c.Binary, c.OwnClock = built, true })
 	brokertest.Eventually(t, p.Leads, "it leads: nothing is wrong with it")
 	brokertest.Eventually(t, p.Ready, "it has read what there is")
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour, 0} {
@@ -41,7 +45,8 @@ func TestProcessWithOwnClock(t *testing.T) {
 		require.InDelta(t, time.Now().Add(ahead).Unix(), o.Now, 30)
 	}
 	require.NoError(t, p.Stop())
-	_, _, err := p.Overview()
+	require.NoFileExists(t, p.clock.path)
+	_, _, err = p.Overview()
 	require.Error(t, err, "it has ended")
 }
 
@@ -72,11 +77,31 @@ func TestUnstartableProcess(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A process that cannot get its own clock is not started with the clock of the machine.
+func TestBinaryWithoutClock(t *testing.T) {
+	built, err := Binary()
+	require.NoError(t, err)
+	_, err = Start(Config{Binary: built, OwnClock: true})
+	require.ErrorContains(t, err, "has the clock of the machine")
+}
+
+// A standard library that this package does not know is not changed.
+func TestUnknownTimePackage(t *testing.T) {
+	dir := t.TempDir()
+	_, err := writeOverlay(dir, dir)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "time.go"), []byte("package time\n"), 0o600))
+	_, err = writeOverlay(dir, dir)
+	require.ErrorContains(t, err, "does not have")
+}
+
 func TestBuildErrors(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Build(ended, t.TempDir())
 	require.ErrorContains(t, err, "building millrace")
+	_, err = BuildWithClock(ended, t.TempDir())
+	require.ErrorContains(t, err, "finding the standard library")
 }
 
 func TestInvalidRequests(t *testing.T) {

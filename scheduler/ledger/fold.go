@@ -10,20 +10,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// continuation is something to be done once the view has folded a record of this epoch. What a
-// client is answered then stands in any case: the record comes before anything that a later
-// leader writes.
-type continuation struct {
-	seq int64
-	fn  func() error
-}
-
 // AfterFold has fn called as soon as the view has folded everything up to a number of this epoch:
 // now, or in a step. What was folded since the last step is busy no more then.
 func (l *Ledger) AfterFold(seq int64, fn func() error) error {
 	epoch, folded := l.cfg.View.Progress()
 	if epoch != l.epoch || folded < seq {
-		l.waiting = append(l.waiting, continuation{seq, fn})
+		l.after(seq, fn)
 		return nil
 	}
 	if err := l.Release(folded); err != nil {
@@ -31,9 +23,6 @@ func (l *Ledger) AfterFold(seq int64, fn func() error) error {
 	}
 	return fn()
 }
-
-// NextStep has fn called in the next step.
-func (l *Ledger) NextStep(fn func() error) { l.next = append(l.next, fn) }
 
 // RecordThen publishes a record to the journal, and has then called once the view has folded it.
 func (l *Ledger) RecordThen(now time.Time, r wire.JournalRecord, about EntryID, then func() error) error {
@@ -51,23 +40,7 @@ func (l *Ledger) Step(folded int64) error {
 	if err := l.publishAgain(); err != nil {
 		return err
 	}
-	next := l.next
-	l.next = nil
-	for _, fn := range next {
-		if err := fn(); err != nil {
-			return err
-		}
-	}
-	waiting := l.waiting
-	l.waiting = nil
-	for _, w := range waiting {
-		if w.seq > folded {
-			l.waiting = append(l.waiting, w)
-		} else if err := w.fn(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.run(folded)
 }
 
 // Busy returns what is under way about an entry; nil if nothing is.

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -42,12 +41,11 @@ type Ledger struct {
 	numbers
 	window
 	answers
+	continuations
 	busy    map[EntryID]*Publish // what was acted upon, until the record of that was folded
 	folding []*Publish           // what has a number and is not given up, in the order in which it will be folded
 	refused []*Publish           // records that are published again
 	again   time.Time            // when
-	next    []func() error       // what is done in the next step
-	waiting []continuation
 }
 
 // New makes a ledger. Its epoch is not known yet.
@@ -147,71 +145,6 @@ func (l *Ledger) TakeBack(now time.Time, p *Publish, r wire.JournalRecord) error
 	p.void.Confirmed = func() { p.acked = true }
 	return l.Send(p.void)
 }
-
-// Confirmed takes in that the broker took a publish, or refused it.
-func (l *Ledger) Confirmed(now time.Time, tag uint64, ack bool) error {
-	p := l.answer(tag, ack)
-	switch {
-	case p == nil:
-		return nil
-	case ack:
-		l.cfg.Took(now.Sub(p.sent))
-		l.Accept(p)
-		return nil
-	case p.Returned != nil:
-		return p.Returned(now, Nack, true)
-	}
-	p.nacks++
-	if p.nacks > maxNacks {
-		return fmt.Errorf("scheduler: the journal refused a record %d times", p.nacks)
-	}
-	l.pass(p.seq)
-	l.refused, l.again = append(l.refused, p), now.Add(AgainAfter)
-	return nil
-}
-
-const (
-	maxNacks = 50
-	// AgainAfter is when a record that was refused is published again.
-	AgainAfter = 100 * time.Millisecond
-)
-
-// Accept notes that the broker has a publish.
-func (l *Ledger) Accept(p *Publish) {
-	p.acked = true
-	if !p.KeepOpen {
-		l.pass(p.seq)
-	}
-	delete(l.cfg.Suspects, p.Entry)
-	if p.Confirmed != nil {
-		p.Confirmed()
-	}
-	if p.Folded != nil {
-		l.waiting = append(l.waiting, continuation{p.seq, p.Folded})
-	}
-}
-
-// Close closes the number of a publish that was kept open. A leader that dies before leaves its
-// entry in doubt to the next one.
-func (l *Ledger) Close(p *Publish) { l.pass(p.seq) }
-
-// publishAgain repeats the records that the broker refused.
-func (l *Ledger) publishAgain() error {
-	if l.now.Before(l.again) {
-		return nil
-	}
-	items := l.refused
-	l.refused = nil
-	for _, p := range items {
-		if err := l.Send(p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Refused returns how many records wait to be published again.
-func (l *Ledger) Refused() int { return len(l.refused) }
 
 // Known returns what the epoch knows to be confirmed; nil if it has not begun.
 func (l *Ledger) Known() *wire.Confirmed {

@@ -24,7 +24,3 @@ func (a attempts) merge(o []int64) attempts {
 	}
 	return a
 }
-
-// ends reports whether a job came to its end with an attempt. A failed one comes again, and an
-// expired one was not tried.
-func ends(outcome int) bool { return outcome == success || outcome == dead || outcome == discarded }

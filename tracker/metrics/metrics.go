@@ -3,7 +3,6 @@ package metrics
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/millrace-jobs/millrace/view"
@@ -12,35 +11,10 @@ import (
 
 // Metrics is the fold over metrics and their roll-ups. A Reader reads what it found.
 type Metrics struct {
-	store   *view.Store
-	trusted map[string]bool
-	now     func() time.Time
-	*memory
-	segments
-
-	resetting bool          // all streams are read again; the rest of this batch is ignored
-	records   []wire.Metric // room for one message
-	flushed   time.Time
-	pruned    time.Time
-}
-
-// memory is what the fold shares with its readers: how far everything is counted, and the data that
-// the store does not have yet.
-type memory struct {
-	mu    sync.Mutex
-	state State
-	shown State // as it was written last
-	sums  sums
-	runs  runLog
-}
-
-// State is how far everything is counted.
-type State struct {
-	Generation int64   `json:"generation"` // how often job_metrics was created again
-	Through    int64   `json:"through"`    // below this offset everything is counted
-	Rolled     int64   `json:"rolled"`     // below this offset everything is in roll-ups
-	Raw        bool    `json:"raw"`        // records of this generation were counted themselves
-	Segment    segment `json:"piece"`
+	store *view.Store
+	*writer
+	rollups rollups
+	records []wire.Metric // room for one message
 }
 
 // New returns the fold with the state that the store has. It accepts roll-ups only from trusted
@@ -50,9 +24,10 @@ func New(store *view.Store, now func() time.Time, trusted ...string) (*Metrics, 
 	if now == nil {
 		now = time.Now
 	}
-	m := &Metrics{store: store, now: now, trusted: map[string]bool{}, memory: &memory{runs: runLog{bounds: RunBounds{}.withDefaults()}}}
+	w := &writer{now: now, memory: &memory{runs: runLog{bounds: RunBounds{}.withDefaults()}}}
+	m := &Metrics{store: store, writer: w, rollups: rollups{writer: w, trusted: map[string]bool{}}}
 	for _, u := range trusted {
-		m.trusted[u] = u != ""
+		m.rollups.trusted[u] = u != ""
 	}
 	return m, m.Reload()
 }
@@ -68,7 +43,7 @@ func (m *Metrics) Reload() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clear()
-	m.resetting = false
+	m.rollups.resetting = false
 	raw, ok, err := m.store.Get(keyRows(tableState))
 	if err != nil {
 		return err
@@ -88,26 +63,18 @@ func (m *Metrics) Reload() error {
 	return m.sums.load(m.store)
 }
 
-// clear empties the memory.
-func (m *Metrics) clear() {
-	m.state, m.shown = State{}, State{}
-	m.sums, m.segments = newSums(), segments{cells: map[cell]struct{}{}, pendingRollups: map[int64]int64{}}
-	m.runs = runLog{bounds: m.runs.bounds}
-	m.flushed = time.Time{}
-}
-
 // Streams implements tracker.Part.
-func (m *Metrics) Streams() []string { return []string{wire.JobMetrics, wire.Rollups} }
+func (m *Metrics) Streams() []string { return folded }
 
 // Fold implements tracker.Part.
 func (m *Metrics) Fold(tx *view.Tx, r *wire.Record) (string, []byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.resetting {
+	if m.rollups.resetting {
 		return "", nil, nil
 	}
 	if r.Stream == wire.Rollups {
-		return m.foldRollup(tx, r)
+		return m.rollups.fold(tx, r)
 	}
 	return m.foldMessage(tx, r)
 }
@@ -188,7 +155,7 @@ func (m *Metrics) add(tx *view.Tx, rec *wire.Metric) error {
 func (m *Metrics) Commit(tx *view.Tx) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.resetting = false
+	m.rollups.resetting = false
 	if m.state == m.shown && len(m.sums.added) == 0 {
 		return nil
 	}
@@ -216,13 +183,6 @@ func (m *Metrics) Forget(tx *view.Tx, stream string) error {
 	return m.save(tx)
 }
 
-// newStream begins with a stream of which nothing was counted.
-func (m *Metrics) newStream(generation int64) {
-	m.state = State{Generation: generation}
-	clear(m.cells)
-	clear(m.pendingRollups)
-}
-
 // Start implements view.Starter. Records that roll-ups cover need not be read.
 func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, known bool, err error) {
 	if stream != wire.JobMetrics {
@@ -240,18 +200,4 @@ func (m *Metrics) Start(tx *view.Tx, stream string, last int64) (from int64, kno
 		return -1, true, nil
 	}
 	return m.state.Through, true, nil
-}
-
-// reset deletes everything, and rewinds both streams.
-func (m *Metrics) reset(tx *view.Tx) error {
-	m.clear()
-	if err := tx.DeleteRange([]byte{prefix}, []byte{prefix + 1}); err != nil {
-		return err
-	}
-	for _, stream := range m.Streams() {
-		if err := tx.Rewind(stream); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -7,9 +7,16 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// foldRollup folds a record of job_metrics_rollups.
-func (m *Metrics) foldRollup(tx *view.Tx, rec *wire.Record) (string, []byte, error) {
-	if !m.trusted[rec.UserID] {
+// rollups is the fold over job_metrics_rollups.
+type rollups struct {
+	*writer
+	trusted   map[string]bool // users
+	resetting bool            // all streams are read again; the rest of this batch is ignored
+}
+
+// fold folds a record of job_metrics_rollups.
+func (f *rollups) fold(tx *view.Tx, rec *wire.Record) (string, []byte, error) {
+	if !f.trusted[rec.UserID] {
 		return fmt.Sprintf("roll-ups are Millrace's own: it came from user %q", wire.ASCII(rec.UserID)), rec.Body, nil
 	}
 	r, err := wire.ParseRollup(rec.Body)
@@ -26,7 +33,7 @@ func (m *Metrics) foldRollup(tx *view.Tx, rec *wire.Record) (string, []byte, err
 	if err != nil {
 		return err.Error(), rec.Body, nil
 	}
-	return "", nil, m.take(tx, &r, rows)
+	return "", nil, f.take(tx, &r, rows)
 }
 
 func rowsOf(r *wire.Rollup) (map[cell]*row, error) {
@@ -47,70 +54,70 @@ func rowsOf(r *wire.Rollup) (map[cell]*row, error) {
 }
 
 // take decides whether a roll-up is new to this view, known, or does not fit.
-func (m *Metrics) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
-	switch s := &m.state; {
+func (f *rollups) take(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
+	switch s := &f.state; {
 	case r.Generation < s.Generation, r.Generation == s.Generation && r.To <= s.Rolled:
 		return nil
 	// The stream was created again, and this view took it for the old one, or does not know yet.
 	case r.Generation > s.Generation && s.Raw:
-		return m.startOver(tx)
+		return f.startOver(tx)
 	case r.Generation > s.Generation:
-		m.newStream(r.Generation)
-		return m.learn(tx, r, rows)
+		f.newStream(r.Generation)
+		return f.learn(tx, r, rows)
 	case r.To <= s.Through:
-		return m.acknowledge(tx, r)
+		return f.acknowledge(tx, r)
 	case r.From == s.Through && s.Segment.Records == 0, r.From >= s.Through && !s.Raw:
-		return m.learn(tx, r, rows)
+		return f.learn(tx, r, rows)
 	}
-	m.pendingRollups[r.To] = r.From // this view is reading these records itself
+	f.pendingRollups[r.To] = r.From // this view is reading these records itself
 	return nil
 }
 
 // learn counts a roll-up in place of its records.
-func (m *Metrics) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
-	m.runs.skip(rows)
+func (f *rollups) learn(tx *view.Tx, r *wire.Rollup, rows map[cell]*row) error {
+	f.runs.skip(rows)
 	for c, one := range rows {
-		n, err := m.sums.namesOf(tx, floor(c.minute, day))
+		n, err := f.sums.namesOf(tx, floor(c.minute, day))
 		if err != nil {
 			return err
 		}
 		n.learn(c.pair, one)
 		n.total = n.total.plus(one.outcome())
-		m.sums.total = m.sums.total.plus(one.outcome())
+		f.sums.total = f.sums.total.plus(one.outcome())
 	}
-	if err := m.flush(tx); err != nil { // the earlier records belong to another segment
+	if err := f.flush(tx); err != nil { // the earlier records belong to another segment
 		return err
 	}
-	m.sums.added = rows
-	if err := m.flush(tx); err != nil {
+	f.sums.added = rows
+	if err := f.flush(tx); err != nil {
 		return err
 	}
-	if err := m.clearOpen(tx); err != nil {
+	if err := f.clearOpen(tx); err != nil {
 		return err
 	}
-	m.state.Through, m.state.Rolled = r.To, r.To
-	m.newSegment(r.To)
-	return m.save(tx)
+	f.state.Through, f.state.Rolled = r.To, r.To
+	f.newSegment(r.To)
+	return f.save(tx)
 }
 
 // acknowledge deletes the segment that a roll-up published. If no segment fits, this view has
 // divided the records differently, and starts over.
-func (m *Metrics) acknowledge(tx *view.Tx, r *wire.Rollup) error {
+func (f *rollups) acknowledge(tx *view.Tx, r *wire.Rollup) error {
 	mine, ok, err := readSegment(tx, r.From)
 	if err != nil {
 		return err
 	}
-	if !ok || mine.To != r.To || r.From != m.state.Rolled {
-		return m.startOver(tx)
+	if !ok || mine.To != r.To || r.From != f.state.Rolled {
+		return f.startOver(tx)
 	}
 	if err := tx.Delete(keyStart(tableSegment, r.From)); err != nil {
 		return err
 	}
-	m.state.Rolled = r.To
-	return m.flush(tx) // the sums must be written together with the state that counts them
+	f.state.Rolled = r.To
+	return f.flush(tx) // the sums must be written together with the state that counts them
 }
 
-func (m *Metrics) startOver(tx *view.Tx) error {
-	m.resetting = true
-	return m.reset(tx)
+func (f *rollups) startOver(tx *view.Tx) error {
+	f.resetting = true
+	return f.reset(tx)
 }

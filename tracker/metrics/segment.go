@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -54,69 +53,6 @@ func (s *segments) note(p *segment, c cell) {
 
 func (p *segment) full(newDay int64) bool {
 	return p.Records > 0 && (p.Records >= maxRecords || p.Cells >= maxCells || p.Text >= maxText || newDay > p.Day)
-}
-
-// roll ends the segment before an offset if it is full.
-func (m *Metrics) roll(tx *view.Tx, offset, newDay int64) error {
-	p := m.state.Segment
-	if !p.full(newDay) {
-		return nil
-	}
-	if err := m.flush(tx); err != nil {
-		return err
-	}
-	if err := m.keepSegment(tx, p.From, offset); err != nil {
-		return err
-	}
-	m.newSegment(offset)
-	return m.save(tx)
-}
-
-// newSegment begins a segment.
-func (m *Metrics) newSegment(from int64) {
-	m.state.Segment = segment{From: from}
-	clear(m.cells)
-}
-
-// keepSegment stores the sums of a range until its roll-up is read.
-func (m *Metrics) keepSegment(tx *view.Tx, from, to int64) error {
-	r := wire.Rollup{Type: wire.TypeRollup, Generation: m.state.Generation, From: from, To: to}
-	err := table.Scan(tx, keyRows(tableOpen), keyRows(tableOpen+1), false, func(key, value []byte) (bool, error) {
-		sum, err := decodeRow(value, true)
-		if err == nil {
-			r.Rows = append(r.Rows, sum.rollup(startOf(key), pairOf(key)))
-		}
-		return true, err
-	})
-	if err != nil {
-		return fmt.Errorf("metrics: cut a piece: %w", err)
-	}
-	if err := m.clearOpen(tx); err != nil {
-		return err
-	}
-	if begun, rolled := m.pendingRollups[to]; rolled && begun == from {
-		delete(m.pendingRollups, to)
-		m.state.Rolled = to
-		return nil
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("metrics: cut a piece: %w", err)
-	}
-	return tx.Set(keyStart(tableSegment, from), raw)
-}
-
-func (m *Metrics) clearOpen(tx *view.Tx) error {
-	m.sums.uncache(tableOpen, math.MaxInt64)
-	return tx.DeleteRange(keyRows(tableOpen), keyRows(tableOpen+1))
-}
-
-// dropSegments deletes all segments.
-func (m *Metrics) dropSegments(tx *view.Tx) error {
-	if err := m.clearOpen(tx); err != nil {
-		return err
-	}
-	return tx.DeleteRange(keyRows(tableSegment), keyRows(tableSegment+1))
 }
 
 // readSegment reads a segment that was closed.

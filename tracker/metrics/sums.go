@@ -5,6 +5,12 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
+const (
+	maxAdded  = 20_000 // cells in memory
+	maxDays   = 16     // days whose names are in memory
+	maxCached = 4096   // rows of the store that are kept decoded
+)
+
 // sums has the sums that are in memory.
 type sums struct {
 	added    map[cell]*row   // since the last flush

@@ -1,0 +1,35 @@
+package httpapi
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// entrySets are the sets of pending entries, as paths name them.
+var entrySets = []struct{ path, stream string }{
+	{"scheduled-jobs", wire.ScheduledJobs}, {"retries", wire.Retries}, {"dead-jobs", wire.DeadJobs}, {"gated-jobs", wire.Gated},
+}
+
+// setOf returns the set of a stream; empty for other streams.
+func setOf(stream string) string {
+	for _, set := range entrySets {
+		if set.stream == stream {
+			return set.path
+		}
+	}
+	return ""
+}
+
+// describe says what became of an entry, in words.
+func describe(h *wire.Happened) string {
+	text := fmt.Sprintf("the one at offset %d was %s", h.Offset, h.What)
+	if h.Actor != "" {
+		text += " by " + h.Actor
+	}
+	if h.At != 0 {
+		text += " at " + time.UnixMicro(int64(h.At*1e6)).UTC().Format(time.RFC3339)
+	}
+	return text
+}

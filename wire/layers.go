@@ -1,0 +1,61 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/tidwall/gjson"
+)
+
+// MaxDefinition is the most bytes of one layer of a definition.
+const MaxDefinition = 64 << 10
+
+// Layers of a definition, from the weakest to the strongest. They are merged member by member.
+const (
+	LayerCode     = "code"
+	LayerFile     = "file"
+	LayerOperator = "operator"
+)
+
+// Layers are all layers, the weakest first.
+var Layers = []string{LayerCode, LayerFile, LayerOperator}
+
+var definedName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// DefinedLayer is one layer of a definition.
+type DefinedLayer struct {
+	Source string          `json:"source,omitempty"`
+	Value  json.RawMessage `json:"value"`
+	At     float64         `json:"at"`
+	Actor  string          `json:"actor,omitempty"`
+}
+
+// Defined says that a layer of a definition was set or removed.
+type Defined struct {
+	Kind   string          `json:"kind"`
+	Name   string          `json:"name"`
+	Layer  string          `json:"layer"`
+	Source string          `json:"source,omitempty"`
+	Op     string          `json:"op,omitempty"`    // paused or resumed, if that is all that was asked for
+	Value  json.RawMessage `json:"value,omitempty"` // none: the layer is removed
+	Since  int64           `json:"since,omitempty"` // ticks up to this time have an outcome, or are not the definition's
+}
+
+// checkGiven returns an error if a member has a value that would count as left out.
+func checkGiven(raw []byte) (err error) {
+	gjson.ParseBytes(raw).ForEach(func(name, value gjson.Result) bool {
+		switch empty := value.Type == gjson.Null || value.Type == gjson.String && value.Str == ""; name.String() {
+		case "every", "catch_up_max":
+			if empty = empty || value.Num < 1; empty {
+				err = fmt.Errorf("member %q is a number from 1", name.String())
+			}
+		default:
+			if empty {
+				err = fmt.Errorf("member %q is empty: leave it out, or say what it is to be", name.String())
+			}
+		}
+		return err == nil
+	})
+	return err
+}
