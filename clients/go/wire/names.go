@@ -31,6 +31,9 @@ const (
 // CommandState is the command that asks the leader which queues are paused.
 const CommandState = "state"
 
+// CommandDefine is the command that sets what a source defines.
+const CommandDefine = "define"
+
 // DefaultQueue is the queue of a job that names none.
 const DefaultQueue = "default"
 
