@@ -91,7 +91,7 @@ func TestDefineIsRepeatedUntilItIsAnswered(t *testing.T) {
 		_, err := c.Define(t.Context(), "a", nightly)
 		did <- err
 	}()
-	time.Sleep(300 * time.Millisecond) // nobody leads: the broker returns the command
+	time.Sleep(300 * time.Millisecond) // no sidecar leads: the broker returns the command
 	commands := leads(t, v, "", `{"status":503,"error":"service_unavailable","reason":"busy"}`, `{"status":204,"repeated":true}`)
 	require.NoError(t, <-did)
 	first := (<-commands).Get("id").String()

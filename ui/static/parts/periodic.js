@@ -23,7 +23,7 @@ export function Schedule({ job }) {
 export const JobState = ({ job }) => html`<span title=${job.problem}><${State} state=${job.state} /></span>`;
 
 const looks = { made: ['check', 'ok'], run: ['play', 'info'], void: ['undo', 'dim'] };
-/** Skips that nobody asked for. */
+/** Skips that no user asked for. */
 const faults = ['missed', 'refused'];
 
 /** The outcome of a tick. @param {{tick: any}} p */
