@@ -39,7 +39,7 @@ func periodicJobs(t *trial) {
 	layer := t.tryAPI(http.MethodGet, "/api/periodic-jobs/nightly").Get("layers.code")
 	require.Equal(t, "shop", layer.Get("source").String())
 	require.JSONEq(t, `{"cron":"0 3 * * *","tz":"Europe/Stockholm","catch_up":"last","except":["2026-12-24..2026-12-26"],"paused":true,
-		"job":{"class":"Append","args":["nightly",{"n":1}],"queue":"reports"}}`, layer.Get("value").Raw)
+		"job":{"class":"Append","args":["nightly",{"n":1}],"queue":"reports"}}`, layer.Get("value").Raw, "the definition is what the program gave")
 
 	last := t.produce(defines("shop", again))
 	require.Equal(t, []string{"nightly"}, last[0].Changed, last[0].Message)

@@ -17,7 +17,7 @@ import (
 // What is zero has the default of a definition.
 type PeriodicJob struct {
 	Name  string
-	Cron  string        // five fields, such as "0 3 * * *", or @hourly, @daily, @weekly, @monthly, @yearly
+	Cron  string        // five fields, such as "0 3 * * *", or a nickname such as @daily
 	Every time.Duration // in whole seconds
 	TZ    string        // time zone of Cron and Except, such as Europe/Stockholm; UTC if empty
 

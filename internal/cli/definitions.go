@@ -28,7 +28,7 @@ type definitionsCmd struct {
 // types of queues, users, permissions and policies are in the broker's own definitions.
 type definitions struct {
 	Queues       []queueDefinition `json:"queues"`
-	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitempty"` // the operator's layers, with a name each
+	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitempty"` // layers of operators, with names
 }
 
 type queueDefinition struct {
@@ -53,11 +53,11 @@ func (c *exportDefinitionsCmd) Run(ctx context.Context, out output.Streams) erro
 	if err != nil {
 		return err
 	}
-	jobs, err := apiclient.Get[[]answer.PeriodicJob](ctx, api, periodicPath, nil)
+	jobs, err := api.PeriodicJobs(ctx)
 	if err != nil {
 		return err
 	}
-	if all.PeriodicJobs, err = operatorsLayers(*jobs); err != nil {
+	if all.PeriodicJobs, err = operatorsLayers(jobs); err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(out.Out)
@@ -163,8 +163,8 @@ var importedRows = rows[imported]{[]output.Column{output.Plain("KIND"), output.N
 		return []any{"queue", i.Queue, i.Done}
 	}}
 
-// Run makes and pauses queues, and sets the operator's layers of periodic jobs. It resumes and deletes
-// none.
+// Run makes and pauses queues, and sets the operator's layers of periodic jobs. It resumes and
+// deletes none.
 func (c *importDefinitionsCmd) Run(ctx context.Context, out output.Streams) error {
 	wanted, err := c.read(out)
 	if err != nil {
@@ -199,12 +199,12 @@ func (c *importDefinitionsCmd) setPeriodicJobs(ctx context.Context, api *apiclie
 	if err != nil || len(named) == 0 {
 		return nil, err
 	}
-	found, err := apiclient.Get[[]answer.PeriodicJob](ctx, api, periodicPath, nil)
+	found, err := api.PeriodicJobs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	now := map[string]map[string]answer.PeriodicLayer{}
-	for _, j := range *found {
+	for _, j := range found {
 		now[j.Name] = j.Layers
 	}
 	for _, job := range named {

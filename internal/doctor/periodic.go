@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millrace-jobs/millrace/httpapi/answer"
-	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -15,8 +13,8 @@ const periodicJobs = "periodic jobs"
 
 // periodicJobs looks for periodic jobs that are never due, and for those that no worker runs.
 func (e *examination) periodicJobs(ctx context.Context) error {
-	jobs, err := apiclient.Get[[]answer.PeriodicJob](ctx, e.cfg.API, "/api/periodic-jobs", nil)
-	if err != nil || len(*jobs) == 0 {
+	jobs, err := e.cfg.API.PeriodicJobs(ctx)
+	if err != nil || len(jobs) == 0 {
 		return nil // an older sidecar has none
 	}
 	consumed, err := e.consumed(ctx)
@@ -25,7 +23,7 @@ func (e *examination) periodicJobs(ctx context.Context) error {
 	}
 	var idle, queues []string
 	fine := true
-	for _, j := range *jobs {
+	for _, j := range jobs {
 		switch {
 		case j.State == "incomplete":
 			fine = false
@@ -40,13 +38,13 @@ func (e *examination) periodicJobs(ctx context.Context) error {
 		fine = false
 	}
 	if fine {
-		e.reportOn(periodicJobs, ok, wire.Counted(int64(len(*jobs)), "periodic job")+": all have ticks, and workers for their queues", "")
+		e.reportOn(periodicJobs, ok, wire.Counted(int64(len(jobs)), "periodic job")+": all have ticks, and workers for their queues", "")
 	}
 	return nil
 }
 
-// consumed returns which queues have consumers, or nil if the management API cannot be asked. A queue
-// that does not exist yet has none: the sidecar makes it for its first job.
+// consumed returns which queues have consumers, or nil if the management API cannot be asked. A
+// queue that does not exist yet has none: the sidecar makes it for its first job.
 func (e *examination) consumed(ctx context.Context) (map[string]bool, error) {
 	if e.mgmt == nil {
 		return nil, nil
