@@ -77,12 +77,12 @@ export function periodic(world) {
     await me.find('button', 'Skip next').click();
     await me.dialog.reads(/can't be undone/);
     await me.dialog.find('button', 'Skip tick').click();
-    await me.find('table', 'Newest ticks').find('row', /skipped by hand/).reads(/guest/);
+    await me.find('table', 'Newest ticks').find('row', /skipped manually/).reads(/guest/);
     await me.tidy();
     await me.find('button', 'Run now').click();
     await me.dialog.reads(/coming ticks stay as they are.*Acts.*periodic-acts/);
     await me.dialog.find('button', 'Run now').click();
-    const ran = me.find('table', 'Newest ticks').find('row', /run by hand/);
+    const ran = me.find('table', 'Newest ticks').find('row', /run manually/);
     await ran.reads(/guest/);
     await me.notes.find('link', 'Show').click();
     await me.find('heading', /Acts/, { level: 1 }).seen();

@@ -17,7 +17,23 @@ type definer struct {
 
 // Define keeps the periodic jobs of a source. It checks their jobs as a Client does. Nothing is due
 // in a test: to run such a job, enqueue its args.
-func (d *definer) Define(_ context.Context, source string, jobs ...millrace.PeriodicJob) (millrace.Defined, error) {
+func (f *Fake) Define(_ context.Context, source string, jobs ...millrace.PeriodicJob) (millrace.Defined, error) {
+	return f.periodic.define(source, jobs)
+}
+
+// Periodic returns the periodic jobs that a source has defined.
+func (f *Fake) Periodic(source string) []millrace.PeriodicJob { return f.periodic.of(source) }
+
+// Define keeps the periodic jobs of a source. It checks their jobs as a Client does. Nothing is due
+// in a test: to run such a job, enqueue its args.
+func (i *Inline) Define(_ context.Context, source string, jobs ...millrace.PeriodicJob) (millrace.Defined, error) {
+	return i.periodic.define(source, jobs)
+}
+
+// Periodic returns the periodic jobs that a source has defined.
+func (i *Inline) Periodic(source string) []millrace.PeriodicJob { return i.periodic.of(source) }
+
+func (d *definer) define(source string, jobs []millrace.PeriodicJob) (millrace.Defined, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	did := millrace.Defined{Made: []string{}, Changed: []string{}, Forgotten: []string{}}
@@ -52,8 +68,7 @@ func (d *definer) Define(_ context.Context, source string, jobs ...millrace.Peri
 	return did, nil
 }
 
-// Periodic returns the periodic jobs that a source has defined.
-func (d *definer) Periodic(source string) []millrace.PeriodicJob {
+func (d *definer) of(source string) []millrace.PeriodicJob {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.jobs[source])

@@ -45,9 +45,6 @@ export const Ticks = ({ ticks, zone }) => html`<ol class="ticks">${ticks.map((t)
 
 /** @typedef {{job: any, done: () => void}} Of */
 
-/** Returns the path of a route of a periodic job. @param {any} job @param {string[]} more @param {any} [query] */
-const pathOf = (job, more, query) => apiPath('periodic-jobs', [job.name, ...more], query);
-
 /**
  * Sends a command about a job, and refreshes the page. Returns the answer, or null if it failed.
  * @param {Of} of
@@ -79,8 +76,9 @@ export async function pause(on, of) {
     if (!yes) return;
     reason = yes.reason;
   }
-  const put = (/** @type {boolean} */ on, /** @type {string} */ reason) => send(of, pathOf(job, [on ? 'pause' : 'resume']), { method: 'PUT', body: reason ? { reason } : undefined });
-  if (await put(on, reason)) toast(words.changed(job.name, on ? words.paused : words.resumed), { undo: () => put(!on, '') });
+  const put = (/** @type {'pause'|'resume'} */ order, /** @type {string} */ reason) =>
+    send(of, apiPath('periodic-jobs', [job.name, order]), { method: 'PUT', body: reason ? { reason } : undefined });
+  if (await put(on ? 'pause' : 'resume', reason)) toast(words.changed(job.name, on ? words.paused : words.resumed), { undo: () => put(on ? 'resume' : 'pause', '') });
 }
 
 /** The next tick, for a dialog. @param {any} job */
@@ -92,7 +90,7 @@ export async function run(of) {
   const yes = await confirm({ title: words.askRun(job.name), verb: actions.runNow, reason: true, facts: [[common.class, job.class], [common.queue, job.queue]],
     body: html`<p class="dim">${words.aboutRunning}</p>` });
   if (!yes) return;
-  const answer = await send(of, pathOf(job, ['run']), { method: 'POST', body: yes.reason ? { reason: yes.reason } : undefined });
+  const answer = await send(of, apiPath('periodic-jobs', [job.name, 'run']), { method: 'POST', body: yes.reason ? { reason: yes.reason } : undefined });
   if (answer) toast(words.changed(job.name, actions.enqueued), { to: link('jobs', answer.data.jid), toText: actions.show });
 }
 
@@ -103,7 +101,7 @@ export async function skip(of) {
   const yes = await confirm({ title: words.askSkip(job.name), verb: words.skip, reason: true, facts: [[words.tick, nextOf(job)]],
     body: html`<p class="dim">${words.aboutSkipping}</p>` });
   if (!yes) return;
-  const answer = await send(of, pathOf(job, ['skip']), { method: 'POST', body: { tick, reason: yes.reason || undefined } });
+  const answer = await send(of, apiPath('periodic-jobs', [job.name, 'skip']), { method: 'POST', body: { tick, reason: yes.reason || undefined } });
   if (answer) toast(words.changed(job.name, words.skips(inZone(tick, job.definition.tz))));
 }
 
@@ -122,8 +120,8 @@ export async function remove({ job, done, texts = {}, layer }) {
   const yes = await confirm({ title, verb: layer ? words.forgetLayer : words.deleteJob, danger: true, reason: true, body,
     facts: [[words.definedBy, sources.join(', ')], [words.nextTick, !layer && nextOf(job)]] });
   if (!yes) return;
-  const undo = back ? () => send({ job, done }, pathOf(job, []), { method: 'PUT', body: texts.operator }) : undefined;
-  if (await send({ job, done }, pathOf(job, [], { layer }), { method: 'DELETE', reason: yes.reason })) {
+  const undo = back ? () => send({ job, done }, apiPath('periodic-jobs', job.name), { method: 'PUT', body: texts.operator }) : undefined;
+  if (await send({ job, done }, apiPath('periodic-jobs', job.name, { layer }), { method: 'DELETE', reason: yes.reason })) {
     toast(words.changed(job.name, layer ? words.layerForgotten : actions.deleted), { undo });
   }
 }
