@@ -14,7 +14,7 @@ const watched = [['/job-queues/archive', (m) => m.getByText('no workers consume 
   ['/job-queues/archive?tab=jobs', (m) => m.getByRole('button', { name: 'Peek 20' })], ['/jobs/dead-invoice-1', (m) => m.getByRole('button', { name: 'Show the record' })],
   ['/retries?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()],
   ['/dead-jobs?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()], ['/operations', (m) => m.getByRole('table', { name: 'Operations' })],
-  ['/periodic-jobs', (m) => m.getByRole('rowheader', { name: 'daily-report' })], ['/periodic-jobs/daily-report', (m) => m.getByRole('cell', { name: 'skipped manually' })],
+  ['/periodic-jobs', (m) => m.getByRole('rowheader', { name: 'daily-report', exact: true })], ['/periodic-jobs/daily-report', (m) => m.getByRole('cell', { name: 'skipped manually' })],
   ['/rejected', (m) => m.getByRole('cell', { name: 'not even JSON' })],
   ['/worker-processes/worker-2:822:shop', (m) => m.getByText('report-that-hangs')], ['/scheduled-jobs', (m) => m.getByRole('table', { name: 'scheduled jobs' }).getByRole('row').nth(3)]];
 

@@ -29,7 +29,7 @@ function Preview({ cron, every, tz }) {
   return html`<div class="field" aria-live="polite"><span>${words.nextTicks}</span>
     ${!url ? html`<p class="dim small">${words.noScheduleYet}</p>`
       : ticks.error && asked === url ? html`<p class="bad small anywhere">${ticks.error.reason}</p>`
-        : html`<div class=${here ? undefined : 'stale'}><${Ticks} ticks=${ticks.data?.next || []} zone=${every ? '' : tz} /></div>`}</div>`;
+        : html`<div class=${here || !ticks.data ? undefined : 'stale'}><${Ticks} ticks=${ticks.data?.next || []} zone=${every ? '' : tz} /></div>`}</div>`;
 }
 
 /**
