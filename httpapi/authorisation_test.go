@@ -75,6 +75,7 @@ var authorisation = map[string]row{
 	"POST /api/leases/:id/extend":                 {least: auth.Management, target: "/api/leases/" + someLease + "/extend", body: `{"lease_ms":1000}`},
 	"GET /api/periodic-jobs":                      {least: auth.Monitoring},
 	"GET /api/periodic-jobs/:name":                {least: auth.Monitoring, target: "/api/periodic-jobs/a"},
+	"GET /api/next-ticks":                         {least: auth.Monitoring, target: "/api/next-ticks?every=60"},
 	"PUT /api/periodic-jobs/:name":                {least: auth.Management, target: "/api/periodic-jobs/a", body: `{"every":60,"job":{"class":"C"}}`},
 	"DELETE /api/periodic-jobs/:name":             {least: auth.Management, target: "/api/periodic-jobs/a"},
 	"PUT /api/periodic-jobs/:name/pause":          {least: auth.Management, target: "/api/periodic-jobs/a/pause"},

@@ -27,6 +27,7 @@ const (
 	listedNext = 1
 	usualNext  = 10
 	mostNext   = 100
+	mostEvery  = 366 * 24 * 3600 // seconds, as in a definition
 )
 
 // list lists all periodic jobs, by name.
@@ -51,6 +52,28 @@ func (a *periodicsAPI) show(in *problem.Request) (any, error) {
 	shown.Ticks = slices.Clone(j.Recent)
 	slices.Reverse(shown.Ticks)
 	return shown, nil
+}
+
+// ticks lists the next ticks of a schedule that no job needs to have.
+func (a *periodicsAPI) ticks(in *problem.Request) (any, error) {
+	in.Query("cron", "every", "tz", "n", "from")
+	n := in.Number("n", usualNext, 1, mostNext)
+	def := wire.Periodic{Cron: in.Text("cron"), TZ: in.Text("tz"), Every: in.Number("every", 0, 1, mostEvery)}
+	if (def.Cron == "") == (def.Every == 0) {
+		in.BadRequest("give either cron or every")
+	}
+	at, _ := in.Period(a.now())
+	if at.IsZero() {
+		at = a.now()
+	}
+	s, err := periodic.New(&def)
+	if err != nil {
+		in.BadRequest("%s", err)
+	}
+	if in.Err() != nil {
+		return nil, in.Err()
+	}
+	return answer.NextTicks{Next: s.NextOf(&wire.PeriodicJob{}, at.Unix(), int(n))}, nil
 }
 
 // answer returns the answer about a job, with its next n ticks.

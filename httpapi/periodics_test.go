@@ -50,6 +50,34 @@ func TestPeriodicJobs(t *testing.T) {
 	require.Contains(t, w.get("/api/journal?op=defined").body, `"periodic":"part"`)
 }
 
+func TestNextTicksOfASchedule(t *testing.T) {
+	w := newWorld(t)
+	for path, next := range map[string]string{
+		"cron=0+3+*+*+*&tz=Europe/Stockholm&n=2&from=1795831200": "[1795917600,1796004000]",
+		"every=90&n=2&from=1795831200":                           "[1795831290,1795831380]",
+		"cron=0+3+*+*+*&n=1&from=2026-11-29T00:00:00Z":           "[1795921200]",
+	} {
+		require.JSONEq(t, `{"next":`+next+`}`, w.get("/api/next-ticks?"+path).body, path)
+	}
+	require.Contains(t, w.get("/api/next-ticks?every=60").body, ",")
+	for path, says := range map[string]string{
+		"":                        "give either cron or every",
+		"every=60&cron=@daily":    "give either cron or every",
+		"every=0":                 "from 1 to",
+		"cron=0+3+*+*":            "4 fields, not 5",
+		"cron=@daily&tz=Nowhere":  "tz",
+		"cron=@daily&tz=Local":    "differs by machine",
+		"cron=@daily&n=101":       "from 1 to 100",
+		"cron=0+0+30+2+*":         "never matches",
+		"cron=@daily&from=ever":   "from",
+		"cron=@daily&to=1&from=1": "not known here",
+	} {
+		a := w.get("/api/next-ticks?" + path)
+		a.problem(t, http.StatusBadRequest, "bad_request")
+		require.Contains(t, a.body, says, path)
+	}
+}
+
 func TestArgumentsOfPeriodicJobsAreHidden(t *testing.T) {
 	names, err := httpapi.ParseHideArgs(httpapi.DefaultHideArgs)
 	require.NoError(t, err)

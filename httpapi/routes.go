@@ -108,6 +108,7 @@ func periodicRoutes(a *periodicsAPI) []route {
 	return []route{
 		{get, "/api/periodic-jobs", reads, ok(a.list)},
 		{get, "/api/periodic-jobs/:name", reads, ok(a.show)},
+		{get, "/api/next-ticks", reads, ok(a.ticks)},
 		{put, "/api/periodic-jobs/:name", acts, done(a.set)},
 		{del, "/api/periodic-jobs/:name", acts, done(a.forget)},
 		{put, "/api/periodic-jobs/:name/pause", acts, done(a.pause(wire.CommandPause))},

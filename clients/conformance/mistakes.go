@@ -257,6 +257,17 @@ var mistakes = []mistake{
 		to:   `@middleware.inject(last)`,
 	},
 	{
+		name: "forgets the time zone", scenario: "periodic", says: "the definition is what the program gave",
+		lang: "go", file: "define.go",
+		from: `"tz": j.TZ, `, // to nothing
+	},
+	{
+		name: "takes a mistake for a refusal", scenario: "periodic", says: `expected: "Invalid"`,
+		lang: "python", file: "millrace_jobs/_periodic.py",
+		from: `(Invalid if reply.get("status") == 400 else Refused)`,
+		to:   `Refused`,
+	},
+	{
 		name: "calls no hook at its end", scenario: "happy", says: "the hook shutdown is called once",
 		lang: "go", file: "session.go",
 		from: `s.w.call("shutdown", hooks.Shutdown)`,

@@ -217,6 +217,11 @@ type produced struct {
 	JIDs    []*string `json:"jids"`
 	Error   string    `json:"error"`
 	Message string    `json:"message"`
+
+	Made      []string `json:"made"`
+	Changed   []string `json:"changed"`
+	Forgotten []string `json:"forgotten"`
+	Unchanged int      `json:"unchanged"`
 }
 
 func (p produced) jid(t *trial) string {

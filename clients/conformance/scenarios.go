@@ -15,6 +15,7 @@ var scenarios = []scenario{
 	{name: "clocks", what: "jobs whose clock was wrong", run: clocks},
 	{name: "confirm", what: "no acknowledgement before the retry is confirmed", run: confirm},
 	{name: "control", what: "pause, resume, cancel, quiet and stop by message; paused before it starts", run: control},
+	{name: "periodic", what: "periodic jobs are defined, run by a worker, changed and removed; a mistake and a conflict are said to be", run: periodicJobs},
 	{name: "stop", what: "signals: quiet, stop, hand back", run: stop},
 	{name: "connection", what: "the connection is killed in the middle of a job", run: connection},
 	{name: "reconnect", what: "after a lost connection heartbeats, commands, traceparents and pauses are what they were", run: reconnect},

@@ -16,7 +16,15 @@ type Enqueuer interface {
 	EnqueueBulk(ctx context.Context, jobs []EnqueueParams) ([]Result, error)
 }
 
-var _ Enqueuer = (*Client)(nil)
+// Definer is implemented by Client and by the fakes of package millracetest.
+type Definer interface {
+	Define(ctx context.Context, source string, jobs ...PeriodicJob) (Defined, error)
+}
+
+var (
+	_ Enqueuer = (*Client)(nil)
+	_ Definer  = (*Client)(nil)
+)
 
 // Message checks a job as a Client does, and returns its jid and the bytes that a Client would
 // publish. It is for test helpers.

@@ -30,6 +30,11 @@ type PeriodicLayer struct {
 	Actor  string          `json:"actor,omitempty"`
 }
 
+// NextTicks are the next ticks of a schedule, in seconds since 1970.
+type NextTicks struct {
+	Next []int64 `json:"next"`
+}
+
 // RunJob is the job of a periodic job that was enqueued by hand.
 type RunJob struct {
 	JID string `json:"jid"`

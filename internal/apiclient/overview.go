@@ -19,6 +19,15 @@ const (
 	Dead      = "dead-jobs"
 )
 
+// PeriodicJobs asks for all periodic jobs.
+func (c *Client) PeriodicJobs(ctx context.Context) ([]answer.PeriodicJob, error) {
+	jobs, err := Get[[]answer.PeriodicJob](ctx, c, "/api/periodic-jobs", nil)
+	if err != nil {
+		return nil, err
+	}
+	return *jobs, nil
+}
+
 // Overview asks for the overview.
 func (c *Client) Overview(ctx context.Context) (*answer.Overview, error) {
 	return Get[answer.Overview](ctx, c, OverviewPath, nil)

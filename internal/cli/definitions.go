@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
@@ -19,14 +20,15 @@ import (
 )
 
 type definitionsCmd struct {
-	Export exportDefinitionsCmd `cmd:"" help:"Print the queues, and which of them are paused, as JSON."`
-	Import importDefinitionsCmd `cmd:"" help:"Make the queues in an exported file, and pause those that are paused in it."`
+	Export exportDefinitionsCmd `cmd:"" help:"Print the queues, which of them are paused, and what operators have set of periodic jobs, as JSON."`
+	Import importDefinitionsCmd `cmd:"" help:"Make and pause the queues in an exported file, and set its periodic jobs."`
 }
 
 // definitions are what operators have set. Settings of sidecars are in their configuration, and the
 // types of queues, users, permissions and policies are in the broker's own definitions.
 type definitions struct {
-	Queues []queueDefinition `json:"queues"`
+	Queues       []queueDefinition `json:"queues"`
+	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitempty"` // layers of operators, with names
 }
 
 type queueDefinition struct {
@@ -51,10 +53,58 @@ func (c *exportDefinitionsCmd) Run(ctx context.Context, out output.Streams) erro
 	if err != nil {
 		return err
 	}
+	jobs, err := api.PeriodicJobs(ctx)
+	if err != nil {
+		return err
+	}
+	if all.PeriodicJobs, err = operatorsLayers(jobs); err != nil {
+		return err
+	}
 	encoder := json.NewEncoder(out.Out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(all)
+}
+
+// hiddenValue stands for what the user may not see.
+const hiddenValue = `"[hidden]"`
+
+// operatorsLayers returns what operators have set of periodic jobs. The rest is defined by code and
+// files, which know it.
+func operatorsLayers(jobs []answer.PeriodicJob) (all []json.RawMessage, err error) {
+	for _, j := range jobs {
+		layer, set := j.Layers[wire.LayerOperator]
+		if !set {
+			continue
+		}
+		if strings.Contains(string(layer.Value), hiddenValue) {
+			return nil, fmt.Errorf("periodic job %q has values that this user may not see: export as a user who may act", j.Name)
+		}
+		members := map[string]json.RawMessage{}
+		if err := json.Unmarshal(layer.Value, &members); err != nil {
+			return nil, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
+		}
+		members["name"] = json.RawMessage(wire.Quote(j.Name))
+		raw, err := json.Marshal(members)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, raw)
+	}
+	return all, nil
+}
+
+// decodeDocument decodes the one JSON document of a file, and refuses members that are not known.
+func decodeDocument(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the document")
+	}
+	return nil
 }
 
 // definitionsOf asks for all queues.
@@ -98,16 +148,23 @@ type importDefinitionsCmd struct {
 	File string `arg:"" optional:"" default:"-" help:"File that millrace definitions export has written, or - for standard input (${default})."`
 }
 
-// definedQueue is what an import has done to a queue.
-type definedQueue struct {
-	Queue string `json:"queue"`
-	Done  string `json:"done"`
+// imported is what an import has done to a queue, or to a periodic job.
+type imported struct {
+	Queue    string `json:"queue,omitempty"`
+	Periodic string `json:"periodic,omitempty"`
+	Done     string `json:"done"`
 }
 
-var definedRows = rows[definedQueue]{[]output.Column{output.Name("QUEUE"), output.Plain("DONE")},
-	func(q *definedQueue) []any { return []any{q.Queue, q.Done} }}
+var importedRows = rows[imported]{[]output.Column{output.Plain("KIND"), output.Name("NAME"), output.Plain("DONE")},
+	func(i *imported) []any {
+		if i.Periodic != "" {
+			return []any{"periodic job", i.Periodic, i.Done}
+		}
+		return []any{"queue", i.Queue, i.Done}
+	}}
 
-// Run makes and pauses queues. It resumes and deletes none.
+// Run makes and pauses queues, and sets the operator's layers of periodic jobs. It resumes and
+// deletes none.
 func (c *importDefinitionsCmd) Run(ctx context.Context, out output.Streams) error {
 	wanted, err := c.read(out)
 	if err != nil {
@@ -123,19 +180,59 @@ func (c *importDefinitionsCmd) Run(ctx context.Context, out output.Streams) erro
 	for _, q := range found.Queues {
 		now[q.Name] = q
 	}
-	all := []definedQueue{}
+	all := []imported{}
 	for _, q := range wanted.Queues {
 		had, exists := now[q.Name]
 		done, err := c.define(ctx, api, q, exists, had.Paused != nil)
 		if err != nil {
 			return errors.Join(named(fmt.Sprintf("queue %q", q.Name), err), c.print(out, all))
 		}
-		all = append(all, definedQueue{q.Name, done})
+		all = append(all, imported{Queue: q.Name, Done: done})
 	}
-	return c.print(out, all)
+	jobs, err := c.setPeriodicJobs(ctx, api, wanted)
+	return errors.Join(err, c.print(out, append(all, jobs...)))
 }
 
-func (c *importDefinitionsCmd) print(out output.Streams, all []definedQueue) error {
+// setPeriodicJobs sets the operator's layers that differ. It returns what it did before an error.
+func (c *importDefinitionsCmd) setPeriodicJobs(ctx context.Context, api *apiclient.Client, wanted *definitions) (all []imported, err error) {
+	named, err := (&wire.Definitions{PeriodicJobs: wanted.PeriodicJobs}).Periodics()
+	if err != nil || len(named) == 0 {
+		return nil, err
+	}
+	found, err := api.PeriodicJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := map[string]map[string]answer.PeriodicLayer{}
+	for _, j := range found {
+		now[j.Name] = j.Layers
+	}
+	for _, job := range named {
+		layers, exists := now[job.Name]
+		done := "set"
+		switch {
+		case !exists:
+			done = "made"
+		case bytes.Equal(layers[wire.LayerOperator].Value, job.Value):
+			done = "unchanged"
+		}
+		if done != "unchanged" && c.DryRun {
+			done = "to be " + done
+		} else if done != "unchanged" {
+			request := apiclient.Request{Method: http.MethodPut, Path: periodicPath + "/" + apiclient.Segment(job.Name), Body: job.Value, Header: http.Header{}}
+			if c.Reason != "" {
+				request.Header.Set("X-Reason", c.Reason)
+			}
+			if _, err := api.Fetch(ctx, request); err != nil {
+				return all, fmt.Errorf("periodic job %q: %w", job.Name, err)
+			}
+		}
+		all = append(all, imported{Periodic: job.Name, Done: done})
+	}
+	return all, nil
+}
+
+func (c *importDefinitionsCmd) print(out output.Streams, all []imported) error {
 	p := c.Printer(out)
 	if p.Structured() {
 		body, err := json.Marshal(all)
@@ -145,7 +242,7 @@ func (c *importDefinitionsCmd) print(out output.Streams, all []definedQueue) err
 		return p.Answer(body)
 	}
 	n := int64(len(all))
-	return p.List(definedRows.table(all), summary(n, n, nil, 0))
+	return p.List(importedRows.table(all), summary(n, n, nil, 0))
 }
 
 // define makes a queue, and pauses it, as far as that is not done yet. It returns what it did.
@@ -184,14 +281,12 @@ func (c *importDefinitionsCmd) read(out output.Streams) (*definitions, error) {
 		return nil, usage.Fault(err)
 	}
 	var d definitions
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err = decoder.Decode(&d)
+	err = decodeDocument(text, &d)
 	if err == nil && d.Queues == nil {
 		err = errors.New("it has no queues")
 	}
-	if _, more := decoder.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("something follows the definitions")
+	if err == nil {
+		_, err = (&wire.Definitions{PeriodicJobs: d.PeriodicJobs}).Periodics()
 	}
 	if err != nil {
 		return nil, usage.Fault(fmt.Errorf("%s was not written by millrace definitions export: %w", c.File, err))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -34,10 +36,11 @@ const exportedQueues = `{
 
 func TestDefinitionsAreExported(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, twoQueues)
+	a.On("/api/periodic-jobs", "[]")
 	r := millrace(t, "definitions", "export", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, exportedQueues, r.out)
-	require.Equal(t, []string{"GET /api/health/checks/views-caught-up", "GET /api/job-queues?page=1&page_size=500"}, a.Asked())
+	require.Equal(t, []string{"GET /api/health/checks/views-caught-up", "GET /api/job-queues?page=1&page_size=500", "GET /api/periodic-jobs"}, a.Asked())
 }
 
 // A queue whose type is changed is paused meanwhile. Only a pause that an operator has set counts.
@@ -63,7 +66,35 @@ func TestDefinitionsAreImported(t *testing.T) {
 		`PUT /api/job-queues/mails/pause application/json {"reason":"moved"}`, `PUT /api/job-queues/new application/json {"reason":"moved"}`,
 		`PUT /api/job-queues/a%2Fb application/json {"reason":"moved"}`, `PUT /api/job-queues/a%2Fb/pause application/json {"reason":"moved"}`,
 	}, a.Asked()[2:])
-	require.Regexp(t, `(?m)^a/b +made and paused$`, r.out)
+	require.Regexp(t, `(?m)^queue +a/b +made and paused$`, r.out)
+}
+
+const operatorsJobs = `[{"name":"nightly","layers":{"code":{"value":{"every":60,"job":{"class":"C"}}},"operator":{"value":{"job":{"args":[9007199254740993]},"paused":true}}}},
+	{"name":"poll","layers":{"code":{"value":{"every":60}}}}]`
+
+func TestOperatorsLayersAreExportedAndImported(t *testing.T) {
+	var jobs []answer.PeriodicJob
+	require.NoError(t, json.Unmarshal([]byte(operatorsJobs), &jobs))
+	layers, err := operatorsLayers(jobs)
+	require.NoError(t, err)
+	require.Len(t, layers, 1)
+	require.Equal(t, `{"job":{"args":[9007199254740993]},"name":"nightly","paused":true}`, string(layers[0]))
+	jobs[0].Layers["operator"] = answer.PeriodicLayer{Value: json.RawMessage(`{"job":{"args":["[hidden]"]}}`)}
+	_, err = operatorsLayers(jobs)
+	require.ErrorContains(t, err, `periodic job "nightly" has values that this user may not see`)
+
+	file := filepath.Join(t.TempDir(), "definitions.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"queues":[],"periodic_jobs":[`+string(layers[0])+`,{"name":"poll","paused":true},{"name":"new","every":60,"job":{"class":"C"}}]}`), 0o600))
+	a := clitest.NewAPI(t, http.StatusOK, operatorsJobs)
+	a.On("/api/job-queues", `{"total":0,"page":1,"page_size":500,"page_count":1,"items":[]}`)
+	r := millrace(t, "definitions", "import", file, "--http-addr", a.Addr(), "--dry-run", "-o", "json")
+	require.Zero(t, r.code, r.err)
+	require.JSONEq(t, `[{"periodic":"nightly","done":"unchanged"},{"periodic":"poll","done":"to be set"},{"periodic":"new","done":"to be made"}]`, r.out)
+	r = millrace(t, "definitions", "import", file, "--http-addr", a.Addr(), "--reason", "moved")
+	require.Zero(t, r.code, r.err)
+	require.Regexp(t, `(?m)^periodic job +poll +set$`, r.out)
+	asked := a.Asked()
+	require.Equal(t, []string{`PUT /api/periodic-jobs/poll application/json {"paused":true}`, `PUT /api/periodic-jobs/new application/json {"every":60,"job":{"class":"C"}}`}, asked[len(asked)-2:])
 }
 
 func TestInvalidDefinitions(t *testing.T) {
@@ -71,9 +102,11 @@ func TestInvalidDefinitions(t *testing.T) {
 		`{"queue":[]}`:                           `unknown field "queue"`,
 		`[]`:                                     "was not written by millrace definitions export",
 		`{}`:                                     "it has no queues",
-		`{"queues":[]}{"queues":[]}`:             "something follows the definitions",
+		`{"queues":[]}{"queues":[]}`:             "something follows the document",
 		`{"queues":[{"name":"a"},{"name":"a"}]}`: `queue "a": it is listed twice`,
 		`{"queues":[{"name":"a\n"}]}`:            `queue "a\n"`,
+		`{"queues":[],"periodic_jobs":[{"every":60}]}`:           "has no name",
+		`{"queues":[],"periodic_jobs":[{"name":"a","evry":60}]}`: `unknown field "evry"`,
 	} {
 		file := filepath.Join(t.TempDir(), "definitions.json")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -257,9 +256,7 @@ func (c *defineCmd) read(out output.Streams) (*wire.Definitions, error) {
 		return nil, usage.Fault(err)
 	}
 	d := &wire.Definitions{}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(d); err != nil {
+	if err := decodeDocument(text, d); err != nil {
 		return nil, usage.Errorf("%s: %v", c.File, err)
 	}
 	if c.Source != "" {

@@ -228,3 +228,25 @@ func TestMayLock(t *testing.T) {
 	}
 	require.True(t, mayLock(broker.Permission{Configure: ".*"}))
 }
+
+func TestDoctorLooksAtPeriodicJobs(t *testing.T) {
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	_, err := ch.QueueDeclare(wire.QueuePrefix+"reports", true, false, false, false, nil)
+	require.NoError(t, err)
+	a := clitest.NewAPI(t, http.StatusOK, `{"vhost":"jobs","scheduler":{"phase":"leading"}}`)
+	look := func(jobs string) string {
+		a.On("/api/periodic-jobs", jobs)
+		return withSidecar(t, v, a).out
+	}
+	require.NotContains(t, look(`[]`), "periodic jobs")
+	nightly := `{"name":"nightly","state":"active","queue":"reports"}`
+	r := look(`[` + nightly + `,{"name":"poll","state":"active","queue":"default"},{"name":"off","state":"paused","queue":"none"},{"name":"part","state":"incomplete","problem":"it has no job"}]`)
+	require.Regexp(t, `FAIL  periodic jobs   part has no ticks: it has no job\n +→ define it again, or delete it: millrace periodic delete part`, r)
+	require.Regexp(t, `note  periodic jobs   no worker consumes the queue of nightly, poll\n +→ start one for: default, reports`, r)
+	_, err = ch.Consume(wire.QueuePrefix+"reports", "", true, false, false, false, nil)
+	require.NoError(t, err)
+	brokertest.Eventually(t, func() bool {
+		return strings.Contains(look(`[`+nightly+`]`), "ok    periodic jobs   1 periodic job: all have ticks, and workers for their queues")
+	}, "a worker consumes it")
+}

@@ -123,5 +123,5 @@ func (e *examination) sidecar(ctx context.Context) error {
 	for _, t := range apiclient.Troubles(&o.Scheduler) {
 		e.reportOn(t.Subject, failure, t.Text, t.Remedy)
 	}
-	return nil
+	return e.periodicJobs(ctx)
 }

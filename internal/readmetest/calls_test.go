@@ -135,7 +135,7 @@ func asks(c call, method string, segments [][]string) bool {
 // parameters.
 var oneOf = map[string][]string{
 	"set":    {"scheduled-jobs", "retries", "dead-jobs", "gated-jobs"},
-	"path":   {"job-queues", "job-metrics", "processes"},
+	"path":   {"job-queues", "job-metrics", "processes", "periodic-jobs"},
 	"action": {"trigger", "retry", "kill"},
 	"what":   {"quiet", "stop"},
 	"order":  {"pause", "resume"},

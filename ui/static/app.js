@@ -16,6 +16,7 @@ const pages = {
   dashboard: [common.dashboard, '', () => import('./pages/dashboard.js')],
   'job-queues': [common.queues, common.queue, () => import('./pages/queues.js'), () => import('./pages/queue.js')],
   'scheduled-jobs': [common.scheduledJobs, '', () => import('./pages/scheduled.js')],
+  'periodic-jobs': [common.periodicJobs, words.periodicJob, () => import('./pages/periodics.js'), () => import('./pages/periodic.js')],
   retries: [common.retries, '', () => import('./pages/retries.js')],
   'dead-jobs': [common.deadJobs, '', () => import('./pages/dead.js')],
   'gated-jobs': [common.jobsWithoutAQueue, '', () => import('./pages/gated.js')],

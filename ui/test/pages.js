@@ -22,6 +22,9 @@ export const all = [
   ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()],
   ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()],
   ['/gated-jobs', (p) => p.getByText('No jobs without a queue')], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/No matches in [\d,]+ jobs/)],
+  ['/periodic-jobs', (p) => p.getByRole('rowheader', { name: 'daily-report', exact: true })], ['/periodic-jobs/daily-report?tick=1', (p) => p.getByRole('cell', { name: 'skipped manually' })],
+  ['/periodic-jobs/unknown-job', (p) => p.getByText('Periodic job not found')],
+  ['/periodic-jobs/daily-report', (p) => p.getByRole('dialog').getByRole('listitem').first(), (p) => p.getByRole('button', { name: 'Change', exact: true }).click()],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) =>
     p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()],
   ['/jobs/unknown-job', (p) => p.getByText('Job not found')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],

@@ -13,7 +13,8 @@ import { http, serve, start, virtualHost, work } from './sidecar.js';
 
 const into = process.env.SCREENSHOTS || new URL('../../docs/screenshots/', import.meta.url).pathname;
 const pages = {
-  dashboard: '/dashboard?range=24h', queues: '/job-queues', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs', retries: '/retries',
+  dashboard: '/dashboard?range=24h', queues: '/job-queues', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs',
+  periodic: '/periodic-jobs', 'periodic-job': '/periodic-jobs/daily-report', retries: '/retries',
   'retries-by-error': '/retries?view=storm', dead: '/dead-jobs', jobs: '/jobs', job: '/jobs/dead-invoice-1', metrics: '/job-metrics?range=24h',
   class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop',
   operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs', live: '/live',

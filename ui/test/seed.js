@@ -35,6 +35,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   const job = (cls, queue, args, more = {}) => ({ jid: jid(), class: cls, queue, args, retry: 10, enqueued_at: now() - 3600 * random(), ...more });
 
   await metrics(publish, random, scale);
+  await periodic(base);
   await http(`${base}/api/deploys`, 'POST', { label: 'v2.4', at: now() - 5400 });
 
   const later = [];
@@ -94,6 +95,20 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
     return o.sets['dead-jobs'].total >= 126 && o.sets.retries.total >= 130 && o.sets['scheduled-jobs'].total >= 141 && o.views.caught_up;
   });
   return { publish };
+}
+
+/** Periodic jobs of all kinds of layers. None is due while the tests run. */
+async function periodic(base) {
+  const job = (cls, queue, args) => ({ class: cls, queue, args });
+  await http(`${base}/api/definitions`, 'POST', { source: 'shop', periodic_jobs: [
+    { name: 'daily-report', cron: '0 3 * * *', tz: 'Europe/Stockholm', catch_up: 'last', job: job(classes.report, 'reports', [{ currencies: ['EUR', 'SEK'] }]) },
+    { name: 'monthly-closing', cron: '30 4 1 * *', tz: 'America/New_York', except: ['2027-01-01'], job: job('MonthlyClosing', 'reports', []) },
+    { name: 'sync-inventory', every: 86_400 * 7, overlap: 'skip', job: job(classes.sync, 'inventory', ['warehouse-1']) },
+    { name: 'weekly-invoices', cron: '0 8 * * mon', tz: 'Europe/Berlin', job: job(classes.invoice, 'mails', []) }] });
+  await http(`${base}/api/definitions`, 'POST', { source: 'shop.json', layer: 'file', periodic_jobs: [{ name: 'daily-report', job: { queue: 'reports' }, tz: 'Europe/Berlin' }] });
+  await http(`${base}/api/periodic-jobs/weekly-invoices/pause`, 'PUT', { reason: 'the mail server moves' });
+  await http(`${base}/api/periodic-jobs/daily-report`, 'PUT', { cron: '30 3 * * *' });
+  await http(`${base}/api/periodic-jobs/daily-report/skip`, 'POST', { reason: 'the office is closed' });
 }
 
 /** A day of metrics. Since the deploy, one class is slower. */

@@ -31,20 +31,26 @@ type Job struct {
 // Fake collects jobs. It is safe for concurrent use.
 type Fake struct {
 	pusher
-	mu      sync.Mutex
-	jobs    []Job
-	retries []Job
-	dead    []Job
-	running map[string]context.CancelCauseFunc // by jid
+	periodic definer
+	mu       sync.Mutex
+	jobs     []Job
+	retries  []Job
+	dead     []Job
+	running  map[string]context.CancelCauseFunc // by jid
 }
 
 // Inline runs each job when it is enqueued, even one that is scheduled. The caller gets the error
 // of an attempt that fails. There are no retries.
-type Inline struct{ pusher }
+type Inline struct {
+	pusher
+	periodic definer
+}
 
 var (
 	_ millrace.Enqueuer = (*Fake)(nil)
 	_ millrace.Enqueuer = (*Inline)(nil)
+	_ millrace.Definer  = (*Fake)(nil)
+	_ millrace.Definer  = (*Inline)(nil)
 )
 
 // NewFake returns a Fake that runs jobs in a worker's handlers. The worker may be nil if no job is

@@ -221,3 +221,25 @@ func TestInline(t *testing.T) {
 	_, err = inline.Enqueue(t.Context(), millrace.Args("Welcome", "a", "b", "c"), nil)
 	require.ErrorContains(t, err, "arg 2 of Welcome")
 }
+
+func TestFakesKeepPeriodicJobs(t *testing.T) {
+	for _, f := range []interface {
+		millrace.Definer
+		Periodic(source string) []millrace.PeriodicJob
+	}{millracetest.NewFake(nil), millracetest.NewInline(nil)} {
+		a, b := millrace.PeriodicJob{Name: "a", Every: time.Minute, Args: millrace.Args("A")}, millrace.PeriodicJob{Name: "b", Cron: "@daily", Args: millrace.Args("B")}
+		did, err := f.Define(t.Context(), "app", a, b)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, did.Made)
+		require.Equal(t, []millrace.PeriodicJob{a, b}, f.Periodic("app"))
+		changed := a
+		changed.Paused = true
+		did, err = f.Define(t.Context(), "app", changed)
+		require.NoError(t, err)
+		require.Equal(t, millrace.Defined{Made: []string{}, Changed: []string{"a"}, Forgotten: []string{"b"}}, did)
+		_, err = f.Define(t.Context(), "app", millrace.PeriodicJob{Name: "c"})
+		require.ErrorIs(t, err, millrace.ErrInvalid)
+		require.Equal(t, []millrace.PeriodicJob{changed}, f.Periodic("app"))
+		require.Empty(t, f.Periodic("other"))
+	}
+}

@@ -59,6 +59,9 @@ const HeaderSlot = "millrace-slot"
 // HeaderClaim is the header of a job that must be claimed before it runs.
 const HeaderClaim = "millrace-claim"
 
+// CommandDefine is the command that sets what a source defines.
+const CommandDefine = "define"
+
 // DefaultQueue is the queue of a job that names none.
 const DefaultQueue = "default"
 

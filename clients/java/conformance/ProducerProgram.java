@@ -1,8 +1,10 @@
 import io.github.millracejobs.BulkException;
 import io.github.millracejobs.Client;
 import io.github.millracejobs.ClientMiddleware;
+import io.github.millracejobs.Defined;
 import io.github.millracejobs.MillraceException;
 import io.github.millracejobs.NewJob;
+import io.github.millracejobs.PeriodicJob;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -12,10 +14,12 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /** Tested by clients/conformance, whose README says what this program must do. */
@@ -33,7 +37,12 @@ final class ProducerProgram {
                 Map<String, Object> result = new LinkedHashMap<>();
                 result.put("line", number++);
                 try {
-                    result.put("jids", carryOut(client, Settings.read(line)));
+                    Map<String, Object> command = Settings.read(line);
+                    if (command.get("op").equals("define")) {
+                        result.putAll(define(client, command));
+                    } else {
+                        result.put("jids", carryOut(client, command));
+                    }
                 } catch (MillraceException e) {
                     result.put("error", e.getClass().getSimpleName().replace("Exception", ""));
                     result.put("message", e.getMessage());
@@ -77,6 +86,33 @@ final class ProducerProgram {
         }
         Duration within = command.get("timeout") instanceof Number seconds ? duration(seconds) : USUAL;
         return Collections.singletonList(client.enqueue(job, within));
+    }
+
+    private static Map<String, Object> define(Client client, Map<String, Object> command) {
+        List<PeriodicJob> jobs = new ArrayList<>();
+        for (Object each : (List<?>) command.get("jobs")) {
+            Map<?, ?> of = (Map<?, ?>) each;
+            NewJob job = NewJob.withArgs((String) of.get("class"), (List<?>) of.get("args"));
+            PeriodicJob periodic = PeriodicJob.of((String) of.get("name"), of.get("queue") instanceof String queue ? job.queue(queue) : job);
+            of.forEach((name, value) -> schedule(periodic, (String) name, value));
+            jobs.add(periodic);
+        }
+        Defined did = client.define((String) command.get("source"), jobs, duration((Number) command.get("timeout")));
+        return Map.of("made", did.made(), "changed", did.changed(), "forgotten", did.forgotten(), "unchanged", did.unchanged());
+    }
+
+    private static void schedule(PeriodicJob job, String name, Object value) {
+        switch (name) {
+            case "name", "class", "args", "queue" -> { }
+            case "cron" -> job.cron((String) value);
+            case "every" -> job.every(duration((Number) value));
+            case "tz" -> job.zone(ZoneId.of((String) value));
+            case "catch_up" -> job.catchUp(PeriodicJob.CatchUp.valueOf(((String) value).toUpperCase(Locale.ROOT)));
+            case "overlap" -> job.skipOverlaps();
+            case "except" -> job.except(((List<?>) value).toArray(String[]::new));
+            case "paused" -> job.paused();
+            default -> throw new IllegalArgumentException("no option is called " + name);
+        }
     }
 
     private static void option(NewJob job, String name, Object value) {

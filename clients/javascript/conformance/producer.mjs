@@ -43,12 +43,16 @@ const carryOut = async (command) => {
   return [await client.enqueue(name, args, given)];
 };
 
+const define = ({ source, jobs, timeout }) => client.define(source, jobs.map(({ queue, catch_up: catchUp, ...job }) => (
+  { ...job, ...(catchUp && { catchUp }), options: queue ? { queue } : {} })), { deadline: timeout });
+
 let line = 0;
 for await (const text of createInterface({ input: process.stdin })) {
   line++;
   let result;
   try {
-    result = { jids: await carryOut(JSON.parse(text)) };
+    const command = JSON.parse(text);
+    result = command.op === 'define' ? await define(command) : { jids: await carryOut(command) };
   } catch (error) {
     result = { error: error.name, message: error.message };
   }

@@ -2,8 +2,10 @@ import { Pauses, close, hostname, pause, unwelcome, type Connection } from './co
 import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Closed, Refused, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
+import { ask } from './leader.js';
 import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
+import { defined, defining, type Defined, type PeriodicJob } from './periodic.js';
 import { Lost, Publisher, Returned } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
@@ -12,11 +14,17 @@ import { prepare } from './write.js';
 
 const TIMEOUT = 30; // s
 const LONGEST_TIMER = 2 ** 31 - 1; // ms
-const AGAIN = '; the job may have arrived';
+const LEADER_TIME = 5_000; // ms in which the leader must answer
 // RabbitMQ returns a message while its stream has no leader, as in the moments after a restart. So
 // a returned message is tried again.
 const LONGEST_RETURNED = 1_000; // ms between two tries
 const ANSWER_TIME = 500; // ms before the deadline in which no try begins
+
+/** What an error says of the publish that it ends. */
+interface What {
+  jid: string;
+  again: string;
+}
 
 /** The deadline for the answer to a publish, as a promise for races. */
 class Deadline {
@@ -145,6 +153,25 @@ export class Client {
     }
   }
 
+  /**
+   * Sets all periodic jobs of a source, which is the name of a program. What the source had defined
+   * before and does not any more is removed. Call it at each deploy: to repeat it changes nothing.
+   *
+   * The leader carries it out. Without a leader it is tried again until the deadline. Rejects with
+   * Invalid if a definition breaks a rule, with Refused if another source has defined one of the
+   * jobs or no sidecar leads, and otherwise as enqueue does.
+   */
+  async define(source: string, jobs: readonly PeriodicJob[], { deadline = this.#timeout }: { deadline?: number } = {}): Promise<Defined> {
+    const command = defining(source, jobs);
+    const until = new Deadline(deadline);
+    try {
+      const what = { jid: '', again: '; the leader may have carried it out' };
+      return defined(await this.#repeat(() => ask(this.#connection as Connection, command, LEADER_TIME), until, what));
+    } finally {
+      until.clear();
+    }
+  }
+
   /** Closes the connection. Publishes that still wait for an answer fail. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -166,29 +193,40 @@ export class Client {
     return throughMiddleware(this.#middleware, job, () => this.#publish(job, until));
   }
 
-  /** Publishes the same bytes repeatedly, until the broker has them or refuses them. */
-  async #publish(job: OutgoingJob, until: Deadline): Promise<string> {
+  #publish(job: OutgoingJob, until: Deadline): Promise<string> {
     const message = prepare(job);
+    return this.#repeat((publisher) => publisher.publish(message).then(() => message.jid), until, { jid: message.jid, again: '; the job may have arrived' });
+  }
+
+  /** Does the same repeatedly, until the broker or the leader has answered. */
+  async #repeat<T>(act: (publisher: Publisher) => Promise<T>, until: Deadline, { jid, again }: What): Promise<T> {
     const begin = performance.now();
     const pauses = new Pauses(LONGEST_RETURNED);
+    const unconfirmed = (text: string, cause?: unknown) => new Unconfirmed(text + again, jid, { cause });
     for (let sent = false; ; ) { // whether it may have arrived
-      const publisher = this.#current() ?? (await this.#connect(until, sent ? message.jid : undefined));
-      const answer = publisher.publish(message);
+      let publisher: Publisher;
+      try {
+        publisher = this.#current() ?? (await this.#reconnected(until));
+      } catch (error) {
+        throw sent && !(error instanceof Closed) ? unconfirmed('the connection was lost before the broker answered', error) : error;
+      }
+      const answer = act(publisher);
       answer.catch(() => {}); // the caller may have stopped waiting
       try {
-        if ((await until.or(answer)) === until) throw new Unconfirmed(`the broker did not answer before the deadline${AGAIN}`, message.jid);
-        return message.jid;
+        const answered = await until.or(answer);
+        if (answered === until) throw unconfirmed('there was no answer before the deadline');
+        return answered as T;
       } catch (error) {
         if (error instanceof Returned) {
           const ms = pauses.next();
           if (until.left < ms + ANSWER_TIME) {
             const refused = new Refused(`${error.message}; tried for ${((performance.now() - begin) / 1000).toFixed(1)} s`);
-            throw sent ? new Unconfirmed(`${refused.message}${AGAIN}`, message.jid, { cause: refused }) : refused;
+            throw sent ? unconfirmed(refused.message, refused) : refused;
           }
           await this.#wait(ms);
         } else if (error instanceof Lost) sent = true;
         else throw error;
-        if (this.#closed && sent) throw new Unconfirmed(`the client was closed before the broker answered${AGAIN}`, message.jid, { cause: error });
+        if (this.#closed && sent) throw unconfirmed('the client was closed before the broker answered', error);
       }
     }
   }
@@ -209,16 +247,6 @@ export class Client {
   #current(): Publisher | undefined {
     if (this.#closed) throw new Closed('the client is closed');
     return this.#publisher?.gone ? undefined : this.#publisher;
-  }
-
-  /** Returns a publisher on a new connection. `jid` is that of the job if it was already sent. */
-  async #connect(until: Deadline, jid?: string): Promise<Publisher> {
-    try {
-      return await this.#reconnected(until);
-    } catch (error) {
-      if (jid === undefined) throw error;
-      throw new Unconfirmed(`the connection was lost before the broker answered${AGAIN}`, jid, { cause: error });
-    }
   }
 
   async #reconnected(until: Deadline): Promise<Publisher> {

@@ -10,11 +10,12 @@ import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
 import { expire, judge, unknownClass, type Outcome } from './outcome.js';
 import { parseJob, type Delivered } from './parse.js';
+import { definition, type Defined, type PeriodicJob } from './periodic.js';
 import type { Registry } from './registry.js';
 import { withRetryCount } from './scan.js';
 import type { ClientMiddleware, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest } from './types.js';
 import { registryOf, type Worker } from './worker.js';
-import { prepare } from './write.js';
+import { prepare, toJSON } from './write.js';
 
 /** A job that was enqueued and has not run. */
 export interface Enqueued {
@@ -130,9 +131,10 @@ export class Attempt extends Delivery {
 }
 
 /** Replaces a Client. Each enqueued job is passed to a function. */
-class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'publishAt' | 'publishIn' | 'enqueueBulk' | 'close'> {
+class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'publishAt' | 'publishIn' | 'enqueueBulk' | 'define' | 'close'> {
   #middleware: ClientMiddleware[] = [];
   #enqueued: (message: Written) => Promise<void>;
+  #periodic = new Map<string, PeriodicJob[]>();
 
   /** @internal */
   constructor(enqueued: (message: Written) => Promise<void>) {
@@ -183,6 +185,23 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'p
     }
     if (results.some((r) => r.error)) throw new BulkError(results);
     return results.map((r) => r.jid as string);
+  }
+
+  /** Keeps the periodic jobs of a source. Nothing is due in a test. */
+  async define(source: string, jobs: readonly PeriodicJob[]): Promise<Defined> {
+    const texts = (all: readonly PeriodicJob[]) => new Map(all.map((job) => [job.name, toJSON(definition(job))]));
+    const before = texts(this.periodic(source));
+    const now = texts(jobs);
+    this.#periodic.set(source, [...jobs]);
+    const names = [...now.keys()];
+    const changed = names.filter((name) => before.has(name) && before.get(name) !== now.get(name));
+    const made = names.filter((name) => !before.has(name));
+    return { made, changed, forgotten: [...before.keys()].filter((name) => !now.has(name)), unchanged: names.length - made.length - changed.length };
+  }
+
+  /** Returns the periodic jobs that a source has defined. */
+  periodic(source: string): PeriodicJob[] {
+    return [...(this.#periodic.get(source) ?? [])];
   }
 
   async close(): Promise<void> {}

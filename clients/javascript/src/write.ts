@@ -130,15 +130,29 @@ export interface NamedJob {
 /** An encoded job, and where to publish it. */
 export type Prepared = Publication & { jid: string };
 
+/** Checks a job, and returns the queue that it is for. */
+function checkedQueue(job: NamedJob): string {
+  check(typeof job.class === 'string' && job.class !== '', 'it has no class');
+  check(Array.isArray(job.args ?? []), 'args are no array');
+  checkOptions(job.options ?? {});
+  const queue = job.options?.queue ?? DEFAULT_QUEUE;
+  const fault = queueNameFault(queue);
+  check(!fault, fault);
+  return queue;
+}
+
+/** Checks a job, and returns its members without those that each job has of its own. */
+export function template(job: NamedJob): Record<string, unknown> {
+  const queue = checkedQueue(job);
+  const members = { class: job.class, args: job.args ?? [], queue, ...optional(job.options ?? {}) };
+  toJSON(members); // what JSON does not have is refused here
+  return members;
+}
+
 /** Checks a job, {class, args, options, at}, and encodes it. */
 export function prepare(job: NamedJob, now = Date.now()): Prepared {
   const options: PublishOptions = job.options ?? {};
-  check(typeof job.class === 'string' && job.class !== '', 'it has no class');
-  check(Array.isArray(job.args ?? []), 'args are no array');
-  checkOptions(options);
-  const queue = options.queue ?? DEFAULT_QUEUE;
-  const fault = queueNameFault(queue);
-  check(!fault, fault);
+  const queue = checkedQueue(job);
   const jid = options.jid ?? newJid();
   const stamp = job.at === undefined ? 'enqueued_at' : 'created_at';
   const text = toJSON({

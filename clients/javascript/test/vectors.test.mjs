@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { hostname as osHostname } from 'node:os';
 import { test } from 'node:test';
 import { Begins } from '../dist/engine/begins.js';
-import { parse } from '../dist/engine/control.js';
 import { Engine } from '../dist/engine/engine.js';
 import { heartbeat } from '../dist/engine/heartbeat.js';
 import { Metrics } from '../dist/engine/metrics.js';
@@ -11,6 +10,7 @@ import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../dist/erro
 import { millis, properties } from '../dist/format.js';
 import { splitHosts, tryOrder } from '../dist/hosts.js';
 import { Job } from '../dist/job.js';
+import { parse } from '../dist/leader.js';
 import { delivery } from '../dist/message.js';
 import { backoff, expire, judge, poisoned, unknownClass } from '../dist/outcome.js';
 import { Undecodable, parseJob } from '../dist/parse.js';

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from millrace_jobs import BulkError, Client, Error, NewJob
+from millrace_jobs import BulkError, Client, Error, NewJob, PeriodicJob
 
 
 def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
@@ -48,6 +48,15 @@ def carry_out(client: Client, command: dict[str, Any]) -> list[str | None]:
             return [client.enqueue(command["class"], command["args"], **options)]
 
 
+def define(client: Client, command: dict[str, Any]) -> dict[str, Any]:
+    def job(of: dict[str, Any]) -> PeriodicJob:
+        names = {"class": "class_", "except": "except_"}
+        members = {names.get(name, name): value for name, value in of.items() if name != "queue"}
+        return PeriodicJob(**members, options={"queue": of["queue"]} if "queue" in of else {})
+
+    return vars(client.define(command["source"], map(job, command["jobs"]), deadline=command["timeout"]))
+
+
 def main() -> None:
     with Client(os.environ["MILLRACE_AMQP_URL"]) as client, open(os.environ["MILLRACE_RESULTS"], "a") as results:
         client.use(marks("outer"))
@@ -55,7 +64,8 @@ def main() -> None:
         for number, line in enumerate(sys.stdin, 1):
             result: dict[str, Any] = {"line": number}
             try:
-                result["jids"] = carry_out(client, json.loads(line))
+                command = json.loads(line)
+                result.update(define(client, command) if command["op"] == "define" else {"jids": carry_out(client, command)})
             except Error as e:
                 result.update(error=type(e).__name__, message=str(e))
             results.write(json.dumps(result) + "\n")

@@ -14,7 +14,24 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from millrace_jobs import AsyncClient, BulkError, Client, Closed, HandBack, Job, Lane, NewJob, Refused, Unconfirmed, Worker
+import pika
+
+from millrace_jobs import (
+    AsyncClient,
+    BulkError,
+    Client,
+    Closed,
+    Defined,
+    HandBack,
+    Invalid,
+    Job,
+    Lane,
+    NewJob,
+    PeriodicJob,
+    Refused,
+    Unconfirmed,
+    Worker,
+)  # fmt: skip
 
 from .broker import Broker, Proxy, eventually
 
@@ -38,6 +55,86 @@ class Case(unittest.TestCase):
         proxy = Proxy(broker.port)
         self.addCleanup(proxy.close)
         return proxy
+
+
+@contextlib.contextmanager
+def leading(*replies: str) -> Iterator[list[dict[str, Any]]]:
+    """Take commands as a leader does. The replies are given in order; an empty one is no answer."""
+    commands: list[dict[str, Any]] = []
+
+    def lead() -> None:
+        with broker.channel() as channel:
+            channel.queue_declare("jobs.leader")
+            try:
+                for reply in replies:
+                    for _, properties, body in channel.consume("jobs.leader", auto_ack=True):
+                        commands.append(json.loads(body))
+                        if reply:
+                            channel.basic_publish(
+                                "", properties.reply_to, reply.encode(), pika.BasicProperties(correlation_id=properties.correlation_id)
+                            )
+                        break
+            finally:
+                channel.cancel()
+                channel.queue_delete("jobs.leader")
+
+    thread = threading.Thread(target=lead)
+    thread.start()
+    try:
+        yield commands
+    finally:
+        thread.join(30)
+
+
+class Defining(Case):
+    nightly = PeriodicJob(
+        name="nightly", class_="Report", args=["daily", 2**60], cron="0 3 * * *", tz="Europe/Stockholm",
+        options={"queue": "reports", "retry": 2}, jitter=1.5, expires_in=3600, grace=0, catch_up="all", catch_up_max=7, overlap="skip", except_=["2026-12-24"], paused=True,
+    )  # fmt: skip
+
+    def test_periodic_jobs_are_defined(self) -> None:
+        did = Defined(["nightly"], [], ["old"], 1)
+        with leading(json.dumps({"status": 200, "defined": vars(did)})) as commands, Client(broker.url) as client:
+            self.assertEqual(did, client.define("billing", [self.nightly, PeriodicJob(name="poll", class_="Poll", every=90)]))
+        job = {"class": "Report", "args": ["daily", 2**60], "queue": "reports", "retry": 2}
+        self.assertEqual("define", commands[0]["command"])
+        self.assertEqual({"source": "billing", "periodic_jobs": [
+            {"name": "nightly", "job": job, "cron": "0 3 * * *", "tz": "Europe/Stockholm", "jitter": 1.5, "expires_in": 3600, "grace": 0,
+             "catch_up": "all", "catch_up_max": 7, "overlap": "skip", "except": ["2026-12-24"], "paused": True},
+            {"name": "poll", "every": 90, "job": {"class": "Poll", "args": [], "queue": "default"}},
+        ]}, commands[0]["definitions"])  # fmt: skip
+
+    def test_define_says_why_not(self) -> None:
+        replies = [json.dumps({"status": status, "reason": f"why {status}"}) for status in (400, 409)]
+        with leading(*replies), Client(broker.url) as client:
+            with self.assertRaisesRegex(Invalid, "why 400"):
+                client.define("a", [self.nightly])
+            with self.assertRaisesRegex(Refused, "why 409"):
+                client.define("a", [self.nightly])
+            for job in (PeriodicJob(name="a", class_=""), PeriodicJob(name="a", class_="A", options={"jid": "j"})):
+                with self.assertRaises(Invalid):
+                    client.define("a", [job])
+        with self.assertRaises(Closed):
+            client.define("a", [])
+
+    def test_a_command_without_an_answer_is_sent_again_with_its_id(self) -> None:
+        busy, before = '{"status": 503, "reason": "busy"}', '{"status": 204, "repeated": true}'
+
+        async def define() -> Defined:
+            async with AsyncClient(broker.url) as client:
+                return await client.define("a", [self.nightly])
+
+        with leading("", busy, before) as commands:
+            self.assertEqual(Defined(), asyncio.run(define()))
+        self.assertEqual(1, len({command["id"] for command in commands}))
+        self.assertEqual(3, len(commands))
+
+    def test_without_a_leader(self) -> None:
+        with Client(broker.url) as client:
+            with self.assertRaisesRegex(Refused, "no sidecar leads"):
+                client.define("a", [self.nightly], deadline=1)
+            with leading(""), self.assertRaises(Unconfirmed):
+                client.define("a", [self.nightly], deadline=1)
 
 
 class Producing(Case):

@@ -1,10 +1,11 @@
 import logging
 import unittest
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from millrace_jobs import Discard, HandBack, Invalid, Job, Kill, NewJob, RetryIn, Timeout, UnknownClass, Worker
+from millrace_jobs import Defined, Discard, HandBack, Invalid, Job, Kill, NewJob, PeriodicJob, RetryIn, Timeout, UnknownClass, Worker
 from millrace_jobs.testing import Fake, Inline, perform
 
 seen: list[object] = []
@@ -29,6 +30,18 @@ class Helpers(unittest.TestCase):
             client.enqueue("Unhandled")
         with self.assertRaises(Invalid):
             client.enqueue("Note", [object()])
+
+    def test_periodic_jobs_are_kept(self) -> None:
+        for client in (Fake(), Inline()):
+            first, second = PeriodicJob(name="a", class_="A", every=60), PeriodicJob(name="b", class_="B", cron="@daily")
+            self.assertEqual(Defined(made=["a", "b"]), client.define("app", [first, second]))
+            self.assertEqual([first, second], client.periodic("app"))
+            changed = replace(first, paused=True)
+            self.assertEqual(Defined(changed=["a"], forgotten=["b"]), client.define("app", [changed]))
+            with self.assertRaises(Invalid):
+                client.define("app", [PeriodicJob(name="c", class_="", every=60)])
+            self.assertEqual([changed], client.periodic("app"))
+            self.assertEqual([], client.periodic("other"))
 
     def test_fake(self) -> None:
         client = Fake(worker)

@@ -25,6 +25,14 @@ def carry_out(client, command)
   end
 end
 
+def define(client, command)
+  jobs = command['jobs'].map do |job|
+    Millrace::PeriodicJob.new(job['name'], job['class'], job['args'], **job.except('name', 'class', 'args').transform_keys(&:to_sym))
+  end
+  did = client.define(command['source'], jobs, deadline: command['timeout'])
+  { made: did.made, changed: did.changed, forgotten: did.forgotten, unchanged: did.unchanged }
+end
+
 results = File.open(ENV.fetch('MILLRACE_RESULTS'), 'a')
 results.sync = true
 Millrace::Client.open(ENV.fetch('MILLRACE_AMQP_URL')) do |client|
@@ -36,7 +44,8 @@ Millrace::Client.open(ENV.fetch('MILLRACE_AMQP_URL')) do |client|
   end
   $stdin.each_line.with_index(1) do |line, number|
     result = begin
-      { jids: carry_out(client, JSON.parse(line)) }
+      command = JSON.parse(line)
+      command['op'] == 'define' ? define(client, command) : { jids: carry_out(client, command) }
     rescue Millrace::Error => e
       { error: e.class.name.split('::').last, message: e.message }
     end

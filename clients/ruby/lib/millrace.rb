@@ -14,7 +14,9 @@ require_relative 'millrace/channel'
 require_relative 'millrace/publisher'
 require_relative 'millrace/new_job'
 require_relative 'millrace/message'
+require_relative 'millrace/periodic_job'
 require_relative 'millrace/line'
+require_relative 'millrace/leader'
 require_relative 'millrace/client'
 require_relative 'millrace/job'
 require_relative 'millrace/record'
@@ -44,7 +46,7 @@ require_relative 'millrace/inspector'
 
 # Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 #
-# - A {Client} enqueues jobs.
+# - A {Client} enqueues jobs, and defines periodic jobs.
 # - A {Worker} runs jobs by their class. A class that includes {Handler} runs jobs in its method
 #   `perform`.
 # - An {Inspector} finds, deletes, retries and reschedules jobs.
@@ -150,6 +152,11 @@ module Millrace
     # @see Client#publish_in
     def publish_in(...)
       client.publish_in(...)
+    end
+
+    # @see Client#define
+    def define(...)
+      client.define(...)
     end
 
     # @see Client#enqueue_bulk

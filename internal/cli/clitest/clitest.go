@@ -3,6 +3,7 @@ package clitest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -73,12 +74,20 @@ type API struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked []string
+	on    map[string]string
+}
+
+// On sets another answer for one path.
+func (a *API) On(path, answer string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.on[path] = answer
 }
 
 // NewAPI starts an API, which ends with the test.
 func NewAPI(t *testing.T, status int, answer string) *API {
 	t.Helper()
-	a := &API{}
+	a := &API{on: map[string]string{}}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -88,7 +97,7 @@ func NewAPI(t *testing.T, status int, answer string) *API {
 		defer a.mu.Unlock()
 		a.asked = append(a.asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+r.Header.Get("Content-Type")+" "+string(body)))
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, answer)
+		_, _ = io.WriteString(w, cmp.Or(a.on[r.URL.Path], answer))
 	}))
 	t.Cleanup(a.Close)
 	return a

@@ -83,6 +83,30 @@ func TestDemoWithTopologyOfMillrace(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
 }
 
+func TestDemoDefinesPeriodicJobs(t *testing.T) {
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	_, err := ch.QueueDeclare(wire.LeaderInbox, false, true, false, false, nil)
+	require.NoError(t, err)
+	inbox, err := ch.Consume(wire.LeaderInbox, "", true, false, false, false, nil)
+	require.NoError(t, err)
+	run(t, &Demo{AMQPURL: v.AMQPURL(), Rate: 1})
+	asked := <-inbox
+	require.NoError(t, ch.Publish("", asked.ReplyTo, false, false, amqp.Publishing{Body: []byte(`{"status":204}`)}))
+	cmd, err := wire.ParseCommand(asked.Body)
+	require.NoError(t, err)
+	jobs, err := cmd.Definitions.Periodics()
+	require.NoError(t, err)
+	for _, j := range jobs {
+		def, err := wire.ParseWhole(j.Value)
+		require.NoError(t, err)
+		job, err := wire.ParseJob(def.Job)
+		require.NoError(t, err)
+		require.Contains(t, known, job.Class)
+		require.Contains(t, queues, job.Queue)
+	}
+}
+
 func TestDemoReconnects(t *testing.T) {
 	v := brokertest.New(t)
 	proxy := brokertest.NewProxy(t, v.AMQPURL())

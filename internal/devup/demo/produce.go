@@ -16,6 +16,8 @@ const (
 	chargeCard   = "ChargeCard"    // critical, and always works
 	sendReminder = "SendReminder"  // for later
 	importUsers  = "ImportUsers"   // never works: it ends among the dead
+	cleanUp      = "CleanUp"       // periodic, and always works
+	dailyReport  = "DailyReport"   // the same
 	everyDoomed  = 6000            // one in so many jobs is such a one, five minutes apart at the default rate
 	firstDoomed  = 60              // so that the first comes soon
 	atMostAhead  = 8 * time.Second // how far ahead reminders are scheduled
@@ -25,7 +27,7 @@ const (
 )
 
 // known are the classes that the worker runs.
-var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers}
+var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers, cleanUp, dailyReport}
 
 // produce enqueues jobs at a steady rate until ctx ends.
 func (d *Demo) produce(ctx context.Context, conn *amqp.Connection) error {

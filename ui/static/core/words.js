@@ -11,6 +11,7 @@ export const common = {
   queues: 'Queues',
   queue: 'Queue',
   scheduledJobs: 'Scheduled jobs',
+  periodicJobs: 'Periodic jobs',
   retries: 'Retries',
   deadJobs: 'Dead jobs',
   jobsWithoutAQueue: 'Jobs without a queue',
@@ -84,6 +85,7 @@ export const common = {
   waitP95: 'Wait p95',
   size: 'Size',
   scheduled: 'Scheduled',
+  periodic: 'Periodic',
   workers: 'Workers',
   millrace: 'Millrace',
   catchingUp: 'catching up',
@@ -157,6 +159,7 @@ export const common = {
 
 export const frame = {
   workerProcess: 'Worker process',
+  periodicJob: 'Periodic job',
   pageNotFound: 'Page not found',
   nothingHere: 'There is nothing at this address',
   goToTheDashboard: 'Go to the dashboard',
@@ -281,6 +284,7 @@ export const attention = {
   noIssues: 'No issues',
   ofQueue: (name, text) => `Queue ${name}: ${text}`,
   ofProcess: (name, text) => `Process ${name}: ${text}`,
+  ofPeriodic: (name, text) => `Periodic job ${name}: ${text}`,
   ofTag: (name, text) => `Tag ${name}: ${text}`,
   checked: (time) => rich`Checked ${time}`,
   more: (n) => `and ${count(n)} more`,
@@ -519,7 +523,7 @@ export const palette = {
   resumeUpdates: 'Resume updates',
   pauseUpdates: 'Pause updates',
   searchAndCommands: 'Search and commands',
-  findBy: 'Page, queue, class, process or job ID',
+  findBy: 'Page, queue, class, process, periodic job or job ID',
   results: 'Results',
   openTheJob: 'open the job with this ID',
   nextAndPreviousRow: 'Next and previous row',
@@ -536,6 +540,7 @@ export const palette = {
   findIn: (list) => `find in ${list}`,
   queue: 'queue',
   class: 'class',
+  periodic: 'periodic job',
 };
 
 export const queues = {
@@ -570,6 +575,19 @@ export const queues = {
   leased: (n) => `+ ${brief(n)} leased`,
   trend: (name, values) => `Jobs per minute in ${name}, last 30 minutes: ${values.length ? `from ${Math.min(...values)} to ${Math.max(...values)}` : 'no data'}`,
   pausedBy: (actor, time, reason) => rich`${actor && `by ${actor} `}${time}${reason && `: ${reason}`}`,
+};
+
+export const schedule = {
+  everyMinute: 'every minute',
+  utc: 'UTC',
+  weekdays: ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'],
+  every: (s) => `every ${seconds(s)}`,
+  everyMinutes: (n) => (n === 1 ? schedule.everyMinute : `every ${n} minutes`),
+  hourly: (minute) => `every hour at :${minute}`,
+  daily: (time) => `every day at ${time}`,
+  onWeekdays: (time) => `Monday to Friday at ${time}`,
+  weekly: (day, time) => `every ${day} at ${time}`,
+  monthly: (day, time) => `day ${day} of each month at ${time}`,
 };
 
 export const states = {

@@ -1,6 +1,7 @@
 // @ts-check
 import { html, useMemo, useRef, useState } from '../core/h.js';
 import { apiPath } from '../core/api.js';
+import { exact } from '../core/format.js';
 import { itemTexts, memberText, ownText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link } from '../core/router.js';
@@ -31,7 +32,8 @@ export default function Job({ part: jid }) {
   const seen = useRef(/** @type {any} */ (null)); // the content of an entry that is gone now
   if (entries[0]) seen.current = entries[0].millrace;
   const cls = seen.current?.class || d?.running?.[0].class || d?.runs?.[0]?.class || d?.leases?.[0].class || d?.job?.class;
-  return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${nameOfJob(entries[0]?.job || d?.job, cls) || common.job} <code class="dim">${jid}</code>`}>
+  return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${nameOfJob(entries[0]?.job || d?.job, cls) || common.job} <code class="dim">${jid}</code>`}
+      after=${html`<${OfPeriodic} of=${(entries[0]?.job || entries[0] || d?.job)?.periodic} />`}>
       <button class="icon" aria-label=${words.copyId} title=${words.copyId} onClick=${() => copy(jid)}><${Icon} name="copy" /></button><${CopyCurl} url=${url} /><//>
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack cards">
@@ -41,6 +43,13 @@ export default function Job({ part: jid }) {
         ${d.job && html`<${Message} job=${d.job} args=${memberText(job.text, 'job', 'args')} /><${Sent} raw=${memberText(job.text, 'job')} name=${cls} />`}
       </div>
       <div class="c4"><${Story} d=${d} done=${job.refresh} /></div></div>`}`;
+}
+
+/** The periodic job that enqueued the job, and the tick. @param {{of: any}} p */
+function OfPeriodic({ of }) {
+  if (typeof of?.name !== 'string') return null;
+  const to = html`<a href=${link('periodic-jobs', of.name, { tick: of.tick })}>${of.name}</a>`;
+  return html`<span class="dim small anywhere">${words.tickOf(to, exact(of.tick))}</span>`;
 }
 
 /** @param {{jid: string}} p */

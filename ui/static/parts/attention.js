@@ -10,7 +10,7 @@ import { Time } from './time.js';
 import { common, attention as words } from '../core/words.js';
 
 const queue = (i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
-const scheduled = (i) => [link('scheduled-jobs'), i.subject];
+const periodic = (i) => [link('periodic-jobs', i.subject), '', words.ofPeriodic(i.subject, i.text)];
 const health = () => [link('health'), common.health];
 /**
  * For each kind of problem: the link, the text below the headline, and the headline if it is not
@@ -25,7 +25,7 @@ const to = {
   dead_growth: () => [link('dead-jobs', [], { view: 'storm' }), words.deadJobsByError],
   schedule_overdue: () => [link('scheduled-jobs'), common.scheduledJobs],
   degraded: (i) => [link('health'), i.subject],
-  ticks_missed: scheduled, ticks_late: scheduled, periodic_incomplete: scheduled,
+  ticks_missed: periodic, ticks_late: periodic, periodic_incomplete: periodic,
   view_lag: health, broker_alarm: health, broker_disconnected: health, no_leader: health,
   no_workers: () => [link('worker-processes'), common.workerProcesses],
   version_skew: (i) => (i.subject ? [link('worker-processes'), '', words.ofTag(i.subject, i.text)] : [link('worker-processes'), common.processes]),

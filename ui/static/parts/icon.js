@@ -6,6 +6,9 @@ import { html } from '../core/h.js';
 const paths = {
   dashboard: 'M4 13a8 8 0 1 1 16 0M12 13l4-4M4 17h16',
   clock: 'M12 7v5l3 2M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Z',
+  periodic: 'M5 6h14v14H5ZM5 10h14M9 3v4M15 3v4M12 13v2l2 1.500',
+  next: 'M6 5l8 7-8 7ZM18 5v14',
+  enqueue: 'M4 5l9 7-9 7ZM17 8v8M13 12h8',
   retry: 'M20 11a8 8 0 1 0-2.3 6.2M20 5v6h-6',
   dead: 'M9 20v-3H7l-2-2v-4a7 7 0 0 1 14 0v4l-2 2h-2v3ZM9.5 12v.5M14.5 12v.5M12 17v3',
   chart: 'M4 4v16h16M8 15l3-4 3 2 5-6',

@@ -22,7 +22,8 @@ import { common, frame as words } from '../core/words.js';
 export const groups = [
   [words.work, [
     ['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues, (o) => o.queues?.total], ['jobs', 'rows', common.jobs],
-    ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total],
+    ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total],
+    ['periodic-jobs', 'periodic', common.periodic], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total],
     ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
     ['gated-jobs', 'gated', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined],
   ]],

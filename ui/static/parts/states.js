@@ -118,6 +118,7 @@ const looks = {
   lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], saturated: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
   under_way: ['live', 'info'], cancelled: ['x', 'dim'], interrupted: ['warn', 'warn'], failed: ['alert', 'bad'], held: ['pause', 'warn'], critical: ['alert', 'bad'], warning: ['warn', 'warn'],
   success: ['check', 'ok'], dead: ['dead', 'bad'], discarded: ['trash', 'dim'], expired: ['clock', 'warn'], undone: ['undo', 'info'], undoing: ['undo', 'info'],
+  active: ['check', 'ok'], incomplete: ['alert', 'bad'],
 };
 /** A state, as an icon, a word and a colour. @param {{state: string, text?: string}} p */
 export function State({ state, text }) {

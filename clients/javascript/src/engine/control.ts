@@ -1,20 +1,11 @@
 import type { Engine } from './engine.js';
-import { close, openChannel, pause, type Connection } from '../connection.js';
+import { close, openChannel, type Connection } from '../connection.js';
 import { messageOf } from '../errors.js';
-import { CONTROL, LEADER } from '../format.js';
+import { CONTROL } from '../format.js';
+import { ask, parse } from '../leader.js';
 import { newJid } from '../write.js';
 
 const ASK_TIMEOUT = 2_000; // ms
-const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
-
-/** Parses a message as JSON. An invalid one has no members. */
-export function parse(body: Buffer): any {
-  try {
-    return JSON.parse(body.toString()) ?? {};
-  } catch {
-    return {};
-  }
-}
 
 /**
  * Declares the exclusive queue of this process, follows its commands, and resolves to the queue's
@@ -36,20 +27,11 @@ export async function listen(engine: Engine, connection: Connection): Promise<st
 
 /** Asks the leader which queues are paused. Without an answer, nothing changes. */
 export async function askPaused(engine: Engine, connection: Connection): Promise<string[]> {
-  const channel = await openChannel(connection);
   try {
-    const answer = new Promise<any>((resolve) => {
-      channel.on('return', () => resolve(undefined));
-      channel.consume(DIRECT_REPLY, (message) => resolve(message && parse(message.content)), { noAck: true }).catch(resolve);
-    });
-    const ask = Buffer.from(JSON.stringify({ id: newJid(), command: 'state' }));
-    channel.publish('', LEADER, ask, { mandatory: true, contentType: 'application/json', replyTo: DIRECT_REPLY, correlationId: newJid() });
-    await pause(ASK_TIMEOUT, answer, channel.lost);
-    const said = await Promise.race([answer, undefined]);
-    return said?.status === 200 && Array.isArray(said.paused) ? said.paused : [...engine.paused];
+    const said = await ask(connection, { id: newJid(), command: 'state' }, ASK_TIMEOUT);
+    if (said.status === 200 && Array.isArray(said.paused)) return said.paused;
   } catch {
-    return [...engine.paused];
-  } finally {
-    await close(channel);
+    // Without an answer, or without a leader.
   }
+  return [...engine.paused];
 }

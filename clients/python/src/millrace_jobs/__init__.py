@@ -1,6 +1,6 @@
 """Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 
-- A `Client` enqueues jobs, in async code an `AsyncClient`.
+- A `Client` enqueues jobs and defines periodic jobs, in async code an `AsyncClient`.
 - A `Worker` runs jobs with plain or async functions, one for each class of jobs.
 - An `Inspector` finds, deletes, retries and reschedules jobs.
 - ``millrace_jobs.testing`` has producers and workers that need no broker.
@@ -13,6 +13,7 @@ from ._lane import Lane
 from ._login import AsyncCredentials, Credentials
 from ._message import MessageProperties
 from ._newjob import MessageOptions, NewJob, Options
+from ._periodic import Defined, PeriodicJob
 from ._version import __version__
 from .app import App, Task, current_job
 from .async_client import AsyncClient, AsyncClientMiddleware, AsyncEnqueue
@@ -50,6 +51,7 @@ __all__ = [
     "ClientMiddleware",
     "Closed",
     "Credentials",
+    "Defined",
     "Discard",
     "Enqueue",
     "Entry",
@@ -67,6 +69,7 @@ __all__ = [
     "NewJob",
     "NotFound",
     "Options",
+    "PeriodicJob",
     "Queue",
     "Refused",
     "RetryIn",

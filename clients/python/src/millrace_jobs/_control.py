@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import secrets
-from typing import Any
 
 from . import _wire
 from ._amqp import Connection, Lost
 from ._core import Core
-from ._wire import Message
+from ._leader import ask, read_object
+from ._publisher import Returned
 
-REPLY = "amq.rabbitmq.reply-to"
 ASK_TIMEOUT = 2.0
 
 
@@ -41,7 +38,7 @@ async def listen(worker: Core, connection: Connection) -> str:
 
 def obey(worker: Core, body: bytes) -> None:
     """Carry out a command, if it is valid and addressed to this worker."""
-    command = _object(body)
+    command = read_object(body)
     if command.get("identity") not in ("*", worker.identity):
         return
     op, queue = command.get("op"), command.get("queue")
@@ -63,32 +60,9 @@ def obey(worker: Core, body: bytes) -> None:
 
 async def ask_paused(worker: Core, connection: Connection) -> None:
     """Ask the leader which queues are paused. Without an answer, nothing changes."""
-    answered = asyncio.Event()
-
-    def on_reply(_channel: object, _method: object, _properties: object, body: bytes) -> None:
-        reply = _object(body)
-        if reply.get("status") == 200 and isinstance(reply.get("paused"), list):
-            worker._paused = {q for q in reply["paused"] if isinstance(q, str)}
-        answered.set()
-
     try:
-        async with asyncio.timeout(ASK_TIMEOUT):
-            channel = await connection.channel()
-            try:
-                await channel.consume(REPLY, on_reply, auto_ack=True)
-                channel.raw.add_on_return_callback(lambda *_: answered.set())
-                body = _wire.dump({"id": secrets.token_hex(16), "command": "state"})
-                channel.publish(Message("", _wire.LEADER, body, reply_to=REPLY), secrets.token_hex(8))
-                await answered.wait()
-            finally:
-                channel.close()
-    except (Lost, TimeoutError):
-        pass
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        reply = await ask(connection, {"id": secrets.token_hex(16), "command": "state"}, ASK_TIMEOUT)
+    except (Lost, Returned):
+        return
+    if reply.get("status") == 200 and isinstance(reply.get("paused"), list):
+        worker._paused = {q for q in reply["paused"] if isinstance(q, str)}

@@ -9,12 +9,14 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from ._amqp import Lost, unwelcome
 from ._async import Loop
 from ._hosts import Hosts, split_hosts
+from ._leader import ask
 from ._login import AsyncCredentials, Credentials, Login
 from ._pauses import Pauses
 from ._publisher import Publisher, Returned
@@ -31,6 +33,11 @@ RabbitMQ returns a message while its stream has no leader.
 
 ANSWER_TIME = 0.5
 """How many seconds before the deadline the last try must be."""
+
+ANSWER_WITHIN = 5.0
+"""How many seconds the leader may take to answer a command."""
+
+T = TypeVar("T")
 
 
 class Lines:
@@ -58,11 +65,19 @@ class Lines:
     def publish(self, message: Message, until: float) -> Future[None]:
         """Publish, and return a future for the answer."""
         with self._lock:  # so that a later close knows of the publish
-            if self._closed:
-                raise Closed(CLOSED)
-            if self._line is None or self._line.pid != os.getpid():
-                self._line = Line(self._urls, self._login, self._fail_fast)
-            return self._line.publish(message, until)
+            return self._open().repeat(lambda publisher: publisher.publish(message), until)
+
+    def ask(self, command: dict[str, Any], until: float) -> Future[dict[str, Any]]:
+        """Send a command to the leader, and return a future for its answer."""
+        with self._lock:
+            return self._open().repeat(lambda publisher: ask(publisher.channel.connection, command, ANSWER_WITHIN), until)
+
+    def _open(self) -> Line:
+        if self._closed:
+            raise Closed(CLOSED)
+        if self._line is None or self._line.pid != os.getpid():
+            self._line = Line(self._urls, self._login, self._fail_fast)
+        return self._line
 
     def close(self) -> None:
         """Close the connection. Publishes that still wait for an answer fail."""
@@ -85,11 +100,11 @@ class Line:
         self._thread = threading.Thread(target=self._loop.run_forever, name="millrace producer", daemon=True)
         self._thread.start()
 
-    def publish(self, message: Message, until: float) -> Future[None]:
-        """Publish until the broker answers. Called from another thread."""
-        return asyncio.run_coroutine_threadsafe(self._publish(message, until), self._loop)
+    def repeat(self, act: Callable[[Publisher], Awaitable[T]], until: float) -> Future[T]:
+        """Publish until that is answered. Called from another thread."""
+        return asyncio.run_coroutine_threadsafe(self._repeat(act, until), self._loop)
 
-    async def _publish(self, message: Message, until: float) -> None:
+    async def _repeat(self, act: Callable[[Publisher], Awaitable[T]], until: float) -> T:
         began = time.monotonic()
         pauses = Pauses(LONGEST_RETURNED)
         sent = False  # the message may have arrived
@@ -100,7 +115,7 @@ class Line:
                     publisher = await self._open()
                     before, sent = sent, True
                     try:
-                        return await publisher.publish(message)
+                        return await act(publisher)
                     except Lost as e:
                         why = e
                         self._forget(publisher)

@@ -15,6 +15,7 @@ from ._line import Lines
 from ._login import AsyncCredentials, Credentials
 from ._message import MessageProperties, new_message
 from ._newjob import MessageOptions, NewJob, Options
+from ._periodic import Defined, PeriodicJob, defined, defining
 from .client import collected, naming
 from .errors import Error
 
@@ -141,6 +142,10 @@ class AsyncClient:
     async def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
         """Publish a `NewJob`."""
         return await self._through(job, self._until(deadline))
+
+    async def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
+        """Set all periodic jobs of a source. See `Client.define`."""
+        return defined(await asyncio.wrap_future(self._lines.ask(defining(source, jobs), self._until(deadline))))
 
     async def close(self) -> None:
         """Close the connection. Publishes that still wait for an answer fail."""

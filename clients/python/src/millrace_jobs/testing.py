@@ -32,6 +32,7 @@ from ._attempt import limit_of
 from ._handler import chain
 from ._newjob import NewJob, Options
 from ._outcome import FAILED, Outcome, expire
+from ._periodic import Defined, PeriodicJob
 from ._report import report
 from .app import Task
 from .async_client import AsyncClient
@@ -186,6 +187,21 @@ class _Offline(Client):
         super().__init__(_NOWHERE)
         self._performer = _Performer(worker, None)
         self.results: list[Result] = []
+        self._periodic: dict[str, list[PeriodicJob]] = {}
+
+    def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
+        """Keep the periodic jobs of a source. Nothing is due in a test."""
+        before = {job.name: job.definition() for job in self.periodic(source)}
+        kept = list(jobs)
+        now = {job.name: job.definition() for job in kept}
+        self._periodic[source] = kept
+        changed = [name for name in now if name in before and now[name] != before[name]]
+        made = [name for name in now if name not in before]
+        return Defined(made, changed, sorted(before.keys() - now.keys()), len(now) - len(made) - len(changed))
+
+    def periodic(self, source: str) -> list[PeriodicJob]:
+        """List the periodic jobs that a source has defined."""
+        return list(self._periodic.get(source, ()))
 
     def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
         """Enqueue a `NewJob`."""
@@ -281,6 +297,14 @@ class AsyncInline(AsyncClient):
         super().__init__(_NOWHERE)
         self._inline = Inline(worker)
 
+    async def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
+        """Keep the periodic jobs of a source. Nothing is due in a test."""
+        return self._inline.define(source, jobs)
+
+    def periodic(self, source: str) -> list[PeriodicJob]:
+        """List the periodic jobs that a source has defined."""
+        return self._inline.periodic(source)
+
     @property
     def results(self) -> list[Result]:
         """The result of each job."""
@@ -299,6 +323,14 @@ class AsyncFake(AsyncClient):
     def __init__(self, worker: Worker | None = None) -> None:
         super().__init__(_NOWHERE)
         self._fake = Fake(worker)
+
+    async def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
+        """Keep the periodic jobs of a source. Nothing is due in a test."""
+        return self._fake.define(source, jobs)
+
+    def periodic(self, source: str) -> list[PeriodicJob]:
+        """List the periodic jobs that a source has defined."""
+        return self._fake.periodic(source)
 
     @property
     def results(self) -> list[Result]:

@@ -126,6 +126,24 @@ module Millrace
       jid
     end
 
+    # Sets all periodic jobs of a source, which is the name of a program. What the source had defined
+    # before and does not any more is removed. Call it at each deploy: to repeat it changes nothing.
+    #
+    # The leader carries it out. Without a leader it is tried again until the deadline. The error is
+    # Invalid if a definition breaks a rule, and Refused if another source has defined one of the jobs
+    # or no sidecar leads.
+    # @param source [String]
+    # @param jobs [Array<PeriodicJob>]
+    # @param deadline (see #enqueue)
+    # @return [Defined]
+    # @raise (see #enqueue)
+    def define(source, jobs, deadline: nil)
+      command = Defined.command(source, jobs)
+      raise Closed, 'the client was closed' if @closed
+
+      Defined.by(Leader.new(@hosts, fail_fast: @fail_fast) { @closed }.call(command, deadline || @timeout))
+    end
+
     # Closes the connection. Publishes that still wait for an answer fail.
     def close
       line = @mutex.synchronize do

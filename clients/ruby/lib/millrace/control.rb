@@ -6,7 +6,6 @@ module Millrace
   # Receives commands to this worker, and asks which queues are paused.
   # @private
   module Control
-    REPLY = 'amq.rabbitmq.reply-to'
     ASK_TIMEOUT = 2
 
     module_function
@@ -35,7 +34,7 @@ module Millrace
 
     # Carries out a command, if it is valid and addressed to this worker. It must not wait.
     def obey(worker, body)
-      command = object(body)
+      command = Parse.object(body)
       return unless ['*', worker.identity].include?(command['identity'])
 
       worker.log.info("command #{command.values_at('op', 'queue', 'jid').compact.join(' ')}")
@@ -55,33 +54,14 @@ module Millrace
 
     # Asks the leader which queues are paused. Returns nil without an answer.
     def ask_paused(session)
-      channel = session.connection.channel
-      answer = nil
-      on_reply = lambda do |_, _, _, body|
-        answer = object(body)
-        session.worker.bell.ring
-      end
-      channel.on_return('') { |*| on_reply.call(0, false, {}, '{}') }
-      channel.consume(REPLY, session.next_tag, on_reply, no_ack: true)
-      channel.publish(question)
-      session.worker.bell.wait(ASK_TIMEOUT) { answer || session.connection.lost || session.worker.stopping? }
-      answer && answer['status'] == 200 ? Array(answer['paused']).grep(String) : nil
+      command = { 'id' => SecureRandom.hex(16), 'command' => 'state' }
+      worker = session.worker
+      answer = Leader.ask(session.connection, command, ASK_TIMEOUT, bell: worker.bell, tag: session.next_tag) { worker.stopping? }
+      answer['status'] == 200 ? Array(answer['paused']).grep(String) : nil
+    rescue Publisher::Returned
+      nil
     rescue Connection::Lost
       raise if session.connection.lost
-    ensure
-      channel&.close
-    end
-
-    def question
-      body = Wire.dump({ 'id' => SecureRandom.hex(16), 'command' => 'state' })
-      Wire::Message.new(exchange: '', key: Wire::LEADER, body: body, reply_to: REPLY, correlation_id: SecureRandom.hex(8))
-    end
-
-    def object(body)
-      value = Parse.json(body.b)
-      value.is_a?(Hash) ? value : {}
-    rescue ArgumentError
-      {}
     end
   end
 end

@@ -36,6 +36,14 @@ module Millrace
       value
     end
 
+    # Parses a JSON object; what is none is empty.
+    def object(raw)
+      value = json(raw.b)
+      value.is_a?(Hash) ? value : {}
+    rescue ArgumentError
+      {}
+    end
+
     # Returns whether a text has nothing that Ruby reads differently from JSON.
     def plain?(text)
       !text.include?('\\') && !text.include?('/')

@@ -90,6 +90,25 @@ module Millrace
       def initialize(worker = nil)
         super('amqp://nowhere.invalid')
         @worker = worker || Worker.new('amqp://nowhere.invalid')
+        @periodic = {}
+      end
+
+      # Keeps the periodic jobs of a source. Nothing is due in a test.
+      # @return [Defined]
+      # @raise [Invalid]
+      def define(source, jobs, **)
+        before = periodic(source).to_h { |job| [job.name, job.definition] }
+        now = jobs.to_h { |job| [job.name, job.definition] }
+        @periodic[source] = jobs.dup
+        kept = now.keys & before.keys
+        changed = kept.reject { |name| now[name] == before[name] }
+        Defined.new(made: now.keys - kept, changed: changed, forgotten: before.keys - kept, unchanged: kept.size - changed.size)
+      end
+
+      # Returns the periodic jobs that a source has defined.
+      # @return [Array<PeriodicJob>]
+      def periodic(source)
+        @periodic.fetch(source, []).dup
       end
 
       private

@@ -24,6 +24,20 @@ type command struct {
 	Queue   string  `json:"queue"`
 	Prefix  string  `json:"prefix"`
 	Count   int     `json:"count"`
+	Source  string  `json:"source"`
+	Jobs    []struct {
+		Name    string   `json:"name"`
+		Cron    string   `json:"cron"`
+		Every   float64  `json:"every"`
+		TZ      string   `json:"tz"`
+		Class   string   `json:"class"`
+		Args    []any    `json:"args"`
+		Queue   string   `json:"queue"`
+		CatchUp string   `json:"catch_up"`
+		Overlap string   `json:"overlap"`
+		Except  []string `json:"except"`
+		Paused  bool     `json:"paused"`
+	} `json:"jobs"`
 }
 
 type options struct {
@@ -104,8 +118,15 @@ func (c command) carryOut(client *millrace.Client, line int) map[string]any {
 		ctx, cancel = context.WithTimeout(ctx, seconds(c.Timeout))
 		defer cancel()
 	}
-	if c.Op == "bulk" {
+	switch c.Op {
+	case "bulk":
 		return map[string]any{"line": line, "jids": c.bulk(ctx, client)}
+	case "define":
+		did, err := c.define(ctx, client)
+		if err != nil {
+			return map[string]any{"line": line, "error": kind(err), "message": err.Error()}
+		}
+		return map[string]any{"line": line, "made": did.Made, "changed": did.Changed, "forgotten": did.Forgotten, "unchanged": did.Unchanged}
 	}
 	jid, err := c.enqueue(ctx, client)
 	if err != nil {
@@ -123,6 +144,17 @@ func (c command) enqueue(ctx context.Context, client *millrace.Client) (string, 
 		return client.EnqueueIn(ctx, seconds(c.In), args, &options)
 	}
 	return client.Enqueue(ctx, args, &options)
+}
+
+func (c command) define(ctx context.Context, client *millrace.Client) (millrace.Defined, error) {
+	var jobs []millrace.PeriodicJob
+	for _, j := range c.Jobs {
+		jobs = append(jobs, millrace.PeriodicJob{
+			Name: j.Name, Cron: j.Cron, Every: seconds(j.Every), TZ: j.TZ, Args: millrace.Args(j.Class, j.Args...), Options: &millrace.EnqueueOptions{Queue: j.Queue},
+			CatchUp: millrace.CatchUp(j.CatchUp), Overlap: millrace.Overlap(j.Overlap), Except: j.Except, Paused: j.Paused,
+		})
+	}
+	return client.Define(ctx, c.Source, jobs...)
 }
 
 func (c command) bulk(ctx context.Context, client *millrace.Client) (jids []*string) {

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import javax.net.ssl.SSLContext;
@@ -17,7 +18,7 @@ import javax.net.ssl.SSLContext;
  * RefusedException}, {@link UnreachableException}, {@link UnconfirmedException} or {@link
  * ClosedException}, and {@link BulkException} for many jobs.
  */
-public final class Client implements Enqueuer, AutoCloseable {
+public final class Client implements Enqueuer, Definer, AutoCloseable {
     private final Line line;
     private final Duration timeout;
     private final Codec codec;
@@ -178,6 +179,29 @@ public final class Client implements Enqueuer, AutoCloseable {
             throw batch.errors().get(0);
         }
         return jid;
+    }
+
+    /**
+     * Sets all periodic jobs of a source, which is the name of a program. What the source had
+     * defined before and does not any more is removed. Call it at each deploy: to repeat it changes
+     * nothing.
+     *
+     * <p>The leader carries it out. Without a leader it is tried again until the client's timeout.
+     * The error is {@link InvalidException} if a definition breaks a rule, {@link RefusedException}
+     * if another source has defined one of the jobs or no sidecar leads, and otherwise that of
+     * {@link #enqueue}.
+     */
+    @Override
+    public Defined define(String source, Collection<PeriodicJob> jobs) {
+        return define(source, jobs, timeout);
+    }
+
+    /** Sets all periodic jobs of a source, with its own limit of time. */
+    public Defined define(String source, Collection<PeriodicJob> jobs, Duration within) {
+        String id = Keys.random(16);
+        Map<String, Object> definitions = Map.of("source", source, "periodic_jobs", jobs.stream().map(job -> job.definition(codec)).toList());
+        byte[] command = Json.write(Map.of("id", id, "command", "define", "definitions", definitions));
+        return Defined.by(new Leader(line, System.nanoTime() + within.toNanos()).ask(id, command));
     }
 
     private static void publish(Batch batch) {

@@ -8,13 +8,10 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
 /** Receives commands to this worker, and asks which queues are paused. */
 final class Control {
-    private static final String REPLY = "amq.rabbitmq.reply-to";
-
     private Control() {}
 
     /**
@@ -37,7 +34,7 @@ final class Control {
         return queue;
     }
 
-    private static void consume(Channel channel, String queue, Consumer<byte[]> on) throws Lost {
+    static void consume(Channel channel, String queue, Consumer<byte[]> on) throws Lost {
         Link.call(() -> channel.basicConsume(queue, true, new DefaultConsumer(channel) {
             @Override
             public void handleDelivery(String tag, Envelope envelope, AMQP.BasicProperties properties, byte[] body) {
@@ -75,27 +72,14 @@ final class Control {
 
     /** Asks the leader which queues are paused. Without an answer, nothing changes. */
     static void askPaused(Session session) {
-        CompletableFuture<Map<String, Object>> answered = new CompletableFuture<>();
+        Map<String, Object> answer;
         try {
-            Channel channel = session.link.channel();
-            try {
-                channel.addReturnListener(returned -> answered.complete(Map.of()));
-                consume(channel, REPLY, body -> answered.complete(Json.object(body)));
-                byte[] question = Json.write(Map.of("id", Keys.random(16), "command", "state"));
-                Link.call(() -> {
-                    Publisher.basicPublish(channel, Message.record(Wire.LEADER, question), true, Keys.random(8), REPLY);
-                    return null;
-                });
-                Waits.firstOf(Session.SHORT, answered, session.worker.stopped, session.lost);
-            } finally {
-                Link.drop(channel);
-            }
-        } catch (Lost e) {
+            byte[] question = Json.write(Map.of("id", Keys.random(16), "command", "state"));
+            answer = Leader.ask(session.link, Keys.random(8), question, Session.SHORT, session.worker.stopped, session.lost);
+        } catch (RefusedException | Lost e) {
             return; // if the connection is lost, that is noticed elsewhere
         }
-        Map<String, Object> answer = answered.getNow(null);
-        if (answer != null && answer.get("status") instanceof Number status && status.intValue() == 200
-                && answer.get("paused") instanceof List<?> names) {
+        if (Leader.status(answer) == 200 && answer.get("paused") instanceof List<?> names) {
             Set<String> paused = new HashSet<>();
             names.forEach(name -> paused.add(text(name)));
             session.worker.paused(paused);

@@ -62,6 +62,23 @@ final class Line {
         }
     }
 
+    /** Returns the open connection, or waits for one, as {@link #publisher} does. */
+    Link link(long deadline) throws Lost, TimeoutException, InterruptedException {
+        publisher(deadline);
+        synchronized (this) {
+            checkOpen();
+            if (link == null) {
+                throw new Lost(new TimeoutException("connection lost"));
+            }
+            return link;
+        }
+    }
+
+    /** Completes when the line is closed. */
+    CompletableFuture<Void> closed() {
+        return closed;
+    }
+
     private void connect(CompletableFuture<Publisher> attempt) {
         Waits.Pauses pauses = new Waits.Pauses();
         while (!closed.isDone()) {

@@ -173,6 +173,11 @@ public final class NewJob {
         return this;
     }
 
+    /** Returns whether it has what each tick of a periodic job sets. */
+    boolean isOfOneTick() {
+        return jid != null || at != null || traceparent != null || options.containsKey("expires_at");
+    }
+
     /**
      * Checks and encodes it, with the default codec, for the first attempt. Throws InvalidException
      * if it breaks a rule.

@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.Connection;
+import com.rabbitmq.client.ConnectionFactory;
 import com.rabbitmq.client.GetResponse;
 import example.Mails;
 import java.io.ByteArrayOutputStream;
@@ -13,7 +16,9 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.ZoneId;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -99,6 +104,89 @@ class BrokerTest {
         } finally {
             worker.close();
             thread.join();
+        }
+    }
+
+    /**
+     * Takes commands as a leader does while a test runs. The replies are given in order; an empty
+     * one is no answer.
+     */
+    private static List<Map<String, Object>> leading(List<String> replies, Work work) throws Exception {
+        List<Map<String, Object>> commands = new CopyOnWriteArrayList<>();
+        Iterator<String> next = replies.iterator();
+        ConnectionFactory factory = new ConnectionFactory();
+        factory.setUri(broker.url());
+        try (Connection connection = factory.newConnection(); Channel channel = connection.createChannel()) {
+            channel.queueDeclare(Wire.LEADER, false, false, false, null);
+            channel.basicConsume(Wire.LEADER, true, (tag, delivery) -> {
+                commands.add(Json.object(delivery.getBody()));
+                String reply = next.hasNext() ? next.next() : "";
+                if (!reply.isEmpty()) {
+                    channel.basicPublish("", delivery.getProperties().getReplyTo(), null, reply.getBytes(StandardCharsets.UTF_8));
+                }
+            }, tag -> { });
+            work.run();
+            channel.queueDelete(Wire.LEADER);
+        }
+        return commands;
+    }
+
+    private static final PeriodicJob NIGHTLY = PeriodicJob.of("nightly", NewJob.of("Report", "daily", 1L << 60).queue("reports").retry(2))
+            .cron("0 3 * * *").zone(ZoneId.of("Europe/Stockholm")).jitter(Duration.ofMillis(1500)).expiresIn(Duration.ofHours(1))
+            .grace(Duration.ZERO).catchUp(PeriodicJob.CatchUp.ALL).catchUpMax(7).skipOverlaps().except("2026-12-24").paused();
+
+    @Test
+    void periodicJobsAreDefined() throws Exception {
+        String did = "{\"status\":200,\"defined\":{\"made\":[\"nightly\"],\"changed\":[],\"forgotten\":[\"old\"],\"unchanged\":1}}";
+        PeriodicJob poll = PeriodicJob.of("poll", NewJob.of("Poll")).every(Duration.ofSeconds(90));
+        List<Map<String, Object>> commands = leading(List.of(did), () -> {
+            try (Client client = Client.of(broker.url())) {
+                assertEquals(new Defined(List.of("nightly"), List.of(), List.of("old"), 1), client.define("billing", List.of(NIGHTLY, poll)));
+            }
+        });
+        String expected = """
+                {"source":"billing","periodic_jobs":[
+                {"name":"nightly","job":{"class":"Report","args":["daily",1152921504606846976],"queue":"reports","retry":2},"cron":"0 3 * * *",
+                "tz":"Europe/Stockholm","jitter":1.5,"expires_in":3600,"grace":0,"catch_up":"all","catch_up_max":7,"overlap":"skip",
+                "except":["2026-12-24"],"paused":true},
+                {"name":"poll","job":{"class":"Poll","args":[],"queue":"default"},"every":90}]}""";
+        assertEquals("define", commands.get(0).get("command"));
+        assertEquals(Json.object(expected.getBytes(StandardCharsets.UTF_8)), commands.get(0).get("definitions"));
+    }
+
+    @Test
+    void defineSaysWhyNot() throws Exception {
+        leading(List.of("{\"status\":400,\"reason\":\"why 400\"}", "{\"status\":409,\"reason\":\"why 409\"}"), () -> {
+            Client client = Client.of(broker.url());
+            assertEquals("why 400", assertThrows(InvalidException.class, () -> client.define("a", List.of(NIGHTLY))).getMessage());
+            assertEquals("why 409", assertThrows(RefusedException.class, () -> client.define("a", List.of(NIGHTLY))).getMessage());
+            for (NewJob wrong : List.of(NewJob.of(""), NewJob.of("A").jid("j"), NewJob.of("A", new Object()))) {
+                assertThrows(InvalidException.class, () -> client.define("a", List.of(PeriodicJob.of("a", wrong))));
+            }
+            client.close();
+            assertThrows(ClosedException.class, () -> client.define("a", List.of()));
+        });
+    }
+
+    @Test
+    void aCommandWithoutAnAnswerIsSentAgainWithItsId() throws Exception {
+        List<Map<String, Object>> commands = leading(List.of("", "{\"status\":503,\"reason\":\"busy\"}", "{\"status\":204}"), () -> {
+            try (Client client = Client.of(broker.url())) {
+                assertEquals(List.of(), client.define("a", List.of(NIGHTLY)).made());
+            }
+        });
+        assertEquals(3, commands.size());
+        assertEquals(1, commands.stream().map(command -> command.get("id")).distinct().count());
+    }
+
+    @Test
+    void definingWithoutALeader() throws Exception {
+        Duration second = Duration.ofSeconds(1);
+        try (Client client = Client.of(broker.url()); Client nowhere = Client.of("amqp://127.0.0.1:1")) {
+            String message = assertThrows(RefusedException.class, () -> client.define("a", List.of(NIGHTLY), second)).getMessage();
+            assertTrue(message.contains("no sidecar leads"), message);
+            leading(List.of(), () -> assertThrows(UnconfirmedException.class, () -> client.define("a", List.of(NIGHTLY), second)));
+            assertThrows(UnreachableException.class, () -> nowhere.define("a", List.of(NIGHTLY), second));
         }
     }
 

@@ -2,8 +2,11 @@ package io.github.millracejobs.testing;
 
 import io.github.millracejobs.Attempt;
 import io.github.millracejobs.ClientMiddleware;
+import io.github.millracejobs.Defined;
+import io.github.millracejobs.Definer;
 import io.github.millracejobs.Enqueuer;
 import io.github.millracejobs.NewJob;
+import io.github.millracejobs.PeriodicJob;
 import io.github.millracejobs.Worker;
 import java.time.Instant;
 import java.util.ArrayDeque;
@@ -16,8 +19,9 @@ import java.util.List;
  * Collects jobs, and runs them with a worker's handlers when they are drained. It is not
  * thread-safe.
  */
-public final class Fake implements Enqueuer {
+public final class Fake implements Enqueuer, Definer {
     private final Worker worker;
+    private final Periodic periodic = new Periodic();
     private final boolean runs;
     private final List<ClientMiddleware> middleware = new ArrayList<>();
     private final Deque<Waiting> jobs = new ArrayDeque<>();
@@ -61,6 +65,17 @@ public final class Fake implements Enqueuer {
         List<String> jids = new ArrayList<>();
         many.forEach(job -> jids.add(enqueue(job)));
         return jids;
+    }
+
+    /** Keeps the periodic jobs of a source. Nothing is due in a test. */
+    @Override
+    public Defined define(String source, Collection<PeriodicJob> many) {
+        return periodic.define(source, many);
+    }
+
+    /** {@return the periodic jobs that a source has defined} */
+    public List<PeriodicJob> periodic(String source) {
+        return periodic.of(source);
     }
 
     /** {@return the jobs that were enqueued and not drained} */

@@ -2,8 +2,11 @@ package io.github.millracejobs.testing;
 
 import io.github.millracejobs.Attempt;
 import io.github.millracejobs.ClientMiddleware;
+import io.github.millracejobs.Defined;
+import io.github.millracejobs.Definer;
 import io.github.millracejobs.Enqueuer;
 import io.github.millracejobs.NewJob;
+import io.github.millracejobs.PeriodicJob;
 import io.github.millracejobs.Worker;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -14,8 +17,9 @@ import java.util.Objects;
  * Runs a job's handler as soon as the job is enqueued. The caller gets the error of the handler,
  * unless it discards the job.
  */
-public final class Inline implements Enqueuer {
+public final class Inline implements Enqueuer, Definer {
     private final Worker worker;
+    private final Periodic periodic = new Periodic();
     private final List<ClientMiddleware> middleware = new ArrayList<>();
 
     /** Runs the handlers of a worker. */
@@ -57,5 +61,16 @@ public final class Inline implements Enqueuer {
         List<String> jids = new ArrayList<>();
         jobs.forEach(job -> jids.add(enqueue(job)));
         return jids;
+    }
+
+    /** Keeps the periodic jobs of a source. Nothing is due in a test. */
+    @Override
+    public Defined define(String source, Collection<PeriodicJob> jobs) {
+        return periodic.define(source, jobs);
+    }
+
+    /** {@return the periodic jobs that a source has defined} */
+    public List<PeriodicJob> periodic(String source) {
+        return periodic.of(source);
     }
 }

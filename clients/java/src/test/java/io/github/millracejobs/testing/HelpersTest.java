@@ -6,10 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.millracejobs.Attempt;
+import io.github.millracejobs.Defined;
 import io.github.millracejobs.Discard;
 import io.github.millracejobs.InvalidException;
 import io.github.millracejobs.Job;
 import io.github.millracejobs.NewJob;
+import io.github.millracejobs.PeriodicJob;
 import io.github.millracejobs.Worker;
 import io.github.millracejobs.WorkerException;
 import java.io.IOException;
@@ -44,6 +46,23 @@ class HelpersTest {
         assertThrows(InvalidException.class, () -> client.enqueue("Note", new Object()));
         String message = assertThrows(NullPointerException.class, () -> new Inline(null)).getMessage();
         assertEquals("there is no worker to run jobs: use new Inline(worker)", message);
+    }
+
+    @Test
+    void periodicJobsAreKept() {
+        Fake fake = new Fake();
+        PeriodicJob a = PeriodicJob.of("a", NewJob.of("A")).every(Duration.ofMinutes(1));
+        PeriodicJob b = PeriodicJob.of("b", NewJob.of("B")).cron("@daily");
+        assertEquals(new Defined(List.of("a", "b"), List.of(), List.of(), 0), fake.define("app", List.of(a, b)));
+        assertEquals(List.of(a, b), fake.periodic("app"));
+        PeriodicJob changed = PeriodicJob.of("a", NewJob.of("A")).every(Duration.ofMinutes(1)).paused();
+        assertEquals(new Defined(List.of(), List.of("a"), List.of("b"), 0), fake.define("app", List.of(changed)));
+        assertThrows(InvalidException.class, () -> fake.define("app", List.of(PeriodicJob.of("c", NewJob.of("")))));
+        assertEquals(List.of(changed), fake.periodic("app"));
+        assertEquals(List.of(), fake.periodic("other"));
+        Inline inline = new Inline(worker);
+        assertEquals(new Defined(List.of("a"), List.of(), List.of(), 0), inline.define("app", List.of(a)));
+        assertEquals(List.of(a), inline.periodic("app"));
     }
 
     @Test

@@ -1,0 +1,49 @@
+import { close, openChannel, pause, type Connection } from './connection.js';
+import { LEADER } from './format.js';
+import { Lost, Returned } from './publisher.js';
+import { toJSON } from './write.js';
+
+const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
+const NO_LEADER = 'no sidecar leads right now';
+
+/** A command to the leader. */
+export interface Command {
+  id: string;
+  command: string;
+  definitions?: unknown;
+}
+
+/** Parses a message as JSON. An invalid one has no members. */
+export function parse(body: Buffer): any {
+  try {
+    return JSON.parse(body.toString()) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * Sends a command, and resolves to the leader's answer. Rejects with Returned if it is known that
+ * the leader has done nothing, and with Lost if that is not known.
+ */
+export async function ask(connection: Connection, command: Command, ms: number): Promise<any> {
+  try {
+    const channel = await openChannel(connection);
+    try {
+      const answer = new Promise<any>((resolve, reject) => {
+        channel.on('return', () => resolve({ status: 503 }));
+        channel.consume(DIRECT_REPLY, (message) => resolve(message ? parse(message.content) : {}), { noAck: true }).catch(reject);
+      });
+      answer.catch(() => {}); // the channel may be lost first
+      channel.publish('', LEADER, Buffer.from(toJSON(command)), { mandatory: true, contentType: 'application/json', replyTo: DIRECT_REPLY, correlationId: command.id });
+      if (await pause(ms, answer, channel.lost)) throw new Lost('the leader did not answer');
+      const reply = await Promise.race([answer, channel.lost.then((cause) => Promise.reject(new Lost('connection lost', { cause })))]);
+      if (reply.status === 503) throw new Returned(reply.reason ? `${NO_LEADER}: ${reply.reason}` : NO_LEADER);
+      return reply;
+    } finally {
+      await close(channel);
+    }
+  } catch (error) {
+    throw error instanceof Returned || error instanceof Lost ? error : new Lost('connection lost', { cause: error });
+  }
+}
