@@ -89,7 +89,8 @@ def leading(*replies: str) -> Iterator[list[dict[str, Any]]]:
 class Defining(Case):
     nightly = PeriodicJob(
         name="nightly", class_="Report", args=["daily", 2**60], cron="0 3 * * *", tz="Europe/Stockholm",
-        options={"queue": "reports", "retry": 2}, jitter=1.5, expires_in=3600, grace=0, catch_up="all", catch_up_max=7, overlap="skip", except_=["2026-12-24"], paused=True,
+        options={"queue": "reports", "retry": 2}, jitter=1.5, expires_in=3600, grace=0, catch_up="all",
+        catch_up_max=7, overlap="skip", except_=["2026-12-24"], paused=True,
     )  # fmt: skip
 
     def test_periodic_jobs_are_defined(self) -> None:
