@@ -111,7 +111,7 @@ test-apart: $(DEPS_OF_PKG)
 # with it, and at full size without it.
 .PHONY: test-properties
 test-properties: deps-go ## The property tests of the core, at full size
-	go test -count=1 -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestTwoLeaders|TestOperationsAreUndoneOnce)$$' ./scheduler
+	go test -count=1 -vet=off -timeout 30m -run '^(TestNothingIsLostOrDoubled|TestPowerFailures|TestTwoLeaders|TestOperationsAreUndoneOnce)$$' ./scheduler
 
 # internal/localbroker tests the installed RabbitMQ, so it is left out.
 .PHONY: test-rabbitmq4

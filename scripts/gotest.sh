@@ -41,5 +41,8 @@ if [[ ! -x $gotestsum ]]; then
 	mv "$new/gotestsum" "$gotestsum"
 	rmdir "$new"
 fi
-exec "$gotestsum" --format pkgname --format-hide-empty-pkg --rerun-fails=1 --rerun-fails-max-failures=10 \
-	--packages="$(xargs <<<"$packages")" -- -shuffle=on "${arguments[@]}"
+
+# The linters have the checks of go vet. The compiler collects its garbage less often, which saves a
+# seventh of its time; the tests collect theirs as usual.
+GOGC=400 exec "$gotestsum" --format pkgname --format-hide-empty-pkg --rerun-fails=1 --rerun-fails-max-failures=10 \
+	--packages="$(xargs <<<"$packages")" -- -vet=off -exec 'env -u GOGC' -shuffle=on "${arguments[@]}"

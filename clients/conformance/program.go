@@ -136,9 +136,10 @@ func (w *worker) launch() {
 	w.program = w.t.start(w.client.name+"'s worker", cmd)
 }
 
-// environ returns the environment of a client's programs.
+// environ returns the environment of a client's programs. Those in Java are short-lived, so the
+// compiler that optimizes most does not pay off.
 func (t *trial) environ(c client) []string {
-	return slices.Concat(os.Environ(), t.room.env, c.env, []string{"MILLRACE_AMQP_URL=" + t.room.amqpURL})
+	return slices.Concat(os.Environ(), t.room.env, c.env, []string{"MILLRACE_AMQP_URL=" + t.room.amqpURL, "MILLRACE_JAVA_OPTIONS=-XX:TieredStopAtLevel=1"})
 }
 
 // ready waits until a worker consumes a queue.

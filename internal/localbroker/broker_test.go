@@ -127,10 +127,21 @@ func TestLife(t *testing.T) {
 // These tests share one node, because each start takes seconds. The last one stops it.
 func TestOneNode(t *testing.T) {
 	b := start(t, Config{Dir: t.TempDir()})
+	t.Run("modules that are loaded in one step", func(t *testing.T) { testPreload(t, b) })
 	t.Run("restart of the application alone", func(t *testing.T) { testStopApp(t, b) })
 	t.Run("privacy", func(t *testing.T) { testPrivacy(t, b) })
 	t.Run("a stream that does not work", func(t *testing.T) { testProbe(t, b) })
 	t.Run("waiting until it is ready", func(t *testing.T) { testWaitReady(t, b) })
+}
+
+// Most modules are loaded in one step, and not when RabbitMQ looks for each.
+func testPreload(t *testing.T, b *Broker) {
+	out, err := b.Eval(t.Context(), "{persistent_term:get(localbroker_preloaded, 0), length([M || {M, F} <- code:all_loaded(), is_list(F)])}.")
+	require.NoError(t, err)
+	var preloaded, all int
+	_, err = fmt.Sscanf(out, "{%d,%d}", &preloaded, &all)
+	require.NoError(t, err, out)
+	require.Greater(t, preloaded, all*3/4, out)
 }
 
 func testStopApp(t *testing.T, b *Broker) {

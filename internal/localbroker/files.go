@@ -64,8 +64,9 @@ func writeRabbitMQ(dir string, p ports, s seat) error {
 	files := map[string]string{
 		"rabbitmq.conf":   fmt.Sprintf(nodeConfig, s.host, p.amqp, p.management, p.stream) + s.config + config,
 		"enabled_plugins": enabledPlugins(s.extension.Plugins),
-		"rabbitmq-env":    environment,
+		"rabbitmq-env":    inHome + environment,
 		"inetrc":          fmt.Sprintf(inetrc, machine),
+		"preload.erl":     preload,
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -132,6 +133,7 @@ func env(dir string, p ports, name string) []string {
 		// Two cores are enough for a private broker, and many share them: no thread stays awake to
 		// wait for work. The node ignores break signals, because this package handles them.
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +B i +sbwt none +sbwtdcpu none +sbwtdio none",
+		"RABBITMQ_BOOT_MODULE=" + bootModule,
 		// The script then becomes the Erlang VM, instead of supervising it from a shell. So the
 		// started process is the node, with its signals and its exit.
 		"RUNNING_UNDER_SYSTEMD=true",

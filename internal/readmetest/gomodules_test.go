@@ -23,6 +23,9 @@ const (
 	otelModule    = modproxy.Client + "/otelmillrace"
 )
 
+// buildFlags are the build flags of the Makefile.
+const buildFlags = "-trimpath -gcflags=all=-dwarf=false"
+
 // modulePacked packs a module in the form that a module proxy serves, and returns the path of the
 // zip.
 func modulePacked(t *testing.T, proxy, path, folder string) string {
@@ -44,7 +47,8 @@ func packedModules(t *testing.T) (copied, proxy string, env []string) {
 	modulePacked(t, proxy, sidecarModule, copied)
 	return copied, proxy, []string{
 		"GOPROXY=" + strings.Join(append([]string{"file://" + proxy}, proxies(t)...), ","),
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOWORK=off", "GOSUMDB=off", "CGO_ENABLED=0",
+		// The flags of the Makefile, so that most packages are compiled already, and its GOGC.
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=" + buildFlags + " -modcacherw", "GOWORK=off", "GOSUMDB=off", "CGO_ENABLED=0", "GOGC=400",
 	}
 }
 
@@ -59,6 +63,7 @@ func proxies(t *testing.T) []string {
 // go.work.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()
+	require.Contains(t, document(t, "Makefile"), "GOFLAGS := $(GOFLAGS) "+buildFlags+"\n")
 	copied, _, env := packedModules(t)
 	bin := t.TempDir()
 	tool(t, t.TempDir(), append(env, "GOBIN="+bin), "go", "install", sidecarModule+"/cmd/millrace@v"+version)
@@ -66,7 +71,7 @@ func TestGoInstall(t *testing.T) {
 	require.Equal(t, "millrace v"+version+" ("+runtime.Version()+", "+runtime.GOOS+"/"+runtime.GOARCH+")\n", said)
 
 	require.NoError(t, os.Remove(filepath.Join(copied, "go.work")))
-	tool(t, copied, append(env, "GOFLAGS=-mod=mod -modcacherw -trimpath"), "go", "build", "-o", bin, "./cmd/millrace")
+	tool(t, copied, append(env, "GOFLAGS="+buildFlags+" -mod=mod -modcacherw"), "go", "build", "-o", bin, "./cmd/millrace")
 }
 
 // A program can require the released client, which brings few other modules.
@@ -196,6 +201,6 @@ func withoutSumsOfTheClient(text string) string {
 func TestGoClientOnOtherSystems(t *testing.T) {
 	require.Contains(t, document(t, "clients/go/go.mod"), "\ngo 1.24\n")
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		tool(t, filepath.Join(root, "clients", "go"), []string{"GOOS=" + system, "GOWORK=off", "CGO_ENABLED=0"}, "go", "vet", "./...")
+		tool(t, filepath.Join(root, "clients", "go"), []string{"GOOS=" + system, "GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}, "go", "vet", "./...")
 	}
 }

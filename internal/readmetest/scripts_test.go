@@ -97,7 +97,7 @@ func TestGoTestScript(t *testing.T) {
 	said := gotest("")
 	require.Regexp(t, `^go test -timeout \w+ -p \d+ -v example.com/x example.com/y\n`, said)
 	require.True(t, strings.HasSuffix(said, "ok  example.com/y\n"+failed), said)
-	require.Contains(t, document(t, "scripts/gotest.sh"), `-- -shuffle=on "${arguments[@]}"`)
+	require.Contains(t, document(t, "scripts/gotest.sh"), ` -shuffle=on "${arguments[@]}"`)
 
 	summary := filepath.Join(t.TempDir(), "summary")
 	require.NotContains(t, gotest(summary), "Failed:")

@@ -59,7 +59,7 @@ func inJavaScript(_ *testing.T, r *reader) {
 	r.env = []string{"npm_config_prefer_offline=true", "npm_config_audit=false", "npm_config_fund=false"}
 }
 
-func inGo(_ *testing.T, r *reader) { r.env = []string{"GOFLAGS=", "GOWORK=off"} }
+func inGo(_ *testing.T, r *reader) { r.env = []string{"GOWORK=off"} }
 
 func inJava(t *testing.T, r *reader) {
 	tools := t.TempDir() // Maven keeps its downloads in .cache, as in all tests

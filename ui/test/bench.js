@@ -141,7 +141,7 @@ async function dashboards(browser, { base, pid }) {
 const verdict = (ok) => (ok ? '' : '  MISSED');
 
 const world = await start();
-const browser = await launch();
+const browser = await launch([]);
 try {
   // After millions of records, the store compacts for a while, and a browser is busy after its
   // start.

@@ -2,12 +2,19 @@
 import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
+/**
+ * Pages are short-lived: the compilers of JavaScript that optimize most do not pay off. Without them
+ * the browser takes a seventh less of the processor.
+ */
+const fewCompilers = '--js-flags=--no-turbofan --no-maglev --always-sparkplug';
+
 /** The headless shell has no windows, and takes half as much of the processor as a whole Chromium. */
 const path = process.env.CHROMIUM || ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'].map((name) => '/usr/bin/' + name).find(existsSync);
 
-export function launch() {
+/** @param {string[]} more arguments */
+export function launch(more = [fewCompilers]) {
   if (!path) throw new Error('no Chromium: apt-get install chromium-headless-shell, or set CHROMIUM');
-  return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'] });
+  return chromium.launch({ executablePath: path, args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb', ...more] });
 }
 
 /**

@@ -104,4 +104,16 @@ export function pages(world) {
       await context.close();
     });
   }
+
+  test('where motion is to be reduced, a change of the theme animates nothing', async () => {
+    const { page, context } = await open(world.browser);
+    await signIn(page, world.base);
+    const moving = await page.evaluate(() => {
+      const was = getComputedStyle(document.body).color;
+      document.documentElement.dataset.theme = 'dark';
+      return { changed: getComputedStyle(document.body).color !== was, animations: document.getAnimations().length };
+    });
+    assert.deepEqual(moving, { changed: true, animations: 0 });
+    await context.close();
+  });
 }

@@ -32,7 +32,7 @@ export async function until(what, check, ms = 60_000) {
   }
 }
 
-export async function start({ rate = 20 } = {}) {
+export async function start({ rate = 5 } = {}) {
   const state = await mkdtemp(join(tmpdir(), 'millrace-ui-'));
   const port = await freePort();
   const child = spawn(program, ['up', '--fresh', '--http-addr', `127.0.0.1:${port}`, '--rate', String(rate)], { env: { ...process.env, XDG_STATE_HOME: state }, stdio: ['ignore', 'pipe', 'pipe'] });
