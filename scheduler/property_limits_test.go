@@ -96,7 +96,7 @@ func (w *world) tookSlot(c *copyOf) {
 }
 
 // slotsForgotten reports whether a leader may not know which slots are held: the journal has lost
-// fires, or it never had them because the way to it was cut.
+// fires, or it never had them because the route to it was cut.
 func (w *world) slotsForgotten() bool {
 	return w.journalLost || w.recreated || w.truncated || w.late || w.broker.everCut
 }

@@ -241,7 +241,7 @@ func (a *author) lowWater() {
 	a.record(wire.JournalRecord{Type: wire.TypeLowWater, LowWater: water, Needs: 0})
 }
 
-// freeSlot is a leader that frees a slot whose job nobody reports.
+// freeSlot is a leader that frees a slot whose job no worker reports.
 func (a *author) freeSlot() {
 	var all []wire.HeldSlot
 	require.NoError(a.t, a.view.Slots.Held(func(h *wire.HeldSlot) bool {

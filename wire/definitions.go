@@ -10,24 +10,9 @@ import (
 // leaves what there is of its kind as it is.
 type Definitions struct {
 	Source       string            `json:"source"`
-	Layer        string            `json:"layer,omitempty"`         // code, if it is empty
-	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitempty"` // definitions, with a name each
-	Limits       []json.RawMessage `json:"limits,omitempty"`        // the same
-}
-
-// MarshalJSON keeps a list that is empty: it removes what the source has defined.
-func (d Definitions) MarshalJSON() ([]byte, error) {
-	members := map[string]any{"source": d.Source}
-	if d.Layer != "" {
-		members["layer"] = d.Layer
-	}
-	if d.PeriodicJobs != nil {
-		members["periodic_jobs"] = d.PeriodicJobs
-	}
-	if d.Limits != nil {
-		members["limits"] = d.Limits
-	}
-	return json.Marshal(members)
+	Layer        string            `json:"layer,omitempty"`        // code, if it is empty
+	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitzero"` // definitions, with a name each
+	Limits       []json.RawMessage `json:"limits,omitzero"`        // the same
 }
 
 // NamedLayer is a layer of a definition, with its name.

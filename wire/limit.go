@@ -175,7 +175,7 @@ func (l *Limit) Of(g Group) (Bound, Group) {
 }
 
 // RateID returns the name of the state of a rate for a part of the jobs. A rate that is changed
-// begins anew.
+// begins again.
 func RateID(limit string, r *Rate, part Group) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%v %q %q %q", *r, part.Queue, part.Class, part.Key))
 	return limit + "~" + hex.EncodeToString(sum[:8])

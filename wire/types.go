@@ -31,5 +31,5 @@ const (
 	TypeBarrier   = "barrier"   // in entry streams: an epoch begins here
 	TypeDefined   = "defined"   // layers of definitions were set or removed
 	TypeTicked    = "ticked"    // outcomes of ticks of periodic jobs
-	TypeFreed     = "freed"     // slots were freed whose jobs nobody reports
+	TypeFreed     = "freed"     // slots were freed whose jobs no worker reports
 )

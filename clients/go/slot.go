@@ -52,7 +52,7 @@ func (t *task) mustClaim() bool {
 	return asked || t.d.Redelivered || op == wire.OpRefired || below < 0 || epoch < below
 }
 
-// claim asks the leader whether a job may run. It returns "" if nobody has answered.
+// claim asks the leader whether a job may run. It returns "" if there is no answer.
 func (s *session) claim(slot string) string {
 	ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
 	defer cancel()

@@ -40,6 +40,9 @@ func (c *enqueueCmd) Run(ctx context.Context, out output.Streams) error {
 		return err
 	}
 	m := wire.Message{Exchange: wire.ExchangeDirect, Key: j.Queue, Priority: uint8(j.Priority)} // checked to be 0 to 10
+	if j.Gate != nil {
+		m.Exchange, m.Key = "", wire.Gated
+	}
 	err = c.publish(ctx, out, m, &j, j)
 	if errors.Is(err, broker.ErrReturned) {
 		return fmt.Errorf("the job was not enqueued: there is no %s%s, and no policy on %s that keeps jobs for queues to come; "+
@@ -145,6 +148,8 @@ type jobFlags struct {
 	Retry    int      `placeholder:"N" default:"25" help:"Maximum number of retries (${default})."`
 	Priority int      `placeholder:"N" default:"0" help:"Priority, 0 to 10, the highest first (${default})."`
 	Tag      []string `help:"Tag; may be given several times." placeholder:"TAG"`
+	Limited  bool     `help:"Let limits count the job."`
+	LimitKey string   `placeholder:"KEY" help:"Let limits count the job, under this key."`
 }
 
 // job is a job as producers write it. Args keep all digits of their numbers.
@@ -158,6 +163,12 @@ type job struct {
 	Priority   int             `json:"priority,omitempty"`
 	EnqueuedAt float64         `json:"enqueued_at"`
 	Tags       []string        `json:"tags,omitempty"`
+	Gate       *gate           `json:"gate,omitempty"`
+}
+
+// gate is in a job that limits count.
+type gate struct {
+	Key string `json:"key,omitempty"`
 }
 
 // scheduledJob is the record of a job for later.
@@ -176,6 +187,9 @@ func (a *jobFlags) job(now time.Time) (job, error) {
 	j := job{
 		JID: newJID(), Class: a.Class, Args: json.RawMessage(a.Args), Queue: a.Queue, Retry: a.Retry,
 		Priority: a.Priority, EnqueuedAt: wire.Seconds(now), Tags: a.Tag,
+	}
+	if a.Limited || a.LimitKey != "" {
+		j.Gate = &gate{a.LimitKey}
 	}
 	body, err := encode(j)
 	if err != nil {

@@ -140,7 +140,7 @@ func (c *nextTicksCmd) Run(ctx context.Context, out output.Streams) error {
 		return err
 	}
 	times := output.TableOf([]output.Column{output.Time("TICK")}, job.Next, func(t *int64) []any { return []any{tickTime(*t)} })
-	return printTicks(c.Printer(out), job.Next, times)
+	return printPart(c.Printer(out), job.Next, times)
 }
 
 // Run prints the outcomes of the newest ticks.
@@ -149,11 +149,11 @@ func (c *pastTicksCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
-	return printTicks(c.Printer(out), job.Ticks, tickRows.table(job.Ticks))
+	return printPart(c.Printer(out), job.Ticks, tickRows.table(job.Ticks))
 }
 
-// printTicks prints a part of the answer about a job, as a list of its own.
-func printTicks[T any](p *output.Printer, ticks []T, table *output.Table) error {
+// printPart prints a part of an answer, as a list of its own.
+func printPart[T any](p *output.Printer, ticks []T, table *output.Table) error {
 	if p.Structured() {
 		body, err := json.Marshal(append([]T{}, ticks...))
 		if err != nil {

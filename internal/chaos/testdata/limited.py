@@ -34,7 +34,7 @@ class Worker:
         self.below = self.ask({"command": "state"}).get("claim_below")
 
     def ask(self, command):
-        """Asks the leader, and returns {} if nobody answers within two seconds."""
+        """Asks the leader, and returns {} if there is no answer within two seconds."""
         self.answers.clear()
         self.questions.basic_publish("", "jobs.leader", json.dumps(command), pika.BasicProperties(reply_to=REPLY))
         until = time.time() + 2
