@@ -21,6 +21,7 @@ type Counters struct {
 	Confirms   Delays // how long the broker took to confirm a publish
 	Ticks      TickCounters
 	Claims     ClaimCounters
+	SlotsFreed int64 // because their queues were empty
 }
 
 // ClaimCounters count the answers to claims of slots.

@@ -42,6 +42,7 @@ type evidence struct {
 	proof      proof
 	newer      newerProof
 	silent     silentQueues
+	slots      *slotAudit
 }
 
 // errResigned ends an epoch in which the leader could not do its work.
@@ -52,6 +53,7 @@ func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership
 		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
 	l.evidence = evidence{decided: make(chan decision), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}
+	l.slots = &slotAudit{l: l, gone: make(chan []wire.HeldSlot)}
 	l.prober, l.mover, l.oldQueue = newProber(l), newMover(l), newOldQueue(l)
 	return l
 }
@@ -146,7 +148,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 
 // parts returns what runs beside the loop while it leads.
 func (l *leadership) parts() []func(context.Context) error {
-	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run}
+	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run, l.slots.run}
 	if l.core.copies.held {
 		parts = append(parts, l.oldQueue.takeOver)
 	}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -82,8 +83,8 @@ func (l *limits) step(now time.Time) error {
 		}
 	}
 	groups, all := l.entries.TakeGroups()
-	for g, first := range groups {
-		l.look(g, first)
+	for _, g := range slices.SortedFunc(maps.Keys(groups), wire.Group.Compare) {
+		l.look(g, groups[g])
 	}
 	if now.Sub(l.swept) >= sweepEvery || now.Before(l.swept) {
 		l.swept = now

@@ -117,6 +117,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		l.core.reconciler.decided(d.verdict, d.proof)
 	case id := <-l.renewed:
 		return l.core.rewitnessed(time.Now(), id)
+	case gone := <-l.slots.gone:
+		return l.steadily(func() error { return l.core.limits.freeGone(time.Now(), gone) })
 	case v := <-l.silent.verdicts:
 		return l.silentVerdict(v)
 	case number := <-l.prober.arrivals:
@@ -353,6 +355,7 @@ func (l *leadership) report() {
 		n.FireDelays.add(&c.counters.FireDelays)
 		n.Confirms.add(&c.counters.Confirms)
 		n.Ticks.add(&c.counters.Ticks)
+		n.SlotsFreed += c.counters.SlotsFreed
 		n.Claims.Run, n.Claims.Dropped = n.Claims.Run+c.counters.Claims.Run, n.Claims.Dropped+c.counters.Claims.Dropped
 	})
 	if lost := c.counters.CopiesLost; lost > 0 {

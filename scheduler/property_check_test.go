@@ -36,6 +36,9 @@ func (w *world) quiesce() {
 		cut := w.broker.cut || w.broker.cutGated // a leader that has nothing to do notices it within a minute
 		w.round()
 		w.endJobs()
+		if i%20 == 19 {
+			w.auditSlots()
+		}
 		w.endHold(w.t)
 		s := w.leader()
 		if i == calm || cut {

@@ -85,8 +85,8 @@ func (w *world) tookSlot(c *copyOf) {
 		w.limited.byHand[holderOf(c)] = true
 	}
 	n := 0
-	for p := range w.out() {
-		if !w.limited.byHand[p] {
+	for p, c := range w.out() { // of a job that may come twice, a copy that found no queue frees the slot
+		if !w.limited.byHand[p] && w.broker.unsafe[w.placeOf(c)] == "" {
 			n++
 		}
 	}
@@ -101,15 +101,19 @@ func (w *world) slotsForgotten() bool {
 	return w.journalLost || w.recreated || w.truncated || w.late || w.broker.everCut
 }
 
+func sortedHolders(all map[holder]*copyOf) []holder {
+	return slices.SortedFunc(mapsKeys(all), func(a, b holder) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.tag, b.tag))
+	})
+}
+
 // endJob has a worker report that a job has ended. It may do so twice.
 func (w *world) endJob(t *rapid.T) {
 	out := w.out()
 	if len(out) == 0 {
 		return
 	}
-	all := slices.SortedFunc(mapsKeys(out), func(a, b holder) int {
-		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.tag, b.tag))
-	})
+	all := sortedHolders(out)
 	p := rapid.SampledFrom(all).Draw(t, "ends")
 	w.end(p, out[p])
 	if rapid.IntRange(0, 9).Draw(t, "twice") == 0 {
@@ -126,9 +130,31 @@ func (w *world) end(p holder, c *copyOf) {
 
 // endJobs has the workers end all jobs.
 func (w *world) endJobs() {
-	for p, c := range w.out() {
-		w.end(p, c)
+	out := w.out()
+	for _, p := range sortedHolders(out) {
+		w.end(p, out[p])
 	}
+}
+
+// auditSlots has the leader free the slots of queues that have no such jobs. These jobs were lost, for
+// example with the stream to which they came back.
+func (w *world) auditSlots() {
+	s := w.leader()
+	if s == nil || s.core.phase != phaseLeading {
+		return
+	}
+	has := map[string]bool{}
+	for _, c := range w.out() {
+		has[c.queue] = true
+	}
+	var gone []wire.HeldSlot
+	require.NoError(w.t, s.entries.Slots.Held(func(h *wire.HeldSlot) bool {
+		if !has[h.Queue] {
+			gone = append(gone, *h)
+		}
+		return true
+	}))
+	require.NoError(w.t, s.core.limits.freeGone(w.now, gone))
 }
 
 // checkSlots requires that no slot is held when all jobs have ended.

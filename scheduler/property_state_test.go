@@ -69,6 +69,8 @@ func (w *world) checkPauses(s *modelSidecar) {
 type keyAsked struct {
 	one  string // the jid that was answered
 	lost bool   // a power failure took its entry: the key may get another job
+
+	first time.Time // the earliest request: a leader may carry it out, and end before it answers
 }
 
 // enqueue requests a job under a key. There are few keys, so each is used again, by other leaders
@@ -81,13 +83,13 @@ func (w *world) enqueue(t *rapid.T) {
 	key := fmt.Sprintf("k%d", rapid.IntRange(0, 5).Draw(t, "key"))
 	k := w.keys[key]
 	if k == nil {
-		k = &keyAsked{}
+		k = &keyAsked{first: w.now}
 		w.keys[key] = k
 	}
 	body := fmt.Sprintf(`{"class":"C","args":[%q,%d],"queue":%q}`, key, rapid.IntRange(0, 1).Draw(t, "args"), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "queue"))
 	w.commands++
 	cmd := wire.Command{ID: fmt.Sprintf("c%d", w.commands), Command: wire.CommandEnqueue, Key: key, Job: []byte(body)}
-	asked := w.now
+	k.first = earliest(k.first, w.now)
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
 		switch {
 		case r.Status == wire.StatusConflict:
@@ -102,7 +104,7 @@ func (w *world) enqueue(t *rapid.T) {
 		}
 		k.one, k.lost = r.JID, false
 		if r.Entry != nil {
-			w.enqueuedAt(r, body, asked)
+			w.enqueuedAt(r, body, k.first)
 		}
 	}))
 }

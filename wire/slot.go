@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -76,6 +77,11 @@ type Group struct {
 	Queue string `json:"queue,omitempty"`
 	Class string `json:"class,omitempty"`
 	Key   string `json:"key,omitempty"`
+}
+
+// Compare orders groups.
+func (g Group) Compare(o Group) int {
+	return cmp.Or(cmp.Compare(g.Queue, o.Queue), cmp.Compare(g.Class, o.Class), cmp.Compare(g.Key, o.Key))
 }
 
 // Types of the records of jobs.ends.

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -65,8 +66,9 @@ func (g *Gate[T]) Define(all map[string]wire.Limit) {
 			c.used++
 		}
 	}
-	for _, group := range g.groups {
-		group.counters = g.countersOf(group.Group)
+	for _, of := range slices.SortedFunc(maps.Keys(g.groups), wire.Group.Compare) {
+		group := g.groups[of]
+		group.counters = g.countersOf(of)
 		if group.blocked {
 			g.makeReady(group)
 		}
@@ -176,7 +178,8 @@ func (g *Gate[T]) Park(now time.Time, group *Group[T]) {
 
 // Unpark makes groups ready whose queues take jobs. takes returns how many a queue takes.
 func (g *Gate[T]) Unpark(takes func(queue string) int) {
-	for queue, groups := range g.parked {
+	for _, queue := range slices.Sorted(maps.Keys(g.parked)) {
+		groups := g.parked[queue]
 		n := min(takes(queue), len(groups))
 		for _, group := range groups[:n] {
 			g.makeReady(group)
