@@ -104,7 +104,7 @@ func (w *world) enqueue(t *rapid.T) {
 		}
 		k.one, k.lost = r.JID, false
 		if r.Entry != nil {
-			w.enqueuedAt(r, body, k.first)
+			w.enqueuedAt(r, body, earliest(k.first, w.now)) // the clock may have been set back before it was made
 		}
 	}))
 }
