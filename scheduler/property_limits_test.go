@@ -98,7 +98,7 @@ func (w *world) tookSlot(c *copyOf) {
 // slotsForgotten reports whether a leader may not know which slots are held: the journal has lost
 // fires, or it never had them because the route to it was cut.
 func (w *world) slotsForgotten() bool {
-	return w.journalLost || w.recreated || w.truncated || w.late || w.broker.everCut
+	return w.journalLost || w.recreated || w.late || w.broker.everCut
 }
 
 func sortedHolders(all map[holder]*copyOf) []holder {

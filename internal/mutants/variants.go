@@ -58,6 +58,7 @@ var (
 	behind      = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere   = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
 	unsaid      = check{"./streams", "TestNodeThatCannotLocateStream", nil}
+	slots       = drives("TestNothingIsLostOrDoubled", 300)
 	ticks       = check{"./scheduler", "TestTicks.*|TestClockThat.*|TestOverlapp.*|TestPaused.*", nil}
 	short       = check{"./view", "TestStreamThatLooksShortKeepsView", nil}
 
@@ -339,6 +340,18 @@ var variants = []variant{
 		"waited < patience", "waited < 0", short},
 	{"unconfirmed-end-is-a-gap", "records that were taken back before they were confirmed are taken for lost ones", "view.comparer.identifyByMarks",
 		"finding{verdict: streamTruncated, end: confirmed.offset}", "finding{verdict: streamGapped, end: confirmed.offset}", takenBack},
+	{"slot-ends-ignored", "a slot is not freed when its job has ended", "tracker.slots.end",
+		"return t.remove(tx, id, h)", "return nil", slots},
+	{"slot-end-before-fire", "an end that is read before its fire is forgotten", "tracker.slots.add",
+		"err != nil || known.Ended", "err != nil || known.Any && false", check{"./tracker", "TestReadOrderChangesNothing", nil}},
+	{"slot-forgotten-at-low-water", "slots are not written again at low water", "scheduler.limits.carryOver",
+		"slices.Chunk(held, maxOutcomes)", "slices.Chunk(held[:0], maxOutcomes)", slots},
+	{"slot-unread-fires", "the fires of this epoch are not counted before they are read back", "scheduler/gate.Gate.Take",
+		"if held { g.Hold(entry, group) }", "", check{"./scheduler/gate", "TestLimitsHold", nil}},
+	{"slot-freed-twice", "a slot that is freed twice counts twice", "scheduler/gate.Gate.Free",
+		"delete(g.slots, entry)", "", check{"./scheduler/gate", "TestConcurrencyPerKey|TestLimitsHold", nil}},
+	{"slot-admits-none", "a slot that is freed lets no other job begin", "scheduler/gate.Gate.Free",
+		"g.admit(now, c)", "", check{"./scheduler/gate", "TestLimitsHold", nil}},
 	{"tick-not-journaled", "a leader does not journal the ticks of the leader before", "scheduler.changes.journalOthers",
 		"if err := c.periodics.journalOne(now, a); err != nil { return err }", "", ticks},
 	{"tick-not-void", "the job of a tick counts, although another leader had followed", "wire.EntryRecord.readHeaders",
