@@ -1,17 +1,20 @@
 """Limited jobs: how they are enqueued, claimed, and reported as ended."""
 
+import asyncio
 import json
 import time
 import unittest
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pika
 
-from millrace_jobs import Client, Invalid, Job, NewJob, Options, Worker
+from millrace_jobs import App, Client, Defined, Invalid, Job, Limit, NewJob, Options, PeriodicJob, Worker
 from millrace_jobs._claims import Claims
 from millrace_jobs._lane import Arrival
 from millrace_jobs._task import Task
+from millrace_jobs.testing import AsyncFake, AsyncInline, Fake, Inline
 
 from .broker import Broker, eventually, working
 
@@ -52,6 +55,18 @@ class Enqueuing(unittest.TestCase):
         for options in ({}, {"limited": False}, {"limit_key": None}):
             exchange, key, job = self.prepared(**options)
             self.assertEqual(("jobs.direct", "default", False), (exchange, key, "gate" in job))
+
+    def test_a_task_may_set_them_for_all_its_jobs(self) -> None:
+        app = App()
+        app.client = client = Fake()
+
+        @app.task(limited=True)
+        def load(n: int) -> None: ...
+
+        load.enqueue(1)
+        load.options(limit_key="k").enqueue_in(60, 2)
+        client.enqueue_bulk([load.options(limited=False).job(3)])
+        self.assertEqual([{}, {"key": "k"}, None], [job.gate for job in client.jobs()])
 
     def test_keys_are_checked(self) -> None:
         wrong: list[dict[str, Any]] = [{"limit_key": key} for key in ("a" * 201, "é" * 101, "a\nb", "a\x85", "\ud800", 42)]
@@ -100,6 +115,51 @@ class Claiming(unittest.TestCase):
         ):
             with self.subTest(delivery.arrival):
                 self.assertEqual(wanted, claims.needed(delivery))
+
+
+LIMIT = Limit(
+    name="imports", queues=["imports"], classes=["Import"], per=["key"], concurrency=3, rate={"jobs": 100, "seconds": 60, "burst": 1},
+    overrides={"customer-42": {"concurrency": 10}}, paused=True,
+)  # fmt: skip
+
+
+class Defining(unittest.TestCase):
+    def defined(self, *jobs: Sequence[PeriodicJob], limits: Sequence[Limit] | None = None) -> Any:
+        with broker.leading('{"status": 200, "defined": {"made": ["imports"]}}') as commands, Client(broker.url) as client:
+            self.assertEqual(Defined(["imports"]), client.define("billing", *jobs, limits=limits))
+        return commands[0]["definitions"]
+
+    def test_limits_are_defined_beside_periodic_jobs(self) -> None:
+        imports = {
+            "name": "imports", "queues": ["imports"], "classes": ["Import"], "per": ["key"], "concurrency": 3,
+            "rate": {"jobs": 100, "seconds": 60, "burst": 1}, "overrides": {"customer-42": {"concurrency": 10}}, "paused": True,
+        }  # fmt: skip
+        wanted = {"source": "billing", "limits": [imports, {"name": "all", "concurrency": 9}]}
+        self.assertEqual(wanted, self.defined(limits=[LIMIT, Limit(name="all", concurrency=9)]))
+        job = {"name": "poll", "every": 90, "job": {"class": "Poll", "args": [], "queue": "default", "gate": {"key": "k"}}}
+        poll = PeriodicJob(name="poll", class_="Poll", every=90, options={"limit_key": "k"})
+        self.assertEqual({"source": "billing", "limits": [], "periodic_jobs": [job]}, self.defined([poll], limits=[]))
+
+    def test_it_defines_something(self) -> None:
+        clients: list[Client] = [Client(broker.url), Fake()]
+        for client in clients:
+            with client, self.assertRaisesRegex(Invalid, "defines nothing"):
+                client.define("billing")
+
+    def test_the_fakes_keep_limits(self) -> None:
+        for client in (Fake(), Inline()):
+            poll, other = PeriodicJob(name="poll", class_="Poll", every=90), Limit(name="all", concurrency=9)
+            self.assertEqual(Defined(["imports", "all", "poll"]), client.define("billing", [poll], limits=[LIMIT, other]))
+            changed = replace(other, concurrency=2)
+            self.assertEqual(Defined([], ["all"], ["imports"]), client.define("billing", limits=[changed]))
+            self.assertEqual(([changed], [poll]), (client.limits("billing"), client.periodic("billing")))
+
+        async def define() -> None:
+            for client in (AsyncFake(), AsyncInline()):
+                self.assertEqual(Defined(["imports"]), await client.define("billing", limits=[LIMIT]))
+                self.assertEqual([LIMIT], client.limits("billing"))
+
+        asyncio.run(define())
 
 
 class Working(unittest.TestCase):
