@@ -53,14 +53,14 @@ var mistakes = []mistake{
 	{ // LavinMQ pauses a queue itself, so there only the queue that was resumed shows it
 		name: "pauses once", scenario: "reconnect", says: " while the worker was away is ",
 		lang: "python", file: "millrace_jobs/_session.py",
-		from: `await ask_paused(worker, connection)`,
-		to:   `worker._session or await ask_paused(worker, connection)`,
+		from: `await ask_state(worker, connection, self.claims)`,
+		to:   `worker._session or await ask_state(worker, connection, self.claims)`,
 	},
 	{
 		name: "pauses for ever", scenario: "reconnect", says: "a queue that was resumed while the worker was away is served",
-		lang: "ruby", file: "millrace/session.rb",
-		from: `@worker.paused = Control.ask_paused(self) || @worker.paused`,
-		to:   `@worker.paused |= Control.ask_paused(self) || []`,
+		lang: "ruby", file: "millrace/control.rb",
+		from: `worker.paused = Array(answer['paused']).grep(String)`,
+		to:   `worker.paused |= Array(answer['paused']).grep(String)`,
 	},
 	{
 		name: "traces once", scenario: "reconnect", says: "a handler gets the job's traceparent, after a reconnect",
@@ -131,8 +131,8 @@ var mistakes = []mistake{
 	{
 		name: "acks first", scenario: "confirm", says: "the broker still has both jobs",
 		lang: "ruby", file: "millrace/settler.rb",
-		from: `if outcome.record.nil? || publish(task, job, outcome)`,
-		to:   `answer(task, job, outcome, ended) || (outcome.record && publish(task, job, outcome))` + "\n" + `      if false`,
+		from: `if publish(task, job, outcome) && report_end(task, outcome)`,
+		to:   `answer(task, job, outcome, ended) || publish(task, job, outcome)` + "\n" + `      if false`,
 	},
 	{
 		name: "no heartbeat of AMQP", scenario: "silent", says: "worker and producer notice that the network is silent",
@@ -263,7 +263,7 @@ var mistakes = []mistake{
 	},
 	{
 		name: "takes a mistake for a refusal", scenario: "periodic", says: `expected: "Invalid"`,
-		lang: "python", file: "millrace_jobs/_periodic.py",
+		lang: "python", file: "millrace_jobs/_define.py",
 		from: `(Invalid if reply.get("status") == 400 else Refused)`,
 		to:   `Refused`,
 	},

@@ -4,6 +4,7 @@ Everything is on 127.0.0.1.
 """
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pika
+
+from millrace_jobs import Worker
 
 _SCRIPTS = [Path("/usr/lib/rabbitmq/bin"), Path("/opt/rabbitmq/sbin")]
 
@@ -111,7 +114,8 @@ class Broker:
             channel.exchange_declare("jobs.direct", "direct", durable=True)
             channel.exchange_declare("jobs.control", "fanout", durable=True)
             channel.queue_declare("jobs.begins", durable=True, arguments={"x-queue-type": "stream"})
-            for name in ("scheduled_jobs", "retries", "dead_jobs", "heartbeats", "job_metrics", *(f"queue.{queue}" for queue in queues)):
+            records = ("scheduled_jobs", "retries", "dead_jobs", "heartbeats", "job_metrics", "jobs.gated", "jobs.ends")
+            for name in (*records, *(f"queue.{queue}" for queue in queues)):
                 channel.queue_delete(name)
                 channel.queue_declare(name, durable=True, arguments={"x-max-priority": 10} if name.startswith("queue.") else {})
                 if name.startswith("queue."):
@@ -132,6 +136,34 @@ class Broker:
         """Count the messages of a queue."""
         with self.channel() as channel:
             return int(channel.queue_declare(queue, passive=True).method.message_count)
+
+    @contextlib.contextmanager
+    def leading(self, *replies: str) -> Iterator[list[dict[str, Any]]]:
+        """Take commands as a leader does. The replies are given in order; an empty one is no answer."""
+        commands: list[dict[str, Any]] = []
+
+        def lead() -> None:
+            with self.channel() as channel:
+                channel.queue_declare("jobs.leader")
+                try:
+                    for reply in replies:
+                        for _, properties, body in channel.consume("jobs.leader", auto_ack=True):
+                            commands.append(json.loads(body))
+                            if reply:
+                                channel.basic_publish(
+                                    "", properties.reply_to, reply.encode(), pika.BasicProperties(correlation_id=properties.correlation_id)
+                                )
+                            break
+                finally:
+                    channel.cancel()
+                    channel.queue_delete("jobs.leader")
+
+        thread = threading.Thread(target=lead)
+        thread.start()
+        try:
+            yield commands
+        finally:
+            thread.join(30)
 
 
 class Proxy:
@@ -234,3 +266,16 @@ def eventually(condition: Callable[[], bool], what: str, timeout: float = 30) ->
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout} s: {what}")
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def working(worker: Worker) -> Iterator[None]:
+    """Run a worker, and stop it."""
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join(60)
+        assert not thread.is_alive(), "the worker has stopped"

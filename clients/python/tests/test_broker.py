@@ -1,7 +1,6 @@
 """Behaviour that needs a real broker."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -10,11 +9,9 @@ import threading
 import time
 import traceback
 import unittest
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-
-import pika
 
 from millrace_jobs import (
     AsyncClient,
@@ -33,7 +30,7 @@ from millrace_jobs import (
     Worker,
 )  # fmt: skip
 
-from .broker import Broker, Proxy, eventually
+from .broker import Broker, Proxy, eventually, working
 
 broker: Broker
 
@@ -57,45 +54,16 @@ class Case(unittest.TestCase):
         return proxy
 
 
-@contextlib.contextmanager
-def leading(*replies: str) -> Iterator[list[dict[str, Any]]]:
-    """Take commands as a leader does. The replies are given in order; an empty one is no answer."""
-    commands: list[dict[str, Any]] = []
-
-    def lead() -> None:
-        with broker.channel() as channel:
-            channel.queue_declare("jobs.leader")
-            try:
-                for reply in replies:
-                    for _, properties, body in channel.consume("jobs.leader", auto_ack=True):
-                        commands.append(json.loads(body))
-                        if reply:
-                            channel.basic_publish(
-                                "", properties.reply_to, reply.encode(), pika.BasicProperties(correlation_id=properties.correlation_id)
-                            )
-                        break
-            finally:
-                channel.cancel()
-                channel.queue_delete("jobs.leader")
-
-    thread = threading.Thread(target=lead)
-    thread.start()
-    try:
-        yield commands
-    finally:
-        thread.join(30)
-
-
 class Defining(Case):
     nightly = PeriodicJob(
         name="nightly", class_="Report", args=["daily", 2**60], cron="0 3 * * *", tz="Europe/Stockholm",
-        options={"queue": "reports", "retry": 2}, jitter=1.5, expires_in=3600, grace=0, catch_up="all",
-        catch_up_max=7, overlap="skip", except_=["2026-12-24"], paused=True,
+        options={"queue": "reports", "retry": 2}, jitter=1.5, expires_in=3600, grace=0, catch_up="all", catch_up_max=7, overlap="skip",
+        except_=["2026-12-24"], paused=True,
     )  # fmt: skip
 
     def test_periodic_jobs_are_defined(self) -> None:
         did = Defined(["nightly"], [], ["old"], 1)
-        with leading(json.dumps({"status": 200, "defined": vars(did)})) as commands, Client(broker.url) as client:
+        with broker.leading(json.dumps({"status": 200, "defined": vars(did)})) as commands, Client(broker.url) as client:
             self.assertEqual(did, client.define("billing", [self.nightly, PeriodicJob(name="poll", class_="Poll", every=90)]))
         job = {"class": "Report", "args": ["daily", 2**60], "queue": "reports", "retry": 2}
         self.assertEqual("define", commands[0]["command"])
@@ -107,7 +75,7 @@ class Defining(Case):
 
     def test_define_says_why_not(self) -> None:
         replies = [json.dumps({"status": status, "reason": f"why {status}"}) for status in (400, 409)]
-        with leading(*replies), Client(broker.url) as client:
+        with broker.leading(*replies), Client(broker.url) as client:
             with self.assertRaisesRegex(Invalid, "why 400"):
                 client.define("a", [self.nightly])
             with self.assertRaisesRegex(Refused, "why 409"):
@@ -125,7 +93,7 @@ class Defining(Case):
             async with AsyncClient(broker.url) as client:
                 return await client.define("a", [self.nightly])
 
-        with leading("", busy, before) as commands:
+        with broker.leading("", busy, before) as commands:
             self.assertEqual(Defined(), asyncio.run(define()))
         self.assertEqual(1, len({command["id"] for command in commands}))
         self.assertEqual(3, len(commands))
@@ -134,7 +102,7 @@ class Defining(Case):
         with Client(broker.url) as client:
             with self.assertRaisesRegex(Refused, "no sidecar leads"):
                 client.define("a", [self.nightly], deadline=1)
-            with leading(""), self.assertRaises(Unconfirmed):
+            with broker.leading(""), self.assertRaises(Unconfirmed):
                 client.define("a", [self.nightly], deadline=1)
 
 
@@ -385,18 +353,6 @@ class Working(Case):
         self.client = Client(broker.url)
         self.addCleanup(self.client.close)
 
-    @contextlib.contextmanager
-    def working(self, worker: Worker) -> Iterator[None]:
-        """Run a worker, and stop it."""
-        thread = threading.Thread(target=worker.run)
-        thread.start()
-        try:
-            yield
-        finally:
-            worker.stop()
-            thread.join(60)
-            self.assertFalse(thread.is_alive(), "the worker has stopped")
-
     def test_async_handlers_run_and_fail_like_others(self) -> None:
         worker = Worker(broker.url)
 
@@ -410,7 +366,7 @@ class Working(Case):
             await asyncio.sleep(0)
             raise LookupError("no such order")
 
-        with self.assertLogs("millrace", "WARNING") as logs, self.working(worker):
+        with self.assertLogs("millrace", "WARNING") as logs, working(worker):
             self.client.enqueue("Note", ["hello"])
             self.client.enqueue("Fail", jid="j1")
             record = json.loads(broker.take("retries")[1])
@@ -434,7 +390,7 @@ class Working(Case):
                 self.seen.append(f"{job.jid} ended: {job.end}")
 
         began = time.monotonic()
-        with self.assertLogs("millrace", "INFO") as logs, self.working(worker):
+        with self.assertLogs("millrace", "INFO") as logs, working(worker):
             self.client.enqueue("Sleep", jid="late")
             record = json.loads(broker.take("retries")[1])
             self.assertEqual(("Timeout", "ran longer than 0.3 s"), (record["error_class"], record["error_message"]))
@@ -465,7 +421,7 @@ class Working(Case):
             if await job.wait_async(60):
                 raise HandBack
 
-        with self.working(worker):
+        with working(worker):
             self.client.enqueue("Sleep")
             self.client.enqueue("Wait")
             eventually(lambda: len(self.seen) == 2, "both run")
@@ -483,7 +439,7 @@ class Working(Case):
             self.seen.append("began")
             hangs.wait()
 
-        with self.assertLogs("millrace", "WARNING") as logs, self.working(worker):
+        with self.assertLogs("millrace", "WARNING") as logs, working(worker):
             self.client.enqueue("Hang", jid="j1")
             eventually(lambda: self.seen == ["began"], "it runs")
         text = "job handed back, its handler did not end within the stop timeout  class=Hang jid=j1 queue=default attempt=1"
@@ -505,7 +461,7 @@ class Working(Case):
             done.append(job.jid)
 
         self.client.enqueue_bulk([NewJob("Count", queue=queue) for queue in ["default", "slow"] * 6])
-        with self.working(worker):
+        with working(worker):
             eventually(lambda: len(done) == 12, "all have run")
         self.assertEqual({"default": 2, "slow": 1}, most)
 
@@ -522,7 +478,7 @@ class Working(Case):
         async def death(job: Job, error: BaseException) -> None:
             self.seen.append(("death", job.jid, type(error)))
 
-        with self.assertLogs("millrace", "WARNING"), self.working(worker):
+        with self.assertLogs("millrace", "WARNING"), working(worker):
             self.client.enqueue("Fail", jid="again")
             broker.take("retries")
             self.client.enqueue("Fail", jid="dead", retry=0)
@@ -533,7 +489,7 @@ class Working(Case):
 
     def test_it_says_when_it_starts_and_stops(self) -> None:
         worker = Worker(broker.url, queues=["default", "slow"], concurrency=3, tag="t", version="1.2")
-        with self.assertLogs("millrace", logging.INFO) as logs, self.working(worker):
+        with self.assertLogs("millrace", logging.INFO) as logs, working(worker):
             eventually(lambda: worker._session is not None, "it is connected")
         lines = [line for line in logs.output if "worker st" in line]
         identity = f"identity={worker.identity}"

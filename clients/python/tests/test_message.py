@@ -67,6 +67,7 @@ class Checks(unittest.TestCase):
             "more than 64 bits": {"properties": {"headers": {"a": 1 << 63}}},
             "recursion": {"properties": {"headers": {"a": itself}}},
             "a message has no option queue": {"queue": "low"},
+            "limits count no messages": {"limited": True},
             "there is no option retries": {"retries": 1},
         }
         for reason, given in invalid.items():

@@ -15,6 +15,7 @@ require_relative 'millrace/publisher'
 require_relative 'millrace/new_job'
 require_relative 'millrace/message'
 require_relative 'millrace/periodic_job'
+require_relative 'millrace/limit'
 require_relative 'millrace/line'
 require_relative 'millrace/leader'
 require_relative 'millrace/client'
@@ -29,6 +30,7 @@ require_relative 'millrace/lane'
 require_relative 'millrace/hand'
 require_relative 'millrace/begins'
 require_relative 'millrace/ledger'
+require_relative 'millrace/claims'
 require_relative 'millrace/control'
 require_relative 'millrace/heartbeat'
 require_relative 'millrace/hooks'
@@ -46,7 +48,7 @@ require_relative 'millrace/inspector'
 
 # Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 #
-# - A {Client} enqueues jobs, and defines periodic jobs.
+# - A {Client} enqueues jobs, and defines periodic jobs and limits.
 # - A {Worker} runs jobs by their class. A class that includes {Handler} runs jobs in its method
 #   `perform`.
 # - An {Inspector} finds, deletes, retries and reschedules jobs.

@@ -43,6 +43,22 @@ module BesideBroker
     watched_client.tap { |made| made.enqueue('First', [], queue: @queue) }
   end
 
+  # Takes commands as a leader does. The replies are given in order; nil is no answer. The block gets
+  # the commands.
+  def leading(*replies)
+    commands = []
+    inbox = @channel.queue('jobs.leader')
+    inbox.subscribe do |_, properties, body|
+      commands << JSON.parse(body)
+      reply = replies.shift
+      address = { routing_key: properties.reply_to, correlation_id: properties.correlation_id }
+      @channel.default_exchange.publish(JSON.generate(reply), address) if reply
+    end
+    yield commands
+  ensure
+    inbox.delete
+  end
+
   def eventually(what)
     deadline = Wire.ticks + 60
     until yield

@@ -24,6 +24,7 @@ class TestMessage < Minitest::Test
     refused(/exchange must be a text/, exchange: nil)
     refused(/routing_key must be a text/, routing_key: :created)
     refused(/a message has no option queue/, queue: 'low')
+    refused(/limits count no messages/, limit_key: 'k')
     refused(/there is no option retries/, retries: 1)
     refused(/properties must be a hash/, properties: 7)
     { user_id: /there is no property user_id/, expiration: /expiration must be a text of milliseconds/,

@@ -15,21 +15,6 @@ class TestPeriodic < Minitest::Test
                                            except: ['2026-12-24'], paused: true
   )
 
-  # The replies are given in order; nil is no answer. Returns the commands.
-  def leading(*replies)
-    commands = []
-    inbox = @channel.queue('jobs.leader')
-    inbox.subscribe do |_, properties, body|
-      commands << JSON.parse(body)
-      reply = replies.shift
-      address = { routing_key: properties.reply_to, correlation_id: properties.correlation_id }
-      @channel.default_exchange.publish(JSON.generate(reply), address) if reply
-    end
-    yield commands
-  ensure
-    inbox.delete
-  end
-
   def test_periodic_jobs_are_defined
     did = { 'made' => ['nightly'], 'changed' => [], 'forgotten' => ['old'], 'unchanged' => 1 }
     leading({ 'status' => 200, 'defined' => did }) do |commands|

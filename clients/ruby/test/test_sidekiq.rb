@@ -144,10 +144,11 @@ class TestSidekiq < Minitest::Test # rubocop:disable Metrics/ClassLength -- one 
 
   def test_a_job_can_have_options_of_its_own
     jobs = published do
-      HardJob.set(queue: :critical, retry: 7).set('priority' => 9).perform_async('Ann')
+      HardJob.set(queue: :critical, retry: 7).set('priority' => 9, 'limit_key' => 'k').perform_async('Ann')
       HardJob.set(expires_in: 30).perform_async('Bob')
     end
     assert_equal ['critical', 7, 9, nil], [jobs[0].job.queue, jobs[0].job.retries, jobs[0].job.priority, jobs[0].at]
+    assert_equal({ 'key' => 'k' }, jobs[0].gate)
     assert_in_delta Time.now.to_f + 30, jobs[1].job.members['expires_at'], 20
   end
 

@@ -1,6 +1,6 @@
 """Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 
-- A `Client` enqueues jobs and defines periodic jobs, in async code an `AsyncClient`.
+- A `Client` enqueues jobs and defines periodic jobs and limits, in async code an `AsyncClient`.
 - A `Worker` runs jobs with plain or async functions, one for each class of jobs.
 - An `Inspector` finds, deletes, retries and reschedules jobs.
 - ``millrace_jobs.testing`` has producers and workers that need no broker.
@@ -8,12 +8,14 @@
 The rules for this library and those of other languages are in the project's ``docs/clients.md``.
 """
 
+from ._define import Defined
 from ._handler import Middleware
 from ._lane import Lane
+from ._limit import Bound, Limit, Rate
 from ._login import AsyncCredentials, Credentials
 from ._message import MessageProperties
 from ._newjob import MessageOptions, NewJob, Options
-from ._periodic import Defined, PeriodicJob
+from ._periodic import PeriodicJob
 from ._version import __version__
 from .app import App, Task, current_job
 from .async_client import AsyncClient, AsyncClientMiddleware, AsyncEnqueue
@@ -46,6 +48,7 @@ __all__ = [
     "AsyncClientMiddleware",
     "AsyncCredentials",
     "AsyncEnqueue",
+    "Bound",
     "BulkError",
     "Client",
     "ClientMiddleware",
@@ -63,6 +66,7 @@ __all__ = [
     "Job",
     "Kill",
     "Lane",
+    "Limit",
     "MessageOptions",
     "MessageProperties",
     "Middleware",
@@ -71,6 +75,7 @@ __all__ = [
     "Options",
     "PeriodicJob",
     "Queue",
+    "Rate",
     "Refused",
     "RetryIn",
     "Run",

@@ -1,4 +1,4 @@
-"""Commands to this worker, and the question which queues are paused."""
+"""Commands to this worker, and what it learns from the leader when it connects."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import secrets
 
 from . import _wire
 from ._amqp import Connection, Lost
+from ._claims import ANSWER_TIME, Claims
 from ._core import Core
 from ._leader import ask, read_object
 from ._publisher import Returned
-
-ASK_TIMEOUT = 2.0
 
 
 async def listen(worker: Core, connection: Connection) -> str:
@@ -58,11 +57,18 @@ def obey(worker: Core, body: bytes) -> None:
             worker._changed()
 
 
-async def ask_paused(worker: Core, connection: Connection) -> None:
-    """Ask the leader which queues are paused. Without an answer, nothing changes."""
+async def ask_state(worker: Core, connection: Connection, claims: Claims) -> None:
+    """Ask the leader which queues are paused, and which jobs to claim.
+
+    Without an answer, nothing changes.
+    """
     try:
-        reply = await ask(connection, {"id": secrets.token_hex(16), "command": "state"}, ASK_TIMEOUT)
+        reply = await ask(connection, {"id": secrets.token_hex(16), "command": "state"}, ANSWER_TIME)
     except (Lost, Returned):
         return
-    if reply.get("status") == 200 and isinstance(reply.get("paused"), list):
+    if reply.get("status") != 200:
+        return
+    if isinstance(reply.get("paused"), list):
         worker._paused = {q for q in reply["paused"] if isinstance(q, str)}
+    if isinstance(reply.get("claim_below"), int):
+        claims.below = reply["claim_below"]

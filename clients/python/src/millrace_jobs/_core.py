@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 
+from ._amqp import Channel
 from ._async import Loop
 from ._begins import Key
 from ._handler import Handler
@@ -20,6 +21,7 @@ from ._hosts import Hosts
 from ._lane import Lane, Pool
 from ._login import Login
 from ._metrics import Metrics
+from ._pauses import first_of
 from ._task import Task
 
 
@@ -82,6 +84,13 @@ class Core:
                 self._posted.popleft()()
             except Exception:  # our own fault, which must not delay the others
                 self.log.exception("millrace: what a job came to could not be settled")
+
+    async def _pause(self, channel: Channel, seconds: float) -> bool:
+        """Wait some seconds. Return False if the worker stops, or the channel is lost."""
+        stopped = asyncio.ensure_future(self._stopped.wait())
+        ended = await first_of(stopped, channel.closed, timeout=seconds)
+        stopped.cancel()
+        return not ended
 
     def _quiet(self) -> None:
         if not self._quieted:

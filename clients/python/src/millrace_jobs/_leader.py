@@ -36,7 +36,7 @@ async def ask(connection: Connection, command: dict[str, Any], within: float) ->
         async with asyncio.timeout(within):
             await channel.consume(REPLY, on_reply, auto_ack=True)
             channel.raw.add_on_return_callback(lambda *_: end(Returned(NO_LEADER)))
-            channel.publish(Message("", _wire.LEADER, _wire.dump(command), reply_to=REPLY), command["id"])
+            channel.publish(Message("", _wire.LEADER, _wire.dump(command), reply_to=REPLY), command.get("id"))
             reply = await answer
     except TimeoutError:
         raise Lost(TimeoutError("the leader did not answer")) from None

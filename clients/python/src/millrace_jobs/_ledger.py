@@ -14,7 +14,6 @@ from ._amqp import Channel, Connection, Lost
 from ._begins import Begins, Key, key_of
 from ._core import Core
 from ._pairs import pairs
-from ._pauses import first_of
 from ._publisher import Publisher
 from ._queues import exists
 from ._wire import Message
@@ -130,7 +129,7 @@ class Ledger:
         """
         if not self.usable:
             return 0
-        if not await self._pause(channel, AFTERMATH):
+        if not await self._worker._pause(channel, AFTERMATH):
             return None
         key = key_of(job)
         try:
@@ -152,16 +151,10 @@ class Ledger:
         if deaths < self._worker.max_deaths:
             return deaths
         # Wait before the job is buried: a process that seems dead may only be reconnecting.
-        if not await self._pause(channel, GRACE):
+        if not await self._worker._pause(channel, GRACE):
             return None
         self._gone.clear()
         return await self._count(key, job.queue)
-
-    async def _pause(self, channel: Channel, seconds: float) -> bool:
-        stopped = asyncio.ensure_future(self._worker._stopped.wait())
-        ended = await first_of(stopped, channel.closed, timeout=seconds)
-        stopped.cancel()
-        return not ended
 
     async def _count(self, key: Key, queue: str) -> int:
         try:

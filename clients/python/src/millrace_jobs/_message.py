@@ -47,6 +47,8 @@ def new_message(
             message["properties"] = {name: _property(name, value) for name, value in properties.items()}
         if "queue" in options:
             raise ValueError(f"a message has no option queue: it waits in {QUEUE}")
+        if "limited" in options or "limit_key" in options:
+            raise ValueError("limits count no messages: no worker reports their end")
     except (ValueError, TypeError, RecursionError) as e:
         raise Invalid(f"message to {exchange!a:.100}: {e}") from e
     return NewJob(CLASS, [message], at, queue=QUEUE, **options)

@@ -30,6 +30,8 @@ class TaskOptions(MessageOptions, total=False):
     """The options of a job that a task may set for all its jobs."""
 
     queue: str
+    limited: bool  # whether limits count the job; one with a limit_key is limited anyway
+    limit_key: str | None  # what limits per key count the job under, such as a customer
 
 
 class Options(TaskOptions, total=False):
@@ -72,8 +74,13 @@ class NewJob:
             members["tags"] = list(o["tags"])
         if "expires_at" in o:
             members["expires_at"] = seconds(o["expires_at"])
+        key = o.get("limit_key")
+        gated = key is not None or o.get("limited", False)
+        if gated:
+            members["gate"] = {} if key is None else {"key": key}
         members.update(o.get("fields") or {})
-        message = Message(_wire.DIRECT, queue, _wire.dump(members), _wire.short(jid), _wire.short(self.class_))
+        exchange, routing_key = ("", _wire.GATED) if gated else (_wire.DIRECT, queue)
+        message = Message(exchange, routing_key, _wire.dump(members), _wire.short(jid), _wire.short(self.class_))
         if self.at is not None:
             head = _wire.dump({"type": "scheduled_job", "jid": jid, "scheduled_at": seconds(self.at)})
             message.exchange, message.key, message.body = "", _wire.SCHEDULED, splice(head, message.body)
@@ -101,6 +108,11 @@ class NewJob:
             raise ValueError("timeout must be above 0")
         if not all(isinstance(tag, str) for tag in o.get("tags", ())) or isinstance(o.get("tags"), str):
             raise ValueError("tags must be a list of texts")
+        if not isinstance(o.get("limited", False), bool):
+            raise ValueError("limited must be True or False")
+        key = o.get("limit_key")
+        if key is not None:
+            _wire.check_limit_key(key)
         reserved = _wire.JOB_MEMBERS & (o.get("fields") or {}).keys()
         if reserved:
             raise ValueError(f"field {min(reserved)} is named by the format: there is an option for it, or it is not yours")

@@ -39,6 +39,14 @@ class Outcome:
     retry_in: float | None = None  # seconds
     reason: str = ""  # of a dead job
 
+    @property
+    def ends(self) -> bool:
+        """Whether the job has ended with this delivery.
+
+        It has not if it is handed back, or if it is dropped.
+        """
+        return not self.requeue and (self.reject or bool(self.status))
+
 
 _log = logging.getLogger("millrace")
 

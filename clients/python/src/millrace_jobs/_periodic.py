@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ._newjob import NewJob, Options
-from .errors import Invalid, Refused
+from .errors import Invalid
 
 OF_TICKS = ("jid", "expires_at", "traceparent")
 """Options that a periodic job cannot have, because each tick sets them."""
@@ -61,29 +60,3 @@ class PeriodicJob:
         if self.paused:
             members["paused"] = True
         return members
-
-
-@dataclass(frozen=True)
-class Defined:
-    """What `Client.define` did, by the names of periodic jobs.
-
-    ``forgotten`` are those that the source had defined and does not any more.
-    """
-
-    made: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    forgotten: list[str] = field(default_factory=list)
-    unchanged: int = 0
-
-
-def defining(source: str, jobs: Iterable[PeriodicJob]) -> dict[str, Any]:
-    """Return the command that defines all periodic jobs of a source."""
-    definitions = {"source": source, "periodic_jobs": [job.definition() for job in jobs]}
-    return {"id": secrets.token_hex(16), "command": "define", "definitions": definitions}
-
-
-def defined(reply: dict[str, Any]) -> Defined:
-    """Return what the leader did. Raise Invalid or Refused if it did nothing."""
-    if reply.get("status") in (200, 204):  # 204: it was done before, and that answer was lost
-        return Defined(**reply.get("defined", {}))
-    raise (Invalid if reply.get("status") == 400 else Refused)(str(reply.get("reason")))

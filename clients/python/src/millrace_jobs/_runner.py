@@ -8,6 +8,7 @@ from functools import partial
 
 from . import _outcome, _wire
 from ._attempt import attempt, limit_of
+from ._claims import Claims
 from ._core import Core
 from ._ledger import Ledger
 from ._outcome import Outcome
@@ -20,10 +21,11 @@ from .job import Job
 class Runner:
     """The deliveries of one connection. `work` runs in a thread of the lane."""
 
-    def __init__(self, worker: Core, settler: Settler, ledger: Ledger) -> None:
+    def __init__(self, worker: Core, settler: Settler, ledger: Ledger, claims: Claims) -> None:
         self._worker = worker
         self._settler = settler
         self._ledger = ledger
+        self._claims = claims
 
     def work(self, task: Task) -> None:
         """Process a delivery up to its outcome."""
@@ -46,6 +48,10 @@ class Runner:
         except ValueError as e:
             worker.log.error("millrace: a message in %s is no job, it is rejected: %s", task.queue, e)
             return None, Outcome(reject=True)
+        if self._claims.needed(task):
+            may_run = self._claims.may_run_from_thread(task)
+            if not may_run:  # dropped: it ran elsewhere, or another copy stands for it
+                return job, Outcome(requeue=may_run is None)
         deaths = 0
         if arrival.redelivered and worker.max_deaths > 0:
             task.suspect = True

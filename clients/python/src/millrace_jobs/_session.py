@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ._amqp import Connection
-from ._control import ask_paused, listen
+from ._claims import Claims
+from ._control import ask_state, listen
 from ._core import Core
 from ._ledger import Ledger
 from ._publisher import Publisher
@@ -20,7 +21,8 @@ class Session:
         self.connection = connection
         self.publisher = publisher
         self.ledger = Ledger(worker, connection, publisher)
-        self.runner = Runner(worker, settler, self.ledger)
+        self.claims = Claims(worker, connection)
+        self.runner = Runner(worker, settler, self.ledger, self.claims)
         self._tags = 0
 
     @classmethod
@@ -34,7 +36,7 @@ class Session:
                 # The session needs both.
                 channel.closed.add_done_callback(lambda _: connection.drop())
             await self.ledger.open(await listen(worker, connection))
-            await ask_paused(worker, connection)
+            await ask_state(worker, connection, self.claims)
         except BaseException:
             connection.drop()
             raise

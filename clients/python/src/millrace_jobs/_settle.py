@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from . import _wire
@@ -11,7 +12,7 @@ from ._core import Core
 from ._ledger import Ledger
 from ._metrics import metric
 from ._outcome import Outcome
-from ._pairs import pairs
+from ._pairs import pairs, quoted
 from ._pauses import Pauses, first_of
 from ._task import Task
 from ._wire import Message
@@ -54,7 +55,7 @@ class Settler:
             timer.cancel()
         if not task.claimed:
             task.claimed = True
-            if outcome.record is not None or task.suspect:
+            if outcome.record is not None or task.suspect or (task.slot and outcome.ends):
                 settling = asyncio.get_running_loop().create_task(self._settle(task, job, outcome, at))
                 self._settling.add(settling)
                 settling.add_done_callback(self._settling.discard)
@@ -71,24 +72,37 @@ class Settler:
 
     async def _settle(self, task: Task, job: Job | None, outcome: Outcome, at: float) -> None:
         try:
-            if job is None or outcome.record is None or await self._publish(task, job, outcome):
+            if await self._publish(task, job, outcome) and await self._report_end(task, outcome):
                 self._answer(task, job, outcome, at)
-            elif outcome.status:
+            elif job and outcome.status:
                 self._measure(task, job, outcome, at)
             if task.suspect and job and self.ledger and not outcome.requeue:
                 await self.ledger.ended(job)
         finally:
             self._release(task)
 
-    async def _publish(self, task: Task, job: Job, outcome: Outcome) -> bool:
-        """Publish a record until it is confirmed.
+    async def _publish(self, task: Task, job: Job | None, outcome: Outcome) -> bool:
+        """Publish the record of an outcome, if it has one. Return False if the delivery is lost."""
+        if job is None or outcome.record is None:
+            return True
+        message = Message(
+            "", outcome.stream, outcome.record, _wire.short(job.jid), _wire.short(job.class_), job.priority,
+            _wire.trace_headers(job.traceparent),
+        )  # fmt: skip
+        return await self._confirmed(task, message, "what became of a job", pairs(job, stream=outcome.stream))
+
+    async def _report_end(self, task: Task, outcome: Outcome) -> bool:
+        """Report that a job has ended that holds a slot. Return False if the delivery is lost."""
+        if not (task.slot and outcome.ends):
+            return True
+        record = {"type": "ended", "slot": task.slot, "process": self._worker.identity, "at": time.time()}
+        return await self._confirmed(task, Message("", _wire.ENDS, _wire.dump(record)), "that a job has ended", f"slot={quoted(task.slot)}")
+
+    async def _confirmed(self, task: Task, message: Message, what: str, about: str) -> bool:
+        """Publish until it is confirmed.
 
         Return False if the delivery is lost, because then the broker delivers the job again.
         """
-        message = Message(
-            "", outcome.stream, outcome.record or b"", _wire.short(job.jid), _wire.short(job.class_), job.priority,
-            _wire.trace_headers(job.traceparent),
-        )  # fmt: skip
         pauses = Pauses()
         while not task.channel.closed.done():
             publishing = asyncio.ensure_future(task.publisher.publish(message))
@@ -102,10 +116,7 @@ class Settler:
             except Lost:
                 return False
             except Refused as e:
-                self._worker.log.error(
-                    "millrace: the broker does not take what became of a job, it is tried again  %s",
-                    pairs(job, stream=outcome.stream, error=e),
-                )
+                self._worker.log.error("millrace: the broker does not take %s, it is tried again  %s error=%s", what, about, quoted(str(e)))
             await pauses.wait()
         return False
 

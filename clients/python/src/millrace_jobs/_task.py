@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from ._amqp import Channel
 from ._lane import Arrival, Pool
@@ -30,6 +32,17 @@ class Task:
         self.settled = False
         self.suspect = False
         self.begun = time.time()
+
+    @property
+    def headers(self) -> Mapping[str, Any]:
+        """The headers of the delivery."""
+        return self.arrival.properties.headers or {}
+
+    @property
+    def slot(self) -> str:
+        """The slot that the job holds, or "" if limits do not count it."""
+        slot = self.headers.get("millrace-slot")
+        return slot if isinstance(slot, str) else ""
 
     def took(self, end: float) -> float:
         """Return how many seconds the job ran."""

@@ -14,6 +14,8 @@ DIRECT = "jobs.direct"
 CONTROL = "jobs.control"
 BEGINS = "jobs.begins"
 LEADER = "jobs.leader"
+GATED = "jobs.gated"
+ENDS = "jobs.ends"
 SCHEDULED = "scheduled_jobs"
 RETRIES = "retries"
 DEAD = "dead_jobs"
@@ -26,12 +28,13 @@ DEFAULT_RETRY = 25
 MAX_PRIORITY = 10
 MAX_RECORD = 16 << 20
 MAX_QUEUE_NAME = 200
+MAX_LIMIT_KEY = 200
 MAX_COUNT = 1 << 31
 MAX_SHORT = 255  # bytes in an AMQP short string
 
 JOB_MEMBERS = frozenset(
     ("jid", "class", "args", "queue", "retry", "retry_count", "priority", "tags", "expires_at", "timeout", "dead", "backtrace")
-    + ("enqueued_at", "created_at", "failed_at", "error_class", "error_message", "millrace")
+    + ("enqueued_at", "created_at", "failed_at", "error_class", "error_message", "millrace", "gate")
 )
 """The members of a job that the format names."""
 
@@ -55,10 +58,21 @@ def check_queue(name: str) -> None:
     """Raise ValueError if this cannot be the name of a queue."""
     if not name:
         raise ValueError("queue name is empty")
-    if len(name.encode()) > MAX_QUEUE_NAME:  # UnicodeEncodeError is a ValueError
-        raise ValueError(f"queue name is longer than {MAX_QUEUE_NAME} bytes")
-    if any(unicodedata.category(c) == "Cc" for c in name):
-        raise ValueError("queue name has a control character")
+    _check_text("queue name", name, MAX_QUEUE_NAME)
+
+
+def check_limit_key(key: str) -> None:
+    """Raise ValueError if no limited job can have this key."""
+    if not isinstance(key, str):
+        raise ValueError("limit_key must be a text")
+    _check_text("limit_key", key, MAX_LIMIT_KEY)
+
+
+def _check_text(what: str, text: str, most: int) -> None:
+    if len(text.encode()) > most:  # UnicodeEncodeError is a ValueError
+        raise ValueError(f"{what} is longer than {most} bytes")
+    if any(unicodedata.category(c) == "Cc" for c in text):
+        raise ValueError(f"{what} has a control character")
 
 
 def short(text: str) -> str | None:

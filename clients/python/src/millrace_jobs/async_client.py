@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
+from ._define import Defined, defined, defining
 from ._handler import check_callable, is_async
 from ._hosts import DEFAULT_URL
+from ._limit import Limit
 from ._line import Lines
 from ._login import AsyncCredentials, Credentials
 from ._message import MessageProperties, new_message
 from ._newjob import MessageOptions, NewJob, Options
-from ._periodic import Defined, PeriodicJob, defined, defining
+from ._periodic import PeriodicJob
 from .client import collected, naming
 from .errors import Error
 
@@ -143,9 +145,16 @@ class AsyncClient:
         """Publish a `NewJob`."""
         return await self._through(job, self._until(deadline))
 
-    async def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
-        """Set all periodic jobs of a source. See `Client.define`."""
-        return defined(await asyncio.wrap_future(self._lines.ask(defining(source, jobs), self._until(deadline))))
+    async def define(
+        self,
+        source: str,
+        jobs: Iterable[PeriodicJob] | None = None,
+        *,
+        limits: Iterable[Limit] | None = None,
+        deadline: float | None = None,
+    ) -> Defined:
+        """Set all periodic jobs and limits of a source. See `Client.define`."""
+        return defined(await asyncio.wrap_future(self._lines.ask(defining(source, jobs, limits), self._until(deadline))))
 
     async def close(self) -> None:
         """Close the connection. Publishes that still wait for an answer fail."""

@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
+from ._define import Defined, defined, defining
 from ._handler import check_callable, check_sync
 from ._hosts import DEFAULT_URL
+from ._limit import Limit
 from ._line import Lines
 from ._login import Credentials
 from ._message import MessageProperties, new_message
 from ._newjob import MessageOptions, NewJob, Options
-from ._periodic import Defined, PeriodicJob, defined, defining
+from ._periodic import PeriodicJob
 from .errors import BulkError, Error
 
 Enqueue = Callable[[NewJob], "str | None"]
@@ -155,17 +157,24 @@ class Client:
         until = self._until(deadline)
         return self._through(job, lambda j: self._send(j, until)[1]())
 
-    def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
-        """Set all periodic jobs of a source, which is the name of a program.
+    def define(
+        self,
+        source: str,
+        jobs: Iterable[PeriodicJob] | None = None,
+        *,
+        limits: Iterable[Limit] | None = None,
+        deadline: float | None = None,
+    ) -> Defined:
+        """Set all periodic jobs and limits of a source, which is the name of a program.
 
-        What the source had defined before and does not any more is removed. Call it at each deploy:
-        to repeat it changes nothing.
+        What the source had defined before and does not any more is removed. What is None, the jobs
+        or the limits, is left as it is. Call it at each deploy: to repeat it changes nothing.
 
         The leader carries it out. Without a leader it is tried again until the deadline. Raise
-        Invalid if a definition breaks a rule, Refused if another source has defined one of the jobs
-        or no sidecar leads, and Unreachable, Unconfirmed or Closed as `enqueue` does.
+        Invalid if a definition breaks a rule, Refused if another source has defined one of them or
+        no sidecar leads, and Unreachable, Unconfirmed or Closed as `enqueue` does.
         """
-        return defined(self._lines.ask(defining(source, jobs), self._until(deadline)).result())
+        return defined(self._lines.ask(defining(source, jobs, limits), self._until(deadline)).result())
 
     def close(self) -> None:
         """Close the connection. Publishes that still wait for an answer fail."""

@@ -20,7 +20,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, Unpack
@@ -29,10 +29,12 @@ from . import _wire
 from ._async import Loop
 from ._attempt import attempt as run_attempt
 from ._attempt import limit_of
+from ._define import Defined, defining
 from ._handler import chain
+from ._limit import Limit
 from ._newjob import NewJob, Options
 from ._outcome import FAILED, Outcome, expire
-from ._periodic import Defined, PeriodicJob
+from ._periodic import PeriodicJob
 from ._report import report
 from .app import Task
 from .async_client import AsyncClient
@@ -62,6 +64,11 @@ class Enqueued:
     def args(self) -> Any:
         """The args that the job's handler gets."""
         return self.job.args
+
+    @property
+    def gate(self) -> Mapping[str, Any] | None:
+        """The member ``gate`` of a limited job, with its ``key`` if it has one. Otherwise None."""
+        return self.job._members.get("gate")
 
 
 @dataclass
@@ -182,26 +189,55 @@ def _raise(errors: list[BaseException]) -> None:
         raise BaseExceptionGroup(f"{len(errors)} jobs failed", errors)
 
 
+def _listed(definitions: Iterable[T] | None) -> list[T] | None:
+    return None if definitions is None else list(definitions)
+
+
+def _changed(did: Defined, old: Sequence[PeriodicJob | Limit], new: Sequence[PeriodicJob | Limit]) -> Defined:
+    """Return what was done, with the change of one kind of definitions."""
+    before, now = ({d.name: d.definition() for d in definitions} for definitions in (old, new))
+    made = [name for name in now if name not in before]
+    changed = [name for name in now if name in before and now[name] != before[name]]
+    forgotten = sorted(before.keys() - now.keys())
+    unchanged = len(now) - len(made) - len(changed)
+    return Defined(did.made + made, did.changed + changed, did.forgotten + forgotten, did.unchanged + unchanged)
+
+
 class _Offline(Client):
     def __init__(self, worker: Worker | None = None) -> None:
         super().__init__(_NOWHERE)
         self._performer = _Performer(worker, None)
         self.results: list[Result] = []
         self._periodic: dict[str, list[PeriodicJob]] = {}
+        self._limits: dict[str, list[Limit]] = {}
 
-    def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
-        """Keep the periodic jobs of a source. Nothing is due in a test."""
-        before = {job.name: job.definition() for job in self.periodic(source)}
-        kept = list(jobs)
-        now = {job.name: job.definition() for job in kept}
-        self._periodic[source] = kept
-        changed = [name for name in now if name in before and now[name] != before[name]]
-        made = [name for name in now if name not in before]
-        return Defined(made, changed, sorted(before.keys() - now.keys()), len(now) - len(made) - len(changed))
+    def define(
+        self,
+        source: str,
+        jobs: Iterable[PeriodicJob] | None = None,
+        *,
+        limits: Iterable[Limit] | None = None,
+        deadline: float | None = None,
+    ) -> Defined:
+        """Keep the periodic jobs and limits of a source. Nothing is due in a test, and jobs do not wait."""
+        jobs, limits = _listed(jobs), _listed(limits)
+        defining(source, jobs, limits)  # checks them
+        did = Defined()
+        if limits is not None:
+            did = _changed(did, self.limits(source), limits)
+            self._limits[source] = limits
+        if jobs is not None:
+            did = _changed(did, self.periodic(source), jobs)
+            self._periodic[source] = jobs
+        return did
 
     def periodic(self, source: str) -> list[PeriodicJob]:
         """List the periodic jobs that a source has defined."""
         return list(self._periodic.get(source, ()))
+
+    def limits(self, source: str) -> list[Limit]:
+        """List the limits that a source has defined."""
+        return list(self._limits.get(source, ()))
 
     def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
         """Enqueue a `NewJob`."""
@@ -297,13 +333,24 @@ class AsyncInline(AsyncClient):
         super().__init__(_NOWHERE)
         self._inline = Inline(worker)
 
-    async def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
-        """Keep the periodic jobs of a source. Nothing is due in a test."""
-        return self._inline.define(source, jobs)
+    async def define(
+        self,
+        source: str,
+        jobs: Iterable[PeriodicJob] | None = None,
+        *,
+        limits: Iterable[Limit] | None = None,
+        deadline: float | None = None,
+    ) -> Defined:
+        """Keep the periodic jobs and limits of a source. See `Inline.define`."""
+        return self._inline.define(source, jobs, limits=limits)
 
     def periodic(self, source: str) -> list[PeriodicJob]:
         """List the periodic jobs that a source has defined."""
         return self._inline.periodic(source)
+
+    def limits(self, source: str) -> list[Limit]:
+        """List the limits that a source has defined."""
+        return self._inline.limits(source)
 
     @property
     def results(self) -> list[Result]:
@@ -324,13 +371,24 @@ class AsyncFake(AsyncClient):
         super().__init__(_NOWHERE)
         self._fake = Fake(worker)
 
-    async def define(self, source: str, jobs: Iterable[PeriodicJob], *, deadline: float | None = None) -> Defined:
-        """Keep the periodic jobs of a source. Nothing is due in a test."""
-        return self._fake.define(source, jobs)
+    async def define(
+        self,
+        source: str,
+        jobs: Iterable[PeriodicJob] | None = None,
+        *,
+        limits: Iterable[Limit] | None = None,
+        deadline: float | None = None,
+    ) -> Defined:
+        """Keep the periodic jobs and limits of a source. See `Fake.define`."""
+        return self._fake.define(source, jobs, limits=limits)
 
     def periodic(self, source: str) -> list[PeriodicJob]:
         """List the periodic jobs that a source has defined."""
         return self._fake.periodic(source)
+
+    def limits(self, source: str) -> list[Limit]:
+        """List the limits that a source has defined."""
+        return self._fake.limits(source)
 
     @property
     def results(self) -> list[Result]:

@@ -84,7 +84,8 @@ module Millrace
     #   a text), `delivery_mode` (1 or 2), `priority` (0 to 255), `timestamp` and `headers` (only
     #   values that JSON has)
     # @param deadline (see #enqueue)
-    # @param options some of {NewJob::OPTIONS} for the job that delivers the message, not `queue`
+    # @param options some of {NewJob::OPTIONS} for the job that delivers the message, not `queue`,
+    #   `limited` and `limit_key`
     # @return (see #enqueue)
     # @raise (see #enqueue)
     def publish_at(time, exchange, routing_key = '', body = '', properties: {}, deadline: nil, **options)
@@ -126,19 +127,21 @@ module Millrace
       jid
     end
 
-    # Sets all periodic jobs of a source, which is the name of a program. What the source had defined
-    # before and does not any more is removed. Call it at each deploy: to repeat it changes nothing.
+    # Sets all periodic jobs and limits of a source, which is the name of a program. What the source
+    # had defined before and does not any more is removed. What is nil, the jobs or the limits, is
+    # left as it is. Call it at each deploy: to repeat it changes nothing.
     #
     # The leader carries it out. Without a leader it is tried again until the deadline. The error is
-    # Invalid if a definition breaks a rule, and Refused if another source has defined one of the jobs
-    # or no sidecar leads.
+    # Invalid if a definition breaks a rule, and Refused if another source has defined one of them or
+    # no sidecar leads.
     # @param source [String]
-    # @param jobs [Array<PeriodicJob>]
+    # @param jobs [Array<PeriodicJob>, nil]
+    # @param limits [Array<Limit>, nil]
     # @param deadline (see #enqueue)
     # @return [Defined]
     # @raise (see #enqueue)
-    def define(source, jobs, deadline: nil)
-      command = Defined.command(source, jobs)
+    def define(source, jobs = nil, limits: nil, deadline: nil)
+      command = Defined.command(source, jobs, limits)
       raise Closed, 'the client was closed' if @closed
 
       Defined.by(Leader.new(@hosts, fail_fast: @fail_fast) { @closed }.call(command, deadline || @timeout))

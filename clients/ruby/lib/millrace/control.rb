@@ -3,11 +3,9 @@
 require 'securerandom'
 
 module Millrace
-  # Receives commands to this worker, and asks which queues are paused.
+  # Receives commands to this worker, and asks the leader for its state.
   # @private
   module Control
-    ASK_TIMEOUT = 2
-
     module_function
 
     # Declares the exclusive queue of this process, follows its commands, and returns the queue's
@@ -52,12 +50,16 @@ module Millrace
       worker.public_send(command['op'], queue) if queue.is_a?(String) && !queue.empty?
     end
 
-    # Asks the leader which queues are paused. Returns nil without an answer.
-    def ask_paused(session)
+    # Asks the leader which queues are paused, and which jobs to claim. Without an answer, nothing
+    # changes.
+    def learn_state(session)
       command = { 'id' => SecureRandom.hex(16), 'command' => 'state' }
       worker = session.worker
-      answer = Leader.ask(session.connection, command, ASK_TIMEOUT, bell: worker.bell, tag: session.next_tag) { worker.stopping? }
-      answer['status'] == 200 ? Array(answer['paused']).grep(String) : nil
+      answer = Leader.ask(session.connection, command, Claims::ANSWER_TIME, bell: worker.bell, tag: session.next_tag) { worker.stopping? }
+      return unless answer['status'] == 200
+
+      worker.paused = Array(answer['paused']).grep(String)
+      session.claims.below = answer['claim_below'] if answer['claim_below'].is_a?(Integer)
     rescue Publisher::Returned
       nil
     rescue Connection::Lost

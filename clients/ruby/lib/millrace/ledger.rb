@@ -72,14 +72,14 @@ module Millrace
     # Called in a thread of a lane.
     def begin(task, job)
       return 0 unless usable?
-      return unless pause(task, AFTERMATH)
+      return unless task.pause(AFTERMATH)
 
       key = Begins.key_of(job)
       note(task, job, key) or return (0 unless task.attachment.lost?)
       deaths = count(key, job.queue)
       return deaths if deaths < @worker.max_deaths
       # Wait before the job is buried: a process that seems dead may only be reconnecting.
-      return unless pause(task, GRACE)
+      return unless task.pause(GRACE)
 
       @mutex.synchronize { @gone.clear }
       count(key, job.queue)
@@ -145,11 +145,6 @@ module Millrace
         try('died', process: process)
       end
       @mutex.synchronize { @gone.dup }
-    end
-
-    # Waits for some seconds. Returns whether the job may still begin.
-    def pause(task, seconds)
-      !@worker.bell.wait(seconds) { @worker.stopping? || task.attachment.lost? }
     end
 
     def write(type, seconds, process: @worker.process, **members, &given_up)

@@ -16,6 +16,7 @@ module Millrace
     # Returns the job that delivers a message. Raises Invalid if the message breaks a rule.
     def job(at, exchange, routing_key, body, properties, options)
       raise ArgumentError, "a message has no option queue: it waits in #{QUEUE}" if options.key?(:queue)
+      raise ArgumentError, 'limits count no messages: no worker reports their end' if options.key?(:limited) || options.key?(:limit_key)
       raise ArgumentError, 'properties must be a hash' unless properties.is_a?(Hash)
 
       message = { 'exchange' => short('exchange', exchange), 'routing_key' => short('routing_key', routing_key) }.merge(content(body))

@@ -5,8 +5,9 @@ require 'securerandom'
 module Millrace
   # A job to enqueue, as client middleware and {Client#enqueue_bulk} get it.
   class NewJob
-    # The options of a job, beside its class and args.
-    OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace fields traceparent].freeze
+    # The options of a job, beside its class and args. Limits count the job if it is `limited` or has
+    # a `limit_key`, which names what they count it under, such as a customer.
+    OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace limited limit_key fields traceparent].freeze
     # Members whose values are written unchanged.
     PLAIN = %i[retry priority tags dead backtrace].freeze
     private_constant :PLAIN
@@ -51,9 +52,18 @@ module Millrace
       options.fetch(:queue, Wire::DEFAULT_QUEUE)
     end
 
+    def limited?
+      options.fetch(:limited, false) || !options[:limit_key].nil?
+    end
+
+    # Returns the member of a limited job, by its name.
+    def gate
+      limited? ? { 'gate' => { 'key' => options[:limit_key] }.compact } : {}
+    end
+
     def members(jid, now)
       found = { 'jid' => jid, 'class' => job_class, 'args' => args, 'queue' => queue, 'retry_count' => 0,
-                (at ? 'created_at' : 'enqueued_at') => now, **options.slice(*PLAIN).transform_keys(&:to_s) }
+                (at ? 'created_at' : 'enqueued_at') => now, **options.slice(*PLAIN).transform_keys(&:to_s), **gate }
       found['timeout'] = Wire.number(options[:timeout]) if options.key?(:timeout)
       found['expires_at'] = seconds(options[:expires_at]) if options.key?(:expires_at)
       found.merge!(options[:fields].transform_keys(&:to_s)) if options[:fields]
@@ -61,8 +71,7 @@ module Millrace
     end
 
     def message(jid, job)
-      exchange = Wire::DIRECT
-      key = queue
+      exchange, key = limited? ? ['', Wire::GATED] : [Wire::DIRECT, queue]
       body = job
       if at
         exchange = ''
@@ -99,8 +108,9 @@ module Millrace
       raise ArgumentError, 'jid must be a text' unless options[:jid].nil? || options[:jid].is_a?(String)
       raise ArgumentError, 'timeout must be above 0' unless options.fetch(:timeout, 1).then { |t| t.is_a?(Numeric) && t.positive? }
 
-      check_dead
+      check_flags
       check_tags
+      Wire.check_limit_key(options[:limit_key]) unless options[:limit_key].nil?
       check_fields
     end
 
@@ -115,8 +125,10 @@ module Millrace
       fields.each { |name, value| [name.to_s, value].each { |v| Plain.check(v, 1) } }
     end
 
-    def check_dead
-      raise ArgumentError, 'dead must be true or false' unless [true, false].include?(options.fetch(:dead, true))
+    def check_flags
+      %i[dead limited].each do |name|
+        raise ArgumentError, "#{name} must be true or false" unless [true, false].include?(options.fetch(name, true))
+      end
     end
 
     def check_tags

@@ -21,9 +21,17 @@ module Millrace
       @reason = reason # why the job was discarded, for the log
     end
 
+    # Returns whether the job has ended with this delivery. It has not if it is handed back, or if it
+    # is dropped.
+    def ends?
+      @answer == :reject || (@answer == :ack && !@status.nil?)
+    end
+
     SUCCEEDED = new(status: 'success').freeze
     HANDED_BACK = new(answer: :requeue).freeze
     UNDECODABLE = new(answer: :reject).freeze
+    # The outcome of a job that ran elsewhere, or that another copy stands for.
+    DROPPED = new.freeze
 
     # An error that the library itself makes.
     class Said < StandardError

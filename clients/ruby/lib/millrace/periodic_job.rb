@@ -51,9 +51,9 @@ module Millrace
     end
   end
 
-  # What {Client#define} did, by the names of periodic jobs.
+  # What {Client#define} did, by the names of periodic jobs and limits.
   class Defined
-    # @return [Array<String>] new periodic jobs
+    # @return [Array<String>] those that are new
     attr_reader :made
     # @return [Array<String>]
     attr_reader :changed
@@ -70,10 +70,14 @@ module Millrace
       @unchanged = unchanged
     end
 
-    # Returns the command that defines all periodic jobs of a source.
+    # Returns the command that defines all periodic jobs and limits of a source. nil leaves what the
+    # source has defined of that kind as it is. Raises Invalid if both are nil.
     # @private
-    def self.command(source, jobs)
-      definitions = { 'source' => source, 'periodic_jobs' => jobs.map(&:definition) }
+    def self.command(source, jobs, limits)
+      lists = { 'periodic_jobs' => jobs, 'limits' => limits }.compact
+      raise Invalid, 'it defines nothing: pass periodic jobs or limits, which may be empty arrays' if lists.empty?
+
+      definitions = { 'source' => source, **lists.transform_values { |list| list.map(&:definition) } }
       { 'id' => SecureRandom.hex(16), 'command' => 'define', 'definitions' => definitions }
     end
 

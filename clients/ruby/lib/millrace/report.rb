@@ -49,6 +49,11 @@ module Millrace
       write(log, :error, 'the broker does not take what became of a job, it is tried again', { **about(job), error: refused.message })
     end
 
+    # Logs that the broker refuses the record that a limited job has ended, which is published again.
+    def end_refused(log, slot, refused)
+      write(log, :error, 'the broker does not take that a job has ended, it is tried again', { slot: slot, error: refused.message })
+    end
+
     # Logs that the begin of a redelivered job could not be written.
     def begin_unwritten(log, job, error)
       warn(log, 'a job begins that was delivered before, and that could not be written down', { **about(job), error: error.message })

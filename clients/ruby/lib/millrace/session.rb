@@ -13,7 +13,7 @@ module Millrace
     # How many seconds the broker gets for the last acknowledgements of other consumers.
     ACK_TIME = 1
 
-    attr_reader :worker, :connection, :publisher, :ledger, :control
+    attr_reader :worker, :connection, :publisher, :ledger, :claims, :control
 
     # Connects, and prepares everything except the lanes. Raises Connection::Lost.
     def self.open(worker)
@@ -82,7 +82,8 @@ module Millrace
       @control = Control.listen(self)
       @ledger = Ledger.new(self)
       @ledger.open
-      @worker.paused = Control.ask_paused(self) || @worker.paused
+      @claims = Claims.new(self)
+      Control.learn_state(self)
       @worker.metrics.attach(lambda { |body|
         @metrics_channel.publish(Wire::Message.new(exchange: '', key: Wire::METRICS, body: body, mandatory: false))
       })

@@ -79,9 +79,9 @@ module Millrace
     end
 
     def settle(task, job, outcome, ended)
-      if outcome.record.nil? || publish(task, job, outcome)
+      if publish(task, job, outcome) && report_end(task, outcome)
         answer(task, job, outcome, ended)
-      else
+      elsif job
         measure(task, job, outcome, ended)
       end
       return unless task.suspect && job && outcome.answer != :requeue
@@ -89,16 +89,34 @@ module Millrace
       (@worker.session || task.attachment.session).ledger.ended(job)
     end
 
-    # Publishes a record until it is confirmed. Returns false if the delivery is lost, because then
-    # the broker delivers the job again.
+    # Publishes the record of an outcome, if it has one. Returns false if the delivery is lost.
     def publish(task, job, outcome)
+      return true if outcome.record.nil?
+
       message = Wire::Message.new(exchange: '', key: outcome.stream, body: outcome.record, message_id: Wire.short(job.jid),
                                   type: Wire.short(job.job_class), priority: job.priority,
                                   headers: Wire.trace_headers(job.traceparent))
+      confirmed?(task, message) { |refused| Report.record_refused(@worker.log, job, refused) }
+    end
+
+    # Reports that a job has ended that holds a slot. Returns false if the delivery is lost.
+    def report_end(task, outcome)
+      slot = task.slot
+      return true unless slot && outcome.ends?
+
+      record = Wire.dump({ 'type' => 'ended', 'slot' => slot, 'process' => @worker.identity, 'at' => Wire.now })
+      confirmed?(task, Wire::Message.new(exchange: '', key: Wire::ENDS, body: record)) do |refused|
+        Report.end_refused(@worker.log, slot, refused)
+      end
+    end
+
+    # Publishes until it is confirmed. The block gets each refusal. Returns false if the delivery is
+    # lost, because then the broker delivers the job again.
+    def confirmed?(task, message)
       pauses = Pauses.new
       until lost?(task)
         refused = try(task, message) or return true
-        Report.record_refused(@worker.log, job, refused)
+        yield refused
         @worker.bell.wait(pauses.next) { lost?(task) }
       end
       false

@@ -37,6 +37,21 @@ module Millrace
       @attempt&.end(why)
     end
 
+    # Returns the headers of the delivery, with their values as UTF-8 text where possible.
+    def headers
+      @headers ||= (arrival.properties[:headers] || {}).to_h { |name, value| [text(name), value.is_a?(String) ? text(value) : value] }
+    end
+
+    # Returns the slot that the job holds, or nil if limits do not count it.
+    def slot
+      headers['millrace-slot'].then { |found| found if found.is_a?(String) }
+    end
+
+    # Waits for some seconds. Returns whether the job may still begin.
+    def pause(seconds)
+      !@worker.bell.wait(seconds) { @worker.stopping? || attachment.lost? }
+    end
+
     private
 
     # Reports the outcome, and then settles it, also if a failure hook ends the thread.
@@ -56,6 +71,7 @@ module Millrace
 
     def examine
       job = decode or return [nil, Outcome::UNDECODABLE]
+      refusal = refusal_of_claim and return [job, refusal]
       deaths = deaths_of(job) or return [nil, Outcome::HANDED_BACK]
       @begun = Wire.now
       return [job, Outcome::Judge.poisoned(job, deaths, @begun)] if @worker.max_deaths.positive? && deaths >= @worker.max_deaths
@@ -85,23 +101,27 @@ module Millrace
     def decode
       properties = arrival.properties
       id = properties[:message_id]
-      Job.new(arrival.body, queue, headers: headers(properties[:headers]), message_id: id && Wire.valid(id),
+      Job.new(arrival.body, queue, headers: headers, message_id: id && Wire.valid(id),
                                    sent: properties[:timestamp] && Wire.clock(properties[:timestamp].to_f))
     rescue ArgumentError => e
       @worker.log.error("a message in #{queue} is no job, it is rejected: #{e.message}")
       nil
     end
 
-    # Returns the headers with their values as UTF-8 text where possible.
-    def headers(found)
-      return {} if found.nil? || found.empty?
-
-      found.to_h { |name, value| [text(name), value.is_a?(String) ? text(value) : value] }
-    end
-
     def text(bytes)
       found = bytes.dup.force_encoding(Encoding::UTF_8)
       found.valid_encoding? ? found : bytes
+    end
+
+    # Claims a job that may have begun before. Returns its outcome if it must not run.
+    def refusal_of_claim
+      claims = attachment.session.claims
+      return unless claims.needed?(self)
+
+      case claims.claim(self)
+      when 'drop' then Outcome::DROPPED
+      when nil then Outcome::HANDED_BACK
+      end
     end
 
     # Returns in how many processes that died the job had begun. Returns nil if the job must not

@@ -53,6 +53,12 @@ module Millrace
         job.args
       end
 
+      # @return [Hash{String => String}, nil] the member `gate` of a limited job, with its `key` if it
+      #   has one; nil if limits do not count the job
+      def gate
+        job.members['gate']
+      end
+
       # Returns the job for its next attempt.
       # @private
       def retried(at, error)
@@ -91,18 +97,23 @@ module Millrace
         super('amqp://nowhere.invalid')
         @worker = worker || Worker.new('amqp://nowhere.invalid')
         @periodic = {}
+        @limits = {}
       end
 
-      # Keeps the periodic jobs of a source. Nothing is due in a test.
+      # Keeps the periodic jobs and limits of a source. Nothing is due in a test, and limited jobs do
+      # not wait.
       # @return [Defined]
       # @raise [Invalid]
-      def define(source, jobs, **)
-        before = periodic(source).to_h { |job| [job.name, job.definition] }
-        now = jobs.to_h { |job| [job.name, job.definition] }
-        @periodic[source] = jobs.dup
+      def define(source, jobs = nil, limits: nil, **)
+        Defined.command(source, jobs, limits) # checks them
+        before = named([*(periodic(source) if jobs), *(limits(source) if limits)])
+        now = named([*jobs, *limits])
+        @periodic[source] = jobs.dup if jobs
+        @limits[source] = limits.dup if limits
         kept = now.keys & before.keys
-        changed = kept.reject { |name| now[name] == before[name] }
-        Defined.new(made: now.keys - kept, changed: changed, forgotten: before.keys - kept, unchanged: kept.size - changed.size)
+        changed = kept.reject { |id| now[id] == before[id] }
+        made, forgotten = [now.keys - kept, before.keys - kept].map { |ids| ids.map(&:last) }
+        Defined.new(made: made, changed: changed.map(&:last), forgotten: forgotten, unchanged: kept.size - changed.size)
       end
 
       # Returns the periodic jobs that a source has defined.
@@ -111,7 +122,18 @@ module Millrace
         @periodic.fetch(source, []).dup
       end
 
+      # Returns the limits that a source has defined.
+      # @return [Array<Limit>]
+      def limits(source)
+        @limits.fetch(source, []).dup
+      end
+
       private
+
+      # Returns definitions by their kind and name.
+      def named(all)
+        all.to_h { |definition| [[definition.class, definition.name], definition.definition] }
+      end
 
       def publish(new_job, _seconds)
         jid, message = new_job.prepare(Wire.now)

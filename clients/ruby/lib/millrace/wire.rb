@@ -10,6 +10,8 @@ module Millrace
     CONTROL = 'jobs.control'
     BEGINS = 'jobs.begins'
     LEADER = 'jobs.leader'
+    GATED = 'jobs.gated'
+    ENDS = 'jobs.ends'
     SCHEDULED = 'scheduled_jobs'
     RETRIES = 'retries'
     DEAD = 'dead_jobs'
@@ -22,6 +24,7 @@ module Millrace
     MAX_PRIORITY = 10
     MAX_RECORD = 16 << 20
     MAX_QUEUE_NAME = 200
+    MAX_LIMIT_KEY = 200
     MAX_COUNT = 1 << 31
     # The length in bytes of the longest AMQP short string.
     MAX_SHORT = 255
@@ -32,7 +35,7 @@ module Millrace
     # The members of a job that the format names.
     JOB_MEMBERS = %w[
       jid class args queue retry retry_count priority tags expires_at timeout dead backtrace
-      enqueued_at created_at failed_at error_class error_message millrace
+      enqueued_at created_at failed_at error_class error_message millrace gate
     ].freeze
 
     # A message to publish, and where to publish it.
@@ -48,9 +51,22 @@ module Millrace
     # Raises ArgumentError if this cannot be the name of a queue.
     def check_queue(name)
       raise ArgumentError, 'queue must be a text, and not empty' unless name.is_a?(String) && !name.empty?
-      raise ArgumentError, 'queue name is not Unicode' unless unicode?(name)
-      raise ArgumentError, "queue name is longer than #{MAX_QUEUE_NAME} bytes" if name.bytesize > MAX_QUEUE_NAME
-      raise ArgumentError, 'queue name has a control character' if name.encode(Encoding::UTF_8).match?(/[[:cntrl:]]/)
+
+      check_text('queue name', name, MAX_QUEUE_NAME)
+    end
+
+    # Raises ArgumentError if no limited job can have this key.
+    def check_limit_key(key)
+      raise ArgumentError, 'limit_key must be a text' unless key.is_a?(String)
+
+      check_text('limit_key', key, MAX_LIMIT_KEY)
+    end
+
+    # Raises ArgumentError unless a text is Unicode, short enough, and without control characters.
+    def check_text(what, text, most)
+      raise ArgumentError, "#{what} is not Unicode" unless unicode?(text)
+      raise ArgumentError, "#{what} is longer than #{most} bytes" if text.encode(Encoding::UTF_8).bytesize > most
+      raise ArgumentError, "#{what} has a control character" if text.encode(Encoding::UTF_8).match?(/[[:cntrl:]]/)
     end
 
     # Returns whether a text can be written as UTF-8.

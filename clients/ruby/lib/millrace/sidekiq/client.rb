@@ -7,7 +7,7 @@ module Sidekiq
   # Enqueues jobs that are hashes, as Sidekiq's client does. {Millrace.client} publishes them.
   class Client
     # Options of a {Millrace::NewJob} that Sidekiq's jobs have under the same name.
-    OPTIONS = %w[queue priority tags jid timeout dead backtrace].freeze
+    OPTIONS = %w[queue priority tags jid timeout dead backtrace limited limit_key].freeze
     # Members that Millrace sets, or that have a meaning in one process only.
     OURS = %w[class args at retry created_at enqueued_at retry_count pool log_level expires_in].freeze
     # Options of Sidekiq whose meaning Millrace does not have.

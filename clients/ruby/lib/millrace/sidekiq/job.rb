@@ -47,7 +47,7 @@ module Sidekiq
     module ClassMethods
       # Sets options for all jobs of this class.
       # @param options `queue`, `retry`, `dead`, `backtrace`, `tags`, `expires_in`; of Millrace,
-      #   `priority` and `timeout`. Other options become members of the job
+      #   `priority`, `timeout`, `limited` and `limit_key`. Other options become members of the job
       # @return [Hash{String => Object}] all options
       def sidekiq_options(options = {})
         @sidekiq_options = own_sidekiq_options.merge(options.transform_keys(&:to_s))
