@@ -31,7 +31,9 @@ export interface Limit extends Bound {
 
 const MEMBERS = new Set(['name', 'queues', 'classes', 'per', 'concurrency', 'rate', 'overrides', 'paused']);
 
-/** Checks the names of a limit's members, and returns its definition. The leader checks the rest. */
+/**
+ * Checks the names of a limit's members, and returns its definition. The leader checks the rest.
+ */
 export function limitDefinition(limit: Limit): Record<string, unknown> {
   for (const name of Object.keys(limit)) check(MEMBERS.has(name), `limit ${limit.name}: there is no option ${name}`);
   return { ...limit };

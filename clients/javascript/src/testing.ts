@@ -204,7 +204,7 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'p
     return results.map((r) => r.jid as string);
   }
 
-  /** Keeps the periodic jobs and limits of a source. In a test nothing is due, and nothing waits. */
+  /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
   async define(source: string, jobs?: readonly PeriodicJob[], { limits }: { limits?: readonly Limit[]; deadline?: number } = {}): Promise<Defined> {
     defining(source, { jobs, limits }); // checks them
     const did = [

@@ -39,7 +39,7 @@ async function take(queue) {
 
 const count = async (queue) => (await channel.checkQueue(queue)).messageCount;
 
-/** Takes the commands of workers, as a leader does. `claims` has the answers to claims, in order. */
+/** Takes the commands of workers, as a leader does. `claims` has its answers to claims, in order. */
 async function leading(t, below, claims = []) {
   const asked = [];
   const leader = await connection.createChannel();

@@ -20,7 +20,9 @@ export function mustClaim({ fields, properties }: ConsumeMessage, below: number 
   return fields.redelivered || asked !== undefined || op === 'refired' || below === undefined || Number(epoch ?? 0) < below;
 }
 
-/** Returns whether a job has ended: its delivery does not go back to its queue, and was not dropped. */
+/**
+ * Returns whether a job has ended: its delivery does not go back to its queue, and was not dropped.
+ */
 export const ends = ({ then, status }: Outcome): boolean => then === 'reject' || (then === 'ack' && status !== undefined);
 
 /** Returns the record that frees a slot. */

@@ -54,8 +54,8 @@ public final class Limit {
     }
 
     /**
-     * {@return a limit with a name, of 1 to 64 letters, digits, dots, hyphens and underscores} It is
-     * about all limited jobs, unless it names queues or classes.
+     * {@return a limit with a name, of 1 to 64 letters, digits, dots, hyphens and underscores} It
+     * is about all limited jobs, unless it names queues or classes.
      */
     public static Limit of(String name) {
         return new Limit(name);

@@ -64,7 +64,7 @@ public final class Inline implements Enqueuer, Definer {
         return jids;
     }
 
-    /** Keeps the periodic jobs and limits of a source. In a test nothing is due, and nothing waits. */
+    /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
     @Override
     public Defined define(String source, Collection<PeriodicJob> periodic, Collection<Limit> limits) {
         return definitions.define(source, periodic, limits);
