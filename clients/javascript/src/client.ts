@@ -3,6 +3,7 @@ import { resolved, type Checked, type JobDefinition, type NewJob } from './defin
 import { BulkError, Closed, Refused, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
 import { ask } from './leader.js';
+import type { Limit } from './limits.js';
 import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
 import { defined, defining, type Defined, type PeriodicJob } from './periodic.js';
@@ -154,15 +155,16 @@ export class Client {
   }
 
   /**
-   * Sets all periodic jobs of a source, which is the name of a program. What the source had defined
-   * before and does not any more is removed. Call it at each deploy: to repeat it changes nothing.
+   * Sets all periodic jobs and limits of a source, which is the name of a program. What the source
+   * had defined before and does not any more is removed. A list that is undefined leaves what there
+   * is of its kind as it is. Call it at each deploy: to repeat it changes nothing.
    *
    * The leader carries it out. Without a leader it is tried again until the deadline. Rejects with
    * Invalid if a definition breaks a rule, with Refused if another source has defined one of the
-   * jobs or no sidecar leads, and otherwise as enqueue does.
+   * jobs or limits or no sidecar leads, and otherwise as enqueue does.
    */
-  async define(source: string, jobs: readonly PeriodicJob[], { deadline = this.#timeout }: { deadline?: number } = {}): Promise<Defined> {
-    const command = defining(source, jobs);
+  async define(source: string, jobs?: readonly PeriodicJob[], { limits, deadline = this.#timeout }: { limits?: readonly Limit[]; deadline?: number } = {}): Promise<Defined> {
+    const command = defining(source, { jobs, limits });
     const until = new Deadline(deadline);
     try {
       const what = { jid: '', again: '; the leader may have carried it out' };

@@ -11,6 +11,8 @@ export const DEAD = 'dead_jobs';
 export const HEARTBEATS = 'heartbeats';
 export const METRICS = 'job_metrics';
 export const BEGINS = 'jobs.begins';
+export const GATED = 'jobs.gated';
+export const ENDS = 'jobs.ends';
 export const QUEUE_PREFIX = 'queue.';
 export const DEFAULT_QUEUE = 'default';
 
@@ -23,7 +25,7 @@ export const DEFAULT_RETRY = 25;
 /** The members of a job that the format names. Options write them. All others are the user's. */
 export const MEMBERS = new Set([
   'jid', 'class', 'args', 'queue', 'retry', 'retry_count', 'priority', 'tags', 'expires_at', 'timeout', 'dead', 'backtrace', 'enqueued_at',
-  'created_at', 'failed_at', 'error_class', 'error_message', 'millrace',
+  'created_at', 'failed_at', 'error_class', 'error_message', 'millrace', 'gate',
 ]);
 
 /**
@@ -38,10 +40,19 @@ export const seconds = (ms = Date.now()): number => ms / 1000;
 /** Returns the fault of a queue's name, or undefined. */
 export function queueNameFault(name: unknown): string | undefined {
   if (typeof name !== 'string' || name === '') return 'queue name is empty';
-  if (Buffer.byteLength(name) > 200) return 'queue name is longer than 200 bytes';
-  if (!name.isWellFormed()) return 'queue name is not valid Unicode';
+  return textFault('queue name', name);
+}
+
+/** Returns the fault of a job's limit key, or undefined. */
+export function limitKeyFault(key: unknown): string | undefined {
+  return typeof key === 'string' ? textFault('limitKey', key) : 'limitKey is no text';
+}
+
+function textFault(name: string, text: string): string | undefined {
+  if (Buffer.byteLength(text) > 200) return `${name} is longer than 200 bytes`;
+  if (!text.isWellFormed()) return `${name} is not valid Unicode`;
   // eslint-disable-next-line no-control-regex
-  if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) return 'queue name has a control character';
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(text)) return `${name} has a control character`;
   return undefined;
 }
 

@@ -1,15 +1,17 @@
 import { close, openChannel, pause, type Connection } from './connection.js';
 import { LEADER } from './format.js';
 import { Lost, Returned } from './publisher.js';
-import { toJSON } from './write.js';
+import { newJid, toJSON } from './write.js';
 
 const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
 const NO_LEADER = 'no sidecar leads right now';
 
 /** A command to the leader. */
 export interface Command {
-  id: string;
+  id?: string;
   command: string;
+  slot?: string;
+  process?: string;
   definitions?: unknown;
 }
 
@@ -35,7 +37,7 @@ export async function ask(connection: Connection, command: Command, ms: number):
         channel.consume(DIRECT_REPLY, (message) => resolve(message ? parse(message.content) : {}), { noAck: true }).catch(reject);
       });
       answer.catch(() => {}); // the channel may be lost first
-      channel.publish('', LEADER, Buffer.from(toJSON(command)), { mandatory: true, contentType: 'application/json', replyTo: DIRECT_REPLY, correlationId: command.id });
+      channel.publish('', LEADER, Buffer.from(toJSON(command)), { mandatory: true, contentType: 'application/json', replyTo: DIRECT_REPLY, correlationId: command.id ?? newJid() });
       if (await pause(ms, answer, channel.lost)) throw new Lost('the leader did not answer');
       const reply = await Promise.race([answer, channel.lost.then((cause) => Promise.reject(new Lost('connection lost', { cause })))]);
       if (reply.status === 503) throw new Returned(reply.reason ? `${NO_LEADER}: ${reply.reason}` : NO_LEADER);

@@ -1,6 +1,7 @@
 import { resolved, type JobDefinition } from './define.js';
 import { Invalid, Refused } from './errors.js';
 import type { Command } from './leader.js';
+import { limitDefinition, type Limit } from './limits.js';
 import type { JobOptions } from './types.js';
 import { check, newJid, template } from './write.js';
 
@@ -35,7 +36,7 @@ export interface PeriodicJob<A extends readonly unknown[] = readonly any[]> {
   paused?: boolean;
 }
 
-/** What `define` did, by the names of periodic jobs. */
+/** What `define` did, by the names of periodic jobs and limits. */
 export interface Defined {
   made: string[];
   changed: string[];
@@ -62,9 +63,16 @@ export function definition({ name, class: job, args = [], options = {}, ...sched
   return members;
 }
 
-/** Returns the command that defines all periodic jobs of a source. */
-export function defining(source: string, jobs: readonly PeriodicJob[]): Command {
-  return { id: newJid(), command: 'define', definitions: { source, periodic_jobs: jobs.map(definition) } };
+/** What a source defines. A list that is left out leaves what there is of its kind as it is. */
+export interface Definitions {
+  jobs?: readonly PeriodicJob[] | undefined;
+  limits?: readonly Limit[] | undefined;
+}
+
+/** Returns the command that defines all periodic jobs and limits of a source. */
+export function defining(source: string, { jobs, limits }: Definitions): Command {
+  check(jobs || limits, 'there is nothing to define: give jobs, limits or both');
+  return { id: newJid(), command: 'define', definitions: { source, periodic_jobs: jobs?.map(definition), limits: limits?.map(limitDefinition) } };
 }
 
 /** Returns what the leader did. Throws Invalid or Refused if it did nothing. */

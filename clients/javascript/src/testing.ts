@@ -6,11 +6,12 @@ import type { Client } from './client.js';
 import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
 import { Job } from './job.js';
+import { limitDefinition, type Limit } from './limits.js';
 import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
 import { expire, judge, unknownClass, type Outcome } from './outcome.js';
 import { parseJob, type Delivered } from './parse.js';
-import { definition, type Defined, type PeriodicJob } from './periodic.js';
+import { defining, definition, type Defined, type PeriodicJob } from './periodic.js';
 import type { Registry } from './registry.js';
 import { withRetryCount } from './scan.js';
 import type { ClientMiddleware, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest } from './types.js';
@@ -25,6 +26,8 @@ export interface Enqueued {
   queue: string;
   /** The number of the next attempt. */
   attempt: number;
+  /** With the `limitKey`, if it has one; undefined if the job is not limited. */
+  gate?: { key?: string };
   /** When it is due, if it is scheduled. */
   at?: Date;
   /** The job as it would be published. */
@@ -130,11 +133,25 @@ export class Attempt extends Delivery {
   }
 }
 
+const NOTHING: Defined = { made: [], changed: [], forgotten: [], unchanged: 0 };
+
+/** Returns what it changes to define some jobs or limits in place of others. */
+function difference<T extends { name: string }>(old: readonly T[], wanted: readonly T[], encoded: (each: T) => unknown): Defined {
+  const texts = (all: readonly T[]) => new Map(all.map((each) => [each.name, toJSON(encoded(each))]));
+  const before = texts(old);
+  const now = texts(wanted);
+  const names = [...now.keys()];
+  const changed = names.filter((name) => before.has(name) && before.get(name) !== now.get(name));
+  const made = names.filter((name) => !before.has(name));
+  return { made, changed, forgotten: [...before.keys()].filter((name) => !now.has(name)), unchanged: names.length - made.length - changed.length };
+}
+
 /** Replaces a Client. Each enqueued job is passed to a function. */
 class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'publishAt' | 'publishIn' | 'enqueueBulk' | 'define' | 'close'> {
   #middleware: ClientMiddleware[] = [];
   #enqueued: (message: Written) => Promise<void>;
   #periodic = new Map<string, PeriodicJob[]>();
+  #limits = new Map<string, Limit[]>();
 
   /** @internal */
   constructor(enqueued: (message: Written) => Promise<void>) {
@@ -187,21 +204,27 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'p
     return results.map((r) => r.jid as string);
   }
 
-  /** Keeps the periodic jobs of a source. Nothing is due in a test. */
-  async define(source: string, jobs: readonly PeriodicJob[]): Promise<Defined> {
-    const texts = (all: readonly PeriodicJob[]) => new Map(all.map((job) => [job.name, toJSON(definition(job))]));
-    const before = texts(this.periodic(source));
-    const now = texts(jobs);
-    this.#periodic.set(source, [...jobs]);
-    const names = [...now.keys()];
-    const changed = names.filter((name) => before.has(name) && before.get(name) !== now.get(name));
-    const made = names.filter((name) => !before.has(name));
-    return { made, changed, forgotten: [...before.keys()].filter((name) => !now.has(name)), unchanged: names.length - made.length - changed.length };
+  /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
+  async define(source: string, jobs?: readonly PeriodicJob[], { limits }: { limits?: readonly Limit[]; deadline?: number } = {}): Promise<Defined> {
+    defining(source, { jobs, limits }); // checks them
+    const did = [
+      jobs ? difference(this.periodic(source), jobs, definition) : NOTHING,
+      limits ? difference(this.limits(source), limits, limitDefinition) : NOTHING,
+    ];
+    if (jobs) this.#periodic.set(source, [...jobs]);
+    if (limits) this.#limits.set(source, [...limits]);
+    const all = (name: 'made' | 'changed' | 'forgotten') => did.flatMap((each) => each[name]);
+    return { made: all('made'), changed: all('changed'), forgotten: all('forgotten'), unchanged: did.reduce((sum, each) => sum + each.unchanged, 0) };
   }
 
   /** Returns the periodic jobs that a source has defined. */
   periodic(source: string): PeriodicJob[] {
     return [...(this.#periodic.get(source) ?? [])];
+  }
+
+  /** Returns the limits that a source has defined. */
+  limits(source: string): Limit[] {
+    return [...(this.#limits.get(source) ?? [])];
   }
 
   async close(): Promise<void> {}
@@ -278,8 +301,8 @@ export class Fake extends Offline {
 
   #listed(list: Kept[], job: string | JobDefinition | undefined): Enqueued[] {
     const all = list.map(({ message: { raw, at }, ...rest }) => {
-      const { jid, class: name, args, queue } = JSON.parse(raw.toString());
-      return { jid, class: name, args, queue, raw, ...(at && { at }), ...rest };
+      const { jid, class: name, args, queue, gate } = JSON.parse(raw.toString());
+      return { jid, class: name, args, queue, raw, ...(gate && { gate }), ...(at && { at }), ...rest };
     });
     const wanted = typeof job === 'object' ? job.class : job;
     return wanted === undefined ? all : all.filter(({ class: name }) => name === wanted);

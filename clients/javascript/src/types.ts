@@ -43,6 +43,13 @@ export interface JobOptions {
   priority?: number;
   /** Tags by which to find jobs. */
   tags?: readonly string[];
+  /**
+   * Whether the limits that are about its queue and class count it. A job with a `limitKey` is
+   * limited anyway.
+   */
+  limited?: boolean;
+  /** What limits per key count it under, such as a customer: at most 200 bytes. */
+  limitKey?: string;
   /** Default: 16 random bytes in hex. */
   jid?: string;
   /** A job that has not begun by then becomes a dead job. */

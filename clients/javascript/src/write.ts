@@ -3,12 +3,12 @@ import {
   isAnyArrayBuffer, isBoxedPrimitive, isDate, isMap, isPromise, isRegExp, isSet, isWeakMap, isWeakSet,
 } from 'node:util/types';
 import { Invalid, isError } from './errors.js';
-import { DEFAULT_QUEUE, DIRECT, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, properties, queueNameFault, seconds } from './format.js';
+import { DEFAULT_QUEUE, DIRECT, GATED, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, limitKeyFault, properties, queueNameFault, seconds } from './format.js';
 import type { Publication } from './publisher.js';
 import type { JobOptions, PublishOptions } from './types.js';
 
 export const OPTIONS = new Set<string>([
-  'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline',
+  'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline', 'limited', 'limitKey',
 ]);
 
 export const newJid = (): string => randomBytes(16).toString('hex');
@@ -107,15 +107,22 @@ function checkOptions(o: PublishOptions): void {
   check(o.jid === undefined || (typeof o.jid === 'string' && o.jid !== '' && o.jid.isWellFormed()), 'jid is no valid text');
   check(o.timeout === undefined || (Number.isFinite(o.timeout) && o.timeout >= 0), `timeout is ${o.timeout}`);
   check(o.dead === undefined || typeof o.dead === 'boolean', 'dead is no boolean');
+  check(o.limited === undefined || typeof o.limited === 'boolean', 'limited is no boolean');
+  const fault = o.limitKey === undefined ? undefined : limitKeyFault(o.limitKey);
+  check(!fault, fault);
   check(o.backtrace === undefined || typeof o.backtrace === 'boolean' || isCount(o.backtrace), `backtrace is ${o.backtrace}`);
   for (const name of Object.keys(o.fields ?? {})) check(!MEMBERS.has(name), `field ${name} is named by the format`);
 }
+
+/** Returns whether limits count a job. */
+const isLimited = (o: JobOptions): boolean => o.limited === true || o.limitKey !== undefined;
 
 /** Returns the members of a job that its options set. Absent options are left out. */
 function optional(o: PublishOptions): Record<string, unknown> {
   const m: Record<string, unknown> = {};
   for (const name of ['retry', 'priority', 'tags', 'timeout', 'dead', 'backtrace'] as const) if (o[name] !== undefined) m[name] = o[name];
   if (o.expiresAt !== undefined) m.expires_at = time('expiresAt', o.expiresAt);
+  if (isLimited(o)) m.gate = { key: o.limitKey };
   return { ...m, ...o.fields };
 }
 
@@ -168,5 +175,6 @@ function place(job: NamedJob, jid: string, queue: string, text: string): Omit<Pu
   }
   const body = Buffer.from(text);
   check(body.length <= MAX_RECORD, `it has ${body.length} bytes, at most ${MAX_RECORD} are allowed`);
-  return job.at === undefined ? { exchange: DIRECT, key: queue, body } : { exchange: '', key: SCHEDULED, body };
+  if (job.at !== undefined) return { exchange: '', key: SCHEDULED, body };
+  return isLimited(job.options ?? {}) ? { exchange: '', key: GATED, body } : { exchange: DIRECT, key: queue, body };
 }

@@ -2,7 +2,7 @@ import type { Engine } from './engine.js';
 import { close, openChannel, type Connection } from '../connection.js';
 import { messageOf } from '../errors.js';
 import { CONTROL } from '../format.js';
-import { ask, parse } from '../leader.js';
+import { ask, parse, type Command } from '../leader.js';
 import { newJid } from '../write.js';
 
 const ASK_TIMEOUT = 2_000; // ms
@@ -25,13 +25,28 @@ export async function listen(engine: Engine, connection: Connection): Promise<st
   return queue;
 }
 
-/** Asks the leader which queues are paused. Without an answer, nothing changes. */
-export async function askPaused(engine: Engine, connection: Connection): Promise<string[]> {
+/** What the leader answers to a command; undefined if it does not carry out the command. */
+async function said(connection: Connection, command: Command): Promise<any> {
   try {
-    const said = await ask(connection, { id: newJid(), command: 'state' }, ASK_TIMEOUT);
-    if (said.status === 200 && Array.isArray(said.paused)) return said.paused;
+    const reply = await ask(connection, command, ASK_TIMEOUT);
+    return reply.status === 200 ? reply : undefined;
   } catch {
-    // Without an answer, or without a leader.
+    return undefined; // without an answer, or without a leader
   }
-  return [...engine.paused];
+}
+
+/**
+ * Asks the leader which queues are paused, and resolves to the epoch below which jobs must be
+ * claimed. Without an answer, nothing changes and the epoch is unknown.
+ */
+export async function askState(engine: Engine, connection: Connection): Promise<number | undefined> {
+  const state = await said(connection, { id: newJid(), command: 'state' });
+  if (Array.isArray(state?.paused)) engine.learnPaused(state.paused);
+  return state && Number(state.claim_below ?? 0);
+}
+
+/** Asks the leader whether the job of a slot may run. Without an answer, it is unknown. */
+export async function claim(engine: Engine, connection: Connection, slot: string): Promise<'run' | 'drop' | undefined> {
+  const reply = await said(connection, { command: 'claim', slot, process: engine.identity });
+  return reply?.claim === 'run' || reply?.claim === 'drop' ? reply.claim : undefined;
 }

@@ -1,5 +1,5 @@
 import type { Channel, Options } from 'amqplib';
-import { askPaused, listen } from './control.js';
+import { askState, listen } from './control.js';
 import type { Engine } from './engine.js';
 import { heartbeat } from './heartbeat.js';
 import { Ledger } from './ledger.js';
@@ -22,6 +22,7 @@ export class Session {
   metricsChannel!: Watched<Channel>; // for metrics, whose publishes are not confirmed
   lost!: Promise<Error>;
   ledger!: Ledger;
+  claimBelow: number | undefined; // jobs of earlier epochs must be claimed; undefined if that is unknown
 
   static async open(engine: Engine): Promise<Session> {
     const connection = await engine.hosts.dial(`millrace worker ${engine.identity}`);
@@ -46,7 +47,7 @@ export class Session {
     this.lost = Promise.race([this.connection.lost, this.publisher.lost, this.metricsChannel.lost]);
     this.ledger = new Ledger(this.engine, this.connection, this.lost, (body) => this.publish(BEGINS, body));
     await this.ledger.open(await listen(this.engine, this.connection));
-    this.engine.learnPaused(await askPaused(this.engine, this.connection));
+    this.claimBelow = await askState(this.engine, this.connection);
   }
 
   /**

@@ -1,14 +1,16 @@
 import type { Channel, ConsumeMessage } from 'amqplib';
+import { claim } from './control.js';
 import type { Engine, Running } from './engine.js';
 import type { Lane } from './lane.js';
 import { keyOf } from './ledger.js';
 import type { Session } from './session.js';
+import { DROPPED, endRecord, ends, mustClaim, slotOf } from './slot.js';
 import { Pauses, answer, pause, type Watched } from '../connection.js';
 import { messageOf } from '../errors.js';
-import { properties } from '../format.js';
+import { ENDS, properties } from '../format.js';
 import { attempt } from '../log.js';
 import { expire, judge, poisoned, unknownClass, type Outcome, type Verdict } from '../outcome.js';
-import type { Times } from '../outbox.js';
+import type { Fields, Times } from '../outbox.js';
 import { parseJob, type Delivered } from '../parse.js';
 import { Lost } from '../publisher.js';
 
@@ -25,6 +27,7 @@ export class Task implements Running {
   #channel: Watched<Channel>;
   #message: ConsumeMessage;
   #claimed = false; // it is being settled
+  #slot: string | undefined; // of a job that limits count
   #suspect = false; // its begin is written to the ledger, and then its end
   #settled = false;
   #waiting: (() => void) | undefined; // called when it is settled
@@ -47,6 +50,7 @@ export class Task implements Running {
     this.queue = arrival.queue;
     this.#channel = channel;
     this.#message = arrival.message;
+    this.#slot = slotOf(arrival.message);
   }
 
   /** Resolves when the task is settled. It has room for one caller. */
@@ -77,8 +81,25 @@ export class Task implements Running {
       this.settle({ then: 'reject' });
       return;
     }
-    if (this.#message.fields.redelivered && this.engine.config.maxDeaths > 0) this.#investigate(this.job);
-    else this.start(this.job, 0);
+    if (this.#slot !== undefined && mustClaim(this.#message, this.session.claimBelow)) this.#claim(this.job, this.#slot);
+    else this.#admit(this.job);
+  }
+
+  /** Asks the leader whether a job that may have begun before may run, until it has answered. */
+  async #claim(job: Delivered, slot: string): Promise<void> {
+    for (const pauses = new Pauses(); ; ) {
+      const answer = await claim(this.engine, this.session.connection, slot);
+      if (answer === 'drop') this.settle(DROPPED);
+      else if (answer === 'run' && !this.#claimed && !this.isLost()) this.#admit(job);
+      else if (answer === undefined && (await this.pause(pauses.next()))) continue;
+      else this.settle({ then: 'requeue' });
+      return;
+    }
+  }
+
+  #admit(job: Delivered): void {
+    if (this.#message.fields.redelivered && this.engine.config.maxDeaths > 0) this.#investigate(job);
+    else this.start(job, 0);
   }
 
   async #investigate(job: Delivered): Promise<void> {
@@ -125,8 +146,8 @@ export class Task implements Running {
   }
 
   /**
-   * Settles an outcome after the failure hooks: publishes the record, waits for the confirm, and
-   * only then acknowledges.
+   * Settles an outcome after the failure hooks: publishes the record, and the end of a job that
+   * limits count. Waits for the confirms, and only then acknowledges.
    */
   settle(outcome: Outcome, hooks?: Promise<void>): void {
     if (this.#claimed) {
@@ -134,13 +155,14 @@ export class Task implements Running {
       return;
     }
     this.#claimed = true;
-    if (outcome.record || hooks) this.#conclude(outcome, hooks);
+    if (outcome.record || hooks || this.#slot !== undefined) this.#conclude(outcome, hooks);
     else this.#answer(outcome, true);
   }
 
   async #conclude(outcome: Outcome, hooks: Promise<void> | undefined): Promise<void> {
     await hooks;
-    this.#answer(outcome, !outcome.record || (await this.#publish(outcome as Outcome & { stream: string; record: Buffer })));
+    const recorded = !outcome.record || (await this.#publish(outcome as Outcome & { stream: string; record: Buffer }));
+    this.#answer(outcome, recorded && (!ends(outcome) || (await this.#reportEnd())));
   }
 
   #answer(outcome: Outcome, known: boolean): void {
@@ -152,20 +174,32 @@ export class Task implements Running {
     if (this.#suspect && this.job && outcome.then !== 'requeue') this.engine.writeEnd(keyOf(this.job));
   }
 
-  /**
-   * Publishes a record until it is confirmed. Resolves to false if the delivery is lost, because
-   * then the broker delivers the job again.
-   */
-  async #publish({ stream, record }: { stream: string; record: Buffer }): Promise<boolean> {
+  #publish({ stream, record }: { stream: string; record: Buffer }): Promise<boolean> {
     const job = this.job!;
     const message = { key: stream, body: record, properties: properties(job.jid, job.class, job.priority, job.headers['traceparent']) };
+    return this.#untilConfirmed(() => this.session.publisher.publish(message), 'the broker does not take what became of a job; it is tried again', { jid: job.jid, stream });
+  }
+
+  /** Reports that the job has ended, if limits count it. */
+  async #reportEnd(): Promise<boolean> {
+    const slot = this.#slot;
+    if (slot === undefined) return true;
+    const body = endRecord(slot, this.engine.identity);
+    return this.#untilConfirmed(() => this.session.publish(ENDS, body), 'the broker does not take that a job has ended; it is tried again', { slot });
+  }
+
+  /**
+   * Repeats a publish until it is confirmed. Resolves to false if the delivery is lost, because
+   * then the broker delivers the job again.
+   */
+  async #untilConfirmed(publish: () => Promise<void>, fault: string, fields: Fields): Promise<boolean> {
     for (const pauses = new Pauses(); ; ) {
       try {
-        await this.session.publisher.publish(message);
+        await publish();
         return true;
       } catch (error) {
         if (error instanceof Lost || this.isLost()) return false;
-        this.engine.log('error', 'the broker does not take what became of a job; it is tried again', { jid: job.jid, stream, error: messageOf(error) });
+        this.engine.log('error', fault, { ...fields, error: messageOf(error) });
       }
       await pause(pauses.next(), this.#channel.lost, this.session.lost);
       if (this.isLost()) return false;

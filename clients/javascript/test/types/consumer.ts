@@ -1,6 +1,6 @@
 // Code that a TypeScript program may write, and code that the compiler must refuse.
 // package.test.mjs checks it with strict settings.
-import { Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Job, type Logger, type NewJob } from 'millrace-jobs';
+import { Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Job, type Limit, type Logger, type NewJob } from 'millrace-jobs';
 import { Attempt, Fake, Inline } from 'millrace-jobs/testing';
 
 interface OrderMail {
@@ -15,6 +15,8 @@ declare const mail: OrderMail;
 declare const unknownValue: unknown;
 
 const orderMail = defineJob<[mail: OrderMail]>('OrderMail', { queue: 'mail', retry: 3 });
+const imports = defineJob<[file: string]>('Import', { limitKey: 'ann', limited: true });
+const importLimit: Limit = { name: 'imports', per: ['key'], rate: { jobs: 100, seconds: 60 }, overrides: { ann: { concurrency: 3 } } };
 const cleanUp = defineJob<[]>('CleanUp');
 const optional = defineJob<[days?: number]>('Optional');
 const tls = { ca: 'pem', cert: Buffer.from('pem'), key: 'pem', passphrase: 'x' };
@@ -23,6 +25,13 @@ export async function enqueue(client: Client | Inline): Promise<string[]> {
   const jid: string = await client.enqueue('OrderMail', [mail, 1, null, { a: [true] }]);
   await client.enqueue(orderMail, [mail], { priority: 3 });
   await client.enqueueIn(60, orderMail, [mail]);
+  await client.enqueue(imports, ['a.csv'], { limitKey: 'bob' });
+  await client.define('app', [{ name: 'nightly', class: imports, args: ['a.csv'], cron: '@daily', options: { limited: true } }], { limits: [importLimit] });
+  await client.define('app', undefined, { limits: [] });
+  // @ts-expect-error nothing has a limit of its own for each host
+  await client.define('app', undefined, { limits: [{ name: 'x', concurrency: 1, per: ['host'] }] });
+  // @ts-expect-error a key is a text
+  await client.enqueue('Any', [], { limitKey: 7 });
   await client.enqueueAt(new Date(), cleanUp);
   await client.enqueue(optional);
   await client.enqueue(optional, [7]);

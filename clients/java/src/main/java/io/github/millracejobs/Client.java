@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -196,10 +197,30 @@ public final class Client implements Enqueuer, Definer, AutoCloseable {
         return define(source, jobs, timeout);
     }
 
-    /** Sets all periodic jobs of a source, with its own limit of time. */
+    /** Sets all periodic jobs of a source, with its own deadline. */
     public Defined define(String source, Collection<PeriodicJob> jobs, Duration within) {
+        return define(source, jobs, null, within);
+    }
+
+    @Override
+    public Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> limits) {
+        return define(source, jobs, limits, timeout);
+    }
+
+    /** Sets all periodic jobs and all limits of a source, with its own deadline. */
+    public Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> limits, Duration within) {
+        if (jobs == null && limits == null) {
+            throw new InvalidException("there is nothing to define: give jobs, limits or both", null);
+        }
         String id = Keys.random(16);
-        Map<String, Object> definitions = Map.of("source", source, "periodic_jobs", jobs.stream().map(job -> job.definition(codec)).toList());
+        Map<String, Object> definitions = new LinkedHashMap<>();
+        definitions.put("source", source);
+        if (jobs != null) {
+            definitions.put("periodic_jobs", jobs.stream().map(job -> job.definition(codec)).toList());
+        }
+        if (limits != null) {
+            definitions.put("limits", limits.stream().map(Limit::definition).toList());
+        }
         byte[] command = Json.write(Map.of("id", id, "command", "define", "definitions", definitions));
         return Defined.by(new Leader(line, System.nanoTime() + within.toNanos()).ask(id, command));
     }

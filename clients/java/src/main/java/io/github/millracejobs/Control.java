@@ -70,19 +70,32 @@ final class Control {
         return value instanceof String text ? text : "";
     }
 
-    /** Asks the leader which queues are paused. Without an answer, nothing changes. */
-    static void askPaused(Session session) {
-        Map<String, Object> answer;
-        try {
-            byte[] question = Json.write(Map.of("id", Keys.random(16), "command", "state"));
-            answer = Leader.ask(session.link, Keys.random(8), question, Session.SHORT, session.worker.stopped, session.lost);
-        } catch (RefusedException | Lost e) {
-            return; // if the connection is lost, that is noticed elsewhere
-        }
-        if (Leader.status(answer) == 200 && answer.get("paused") instanceof List<?> names) {
+    /**
+     * Asks the leader which queues are paused, and returns the epoch below which jobs must be
+     * claimed. Without an answer, nothing changes and the epoch is unknown.
+     */
+    static long askState(Session session) {
+        Map<String, Object> state = ask(session, Json.write(Map.of("id", Keys.random(16), "command", "state")));
+        if (state.get("paused") instanceof List<?> names) {
             Set<String> paused = new HashSet<>();
             names.forEach(name -> paused.add(text(name)));
             session.worker.paused(paused);
+        }
+        return state.isEmpty() ? Session.UNKNOWN : state.get("claim_below") instanceof Number below ? below.longValue() : 0;
+    }
+
+    /** Asks the leader about a slot: "run", "drop", or "" if there is no answer. */
+    static String claim(Session session, Slot slot) {
+        return text(ask(session, slot.claim(session.worker.identity)).get("claim"));
+    }
+
+    /** Returns what the leader answers, or nothing if it does not carry out the command. */
+    private static Map<String, Object> ask(Session session, byte[] command) {
+        try {
+            Map<String, Object> answer = Leader.ask(session.link, Keys.random(8), command, Session.SHORT, session.worker.stopped, session.lost);
+            return Leader.status(answer) == 200 ? answer : Map.of();
+        } catch (RefusedException | Lost e) {
+            return Map.of(); // if the connection is lost, that is noticed elsewhere
         }
     }
 }

@@ -2,12 +2,20 @@ package io.github.millracejobs;
 
 import java.util.Collection;
 
-/** Takes periodic jobs: a {@link Client}, or in tests a replacement without a broker. */
+/** Takes periodic jobs and limits: a {@link Client}, or in tests a replacement without a broker. */
 public interface Definer {
     /**
      * Sets all periodic jobs of a source, which is the name of a program. What the source had
      * defined before and does not any more is removed. Call it at each deploy: to repeat it changes
      * nothing.
      */
-    Defined define(String source, Collection<PeriodicJob> jobs);
+    default Defined define(String source, Collection<PeriodicJob> jobs) {
+        return define(source, jobs, (Collection<Limit>) null);
+    }
+
+    /**
+     * Sets all periodic jobs and all limits of a source. What is null leaves what there is of its
+     * kind as it is.
+     */
+    Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> limits);
 }

@@ -253,6 +253,16 @@ public final class Job {
         return members.tags();
     }
 
+    /** {@return whether limits count it} */
+    public boolean isLimited() {
+        return members.limited();
+    }
+
+    /** {@return the key that limits count it under, or null if it has none} */
+    public String limitKey() {
+        return members.limitKey();
+    }
+
     /** {@return the message's headers; texts are Strings} */
     public Map<String, Object> headers() {
         return headers;

@@ -15,6 +15,7 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -291,6 +292,11 @@ final class Json {
         } else {
             throw new IllegalArgumentException("a " + number.getClass().getName() + " has no form in JSON");
         }
+    }
+
+    /** Returns a duration in seconds, as a whole number if it is one. */
+    static Object seconds(Duration time) {
+        return time.toMillis() % 1000 == 0 ? (Object) time.toSeconds() : (Object) (time.toMillis() / 1000.0);
     }
 
     /** Returns a time rounded to the microsecond. */

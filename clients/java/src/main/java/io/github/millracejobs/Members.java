@@ -181,6 +181,16 @@ final class Members {
         return expiresAt;
     }
 
+    /** Returns whether limits count it. */
+    boolean limited() {
+        return values.get("gate") instanceof Map<?, ?>;
+    }
+
+    /** Returns the key that limits count it under, or null. */
+    String limitKey() {
+        return values.get("gate") instanceof Map<?, ?> gate && gate.get("key") instanceof String key ? key : null;
+    }
+
     Object args() {
         Object args = values.get("args");
         return args == null ? List.of() : args;

@@ -22,6 +22,8 @@ public final class NewJob {
     private String jid;
     private int priority;
     private String traceparent;
+    private boolean limited;
+    private String limitKey;
     private final Map<String, Object> options = new LinkedHashMap<>();
     private final Map<String, Object> fields = new LinkedHashMap<>();
 
@@ -110,6 +112,25 @@ public final class NewJob {
     public NewJob tags(String... tags) {
         options.put("tags", List.of(tags));
         return this;
+    }
+
+    /**
+     * Sets whether the limits that are about its queue and class count it. A job with a {@link
+     * #limitKey} is limited anyway.
+     */
+    public NewJob limited(boolean counted) {
+        this.limited = counted;
+        return this;
+    }
+
+    /** Sets what limits per key count it under, such as a customer: at most 200 bytes. */
+    public NewJob limitKey(String key) {
+        this.limitKey = key;
+        return this;
+    }
+
+    private boolean isLimited() {
+        return limited || limitKey != null;
     }
 
     /** {@return its id, or null for a random one} */
@@ -206,13 +227,18 @@ public final class NewJob {
         members.put("retry_count", retryCount);
         members.put(at == null ? "enqueued_at" : "created_at", Json.time(now));
         members.putAll(options);
+        if (isLimited()) {
+            members.put("gate", limitKey == null ? Map.of() : Map.of("key", limitKey));
+        }
         members.putAll(fields);
         byte[] job = Json.write(members, codec);
         byte[] body = at == null ? job : scheduled(id, job);
         if (body.length > Wire.MAX_RECORD) {
             throw new IllegalArgumentException("it has " + body.length + " bytes, at most " + Wire.MAX_RECORD + " are allowed");
         }
-        Message message = new Message(at == null ? Wire.DIRECT : "", at == null ? queue : Wire.SCHEDULED, body, Wire.property(id),
+        boolean direct = at == null && !isLimited();
+        String key = direct ? queue : at == null ? Wire.GATED : Wire.SCHEDULED;
+        Message message = new Message(direct ? Wire.DIRECT : "", key, body, Wire.property(id),
                 Wire.property(className), priority, Wire.traceHeaders(traceparent));
         return new Publishing(id, queue, job, at, message);
     }
@@ -235,6 +261,9 @@ public final class NewJob {
         Wire.checkQueue(queue);
         if (className.equals(NewMessage.CLASS) && !queue.equals(NewMessage.QUEUE)) {
             throw new IllegalArgumentException("a message waits in the queue " + NewMessage.QUEUE + ", not in " + queue);
+        }
+        if (limitKey != null) {
+            Wire.checkName("limit key", limitKey);
         }
         if (priority < 0 || priority > Wire.MAX_PRIORITY) {
             throw new IllegalArgumentException("priority must be from 0 to " + Wire.MAX_PRIORITY);
@@ -275,6 +304,8 @@ public final class NewJob {
         copy.jid = jid;
         copy.priority = priority;
         copy.traceparent = traceparent;
+        copy.limited = limited;
+        copy.limitKey = limitKey;
         copy.options.putAll(options);
         copy.fields.putAll(fields);
         return copy;

@@ -21,6 +21,9 @@ record Outcome(String stream, byte[] record, Then then, String status, String er
     static final Outcome SUCCEEDED = new Outcome("", null, Then.ACK, SUCCESS, null, null, End.WELL);
     static final Outcome HANDED_BACK = new Outcome("", null, Then.REQUEUE, null, null, null, new End(Next.HANDED_BACK, false, null, null, 0, 0));
 
+    /** Of a job that ran elsewhere, or that another copy stands for. */
+    static final Outcome DROPPED = new Outcome("", null, Then.ACK, null, null, null, End.WELL);
+
     enum Then { ACK, REQUEUE, REJECT }
 
     /** The step after an attempt. */
@@ -50,6 +53,14 @@ record Outcome(String stream, byte[] record, Then then, String status, String er
         static End discarded(Throwable error, String reason, boolean failed) {
             return new End(Next.DISCARDED, failed, error, reason, 0, 0);
         }
+    }
+
+    /**
+     * Returns whether the job has ended: its delivery does not go back to its queue, and was not
+     * dropped.
+     */
+    boolean ends() {
+        return then != Then.REQUEUE && status != null;
     }
 
     static Outcome acknowledged(String status, String errorClass, Throwable died, End end) {

@@ -44,7 +44,7 @@ public final class PeriodicJob {
 
     /** Sets the time from tick to tick, in whole seconds. */
     public PeriodicJob every(Duration interval) {
-        return set("every", seconds(interval));
+        return set("every", Json.seconds(interval));
     }
 
     /** Sets the time zone of {@link #cron} and {@link #except}; the default is UTC. */
@@ -54,17 +54,17 @@ public final class PeriodicJob {
 
     /** Sets by how much each job may be due later than its tick. */
     public PeriodicJob jitter(Duration most) {
-        return set("jitter", seconds(most));
+        return set("jitter", Json.seconds(most));
     }
 
     /** Sets how long after it is due the job expires. */
     public PeriodicJob expiresIn(Duration time) {
-        return set("expires_in", seconds(time));
+        return set("expires_in", Json.seconds(time));
     }
 
     /** Sets how late a tick may be without being late; the default is a minute. */
     public PeriodicJob grace(Duration time) {
-        return set("grace", seconds(time));
+        return set("grace", Json.seconds(time));
     }
 
     /** What becomes of ticks that are late. */
@@ -111,10 +111,6 @@ public final class PeriodicJob {
     private PeriodicJob set(String member, Object value) {
         schedule.put(member, value);
         return this;
-    }
-
-    private static Object seconds(Duration time) {
-        return time.toMillis() % 1000 == 0 ? (Object) time.toSeconds() : (Object) (time.toMillis() / 1000.0);
     }
 
     /**

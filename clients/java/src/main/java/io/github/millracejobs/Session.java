@@ -13,6 +13,9 @@ final class Session {
     /** How long it waits for publishes that may be lost. */
     static final Duration SHORT = Duration.ofSeconds(2);
 
+    /** A {@link #claimBelow} that the leader has not given. */
+    static final long UNKNOWN = -1;
+
     final Worker worker;
     final Link link;
     final Publisher publisher;
@@ -20,6 +23,8 @@ final class Session {
     final Ledger ledger;
     /** The exclusive queue for commands. It vanishes with the connection. */
     final String control;
+    /** Jobs of earlier epochs must be claimed. */
+    final long claimBelow;
     /** Completes when the connection is lost, or a channel that the whole session needs. */
     final CompletableFuture<Lost> lost;
 
@@ -46,7 +51,7 @@ final class Session {
         control = Control.listen(this);
         ledger = new Ledger(this);
         ledger.open();
-        Control.askPaused(this);
+        claimBelow = Control.askState(this);
     }
 
     /** Connects, and prepares everything except the lanes. */

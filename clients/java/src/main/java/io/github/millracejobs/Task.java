@@ -9,6 +9,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 
 /** Processes one delivery, in a thread of its lane. */
 final class Task implements Runnable {
@@ -23,6 +24,8 @@ final class Task implements Runnable {
     private final String queue;
     private final Arrival arrival;
     private final AtomicBoolean claimed = new AtomicBoolean(); // it is being settled
+    private final Map<String, Object> headers;
+    private final Slot slot; // of a job that limits count, or null
     private boolean suspect; // it was redelivered, so its end must be written
     private double begun = Wire.now();
     private long begunNanos = System.nanoTime();
@@ -35,6 +38,8 @@ final class Task implements Runnable {
         this.attachment = attachment;
         this.queue = queue;
         this.arrival = arrival;
+        headers = headers(arrival);
+        slot = Slot.of(headers);
     }
 
     Attachment attachment() {
@@ -73,15 +78,16 @@ final class Task implements Runnable {
     private void work() {
         Job read;
         try {
-            read = Job.read(arrival.body(), queue, headers(), arrival.properties().getMessageId(), sent()).use(worker.codec);
+            read = Job.read(arrival.body(), queue, headers, arrival.properties().getMessageId(), sent()).use(worker.codec);
         } catch (Unreadable e) {
             worker.log.error("millrace: a message in {} is no job, it is rejected: {}", queue, e.getMessage());
-            if (claimed.compareAndSet(false, true)) {
+            if (claimed.compareAndSet(false, true) && reportEnd()) {
                 attachment.answer(Outcome.Then.REJECT, arrival.tag());
             }
             return;
         }
-        Outcome outcome = outcome(read);
+        Outcome outcome = mayRun();
+        outcome = outcome == null ? outcome(read) : outcome;
         endNanos = System.nanoTime();
         worker.jobLog.ended(read, outcome.end());
         if (outcome.end().failed()) {
@@ -91,6 +97,28 @@ final class Task implements Runnable {
         if (settle(read, outcome) && suspect && outcome.then() != Outcome.Then.REQUEUE) {
             worker.ended(this, BeginKey.of(read));
         }
+    }
+
+    /**
+     * Claims a job that may have begun before. Returns null if it may run, or else what becomes of
+     * the delivery.
+     */
+    private Outcome mayRun() {
+        if (slot == null || !Slot.mustClaim(headers, arrival.redelivered(), attachment.session.claimBelow)) {
+            return null;
+        }
+        Waits.Pauses pauses = new Waits.Pauses();
+        while (!attachment.lost.isDone() && !worker.isStopping()) {
+            String answer = Control.claim(attachment.session, slot);
+            if (answer.equals("drop")) {
+                return Outcome.DROPPED;
+            }
+            if (answer.equals("run") && !attachment.lost.isDone() && !claimed.get()) {
+                return null;
+            }
+            Waits.firstOf(pauses.next(), attachment.lost, worker.stopped);
+        }
+        return Outcome.HANDED_BACK;
     }
 
     private Outcome outcome(Job read) {
@@ -129,15 +157,15 @@ final class Task implements Runnable {
     }
 
     /**
-     * Settles an outcome: publishes the record, waits for the confirm, and only then answers.
-     * Returns false if the job was handed back before.
+     * Settles an outcome: publishes the record, and the end of a job that limits count. Waits for
+     * the confirms, and only then answers. Returns false if the job was handed back before.
      */
     private boolean settle(Job read, Outcome outcome) {
         if (!claimed.compareAndSet(false, true)) {
             worker.jobLog.outcomeDropped(read, "handed back before it ended");
             return false;
         }
-        if (outcome.record() == null || publish(read, outcome)) {
+        if ((outcome.record() == null || publish(read, outcome)) && (!outcome.ends() || reportEnd())) {
             attachment.answer(outcome.then(), arrival.tag());
             if (outcome.died() != null && !attachment.lost.isDone()) {
                 worker.hooks.died(read, outcome.died());
@@ -149,13 +177,23 @@ final class Task implements Runnable {
         return true;
     }
 
+    private boolean publish(Job read, Outcome outcome) {
+        Message message = new Message("", outcome.stream(), outcome.record(), Wire.property(read.jid()), Wire.property(read.className()),
+                read.priority(), Wire.traceHeaders(read.traceparent()));
+        return untilConfirmed(message, refusal -> worker.jobLog.recordRefused(read, outcome.stream(), refusal));
+    }
+
+    /** Reports that the job has ended, if limits count it. */
+    private boolean reportEnd() {
+        return slot == null || untilConfirmed(slot.end(worker.identity),
+                refusal -> worker.log.error("millrace: the broker does not take that a job has ended, it is tried again: {}", refusal.getMessage()));
+    }
+
     /**
      * Publishes a record until it is confirmed. Returns false if the delivery is lost, because then
      * the broker delivers the job again.
      */
-    private boolean publish(Job read, Outcome outcome) {
-        Message message = new Message("", outcome.stream(), outcome.record(), Wire.property(read.jid()), Wire.property(read.className()),
-                read.priority(), Wire.traceHeaders(read.traceparent()));
+    private boolean untilConfirmed(Message message, Consumer<Exception> refused) {
         Waits.Pauses pauses = new Waits.Pauses();
         while (!attachment.lost.isDone()) {
             try {
@@ -174,7 +212,7 @@ final class Task implements Runnable {
             } catch (Lost e) {
                 return false;
             } catch (RefusedException | TimeoutException e) {
-                worker.jobLog.recordRefused(read, outcome.stream(), e);
+                refused.accept(e);
             } catch (InterruptedException e) {
                 continue; // this interrupt is a mistake too
             }
@@ -206,7 +244,7 @@ final class Task implements Runnable {
     }
 
     /** Returns the message's headers, with texts as Strings. */
-    private Map<String, Object> headers() {
+    private static Map<String, Object> headers(Arrival arrival) {
         Map<String, Object> raw = arrival.properties().getHeaders();
         if (raw == null || raw.isEmpty()) {
             return Map.of();

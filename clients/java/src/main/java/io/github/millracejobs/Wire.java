@@ -9,6 +9,8 @@ final class Wire {
     static final String DIRECT = "jobs.direct";
     static final String CONTROL = "jobs.control";
     static final String BEGINS = "jobs.begins";
+    static final String GATED = "jobs.gated";
+    static final String ENDS = "jobs.ends";
     static final String LEADER = "jobs.leader";
     static final String SCHEDULED = "scheduled_jobs";
     static final String RETRIES = "retries";
@@ -21,7 +23,7 @@ final class Wire {
     static final int DEFAULT_RETRY = 25;
     static final int MAX_PRIORITY = 10;
     static final int MAX_RECORD = 16 << 20;
-    static final int MAX_QUEUE_NAME = 200;
+    static final int MAX_NAME = 200;
     static final long MAX_COUNT = 1L << 31;
     /** The length in bytes of the longest AMQP short string. */
     static final int MAX_PROPERTY = 255;
@@ -30,7 +32,7 @@ final class Wire {
     /** The members of a job that the format names. */
     static final Set<String> JOB_MEMBERS = Set.of(
             "jid", "class", "args", "queue", "retry", "retry_count", "priority", "tags", "expires_at", "timeout", "dead", "backtrace",
-            "enqueued_at", "created_at", "failed_at", "error_class", "error_message", "millrace");
+            "enqueued_at", "created_at", "failed_at", "error_class", "error_message", "millrace", "gate");
 
     private static final double MAX_SECONDS = 1e11;
 
@@ -41,12 +43,17 @@ final class Wire {
         if (name == null || name.isEmpty()) {
             throw new IllegalArgumentException("queue name is empty");
         }
-        checkUnicode("queue name", name);
-        if (name.getBytes(StandardCharsets.UTF_8).length > MAX_QUEUE_NAME) {
-            throw new IllegalArgumentException("queue name is longer than " + MAX_QUEUE_NAME + " bytes");
+        checkName("queue name", name);
+    }
+
+    /** Throws IllegalArgumentException if this cannot be a name, or the key of a limited job. */
+    static void checkName(String what, String name) {
+        checkUnicode(what, name);
+        if (name.getBytes(StandardCharsets.UTF_8).length > MAX_NAME) {
+            throw new IllegalArgumentException(what + " is longer than " + MAX_NAME + " bytes");
         }
         if (name.chars().anyMatch(Character::isISOControl)) {
-            throw new IllegalArgumentException("queue name has a control character");
+            throw new IllegalArgumentException(what + " has a control character");
         }
     }
 

@@ -5,6 +5,7 @@ import io.github.millracejobs.ClientMiddleware;
 import io.github.millracejobs.Defined;
 import io.github.millracejobs.Definer;
 import io.github.millracejobs.Enqueuer;
+import io.github.millracejobs.Limit;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.PeriodicJob;
 import io.github.millracejobs.Worker;
@@ -19,7 +20,7 @@ import java.util.Objects;
  */
 public final class Inline implements Enqueuer, Definer {
     private final Worker worker;
-    private final Periodic periodic = new Periodic();
+    private final Definitions definitions = new Definitions();
     private final List<ClientMiddleware> middleware = new ArrayList<>();
 
     /** Runs the handlers of a worker. */
@@ -63,14 +64,19 @@ public final class Inline implements Enqueuer, Definer {
         return jids;
     }
 
-    /** Keeps the periodic jobs of a source. Nothing is due in a test. */
+    /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
     @Override
-    public Defined define(String source, Collection<PeriodicJob> jobs) {
-        return periodic.define(source, jobs);
+    public Defined define(String source, Collection<PeriodicJob> periodic, Collection<Limit> limits) {
+        return definitions.define(source, periodic, limits);
     }
 
     /** {@return the periodic jobs that a source has defined} */
     public List<PeriodicJob> periodic(String source) {
-        return periodic.of(source);
+        return definitions.periodic(source);
+    }
+
+    /** {@return the limits that a source has defined} */
+    public List<Limit> limits(String source) {
+        return definitions.limits(source);
     }
 }

@@ -10,6 +10,7 @@ import io.github.millracejobs.Defined;
 import io.github.millracejobs.Discard;
 import io.github.millracejobs.InvalidException;
 import io.github.millracejobs.Job;
+import io.github.millracejobs.Limit;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.PeriodicJob;
 import io.github.millracejobs.Worker;
@@ -63,6 +64,25 @@ class HelpersTest {
         Inline inline = new Inline(worker);
         assertEquals(new Defined(List.of("a"), List.of(), List.of(), 0), inline.define("app", List.of(a)));
         assertEquals(List.of(a), inline.periodic("app"));
+    }
+
+    @Test
+    void limitsAndGatesAreKept() {
+        Fake fake = new Fake();
+        Limit a = Limit.of("a").concurrency(1);
+        Limit b = Limit.of("b").rate(Limit.Rate.of(1, Duration.ofSeconds(1)));
+        PeriodicJob p = PeriodicJob.of("p", NewJob.of("A")).cron("@daily");
+        assertEquals(new Defined(List.of("p", "a", "b"), List.of(), List.of(), 0), fake.define("app", List.of(p), List.of(a, b)));
+        Limit changed = Limit.of("a").concurrency(2);
+        assertEquals(new Defined(List.of(), List.of("a"), List.of("b"), 0), fake.define("app", null, List.of(changed)));
+        assertEquals(List.of(changed), fake.limits("app"));
+        assertEquals(List.of(p), fake.periodic("app"));
+        assertEquals(List.of(), new Inline(worker).limits("app"));
+        fake.enqueue(NewJob.of("A").limitKey("k"));
+        fake.enqueue(NewJob.of("A").limited(true));
+        fake.enqueue("A");
+        assertEquals(List.of(true, true, false), fake.jobs().stream().map(each -> each.job().isLimited()).toList());
+        assertEquals("k", fake.jobs().get(0).job().limitKey());
     }
 
     @Test
