@@ -21,7 +21,7 @@ import (
 type limitedJobs struct {
 	most    int             // how many may be out; 0: there is no limit
 	byHand  map[holder]bool // what was fired although there was no room, because a user asked for it
-	ended   map[holder]bool
+	ended   map[string]bool // slots
 	defined bool
 }
 
@@ -69,7 +69,7 @@ func (w *world) appendLimited(t *rapid.T) {
 func (w *world) out() map[holder]*copyOf {
 	all := map[holder]*copyOf{}
 	for _, c := range w.broker.copies {
-		if p := holderOf(c); c.headers.Slot != "" && !c.gone && !w.limited.ended[p] {
+		if p := holderOf(c); c.headers.Slot != "" && !c.gone && !w.limited.ended[c.headers.Slot] {
 			all[p] = c
 		}
 	}
@@ -115,24 +115,24 @@ func (w *world) endJob(t *rapid.T) {
 	}
 	all := sortedHolders(out)
 	p := rapid.SampledFrom(all).Draw(t, "ends")
-	w.end(p, out[p])
+	w.end(out[p])
 	if rapid.IntRange(0, 9).Draw(t, "twice") == 0 {
-		w.end(p, out[p])
+		w.end(out[p])
 	}
 }
 
-func (w *world) end(p holder, c *copyOf) {
+func (w *world) end(c *copyOf) {
 	m, err := wire.End{Type: wire.TypeEnded, Slot: c.headers.Slot}.Message()
 	require.NoError(w.t, err)
 	w.broker.append(wire.JobEnds, "client", m)
-	w.limited.ended[p] = true
+	w.limited.ended[c.headers.Slot] = true
 }
 
 // endJobs has the workers end all jobs.
 func (w *world) endJobs() {
 	out := w.out()
 	for _, p := range sortedHolders(out) {
-		w.end(p, out[p])
+		w.end(out[p])
 	}
 }
 

@@ -166,7 +166,7 @@ func newWorld(t *rapid.T) *world {
 		w.sidecars = append(w.sidecars, s)
 	}
 	require.NoError(t, w.sidecars[0].elect(w.refuses))
-	w.limited = limitedJobs{most: rapid.IntRange(0, 2).Draw(t, "limit"), byHand: map[holder]bool{}, ended: map[holder]bool{}}
+	w.limited = limitedJobs{most: rapid.IntRange(0, 2).Draw(t, "limit"), byHand: map[holder]bool{}, ended: map[string]bool{}}
 	for range 8 {
 		w.round()
 		w.defineLimit()

@@ -201,12 +201,17 @@ func (t *slots) keep(tx *view.Tx, stream code, offset int64, s *wire.Slot, f end
 	return t.ends.Keep(tx, uint64(offset)<<3|uint64(stream), keyEnds(s), f.encode(), maxEnds)
 }
 
-// end frees the slot of a fire that has ended, if it is held.
+// end frees the slot of a fire that has ended, if it is held. A leader may hold it for a fire that the
+// journal does not have, so it learns of the end in any case.
 func (t *slots) end(tx *view.Tx, s *wire.Slot) error {
 	id := entryID{codes[s.Stream], s.Offset}
 	h, err := slotAt(tx, id)
-	if err != nil || h == nil || h.JID != s.JIDTag {
+	if err != nil {
 		return err
+	}
+	if h == nil || h.JID != s.JIDTag {
+		t.changed(tx, id, &wire.HeldSlot{JID: s.JIDTag}, false)
+		return nil
 	}
 	return t.remove(tx, id, h)
 }

@@ -31,4 +31,3 @@ func (s Slots) HeldSlot(stream string, offset int64) (*wire.HeldSlot, error) {
 // Claimed returns what is known of the fires of a slot's entry. The fire that was claimed first is
 // the one that runs.
 func (s Slots) Claimed(slot wire.Slot) (Claim, error) { return claimed(s.r, slot) }
-

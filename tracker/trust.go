@@ -7,4 +7,3 @@ type Trust map[string]bool
 
 // Trusts reports whether a record is of a user who is obeyed.
 func (t Trust) Trusts(r *wire.Record) bool { return t[r.UserID] }
-

@@ -55,7 +55,7 @@ const (
 	OverlapSkip  Overlap = "skip"
 )
 
-// Defined says what Define did, by the names of periodic jobs.
+// Defined says what Define or DefineLimits did, by the names of periodic jobs or limits.
 type Defined struct {
 	Made      []string `json:"made"`
 	Changed   []string `json:"changed"`
@@ -73,30 +73,14 @@ type Defined struct {
 // connection, and ErrUnconfirmed if there was no answer. If an answer is lost and the leader says
 // only that it has done this before, Defined is empty.
 func (c *Client) Define(ctx context.Context, source string, jobs ...PeriodicJob) (Defined, error) {
-	ctx, cancel := c.deadline(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
-	did, err := c.define(ctx, source, jobs)
-	if err != nil {
-		return Defined{}, fmt.Errorf("millrace: define %s: %w", source, err)
-	}
-	return did, nil
-}
-
-func (c *Client) define(ctx context.Context, source string, jobs []PeriodicJob) (Defined, error) {
 	all := make([]json.RawMessage, len(jobs))
 	for i, j := range jobs {
 		var err error
 		if all[i], err = j.Definition(); err != nil {
-			return Defined{}, err
+			return Defined{}, fmt.Errorf("millrace: define %s: %w", source, err)
 		}
 	}
-	id := newJID()
-	body, err := marshal(map[string]any{"id": id, "command": wire.CommandDefine, "definitions": map[string]any{"source": source, "periodic_jobs": all}})
-	if err != nil {
-		return Defined{}, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return c.ask(ctx, id, body)
+	return c.defineAll(ctx, source, "periodic_jobs", all)
 }
 
 // Definition checks a periodic job as Define does, and returns its definition. It is for test

@@ -160,6 +160,8 @@ func (o EnqueueOptions) check(class string) error {
 		return fmt.Errorf("timeout is %v", o.Timeout)
 	case class == wire.MessageClass && o.Queue != wire.MessageQueue:
 		return fmt.Errorf("a message waits in the queue %s, not in %q", wire.MessageQueue, o.Queue)
+	case class == wire.MessageClass && o.limited():
+		return errors.New("a delayed message cannot be limited")
 	}
 	if err := wire.CheckLimitKey(o.LimitKey); err != nil {
 		return err

@@ -61,6 +61,22 @@ func TestPeriodicJobsAreDefined(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestLimitsAreDefined(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	commands := leads(t, v, `{"status":200,"defined":{"made":["each"],"changed":[],"forgotten":[],"unchanged":0}}`)
+	each := Limit{Name: "each", Queues: []string{"imports"}, Classes: []string{"Import"}, Per: []Part{PerKey}, Concurrency: 3,
+		Rate: &Rate{Jobs: 100, In: time.Minute, Burst: 5}, Overrides: map[string]Bound{"big": {Concurrency: 10}}, Paused: true}
+	did, err := client(t, v.AMQPURL()).DefineLimits(t.Context(), "billing", each)
+	require.NoError(t, err)
+	require.Equal(t, []string{"each"}, did.Made)
+	cmd := <-commands
+	require.JSONEq(t, `{"source":"billing","limits":[{"name":"each","queues":["imports"],"classes":["Import"],"per":["key"],"concurrency":3,
+		"rate":{"jobs":100,"seconds":60,"burst":5},"overrides":{"big":{"concurrency":10}},"paused":true}]}`, cmd.Get("definitions").Raw)
+	_, err = wire.ParseCommand([]byte(cmd.Raw))
+	require.NoError(t, err)
+}
+
 func TestDefineSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
