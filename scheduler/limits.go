@@ -189,3 +189,28 @@ func (l *limits) carryOver(now time.Time, record func(time.Time, wire.JournalRec
 	}
 	return nil
 }
+
+// freeGone journals that slots are free whose jobs are gone, as far as they are still held.
+func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
+	for some := range slices.Chunk(gone, maxOutcomes) {
+		var held []wire.HeldSlot
+		for _, h := range some {
+			now, err := l.entries.Slots.HeldSlot(h.Stream, h.Offset)
+			if err != nil {
+				return err
+			}
+			if now != nil && now.JID == h.JID && slices.Equal(now.Fires, h.Fires) {
+				h.Why = "its queue is empty"
+				held = append(held, h)
+			}
+		}
+		if len(held) == 0 {
+			continue
+		}
+		l.counters.SlotsFreed += int64(len(held))
+		if err := l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: held, Reason: "its queue is empty"}, ledger.EntryID{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -2,11 +2,12 @@ package scheduler
 
 import (
 	"context"
-	"slices"
 	"time"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -22,9 +23,10 @@ const (
 
 // slotAudit looks for slots whose jobs are gone.
 type slotAudit struct {
-	l    *leadership
-	seen map[ledger.EntryID]time.Time // when a slot was seen first
-	gone chan []wire.HeldSlot         // to the loop
+	entries *tracker.Reader
+	queues  func(context.Context) ([]broker.QueueInfo, error) // nil without the management API
+	seen    map[ledger.EntryID]time.Time                      // when a slot was seen first
+	gone    chan []wire.HeldSlot                              // to the loop
 }
 
 // run looks again and again while the epoch lasts.
@@ -48,7 +50,7 @@ func (a *slotAudit) run(ctx context.Context) error {
 // look returns the slots whose jobs are gone.
 func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) {
 	held, err := a.old(time.Now())
-	if err != nil || len(held) == 0 || a.l.s.mgmt == nil {
+	if err != nil || len(held) == 0 || a.queues == nil {
 		return nil, err
 	}
 	first := a.empty(ctx)
@@ -61,7 +63,7 @@ func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) 
 		if !first[queue] || !second[queue] {
 			continue
 		}
-		leased, err := a.l.s.entries.Leases(h.JID) // a lease has taken the job out of its queue
+		leased, err := a.entries.Leases(h.JID) // a lease has taken the job out of its queue
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +77,7 @@ func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) 
 // old returns the slots that were seen long ago.
 func (a *slotAudit) old(now time.Time) (all []wire.HeldSlot, err error) {
 	seen := map[ledger.EntryID]time.Time{}
-	err = a.l.s.entries.Slots.Held(func(h *wire.HeldSlot) bool {
+	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
 		at := ledger.ID(h.Stream, h.Offset)
 		since, known := a.seen[at]
 		if !known {
@@ -93,9 +95,9 @@ func (a *slotAudit) old(now time.Time) (all []wire.HeldSlot, err error) {
 
 // empty returns the job queues that have no messages. It knows none if the broker does not answer.
 func (a *slotAudit) empty(ctx context.Context) map[string]bool {
-	ctx, cancel := context.WithTimeout(ctx, listQueuesWithin)
+	ctx, cancel := context.WithTimeout(ctx, slotAuditPause)
 	defer cancel()
-	queues, err := a.l.s.mgmt.Queues(ctx)
+	queues, err := a.queues(ctx)
 	if err != nil {
 		return nil
 	}
@@ -104,29 +106,4 @@ func (a *slotAudit) empty(ctx context.Context) map[string]bool {
 		empty[q.Name] = q.Messages == 0 && q.State != "down" && q.State != "stopped"
 	}
 	return empty
-}
-
-// freeGone journals that slots are free whose jobs are gone, as far as they are still held.
-func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
-	for some := range slices.Chunk(gone, maxOutcomes) {
-		var held []wire.HeldSlot
-		for _, h := range some {
-			now, err := l.entries.Slots.HeldSlot(h.Stream, h.Offset)
-			if err != nil {
-				return err
-			}
-			if now != nil && now.JID == h.JID && slices.Equal(now.Fires, h.Fires) {
-				h.Why = "its queue is empty"
-				held = append(held, h)
-			}
-		}
-		if len(held) == 0 {
-			continue
-		}
-		l.counters.SlotsFreed += int64(len(held))
-		if err := l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: held, Reason: "its queue is empty"}, ledger.EntryID{}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
