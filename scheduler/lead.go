@@ -53,7 +53,7 @@ func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership
 		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
 	l.evidence = evidence{decided: make(chan decision), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}
-	l.slots = &slotAudit{entries: s.entries, gone: make(chan []wire.HeldSlot)}
+	l.slots = &slotAudit{entries: s.entries, gone: make(chan []wire.HeldSlot), between: slotAuditPause}
 	if s.mgmt != nil {
 		l.slots.queues = s.mgmt.Queues
 	}

@@ -27,6 +27,7 @@ type slotAudit struct {
 	queues  func(context.Context) ([]broker.QueueInfo, error) // nil without the management API
 	seen    map[ledger.EntryID]time.Time                      // when a slot was seen first
 	gone    chan []wire.HeldSlot                              // to the loop
+	between time.Duration                                     // from one look at the queues to the next
 }
 
 // run looks again and again while the epoch lasts.
@@ -54,7 +55,7 @@ func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) 
 		return nil, err
 	}
 	first := a.empty(ctx)
-	if len(first) == 0 || pause.For(ctx, slotAuditPause) != nil {
+	if len(first) == 0 || pause.For(ctx, a.between) != nil {
 		return nil, nil
 	}
 	second := a.empty(ctx)
