@@ -26,7 +26,7 @@ type auditAPI struct {
 
 func newJournalEntry(a *audit.Entry) answer.JournalEntry {
 	shown := answer.JournalEntry{Record: a.Record, At: a.At, Op: a.Op, JID: a.JID, Queue: a.Queue, To: a.To, Identity: a.Identity, Actor: a.Actor, Reason: a.Reason,
-		Operation: a.Operation, Periodic: a.Periodic, Action: a.Action, State: a.State, Count: a.Count}
+		Operation: a.Operation, Periodic: a.Periodic, Limit: a.Limit, Action: a.Action, State: a.State, Count: a.Count}
 	if shown.Set = setOf(a.Stream); shown.Set == "" {
 		shown.Stream = a.Stream
 	}

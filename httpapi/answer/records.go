@@ -12,6 +12,7 @@ type JournalEntry struct {
 	Queue     string  `json:"queue,omitempty"`
 	To        string  `json:"to,omitempty"`
 	Periodic  string  `json:"periodic,omitempty"`
+	Limit     string  `json:"limit,omitempty"`
 	Identity  string  `json:"identity,omitempty"`
 	Actor     string  `json:"actor,omitempty"`
 	Reason    string  `json:"reason,omitempty"`

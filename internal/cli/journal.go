@@ -28,7 +28,7 @@ func journalCells(e *answer.JournalEntry) []any {
 
 // subject returns what something was done to.
 func subject(e *answer.JournalEntry) string {
-	about := cmp.Or(e.JID, e.Queue, e.Periodic, e.Identity, e.Operation)
+	about := cmp.Or(e.JID, e.Queue, e.Periodic, e.Limit, e.Identity, e.Operation)
 	if e.To != "" {
 		about += " to " + e.To
 	}

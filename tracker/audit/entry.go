@@ -20,6 +20,7 @@ type Entry struct {
 	Queue     string // paused, resumed, and what is noted of queues
 	To        string // moved: the other queue
 	Periodic  string // of a periodic job: its name
+	Limit     string // of a limit: its name
 	Identity  string // quieted, stopped, cancelled: of the worker process; "*": all
 	Actor     string // empty: no user asked for it
 	Reason    string // why, or what the broker said
@@ -74,7 +75,7 @@ const maxReason = 1000
 
 // texts returns the short texts in the order in which they are kept.
 func (e *Entry) texts() []*string {
-	return []*string{&e.Op, &e.Stream, &e.JID, &e.Queue, &e.To, &e.Identity, &e.Actor, &e.Operation, &e.Action, &e.State, &e.Periodic}
+	return []*string{&e.Op, &e.Stream, &e.JID, &e.Queue, &e.To, &e.Identity, &e.Actor, &e.Operation, &e.Action, &e.State, &e.Periodic, &e.Limit}
 }
 
 func (e *Entry) encode() []byte {

@@ -88,6 +88,8 @@ func (l *Log) Fold(tx *view.Tx, j *wire.JournalRecord, record int64) error {
 			e.JID = wire.JIDTag(j.Noted.JID)
 		}
 		return l.keep(tx, e)
+	case j.Type == wire.TypeFreed:
+		return l.foldFreed(tx, e, j.Slots)
 	case j.Type == wire.TypeOperation && j.Operation != nil:
 		return l.foldOperation(tx, e, j.Operation)
 	}
@@ -105,8 +107,20 @@ func (l *Log) foldDefined(tx *view.Tx, e *Entry, all []wire.Defined) error {
 			e.Op = cmp.Or(d.Op, OpDefined)
 		}
 	}
-	if e.Periodic = all[0].Name; len(all) > 1 {
-		e.Periodic = ""
+	switch {
+	case len(all) > 1:
+	case all[0].Kind == wire.KindLimit:
+		e.Limit = all[0].Name
+	default:
+		e.Periodic = all[0].Name
+	}
+	return l.keep(tx, e)
+}
+
+// foldFreed keeps that slots were freed: by a user, or because their jobs are gone.
+func (l *Log) foldFreed(tx *view.Tx, e *Entry, slots []wire.HeldSlot) error {
+	if e.Count = int64(len(slots)); e.Count == 1 {
+		e.JID, e.Stream, e.Offset = slots[0].JID, slots[0].Stream, slots[0].Offset
 	}
 	return l.keep(tx, e)
 }

@@ -199,7 +199,7 @@ export const operations = {
   ops: {
     made: 'queue created', removed: 'queue deleted', retyped: 'queue type changed', quieted: 'worker quieted', stopped: 'worker stopped',
     cancelled: 'cancel requested', released: 'held jobs released', dismissed: 'record dismissed',
-    defined: 'periodic job defined', forgotten: 'periodic job deleted', run: 'periodic job run', skipped: 'tick skipped', missed: 'ticks missed',
+    defined: 'definition set', forgotten: 'definition deleted', freed: 'slot freed', run: 'periodic job run', skipped: 'tick skipped', missed: 'ticks missed',
     returned: 'not delivered', refired: 're-sent', trimmed: 'removed by retention', duplicate: 'duplicate ignored', astray: 'misrouted', recreated: 'stream recreated',
   },
   operationOf: (id) => `operation ${id}`,

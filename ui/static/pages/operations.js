@@ -67,6 +67,7 @@ function about(r) {
     const to = r.op === 'moved' ? html`<a href=${link('job-queues', r.to)}>${r.to}</a>` : r.to;
     return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${to && words.movedTo(to)}${r.count > 0 && html` <span class="dim">(${common.jobsOf(r.count)})</span>`}`;
   }
+  if (r.limit) return r.limit;
   if (r.periodic) return html`<a href=${link('periodic-jobs', r.periodic)}>${r.periodic}</a>`;
   if (r.identity) return r.identity === '*' ? words.allProcesses : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
   if (r.operation) return html`<a href=${partsOf(r.operation)} title=${words.operationOf(r.operation)}>${r.count > 0 ? common.jobsOf(r.count) : words.operationOf(r.operation)}</a>`;
@@ -76,7 +77,7 @@ function about(r) {
 /** The filters of the audit log, in the words of the API. */
 const terms = ['actor', 'op', 'queue', 'jid', 'operation', 'from', 'to'];
 const ops = ['operation', 'deleted', 'killed', 'changed', 'undone', 'triggered', 'retried', 'paused', 'resumed', 'made', 'removed', 'purged', 'moved', 'retyped', 'quieted',
-  'stopped', 'cancelled', 'released', 'dismissed', 'enqueued', 'defined', 'forgotten', 'run', 'skipped', 'missed'];
+  'stopped', 'cancelled', 'released', 'dismissed', 'enqueued', 'defined', 'forgotten', 'freed', 'run', 'skipped', 'missed'];
 
 /** Returns the filter of this page's URL. An operation is one row, unless the URL selects it. */
 function journalFilter() {
