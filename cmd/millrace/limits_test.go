@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	millraceclient "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/httpapi/answer"
@@ -145,4 +146,65 @@ func TestLimitPerKey(t *testing.T) {
 		slots, err := apiclient.Get[[]answer.Slot](t.Context(), s.api, "/api/slots", nil)
 		return err == nil && len(*slots) == 0
 	}, "all slots are free")
+}
+
+func TestSlotIsFreedByHand(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	settings := beside(v)
+	settings.Auth = "none"
+	s := start(t, settings)
+	s.leads(t)
+	do := func(method, path, body string) string {
+		answer, err := s.api.Do(t.Context(), apiclient.Request{Method: method, Path: path, Body: []byte(body)})
+		require.NoError(t, err)
+		return string(answer)
+	}
+	do(http.MethodPost, "/api/definitions", `{"source":"test","limits":[{"name":"one","classes":["Import"],"concurrency":1}]}`)
+	do(http.MethodPut, "/api/job-queues/imports", "")
+	for _, jid := range []string{"a", "b"} {
+		do(http.MethodPost, "/api/jobs", fmt.Sprintf(`{"jid":%q,"class":"Import","queue":"imports","gate":{}}`, jid))
+	}
+	var slots []answer.Slot
+	brokertest.Eventually(t, func() bool {
+		require.NoError(t, json.Unmarshal([]byte(do(http.MethodGet, "/api/slots?limit=one", "")), &slots))
+		return len(slots) == 1
+	}, "one job holds the slot")
+	require.Equal(t, 1, v.QueueLength(t, "queue.imports"))
+	do(http.MethodPost, "/api/slots/free", fmt.Sprintf(`{"slot":%q,"reason":"a test"}`, slots[0].Slot))
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.imports") == 2 }, "the other begins")
+	brokertest.Eventually(t, func() bool {
+		act := gjson.Get(do(http.MethodGet, "/api/journal?op=freed", ""), "items.0")
+		return act.Get("jid").String() == slots[0].JID && act.Get("reason").String() == "a test"
+	}, "the audit log has it")
+	do(http.MethodPut, "/api/limits/one/pause", "")
+	require.Equal(t, "paused", gjson.Get(do(http.MethodGet, "/api/limits/one", ""), "state").String())
+	require.Equal(t, "one", gjson.Get(do(http.MethodGet, "/api/journal?op=paused", ""), "items.0.limit").String())
+	do(http.MethodDelete, "/api/limits/one", "")
+	require.Equal(t, "[]\n", do(http.MethodGet, "/api/limits", ""))
+}
+
+func TestLeasedJobKeepsItsSlot(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, beside(v))
+	s.leads(t)
+	l := &leasing{s, t, v}
+	_, err := l.post("/api/definitions", `{"source":"test","limits":[{"name":"one","concurrency":1}]}`)
+	require.NoError(t, err)
+	for _, jid := range []string{"a", "b", "c"} {
+		_, err := l.post("/api/jobs", fmt.Sprintf(`{"jid":%q,"class":"Mail","queue":"imports","retry":1,"gate":{}}`, jid))
+		require.NoError(t, err)
+	}
+	brokertest.Eventually(t, func() bool { return v.HasQueue(t, "queue.imports") && v.QueueLength(t, "queue.imports") == 1 }, "one job begins")
+	seen := map[string]bool{}
+	for _, settle := range []struct{ verb, body string }{{"ack", ""}, {"fail", `{"error_class":"E","kill":true}`}, {"fail", `{"error_class":"E","retry_in":0}`}, {"ack", ""}} {
+		job := l.take("imports", patiently)
+		require.Zero(t, v.QueueLength(t, "queue.imports"), "the lease holds the slot")
+		require.Equal(t, "1", gjson.Get(l.get("/api/slots"), "#").String())
+		require.NoError(t, l.settle(job, settle.verb, settle.body))
+		seen[job.JID] = true
+	}
+	require.Len(t, seen, 3)
+	brokertest.Eventually(t, func() bool { return l.get("/api/slots") == "[]\n" }, "all slots are free")
 }
