@@ -17,6 +17,7 @@ type QueueInfo struct {
 	Durable         bool
 	Exclusive       bool
 	Messages        int64
+	Counted         bool // the broker has counted Messages: without statistics it does not
 	Ready           int64
 	Unacked         int64
 	Consumers       int64
@@ -70,7 +71,7 @@ type queueObject struct {
 	Type           string   `json:"type"`
 	Durable        bool     `json:"durable"`
 	Exclusive      bool     `json:"exclusive"`
-	Messages       number   `json:"messages"`
+	Messages       *number  `json:"messages"`
 	Ready          number   `json:"messages_ready"`
 	Unacked        number   `json:"messages_unacknowledged"`
 	Consumers      number   `json:"consumers"`
@@ -117,11 +118,14 @@ func (o *queueObject) info(f Features) QueueInfo {
 	q := QueueInfo{
 		Name: o.Name, Type: o.Type, Node: cmp.Or(o.Node, o.Leader), Members: o.Members, Online: o.Online,
 		Durable: o.Durable, Exclusive: o.Exclusive, State: o.State,
-		Messages: int64(o.Messages), Ready: int64(o.Ready), Unacked: int64(o.Unacked), Consumers: int64(o.Consumers),
+		Counted: o.Messages != nil, Ready: int64(o.Ready), Unacked: int64(o.Unacked), Consumers: int64(o.Consumers),
 		Arguments: o.Arguments, Policy: deref(o.Policy), OperatorPolicy: deref(o.OperatorPolicy), Definition: o.Definition,
 		MemoryBytes: int64(o.Memory), MessageBytes: int64(max(o.MessageBytes, o.TotalBytes)),
 		PublishRate: o.Stats.Publish.Rate, DeliverRate: o.Stats.Deliver.Rate, AckRate: o.Stats.Ack.Rate,
 		Published: int64(o.Stats.Published), Delivered: int64(o.Stats.Delivered), Acked: int64(o.Stats.Acked),
+	}
+	if q.Counted {
+		q.Messages = int64(*o.Messages)
 	}
 	if q.Type == "" { // LavinMQ
 		q.Type, _ = o.Arguments["x-queue-type"].(string)

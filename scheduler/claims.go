@@ -26,9 +26,9 @@ type claims struct {
 
 // claim is a claim without an answer.
 type claim struct {
-	slot    wire.Slot
-	n       int64
-	answers []func(wire.Reply)
+	slot   wire.Slot
+	n      int64
+	answer func(wire.Reply)
 }
 
 // maxClaims is how many claims may be without an answer. Workers repeat theirs.
@@ -41,8 +41,8 @@ func (c *claims) command(_ time.Time, r request) error {
 		return r.reply(badRequest(err.Error()))
 	}
 	key := r.cmd.Slot + " " + r.cmd.Process
-	if one := c.pending[key]; one != nil {
-		one.answers = append(one.answers, r.answer)
+	if one := c.pending[key]; one != nil { // its worker waits for the newest answer only
+		one.answer = r.answer
 		return nil
 	}
 	if len(c.pending) >= maxClaims {
@@ -53,7 +53,7 @@ func (c *claims) command(_ time.Time, r request) error {
 	if err != nil {
 		return r.reply(badRequest(err.Error()))
 	}
-	c.pending[key] = &claim{slot: slot, n: c.sent, answers: []func(wire.Reply){r.answer}}
+	c.pending[key] = &claim{slot: slot, n: c.sent, answer: r.answer}
 	return c.ledger.Send(&ledger.Publish{Plain: true, Elsewhere: true, Size: len(m.Body), Build: func(int64, int64) wire.Message { return m },
 		Returned: func(time.Time, string, bool) error {
 			delete(c.pending, key)
@@ -81,9 +81,7 @@ func (c *claims) step(time.Time) error {
 		}
 		c.counters.Claims.count(answer)
 		delete(c.pending, key)
-		for _, reply := range one.answers {
-			reply(wire.Reply{Status: wire.StatusOK, Claim: answer})
-		}
+		one.answer(wire.Reply{Status: wire.StatusOK, Claim: answer})
 	}
 	return nil
 }

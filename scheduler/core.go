@@ -168,6 +168,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	if back := c.ledger.Tick(now); back > 0 {
 		c.carry.setBack(back)
 		c.queues.setBack(back)
+		c.limits.setBack()
 	}
 	epoch, folded := c.entries.Progress()
 	if c.ledger.Epoch() >= 0 && epoch != c.ledger.Epoch() {

@@ -99,6 +99,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	defer resign(nil)
 	s.inEpoch(lock.lease, resign)
 	defer s.inEpoch(nil, nil)
+	defer s.entries.FollowGroups(false)
 	err := l.run(ctx, resign)
 	lock.left = l.core.leftovers()
 	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errSmallLock) || errors.Is(cause, errHole)) {

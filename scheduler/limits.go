@@ -130,6 +130,13 @@ func (c counted) addTo(d wire.Dispatch) wire.Dispatch {
 	return d
 }
 
+// setBack has rates wait no longer because the clock was set back.
+func (l *limits) setBack() {
+	if l.gate != nil {
+		l.define(l.version)
+	}
+}
+
 // free frees the slot of a fire that did not arrive.
 func (l *limits) free(now time.Time, at ledger.EntryID) { l.gate.Free(now, at) }
 
@@ -161,15 +168,36 @@ func (l *limits) freeForGood(now time.Time, at ledger.EntryID, tag, why string) 
 	return l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: []wire.HeldSlot{*h}, Reason: why}, ledger.EntryID{})
 }
 
+// What one record at low water has at most.
+const (
+	maxLimitPiece = 20 // definitions, each of up to three layers of 64 KiB
+	maxRatePiece  = 5000
+)
+
+// limitPieces divides limits and rates among records. The first of them replaces what was known.
+func limitPieces(defined []*wire.DefinedLimit, rates map[string]int64) (all []wire.LimitPiece) {
+	for some := range slices.Chunk(defined, maxLimitPiece) {
+		piece := wire.LimitPiece{Limits: []wire.DefinedLimit{}, More: len(all) > 0}
+		for _, d := range some {
+			piece.Limits = append(piece.Limits, *d)
+		}
+		all = append(all, piece)
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(rates)), maxRatePiece) {
+		piece := wire.LimitPiece{Limits: []wire.DefinedLimit{}, Rates: map[string]int64{}, More: len(all) > 0}
+		for _, id := range some {
+			piece.Rates[id] = rates[id]
+		}
+		all = append(all, piece)
+	}
+	return all
+}
+
 // carryOver writes the limits, the rates in use and the slots again, because low water would forget
 // them.
 func (l *limits) carryOver(now time.Time, record func(time.Time, wire.JournalRecord, func()) error) error {
 	defined := l.entries.Limits.Limits()
-	piece := wire.LimitPiece{Limits: []wire.DefinedLimit{}, Rates: l.gate.Rates(now)}
-	for _, d := range defined {
-		piece.Limits = append(piece.Limits, *d)
-	}
-	if len(piece.Limits)+len(piece.Rates) > 0 {
+	for _, piece := range limitPieces(defined, l.gate.Rates(now)) {
 		if err := record(now, wire.JournalRecord{Type: wire.TypeState, Limits: &piece}, func() {}); err != nil {
 			return err
 		}
@@ -190,6 +218,9 @@ func (l *limits) carryOver(now time.Time, record func(time.Time, wire.JournalRec
 	return nil
 }
 
+// goneReason is why slots are freed that the broker's figures deny.
+const goneReason = "its queue has fewer messages than slots"
+
 // freeGone journals that slots are free whose jobs are gone, as far as they are still held.
 func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
 	for some := range slices.Chunk(gone, maxOutcomes) {
@@ -200,7 +231,7 @@ func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
 				return err
 			}
 			if now != nil && now.JID == h.JID && slices.Equal(now.Fires, h.Fires) {
-				h.Why = "its queue is empty"
+				h.Why = goneReason
 				held = append(held, h)
 			}
 		}
@@ -208,7 +239,7 @@ func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
 			continue
 		}
 		l.counters.SlotsFreed += int64(len(held))
-		if err := l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: held, Reason: "its queue is empty"}, ledger.EntryID{}); err != nil {
+		if err := l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: held, Reason: goneReason}, ledger.EntryID{}); err != nil {
 			return err
 		}
 	}

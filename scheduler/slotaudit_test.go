@@ -32,12 +32,12 @@ func TestSlotsOfEmptyQueuesAreFreed(t *testing.T) {
 	sc.limited(s, "second", "q")
 	require.Equal(t, map[string]int{"first": 1}, sc.copies(), "there is one slot")
 
-	messages, fails := int64(1), false
+	messages, counted, fails := int64(1), true, false
 	a := &slotAudit{entries: s.entries.Reader, between: time.Millisecond, queues: func(context.Context) ([]broker.QueueInfo, error) {
 		if fails {
 			return nil, broker.ErrLost
 		}
-		return []broker.QueueInfo{{Name: "queue.q", Messages: messages, State: "running"}}, nil
+		return []broker.QueueInfo{{Name: "queue.q", Messages: messages, Counted: counted, State: "running"}}, nil
 	}}
 	look := func() []wire.HeldSlot {
 		gone, err := a.look(t.Context())
@@ -53,7 +53,9 @@ func TestSlotsOfEmptyQueuesAreFreed(t *testing.T) {
 	require.Empty(t, look(), "a worker has the job, or it is ready")
 	fails = true
 	require.Empty(t, look(), "the broker does not answer")
-	messages, fails = 0, false
+	messages, counted, fails = 0, false, false
+	require.Empty(t, look(), "the broker has no statistics")
+	counted = true
 	gone := look()
 	require.Len(t, gone, 1)
 	require.Equal(t, "first", gone[0].JID)
@@ -61,7 +63,7 @@ func TestSlotsOfEmptyQueuesAreFreed(t *testing.T) {
 	require.NoError(t, s.core.limits.freeGone(sc.now, gone))
 	sc.rounds(s, 5, nil)
 	require.Equal(t, map[string]int{"first": 1, "second": 1}, sc.copies())
-	require.Contains(t, a.seen, ledger.ID(gone[0].Stream, gone[0].Offset))
+	require.Contains(t, a.seen, seenSlot{ledger.ID(gone[0].Stream, gone[0].Offset), 1})
 	require.NoError(t, s.core.limits.freeGone(sc.now, gone), "it is free already")
 	require.EqualValues(t, 1, s.core.counters.SlotsFreed)
 }

@@ -78,3 +78,10 @@ func (f *followed) ReadClaims(epoch int64) int64 {
 	}
 	return 0
 }
+
+// noteClaim notes the number of a claim. A leader that had been followed may write one late.
+func (f *followed) noteClaim(claim wire.Through) {
+	if newest := f.claims.Load(); newest == nil || newest.Compare(claim) < 0 {
+		f.claims.Store(&claim)
+	}
+}

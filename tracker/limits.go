@@ -183,13 +183,15 @@ func (l *limits) replace(tx *view.Tx, piece *wire.LimitPiece) error {
 			return err
 		}
 	}
+	if piece.More {
+		clear(known)
+	} else if err := table.Clear(tx, tableRate); err != nil {
+		return err
+	}
 	for name := range known {
 		if err := l.set(tx, &wire.DefinedLimit{Name: name}); err != nil {
 			return err
 		}
-	}
-	if err := table.Clear(tx, tableRate); err != nil {
-		return err
 	}
 	for id, free := range piece.Rates {
 		if err := tx.Set(keyRate(id), binary.AppendVarint(nil, free)); err != nil {

@@ -164,7 +164,7 @@ func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte
 		return "only Millrace's own user may write that a job was claimed: " + r.From(), r.Body, nil
 	}
 	if e.Type == wire.TypeClaimed {
-		tx.AfterCommit(func() { t.shown.claims.Store(&wire.Through{Epoch: e.Epoch, Through: e.N}) })
+		tx.AfterCommit(func() { t.shown.noteClaim(wire.Through{Epoch: e.Epoch, Through: e.N}) })
 	}
 	f, _, err := t.facts(tx, &s)
 	if err != nil {

@@ -31,3 +31,21 @@ func (s Slots) HeldSlot(stream string, offset int64) (*wire.HeldSlot, error) {
 // Claimed returns what is known of the fires of a slot's entry. The fire that was claimed first is
 // the one that runs.
 func (s Slots) Claimed(slot wire.Slot) (Claim, error) { return claimed(s.r, slot) }
+
+// LeasedSlots returns the slots that leases hold, without their fires.
+func (l Lookup) LeasedSlots() (map[wire.Slot]bool, error) {
+	all := map[wire.Slot]bool{}
+	prefix := []byte{tableList, byte(leases)}
+	err := table.Scan(l.r, prefix, table.After(prefix), false, func(key, _ []byte) (bool, error) {
+		_, offset := listKeyParts(key)
+		lease, err := l.Get(wire.ScheduledJobs, offset)
+		if err != nil || lease == nil || lease.Slot == "" {
+			return err == nil, err
+		}
+		if s, err := wire.ParseSlot(lease.Slot); err == nil {
+			all[wire.Slot{Stream: s.Stream, Offset: s.Offset, JIDTag: s.JIDTag}] = true
+		}
+		return true, nil
+	})
+	return all, err
+}

@@ -217,10 +217,12 @@ func (d *DefinedLimit) Definition() (Limit, error) {
 	return l, l.CheckWhole()
 }
 
-// LimitPiece has all limits, and the rates that are in use: a carry-over writes them again.
+// LimitPiece has some of the limits, and of the rates that are in use: a carry-over writes them
+// again.
 type LimitPiece struct {
 	Limits []DefinedLimit   `json:"limits"`
 	Rates  map[string]int64 `json:"rates,omitempty"` // see RateUse
+	More   bool             `json:"more,omitempty"`  // it adds to the piece before it; else it replaces what was known
 }
 
 // CheckLimitName returns an error if no limit can have this name.

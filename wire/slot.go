@@ -35,11 +35,14 @@ func (s Slot) String() string {
 	return ""
 }
 
+// maxSlot is the length of the longest slot: the tag of a jid is at most a short string.
+const maxSlot = 2 * MaxShort
+
 // ParseSlot parses what String returns.
 func ParseSlot(text string) (s Slot, err error) {
 	parts := strings.SplitN(text, ".", 5)
 	wrong := fmt.Errorf("%q is no slot: repeat the header %s", Shorten(text, 100), HeaderSlot)
-	if len(parts) != 5 {
+	if len(parts) != 5 || len(text) > maxSlot {
 		return s, wrong
 	}
 	s.Stream, s.JIDTag = slotStreams[parts[0]], parts[4]
