@@ -100,7 +100,7 @@ func TestUnchangedPoliciesAreNotWritten(t *testing.T) {
 		_, err := m.Policies(soon(t))
 		require.NoError(t, err)
 	}
-	want := 10
+	want := 11
 	if m.Features().QuorumPriorities {
 		want++ // the policy of quorum queues
 	}
@@ -148,8 +148,8 @@ func TestOverridingPolicyIsReported(t *testing.T) {
 
 func TestPolicyCommandsAreQuotedForShell(t *testing.T) {
 	commands := broker.PolicyCommands(broker.FeaturesOf(broker.RabbitMQ, "3.12.0"), "it's a vhost")
-	require.Len(t, commands, 10)
-	require.Len(t, broker.PolicyCommands(broker.FeaturesOf(broker.RabbitMQ, "4.3.0"), "v"), 11)
+	require.Len(t, commands, 11)
+	require.Len(t, broker.PolicyCommands(broker.FeaturesOf(broker.RabbitMQ, "4.3.0"), "v"), 12)
 	out, err := exec.Command("sh", "-c", "set -- "+commands[0]+`; printf '%s\n' "$@"`).Output()
 	require.NoError(t, err)
 	require.Equal(t, []string{"rabbitmqctl", "set_policy", "--vhost", "it's a vhost", "--priority=-10", "--apply-to", "queues", "millrace-queues", `^queue\.`,

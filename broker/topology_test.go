@@ -37,7 +37,7 @@ func TestTopologyMatchesClients(t *testing.T) {
 	require.Empty(t, first.Findings)
 	require.NoError(t, conn.Topology().EnsureRouting(soon(t)))
 	first, faults := wanted(t, v.AMQPURL())
-	require.Len(t, first.Created, 8)
+	require.Len(t, first.Created, 9)
 	require.Empty(t, first.Findings)
 	require.Empty(t, faults)
 
@@ -71,7 +71,7 @@ func TestTopologyKeepsQueuesOfClients(t *testing.T) {
 	require.Equal(t, broker.TopologyReport{JournalCreated: true, Created: []string{"queue job_journal", "queue jobs.gated"}}, top)
 	top, faults := wanted(t, v.AMQPURL())
 	require.Empty(t, faults)
-	require.Len(t, top.Created, 5)
+	require.Len(t, top.Created, 6)
 	require.Len(t, top.Findings, 1)
 	require.Equal(t, "queue heartbeats", top.Findings[0].Subject)
 	if conn.Features().RefusalsNameArguments {
@@ -127,7 +127,7 @@ func TestTopologyPartsAreCreatedIndependently(t *testing.T) {
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
 	ch := client(t, v.AMQPURL())
-	for _, queue := range []string{"heartbeats", "job_metrics", "job_metrics_rollups", "jobs.begins", "jobs.letters"} {
+	for _, queue := range []string{"heartbeats", "job_metrics", "job_metrics_rollups", "jobs.begins", "jobs.ends", "jobs.letters"} {
 		_, err := ch.QueueDelete(queue, false, false, false)
 		require.NoError(t, err)
 	}
@@ -136,7 +136,7 @@ func TestTopologyPartsAreCreatedIndependently(t *testing.T) {
 	}
 	top, faults, err := broker.AssertWanted(soon(t), broker.Config{AMQPURL: v.AMQPURL()}, false)
 	require.NoError(t, err)
-	require.Len(t, top.Created, 7)
+	require.Len(t, top.Created, 8)
 	require.Len(t, faults, 1)
 	require.Equal(t, broker.SubjectDirect, faults[0].Subject)
 	require.True(t, broker.IsMissing(faults[0].Err), "%v", faults[0].Err)
@@ -159,7 +159,7 @@ func TestUnusablePartDoesNotBlockOthers(t *testing.T) {
 	require.NotEmpty(t, faults[0].Costs)
 	require.ErrorContains(t, faults[0].Err, "not a stream")
 	require.False(t, broker.IsAway(faults[0].Err))
-	require.Contains(t, top.Created, "queue jobs.begins", "the last of them")
+	require.Contains(t, top.Created, "queue jobs.ends", "the last of them")
 }
 
 // A queue whose process has crashed is unavailable. It is not created again, nor listed as missing.
