@@ -23,7 +23,7 @@ func guides(t *testing.T) []string {
 			}
 		}
 	}
-	require.Len(t, pages, 12)
+	require.Len(t, pages, 13)
 	return pages
 }
 

@@ -17,6 +17,7 @@ abstract class Names {
     SSLContext context;
     Vault vault;
     UUID order;
+    String file;
     ObjectMapper objectMapper;
 
     abstract void send(String to, List<String> files);

@@ -12,6 +12,7 @@ declare global {
   const worker: millrace.Worker;
   const url: string;
   const order: number;
+  const file: string;
   const error: millrace.Unconfirmed;
   const Sentry: { captureException(error: unknown, hint: { extra: Record<string, unknown> }): string };
   function currentToken(): Promise<string>;
