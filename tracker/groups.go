@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -44,16 +45,18 @@ func (l Lookup) Groups(fn func(g wire.Group, first DueKey) bool) error {
 // there are more.
 func (l Lookup) CountGroups(most int, now time.Time, into map[wire.Group]int) (more bool, err error) {
 	counted := 0
+	var fault error
 	err = l.Groups(func(g wire.Group, _ DueKey) bool {
 		n := 0
-		if fault := l.DueInGroup(g, DueKey{}, func(k DueKey) bool {
+		fault = l.DueInGroup(g, DueKey{}, func(k DueKey) bool {
 			if k.At.After(now) {
 				return false
 			}
 			n++
 			counted++
 			return counted < most
-		}); fault != nil {
+		})
+		if fault != nil {
 			return false
 		}
 		if n > 0 {
@@ -62,7 +65,7 @@ func (l Lookup) CountGroups(most int, now time.Time, into map[wire.Group]int) (m
 		more = counted >= most
 		return !more
 	})
-	return more, err
+	return more, cmp.Or(err, fault)
 }
 
 // AheadInGroup returns how many entries of a gated entry's group are due before it, at most so
