@@ -323,15 +323,10 @@ class Fake(_Offline):
         self.results.clear()
 
 
-class AsyncInline(AsyncClient):
-    """An `Inline` for async code.
-
-    Async handlers run in the event loop of the caller, others in a thread.
-    """
-
-    def __init__(self, worker: Worker | None = None) -> None:
+class _AsyncOffline(AsyncClient):
+    def __init__(self, offline: _Offline) -> None:
         super().__init__(_NOWHERE)
-        self._inline = Inline(worker)
+        self._offline = offline
 
     async def define(
         self,
@@ -341,16 +336,27 @@ class AsyncInline(AsyncClient):
         limits: Iterable[Limit] | None = None,
         deadline: float | None = None,
     ) -> Defined:
-        """Keep the periodic jobs and limits of a source. See `Inline.define`."""
-        return self._inline.define(source, jobs, limits=limits)
+        """Keep the periodic jobs and limits of a source. Nothing is due in a test, and jobs do not wait."""
+        return self._offline.define(source, jobs, limits=limits)
 
     def periodic(self, source: str) -> list[PeriodicJob]:
         """List the periodic jobs that a source has defined."""
-        return self._inline.periodic(source)
+        return self._offline.periodic(source)
 
     def limits(self, source: str) -> list[Limit]:
         """List the limits that a source has defined."""
-        return self._inline.limits(source)
+        return self._offline.limits(source)
+
+
+class AsyncInline(_AsyncOffline):
+    """An `Inline` for async code.
+
+    Async handlers run in the event loop of the caller, others in a thread.
+    """
+
+    def __init__(self, worker: Worker | None = None) -> None:
+        self._inline = Inline(worker)
+        super().__init__(self._inline)
 
     @property
     def results(self) -> list[Result]:
@@ -361,34 +367,15 @@ class AsyncInline(AsyncClient):
         return await _in_thread(self._inline, partial(self._inline._take, job))
 
 
-class AsyncFake(AsyncClient):
+class AsyncFake(_AsyncOffline):
     """A `Fake` for async code.
 
     Async handlers run in the event loop of the caller of `drain`, others in a thread.
     """
 
     def __init__(self, worker: Worker | None = None) -> None:
-        super().__init__(_NOWHERE)
         self._fake = Fake(worker)
-
-    async def define(
-        self,
-        source: str,
-        jobs: Iterable[PeriodicJob] | None = None,
-        *,
-        limits: Iterable[Limit] | None = None,
-        deadline: float | None = None,
-    ) -> Defined:
-        """Keep the periodic jobs and limits of a source. See `Fake.define`."""
-        return self._fake.define(source, jobs, limits=limits)
-
-    def periodic(self, source: str) -> list[PeriodicJob]:
-        """List the periodic jobs that a source has defined."""
-        return self._fake.periodic(source)
-
-    def limits(self, source: str) -> list[Limit]:
-        """List the limits that a source has defined."""
-        return self._fake.limits(source)
+        super().__init__(self._fake)
 
     @property
     def results(self) -> list[Result]:
