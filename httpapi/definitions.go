@@ -29,6 +29,14 @@ func (d *definer) send(in *problem.Request, cmd wire.Command) (wire.Reply, error
 
 // command checks a command here: a leader that is away need not be asked about a mistake.
 func (d *definer) command(in *problem.Request, cmd wire.Command) (wire.Reply, error) {
+	if err := checkCommand(in, cmd); err != nil {
+		return wire.Reply{}, err
+	}
+	return d.send(in, cmd)
+}
+
+// checkCommand returns what is wrong with a request or with the command that it makes.
+func checkCommand(in *problem.Request, cmd wire.Command) error {
 	body, err := json.Marshal(cmd)
 	if err == nil && in.Err() == nil {
 		_, err = wire.ParseCommand(body)
@@ -36,10 +44,7 @@ func (d *definer) command(in *problem.Request, cmd wire.Command) (wire.Reply, er
 	if err != nil {
 		in.BadRequest("%s", err)
 	}
-	if in.Err() != nil {
-		return wire.Reply{}, in.Err()
-	}
-	return d.send(in, cmd)
+	return in.Err()
 }
 
 type definitionsRequest wire.Definitions

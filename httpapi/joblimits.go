@@ -192,15 +192,8 @@ func (a *limitsAPI) free(in *problem.Request) error {
 	var body freeRequest
 	in.Body(&body)
 	cmd := wire.Command{Command: wire.CommandFree, Slot: body.Slot, Reason: body.Reason}
-	raw, err := json.Marshal(cmd)
-	if err == nil && in.Err() == nil {
-		_, err = wire.ParseCommand(raw)
-	}
-	if err != nil {
-		in.BadRequest("%s", err)
-	}
-	if in.Err() != nil {
-		return in.Err()
+	if err := checkCommand(in, cmd); err != nil {
+		return err
 	}
 	if _, p := a.leader.send(in, sign(in, cmd)); p != nil {
 		return p
@@ -227,18 +220,22 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var all []*waitsFor
 	for _, d := range a.entries.Limits.Limits() {
-		def, fault := d.Definition()
-		if fault != nil || !def.Covers(s.Group()) {
-			continue
+		if def, fault := d.Definition(); fault == nil && def.Covers(s.Group()) {
+			all = append(all, newWaitsFor(d.Name, def, s.Group()))
 		}
-		w, err := a.waitsFor(d.Name, &def, s.Group(), rates)
-		if err != nil {
-			return nil, err
-		}
-		out.Limits = append(out.Limits, w)
 	}
-	return out, nil
+	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
+		for _, w := range all {
+			w.count(h)
+		}
+		return true
+	})
+	for _, w := range all {
+		out.Limits = append(out.Limits, w.answer(rates, a.now()))
+	}
+	return out, err
 }
 
 // gated returns the gated entry with a jid that is due first, nil if there is none.
@@ -257,23 +254,36 @@ func (a *limitsAPI) gated(jid string) (first *tracker.Stored, err error) {
 	return first, nil
 }
 
-// waitsFor says what one limit lets a group do, and who holds its slots.
-func (a *limitsAPI) waitsFor(name string, def *wire.Limit, g wire.Group, rates map[string]int64) (answer.WaitsFor, error) {
+// waitsFor is what one limit lets a group do, and who holds its slots.
+type waitsFor struct {
+	def   wire.Limit
+	bound wire.Bound
+	shown answer.WaitsFor
+}
+
+func newWaitsFor(name string, def wire.Limit, g wire.Group) *waitsFor {
 	bound, part := def.Of(g)
-	w := answer.WaitsFor{Limit: name, Group: part, Of: bound.Concurrency, Paused: def.Paused, HeldBy: []answer.Slot{}}
-	err := a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
-		if _, p := def.Of(h.Group); def.Covers(h.Group) && p == part {
-			if w.Used++; len(w.HeldBy) < mostParts {
-				w.HeldBy = append(w.HeldBy, answer.NewSlot(h))
-			}
-		}
-		return true
-	})
-	if r := bound.Rate; r != nil {
-		if opens := float64(rates[wire.RateID(name, r, part)]-r.Ahead()) / 1e6; opens > wire.Seconds(a.now()) {
-			w.Opens = opens
+	return &waitsFor{def, bound, answer.WaitsFor{Limit: name, Group: part, Of: bound.Concurrency, Paused: def.Paused, HeldBy: []answer.Slot{}}}
+}
+
+// count counts a slot that is held, if the limit does.
+func (w *waitsFor) count(h *wire.HeldSlot) {
+	if _, part := w.def.Of(h.Group); !w.def.Covers(h.Group) || part != w.shown.Group {
+		return
+	}
+	if w.shown.Used++; len(w.shown.HeldBy) < mostParts {
+		w.shown.HeldBy = append(w.shown.HeldBy, answer.NewSlot(h))
+	}
+}
+
+// answer returns the answer once all slots are counted.
+func (w *waitsFor) answer(rates map[string]int64, now time.Time) answer.WaitsFor {
+	shown := w.shown
+	if r := w.bound.Rate; r != nil {
+		if opens := float64(rates[wire.RateID(shown.Limit, r, shown.Group)]-r.Ahead()) / 1e6; opens > wire.Seconds(now) {
+			shown.Opens = opens
 		}
 	}
-	w.Blocks = w.Paused || w.Opens > 0 || w.Of > 0 && int64(w.Used) >= w.Of
-	return w, err
+	shown.Blocks = shown.Paused || shown.Opens > 0 || shown.Of > 0 && int64(shown.Used) >= shown.Of
+	return shown
 }

@@ -76,7 +76,7 @@ func (c *claims) step(time.Time) error {
 			return err
 		}
 		answer := wire.ClaimRun
-		if known.Ended || known.Any && known.Winner != (wire.Through{Epoch: one.slot.Epoch, Through: one.slot.Seq}) {
+		if known.Ended || known.Any && !known.Runs(one.slot.Fire()) {
 			answer = wire.ClaimDrop
 		}
 		c.counters.Claims.count(answer)
@@ -93,5 +93,5 @@ func (b *base) isReported(d *tracker.Doubt) (bool, error) {
 	}
 	slot := wire.Slot{Stream: d.ID.Stream, Offset: d.ID.Offset, Epoch: d.Epoch, Seq: d.Seq, JIDTag: d.JID}
 	known, err := b.entries.Slots.Claimed(slot)
-	return known.Ended || known.Any && known.Winner == wire.Through{Epoch: d.Epoch, Through: d.Seq}, err
+	return known.Ended || known.Runs(slot.Fire()), err
 }

@@ -21,7 +21,7 @@ type Counters struct {
 	Confirms   Delays // how long the broker took to confirm a publish
 	Ticks      TickCounters
 	Claims     ClaimCounters
-	SlotsFreed int64 // because their queues were empty
+	SlotsFreed int64 // because their queues had fewer messages
 }
 
 // ClaimCounters count the answers to claims of slots.

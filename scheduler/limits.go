@@ -146,11 +146,11 @@ func (l *limits) command(now time.Time, r request) error {
 	if err != nil {
 		return r.reply(badRequest(err.Error()))
 	}
-	h, err := l.entries.Slots.HeldSlot(slot.Stream, slot.Offset)
+	h, err := l.entries.Slots.HeldSlot(slot.Stream, slot.Offset, slot.JIDTag)
 	if err != nil {
 		return err
 	}
-	if h == nil || h.JID != slot.JIDTag {
+	if h == nil {
 		return r.reply(notFound("no job holds this slot"))
 	}
 	h.Why = "asked"
@@ -160,8 +160,8 @@ func (l *limits) command(now time.Time, r request) error {
 
 // freeForGood journals that the slot of an entry is free, if it is held.
 func (l *limits) freeForGood(now time.Time, at ledger.EntryID, tag, why string) error {
-	h, err := l.entries.Slots.HeldSlot(at.Stream, at.Offset)
-	if err != nil || h == nil || h.JID != tag {
+	h, err := l.entries.Slots.HeldSlot(at.Stream, at.Offset, tag)
+	if err != nil || h == nil {
 		return err
 	}
 	h.Why = why
@@ -226,11 +226,11 @@ func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
 	for some := range slices.Chunk(gone, maxOutcomes) {
 		var held []wire.HeldSlot
 		for _, h := range some {
-			now, err := l.entries.Slots.HeldSlot(h.Stream, h.Offset)
+			still, err := l.entries.Slots.HeldSlot(h.Stream, h.Offset, h.JID)
 			if err != nil {
 				return err
 			}
-			if now != nil && now.JID == h.JID && slices.Equal(now.Fires, h.Fires) {
+			if still != nil && slices.Equal(still.Fires, h.Fires) {
 				h.Why = goneReason
 				held = append(held, h)
 			}

@@ -32,6 +32,19 @@ func slotAt(r view.Reader, id entryID) (*wire.HeldSlot, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
+	return decodeSlot(raw)
+}
+
+// slotOf returns the slot that an entry holds, nil if the entry with this jid holds none.
+func slotOf(r view.Reader, id entryID, jid string) (*wire.HeldSlot, error) {
+	h, err := slotAt(r, id)
+	if err != nil || h == nil || h.JID != jid {
+		return nil, err
+	}
+	return h, nil
+}
+
+func decodeSlot(raw []byte) (*wire.HeldSlot, error) {
 	h := &wire.HeldSlot{}
 	if err := json.Unmarshal(raw, h); err != nil {
 		return nil, fmt.Errorf("tracker: slot is damaged: %w", err)
@@ -60,6 +73,9 @@ type Claim struct {
 	Winner wire.Through
 	Any    bool // there is a winner
 }
+
+// Runs reports whether a fire is the winner.
+func (c Claim) Runs(fire wire.Through) bool { return c.Any && c.Winner == fire }
 
 func claimed(r view.Reader, slot wire.Slot) (c Claim, err error) {
 	prefix, first := keyEndsOf(&slot), int64(0)

@@ -129,14 +129,12 @@ func (t *slots) takeBack(tx *view.Tx, id entryID, fire wire.Through) error {
 func (t *slots) free(tx *view.Tx, all []wire.HeldSlot) error {
 	for i := range all {
 		id := entryID{codes[all[i].Stream], all[i].Offset}
-		h, err := slotAt(tx, id)
+		h, err := slotOf(tx, id, all[i].JID)
+		if err == nil && h != nil {
+			err = t.remove(tx, id, h)
+		}
 		if err != nil {
 			return err
-		}
-		if h != nil && h.JID == all[i].JID {
-			if err := t.remove(tx, id, h); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -205,11 +203,11 @@ func (t *slots) keep(tx *view.Tx, stream code, offset int64, s *wire.Slot, f end
 // journal does not have, so it learns of the end in any case.
 func (t *slots) end(tx *view.Tx, s *wire.Slot) error {
 	id := entryID{codes[s.Stream], s.Offset}
-	h, err := slotAt(tx, id)
+	h, err := slotOf(tx, id, s.JIDTag)
 	if err != nil {
 		return err
 	}
-	if h == nil || h.JID != s.JIDTag {
+	if h == nil {
 		t.changed(tx, id, &wire.HeldSlot{JID: s.JIDTag}, false)
 		return nil
 	}

@@ -1,9 +1,6 @@
 package tracker
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
@@ -15,17 +12,17 @@ type Slots struct{ r view.Reader }
 // Held calls fn for each slot that is held, until fn returns false.
 func (s Slots) Held(fn func(*wire.HeldSlot) bool) error {
 	return table.Scan(s.r, []byte{tableSlot}, table.After([]byte{tableSlot}), false, func(_, raw []byte) (bool, error) {
-		h := &wire.HeldSlot{}
-		if err := json.Unmarshal(raw, h); err != nil {
-			return false, fmt.Errorf("tracker: slot is damaged: %w", err)
+		h, err := decodeSlot(raw)
+		if err != nil {
+			return false, err
 		}
 		return fn(h), nil
 	})
 }
 
-// HeldSlot returns the slot that an entry holds, nil if it holds none.
-func (s Slots) HeldSlot(stream string, offset int64) (*wire.HeldSlot, error) {
-	return slotAt(s.r, entryID{codes[stream], offset})
+// HeldSlot returns the slot that an entry holds, nil if the entry with this jid holds none.
+func (s Slots) HeldSlot(stream string, offset int64, jid string) (*wire.HeldSlot, error) {
+	return slotOf(s.r, entryID{codes[stream], offset}, jid)
 }
 
 // Claimed returns what is known of the fires of a slot's entry. The fire that was claimed first is

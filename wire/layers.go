@@ -1,11 +1,14 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
 
 	"github.com/tidwall/gjson"
+
+	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // MaxDefinition is the most bytes of one layer of a definition.
@@ -40,6 +43,22 @@ type Defined struct {
 	Op     string          `json:"op,omitempty"`    // paused or resumed, if that is all that was asked for
 	Value  json.RawMessage `json:"value,omitempty"` // none: the layer is removed
 	Since  int64           `json:"since,omitempty"` // ticks up to this time have an outcome, or are not the definition's
+}
+
+// decodeLayer decodes a definition, or a layer of one, that has only known members with values.
+func decodeLayer(raw []byte, to any) error {
+	if len(raw) > MaxDefinition {
+		return fmt.Errorf("definition has %d bytes, at most %d are allowed", len(raw), MaxDefinition)
+	}
+	if err := shared.CheckRecord(raw); err != nil {
+		return fmt.Errorf("definition: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return fmt.Errorf("definition: %w", err)
+	}
+	return checkGiven(raw)
 }
 
 // checkGiven returns an error if a member has a value that would count as left out.

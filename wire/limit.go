@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,8 +9,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // KindLimit is the kind of the definitions of limits.
@@ -81,18 +78,7 @@ func (r *Rate) check() error {
 
 // ParseLimit parses a definition, or a layer of one, and checks what is there.
 func ParseLimit(raw []byte) (l Limit, err error) {
-	if len(raw) > MaxDefinition {
-		return l, fmt.Errorf("definition has %d bytes, at most %d are allowed", len(raw), MaxDefinition)
-	}
-	if err := shared.CheckRecord(raw); err != nil {
-		return l, fmt.Errorf("definition: %w", err)
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
-		return l, fmt.Errorf("definition: %w", err)
-	}
-	if err := checkGiven(raw); err != nil {
+	if err := decodeLayer(raw, &l); err != nil {
 		return l, err
 	}
 	return l, l.check()

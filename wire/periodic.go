@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // Periodic is the definition of a periodic job: when it is due, and the job that is enqueued then.
@@ -62,18 +59,7 @@ func CheckPeriodicName(name string) error {
 
 // ParsePeriodic parses a definition, or a layer of one, and checks what is there.
 func ParsePeriodic(raw []byte) (p Periodic, err error) {
-	if len(raw) > MaxDefinition {
-		return p, fmt.Errorf("definition has %d bytes, at most %d are allowed", len(raw), MaxDefinition)
-	}
-	if err := shared.CheckRecord(raw); err != nil {
-		return p, fmt.Errorf("definition: %w", err)
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return p, fmt.Errorf("definition: %w", err)
-	}
-	if err := checkGiven(raw); err != nil {
+	if err := decodeLayer(raw, &p); err != nil {
 		return p, err
 	}
 	return p, p.check()

@@ -35,6 +35,9 @@ func (s Slot) String() string {
 	return ""
 }
 
+// Fire returns the number of the fire that took the slot.
+func (s Slot) Fire() Through { return Through{Epoch: s.Epoch, Through: s.Seq} }
+
 // maxSlot is the length of the longest slot: the tag of a jid is at most a short string.
 const maxSlot = 2 * MaxShort
 

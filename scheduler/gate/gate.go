@@ -197,17 +197,6 @@ func (g *Gate[T]) admitOthers(now time.Time, group *Group[T]) {
 	}
 }
 
-// Waits returns the limit for which a group waits, and the part of its jobs that this counts. ok is
-// false if it waits for none.
-func (g *Gate[T]) Waits(now time.Time, of wire.Group) (name string, part wire.Group, ok bool) {
-	for _, c := range g.countersOf(of) {
-		if !c.room(now) {
-			return c.name, c.part, true
-		}
-	}
-	return "", wire.Group{}, false
-}
-
 // Sweep forgets counters that count nothing.
 func (g *Gate[T]) Sweep(now time.Time) {
 	used := map[*counter[T]]bool{}
