@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/tidwall/gjson"
 
@@ -61,18 +62,23 @@ func decodeLayer(raw []byte, to any) error {
 	return checkGiven(raw)
 }
 
-// checkGiven returns an error if a member has a value that would count as left out.
+// checkGiven returns an error if a member has a value that would count as left out. The members of
+// a rate and of overrides are checked too.
 func checkGiven(raw []byte) (err error) {
 	gjson.ParseBytes(raw).ForEach(func(name, value gjson.Result) bool {
-		switch empty := value.Type == gjson.Null || value.Type == gjson.String && value.Str == ""; name.String() {
-		case "every", "catch_up_max":
-			if empty = empty || value.Num < 1; empty {
-				err = fmt.Errorf("member %q is a number from 1", name.String())
-			}
-		default:
-			if empty {
-				err = fmt.Errorf("member %q is empty: leave it out, or say what it is to be", name.String())
-			}
+		empty := value.Type == gjson.Null || value.Type == gjson.String && value.Str == ""
+		switch name := name.String(); {
+		case slices.Contains([]string{"every", "catch_up_max", "concurrency", "burst"}, name) && (empty || value.Num < 1):
+			err = fmt.Errorf("member %q is a number from 1", name)
+		case empty:
+			err = fmt.Errorf("member %q is empty: leave it out, or say what it is to be", name)
+		case name == "rate":
+			err = checkGiven([]byte(value.Raw))
+		case name == "overrides":
+			value.ForEach(func(_, bound gjson.Result) bool {
+				err = checkGiven([]byte(bound.Raw))
+				return err == nil
+			})
 		}
 		return err == nil
 	})

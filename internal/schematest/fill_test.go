@@ -31,7 +31,8 @@ func fill(t *testing.T, v *brokertest.Vhost, url string) (known []string) {
 	f.do(http.MethodPut, "/api/job-queues/q1/pause", `{"reason":"a look"}`)
 	f.do(http.MethodPost, "/api/deploys", `{"label":"v2"}`)
 	f.do(http.MethodPost, "/api/definitions", `{"source":"fill","periodic_jobs":[{"name":"nightly","cron":"0 3 * * *","job":{"class":"Class0","args":[{"token":"x"}],"queue":"q0"}},
-		{"name":"often","every":1,"job":{"class":"Class0","queue":"q1","retry":0}}]}`)
+		{"name":"often","every":1,"job":{"class":"Class0","queue":"q1","retry":0}}],
+		"limits":[{"name":"one-each","queues":["q0"],"per":["key"],"concurrency":1}]}`)
 	f.do(http.MethodPut, "/api/periodic-jobs/nightly/pause", `{"reason":"a look"}`)
 	f.do(http.MethodPut, "/api/processes/*/quiet", `{"reason":"a deploy"}`)
 	v.Publish(t, wire.Unrouted, "no\nqueue", amqp.Publishing{Body: []byte("no job")})

@@ -40,14 +40,36 @@ def before_call(context, case, kwargs):
     if case.operation.label == "POST /api/messages" and isinstance(case.body, dict):
         deliverable(case)
     if case.operation.path == "/api/definitions" and isinstance(case.body, dict):
-        case.body["source"] = f"s{len(case.body['source']) % 3}"
-        unique = {f"{case.body['source']}-{i}": job for i, job in enumerate(case.body["periodic_jobs"][:3])}
-        case.body["periodic_jobs"] = [periodic(job, name) for name, job in unique.items()]
-        case.body.pop("layer", None)
+        definitions(case.body)
     if case.operation.label == "PUT /api/periodic-jobs/{name}" and isinstance(case.body, dict):
         periodic(case.body, (case.path_parameters or {}).get("name"))
+    if case.operation.label == "PUT /api/limits/{name}" and isinstance(case.body, dict):
+        limit(case.body, (case.path_parameters or {}).get("name"))
     if case.operation.path.endswith("/move") and isinstance(case.body, dict):
         case.body["to"] = "leased" if (case.path_parameters or {}).get("queue") == "q0" else "q0"
+
+
+def definitions(body):
+    """Makes a document of definitions valid: it has a list of each kind, whose names differ."""
+    body["source"] = f"s{len(body['source']) % 3}"
+    for kind, valid in (("periodic_jobs", periodic), ("limits", limit)):
+        body[kind] = [valid(value, f"{body['source']}-{i}") for i, value in enumerate(body.get(kind, [])[:3])]
+    body.pop("layer", None)
+
+
+def limit(value, name):
+    """Makes the definition of a limit valid: overrides need a limit per key, and a burst is at most the jobs of its rate."""
+    value["name"] = name
+    if value.get("overrides"):
+        value["per"] = ["key"]
+    for bound in (value, *value.get("overrides", {}).values()):
+        if bound.get("rate"):
+            bound["rate"].pop("burst", None)
+    if value.get("queues"):
+        value["queues"] = ["q0"]
+    if "concurrency" not in value and not value.get("rate"):
+        value["concurrency"] = 3
+    return value
 
 
 def periodic(job, name):
@@ -96,6 +118,8 @@ def together(case):
     """Removes parameters that exclude each other."""
     if isinstance(case.body, list) and case.headers:
         drop(case.headers, "Idempotency-Key")
+    if case.operation.path == "/api/next-ticks":
+        either(case)
     query = case.query
     if not query:
         return
@@ -122,6 +146,18 @@ def together(case):
     # A time range must be in order, and must not have too many steps.
     if case.operation.path.startswith(("/api/job-metrics", "/api/queue-throughput")):
         drop(query, "from", *(["step"] if "to" in query else []))
+
+
+def either(case):
+    """Has a schedule either a cron expression or a number of seconds."""
+    query = case.query = case.query or {}
+    if "tz" in query:
+        query["tz"] = "Europe/Stockholm"
+    if "cron" in query:
+        query["cron"] = "0 3 * * mon-fri"
+        drop(query, "every")
+    elif "every" not in query:
+        query["every"] = 60
 
 
 def one_way(body):
