@@ -28,7 +28,7 @@ func measureJobs(ctx context.Context, b *bench, v *vhost) (err error) {
 	if err != nil {
 		return err
 	}
-	took, err := b.endToEnd(ctx, v)
+	took, err := b.endToEnd(ctx, v, nil, plainJob)
 	if err = errors.Join(err, s.stop()); err != nil {
 		return err
 	}
@@ -44,49 +44,90 @@ func measureJobs(ctx context.Context, b *bench, v *vhost) (err error) {
 // bulk is how many jobs are enqueued in one call.
 const bulk = 1000
 
-func (b *bench) endToEnd(ctx context.Context, v *vhost) (time.Duration, error) {
-	client, err := millrace.NewClient(millrace.ClientConfig{URL: v.amqpURL})
+// plainJob are the options of a job that no limit counts.
+var plainJob = millrace.EnqueueOptions{Queue: "jobs"}
+
+// endToEnd enqueues jobs with these options, and runs them. It returns the time from the first call
+// until the last job is done. If define is not nil, it is called before that.
+func (b *bench) endToEnd(ctx context.Context, v *vhost, define func(*millrace.Client) error, each millrace.EnqueueOptions) (took time.Duration, err error) {
+	n := b.size.jobs
+	var done atomic.Int64
+	finished := make(chan struct{})
+	r, err := b.startRunner(ctx, v, jobSlots, func() {
+		if done.Add(1) == int64(n)+1 {
+			close(finished)
+		}
+	})
 	if err != nil {
 		return 0, err
 	}
-	defer client.Close()
-	var done atomic.Int64
-	started, finished, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	worker := millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: jobSlots, Queues: []string{"jobs"}, Logger: b.log})
-	worker.On(millrace.Hooks{Startup: func() { close(started) }})
-	worker.Handle("Noop", func(context.Context, *millrace.RawJob) error {
-		if done.Add(1) == int64(b.size.jobs)+1 {
-			close(finished)
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if define != nil {
+		if err := define(r.client); err != nil {
+			return 0, err
 		}
-		return nil
-	}, nil)
-
-	go func() { ended <- worker.Run(ctx) }()
-	<-started
-	if _, err := client.Enqueue(ctx, millrace.Args("Noop"), &millrace.EnqueueOptions{Queue: "jobs"}); err != nil {
+	}
+	if _, err := r.client.Enqueue(ctx, millrace.Args("Noop"), &each); err != nil {
 		return 0, err
 	}
 	if err := wait(ctx, startWithin, "the first job is done", func() (bool, error) { return done.Load() == 1, nil }); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	for sent := 0; sent < b.size.jobs; sent += bulk {
-		jobs := make([]millrace.EnqueueParams, min(bulk, b.size.jobs-sent))
-		for i := range jobs {
-			jobs[i] = millrace.EnqueueParams{Args: millrace.Args("Noop", sent+i, "some text"), Options: millrace.EnqueueOptions{Queue: "jobs"}}
-		}
-		if _, err := client.EnqueueBulk(ctx, jobs); err != nil {
-			return 0, err
-		}
+	if err := r.enqueue(ctx, n, each); err != nil {
+		return 0, err
 	}
 	select {
 	case <-finished:
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	took := time.Since(begin)
-	worker.Stop()
-	return took, <-ended
+	return time.Since(begin), nil
+}
+
+// runner is a client, and a worker of the class Noop, both of the Go library.
+type runner struct {
+	client *millrace.Client
+	worker *millrace.Worker
+	ended  chan error
+}
+
+// startRunner starts a worker that calls run for each job.
+func (b *bench) startRunner(ctx context.Context, v *vhost, slots int, run func()) (*runner, error) {
+	client, err := millrace.NewClient(millrace.ClientConfig{URL: v.amqpURL})
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{client: client, ended: make(chan error, 1),
+		worker: millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: slots, Queues: []string{"jobs"}, Logger: b.log})}
+	started := make(chan struct{})
+	r.worker.On(millrace.Hooks{Startup: func() { close(started) }})
+	r.worker.Handle("Noop", func(context.Context, *millrace.RawJob) error {
+		run()
+		return nil
+	}, nil)
+	go func() { r.ended <- r.worker.Run(ctx) }()
+	<-started
+	return r, nil
+}
+
+// enqueue enqueues n jobs.
+func (r *runner) enqueue(ctx context.Context, n int, each millrace.EnqueueOptions) error {
+	for sent := 0; sent < n; sent += bulk {
+		jobs := make([]millrace.EnqueueParams, min(bulk, n-sent))
+		for i := range jobs {
+			jobs[i] = millrace.EnqueueParams{Args: millrace.Args("Noop", sent+i, "some text"), Options: each}
+		}
+		if _, err := r.client.EnqueueBulk(ctx, jobs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) stop() error {
+	r.worker.Stop()
+	return errors.Join(<-r.ended, r.client.Close())
 }
 
 // bareLoop does the same work without Millrace, with one confirm and one acknowledgement for each

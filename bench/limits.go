@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	millrace "github.com/millrace-jobs/millrace/clients/go"
+)
+
+// Targets of limited jobs.
+const (
+	targetLimited     = 3000 // a second
+	targetBesidePlain = 0.4
+	targetUntouched   = 0.98 // plain jobs, beside those before anything was limited
+	targetHandover50  = 3 * time.Millisecond
+	targetHandover99  = 20 * time.Millisecond
+)
+
+// limitedJob are the options of a job that limits count.
+var limitedJob = millrace.EnqueueOptions{Queue: "jobs", Limited: true, LimitKey: "one"}
+
+// limitedAtOnce is the limit for jobs that do nothing.
+const limitedAtOnce = 10
+
+// measureLimits enqueues and runs jobs that a limit counts. Beside them are plain jobs of the same
+// library, before and after limits are defined.
+func measureLimits(ctx context.Context, b *bench, v *vhost) (err error) {
+	s, err := b.serve(ctx, v)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	plain, err := b.endToEnd(ctx, v, nil, plainJob)
+	if err != nil {
+		return err
+	}
+	define := func(limits ...millrace.Limit) func(*millrace.Client) error {
+		return func(c *millrace.Client) error {
+			_, err := c.DefineLimits(ctx, "bench", limits...)
+			return err
+		}
+	}
+	var limited time.Duration
+	err = b.profile("limits", func() (err error) {
+		limited, err = b.endToEnd(ctx, v, define(millrace.Limit{Name: "ten", Queues: []string{"jobs"}, Concurrency: limitedAtOnce}), limitedJob)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	after, err := b.endToEnd(ctx, v, define(millrace.Limit{Name: "elsewhere", Queues: []string{"others"}, Concurrency: 1}), plainJob)
+	if err != nil {
+		return err
+	}
+	n := float64(b.size.jobs)
+	b.table.add(fmt.Sprintf("%d limited jobs enqueued and done, beside plain ones", b.size.jobs), perSecond, ratioAtLeast(targetBesidePlain), n/limited.Seconds(), n/plain.Seconds())
+	b.table.addAlone("limited jobs, alone", perSecond, atLeast(targetLimited), n/limited.Seconds())
+	b.table.add(fmt.Sprintf("%d plain jobs with a limit for others, beside none", b.size.jobs), perSecond, ratioAtLeast(targetUntouched), n/after.Seconds(), n/plain.Seconds())
+	if err := b.measureHandover(ctx, v, define); err != nil {
+		return err
+	}
+	return b.measureRate(ctx, v, define)
+}
+
+// times are when jobs began and ended.
+type times struct {
+	mu  sync.Mutex
+	all []time.Time
+}
+
+func (t *times) add(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, at)
+}
+
+func (t *times) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}
+
+// measureHandover measures the time from the end of a handler until the next one begins, where a
+// limit allows one job.
+func (b *bench) measureHandover(ctx context.Context, v *vhost, define func(...millrace.Limit) func(*millrace.Client) error) error {
+	n := b.size.handovers
+	var began, ended times
+	at, err := b.collect(ctx, v, n, define(millrace.Limit{Name: "one", Queues: []string{"jobs"}, Concurrency: 1}), func() {
+		began.add(time.Now())
+		time.Sleep(time.Millisecond)
+		ended.add(time.Now())
+	}, &ended)
+	if err != nil {
+		return err
+	}
+	gaps := make([]time.Duration, 0, n)
+	for i := 1; i < len(at); i++ {
+		gaps = append(gaps, began.all[i].Sub(at[i-1]))
+	}
+	if slices.Min(gaps) < 0 {
+		return errors.New("two jobs ran at once, and the limit is one")
+	}
+	b.table.addAlone("from the end of a job to the next one's start, limit 1, p50", millis, atMost(targetHandover50.Seconds()), quantile(gaps, 0.5).Seconds())
+	b.table.addAlone("from the end of a job to the next one's start, limit 1, p99", millis, atMost(targetHandover99.Seconds()), quantile(gaps, 0.99).Seconds())
+	return nil
+}
+
+// rated is the rate that is measured, in jobs a second.
+const rated = 1000
+
+// measureRate counts how many jobs begin in each second under a rate.
+func (b *bench) measureRate(ctx context.Context, v *vhost, define func(...millrace.Limit) func(*millrace.Client) error) error {
+	seconds := b.size.rated
+	var began times
+	limit := millrace.Limit{Name: "rate", Queues: []string{"jobs"}, Rate: &millrace.Rate{Jobs: rated, In: time.Second}}
+	at, err := b.collect(ctx, v, rated*(seconds+2), define(limit), func() { began.add(time.Now()) }, &began)
+	if err != nil {
+		return err
+	}
+	counts := make([]int, seconds+2)
+	for _, t := range at {
+		if second := int(t.Sub(at[0]) / time.Second); second < len(counts) {
+			counts[second]++
+		}
+	}
+	whole := counts[1 : 1+seconds] // the first one has what began late
+	b.table.addAlone(fmt.Sprintf("jobs that begin in a second under a rate of %d, fewest", rated), count, atLeast(0.99*rated), float64(slices.Min(whole)))
+	b.table.addWorst(fmt.Sprintf("jobs that begin in a second under a rate of %d, most", rated), count, atMost(1.001*rated), float64(slices.Max(whole)))
+	return nil
+}
+
+// collect runs n limited jobs, and returns the times that their handlers noted.
+func (b *bench) collect(ctx context.Context, v *vhost, n int, define func(*millrace.Client) error, run func(), noted *times) (at []time.Time, err error) {
+	r, err := b.startRunner(ctx, v, jobSlots, run)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if err := define(r.client); err != nil {
+		return nil, err
+	}
+	if err := r.enqueue(ctx, n, limitedJob); err != nil {
+		return nil, err
+	}
+	err = wait(ctx, fillWithin, "all limited jobs are done", func() (bool, error) { return noted.len() == n, nil })
+	return noted.all, err
+}
