@@ -73,7 +73,7 @@ func limitedJobs(w *world, jobs, keys, workers, kills int) {
 	log := crew.read()
 	most, again := log.most(), log.again
 	w.note = fmt.Sprintf("at most %d of a key at once, %d workers killed, %d begun again after a worker died", most, crew.killed, log.repeats)
-	w.must(most <= perKey, "%d jobs of one key ran at once, %d may", most, perKey)
+	w.must(most == perKey, "%d jobs of one key ran at once, and the limit is %d", most, perKey)
 	w.must(len(again) == 0, "%d jobs began again although their end was confirmed: %v", len(again), first(again))
 	w.must(log.done() == jobs, "%d of %d jobs are done", log.done(), jobs)
 	brokertest.EventuallyWithin(w.t, time.Minute, func() bool { return string(w.ask(http.MethodGet, "/api/slots", "")) == "[]\n" }, "all slots are free")
