@@ -63,7 +63,7 @@ class Worker:
             self.work.basic_ack(method.delivery_tag)
             return
         note("begins", job)
-        time.sleep(random.uniform(0.005, 0.05))
+        time.sleep(random.uniform(0.005, 0.5))
         note("ends", job)
         if random.random() < 0.1 and not job.get("retry_count"):
             self.publish("retries", {"type": "retry", "jid": job["jid"], "retry_at": time.time() + 0.5, "retry_count": 1, "error_class": "E",
