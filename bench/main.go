@@ -38,6 +38,8 @@ type size struct {
 	entries   int           // entries read into the view
 	jobs      int           // jobs that do nothing, enqueued and run
 	handovers int           // jobs that run one after another
+	waiting   int           // jobs that wait for the slots of their keys
+	periodic  int           // periodic jobs due at one instant
 	rated     int           // seconds in which jobs run under a rate
 	warm      int           // jobs that a worker runs before the measurement
 	languages []string      // languages of the workers and clients
@@ -52,9 +54,9 @@ type size struct {
 }
 
 var (
-	fullSize = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, handovers: 2000, rated: 10, warm: 20_000, languages: languages, produced: 10_000,
+	fullSize = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, handovers: 2000, waiting: 1_000_000, periodic: 5000, rated: 10, warm: 20_000, languages: languages, produced: 10_000,
 		pending: 1_000_000, fired: 5_000_000, idle: time.Minute, requests: 2000, flow: 5000, metrics: 30_000, viewers: 500}
-	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, handovers: 500, rated: 3, warm: 20_000, languages: languages, produced: 2000,
+	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, handovers: 500, waiting: 50_000, periodic: 1000, rated: 3, warm: 20_000, languages: languages, produced: 2000,
 		pending: 50_000, fired: 50_000, idle: 5 * time.Second, requests: 500, flow: 1000, metrics: 5000, viewers: 100}
 )
 
@@ -77,7 +79,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 5, "measure each figure `n` times and print the median")
 	flags.BoolVar(&o.quick, "quick", false, "measure less, once unless -runs says otherwise: to see that it works")
-	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, cost, messages, read, jobs, limits, workers, producers, enqueue, million, metrics, viewers")
+	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, cost, messages, read, jobs, limits, waiting, periodic, workers, producers, enqueue, million, metrics, viewers")
 	langs := flags.String("lang", "", "measure the workers and clients of some `languages` only, separated by commas: "+strings.Join(languages, ", "))
 	flags.IntVar(&o.pending, "pending", 0, "have `n` entries pending, instead of a million")
 	flags.IntVar(&o.fired, "fired", 0, "have `n` entries fired, instead of five million")
@@ -159,6 +161,8 @@ var figures = []figure{
 	{"read", measureRead, false},
 	{"jobs", measureJobs, false},
 	{"limits", measureLimits, false},
+	{"waiting", measureWaiting, false},
+	{"periodic", measurePeriodic, false},
 	{"workers", measureWorkers, false},
 	{"producers", measureProducers, false},
 	{"enqueue", measureEnqueue, false},
