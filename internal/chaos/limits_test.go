@@ -65,7 +65,14 @@ func limitedJobs(w *world, jobs, keys, workers, kills int) {
 			w.awaitLeader()
 		}
 	}
-	brokertest.EventuallyWithin(w.t, 3*time.Minute, func() bool { return crew.read().done() == jobs }, "all jobs are done")
+	for done := -1; done < jobs; {
+		before := done
+		brokertest.EventuallyWithin(w.t, time.Minute, func() bool {
+			done = crew.read().done()
+			return done > before
+		}, "more than %d of %d jobs are done; slots: %s", before, jobs, w.ask(http.MethodGet, "/api/slots", ""))
+		w.pause(time.Second)
+	}
 	w.pause(quiet)
 	all := w.epochs()
 	w.unconfirmed, w.settling = moments(all, w.killed)
@@ -129,6 +136,7 @@ func (c *crew) kill(i int) {
 // workLog is what the workers have written down. An attempt is a jid and how often it had failed.
 type workLog struct {
 	running   map[string]attempt // by worker
+	ended     map[string]bool    // attempts
 	confirmed map[string]bool    // attempts whose end the broker has confirmed
 	failed    map[string]bool    // attempts
 	begun     map[string]int     // how often each attempt began
@@ -141,7 +149,7 @@ type attempt struct{ name, key string }
 
 // read reads the log. A worker that was killed runs nothing from then on.
 func (c *crew) read() *workLog {
-	l := &workLog{running: map[string]attempt{}, confirmed: map[string]bool{}, failed: map[string]bool{}, begun: map[string]int{}, mostOf: map[string]int{}}
+	l := &workLog{running: map[string]attempt{}, ended: map[string]bool{}, confirmed: map[string]bool{}, failed: map[string]bool{}, begun: map[string]int{}, mostOf: map[string]int{}}
 	file, err := os.Open(c.path)
 	if os.IsNotExist(err) {
 		return l
@@ -183,8 +191,13 @@ func (l *workLog) take(what, worker string, a attempt) {
 			}
 		}
 		l.mostOf[a.key] = max(l.mostOf[a.key], n)
-	case "ends", "lost":
+	case "ends":
+		l.ended[a.name] = true
 		delete(l.running, worker)
+	case "lost":
+		delete(l.running, worker)
+	case "dropped": // a worker died after it had reported the end, and before it could write that down
+		l.confirmed[a.name] = l.confirmed[a.name] || l.ended[a.name]
 	case "failed":
 		l.failed[a.name] = true
 	case "confirmed":
