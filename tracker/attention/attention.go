@@ -339,7 +339,8 @@ func onNode(node string) string {
 	return " while node " + node + " is away"
 }
 
-var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
+var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew,
+	TicksMissed, TicksLate, PeriodicIncomplete}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }
 

@@ -118,8 +118,9 @@ func TestEmptyPausedQueueIsNotReported(t *testing.T) {
 }
 
 func TestMostSevereFindingsComeFirst(t *testing.T) {
-	require.Equal(t, []string{"critical broker_alarm x", "critical no_consumer a", "critical no_consumer b", "warning view_lag ", "warning dead_growth "},
-		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)}}))
+	require.Equal(t, []string{"critical broker_alarm x", "critical no_consumer a", "critical no_consumer b", "warning view_lag ", "warning dead_growth ", "warning ticks_late b", "warning periodic_incomplete a"},
+		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)},
+			Ticks: []attention.Ticks{{Name: "a", Incomplete: "it has no job"}, {Name: "b", Late: time.Hour}}}))
 }
 
 // A queue stalls when no job was taken for a minute, or for longer than its jobs usually run, which

@@ -5,6 +5,7 @@ import { open, signIn } from './browser.js';
 import { resized } from './layout.js';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
+import { problem } from './tasks.js';
 
 /** Shows the list of periodic jobs, without those of other tests. @param {any} me @param {string} text */
 async function list(me, text) {
@@ -130,7 +131,7 @@ export function periodic(world) {
     await me.find('alert').reads(/The periodic job has no ticks: it does not say when it is due/);
     assert.ok(await me.find('button', 'Run now').disabled());
     await me.go('Dashboard');
-    await me.find('region', 'Needs attention').find('link', /Periodic job part: the periodic job has no ticks/i).click();
+    await (await problem(me, /Periodic job part: the periodic job has no ticks/i)).click();
     await me.find('heading', /part/, { level: 1 }).seen();
     await me.find('button', 'Delete').click();
     await me.dialog.find('button', 'Delete periodic job').click();
