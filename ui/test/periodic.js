@@ -162,7 +162,7 @@ export function periodic(world) {
     const submit = dialog.getByRole('button', { name: 'Define', exact: true });
     assert.ok(await submit.isDisabled());
     await dialog.getByLabel('Name').fill('daily-report');
-    await dialog.getByText('There is a periodic job daily-report').waitFor();
+    await dialog.getByText('There is one with the name daily-report').waitFor();
     await dialog.getByLabel('Name').fill('no-zone');
     await dialog.getByLabel(/^Cron expression/).fill('0 3 * * *');
     await dialog.getByLabel('Time zone').fill('No/Where');
