@@ -30,7 +30,7 @@ const (
 // list lists all limits, by name.
 func (a *limitsAPI) list(in *problem.Request) (any, error) {
 	in.Query()
-	counts, err := occupancy.Count(a.entries, a.now())
+	counts, err := a.entries.Occupancy(a.now())
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (a *limitsAPI) show(in *problem.Request) (any, error) {
 	if d == nil {
 		return nil, problem.New(http.StatusNotFound, "there is no limit %q", problem.Shorten(name))
 	}
-	counts, err := occupancy.Count(a.entries, a.now())
+	counts, err := a.entries.Occupancy(a.now())
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (a *limitsAPI) preview(in *problem.Request, all wire.Definitions) error {
 		maps.Copy(would.Layers, d.Layers)
 	}
 	would.Layers[wire.LayerOperator] = wire.DefinedLayer{Value: named[0].Value, At: wire.Seconds(a.now())}
-	counts, err := occupancy.Count(a.entries, a.now())
+	counts, err := a.entries.Occupancy(a.now())
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
-
-// maxCounted is how many waiting jobs are counted. Counting more takes too long.
-const maxCounted = 200_000
 
 // Counts are the gated jobs that are due, and the slots that are held, at one time.
 type Counts struct {
@@ -46,28 +42,19 @@ type groupCount struct {
 	used    Used
 }
 
-// Count counts.
-func Count(r *tracker.Reader, now time.Time) (*Counts, error) {
-	c := &Counts{kinds: map[kind]map[wire.Group]*groupCount{}, now: now}
-	waiting := map[wire.Group]int{}
-	var err error
-	if c.More, err = r.CountGroups(maxCounted, now, waiting); err != nil {
-		return nil, err
-	}
-	for g, n := range waiting {
-		c.of(g).waiting = n
-		c.Waiting += n
-	}
-	err = r.Slots.Held(func(h *wire.HeldSlot) bool {
-		c.of(h.Group).used.add(Used{1, h, h.At})
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.rates, err = r.Limits.Rates()
-	return c, err
+// New returns Counts of nothing. rates are when the rates are free again that fires have used.
+func New(now time.Time, rates map[string]int64) *Counts {
+	return &Counts{kinds: map[kind]map[wire.Group]*groupCount{}, rates: rates, now: now}
 }
+
+// Wait counts jobs that wait.
+func (c *Counts) Wait(g wire.Group, n int) {
+	c.of(g).waiting += n
+	c.Waiting += n
+}
+
+// Hold counts a slot that is held.
+func (c *Counts) Hold(h *wire.HeldSlot) { c.of(h.Group).used.add(Used{1, h, h.At}) }
 
 func (c *Counts) of(g wire.Group) *groupCount {
 	k := kind{g.Queue, g.Class}

@@ -6,6 +6,7 @@ import { open, signIn } from './browser.js';
 import { resized } from './layout.js';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
+import { problem } from './tasks.js';
 
 /** Shows the list of limits, without those of other tests. @param {any} me @param {string} text */
 async function list(me, text) {
@@ -154,6 +155,24 @@ export function limits(world) {
     await keys.find('row', /^b/).reads(/^b 1 of 7/);
     assert.deepEqual((await shown(world, 'each-key')).layers.operator.value, { concurrency: 1, overrides: { b: { concurrency: 7 } } });
   });
+
+  story(world, 'an incomplete limit says what is missing, from the dashboard on', async (me) => {
+    await define(world, 'rest', [{ name: 'rest', queues: ['rest'], concurrency: 2 }]);
+    await http(`${world.base}/api/limits/rest`, 'PUT', { queues: ['rest'] });
+    await define(world, 'rest', []);
+    await (await problem(me, /Limit rest: the limit holds nothing back: it limits nothing/i)).click();
+    await me.find('heading', /rest/, { level: 1 }).seen();
+    await me.find('alert').reads(/The limit holds nothing back: it limits nothing: give concurrency or rate/);
+    assert.ok(await me.find('button', 'Pause').disabled());
+    await me.find('button', 'Change').click();
+    await me.dialog.reads(/it limits nothing/);
+    await me.dialog.find('textbox', 'Jobs at once').fill('1');
+    await me.dialog.find('button', 'Change').click();
+    await me.find('main').find('alert').gone();
+    await me.find('button', 'Delete').click();
+    await me.dialog.find('button', 'Delete limit').click();
+    await me.find('main').reads(/Limit not found/);
+  }, { expected: /404/ });
 
   story(world, 'with the keyboard to a limit, and its palette', async (me) => {
     await define(world, 'palette', [{ name: 'palette.limit', concurrency: 1000 }]);

@@ -287,6 +287,7 @@ export const attention = {
   ofQueue: (name, text) => `Queue ${name}: ${text}`,
   ofProcess: (name, text) => `Process ${name}: ${text}`,
   ofPeriodic: (name, text) => `Periodic job ${name}: ${text}`,
+  freedSlots: 'Audit log: freed slots',
   ofLimit: (name, text) => `Limit ${name}: ${text}`,
   ofTag: (name, text) => `Tag ${name}: ${text}`,
   checked: (time) => rich`Checked ${time}`,

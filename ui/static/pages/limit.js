@@ -22,8 +22,10 @@ const editing = () => import('../parts/newlimit.js');
 export default function Limit({ part: name }) {
   const url = apiPath('limits', name);
   const r = useResource(url, { every: 5000 });
-  const slots = useResource(apiPath('slots', [], { limit: name }), { every: 5000, keep: false });
   const limit = r.data;
+  const missing = r.error?.status === 404;
+  const shown = limit && !missing;
+  const slots = useResource(shown ? apiPath('slots', [], { limit: name }) : null, { every: 5000, keep: false });
   const layers = layerOrder.filter((l) => limit?.layers[l]);
   const texts = Object.fromEntries(layers.map((l) => [l, memberText(r.text, 'layers', l, 'value')]));
   const done = () => {
@@ -32,8 +34,6 @@ export default function Limit({ part: name }) {
   };
   const of = { limit, done, texts };
   const change = () => editing().then((m) => m.edit(limit, texts.operator || '', done), failed);
-  const missing = r.error?.status === 404;
-  const shown = limit && !missing;
   return html`<${Title} crumbs=${[[common.limits, link('limits')]]} title=${name} after=${shown && html`<${DefinedState} of=${limit} />`}>
       ${shown && mayAct.value && html`<${Acts} ...${of} />
         <button class="btn small hurt" onClick=${() => remove(of)}><${Icon} name="trash" small />${common.delete}</button>`}
