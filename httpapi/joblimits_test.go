@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -81,7 +82,9 @@ func TestChangeOfALimitIsPreviewed(t *testing.T) {
 	w.limited("each", `{"queues":["imports"],"per":["key"],"concurrency":2}`)
 	w.holds("imports", "a", "b")
 	w.wait("imports", "a", "b", "b")
-	preview := func(name, layer string) string { return w.do(http.MethodPut, "/api/limits/"+name+"?dry_run=true", layer).body }
+	preview := func(name, layer string) string {
+		return w.do(http.MethodPut, "/api/limits/"+name+"?dry_run=true", layer).body
+	}
 
 	require.EqualValues(t, 0, gjson.Get(w.get("/api/limits/each").body, "blocked").Int())
 	less := preview("each", `{"queues":["imports"],"per":["key"],"concurrency":1}`)
@@ -97,4 +100,41 @@ func TestChangeOfALimitIsPreviewed(t *testing.T) {
 	w.reply = wire.Reply{Status: wire.StatusOK, Defined: &wire.DefineResult{}}
 	require.Equal(t, http.StatusNoContent, w.do(http.MethodPut, "/api/limits/each?dry_run=false", `{"concurrency":1}`).StatusCode)
 	require.Len(t, w.commands, 1)
+}
+
+func TestLimitsHaveMetricsAndProblems(t *testing.T) {
+	w := newWorld(t)
+	w.journal(wire.JournalRecord{Type: wire.TypeOpened, Format: wire.Format, Epoch: 1})
+	require.NotContains(t, w.get("/metrics").body, "millrace_limit_used")
+	w.limited("each", `{"queues":["imports"],"per":["key"],"concurrency":2}`)
+	w.limited("rate", `{"rate":{"jobs":1,"seconds":3600}}`)
+	w.limited("part", `{"per":["key"]}`)
+	w.holds("imports", "secret-a", "secret-a", "secret-b")
+	w.wait("imports", "secret-a", "secret-b", "secret-b")
+	w.journal(wire.JournalRecord{Type: wire.TypeFreed, At: wire.Seconds(time.Now()), Slots: []wire.HeldSlot{{Stream: wire.Gated, Offset: 99, JID: "gone"}}, Reason: scheduler.GoneReason})
+	w.journal(wire.JournalRecord{Type: wire.TypeFreed, At: wire.Seconds(time.Now()), Slots: []wire.HeldSlot{{Stream: wire.Gated, Offset: 98, JID: "asked"}}, Actor: "ann", Reason: scheduler.GoneReason})
+	w.status.Counters.SlotsFreed = scheduler.FreedCounters{Gone: 4, Asked: 2, NoQueue: 1}
+	w.status.Counters.Claims = scheduler.ClaimCounters{Run: 9, Dropped: 3}
+
+	body := w.get("/metrics").body
+	for _, line := range []string{
+		`millrace_limit_used{limit="each",vhost="/"} 3`, `millrace_limit_max{limit="each",vhost="/"} 4`, `millrace_limit_waiting{limit="each",vhost="/"} 3`,
+		`millrace_limit_blocked{limit="each",vhost="/"} 1`, `millrace_limit_incomplete{limit="part",vhost="/"} 1`, `millrace_limit_incomplete{limit="each",vhost="/"} 0`,
+		`millrace_gated_jobs_waiting{vhost="/"} 3`, `millrace_limit_stalled_seconds{limit="rate",vhost="/"} 0`,
+		`millrace_slots_freed_total{reason="gone",vhost="/"} 4`, `millrace_slots_freed_total{reason="asked",vhost="/"} 2`, `millrace_slots_freed_total{reason="no_queue",vhost="/"} 1`,
+		`millrace_claims_total{answer="run",vhost="/"} 9`, `millrace_claims_total{answer="drop",vhost="/"} 3`,
+	} {
+		require.Contains(t, body, line+"\n")
+	}
+	require.Regexp(t, `millrace_limit_stalled_seconds\{limit="each",vhost="/"\} 1\.\d+e\+09`, body, "the slots are as old as the clock")
+	require.NotContains(t, body, `millrace_limit_max{limit="rate"`)
+	require.NotContains(t, body, "secret")
+
+	problems := w.get("/api/attention").body
+	kinds := gjson.Get(problems, "items.#.kind").Array()
+	require.Equal(t, []string{"limit_stalled", "limit_incomplete", "slots_freed"}, []string{kinds[0].String(), kinds[1].String(), kinds[2].String()}, problems)
+	require.Contains(t, gjson.Get(problems, "items.0.text").String(), "1 job waits, all 2 slots of secret-a in use")
+	require.Contains(t, gjson.Get(problems, "items.0.text").String(), "job held-secret-a of queue imports has held one for longest")
+	require.Equal(t, "part", gjson.Get(problems, "items.1.subject").String())
+	require.EqualValues(t, 1, gjson.Get(problems, "items.2.value").Int())
 }
