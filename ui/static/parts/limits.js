@@ -37,7 +37,7 @@ export function HoldsBack({ limit: l }) {
   const per = l.definition.per || [];
   const [state, why] = l.state === 'paused' ? ['paused', words.isPaused]
     : l.full ? ['held', per.length ? words.fullParts(l.full, per) : words.isFull] : ['held', l.opens ? words.opens(html`<${Time} at=${l.opens} />`) : words.rate];
-  return html`<${State} state=${state} text=${html`<span>${words.holdsBack(l.blocked, why)}</span>`} />`;
+  return html`<${State} state=${state} text=${html`<span class="breaks">${words.holdsBack(l.blocked, why)}</span>`} />`;
 }
 
 /** @typedef {{limit: any, done: () => void}} Of */

@@ -34,7 +34,7 @@ function One({ l }) {
   const [state, text] = l.paused ? ['paused', common.paused] : l.blocks ? ['held', words.holdsBack] : ['ok', words.hasRoom];
   const rest = l.used - Math.min(most, l.held_by.length);
   return html`<li><div class="grow"><div class="row wrap"><a class="anywhere" href=${link('limits', l.limit)}>${l.limit}</a><${State} state=${state} text=${text} /></div>
-    <div class="dim small">${says(l)}</div>
+    <div class="dim small anywhere">${says(l)}</div>
     ${l.blocks && l.held_by.length > 0 && html`<ul class="small" aria-label=${words.heldBy(l.limit)}>${l.held_by.slice(0, most).map((s) => html`<li key=${s.slot}>
       <a class="mono cut" title=${s.jid} href=${link('jobs', s.jid)}>${s.jid}</a> <span class="dim nowrap">${words.since(html`<${Time} at=${s.at} past />`)}</span></li>`)}
       ${rest > 0 && html`<li><a href=${link('limits', l.limit)}>${words.more(count(rest))}</a></li>`}</ul>`}</div></li>`;
