@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/attention"
+	"github.com/millrace-jobs/millrace/tracker/audit"
 	"github.com/millrace-jobs/millrace/tracker/metrics"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/view"
@@ -96,12 +97,15 @@ func (a *attentionAPI) look(ctx context.Context) (seen queues.Snapshot) {
 func (a *attentionAPI) facts(ctx context.Context, seen queues.Snapshot) (any, error) {
 	now := a.now()
 	f := attention.Facts{Processes: a.workers.list(), Lag: a.view.Lag(), SLO: a.slo, Paused: a.entries.Paused(), Queues: seen.Queues, Alarms: seen.Alarms,
-		Ticks: attention.TicksOf(a.entries.Periodics.PeriodicJobs(), now)}
+		DefinedFacts: attention.DefinedFacts{Ticks: attention.TicksOf(a.entries.Periodics.PeriodicJobs(), now)}}
 	if leader := a.leader(); leader.Orphaned {
 		f.NoLeader = leader.OrphanCause + "; " + leader.OrphanCure
 	}
 	var err error
 	if f.Usual, err = a.workers.usual(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.addLimits(ctx, &f, now); err != nil {
 		return nil, err
 	}
 	for _, d := range a.health.degraded() {
@@ -118,6 +122,41 @@ func (a *attentionAPI) facts(ctx context.Context, seen queues.Snapshot) (any, er
 		shown.Items = append(shown.Items, answer.Problem(i))
 	}
 	return shown, nil
+}
+
+// maxFreed is how many actions of the audit log are looked at for freed slots.
+const (
+	maxFreed  = 2000
+	keepFreed = 15 * time.Second
+)
+
+// addLimits adds what limits count, and the slots that were freed. Without limits nothing is counted.
+func (a *attentionAPI) addLimits(ctx context.Context, f *attention.Facts, now time.Time) error {
+	defined := a.entries.Limits.Limits()
+	if len(defined) == 0 {
+		return nil
+	}
+	counts, err := a.entries.Occupancy(now)
+	if err != nil {
+		return err
+	}
+	freed, err := a.answers.get(ctx, "freed", keepFreed, func(context.Context) (any, error) { return freedSince(a.entries, now.Add(-time.Hour)) })
+	if err != nil {
+		return err
+	}
+	f.Now, f.Limits, f.Freed = now, attention.LimitsOf(defined, counts), freed.(int64)
+	return nil
+}
+
+// freedSince returns how many slots were freed because their jobs were gone.
+func freedSince(entries *tracker.Reader, from time.Time) (n int64, err error) {
+	found, err := entries.Audit.Search(audit.Query{Op: wire.TypeFreed, From: wire.Seconds(from), Limit: maxFreed, Most: maxFreed})
+	for i := range found.Entries {
+		if e := &found.Entries[i]; e.Actor == "" && e.Reason == scheduler.GoneReason {
+			n += e.Count
+		}
+	}
+	return n, err
 }
 
 // keepFailures is how long counts are kept: pages ask whenever anything has changed.

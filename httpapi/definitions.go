@@ -57,17 +57,14 @@ func (r *definitionsRequest) UnmarshalJSON(raw []byte) error {
 // defineAll takes what a source defines.
 func (d *definer) defineAll(in *problem.Request) (any, error) {
 	in.Query("dry_run")
-	dry := in.Text("dry_run")
-	if dry != "" && dry != "true" && dry != "false" {
-		in.BadRequest("parameter dry_run is %q: it must be true or false", problem.Shorten(dry))
-	}
+	dry := dryRun(in)
 	var request definitionsRequest
 	in.Body(&request)
 	body := wire.Definitions(request)
 	if body.Layer == wire.LayerOperator {
 		in.BadRequest("layer must be code or file: operators use /api/periodic-jobs/:name and /api/limits/:name")
 	}
-	reply, err := d.command(in, wire.Command{Command: wire.CommandDefine, Definitions: &body, DryRun: dry == "true"})
+	reply, err := d.command(in, wire.Command{Command: wire.CommandDefine, Definitions: &body, DryRun: dry})
 	if err != nil {
 		return nil, err
 	}
@@ -77,27 +74,37 @@ func (d *definer) defineAll(in *problem.Request) (any, error) {
 	return reply.Defined, nil
 }
 
-// define sets the operator's layer of what the path names.
-func (d *definer) define(in *problem.Request, document func(one json.RawMessage) *wire.Definitions) error {
-	name := in.PathParam("name")
-	in.Query()
+// dryRun reports whether a request only asks what would change.
+func dryRun(in *problem.Request) bool {
+	dry := in.Text("dry_run")
+	if dry != "" && dry != "true" && dry != "false" {
+		in.BadRequest("parameter dry_run is %q: it must be true or false", problem.Shorten(dry))
+	}
+	return dry == "true"
+}
+
+// layer returns the operator's layer in the body of a request, with the name in its path.
+func layer(in *problem.Request) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	in.Body(&members)
-	quoted := json.RawMessage(wire.Quote(name))
+	quoted := json.RawMessage(wire.Quote(in.PathParam("name")))
 	if given := members["name"]; given != nil && string(given) != string(quoted) {
 		in.BadRequest("the name in the body differs from that in the path")
 	}
 	if members == nil {
 		in.BadRequest("the body must be a JSON object: the operator's layer of the definition")
-		return in.Err()
+		return nil, in.Err()
 	}
 	members["name"] = quoted
 	raw, err := json.Marshal(members)
 	if err != nil {
 		in.BadRequest("%s", err)
 	}
-	all := document(raw)
+	return raw, in.Err()
+}
+
+// operators returns the command that sets the operator's layer of what a document defines.
+func operators(all wire.Definitions) wire.Command {
 	all.Layer = wire.LayerOperator
-	_, err = d.command(in, wire.Command{Command: wire.CommandDefine, Definitions: all})
-	return err
+	return wire.Command{Command: wire.CommandDefine, Definitions: &all}
 }

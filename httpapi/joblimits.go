@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/occupancy"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -28,13 +30,13 @@ const (
 // list lists all limits, by name.
 func (a *limitsAPI) list(in *problem.Request) (any, error) {
 	in.Query()
-	counts, err := a.count()
+	counts, err := a.entries.Occupancy(a.now())
 	if err != nil {
 		return nil, err
 	}
 	all := []answer.Limit{}
 	for _, d := range a.entries.Limits.Limits() {
-		shown, _ := a.answer(d, counts)
+		shown, _ := answerLimit(d, counts)
 		all = append(all, shown)
 	}
 	return all, nil
@@ -48,43 +50,29 @@ func (a *limitsAPI) show(in *problem.Request) (any, error) {
 	if d == nil {
 		return nil, problem.New(http.StatusNotFound, "there is no limit %q", problem.Shorten(name))
 	}
-	counts, err := a.count()
+	counts, err := a.entries.Occupancy(a.now())
 	if err != nil {
 		return nil, err
 	}
-	shown, parts := a.answer(d, counts)
+	return withParts(answerLimit(d, counts)), nil
+}
+
+// withParts adds the parts of a limit to the answer about it.
+func withParts(shown answer.Limit, parts []occupancy.Part) answer.Limit {
 	if len(parts) > mostParts {
 		shown.PartsLeftOff = len(parts) - mostParts
 		parts = parts[:mostParts]
 	}
-	shown.Parts = parts
-	return shown, nil
-}
-
-// groupCounts are what waits and what is out of each group.
-type groupCounts struct {
-	waiting, used map[wire.Group]int
-	more          bool // there are more that wait
-}
-
-// maxCounted is how many waiting jobs are counted for an answer.
-const maxCounted = 200_000
-
-func (a *limitsAPI) count() (c groupCounts, err error) {
-	c = groupCounts{waiting: map[wire.Group]int{}, used: map[wire.Group]int{}}
-	c.more, err = a.entries.CountGroups(maxCounted, a.now(), c.waiting)
-	if err != nil {
-		return c, err
+	for i := range parts {
+		p := &parts[i]
+		shown.Parts = append(shown.Parts, answer.LimitPart{Group: p.Group, Concurrency: p.Concurrency, Used: p.Used.Slots, Waiting: p.Waiting, Opens: p.Opens})
 	}
-	return c, a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
-		c.used[h.Group]++
-		return true
-	})
+	return shown
 }
 
-// answer returns the answer about a limit, and its parts: first those that have most jobs waiting.
-func (a *limitsAPI) answer(d *wire.DefinedLimit, c groupCounts) (answer.Limit, []answer.LimitPart) {
-	shown := answer.Limit{Name: d.Name, State: "active", Definition: json.RawMessage("{}"), Layers: map[string]answer.PeriodicLayer{}, WaitingMore: c.more}
+// answerLimit returns the answer about a limit, and the parts that it counts.
+func answerLimit(d *wire.DefinedLimit, counts *occupancy.Counts) (answer.Limit, []occupancy.Part) {
+	shown := answer.Limit{Name: d.Name, State: "active", Definition: json.RawMessage("{}"), Layers: map[string]answer.PeriodicLayer{}, WaitingMore: counts.More}
 	for name, l := range d.Layers {
 		shown.Layers[name] = answer.PeriodicLayer{Source: l.Source, Value: l.Value, At: l.At, Actor: l.Actor}
 	}
@@ -99,41 +87,53 @@ func (a *limitsAPI) answer(d *wire.DefinedLimit, c groupCounts) (answer.Limit, [
 		shown.State, shown.Problem = "incomplete", err.Error()
 		return shown, nil
 	}
-	parts := map[wire.Group]*answer.LimitPart{}
-	part := func(g wire.Group) *answer.LimitPart {
-		bound, of := def.Of(g)
-		p := parts[of]
-		if p == nil {
-			p = &answer.LimitPart{Group: of, Concurrency: bound.Concurrency}
-			parts[of] = p
-		}
-		return p
-	}
-	for g, n := range c.waiting {
-		if def.Covers(g) {
-			part(g).Waiting += n
+	l := counts.Of(d.Name, def)
+	shown.Used, shown.Slots, shown.Full, shown.Waiting, shown.Blocked = l.Used, l.Slots, l.Full, l.Waiting, l.Blocked
+	for i := range l.Parts {
+		if p := &l.Parts[i]; p.Waiting > 0 && p.Opens > 0 && (shown.Opens == 0 || p.Opens < shown.Opens) {
+			shown.Opens = p.Opens
 		}
 	}
-	for g, n := range c.used {
-		if def.Covers(g) {
-			part(g).Used += n
-		}
-	}
-	var all []answer.LimitPart
-	for _, p := range parts {
-		shown.Waiting, shown.Used = shown.Waiting+p.Waiting, shown.Used+p.Used
-		if p.Concurrency > 0 && int64(p.Used) >= p.Concurrency {
-			shown.Full++
-		}
-		all = append(all, *p)
-	}
-	slices.SortFunc(all, func(a, b answer.LimitPart) int { return a.Compare(&b) })
-	return shown, all
+	return shown, l.Parts
 }
 
-// set sets the operator's layer of a limit.
+// set sets the operator's layer of a limit. With dry_run it answers what the limit would count.
 func (a *limitsAPI) set(in *problem.Request) error {
-	return a.define(in, func(one json.RawMessage) *wire.Definitions { return &wire.Definitions{Limits: []json.RawMessage{one}} })
+	in.Query("dry_run")
+	dry := dryRun(in)
+	raw, err := layer(in)
+	if err != nil {
+		return err
+	}
+	all := wire.Definitions{Limits: []json.RawMessage{raw}}
+	if dry {
+		return a.preview(in, all)
+	}
+	if _, err := a.command(in, operators(all)); err != nil {
+		return err
+	}
+	return in.NoContent(http.StatusNoContent)
+}
+
+// preview answers what a limit would count with another layer of the operator. No leader is asked.
+func (a *limitsAPI) preview(in *problem.Request, all wire.Definitions) error {
+	if err := checkCommand(in, operators(all)); err != nil {
+		return err
+	}
+	named, err := all.NamedLimits()
+	if err != nil {
+		return err
+	}
+	would := &wire.DefinedLimit{Name: named[0].Name, Layers: map[string]wire.DefinedLayer{}}
+	if d := a.entries.Limits.Limit(would.Name); d != nil {
+		maps.Copy(would.Layers, d.Layers)
+	}
+	would.Layers[wire.LayerOperator] = wire.DefinedLayer{Value: named[0].Value, At: wire.Seconds(a.now())}
+	counts, err := a.entries.Occupancy(a.now())
+	if err != nil {
+		return err
+	}
+	return in.JSON(http.StatusOK, withParts(answerLimit(would, counts)))
 }
 
 // forget removes a limit, or a layer of it.
@@ -279,11 +279,7 @@ func (w *waitsFor) count(h *wire.HeldSlot) {
 // answer returns the answer once all slots are counted.
 func (w *waitsFor) answer(rates map[string]int64, now time.Time) answer.WaitsFor {
 	shown := w.shown
-	if r := w.bound.Rate; r != nil {
-		if opens := float64(rates[wire.RateID(shown.Limit, r, shown.Group)]-r.Ahead()) / 1e6; opens > wire.Seconds(now) {
-			shown.Opens = opens
-		}
-	}
+	shown.Opens = occupancy.Opens(rates, shown.Limit, w.bound.Rate, shown.Group, now)
 	shown.Blocks = shown.Paused || shown.Opens > 0 || shown.Of > 0 && int64(shown.Used) >= shown.Of
 	return shown
 }

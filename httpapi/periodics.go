@@ -125,9 +125,13 @@ func scheduleOf(p *wire.Periodic) string {
 
 // set sets the operator's layer of a job.
 func (a *periodicsAPI) set(in *problem.Request) error {
-	return a.define(in, func(one json.RawMessage) *wire.Definitions {
-		return &wire.Definitions{PeriodicJobs: []json.RawMessage{one}}
-	})
+	in.Query()
+	raw, err := layer(in)
+	if err != nil {
+		return err
+	}
+	_, err = a.command(in, operators(wire.Definitions{PeriodicJobs: []json.RawMessage{raw}}))
+	return err
 }
 
 // forget removes a job, or a layer of it.

@@ -123,7 +123,7 @@ func limitRoutes(a *limitsAPI) []route {
 	return []route{
 		{get, "/api/limits", reads, ok(a.list)},
 		{get, "/api/limits/:name", reads, ok(a.show)},
-		{put, "/api/limits/:name", acts, done(a.set)},
+		{put, "/api/limits/:name", acts, writes(a.set)},
 		{del, "/api/limits/:name", acts, done(a.forget)},
 		{put, "/api/limits/:name/pause", acts, done(a.pause(wire.CommandPause))},
 		{put, "/api/limits/:name/resume", acts, done(a.pause(wire.CommandResume))},

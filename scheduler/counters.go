@@ -21,7 +21,18 @@ type Counters struct {
 	Confirms   Delays // how long the broker took to confirm a publish
 	Ticks      TickCounters
 	Claims     ClaimCounters
-	SlotsFreed int64 // because their queues had fewer messages
+	SlotsFreed FreedCounters
+}
+
+// FreedCounters count slots that were freed although no worker had reported the end.
+type FreedCounters struct {
+	Gone    int64 // their queues had fewer messages
+	Asked   int64 // a user asked for it
+	NoQueue int64 // the job found no queue
+}
+
+func (f *FreedCounters) add(o *FreedCounters) {
+	f.Gone, f.Asked, f.NoQueue = f.Gone+o.Gone, f.Asked+o.Asked, f.NoQueue+o.NoQueue
 }
 
 // ClaimCounters count the answers to claims of slots.

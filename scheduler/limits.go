@@ -154,6 +154,7 @@ func (l *limits) command(now time.Time, r request) error {
 		return r.reply(notFound("no job holds this slot"))
 	}
 	h.Why = "asked"
+	l.counters.SlotsFreed.Asked++
 	record := wire.JournalRecord{Type: wire.TypeFreed, Slots: []wire.HeldSlot{*h}, Actor: r.cmd.Actor, Reason: r.cmd.Reason, Command: r.cmd.ID}
 	return l.ledger.RecordThen(now, record, ledger.EntryID{}, r.done)
 }
@@ -165,6 +166,7 @@ func (l *limits) freeForGood(now time.Time, at ledger.EntryID, tag, why string) 
 		return err
 	}
 	h.Why = why
+	l.counters.SlotsFreed.NoQueue++
 	return l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: []wire.HeldSlot{*h}, Reason: why}, ledger.EntryID{})
 }
 
@@ -218,8 +220,8 @@ func (l *limits) carryOver(now time.Time, record func(time.Time, wire.JournalRec
 	return nil
 }
 
-// goneReason is why slots are freed that the broker's figures deny.
-const goneReason = "its queue has fewer messages than slots"
+// GoneReason is the reason in the journal for freeing slots that the broker's figures deny.
+const GoneReason = "its queue has fewer messages than slots"
 
 // freeGone journals that slots are free whose jobs are gone, as far as they are still held.
 func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
@@ -231,15 +233,15 @@ func (l *limits) freeGone(now time.Time, gone []wire.HeldSlot) error {
 				return err
 			}
 			if still != nil && slices.Equal(still.Fires, h.Fires) {
-				h.Why = goneReason
+				h.Why = GoneReason
 				held = append(held, h)
 			}
 		}
 		if len(held) == 0 {
 			continue
 		}
-		l.counters.SlotsFreed += int64(len(held))
-		if err := l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: held, Reason: goneReason}, ledger.EntryID{}); err != nil {
+		l.counters.SlotsFreed.Gone += int64(len(held))
+		if err := l.ledger.Record(now, wire.JournalRecord{Type: wire.TypeFreed, Slots: held, Reason: GoneReason}, ledger.EntryID{}); err != nil {
 			return err
 		}
 	}

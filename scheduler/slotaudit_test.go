@@ -65,5 +65,5 @@ func TestSlotsOfEmptyQueuesAreFreed(t *testing.T) {
 	require.Equal(t, map[string]int{"first": 1, "second": 1}, sc.copies())
 	require.Contains(t, a.seen, seenSlot{ledger.ID(gone[0].Stream, gone[0].Offset), 1})
 	require.NoError(t, s.core.limits.freeGone(sc.now, gone), "it is free already")
-	require.EqualValues(t, 1, s.core.counters.SlotsFreed)
+	require.EqualValues(t, 1, s.core.counters.SlotsFreed.Gone)
 }

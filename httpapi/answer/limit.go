@@ -15,9 +15,12 @@ type Limit struct {
 	Definition  json.RawMessage          `json:"definition"`        // all layers, merged
 	Layers      map[string]PeriodicLayer `json:"layers"`
 	Used        int                      `json:"used"`                   // slots that are held
+	Slots       int64                    `json:"slots,omitempty"`        // of all parts that have jobs
+	Full        int                      `json:"full"`                   // parts without a free slot
 	Waiting     int                      `json:"waiting"`                // jobs that are due and wait
 	WaitingMore bool                     `json:"waiting_more,omitempty"` // there are more
-	Full        int                      `json:"full"`                   // parts without a free slot
+	Blocked     int                      `json:"blocked"`                // of these, the jobs that this limit holds back
+	Opens       float64                  `json:"opens,omitempty"`        // when its rate lets the next of them begin
 
 	Parts        []LimitPart `json:"parts,omitempty"`          // only of one limit: first those with most jobs waiting
 	PartsLeftOff int         `json:"parts_left_off,omitempty"` // parts that are not in the list
@@ -26,15 +29,10 @@ type Limit struct {
 // LimitPart is a part of the jobs that a limit counts apart from others, such as those of one key.
 type LimitPart struct {
 	wire.Group
-	Concurrency int64 `json:"concurrency,omitempty"`
-	Used        int   `json:"used"`
-	Waiting     int   `json:"waiting"`
-}
-
-// Compare orders parts: first those with most jobs waiting.
-func (p *LimitPart) Compare(o *LimitPart) int {
-	return cmp.Or(cmp.Compare(o.Waiting, p.Waiting), cmp.Compare(o.Used, p.Used), cmp.Compare(p.Queue, o.Queue),
-		cmp.Compare(p.Class, o.Class), cmp.Compare(p.Key, o.Key))
+	Concurrency int64   `json:"concurrency,omitempty"`
+	Used        int     `json:"used"`
+	Waiting     int     `json:"waiting"`
+	Opens       float64 `json:"opens,omitempty"` // when its rate lets the next job begin
 }
 
 // Slot is a slot that a job holds.

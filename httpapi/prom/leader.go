@@ -20,6 +20,8 @@ var (
 	descCommands    = desc("commands_total", "Commands that this sidecar answered as leader.")
 	descTicks       = desc("periodic_ticks_total", "Ticks of periodic jobs that this sidecar decided as leader, by outcome: made, missed, skipped for another reason, or run by a user.", "outcome")
 	descTickLate    = desc("periodic_tick_late_seconds", "How late this leader enqueued the jobs of ticks.")
+	descFreed       = desc("slots_freed_total", "Slots that this sidecar freed as leader although no worker had reported the end, by reason: gone (the queue had fewer messages), asked (by a user), or no_queue.", "reason")
+	descClaims      = desc("claims_total", "Claims of slots that this sidecar answered as leader, by answer: run or drop.", "answer")
 	descEpochs      = desc("epochs_total", "How often this sidecar became leader.")
 	descHeld        = desc("held_queues", "Queues that take no jobs now.")
 	descGap         = desc("journal_gap", "1 if the journal may have lost records and due entries are held.")
@@ -66,6 +68,12 @@ func (p leader) collect(out sink) {
 		out.counter(descTicks, n, outcome)
 	}
 	out.delays(descTickLate, &ticks.Late)
+	freed := &s.Counters.SlotsFreed
+	for reason, n := range map[string]int64{"gone": freed.Gone, "asked": freed.Asked, "no_queue": freed.NoQueue} {
+		out.counter(descFreed, n, reason)
+	}
+	out.counter(descClaims, s.Counters.Claims.Run, "run")
+	out.counter(descClaims, s.Counters.Claims.Dropped, "drop")
 }
 
 func (s sink) delays(d *prometheus.Desc, v *scheduler.Delays) {

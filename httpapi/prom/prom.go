@@ -64,7 +64,7 @@ func New(cfg Config) *Exporter {
 // newCollector returns the collector of all that is read when Prometheus asks.
 func newCollector(cfg *Config) collector {
 	return collector{
-		broker{cfg.Broker}, &entries{cfg.Entries, cfg.Now}, streams{cfg.View}, leader{cfg.Leader}, workers{cfg.Processes, cfg.Usual}, jobs{cfg.Metrics},
+		broker{cfg.Broker}, &entries{cfg.Entries, cfg.Now}, &limits{cfg.Entries, cfg.Usual, cfg.Now}, streams{cfg.View}, leader{cfg.Leader}, workers{cfg.Processes, cfg.Usual}, jobs{cfg.Metrics},
 		&depths{cfg.Queues, cfg.Processes, cfg.Entries, cfg.Usual, cfg.QueueSLO},
 	}
 }

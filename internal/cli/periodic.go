@@ -265,8 +265,8 @@ func (c *defineCmd) read(out output.Streams) (*wire.Definitions, error) {
 	if d.Layer == "" {
 		d.Layer = wire.LayerFile
 	}
-	if d.PeriodicJobs == nil {
-		return nil, usage.Errorf("%s: periodic_jobs is missing: a list, empty to remove what the source had", c.File)
+	if err := d.Check(); err != nil {
+		return nil, usage.Errorf("%s: %v", c.File, err)
 	}
 	return d, nil
 }

@@ -57,6 +57,10 @@ func TestDefine(t *testing.T) {
 	require.JSONEq(t, `{"done":"to be defined","made":["a"],"changed":[],"forgotten":["b"],"unchanged":2}`, r.out)
 	sent := ` application/json {"source":"app","layer":"file","periodic_jobs":[{"name":"a","every":60,"job":{"class":"C"}}]}`
 	require.Equal(t, []string{"POST /api/definitions" + sent, "POST /api/definitions?dry_run=true" + sent}, a.Asked())
+	limits := `{"source":"app","layer":"code","limits":[{"name":"each","concurrency":3}]}`
+	require.NoError(t, os.WriteFile(file, []byte(limits), 0o600))
+	require.Zero(t, millrace(t, "define", file, "--http-addr", a.Addr()).code, "a document may have limits alone")
+	require.Equal(t, "POST /api/definitions application/json "+limits, a.Asked()[2])
 	for _, bad := range []string{`{"source":"app"}`, `{"sources":1}`, `[`, `{"source":"app","periodic_jobs":[]}{"source":"other","periodic_jobs":[]}`} {
 		require.NoError(t, os.WriteFile(file, []byte(bad), 0o600))
 		require.Equal(t, 2, millrace(t, "define", file, "--http-addr", a.Addr()).code, bad)

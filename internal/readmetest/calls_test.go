@@ -135,7 +135,8 @@ func asks(c call, method string, segments [][]string) bool {
 // parameters.
 var oneOf = map[string][]string{
 	"set":    {"scheduled-jobs", "retries", "dead-jobs", "gated-jobs"},
-	"path":   {"job-queues", "job-metrics", "processes", "periodic-jobs"},
+	"path":   {"job-queues", "job-metrics", "processes", "periodic-jobs", "limits"},
+	"kind":   {"periodic-jobs", "limits"},
 	"action": {"trigger", "retry", "kill"},
 	"what":   {"quiet", "stop"},
 	"order":  {"pause", "resume"},

@@ -23,7 +23,7 @@ func guides(t *testing.T) []string {
 			}
 		}
 	}
-	require.Len(t, pages, 13)
+	require.Len(t, pages, 15)
 	return pages
 }
 

@@ -34,6 +34,10 @@ const (
 	TicksLate   = "ticks_late"
 
 	PeriodicIncomplete = "periodic_incomplete"
+
+	LimitStalled    = "limit_stalled"
+	LimitIncomplete = "limit_incomplete"
+	SlotsFreed      = "slots_freed"
 )
 
 // Limits beyond which something is worth a look.
@@ -64,12 +68,20 @@ type Facts struct {
 	SLO       func(queue string) time.Duration
 	Paused    map[string]wire.Pause
 	Degraded  []Failing
-	Ticks     []Ticks
+	DefinedFacts
 
 	Failed       float64       // failures per second in the last minutes
 	FailedBefore float64       // and on average before that
 	Before       time.Duration // over which time that average is: up to a day
 	Died         int64         // jobs that died in the last quarter of an hour
+}
+
+// DefinedFacts are what is known of periodic jobs and limits.
+type DefinedFacts struct {
+	Ticks  []Ticks
+	Now    time.Time
+	Limits []Limit
+	Freed  int64 // slots that were freed in the last hour because their jobs were gone
 }
 
 // Failing is something that fails and that jobs fire without.
@@ -122,6 +134,7 @@ func Look(f Facts) []Item {
 	}
 	f.workers(add)
 	f.periodic(add)
+	f.limits(add)
 	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore && f.Before >= leastBefore {
 		add(RetryStorm, warning, "", f.Failed, "%.1f failures/s (previous %s: %.1f/s)", f.Failed, hours(f.Before), f.FailedBefore)
 	}
@@ -166,13 +179,6 @@ func (f *Facts) queue(q *queues.Queue, full map[string]processes.Full, add adder
 	}
 }
 
-func wereRunning(n int64) string {
-	if n == 1 {
-		return "1 job was"
-	}
-	return jobs(n) + " were"
-}
-
 // Stalled reports whether a queue makes no progress: jobs wait, its workers have no free slot, and
 // none was taken for a minute, or for longer than jobs of the class that began last usually run. It
 // returns for how long.
@@ -191,21 +197,7 @@ func Stuck(age, usual time.Duration) bool {
 	return usual > 0 && age > stuckAfter && age > stuckTimes*usual
 }
 
-func slotsBusy(n int64) string {
-	if n == 1 {
-		return "the only slot of its workers is busy"
-	}
-	return fmt.Sprintf("all %d slots of its workers are busy", n)
-}
-
-func jobs(n int64) string { return wire.Counted(n, "job") }
-
-func waiting(q *queues.Queue) string {
-	if q.Ready == 1 {
-		return "1 job waits"
-	}
-	return jobs(q.Ready) + " wait"
-}
+func waiting(q *queues.Queue) string { return waitingJobs(q.Ready) }
 
 func by(p wire.Pause) string {
 	text := ""
@@ -235,14 +227,6 @@ func (f *Facts) workers(add adder) {
 	for tag, versions := range processes.Skews(f.Processes) {
 		add(VersionSkew, warning, tag, float64(len(versions)), "mixed versions: %s", strings.Join(versions, ", "))
 	}
-}
-
-// hours is a time of up to a day in words.
-func hours(d time.Duration) string {
-	if d >= 23*time.Hour {
-		return "day"
-	}
-	return wire.Counted(int64(d.Hours()), "hour")
 }
 
 // StuckJobs counts the jobs that are stuck, on all processes that are not lost.
@@ -293,30 +277,6 @@ func (f *Facts) stuck(add adder) {
 	}
 }
 
-// units are what durations are written in, the largest first.
-var units = []struct {
-	name string
-	is   time.Duration
-}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
-
-// span returns a duration as the web UI shows them: in its largest unit and, up to ten of that, also
-// in the next one.
-func span(d time.Duration) string {
-	d = d.Round(time.Second)
-	for i, u := range units[:len(units)-1] {
-		if d < u.is {
-			continue
-		}
-		text := fmt.Sprintf("%d %s", d/u.is, u.name)
-		next := units[i+1]
-		if rest := d % u.is / next.is; rest > 0 && d < 10*u.is {
-			text += fmt.Sprintf(" %d %s", rest, next.name)
-		}
-		return text
-	}
-	return fmt.Sprintf("%d s", d/time.Second)
-}
-
 func grave(i Item) int {
 	if i.Severity == critical {
 		return 0
@@ -324,22 +284,8 @@ func grave(i Item) int {
 	return 1
 }
 
-// home says on which node a queue is.
-func home(node string) string {
-	if node == "" {
-		return ""
-	}
-	return ", on node " + node
-}
-
-func onNode(node string) string {
-	if node == "" {
-		return ""
-	}
-	return " while node " + node + " is away"
-}
-
-var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew}
+var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, LimitStalled, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew,
+	TicksMissed, TicksLate, PeriodicIncomplete, LimitIncomplete, SlotsFreed}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }
 
@@ -358,9 +304,42 @@ func (f *Facts) periodic(add adder) {
 	}
 }
 
-func missed(n int64) string {
-	if n == 1 {
-		return "1 tick was missed"
+// limits adds what keeps jobs waiting for limits.
+func (f *Facts) limits(add adder) {
+	for i := range f.Limits {
+		l := &f.Limits[i]
+		if l.Incomplete != "" {
+			add(LimitIncomplete, warning, l.Name, 1, "the limit holds nothing back: %s", l.Incomplete)
+		}
+		p, since, parts := l.Stalled(f.Now, f.Usual)
+		if p == nil {
+			continue
+		}
+		oldest, more := p.Used.Oldest, ""
+		if parts > 1 {
+			more = fmt.Sprintf("; so it is for %d more", parts-1)
+		}
+		add(LimitStalled, critical, l.Name, since.Seconds(), "%s, %s%s in use, and none has become free for %s: job %s of queue %s has held one for longest, %s%s", waitingJobs(int64(p.Waiting)),
+			slots(int64(p.Used.Slots)), of(p.Group), span(since), oldest.JID, oldest.Queue, f.consumed(oldest.Queue), more)
 	}
-	return wire.Counted(n, "tick") + " were missed"
+	if f.Freed > 0 {
+		add(SlotsFreed, warning, "", float64(f.Freed), "%s freed in the last hour, because a queue had fewer messages than slots: its workers do not report the ends of jobs, or it was purged", wereFreed(f.Freed))
+	}
+}
+
+// consumed says whether workers consume a queue, as far as the broker says it.
+func (f *Facts) consumed(queue string) string {
+	for i := range f.Queues {
+		switch q := &f.Queues[i]; {
+		case q.Name != queue:
+		case q.Consumers == 0:
+			return "and no worker consumes the queue"
+		default:
+			return "and the queue has " + wire.Counted(q.Consumers, "consumer")
+		}
+	}
+	if len(f.Queues) == 0 {
+		return "and the broker does not say who consumes the queue"
+	}
+	return "and the queue does not exist"
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/tracker/attention"
+	"github.com/millrace-jobs/millrace/tracker/occupancy"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/wire"
@@ -118,8 +119,9 @@ func TestEmptyPausedQueueIsNotReported(t *testing.T) {
 }
 
 func TestMostSevereFindingsComeFirst(t *testing.T) {
-	require.Equal(t, []string{"critical broker_alarm x", "critical no_consumer a", "critical no_consumer b", "warning view_lag ", "warning dead_growth "},
-		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)}}))
+	require.Equal(t, []string{"critical broker_alarm x", "critical no_consumer a", "critical no_consumer b", "warning view_lag ", "warning dead_growth ", "warning ticks_late b", "warning periodic_incomplete a"},
+		kinds(attention.Facts{Died: 1, Lag: time.Minute, Alarms: []string{"x"}, Queues: []queues.Queue{queue("b", 1, 0), queue("a", 1, 0)},
+			DefinedFacts: attention.DefinedFacts{Ticks: []attention.Ticks{{Name: "a", Incomplete: "it has no job"}, {Name: "b", Late: time.Hour}}}}))
 }
 
 // A queue stalls when no job was taken for a minute, or for longer than its jobs usually run, which
@@ -167,7 +169,7 @@ func TestTicksThatWentWrong(t *testing.T) {
 		{Name: "part", Layers: value(`{"every":60}`)},
 	}
 	var got []string
-	for _, i := range attention.Look(attention.Facts{Ticks: attention.TicksOf(jobs, now)}) {
+	for _, i := range attention.Look(attention.Facts{DefinedFacts: attention.DefinedFacts{Ticks: attention.TicksOf(jobs, now)}}) {
 		got = append(got, i.Kind+" "+i.Subject+": "+i.Text)
 	}
 	require.ElementsMatch(t, []string{
@@ -175,4 +177,39 @@ func TestTicksThatWentWrong(t *testing.T) {
 		"ticks_late late: a job was enqueued 4 min after its tick",
 		"periodic_incomplete part: the periodic job has no ticks: it has no job: give job, an object with a class",
 	}, got)
+}
+
+// A limit stalls when a part of it is full, jobs wait, and no slot has become free for five minutes,
+// or for longer than its jobs usually run.
+func TestStalledLimits(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	part := func(key, class string, waiting, used int, newest time.Duration) occupancy.Part {
+		oldest := &wire.HeldSlot{JID: "old-" + key, At: wire.Seconds(now.Add(-3 * time.Hour)), Group: wire.Group{Queue: "imports", Class: class, Key: key}}
+		return occupancy.Part{Group: wire.Group{Key: key}, Concurrency: 2, Waiting: waiting, Used: occupancy.Used{Slots: used, Oldest: oldest, Newest: wire.Seconds(now.Add(-newest))}}
+	}
+	usual := map[string]time.Duration{"Slow": time.Hour}
+	look := func(l attention.Limit, all ...queues.Queue) (texts []string) {
+		f := attention.Facts{Queues: all, Usual: usual, DefinedFacts: attention.DefinedFacts{Now: now, Limits: []attention.Limit{l}}}
+		for _, i := range attention.Look(f) {
+			texts = append(texts, i.Severity+" "+i.Kind+" "+i.Subject+": "+i.Text)
+		}
+		return texts
+	}
+	limit := func(parts ...occupancy.Part) attention.Limit {
+		return attention.Limit{Name: "each", Limit: occupancy.Limit{Parts: parts}}
+	}
+	require.Empty(t, look(limit(part("a", "C", 3, 2, 299*time.Second), part("b", "C", 0, 2, time.Hour), part("c", "C", 3, 1, time.Hour), part("d", "Slow", 3, 2, 59*time.Minute))))
+	const stalls = "critical limit_stalled each: 3 jobs wait, all 2 slots of b in use, and none has become free for 7 min: job old-b of queue imports has held one for longest, "
+	one := limit(part("b", "C", 3, 2, 7*time.Minute))
+	require.Equal(t, []string{stalls + "and no worker consumes the queue"}, look(one, queue("imports", 0, 0)))
+	require.Equal(t, []string{stalls + "and the queue has 2 consumers"}, look(one, queue("imports", 0, 2)))
+	require.Equal(t, []string{stalls + "and the queue does not exist"}, look(one, queue("other", 0, 2)))
+	require.Equal(t, []string{stalls + "and the broker does not say who consumes the queue"}, look(one))
+	more := limit(part("a", "C", 1, 2, 6*time.Minute), part("b", "C", 3, 2, 7*time.Minute))
+	require.Equal(t, []string{stalls + "and the queue has 1 consumer; so it is for 1 more"}, look(more, queue("imports", 0, 1)))
+	more.Paused = true
+	require.Empty(t, look(more))
+	require.Equal(t, []string{"warning limit_incomplete part: the limit holds nothing back: give concurrency or rate"},
+		look(attention.Limit{Name: "part", Incomplete: "give concurrency or rate"}))
+	require.Equal(t, []string{"warning slots_freed "}, kinds(attention.Facts{DefinedFacts: attention.DefinedFacts{Freed: 3}}))
 }

@@ -43,7 +43,7 @@ export function filters(world) {
   story(world, 'a span of time is suggested where it means something', async (me) => {
     const offered = me.find('listbox', 'Suggestions');
     const spans = { Scheduled: ['scheduled jobs', /^due:<1h due within an hour$/], Retries: ['retries', /^due:<1h due within an hour$/],
-      'Without a queue': ['jobs without a queue', null], Dead: ['dead jobs', /^died:<1h died within the last hour$/] };
+      Blocked: ['blocked jobs', null], Dead: ['dead jobs', /^died:<1h died within the last hour$/] };
     for (const [page, [set, span]] of Object.entries(spans)) {
       await me.go(page);
       const box = me.find('combobox', 'Filter ' + set);

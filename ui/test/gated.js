@@ -28,9 +28,9 @@ async function undoLast(me) {
 
 /** @param {string} base */
 const acts = (base) => async (/** @type {import('./person.js').Person} */ me) => {
-  await me.go('Without a queue');
-  await me.find('heading', /^Jobs without a queue/, { level: 1 }).seen();
-  await me.listed.reads(/^1–4 of 4 jobs without a queue, oldest first/);
+  await me.go('Blocked');
+  await me.find('heading', /^Blocked jobs/, { level: 1 }).seen();
+  await me.listed.reads(/^1–4 of 4 blocked jobs, oldest first/);
   await me.filter('due:<1h');
   await me.find('alert').reads(/unknown filter “due”: use queue, class/);
   await me.find('button', 'Remove due:<1h').click();
@@ -52,21 +52,21 @@ const acts = (base) => async (/** @type {import('./person.js').Person} */ me) =>
   await me.dialog.find('button', 'Delete 1 job').click();
   await undoLast(me);
 
-  await me.find('table', 'jobs without a queue').find('link', 'Stray', { exact: true }).first().click();
-  await me.find('region', 'Without a queue').reads(/Since .*Queue nowhere Class Stray/);
-  await me.find('region', 'Timeline').find('listitem').last().reads(/^Without a queue/);
+  await me.find('table', 'blocked jobs').find('link', 'Stray', { exact: true }).first().click();
+  await me.find('region', 'Blocked').reads(/Since .*Queue nowhere Class Stray/);
+  await me.find('region', 'Timeline').find('listitem').last().reads(/^Blocked/);
   await me.back();
 
   await me.listed.reads(/^1–3 of 3/);
   await me.find('checkbox', 'Select all on this page').check();
   await me.find('region', 'Selection').find('button', 'Delete').click();
-  await me.dialog.find('button', 'Delete 3 jobs without a queue').click();
-  const deletion = me.operation('Delete 3 jobs without a queue');
+  await me.dialog.find('button', 'Delete 3 blocked jobs').click();
+  const deletion = me.operation('Delete 3 blocked jobs');
   await deletion.pointAt();
   await deletion.reads(/3 of 3 done/);
-  await me.find('region', 'jobs without a queue').reads(/No jobs without a queue/);
+  await me.find('region', 'blocked jobs').reads(/No blocked jobs/);
   await deletion.find('button', 'Undo').click();
-  const undo = me.operation(/^(Undo|Restored) 3 jobs without a queue/);
+  const undo = me.operation(/^(Undo|Restored) 3 blocked jobs/);
   await undo.pointAt();
   await undo.reads(/3 of 3 done/);
   await me.tidy();
@@ -83,7 +83,7 @@ async function looks(own) {
   await signIn(page, own.base);
   faults.length = 0; // the errors from before the sign-in
   await page.goto(own.base + '/gated-jobs');
-  await page.getByRole('table', { name: 'jobs without a queue' }).getByRole('row').nth(3).waitFor();
+  await page.getByRole('table', { name: 'blocked jobs' }).getByRole('row').nth(3).waitFor();
   assert.deepEqual([...await faultsOf(page, '/gated-jobs', {}), ...await resized(page, '/gated-jobs'), ...faults], []);
   await context.close();
 }

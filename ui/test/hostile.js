@@ -56,6 +56,10 @@ async function plant({ base, publish }) {
   await http(`${base}/api/definitions`, 'POST', { source: 's'.repeat(255), periodic_jobs: [...kinds.map((kind) => ({ name: 'hostile-' + kind, cron: '0 3 * * *',
     job: { class: names[kind], queue: queues[kind] || 'hostile', args: [names[kind], { [names[kind]]: 1 }] } })),
   { name: 'n'.repeat(64), every: 86_400 * 366, job: { class: long, queue: longQueue } }] });
+  await http(`${base}/api/definitions`, 'POST', { source: 's'.repeat(255), limits: [{ name: 'l'.repeat(64), queues: [longQueue, hebrew], classes: kinds.map((k) => names[k]),
+    per: ['queue', 'class', 'key'], concurrency: 1, rate: { jobs: 1_000_000, seconds: 2_678_400, burst: 999_999 } }] });
+  await http(`${base}/api/jobs`, 'POST', kinds.flatMap((kind) => [1, 2].map((n) => (
+    { jid: `hostile-limited-${kind}-${n}`, class: names[kind], queue: longQueue, gate: { key: names[kind].replace(/\p{Cc}/gu, '').slice(0, 60) } }))));
   for (const kind of kinds) await http(`${base}/api/periodic-jobs/hostile-${kind}/skip`, 'POST', { reason: names[kind].slice(0, 400) });
   await http(`${base}/api/periodic-jobs/${'n'.repeat(64)}`, 'PUT', { cron: `${Array.from({ length: 60 }, (_, i) => i)} 3 * * *` });
   await http(`${base}/api/deploys`, 'POST', { label: 'v'.repeat(60), at: now() - 600 });
@@ -92,13 +96,15 @@ const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-qu
   '/jobs', '/jobs?state=finished', '/jobs?state=retries', '/jobs/hostile-long', '/jobs/hostile-again-arabic', '/jobs/hostile-emoji',
   '/jobs/hostile-later-wordy', '/jobs/hostile-message', '/jobs/hostile-again-message', '/jobs/hostile-markup', '/jobs/hostile-runs-long',
   '/periodic-jobs', '/periodic-jobs/hostile-long', '/periodic-jobs/hostile-arabic', '/periodic-jobs/hostile-turned', '/periodic-jobs/' + 'n'.repeat(64),
+  '/limits', '/limits/' + 'l'.repeat(64), '/jobs/hostile-limited-long-2', '/jobs/hostile-limited-arabic-2',
   '/job-metrics', '/job-metrics?show=' + long, '/job-metrics/' + long, '/job-metrics/' + at(arabic), '/worker-processes', '/worker-processes/'
     + at(identity), '/operations', '/operations?tab=audit', '/rejected', '/live', '/health'];
 /** Dialogs with such names. @type {[string, (p: any) => any][]} */
 const dialogs = [['/dead-jobs?jid=hostile-long', (p) => p.getByRole('button', { name: /^Delete: / }).first()],
   ['/jobs/hostile-again-emoji', (p) => p.getByRole('button', { name: 'Change', exact: true })], ['/job-queues/' + longQueue, (p) => p.getByRole('button', { name: 'Purge' })],
   ['/worker-processes/' + at(identity), (p) => p.getByRole('button', { name: 'Stop' })], ['/rejected', (p) => p.getByRole('button', { name: /^Dismiss / }).first()],
-  ['/periodic-jobs/hostile-emoji', (p) => p.getByRole('button', { name: 'Run now' })], ['/periodic-jobs/' + 'n'.repeat(64), (p) => p.getByRole('button', { name: 'Change', exact: true })]];
+  ['/periodic-jobs/hostile-emoji', (p) => p.getByRole('button', { name: 'Run now' })], ['/periodic-jobs/' + 'n'.repeat(64), (p) => p.getByRole('button', { name: 'Change', exact: true })],
+  ['/limits/' + 'l'.repeat(64), (p) => p.getByRole('button', { name: /^Free slot: / }).first()], ['/limits/' + 'l'.repeat(64), (p) => p.getByRole('button', { name: /^Change: / }).first()]];
 
 /** Answers that are errors by design: a job that is sent to a queue is not in it immediately. */
 const expected = /job-queues|404|health\/checks/;

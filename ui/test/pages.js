@@ -21,10 +21,13 @@ export const all = [
   ['/scheduled-jobs', (p) => p.getByRole('link', { name: 'SendReminder' }).first()], ['/retries', (p) => p.getByRole('link', { name: 'Timeout' }).first()],
   ['/retries?view=storm', (p) => p.getByRole('rowheader', { name: /Timeout/ }).first()],
   ['/dead-jobs', (p) => p.getByRole('link', { name: 'SMTPAuthenticationError' }).first()],
-  ['/gated-jobs', (p) => p.getByText('No jobs without a queue')], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/No matches in [\d,]+ jobs/)],
+  ['/gated-jobs', (p) => p.getByRole('link', { name: 'ImportCustomer' }).first()], ['/dead-jobs?queue=nothing-here', (p) => p.getByText(/No matches in [\d,]+ jobs/)],
   ['/periodic-jobs', (p) => p.getByRole('rowheader', { name: 'daily-report', exact: true })], ['/periodic-jobs/daily-report?tick=1', (p) => p.getByRole('cell', { name: 'skipped manually' })],
   ['/periodic-jobs/unknown-job', (p) => p.getByText('Periodic job not found')],
   ['/periodic-jobs/daily-report', (p) => p.getByRole('dialog').getByRole('listitem').first(), (p) => p.getByRole('button', { name: 'Change', exact: true }).click()],
+  ['/limits', (p) => p.getByRole('rowheader', { name: 'imports-each', exact: true })], ['/limits/imports-each', (p) => p.getByRole('link', { name: 'import-1' })],
+  ['/limits/unknown-limit', (p) => p.getByText('Limit not found')], ['/jobs/import-5', (p) => p.getByRole('region', { name: 'Why it waits' }).getByRole('link', { name: 'import-1' })],
+  ['/limits/imports-each', (p) => p.getByRole('dialog').getByText(/waiting jobs held back/), (p) => p.getByRole('button', { name: 'Change', exact: true }).click()],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) =>
     p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()],
   ['/jobs/unknown-job', (p) => p.getByText('Job not found')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
@@ -80,7 +83,7 @@ export async function faultsOf(page, path, rules) {
 }
 
 /** Answers that are errors by design, which browsers note on the console. */
-const expected = /jobs\/unknown-job|health\/checks/;
+const expected = /jobs\/unknown-job|limits\/unknown-limit|health\/checks/;
 
 export function pages(world) {
   // Colours depend on the theme alone, and layout.js looks at each page at every width.

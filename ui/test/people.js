@@ -7,7 +7,7 @@ import { proxy } from './proxy.js';
 import { http, until } from './sidecar.js';
 
 /** Buttons that a user with read access must not have. The pages have them for other users. */
-const acts = /^(Enqueue|Pause|Resume|Move|Purge|Delete|Peek|Run now|Run a copy|Retry|Kill|Change|Reschedule|Undo|Stop|Quiet|Fix|Dismiss|Release|Discard|Define|Skip|Remove)\b/;
+const acts = /^(Enqueue|Pause|Resume|Move|Purge|Delete|Peek|Run now|Run a copy|Retry|Kill|Change|Reschedule|Undo|Stop|Quiet|Fix|Dismiss|Release|Discard|Define|Skip|Remove|Free)\b/;
 /** @type {[string, (main: any) => any][]} */
 const watched = [['/job-queues/archive', (m) => m.getByText('no workers consume this queue')],
   ['/job-queues', (m) => m.getByRole('link', { name: 'archive' })], ['/jobs', (m) => m.getByRole('link', { name: 'DailyReport' }).first()],
@@ -15,6 +15,7 @@ const watched = [['/job-queues/archive', (m) => m.getByText('no workers consume 
   ['/retries?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()],
   ['/dead-jobs?view=storm', (m) => m.getByRole('rowheader', { name: /Timeout/ }).first()], ['/operations', (m) => m.getByRole('table', { name: 'Operations' })],
   ['/periodic-jobs', (m) => m.getByRole('rowheader', { name: 'daily-report', exact: true })], ['/periodic-jobs/daily-report', (m) => m.getByRole('cell', { name: 'skipped manually' })],
+  ['/limits', (m) => m.getByRole('rowheader', { name: 'imports-each', exact: true })], ['/limits/imports-each', (m) => m.getByRole('link', { name: 'import-1' })],
   ['/rejected', (m) => m.getByRole('cell', { name: 'not even JSON' })],
   ['/worker-processes/worker-2:822:shop', (m) => m.getByText('report-that-hangs')], ['/scheduled-jobs', (m) => m.getByRole('table', { name: 'scheduled jobs' }).getByRole('row').nth(3)]];
 

@@ -5,6 +5,7 @@ import { open, signIn } from './browser.js';
 import { resized } from './layout.js';
 import { story } from './person.js';
 import { http, until } from './sidecar.js';
+import { problem } from './tasks.js';
 
 /** Shows the list of periodic jobs, without those of other tests. @param {any} me @param {string} text */
 async function list(me, text) {
@@ -130,7 +131,7 @@ export function periodic(world) {
     await me.find('alert').reads(/The periodic job has no ticks: it does not say when it is due/);
     assert.ok(await me.find('button', 'Run now').disabled());
     await me.go('Dashboard');
-    await me.find('region', 'Needs attention').find('link', /Periodic job part: the periodic job has no ticks/i).click();
+    await (await problem(me, /Periodic job part: the periodic job has no ticks/i)).click();
     await me.find('heading', /part/, { level: 1 }).seen();
     await me.find('button', 'Delete').click();
     await me.dialog.find('button', 'Delete periodic job').click();
@@ -161,7 +162,7 @@ export function periodic(world) {
     const submit = dialog.getByRole('button', { name: 'Define', exact: true });
     assert.ok(await submit.isDisabled());
     await dialog.getByLabel('Name').fill('daily-report');
-    await dialog.getByText('There is a periodic job daily-report').waitFor();
+    await dialog.getByText('There is one with the name daily-report').waitFor();
     await dialog.getByLabel('Name').fill('no-zone');
     await dialog.getByLabel(/^Cron expression/).fill('0 3 * * *');
     await dialog.getByLabel('Time zone').fill('No/Where');

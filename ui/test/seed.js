@@ -36,6 +36,7 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
 
   await metrics(publish, random, scale);
   await periodic(base);
+  await limits(base);
   await http(`${base}/api/deploys`, 'POST', { label: 'v2.4', at: now() - 5400 });
 
   const later = [];
@@ -109,6 +110,18 @@ async function periodic(base) {
   await http(`${base}/api/periodic-jobs/weekly-invoices/pause`, 'PUT', { reason: 'the mail server moves' });
   await http(`${base}/api/periodic-jobs/daily-report`, 'PUT', { cron: '30 3 * * *' });
   await http(`${base}/api/periodic-jobs/daily-report/skip`, 'POST', { reason: 'the office is closed' });
+}
+
+/** Limits of all kinds of layers. Jobs of two customers hold slots, in a queue without workers. */
+async function limits(base) {
+  await http(`${base}/api/definitions`, 'POST', { source: 'shop', limits: [
+    { name: 'imports-each', queues: ['archive'], classes: ['ImportCustomer'], per: ['key'], concurrency: 3 },
+    { name: 'bank-api', classes: ['ChargeCard'], rate: { jobs: 100, seconds: 60, burst: 5 } },
+    { name: 'exports', queues: ['reports'], concurrency: 20, rate: { jobs: 500, seconds: 3600 } }] });
+  await http(`${base}/api/limits/imports-each`, 'PUT', { concurrency: 2, overrides: { 'customer-7': { concurrency: 8 } } });
+  await http(`${base}/api/limits/exports/pause`, 'PUT', { reason: 'the warehouse moves' });
+  await http(`${base}/api/jobs`, 'POST', ['customer-42', 'customer-42', 'customer-42', 'customer-7', 'customer-42', 'customer-42', 'customer-9'].map((key, i) => (
+    { jid: `import-${i + 1}`, class: 'ImportCustomer', queue: 'archive', args: [`${key}.csv`], gate: { key } })));
 }
 
 /** A day of metrics. Since the deploy, one class is slower. */

@@ -19,14 +19,19 @@ const jobPage = async (me, jid) => {
 const attention = (me) => me.find('region', 'Needs attention');
 /**
  * Returns a problem's link on the dashboard, which shows eight problems and the others when asked.
+ * Other tests may cause problems meanwhile that come first.
  * @param {any} me
  * @param {string|RegExp} name
  */
 export async function problem(me, name) {
-  await attention(me).find('link').seen();
+  const link = attention(me).find('link', name);
   const more = attention(me).find('link', /^and \d+ more$/);
-  if (await more.count()) await more.click();
-  return attention(me).find('link', name);
+  await until(`the problem ${name} is listed`, async () => {
+    if (await link.count()) return true;
+    if (await more.count()) await more.click();
+    return false;
+  });
+  return link;
 }
 /** Waits until an operation has ended. */
 const done = (me, name, n) => me.operation(name).reads(new RegExp(`${n} of ${n} done`));

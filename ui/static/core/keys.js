@@ -15,7 +15,7 @@ export const forPage = (e) => shortcuts.value !== 'off' && !e.ctrlKey && !e.meta
 
 /** The page to which each letter leads after g. @type {Record<string, string>} */
 export const goTo = {
-  d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', p: 'periodic-jobs', r: 'retries', x: 'dead-jobs', u: 'gated-jobs', m: 'job-metrics', l: 'live',
+  d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', p: 'periodic-jobs', i: 'limits', r: 'retries', x: 'dead-jobs', u: 'gated-jobs', m: 'job-metrics', l: 'live',
   w: 'worker-processes', o: 'operations', j: 'rejected', h: 'health', a: 'api-docs',
 };
 

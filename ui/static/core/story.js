@@ -48,7 +48,7 @@ function ofRun(r, most) {
  * Returns the text for a job that waits in a set.
  * @param {any} m the part of the entry that Millrace adds
  */
-const waits = (m) => (m.set === 'retries' ? words.waitsForAttempt((m.attempt ?? 0) + 1) : m.set === 'gated-jobs' ? common.withoutAQueue : words.waitsUntilItIsDue);
+const waits = (m) => (m.set === 'retries' ? words.waitsForAttempt((m.attempt ?? 0) + 1) : m.set === 'gated-jobs' ? common.blocked : words.waitsUntilItIsDue);
 
 /** Returns when the job was made, according to its producer. @param {any} d */
 export function madeAt(d) {

@@ -14,7 +14,8 @@ export const common = {
   periodicJobs: 'Periodic jobs',
   retries: 'Retries',
   deadJobs: 'Dead jobs',
-  jobsWithoutAQueue: 'Jobs without a queue',
+  blockedJobs: 'Blocked jobs',
+  limits: 'Limits',
   jobs: 'Jobs',
   job: 'Job',
   metrics: 'Metrics',
@@ -27,7 +28,7 @@ export const common = {
   enqueueAJob: 'Enqueue a job',
   tags: 'Tags',
   enqueued: 'Enqueued',
-  withoutAQueue: 'Without a queue',
+  blocked: 'Blocked',
   dead: 'Dead',
   running: 'Running',
   previousPage: 'Previous page',
@@ -160,6 +161,7 @@ export const common = {
 export const frame = {
   workerProcess: 'Worker process',
   periodicJob: 'Periodic job',
+  limit: 'Limit',
   pageNotFound: 'Page not found',
   nothingHere: 'There is nothing at this address',
   goToTheDashboard: 'Go to the dashboard',
@@ -285,6 +287,8 @@ export const attention = {
   ofQueue: (name, text) => `Queue ${name}: ${text}`,
   ofProcess: (name, text) => `Process ${name}: ${text}`,
   ofPeriodic: (name, text) => `Periodic job ${name}: ${text}`,
+  freedSlots: 'Audit log: freed slots',
+  ofLimit: (name, text) => `Limit ${name}: ${text}`,
   ofTag: (name, text) => `Tag ${name}: ${text}`,
   checked: (time) => rich`Checked ${time}`,
   more: (n) => `and ${count(n)} more`,
@@ -492,8 +496,8 @@ export const menu = {
 };
 
 export const ops = {
-  sets: { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs', 'gated-jobs': 'jobs without a queue' },
-  single: { 'scheduled-jobs': 'scheduled job', retries: 'retry', 'dead-jobs': 'dead job', 'gated-jobs': 'job without a queue' },
+  sets: { 'scheduled-jobs': 'scheduled jobs', retries: 'retries', 'dead-jobs': 'dead jobs', 'gated-jobs': 'blocked jobs' },
+  single: { 'scheduled-jobs': 'scheduled job', retries: 'retry', 'dead-jobs': 'dead job', 'gated-jobs': 'blocked job' },
   verbs: { trigger: 'Run', retry: 'Retry', kill: 'Kill', delete: 'Delete', change: 'Reschedule', undo: 'Undo' },
   entry: 'entry',
   entries: 'entries',
@@ -523,7 +527,7 @@ export const palette = {
   resumeUpdates: 'Resume updates',
   pauseUpdates: 'Pause updates',
   searchAndCommands: 'Search and commands',
-  findBy: 'Page, queue, class, process, periodic job or job ID',
+  findBy: 'Page, queue, class, process, periodic job, limit or job ID',
   results: 'Results',
   openTheJob: 'open the job with this ID',
   nextAndPreviousRow: 'Next and previous row',
@@ -541,6 +545,7 @@ export const palette = {
   queue: 'queue',
   class: 'class',
   periodic: 'periodic job',
+  limit: 'limit',
 };
 
 export const queues = {

@@ -17,6 +17,6 @@ const columns = [
 
 export default function Gated() {
   const total = overview.value?.sets['gated-jobs']?.total;
-  return html`<${Title} title=${common.jobsWithoutAQueue} badge=${total === undefined ? null : count(total)}><${LastOperation} set="gated-jobs" /><//>
-    <${Entries} set="gated-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="gated" title=${words.noJobsWithoutAQueue}><p>${words.whatIsGated}</p><//>`} />`;
+  return html`<${Title} title=${common.blockedJobs} badge=${total === undefined ? null : count(total)}><${LastOperation} set="gated-jobs" /><//>
+    <${Entries} set="gated-jobs" topic="scheduled" columns=${columns} empty=${html`<${Empty} icon="gated" title=${words.noBlockedJobs}><p>${words.whatIsBlocked}</p><//>`} />`;
 }

@@ -20,8 +20,9 @@ import { Story } from '../parts/story.js';
 import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
 import { Running, Whereabouts } from '../parts/whereabouts.js';
+import { WhyWaits } from '../parts/whywaits.js';
 
-const titles = { 'scheduled-jobs': common.scheduled, retries: common.retry, 'dead-jobs': common.dead, 'gated-jobs': common.withoutAQueue };
+const titles = { 'scheduled-jobs': common.scheduled, retries: common.retry, 'dead-jobs': common.dead, 'gated-jobs': common.blocked };
 
 /** @param {{part: string}} p */
 export default function Job({ part: jid }) {
@@ -38,12 +39,16 @@ export default function Job({ part: jid }) {
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack cards">
         ${d.running?.map((w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
+        ${entries.some(limited) && html`<${WhyWaits} jid=${jid} />`}
         ${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
         ${!entries.length && !d.running && html`<${Whereabouts} d=${d} seen=${seen.current?.queue} />`}
         ${d.job && html`<${Message} job=${d.job} args=${memberText(job.text, 'job', 'args')} /><${Sent} raw=${memberText(job.text, 'job')} name=${cls} />`}
       </div>
       <div class="c4"><${Story} d=${d} done=${job.refresh} /></div></div>`}`;
 }
+
+/** Returns whether limits may count the job of an entry. @param {any} e */
+const limited = (e) => !!(e.job || e).gate && e.millrace.set !== 'dead-jobs';
 
 /** The periodic job that enqueued the job, and the tick. @param {{of: any}} p */
 function OfPeriodic({ of }) {
@@ -108,6 +113,7 @@ function Facts({ row }) {
   return html`<dl class="facts"><dt>${when || common.due}</dt><dd><${Time} at=${m.at} past=${!!when} /></dd>
     <dt>${common.queue}</dt><dd><a href=${link('job-queues', m.queue || 'default')}>${m.queue}</a></dd>
     <dt>${common.class}</dt><dd><a href=${link('job-metrics', m.class || '-')}>${m.class}</a></dd>
+    ${job.gate?.key && html`<dt>${words.limitKey}</dt><dd>${job.gate.key}</dd>`}
     <dt>${words.failedAttempts}</dt><dd>${m.omitted ? failedAttempts(row) : common.of(failedAttempts(row), mostAttempts(job))}</dd>
     ${m.set === 'retries' && !m.omitted && html`<dt>${words.nextBackoff}</dt><dd>${backoff === null ? words.lastAttempt : words.atLeast(backoff)}</dd>`}
     ${job.priority !== undefined && html`<dt>${common.priority}</dt><dd>${job.priority}</dd>`}

@@ -67,7 +67,7 @@ function about(r) {
     const to = r.op === 'moved' ? html`<a href=${link('job-queues', r.to)}>${r.to}</a>` : r.to;
     return html`<a href=${link('job-queues', r.queue)}>${r.queue}</a>${to && words.movedTo(to)}${r.count > 0 && html` <span class="dim">(${common.jobsOf(r.count)})</span>`}`;
   }
-  if (r.limit) return r.limit;
+  if (r.limit) return html`<a href=${link('limits', r.limit)}>${r.limit}</a>`;
   if (r.periodic) return html`<a href=${link('periodic-jobs', r.periodic)}>${r.periodic}</a>`;
   if (r.identity) return r.identity === '*' ? words.allProcesses : html`<a href=${link('worker-processes', r.identity)}>${r.identity}</a>`;
   if (r.operation) return html`<a href=${partsOf(r.operation)} title=${words.operationOf(r.operation)}>${r.count > 0 ? common.jobsOf(r.count) : words.operationOf(r.operation)}</a>`;

@@ -2,54 +2,49 @@
 import { html } from '../core/h.js';
 import { apiPath } from '../core/api.js';
 import { exact } from '../core/format.js';
-import { memberText, read } from '../core/rawjson.js';
+import { memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate, route } from '../core/router.js';
 import { inZone, scheduleOf } from '../core/schedule.js';
 import { mayAct } from '../core/session.js';
+import { DefinedState, layerOrder, Layers, Missing } from '../parts/defined.js';
 import { Icon } from '../parts/icon.js';
 import { Payload } from '../parts/payload.js';
-import { Acts, JobState, Late, Outcome, remove, Ticks } from '../parts/periodic.js';
+import { Acts, Late, Outcome, remove, Ticks } from '../parts/periodic.js';
 import { Banner, Card, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 import { failed } from '../parts/toast.js';
 import { common, actions } from '../core/words.js';
-import { periodic as words } from '../core/pagewords.js';
-
-/** The layers, the weakest first. */
-const order = ['code', 'file', 'operator'];
+import { defined, periodic as words } from '../core/pagewords.js';
 
 /** @param {{part: string}} p */
 export default function Periodic({ part: name }) {
   const url = apiPath('periodic-jobs', name, { next: 10 });
   const r = useResource(url, { every: 5000 });
   const job = r.data;
-  const layers = order.filter((l) => job?.layers[l]);
+  const layers = layerOrder.filter((l) => job?.layers[l]);
   const texts = Object.fromEntries(layers.map((l) => [l, memberText(r.text, 'layers', l, 'value')]));
   const args = memberText(r.text, 'definition', 'job', 'args');
   const change = () => import('../parts/newperiodic.js').then((m) => m.edit(job, texts.operator || '', r.refresh), failed);
   const of = { job, done: r.refresh, texts };
   const missing = r.error?.status === 404;
-  return html`<${Title} crumbs=${[[common.periodicJobs, link('periodic-jobs')]]} title=${name} after=${job && !missing && html`<${JobState} job=${job} />`}>
+  return html`<${Title} crumbs=${[[common.periodicJobs, link('periodic-jobs')]]} title=${name} after=${job && !missing && html`<${DefinedState} of=${job} />`}>
       ${job && !missing && mayAct.value && html`<${Acts} job=${job} done=${r.refresh} />
         <button class="btn small hurt" onClick=${() => remove(of)}><${Icon} name="trash" small />${common.delete}</button>`}
       <${CopyCurl} url=${url} /><//>
-    ${missing ? html`<${NotFound} />` : html`<${Failure} error=${r.error} at=${job ? r.at : 0} refresh=${r.refresh} />`}
+    ${missing ? html`<${Missing} icon="periodic" title=${words.notFound} />` : html`<${Failure} error=${r.error} at=${job ? r.at : 0} refresh=${r.refresh} />`}
     ${job && !missing && html`${job.problem && html`<${Banner} look="bad" icon="alert">${words.incomplete(job.problem)}<//>`}
       <div class="grid"><div class="c8 stack cards">
-        <${Definition} job=${job} layers=${layers} texts=${texts} tools=${mayAct.value && html`
+        <${Layers} thing=${job} layers=${layers} texts=${texts} tools=${mayAct.value && html`
           <button class="btn small" onClick=${change}><${Icon} name="edit" small />${actions.change}</button>
-          ${texts.operator && html`<button class="btn small hurt" onClick=${() => remove({ ...of, layer: 'operator' })}><${Icon} name="undo" small />${words.forgetLayer}</button>`}`} />
+          ${texts.operator && html`<button class="btn small hurt" onClick=${() => remove({ ...of, layer: 'operator' })}><${Icon} name="undo" small />${defined.forgetLayer}</button>`}`} />
         <${Card} flush title=${words.ticks}><${Past} job=${job} /><//>
         ${args && html`<${Card} title=${common.arguments}><${Payload} text=${args} label=${words.theArguments} path="job.args" name=${name + '-args'} /><//>`}</div>
       <div class="c4 stack cards low"><${Card} title=${words.schedule}><${Facts} job=${job} /><//>
         <${Card} title=${words.nextTicks}>${job.state === 'paused' && html`<p class="dim small">${words.skippedWhilePaused}</p>`}
           ${job.next.length ? html`<${Ticks} ticks=${job.next} zone=${job.definition.tz} />` : html`<p class="dim">${words.noneToCome}</p>`}<//></div></div>`}`;
 }
-
-const NotFound = () => html`<section class="card"><${Empty} icon="periodic" title=${words.notFound}><p>${words.whereItMayBe}</p>
-  <a class="btn" href=${link('operations', [], { tab: 'audit' })}>${words.auditLog}</a><//></section>`;
 
 /** @param {{job: any}} p */
 function Facts({ job }) {
@@ -62,49 +57,6 @@ function Facts({ job }) {
     <dt>${words.lateTicks}</dt><dd>${{ last: words.lateLast, all: words.lateAll }[d.catch_up] || words.lateSkip}</dd>
     <dt>${words.overlap}</dt><dd>${d.overlap === 'skip' ? words.overlapSkip : words.overlapAllow}</dd></dl>`;
 }
-
-/**
- * Returns the members that a layer sets, as they are written. Those of the job are listed one by
- * one, because layers replace them one by one.
- * @param {string} text
- * @returns {Map<string, string>}
- */
-function membersOf(text) {
-  const all = new Map();
-  const add = (/** @type {any} */ node, /** @type {string} */ before) => node?.keys?.forEach((/** @type {string} */ key, /** @type {number} */ i) => {
-    const name = JSON.parse(key);
-    if (!before && name === 'job') add(node.items[i], 'job.');
-    else all.set(before + name, text.slice(node.items[i].from, node.items[i].to));
-  });
-  add(read(text), '');
-  return all;
-}
-
-/** @param {{job: any, layers: string[], texts: Record<string, string>, tools: any}} p */
-function Definition({ job, layers, texts, tools }) {
-  const sets = layers.map((l) => membersOf(texts[l]));
-  // cron and every replace each other.
-  const replaces = (/** @type {Map<string, string>} */ s, /** @type {string} */ name) => s.has(name) || s.has({ cron: 'every', every: 'cron' }[name]);
-  const rows = [...new Set(sets.flatMap((s) => [...s.keys()]))].map((name) => ({ name, wins: sets.findLastIndex((s) => replaces(s, name)) }));
-  const columns = [
-    { id: 'member', label: words.member, always: true, head: true, class: 'mono', cell: (m) => m.name },
-    ...layers.map((l, i) => ({
-      id: l, label: words.layers[l], always: true, class: 'some',
-      cell: (m) => html`<${Member} text=${sets[i].get(m.name)} wins=${m.wins === i} />`,
-    })),
-  ];
-  return html`<${Card} flush title=${words.definition} tools=${tools}>
-    <${Table} id="layers" caption=${words.definition} columns=${columns} rows=${rows} rowKey=${(m) => m.name} still=${false} />
-    <ul class="notes dim small">${layers.map((l) => html`<li class="anywhere" key=${l}>
-      ${words.setBy(words.layers[l], job.layers[l].source, job.layers[l].actor, html`<${Time} at=${job.layers[l].at} past />`)}</li>`)}</ul><//>`;
-}
-
-/**
- * A member of a layer, as it is written. It is struck out if a stronger layer replaces it.
- * @param {{text?: string, wins: boolean}} p
- */
-const Member = ({ text, wins }) => (text === undefined ? html`<span class="dim">–</span>`
-  : html`<span class=${'mono cut' + (wins ? '' : ' dim over')} title=${wins ? text : words.replaced}>${text}</span>`);
 
 /** The newest ticks and what became of them. The tick that the URL names is marked. @param {{job: any}} p */
 function Past({ job }) {

@@ -11,6 +11,7 @@ import { common, attention as words } from '../core/words.js';
 
 const queue = (i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
 const periodic = (i) => [link('periodic-jobs', i.subject), '', words.ofPeriodic(i.subject, i.text)];
+const limit = (i) => [link('limits', i.subject), '', words.ofLimit(i.subject, i.text)];
 const health = () => [link('health'), common.health];
 /**
  * For each kind of problem: the link, the text below the headline, and the headline if it is not
@@ -26,6 +27,8 @@ const to = {
   schedule_overdue: () => [link('scheduled-jobs'), common.scheduledJobs],
   degraded: (i) => [link('health'), i.subject],
   ticks_missed: periodic, ticks_late: periodic, periodic_incomplete: periodic,
+  limit_stalled: limit, limit_incomplete: limit,
+  slots_freed: () => [link('operations', [], { tab: 'audit', op: 'freed' }), words.freedSlots],
   view_lag: health, broker_alarm: health, broker_disconnected: health, no_leader: health,
   no_workers: () => [link('worker-processes'), common.workerProcesses],
   version_skew: (i) => (i.subject ? [link('worker-processes'), '', words.ofTag(i.subject, i.text)] : [link('worker-processes'), common.processes]),

@@ -7,6 +7,7 @@ const paths = {
   dashboard: 'M4 13a8 8 0 1 1 16 0M12 13l4-4M4 17h16',
   clock: 'M12 7v5l3 2M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Z',
   periodic: 'M5 6h14v14H5ZM5 10h14M9 3v4M15 3v4M12 13v2l2 1.500',
+  limit: 'M4 5h16l-6 8v6l-4-2v-4Z',
   next: 'M6 5l8 7-8 7ZM18 5v14',
   enqueue: 'M4 5l9 7-9 7ZM17 8v8M13 12h8',
   retry: 'M20 11a8 8 0 1 0-2.3 6.2M20 5v6h-6',

@@ -1,29 +1,26 @@
 // @ts-check
 // The dialogs that define a periodic job, and that change what an operator has set of one.
-import { html, useEffect, useState } from '../core/h.js';
+import { html } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { without } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
 import { link, navigate } from '../core/router.js';
 import { ArgsField, kindOf } from './actions.js';
+import { belowOperator, changeLayer, nameFault, useSettled } from './defined.js';
 import { confirm } from './dialog.js';
 import { Ticks } from './periodic.js';
 import { Segments } from './states.js';
 import { toast } from './toast.js';
 import { actions, common, enqueue } from '../core/words.js';
-import { periodic as words } from '../core/pagewords.js';
+import { defined, periodic as words } from '../core/pagewords.js';
 
 /**
- * The next ticks of a schedule, or what is wrong with it. Nothing is requested while the user types.
+ * The next ticks of a schedule, or what is wrong with it.
  * @param {{cron: string, every: string, tz: string}} p
  */
 function Preview({ cron, every, tz }) {
   const url = cron || every ? apiPath('next-ticks', [], { cron, every, tz, n: 5 }) : null;
-  const [asked, set] = useState(url);
-  useEffect(() => {
-    const timer = setTimeout(set, 300, url);
-    return () => clearTimeout(timer);
-  }, [url]);
+  const asked = useSettled(url);
   const ticks = useResource(asked, { every: 0, keep: false });
   const here = asked === url && ticks.url === url;
   return html`<div class="field" aria-live="polite"><span>${words.nextTicks}</span>
@@ -75,20 +72,19 @@ export function define(taken) {
     const job = [`"class":${JSON.stringify(v.class.trim())}`, `"args":${v.args}`, `"queue":${JSON.stringify(v.queue.trim())}`];
     const parts = [...scheduleParts(v), `"job":{${job}}`, ...(v.overlap === 'skip' ? ['"overlap":"skip"'] : []), ...(v.late === 'skip' ? [] : [`"catch_up":"${v.late}"`])];
     await ask(apiPath('periodic-jobs', v.name.trim()), { method: 'PUT', body: `{${parts}}` });
-    toast(words.changed(v.name.trim(), words.defined));
+    toast(defined.changed(v.name.trim(), defined.defined));
     navigate(link('periodic-jobs', v.name.trim()));
   };
   const check = (/** @type {any} */ v) => {
-    const name = v.name.trim();
-    if (!/^[\w.-]{1,64}$/.test(name)) return words.enterAName;
-    if (taken.includes(name)) return words.nameTaken(name);
+    const fault = nameFault(v.name.trim(), taken);
+    if (fault) return fault;
     if (!(v.kind === 'cron' ? v.cron : v.every).trim()) return words.enterASchedule;
     if (!v.class.trim()) return enqueue.enterAClass;
     if (!v.queue.trim()) return actions.enterAQueue;
     return faultOf(v) || (kindOf(v.args) === 'array' ? '' : enqueue.argumentsMustBeAnArray);
   };
   return confirm({
-    title: words.defineAPeriodicJob, verb: words.define, wide: true, send, check,
+    title: words.defineAPeriodicJob, verb: defined.define, wide: true, send, check,
     value: { name: '', kind: 'cron', cron: '', every: '', tz: Intl.DateTimeFormat().resolvedOptions().timeZone || '', class: '', queue: 'default', args: '[]', late: 'skip', overlap: 'allow' },
     fields: (put, v) => html`<${Fields} put=${put} v=${v} />`,
   });
@@ -117,25 +113,20 @@ function Fields({ put, v }) {
  */
 export function edit(job, text, done) {
   const was = text ? JSON.parse(text) : {};
-  const below = Object.assign({}, ...['code', 'file'].map((name) => job.layers[name]?.value || {}));
+  const below = belowOperator(job);
   if (job.layers.file?.value.cron) delete below.every; // the two replace each other
   if (job.layers.file?.value.every) delete below.cron;
   const first = { kind: was.every || (!was.cron && below.every) ? 'every' : 'cron', cron: was.cron || '', every: String(was.every || ''), tz: was.tz || '', paused: String(was.paused ?? '') };
-  const set = (/** @type {string} */ layer) => (layer === '{}' ? ask(apiPath('periodic-jobs', job.name, { layer: 'operator' }), { method: 'DELETE' })
-    : ask(apiPath('periodic-jobs', job.name), { method: 'PUT', body: layer }));
   const send = async (/** @type {any} */ v) => {
     const rest = ['cron', 'every', 'tz', 'paused'].reduce(without, text || '{}').trim();
     const parts = [...scheduleParts(v), ...(v.paused ? [`"paused":${v.paused}`] : [])];
-    const layer = `{${[...parts, rest.slice(1, -1).trim()].filter(Boolean)}}`;
-    if (!(layer === '{}' && !text)) await set(layer);
-    toast(words.changed(job.name, actions.changed), { undo: () => set(text || '{}').then(done, done) });
-    done();
+    await changeLayer({ kind: 'periodic-jobs', thing: job, done }, text, `{${[...parts, rest.slice(1, -1).trim()].filter(Boolean)}}`);
   };
   return confirm({
-    title: words.changeOf(job.name), verb: actions.change, wide: true, send, value: first, check: faultOf,
-    body: Object.keys(below).length > 0 && html`<p class="dim">${words.aboutTheOperator}</p>`,
+    title: actions.changeOf(job.name), verb: actions.change, wide: true, send, value: first, check: faultOf,
+    body: Object.keys(below).length > 0 && html`<p class="dim">${defined.aboutTheOperator}</p>`,
     fields: (put, v) => html`<${ScheduleFields} put=${put} v=${v} below=${below} />
       <div class="field"><span>${common.state}</span><div><${Segments} label=${common.state} value=${v.paused} onChange=${(/** @type {string} */ paused) => put({ ...v, paused })}
-        options=${[['', words.asDefined], ['false', words.active], ['true', common.paused]]} /></div></div>`,
+        options=${[['', defined.asDefined], ['false', defined.active], ['true', common.paused]]} /></div></div>`,
   });
 }

@@ -23,8 +23,8 @@ onSignOut(() => { shown.value = ''; });
 /** @type {[string, string, string][]} page, icon, name */
 const pages = [
   ['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
-  ['scheduled-jobs', 'clock', common.scheduledJobs], ['periodic-jobs', 'periodic', common.periodicJobs], ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs],
-  ['gated-jobs', 'gated', common.jobsWithoutAQueue], ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live],
+  ['scheduled-jobs', 'clock', common.scheduledJobs], ['periodic-jobs', 'periodic', common.periodicJobs], ['limits', 'limit', common.limits],
+  ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs], ['gated-jobs', 'gated', common.blockedJobs], ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live],
   ['worker-processes', 'worker', common.workerProcesses], ['operations', 'ops', common.operations], ['rejected', 'rejected', common.rejectedRecords],
   ['health', 'health', common.health], ['api-docs', 'api', common.httpApi],
 ];
@@ -50,7 +50,7 @@ register(overlays, Palette);
 
 /** Returns the names, which are requested when the palette opens. @returns {Entry[]} */
 function useNames() {
-  const [names, set] = useState(/** @type {Entry[][]} */ ([[], [], [], []]));
+  const [names, set] = useState(/** @type {Entry[][]} */ ([[], [], [], [], []]));
   useEffect(() => {
     let ended = false;
     /** @type {(icon: string, page: string, name: string, hint: string) => Entry} */
@@ -59,10 +59,11 @@ function useNames() {
     const asks = [['job-queues', (d) => d.map((q) => to('queue', 'job-queues', q.name, words.queue))],
       ['job-metrics', (d) => d.classes.filter((c) => !c.other).map((c) => to('chart', 'job-metrics', c.name, words.class))],
       ['processes', (d) => d.map((p) => to('worker', 'worker-processes', p.identity, p.state))],
-      ['periodic-jobs', (d) => d.map((j) => to('periodic', 'periodic-jobs', j.name, words.periodic))]];
+      ['periodic-jobs', (d) => d.map((j) => to('periodic', 'periodic-jobs', j.name, words.periodic))],
+      ['limits', (d) => d.map((l) => to('limit', 'limits', l.name, words.limit))]];
     // In this order, regardless of the order of the answers.
     asks.forEach(async ([path, read], i) => {
-      const answer = await ask(apiPath(path, [], path === 'job-metrics' || path === 'periodic-jobs' ? {} : { limit: 500 })).catch(() => null);
+      const answer = await ask(apiPath(path, [], ['job-queues', 'processes'].includes(path) ? { limit: 500 } : {})).catch(() => null);
       if (answer && !ended) set((all) => Object.assign([...all], { [i]: read(answer.data) }));
     });
     return () => { ended = true; };

@@ -1,26 +1,23 @@
 // @ts-check
 // Periodic jobs: their states, ticks and actions. What cannot be undone asks before.
 import { html } from '../core/h.js';
-import { apiPath, ask } from '../core/api.js';
+import { apiPath } from '../core/api.js';
 import { seconds } from '../core/format.js';
 import { link } from '../core/router.js';
 import { inZone, scheduleOf } from '../core/schedule.js';
+import { Buttons, pause, pauseButton, remove as removeDefined, send } from './defined.js';
 import { confirm } from './dialog.js';
 import { Icon } from './icon.js';
-import { State } from './states.js';
 import { Time } from './time.js';
-import { failed, toast } from './toast.js';
+import { toast } from './toast.js';
 import { actions, common } from '../core/words.js';
-import { periodic as words } from '../core/pagewords.js';
+import { defined, periodic as words } from '../core/pagewords.js';
 
 /** When a periodic job is due. @param {{job: any}} p */
 export function Schedule({ job }) {
   const { text, written } = scheduleOf(job.definition);
   return html`<span class="cut" title=${[text, written].filter(Boolean).join('\n')}>${text || '–'} <span class="dim small">${written}</span></span>`;
 }
-
-/** @param {{job: any}} p */
-export const JobState = ({ job }) => html`<span title=${job.problem}><${State} state=${job.state} /></span>`;
 
 const looks = { made: ['check', 'ok'], run: ['play', 'info'], void: ['undo', 'dim'] };
 /** Skips that no user asked for. */
@@ -45,42 +42,6 @@ export const Ticks = ({ ticks, zone }) => html`<ol class="ticks">${ticks.map((t)
 
 /** @typedef {{job: any, done: () => void}} Of */
 
-/**
- * Sends a command about a job, and refreshes the page. Returns the answer, or null if it failed.
- * @param {Of} of
- * @param {string} url
- * @param {any} how
- */
-async function send({ done }, url, how) {
-  try {
-    return await ask(url, how);
-  } catch (e) {
-    failed(e);
-    return null;
-  } finally {
-    done();
-  }
-}
-
-/**
- * Resuming asks for no confirmation, because pausing undoes it.
- * @param {boolean} on pause, or resume
- * @param {Of} of
- */
-export async function pause(on, of) {
-  const { job } = of;
-  let reason = '';
-  if (on) {
-    const yes = await confirm({ title: words.askPause(job.name), verb: common.pause, reason: true, facts: [[words.nextTick, nextOf(job)]],
-      body: html`<p class="dim">${words.aboutPausing}</p>` });
-    if (!yes) return;
-    reason = yes.reason;
-  }
-  const put = (/** @type {'pause'|'resume'} */ order, /** @type {string} */ reason) =>
-    send(of, apiPath('periodic-jobs', [job.name, order]), { method: 'PUT', body: reason ? { reason } : undefined });
-  if (await put(on ? 'pause' : 'resume', reason)) toast(words.changed(job.name, on ? words.paused : words.resumed), { undo: () => put(on ? 'resume' : 'pause', '') });
-}
-
 /** The next tick, for a dialog. @param {any} job */
 const nextOf = (job) => job.next.length > 0 && html`${inZone(job.next[0], job.definition.tz)} · <${Time} at=${job.next[0]} />`;
 
@@ -91,7 +52,7 @@ export async function run(of) {
     body: html`<p class="dim">${words.aboutRunning}</p>` });
   if (!yes) return;
   const answer = await send(of, apiPath('periodic-jobs', [job.name, 'run']), { method: 'POST', body: yes.reason ? { reason: yes.reason } : undefined });
-  if (answer) toast(words.changed(job.name, actions.enqueued), { to: link('jobs', answer.data.jid), toText: actions.show });
+  if (answer) toast(defined.changed(job.name, actions.enqueued), { to: link('jobs', answer.data.jid), toText: actions.show });
 }
 
 /** Skips the tick that is shown as the next one. @param {Of} of */
@@ -102,47 +63,28 @@ export async function skip(of) {
     body: html`<p class="dim">${words.aboutSkipping}</p>` });
   if (!yes) return;
   const answer = await send(of, apiPath('periodic-jobs', [job.name, 'skip']), { method: 'POST', body: { tick, reason: yes.reason || undefined } });
-  if (answer) toast(words.changed(job.name, words.skips(inZone(tick, job.definition.tz))));
+  if (answer) toast(defined.changed(job.name, words.skips(inZone(tick, job.definition.tz))));
 }
 
 /**
- * Deletes a job, or with a layer only what that sets. Only what an operator has set can be set
- * again from here.
- * @param {Of & {texts?: Record<string, string>, layer?: string}} of `texts`: the layers, as they
+ * Deletes a job, or a layer of it.
+ * @param {Of & {texts: Record<string, string>, layer?: string}} of `texts`: the layers, as they
  *   are written
  */
-export async function remove({ job, done, texts = {}, layer }) {
-  const sources = Object.entries(job.layers).filter(([name]) => name !== 'operator').map(([name, l]) => words.sourceOf(words.layers[name] || name, l.source));
-  const back = texts.operator !== undefined && (layer === 'operator' || !sources.length);
-  const body = html`${!layer && sources.length > 0 && html`<p class="dim">${words.comesBack}</p>`}${layer && html`<p class="dim">${words.aboutTheLayer(sources.length > 0)}</p>`}
-    ${back && html`<p class="dim small">${actions.youCanUndoThis}</p>`}`;
-  const title = layer ? words.askForgetLayer(job.name) : words.askDelete(job.name);
-  const yes = await confirm({ title, verb: layer ? words.forgetLayer : words.deleteJob, danger: true, reason: true, body,
-    facts: [[words.definedBy, sources.join(', ')], [words.nextTick, !layer && nextOf(job)]] });
-  if (!yes) return;
-  const undo = back ? () => send({ job, done }, apiPath('periodic-jobs', job.name), { method: 'PUT', body: texts.operator }) : undefined;
-  if (await send({ job, done }, apiPath('periodic-jobs', job.name, { layer }), { method: 'DELETE', reason: yes.reason })) {
-    toast(words.changed(job.name, layer ? words.layerForgotten : actions.deleted), { undo });
-  }
-}
+export const remove = ({ job, ...of }) => removeDefined({ ...of, kind: 'periodic-jobs', thing: job, says: {
+  ask: words.askDelete, verb: words.deleteJob, comesBack: words.comesBack, rest: words.aboutTheLayer, facts: [[words.nextTick, nextOf(job)]] } });
 
 /**
- * The actions on one job. In a row they are icons.
+ * The actions on one job.
  * @param {Of & {row?: boolean}} p
  */
 export function Acts({ job, done, row }) {
   const of = { job, done };
-  const paused = job.state === 'paused';
   const whole = job.state !== 'incomplete';
-  /** @type {[string, string, boolean, () => any][]} */
-  const all = [
-    paused ? ['play', common.resume, whole, () => pause(false, of)] : ['pause', common.pause, whole, () => pause(true, of)],
-    ['enqueue', actions.runNow, whole, () => run(of)],
-    ['next', words.skipNext, whole && job.next.length > 0, () => skip(of)],
-  ];
-  return all.map(([icon, text, may, act], i) => (row
-    ? html`<button key=${i} class=${'icon' + (i ? ' more' : '')} disabled=${!may} title=${text} aria-label=${words.actOn(text, job.name)} onClick=${act}><${Icon} name=${icon} /></button>`
-    : html`<button key=${i} class="btn small" disabled=${!may} onClick=${act}><${Icon} name=${icon} small />${text}</button>`));
+  const turn = (/** @type {boolean} */ on) => pause(on, { kind: 'periodic-jobs', thing: job, done }, { facts: [[words.nextTick, nextOf(job)]],
+    body: html`<p class="dim">${words.aboutPausing}</p>` });
+  return html`<${Buttons} name=${job.name} row=${row} all=${[pauseButton(job, turn), ['enqueue', actions.runNow, whole, () => run(of)],
+    ['next', words.skipNext, whole && job.next.length > 0, () => skip(of)]]} />`;
 }
 
 /** How late the job of a tick was enqueued. @param {{tick: any}} p */

@@ -23,9 +23,9 @@ export const groups = [
   [words.work, [
     ['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues, (o) => o.queues?.total], ['jobs', 'rows', common.jobs],
     ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total],
-    ['periodic-jobs', 'periodic', common.periodic], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total],
+    ['periodic-jobs', 'periodic', common.periodic], ['limits', 'limit', common.limits], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total],
     ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
-    ['gated-jobs', 'gated', common.withoutAQueue, (o) => o.sets['gated-jobs']?.total || undefined],
+    ['gated-jobs', 'gated', common.blocked, (o) => o.sets['gated-jobs']?.total || undefined],
   ]],
   [words.insight, [['job-metrics', 'chart', common.metrics], ['live', 'live', common.live]]],
   [common.workers, [['worker-processes', 'worker', common.processes, (o) => o.processes.running]]],
