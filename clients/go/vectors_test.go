@@ -310,11 +310,18 @@ func raw(v gjson.Result) any {
 	return v.Value()
 }
 
+// text returns a string, or "" if there is none.
+func text(v gjson.Result) string {
+	s, _ := raw(v).(string)
+	return s
+}
+
 func vectorOptions(c gjson.Result) EnqueueOptions {
 	o := c.Get("options")
 	job := EnqueueOptions{
 		Queue: o.Get("queue").String(), Priority: int(o.Get("priority").Int()), JID: c.Get("jid").String(), Timeout: seconds(o.Get("timeout")),
 		NoDead: o.Get("dead").Raw == "false", Backtrace: int(o.Get("backtrace").Int()), Traceparent: o.Get("traceparent").String(),
+		Limited: o.Get("limited").Bool(), LimitKey: text(o.Get("limit_key")),
 	}
 	if o.Get("jid").Exists() {
 		job.JID = o.Get("jid").String()

@@ -48,7 +48,7 @@ export interface JobOptions {
    * limited anyway.
    */
   limited?: boolean;
-  /** What limits per key count it under, such as a customer: at most 200 bytes. */
+  /** What limits per key count it under, such as a customer: at most 200 bytes. `''` is none. */
   limitKey?: string;
   /** Default: 16 random bytes in hex. */
   jid?: string;

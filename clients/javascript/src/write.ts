@@ -115,14 +115,14 @@ function checkOptions(o: PublishOptions): void {
 }
 
 /** Returns whether limits count a job. */
-const isLimited = (o: JobOptions): boolean => o.limited === true || o.limitKey !== undefined;
+const isLimited = (o: JobOptions): boolean => o.limited === true || Boolean(o.limitKey);
 
 /** Returns the members of a job that its options set. Absent options are left out. */
 function optional(o: PublishOptions): Record<string, unknown> {
   const m: Record<string, unknown> = {};
   for (const name of ['retry', 'priority', 'tags', 'timeout', 'dead', 'backtrace'] as const) if (o[name] !== undefined) m[name] = o[name];
   if (o.expiresAt !== undefined) m.expires_at = time('expiresAt', o.expiresAt);
-  if (isLimited(o)) m.gate = { key: o.limitKey };
+  if (isLimited(o)) m.gate = o.limitKey ? { key: o.limitKey } : {};
   return { ...m, ...o.fields };
 }
 

@@ -201,8 +201,11 @@ vectors('outcomes', async (c) => {
   if (c.stream) assert.deepEqual(properties(job.jid, job.class, 0, job.headers.traceparent).headers, c.headers);
 });
 
+const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
 vectors('publish', (c) => {
-  const { expires_at: expires, ...options } = { jid: c.jid, ...c.options };
+  const { expires_at: expires, ...given } = { jid: c.jid, ...c.options };
+  const options = Object.fromEntries(Object.entries(given).map(([name, value]) => [camel(name), value]));
   if (expires !== undefined) options.expiresAt = new Date(millis(expires));
   const job = { class: c.class, args: c.args, options, at: c.at === undefined ? undefined : new Date(millis(c.at)) };
   if (c.error) {
@@ -219,8 +222,6 @@ vectors('publish', (c) => {
     mandatory: p.mandatory, headers: p.headers,
   }, c.properties);
 });
-
-const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
 vectors('messages', (c) => {
   const { routing_key: routingKey, body_base64: coded, properties, ...message } = c.message;

@@ -31,7 +31,7 @@ class TaskOptions(MessageOptions, total=False):
 
     queue: str
     limited: bool  # whether limits count the job; one with a limit_key is limited anyway
-    limit_key: str | None  # what limits per key count the job under, such as a customer
+    limit_key: str | None  # what limits per key count the job under, such as a customer; "" is none
 
 
 class Options(TaskOptions, total=False):
@@ -75,9 +75,9 @@ class NewJob:
         if "expires_at" in o:
             members["expires_at"] = seconds(o["expires_at"])
         key = o.get("limit_key")
-        gated = key is not None or o.get("limited", False)
+        gated = bool(key) or o.get("limited", False)
         if gated:
-            members["gate"] = {} if key is None else {"key": key}
+            members["gate"] = {"key": key} if key else {}
         members.update(o.get("fields") or {})
         exchange, routing_key = ("", _wire.GATED) if gated else (_wire.DIRECT, queue)
         message = Message(exchange, routing_key, _wire.dump(members), _wire.short(jid), _wire.short(self.class_))

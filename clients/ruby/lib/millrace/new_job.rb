@@ -6,7 +6,7 @@ module Millrace
   # A job to enqueue, as client middleware and {Client#enqueue_bulk} get it.
   class NewJob
     # The options of a job, beside its class and args. Limits count the job if it is `limited` or has
-    # a `limit_key`, which names what they count it under, such as a customer.
+    # a `limit_key`, which names what they count it under, such as a customer; '' is none.
     OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace limited limit_key fields traceparent].freeze
     # Members whose values are written unchanged.
     PLAIN = %i[retry priority tags dead backtrace].freeze
@@ -53,12 +53,17 @@ module Millrace
     end
 
     def limited?
-      options.fetch(:limited, false) || !options[:limit_key].nil?
+      options.fetch(:limited, false) || !limit_key.nil?
+    end
+
+    # Returns the key, or nil if it is empty.
+    def limit_key
+      options[:limit_key] unless options[:limit_key] == ''
     end
 
     # Returns the member of a limited job, by its name.
     def gate
-      limited? ? { 'gate' => { 'key' => options[:limit_key] }.compact } : {}
+      limited? ? { 'gate' => { 'key' => limit_key }.compact } : {}
     end
 
     def members(jid, now)

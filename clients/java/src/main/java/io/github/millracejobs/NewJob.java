@@ -23,7 +23,7 @@ public final class NewJob {
     private int priority;
     private String traceparent;
     private boolean limited;
-    private String limitKey;
+    private String limitKey = "";
     private final Map<String, Object> options = new LinkedHashMap<>();
     private final Map<String, Object> fields = new LinkedHashMap<>();
 
@@ -123,14 +123,14 @@ public final class NewJob {
         return this;
     }
 
-    /** Sets what limits per key count it under, such as a customer: at most 200 bytes. */
+    /** Sets what limits per key count it under, such as a customer: at most 200 bytes. Null and "" are none. */
     public NewJob limitKey(String key) {
-        this.limitKey = key;
+        this.limitKey = key == null ? "" : key;
         return this;
     }
 
     private boolean isLimited() {
-        return limited || limitKey != null;
+        return limited || !limitKey.isEmpty();
     }
 
     /** {@return its id, or null for a random one} */
@@ -228,7 +228,7 @@ public final class NewJob {
         members.put(at == null ? "enqueued_at" : "created_at", Json.time(now));
         members.putAll(options);
         if (isLimited()) {
-            members.put("gate", limitKey == null ? Map.of() : Map.of("key", limitKey));
+            members.put("gate", limitKey.isEmpty() ? Map.of() : Map.of("key", limitKey));
         }
         members.putAll(fields);
         byte[] job = Json.write(members, codec);
@@ -262,9 +262,7 @@ public final class NewJob {
         if (className.equals(NewMessage.CLASS) && !queue.equals(NewMessage.QUEUE)) {
             throw new IllegalArgumentException("a message waits in the queue " + NewMessage.QUEUE + ", not in " + queue);
         }
-        if (limitKey != null) {
-            Wire.checkName("limit key", limitKey);
-        }
+        Wire.checkName("limit key", limitKey);
         if (priority < 0 || priority > Wire.MAX_PRIORITY) {
             throw new IllegalArgumentException("priority must be from 0 to " + Wire.MAX_PRIORITY);
         }

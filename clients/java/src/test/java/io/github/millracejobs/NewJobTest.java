@@ -70,6 +70,8 @@ class NewJobTest {
             case "backtrace" -> job.backtrace(((Long) value).intValue());
             case "fields" -> ((Map<?, ?>) value).forEach((field, content) -> job.field((String) field, content));
             case "traceparent" -> job.traceparent((String) value);
+            case "limited" -> job.limited((Boolean) value);
+            case "limit_key" -> job.limitKey((String) value);
             default -> throw new IllegalArgumentException(name);
         }
     }
