@@ -19,6 +19,7 @@ type Enqueuer interface {
 // Definer is implemented by Client and by the fakes of package millracetest.
 type Definer interface {
 	Define(ctx context.Context, source string, jobs ...PeriodicJob) (Defined, error)
+	DefineLimits(ctx context.Context, source string, limits ...Limit) (Defined, error)
 }
 
 var (

@@ -31,19 +31,19 @@ type Job struct {
 // Fake collects jobs. It is safe for concurrent use.
 type Fake struct {
 	pusher
-	periodic definer
-	mu       sync.Mutex
-	jobs     []Job
-	retries  []Job
-	dead     []Job
-	running  map[string]context.CancelCauseFunc // by jid
+	definer
+	mu      sync.Mutex
+	jobs    []Job
+	retries []Job
+	dead    []Job
+	running map[string]context.CancelCauseFunc // by jid
 }
 
 // Inline runs each job when it is enqueued, even one that is scheduled. The caller gets the error
 // of an attempt that fails. There are no retries.
 type Inline struct {
 	pusher
-	periodic definer
+	definer
 }
 
 var (

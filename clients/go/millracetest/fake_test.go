@@ -243,3 +243,25 @@ func TestFakesKeepPeriodicJobs(t *testing.T) {
 		require.Empty(t, f.Periodic("other"))
 	}
 }
+
+func TestFakesKeepLimits(t *testing.T) {
+	for _, f := range []interface {
+		millrace.Definer
+		Limits(source string) []millrace.Limit
+		Periodic(source string) []millrace.PeriodicJob
+	}{millracetest.NewFake(nil), millracetest.NewInline(nil)} {
+		a, b := millrace.Limit{Name: "a", Concurrency: 1}, millrace.Limit{Name: "b", Rate: &millrace.Rate{Jobs: 1, In: time.Minute}}
+		did, err := f.DefineLimits(t.Context(), "app", a, b)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, did.Made)
+		changed := millrace.Limit{Name: "a", Concurrency: 2}
+		did, err = f.DefineLimits(t.Context(), "app", changed)
+		require.NoError(t, err)
+		require.Equal(t, millrace.Defined{Made: []string{}, Changed: []string{"a"}, Forgotten: []string{"b"}}, did)
+		_, err = f.DefineLimits(t.Context(), "app", millrace.Limit{Name: "c", Rate: &millrace.Rate{Jobs: 1, In: time.Minute}, Overrides: map[string]millrace.Bound{"k": {Concurrency: 3}}})
+		require.NoError(t, err)
+		require.Equal(t, "c", f.Limits("app")[0].Name)
+		require.Empty(t, f.Limits("other"))
+		require.Empty(t, f.Periodic("app"), "limits are no periodic jobs")
+	}
+}
