@@ -1,18 +1,11 @@
 package io.github.millracejobs.testing;
 
 import io.github.millracejobs.Attempt;
-import io.github.millracejobs.ClientMiddleware;
-import io.github.millracejobs.Defined;
-import io.github.millracejobs.Definer;
-import io.github.millracejobs.Enqueuer;
-import io.github.millracejobs.Limit;
 import io.github.millracejobs.NewJob;
-import io.github.millracejobs.PeriodicJob;
 import io.github.millracejobs.Worker;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Deque;
 import java.util.List;
 
@@ -20,11 +13,9 @@ import java.util.List;
  * Collects jobs, and runs them with a worker's handlers when they are drained. It is not
  * thread-safe.
  */
-public final class Fake implements Enqueuer, Definer {
+public final class Fake extends Replacement<Fake> {
     private final Worker worker;
-    private final Definitions definitions = new Definitions();
     private final boolean runs;
-    private final List<ClientMiddleware> middleware = new ArrayList<>();
     private final Deque<Waiting> jobs = new ArrayDeque<>();
 
     /** A job that was enqueued, and when it is due. */
@@ -42,46 +33,16 @@ public final class Fake implements Enqueuer, Definer {
         this.worker = runs ? worker : Worker.builder().build();
     }
 
-    /** Adds middleware around each enqueue, as a client does. */
-    public Fake use(ClientMiddleware wrapper) {
-        middleware.add(wrapper);
+    @Override
+    Fake self() {
         return this;
     }
 
-    /** Collects a job, and returns its jid. */
     @Override
-    public String enqueue(NewJob job) {
-        return ClientMiddleware.through(middleware, job, this::note);
-    }
-
-    private String note(NewJob job) {
+    String take(NewJob job) {
         Attempt attempt = Attempt.of(worker, job);
         jobs.add(new Waiting(attempt, job.at()));
         return attempt.job().jid();
-    }
-
-    /** Collects many jobs. */
-    @Override
-    public List<String> enqueueBulk(Collection<NewJob> many) {
-        List<String> jids = new ArrayList<>();
-        many.forEach(job -> jids.add(enqueue(job)));
-        return jids;
-    }
-
-    /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
-    @Override
-    public Defined define(String source, Collection<PeriodicJob> periodic, Collection<Limit> limits) {
-        return definitions.define(source, periodic, limits);
-    }
-
-    /** {@return the periodic jobs that a source has defined} */
-    public List<PeriodicJob> periodic(String source) {
-        return definitions.periodic(source);
-    }
-
-    /** {@return the limits that a source has defined} */
-    public List<Limit> limits(String source) {
-        return definitions.limits(source);
     }
 
     /** {@return the jobs that were enqueued and not drained} */
