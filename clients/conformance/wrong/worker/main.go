@@ -151,7 +151,7 @@ type job struct {
 
 func (w *worker) work(d amqp.Delivery) {
 	var j job
-	if _, err := wire.ParseDelivered(d.Body); err != nil || json.Unmarshal(d.Body, &j) != nil {
+	if _, err := wire.ParseJob(d.Body); err != nil || json.Unmarshal(d.Body, &j) != nil {
 		w.done(d, d.Reject(false))
 		return
 	}
