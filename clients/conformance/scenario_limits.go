@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
-	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -67,7 +66,7 @@ func limitedJobs(t *trial) {
 
 	// A job that has ended does not run again, whatever a copy of it says.
 	copied := job("Sleep", 0, "copy", 0)
-	copied.Headers = amqp.Table{shared.HeaderSlot: ends[0].Get("slot").String(), shared.HeaderClaim: "1"}
+	copied.Headers = amqp.Table{wire.HeaderSlot: ends[0].Get("slot").String(), wire.HeaderClaim: "1"}
 	t.put("default", copied)
 	t.eventually(func() bool { return t.empty("default") }, "the worker takes the copy")
 	require.Zero(t, w.count("began", "copy"), "a job that has ended is dropped")
