@@ -64,7 +64,7 @@ func limitedJobs(t *trial) {
 	require.Equal(t, len(jids), len(slots), "each end is of another slot")
 	t.noSlots()
 
-	// A job that has ended does not run again, whatever a copy of it says.
+	// A copy of a job that has ended does not run.
 	copied := job("Sleep", 0, "copy", 0)
 	copied.Headers = amqp.Table{wire.HeaderSlot: ends[0].Get("slot").String(), wire.HeaderClaim: "1"}
 	t.put("default", copied)

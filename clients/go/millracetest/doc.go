@@ -11,6 +11,8 @@
 // its next attempt. A job that is given up is in [Fake.Dead]. An [Inline] runs each job when it is
 // enqueued.
 //
+// Both keep unique jobs apart: a duplicate is not enqueued, and EnqueueUnique says so.
+//
 // Both keep the periodic jobs and limits that code defines: see Define, Periodic, DefineLimits and
 // Limits.
 //
