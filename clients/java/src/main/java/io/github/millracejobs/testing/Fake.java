@@ -2,6 +2,7 @@ package io.github.millracejobs.testing;
 
 import io.github.millracejobs.Attempt;
 import io.github.millracejobs.NewJob;
+import io.github.millracejobs.Unique;
 import io.github.millracejobs.Worker;
 import java.time.Instant;
 import java.util.ArrayDeque;
@@ -14,12 +15,11 @@ import java.util.List;
  * thread-safe.
  */
 public final class Fake extends Replacement<Fake> {
-    private final Worker worker;
     private final boolean runs;
     private final Deque<Waiting> jobs = new ArrayDeque<>();
 
     /** A job that was enqueued, and when it is due. */
-    private record Waiting(Attempt attempt, Instant at) {}
+    private record Waiting(Attempt attempt, Instant at, Unique unique) {}
 
     /** Makes a Fake that only collects. Without a worker, it cannot drain. */
     public Fake() {
@@ -28,9 +28,9 @@ public final class Fake extends Replacement<Fake> {
 
     /** Makes a Fake that drains with the handlers of a worker. */
     public Fake(Worker worker) {
+        // One without handlers only reads the jobs.
+        super(worker == null ? Worker.builder().build() : worker);
         this.runs = worker != null;
-        // One without handlers, which only reads the jobs.
-        this.worker = runs ? worker : Worker.builder().build();
     }
 
     @Override
@@ -39,10 +39,23 @@ public final class Fake extends Replacement<Fake> {
     }
 
     @Override
-    String take(NewJob job) {
-        Attempt attempt = Attempt.of(worker, job);
-        jobs.add(new Waiting(attempt, job.at()));
-        return attempt.job().jid();
+    void take(Attempt attempt, NewJob job) {
+        jobs.add(new Waiting(attempt, job.at(), job.unique()));
+    }
+
+    @Override
+    boolean remove(String jid) {
+        return jobs.removeIf(waiting -> waiting.attempt().job().jid().equals(jid) && waiting.attempt().job().retryCount() == 0);
+    }
+
+    /** Runs an attempt. A job that is not retried has no key any more. */
+    private Attempt.Result run(Waiting waiting, boolean retried) {
+        keys.begins(waiting.attempt().job(), waiting.unique());
+        Attempt.Result result = waiting.attempt().run();
+        if (!retried || result.status() != Attempt.Status.RETRY) {
+            keys.ends(waiting.attempt().job(), waiting.unique());
+        }
+        return result;
     }
 
     /** {@return the jobs that were enqueued and not drained} */
@@ -69,7 +82,7 @@ public final class Fake extends Replacement<Fake> {
         List<Attempt.Result> failures = new ArrayList<>();
         for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
             count++;
-            Attempt.Result result = next.attempt().run();
+            Attempt.Result result = run(next, false);
             if (result.failed()) {
                 failures.add(result);
             }
@@ -92,10 +105,10 @@ public final class Fake extends Replacement<Fake> {
         checkWorker();
         List<Attempt.Result> results = new ArrayList<>();
         for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
-            Attempt.Result result = next.attempt().run();
+            Attempt.Result result = run(next, true);
             results.add(result);
             if (result.status() == Attempt.Status.RETRY) {
-                jobs.add(new Waiting(next.attempt().next(), Instant.now().plus(result.retryIn())));
+                jobs.add(new Waiting(next.attempt().next(), Instant.now().plus(result.retryIn()), next.unique()));
             }
         }
         return results;
@@ -110,5 +123,6 @@ public final class Fake extends Replacement<Fake> {
     /** Removes all jobs. */
     public void clear() {
         jobs.clear();
+        keys.clear();
     }
 }

@@ -10,11 +10,9 @@ import java.util.Objects;
  * unless it discards the job.
  */
 public final class Inline extends Replacement<Inline> {
-    private final Worker worker;
-
     /** Runs the handlers of a worker. */
     public Inline(Worker worker) {
-        this.worker = Objects.requireNonNull(worker, "there is no worker to run jobs: use new Inline(worker)");
+        super(Objects.requireNonNull(worker, "there is no worker to run jobs: use new Inline(worker)"));
     }
 
     @Override
@@ -23,12 +21,13 @@ public final class Inline extends Replacement<Inline> {
     }
 
     @Override
-    String take(NewJob job) {
-        Attempt.Result result = Attempt.of(worker, job).run();
+    void take(Attempt attempt, NewJob job) {
+        keys.begins(attempt.job(), job.unique());
+        Attempt.Result result = attempt.run();
+        keys.ends(attempt.job(), job.unique());
         if (result.failed()) {
             throw Inline.<RuntimeException>unchecked(result.error());
         }
-        return result.job().jid();
     }
 
     /**
