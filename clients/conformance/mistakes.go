@@ -3,11 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // mistake describes a client that is wrong on purpose. says is what the scenario for this mistake
@@ -321,6 +318,18 @@ var mistakes = []mistake{
 		from: `arguments = { 'x-max-priority' => Wire::MAX_PRIORITY }`,
 		to:   `arguments = {}`,
 	},
+	{
+		name: "reports no end", scenario: "limits", says: "all jobs run, and one of them twice",
+		lang: "python", file: "millrace_jobs/_settle.py",
+		from: `if not (task.slot and outcome.ends):`,
+		to:   `if task.slot is not None:`,
+	},
+	{
+		name: "claims nothing", scenario: "limits", says: "a job that has ended is dropped",
+		lang: "ruby", file: "millrace/claims.rb",
+		from: `return false unless task.slot`,
+		to:   `return false`,
+	},
 }
 
 // library says which sources of a client are copied, and which variable points its programs to the
@@ -370,26 +379,6 @@ func (m *mistake) make(tmp string) (client, error) {
 		c.source = dir
 	}
 	return c, nil
-}
-
-// copySources copies a folder, without what was installed or built in it.
-func copySources(to, from string) error {
-	return fs.WalkDir(os.DirFS(from), ".", func(path string, entry fs.DirEntry, err error) error {
-		built := strings.HasPrefix(path, ".") && path != "." || slices.Contains([]string{"node_modules", "dist"}, path)
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && built:
-			return fs.SkipDir
-		case entry.IsDir():
-			return os.MkdirAll(filepath.Join(to, path), 0o700)
-		}
-		text, err := os.ReadFile(filepath.Join(from, path))
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, path), text, 0o600)
-	})
 }
 
 func (m *mistake) String() string {

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -48,4 +51,24 @@ func (m *mistake) judge(name, scenario string, r result) (verdict string, asItMu
 		return fmt.Sprintf("scenario %s fails with %s, but not because of that (%q): %s", scenario, name, m.says, r.failure), false
 	}
 	return "fails, as it must: " + m.says, true
+}
+
+// copySources copies a folder, without what was installed or built in it.
+func copySources(to, from string) error {
+	return fs.WalkDir(os.DirFS(from), ".", func(path string, entry fs.DirEntry, err error) error {
+		built := strings.HasPrefix(path, ".") && path != "." || slices.Contains([]string{"node_modules", "dist"}, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && built:
+			return fs.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(to, path), 0o700)
+		}
+		text, err := os.ReadFile(filepath.Join(from, path))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, path), text, 0o600)
+	})
 }

@@ -120,7 +120,10 @@ func (c *Client) push(ctx context.Context, job EnqueueParams) (string, error) {
 	defer cancel()
 	jid, err := c.enqueue(ctx, &job)
 	if err != nil {
-		return jidOf(err), fmt.Errorf("millrace: enqueue %s: %w", job.Class(), err)
+		if !errors.Is(err, ErrUndecided) {
+			jid = jidOf(err)
+		}
+		return jid, fmt.Errorf("millrace: enqueue %s: %w", job.Class(), err)
 	}
 	return jid, nil
 }
@@ -141,20 +144,26 @@ func (c *Client) one(ctx context.Context, job *EnqueueParams) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = c.publish(ctx, r)
+	r.asks = job.decision != nil
+	a, err := c.publish(ctx, r)
 	if err != nil {
 		return jidOf(err), err
+	}
+	if r.asks {
+		*job.decision, err = a.decide(ctx, r.jid)
+		return r.jid, err
 	}
 	return r.jid, nil
 }
 
-func (c *Client) publish(ctx context.Context, r ready) error {
+// publish returns the broker's answer, which is a confirm if there is no error.
+func (c *Client) publish(ctx context.Context, r ready) (*answer, error) {
 	tries := c.tries(ctx)
 	sent := false // it may have arrived
 	for {
 		pub, err := c.publisher(ctx)
 		if err != nil {
-			return r.ended(err, sent)
+			return nil, r.ended(err, sent)
 		}
 		a, err := pub.send(ctx, r.message)
 		if err == nil {
@@ -163,17 +172,17 @@ func (c *Client) publish(ctx context.Context, r ready) error {
 		}
 		switch {
 		case err == nil:
-			return nil
+			return a, nil
 		case errors.Is(err, errLost):
 			c.forget(pub)
 		case isReturned(err):
 			if why := tries.wait(ctx); why != nil {
-				return r.ended(tries.over(err, why), sent)
+				return nil, r.ended(tries.over(err, why), sent)
 			}
 		case errors.Is(err, ErrRefused):
-			return err
+			return nil, err
 		default:
-			return r.ended(err, sent)
+			return nil, r.ended(err, sent)
 		}
 	}
 }

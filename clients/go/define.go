@@ -91,6 +91,9 @@ func (j PeriodicJob) Definition() (json.RawMessage, error) {
 	if o.JID != "" || !o.ScheduledAt.IsZero() || !o.ExpiresAt.IsZero() || o.Traceparent != "" {
 		return nil, fmt.Errorf("%w: periodic job %q: each tick sets jid and times of its job", ErrInvalid, j.Name)
 	}
+	if o.Unique != nil {
+		return nil, fmt.Errorf("%w: periodic job %q cannot be unique: set Overlap", ErrInvalid, j.Name)
+	}
 	r, err := params.prepare(time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("periodic job %q: %w", j.Name, err)

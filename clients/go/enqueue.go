@@ -28,6 +28,7 @@ type EnqueueOptions struct {
 	// class. A job with a LimitKey is limited anyway.
 	Limited   bool
 	LimitKey  string        // what limits per key count the job under, such as a customer
+	Unique    *Unique       // makes other jobs with the same key duplicates, which do not run
 	JID       string        // 16 random bytes in hex if empty
 	ExpiresAt time.Time     // a job that has not begun by then becomes a dead job
 	Timeout   time.Duration // how long an attempt may run
@@ -42,6 +43,8 @@ type EnqueueOptions struct {
 type EnqueueParams struct {
 	Args    JobArgs
 	Options EnqueueOptions
+
+	decision *Decision // where EnqueueUnique wants the leader's decision
 }
 
 // Class returns the job's class, or "" if it has no args.
@@ -80,6 +83,7 @@ func (o EnqueueOptions) or(other EnqueueOptions) EnqueueOptions {
 	o.Backtrace = cmp.Or(o.Backtrace, other.Backtrace)
 	o.Traceparent = cmp.Or(o.Traceparent, other.Traceparent)
 	o.Limited, o.LimitKey = o.Limited || other.Limited, cmp.Or(o.LimitKey, other.LimitKey)
+	o.Unique = cmp.Or(o.Unique, other.Unique)
 	if o.ScheduledAt.IsZero() {
 		o.ScheduledAt = other.ScheduledAt
 	}
@@ -133,7 +137,7 @@ func (p EnqueueParams) prepare(now time.Time) (ready, error) {
 	}
 	r := ready{jid: o.JID, message: message{exchange: wire.ExchangeDirect, key: o.Queue}}
 	switch {
-	case o.ScheduledAt.IsZero() && o.limited():
+	case o.Unique != nil || o.ScheduledAt.IsZero() && o.limited():
 		r.exchange, r.key = "", wire.GatedJobs
 	case !o.ScheduledAt.IsZero():
 		r.exchange, r.key = "", wire.ScheduledJobs
@@ -162,6 +166,11 @@ func (o EnqueueOptions) check(class string) error {
 		return fmt.Errorf("a message waits in the queue %s, not in %q", wire.MessageQueue, o.Queue)
 	case class == wire.MessageClass && o.limited():
 		return errors.New("a delayed message cannot be limited")
+	case class == wire.MessageClass && o.Unique != nil:
+		return errors.New("a delayed message cannot be unique")
+	}
+	if err := o.Unique.check(); err != nil {
+		return err
 	}
 	if err := wire.CheckLimitKey(o.LimitKey); err != nil {
 		return err
@@ -202,12 +211,8 @@ func (o EnqueueOptions) addTo(m map[string]any) {
 	if !o.ExpiresAt.IsZero() {
 		m["expires_at"] = wire.Seconds(o.ExpiresAt)
 	}
-	if o.limited() {
-		gate := map[string]string{}
-		if o.LimitKey != "" {
-			gate["key"] = o.LimitKey
-		}
-		m["gate"] = gate
+	if o.limited() || o.Unique != nil {
+		m["gate"] = o.gate()
 	}
 	if o.Timeout > 0 {
 		m["timeout"] = o.Timeout.Seconds()
@@ -218,6 +223,20 @@ func (o EnqueueOptions) addTo(m map[string]any) {
 	if o.Backtrace != 0 {
 		m["backtrace"] = max(o.Backtrace, 0)
 	}
+}
+
+func (o EnqueueOptions) gate() map[string]any {
+	gate := map[string]any{}
+	if o.LimitKey != "" {
+		gate["key"] = o.LimitKey
+	}
+	if o.Unique != nil {
+		gate["unique"] = o.Unique.members()
+		if !o.ScheduledAt.IsZero() { // a unique job waits in jobs.gated until it is due
+			gate["at"] = wire.Seconds(o.ScheduledAt)
+		}
+	}
+	return gate
 }
 
 func scheduled(jid string, at time.Time, job []byte) []byte {

@@ -11,6 +11,7 @@ type Enqueuer interface {
 	Enqueue(ctx context.Context, args JobArgs, options *EnqueueOptions) (jid string, err error)
 	EnqueueAt(ctx context.Context, at time.Time, args JobArgs, options *EnqueueOptions) (jid string, err error)
 	EnqueueIn(ctx context.Context, after time.Duration, args JobArgs, options *EnqueueOptions) (jid string, err error)
+	EnqueueUnique(ctx context.Context, args JobArgs, options *EnqueueOptions) (Decision, error)
 	PublishAt(ctx context.Context, at time.Time, message Message, options *EnqueueOptions) (jid string, err error)
 	PublishIn(ctx context.Context, after time.Duration, message Message, options *EnqueueOptions) (jid string, err error)
 	EnqueueBulk(ctx context.Context, jobs []EnqueueParams) ([]Result, error)
@@ -19,6 +20,7 @@ type Enqueuer interface {
 // Definer is implemented by Client and by the fakes of package millracetest.
 type Definer interface {
 	Define(ctx context.Context, source string, jobs ...PeriodicJob) (Defined, error)
+	DefineLimits(ctx context.Context, source string, limits ...Limit) (Defined, error)
 }
 
 var (

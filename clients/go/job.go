@@ -117,7 +117,7 @@ func parseJob(d *amqp.Delivery, queue string) (*RawJob, error) {
 	if !utf8.Valid(d.Body) {
 		return nil, errNotUTF8
 	}
-	parsed, err := wire.ParseJob(d.Body)
+	parsed, err := wire.ParseDelivered(d.Body)
 	if err != nil {
 		return nil, err
 	}

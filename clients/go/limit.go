@@ -53,7 +53,7 @@ func (c *Client) DefineLimits(ctx context.Context, source string, limits ...Limi
 	for i, l := range limits {
 		var err error
 		if all[i], err = l.Definition(); err != nil {
-			return Defined{}, fmt.Errorf("millrace: define %s: %w: limit %q: %w", source, ErrInvalid, l.Name, err)
+			return Defined{}, fmt.Errorf("millrace: define %s: %w", source, err)
 		}
 	}
 	return c.defineAll(ctx, source, "limits", all)
@@ -101,7 +101,11 @@ func (l Limit) Definition() (json.RawMessage, error) {
 	if l.Paused {
 		m["paused"] = true
 	}
-	return marshal(m)
+	text, err := marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("%w: limit %q: %w", ErrInvalid, l.Name, err)
+	}
+	return text, nil
 }
 
 func (b Bound) addTo(m map[string]any) {

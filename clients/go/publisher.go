@@ -13,6 +13,7 @@ import (
 // message is a message and its destination.
 type message struct {
 	exchange, key string
+	asks          bool // for the leader's answer
 	amqp.Publishing
 }
 
@@ -46,6 +47,10 @@ type publisher struct {
 	sent     uint64
 	why      *amqp.Error       // why the broker closed the channel
 	returned map[string]string // correlation id → why
+
+	asked     map[string]chan []byte // correlation id → the leader's answer; nil until a message asks
+	listening chan struct{}          // closed when answers are consumed
+	silent    chan struct{}          // closed when no answer comes any more
 }
 
 func newPublisher(conn *amqp.Connection) (*publisher, error) {
@@ -57,7 +62,7 @@ func newPublisher(conn *amqp.Connection) (*publisher, error) {
 		ch.Close()
 		return nil, fmt.Errorf("millrace: ask for confirms: %w", err)
 	}
-	p := &publisher{ch: ch, slots: make(chan struct{}, window), returned: map[string]string{}}
+	p := &publisher{ch: ch, slots: make(chan struct{}, window), returned: map[string]string{}, listening: make(chan struct{}), silent: make(chan struct{})}
 	// The channel is as large as the window, so that the library never blocks. A return comes
 	// before its confirm, and the goroutine that waits for the confirm reads the return.
 	p.returns = ch.NotifyReturn(make(chan amqp.Return, window))
@@ -72,6 +77,7 @@ type answer struct {
 	exchange    string
 	confirm     *amqp.DeferredConfirmation
 	unconfirmed func()
+	reply       <-chan []byte // the leader's answer, if the message asks for one
 }
 
 // send publishes a message. While the window is full it waits, until ctx ends.
@@ -85,12 +91,65 @@ func (p *publisher) send(ctx context.Context, m message) (*answer, error) {
 	p.sent++
 	m.CorrelationId = strconv.FormatUint(p.sent, 10)
 	p.mu.Unlock()
+	var reply <-chan []byte
+	if m.asks {
+		m.ReplyTo = directReply
+		var err error
+		if reply, err = p.expect(ctx, m.CorrelationId); err != nil {
+			<-p.slots
+			return nil, err
+		}
+	}
 	confirm, err := p.ch.PublishWithDeferredConfirm(m.exchange, m.key, true, false, m.Publishing)
 	if err != nil {
 		<-p.slots
 		return nil, fmt.Errorf("%w: %w", errLost, err)
 	}
-	return &answer{p: p, id: m.CorrelationId, exchange: m.exchange, confirm: confirm, unconfirmed: sync.OnceFunc(func() { <-p.slots })}, nil
+	return &answer{p: p, id: m.CorrelationId, exchange: m.exchange, confirm: confirm, unconfirmed: sync.OnceFunc(func() { <-p.slots }), reply: reply}, nil
+}
+
+// expect prepares for the leader's answer to a message. The first call consumes the answers.
+func (p *publisher) expect(ctx context.Context, id string) (<-chan []byte, error) {
+	reply := make(chan []byte, 1)
+	p.mu.Lock()
+	if p.asked == nil {
+		p.asked = map[string]chan []byte{}
+		go p.takeReplies()
+	}
+	p.asked[id] = reply
+	p.mu.Unlock()
+	select {
+	case <-p.listening:
+		return reply, nil
+	case <-p.silent:
+		return nil, errLost
+	case <-ctx.Done():
+		p.forget(id)
+		return nil, ctx.Err()
+	}
+}
+
+func (p *publisher) takeReplies() {
+	defer close(p.silent)
+	replies, err := p.ch.Consume(directReply, "", true, false, false, false, nil)
+	if err != nil {
+		return
+	}
+	close(p.listening)
+	for d := range replies {
+		if reply := p.forget(d.CorrelationId); reply != nil {
+			reply <- d.Body
+		}
+	}
+}
+
+// forget expects no answer to a message any more, and returns where it was expected, if it was.
+func (p *publisher) forget(id string) chan<- []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	reply := p.asked[id]
+	delete(p.asked, id)
+	return reply
 }
 
 // wait returns nil if the broker has the message, ErrRefused if the broker refused it, and errLost

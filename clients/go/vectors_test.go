@@ -227,28 +227,57 @@ func TestVectorsPublish(t *testing.T) {
 			// number.
 			return
 		}
-		var args []any
-		for _, arg := range c.Get("args").Array() {
-			args = append(args, raw(arg))
-		}
-		job := EnqueueParams{Args: Args(raw(c.Get("class")).(string), args...), Options: vectorOptions(c)}
-		r, err := job.prepare(clock(c.Get("now").Float()))
-		if c.Get("error").Exists() {
-			require.ErrorIs(t, err, ErrInvalid)
-			return
-		}
-		require.NoError(t, err)
-		require.Equal(t, c.Get("exchange").String(), r.exchange)
-		require.Equal(t, c.Get("routing_key").String(), r.key)
-		require.JSONEq(t, c.Get("body").Raw, string(r.Body))
-		want := c.Get("properties")
-		require.Equal(t, want.Get("type").String(), r.Type)
-		require.Equal(t, want.Get("message_id").String(), r.MessageId)
-		require.Equal(t, want.Get("content_type").String(), r.ContentType)
-		require.EqualValues(t, want.Get("delivery_mode").Int(), r.DeliveryMode)
-		require.EqualValues(t, want.Get("priority").Int(), r.Priority)
-		require.Len(t, r.Headers, len(want.Get("headers").Map()))
+		checkPublish(t, c)
 	})
+}
+
+func TestVectorsUnique(t *testing.T) {
+	vectors(t, "unique.json", func(t *testing.T, c gjson.Result) {
+		switch c.Get("name").String() {
+		case "a key that is empty", "for is 0", "a part that is no text", "parts that are no list", "a member that unique does not have", "unique is a text":
+			return // Go's types cannot express these
+		}
+		checkPublish(t, c)
+	})
+}
+
+func vectorUnique(u gjson.Result) *Unique {
+	if u.Type == gjson.Null || u.Type == gjson.False {
+		return nil
+	}
+	unique := Unique{Key: text(u.Get("key")), While: While(u.Get("while").String()), On: OnDuplicate(u.Get("on").String()),
+		For: span(u.Get("for")), Wait: span(u.Get("wait")), Max: span(u.Get("max"))}
+	if by := u.Get("by"); by.Exists() {
+		unique.By = texts(by)
+	}
+	return &unique
+}
+
+func span(v gjson.Result) time.Duration { return time.Duration(v.Num * float64(time.Second)) }
+
+func checkPublish(t *testing.T, c gjson.Result) {
+	t.Helper()
+	var args []any
+	for _, arg := range c.Get("args").Array() {
+		args = append(args, raw(arg))
+	}
+	job := EnqueueParams{Args: Args(raw(c.Get("class")).(string), args...), Options: vectorOptions(c)}
+	r, err := job.prepare(clock(c.Get("now").Float()))
+	if c.Get("error").Exists() {
+		require.ErrorIs(t, err, ErrInvalid)
+		return
+	}
+	require.NoError(t, err)
+	require.Equal(t, c.Get("exchange").String(), r.exchange)
+	require.Equal(t, c.Get("routing_key").String(), r.key)
+	require.JSONEq(t, c.Get("body").Raw, string(r.Body))
+	want := c.Get("properties")
+	require.Equal(t, want.Get("type").String(), r.Type)
+	require.Equal(t, want.Get("message_id").String(), r.MessageId)
+	require.Equal(t, want.Get("content_type").String(), r.ContentType)
+	require.EqualValues(t, want.Get("delivery_mode").Int(), r.DeliveryMode)
+	require.EqualValues(t, want.Get("priority").Int(), r.Priority)
+	require.Len(t, r.Headers, len(want.Get("headers").Map()))
 }
 
 func TestVectorsMessages(t *testing.T) {
@@ -310,11 +339,18 @@ func raw(v gjson.Result) any {
 	return v.Value()
 }
 
+// text returns a string, or "" if there is none.
+func text(v gjson.Result) string {
+	s, _ := raw(v).(string)
+	return s
+}
+
 func vectorOptions(c gjson.Result) EnqueueOptions {
 	o := c.Get("options")
 	job := EnqueueOptions{
 		Queue: o.Get("queue").String(), Priority: int(o.Get("priority").Int()), JID: c.Get("jid").String(), Timeout: seconds(o.Get("timeout")),
 		NoDead: o.Get("dead").Raw == "false", Backtrace: int(o.Get("backtrace").Int()), Traceparent: o.Get("traceparent").String(),
+		Limited: o.Get("limited").Bool(), LimitKey: text(o.Get("limit_key")), Unique: vectorUnique(o.Get("unique")),
 	}
 	if o.Get("jid").Exists() {
 		job.JID = o.Get("jid").String()

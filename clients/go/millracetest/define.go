@@ -2,6 +2,7 @@ package millracetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,67 +10,69 @@ import (
 	millrace "github.com/millrace-jobs/millrace/clients/go"
 )
 
-// definer keeps periodic jobs by source.
+// definer is the common part of Fake and Inline that keeps periodic jobs and limits by source.
 type definer struct {
-	mu   sync.Mutex
-	jobs map[string][]millrace.PeriodicJob
+	mu       sync.Mutex
+	periodic map[string][]millrace.PeriodicJob
+	limits   map[string][]millrace.Limit
 }
 
 // Define keeps the periodic jobs of a source. It checks their jobs as a Client does. Nothing is due
 // in a test: to run such a job, enqueue its args.
-func (f *Fake) Define(_ context.Context, source string, jobs ...millrace.PeriodicJob) (millrace.Defined, error) {
-	return f.periodic.define(source, jobs)
+func (d *definer) Define(_ context.Context, source string, jobs ...millrace.PeriodicJob) (millrace.Defined, error) {
+	return define(d, &d.periodic, source, jobs, func(j millrace.PeriodicJob) string { return j.Name })
+}
+
+// DefineLimits keeps the limits of a source. No limit holds a job back in a test.
+func (d *definer) DefineLimits(_ context.Context, source string, limits ...millrace.Limit) (millrace.Defined, error) {
+	return define(d, &d.limits, source, limits, func(l millrace.Limit) string { return l.Name })
 }
 
 // Periodic returns the periodic jobs that a source has defined.
-func (f *Fake) Periodic(source string) []millrace.PeriodicJob { return f.periodic.of(source) }
+func (d *definer) Periodic(source string) []millrace.PeriodicJob { return of(d, &d.periodic, source) }
 
-// Define keeps the periodic jobs of a source. It checks their jobs as a Client does. Nothing is due
-// in a test: to run such a job, enqueue its args.
-func (i *Inline) Define(_ context.Context, source string, jobs ...millrace.PeriodicJob) (millrace.Defined, error) {
-	return i.periodic.define(source, jobs)
+// Limits returns the limits that a source has defined.
+func (d *definer) Limits(source string) []millrace.Limit { return of(d, &d.limits, source) }
+
+func of[T any](d *definer, kept *map[string][]T, source string) []T {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone((*kept)[source])
 }
 
-// Periodic returns the periodic jobs that a source has defined.
-func (i *Inline) Periodic(source string) []millrace.PeriodicJob { return i.periodic.of(source) }
-
-func (d *definer) define(source string, jobs []millrace.PeriodicJob) (millrace.Defined, error) {
+func define[T interface {
+	Definition() (json.RawMessage, error)
+}](d *definer, kept *map[string][]T, source string, defined []T, name func(T) string) (millrace.Defined, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	did := millrace.Defined{Made: []string{}, Changed: []string{}, Forgotten: []string{}}
 	before := map[string]string{}
-	for _, j := range d.jobs[source] {
-		text, _ := j.Definition() // it was checked
-		before[j.Name] = string(text)
+	for _, each := range (*kept)[source] {
+		text, _ := each.Definition() // it was checked
+		before[name(each)] = string(text)
 	}
-	for _, j := range jobs {
-		text, err := j.Definition()
+	for _, each := range defined {
+		text, err := each.Definition()
 		if err != nil {
 			return millrace.Defined{}, fmt.Errorf("millrace: define %s: %w", source, err)
 		}
-		switch was, had := before[j.Name]; {
+		switch was, had := before[name(each)]; {
 		case !had:
-			did.Made = append(did.Made, j.Name)
+			did.Made = append(did.Made, name(each))
 		case was == string(text):
 			did.Unchanged++
 		default:
-			did.Changed = append(did.Changed, j.Name)
+			did.Changed = append(did.Changed, name(each))
 		}
-		delete(before, j.Name)
+		delete(before, name(each))
 	}
 	for name := range before {
 		did.Forgotten = append(did.Forgotten, name)
 	}
 	slices.Sort(did.Forgotten)
-	if d.jobs == nil {
-		d.jobs = map[string][]millrace.PeriodicJob{}
+	if *kept == nil {
+		*kept = map[string][]T{}
 	}
-	d.jobs[source] = slices.Clone(jobs)
+	(*kept)[source] = slices.Clone(defined)
 	return did, nil
-}
-
-func (d *definer) of(source string) []millrace.PeriodicJob {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.jobs[source])
 }

@@ -11,7 +11,10 @@
 // its next attempt. A job that is given up is in [Fake.Dead]. An [Inline] runs each job when it is
 // enqueued.
 //
-// Both keep the periodic jobs that code defines: see Define and Periodic.
+// Both keep unique jobs apart: a duplicate is not enqueued, and EnqueueUnique says so.
+//
+// Both keep the periodic jobs and limits that code defines: see Define, Periodic, DefineLimits and
+// Limits.
 //
 // Both check jobs as a Client does, and handlers get args that went through JSON. Middleware,
 // timeouts, and the hooks Failure and Death work as in production.

@@ -31,19 +31,21 @@ type Job struct {
 // Fake collects jobs. It is safe for concurrent use.
 type Fake struct {
 	pusher
-	periodic definer
-	mu       sync.Mutex
-	jobs     []Job
-	retries  []Job
-	dead     []Job
-	running  map[string]context.CancelCauseFunc // by jid
+	definer
+	mu      sync.Mutex
+	jobs    []Job
+	retries []Job
+	dead    []Job
+	running map[string]context.CancelCauseFunc // by jid
+	keys    uniqueKeys
 }
 
 // Inline runs each job when it is enqueued, even one that is scheduled. The caller gets the error
 // of an attempt that fails. There are no retries.
 type Inline struct {
 	pusher
-	periodic definer
+	definer
+	keys uniqueKeys
 }
 
 var (
@@ -57,11 +59,14 @@ var (
 // run.
 func NewFake(worker *millrace.Worker) *Fake {
 	f := &Fake{running: map[string]context.CancelCauseFunc{}}
-	f.pusher = pusher{worker: worker, take: func(_ context.Context, j Job) error {
+	f.pusher = pusher{worker: worker, take: func(_ context.Context, j Job) (millrace.Decision, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.jobs = append(f.jobs, j)
-		return nil
+		decision := f.keys.decide(j, f.remove)
+		if !decision.Duplicate {
+			f.jobs = append(f.jobs, j)
+		}
+		return decision, nil
 	}}
 	return f
 }
@@ -69,12 +74,18 @@ func NewFake(worker *millrace.Worker) *Fake {
 // NewInline returns an Inline that runs jobs in a worker's handlers.
 func NewInline(worker *millrace.Worker) *Inline {
 	i := &Inline{}
-	i.pusher = pusher{worker: worker, take: func(ctx context.Context, j Job) error {
+	i.pusher = pusher{worker: worker, take: func(ctx context.Context, j Job) (millrace.Decision, error) {
+		decision := i.keys.decide(j, func(string) bool { return false })
+		if decision.Duplicate {
+			return decision, nil
+		}
+		i.keys.begins(j)
+		defer i.keys.ends(j)
 		o := i.perform(ctx, j)
 		if o.Status == millrace.StatusHandedBack {
-			return millrace.ErrHandBack
+			return decision, millrace.ErrHandBack
 		}
-		return o.Err
+		return decision, o.Err
 	}}
 	return i
 }
@@ -119,11 +130,21 @@ func (f *Fake) list(jobs *[]Job, classes []string) (found []Job) {
 	return found
 }
 
+// remove removes an enqueued job that has not run, for a later one with the same key.
+func (f *Fake) remove(jid string) bool {
+	i := slices.IndexFunc(f.jobs, func(j Job) bool { return j.JID == jid && j.Attempt == 1 })
+	if i >= 0 {
+		f.jobs = slices.Delete(f.jobs, i, i+1)
+	}
+	return i >= 0
+}
+
 // Clear removes all jobs.
 func (f *Fake) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.jobs, f.retries, f.dead = nil, nil, nil
+	f.keys.clear()
 }
 
 // Cancel cancels a running job, as the web UI does: its context ends with ErrCancelled. Call it
@@ -150,6 +171,7 @@ func (f *Fake) Drain(ctx context.Context) error {
 		if !found {
 			break
 		}
+		f.keys.begins(next)
 		o := f.run(ctx, next)
 		if o.Status == millrace.StatusHandedBack {
 			handedBack = append(handedBack, next)
@@ -213,21 +235,23 @@ func (f *Fake) settle(j Job, o millrace.Outcome) error {
 		j.Body, j.At = body, o.RetryAt
 		j.Attempt++
 		f.retries = append(f.retries, j)
+		return o.Err
 	case millrace.StatusDead:
 		f.dead = append(f.dead, j)
 	case millrace.StatusExpired:
 		if gjson.GetBytes(j.Body, "dead").Type != gjson.False {
 			f.dead = append(f.dead, j)
 		}
-		return nil
+		o.Err = nil
 	}
+	f.keys.ends(j)
 	return o.Err
 }
 
 // pusher is the common part of Fake and Inline: it checks a job and takes it.
 type pusher struct {
 	worker *millrace.Worker
-	take   func(context.Context, Job) error
+	take   func(context.Context, Job) (millrace.Decision, error)
 }
 
 func (p pusher) perform(ctx context.Context, j Job) millrace.Outcome {
@@ -237,29 +261,39 @@ func (p pusher) perform(ctx context.Context, j Job) millrace.Outcome {
 	return p.worker.Perform(ctx, j.Body, j.Queue)
 }
 
-func (p pusher) push(ctx context.Context, n millrace.EnqueueParams) (string, error) {
+func (p pusher) push(ctx context.Context, n millrace.EnqueueParams) (jid string, decision millrace.Decision, err error) {
 	jid, body, err := n.Message(time.Now())
 	if err != nil {
-		return "", err
+		return "", decision, err
 	}
 	j := Job{JID: jid, Class: n.Class(), Body: body, Attempt: 1}
-	// A scheduled job is inside a record.
-	if entry := gjson.GetManyBytes(body, "class", "job", "scheduled_at"); !entry[0].Exists() {
-		j.Body = []byte(entry[1].Raw)
-		j.At = time.UnixMicro(int64(entry[2].Float() * 1e6))
+	// A scheduled job is inside a record. A unique one has its time in the gate.
+	found := gjson.GetManyBytes(body, "class", "job", "scheduled_at", "gate.at")
+	at := found[3]
+	if !found[0].Exists() {
+		j.Body, at = []byte(found[1].Raw), found[2]
+	}
+	if at.Exists() {
+		j.At = time.UnixMicro(int64(at.Float() * 1e6))
 	}
 	j.Queue = gjson.GetBytes(j.Body, "queue").String()
 	j.Args = json.RawMessage(gjson.GetBytes(j.Body, "args").Raw)
-	return jid, p.take(ctx, j)
+	decision, err = p.take(ctx, j)
+	return jid, decision, err
 }
 
-// Enqueue checks a job and takes it.
+// Enqueue checks a job and takes it. It returns the jid of a duplicate too, which is not taken.
 func (p pusher) Enqueue(ctx context.Context, args millrace.JobArgs, options *millrace.EnqueueOptions) (string, error) {
+	jid, _, err := p.push(ctx, paramsOf(args, options))
+	return jid, err
+}
+
+func paramsOf(args millrace.JobArgs, options *millrace.EnqueueOptions) millrace.EnqueueParams {
 	n := millrace.EnqueueParams{Args: args}
 	if options != nil {
 		n.Options = *options
 	}
-	return p.push(ctx, n)
+	return n
 }
 
 // EnqueueIn takes a job that is due after a duration.
@@ -292,7 +326,7 @@ func (p pusher) EnqueueBulk(ctx context.Context, jobs []millrace.EnqueueParams) 
 	results := make([]millrace.Result, len(jobs))
 	var errs []error
 	for i, job := range jobs {
-		results[i].JID, results[i].Err = p.push(ctx, job)
+		results[i].JID, _, results[i].Err = p.push(ctx, job)
 		errs = append(errs, results[i].Err)
 	}
 	return results, errors.Join(errs...)

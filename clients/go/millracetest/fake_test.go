@@ -243,3 +243,110 @@ func TestFakesKeepPeriodicJobs(t *testing.T) {
 		require.Empty(t, f.Periodic("other"))
 	}
 }
+
+func TestFakesKeepLimits(t *testing.T) {
+	for _, f := range []interface {
+		millrace.Definer
+		Limits(source string) []millrace.Limit
+		Periodic(source string) []millrace.PeriodicJob
+	}{millracetest.NewFake(nil), millracetest.NewInline(nil)} {
+		a, b := millrace.Limit{Name: "a", Concurrency: 1}, millrace.Limit{Name: "b", Rate: &millrace.Rate{Jobs: 1, In: time.Minute}}
+		did, err := f.DefineLimits(t.Context(), "app", a, b)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, did.Made)
+		changed := millrace.Limit{Name: "a", Concurrency: 2}
+		did, err = f.DefineLimits(t.Context(), "app", changed)
+		require.NoError(t, err)
+		require.Equal(t, millrace.Defined{Made: []string{}, Changed: []string{"a"}, Forgotten: []string{"b"}}, did)
+		_, err = f.DefineLimits(t.Context(), "app", millrace.Limit{Name: "c", Rate: &millrace.Rate{Jobs: 1, In: time.Minute}, Overrides: map[string]millrace.Bound{"k": {Concurrency: 3}}})
+		require.NoError(t, err)
+		require.Equal(t, "c", f.Limits("app")[0].Name)
+		require.Empty(t, f.Limits("other"))
+		require.Empty(t, f.Periodic("app"), "limits are no periodic jobs")
+	}
+}
+
+func TestFakeKeepsUniqueJobs(t *testing.T) {
+	w := newWorker()
+	var during millrace.Decision
+	var fake *millracetest.Fake
+	fails := errors.New("fails")
+	w.Handle("A", func(ctx context.Context, job *millrace.RawJob) error {
+		if job.Attempt > 1 {
+			return nil
+		}
+		var err error
+		during, err = fake.EnqueueUnique(ctx, millrace.Args("A", 1), nil)
+		return errors.Join(err, fails)
+	}, nil)
+	w.Handle("B", func(context.Context, *millrace.RawJob) error { return millrace.Kill("no") }, nil)
+	fake = millracetest.NewFake(w)
+	enqueue := func(options millrace.EnqueueOptions, args ...any) millrace.Decision {
+		t.Helper()
+		decision, err := fake.EnqueueUnique(t.Context(), millrace.Args("A", args...), &options)
+		require.NoError(t, err)
+		return decision
+	}
+	first := enqueue(millrace.EnqueueOptions{}, 1)
+	require.False(t, first.Duplicate)
+	require.Equal(t, millrace.Decision{JID: first.JID, Duplicate: true}, enqueue(millrace.EnqueueOptions{}, 1))
+	require.False(t, enqueue(millrace.EnqueueOptions{Queue: "other"}, 1).Duplicate)
+	require.Len(t, fake.Jobs(), 2)
+	require.ErrorIs(t, fake.Drain(t.Context()), fails)
+	require.Equal(t, millrace.Decision{JID: first.JID, Duplicate: true}, during, "it runs")
+	require.True(t, enqueue(millrace.EnqueueOptions{}, 1).Duplicate, "it waits for a retry")
+	require.NoError(t, fake.Retry(t.Context()))
+	require.False(t, enqueue(millrace.EnqueueOptions{}, 1).Duplicate, "it has ended")
+	fake.Clear()
+	require.False(t, enqueue(millrace.EnqueueOptions{}, 1).Duplicate, "nothing is left")
+
+	at := time.Unix(2000000000, 0)
+	older := enqueue(millrace.EnqueueOptions{ScheduledAt: at, Unique: &millrace.Unique{By: []string{"args.0.n"}}}, map[string]int{"n": 1, "x": 1})
+	newer := enqueue(millrace.EnqueueOptions{Unique: &millrace.Unique{By: []string{"args.0.n"}, On: millrace.ReplaceWaiting}}, map[string]int{"n": 1, "x": 2})
+	require.False(t, newer.Duplicate)
+	require.NotEqual(t, older.JID, newer.JID)
+	require.Equal(t, `[{"n":1,"x":2}]`, string(fake.Jobs()[1].Args))
+	fake.Clear()
+
+	scheduled := enqueue(millrace.EnqueueOptions{ScheduledAt: at}, 3)
+	require.True(t, fake.Jobs()[0].At.Equal(at))
+	require.Equal(t, scheduled.JID, fake.Jobs()[0].JID)
+	fake.Clear()
+
+	for _, options := range []millrace.EnqueueOptions{{Unique: &millrace.Unique{Key: "k", For: time.Hour}}, {Unique: &millrace.Unique{Key: "dead"}}} {
+		_, err := fake.Enqueue(t.Context(), millrace.Args("B"), &options)
+		require.NoError(t, err)
+	}
+	require.Error(t, fake.Drain(t.Context()))
+	require.True(t, enqueue(millrace.EnqueueOptions{Unique: &millrace.Unique{Key: "k"}}).Duplicate, "for an hour")
+	require.False(t, enqueue(millrace.EnqueueOptions{Unique: &millrace.Unique{Key: "dead"}}).Duplicate, "a dead job has no key")
+}
+
+func TestUniqueJobsWhileWaiting(t *testing.T) {
+	w := newWorker()
+	waiting := &millrace.EnqueueOptions{Unique: &millrace.Unique{While: millrace.WhileWaiting}}
+	var during []millrace.Decision
+	var jobs millrace.Enqueuer
+	w.Handle("A", func(ctx context.Context, job *millrace.RawJob) error {
+		if len(during) > 0 {
+			return nil
+		}
+		during = append(during, millrace.Decision{})
+		decision, err := jobs.EnqueueUnique(ctx, millrace.Args("A"), waiting)
+		during = append(during, decision)
+		return err
+	}, nil)
+	for _, jobs = range []millrace.Enqueuer{millracetest.NewFake(w), millracetest.NewInline(w)} {
+		during = nil
+		_, err := jobs.Enqueue(t.Context(), millrace.Args("A"), waiting)
+		require.NoError(t, err)
+		if fake, is := jobs.(*millracetest.Fake); is {
+			require.NoError(t, fake.Drain(t.Context()))
+		}
+		require.Len(t, during, 2)
+		require.False(t, during[1].Duplicate, "%T: the first one runs", jobs)
+	}
+	decision, err := jobs.EnqueueUnique(t.Context(), millrace.Args("A"), nil)
+	require.NoError(t, err)
+	require.False(t, decision.Duplicate)
+}

@@ -38,19 +38,30 @@ var JobMembers = Set("jid", "class", "queue", "retry", "retry_count", "priority"
 	"dead", "tags", "error_class", "error_message", "failed_at", "gate")
 
 // ParseJob parses a job of a queue.
-func ParseJob(body []byte) (Job, error) {
+func ParseJob(body []byte) (Job, error) { return parse(body, JobMembers) }
+
+// deliveredMembers are the members of a job that a worker reads. What the gate says has been done
+// when the job is delivered.
+var deliveredMembers = without(JobMembers, "gate")
+
+// ParseDelivered parses a job that was delivered to a worker. It does not read the gate.
+func ParseDelivered(body []byte) (Job, error) { return parse(body, deliveredMembers) }
+
+func parse(body []byte, known map[string]bool) (Job, error) {
 	if err := CheckRecord(body); err != nil {
 		return Job{}, err
 	}
 	if err := CheckDepth(body, MaxJobDepth); err != nil {
 		return Job{}, err
 	}
-	return RereadJob(string(body))
+	return reread(string(body), known)
 }
 
 // RereadJob parses a job from JSON that is known to be valid.
-func RereadJob(raw string) (Job, error) {
-	o, err := ParseObject(raw, JobMembers)
+func RereadJob(raw string) (Job, error) { return reread(raw, JobMembers) }
+
+func reread(raw string, known map[string]bool) (Job, error) {
+	o, err := ParseObject(raw, known)
 	if err != nil {
 		return Job{}, fmt.Errorf("job: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -299,6 +300,12 @@ func (o Object) Texts(name string) ([]string, error) {
 
 // MaxTexts is how many strings of an array are read. They are only shown.
 const MaxTexts = 1000
+
+func without(set map[string]bool, name string) map[string]bool {
+	rest := maps.Clone(set)
+	delete(rest, name)
+	return rest
+}
 
 // Set returns a set of names for ParseObject.
 func Set(names ...string) map[string]bool {

@@ -2,6 +2,7 @@ import io.github.millracejobs.BulkException;
 import io.github.millracejobs.Client;
 import io.github.millracejobs.ClientMiddleware;
 import io.github.millracejobs.Defined;
+import io.github.millracejobs.Limit;
 import io.github.millracejobs.MillraceException;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.PeriodicJob;
@@ -21,6 +22,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 
 /** Tested by clients/conformance, whose README says what this program must do. */
 final class ProducerProgram {
@@ -89,16 +91,50 @@ final class ProducerProgram {
     }
 
     private static Map<String, Object> define(Client client, Map<String, Object> command) {
+        List<PeriodicJob> jobs = command.get("jobs") instanceof List<?> many ? periodic(many) : null;
+        List<Limit> limits = command.get("limits") instanceof List<?> many ? many.stream().map(of -> limit((Map<?, ?>) of)).toList() : null;
+        Defined did = client.define((String) command.get("source"), jobs, limits, duration((Number) command.get("timeout")));
+        return Map.of("made", did.made(), "changed", did.changed(), "forgotten", did.forgotten(), "unchanged", did.unchanged());
+    }
+
+    private static List<PeriodicJob> periodic(List<?> many) {
         List<PeriodicJob> jobs = new ArrayList<>();
-        for (Object each : (List<?>) command.get("jobs")) {
+        for (Object each : many) {
             Map<?, ?> of = (Map<?, ?>) each;
             NewJob job = NewJob.withArgs((String) of.get("class"), (List<?>) of.get("args"));
             PeriodicJob periodic = PeriodicJob.of((String) of.get("name"), of.get("queue") instanceof String queue ? job.queue(queue) : job);
             of.forEach((name, value) -> schedule(periodic, (String) name, value));
             jobs.add(periodic);
         }
-        Defined did = client.define((String) command.get("source"), jobs, duration((Number) command.get("timeout")));
-        return Map.of("made", did.made(), "changed", did.changed(), "forgotten", did.forgotten(), "unchanged", did.unchanged());
+        return jobs;
+    }
+
+    private static Limit limit(Map<?, ?> of) {
+        Limit limit = Limit.of((String) of.get("name"));
+        of.forEach((name, value) -> bound(limit, (String) name, value));
+        return limit;
+    }
+
+    private static void bound(Limit limit, String name, Object value) {
+        switch (name) {
+            case "name" -> { }
+            case "queues" -> limit.queues(texts(value));
+            case "classes" -> limit.classes(texts(value));
+            case "per" -> limit.per(((List<?>) value).stream().map(per -> Limit.Per.valueOf(((String) per).toUpperCase(Locale.ROOT))).toArray(Limit.Per[]::new));
+            case "concurrency" -> limit.concurrency(((Number) value).longValue());
+            case "rate" -> limit.rate(rate((Map<?, ?>) value));
+            case "overrides" -> ((Map<?, ?>) value).forEach((key, of) -> limit.concurrency((String) key, ((Number) ((Map<?, ?>) of).get("concurrency")).longValue()));
+            case "paused" -> Objects.requireNonNull((Boolean) value ? limit.paused() : limit);
+            default -> throw new IllegalArgumentException("no option is called " + name);
+        }
+    }
+
+    private static Limit.Rate rate(Map<?, ?> of) {
+        return new Limit.Rate(((Number) of.get("jobs")).longValue(), duration((Number) of.get("seconds")), ((Number) of.get("burst")).longValue());
+    }
+
+    private static String[] texts(Object list) {
+        return ((List<?>) list).toArray(String[]::new);
     }
 
     private static void schedule(PeriodicJob job, String name, Object value) {
@@ -109,7 +145,7 @@ final class ProducerProgram {
             case "tz" -> job.zone(ZoneId.of((String) value));
             case "catch_up" -> job.catchUp(PeriodicJob.CatchUp.valueOf(((String) value).toUpperCase(Locale.ROOT)));
             case "overlap" -> job.skipOverlaps();
-            case "except" -> job.except(((List<?>) value).toArray(String[]::new));
+            case "except" -> job.except(texts(value));
             case "paused" -> job.paused();
             default -> throw new IllegalArgumentException("no option is called " + name);
         }
@@ -126,7 +162,7 @@ final class ProducerProgram {
                 }
             }
             case "priority" -> job.priority(((Number) value).intValue());
-            case "tags" -> job.tags(((List<?>) value).toArray(String[]::new));
+            case "tags" -> job.tags(texts(value));
             case "jid" -> job.jid((String) value);
             case "expires_at" -> job.expiresAt(time((Number) value));
             case "timeout" -> job.timeout(duration((Number) value));
@@ -140,6 +176,8 @@ final class ProducerProgram {
             }
             case "fields" -> ((Map<?, ?>) value).forEach((field, content) -> job.field((String) field, content));
             case "traceparent" -> job.traceparent((String) value);
+            case "limited" -> job.limited((Boolean) value);
+            case "limit_key" -> job.limitKey((String) value);
             default -> throw new IllegalArgumentException("no option is called " + name);
         }
     }

@@ -15,7 +15,9 @@ for (const name of ['outer', 'inner']) {
 }
 
 /** @param {any} given */
-const options = ({ expires_at: expires, ...others } = {}) => ({ ...others, ...(expires !== undefined && { expiresAt: new Date(expires * 1000) }) });
+const options = ({ expires_at: expires, limit_key: limitKey, ...others } = {}) => ({
+  ...others, ...(limitKey && { limitKey }), ...(expires !== undefined && { expiresAt: new Date(expires * 1000) }),
+});
 
 const bulk = async ({ class: name, queue, prefix, count }) => {
   const jids = [];
@@ -43,8 +45,8 @@ const carryOut = async (command) => {
   return [await client.enqueue(name, args, given)];
 };
 
-const define = ({ source, jobs, timeout }) => client.define(source, jobs.map(({ queue, catch_up: catchUp, ...job }) => (
-  { ...job, ...(catchUp && { catchUp }), options: queue ? { queue } : {} })), { deadline: timeout });
+const define = ({ source, jobs, limits, timeout }) => client.define(source, jobs?.map(({ queue, catch_up: catchUp, ...job }) => (
+  { ...job, ...(catchUp && { catchUp }), options: queue ? { queue } : {} })), { deadline: timeout, limits });
 
 let line = 0;
 for await (const text of createInterface({ input: process.stdin })) {

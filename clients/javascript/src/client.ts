@@ -1,6 +1,6 @@
 import { Pauses, close, hostname, pause, unwelcome, type Connection } from './connection.js';
 import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
-import { BulkError, Closed, Refused, Unconfirmed, Unreachable, messageOf, type BulkResult } from './errors.js';
+import { BulkError, Closed, Refused, Unconfirmed, Undecided, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
 import { ask } from './leader.js';
 import type { Limit } from './limits.js';
@@ -10,8 +10,9 @@ import { defined, defining, type Defined, type PeriodicJob } from './periodic.js
 import { Lost, Publisher, Returned } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
-import type { ClientMiddleware, ClientOptions, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest } from './types.js';
-import { prepare } from './write.js';
+import type { ClientMiddleware, ClientOptions, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest, UniqueOptions } from './types.js';
+import { asUnique, decided, type Decision } from './unique.js';
+import { prepare, type Prepared } from './write.js';
 
 const TIMEOUT = 30; // s
 const LONGEST_TIMER = 2 ** 31 - 1; // ms
@@ -124,6 +125,30 @@ export class Client {
   }
 
   /**
+   * Publishes a job, and resolves to which job stays if there is one with the same key already. It
+   * waits until the leader has decided. A job without the option `unique` has `unique: true`. Rejects
+   * as enqueue, and with Undecided if the job is published and no leader has answered before the
+   * deadline.
+   */
+  enqueueUnique<A extends readonly unknown[]>(job: JobDefinition<A>, ...rest: Rest<A, UniqueOptions>): Promise<Decision>;
+  enqueueUnique<const A extends readonly unknown[]>(className: string, args?: A & Jsonable<A>, options?: UniqueOptions): Promise<Decision>;
+  async enqueueUnique(named: string | JobDefinition, args: readonly unknown[] = [], { at, ...options }: UniqueOptions = {}): Promise<Decision> {
+    const until = new Deadline(options.deadline ?? this.#timeout);
+    const job = asUnique(resolved({ class: named, args, options, ...(at !== undefined && { at }) }));
+    let decision = { jid: '', duplicate: false };
+    try {
+      await throughMiddleware(this.#middleware, job, async () => {
+        const message = prepare(job);
+        decision = await this.#decision(message, until);
+        return message.jid;
+      });
+      return decision;
+    } finally {
+      until.clear();
+    }
+  }
+
+  /**
    * Delays any AMQP message until a given time, and resolves to the jid of the job that delivers it.
    * At that time a sidecar publishes the message to its exchange, with one more header,
    * millrace-jid. Its setting --deliver-to must match the name of the exchange. Rejects as
@@ -198,6 +223,21 @@ export class Client {
   #publish(job: OutgoingJob, until: Deadline): Promise<string> {
     const message = prepare(job);
     return this.#repeat((publisher) => publisher.publish(message).then(() => message.jid), until, { jid: message.jid, again: '; the job may have arrived' });
+  }
+
+  /** Publishes a job, and waits for the leader's decision. */
+  async #decision(message: Prepared, until: Deadline): Promise<Decision> {
+    const { jid } = message;
+    const { answer } = await this.#repeat((publisher) => publisher.ask(message), until, { jid, again: '; the job may have arrived' });
+    const undecided = (why: string, cause?: unknown) => new Undecided(`the job is published, and a leader will decide whether it is a duplicate: ${why}`, jid, { cause });
+    let answered: any;
+    try {
+      answered = await until.or(answer); // it is not published again: the job may have run already
+    } catch (cause) {
+      throw undecided(this.#closed ? 'the client was closed' : 'the connection was lost', cause);
+    }
+    if (answered === until) throw undecided('no leader has answered before the deadline');
+    return decided(answered, jid);
   }
 
   /** Does the same repeatedly, until the broker or the leader has answered. */

@@ -47,6 +47,19 @@ export class Unconfirmed extends MillraceError {
     this.jid = jid;
   }
 }
+/**
+ * A unique job is published, and no leader has said whether it is a duplicate. A leader decides about
+ * it later. Do not enqueue it again.
+ */
+export class Undecided extends MillraceError {
+  /** The job's jid. */
+  readonly jid: string;
+
+  constructor(message: string, jid: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.jid = jid;
+  }
+}
 /** The result of a job of a bulk: its jid, or the error. */
 export type BulkResult = { jid: string | null; error?: undefined } | { error: Error; jid?: undefined };
 

@@ -12,6 +12,7 @@ export const HEARTBEATS = 'heartbeats';
 export const METRICS = 'job_metrics';
 export const BEGINS = 'jobs.begins';
 export const GATED = 'jobs.gated';
+export const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
 export const ENDS = 'jobs.ends';
 export const QUEUE_PREFIX = 'queue.';
 export const DEFAULT_QUEUE = 'default';
@@ -43,9 +44,9 @@ export function queueNameFault(name: unknown): string | undefined {
   return textFault('queue name', name);
 }
 
-/** Returns the fault of a job's limit key, or undefined. */
-export function limitKeyFault(key: unknown): string | undefined {
-  return typeof key === 'string' ? textFault('limitKey', key) : 'limitKey is no text';
+/** Returns the fault of the key of a limited or unique job, or undefined. */
+export function keyFault(name: string, key: unknown): string | undefined {
+  return typeof key === 'string' ? textFault(name, key) : `${name} is no text`;
 }
 
 function textFault(name: string, text: string): string | undefined {
@@ -80,4 +81,13 @@ export function properties(jid: string, className: string, priority: number, tra
     headers: carried ? { traceparent: carried } : {},
     mandatory: true,
   };
+}
+
+/** Parses a message as JSON. An invalid one has no members. */
+export function parse(body: Buffer): any {
+  try {
+    return JSON.parse(body.toString()) ?? {};
+  } catch {
+    return {};
+  }
 }

@@ -4,6 +4,6 @@
  */
 export {
   ApiError, BulkError, Cancelled, Client, Closed, Discard, HandBack, Inspector, Invalid, Job, Kill, MillraceError, NotFound, RetryIn, Refused,
-  Stopping, Timeout, Unconfirmed, Unreachable, Worker, defineJob,
+  Stopping, Timeout, Unconfirmed, Undecided, Unreachable, Worker, defineJob,
 } from './index.js';
 export type * from './index.js';

@@ -6,7 +6,7 @@ export { Client } from './client.js';
 export { defineJob } from './define.js';
 export {
   ApiError, BulkError, Cancelled, Closed, Discard, HandBack, Invalid, Kill, MillraceError, NotFound, RetryIn, Refused, Stopping, Timeout,
-  Unconfirmed, Unreachable,
+  Unconfirmed, Undecided, Unreachable,
 } from './errors.js';
 export { Inspector } from './inspector.js';
 export { Job } from './job.js';
@@ -14,9 +14,10 @@ export { Worker } from './worker.js';
 export type { JobDefinition, NewJob } from './define.js';
 export type { Limit } from './limits.js';
 export type { Defined, PeriodicJob } from './periodic.js';
+export type { Decision, Unique } from './unique.js';
 export type { Handler, HandlerOptions, WorkerMiddleware } from './handler.js';
 export type { FoundEntry, FoundJob, FoundRun, InspectorOptions, QueueSize } from './inspector.js';
 export type {
   ClientMiddleware, ClientOptions, Credentials, DefinitionOptions, Header, JobOptions, Json, Jsonable, Lane, Logger, Message,
-  MessageOptions, MessageProperties, OutgoingJob, Parsed, PublishOptions, Queues, TlsOptions, WorkerOptions,
+  MessageOptions, MessageProperties, OutgoingJob, Parsed, PublishOptions, Queues, TlsOptions, UniqueOptions, WorkerOptions,
 } from './types.js';

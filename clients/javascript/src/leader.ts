@@ -1,9 +1,8 @@
 import { close, openChannel, pause, type Connection } from './connection.js';
-import { LEADER } from './format.js';
+import { DIRECT_REPLY, LEADER, parse } from './format.js';
 import { Lost, Returned } from './publisher.js';
 import { newJid, toJSON } from './write.js';
 
-const DIRECT_REPLY = 'amq.rabbitmq.reply-to';
 const NO_LEADER = 'no sidecar leads right now';
 
 /** A command to the leader. */
@@ -13,15 +12,6 @@ export interface Command {
   slot?: string;
   process?: string;
   definitions?: unknown;
-}
-
-/** Parses a message as JSON. An invalid one has no members. */
-export function parse(body: Buffer): any {
-  try {
-    return JSON.parse(body.toString()) ?? {};
-  } catch {
-    return {};
-  }
 }
 
 /**

@@ -91,7 +91,7 @@ export function delivery(message: Message, options: MessageOptions): NewJob & { 
   const { exchange, routingKey = '', body = '', properties, ...others } = message;
   const [unknown] = Object.keys(others);
   check(unknown === undefined, `a message has no ${unknown}`);
-  check(!('queue' in options), 'a message has no option queue');
+  for (const name of ['queue', 'limited', 'limitKey', 'unique']) check(!(name in options), `a message has no option ${name}`);
   const encoded = {
     exchange: short(exchange, 'exchange'), routing_key: short(routingKey, 'routingKey'), ...encodeBody(body),
     ...(properties && { properties: encodeProperties(properties) }),

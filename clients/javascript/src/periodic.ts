@@ -12,7 +12,7 @@ export interface PeriodicJob<A extends readonly unknown[] = readonly any[]> {
   class: string | JobDefinition<any>;
   args?: A;
   /** Those of the job. */
-  options?: Omit<JobOptions, 'jid' | 'expiresAt' | 'traceparent'>;
+  options?: Omit<JobOptions, 'jid' | 'expiresAt' | 'traceparent' | 'unique'>;
   /** Five fields, such as "0 3 * * *", or @hourly, @daily, @weekly, @monthly or @yearly. */
   cron?: string;
   /** Seconds, a whole number. */
@@ -54,7 +54,9 @@ const MEMBERS: Record<string, string> = {
 /** Checks a periodic job, and returns its definition. */
 export function definition({ name, class: job, args = [], options = {}, ...schedule }: PeriodicJob): Record<string, unknown> {
   for (const ours of ['jid', 'expiresAt', 'traceparent', 'deadline']) check(!(ours in options), `periodic job ${name}: there is no option ${ours}`);
-  const members: Record<string, unknown> = { name, job: template(resolved({ class: job, args, options })) };
+  const whole = resolved({ class: job, args, options });
+  check(!whole.options.unique, `periodic job ${name} cannot be unique: set overlap`);
+  const members: Record<string, unknown> = { name, job: template(whole) };
   for (const [key, value] of Object.entries(schedule)) {
     const member = MEMBERS[key];
     check(member, `periodic job ${name}: there is no option ${key}`);

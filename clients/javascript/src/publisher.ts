@@ -1,6 +1,7 @@
 import type { ConfirmChannel, Options } from 'amqplib';
 import { openConfirmChannel, type Connection, type Watched } from './connection.js';
 import { Refused } from './errors.js';
+import { DIRECT_REPLY, parse } from './format.js';
 
 const WINDOW = 1000;
 
@@ -29,6 +30,8 @@ export class Publisher {
   #free = WINDOW;
   #waiting: (() => void)[] = [];
   #why: (Error & { code?: number }) | undefined;
+  #replies = new Map<string, (reply: any) => void>(); // that the leader still owes
+  #listening: Promise<unknown> | undefined;
   lost: Promise<Error>;
 
   static async open(connection: Connection): Promise<Publisher> {
@@ -55,12 +58,12 @@ export class Publisher {
    * Publishes {exchange, key, body, properties}. Resolves when the broker has the message. Rejects
    * with Refused, Returned or Lost.
    */
-  async publish(message: Publication): Promise<void> {
+  async publish(message: Publication, reply?: (reply: any) => void): Promise<void> {
     if (this.#free > 0) this.#free--;
     // An ending publish passes on its place.
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
-      await this.#send(message);
+      await this.#send(message, reply);
     } finally {
       const next = this.#waiting.shift();
       if (next) next();
@@ -68,8 +71,28 @@ export class Publisher {
     }
   }
 
-  #send({ exchange = '', key, body, properties }: Publication): Promise<void> {
+  /**
+   * Publishes, and resolves to a promise of the leader's answer when the broker has the message. The
+   * promise rejects with Lost if no answer can come any more.
+   */
+  async ask(message: Publication): Promise<{ answer: Promise<any> }> {
+    this.#listening ??= this.#channel.consume(DIRECT_REPLY, (reply) => {
+      if (reply) this.#replies.get(String(reply.properties.correlationId))?.(parse(reply.content));
+    }, { noAck: true }).catch((cause: unknown) => Promise.reject(new Lost('connection lost', { cause })));
+    await this.#listening;
+    let resolve!: (reply: any) => void;
+    const answer = Promise.race([
+      new Promise<any>((resolved) => (resolve = resolved)),
+      this.lost.then((cause) => Promise.reject(new Lost('connection lost', { cause }))),
+    ]);
+    answer.catch(() => {}); // the message may be published again
+    await this.publish(message, resolve);
+    return { answer };
+  }
+
+  #send({ exchange = '', key, body, properties }: Publication, reply?: (reply: any) => void): Promise<void> {
     const id = String(++this.#sent);
+    if (reply) this.#replies.set(id, reply);
     return new Promise((resolve, reject) => {
       const answered = (error: Error | null) => {
         const why = this.#returned.get(id);
@@ -79,7 +102,7 @@ export class Publisher {
         else reject(this.#unanswered(error, exchange));
       };
       try {
-        this.#channel.publish(exchange, key, body, { ...properties, correlationId: id }, answered);
+        this.#channel.publish(exchange, key, body, { ...properties, correlationId: id, ...(reply && { replyTo: DIRECT_REPLY }) }, answered);
       } catch (error) {
         reject(error instanceof TypeError ? error : new Lost('connection lost', { cause: error }));
       }

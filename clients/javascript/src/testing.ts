@@ -6,6 +6,7 @@ import type { Client } from './client.js';
 import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
 import { Job } from './job.js';
+import { Keys } from './keys.js';
 import { limitDefinition, type Limit } from './limits.js';
 import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
@@ -14,7 +15,8 @@ import { parseJob, type Delivered } from './parse.js';
 import { defining, definition, type Defined, type PeriodicJob } from './periodic.js';
 import type { Registry } from './registry.js';
 import { withRetryCount } from './scan.js';
-import type { ClientMiddleware, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest } from './types.js';
+import type { ClientMiddleware, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest, UniqueOptions } from './types.js';
+import { asUnique, type Decision, type Unique } from './unique.js';
 import { registryOf, type Worker } from './worker.js';
 import { prepare, toJSON } from './write.js';
 
@@ -26,8 +28,8 @@ export interface Enqueued {
   queue: string;
   /** The number of the next attempt. */
   attempt: number;
-  /** With the `limitKey`, if it has one; undefined if the job is not limited. */
-  gate?: { key?: string };
+  /** Of a limited or unique job: with the `limitKey`, if it has one, and what is `unique` about it. */
+  gate?: { key?: string; unique?: Unique; at?: number };
   /** When it is due, if it is scheduled. */
   at?: Date;
   /** The job as it would be published. */
@@ -59,7 +61,7 @@ interface Written {
 /** Returns the job of a message, and when it is due. */
 function written(job: OutgoingJob): Written {
   const { body, properties } = prepare(job);
-  const raw = job.at === undefined ? body : body.subarray(body.indexOf('"job":') + 6, -1);
+  const raw = job.at === undefined || job.options.unique ? body : body.subarray(body.indexOf('"job":') + 6, -1);
   return { raw, headers: properties.headers as Record<string, unknown>, ...(job.at && { at: job.at }) };
 }
 
@@ -147,14 +149,14 @@ function difference<T extends { name: string }>(old: readonly T[], wanted: reado
 }
 
 /** Replaces a Client. Each enqueued job is passed to a function. */
-class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'publishAt' | 'publishIn' | 'enqueueBulk' | 'define' | 'close'> {
+class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'enqueueUnique' | 'publishAt' | 'publishIn' | 'enqueueBulk' | 'define' | 'close'> {
   #middleware: ClientMiddleware[] = [];
-  #enqueued: (message: Written) => Promise<void>;
+  #enqueued: (message: Written) => Promise<Decision>;
   #periodic = new Map<string, PeriodicJob[]>();
   #limits = new Map<string, Limit[]>();
 
   /** @internal */
-  constructor(enqueued: (message: Written) => Promise<void>) {
+  constructor(enqueued: (message: Written) => Promise<Decision>) {
     this.#enqueued = enqueued;
   }
 
@@ -180,6 +182,19 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'p
   enqueueIn<const A extends readonly unknown[]>(seconds: number, className: string, args?: A & Jsonable<A>, options?: PublishOptions): Promise<string>;
   enqueueIn(seconds: number, job: string | JobDefinition, args: readonly unknown[] = [], options: PublishOptions = {}): Promise<string> {
     return this.#push({ class: job, args, options, at: new Date(Date.now() + seconds * 1000) });
+  }
+
+  /** Resolves to which job stays if there is one with the same key. A duplicate is not enqueued. */
+  enqueueUnique<A extends readonly unknown[]>(job: JobDefinition<A>, ...rest: Rest<A, UniqueOptions>): Promise<Decision>;
+  enqueueUnique<const A extends readonly unknown[]>(className: string, args?: A & Jsonable<A>, options?: UniqueOptions): Promise<Decision>;
+  async enqueueUnique(named: string | JobDefinition, args: readonly unknown[] = [], { at, ...options }: UniqueOptions = {}): Promise<Decision> {
+    const job = asUnique(resolved({ class: named, args, options, ...(at !== undefined && { at }) }));
+    let decision = { jid: '', duplicate: false };
+    await throughMiddleware(this.#middleware, job, async () => {
+      decision = await this.#enqueued(written(job));
+      return decision.jid;
+    });
+    return decision;
   }
 
   async publishAt(at: Date, message: Message, options: MessageOptions = {}): Promise<string> {
@@ -248,9 +263,16 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'p
 export class Inline extends Offline {
   constructor(worker: Worker) {
     if (!worker) throw new TypeError('millrace: Inline needs the worker that runs its jobs: new Inline(worker)');
+    const keys = new Keys();
     super(async (message) => {
+      const job = JSON.parse(message.raw.toString());
+      const decision = keys.decide(job, () => false);
+      if (decision.duplicate) return decision;
+      keys.begins(job);
       const { failed, error } = await new Delivery(worker, delivered(message, 1)).run();
+      keys.ends(job);
       if (failed) throw error;
+      return decision;
     });
   }
 }
@@ -270,11 +292,14 @@ export class Fake extends Offline {
   #retries: Kept[] = [];
   #dead: Kept[] = [];
   #running: Delivery | undefined;
+  #keys = new Keys();
 
   /** A Fake that only collects needs no worker. */
   constructor(worker?: Worker) {
     super(async (message) => {
-      this.#waiting.push({ message, attempt: 1 });
+      const decision = this.#keys.decide(JSON.parse(message.raw.toString()), (jid) => this.#remove(jid));
+      if (!decision.duplicate) this.#waiting.push({ message, attempt: 1 });
+      return decision;
     });
     this.#worker = worker;
   }
@@ -330,12 +355,22 @@ export class Fake extends Offline {
 
   async #attempt({ message, attempt }: Kept, retries: boolean): Promise<unknown[]> {
     if (!this.#worker) throw new TypeError('millrace: drain needs a worker: new Fake(worker)');
+    const job = JSON.parse(message.raw.toString());
+    this.#keys.begins(job);
     this.#running = new Delivery(this.#worker, delivered(message, attempt));
     const { status, failed, error, retryIn } = await this.#running.run();
     this.#running = undefined;
     if (status === 'retry') this.#retries.push({ message, attempt: attempt + 1, retryIn, error });
+    else this.#keys.ends(job);
     if (status === 'dead') this.#dead.push({ message, attempt, error });
     return failed && !(retries && status === 'retry') ? [error] : [];
+  }
+
+  /** Removes a job that has not run, for a later one with the same key. */
+  #remove(jid: string): boolean {
+    const i = this.#waiting.findIndex(({ message, attempt }) => attempt === 1 && JSON.parse(message.raw.toString()).jid === jid);
+    if (i >= 0) this.#waiting.splice(i, 1);
+    return i >= 0;
   }
 
   /** Cancels the running job if it has the jid, as an operator would. */
@@ -348,5 +383,6 @@ export class Fake extends Offline {
   /** Removes all jobs. */
   clear(): void {
     for (const list of [this.#waiting, this.#retries, this.#dead]) list.length = 0;
+    this.#keys.clear();
   }
 }

@@ -1,4 +1,5 @@
 /** The types that programs use, except those that name a job or a definition. */
+import type { Unique } from './unique.js';
 import type { ConnectionOptions, SecureContextOptions } from 'node:tls';
 
 /** A value that can be written as JSON: a bigint becomes a number, a Date becomes text. */
@@ -48,8 +49,10 @@ export interface JobOptions {
    * limited anyway.
    */
   limited?: boolean;
-  /** What limits per key count it under, such as a customer: at most 200 bytes. */
+  /** What limits per key count it under, such as a customer: at most 200 bytes. `''` is none. */
   limitKey?: string;
+  /** Makes other jobs with the same key duplicates, which do not run. true: by class, queue and args. */
+  unique?: boolean | Unique;
   /** Default: 16 random bytes in hex. */
   jid?: string;
   /** A job that has not begun by then becomes a dead job. */
@@ -69,6 +72,12 @@ export interface JobOptions {
 export interface PublishOptions extends JobOptions {
   /** Seconds until an unanswered publish fails. Default: the client's timeout. */
   deadline?: number;
+}
+
+/** The options of enqueueUnique. */
+export interface UniqueOptions extends PublishOptions {
+  /** When the job is due; immediately if absent. */
+  at?: Date;
 }
 
 /** A message to delay. */
@@ -106,7 +115,7 @@ export interface MessageProperties {
 export type Header = string | number | bigint | boolean | null | readonly Header[] | { readonly [name: string]: Header | undefined };
 
 /** The options of the job that delivers a message. */
-export type MessageOptions = Omit<PublishOptions, 'queue'>;
+export type MessageOptions = Omit<PublishOptions, 'queue' | 'limited' | 'limitKey' | 'unique'>;
 
 /** The options that a definition sets for all jobs of its class. */
 export type DefinitionOptions = Omit<JobOptions, 'jid'>;
@@ -169,7 +178,7 @@ export interface ClientOptions {
 }
 
 /** The arguments of enqueue after a definition. */
-export type Rest<A extends readonly unknown[]> = [] extends A ? [args?: A, options?: PublishOptions] : [args: A, options?: PublishOptions];
+export type Rest<A extends readonly unknown[], O = PublishOptions> = [] extends A ? [args?: A, options?: O] : [args: A, options?: O];
 
 /**
  * An array is strict: a queue's jobs begin only when no job of an earlier queue waits. An object is

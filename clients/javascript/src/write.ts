@@ -3,12 +3,13 @@ import {
   isAnyArrayBuffer, isBoxedPrimitive, isDate, isMap, isPromise, isRegExp, isSet, isWeakMap, isWeakSet,
 } from 'node:util/types';
 import { Invalid, isError } from './errors.js';
-import { DEFAULT_QUEUE, DIRECT, GATED, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, limitKeyFault, properties, queueNameFault, seconds } from './format.js';
+import { DEFAULT_QUEUE, DIRECT, GATED, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, keyFault, properties, queueNameFault, seconds } from './format.js';
 import type { Publication } from './publisher.js';
 import type { JobOptions, PublishOptions } from './types.js';
+import { uniqueFault, uniqueMember, type Unique } from './unique.js';
 
 export const OPTIONS = new Set<string>([
-  'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline', 'limited', 'limitKey',
+  'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline', 'limited', 'limitKey', 'unique',
 ]);
 
 export const newJid = (): string => randomBytes(16).toString('hex');
@@ -108,21 +109,31 @@ function checkOptions(o: PublishOptions): void {
   check(o.timeout === undefined || (Number.isFinite(o.timeout) && o.timeout >= 0), `timeout is ${o.timeout}`);
   check(o.dead === undefined || typeof o.dead === 'boolean', 'dead is no boolean');
   check(o.limited === undefined || typeof o.limited === 'boolean', 'limited is no boolean');
-  const fault = o.limitKey === undefined ? undefined : limitKeyFault(o.limitKey);
+  const fault = (o.limitKey === undefined ? undefined : keyFault('limitKey', o.limitKey)) ?? uniqueFault(o.unique);
   check(!fault, fault);
   check(o.backtrace === undefined || typeof o.backtrace === 'boolean' || isCount(o.backtrace), `backtrace is ${o.backtrace}`);
   for (const name of Object.keys(o.fields ?? {})) check(!MEMBERS.has(name), `field ${name} is named by the format`);
 }
 
-/** Returns whether limits count a job. */
-const isLimited = (o: JobOptions): boolean => o.limited === true || o.limitKey !== undefined;
+/** The member of limited and unique jobs. A unique job waits in jobs.gated until it is due. */
+interface Gate {
+  key?: string;
+  unique?: Unique;
+  at?: number;
+}
+
+function gateOf(o: JobOptions, at?: unknown): Gate | undefined {
+  const unique = uniqueMember(o.unique);
+  if (!unique && !o.limited && !o.limitKey) return undefined;
+  return { ...(o.limitKey && { key: o.limitKey }), ...(unique && { unique }), ...(unique && at !== undefined && { at: time('at', at) }) };
+}
 
 /** Returns the members of a job that its options set. Absent options are left out. */
-function optional(o: PublishOptions): Record<string, unknown> {
+function optional(o: PublishOptions, at?: unknown): Record<string, unknown> {
   const m: Record<string, unknown> = {};
   for (const name of ['retry', 'priority', 'tags', 'timeout', 'dead', 'backtrace'] as const) if (o[name] !== undefined) m[name] = o[name];
   if (o.expiresAt !== undefined) m.expires_at = time('expiresAt', o.expiresAt);
-  if (isLimited(o)) m.gate = { key: o.limitKey };
+  m.gate = gateOf(o, at);
   return { ...m, ...o.fields };
 }
 
@@ -163,18 +174,19 @@ export function prepare(job: NamedJob, now = Date.now()): Prepared {
   const jid = options.jid ?? newJid();
   const stamp = job.at === undefined ? 'enqueued_at' : 'created_at';
   const text = toJSON({
-    jid, class: job.class, args: job.args ?? [], queue, retry_count: 0, [stamp]: seconds(now), ...optional(options),
+    jid, class: job.class, args: job.args ?? [], queue, retry_count: 0, [stamp]: seconds(now), ...optional(options, job.at),
   });
   return { jid, ...place(job, jid, queue, text), properties: properties(jid, job.class, options.priority ?? 0, options.traceparent, now) };
 }
 
 function place(job: NamedJob, jid: string, queue: string, text: string): Omit<Publication, 'properties'> {
-  if (job.at !== undefined) {
+  const unique = Boolean(job.options?.unique);
+  if (job.at !== undefined && !unique) {
     const head = toJSON({ type: 'scheduled_job', jid, scheduled_at: time('at', job.at) });
     text = `${head.slice(0, -1)},"job":${text}}`;
   }
   const body = Buffer.from(text);
   check(body.length <= MAX_RECORD, `it has ${body.length} bytes, at most ${MAX_RECORD} are allowed`);
-  if (job.at !== undefined) return { exchange: '', key: SCHEDULED, body };
-  return isLimited(job.options ?? {}) ? { exchange: '', key: GATED, body } : { exchange: DIRECT, key: queue, body };
+  if (job.at !== undefined && !unique) return { exchange: '', key: SCHEDULED, body };
+  return gateOf(job.options ?? {}) ? { exchange: '', key: GATED, body } : { exchange: DIRECT, key: queue, body };
 }

@@ -7,10 +7,9 @@ import { Engine } from '../dist/engine/engine.js';
 import { heartbeat } from '../dist/engine/heartbeat.js';
 import { Metrics } from '../dist/engine/metrics.js';
 import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../dist/errors.js';
-import { millis, properties } from '../dist/format.js';
+import { millis, parse, properties } from '../dist/format.js';
 import { splitHosts, tryOrder } from '../dist/hosts.js';
 import { Job } from '../dist/job.js';
-import { parse } from '../dist/leader.js';
 import { delivery } from '../dist/message.js';
 import { backoff, expire, judge, poisoned, unknownClass } from '../dist/outcome.js';
 import { Undecodable, parseJob } from '../dist/parse.js';
@@ -201,8 +200,12 @@ vectors('outcomes', async (c) => {
   if (c.stream) assert.deepEqual(properties(job.jid, job.class, 0, job.headers.traceparent).headers, c.headers);
 });
 
-vectors('publish', (c) => {
-  const { expires_at: expires, ...options } = { jid: c.jid, ...c.options };
+const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
+/** Checks the message that a client publishes. */
+function published(c) {
+  const { expires_at: expires, ...given } = { jid: c.jid, ...c.options };
+  const options = Object.fromEntries(Object.entries(given).map(([name, value]) => [camel(name), value]));
   if (expires !== undefined) options.expiresAt = new Date(millis(expires));
   const job = { class: c.class, args: c.args, options, at: c.at === undefined ? undefined : new Date(millis(c.at)) };
   if (c.error) {
@@ -218,9 +221,10 @@ vectors('publish', (c) => {
     content_type: p.contentType, delivery_mode: p.deliveryMode, message_id: p.messageId, type: p.type ?? null, priority: p.priority,
     mandatory: p.mandatory, headers: p.headers,
   }, c.properties);
-});
+}
 
-const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+vectors('publish', published);
+vectors('unique', published);
 
 vectors('messages', (c) => {
   const { routing_key: routingKey, body_base64: coded, properties, ...message } = c.message;

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from millrace_jobs import BulkError, Client, Error, NewJob, PeriodicJob
+from millrace_jobs import BulkError, Client, Error, Limit, NewJob, PeriodicJob
 
 
 def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
@@ -54,7 +54,9 @@ def define(client: Client, command: dict[str, Any]) -> dict[str, Any]:
         members = {names.get(name, name): value for name, value in of.items() if name != "queue"}
         return PeriodicJob(**members, options={"queue": of["queue"]} if "queue" in of else {})
 
-    return vars(client.define(command["source"], map(job, command["jobs"]), deadline=command["timeout"]))
+    jobs = map(job, command["jobs"]) if "jobs" in command else None
+    limits = [Limit(**limit) for limit in command["limits"]] if "limits" in command else None
+    return vars(client.define(command["source"], jobs, limits=limits, deadline=command["timeout"]))
 
 
 def main() -> None:

@@ -138,16 +138,19 @@ class Broker:
             return int(channel.queue_declare(queue, passive=True).method.message_count)
 
     @contextlib.contextmanager
-    def leading(self, *replies: str) -> Iterator[list[dict[str, Any]]]:
-        """Take commands as a leader does. The replies are given in order; an empty one is no answer."""
+    def leading(self, *replies: str, queue: str = "jobs.leader") -> Iterator[list[dict[str, Any]]]:
+        """Take commands as a leader does, or from jobs.gated unique jobs.
+
+        The replies are given in order; an empty one is no answer.
+        """
         commands: list[dict[str, Any]] = []
 
         def lead() -> None:
             with self.channel() as channel:
-                channel.queue_declare("jobs.leader")
+                channel.queue_declare(queue)
                 try:
                     for reply in replies:
-                        for _, properties, body in channel.consume("jobs.leader", auto_ack=True):
+                        for _, properties, body in channel.consume(queue, auto_ack=True):
                             commands.append(json.loads(body))
                             if reply:
                                 channel.basic_publish(
@@ -156,7 +159,7 @@ class Broker:
                             break
                 finally:
                     channel.cancel()
-                    channel.queue_delete("jobs.leader")
+                    channel.queue_delete(queue)
 
         thread = threading.Thread(target=lead)
         thread.start()

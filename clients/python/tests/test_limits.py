@@ -43,7 +43,7 @@ class Enqueuing(unittest.TestCase):
         cases: list[tuple[dict[str, Any], object]] = [
             ({"limited": True}, {}),
             ({"limit_key": "customer-42"}, {"key": "customer-42"}),
-            ({"limited": True, "limit_key": ""}, {"key": ""}),
+            ({"limited": True, "limit_key": ""}, {}),
             ({"limited": False, "limit_key": "é" * 100}, {"key": "é" * 100}),
         ]
         for options, gate in cases:
@@ -52,7 +52,7 @@ class Enqueuing(unittest.TestCase):
                 self.assertEqual(("", "jobs.gated", gate, "imports"), (exchange, key, job["gate"], job["queue"]))
                 exchange, key, record = self.prepared(at=9.0, **options)
                 self.assertEqual(("", "scheduled_jobs", gate), (exchange, key, record["job"]["gate"]))
-        for options in ({}, {"limited": False}, {"limit_key": None}):
+        for options in ({}, {"limited": False}, {"limit_key": None}, {"limit_key": ""}):
             exchange, key, job = self.prepared(**options)
             self.assertEqual(("jobs.direct", "default", False), (exchange, key, "gate" in job))
 

@@ -5,7 +5,7 @@ import unittest
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from millrace_jobs import BulkError, Client, Closed, Invalid, NewJob, Options, Unreachable
+from millrace_jobs import BulkError, Client, Closed, Invalid, NewJob, Options, Unique, Unreachable
 
 from . import vectors
 
@@ -16,6 +16,18 @@ class Vectors(unittest.TestCase):
     def test_publish(self) -> None:
         for case in vectors.cases("publish"):
             with self.subTest(case["name"]):
+                self.check(case)
+
+    def test_unique(self) -> None:
+        for case in vectors.cases("unique"):
+            if case["name"] == "a member that unique does not have":
+                continue  # a TypeError of Unique itself
+            with self.subTest(case["name"]):
+                unique: Any = case["options"]["unique"]
+                if isinstance(unique, dict):
+                    names = {"while": "while_", "for": "for_"}
+                    members: dict[str, Any] = {str(names.get(name, name)): value for name, value in unique.items()}
+                    case["options"]["unique"] = Unique(**members)
                 self.check(case)
 
     def check(self, case: dict[str, Any]) -> None:

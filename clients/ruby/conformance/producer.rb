@@ -26,10 +26,11 @@ def carry_out(client, command)
 end
 
 def define(client, command)
-  jobs = command['jobs'].map do |job|
+  jobs = command['jobs']&.map do |job|
     Millrace::PeriodicJob.new(job['name'], job['class'], job['args'], **job.except('name', 'class', 'args').transform_keys(&:to_sym))
   end
-  did = client.define(command['source'], jobs, deadline: command['timeout'])
+  limits = command['limits']&.map { |limit| Millrace::Limit.new(limit['name'], **limit.except('name').transform_keys(&:to_sym)) }
+  did = client.define(command['source'], jobs, limits: limits, deadline: command['timeout'])
   { made: did.made, changed: did.changed, forgotten: did.forgotten, unchanged: did.unchanged }
 end
 

@@ -12,6 +12,7 @@ require_relative 'millrace/connection'
 require_relative 'millrace/hosts'
 require_relative 'millrace/channel'
 require_relative 'millrace/publisher'
+require_relative 'millrace/unique'
 require_relative 'millrace/new_job'
 require_relative 'millrace/message'
 require_relative 'millrace/periodic_job'
@@ -144,6 +145,11 @@ module Millrace
     # @see Client#enqueue_in
     def enqueue_in(...)
       client.enqueue_in(...)
+    end
+
+    # @see Client#enqueue_unique
+    def enqueue_unique(...)
+      client.enqueue_unique(...)
     end
 
     # @see Client#publish_at

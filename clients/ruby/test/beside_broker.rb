@@ -45,9 +45,9 @@ module BesideBroker
 
   # Takes commands as a leader does. The replies are given in order; nil is no answer. The block gets
   # the commands.
-  def leading(*replies)
+  def leading(*replies, inbox: 'jobs.leader')
     commands = []
-    inbox = @channel.queue('jobs.leader')
+    inbox = queue(inbox)
     inbox.subscribe do |_, properties, body|
       commands << JSON.parse(body)
       reply = replies.shift

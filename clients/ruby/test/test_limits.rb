@@ -22,14 +22,14 @@ class TestLimitedJobs < Minitest::Test
 
   def test_a_limited_job_waits_for_its_limits
     { { limited: true } => {}, { limit_key: 'customer-42' } => { 'key' => 'customer-42' },
-      { limited: true, limit_key: '' } => { 'key' => '' }, { limited: false, limit_key: 'é' * 100 } => { 'key' => 'é' * 100 } }
+      { limited: true, limit_key: '' } => {}, { limited: false, limit_key: 'é' * 100 } => { 'key' => 'é' * 100 } }
       .each do |options, gate|
       exchange, key, job = prepared(**options)
       assert_equal ['', 'jobs.gated', gate, 'imports'], [exchange, key, job['gate'], job['queue']]
       exchange, key, record = prepared(at: 9.0, **options)
       assert_equal ['', 'scheduled_jobs', gate], [exchange, key, record['job']['gate']]
     end
-    [{}, { limited: false }, { limit_key: nil }].each do |options|
+    [{}, { limited: false }, { limit_key: nil }, { limit_key: '' }].each do |options|
       exchange, key, job = prepared(**options)
       assert_equal ['jobs.direct', 'imports', false], [exchange, key, job.key?('gate')]
     end

@@ -88,7 +88,7 @@ class TestSig < Minitest::Test
   def test_options_of_jobs
     each_signature do |what, _ruby, method|
       keywords = method.method_types.first.type.optional_keywords.keys
-      options = Millrace::NewJob::OPTIONS - (keywords.include?(:properties) ? %i[queue limited limit_key] : [])
+      options = Millrace::NewJob::OPTIONS - (keywords.include?(:properties) ? %i[queue limited limit_key unique] : [])
       assert_empty options - keywords, what if keywords.include?(:traceparent)
     end
   end

@@ -84,21 +84,21 @@ class TestVectors < Minitest::Test
     assert_equal c.values_at('class', 'retry', 'retry_count'), [found.job_class, found.retries, found.retry_count]
   end
 
-  each_case('publish') do |c|
-    options = { jid: c['jid'] }.merge(c['options'].transform_keys(&:to_sym))
-    new_job = NewJob.new(c['class'], c['args'], at: c['at'], **options)
-    if c['error']
-      assert_raises(Invalid) { new_job.prepare(c['now']) }
-      next
-    end
-    jid, message = new_job.prepare(c['now'])
-    wanted = c['properties']
-    assert_equal options[:jid], jid
-    assert_equal c.values_at('exchange', 'routing_key'), [message.exchange, message.key]
-    assert_equal c['body'], JSON.parse(message.body)
-    assert_equal wanted.values_at('type', 'message_id', 'priority', 'headers', 'mandatory'),
-                 [message.type, message.message_id, message.priority, message.headers, message.mandatory]
+  # Checks the message that a client publishes.
+  def check_published(vector)
+    options = { jid: vector['jid'] }.merge(vector['options'].transform_keys(&:to_sym))
+    new_job = NewJob.new(vector['class'], vector['args'], at: vector['at'], **options)
+    return assert_raises(Invalid) { new_job.prepare(vector['now']) } if vector['error']
+
+    jid, message = new_job.prepare(vector['now'])
+    assert_equal [options[:jid], *vector.values_at('exchange', 'routing_key')], [jid, message.exchange, message.key]
+    assert_equal vector['body'], JSON.parse(message.body)
+    wanted = vector['properties'].slice('type', 'message_id', 'priority', 'headers', 'mandatory')
+    assert_equal(wanted, wanted.to_h { |name, _| [name, message[name]] })
   end
+
+  each_case('publish') { |c| check_published(c) }
+  each_case('unique') { |c| check_published(c) }
 
   each_case('messages') do |c|
     options = { jid: c['jid'] }.merge(c['options'].transform_keys(&:to_sym))

@@ -1,8 +1,8 @@
 import type { Engine } from './engine.js';
 import { close, openChannel, type Connection } from '../connection.js';
 import { messageOf } from '../errors.js';
-import { CONTROL } from '../format.js';
-import { ask, parse, type Command } from '../leader.js';
+import { CONTROL, parse } from '../format.js';
+import { ask, type Command } from '../leader.js';
 import { newJid } from '../write.js';
 
 const ASK_TIMEOUT = 2_000; // ms

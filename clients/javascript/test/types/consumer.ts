@@ -1,6 +1,8 @@
 // Code that a TypeScript program may write, and code that the compiler must refuse.
 // package.test.mjs checks it with strict settings.
-import { Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Job, type Limit, type Logger, type NewJob } from 'millrace-jobs';
+import {
+  Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Decision, type Job, type Limit, type Logger, type NewJob, type Unique,
+} from 'millrace-jobs';
 import { Attempt, Fake, Inline } from 'millrace-jobs/testing';
 
 interface OrderMail {
@@ -17,6 +19,7 @@ declare const unknownValue: unknown;
 const orderMail = defineJob<[mail: OrderMail]>('OrderMail', { queue: 'mail', retry: 3 });
 const imports = defineJob<[file: string]>('Import', { limitKey: 'ann', limited: true });
 const importLimit: Limit = { name: 'imports', per: ['key'], rate: { jobs: 100, seconds: 60 }, overrides: { ann: { concurrency: 3 } } };
+const latest: Unique = { by: ['class', 'args.0'], on: 'replace', wait: 5 };
 const cleanUp = defineJob<[]>('CleanUp');
 const optional = defineJob<[days?: number]>('Optional');
 const tls = { ca: 'pem', cert: Buffer.from('pem'), key: 'pem', passphrase: 'x' };
@@ -30,6 +33,13 @@ export async function enqueue(client: Client | Inline): Promise<string[]> {
   await client.define('app', undefined, { limits: [] });
   // @ts-expect-error nothing has a limit of its own for each host
   await client.define('app', undefined, { limits: [{ name: 'x', concurrency: 1, per: ['host'] }] });
+  const stays: Decision = await client.enqueueUnique('Charge', [42], { unique: { key: 'order-42', for: 86400 }, at: new Date() });
+  await client.enqueueUnique(imports, ['a.csv'], { unique: true, deadline: stays.duplicate ? 1 : 2 });
+  await client.enqueue(imports, ['a.csv'], { unique: latest });
+  // @ts-expect-error a job is kept or replaced
+  await client.enqueue('Any', [], { unique: { on: 'drop' } });
+  // @ts-expect-error a message cannot be unique
+  await client.publishIn(60, { exchange: 'orders' }, { unique: true });
   // @ts-expect-error a key is a text
   await client.enqueue('Any', [], { limitKey: 7 });
   await client.enqueueAt(new Date(), cleanUp);

@@ -16,6 +16,7 @@ from ._login import AsyncCredentials, Credentials
 from ._message import MessageProperties
 from ._newjob import MessageOptions, NewJob, Options
 from ._periodic import PeriodicJob
+from ._unique import Decision, Unique
 from ._version import __version__
 from .app import App, Task, current_job
 from .async_client import AsyncClient, AsyncClientMiddleware, AsyncEnqueue
@@ -34,6 +35,7 @@ from .errors import (
     RetryIn,
     Timeout,
     Unconfirmed,
+    Undecided,
     UnknownClass,
     Unreachable,
 )
@@ -54,6 +56,7 @@ __all__ = [
     "ClientMiddleware",
     "Closed",
     "Credentials",
+    "Decision",
     "Defined",
     "Discard",
     "Enqueue",
@@ -82,6 +85,8 @@ __all__ = [
     "Task",
     "Timeout",
     "Unconfirmed",
+    "Undecided",
+    "Unique",
     "UnknownClass",
     "Unreachable",
     "Worker",

@@ -8,8 +8,9 @@ from . import _wire
 from ._amqp import Connection, Lost
 from ._claims import ANSWER_TIME, Claims
 from ._core import Core
-from ._leader import ask, read_object
+from ._leader import ask
 from ._publisher import Returned
+from ._wire import read_object
 
 
 async def listen(worker: Core, connection: Connection) -> str:

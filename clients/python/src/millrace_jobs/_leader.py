@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 from . import _wire
 from ._amqp import Connection, Lost
 from ._publisher import Returned
-from ._wire import Message
+from ._wire import REPLY, Message, read_object
 
-REPLY = "amq.rabbitmq.reply-to"
 NO_LEADER = "no sidecar leads right now"
 
 
@@ -46,12 +44,3 @@ async def ask(connection: Connection, command: dict[str, Any], within: float) ->
     if reply.get("status") == 503:
         raise Returned(f"{NO_LEADER}: {reply.get('reason')}")
     return reply
-
-
-def read_object(body: bytes) -> dict[str, Any]:
-    """Return a JSON object, which is empty if the body is none."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -21,7 +21,7 @@ from ._login import AsyncCredentials, Credentials, Login
 from ._pauses import Pauses
 from ._publisher import Publisher, Returned
 from ._wire import Message
-from .errors import Closed, Refused, Unconfirmed, Unreachable
+from .errors import Closed, Refused, Unconfirmed, Undecided, Unreachable
 
 CLOSED = "the client was closed"
 
@@ -67,6 +67,11 @@ class Lines:
         with self._lock:  # so that a later close knows of the publish
             return self._open().repeat(lambda publisher: publisher.publish(message), until)
 
+    def decide(self, message: Message, until: float) -> Future[dict[str, Any]]:
+        """Publish, and return a future for the leader's answer to the message."""
+        with self._lock:
+            return self._open().decide(message, until)
+
     def ask(self, command: dict[str, Any], until: float) -> Future[dict[str, Any]]:
         """Send a command to the leader, and return a future for its answer."""
         with self._lock:
@@ -103,6 +108,26 @@ class Line:
     def repeat(self, act: Callable[[Publisher], Awaitable[T]], until: float) -> Future[T]:
         """Publish until that is answered. Called from another thread."""
         return asyncio.run_coroutine_threadsafe(self._repeat(act, until), self._loop)
+
+    def decide(self, message: Message, until: float) -> Future[dict[str, Any]]:
+        """Publish until that is confirmed, and wait for the leader's answer."""
+        return asyncio.run_coroutine_threadsafe(self._decide(message, until), self._loop)
+
+    async def _decide(self, message: Message, until: float) -> dict[str, Any]:
+        reply = await self._repeat(lambda publisher: publisher.ask(message), until)
+        why: BaseException
+        try:
+            async with asyncio.timeout(max(until - time.monotonic(), 0)):
+                return await reply  # it is not published again: the job may have run already
+        except TimeoutError:
+            why = TimeoutError("no leader has answered before the deadline")
+        except Lost as e:
+            why = e
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise  # the caller was cancelled
+            why = Closed(CLOSED)
+        raise Undecided(f"the job is published, and a leader will decide whether it is a duplicate: {why}") from why
 
     async def _repeat(self, act: Callable[[Publisher], Awaitable[T]], until: float) -> T:
         began = time.monotonic()

@@ -49,6 +49,8 @@ def new_message(
             raise ValueError(f"a message has no option queue: it waits in {QUEUE}")
         if "limited" in options or "limit_key" in options:
             raise ValueError("limits count no messages: no worker reports their end")
+        if "unique" in options:
+            raise ValueError("a message cannot be unique")
     except (ValueError, TypeError, RecursionError) as e:
         raise Invalid(f"message to {exchange!a:.100}: {e}") from e
     return NewJob(CLASS, [message], at, queue=QUEUE, **options)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 from . import _wire
+from ._unique import Unique, members_of
 from ._wire import Message
 from .errors import Invalid
 
@@ -31,7 +32,8 @@ class TaskOptions(MessageOptions, total=False):
 
     queue: str
     limited: bool  # whether limits count the job; one with a limit_key is limited anyway
-    limit_key: str | None  # what limits per key count the job under, such as a customer
+    limit_key: str | None  # what limits per key count the job under, such as a customer; "" is none
+    unique: Unique | bool  # other jobs with the same key are duplicates, which do not run
 
 
 class Options(TaskOptions, total=False):
@@ -74,14 +76,13 @@ class NewJob:
             members["tags"] = list(o["tags"])
         if "expires_at" in o:
             members["expires_at"] = seconds(o["expires_at"])
-        key = o.get("limit_key")
-        gated = key is not None or o.get("limited", False)
-        if gated:
-            members["gate"] = {} if key is None else {"key": key}
+        gate = self._gate()
+        if gate is not None:
+            members["gate"] = gate
         members.update(o.get("fields") or {})
-        exchange, routing_key = ("", _wire.GATED) if gated else (_wire.DIRECT, queue)
+        exchange, routing_key = (_wire.DIRECT, queue) if gate is None else ("", _wire.GATED)
         message = Message(exchange, routing_key, _wire.dump(members), _wire.short(jid), _wire.short(self.class_))
-        if self.at is not None:
+        if self.at is not None and not (gate and "unique" in gate):
             head = _wire.dump({"type": "scheduled_job", "jid": jid, "scheduled_at": seconds(self.at)})
             message.exchange, message.key, message.body = "", _wire.SCHEDULED, splice(head, message.body)
         if len(message.body) > _wire.MAX_RECORD:
@@ -89,6 +90,24 @@ class NewJob:
         message.priority = o.get("priority", 0)
         message.headers = _wire.trace_headers(o.get("traceparent"))
         return jid, message
+
+    def _gate(self) -> dict[str, Any] | None:
+        """Return the member ``gate`` of a limited or unique job, or None."""
+        key, unique = self.options.get("limit_key"), members_of(self.options.get("unique"))
+        if not key and not self.options.get("limited", False) and unique is None:
+            return None
+        gate: dict[str, Any] = {"key": key} if key else {}
+        if unique is not None:
+            gate["unique"] = unique
+            if self.at is not None:  # a unique job waits in jobs.gated until it is due
+                gate["at"] = seconds(self.at)
+        return gate
+
+    def as_unique(self) -> NewJob:
+        """Return the job, unique by the defaults if it was not unique."""
+        if self.options.get("unique"):
+            return self
+        return NewJob(self.class_, self.args, self.at, **cast(Options, {**self.options, "unique": True}))
 
     def _check(self, queue: str) -> None:
         o = self.options
@@ -112,7 +131,7 @@ class NewJob:
             raise ValueError("limited must be True or False")
         key = o.get("limit_key")
         if key is not None:
-            _wire.check_limit_key(key)
+            _wire.check_key("limit_key", key)
         reserved = _wire.JOB_MEMBERS & (o.get("fields") or {}).keys()
         if reserved:
             raise ValueError(f"field {min(reserved)} is named by the format: there is an option for it, or it is not yours")

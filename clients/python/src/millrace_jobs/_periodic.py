@@ -46,6 +46,8 @@ class PeriodicJob:
         ours = [name for name in OF_TICKS if name in self.options]
         if ours:
             raise Invalid(f"periodic job {self.name!a:.100}: each tick sets {ours[0]}")
+        if self.options.get("unique"):
+            raise Invalid(f"periodic job {self.name!a:.100} cannot be unique: set overlap")
         _, message = NewJob(self.class_, self.args, None, **self.options).prepare(time.time())
         job = json.loads(message.body)
         for name in ("jid", "retry_count", "enqueued_at"):

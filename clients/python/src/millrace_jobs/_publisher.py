@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ._amqp import NOT_FOUND, REFUSED, Channel, Connection, Lost
-from ._wire import Message
+from ._wire import REPLY, Message, read_object
 from .errors import Refused
 
 WINDOW = 1000
@@ -29,6 +29,8 @@ class Publisher:
         # With their exchange, in the order of their tags.
         self._unanswered: dict[int, tuple[asyncio.Future[None], str]] = {}
         self._returned: dict[str, str] = {}
+        self._replies: dict[str, asyncio.Future[dict[str, Any]]] = {}  # that the leader still owes
+        self._listening: asyncio.Future[str] | None = None
         self._room = asyncio.Semaphore(WINDOW)
         channel.closed.add_done_callback(self._lose)
 
@@ -41,8 +43,21 @@ class Publisher:
         await channel._call(channel.raw.confirm_delivery, self._answer)
         return self
 
-    async def publish(self, message: Message) -> None:
-        """Publish, and return when the broker has the message.
+    async def ask(self, message: Message) -> asyncio.Future[dict[str, Any]]:
+        """Publish, and return a future for the leader's answer when the broker has the message.
+
+        Raise the errors of `publish`. The future fails with Lost if no answer can come any more.
+        """
+        if self._listening is None:
+            self._listening = asyncio.ensure_future(self.channel.consume(REPLY, self._take_reply, auto_ack=True))
+        await asyncio.shield(self._listening)
+        reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        message.reply_to = REPLY
+        await self.publish(message, reply)
+        return reply
+
+    async def publish(self, message: Message, reply: asyncio.Future[dict[str, Any]] | None = None) -> None:
+        """Publish, and return when the broker has the message. ``reply`` gets the leader's answer.
 
         Raise Refused if the broker does not take it, Returned if the broker returned it, and Lost
         if it is unknown whether it arrived.
@@ -57,7 +72,15 @@ class Publisher:
         self._sent = tag
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unanswered[tag] = future, message.exchange
+        if reply:
+            self._replies[str(tag)] = reply
+            reply.add_done_callback(lambda _: self._replies.pop(str(tag), None))
         await future
+
+    def _take_reply(self, _channel: object, _method: object, properties: Any, body: bytes) -> None:
+        reply = self._replies.get(properties.correlation_id)
+        if reply and not reply.done():
+            reply.set_result(read_object(body))
 
     def _return(self, _channel: object, method: Any, properties: Any, _body: bytes) -> None:
         why = f"{method.reply_code} {method.reply_text}: exchange {method.exchange!r}, routing key {method.routing_key!r}"
@@ -95,3 +118,7 @@ class Publisher:
             if not future.done():
                 future.set_exception(Refused(str(lost)) if no_exchange and exchange else Lost(lost.reason))
         self._unanswered.clear()
+        for reply in list(self._replies.values()):
+            if not reply.done():
+                reply.set_exception(Lost(lost.reason))
+                reply.exception()  # no caller may wait for it any more

@@ -15,6 +15,7 @@ CONTROL = "jobs.control"
 BEGINS = "jobs.begins"
 LEADER = "jobs.leader"
 GATED = "jobs.gated"
+REPLY = "amq.rabbitmq.reply-to"
 ENDS = "jobs.ends"
 SCHEDULED = "scheduled_jobs"
 RETRIES = "retries"
@@ -61,11 +62,11 @@ def check_queue(name: str) -> None:
     _check_text("queue name", name, MAX_QUEUE_NAME)
 
 
-def check_limit_key(key: str) -> None:
-    """Raise ValueError if no limited job can have this key."""
+def check_key(what: str, key: str) -> None:
+    """Raise ValueError if no limited or unique job can have this key."""
     if not isinstance(key, str):
-        raise ValueError("limit_key must be a text")
-    _check_text("limit_key", key, MAX_LIMIT_KEY)
+        raise ValueError(f"{what} must be a text")
+    _check_text(what, key, MAX_LIMIT_KEY)
 
 
 def _check_text(what: str, text: str, most: int) -> None:
@@ -142,3 +143,12 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 def valid(text: str) -> str:
     """Replace what is not Unicode."""
     return _SURROGATES.sub("\ufffd", text)
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Return a JSON object, which is empty if the body is none."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -17,6 +17,7 @@ from ._hosts import DEFAULT_URL
 from ._login import Credentials
 from ._newjob import NewJob, Options, TaskOptions
 from ._outcome import RetryDelay
+from ._unique import Decision
 from .async_client import AsyncClient
 from .client import Client
 from .errors import Invalid
@@ -143,6 +144,10 @@ class Task(Generic[P, R]):
         """Enqueue a call. See `Client.enqueue`."""
         return self._app.client.push(self.job(*args, **kwargs)) or ""
 
+    def enqueue_unique(self, *args: P.args, **kwargs: P.kwargs) -> Decision:
+        """Enqueue a call, and return which job stays. See `Client.enqueue_unique`."""
+        return self._app.client.push_unique(self.job(*args, **kwargs))
+
     def enqueue_in(self, delay: float, /, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue a call that is due after a number of seconds."""
         return self._app.client.push(self._due(time.time() + delay, self.job(*args, **kwargs))) or ""
@@ -154,6 +159,10 @@ class Task(Generic[P, R]):
     async def enqueue_async(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue a call from async code."""
         return await self._app.async_client.push(self.job(*args, **kwargs)) or ""
+
+    async def enqueue_unique_async(self, *args: P.args, **kwargs: P.kwargs) -> Decision:
+        """Enqueue a call from async code, and return which job stays."""
+        return await self._app.async_client.push_unique(self.job(*args, **kwargs))
 
     async def enqueue_in_async(self, delay: float, /, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue a call that is due after a number of seconds, from async code."""

@@ -18,6 +18,7 @@ from ._login import AsyncCredentials, Credentials
 from ._message import MessageProperties, new_message
 from ._newjob import MessageOptions, NewJob, Options
 from ._periodic import PeriodicJob
+from ._unique import Decision, decided
 from .client import collected, naming
 from .errors import Error
 
@@ -94,6 +95,21 @@ class AsyncClient:
         """Publish a job that is due after a number of seconds."""
         return await self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
 
+    async def enqueue_unique(
+        self,
+        class_: str,
+        args: Sequence[Any] = (),
+        *,
+        at: float | datetime | None = None,
+        deadline: float | None = None,
+        **options: Unpack[Options],
+    ) -> Decision:
+        """Publish a job, and return which job stays if there is one with the same key already.
+
+        See `Client.enqueue_unique`.
+        """
+        return await self.push_unique(NewJob(class_, args, at, **options), deadline=deadline)
+
     async def publish_at(
         self,
         at: float | datetime,
@@ -143,7 +159,20 @@ class AsyncClient:
 
     async def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
         """Publish a `NewJob`."""
-        return await self._through(job, self._until(deadline))
+        until = self._until(deadline)
+        return await self._through(job, lambda job: self._send(job, until))
+
+    async def push_unique(self, job: NewJob, *, deadline: float | None = None) -> Decision:
+        """Publish a `NewJob` as `enqueue_unique` does."""
+        until, decision = self._until(deadline), Decision("")
+
+        async def last(job: NewJob) -> str:
+            nonlocal decision
+            jid, decision = await self._decide(job, until)
+            return jid
+
+        await self._through(job.as_unique(), last)
+        return decision
 
     async def define(
         self,
@@ -165,17 +194,17 @@ class AsyncClient:
 
     async def _passed(self, job: NewJob, until: float) -> str | Error | None:
         try:
-            return await self._through(job, until)
+            return await self._through(job, lambda job: self._send(job, until))
         except Error as e:
             return e
 
-    async def _through(self, job: NewJob, until: float) -> str | None:
+    async def _through(self, job: NewJob, last: AsyncEnqueue) -> str | None:
         """Publish a job through the middleware. Return its jid, or None if none was published."""
         jid: str | None = None
 
         async def publish(job: NewJob) -> str | None:
             nonlocal jid
-            jid = await self._send(job, until)
+            jid = await last(job)
             return jid
 
         call: AsyncEnqueue = publish
@@ -189,6 +218,11 @@ class AsyncClient:
         with naming(jid):
             await asyncio.wrap_future(self._lines.publish(message, until))
         return jid
+
+    async def _decide(self, job: NewJob, until: float) -> tuple[str, Decision]:
+        jid, message = job.prepare(time.time())
+        with naming(jid):
+            return jid, decided(await asyncio.wrap_future(self._lines.decide(message, until)), jid)
 
 
 def _wrapped(middleware: AsyncClientMiddleware, call: AsyncEnqueue) -> AsyncEnqueue:

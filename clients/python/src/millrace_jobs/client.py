@@ -18,6 +18,7 @@ from ._login import Credentials
 from ._message import MessageProperties, new_message
 from ._newjob import MessageOptions, NewJob, Options
 from ._periodic import PeriodicJob
+from ._unique import Decision, decided
 from .errors import BulkError, Error
 
 Enqueue = Callable[[NewJob], "str | None"]
@@ -105,6 +106,24 @@ class Client:
         """Publish a job that is due after a number of seconds."""
         return self.push(NewJob(class_, args, time.time() + delay, **options), deadline=deadline) or ""
 
+    def enqueue_unique(
+        self,
+        class_: str,
+        args: Sequence[Any] = (),
+        *,
+        at: float | datetime | None = None,
+        deadline: float | None = None,
+        **options: Unpack[Options],
+    ) -> Decision:
+        """Publish a job, and return which job stays if there is one with the same key already.
+
+        It waits until the leader has decided. ``at`` is when the job is due. A job without the
+        option ``unique`` has ``unique=True``. Raise the errors of `enqueue`, and Undecided if the
+        job is published and no leader has answered before the deadline. If middleware does not
+        publish the job, the jid is empty.
+        """
+        return self.push_unique(NewJob(class_, args, at, **options), deadline=deadline)
+
     def publish_at(
         self,
         at: float | datetime,
@@ -156,6 +175,18 @@ class Client:
         """Publish a `NewJob`."""
         until = self._until(deadline)
         return self._through(job, lambda j: self._send(j, until)[1]())
+
+    def push_unique(self, job: NewJob, *, deadline: float | None = None) -> Decision:
+        """Publish a `NewJob` as `enqueue_unique` does."""
+        until, decision = self._until(deadline), Decision("")
+
+        def last(job: NewJob) -> str:
+            nonlocal decision
+            jid, decision = self._decide(job, until)
+            return jid
+
+        self._through(job.as_unique(), last)
+        return decision
 
     def define(
         self,
@@ -234,6 +265,12 @@ class Client:
             return jid
 
         return jid, wait
+
+    def _decide(self, job: NewJob, until: float) -> tuple[str, Decision]:
+        """Send a job, and wait for the decision. Return the jid of the job, and the decision."""
+        jid, message = job.prepare(time.time())
+        with naming(jid):
+            return jid, decided(self._lines.decide(message, until).result(), jid)
 
 
 def _wrapped(middleware: ClientMiddleware, call: Enqueue) -> Enqueue:

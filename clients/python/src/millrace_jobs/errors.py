@@ -39,6 +39,13 @@ class Unconfirmed(Error):
     """
 
 
+class Undecided(Error):
+    """Raised when a unique job is published, and no leader has said whether it is a duplicate.
+
+    A leader decides about it later. Do not enqueue it again.
+    """
+
+
 class Closed(Error):
     """Raised when the client was closed. The broker does not have the job."""
 

@@ -5,6 +5,8 @@
 - `AsyncInline` and `AsyncFake` are the same for async code.
 - `perform` runs one attempt.
 
+A duplicate of a unique job is not enqueued, and ``enqueue_unique`` says so.
+
 All check jobs as a `Client` does, pass args through JSON, and decide outcomes as a worker does.
 Give them the worker whose handlers, middleware and hooks should run::
 
@@ -31,11 +33,13 @@ from ._attempt import attempt as run_attempt
 from ._attempt import limit_of
 from ._define import Defined, defining
 from ._handler import chain
+from ._keys import Keys
 from ._limit import Limit
-from ._newjob import NewJob, Options
+from ._newjob import NewJob, Options, seconds
 from ._outcome import FAILED, Outcome, expire
 from ._periodic import PeriodicJob
 from ._report import report
+from ._unique import Decision
 from .app import Task
 from .async_client import AsyncClient
 from .client import Client, collected
@@ -172,9 +176,9 @@ def _result(job: Job, outcome: Outcome) -> Result:
 def _made(new: NewJob) -> Enqueued:
     jid, message = new.prepare(time.time())
     record = json.loads(message.body)
-    body = message.body if new.at is None else json.dumps(record["job"]).encode()
-    queue = record["queue"] if new.at is None else record["job"]["queue"]
-    return Enqueued(Job(body, queue, message.headers, jid), None if new.at is None else record["scheduled_at"])
+    job = record["job"] if message.key == _wire.SCHEDULED else record
+    body = message.body if job is record else json.dumps(job).encode()
+    return Enqueued(Job(body, job["queue"], message.headers, jid), None if new.at is None else seconds(new.at))
 
 
 def _numbered(job: Job, retry_count: int) -> Job:
@@ -210,6 +214,7 @@ class _Offline(Client):
         self.results: list[Result] = []
         self._periodic: dict[str, list[PeriodicJob]] = {}
         self._limits: dict[str, list[Limit]] = {}
+        self._keys = Keys()
 
     def define(
         self,
@@ -254,14 +259,24 @@ class _Offline(Client):
             return e
 
     def _take(self, new: NewJob) -> str:
+        return self._decide(new)[0]
+
+    def _decide(self, new: NewJob, until: float = 0) -> tuple[str, Decision]:
         enqueued = _made(new)
-        self._enqueued(enqueued)
-        return enqueued.job.jid
+        decision = self._keys.decide(enqueued.job, self._replaced)
+        if not decision.duplicate:
+            self._enqueued(enqueued)
+        return enqueued.job.jid, decision
+
+    def _replaced(self, jid: str) -> bool:
+        """Remove a job that waits, for a later one with the same key. Return whether it was removed."""
+        return False
 
     def _enqueued(self, enqueued: Enqueued) -> None:
         raise NotImplementedError
 
     def _perform(self, job: Job) -> Result:
+        self._keys.begins(job)
         result = self._performer.perform(job)
         self.results.append(result)
         return result
@@ -276,6 +291,7 @@ class Inline(_Offline):
 
     def _enqueued(self, enqueued: Enqueued) -> None:
         result = self._perform(enqueued.job)
+        self._keys.ends(enqueued.job)
         if result.failure and result.error:
             raise result.error
 
@@ -289,6 +305,11 @@ class Fake(_Offline):
 
     def _enqueued(self, enqueued: Enqueued) -> None:
         self._jobs.append(enqueued)
+
+    def _replaced(self, jid: str) -> bool:
+        before = len(self._jobs)
+        self._jobs = [enqueued for enqueued in self._jobs if enqueued.job.jid != jid or enqueued.job.retry_count > 0]
+        return len(self._jobs) < before
 
     def jobs(self, class_: str | Task[Any, Any] | None = None) -> list[Enqueued]:
         """List the jobs that were enqueued and not drained: all, or those of a class or task."""
@@ -312,7 +333,9 @@ class Fake(_Offline):
             result = self._perform(job)
             if retry and result.outcome == FAILED:
                 self._jobs.append(Enqueued(_numbered(job, job.retry_count + 1), None))
-            elif result.failure and result.error:
+                continue
+            self._keys.ends(job)
+            if result.failure and result.error:
                 errors.append(result.error)
         _raise(errors)
         return count
@@ -320,6 +343,7 @@ class Fake(_Offline):
     def clear(self) -> None:
         """Remove all jobs and results."""
         self._jobs.clear()
+        self._keys.clear()
         self.results.clear()
 
 
@@ -364,7 +388,10 @@ class AsyncInline(_AsyncOffline):
         return self._inline.results
 
     async def _send(self, job: NewJob, until: float) -> str:
-        return await _in_thread(self._inline, partial(self._inline._take, job))
+        return (await self._decide(job, until))[0]
+
+    async def _decide(self, job: NewJob, until: float) -> tuple[str, Decision]:
+        return await _in_thread(self._inline, partial(self._inline._decide, job))
 
 
 class AsyncFake(_AsyncOffline):
@@ -384,6 +411,9 @@ class AsyncFake(_AsyncOffline):
 
     async def _send(self, job: NewJob, until: float) -> str:
         return self._fake._take(job)
+
+    async def _decide(self, job: NewJob, until: float) -> tuple[str, Decision]:
+        return self._fake._decide(job)
 
     def jobs(self, class_: str | Task[Any, Any] | None = None) -> list[Enqueued]:
         """List the jobs that were enqueued and not drained: all, or those of a class or task."""

@@ -72,6 +72,22 @@ module Millrace
       enqueue_at(Wire.now + seconds, job_class, args, deadline: deadline, **options)
     end
 
+    # Publishes a job, and returns which job stays if there is one with the same key already. It waits
+    # until the leader has decided. A job without the option `unique` has `unique: true`.
+    # @param at [Time, Numeric, nil] when the job is due; nil: now
+    # @param (see #enqueue)
+    # @return [Decision, nil] nil if middleware did not publish the job
+    # @raise (see #enqueue)
+    # @raise [Undecided] if the job is published, and no leader has answered before the deadline
+    def enqueue_unique(job_class, args = [], at: nil, deadline: nil, **options)
+      decision = nil
+      through(NewJob.new(job_class, args, at: at, **options).as_unique) do |job|
+        jid, decision = decide(job, deadline || @timeout)
+        jid
+      end
+      decision
+    end
+
     # Delays any AMQP message until a given time. At that time a sidecar publishes the message to its
     # exchange, with one more header, `millrace-jid`. Its setting `--deliver-to` must match the name
     # of the exchange.
@@ -85,7 +101,7 @@ module Millrace
     #   values that JSON has)
     # @param deadline (see #enqueue)
     # @param options some of {NewJob::OPTIONS} for the job that delivers the message, not `queue`,
-    #   `limited` and `limit_key`
+    #   `limited`, `limit_key` and `unique`
     # @return (see #enqueue)
     # @raise (see #enqueue)
     def publish_at(time, exchange, routing_key = '', body = '', properties: {}, deadline: nil, **options)
@@ -184,6 +200,12 @@ module Millrace
     def publish(job, seconds)
       jid, message = job.prepare(Wire.now)
       line.publish(jid, message, seconds)
+    end
+
+    # Sends a job, and returns its jid and the leader's decision.
+    def decide(job, seconds)
+      jid, message = job.prepare(Wire.now)
+      [jid, line.publish(jid, message, seconds, asks: true).decision]
     end
 
     def attempt

@@ -27,6 +27,18 @@ module Millrace
     end
   end
 
+  # Raised when a unique job is published, and no leader has said whether it is a duplicate. A leader
+  # decides about it later. Do not enqueue it again.
+  class Undecided < Error
+    # @return [String] the id of the job
+    attr_reader :jid
+
+    def initialize(message, jid)
+      super(message)
+      @jid = jid
+    end
+  end
+
   # Raised when the client was closed. The broker does not have the job.
   class Closed < Error; end
 

@@ -184,6 +184,13 @@ module Millrace
         set.perform_async(*args)
       end
 
+      # Enqueues a job with {Millrace.client}, and returns which job stays.
+      # @return [Decision, nil]
+      # @raise (see Client#enqueue_unique)
+      def perform_unique(*args)
+        set.perform_unique(*args)
+      end
+
       # Enqueues a job that is due after a number of seconds.
       # @return (see #perform_async)
       # @raise (see Client#enqueue)
@@ -225,6 +232,11 @@ module Millrace
       # (see ClassMethods#perform_async)
       def perform_async(*args)
         Millrace.client.enqueue(@handler, args, **@options)
+      end
+
+      # (see ClassMethods#perform_unique)
+      def perform_unique(*args)
+        Millrace.client.enqueue_unique(@handler, args, **@options)
       end
 
       # (see ClassMethods#perform_in)

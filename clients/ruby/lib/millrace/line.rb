@@ -17,14 +17,17 @@ module Millrace
     # A publish in progress.
     class Entry
       attr_reader :jid, :message, :until, :due
-      attr_accessor :number, :sent, :lost, :why
+      attr_accessor :number, :sent, :lost, :why, :publisher
+      # The leader's answer, if the message asks for one.
+      attr_reader :reply
 
-      def initialize(jid, message, seconds)
+      def initialize(jid, message, seconds, asks)
         @jid = jid
         @message = message
         @began = Wire.ticks
         @until = @began + seconds
         @answer = Publisher::Answer.new
+        @reply = Publisher::Answer.new if asks
         @pauses = Pauses.new(LONGEST_RETURNED)
       end
 
@@ -62,6 +65,19 @@ module Millrace
         jid
       end
 
+      # Returns the leader's decision about the job, when the broker has confirmed the job. It is not
+      # published again after that: it may have run already.
+      def decision
+        wait
+        nil until (decided = @reply.wait(Publisher::LOOK)) || Wire.ticks >= @until || publisher.channel.closed?
+        return Decision.by(@reply.said, jid) if decided
+
+        why = Wire.ticks >= @until ? 'no leader has answered before the deadline' : 'the connection was lost or closed'
+        raise Undecided.new("job #{jid} is published, and a leader will decide whether it is a duplicate: #{why}", jid)
+      ensure
+        publisher&.forget(@reply)
+      end
+
       # Returns the error when the publish is given up.
       def failure(reason = why)
         reason = ": #{reason.respond_to?(:message) ? reason.message : reason || 'the deadline passed'}"
@@ -90,9 +106,10 @@ module Millrace
       @thread.name = 'millrace producer'
     end
 
-    # Publishes within the given seconds. Returns the entry to wait for.
-    def publish(jid, message, seconds)
-      Entry.new(jid, message, seconds).tap do |entry|
+    # Publishes within the given seconds. Returns the entry to wait for. `asks` says whether the leader
+    # is to answer.
+    def publish(jid, message, seconds, asks: false)
+      Entry.new(jid, message, seconds, asks).tap do |entry|
         @mutex.synchronize do
           raise Closed, 'the client was closed' if @closed
 
@@ -155,7 +172,8 @@ module Millrace
         return give_up(entry) if entry.over? || @closed
       end
       entry.sent = true
-      publisher.publish(entry.message) { |error| answered(entry, publisher, error) }
+      entry.publisher = publisher
+      publisher.publish(entry.message, reply: entry.reply) { |error| answered(entry, publisher, error) }
     rescue Connection::Lost => e
       again(entry, publisher, e)
     end

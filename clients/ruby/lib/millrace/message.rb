@@ -17,6 +17,7 @@ module Millrace
     def job(at, exchange, routing_key, body, properties, options)
       raise ArgumentError, "a message has no option queue: it waits in #{QUEUE}" if options.key?(:queue)
       raise ArgumentError, 'limits count no messages: no worker reports their end' if options.key?(:limited) || options.key?(:limit_key)
+      raise ArgumentError, 'a message cannot be unique' if options.key?(:unique)
       raise ArgumentError, 'properties must be a hash' unless properties.is_a?(Hash)
 
       message = { 'exchange' => short('exchange', exchange), 'routing_key' => short('routing_key', routing_key) }.merge(content(body))

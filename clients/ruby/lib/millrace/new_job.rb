@@ -6,8 +6,10 @@ module Millrace
   # A job to enqueue, as client middleware and {Client#enqueue_bulk} get it.
   class NewJob
     # The options of a job, beside its class and args. Limits count the job if it is `limited` or has
-    # a `limit_key`, which names what they count it under, such as a customer.
-    OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace limited limit_key fields traceparent].freeze
+    # a `limit_key`, which names what they count it under, such as a customer; '' is none. Other jobs
+    # with the same key as a job that is `unique` are duplicates, which do not run. It is true, or a
+    # hash with some of `key`, `by`, `while`, `for`, `on`, `wait` and `max`.
+    OPTIONS = %i[queue retry priority tags jid expires_at timeout dead backtrace limited limit_key unique fields traceparent].freeze
     # Members whose values are written unchanged.
     PLAIN = %i[retry priority tags dead backtrace].freeze
     private_constant :PLAIN
@@ -36,6 +38,12 @@ module Millrace
       @options = Handler.options_of(job_class).merge(options)
     end
 
+    # Returns the job, unique by the defaults if it was not unique.
+    # @private
+    def as_unique
+      options[:unique] ? self : NewJob.new(job_class, args, at: at, **options, unique: true)
+    end
+
     # Returns the jid and the message. Raises Invalid if the job breaks a rule.
     # @private
     def prepare(now)
@@ -53,12 +61,21 @@ module Millrace
     end
 
     def limited?
-      options.fetch(:limited, false) || !options[:limit_key].nil?
+      options.fetch(:limited, false) || !limit_key.nil?
     end
 
-    # Returns the member of a limited job, by its name.
+    # Returns the key, or nil if it is empty.
+    def limit_key
+      options[:limit_key] unless options[:limit_key] == ''
+    end
+
+    # Returns the member of a limited or unique job, by its name. A unique job waits in jobs.gated
+    # until it is due.
     def gate
-      limited? ? { 'gate' => { 'key' => options[:limit_key] }.compact } : {}
+      unique = Unique.member(options[:unique])
+      return {} unless limited? || unique
+
+      { 'gate' => { 'key' => limit_key, 'unique' => unique, 'at' => (seconds(at) if unique && at) }.compact }
     end
 
     def members(jid, now)
@@ -71,9 +88,9 @@ module Millrace
     end
 
     def message(jid, job)
-      exchange, key = limited? ? ['', Wire::GATED] : [Wire::DIRECT, queue]
+      exchange, key = limited? || options[:unique] ? ['', Wire::GATED] : [Wire::DIRECT, queue]
       body = job
-      if at
+      if at && !options[:unique]
         exchange = ''
         key = Wire::SCHEDULED
         body = Wire.splice(Wire.dump({ 'type' => 'scheduled_job', 'jid' => jid, 'scheduled_at' => seconds(at) }), job)
@@ -110,7 +127,7 @@ module Millrace
 
       check_flags
       check_tags
-      Wire.check_limit_key(options[:limit_key]) unless options[:limit_key].nil?
+      Wire.check_key('limit_key', options[:limit_key]) unless options[:limit_key].nil?
       check_fields
     end
 

@@ -41,13 +41,20 @@ module Millrace
     # Returns the definition. Raises Invalid if the job breaks a rule.
     # @return [Hash{String => Object}]
     def definition
-      ours = options.keys & OF_TICKS
-      raise Invalid, "periodic job #{name.inspect[0, 100]}: each tick sets #{ours.first}" if ours.any?
-
-      _, message = NewJob.new(job_class, args, **options.except(*SCHEDULE)).prepare(Wire.now)
+      new_job = NewJob.new(job_class, args, **options.except(*SCHEDULE))
+      check(new_job)
+      _, message = new_job.prepare(Wire.now)
       job = Parse.object(message.body).except('jid', 'retry_count', 'enqueued_at')
       schedule = options.slice(*SCHEDULE).compact.to_h { |option, value| [option.to_s, value.is_a?(Symbol) ? value.to_s : value] }
       { 'name' => name, 'job' => job, **schedule }
+    end
+
+    private
+
+    def check(new_job)
+      ours = options.keys & OF_TICKS
+      raise Invalid, "periodic job #{name.inspect[0, 100]}: each tick sets #{ours.first}" if ours.any?
+      raise Invalid, "periodic job #{name.inspect[0, 100]} cannot be unique: set overlap" if new_job.options[:unique]
     end
   end
 

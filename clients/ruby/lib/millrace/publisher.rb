@@ -19,6 +19,8 @@ module Millrace
     def initialize(connection, *exchanges)
       @unanswered = {}
       @returned = {}
+      @replies = {} # that the leader still owes
+      @listening = false
       @mutex = Mutex.new
       @answered = ConditionVariable.new
       @channel = connection.channel
@@ -29,10 +31,13 @@ module Millrace
 
     # Publishes. The block is called once, in another thread, and must not wait. It gets nil, a
     # Refused, a Returned, or a Connection::Lost if it is unknown whether the message arrived.
-    def publish(message, &answer)
+    # `reply` gets the leader's answer to the message, if there is one.
+    def publish(message, reply: nil, &answer)
       message = message.dup
+      listen(message) if reply
       @channel.publish(message) do |number|
         message.correlation_id = number.to_s
+        @mutex.synchronize { @replies[message.correlation_id] = reply } if reply
         @mutex.synchronize { @unanswered[number] = [answer, message.exchange] }
       end
       # The channel may have been lost after the last check and before this publish was registered.
@@ -70,9 +75,16 @@ module Millrace
       lose if @channel.closed?
     end
 
+    # Expects no reply of the leader any more.
+    def forget(reply)
+      @mutex.synchronize { @replies.delete_if { |_, other| other.equal?(reply) } }
+    end
+
     # The answer to a publish, for which a thread waits.
     class Answer
+      # The error of a publish, or what the leader said.
       attr_reader :error
+      alias said error
 
       def initialize
         @bell = Bell.new
@@ -93,6 +105,18 @@ module Millrace
     end
 
     private
+
+    # Consumes the replies of the leader, if that was not done before.
+    def listen(message)
+      message.reply_to = Leader::REPLY
+      return if @listening
+
+      on_reply = lambda do |_, _, properties, body|
+        @mutex.synchronize { @replies.delete(properties[:correlation_id]) }&.give(Parse.object(body))
+      end
+      @channel.consume(Leader::REPLY, 'replies', on_reply, no_ack: true)
+      @listening = true
+    end
 
     def settle(number, nack)
       answer, why = @mutex.synchronize do

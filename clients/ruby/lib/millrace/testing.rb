@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require 'millrace'
+require 'millrace/keys'
 
 module Millrace
   # Producers for tests, without a broker. {Inline} runs a job as soon as it is enqueued. {Fake}
@@ -53,8 +54,8 @@ module Millrace
         job.args
       end
 
-      # @return [Hash{String => String}, nil] the member `gate` of a limited job, with its `key` if it
-      #   has one; nil if limits do not count the job
+      # @return [Hash{String => Object}, nil] the member `gate` of a limited or unique job, with its `key`
+      #   if it has one; nil for other jobs
       def gate
         job.members['gate']
       end
@@ -98,6 +99,7 @@ module Millrace
         @worker = worker || Worker.new('amqp://nowhere.invalid')
         @periodic = {}
         @limits = {}
+        @keys = Keys.new
       end
 
       # Keeps the periodic jobs and limits of a source. Nothing is due in a test, and limited jobs do
@@ -135,12 +137,24 @@ module Millrace
         all.to_h { |definition| [[definition.class, definition.name], definition.definition] }
       end
 
-      def publish(new_job, _seconds)
+      def publish(new_job, seconds)
+        Answered.new(decide(new_job, seconds).first)
+      end
+
+      # Takes a job that is not a duplicate. Returns its jid, and which job stays.
+      def decide(new_job, _seconds)
         jid, message = new_job.prepare(Wire.now)
-        body, at = new_job.at ? unwrap(message.body) : [message.body, nil]
-        queue = Parse.json(body.b)['queue']
-        enqueued(Enqueued.new(Job.new(body, queue, headers: message.headers, message_id: jid), at))
-        Answered.new(jid)
+        body, at = message.key == Wire::SCHEDULED ? unwrap(message.body) : [message.body, nil]
+        members = Parse.json(body.b)
+        job = Job.new(body, members['queue'], headers: message.headers, message_id: jid)
+        decision = @keys.decide(job) { |waiting| replace(waiting) }
+        enqueued(Enqueued.new(job, at || members.dig('gate', 'at'))) unless decision.duplicate?
+        [jid, decision]
+      end
+
+      # Removes a job that has not run, for a later one with the same key. Returns whether it did.
+      def replace(_jid)
+        false
       end
 
       # Returns the job's bytes in a scheduled job, and when it is due.
@@ -151,6 +165,7 @@ module Millrace
 
       # Runs one attempt, with the hooks that a worker calls, and returns the outcome.
       def work(job, signal = nil)
+        @keys.begins(job)
         attempt = Attempt.new(@worker, job, signal)
         outcome = attempt.run
         raise attempt.error if attempt.error.is_a?(SignalException) # Ctrl-C must end the tests
@@ -174,6 +189,7 @@ module Millrace
 
       def enqueued(enqueued)
         outcome = work(enqueued.job)
+        @keys.ends(enqueued.job)
         raise outcome.failure if failed?(outcome)
       end
     end
@@ -243,13 +259,17 @@ module Millrace
 
       # Removes all jobs.
       def clear
-        [@jobs, @retries, @dead].each(&:clear)
+        [@jobs, @retries, @dead, @keys].each(&:clear)
       end
 
       private
 
       def enqueued(enqueued)
         @jobs << enqueued
+      end
+
+      def replace(jid)
+        !@jobs.reject! { |enqueued| enqueued.job.jid == jid && enqueued.job.retry_count.zero? }.nil?
       end
 
       # Returns a new list of the jobs of a class, or of all jobs.
@@ -266,8 +286,9 @@ module Millrace
           lists[:retry] << enqueued.retried(outcome.retry_at, outcome.failure)
         elsif outcome.answer == :requeue
           lists[:requeue] << enqueued.handed_back
-        elsif outcome.status == 'dead'
-          @dead << Enqueued.new(enqueued.job, nil, outcome.failure)
+        else
+          @keys.ends(enqueued.job)
+          @dead << Enqueued.new(enqueued.job, nil, outcome.failure) if outcome.status == 'dead'
         end
       end
     end

@@ -55,11 +55,11 @@ module Millrace
       check_text('queue name', name, MAX_QUEUE_NAME)
     end
 
-    # Raises ArgumentError if no limited job can have this key.
-    def check_limit_key(key)
-      raise ArgumentError, 'limit_key must be a text' unless key.is_a?(String)
+    # Raises ArgumentError if no limited or unique job can have this key.
+    def check_key(what, key)
+      raise ArgumentError, "#{what} must be a text" unless key.is_a?(String)
 
-      check_text('limit_key', key, MAX_LIMIT_KEY)
+      check_text(what, key, MAX_LIMIT_KEY)
     end
 
     # Raises ArgumentError unless a text is Unicode, short enough, and without control characters.

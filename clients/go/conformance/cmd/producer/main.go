@@ -38,6 +38,32 @@ type command struct {
 		Except  []string `json:"except"`
 		Paused  bool     `json:"paused"`
 	} `json:"jobs"`
+	Limits []struct {
+		bound
+		Name      string           `json:"name"`
+		Queues    []string         `json:"queues"`
+		Classes   []string         `json:"classes"`
+		Per       []millrace.Part  `json:"per"`
+		Overrides map[string]bound `json:"overrides"`
+		Paused    bool             `json:"paused"`
+	} `json:"limits"`
+}
+
+type bound struct {
+	Concurrency int `json:"concurrency"`
+	Rate        *struct {
+		Jobs    int     `json:"jobs"`
+		Seconds float64 `json:"seconds"`
+		Burst   int     `json:"burst"`
+	} `json:"rate"`
+}
+
+func (b bound) bound() millrace.Bound {
+	bound := millrace.Bound{Concurrency: b.Concurrency}
+	if b.Rate != nil {
+		bound.Rate = &millrace.Rate{Jobs: b.Rate.Jobs, In: seconds(b.Rate.Seconds), Burst: b.Rate.Burst}
+	}
+	return bound
 }
 
 type options struct {
@@ -52,6 +78,8 @@ type options struct {
 	Backtrace   int             `json:"backtrace"`
 	Fields      map[string]any  `json:"fields"`
 	Traceparent string          `json:"traceparent"`
+	Limited     bool            `json:"limited"`
+	LimitKey    string          `json:"limit_key"`
 }
 
 func main() {
@@ -122,7 +150,11 @@ func (c command) carryOut(client *millrace.Client, line int) map[string]any {
 	case "bulk":
 		return map[string]any{"line": line, "jids": c.bulk(ctx, client)}
 	case "define":
-		did, err := c.define(ctx, client)
+		define := c.define
+		if c.Limits != nil {
+			define = c.defineLimits
+		}
+		did, err := define(ctx, client)
 		if err != nil {
 			return map[string]any{"line": line, "error": kind(err), "message": err.Error()}
 		}
@@ -157,6 +189,20 @@ func (c command) define(ctx context.Context, client *millrace.Client) (millrace.
 	return client.Define(ctx, c.Source, jobs...)
 }
 
+func (c command) defineLimits(ctx context.Context, client *millrace.Client) (millrace.Defined, error) {
+	var limits []millrace.Limit
+	for _, l := range c.Limits {
+		b := l.bound.bound()
+		limit := millrace.Limit{Name: l.Name, Queues: l.Queues, Classes: l.Classes, Per: l.Per, Concurrency: b.Concurrency, Rate: b.Rate, Paused: l.Paused,
+			Overrides: map[string]millrace.Bound{}}
+		for key, of := range l.Overrides {
+			limit.Overrides[key] = of.bound()
+		}
+		limits = append(limits, limit)
+	}
+	return client.DefineLimits(ctx, c.Source, limits...)
+}
+
 func (c command) bulk(ctx context.Context, client *millrace.Client) (jids []*string) {
 	for begin := 0; begin < c.Count; begin += 500 {
 		var jobs []millrace.EnqueueParams
@@ -180,6 +226,7 @@ func (o options) options() millrace.EnqueueOptions {
 	out := millrace.EnqueueOptions{
 		Queue: o.Queue, Priority: o.Priority, Tags: o.Tags, JID: o.JID, Timeout: seconds(o.Timeout), NoDead: o.Dead != nil && !*o.Dead,
 		Backtrace: o.Backtrace, Fields: o.Fields, Traceparent: o.Traceparent,
+		Limited: o.Limited, LimitKey: o.LimitKey,
 	}
 	if o.ExpiresAt > 0 {
 		out.ExpiresAt = at(o.ExpiresAt)

@@ -5,8 +5,10 @@ import java.util.Iterator;
 import java.util.LinkedList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeoutException;
 
 /**
@@ -33,10 +35,13 @@ final class Batch {
         private Publisher.Answer answer; // the pending answer
         private RefusedException returned; // the broker's answer, if the job was returned
         private boolean sent;
+        private final boolean asks;
+        private CompletableFuture<Map<String, Object>> reply; // of the leader, if the job asks for one
 
-        One(int index, Publishing publishing) {
+        One(int index, Publishing publishing, boolean asks) {
             this.index = index;
             this.publishing = publishing;
+            this.asks = asks;
         }
 
         boolean isSent() {
@@ -56,8 +61,23 @@ final class Batch {
      */
     String add(int index, NewJob job) {
         Publishing publishing = job.prepare(Wire.now(), 0, codec);
-        open.add(new One(index, publishing));
+        open.add(new One(index, publishing, false));
         return publishing.jid();
+    }
+
+    /**
+     * Publishes one job, and waits until the leader has decided about it. It is not published again
+     * after the confirm: it may have run already.
+     */
+    Decision decide(NewJob job) throws InterruptedException {
+        One one = new One(0, job.prepare(Wire.now(), 0, codec), true);
+        open.add(one);
+        publish();
+        if (!errors.isEmpty()) {
+            throw errors.get(0);
+        }
+        Duration left = Duration.ofNanos(Math.max(deadline - System.nanoTime(), 0));
+        return Decision.await(one.reply, one.publishing.jid(), left, line.closed());
     }
 
     /** Publishes all jobs, and waits for the answers until the deadline. */
@@ -113,7 +133,8 @@ final class Batch {
             one.answer = null;
         }
         for (One one : open) {
-            one.answer = publisher.send(one.publishing.message(), deadline);
+            one.reply = one.asks ? new CompletableFuture<>() : null;
+            one.answer = publisher.send(one.publishing.message(), deadline, one.reply);
         }
     }
 

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicReference;
 import javax.net.ssl.SSLContext;
 
 /**
@@ -136,6 +137,38 @@ public final class Client implements Enqueuer, Definer, AutoCloseable {
     public String enqueue(NewJob job, Duration within) {
         long deadline = System.nanoTime() + within.toNanos();
         return ClientMiddleware.through(middleware, job, j -> publishOne(j, deadline));
+    }
+
+    /**
+     * Publishes a job, waits until the leader has decided, and returns which job stays if there is one
+     * with the same key already. It returns null if middleware did not publish the job. Throws
+     * UndecidedException if the job is published and no leader has answered in time.
+     */
+    @Override
+    public Decision enqueueUnique(NewJob job) {
+        return enqueueUnique(job, timeout);
+    }
+
+    /** Enqueues a unique job, with its own limit of time. */
+    public Decision enqueueUnique(NewJob job, Duration within) {
+        Batch batch = new Batch(line, codec, System.nanoTime() + within.toNanos());
+        AtomicReference<Decision> decision = new AtomicReference<>();
+        ClientMiddleware.through(middleware, job.asUnique(), j -> {
+            String jid = j.jid() == null || j.jid().isEmpty() ? Keys.random(16) : j.jid();
+            decision.set(decide(batch, j.jid(jid)));
+            return jid;
+        });
+        return decision.get();
+    }
+
+    private static Decision decide(Batch batch, NewJob job) {
+        try {
+            return batch.decide(job);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            batch.fail(e);
+            throw batch.errors().get(0);
+        }
     }
 
     @Override

@@ -39,6 +39,13 @@ public interface Enqueuer {
     }
 
     /**
+     * Enqueues a job, and returns which job stays if there is one with the same key already, or null
+     * if middleware did not publish it. A job that is not {@linkplain NewJob#unique(Unique) unique} is
+     * made unique by the defaults.
+     */
+    Decision enqueueUnique(NewJob job);
+
+    /**
      * Delays any AMQP message until a given time, and returns the jid of the job that delivers it. At
      * that time a sidecar publishes the message to its exchange, with one more header, {@code
      * millrace-jid}. Its setting {@code --deliver-to} must match the name of the exchange. To set

@@ -296,7 +296,8 @@ final class Json {
 
     /** Returns a duration in seconds, as a whole number if it is one. */
     static Object seconds(Duration time) {
-        return time.toMillis() % 1000 == 0 ? (Object) time.toSeconds() : (Object) (time.toMillis() / 1000.0);
+        BigDecimal exact = BigDecimal.valueOf(time.getSeconds()).add(BigDecimal.valueOf(time.getNano(), 9));
+        return time.getNano() == 0 ? (Object) time.getSeconds() : (Object) exact.stripTrailingZeros();
     }
 
     /** Returns a time rounded to the microsecond. */

@@ -9,7 +9,7 @@ import java.util.stream.Stream;
 
 /** Sends commands to the leader, which carries out the id of a command once. */
 final class Leader {
-    private static final String REPLY = "amq.rabbitmq.reply-to";
+    static final String REPLY = "amq.rabbitmq.reply-to";
     private static final String NO_LEADER = "no sidecar leads right now";
     private static final Duration ANSWER_WITHIN = Duration.ofSeconds(5);
     private static final Duration LONGEST_PAUSE = Duration.ofSeconds(1); // between two tries

@@ -23,7 +23,8 @@ public final class NewJob {
     private int priority;
     private String traceparent;
     private boolean limited;
-    private String limitKey;
+    private String limitKey = "";
+    private Unique unique;
     private final Map<String, Object> options = new LinkedHashMap<>();
     private final Map<String, Object> fields = new LinkedHashMap<>();
 
@@ -123,14 +124,48 @@ public final class NewJob {
         return this;
     }
 
-    /** Sets what limits per key count it under, such as a customer: at most 200 bytes. */
+    /** Sets what limits per key count it under, such as a customer: at most 200 bytes. Null and "" are none. */
     public NewJob limitKey(String key) {
-        this.limitKey = key;
+        this.limitKey = key == null ? "" : key;
         return this;
     }
 
-    private boolean isLimited() {
-        return limited || limitKey != null;
+    /** {@return what makes it unique, or null} */
+    public Unique unique() {
+        return unique;
+    }
+
+    /**
+     * Makes other jobs with the same key duplicates, which do not run. {@link Unique#of} is for jobs
+     * with the same class, queue and args. Null is none.
+     */
+    public NewJob unique(Unique what) {
+        this.unique = what;
+        return this;
+    }
+
+    /** {@return a copy, unique by the defaults if this job is not unique} */
+    public NewJob asUnique() {
+        NewJob copy = copy();
+        return unique == null ? copy.unique(Unique.of()) : copy;
+    }
+
+    private boolean isGated() {
+        return limited || !limitKey.isEmpty() || unique != null;
+    }
+
+    private Map<String, Object> gate() {
+        Map<String, Object> gate = new LinkedHashMap<>();
+        if (!limitKey.isEmpty()) {
+            gate.put("key", limitKey);
+        }
+        if (unique != null) {
+            gate.put("unique", unique.member());
+            if (at != null) { // a unique job waits in jobs.gated until it is due
+                gate.put("at", Json.time(at));
+            }
+        }
+        return gate;
     }
 
     /** {@return its id, or null for a random one} */
@@ -227,17 +262,18 @@ public final class NewJob {
         members.put("retry_count", retryCount);
         members.put(at == null ? "enqueued_at" : "created_at", Json.time(now));
         members.putAll(options);
-        if (isLimited()) {
-            members.put("gate", limitKey == null ? Map.of() : Map.of("key", limitKey));
+        if (isGated()) {
+            members.put("gate", gate());
         }
         members.putAll(fields);
         byte[] job = Json.write(members, codec);
-        byte[] body = at == null ? job : scheduled(id, job);
+        boolean scheduled = at != null && unique == null;
+        byte[] body = scheduled ? scheduled(id, job) : job;
         if (body.length > Wire.MAX_RECORD) {
             throw new IllegalArgumentException("it has " + body.length + " bytes, at most " + Wire.MAX_RECORD + " are allowed");
         }
-        boolean direct = at == null && !isLimited();
-        String key = direct ? queue : at == null ? Wire.GATED : Wire.SCHEDULED;
+        boolean direct = at == null && !isGated();
+        String key = direct ? queue : scheduled ? Wire.SCHEDULED : Wire.GATED;
         Message message = new Message(direct ? Wire.DIRECT : "", key, body, Wire.property(id),
                 Wire.property(className), priority, Wire.traceHeaders(traceparent));
         return new Publishing(id, queue, job, at, message);
@@ -262,9 +298,10 @@ public final class NewJob {
         if (className.equals(NewMessage.CLASS) && !queue.equals(NewMessage.QUEUE)) {
             throw new IllegalArgumentException("a message waits in the queue " + NewMessage.QUEUE + ", not in " + queue);
         }
-        if (limitKey != null) {
-            Wire.checkName("limit key", limitKey);
+        if (className.equals(NewMessage.CLASS) && isGated()) {
+            throw new IllegalArgumentException("a delayed message cannot be limited or unique");
         }
+        Wire.checkName("limit key", limitKey);
         if (priority < 0 || priority > Wire.MAX_PRIORITY) {
             throw new IllegalArgumentException("priority must be from 0 to " + Wire.MAX_PRIORITY);
         }
@@ -306,6 +343,7 @@ public final class NewJob {
         copy.traceparent = traceparent;
         copy.limited = limited;
         copy.limitKey = limitKey;
+        copy.unique = unique;
         copy.options.putAll(options);
         copy.fields.putAll(fields);
         return copy;

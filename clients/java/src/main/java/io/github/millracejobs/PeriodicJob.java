@@ -125,6 +125,9 @@ public final class PeriodicJob {
         if (job.isOfOneTick()) {
             throw new InvalidException("periodic job " + name + ": each tick sets jid, times and trace context of its job", null);
         }
+        if (job.unique() != null) {
+            throw new InvalidException("periodic job " + name + " cannot be unique: skip overlaps", null);
+        }
         Map<String, Object> template = new LinkedHashMap<>(Json.object(job.prepare(Wire.now(), 0, codec).job()));
         List.of("jid", "retry_count", "enqueued_at").forEach(template::remove);
         Map<String, Object> members = new LinkedHashMap<>();

@@ -3,6 +3,7 @@ package io.github.millracejobs;
 import com.rabbitmq.client.AMQP;
 import com.rabbitmq.client.AlreadyClosedException;
 import com.rabbitmq.client.Channel;
+import com.rabbitmq.client.ShutdownSignalException;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Date;
@@ -36,15 +37,20 @@ final class Publisher {
     private final Semaphore room = new Semaphore(WINDOW);
     private final ConcurrentNavigableMap<Long, Answer> unanswered = new ConcurrentSkipListMap<>();
     private final Map<String, String> returned = new ConcurrentHashMap<>();
+    // What the leader still owes, by correlation id.
+    private final Map<String, CompletableFuture<Map<String, Object>>> replies = new ConcurrentHashMap<>();
+    private boolean listening; // only the publishing thread uses it
 
     /** The broker's answer to a publish. */
     final class Answer {
         private final CompletableFuture<Void> done = new CompletableFuture<>();
         private final String exchange;
+        private final CompletableFuture<Map<String, Object>> reply;
         private volatile boolean sent;
 
-        private Answer(String exchange) {
+        private Answer(String exchange, CompletableFuture<Map<String, Object>> reply) {
             this.exchange = exchange;
+            this.reply = reply;
         }
 
         boolean isDone() {
@@ -114,10 +120,19 @@ final class Publisher {
 
     /** Publishes, without waiting for the answer. It waits for room in the window. */
     Answer send(Message message, long deadline) throws Lost, TimeoutException, InterruptedException {
+        return send(message, deadline, null);
+    }
+
+    /**
+     * Publishes, and completes {@code reply} with the leader's answer to the message, or with Lost if
+     * no answer can come any more. If it is null, the message asks for no answer.
+     */
+    Answer send(Message message, long deadline, CompletableFuture<Map<String, Object>> reply)
+            throws Lost, TimeoutException, InterruptedException {
         if (!room.tryAcquire(deadline - System.nanoTime(), TimeUnit.NANOSECONDS)) {
             throw new TimeoutException("too much is unconfirmed");
         }
-        Answer answer = new Answer(message.exchange());
+        Answer answer = new Answer(message.exchange(), reply);
         try {
             thread.execute(() -> transmit(message, answer));
         } catch (RejectedExecutionException e) {
@@ -147,7 +162,7 @@ final class Publisher {
         long tag = channel.getNextPublishSeqNo();
         unanswered.put(tag, answer);
         try {
-            basicPublish(channel, message, true, Long.toString(tag), null);
+            basicPublish(channel, message, true, Long.toString(tag), replyTo(answer, Long.toString(tag)));
         } catch (IOException | AlreadyClosedException e) {
             if (unanswered.remove(tag) != null) {
                 answer.settle(new Lost(e));
@@ -158,6 +173,33 @@ final class Publisher {
             Link.drop(channel);
             throw e;
         }
+    }
+
+    /** Prepares for the leader's answer, and returns where it goes, or null if the message asks for none. */
+    private String replyTo(Answer answer, String id) throws IOException {
+        if (answer.reply == null) {
+            return null;
+        }
+        if (!listening) {
+            listen();
+        }
+        replies.put(id, answer.reply);
+        answer.reply.whenComplete((reply, error) -> replies.remove(id));
+        return Leader.REPLY;
+    }
+
+    private void listen() throws IOException {
+        try {
+            channel.basicConsume(Leader.REPLY, true, (tag, delivery) -> {
+                CompletableFuture<Map<String, Object>> reply = replies.get(delivery.getProperties().getCorrelationId());
+                if (reply != null) {
+                    reply.complete(Json.object(delivery.getBody()));
+                }
+            }, tag -> { });
+        } catch (ShutdownSignalException e) {
+            throw new IOException(e);
+        }
+        listening = true;
     }
 
     static void basicPublish(Channel channel, Message message, boolean mandatory, String correlationId, String replyTo) throws IOException {
@@ -196,6 +238,7 @@ final class Publisher {
 
     private void end(Lost why) {
         thread.shutdown(); // pending tasks fail by themselves
+        replies.values().forEach(reply -> reply.completeExceptionally(why));
         // The broker closes the channel if the exchange does not exist, or the user may not write
         // to it.
         boolean noExchange = why.code() == AMQP.NOT_FOUND || why.code() == AMQP.ACCESS_REFUSED;

@@ -15,6 +15,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
@@ -31,6 +32,41 @@ class NewJobTest {
                 assertEquals("args no array", c.text("name"));
             }
         });
+    }
+
+    /** Cases are left out that the builder of Unique cannot express. */
+    @TestFactory
+    Stream<DynamicTest> unique() throws IOException {
+        Set<String> inexpressible = Set.of("a key and parts", "a part that is no text", "parts that are no list", "another while", "another on",
+                "a member that unique does not have", "unique is a text", "the defaults in words");
+        return Vectors.each("unique", c -> {
+            if (!inexpressible.contains(c.text("name"))) {
+                publish(c);
+            }
+        });
+    }
+
+    private static Unique unique(Object value) {
+        if (!(value instanceof Map<?, ?> members)) {
+            return Boolean.TRUE.equals(value) ? Unique.of() : null;
+        }
+        Unique unique = members.get("key") instanceof String key ? Unique.key(key)
+                : members.get("by") instanceof List<?> parts ? Unique.by(parts.toArray(String[]::new)) : Unique.of();
+        members.forEach((name, member) -> {
+            switch ((String) name) {
+                case "while" -> unique.whileWaiting();
+                case "on" -> unique.replace();
+                case "for" -> unique.forAtLeast(span(member));
+                case "wait" -> unique.putOff(span(member));
+                case "max" -> unique.putOffAtMost(span(member));
+                default -> assertTrue(Set.of("key", "by").contains(name), (String) name);
+            }
+        });
+        return unique;
+    }
+
+    private static Duration span(Object seconds) {
+        return Duration.ofNanos(Math.round(((Number) seconds).doubleValue() * 1e9));
     }
 
     private static void publish(Case c) throws IOException {
@@ -70,6 +106,9 @@ class NewJobTest {
             case "backtrace" -> job.backtrace(((Long) value).intValue());
             case "fields" -> ((Map<?, ?>) value).forEach((field, content) -> job.field((String) field, content));
             case "traceparent" -> job.traceparent((String) value);
+            case "limited" -> job.limited((Boolean) value);
+            case "limit_key" -> job.limitKey((String) value);
+            case "unique" -> job.unique(unique(value));
             default -> throw new IllegalArgumentException(name);
         }
     }

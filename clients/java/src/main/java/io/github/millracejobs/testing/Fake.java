@@ -1,18 +1,12 @@
 package io.github.millracejobs.testing;
 
 import io.github.millracejobs.Attempt;
-import io.github.millracejobs.ClientMiddleware;
-import io.github.millracejobs.Defined;
-import io.github.millracejobs.Definer;
-import io.github.millracejobs.Enqueuer;
-import io.github.millracejobs.Limit;
 import io.github.millracejobs.NewJob;
-import io.github.millracejobs.PeriodicJob;
+import io.github.millracejobs.Unique;
 import io.github.millracejobs.Worker;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Deque;
 import java.util.List;
 
@@ -20,15 +14,12 @@ import java.util.List;
  * Collects jobs, and runs them with a worker's handlers when they are drained. It is not
  * thread-safe.
  */
-public final class Fake implements Enqueuer, Definer {
-    private final Worker worker;
-    private final Definitions definitions = new Definitions();
+public final class Fake extends Replacement<Fake> {
     private final boolean runs;
-    private final List<ClientMiddleware> middleware = new ArrayList<>();
     private final Deque<Waiting> jobs = new ArrayDeque<>();
 
     /** A job that was enqueued, and when it is due. */
-    private record Waiting(Attempt attempt, Instant at) {}
+    private record Waiting(Attempt attempt, Instant at, Unique unique) {}
 
     /** Makes a Fake that only collects. Without a worker, it cannot drain. */
     public Fake() {
@@ -37,51 +28,34 @@ public final class Fake implements Enqueuer, Definer {
 
     /** Makes a Fake that drains with the handlers of a worker. */
     public Fake(Worker worker) {
+        // One without handlers only reads the jobs.
+        super(worker == null ? Worker.builder().build() : worker);
         this.runs = worker != null;
-        // One without handlers, which only reads the jobs.
-        this.worker = runs ? worker : Worker.builder().build();
     }
 
-    /** Adds middleware around each enqueue, as a client does. */
-    public Fake use(ClientMiddleware wrapper) {
-        middleware.add(wrapper);
+    @Override
+    Fake self() {
         return this;
     }
 
-    /** Collects a job, and returns its jid. */
     @Override
-    public String enqueue(NewJob job) {
-        return ClientMiddleware.through(middleware, job, this::note);
+    void take(Attempt attempt, NewJob job) {
+        jobs.add(new Waiting(attempt, job.at(), job.unique()));
     }
 
-    private String note(NewJob job) {
-        Attempt attempt = Attempt.of(worker, job);
-        jobs.add(new Waiting(attempt, job.at()));
-        return attempt.job().jid();
-    }
-
-    /** Collects many jobs. */
     @Override
-    public List<String> enqueueBulk(Collection<NewJob> many) {
-        List<String> jids = new ArrayList<>();
-        many.forEach(job -> jids.add(enqueue(job)));
-        return jids;
+    boolean remove(String jid) {
+        return jobs.removeIf(waiting -> waiting.attempt().job().jid().equals(jid) && waiting.attempt().job().retryCount() == 0);
     }
 
-    /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
-    @Override
-    public Defined define(String source, Collection<PeriodicJob> periodic, Collection<Limit> limits) {
-        return definitions.define(source, periodic, limits);
-    }
-
-    /** {@return the periodic jobs that a source has defined} */
-    public List<PeriodicJob> periodic(String source) {
-        return definitions.periodic(source);
-    }
-
-    /** {@return the limits that a source has defined} */
-    public List<Limit> limits(String source) {
-        return definitions.limits(source);
+    /** Runs an attempt. A job that is not retried has no key any more. */
+    private Attempt.Result run(Waiting waiting, boolean retried) {
+        keys.begins(waiting.attempt().job(), waiting.unique());
+        Attempt.Result result = waiting.attempt().run();
+        if (!retried || result.status() != Attempt.Status.RETRY) {
+            keys.ends(waiting.attempt().job(), waiting.unique());
+        }
+        return result;
     }
 
     /** {@return the jobs that were enqueued and not drained} */
@@ -108,7 +82,7 @@ public final class Fake implements Enqueuer, Definer {
         List<Attempt.Result> failures = new ArrayList<>();
         for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
             count++;
-            Attempt.Result result = next.attempt().run();
+            Attempt.Result result = run(next, false);
             if (result.failed()) {
                 failures.add(result);
             }
@@ -131,10 +105,10 @@ public final class Fake implements Enqueuer, Definer {
         checkWorker();
         List<Attempt.Result> results = new ArrayList<>();
         for (Waiting next = jobs.poll(); next != null; next = jobs.poll()) {
-            Attempt.Result result = next.attempt().run();
+            Attempt.Result result = run(next, true);
             results.add(result);
             if (result.status() == Attempt.Status.RETRY) {
-                jobs.add(new Waiting(next.attempt().next(), Instant.now().plus(result.retryIn())));
+                jobs.add(new Waiting(next.attempt().next(), Instant.now().plus(result.retryIn()), next.unique()));
             }
         }
         return results;
@@ -149,5 +123,6 @@ public final class Fake implements Enqueuer, Definer {
     /** Removes all jobs. */
     public void clear() {
         jobs.clear();
+        keys.clear();
     }
 }

@@ -1,18 +1,22 @@
 package io.github.millracejobs.testing;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.millracejobs.Attempt;
+import io.github.millracejobs.Decision;
 import io.github.millracejobs.Defined;
 import io.github.millracejobs.Discard;
 import io.github.millracejobs.InvalidException;
 import io.github.millracejobs.Job;
+import io.github.millracejobs.Kill;
 import io.github.millracejobs.Limit;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.PeriodicJob;
+import io.github.millracejobs.Unique;
 import io.github.millracejobs.Worker;
 import io.github.millracejobs.WorkerException;
 import java.io.IOException;
@@ -21,6 +25,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.slf4j.helpers.NOPLogger;
 
@@ -83,6 +88,63 @@ class HelpersTest {
         fake.enqueue("A");
         assertEquals(List.of(true, true, false), fake.jobs().stream().map(each -> each.job().isLimited()).toList());
         assertEquals("k", fake.jobs().get(0).job().limitKey());
+    }
+
+    @Test
+    void aDuplicateIsNotEnqueued() {
+        Worker failing = Worker.builder().logger(NOPLogger.NOP_LOGGER).build();
+        List<Decision> during = new ArrayList<>();
+        Fake fake = new Fake(failing);
+        failing.handle("A", job -> {
+            if (job.attempt() == 1) {
+                during.add(fake.enqueueUnique(NewJob.of("A", 1)));
+                throw new IllegalStateException("fails");
+            }
+        });
+        failing.handle("Kill", job -> {
+            throw new Kill("no");
+        });
+        Decision first = fake.enqueueUnique(NewJob.of("A", 1));
+        assertEquals(new Decision(first.jid(), true), fake.enqueueUnique(NewJob.of("A", 1).unique(Unique.of())));
+        assertFalse(fake.enqueueUnique(NewJob.of("A", "1")).duplicate());
+        fake.clear();
+        String jid = fake.enqueueUnique(NewJob.of("A", 1)).jid();
+        fake.enqueue(NewJob.of("A", 1).unique(Unique.of()));
+        assertEquals(1, fake.jobs().size());
+        fake.drainWithRetries();
+        assertEquals(List.of(new Decision(jid, true)), during);
+        assertFalse(fake.enqueueUnique(NewJob.of("A", 1)).duplicate());
+        fake.clear();
+
+        Unique customer = Unique.by("args.0.customer").replace();
+        fake.enqueue(NewJob.of("A", Map.of("customer", 1, "n", 1)).unique(customer));
+        Instant at = Instant.ofEpochSecond(2_000_000_000);
+        assertFalse(fake.enqueueUnique(NewJob.of("A", Map.of("customer", 1, "n", 2)).unique(customer).at(at)).duplicate());
+        assertEquals(List.of(at), fake.jobs().stream().map(Enqueued::at).toList());
+        fake.clear();
+
+        fake.enqueue(NewJob.of("Kill").unique(Unique.key("hour").forAtLeast(Duration.ofHours(1))));
+        fake.enqueue(NewJob.of("Kill").unique(Unique.key("dead")));
+        assertThrows(DrainException.class, fake::drain);
+        assertTrue(fake.enqueueUnique(NewJob.of("A").unique(Unique.key("hour"))).duplicate());
+        assertFalse(fake.enqueueUnique(NewJob.of("A").unique(Unique.key("dead"))).duplicate());
+    }
+
+    @Test
+    void aKeyIsFreeWhenTheJobRuns() {
+        Worker nested = Worker.builder().build();
+        Inline inline = new Inline(nested);
+        NewJob waiting = NewJob.of("A").unique(Unique.of().whileWaiting());
+        List<Decision> during = new ArrayList<>();
+        nested.handle("A", job -> {
+            if (during.isEmpty()) {
+                during.add(null);
+                during.add(inline.enqueueUnique(waiting));
+            }
+        });
+        inline.enqueue(waiting);
+        assertFalse(during.get(1).duplicate());
+        assertFalse(inline.enqueueUnique(waiting).duplicate());
     }
 
     @Test
