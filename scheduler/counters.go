@@ -21,7 +21,30 @@ type Counters struct {
 	Confirms   Delays // how long the broker took to confirm a publish
 	Ticks      TickCounters
 	Claims     ClaimCounters
+	Decided    DecisionCounters
 	SlotsFreed int64 // because their queues had fewer messages
+}
+
+// DecisionCounters count the decisions about unique jobs.
+type DecisionCounters struct{ Admitted, Duplicate, Repeated, Replaced int64 }
+
+func (c *DecisionCounters) count(d *wire.Decision) {
+	switch d.Outcome {
+	case wire.UniqueAdmitted:
+		c.Admitted++
+		if d.Holder != nil {
+			c.Replaced++
+		}
+	case wire.UniqueDuplicate:
+		c.Duplicate++
+	case wire.UniqueRepeated:
+		c.Repeated++
+	}
+}
+
+func (c *DecisionCounters) add(other *DecisionCounters) {
+	c.Admitted, c.Duplicate = c.Admitted+other.Admitted, c.Duplicate+other.Duplicate
+	c.Repeated, c.Replaced = c.Repeated+other.Repeated, c.Replaced+other.Replaced
 }
 
 // ClaimCounters count the answers to claims of slots.

@@ -355,6 +355,7 @@ func (l *leadership) report() {
 		n.FireDelays.add(&c.counters.FireDelays)
 		n.Confirms.add(&c.counters.Confirms)
 		n.Ticks.add(&c.counters.Ticks)
+		n.Decided.add(&c.counters.Decided)
 		n.SlotsFreed += c.counters.SlotsFreed
 		n.Claims.Run, n.Claims.Dropped = n.Claims.Run+c.counters.Claims.Run, n.Claims.Dropped+c.counters.Claims.Dropped
 	})
