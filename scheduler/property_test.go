@@ -117,6 +117,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"limited2":         w.appendLimited,
 		"unique":           w.appendUnique,
 		"unique2":          w.appendUnique,
+		"endFirst":         w.endFirst,
 		"ended":            w.endJob,
 		"ended2":           w.endJob,
 		"periodic":         w.definePeriodic,

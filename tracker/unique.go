@@ -26,7 +26,7 @@ type KeyHold struct {
 	Stream string        `json:"stream,omitempty"` // of the entry or the slot; empty: a period
 	Offset int64         `json:"offset,omitempty"`
 	Slot   bool          `json:"slot,omitempty"`
-	Since  int64         `json:"since"`           // in microseconds since 1970
+	Since  int64         `json:"since,omitempty"` // in microseconds since 1970; of a retry 0
 	Until  int64         `json:"until,omitempty"` // of a period
 }
 
@@ -141,7 +141,7 @@ func (t *uniqueKeys) entered(tx *view.Tx, s *Stored) error {
 		return err
 	}
 	t.entries++
-	return t.set(tx, key, &KeyHold{Key: s.Unique, JID: s.JID, Stream: s.Stream, Offset: s.Offset, Since: s.At.UnixMicro()})
+	return t.set(tx, key, &KeyHold{Key: s.Unique, JID: s.JID, Stream: s.Stream, Offset: s.Offset, Since: s.PutOffSince})
 }
 
 // left takes in that an entry is not stored any more.
