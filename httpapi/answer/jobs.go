@@ -76,6 +76,7 @@ type JobEvent struct {
 	Reason    string      `json:"reason,omitempty"`
 	Operation string      `json:"operation,omitempty"`
 	Identity  string      `json:"identity,omitempty"` // cancelled: of the process that was asked
+	Other     string      `json:"other,omitempty"`    // duplicate, replaced: the jid of the job that has the key
 	Changes   []JobChange `json:"changes,omitempty"`  // changed: what
 }
 

@@ -20,6 +20,7 @@ var (
 	descCommands    = desc("commands_total", "Commands that this sidecar answered as leader.")
 	descTicks       = desc("periodic_ticks_total", "Ticks of periodic jobs that this sidecar decided as leader, by outcome: made, missed, skipped for another reason, or run by a user.", "outcome")
 	descTickLate    = desc("periodic_tick_late_seconds", "How late this leader enqueued the jobs of ticks.")
+	descDecided     = desc("unique_decided_total", "Decisions about unique jobs by this sidecar as leader: admitted, replaced (admitted in place of a job that waited), duplicate, or repeated publishes.", "outcome")
 	descEpochs      = desc("epochs_total", "How often this sidecar became leader.")
 	descHeld        = desc("held_queues", "Queues that take no jobs now.")
 	descGap         = desc("journal_gap", "1 if the journal may have lost records and due entries are held.")
@@ -66,6 +67,10 @@ func (p leader) collect(out sink) {
 		out.counter(descTicks, n, outcome)
 	}
 	out.delays(descTickLate, &ticks.Late)
+	d := &s.Counters.Decided
+	for outcome, n := range map[string]int64{"admitted": d.Admitted - d.Replaced, "replaced": d.Replaced, "duplicate": d.Duplicate, "repeated": d.Repeated} {
+		out.counter(descDecided, n, outcome)
+	}
 }
 
 func (s sink) delays(d *prometheus.Desc, v *scheduler.Delays) {
