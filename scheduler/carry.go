@@ -200,7 +200,7 @@ func (c *carrier) giveUp(now time.Time, s *tracker.Stored) error {
 // carryOne appends an entry again. One that is busy or in doubt is left for the next round.
 func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
 	at := ledger.ID(s.Stream, s.Offset)
-	if s.Undecided { // behind younger ones it would come too late
+	if s.Undecided && s.Parked == "" { // behind younger ones it would come too late
 		c.run.again = later(c.run.again, now.Add(20*time.Millisecond))
 		return nil
 	}

@@ -175,7 +175,7 @@ func (t *uniqueKeys) slotFreed(tx *view.Tx, id entryID, h *wire.HeldSlot) error 
 
 // count counts an undecided entry that became pending, or is no longer.
 func (t *uniqueKeys) count(tx *view.Tx, s *Stored, n int64) {
-	if s.Undecided {
+	if s.Undecided && fires(s) {
 		t.begin(tx)
 		t.undecided += n
 	}
