@@ -217,7 +217,7 @@ func (w *world) admitted(k *uniqueKey, d wire.Decision, at int64) {
 	k.open[d.JID], w.unique.had[d.JID] = true, true
 }
 
-// answered takes in what a leader tells a publisher.
+// answered takes in the answer of a leader to a publisher.
 func (w *world) answered(to wire.Delivery, r wire.Reply) {
 	jid := to.CorrelationID
 	if first, known := w.unique.answers[jid]; known && w.unique.publish[jid] == 1 && !w.slotsForgotten() {

@@ -193,7 +193,7 @@ type Decision struct {
 	HolderJID string `json:"holder_jid,omitempty"` // a JIDTag
 }
 
-// UniquePeriod is that a key is taken for a time, whatever becomes of the job.
+// UniquePeriod is that a key is taken for a time, even if its job ends before that.
 type UniquePeriod struct {
 	Key   UniqueID `json:"key"`
 	JID   string   `json:"jid"`
