@@ -38,6 +38,7 @@ const (
 type enqueueAPI struct {
 	publish func(ctx context.Context, m wire.Message) error
 	ask     func(ctx context.Context, c wire.Command) wire.Reply
+	await   func(jid string) (decided <-chan wire.Decision, stop func())
 	prefix  string
 	now     func() time.Time
 }
@@ -84,12 +85,14 @@ func readJob(in *problem.Request) (raw []byte, key string) {
 func (e *enqueueAPI) answerOne(in *problem.Request, raw []byte, key string) error {
 	ctx, cancel := context.WithTimeout(in.Request().Context(), commandBudget)
 	defer cancel()
-	jid, err := e.enqueueOne(ctx, raw, key, auth.PrincipalOf(in.Request()).Name)
+	wait, stop := context.WithTimeout(ctx, decisionWait)
+	defer stop()
+	outcome, err := e.enqueueOne(ctx, wait, raw, key, auth.PrincipalOf(in.Request()).Name)
 	if err != nil {
 		return err
 	}
-	in.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(jid))
-	return in.JSON(http.StatusCreated, answer.Enqueued{JID: jid})
+	in.Response().Header().Set(echo.HeaderLocation, e.prefix+"/api/jobs/"+url.PathEscape(outcome.JID))
+	return in.JSON(statusOf(&outcome), outcome)
 }
 
 // enqueueAll publishes jobs concurrently; each has an outcome of its own.
@@ -102,16 +105,17 @@ func (e *enqueueAPI) enqueueAll(ctx context.Context, raw []byte, actor string) (
 		return nil, problem.BadRequest("%d jobs are too many: at most %d go into one request", len(jobs), maxEnqueued)
 	}
 	outcomes := make([]answer.Enqueued, len(jobs))
+	wait, stop := context.WithTimeout(ctx, decisionWait)
+	defer stop()
 	var g errgroup.Group
 	g.SetLimit(maxPublished)
 	for i, job := range jobs {
 		g.Go(func() error {
 			raw, key, err := cutKey(job)
-			jid := ""
 			if err == nil {
-				jid, err = e.enqueueOne(ctx, raw, key, actor)
+				outcomes[i], err = e.enqueueOne(ctx, wait, raw, key, actor)
 			}
-			if outcomes[i].JID = jid; err != nil {
+			if err != nil {
 				p := problem.From(err)
 				outcomes[i] = answer.Enqueued{Error: p.Code, Reason: p.Reason}
 			}
@@ -137,34 +141,46 @@ func cutKey(raw []byte) (job []byte, key string, err error) {
 	return job, given.String(), nil
 }
 
-// enqueueOne publishes a job. Under a key the leader publishes it, once.
-func (e *enqueueAPI) enqueueOne(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
+// enqueueOne publishes a job. Under a key the leader publishes it, once. Whether a unique job has its
+// key is awaited until wait ends.
+func (e *enqueueAPI) enqueueOne(ctx, wait context.Context, raw []byte, key, actor string) (answer.Enqueued, error) {
 	if key != "" {
-		return e.enqueueOnce(ctx, raw, key, actor)
+		jid, err := e.enqueueOnce(ctx, raw, key, actor)
+		return answer.Enqueued{JID: jid}, err
 	}
-	m, jid, err := e.message(raw)
+	m, job, err := e.message(raw)
 	if err != nil {
-		return "", err
+		return answer.Enqueued{}, err
 	}
+	if job.Unique != nil {
+		return e.publishUnique(ctx, wait, m, job.JID)
+	}
+	return answer.Enqueued{JID: job.JID}, e.publishOne(ctx, m)
+}
+
+// publishOne publishes a message, and says what went wrong if it did.
+func (e *enqueueAPI) publishOne(ctx context.Context, m wire.Message) error {
 	switch err := e.publish(ctx, m); {
 	case errors.Is(err, broker.ErrUnpublishable):
-		return "", problem.BadRequest("no broker can take this job: %s", err)
+		return problem.BadRequest("no broker can take this job: %s", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, broker.ErrLost):
 		p := problem.New(http.StatusGatewayTimeout, "the broker did not confirm the job in time: it may have it, and a repeat may double it")
 		p.Cause = err
-		return "", p
+		return p
 	case err != nil:
-		return "", problem.Unavailable(err, "the broker did not take the job")
+		return problem.Unavailable(err, "the broker did not take the job")
 	}
-	return jid, nil
+	return nil
 }
 
 func (e *enqueueAPI) enqueueOnce(ctx context.Context, raw []byte, key, actor string) (jid string, err error) {
 	if len(raw) > maxKeyedJob {
 		return "", problem.New(http.StatusRequestEntityTooLarge, "a job that is enqueued under a key has at most %d bytes", maxKeyedJob)
 	}
-	if _, _, err := e.message(raw); err != nil {
+	if _, job, err := e.message(raw); err != nil {
 		return "", err
+	} else if job.Unique != nil {
+		return "", problem.BadRequest("a unique job needs no %s: its key can be taken for a time, with \"for\"", headerKey)
 	}
 	at, timed, err := timeOf(raw)
 	if err != nil {
@@ -190,13 +206,13 @@ func (e *enqueueAPI) enqueueOnce(ctx context.Context, raw []byte, key, actor str
 
 // message makes a message of a job as a client wrote it. What Millrace adds (jid, enqueued_at) is
 // put in front; the rest stays byte for byte. A job with a time becomes a scheduled one.
-func (e *enqueueAPI) message(raw []byte) (m wire.Message, jid string, err error) {
+func (e *enqueueAPI) message(raw []byte) (m wire.Message, job wire.Job, err error) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' {
-		return m, "", problem.BadRequest("a job must be a JSON object")
+		return m, job, problem.BadRequest("a job must be a JSON object")
 	}
 	at, timed, err := timeOf(raw)
 	if err != nil {
-		return m, "", err
+		return m, job, err
 	}
 	var front []byte
 	if !gjson.GetBytes(raw, "jid").Exists() {
@@ -206,15 +222,20 @@ func (e *enqueueAPI) message(raw []byte) (m wire.Message, jid string, err error)
 		front = fmt.Appendf(front, `"enqueued_at":%s,`, secondsText(wire.Seconds(e.now())))
 	}
 	body := prepend(raw, front)
-	job, err := wire.ParseJob(body)
-	if err != nil {
-		return m, "", problem.BadRequest("this is no job: %s", err)
+	if job, err = wire.ParseJob(body); err != nil {
+		return m, job, problem.BadRequest("this is no job: %s", err)
 	}
 	if args := gjson.GetBytes(raw, "args"); args.Exists() && args.Type != gjson.Null && !args.IsArray() {
-		return m, "", problem.BadRequest("member args must be an array")
+		return m, job, problem.BadRequest("member args must be an array")
 	}
 	if job.JID == "" {
-		return m, "", problem.BadRequest("the job's jid is empty: leave it out, and it gets one")
+		return m, job, problem.BadRequest("the job's jid is empty: leave it out, and it gets one")
+	}
+	if timed && job.Unique != nil {
+		timed = false
+		if body, err = forLater(&job, body, at); err != nil {
+			return m, job, problem.BadRequest("this is no job: %s", err)
+		}
 	}
 	m = wire.Message{
 		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: e.now(),
@@ -224,14 +245,14 @@ func (e *enqueueAPI) message(raw []byte) (m wire.Message, jid string, err error)
 		if job.Gated {
 			m.Exchange, m.Key = "", wire.Gated
 		}
-		return m, job.JID, nil
+		return m, job, nil
 	}
 	m.Exchange, m.Key, m.Priority = "", wire.ScheduledJobs, 0
 	m.Body = wire.ScheduledJob(job.JID, at, body)
 	if _, err := wire.ParseEntry(wire.ScheduledJobs, 0, m.Body); err != nil {
-		return m, "", problem.BadRequest("this is no job: %s", err)
+		return m, job, problem.BadRequest("this is no job: %s", err)
 	}
-	return m, job.JID, nil
+	return m, job, nil
 }
 
 // timeOf returns when a job is to run. The member stays in the job: a worker may want to know.

@@ -133,6 +133,13 @@ func limitRoutes(a *limitsAPI) []route {
 	}
 }
 
+func uniqueRoutes(a *uniqueAPI) []route {
+	return []route{
+		{get, "/api/unique-keys", reads, ok(a.list)},
+		{del, "/api/unique-keys/:hash", acts, done(a.free)},
+	}
+}
+
 func insightRoutes(metrics *metricsAPI, audit *auditAPI, failures *failuresAPI, dueTimes *dueTimesAPI, attention *attentionAPI, overview *overviewAPI) []route {
 	return []route{
 		{get, "/api/job-metrics", reads, ok(metrics.jobs)},

@@ -108,6 +108,7 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 	s.routes = slices.Concat(
 		s.entryRoutes(cfg, p), s.workRoutes(cfg, p),
 		periodicRoutes(&periodicsAPI{p.definer, cfg.Entries.Periodics, p.hide, cfg.Now}), limitRoutes(&limitsAPI{p.definer, cfg.Entries, cfg.Now}),
+		uniqueRoutes(&uniqueAPI{cfg.Entries.Unique, p.leader, cfg.Now}),
 		s.insightRoutes(cfg, p),
 		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
 	)
@@ -130,7 +131,7 @@ func (s *Server) workRoutes(cfg *Config, p *parts) []route {
 			entries: cfg.Entries, records: p.records, workers: p.workers, answers: s.answers, leader: p.leader, controls: p.controls, hide: p.hide,
 			runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
 		},
-		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, prefix: cfg.Prefix, now: cfg.Now},
+		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, await: cfg.Entries.AwaitDecision, prefix: cfg.Prefix, now: cfg.Now},
 		&messagesAPI{cfg.Entries, s.answers},
 		&processesAPI{p.workers, p.controls},
 		p.queues,

@@ -22,9 +22,20 @@ func setOf(stream string) string {
 	return ""
 }
 
+// outcome says what happened to an entry.
+func outcome(h *wire.Happened) string {
+	switch h.What {
+	case wire.UniqueDuplicate:
+		return "a duplicate of job " + h.Other
+	case wire.UniqueReplaced:
+		return "replaced by job " + h.Other
+	}
+	return h.What
+}
+
 // describe says what became of an entry, in words.
 func describe(h *wire.Happened) string {
-	text := fmt.Sprintf("the one at offset %d was %s", h.Offset, h.What)
+	text := fmt.Sprintf("the one at offset %d was %s", h.Offset, outcome(h))
 	if h.Actor != "" {
 		text += " by " + h.Actor
 	}

@@ -158,7 +158,7 @@ func (a *jobsAPI) eventsOf(ctx context.Context, jid string, since time.Time, hid
 			return nil, false, err
 		}
 		if h != nil && !seen[h.Record] {
-			events = append(events, answer.JobEvent{At: h.At, What: h.What, Record: h.Record, Set: set.path, Offset: &h.Offset, Actor: h.Actor})
+			events = append(events, answer.JobEvent{At: h.At, What: h.What, Record: h.Record, Set: set.path, Offset: &h.Offset, Actor: h.Actor, Other: h.Other})
 		}
 	}
 	slices.SortFunc(events, func(a, b answer.JobEvent) int { return cmp.Compare(b.Record, a.Record) })

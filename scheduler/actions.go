@@ -16,6 +16,7 @@ type actions struct {
 	base
 	dispatcher *dispatcher
 	changes    *changes
+	uniques    *uniques
 }
 
 // onEntry is what is done to an entry, by verb.
@@ -45,10 +46,37 @@ func (a *actions) act(now time.Time, t target) error {
 // fires returns what fires an entry.
 func fires(op string) func(*actions, time.Time, target) error {
 	return func(a *actions, now time.Time, t target) error {
+		if t.old.Stream == wire.DeadJobs && t.old.Unique != "" {
+			if may, err := a.retriesUnique(op, t); err != nil || !may {
+				return err
+			}
+		}
 		o := t.purpose(op, t.old.Queue)
 		o.folded = t.done
 		return a.dispatcher.fire(now, t.old, t.entry, o)
 	}
+}
+
+// retriesUnique reports whether a dead job that is unique may be fired now. If it is not known yet, that
+// is tried again.
+func (a *actions) retriesUnique(op string, t target) (may bool, err error) {
+	reply, wait, err := a.uniques.refusal(t.old.Unique, t.old.JID)
+	switch {
+	case err != nil:
+		return false, err
+	case reply != nil:
+		return false, t.reply(*reply)
+	case !wait:
+		a.uniques.retries(t.old)
+		return true, nil
+	}
+	a.ledger.NextStep(func() error {
+		if s, err := a.entries.Get(t.old.Stream, t.old.Offset); err != nil || s == nil || s.JID != t.old.JID || a.ledger.Busy(ledger.ID(s.Stream, s.Offset)) != nil {
+			return cmp.Or(err, t.reply(busyNow))
+		}
+		return fires(op)(a, a.ledger.Now(), t)
+	})
+	return false, nil
 }
 
 // purpose returns what a fire or burial is for that answers a request. queue is who may refuse it.

@@ -127,6 +127,9 @@ type setup struct {
 	// since.
 	hasRead func(stream string, since time.Time) bool
 
+	// answer answers the publisher of a unique job.
+	answer func(to wire.Delivery, r wire.Reply)
+
 	// fetch returns a record from its stream, nil if retention removed it.
 	fetch func(stream string, offset int64) ([]byte, error)
 	// journal reads a part of the journal again, readLater does so in the background until each

@@ -20,6 +20,7 @@ type carrier struct {
 	changes    *changes
 	enqueues   *enqueues
 	limits     *limits
+	uniques    *uniques
 	gap        *gap
 	run        *carryOver // nil if none is under way
 }
@@ -125,7 +126,7 @@ func (c *carrier) step(now time.Time) error {
 		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now), c.periodics.carryOver(now), c.limits.carryOver(now, c.periodics.record)); err != nil {
+	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now), c.periodics.carryOver(now), c.limits.carryOver(now, c.periodics.record), c.uniques.carryOver(now)); err != nil {
 		return err
 	}
 	return c.endCarry(now, read+1)
@@ -199,6 +200,10 @@ func (c *carrier) giveUp(now time.Time, s *tracker.Stored) error {
 // carryOne appends an entry again. One that is busy or in doubt is left for the next round.
 func (c *carrier) carryOne(now time.Time, s *tracker.Stored) error {
 	at := ledger.ID(s.Stream, s.Offset)
+	if s.Undecided && s.Parked == "" { // behind younger ones it would come too late
+		c.run.again = later(c.run.again, now.Add(20*time.Millisecond))
+		return nil
+	}
 	if busy, err := c.isBusy(s); err != nil || busy {
 		return err
 	}
@@ -276,6 +281,9 @@ func inherit(headers map[string]any, old *tracker.Stored, why string) {
 			headers[wire.HeaderSlot] = old.Slot
 		}
 	}
+	if old.Unique != "" && old.Stream == wire.Gated && !old.Undecided {
+		headers[wire.HeaderAdmitted] = wire.Admission{Due: old.At, First: old.PutOffSince}.String()
+	}
 	if old.IsCopy() {
 		headers[wire.HeaderCopy] = old.Burial.Op
 	}
@@ -296,7 +304,7 @@ func (c *carrier) carryOperations(now time.Time) (done bool, err error) {
 			return false, nil
 		}
 	}
-	if c.periodics.busy() {
+	if c.periodics.busy() || c.uniques.busy() {
 		c.run.rested = -1
 		return false, nil
 	}

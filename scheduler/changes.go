@@ -31,6 +31,7 @@ type replacement struct {
 	sent   *ledger.Publish
 	entry  json.RawMessage // the old entry, for the journal
 	reason string
+	unique wire.UniqueID // the key of the job that comes
 	answer func(wire.Reply)
 }
 
@@ -44,6 +45,9 @@ func (c *changes) change(t target) error {
 	if err != nil {
 		return t.reply(badRequest(err.Error()))
 	}
+	if reply := keepsKey(s, record); reply != nil {
+		return t.reply(*reply)
+	}
 	a := wire.Announcement{What: wire.TypeChanged, Stream: s.Stream, Replaces: s.Offset, JIDTag: wire.JIDTag(s.JID),
 		Command: t.cmd.ID, Actor: t.cmd.Actor, Operation: t.cmd.Operation}
 	return c.replace(a, s, record, &replacement{entry: t.entry.Raw, reason: t.cmd.Reason, answer: t.answer})
@@ -56,6 +60,22 @@ func changed(t target) ([]byte, error) {
 		return nil, err
 	}
 	return t.entry.Change(changes)
+}
+
+// keepsKey returns why a unique job cannot be changed: it would have another key, or it is not decided
+// whether it has the one that it names. It returns nil if it can.
+func keepsKey(s *tracker.Stored, record []byte) *wire.Reply {
+	if s.Undecided {
+		return &busyNow
+	}
+	if s.Unique == "" || s.Stream == wire.DeadJobs {
+		return nil
+	}
+	e, err := wire.ParseEntry(s.Stream, s.Offset, record)
+	if err != nil || wire.UniqueIDOf(&e.Job) == s.Unique {
+		return nil //nolint:nilerr // its stream lists it as rejected
+	}
+	return new(conflict("the change would give the unique job another key: delete it, and enqueue a new one"))
 }
 
 // replace publishes an entry that replaces an older one.

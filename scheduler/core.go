@@ -56,6 +56,7 @@ type asked struct {
 	periodics  periodics
 	gap        gap
 	claims     claims
+	uniques    uniques
 }
 
 // errIndeterminate ends an epoch. The next one reads in the stream whether the entry was written.
@@ -107,18 +108,19 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 	}
 	c.asked = asked{
 		commands: commands{base: b, queues: &c.queues, reconciler: &c.reconciler, dispatcher: &c.dispatcher, actions: &c.actions, verbs: c.verbs(), waiting: map[string][]func(wire.Reply){}},
-		actions:  actions{base: b, dispatcher: &c.dispatcher, changes: &c.changes},
+		actions:  actions{base: b, dispatcher: &c.dispatcher, changes: &c.changes, uniques: &c.uniques},
 		changes:  changes{base: b, enqueues: &c.enqueues, periodics: &c.periodics, replacing: map[ledger.EntryID]*replacement{}},
 		enqueues: enqueues{base: b, carry: &c.carry, enqueuing: map[string]*enqueuing{}},
-		undos:    undos{base: b, changes: &c.changes, operations: &c.operations},
+		undos:    undos{base: b, changes: &c.changes, operations: &c.operations, uniques: &c.uniques},
 		operations: operations{base: b, queues: &c.queues, routing: &c.routing, dispatcher: &c.dispatcher, changes: &c.changes, actions: &c.actions,
 			undos: &c.undos, carry: &c.carry, all: map[string]*operation{}},
 		pauses:    pauses{base: b},
 		periodics: periodics{base: b, carry: &c.carry, making: map[string]*making{}},
 		gap:       gap{base: b, carry: &c.carry},
 		claims:    claims{base: b, pending: map[string]*claim{}},
+		uniques:   uniques{base: b, changes: &c.changes, carry: &c.carry},
 	}
-	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, gap: &c.gap}
+	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, uniques: &c.uniques, gap: &c.gap}
 	return c
 }
 
@@ -143,6 +145,7 @@ func (c *core) verbs() map[string]verb {
 		wire.CommandSkip:    c.periodics.command,
 		wire.CommandClaim:   c.claims.command,
 		wire.CommandFree:    c.limits.command,
+		wire.CommandFreeKey: c.uniques.command,
 		wire.CommandDismiss: c.actions.dismiss,
 		wire.CommandNote:    c.actions.journal,
 		wire.CommandOperate: c.operations.operate,
@@ -213,7 +216,7 @@ func (c *core) stepLedger(now time.Time, folded int64) error {
 
 // lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
-	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.periodics.step, c.claims.step, c.lateFires.step, c.trimmer.step,
+	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.periodics.step, c.claims.step, c.uniques.step, c.lateFires.step, c.trimmer.step,
 		c.carry.step, c.operations.step, c.queues.step, c.limits.step, c.unrouted.step)
 	if err != nil {
 		return now, err
@@ -275,7 +278,7 @@ func (c *core) begin(now time.Time, witness string) error {
 	}
 	c.phase = phaseBeginning
 	return inOrder(now, c.reconciler.dropSuspects, c.changes.journalOthers, c.enqueues.open, c.operations.resume, c.pauses.notifyAgain,
-		c.copies.open, c.queues.open, c.gap.decide)
+		c.copies.open, c.queues.open, c.uniques.open, c.gap.decide)
 }
 
 // rewitnessed journals another witness, because the broker's nodes or links have changed. It does

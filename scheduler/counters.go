@@ -21,6 +21,7 @@ type Counters struct {
 	Confirms   Delays // how long the broker took to confirm a publish
 	Ticks      TickCounters
 	Claims     ClaimCounters
+	Decided    DecisionCounters
 	SlotsFreed FreedCounters
 }
 
@@ -33,6 +34,28 @@ type FreedCounters struct {
 
 func (f *FreedCounters) add(o *FreedCounters) {
 	f.Gone, f.Asked, f.NoQueue = f.Gone+o.Gone, f.Asked+o.Asked, f.NoQueue+o.NoQueue
+}
+
+// DecisionCounters count the decisions about unique jobs.
+type DecisionCounters struct{ Admitted, Duplicate, Repeated, Replaced int64 }
+
+func (c *DecisionCounters) count(d *wire.Decision) {
+	switch d.Outcome {
+	case wire.UniqueAdmitted:
+		c.Admitted++
+		if d.Holder != nil {
+			c.Replaced++
+		}
+	case wire.UniqueDuplicate:
+		c.Duplicate++
+	case wire.UniqueRepeated:
+		c.Repeated++
+	}
+}
+
+func (c *DecisionCounters) add(other *DecisionCounters) {
+	c.Admitted, c.Duplicate = c.Admitted+other.Admitted, c.Duplicate+other.Duplicate
+	c.Repeated, c.Replaced = c.Repeated+other.Repeated, c.Replaced+other.Replaced
 }
 
 // ClaimCounters count the answers to claims of slots.

@@ -76,7 +76,8 @@ func (l *leadership) setup(ctx context.Context) setup {
 		},
 		readLater: func(from int64, each func(*wire.Record) error) *reading { return l.readLater(from, each) },
 		isBound:   s.isBound, bind: l.binder.bind, hasRead: s.view.HasRead,
-		fetch: func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
+		answer: l.lock.responder.send,
+		fetch:  func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	}
 }
 
@@ -100,6 +101,7 @@ func (s *Scheduler) lead(ctx context.Context, conn *broker.Conn, lock *candidate
 	s.inEpoch(lock.lease, resign)
 	defer s.inEpoch(nil, nil)
 	defer s.entries.FollowGroups(false)
+	defer s.entries.FollowKeys(false)
 	err := l.run(ctx, resign)
 	lock.left = l.core.leftovers()
 	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errSmallLock) || errors.Is(cause, errHole)) {

@@ -107,12 +107,19 @@ type counted struct {
 // take counts the job of an entry that is fired.
 func (l *limits) take(now time.Time, s *tracker.Stored) counted {
 	c := counted{entry: s}
-	if !s.Gated {
+	if !s.Gated && !s.HoldsSlot() {
 		return c
 	}
-	var used []wire.RateUse
-	c.slot, used = l.gate.Take(now, ledger.ID(s.Stream, s.Offset), s.Group())
-	c.rates = wire.RatesHeader(used)
+	at := ledger.ID(s.Stream, s.Offset)
+	if s.Gated {
+		var used []wire.RateUse
+		c.slot, used = l.gate.Take(now, at, s.Group())
+		c.rates = wire.RatesHeader(used)
+	}
+	if s.HoldsSlot() && !c.slot {
+		l.gate.Hold(at, s.Group())
+		c.slot = true
+	}
 	c.claim = c.slot && !l.setup.certain(s.Queue)
 	return c
 }

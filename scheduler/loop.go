@@ -356,6 +356,7 @@ func (l *leadership) report() {
 		n.Confirms.add(&c.counters.Confirms)
 		n.Ticks.add(&c.counters.Ticks)
 		n.SlotsFreed.add(&c.counters.SlotsFreed)
+		n.Decided.add(&c.counters.Decided)
 		n.Claims.Run, n.Claims.Dropped = n.Claims.Run+c.counters.Claims.Run, n.Claims.Dropped+c.counters.Claims.Dropped
 	})
 	if lost := c.counters.CopiesLost; lost > 0 {

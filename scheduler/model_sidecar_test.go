@@ -215,6 +215,7 @@ func (s *modelSidecar) begin() {
 			}
 			return nil, nil
 		},
+		answer:  func(to wire.Delivery, r wire.Reply) { s.broker.onAnswer(to, r) },
 		hasRead: func(stream string, _ time.Time) bool { return !s.behind(stream) },
 		follow:  func(number int64) { s.lastFollowed = number },
 		isBound: func(string) bool { return true }, // as was read once

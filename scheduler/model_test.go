@@ -115,6 +115,9 @@ type modelBroker struct {
 	notices [][]byte         // control messages that workers got
 	onCopy  func(*copyOf)    // called for each job that reaches a queue
 
+	onRecord func(*wire.JournalRecord)            // called for each record of the journal that counts
+	onAnswer func(to wire.Delivery, r wire.Reply) // called for each answer to a publisher
+
 	trimmed    map[string]bool // jids of dead jobs that were given up
 	unsafeTags map[string]bool // jids of which a fire may have come twice, or not at all
 
@@ -209,7 +212,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 
 func newModelBroker() *modelBroker {
 	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, bare: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
-		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}}
+		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}, onRecord: func(*wire.JournalRecord) {}, onAnswer: func(wire.Delivery, wire.Reply) {}}
 	for _, name := range append(slices.Clone(leaderStreams), wire.JobEnds) {
 		b.streams[name] = &modelStream{}
 	}
@@ -235,6 +238,7 @@ func (b *modelBroker) append(stream string, user string, m wire.Message) int64 {
 	r := wire.Record{Stream: stream, Offset: offset, UserID: user, Headers: m.Headers, Body: m.Body}
 	if stream == wire.Gated {
 		r.Time, r.Exchange, r.Key, r.Priority = time.Unix(offset, 0), m.Exchange, m.Key, m.Priority
+		r.ReplyTo, r.CorrelationID = m.ReplyTo, m.CorrelationID
 	}
 	s.records = append(s.records, r)
 	if e, err := wire.EntryOf(&r); err == nil {
@@ -499,6 +503,7 @@ func (b *modelBroker) note(stream string, offset int64, j *wire.JournalRecord) {
 		b.lateReturn = b.lateReturn || j.Type == wire.TypeReturned
 		return // void
 	}
+	b.onRecord(j)
 	switch {
 	case j.Type == wire.TypeDelivered:
 		b.checkDelivered(wire.Through{Epoch: j.FiredEpoch, Through: j.Seq})

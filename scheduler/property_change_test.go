@@ -44,6 +44,7 @@ func (e *appendedEntry) mayFire(now time.Time) bool {
 // fired checks every job that reaches a queue.
 func (w *world) fired(c *copyOf) {
 	w.tookSlot(c)
+	w.uniqueDelivered(c)
 	if c.headers.Op != wire.OpFired && c.headers.Op != wire.OpRefired || c.late {
 		return
 	}

@@ -113,6 +113,7 @@ func (w *world) check() {
 	}
 	w.checkPeriodic(s)
 	w.checkSlots(s)
+	w.checkUnique()
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
 	w.checkOperations(s)
@@ -195,7 +196,7 @@ func (w *world) sharedDoubt(jid string) bool {
 
 // accounted reports whether an entry that was not fired is where it should be.
 func (w *world) accounted(s *modelSidecar, p place, e *appendedEntry) bool {
-	if w.ended[p].what == wire.TypeDeleted || w.filled(p) {
+	if w.ended[p].what == wire.TypeDeleted || w.filled(p) || w.unique.outdone[e.jid] {
 		return true
 	}
 	pending, err := s.entries.Find(p.stream, e.jid)
@@ -259,9 +260,9 @@ func (w *world) checkViews() {
 	require.NoError(w.t, fresh.readAll())
 	state := fresh.entries.State()
 	require.Empty(w.t, state.Gap(0), "a rebuilt view believes that the journal has a gap")
-	tables := "elfgjwdcaxositGS"
+	tables := "elfgjwdcaxositGSUQV"
 	if w.journalLost { // what users had requested stood there, and each view knows it as far as it had read
-		tables = "elfgjwdcxsG"
+		tables = "elfgjwdcxsGQ"
 	}
 	if w.journalLost && w.recreated { // and what it had read there of a stream that was deleted stays
 		tables = "elfgjcxsG"

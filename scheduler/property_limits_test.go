@@ -78,7 +78,7 @@ func (w *world) out() map[holder]*copyOf {
 
 // tookSlot checks the limit when a copy is delivered.
 func (w *world) tookSlot(c *copyOf) {
-	if c.headers.Slot == "" {
+	if c.headers.Slot == "" || isUnique(c.headers.JIDTag) {
 		return
 	}
 	if c.headers.Op != wire.OpFired && c.headers.Op != wire.OpRefired || c.late {
@@ -86,7 +86,7 @@ func (w *world) tookSlot(c *copyOf) {
 	}
 	n := 0
 	for p, c := range w.out() { // of a job that may come twice, a copy that found no queue frees the slot
-		if !w.limited.byHand[p] && w.broker.unsafe[w.placeOf(c)] == "" {
+		if !w.limited.byHand[p] && !isUnique(p.tag) && w.broker.unsafe[w.placeOf(c)] == "" {
 			n++
 		}
 	}
@@ -115,6 +115,7 @@ func (w *world) endJob(t *rapid.T) {
 	}
 	all := sortedHolders(out)
 	p := rapid.SampledFrom(all).Draw(t, "ends")
+	w.failJob(t, out[p])
 	w.end(out[p])
 	if rapid.IntRange(0, 9).Draw(t, "twice") == 0 {
 		w.end(out[p])
@@ -126,6 +127,9 @@ func (w *world) end(c *copyOf) {
 	require.NoError(w.t, err)
 	w.broker.append(wire.JobEnds, "client", m)
 	w.limited.ended[c.headers.Slot] = true
+	if !w.retried(c.headers.JIDTag) {
+		w.uniqueEnds(c.headers.JIDTag)
+	}
 }
 
 // endJobs has the workers end all jobs.

@@ -51,6 +51,7 @@ type world struct {
 	ends        []error       // why epochs have ended, except for lost connections
 	late        bool          // the journal has a late record of a leader that was followed
 	limited     limitedJobs
+	unique      uniqueJobs
 }
 
 type appendedEntry struct {
@@ -114,6 +115,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"enqueue2":         w.enqueue,
 		"limited":          w.appendLimited,
 		"limited2":         w.appendLimited,
+		"unique":           w.appendUnique,
+		"unique2":          w.appendUnique,
+		"endFirst":         w.endFirst,
 		"ended":            w.endJob,
 		"ended2":           w.endJob,
 		"periodic":         w.definePeriodic,
@@ -155,7 +159,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, ended: map[place]end{},
 		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, lostKills: map[ledger.EntryID]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
-	w.broker.onCopy = w.fired
+	w.broker.onCopy, w.broker.onRecord, w.broker.onAnswer = w.fired, w.noteUnique, w.answered
+	w.unique = newUniqueJobs()
 	w.broker.cluster = rapid.Bool().Draw(t, "cluster")
 	w.broker.bounces = rapid.SampledFrom([]int{1, 3, math.MaxInt}).Draw(t, "bounces")
 	w.broker.window = rapid.SampledFrom([]int{2, 4, ledger.MaxOpen}).Draw(t, "window")

@@ -14,6 +14,7 @@ type undos struct {
 	base
 	changes    *changes
 	operations *operations
+	uniques    *uniques
 }
 
 // command undoes what was done last, when that is known.
@@ -76,6 +77,19 @@ func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	if err != nil {
 		return err
 	}
+	unique := wire.UniqueID("")
+	if reply == nil && j.Type != wire.TypeChanged && j.Stream != wire.DeadJobs && j.Stream != wire.ScheduledJobs {
+		unique = wire.UniqueIDOf(&e.Job)
+		wait := false
+		if reply, wait, err = u.uniques.refusal(unique, e.JID); err != nil {
+			return err
+		}
+		if wait {
+			u.ledger.NextStep(func() error { return u.undoRecord(r, j, at) })
+			return nil
+		}
+		old.Unique, old.Stream, old.At = unique, j.Stream, later(e.Job.GateAt, u.ledger.Now())
+	}
 	record, fault := wire.WithEntryJID(e.Raw, e)
 	switch {
 	case reply != nil:
@@ -87,7 +101,7 @@ func (u *undos) undoRecord(r request, j *wire.JournalRecord, at int64) error {
 	if reply != nil {
 		return r.reply(*reply)
 	}
-	return u.changes.replace(a, old, record, &replacement{reason: r.cmd.Reason, answer: r.answer})
+	return u.changes.replace(a, old, record, &replacement{reason: r.cmd.Reason, unique: unique, answer: r.answer})
 }
 
 var busyNow = conflict("something is being done to this entry right now: look again")

@@ -22,6 +22,7 @@ func amqpRecord(stream string, offset int64, d amqp.Delivery) wire.Record {
 	r := wire.Record{Stream: stream, Offset: offset, UserID: d.UserId, Headers: amqpHeaders(d.Headers), Body: d.Body}
 	if wire.Routed(stream) {
 		r.Exchange, r.Key, r.Priority = d.Exchange, d.RoutingKey, d.Priority
+		r.ReplyTo, r.CorrelationID = d.ReplyTo, d.CorrelationId
 	}
 	return r
 }

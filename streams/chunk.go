@@ -122,6 +122,7 @@ func (r *chunkReader) record(b []byte) error {
 	if wire.Routed(r.stream) {
 		route := m.envelope.route()
 		out.Exchange, out.Key, out.Priority = route.exchange, route.key, route.priority
+		out.ReplyTo, out.CorrelationID = route.replyTo, route.correlationID
 	}
 	return r.emit(out)
 }

@@ -1,17 +1,23 @@
 package streams
 
-import "math"
+import (
+	"math"
+	"net/url"
+	"strings"
+)
 
 // envelope is the part of an AMQP 1.0 message that says how it was published. It is decoded on
 // demand, because most streams do not need it.
 type envelope struct {
-	header, annotations []byte // parts of the message, not copied; nil if it has none
+	header, annotations, properties []byte // parts of the message, not copied; nil if it has none
 }
 
 // route says how a message was published.
 type route struct {
 	exchange, key string
 	priority      uint8
+
+	replyTo, correlationID string
 }
 
 // route decodes the envelope. It ignores values in a form that the broker does not write.
@@ -26,7 +32,30 @@ func (e envelope) route() (r route) {
 	for ; err == nil && count >= 2; count -= 2 {
 		err = r.annotation(&pairs)
 	}
+	r.readProperties(decoder{e.properties})
 	return r
+}
+
+// readProperties reads where an answer is awaited: behind the id, the user, the address and the
+// subject.
+func (r *route) readProperties(d decoder) {
+	fields, count, err := d.compound(0xc0, 0xd0)
+	for range min(count, 4) {
+		if err == nil {
+			err = fields.skip()
+		}
+	}
+	if err != nil || count < 5 || setText(&fields, &r.replyTo) != nil {
+		return
+	}
+	if queue, is := strings.CutPrefix(r.replyTo, "/queues/"); is { // RabbitMQ 4 may write an address
+		if name, err := url.PathUnescape(queue); err == nil {
+			r.replyTo = name
+		}
+	}
+	if count > 5 {
+		_ = setText(&fields, &r.correlationID)
+	}
 }
 
 // annotation reads one name and its value.

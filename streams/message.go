@@ -43,7 +43,9 @@ func parseMessage(b []byte) (message, error) {
 		case sectionAnnotations:
 			m.envelope.annotations, err = d.raw()
 		case sectionProperties:
-			m.userID, err = d.properties()
+			if m.envelope.properties, err = d.raw(); err == nil {
+				m.userID, err = (&decoder{m.envelope.properties}).properties()
+			}
 		case sectionAppProps:
 			m.headers, err = d.applicationProperties()
 		case sectionData:

@@ -12,7 +12,7 @@ import (
 )
 
 // Schema is the version of the tables that Entries writes. A store with another version is rebuilt.
-const Schema = 23
+const Schema = 24
 
 // Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
 // in. Others get its Reader, which cannot write.
@@ -208,13 +208,14 @@ func newFold(r *Reader) *fold {
 		slots: &slots{trust: r.Trust, shown: r.Shown},
 	}
 	t.rejects = &rejects{t.state}
+	t.slots.keys = t.entries.keys
 	t.audit = audit.New(t.operations.get)
 	t.lifecycle = &lifecycle{t.state, t.entries, t.awaited, t.slots}
 	replaced := replacements{t.state, t.announced, t.outcomes, t.lifecycle}
 	t.streams = entryFold{r.Trust, t.state, t.awaited, t.announced, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, definitions: t.definitions, slots: t.slots, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
+		pauses: t.pauses, definitions: t.definitions, slots: t.slots, keys: t.entries.keys, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
 	}
 	return t
 }
@@ -223,7 +224,7 @@ func newFold(r *Reader) *fold {
 func (t *fold) load(r view.Reader) error {
 	t.numbers.reset()
 	for _, load := range []func(view.Reader) error{
-		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.periodics.load, t.limits.load, t.slots.load, t.state.load,
+		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.periodics.load, t.limits.load, t.slots.load, t.entries.keys.load, t.state.load,
 	} {
 		if err := load(r); err != nil {
 			return err
@@ -235,7 +236,7 @@ func (t *fold) load(r view.Reader) error {
 // save writes the changes of a batch.
 func (t *fold) save(tx *view.Tx) error {
 	for _, save := range []func(*view.Tx) error{
-		t.entries.counts.save, t.announced.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save, t.slots.save,
+		t.entries.counts.save, t.announced.save, t.outcomes.save, t.audit.Save, t.operations.save, t.numbers.save, t.slots.save, t.entries.keys.save,
 	} {
 		if err := save(tx); err != nil {
 			return err
@@ -253,7 +254,7 @@ func (t *fold) forgetJournal(tx *view.Tx) error {
 			return err
 		}
 	}
-	if err := cmp.Or(t.outcomes.forget(tx), table.Clear(tx, tableEnqueued), t.operations.forget(tx), t.audit.Forget(tx)); err != nil {
+	if err := cmp.Or(t.outcomes.forget(tx), table.Clear(tx, tableEnqueued), t.operations.forget(tx), t.audit.Forget(tx), t.entries.keys.forgetPeriods(tx)); err != nil {
 		return err
 	}
 	if err := cmp.Or(t.entries.ageDoubts(tx), t.entries.ageUnread(tx)); err != nil {

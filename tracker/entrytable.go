@@ -17,11 +17,12 @@ type entryTable struct {
 	counts     *countFold
 	arrivals   *arrivals
 	recent     recent
+	keys       *uniqueKeys
 }
 
 func newEntryTable(heads *listHeads, counts *Counts, shown *Shown) *entryTable {
 	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts},
-		recent: recent{map[code][]recentEntry{}}}
+		recent: recent{map[code][]recentEntry{}}, keys: &uniqueKeys{shown: shown}}
 }
 
 func (t *entryTable) load(r view.Reader) (err error) {
@@ -50,6 +51,7 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 		return err
 	}
 	t.recent.add(s)
+	t.keys.count(tx, s, 1)
 	id, listed := s.id(), s.listed()
 	row := keyList(listed, s.At)
 	t.heads.add(tx, listed.stream, row)
@@ -75,6 +77,7 @@ func (t *entryTable) addPending(tx *view.Tx, s *Stored) error {
 func (t *entryTable) removePending(tx *view.Tx, s *Stored) error {
 	id, listed := s.id(), s.listed()
 	t.recent.remove(id)
+	t.keys.count(tx, s, -1)
 	t.counts.add(tx, s, -1)
 	err := cmp.Or(tx.Delete(keyList(listed, s.At)), tx.Delete(keyJID(id, s.tag())))
 	if s.Leased != "" {
@@ -133,6 +136,9 @@ func (t *entryTable) dropBetween(tx *view.Tx, from, to entryID) error {
 				return err
 			}
 		}
+	}
+	if from.stream == codes[wire.Gated] {
+		return t.keys.forgetBelow(tx, to.offset)
 	}
 	return nil
 }
@@ -229,6 +235,9 @@ func (t *entryTable) stored(tx *view.Tx, id entryID) (*Stored, error) {
 
 func (t *entryTable) setStored(tx *view.Tx, s *Stored) error {
 	t.maxOffsets.note(tableEntry, s.id())
+	if err := t.keys.entered(tx, s); err != nil {
+		return err
+	}
 	if s.IsCopy() {
 		if err := tx.Set(keyCopy(s.Offset), nil); err != nil {
 			return err
@@ -239,6 +248,9 @@ func (t *entryTable) setStored(tx *view.Tx, s *Stored) error {
 
 // deleteStored deletes an entry that is not in the lists any more.
 func (t *entryTable) deleteStored(tx *view.Tx, id entryID) error {
+	if err := t.keys.left(tx, id); err != nil {
+		return err
+	}
 	if id.stream == codes[wire.Gated] {
 		if err := tx.Delete(keyCopy(id.offset)); err != nil {
 			return err
@@ -290,8 +302,12 @@ func scanIDs(r view.Reader, lower, upper []byte, is func(value []byte) (bool, er
 	return all, err
 }
 
-// keyDue is the key of an entry that may fire: of its queue, or if it is gated, of its group.
+// keyDue is the key of an entry that may fire: of its queue, or if it is gated, of its group. An
+// undecided one may not.
 func keyDue(s *Stored) []byte {
+	if s.Undecided {
+		return keyUndecided(s.Offset)
+	}
 	if s.Gated {
 		return s.id().append(table.AppendInt(keyGroup(s.Group()), s.At.UnixMicro()))
 	}

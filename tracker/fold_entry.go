@@ -29,7 +29,7 @@ func (t *entryFold) fold(tx *view.Tx, r *wire.Record) (fault string, err error) 
 		t.state.update(func(s *State) { s.readBarrier(r.Stream, r.Offset, e.Barrier) })
 		return "", nil
 	case e.Probe != nil:
-		t.state.gatedProbe(e.Probe)
+		t.state.readProbe(r.Stream, e.Probe)
 		return "", nil
 	case e.Ours && t.state.voids(r.Stream, e.Epoch):
 		t.state.void(r.Stream)

@@ -21,6 +21,7 @@ type journalFold struct {
 	pauses     *pauses
 	definitions
 	slots        *slots
+	keys         *uniqueKeys
 	lifecycle    *lifecycle
 	replacements replacements
 	lowWater     lowWater
@@ -86,6 +87,7 @@ var recordFolds = map[string]func(*journalFold, record) error{
 	},
 	wire.TypeDefined:  func(t *journalFold, r record) error { return t.define(r.tx, r.j) },
 	wire.TypeFreed:    func(t *journalFold, r record) error { return t.slots.free(r.tx, r.j.Slots) },
+	wire.TypeDecided:  (*journalFold).foldDecided,
 	wire.TypeTicked:   (*journalFold).foldTicked,
 	wire.TypeChanged:  (*journalFold).foldReplaced,
 	wire.TypeUndone:   (*journalFold).foldReplaced,
@@ -171,6 +173,13 @@ func (t *journalFold) foldRepeated(r record) error {
 	for i := range r.j.Slots {
 		if err := t.slots.add(r.tx, &r.j.Slots[i]); err != nil {
 			return err
+		}
+	}
+	for i := range r.j.Periods {
+		if p := &r.j.Periods[i]; float64(p.Until) > r.j.At*1e6 {
+			if err := t.keys.take(r.tx, p); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range r.j.Keys {

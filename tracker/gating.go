@@ -7,6 +7,13 @@ type gating struct {
 	Gated    bool   // it fires only when its limits allow
 	LimitKey string // of a gated job
 	Slot     string // of a lease: the slot that the job holds
+	uniqueness
+}
+
+// Gate makes an entry of which only the journal has the job as it would be if the view had it.
+func (s *Stored) Gate(job *wire.Job) {
+	s.Gated, s.LimitKey = job.Gated, job.LimitKey
+	s.Unique, s.Waiting = slotKey(s.Stream, job), false
 }
 
 // gatingOf returns it of an entry that was read. A lease holds its slot already, and is not gated.
@@ -14,5 +21,5 @@ func gatingOf(e *wire.EntryRecord) gating {
 	if e.Lease {
 		return gating{Slot: e.Slot}
 	}
-	return gating{Gated: e.Job.Gated && e.Stream != wire.DeadJobs, LimitKey: e.Job.LimitKey}
+	return gating{Gated: e.Job.Gated && e.Stream != wire.DeadJobs, LimitKey: e.Job.LimitKey, uniqueness: uniquenessOf(e)}
 }

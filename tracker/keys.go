@@ -35,6 +35,10 @@ const (
 	tableEnds      = 'E' // stream offset jid epoch seq → what jobs.ends says of the fire
 	indexEnds      = 'F' // offset in jobs.ends      → key in tableEnds
 	tableLimit     = 'L' // name                     → limit, as JSON
+	tableUnique    = 'U' // hash kind stream offset  → hold of a key, as JSON
+	tablePeriodEnd = 'P' // until hash               → the key that is taken for a time until then
+	tableUndecided = 'Q' // offset                   → ; unique jobs of jobs.gated of which it is not decided whether they have their keys
+	tableDecision  = 'V' // offset                   → decision about an entry of jobs.gated that was not read yet, as JSON
 	tableRate      = 'R' // id                       → when the rate is free again
 )
 

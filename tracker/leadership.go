@@ -73,11 +73,18 @@ func (l *leadership) begins(stream string, offset int64) {
 	}
 }
 
-// gatedProbe notes a probe that came through jobs.gated.
-func (l *leadership) gatedProbe(p *wire.Probe) {
-	if p.Number > 0 {
-		l.update(func(s *State) { s.GatedProbe = wire.Through{Epoch: p.Epoch, Through: p.Number} })
+// readProbe notes a probe that came through jobs.gated, or one of the retries.
+func (l *leadership) readProbe(stream string, p *wire.Probe) {
+	if p.Number == 0 {
+		return
 	}
+	l.update(func(s *State) {
+		if number := (wire.Through{Epoch: p.Epoch, Through: p.Number}); stream == wire.Gated {
+			s.GatedProbe = number
+		} else {
+			s.RetriesProbe = number
+		}
+	})
 }
 
 // voids reports whether a record of a leader is void: its stream has the barrier of another.

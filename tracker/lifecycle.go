@@ -20,6 +20,9 @@ type lifecycle struct {
 // reconcile takes in an entry. The view may have read records of the journal about it before.
 func (t *lifecycle) reconcile(tx *view.Tx, s *Stored) error {
 	id := s.id()
+	if err := t.entries.keys.arrived(tx, s); err != nil {
+		return err
+	}
 	m, err := t.entries.mark(tx, id)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ type flying struct {
 func (a *author) draw(n int, what string) int { return rapid.IntRange(0, n-1).Draw(a.t, what) }
 
 func (a *author) jid() string {
-	return string(rune('a'+a.draw(4, "jid"))) + fmt.Sprint(a.draw(3, "jid"))
+	return string("abcdu"[a.draw(5, "jid")]) + fmt.Sprint(a.draw(3, "jid"))
 }
 
 // pending draws a pending entry.
@@ -90,7 +90,9 @@ func (a *author) leader() {
 		a.lead()
 		return
 	}
-	switch a.draw(17, "by the leader") {
+	switch a.draw(19, "by the leader") {
+	case 17, 18:
+		a.decides()
 	case 0:
 		if len(a.flight) > 0 {
 			n := 1 + a.draw(len(a.flight), "confirmed")

@@ -31,6 +31,7 @@ type Defined struct {
 	Periodics *PeriodicJobs
 	Limits    *Limits
 	Slots     Slots
+	Unique    UniqueKeys
 }
 
 func newReader(store *view.Store, trust Trust) *Reader {
@@ -38,7 +39,7 @@ func newReader(store *view.Store, trust Trust) *Reader {
 	return &Reader{
 		Lookup: Lookup{store}, Lists: Lists{store, &listHeads{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
 		History: History{store}, Announcements: Announcements{store, &firstAnnounced{at: map[code]int64{}}}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
-		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Defined: Defined{&PeriodicJobs{}, &Limits{store: store}, Slots{store}}, Trust: trust,
+		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Defined: Defined{&PeriodicJobs{}, &Limits{store: store}, Slots{store}, UniqueKeys{store}}, Trust: trust,
 		Audit: audit.NewReader(store, shown.journalBegin),
 	}
 }

@@ -24,6 +24,7 @@ type Shown struct {
 	written map[string]int64 // by stream, the bytes folded since low water moved, or since this process started
 
 	followed
+	shownUnique
 }
 
 // State returns what is known of leadership.
@@ -60,6 +61,14 @@ func (v *Shown) Probed() Probed {
 // GatedProbe returns the number of the newest probe of an epoch that jobs.gated has, 0 if none.
 func (v *Shown) GatedProbe(epoch int64) int64 {
 	if newest := v.state.Load().GatedProbe; newest.Epoch == epoch {
+		return newest.Through
+	}
+	return 0
+}
+
+// RetriesProbe returns the number of the newest probe of an epoch that the retries have, 0 if none.
+func (v *Shown) RetriesProbe(epoch int64) int64 {
+	if newest := v.state.Load().RetriesProbe; newest.Epoch == epoch {
 		return newest.Through
 	}
 	return 0
@@ -161,6 +170,9 @@ func (a *arrivals) reset() {
 
 // noteReady makes the leader look at an entry.
 func (a *arrivals) noteReady(s *Stored) {
+	if s.Undecided {
+		return
+	}
 	key := DueKey{s.At, s.Stream, s.Offset}
 	if s.Gated {
 		if old, known := a.groups[s.Group()]; !known || key.Before(old) {

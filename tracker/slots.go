@@ -25,6 +25,7 @@ import (
 type slots struct {
 	trust   Trust
 	shown   *Shown
+	keys    *uniqueKeys
 	ends    table.Bounded
 	batch   table.Batch
 	changes []SlotChange // of the batch
@@ -59,12 +60,12 @@ func (t *slots) set(tx *view.Tx, id entryID, h *wire.HeldSlot) error {
 	if err != nil {
 		return fmt.Errorf("tracker: save slot: %w", err)
 	}
-	return tx.Set(keySlot(id), raw)
+	return cmp.Or(t.keys.slotTaken(tx, id, h), tx.Set(keySlot(id), raw))
 }
 
 func (t *slots) remove(tx *view.Tx, id entryID, h *wire.HeldSlot) error {
 	t.changed(tx, id, h, false)
-	return tx.Delete(keySlot(id))
+	return cmp.Or(t.keys.slotFreed(tx, id, h), tx.Delete(keySlot(id)))
 }
 
 // take takes in a fire that takes a slot.
@@ -74,7 +75,7 @@ func (t *slots) take(tx *view.Tx, d *wire.Dispatch, body []byte, at float64) err
 		return nil //nolint:nilerr // it is no job of Millrace's: no limit counts it
 	}
 	h := wire.HeldSlot{Stream: d.Stream, Offset: d.Offset, JID: d.JIDTag, Fires: []wire.Through{{Epoch: d.Epoch, Through: d.Seq}},
-		Group: wire.Group{Queue: job.Queue, Class: job.Class, Key: job.LimitKey}, At: at}
+		Group: wire.Group{Queue: job.Queue, Class: job.Class, Key: job.LimitKey}, At: at, Unique: slotKey(d.Stream, &job)}
 	return t.add(tx, &h)
 }
 

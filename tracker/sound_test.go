@@ -49,7 +49,8 @@ func requireSound(t require.TestingT, o *one) {
 		}
 		return true
 	}))
-	require.Equal(t, []int{listed, listed, fire}, []int{o.table(tableList), o.table(tableJID), o.table(tableFire) + o.table(tableGroup)})
+	require.Equal(t, []int{listed, listed, fire}, []int{o.table(tableList), o.table(tableJID), o.table(tableFire) + o.table(tableGroup) + o.table(tableUndecided)})
+	requireHolds(t, o)
 	require.Equal(t, counted, o.Counts.n)
 	again, err := loadCounts(o.store)
 	require.NoError(t, err)

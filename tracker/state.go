@@ -25,6 +25,8 @@ type State struct {
 	ProbeAt     int64        `json:"probe_at"`     // its offset in the journal
 	GatedProbe  wire.Through `json:"-"`            // the epoch and number of the newest probe in jobs.gated
 
+	RetriesProbe wire.Through `json:"-"` // the same of the retries
+
 	// What was fired up to RoutedTo, an offset of the journal, reached its queue. -1: that is not
 	// known of any fire. What was fired between RoutedTo and MisroutedAt may not have. -1: all did.
 	RoutedTo      int64   `json:"routed_to"`

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -112,40 +111,13 @@ func (s *Stored) Exchange() (name string, known bool) {
 func arg(stream string, record []byte, path ...string) gjson.Result {
 	at := gjson.ParseBytes(record)
 	if stream != wire.Gated {
-		at = within(at, "job")
+		at = wire.Within(at, "job")
 	}
-	at = within(at, "args")
+	at = wire.Within(at, "args")
 	for _, step := range path {
-		at = within(at, step)
+		at = wire.Within(at, step)
 	}
 	return at
-}
-
-// within returns the item of an array or the member of an object that a step of a path names. The
-// result does not exist if there is none. Of members with the same name it returns the last, which
-// is the one that most parsers read.
-func within(v gjson.Result, step string) (found gjson.Result) {
-	if v.IsObject() {
-		v.ForEach(func(key, member gjson.Result) bool {
-			if wire.TextOf(key) == step {
-				found = member
-			}
-			return true
-		})
-		return found
-	}
-	left, err := strconv.Atoi(step)
-	if !v.IsArray() || err != nil || strconv.Itoa(left) != step {
-		return found
-	}
-	v.ForEach(func(_, item gjson.Result) bool {
-		if left == 0 {
-			found = item
-		}
-		left--
-		return left >= 0
-	})
-	return found
 }
 
 // newStored returns an entry as it was read from its stream.
@@ -179,7 +151,7 @@ func (s *Stored) encode() []byte {
 	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased, s.LimitKey, s.Slot} {
 		b = table.AppendText(b, t)
 	}
-	return s.content.append(appendBurial(b, &s.Burial))
+	return s.content.append(s.uniqueness.append(appendBurial(b, &s.Burial)))
 }
 
 // What is true of an entry is one number.
@@ -189,14 +161,20 @@ const (
 	flagNameless
 	flagExpires
 	flagGated
+	flagUnique
+	flagUndecided
+	flagWaiting
+	flagReplace
 )
 
 func (s *Stored) flags() int64 {
-	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires) | flag(s.Gated, flagGated)
+	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires) | flag(s.Gated, flagGated) |
+		flag(s.Unique != "", flagUnique) | flag(s.Undecided, flagUndecided) | flag(s.Waiting, flagWaiting) | flag(s.Replace, flagReplace)
 }
 
 func (s *Stored) setFlags(flags int64) (expires bool) {
-	s.Gated = flags&flagGated != 0
+	s.Gated, s.Undecided = flags&flagGated != 0, flags&flagUndecided != 0
+	s.Waiting, s.Replace = flags&flagWaiting != 0, flags&flagReplace != 0
 	s.Dropped, s.discards, s.nameless = flags&flagDropped != 0, flags&flagDiscards != 0, flags&flagNameless != 0
 	return flags&flagExpires != 0
 }
@@ -236,11 +214,15 @@ func decodeStored(id entryID, b []byte) (*Stored, error) {
 	d := table.Decoder{B: b}
 	s.First, s.At = d.Int(), time.UnixMicro(d.Int()).UTC()
 	s.Attempt = int(d.Int())
-	expires := s.setFlags(d.Int())
+	flags := d.Int()
+	expires := s.setFlags(flags)
 	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased, &s.LimitKey, &s.Slot} {
 		*t = d.Text()
 	}
 	s.Burial = decodeBurial(&d)
+	if flags&flagUnique != 0 {
+		s.uniqueness.decode(&d)
+	}
 	s.content.decode(&d, expires)
 	if d.Bad {
 		return nil, fmt.Errorf("tracker: stored entry %s@%d is damaged", s.Stream, s.Offset)

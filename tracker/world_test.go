@@ -207,10 +207,14 @@ func (h *history) message(m wire.Message) int64 {
 }
 
 // jobOf returns a job. The jid is also its class, and its first letter is the queue. Jobs of the
-// queue c are gated. Those of the queue d are delayed messages, whose exchange is the jid.
+// queue c are gated, those of the queue u are unique. Those of the queue d are delayed messages, whose
+// exchange is the jid.
 func jobOf(jid string) string {
 	if jid[0] == 'c' {
 		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":"c","args":[],"gate":{"key":%q}}`, jid, strings.ToUpper(jid), jid)
+	}
+	if jid[0] == 'u' {
+		return uniqueJob(jid)
 	}
 	if jid[0] == 'd' {
 		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":"d","args":[{"exchange":%q}]}`, jid, wire.MessageClass, jid)
@@ -274,7 +278,7 @@ func (h *history) dispatch(op, stream string, offset int64, jid string, changes 
 	for _, fn := range changes {
 		fn(&d)
 	}
-	if jid[0] == 'c' && !d.Burial() {
+	if (jid[0] == 'c' || jid[0] == 'u' && jid[1] != '0') && !d.Burial() {
 		d.Slot = wire.SlotOf(&d).String()
 		h.slots = append(h.slots, d.Slot)
 	}
@@ -319,6 +323,9 @@ func (h *history) takeBack(seq int64, stream string, offset int64, jid string, c
 // replace appends an entry that replaces an older one.
 func (h *history) replace(stream string, old int64, jid string, at int) int64 {
 	headers := map[string]any{wire.HeaderReplaces: old, wire.HeaderFirst: old, wire.HeaderEpoch: h.epoch}
+	if jid[0] == 'u' {
+		headers[wire.HeaderAdmitted] = wire.Admission{Due: time.Unix(int64(at), 0), First: 1}.String()
+	}
 	return h.append(stream, millrace, headers, body(stream, jid, at))
 }
 

@@ -22,7 +22,7 @@ type Command struct {
 	Within float64 `json:"within,omitempty"`  // move-type: seconds to wait for unacked jobs
 	DryRun bool    `json:"dry_run,omitempty"` // move-type, define: only report what it would do
 
-	Key string          `json:"key,omitempty"` // enqueue: the same key means the same job
+	Key string          `json:"key,omitempty"` // enqueue: the same key means the same job; free-key: its hash
 	Job json.RawMessage `json:"job,omitempty"` // enqueue
 	At  *float64        `json:"at,omitempty"`  // enqueue: when the job is due; nil means now
 
@@ -60,6 +60,7 @@ func LeaderPing(id string) Message {
 // Statuses of a reply, as in the REST API.
 const (
 	StatusOK          = 200
+	StatusCreated     = 201
 	StatusAccepted    = 202
 	StatusDone        = 204
 	StatusBad         = 400
@@ -87,6 +88,8 @@ type Reply struct {
 	Tick    int64         `json:"tick,omitempty"`    // skip: which one
 
 	Claim string `json:"claim,omitempty"` // claim: run or drop
+
+	DuplicateOf string `json:"duplicate_of,omitempty"` // to the publisher of a unique job: the jid that stays
 	// State: what earlier epochs fired must be claimed.
 	ClaimBelow int64 `json:"claim_below,omitempty"`
 }
@@ -98,4 +101,6 @@ type Happened struct {
 	Offset int64   `json:"offset"` // of the entry
 	Record int64   `json:"record"` // offset of the journal record
 	Actor  string  `json:"actor,omitempty"`
+
+	Other string `json:"other,omitempty"` // duplicate, replaced: the jid of the job that has the key
 }

@@ -41,6 +41,8 @@ var commandStreams = map[string][]string{
 	CommandClaim: nil,
 	CommandFree:  nil,
 
+	CommandFreeKey: nil,
+
 	CommandState:   nil,
 	CommandEnqueue: nil,
 }
@@ -83,6 +85,9 @@ func (c Command) check() error {
 	if c.Command == CommandClaim || c.Command == CommandFree {
 		_, err := ParseSlot(c.Slot)
 		return err
+	}
+	if c.Command == CommandFreeKey {
+		return CheckUniqueHash(c.Key)
 	}
 	if c.aboutQueue() {
 		return c.checkQueue()

@@ -31,4 +31,6 @@ const (
 
 	CommandClaim = shared.CommandClaim
 	CommandFree  = "free" // free a slot by hand
+
+	CommandFreeKey = "free-key" // end that a key is taken for a time
 )

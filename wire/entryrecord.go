@@ -23,6 +23,10 @@ type EntryRecord struct {
 	Dropped      bool          // a queue dropped the dead job
 	Lease        bool
 	Slot         string // of a lease: the slot that the job holds; else the one that it held
+
+	// Where the publisher of a unique job awaits the decision.
+	ReplyTo       string
+	CorrelationID string
 }
 
 // Barrier says that an epoch begins in an entry stream.
@@ -37,6 +41,8 @@ type Replacement struct {
 	First  *int64 // its own First, if it was carried over
 	Parked string // why the broker refuses it
 	Copy   string // of a copy of a fire: the op of the fire
+
+	Admitted *Admission // of a unique job: it has its key
 }
 
 // maxBarrier is above the size of any barrier, in bytes.
@@ -63,6 +69,9 @@ func ReadEntry(r *Record, trusted bool) (e EntryRecord) {
 		e.Fault = err.Error()
 		return e
 	}
+	if e.Stream == Gated {
+		e.readGated(r)
+	}
 	if a := e.Announcement; a != nil {
 		a.JIDTag = JIDTag(e.JID)
 		if enqueues(a.What) {
@@ -72,11 +81,25 @@ func ReadEntry(r *Record, trusted bool) (e EntryRecord) {
 	return e
 }
 
+// readGated reads when a job of jobs.gated is due: a fire that found no queue was due before.
+func (e *EntryRecord) readGated(r *Record) {
+	old := e.Replaces
+	switch {
+	case old != nil && old.Admitted != nil:
+		e.At = old.Admitted.Due
+	case !e.Job.GateAt.IsZero() && e.Dispatch == nil && (old == nil || old.Copy == ""):
+		e.At = e.Job.GateAt
+	}
+	if e.Job.Unique != nil {
+		e.ReplyTo, e.CorrelationID = r.ReplyTo, r.CorrelationID
+	}
+}
+
 func (e *EntryRecord) readHeaders(r *Record, replaces bool) {
 	if e.Barrier = barrierOf(r.Body); e.Barrier != nil {
 		return
 	}
-	if p, probe := ProbeOf(r.Headers); probe && r.Stream == Gated {
+	if p, probe := ProbeOf(r.Headers); probe && (r.Stream == Gated || r.Stream == Retries) {
 		e.Probe = &p
 		return
 	}
@@ -109,6 +132,7 @@ func replacementOf(headers map[string]any) *Replacement {
 	}
 	r.Parked, _ = headers[HeaderParked].(string)
 	r.Copy, _ = headers[HeaderCopy].(string)
+	r.Admitted = parseAdmission(headers[HeaderAdmitted])
 	return r
 }
 

@@ -39,6 +39,7 @@ const (
 	HeaderSlot        = shared.HeaderSlot    // fire that limits count: see Slot
 	HeaderClaim       = shared.HeaderClaim   // the same: it must be claimed before it runs
 	HeaderRates       = "millrace-rates"     // fire: the rates that it used, see RateUse
+	HeaderAdmitted    = "millrace-admitted"  // replacement: the job has its key, see Admission
 	HeaderTraceparent = "traceparent"
 )
 

@@ -94,6 +94,8 @@ type JournalRecord struct {
 	Ticks     []Tick         `json:"ticks,omitempty"`     // ticked
 	Periodics *PeriodicPiece `json:"periodics,omitempty"` // state: some of the periodic jobs
 	Limits    *LimitPiece    `json:"limits,omitempty"`    // state: all limits, and the rates that are in use
+	Decisions []Decision     `json:"decisions,omitempty"` // decided
+	Periods   []UniquePeriod `json:"periods,omitempty"`   // state: some of the keys that are taken for a time
 	Slots     []HeldSlot     `json:"slots,omitempty"`     // state: some of the slots that are held; freed
 }
 

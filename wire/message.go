@@ -16,6 +16,10 @@ type Record struct {
 	Key      string
 	Priority uint8
 
+	// Where the publisher awaits an answer. Set only for such streams too.
+	ReplyTo       string
+	CorrelationID string
+
 	// Fault says why the transport could not read the records from Offset to Through. Body is empty
 	// then.
 	Fault   string

@@ -74,8 +74,9 @@ type HeldSlot struct {
 	JID    string    `json:"jid"` // a JIDTag
 	Fires  []Through `json:"fires,omitempty"`
 	Group
-	At  float64 `json:"at,omitempty"`  // of the newest fire
-	Why string  `json:"why,omitempty"` // freed
+	Unique UniqueID `json:"unique,omitempty"` // the key of a unique job, which is taken as long
+	At     float64  `json:"at,omitempty"`     // of the newest fire
+	Why    string   `json:"why,omitempty"`    // freed
 }
 
 // Group is what limits look at: the jobs of one queue, class and key wait for the same slots.

@@ -7,6 +7,21 @@ type Enqueued struct {
 	JID    string `json:"jid,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
+
+	// Of a unique job: the job that has its key, which is the one with the jid above.
+	DuplicateOf string `json:"duplicate_of,omitempty"`
+	// No leader has decided yet whether the job has its key.
+	Undecided bool `json:"undecided,omitempty"`
+}
+
+// UniqueKey is that a job has the key of unique jobs.
+type UniqueKey struct {
+	Hash  string  `json:"hash"`
+	Key   string  `json:"key,omitempty"` // if the producer gave one
+	JID   string  `json:"jid"`
+	State string  `json:"state"`           // waiting, delivered, retry or period
+	Since float64 `json:"since,omitempty"` // seconds since 1970
+	Until float64 `json:"until,omitempty"` // of a period
 }
 
 // Entry is what the commands show of an item in a list of jobs. The item itself is the stored
@@ -61,6 +76,7 @@ type JobEvent struct {
 	Reason    string      `json:"reason,omitempty"`
 	Operation string      `json:"operation,omitempty"`
 	Identity  string      `json:"identity,omitempty"` // cancelled: of the process that was asked
+	Other     string      `json:"other,omitempty"`    // duplicate, replaced: the jid of the job that has the key
 	Changes   []JobChange `json:"changes,omitempty"`  // changed: what
 }
 

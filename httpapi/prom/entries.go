@@ -20,6 +20,7 @@ var (
 	descOverdue     = desc("scheduled_overdue_seconds", "How long the oldest due entry waits to be delivered; 0 if none is due.")
 	descJournaled   = desc("journal_dispatches_total", "Deliveries and burials in the journal, of all leaders.", "kind")
 	descDuplicates  = desc("duplicates_total", "Publishes that were recognised as repeated.")
+	descUndecided   = desc("unique_undecided_jobs", "Unique jobs that wait for the decision whether they have their keys.")
 	descVoid        = desc("void_records_total", "Records of a leader that had been followed already.", "stream")
 	descRejected    = desc("rejected_records_total", "Records that could not be taken in.", "stream")
 	descKept        = desc("rejected_records", "Rejected records that are kept.", "stream")
@@ -55,6 +56,7 @@ func (p *entries) collect(out sink) {
 			out.gauge(descKept, float64(n), stream)
 		}
 	}
+	out.gauge(descUndecided, float64(p.entries.UndecidedJobs()))
 	state := p.entries.State()
 	for _, stream := range counted { // also 0: Prometheus sees no increase of a series that is new
 		out.counter(descRejected, state.Rejected[stream], stream)

@@ -22,6 +22,7 @@ var (
 	descTickLate    = desc("periodic_tick_late_seconds", "How late this leader enqueued the jobs of ticks.")
 	descFreed       = desc("slots_freed_total", "Slots that this sidecar freed as leader although no worker had reported the end, by reason: gone (the queue had fewer messages), asked (by a user), or no_queue.", "reason")
 	descClaims      = desc("claims_total", "Claims of slots that this sidecar answered as leader, by answer: run or drop.", "answer")
+	descDecided     = desc("unique_decided_total", "Decisions about unique jobs by this sidecar as leader: admitted, replaced (admitted in place of a job that waited), duplicate, or repeated publishes.", "outcome")
 	descEpochs      = desc("epochs_total", "How often this sidecar became leader.")
 	descHeld        = desc("held_queues", "Queues that take no jobs now.")
 	descGap         = desc("journal_gap", "1 if the journal may have lost records and due entries are held.")
@@ -74,6 +75,10 @@ func (p leader) collect(out sink) {
 	}
 	out.counter(descClaims, s.Counters.Claims.Run, "run")
 	out.counter(descClaims, s.Counters.Claims.Dropped, "drop")
+	d := &s.Counters.Decided
+	for outcome, n := range map[string]int64{"admitted": d.Admitted - d.Replaced, "replaced": d.Replaced, "duplicate": d.Duplicate, "repeated": d.Repeated} {
+		out.counter(descDecided, n, outcome)
+	}
 }
 
 func (s sink) delays(d *prometheus.Desc, v *scheduler.Delays) {

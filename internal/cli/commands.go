@@ -38,6 +38,7 @@ type jobCommands struct {
 	Messages   messagesCmd   `cmd:"" help:"Show how many delayed messages wait for each exchange."`
 	Periodic   periodicCmd   `cmd:"" help:"List periodic jobs, pause, run and skip them."`
 	Limits     limitsCmd     `cmd:"" help:"List limits, what they count, and why a job waits."`
+	Unique     uniqueCmd     `cmd:"" help:"List the keys of unique jobs, and free them."`
 	Define     defineCmd     `cmd:"" help:"Set the periodic jobs and limits that a file or a program defines."`
 	Operations operationsCmd `cmd:"" help:"Run and follow bulk actions (retry, delete, change …)."`
 	Rejected   rejectedCmd   `cmd:"" help:"List records that could not be read."`

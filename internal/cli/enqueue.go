@@ -74,6 +74,10 @@ func (c *scheduleCmd) Run(ctx context.Context, out output.Streams) error {
 	if err != nil {
 		return err
 	}
+	if j.Gate != nil && j.Gate.Unique != nil {
+		j.Gate.At = wire.Seconds(at)
+		return c.publish(ctx, out, wire.Message{Key: wire.Gated}, &j, j)
+	}
 	return c.schedule(ctx, out, at, &j)
 }
 
@@ -150,6 +154,8 @@ type jobFlags struct {
 	Tag      []string `help:"Tag; may be given several times." placeholder:"TAG"`
 	Limited  bool     `help:"Let limits count the job."`
 	LimitKey string   `placeholder:"KEY" help:"Let limits count the job, under this key."`
+
+	uniqueFlags
 }
 
 // job is a job as producers write it. Args keep all digits of their numbers.
@@ -166,9 +172,11 @@ type job struct {
 	Gate       *gate           `json:"gate,omitempty"`
 }
 
-// gate is in a job that limits count.
+// gate is in a job that limits count, or that is unique.
 type gate struct {
-	Key string `json:"key,omitempty"`
+	Key    string  `json:"key,omitempty"`
+	At     float64 `json:"at,omitempty"`
+	Unique *unique `json:"unique,omitempty"`
 }
 
 // scheduledJob is the record of a job for later.
@@ -188,8 +196,12 @@ func (a *jobFlags) job(now time.Time) (job, error) {
 		JID: newJID(), Class: a.Class, Args: json.RawMessage(a.Args), Queue: a.Queue, Retry: a.Retry,
 		Priority: a.Priority, EnqueuedAt: wire.Seconds(now), Tags: a.Tag,
 	}
-	if a.Limited || a.LimitKey != "" {
-		j.Gate = &gate{a.LimitKey}
+	u, err := a.unique()
+	if err != nil {
+		return job{}, err
+	}
+	if a.Limited || a.LimitKey != "" || u != nil {
+		j.Gate = &gate{Key: a.LimitKey, Unique: u}
 	}
 	body, err := encode(j)
 	if err != nil {

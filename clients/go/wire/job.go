@@ -28,8 +28,10 @@ type Job struct {
 	ExpiresAt  time.Time // zero means never
 	Dead       bool      // false: discard the job when it is exhausted or expired
 	Tags       []string
-	Gated      bool   // limits apply to it
-	LimitKey   string // of a gated job: what limits per key count it under
+	Gated      bool      // limits apply to it
+	LimitKey   string    // of a gated job: what limits per key count it under
+	GateAt     time.Time // of a gated job: when it is due in jobs.gated; zero: at once
+	Unique     *Unique   // of a gated job; nil: it is not unique
 	Raw        []byte
 }
 
@@ -130,7 +132,7 @@ func CheckLimitKey(key string) error {
 	return nil
 }
 
-var gateMembers = Set("key")
+var gateMembers = Set("key", "at", "unique")
 
 // gate reads the member "gate", if it is an object. Anything else under that name is the owner's.
 func (o Object) gate(job *Job) error {
@@ -142,15 +144,25 @@ func (o Object) gate(job *Job) error {
 	if err != nil {
 		return fmt.Errorf("member \"gate\": %w", err)
 	}
-	key, err := gate.Text("key")
-	if err == nil {
-		err = CheckLimitKey(key)
-	}
-	if err != nil {
+	job.Gated = true
+	if err := gate.readGate(job); err != nil {
 		return fmt.Errorf("member \"gate\": %w", err)
 	}
-	job.Gated, job.LimitKey = true, key
 	return nil
+}
+
+func (o Object) readGate(job *Job) (err error) {
+	if job.LimitKey, err = o.Text("key"); err != nil {
+		return err
+	}
+	if err := CheckLimitKey(job.LimitKey); err != nil {
+		return err
+	}
+	if job.GateAt, err = o.Time("at"); err != nil {
+		return err
+	}
+	job.Unique, err = o.unique()
+	return err
 }
 
 // Queue returns the queue of a job, or the default queue if it names none.
