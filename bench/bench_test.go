@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500, handovers: 20, waiting: 500, periodic: 20, rated: 1, warm: 100, languages: []string{"go"},
-	pending: 500, fired: 500, idle: 100 * time.Millisecond, requests: 50, flow: 100, metrics: 500, viewers: 5}
+var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500, limited: limitedSize{handovers: 20, waiting: 500, periodic: 20, rated: 1}, warm: 100, languages: []string{"go"},
+	pending: 500, fired: 500, idle: 100 * time.Millisecond, asked: askedSize{50, 100}, metrics: 500, viewers: 5}
 
 func TestEveryFigureIsMeasured(t *testing.T) {
 	if err := localbroker.Available(); err != nil {

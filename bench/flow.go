@@ -37,7 +37,7 @@ func (m *million) flow(ctx context.Context) (stop func() error, err error) {
 		cancel()
 		err := <-sent
 		worker.Stop()
-		m.table.addAlone(m.name(fmt.Sprintf("jobs a second, of %d that were to flow", m.size.flow)), perSecond, noTarget, rate)
+		m.table.addAlone(m.name(fmt.Sprintf("jobs a second, of %d that were to flow", m.size.asked.flow)), perSecond, noTarget, rate)
 		return errors.Join(err, <-worked, client.Close())
 	}
 	if err := wait(ctx, startWithin, "jobs flow", func() (bool, error) { return done.Load() > flowStart, nil }); err != nil {
@@ -50,7 +50,7 @@ func (m *million) flow(ctx context.Context) (stop func() error, err error) {
 func (m *million) send(ctx context.Context, client *millrace.Client) error {
 	tick := time.NewTicker(flowEvery)
 	defer tick.Stop()
-	jobs := make([]millrace.EnqueueParams, m.size.flow*int(flowEvery)/int(time.Second))
+	jobs := make([]millrace.EnqueueParams, m.size.asked.flow*int(flowEvery)/int(time.Second))
 	for i := range jobs {
 		jobs[i] = millrace.EnqueueParams{Args: millrace.Args("Noop", i, "some text"), Options: millrace.EnqueueOptions{Queue: flowQueue}}
 	}

@@ -53,7 +53,7 @@ func (b *bench) endToEnd(ctx context.Context, v *vhost, define func(*millrace.Cl
 	n := b.size.jobs
 	var done atomic.Int64
 	finished := make(chan struct{})
-	r, err := b.startRunner(ctx, v, jobSlots, func() {
+	r, err := startRunner(ctx, b, v, func() {
 		if done.Add(1) == int64(n)+1 {
 			close(finished)
 		}
@@ -93,13 +93,13 @@ type runner struct {
 }
 
 // startRunner starts a worker that calls run for each job.
-func (b *bench) startRunner(ctx context.Context, v *vhost, slots int, run func()) (*runner, error) {
+func startRunner(ctx context.Context, b *bench, v *vhost, run func()) (*runner, error) {
 	client, err := millrace.NewClient(millrace.ClientConfig{URL: v.amqpURL})
 	if err != nil {
 		return nil, err
 	}
 	r := &runner{client: client, ended: make(chan error, 1),
-		worker: millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: slots, Queues: []string{"jobs"}, Logger: b.log})}
+		worker: millrace.NewWorker(millrace.WorkerConfig{URL: v.amqpURL, Concurrency: jobSlots, Queues: []string{"jobs"}, Logger: b.log})}
 	started := make(chan struct{})
 	r.worker.On(millrace.Hooks{Startup: func() { close(started) }})
 	r.worker.Handle("Noop", func(context.Context, *millrace.RawJob) error {

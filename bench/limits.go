@@ -38,21 +38,16 @@ func measureLimits(ctx context.Context, b *bench, v *vhost) (err error) {
 	if err != nil {
 		return err
 	}
-	define := func(limits ...millrace.Limit) func(*millrace.Client) error {
-		return func(c *millrace.Client) error {
-			_, err := c.DefineLimits(ctx, "bench", limits...)
-			return err
-		}
-	}
+	l := &limitedRuns{b, v}
 	var limited time.Duration
 	err = b.profile("limits", func() (err error) {
-		limited, err = b.endToEnd(ctx, v, define(millrace.Limit{Name: "ten", Queues: []string{"jobs"}, Concurrency: limitedAtOnce}), limitedJob)
+		limited, err = b.endToEnd(ctx, v, only(ctx, millrace.Limit{Name: "ten", Queues: []string{"jobs"}, Concurrency: limitedAtOnce}), limitedJob)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	after, err := b.endToEnd(ctx, v, define(millrace.Limit{Name: "elsewhere", Queues: []string{"others"}, Concurrency: 1}), plainJob)
+	after, err := b.endToEnd(ctx, v, only(ctx, millrace.Limit{Name: "elsewhere", Queues: []string{"others"}, Concurrency: 1}), plainJob)
 	if err != nil {
 		return err
 	}
@@ -60,10 +55,24 @@ func measureLimits(ctx context.Context, b *bench, v *vhost) (err error) {
 	b.table.add(fmt.Sprintf("%d limited jobs enqueued and done, beside plain ones", b.size.jobs), perSecond, ratioAtLeast(targetBesidePlain), n/limited.Seconds(), n/plain.Seconds())
 	b.table.addAlone("limited jobs, alone", perSecond, atLeast(targetLimited), n/limited.Seconds())
 	b.table.add(fmt.Sprintf("%d plain jobs with a limit for others, beside none", b.size.jobs), perSecond, ratioAtLeast(targetUntouched), n/after.Seconds(), n/plain.Seconds())
-	if err := b.measureHandover(ctx, v, define); err != nil {
+	if err := l.measureHandover(ctx); err != nil {
 		return err
 	}
-	return b.measureRate(ctx, v, define)
+	return l.measureRate(ctx)
+}
+
+// only returns what defines a limit, and no other.
+func only(ctx context.Context, limit millrace.Limit) func(*millrace.Client) error {
+	return func(c *millrace.Client) error {
+		_, err := c.DefineLimits(ctx, "bench", limit)
+		return err
+	}
+}
+
+// limitedRuns measures when jobs begin.
+type limitedRuns struct {
+	*bench
+	v *vhost
 }
 
 // times are when jobs began and ended.
@@ -86,10 +95,10 @@ func (t *times) len() int {
 
 // measureHandover measures the time from the end of a handler until the next one begins, where a
 // limit allows one job.
-func (b *bench) measureHandover(ctx context.Context, v *vhost, define func(...millrace.Limit) func(*millrace.Client) error) error {
-	n := b.size.handovers
+func (l *limitedRuns) measureHandover(ctx context.Context) error {
+	n := l.size.limited.handovers
 	var began, ended times
-	at, err := b.collect(ctx, v, n, define(millrace.Limit{Name: "one", Queues: []string{"jobs"}, Concurrency: 1}), func() {
+	at, err := l.collect(ctx, n, only(ctx, millrace.Limit{Name: "one", Queues: []string{"jobs"}, Concurrency: 1}), func() {
 		began.add(time.Now())
 		time.Sleep(time.Millisecond)
 		ended.add(time.Now())
@@ -104,8 +113,8 @@ func (b *bench) measureHandover(ctx context.Context, v *vhost, define func(...mi
 	if slices.Min(gaps) < 0 {
 		return errors.New("two jobs ran at once, and the limit is one")
 	}
-	b.table.addAlone("from the end of a job to the next one's start, limit 1, p50", millis, atMost(targetHandover50.Seconds()), quantile(gaps, 0.5).Seconds())
-	b.table.addAlone("from the end of a job to the next one's start, limit 1, p99", millis, atMost(targetHandover99.Seconds()), quantile(gaps, 0.99).Seconds())
+	l.table.addAlone("from the end of a job to the next one's start, limit 1, p50", millis, atMost(targetHandover50.Seconds()), quantile(gaps, 0.5).Seconds())
+	l.table.addAlone("from the end of a job to the next one's start, limit 1, p99", millis, atMost(targetHandover99.Seconds()), quantile(gaps, 0.99).Seconds())
 	return nil
 }
 
@@ -113,11 +122,11 @@ func (b *bench) measureHandover(ctx context.Context, v *vhost, define func(...mi
 const rated = 1000
 
 // measureRate counts how many jobs begin in each second under a rate.
-func (b *bench) measureRate(ctx context.Context, v *vhost, define func(...millrace.Limit) func(*millrace.Client) error) error {
-	seconds := b.size.rated
+func (l *limitedRuns) measureRate(ctx context.Context) error {
+	seconds := l.size.limited.rated
 	var began times
 	limit := millrace.Limit{Name: "rate", Queues: []string{"jobs"}, Rate: &millrace.Rate{Jobs: rated, In: time.Second}}
-	at, err := b.collect(ctx, v, rated*(seconds+2), define(limit), func() { began.add(time.Now()) }, &began)
+	at, err := l.collect(ctx, rated*(seconds+2), only(ctx, limit), func() { began.add(time.Now()) }, &began)
 	if err != nil {
 		return err
 	}
@@ -128,14 +137,14 @@ func (b *bench) measureRate(ctx context.Context, v *vhost, define func(...millra
 		}
 	}
 	whole := counts[1 : 1+seconds] // the first one has what began late
-	b.table.addAlone(fmt.Sprintf("jobs that begin in a second under a rate of %d, fewest", rated), count, atLeast(0.99*rated), float64(slices.Min(whole)))
-	b.table.addWorst(fmt.Sprintf("jobs that begin in a second under a rate of %d, most", rated), count, atMost(1.001*rated), float64(slices.Max(whole)))
+	l.table.addAlone(fmt.Sprintf("jobs that begin in a second under a rate of %d, fewest", rated), count, atLeast(0.99*rated), float64(slices.Min(whole)))
+	l.table.addWorst(fmt.Sprintf("jobs that begin in a second under a rate of %d, most", rated), count, atMost(1.001*rated), float64(slices.Max(whole)))
 	return nil
 }
 
 // collect runs n limited jobs, and returns the times that their handlers noted.
-func (b *bench) collect(ctx context.Context, v *vhost, n int, define func(*millrace.Client) error, run func(), noted *times) (at []time.Time, err error) {
-	r, err := b.startRunner(ctx, v, jobSlots, run)
+func (l *limitedRuns) collect(ctx context.Context, n int, define func(*millrace.Client) error, run func(), noted *times) (at []time.Time, err error) {
+	r, err := startRunner(ctx, l.bench, l.v, run)
 	if err != nil {
 		return nil, err
 	}

@@ -37,27 +37,37 @@ type size struct {
 	burst     int           // entries due at one instant
 	entries   int           // entries read into the view
 	jobs      int           // jobs that do nothing, enqueued and run
-	handovers int           // jobs that run one after another
-	waiting   int           // jobs that wait for the slots of their keys
-	periodic  int           // periodic jobs due at one instant
-	rated     int           // seconds in which jobs run under a rate
+	limited   limitedSize   // jobs that limits count, and periodic jobs
 	warm      int           // jobs that a worker runs before the measurement
 	languages []string      // languages of the workers and clients
 	produced  int           // jobs that a client enqueues
 	pending   int           // pending entries while the API is queried
 	fired     int           // entries fired before that
 	idle      time.Duration // how long the idle sidecar is watched
-	requests  int           // requests of each kind
-	flow      int           // jobs per second during the requests
+	asked     askedSize     // requests to the API
 	metrics   int           // metric records per second
 	viewers   int           // viewers of the events
 }
 
+// limitedSize is the size of the figures of limits and periodic jobs.
+type limitedSize struct {
+	handovers int // jobs that run one after another
+	waiting   int // jobs that wait for the slots of their keys
+	periodic  int // periodic jobs due at one instant
+	rated     int // seconds in which jobs run under a rate
+}
+
+// askedSize is how much the API is asked.
+type askedSize struct {
+	requests int // of each kind
+	flow     int // jobs per second meanwhile
+}
+
 var (
-	fullSize = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, handovers: 2000, waiting: 1_000_000, periodic: 5000, rated: 10, warm: 20_000, languages: languages, produced: 10_000,
-		pending: 1_000_000, fired: 5_000_000, idle: time.Minute, requests: 2000, flow: 5000, metrics: 30_000, viewers: 500}
-	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, handovers: 500, waiting: 50_000, periodic: 1000, rated: 3, warm: 20_000, languages: languages, produced: 2000,
-		pending: 50_000, fired: 50_000, idle: 5 * time.Second, requests: 500, flow: 1000, metrics: 5000, viewers: 100}
+	fullSize = size{perSecond: 200, lasting: 30 * time.Second, burst: 50_000, entries: 200_000, jobs: 100_000, limited: limitedSize{handovers: 2000, waiting: 1_000_000, periodic: 5000, rated: 10}, warm: 20_000, languages: languages, produced: 10_000,
+		pending: 1_000_000, fired: 5_000_000, idle: time.Minute, asked: askedSize{2000, 5000}, metrics: 30_000, viewers: 500}
+	quickSize = size{perSecond: 200, lasting: 5 * time.Second, burst: 10_000, entries: 50_000, jobs: 20_000, limited: limitedSize{handovers: 500, waiting: 50_000, periodic: 1000, rated: 3}, warm: 20_000, languages: languages, produced: 2000,
+		pending: 50_000, fired: 50_000, idle: 5 * time.Second, asked: askedSize{500, 1000}, metrics: 5000, viewers: 100}
 )
 
 func main() {

@@ -64,7 +64,7 @@ func (m *million) ask(ctx context.Context, s process) error {
 	if err != nil {
 		return err
 	}
-	flowing := fmt.Sprintf(" while %d jobs a second flow", m.size.flow)
+	flowing := fmt.Sprintf(" while %d jobs a second flow", m.size.asked.flow)
 	err = m.askAll(ctx, s, func(q question, took p99) {
 		goal := q.goal(max(q.within.Seconds(), slowdown*quiet[q.name]))
 		m.table.addAlone(m.name(q.name+", p99"+flowing), millis, noTarget, took.answer)
@@ -88,7 +88,7 @@ func (m *million) askAll(ctx context.Context, s process, report func(q question,
 // answers makes another process send the requests one after another, on one connection.
 func (m *million) answers(ctx context.Context, url string, q question) (answers, handlers []time.Duration, err error) {
 	var pages, out, complaint bytes.Buffer
-	for range m.size.requests {
+	for range m.size.asked.requests {
 		fmt.Fprintln(&pages, url+q.path())
 	}
 	cmd := exec.CommandContext(ctx, m.asker)

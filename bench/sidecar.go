@@ -67,11 +67,11 @@ type process struct{ *running.Process }
 // startProcess starts a process, with more flags. If stateDir is not empty, it keeps its state
 // there.
 func (b *bench) startProcess(v *vhost, stateDir string, more ...string) (process, error) {
-	return b.startNamed(v, identity, stateDir, more...)
+	return startNamed(b, v, identity, stateDir, more...)
 }
 
 // startNamed starts a process with an identity of its own.
-func (b *bench) startNamed(v *vhost, identity, stateDir string, more ...string) (process, error) {
+func startNamed(b *bench, v *vhost, identity, stateDir string, more ...string) (process, error) {
 	c := running.Config{
 		Binary: b.binary, AMQPURL: v.amqpURL, ManagementURL: v.management, StreamURL: v.streamURL, StateDir: stateDir, Identity: identity,
 		LogLevel: b.logLevel(), More: more,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -24,23 +26,26 @@ const perLimitedKey = 10
 // the leader's memory, how long another sidecar takes to deliver jobs after the leader was killed,
 // and how fast workers get through the jobs then.
 func measureWaiting(ctx context.Context, b *bench, v *vhost) (err error) {
-	leader, err := b.serveProcess(ctx, v)
+	dirs := filepath.Join(b.dir, "state-"+v.name)
+	defer func() { err = errors.Join(err, os.RemoveAll(dirs)) }()
+	leader, err := b.startProcess(v, filepath.Join(dirs, "leader"))
 	if err != nil {
 		return err
 	}
 	defer leader.Kill()
-	name := func(what string) string {
-		return fmt.Sprintf("%d jobs waiting over %d keys, limit 1 each: %s", b.size.waiting, b.size.waiting/perLimitedKey, what)
+	if err := b.awaitLead(ctx, leader); err != nil {
+		return err
 	}
-	if err := b.fillWaiting(ctx, v, leader); err != nil {
+	w := &waiting{b, v}
+	if err := w.fill(ctx, leader); err != nil {
 		return err
 	}
 	_, memory, err := watch(ctx, leader.Pid(), min(b.size.idle, settling))
 	if err != nil {
 		return err
 	}
-	b.table.addWorst(name("memory"), megabytes, atMost(targetWaitingMemory), float64(memory))
-	standby, err := b.startNamed(v, "standby", "")
+	b.table.addWorst(w.name("memory"), megabytes, atMost(targetWaitingMemory), float64(memory))
+	standby, err := startNamed(b, v, "standby", filepath.Join(dirs, "standby"))
 	if err != nil {
 		return err
 	}
@@ -53,14 +58,26 @@ func measureWaiting(ctx context.Context, b *bench, v *vhost) (err error) {
 	if err := wait(ctx, fillWithin, "the standby leads", standby.leads); err != nil {
 		return err
 	}
-	b.table.addWorst(name("takeover"), inSeconds, atMost(targetTakeover.Seconds()), time.Since(killed).Seconds())
-	return b.runWaiting(ctx, v, name("jobs done"))
+	b.table.addWorst(w.name("takeover"), inSeconds, atMost(targetTakeover.Seconds()), time.Since(killed).Seconds())
+	return w.run(ctx, w.name("jobs done"))
 }
 
-// fillWaiting publishes limited jobs, and waits until each key has one in the queue.
-func (b *bench) fillWaiting(ctx context.Context, v *vhost, leader process) error {
-	keys := b.size.waiting / perLimitedKey
-	client, err := millrace.NewClient(millrace.ClientConfig{URL: v.amqpURL})
+// waiting measures jobs that wait.
+type waiting struct {
+	*bench
+	v *vhost
+}
+
+// name returns the name of a figure, with the sizes.
+func (w *waiting) name(what string) string {
+	n := w.size.limited.waiting
+	return fmt.Sprintf("%d jobs waiting over %d keys, limit 1 each: %s", n, n/perLimitedKey, what)
+}
+
+// fill publishes limited jobs, and waits until each key has one in the queue.
+func (w *waiting) fill(ctx context.Context, leader process) error {
+	keys := w.size.limited.waiting / perLimitedKey
+	client, err := millrace.NewClient(millrace.ClientConfig{URL: w.v.amqpURL})
 	if err != nil {
 		return err
 	}
@@ -68,12 +85,12 @@ func (b *bench) fillWaiting(ctx context.Context, v *vhost, leader process) error
 	if _, err := client.DefineLimits(ctx, "bench", millrace.Limit{Name: "each", Per: []millrace.Part{millrace.PerKey}, Concurrency: 1}); err != nil {
 		return err
 	}
-	p, err := newPublisher(v)
+	p, err := newPublisher(w.v)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	for i := range b.size.waiting {
+	for i := range w.size.limited.waiting {
 		m := noop(i, jid(i))
 		m.Body = fmt.Appendf(nil, `{"gate":{"key":"customer-%d"},%s`, i%keys, m.Body[1:])
 		if err := p.publish("", wire.Gated, m); err != nil {
@@ -85,15 +102,15 @@ func (b *bench) fillWaiting(ctx context.Context, v *vhost, leader process) error
 	}
 	return wait(ctx, fillWithin, "all jobs wait but for one of each key", func() (bool, error) {
 		o, ok, err := leader.Overview()
-		return ok && o.Sets["gated-jobs"].Total == int64(b.size.waiting-keys) && o.Scheduler.Unconfirmed == 0, err
+		return ok && o.Sets["gated-jobs"].Total == int64(w.size.limited.waiting-keys) && o.Scheduler.Unconfirmed == 0, err
 	})
 }
 
-// runWaiting has workers run waiting jobs, and measures how many they do in a second.
-func (b *bench) runWaiting(ctx context.Context, v *vhost, name string) (err error) {
-	n := int64(min(b.size.waiting, b.size.jobs) / 2)
+// run has workers run waiting jobs, and measures how many they do in a second.
+func (w *waiting) run(ctx context.Context, name string) (err error) {
+	n := int64(min(w.size.limited.waiting, w.size.jobs) / 2)
 	var done atomic.Int64
-	r, err := b.startRunner(ctx, v, jobSlots, func() { done.Add(1) })
+	r, err := startRunner(ctx, w.bench, w.v, func() { done.Add(1) })
 	if err != nil {
 		return err
 	}
@@ -104,14 +121,14 @@ func (b *bench) runWaiting(ctx context.Context, v *vhost, name string) (err erro
 	if err != nil {
 		return err
 	}
-	b.table.addAlone(name, perSecond, atLeast(targetLimited), float64(n)/took.Seconds())
+	w.table.addAlone(name, perSecond, atLeast(targetLimited), float64(n)/took.Seconds())
 	return nil
 }
 
-// measurePeriodic defines periodic jobs that are all due at one instant, and measures how long after
-// it a plain consumer has the last job.
+// measurePeriodic defines periodic jobs that are all due at one instant, and measures how long
+// after it a plain consumer has the last job.
 func measurePeriodic(ctx context.Context, b *bench, v *vhost) (err error) {
-	n := b.size.periodic
+	n := b.size.limited.periodic
 	s, err := b.serve(ctx, v)
 	if err != nil {
 		return err
@@ -157,8 +174,8 @@ const (
 	definedAtOnce = 1000
 )
 
-// ticked consumes the jobs of one tick. It returns how long after it the last one came, and how many
-// came twice.
+// ticked consumes the jobs of one tick. It returns how long after it the last one came, and how
+// many came twice.
 func ticked(ctx context.Context, v *vhost, n int, tick time.Time) (last time.Duration, again int, err error) {
 	c, err := consume(v, queue, n)
 	if err != nil {
