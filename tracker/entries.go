@@ -204,7 +204,7 @@ func newFold(r *Reader) *fold {
 	t := &fold{
 		state: &leadership{shown: r.Shown}, entries: newEntryTable(r.heads, r.Counts, r.Shown), awaited: awaited{}, numbers: &numbers{},
 		announced: newAnnouncements(r.first),
-		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses}, definitions: definitions{&periodics{PeriodicJobs: r.Periodics}, &limits{Limits: r.Limits}},
+		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses}, definitions: definitions{newPeriodics(r.Periodics), newLimits(r.Limits)},
 		slots: &slots{trust: r.Trust, shown: r.Shown},
 	}
 	t.rejects = &rejects{t.state}
