@@ -310,7 +310,9 @@ func (r *reconciler) refire(now time.Time, d *tracker.Doubt, burial bool) error 
 // refireBody sends again a job of which only the journal has the body.
 func (r *reconciler) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o purpose, burial bool) error {
 	entry := &tracker.Stored{Stream: d.ID.Stream, Offset: d.ID.Offset, Queue: job.Queue, Class: job.Class}
-	entry.Gated, entry.LimitKey = job.Gated && !burial, job.LimitKey
+	if !burial {
+		entry.Gated, entry.LimitKey = r.entries.Governed.Gates(job)
+	}
 	counts := r.dispatcher.limits.take(now, entry)
 	again := &dispatched{tag: d.JID, doubt: d, buries: burial, Publish: &ledger.Publish{Entry: entryOf(d), Build: func(seq, confirmed int64) wire.Message {
 		headers := wire.Dispatch{Op: o.op, Stream: d.ID.Stream, Offset: d.ID.Offset, JIDTag: d.JID, Epoch: r.ledger.Epoch(), Seq: seq, Confirmed: confirmed}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // definitionsOf are the definitions of one kind, by name. None is ever changed, only replaced.
@@ -124,9 +125,10 @@ func (t *definedTable[T]) names(tx *view.Tx) map[string]bool {
 	return all
 }
 
-func (t *definedTable[T]) begin(tx *view.Tx) {
+// begin reports whether a batch begins.
+func (t *definedTable[T]) begin(tx *view.Tx) bool {
 	if !t.batch.Begins(tx) {
-		return
+		return false
 	}
 	changed := map[string]*T{}
 	t.changed = changed
@@ -135,6 +137,17 @@ func (t *definedTable[T]) begin(tx *view.Tx) {
 			t.kept.update(changed)
 		}
 	})
+	return true
+}
+
+// withLayer returns layers after one was set or removed.
+func withLayer(layers map[string]wire.DefinedLayer, d *wire.Defined, j *wire.JournalRecord) map[string]wire.DefinedLayer {
+	all := map[string]wire.DefinedLayer{}
+	maps.Copy(all, layers)
+	if delete(all, d.Layer); len(d.Value) > 0 {
+		all[d.Layer] = wire.DefinedLayer{Source: d.Source, Value: d.Value, At: j.At, Actor: j.Actor}
+	}
+	return all
 }
 
 // set sets a definition; nil removes it.

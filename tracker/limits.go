@@ -3,7 +3,6 @@ package tracker
 import (
 	"encoding/binary"
 	"fmt"
-	"maps"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
@@ -62,14 +61,11 @@ func (l *limits) define(tx *view.Tx, j *wire.JournalRecord) error {
 		if d.Kind != wire.KindLimit {
 			continue
 		}
-		changed := &wire.DefinedLimit{Name: d.Name, Layers: map[string]wire.DefinedLayer{}}
+		changed := &wire.DefinedLimit{Name: d.Name}
 		if old := l.defined.get(tx, d.Name); old != nil {
-			maps.Copy(changed.Layers, old.Layers)
+			changed.Layers = old.Layers
 		}
-		if delete(changed.Layers, d.Layer); len(d.Value) > 0 {
-			changed.Layers[d.Layer] = wire.DefinedLayer{Source: d.Source, Value: d.Value, At: j.At, Actor: j.Actor}
-		}
-		if len(changed.Layers) == 0 {
+		if changed.Layers = withLayer(changed.Layers, &d, j); len(changed.Layers) == 0 {
 			changed = nil
 		}
 		if err := l.defined.set(tx, d.Name, changed); err != nil {

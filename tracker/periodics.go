@@ -53,11 +53,9 @@ func (p *periodics) define(tx *view.Tx, j *wire.JournalRecord) error {
 		}
 		job := p.get(tx, d.Name)
 		if job == nil {
-			job = &wire.PeriodicJob{Name: d.Name, Layers: map[string]wire.DefinedLayer{}}
+			job = &wire.PeriodicJob{Name: d.Name}
 		}
-		if delete(job.Layers, d.Layer); len(d.Value) > 0 {
-			job.Layers[d.Layer] = wire.DefinedLayer{Source: d.Source, Value: d.Value, At: j.At, Actor: j.Actor}
-		}
+		job.Layers = withLayer(job.Layers, &d, j)
 		job.Through = max(job.Through, d.Since)
 		if len(job.Layers) == 0 {
 			job = nil

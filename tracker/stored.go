@@ -176,7 +176,7 @@ func (s *Stored) encode() []byte {
 	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.flags()} {
 		b = binary.AppendVarint(b, n)
 	}
-	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased, s.LimitKey, s.Slot} {
+	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased, s.own.key, s.Slot} {
 		b = table.AppendText(b, t)
 	}
 	return s.content.append(appendBurial(b, &s.Burial))
@@ -192,11 +192,11 @@ const (
 )
 
 func (s *Stored) flags() int64 {
-	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires) | flag(s.Gated, flagGated)
+	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires) | flag(s.own.gated, flagGated)
 }
 
 func (s *Stored) setFlags(flags int64) (expires bool) {
-	s.Gated = flags&flagGated != 0
+	s.own.gated = flags&flagGated != 0
 	s.Dropped, s.discards, s.nameless = flags&flagDropped != 0, flags&flagDiscards != 0, flags&flagNameless != 0
 	return flags&flagExpires != 0
 }
@@ -237,9 +237,10 @@ func decodeStored(id entryID, b []byte) (*Stored, error) {
 	s.First, s.At = d.Int(), time.UnixMicro(d.Int()).UTC()
 	s.Attempt = int(d.Int())
 	expires := s.setFlags(d.Int())
-	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased, &s.LimitKey, &s.Slot} {
+	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased, &s.own.key, &s.Slot} {
 		*t = d.Text()
 	}
+	s.set(s.own)
 	s.Burial = decodeBurial(&d)
 	s.content.decode(&d, expires)
 	if d.Bad {

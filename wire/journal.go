@@ -94,6 +94,8 @@ type JournalRecord struct {
 	Ticks     []Tick         `json:"ticks,omitempty"`     // ticked
 	Periodics *PeriodicPiece `json:"periodics,omitempty"` // state: some of the periodic jobs
 	Limits    *LimitPiece    `json:"limits,omitempty"`    // state: all limits, and the rates that are in use
+	Queues    *QueuePiece    `json:"queues,omitempty"`    // state: some of the governed queues
+	Restated  []Restated     `json:"restated,omitempty"`  // governed
 	Slots     []HeldSlot     `json:"slots,omitempty"`     // state: some of the slots that are held; freed
 }
 
