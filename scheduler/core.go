@@ -39,6 +39,7 @@ type firing struct {
 	copies     copies
 	unrouted   unrouted
 	limits     limits
+	governed   governed
 	silence    silence
 	routing    routing
 	announcer  announcer
@@ -94,6 +95,7 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unrouted: &c.unrouted, limits: &c.limits,
 			unfetched: map[ledger.EntryID]int{}},
 		limits:    limits{base: b},
+		governed:  governed{base: b, limits: &c.limits, periodics: &c.periodics, said: map[string]wire.Restated{}},
 		copies:    copies{base: b, dispatcher: &c.dispatcher, unrouted: &c.unrouted},
 		unrouted:  newUnrouted(b, s.left.unrouted),
 		silence:   silence{base: b, queues: &c.queues},
@@ -118,7 +120,7 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 		gap:       gap{base: b, carry: &c.carry},
 		claims:    claims{base: b, pending: map[string]*claim{}},
 	}
-	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, gap: &c.gap}
+	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, governed: &c.governed, gap: &c.gap}
 	return c
 }
 
@@ -137,7 +139,7 @@ func (c *core) verbs() map[string]verb {
 		wire.CommandEnqueue: c.enqueues.command,
 		wire.CommandPause:   c.pause,
 		wire.CommandResume:  c.pause,
-		wire.CommandDefine:  c.periodics.command,
+		wire.CommandDefine:  c.governed.define,
 		wire.CommandForget:  c.periodics.command,
 		wire.CommandRun:     c.periodics.command,
 		wire.CommandSkip:    c.periodics.command,
@@ -151,9 +153,9 @@ func (c *core) verbs() map[string]verb {
 	}
 }
 
-// pause pauses or resumes a queue, a periodic job or a limit.
+// pause pauses or resumes a queue, a periodic job, a limit or a governed queue.
 func (c *core) pause(now time.Time, r request) error {
-	if r.cmd.Periodic != "" || r.cmd.Limit != "" {
+	if r.cmd.Periodic != "" || r.cmd.Limit != "" || r.cmd.Governed != "" {
 		return c.periodics.command(now, r)
 	}
 	return c.pauses.carryOut(now, r)
@@ -185,7 +187,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	case phaseCatchingUp:
 		over, err = c.opening.catchUp(now, c.entries.State())
 	case phaseReconciling:
-		if err = inOrder(now, c.silence.step, c.limits.open); err == nil {
+		if err = inOrder(now, c.silence.step, c.governed.open, c.limits.open); err == nil {
 			over, err = c.reconciler.step(now)
 		}
 	case phaseLeading:
@@ -214,7 +216,7 @@ func (c *core) stepLedger(now time.Time, folded int64) error {
 // lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
 	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.periodics.step, c.claims.step, c.lateFires.step, c.trimmer.step,
-		c.carry.step, c.operations.step, c.queues.step, c.limits.step, c.unrouted.step)
+		c.carry.step, c.operations.step, c.queues.step, c.governed.step, c.limits.step, c.unrouted.step)
 	if err != nil {
 		return now, err
 	}

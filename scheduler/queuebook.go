@@ -25,6 +25,7 @@ type queueBook struct {
 	queues    map[string]bool             // whether a queue may lack a job that was fired to it, see proof
 	routed    map[string]bool             // queues that are known to be bound to jobs.route
 	jobQueues int                         // how many of queues are job queues
+	switching sync.RWMutex                // held while queues are bound, and while they are switched
 	nodes     map[string]string           // on which node a queue is, if the broker reports it
 }
 
