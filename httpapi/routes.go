@@ -133,6 +133,17 @@ func limitRoutes(a *limitsAPI) []route {
 	}
 }
 
+func governedRoutes(a *governedAPI) []route {
+	return []route{
+		{get, "/api/governed-queues", reads, ok(a.list)},
+		{get, "/api/governed-queues/:name", reads, ok(a.show)},
+		{put, "/api/governed-queues/:name", acts, done(a.set)},
+		{del, "/api/governed-queues/:name", acts, done(a.forget)},
+		{put, "/api/governed-queues/:name/pause", acts, done(a.pause(wire.CommandPause))},
+		{put, "/api/governed-queues/:name/resume", acts, done(a.pause(wire.CommandResume))},
+	}
+}
+
 func insightRoutes(metrics *metricsAPI, audit *auditAPI, failures *failuresAPI, dueTimes *dueTimesAPI, attention *attentionAPI, overview *overviewAPI) []route {
 	return []route{
 		{get, "/api/job-metrics", reads, ok(metrics.jobs)},

@@ -86,7 +86,9 @@ type parts struct {
 // connect makes the groups of handlers, each with the few things that it needs.
 func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins *auth.Origins) {
 	p := &parts{hide: &redactor{cfg.HideArgs}, leader: &leader{cfg.Ask, cfg.View}, records: &records{cfg.Fetch, s.limits}, fingerprints: newFingerprints()}
-	p.definer = &definer{p.leader, func() int64 { return cfg.Entries.Periodics.PeriodicVersion() + cfg.Entries.Limits.LimitsVersion() }}
+	p.definer = &definer{p.leader, func() int64 {
+		return cfg.Entries.Periodics.PeriodicVersion() + cfg.Entries.Limits.LimitsVersion() + cfg.Entries.Governed.GovernedVersion()
+	}}
 	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
 	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
 	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
@@ -105,9 +107,10 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 		Queues: cfg.Queues, QueueSLO: cfg.QueueSLO, Leader: cfg.Leader, Broker: cfg.Broker, Usual: p.workers.usual,
 		Viewers: s.events.Counts, Now: cfg.Now,
 	})
+	limits := &limitsAPI{p.definer, cfg.Entries, cfg.Now}
 	s.routes = slices.Concat(
 		s.entryRoutes(cfg, p), s.workRoutes(cfg, p),
-		periodicRoutes(&periodicsAPI{p.definer, cfg.Entries.Periodics, p.hide, cfg.Now}), limitRoutes(&limitsAPI{p.definer, cfg.Entries, cfg.Now}),
+		periodicRoutes(&periodicsAPI{p.definer, cfg.Entries.Periodics, p.hide, cfg.Now}), limitRoutes(limits), governedRoutes(&governedAPI{p.definer, limits, cfg.Entries.Governed}),
 		s.insightRoutes(cfg, p),
 		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
 	)
@@ -130,7 +133,7 @@ func (s *Server) workRoutes(cfg *Config, p *parts) []route {
 			entries: cfg.Entries, records: p.records, workers: p.workers, answers: s.answers, leader: p.leader, controls: p.controls, hide: p.hide,
 			runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
 		},
-		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, prefix: cfg.Prefix, now: cfg.Now},
+		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, governed: cfg.Entries.Governed, prefix: cfg.Prefix, now: cfg.Now},
 		&messagesAPI{cfg.Entries, s.answers},
 		&processesAPI{p.workers, p.controls},
 		p.queues,
