@@ -88,7 +88,7 @@ func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, messages *messagesAPI, proce
 
 		{get, "/api/job-queues", reads, ok(queues.list)},
 		{get, "/api/job-queues/:queue", reads, ok(queues.show)},
-		{put, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedMade, makeQueue))},
+		{put, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedMade, actions.make))},
 		{del, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedRemoved, deleteQueue))},
 		{get, "/api/job-queues/:queue/jobs", acts, ok(actions.peek)},
 		{del, "/api/job-queues/:queue/jobs", acts, ok(actions.purge)},

@@ -137,7 +137,7 @@ func (s *Server) workRoutes(cfg *Config, p *parts) []route {
 		&messagesAPI{cfg.Entries, s.answers},
 		&processesAPI{p.workers, p.controls},
 		p.queues,
-		&queueActionsAPI{onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, watch: cfg.Queues, workers: p.workers, now: cfg.Now},
+		&queueActionsAPI{onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, governed: cfg.Entries.Governed, watch: cfg.Queues, workers: p.workers, now: cfg.Now},
 		&leasesAPI{
 			entries: cfg.Entries, records: p.records, leader: p.leader, health: p.health, onQueues: cfg.OnQueues, publish: cfg.Publish,
 			stopping: s.stopping, now: cfg.Now, log: cfg.Log,

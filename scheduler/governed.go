@@ -147,18 +147,20 @@ func (g *governed) limitQueues(now time.Time) {
 	if g.setup.slotsOf != nil && (now.Sub(g.slotsAt) >= slotsEvery || now.Before(g.slotsAt)) {
 		g.slots, g.slotsAt = g.setup.slotsOf(), now
 	}
-	all := map[string]wire.Limit{}
+	all, weights := map[string]wire.Limit{}, map[string]map[string]int64{}
 	for _, q := range g.entries.Governed.GovernedQueues() {
 		def, err := q.Definition()
 		if err != nil || !q.Governs() {
 			continue
 		}
 		closed := q.State == wire.QueueSwitching || q.State == wire.QueueDraining
+		weights[q.Name] = def.Weights
 		// No limit that a user defines has a name with a space.
 		all["queue "+q.Name] = wire.Limit{Queues: []string{q.Name}, Concurrency: g.ahead(q.Name, &def), Paused: def.Paused || closed}
 	}
-	if !maps.EqualFunc(all, g.limits.queues, func(a, b wire.Limit) bool { return a.Concurrency == b.Concurrency && a.Paused == b.Paused }) {
-		g.limits.queues, g.limits.changed = all, true
+	same := maps.EqualFunc(all, g.limits.queues, func(a, b wire.Limit) bool { return a.Concurrency == b.Concurrency && a.Paused == b.Paused })
+	if !same || !maps.EqualFunc(weights, g.limits.weights, maps.Equal) {
+		g.limits.queues, g.limits.weights, g.limits.changed = all, weights, true
 	}
 }
 

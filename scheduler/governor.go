@@ -27,11 +27,15 @@ type governor struct {
 
 	at    map[string]governing // what was done, by queue
 	drain map[string]time.Time // since when a queue has had no messages from before
+
+	beside map[string]time.Time // when a queue was found bound although it is governed
 	next  time.Time            // when everything is asserted again
 }
 
 const (
 	governAgain  = time.Minute
+	governLook   = 10 * time.Second // looking whether a client has bound a queue
+	bypassedFor  = time.Minute      // a queue is shown as bypassed after that
 	governSoon   = 5 * time.Second  // while a queue is switching, draining or full
 	drainPause   = 10 * time.Second // between two looks at a queue that find no messages from before
 	governWithin = 5 * time.Second  // for one step
@@ -39,7 +43,7 @@ const (
 
 func newGovernor(s *Scheduler, conn *broker.Conn) *governor {
 	return &governor{s: s, conn: conn, found: make(chan restated), tried: make(chan error), try: make(chan struct{}, 1), more: make(chan struct{}, 1),
-		at: map[string]governing{}, drain: map[string]time.Time{}}
+		at: map[string]governing{}, drain: map[string]time.Time{}, beside: map[string]time.Time{}}
 }
 
 // govern sets what is wanted.
@@ -91,9 +95,9 @@ func (g *governor) run(ctx context.Context) error {
 // look brings all queues into the states that are wanted, and returns when to look again.
 func (g *governor) look(ctx context.Context, wanted []governing) time.Duration {
 	all, directed := time.Now().After(g.next), map[string][]string(nil)
-	if all && g.s.mgmt != nil && len(g.at) > 0 {
+	if g.s.mgmt != nil && len(g.at) > 0 {
 		within, cancel := context.WithTimeout(ctx, governWithin)
-		directed, _ = g.s.mgmt.Directed(within) // without it, only what is done is not known
+		directed, _ = g.s.mgmt.Directed(within) // without it, all is asserted later
 		cancel()
 	}
 	if all {
@@ -103,10 +107,15 @@ func (g *governor) look(ctx context.Context, wanted []governing) time.Duration {
 	for _, w := range wanted {
 		done := g.at[w.queue]
 		waits := w.state == wire.QueueSwitching || w.state == wire.QueueDraining || w.full || w.leaves
-		if soon = soon || waits; !all && !waits && done == w {
+		if slices.Contains(directed[w.queue], wire.QueuePrefix+w.queue) && w.state != wire.QueueSwitching && !w.leaves {
+			g.beside[w.queue] = time.Now()
+			g.s.log.Warn("scheduler: a governed queue was bound to jobs.direct: jobs that were published meanwhile may run twice", "queue", w.queue)
+			waits = true
+		}
+		if soon = soon || waits; !all && !waits && done == w && w.state != wire.QueueBypassed {
 			continue
 		}
-		state, err := g.bring(ctx, w, slices.Contains(directed[w.queue], wire.QueuePrefix+w.queue))
+		state, err := g.bring(ctx, w)
 		if err != nil {
 			if ctx.Err() == nil {
 				g.s.log.Warn("scheduler: cannot switch a governed queue", "queue", w.queue, "state", w.state, "error", err)
@@ -121,15 +130,17 @@ func (g *governor) look(ctx context.Context, wanted []governing) time.Duration {
 			return governAgain
 		}
 	}
-	if soon {
+	switch {
+	case soon:
 		return governSoon
+	case g.s.mgmt != nil:
+		return governLook
 	}
 	return governAgain
 }
 
-// bring asserts where the jobs for a queue go, and returns in which state the queue is then. beside
-// says that the queue was found bound although it is governed.
-func (g *governor) bring(ctx context.Context, w governing, beside bool) (state string, err error) {
+// bring asserts where the jobs for a queue go, and returns in which state the queue is then.
+func (g *governor) bring(ctx context.Context, w governing) (state string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, governWithin)
 	defer cancel()
 	destination, state := wire.Gated, wire.QueueGoverned
@@ -159,8 +170,7 @@ func (g *governor) bring(ctx context.Context, w governing, beside bool) (state s
 			return wire.QueueDraining, err
 		}
 	}
-	if beside && w.state != wire.QueueSwitching && !w.leaves {
-		g.s.log.Warn("scheduler: a governed queue was bound to jobs.direct: jobs that were published meanwhile may run twice", "queue", w.queue)
+	if time.Since(g.beside[w.queue]) < bypassedFor && !w.leaves {
 		return wire.QueueBypassed, nil
 	}
 	return state, nil

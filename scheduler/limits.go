@@ -19,9 +19,10 @@ type limits struct {
 	gate      *gate.Gate[lookups]
 	version   int64 // of the definitions
 	swept     time.Time
-	lookAtAll bool                  // every group is to be looked at
-	queues    map[string]wire.Limit // what limits jobs because their queue is governed
-	changed   bool                  // it is otherwise than at the last define
+	lookAtAll bool                        // every group is to be looked at
+	weights   map[string]map[string]int64 // of keys, by governed queue
+	queues    map[string]wire.Limit       // what limits jobs because their queue is governed
+	changed   bool                        // it is otherwise than at the last define
 }
 
 const sweepEvery = time.Minute
@@ -72,6 +73,7 @@ func (l *limits) define(version int64) {
 			all[d.Name] = limit
 		}
 	}
+	l.gate.Weigh(l.weights)
 	l.gate.Define(all)
 }
 

@@ -34,6 +34,9 @@ const (
 	TicksLate   = "ticks_late"
 
 	PeriodicIncomplete = "periodic_incomplete"
+
+	Bypassed = "queue_bypassed"
+	Draining = "queue_draining"
 )
 
 // Limits beyond which something is worth a look.
@@ -64,12 +67,18 @@ type Facts struct {
 	SLO       func(queue string) time.Duration
 	Paused    map[string]wire.Pause
 	Degraded  []Failing
-	Ticks     []Ticks
+	Defined
 
 	Failed       float64       // failures per second in the last minutes
 	FailedBefore float64       // and on average before that
 	Before       time.Duration // over which time that average is: up to a day
 	Died         int64         // jobs that died in the last quarter of an hour
+}
+
+// Defined is what is wrong with what users define.
+type Defined struct {
+	Ticks    []Ticks
+	Governed []Governed
 }
 
 // Failing is something that fails and that jobs fire without.
@@ -122,6 +131,7 @@ func Look(f Facts) []Item {
 	}
 	f.workers(add)
 	f.periodic(add)
+	f.governed(add)
 	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore && f.Before >= leastBefore {
 		add(RetryStorm, warning, "", f.Failed, "%.1f failures/s (previous %s: %.1f/s)", f.Failed, hours(f.Before), f.FailedBefore)
 	}

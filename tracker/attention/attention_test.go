@@ -167,7 +167,7 @@ func TestTicksThatWentWrong(t *testing.T) {
 		{Name: "part", Layers: value(`{"every":60}`)},
 	}
 	var got []string
-	for _, i := range attention.Look(attention.Facts{Ticks: attention.TicksOf(jobs, now)}) {
+	for _, i := range attention.Look(attention.Facts{Defined: attention.Defined{Ticks: attention.TicksOf(jobs, now)}}) {
 		got = append(got, i.Kind+" "+i.Subject+": "+i.Text)
 	}
 	require.ElementsMatch(t, []string{
@@ -175,4 +175,23 @@ func TestTicksThatWentWrong(t *testing.T) {
 		"ticks_late late: a job was enqueued 4 min after its tick",
 		"periodic_incomplete part: the periodic job has no ticks: it has no job: give job, an object with a class",
 	}, got)
+}
+
+// A governed queue that is bypassed, or cannot begin, is shown.
+func TestGovernedQueuesThatDoNotWork(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	at := func(ago time.Duration) float64 { return wire.Seconds(now.Add(-ago)) }
+	queues := []*wire.DefinedQueue{
+		{Name: "fine", State: wire.QueueGoverned, Since: at(time.Hour)},
+		{Name: "full", State: wire.QueueFull, Since: at(time.Hour)},
+		{Name: "begins", State: wire.QueueDraining, Since: at(time.Minute)},
+		{Name: "drains", State: wire.QueueDraining, Since: at(6 * time.Minute)},
+		{Name: "beside", State: wire.QueueBypassed, Since: at(time.Second)},
+		{Name: "stuck", State: wire.QueueSwitching, Since: at(6 * time.Minute)},
+	}
+	var got []string
+	for _, i := range attention.Look(attention.Facts{Defined: attention.Defined{Governed: attention.GovernedOf(queues, now)}}) {
+		got = append(got, i.Kind+" "+i.Subject)
+	}
+	require.ElementsMatch(t, []string{"queue_draining drains", "queue_bypassed beside", "queue_draining stuck"}, got)
 }
