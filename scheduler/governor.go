@@ -29,7 +29,7 @@ type governor struct {
 	drain map[string]time.Time // since when a queue has had no messages from before
 
 	beside map[string]time.Time // when a queue was found bound although it is governed
-	next  time.Time            // when everything is asserted again
+	next   time.Time            // when everything is asserted again
 }
 
 const (

@@ -45,7 +45,7 @@ func (s *modelSidecar) bindModelQueue(queue string) {
 	}
 }
 
-// governNow does the next step of each switch that is wanted, and tells the core what it has found.
+// governNow does the next step of each switch that is wanted, and reports to the core what it has found.
 func (s *modelSidecar) governNow(now time.Time) error {
 	if s.altAsked {
 		s.altAsked = false
