@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What clients publish to jobs.direct for a queue goes to one of three: to the queue, to jobs.gated
-// if the queue is governed, or to jobs.full if too many of its jobs wait. While none of them is
-// bound, it goes to jobs.gated through the alternate exchange.
+// What clients publish to jobs.direct for a queue goes to one of three: to the queue, to
+// jobs.gated if the queue is governed, or to jobs.full if too many of its jobs wait. While none of
+// them is bound, it goes to jobs.gated through the alternate exchange.
 
 // Direct sends what clients publish for a queue to one destination alone. The others are unbound
 // first: a message for which two are bound would be there twice. A queue that does not exist is
-// left out, and bound when it is made. capped says whether jobs.full may be bound: if it is not, it
-// does not matter that its node is away.
+// left out, and bound when it is made. capped says whether jobs.full may be bound: if it is not,
+// it does not matter that its node is away.
 func (q Queues) Direct(ctx context.Context, name, destination string, capped bool) error {
 	for _, other := range []string{wire.QueuePrefix + name, wire.Gated, wire.Full} {
 		if other == destination {
@@ -35,8 +35,8 @@ func (q Queues) Direct(ctx context.Context, name, destination string, capped boo
 	return err
 }
 
-// HasAlternate reports whether a message to jobs.direct for which nothing is bound is kept. It sends
-// one that looks like a job for a queue that does not exist.
+// HasAlternate reports whether a message to jobs.direct for which nothing is bound is kept. It
+// sends one that looks like a job for a queue that does not exist.
 func (p *Publisher) HasAlternate(ctx context.Context, queue string) (bool, error) {
 	err := p.SendMandatory(ctx, wire.DirectProbe(queue))
 	if IsUnroutable(err) {

@@ -92,8 +92,8 @@ func (a *governedAPI) pause(verb string) handler {
 	}
 }
 
-// sendJob sets where a job goes that is enqueued over HTTP: to its queue, or to jobs.gated if limits
-// count it.
+// sendJob sets where a job goes that is enqueued over HTTP: to its queue, or to jobs.gated if
+// limits count it.
 func sendJob(queues *tracker.GovernedQueues, m *wire.Message, job *wire.Job) {
 	m.Exchange, m.Key = wire.ExchangeRoute, job.Queue
 	if gated, _ := queues.Gates(job); gated {

@@ -119,21 +119,3 @@ func (s *Scheduler) ensure(ctx context.Context, conn *broker.Conn, name string) 
 	s.noteBound(name)
 	return nil
 }
-
-// bindQueue makes a queue if it is missing, and binds it: to jobs.direct only if it is not governed.
-// Meanwhile no queue is switched.
-func (s *Scheduler) bindQueue(ctx context.Context, conn *broker.Conn, name string) error {
-	s.switching.RLock()
-	defer s.switching.RUnlock()
-	if s.entries.Governed.GovernedQueue(name) != nil {
-		return conn.Queues().EnsureRouted(ctx, name)
-	}
-	return conn.Queues().Ensure(ctx, name)
-}
-
-// direct sends jobs for a governed queue to a destination. Meanwhile no queue is bound.
-func (s *Scheduler) direct(ctx context.Context, conn *broker.Conn, w governing, destination string) error {
-	s.switching.Lock()
-	defer s.switching.Unlock()
-	return conn.Queues().Direct(ctx, w.queue, destination, w.capped)
-}

@@ -11,11 +11,11 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A queue is governed by a switch of bindings, and not by its clients: jobs.direct leads its jobs to
-// jobs.gated, and the leader delivers them through jobs.route as limits allow.
+// A queue is governed by a switch of bindings, and not by its clients: jobs.direct leads its jobs
+// to jobs.gated, and the leader delivers them through jobs.route as limits allow.
 //
-// The journal comes first: a queue that it calls governed is switched by whichever sidecar leads. The
-// queue is unbound before jobs.gated is bound. A job that comes in between takes the alternate
+// The journal comes first: a queue that it calls governed is switched by whichever sidecar leads.
+// The queue is unbound before jobs.gated is bound. A job that comes in between takes the alternate
 // exchange, which leads to jobs.gated too. The other order would have it in both. For a queue that
 // is governed no longer, all of this is undone in the same way.
 
@@ -31,23 +31,6 @@ type governed struct {
 	slots     map[string]int64 // see setup.slotsOf
 	slotsAt   time.Time
 	waiting   []request // they define queues, and wait for the alternate exchange to be tried
-}
-
-// governing says where the jobs go that clients publish for a queue.
-type governing struct {
-	queue  string
-	turn   int64
-	state  string // as the view has it
-	leaves bool   // it is governed no longer: they go to the queue itself
-	capped bool   // they may go to jobs.full some day
-	full   bool   // they do now
-}
-
-// restated is a state in which a queue was found. An empty one says that it has left.
-type restated struct {
-	queue string
-	turn  int64
-	state string
 }
 
 const (
@@ -187,8 +170,8 @@ func (g *governed) isFull(q *wire.DefinedQueue, most int64) bool {
 	return g.entries.InQueue(wire.Gated, q.Name) >= most
 }
 
-// found journals a state in which a queue was found, if that is new. The fold ignores what is about
-// an earlier turn.
+// found journals a state in which a queue was found, if that is new. The fold ignores what is
+// about an earlier turn.
 func (g *governed) found(now time.Time, r restated) error {
 	q, w := g.entries.Governed.GovernedQueue(r.queue), wire.Restated{Queue: r.queue, Turn: r.turn, State: r.state}
 	if q == nil || q.Turn != r.turn || q.State == r.state || g.said[r.queue] == w {
@@ -198,8 +181,8 @@ func (g *governed) found(now time.Time, r restated) error {
 	return g.ledger.Record(now, wire.JournalRecord{Type: wire.TypeGoverned, Restated: []wire.Restated{w}}, ledger.EntryID{})
 }
 
-// maxQueuePiece is how many governed queues one record at low water has at most, each of up to three
-// layers of 64 KiB.
+// maxQueuePiece is how many governed queues one record at low water has at most, each of up to
+// three layers of 64 KiB.
 const maxQueuePiece = 20
 
 // carryOver writes the governed queues again, because low water would forget them. A state that is

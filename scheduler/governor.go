@@ -12,8 +12,8 @@ import (
 )
 
 // governor switches queues on the broker beside the loop that fires: see governed. It asserts each
-// step again at the begin of an epoch and from time to time, because a client may bind a queue, and
-// because another leader may have been switching it.
+// step again at the begin of an epoch and from time to time, because a client may bind a queue,
+// and because another leader may have been switching it.
 type governor struct {
 	s     *Scheduler
 	conn  *broker.Conn
@@ -200,8 +200,8 @@ func (g *governor) hasAlternate(ctx context.Context) error {
 	return err
 }
 
-// drained reports whether a queue has no messages any more that came before it was governed: at two
-// times it had at most as many as jobs hold slots. The figures of the management API are late.
+// drained reports whether a queue has no messages any more that came before it was governed: at
+// two times it had at most as many as jobs hold slots. The figures of the management API are late.
 // Without it, jobs that workers have are not seen.
 func (g *governor) drained(ctx context.Context, queue string) (bool, error) {
 	slots := 0

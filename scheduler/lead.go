@@ -24,14 +24,19 @@ type leadership struct {
 	trace    *trace // nil unless the log has debug lines
 	watchdog *watchdog
 	prober   *prober
-	binder   *binder
-	governor *governor
+	queueWork
 	mover    *mover
 	oldQueue *oldQueue
 	evidence
 	background
 	reportedAt time.Time // when the status was last updated
 	rolledBack int       // how often the view had been, when this leadership began
+}
+
+// queueWork is what works on queues beside the loop.
+type queueWork struct {
+	binder   *binder
+	governor *governor
 }
 
 // evidence is what the broker says about whether jobs arrived.
@@ -50,7 +55,7 @@ type evidence struct {
 var errResigned = errors.New("scheduler: resigned")
 
 func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership {
-	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, binder: newBinder(s, conn), governor: newGovernor(s, conn),
+	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, queueWork: queueWork{newBinder(s, conn), newGovernor(s, conn)},
 		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
 	l.evidence = evidence{decided: make(chan decision), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}

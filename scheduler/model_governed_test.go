@@ -7,13 +7,14 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Governed queues in the model: where jobs.direct leads for each queue, and a governor that does one
-// step of a switch at a time, so that everything may come in between.
+// Governed queues in the model: where jobs.direct leads for each queue, and a governor that does
+// one step of a switch at a time, so that everything may come in between.
 
 // ownQueue stands for a queue itself among the destinations of jobs.direct.
 const ownQueue = "queue"
 
-// bindFirst has the governor bind the new destination before it unbinds the old one, which is wrong.
+// bindFirst has the governor bind the new destination before it unbinds the old one, which is
+// wrong.
 var bindFirst = false
 
 // directTo returns where jobs.direct leads for a queue.
@@ -45,7 +46,8 @@ func (s *modelSidecar) bindModelQueue(queue string) {
 	}
 }
 
-// governNow does the next step of each switch that is wanted, and reports to the core what it has found.
+// governNow does the next step of each switch that is wanted, and reports to the core what it has
+// found.
 func (s *modelSidecar) governNow(now time.Time) error {
 	if s.altAsked {
 		s.altAsked = false

@@ -185,3 +185,21 @@ func (q *queueBook) homes() map[string]string {
 	defer q.mu.Unlock()
 	return q.nodes
 }
+
+// bindQueue makes a queue if it is missing, and binds it: to jobs.direct only if it is not
+// governed. Meanwhile no queue is switched.
+func (q *queueBook) bindQueue(ctx context.Context, conn *broker.Conn, name string) error {
+	q.switching.RLock()
+	defer q.switching.RUnlock()
+	if q.entries.Governed.GovernedQueue(name) != nil {
+		return conn.Queues().EnsureRouted(ctx, name)
+	}
+	return conn.Queues().Ensure(ctx, name)
+}
+
+// direct sends jobs for a governed queue to a destination. Meanwhile no queue is bound.
+func (q *queueBook) direct(ctx context.Context, conn *broker.Conn, w governing, destination string) error {
+	q.switching.Lock()
+	defer q.switching.Unlock()
+	return conn.Queues().Direct(ctx, w.queue, destination, w.capped)
+}

@@ -163,8 +163,8 @@ func (t *definedTable[T]) set(tx *view.Tx, name string, one *T) error {
 	return tx.Set(t.key(name), raw)
 }
 
-// replace sets definitions that were written again at low water. Of the others it removes those for
-// which gone holds.
+// replace sets definitions that were written again at low water. Of the others it removes those
+// for which gone holds.
 func (t *definedTable[T]) replace(tx *view.Tx, all map[string]*T, gone func(name string) bool) (err error) {
 	for name := range t.names(tx) {
 		if all[name] == nil && gone(name) {

@@ -18,12 +18,12 @@ type entryTable struct {
 	counts     *countFold
 	arrivals   *arrivals
 	recent     recent
-	governed   *governing
+	rules      ruler
 }
 
-func newEntryTable(heads *listHeads, counts *Counts, shown *Shown, governed *governing) *entryTable {
+func newEntryTable(heads *listHeads, counts *Counts, shown *Shown, rules ruler) *entryTable {
 	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts},
-		recent: recent{map[code][]recentEntry{}}, governed: governed}
+		recent: recent{map[code][]recentEntry{}}, rules: rules}
 }
 
 func (t *entryTable) load(r view.Reader) (err error) {
@@ -227,7 +227,7 @@ func (t *entryTable) stored(tx *view.Tx, id entryID) (*Stored, error) {
 		return nil, nil
 	}
 	s, err := storedAt(tx, id)
-	return t.governed.apply(tx, s), err
+	return t.gate(tx, s), err
 }
 
 func (t *entryTable) setStored(tx *view.Tx, s *Stored) error {
@@ -299,6 +299,14 @@ func keyDue(s *Stored) []byte {
 		return s.id().append(table.AppendInt(keyGroup(s.Group()), s.At.UnixMicro()))
 	}
 	return keyFire(s.Queue, s.At, s.id())
+}
+
+// gate gates an entry if its queue is governed.
+func (t *entryTable) gate(tx *view.Tx, s *Stored) *Stored {
+	if s == nil {
+		return nil
+	}
+	return s.gate(t.rules.ruleOf(tx, s.Queue))
 }
 
 // regate moves the entries of a queue that may fire to where they belong, after its rule has

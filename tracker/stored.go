@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -31,6 +30,26 @@ type Stored struct {
 	wire.Provenance
 	gating
 	content
+}
+
+// gate gates an entry if there is a rule. Leases, dead jobs and delayed messages are not delivered to
+// the queue. The key of a record that the view does not keep is not read.
+func (s *Stored) gate(r *gateRule) *Stored {
+	if s == nil || r == nil || s.Leased != "" || s.Stream == wire.DeadJobs || s.Class == wire.MessageClass {
+		return s
+	}
+	if s.Gated = true; s.LimitKey == "" && s.Raw != nil {
+		s.LimitKey = r.keyOf(s.Raw[s.jobAt:s.jobEnd])
+	}
+	return s
+}
+
+// apply gates an entry if its queue is governed.
+func (r *gateRules) apply(s *Stored) *Stored {
+	if s == nil {
+		return nil
+	}
+	return s.gate(r.of(s.Queue))
 }
 
 // Origin returns the name of the burial that made a dead job. No burial has the number 0.
@@ -119,33 +138,6 @@ func arg(stream string, record []byte, path ...string) gjson.Result {
 		at = within(at, step)
 	}
 	return at
-}
-
-// within returns the item of an array or the member of an object that a step of a path names. The
-// result does not exist if there is none. Of members with the same name it returns the last, which
-// is the one that most parsers read.
-func within(v gjson.Result, step string) (found gjson.Result) {
-	if v.IsObject() {
-		v.ForEach(func(key, member gjson.Result) bool {
-			if wire.TextOf(key) == step {
-				found = member
-			}
-			return true
-		})
-		return found
-	}
-	left, err := strconv.Atoi(step)
-	if !v.IsArray() || err != nil || strconv.Itoa(left) != step {
-		return found
-	}
-	v.ForEach(func(_, item gjson.Result) bool {
-		if left == 0 {
-			found = item
-		}
-		left--
-		return left >= 0
-	})
-	return found
 }
 
 // newStored returns an entry as it was read from its stream.

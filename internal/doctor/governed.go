@@ -11,8 +11,8 @@ import (
 
 const governedQueues = "governed queues"
 
-// governed looks for governed queues that get jobs past limits, or that may refuse what is delivered
-// to them, and for queues that are not governed and get no jobs of clients.
+// governed looks for governed queues that get jobs past limits, or that may refuse what is
+// delivered to them, and for queues that are not governed and get no jobs of clients.
 func (e *examination) governed(ctx context.Context) error {
 	governed, err := e.cfg.API.GovernedQueues(ctx)
 	if err != nil || e.mgmt == nil {
@@ -38,8 +38,8 @@ func (e *examination) governed(ctx context.Context) error {
 			report(failure, fmt.Sprintf("%s is bound to %s: jobs come to it without limits, and may run twice", queue, wire.ExchangeDirect),
 				"the leader unbinds it; do not bind it in workers, and take their permission to read "+wire.ExchangeDirect)
 		}
-		if i := slices.IndexFunc(all, func(b broker.QueueInfo) bool { return b.Name == queue }); i >= 0 && all[i].MayRefuse() {
-			report(note, queue+" has a length limit: a job that it refuses is delivered again, and may run although its limit is full", "remove the length limit, and use max_waiting")
+		if i := slices.IndexFunc(all, func(b broker.QueueInfo) bool { return b.Name == queue }); i >= 0 && (all[i].MaxLength > 0 || all[i].MaxLengthBytes > 0) {
+			report(note, queue+" has a length limit: what it refuses is delivered again, and what it drops keeps its slot for a while", "remove the length limit, and use max_waiting")
 		}
 	}
 	for name, queues := range directed {

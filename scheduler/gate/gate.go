@@ -15,7 +15,7 @@ import (
 type Gate[T any] struct {
 	limits   []limit
 	groups   map[wire.Group]*Group[T]
-	ready    line[T]
+	ready    line[*Group[T]]
 	turns    turns
 	sleep    timers[*Group[T]]
 	counters map[counterID]*counter[T]
@@ -238,11 +238,11 @@ type counter[T any] struct {
 	counterID
 	wire.Bound
 	paused bool
-	used   int64   // slots
-	rateID string  // empty: there is no rate
-	free   int64   // when the rate is free again, in microseconds since 1970
-	groups line[T] // that wait here
-	timer          // while some wait for its rate
+	used   int64           // slots
+	rateID string          // empty: there is no rate
+	free   int64           // when the rate is free again, in microseconds since 1970
+	groups line[*Group[T]] // that wait here
+	timer                  // while some wait for its rate
 }
 
 // countersOf returns the counters that count the jobs of a group. It makes those that are missing.

@@ -6,9 +6,9 @@ import (
 )
 
 // The keys of a queue take turns. A key with the weight 3 gets three turns in a round, others one.
-// This is start-time fair queuing: each turn of a key begins 1/weight behind the one before it, on a
-// clock that moves on with the turns that are taken. A key that comes back after it had nothing to
-// do begins at that clock: it has saved no turns, and owes none.
+// This is start-time fair queuing: each turn of a key begins 1/weight behind the one before it, on
+// a clock that moves on with the turns that are taken. A key that comes back after it had nothing
+// to do begins at that clock: it has saved no turns, and owes none.
 
 // turns says whose turn it is.
 type turns struct {
@@ -64,18 +64,23 @@ func (t *turns) sweep() {
 	maps.DeleteFunc(t.next, func(_ sharer, begins float64) bool { return begins <= t.clock })
 }
 
-// line is groups in the order of their turns. It is a heap.
-type line[T any] []*Group[T]
+// placed has a place.
+type placed interface{ stands() *place }
 
-func (l *line[T]) push(group *Group[T]) { heap.Push(l, group) }
-func (l *line[T]) pop() *Group[T]       { return heap.Pop(l).(*Group[T]) }
+func (p *place) stands() *place { return p }
+
+// line is what stands in the order of turns. It is a heap.
+type line[T placed] []T
+
+func (l *line[T]) push(x T) { heap.Push(l, x) }
+func (l *line[T]) pop() T   { return heap.Pop(l).(T) }
 
 // Len, Less, Swap, Push and Pop are heap.Interface.
 func (l line[T]) Len() int { return len(l) }
 
 // Less orders by turn.
 func (l line[T]) Less(i, j int) bool {
-	a, b := &l[i].place, &l[j].place
+	a, b := l[i].stands(), l[j].stands()
 	return a.begins < b.begins || a.begins == b.begins && a.number < b.number
 }
 
@@ -83,13 +88,13 @@ func (l line[T]) Less(i, j int) bool {
 func (l line[T]) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
 
 // Push is for package heap.
-func (l *line[T]) Push(x any) { *l = append(*l, x.(*Group[T])) }
+func (l *line[T]) Push(x any) { *l = append(*l, x.(T)) }
 
 // Pop is Push's counterpart.
 func (l *line[T]) Pop() any {
-	old := *l
+	old, none := *l, *new(T)
 	last := old[len(old)-1]
-	old[len(old)-1] = nil
+	old[len(old)-1] = none
 	*l = old[:len(old)-1]
 	return last
 }

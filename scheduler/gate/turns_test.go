@@ -31,8 +31,8 @@ func TestHeavyKeyHasMoreTurns(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2, "big": 6}, got)
 }
 
-// Keys whose jobs always wait have turns as their weights say, at any time, and a key that comes has
-// its first turn within a round.
+// Keys whose jobs always wait have turns as their weights say, at any time, and a key that comes
+// has its first turn within a round.
 func TestTurnsFollowWeights(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		limits := map[string]wire.Limit{}
