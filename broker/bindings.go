@@ -21,13 +21,16 @@ func (m *Management) Exchanges(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// boundQueue is a binding of an exchange, as the API shows it.
+type boundQueue struct {
+	Destination string `json:"destination"`
+	Type        string `json:"destination_type"`
+	Key         string `json:"routing_key"`
+}
+
 // BoundTo returns the job queues that are bound to an exchange with the routing key of their jobs.
 func (m *Management) BoundTo(ctx context.Context, exchange string) (map[string]bool, error) {
-	var said []struct {
-		Destination string `json:"destination"`
-		Type        string `json:"destination_type"`
-		Key         string `json:"routing_key"`
-	}
+	var said []boundQueue
 	if err := m.get(ctx, "/api/exchanges/"+segment(m.vhost)+"/"+segment(exchange)+"/bindings/source", &said); err != nil {
 		return nil, err
 	}

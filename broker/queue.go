@@ -33,6 +33,14 @@ func (c *Conn) Queues() Queues { return Queues{c} }
 // and to jobs.route, for jobs of Millrace. It uses an existing queue as it is. A refusal is a
 // *QueueError and does not end the connection.
 func (q Queues) Ensure(ctx context.Context, name string) error {
+	if err := q.EnsureRouted(ctx, name); err != nil {
+		return err
+	}
+	return q.bindDirect(ctx, wire.QueuePrefix+name, name)
+}
+
+// EnsureRouted is Ensure for a governed queue, which is not bound to jobs.direct.
+func (q Queues) EnsureRouted(ctx context.Context, name string) error {
 	queue := wire.QueuePrefix + name
 	if err := wire.CheckQueueName(name); err != nil {
 		// RabbitMQ would close the connection over this name.
@@ -45,7 +53,7 @@ func (q Queues) Ensure(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return q.bind(ctx, queue, name)
+	return q.bindTo(ctx, wire.ExchangeRoute, queue, name)
 }
 
 // DeclareAs declares a job queue of a type, by its full name. The broker refuses that if the queue
@@ -87,14 +95,13 @@ func typeThatRefused(err error) string {
 	return ""
 }
 
-func (q Queues) bind(ctx context.Context, queue, name string) error {
-	bind := func(exchange string) error {
-		return q.request(ctx, queue, func(ch *amqp.Channel) error { return ch.QueueBind(queue, name, exchange, false, nil) })
-	}
-	if err := bind(wire.ExchangeRoute); err != nil {
-		return err
-	}
-	err := bind(wire.ExchangeDirect)
+func (q Queues) bindTo(ctx context.Context, exchange, queue, name string) error {
+	return q.request(ctx, queue, func(ch *amqp.Channel) error { return ch.QueueBind(queue, name, exchange, false, nil) })
+}
+
+// bindDirect binds a queue to jobs.direct.
+func (q Queues) bindDirect(ctx context.Context, queue, name string) error {
+	err := q.bindTo(ctx, wire.ExchangeDirect, queue, name)
 	if reasonOf(err) != ReasonMissing {
 		return err
 	}
@@ -102,7 +109,7 @@ func (q Queues) bind(ctx context.Context, queue, name string) error {
 	if err := q.conn.request(ctx, direct.declare); err != nil {
 		return fmt.Errorf("broker: declare %s: %w", direct.name, err)
 	}
-	return bind(wire.ExchangeDirect)
+	return q.bindTo(ctx, wire.ExchangeDirect, queue, name)
 }
 
 func reasonOf(err error) string {

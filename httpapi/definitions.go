@@ -62,7 +62,7 @@ func (d *definer) defineAll(in *problem.Request) (any, error) {
 	in.Body(&request)
 	body := wire.Definitions(request)
 	if body.Layer == wire.LayerOperator {
-		in.BadRequest("layer must be code or file: operators use /api/periodic-jobs/:name and /api/limits/:name")
+		in.BadRequest("layer must be code or file: operators use /api/periodic-jobs/:name, /api/limits/:name and /api/governed-queues/:name")
 	}
 	reply, err := d.command(in, wire.Command{Command: wire.CommandDefine, Definitions: &body, DryRun: dry})
 	if err != nil {

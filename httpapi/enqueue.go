@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -36,11 +37,12 @@ const (
 
 // enqueueAPI publishes jobs as producers do.
 type enqueueAPI struct {
-	publish func(ctx context.Context, m wire.Message) error
-	ask     func(ctx context.Context, c wire.Command) wire.Reply
-	await   func(jid string) (decided <-chan wire.Decision, stop func())
-	prefix  string
-	now     func() time.Time
+	publish  func(ctx context.Context, m wire.Message) error
+	ask      func(ctx context.Context, c wire.Command) wire.Reply
+	await    func(jid string) (decided <-chan wire.Decision, stop func())
+	governed *tracker.GovernedQueues
+	prefix   string
+	now      func() time.Time
 }
 
 // enqueue publishes a job, or an array of jobs.
@@ -238,14 +240,12 @@ func (e *enqueueAPI) message(raw []byte) (m wire.Message, job wire.Job, err erro
 		}
 	}
 	m = wire.Message{
-		Exchange: wire.ExchangeRoute, Key: job.Queue, MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: e.now(),
+		MessageID: wire.Property(job.JID), Type: wire.Property(job.Class), Timestamp: e.now(),
 		Priority: job.Priority, Body: body,
 	}
 	if !timed {
-		if job.Gated {
-			m.Exchange, m.Key = "", wire.Gated
-		}
-		return m, job, nil
+		sendJob(e.governed, &m, &job)
+		return m, job, refuseFull(e.governed, job.Queue)
 	}
 	m.Exchange, m.Key, m.Priority = "", wire.ScheduledJobs, 0
 	m.Body = wire.ScheduledJob(job.JID, at, body)

@@ -72,10 +72,7 @@ func withParts(shown answer.Limit, parts []occupancy.Part) answer.Limit {
 
 // answerLimit returns the answer about a limit, and the parts that it counts.
 func answerLimit(d *wire.DefinedLimit, counts *occupancy.Counts) (answer.Limit, []occupancy.Part) {
-	shown := answer.Limit{Name: d.Name, State: "active", Definition: json.RawMessage("{}"), Layers: map[string]answer.PeriodicLayer{}, WaitingMore: counts.More}
-	for name, l := range d.Layers {
-		shown.Layers[name] = answer.PeriodicLayer{Source: l.Source, Value: l.Value, At: l.At, Actor: l.Actor}
-	}
+	shown := answer.Limit{Name: d.Name, State: "active", Definition: json.RawMessage("{}"), Layers: answer.LayersOf(d.Layers), WaitingMore: counts.More}
 	if merged, err := d.Merged(); err == nil {
 		shown.Definition = merged
 	}
@@ -226,9 +223,13 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 			all = append(all, newWaitsFor(d.Name, def, s.Group()))
 		}
 	}
+	out.Governed = a.governed(s.Queue)
 	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
 		for _, w := range all {
 			w.count(h)
+		}
+		if out.Governed != nil && h.Queue == s.Queue {
+			out.Governed.Out++
 		}
 		return true
 	})
@@ -236,6 +237,19 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 		out.Limits = append(out.Limits, w.answer(rates, a.now()))
 	}
 	return out, err
+}
+
+// governed returns what a governed queue lets its jobs do, nil if the queue is not governed.
+func (a *limitsAPI) governed(queue string) *answer.WaitsForQueue {
+	q := a.entries.Governed.GovernedQueue(queue)
+	if q == nil || !q.Governs() {
+		return nil
+	}
+	shown := &answer.WaitsForQueue{State: q.State}
+	if def, err := q.Definition(); err == nil {
+		shown.Paused, shown.Ahead = def.Paused, def.Ahead
+	}
+	return shown
 }
 
 // gated returns the gated entry with a jid that is due first, nil if there is none.

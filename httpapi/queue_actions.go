@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/wire"
@@ -20,6 +21,7 @@ type queueActionsAPI struct {
 	onBroker  func(ctx context.Context, do func(conn *broker.Conn) error) error
 	setPaused func(ctx context.Context, queue string, paused bool) error
 	leader    *leader
+	governed  *tracker.GovernedQueues
 	watch     *queues.Watch // may be nil
 	workers   *workers
 	now       func() time.Time
@@ -32,7 +34,11 @@ const (
 
 type queueAction func(ctx context.Context, conn *broker.Conn, name string) error
 
-func makeQueue(ctx context.Context, conn *broker.Conn, name string) error {
+// make makes and binds a queue. One that is governed is not bound to jobs.direct.
+func (q *queueActionsAPI) make(ctx context.Context, conn *broker.Conn, name string) error {
+	if q.governed.GovernedQueue(name) != nil {
+		return conn.Queues().EnsureRouted(ctx, name)
+	}
 	return conn.Queues().Ensure(ctx, name)
 }
 

@@ -88,7 +88,7 @@ func workRoutes(jobs *jobsAPI, enqueue *enqueueAPI, messages *messagesAPI, proce
 
 		{get, "/api/job-queues", reads, ok(queues.list)},
 		{get, "/api/job-queues/:queue", reads, ok(queues.show)},
-		{put, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedMade, makeQueue))},
+		{put, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedMade, actions.make))},
 		{del, "/api/job-queues/:queue", acts, done(actions.do(wire.NotedRemoved, deleteQueue))},
 		{get, "/api/job-queues/:queue/jobs", acts, ok(actions.peek)},
 		{del, "/api/job-queues/:queue/jobs", acts, ok(actions.purge)},
@@ -137,6 +137,17 @@ func uniqueRoutes(a *uniqueAPI) []route {
 	return []route{
 		{get, "/api/unique-keys", reads, ok(a.list)},
 		{del, "/api/unique-keys/:hash", acts, done(a.free)},
+	}
+}
+
+func governedRoutes(a *governedAPI) []route {
+	return []route{
+		{get, "/api/governed-queues", reads, ok(a.list)},
+		{get, "/api/governed-queues/:name", reads, ok(a.show)},
+		{put, "/api/governed-queues/:name", acts, done(a.set)},
+		{del, "/api/governed-queues/:name", acts, done(a.forget)},
+		{put, "/api/governed-queues/:name/pause", acts, done(a.pause(wire.CommandPause))},
+		{put, "/api/governed-queues/:name/resume", acts, done(a.pause(wire.CommandResume))},
 	}
 }
 

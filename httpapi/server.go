@@ -86,7 +86,9 @@ type parts struct {
 // connect makes the groups of handlers, each with the few things that it needs.
 func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins *auth.Origins) {
 	p := &parts{hide: &redactor{cfg.HideArgs}, leader: &leader{cfg.Ask, cfg.View}, records: &records{cfg.Fetch, s.limits}, fingerprints: newFingerprints()}
-	p.definer = &definer{p.leader, func() int64 { return cfg.Entries.Periodics.PeriodicVersion() + cfg.Entries.Limits.LimitsVersion() }}
+	p.definer = &definer{p.leader, func() int64 {
+		return cfg.Entries.Periodics.PeriodicVersion() + cfg.Entries.Limits.LimitsVersion() + cfg.Entries.Governed.GovernedVersion()
+	}}
 	p.workers = &workers{processes: cfg.Processes, metrics: cfg.Metrics, answers: s.answers, now: cfg.Now}
 	p.controls = &controls{p.leader, cfg.Publish, cfg.Now}
 	p.health = &healthAPI{leader: cfg.Leader, broker: cfg.Broker, ask: cfg.Ask, view: cfg.View, workers: p.workers, now: cfg.Now}
@@ -108,7 +110,7 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 	s.routes = slices.Concat(
 		s.entryRoutes(cfg, p), s.workRoutes(cfg, p),
 		periodicRoutes(&periodicsAPI{p.definer, cfg.Entries.Periodics, p.hide, cfg.Now}), limitRoutes(&limitsAPI{p.definer, cfg.Entries, cfg.Now}),
-		uniqueRoutes(&uniqueAPI{cfg.Entries.Unique, p.leader, cfg.Now}),
+		governedRoutes(&governedAPI{p.definer, cfg.Entries, cfg.Now}), uniqueRoutes(&uniqueAPI{cfg.Entries.Unique, p.leader, cfg.Now}),
 		s.insightRoutes(cfg, p),
 		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
 	)
@@ -131,11 +133,11 @@ func (s *Server) workRoutes(cfg *Config, p *parts) []route {
 			entries: cfg.Entries, records: p.records, workers: p.workers, answers: s.answers, leader: p.leader, controls: p.controls, hide: p.hide,
 			runs: &runsAPI{metrics: cfg.Metrics, limits: s.limits, maxAge: cfg.RunAge, now: cfg.Now},
 		},
-		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, await: cfg.Entries.AwaitDecision, prefix: cfg.Prefix, now: cfg.Now},
+		&enqueueAPI{publish: cfg.Publish, ask: cfg.Ask, await: cfg.Entries.AwaitDecision, governed: cfg.Entries.Governed, prefix: cfg.Prefix, now: cfg.Now},
 		&messagesAPI{cfg.Entries, s.answers},
 		&processesAPI{p.workers, p.controls},
 		p.queues,
-		&queueActionsAPI{onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, watch: cfg.Queues, workers: p.workers, now: cfg.Now},
+		&queueActionsAPI{onBroker: cfg.OnBroker, setPaused: cfg.PauseQueue, leader: p.leader, governed: cfg.Entries.Governed, watch: cfg.Queues, workers: p.workers, now: cfg.Now},
 		&leasesAPI{
 			entries: cfg.Entries, records: p.records, leader: p.leader, health: p.health, onQueues: cfg.OnQueues, publish: cfg.Publish,
 			stopping: s.stopping, now: cfg.Now, log: cfg.Log,

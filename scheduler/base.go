@@ -123,6 +123,13 @@ type setup struct {
 	window  func(queue string) int   // returns how many fires a queue may have unconfirmed
 	certain func(queue string) bool  // reports whether what is fired to a queue is fired again only after its workers lost their connections
 
+	// govern says what is wanted of governed queues; governed.found gets what there is.
+	govern func([]governing)
+	// tryAlternate has the alternate exchange tried; governed.tried gets the result.
+	tryAlternate func()
+	// slotsOf returns how many jobs workers run at once, by queue, as far as they say.
+	slotsOf func() map[string]int64
+
 	// hasRead reports whether the view has read to the end that a stream had at some time after
 	// since.
 	hasRead func(stream string, since time.Time) bool

@@ -110,7 +110,7 @@ func (s *Scheduler) ensure(ctx context.Context, conn *broker.Conn, name string) 
 	if err != nil {
 		return err
 	}
-	if err := conn.Queues().Ensure(ctx, name); err != nil {
+	if err := s.bindQueue(ctx, conn, name); err != nil {
 		return err
 	}
 	if !existed {

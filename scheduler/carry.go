@@ -21,6 +21,7 @@ type carrier struct {
 	enqueues   *enqueues
 	limits     *limits
 	uniques    *uniques
+	governed   *governed
 	gap        *gap
 	run        *carryOver // nil if none is under way
 }
@@ -126,7 +127,7 @@ func (c *carrier) step(now time.Time) error {
 		c.run.again = now.Add(20 * time.Millisecond)
 		return err
 	}
-	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now), c.periodics.carryOver(now), c.limits.carryOver(now, c.periodics.record), c.uniques.carryOver(now)); err != nil {
+	if err := errors.Join(c.pauses.carry(now), c.enqueues.carryOver(now), c.periodics.carryOver(now), c.limits.carryOver(now, c.periodics.record), c.governed.carryOver(now), c.uniques.carryOver(now)); err != nil {
 		return err
 	}
 	return c.endCarry(now, read+1)

@@ -39,6 +39,7 @@ type firing struct {
 	copies     copies
 	unrouted   unrouted
 	limits     limits
+	governed   governed
 	silence    silence
 	routing    routing
 	announcer  announcer
@@ -95,6 +96,7 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unrouted: &c.unrouted, limits: &c.limits,
 			unfetched: map[ledger.EntryID]int{}},
 		limits:    limits{base: b},
+		governed:  governed{base: b, limits: &c.limits, periodics: &c.periodics, said: map[string]wire.Restated{}},
 		copies:    copies{base: b, dispatcher: &c.dispatcher, unrouted: &c.unrouted},
 		unrouted:  newUnrouted(b, s.left.unrouted),
 		silence:   silence{base: b, queues: &c.queues},
@@ -120,7 +122,8 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 		claims:    claims{base: b, pending: map[string]*claim{}},
 		uniques:   uniques{base: b, changes: &c.changes, carry: &c.carry},
 	}
-	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, uniques: &c.uniques, gap: &c.gap}
+	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, governed: &c.governed,
+		uniques: &c.uniques, gap: &c.gap}
 	return c
 }
 
@@ -139,7 +142,7 @@ func (c *core) verbs() map[string]verb {
 		wire.CommandEnqueue: c.enqueues.command,
 		wire.CommandPause:   c.pause,
 		wire.CommandResume:  c.pause,
-		wire.CommandDefine:  c.periodics.command,
+		wire.CommandDefine:  c.governed.define,
 		wire.CommandForget:  c.periodics.command,
 		wire.CommandRun:     c.periodics.command,
 		wire.CommandSkip:    c.periodics.command,
@@ -154,9 +157,9 @@ func (c *core) verbs() map[string]verb {
 	}
 }
 
-// pause pauses or resumes a queue, a periodic job or a limit.
+// pause pauses or resumes a queue, a periodic job, a limit or a governed queue.
 func (c *core) pause(now time.Time, r request) error {
-	if r.cmd.Periodic != "" || r.cmd.Limit != "" {
+	if r.cmd.Periodic != "" || r.cmd.Limit != "" || r.cmd.Governed != "" {
 		return c.periodics.command(now, r)
 	}
 	return c.pauses.carryOut(now, r)
@@ -188,7 +191,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	case phaseCatchingUp:
 		over, err = c.opening.catchUp(now, c.entries.State())
 	case phaseReconciling:
-		if err = inOrder(now, c.silence.step, c.limits.open); err == nil {
+		if err = inOrder(now, c.silence.step, c.governed.open, c.limits.open); err == nil {
 			over, err = c.reconciler.step(now)
 		}
 	case phaseLeading:
@@ -217,7 +220,7 @@ func (c *core) stepLedger(now time.Time, folded int64) error {
 // lead calls the duties in this order.
 func (c *core) lead(now time.Time) (wake time.Time, err error) {
 	err = inOrder(now, c.silence.step, c.reconciler.stepWaiting, c.gap.step, c.changes.step, c.periodics.step, c.claims.step, c.uniques.step, c.lateFires.step, c.trimmer.step,
-		c.carry.step, c.operations.step, c.queues.step, c.limits.step, c.unrouted.step)
+		c.carry.step, c.operations.step, c.queues.step, c.governed.step, c.limits.step, c.unrouted.step)
 	if err != nil {
 		return now, err
 	}

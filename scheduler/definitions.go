@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// definedKind is a kind of what sources define: periodic jobs or limits.
+// definedKind is a kind of what sources define: periodic jobs, limits or governed queues.
 type definedKind struct {
 	kind   string // as the journal names it
 	word   string // for messages
@@ -49,6 +49,27 @@ func limitKind(known *tracker.Limits) *definedKind {
 		k.names = append(k.names, d.Name)
 	}
 	return k
+}
+
+func queueKind(known *tracker.GovernedQueues) *definedKind {
+	k := &definedKind{kind: wire.KindQueue, word: "governed queue", most: wire.MaxGoverned, check: checkGoverned,
+		layers: func(name string) map[string]wire.DefinedLayer {
+			if q := known.GovernedQueue(name); q != nil && q.Governs() {
+				return q.Layers
+			}
+			return nil
+		}}
+	for _, q := range known.GovernedQueues() {
+		if q.Governs() {
+			k.names = append(k.names, q.Name)
+		}
+	}
+	return k
+}
+
+func checkGoverned(name string, layers map[string]wire.DefinedLayer) error {
+	_, err := (&wire.DefinedQueue{Name: name, Layers: layers}).Definition()
+	return err
 }
 
 func checkPeriodic(name string, layers map[string]wire.DefinedLayer) error {

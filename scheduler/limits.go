@@ -19,7 +19,10 @@ type limits struct {
 	gate      *gate.Gate[lookups]
 	version   int64 // of the definitions
 	swept     time.Time
-	lookAtAll bool // every group is to be looked at
+	lookAtAll bool                        // every group is to be looked at
+	weights   map[string]map[string]int64 // of keys, by governed queue
+	queues    map[string]wire.Limit       // what limits jobs because their queue is governed
+	changed   bool                        // it is otherwise than at the last define
 }
 
 const sweepEvery = time.Minute
@@ -60,19 +63,23 @@ func (l *limits) look(g wire.Group, key tracker.DueKey) { l.gate.Look(g, key.At)
 
 // define takes in the definitions.
 func (l *limits) define(version int64) {
-	l.version = version
-	all := map[string]wire.Limit{}
+	l.version, l.changed = version, false
+	all := maps.Clone(l.queues)
+	if all == nil {
+		all = map[string]wire.Limit{}
+	}
 	for _, d := range l.entries.Limits.Limits() {
 		if limit, err := d.Definition(); err == nil {
 			all[d.Name] = limit
 		}
 	}
+	l.gate.Weigh(l.weights)
 	l.gate.Define(all)
 }
 
 // step takes in what the view has folded.
 func (l *limits) step(now time.Time) error {
-	if version := l.entries.Limits.LimitsVersion(); version != l.version {
+	if version := l.entries.Limits.LimitsVersion(); version != l.version || l.changed {
 		l.define(version)
 	}
 	for _, c := range l.entries.TakeSlots() {

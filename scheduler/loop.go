@@ -144,6 +144,10 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		if b.err == nil {
 			l.newer.ask(l, b.queue)
 		}
+	case r := <-l.governor.found:
+		return l.steadily(func() error { return l.core.governed.found(time.Now(), r) })
+	case fault := <-l.governor.tried:
+		return l.steadily(func() error { return l.core.governed.tried(time.Now(), fault) })
 	case known := <-l.newer.found:
 		l.newer.take(l, known)
 	case do := <-l.mover.steps():

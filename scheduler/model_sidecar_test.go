@@ -27,6 +27,8 @@ type modelSidecar struct {
 	suspect map[ledger.EntryID]int
 
 	asked        []string                                          // queues that the core wants to be bound
+	governs      []governing                                       // what the core wants of governed queues
+	altAsked     bool                                              // it wants the alternate exchange to be tried
 	later        []func()                                          // what is read in the background, at the next step
 	journals     int                                               // as the scheduler keeps it
 	fetch        func(stream string, offset int64) ([]byte, error) // of large entries; from the broker if nil
@@ -215,10 +217,12 @@ func (s *modelSidecar) begin() {
 			}
 			return nil, nil
 		},
-		answer:  func(to wire.Delivery, r wire.Reply) { s.broker.onAnswer(to, r) },
-		hasRead: func(stream string, _ time.Time) bool { return !s.behind(stream) },
-		follow:  func(number int64) { s.lastFollowed = number },
-		isBound: func(string) bool { return true }, // as was read once
+		answer:       func(to wire.Delivery, r wire.Reply) { s.broker.onAnswer(to, r) },
+		hasRead:      func(stream string, _ time.Time) bool { return !s.behind(stream) },
+		follow:       func(number int64) { s.lastFollowed = number },
+		isBound:      func(string) bool { return true }, // as was read once
+		govern:       func(wanted []governing) { s.governs = wanted },
+		tryAlternate: func() { s.altAsked = true },
 		bind: func(queue string) error {
 			s.asked = append(s.asked, queue)
 			return nil
@@ -250,6 +254,11 @@ func (s *modelSidecar) step(now time.Time) error {
 	}
 	s.readNow()
 	s.bindNow(now)
+	if s.core.phase == phaseLeading {
+		if err := s.governNow(now); err != nil {
+			return err
+		}
+	}
 	if _, err := s.core.step(now); err != nil {
 		return err
 	}
@@ -331,5 +340,5 @@ func (s *modelSidecar) lose() {
 	if s.core != nil {
 		s.broker.forgetLostCopies()
 	}
-	s.core, s.conn, s.later, s.asked = nil, nil, nil, nil
+	s.core, s.conn, s.later, s.asked, s.governs, s.altAsked = nil, nil, nil, nil, nil, false
 }

@@ -60,6 +60,7 @@ func (s *modelStream) get(offset int64) *wire.Record {
 type copyOf struct {
 	headers   wire.Dispatch
 	queue     string
+	class     string
 	at        time.Time
 	confirmed bool  // the broker has confirmed it: a crash does not take it
 	gone      bool  // a crash took it, or it found no queue
@@ -153,6 +154,9 @@ type modelBroker struct {
 
 	sure map[string]int // by stream, up to where its publishers have confirms
 
+	direct  map[string][]string // where jobs.direct leads, by queue, if a governor or a client has changed it
+	plainIn map[string]int      // messages of queues that came without Millrace
+
 	unnoticed bool // a stream was created again, or the journal lost, and no leader has seen it yet
 }
 
@@ -212,7 +216,7 @@ func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
 
 func newModelBroker() *modelBroker {
 	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, bare: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
-		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, onCopy: func(*copyOf) {}, onRecord: func(*wire.JournalRecord) {}, onAnswer: func(wire.Delivery, wire.Reply) {}}
+		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, direct: map[string][]string{}, plainIn: map[string]int{}, onCopy: func(*copyOf) {}, onRecord: func(*wire.JournalRecord) {}, onAnswer: func(wire.Delivery, wire.Reply) {}}
 	for _, name := range append(slices.Clone(leaderStreams), wire.JobEnds) {
 		b.streams[name] = &modelStream{}
 	}
@@ -428,7 +432,7 @@ func (b *modelBroker) unjournal(c *copyOf) {
 
 // deliver puts a job into its queue.
 func (b *modelBroker) deliver(d wire.Dispatch, m wire.Message) *copyOf {
-	c := &copyOf{headers: d, queue: m.Key, at: m.Timestamp, record: -1, journal: b.streams[wire.Journal].generation, late: d.Epoch < b.newest}
+	c := &copyOf{headers: d, queue: m.Key, class: m.Type, at: m.Timestamp, record: -1, journal: b.streams[wire.Journal].generation, late: d.Epoch < b.newest}
 	b.copies = append(b.copies, c)
 	b.onCopy(c)
 	if c.late {

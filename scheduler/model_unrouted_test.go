@@ -85,7 +85,7 @@ func (s *modelSidecar) leadOn() {
 	s.takeBounced(len(s.conn.bounced))
 	s.remember()
 	s.left, s.suspect = s.core.leftovers(), s.core.ledger.Suspects()
-	s.later, s.asked, s.conn.arrived = nil, nil, nil
+	s.later, s.asked, s.governs, s.altAsked, s.conn.arrived = nil, nil, nil, false, nil
 	s.terms++
 	s.begin()
 }

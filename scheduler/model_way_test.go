@@ -112,7 +112,7 @@ func (s *modelSidecar) bindNow(now time.Time) {
 			s.core.queues.bound(now, queue, errors.New("its node is away"))
 			continue
 		}
-		delete(s.broker.missing, queue)
+		s.bindModelQueue(queue)
 		s.core.queues.bound(now, queue, nil)
 	}
 }

@@ -45,6 +45,9 @@ func (p *periodics) kind(cmd *wire.Command) (*definedKind, string) {
 	if cmd.Limit != "" {
 		return limitKind(p.entries.Limits), cmd.Limit
 	}
+	if cmd.Governed != "" {
+		return queueKind(p.entries.Governed), cmd.Governed
+	}
 	return periodicKind(p.entries.Periodics), cmd.Periodic
 }
 
@@ -60,6 +63,10 @@ func (p *periodics) define(now time.Time, w waitingPeriodic) error {
 	limits, fault := d.NamedLimits()
 	if err = cmp.Or(err, fault); err == nil && d.Limits != nil {
 		err = c.section(limitKind(p.entries.Limits), limits)
+	}
+	queues, fault := d.GovernedQueues()
+	if err = cmp.Or(err, fault); err == nil && d.Queues != nil {
+		err = c.section(queueKind(p.entries.Governed), queues)
 	}
 	if err != nil {
 		return w.reply(refusal(err))

@@ -36,6 +36,7 @@ func (w *world) quiesce() {
 		cut := w.broker.cut || w.broker.cutGated // a leader that has nothing to do notices it within a minute
 		w.round()
 		w.endJobs()
+		clear(w.broker.plainIn)
 		if i%20 == 19 {
 			w.auditSlots()
 		}
@@ -114,6 +115,7 @@ func (w *world) check() {
 	w.checkPeriodic(s)
 	w.checkSlots(s)
 	w.checkUnique()
+	w.checkGoverned(s)
 	w.checkCopies(s)
 	w.checkKilledOrFired(s)
 	w.checkOperations(s)

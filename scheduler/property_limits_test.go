@@ -84,13 +84,20 @@ func (w *world) tookSlot(c *copyOf) {
 	if c.headers.Op != wire.OpFired && c.headers.Op != wire.OpRefired || c.late {
 		w.limited.byHand[holderOf(c)] = true
 	}
+	if w.slotsForgotten() {
+		return
+	}
+	w.tookAhead(c)
+	if c.class != "L" {
+		return
+	}
 	n := 0
 	for p, c := range w.out() { // of a job that may come twice, a copy that found no queue frees the slot
-		if !w.limited.byHand[p] && !isUnique(p.tag) && w.broker.unsafe[w.placeOf(c)] == "" {
+		if c.class == "L" && !w.limited.byHand[p] && !isUnique(p.tag) && w.broker.unsafe[w.placeOf(c)] == "" {
 			n++
 		}
 	}
-	if !w.slotsForgotten() {
+	if w.limited.defined {
 		require.LessOrEqual(w.t, n, w.limited.most, "too many jobs of one limit are out")
 	}
 }

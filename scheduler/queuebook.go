@@ -25,6 +25,7 @@ type queueBook struct {
 	queues    map[string]bool             // whether a queue may lack a job that was fired to it, see proof
 	routed    map[string]bool             // queues that are known to be bound to jobs.route
 	jobQueues int                         // how many of queues are job queues
+	switching sync.RWMutex                // held while queues are bound, and while they are switched
 	nodes     map[string]string           // on which node a queue is, if the broker reports it
 }
 
@@ -183,4 +184,22 @@ func (q *queueBook) homes() map[string]string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.nodes
+}
+
+// bindQueue makes a queue if it is missing, and binds it: to jobs.direct only if it is not
+// governed. Meanwhile no queue is switched.
+func (q *queueBook) bindQueue(ctx context.Context, conn *broker.Conn, name string) error {
+	q.switching.RLock()
+	defer q.switching.RUnlock()
+	if q.entries.Governed.GovernedQueue(name) != nil {
+		return conn.Queues().EnsureRouted(ctx, name)
+	}
+	return conn.Queues().Ensure(ctx, name)
+}
+
+// direct sends jobs for a governed queue to a destination. Meanwhile no queue is bound.
+func (q *queueBook) direct(ctx context.Context, conn *broker.Conn, w governing, destination string) error {
+	q.switching.Lock()
+	defer q.switching.Unlock()
+	return conn.Queues().Direct(ctx, w.queue, destination, w.capped)
 }

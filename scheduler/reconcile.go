@@ -311,7 +311,8 @@ func (r *reconciler) refire(now time.Time, d *tracker.Doubt, burial bool) error 
 func (r *reconciler) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, o purpose, burial bool) error {
 	entry := &tracker.Stored{Stream: d.ID.Stream, Offset: d.ID.Offset, Queue: job.Queue, Class: job.Class}
 	if !burial {
-		entry.Gate(job)
+		entry.Gated, entry.LimitKey = r.entries.Governed.Gates(job)
+		entry.HoldsKeyOf(job)
 	}
 	counts := r.dispatcher.limits.take(now, entry)
 	again := &dispatched{tag: d.JID, doubt: d, buries: burial, Publish: &ledger.Publish{Entry: entryOf(d), Build: func(seq, confirmed int64) wire.Message {

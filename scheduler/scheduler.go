@@ -23,14 +23,15 @@ import (
 // Config configures a Scheduler.
 type Config struct {
 	Broker     broker.Config
-	Identity   string        // of this sidecar, in the journal; host and process id if empty
-	OnGap      string        // what is done with due entries after a gap: hold (default), fire or discard
-	MaxQueues  int           // how many queues Millrace declares at most; default 1,000
-	SingleNode bool          // the broker is one node, with classic job queues, and cannot say so itself
-	DeadMax    int           // how many dead jobs are kept, but for dropped ones; default 1,000,000
-	DeadAge    time.Duration // how long they are kept; default 180 days
-	Rollups    Rollups       // of metrics, to be published; may be nil
-	Moved      func()        // is called when the sidecar has left the node of a broker; may be nil
+	Identity   string                  // of this sidecar, in the journal; host and process id if empty
+	OnGap      string                  // what is done with due entries after a gap: hold (default), fire or discard
+	MaxQueues  int                     // how many queues Millrace declares at most; default 1,000
+	SingleNode bool                    // the broker is one node, with classic job queues, and cannot say so itself
+	DeadMax    int                     // how many dead jobs are kept, but for dropped ones; default 1,000,000
+	DeadAge    time.Duration           // how long they are kept; default 180 days
+	Rollups    Rollups                 // of metrics, to be published; may be nil
+	Slots      func() map[string]int64 // how many jobs workers run at once, by queue, as far as they say; may be nil
+	Moved      func()                  // is called when the sidecar has left the node of a broker; may be nil
 	Log        *slog.Logger
 }
 

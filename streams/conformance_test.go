@@ -203,8 +203,8 @@ func TestReadRoute(t *testing.T) {
 		}
 		b.publish(t, wire.Gated, amqp.Publishing{Body: []byte("x")})
 		records := readUntil(t, tr, wire.Gated, First, func(r wire.Record) bool { return r.Offset == b.first+2 })
-		for i, want := range []route{{wire.ExchangeRoute, "a queue", 7}, {wire.ExchangeFire, "a queue", 7}, {"", wire.Gated, 0}} {
-			require.Equal(t, want, route{records[i].Exchange, records[i].Key, records[i].Priority})
+		for i, want := range []route{{exchange: wire.ExchangeRoute, key: "a queue", priority: 7}, {exchange: wire.ExchangeFire, key: "a queue", priority: 7}, {key: wire.Gated}} {
+			require.Equal(t, want, route{exchange: records[i].Exchange, key: records[i].Key, priority: records[i].Priority})
 		}
 		require.Equal(t, map[string]any{"millrace-op": "fired"}, records[1].Headers)
 		fetched, err := tr.Fetch(t.Context(), wire.Gated, b.first)

@@ -163,8 +163,8 @@ func TestEnvelope(t *testing.T) {
 		priority    uint8
 		want        route
 	}{
-		"RabbitMQ 3":   {annotations: amqp.Annotations{"x-exchange": "jobs.direct", "x-routing-key": "mail", "x-basic-priority": uint8(7)}, want: route{"jobs.direct", "mail", 7}},
-		"RabbitMQ 4":   {annotations: amqp.Annotations{"x-exchange": "jobs.fire", "x-routing-key": "mail"}, priority: 9, want: route{"jobs.fire", "mail", 9}},
+		"RabbitMQ 3":   {annotations: amqp.Annotations{"x-exchange": "jobs.direct", "x-routing-key": "mail", "x-basic-priority": uint8(7)}, want: route{exchange: "jobs.direct", key: "mail", priority: 7}},
+		"RabbitMQ 4":   {annotations: amqp.Annotations{"x-exchange": "jobs.fire", "x-routing-key": "mail"}, priority: 9, want: route{exchange: "jobs.fire", key: "mail", priority: 9}},
 		"nothing":      {},
 		"other things": {annotations: amqp.Annotations{"x-exchange": int64(5), "x-routing-key": map[string]any{"x": "y"}, "x-basic-priority": "high", "x-else": "z"}},
 		"too high":     {annotations: amqp.Annotations{"x-basic-priority": int64(1000)}},

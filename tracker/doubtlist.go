@@ -41,6 +41,7 @@ type EntryID struct {
 type DoubtList struct {
 	store *view.Store
 	shown *Shown
+	rules *gateRules
 }
 
 // Doubts returns the fires and burials in doubt, in the order in which they were fired.
@@ -56,6 +57,7 @@ func (l DoubtList) Doubts() (all []Doubt, err error) {
 		if err != nil {
 			return nil, err
 		}
+		l.rules.apply(d.Entry)
 		all = append(all, d)
 	}
 	return all, nil

@@ -201,11 +201,13 @@ type fold struct {
 }
 
 func newFold(r *Reader) *fold {
+	governed := newGoverning(r.Governed)
+	entries := newEntryTable(r.heads, r.Counts, r.Shown, governed)
 	t := &fold{
-		state: &leadership{shown: r.Shown}, entries: newEntryTable(r.heads, r.Counts, r.Shown), awaited: awaited{}, numbers: &numbers{},
+		state: &leadership{shown: r.Shown}, entries: entries, awaited: awaited{}, numbers: &numbers{},
 		announced: newAnnouncements(r.first),
-		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses}, definitions: definitions{&periodics{PeriodicJobs: r.Periodics}, &limits{Limits: r.Limits}},
-		slots: &slots{trust: r.Trust, shown: r.Shown},
+		outcomes:  &outcomes{}, operations: &operations{BulkOperations: r.BulkOperations}, pauses: &pauses{r.Pauses}, definitions: definitions{newPeriodics(r.Periodics), newLimits(r.Limits), governed, entries},
+		slots: &slots{trust: r.Trust, shown: r.Shown, governed: governed},
 	}
 	t.rejects = &rejects{t.state}
 	t.slots.keys = t.entries.keys
@@ -224,7 +226,7 @@ func newFold(r *Reader) *fold {
 func (t *fold) load(r view.Reader) error {
 	t.numbers.reset()
 	for _, load := range []func(view.Reader) error{
-		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.periodics.load, t.limits.load, t.slots.load, t.entries.keys.load, t.state.load,
+		t.entries.load, t.awaited.load, t.announced.load, t.outcomes.load, t.operations.load, t.audit.Load, t.pauses.load, t.periodics.load, t.limits.load, t.governed.load, t.slots.load, t.entries.keys.load, t.state.load,
 	} {
 		if err := load(r); err != nil {
 			return err

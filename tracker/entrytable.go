@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -18,11 +19,12 @@ type entryTable struct {
 	arrivals   *arrivals
 	recent     recent
 	keys       *uniqueKeys
+	rules      ruler
 }
 
-func newEntryTable(heads *listHeads, counts *Counts, shown *Shown) *entryTable {
+func newEntryTable(heads *listHeads, counts *Counts, shown *Shown, rules ruler) *entryTable {
 	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts},
-		recent: recent{map[code][]recentEntry{}}, keys: &uniqueKeys{shown: shown}}
+		recent: recent{map[code][]recentEntry{}}, keys: &uniqueKeys{shown: shown}, rules: rules}
 }
 
 func (t *entryTable) load(r view.Reader) (err error) {
@@ -230,7 +232,8 @@ func (t *entryTable) stored(tx *view.Tx, id entryID) (*Stored, error) {
 	if !t.maxOffsets.below(tableEntry, id) {
 		return nil, nil
 	}
-	return storedAt(tx, id)
+	s, err := storedAt(tx, id)
+	return t.gate(tx, s), err
 }
 
 func (t *entryTable) setStored(tx *view.Tx, s *Stored) error {
@@ -312,4 +315,44 @@ func keyDue(s *Stored) []byte {
 		return s.id().append(table.AppendInt(keyGroup(s.Group()), s.At.UnixMicro()))
 	}
 	return keyFire(s.Queue, s.At, s.id())
+}
+
+// gate gates an entry if its queue is governed.
+func (t *entryTable) gate(tx *view.Tx, s *Stored) *Stored {
+	if s == nil {
+		return nil
+	}
+	return s.gate(t.rules.ruleOf(tx, s.Queue))
+}
+
+// regate moves the entries of a queue that may fire to where they belong, after its rule has
+// changed.
+func (t *entryTable) regate(tx *view.Tx, queue string) error {
+	var rows [][]byte
+	for _, prefix := range [][]byte{keyFireQueue(queue), keyGroupsOf(queue)} {
+		err := table.Scan(tx, prefix, table.After(prefix), false, func(key, _ []byte) (bool, error) {
+			rows = append(rows, slices.Clone(key))
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, row := range rows {
+		s, err := t.stored(tx, entryIDOf(row[len(row)-entryIDLen:]))
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			continue
+		}
+		if due := keyDue(s); !bytes.Equal(due, row) {
+			if err := cmp.Or(tx.Delete(row), tx.Set(due, nil)); err != nil {
+				return err
+			}
+		}
+	}
+	t.recent.forget()
+	t.arrivals.readyQueue(queue)
+	return nil
 }

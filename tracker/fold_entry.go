@@ -58,6 +58,7 @@ func (t *entryFold) enter(tx *view.Tx, e *wire.EntryRecord) error {
 		e.At = time.Now().UTC()
 	}
 	s := newStored(e)
+	t.lifecycle.entries.gate(tx, &s)
 	if e.Replaces != nil {
 		if err := t.lifecycle.replace(tx, &s, e.Replaces.Offset); err != nil {
 			return err

@@ -85,7 +85,8 @@ var recordFolds = map[string]func(*journalFold, record) error{
 		}
 		return t.replacements.journaled(r.tx, r.j)
 	},
-	wire.TypeDefined:  func(t *journalFold, r record) error { return t.define(r.tx, r.j) },
+	wire.TypeDefined:  func(t *journalFold, r record) error { return t.define(r.tx, r.j, r.Offset) },
+	wire.TypeGoverned: func(t *journalFold, r record) error { return t.governed.restate(r.tx, t.definitions.entries, r.j) },
 	wire.TypeFreed:    func(t *journalFold, r record) error { return t.slots.free(r.tx, r.j.Slots) },
 	wire.TypeDecided:  (*journalFold).foldDecided,
 	wire.TypeTicked:   (*journalFold).foldTicked,

@@ -1,25 +1,85 @@
 package tracker
 
-import "github.com/millrace-jobs/millrace/wire"
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/tidwall/gjson"
+
+	clientwire "github.com/millrace-jobs/millrace/clients/go/wire"
+	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
+)
 
 // gating is what limits need to know of an entry.
 type gating struct {
 	Gated    bool   // it fires only when its limits allow
 	LimitKey string // of a gated job
 	Slot     string // of a lease: the slot that the job holds
+	own      jobGate
 	uniqueness
 }
 
-// Gate makes an entry of which only the journal has the job as it would be if the view had it.
-func (s *Stored) Gate(job *wire.Job) {
-	s.Gated, s.LimitKey = job.Gated, job.LimitKey
-	s.Unique, s.Waiting = slotKey(s.Stream, job), false
+// jobGate is what a job itself says. Its queue may say more.
+type jobGate struct {
+	gated bool
+	key   string
 }
 
+func (g *gating) set(own jobGate) { g.own, g.Gated, g.LimitKey = own, own.gated, own.key }
+
 // gatingOf returns it of an entry that was read. A lease holds its slot already, and is not gated.
-func gatingOf(e *wire.EntryRecord) gating {
+func gatingOf(e *wire.EntryRecord) (g gating) {
 	if e.Lease {
 		return gating{Slot: e.Slot}
 	}
-	return gating{Gated: e.Job.Gated && e.Stream != wire.DeadJobs, LimitKey: e.Job.LimitKey, uniqueness: uniquenessOf(e)}
+	g.set(jobGate{e.Job.Gated && e.Stream != wire.DeadJobs, e.Job.LimitKey})
+	g.uniqueness = uniquenessOf(e)
+	return g
+}
+
+// gateRule is how the jobs of a governed queue are gated.
+type gateRule struct{ key string }
+
+// gateRules are the rules of all governed queues. An empty set costs a look at a pointer.
+type gateRules struct {
+	all atomic.Pointer[map[string]gateRule]
+}
+
+func (r *gateRules) of(queue string) *gateRule {
+	all := r.all.Load()
+	if all == nil {
+		return nil
+	}
+	if rule, governed := (*all)[queue]; governed {
+		return &rule
+	}
+	return nil
+}
+
+// keyOf returns the key of a job, empty if it has none: a text, or a number as it is written.
+func (r *gateRule) keyOf(job []byte) string {
+	if r.key == "" {
+		return ""
+	}
+	at := gjson.ParseBytes(job)
+	for step := range strings.SplitSeq(r.key, ".") {
+		at = wire.Within(at, step)
+	}
+	key := ""
+	switch at.Type {
+	case gjson.String:
+		key = wire.TextOf(at)
+	case gjson.Number:
+		key = at.Raw
+	}
+	if clientwire.CheckLimitKey(key) != nil {
+		return ""
+	}
+	return strings.Clone(key)
+}
+
+// ruler knows the rules as a batch has them.
+type ruler interface {
+	ruleOf(tx *view.Tx, queue string) *gateRule
 }

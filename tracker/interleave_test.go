@@ -503,6 +503,7 @@ func merges(counts map[string]int, names []string, order []string, fn func([]str
 func TestReadOrderChangesNothing(t *testing.T) {
 	maps.Copy(stories, slotStories)
 	maps.Copy(stories, uniqueStories)
+	maps.Copy(stories, gatingStories)
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()

@@ -39,6 +39,7 @@ const (
 	tablePeriodEnd = 'P' // until hash               → the key that is taken for a time until then
 	tableUndecided = 'Q' // offset                   → ; unique jobs of jobs.gated of which it is not decided whether they have their keys
 	tableDecision  = 'V' // offset                   → decision about an entry of jobs.gated that was not read yet, as JSON
+	tableGoverned  = 'q' // name                     → governed queue, as JSON
 	tableRate      = 'R' // id                       → when the rate is free again
 )
 
@@ -65,6 +66,9 @@ func (id entryID) name() string { return names[id.stream] }
 func (id entryID) append(b []byte) []byte {
 	return table.AppendInt(append(b, byte(id.stream)), id.offset)
 }
+
+// entryIDLen is the length of an entryID in a key.
+const entryIDLen = 1 + table.IntLen
 
 func entryIDOf(b []byte) entryID { return entryID{code(b[0]), table.Int(b[1:])} }
 
@@ -125,9 +129,12 @@ func keyCopy(offset int64) []byte { return table.AppendInt([]byte{tableCopy}, of
 
 // keyGroup begins the keys of a group's entries.
 func keyGroup(g wire.Group) []byte {
-	b := []byte{tableGroup}
-	for _, text := range []string{g.Queue, g.Class, g.Key} {
+	b := keyGroupsOf(g.Queue)
+	for _, text := range []string{g.Class, g.Key} {
 		b = table.AppendText(b, text)
 	}
 	return b
 }
+
+// keyGroupsOf begins the keys of all groups of a queue.
+func keyGroupsOf(queue string) []byte { return table.AppendText([]byte{tableGroup}, queue) }

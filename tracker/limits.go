@@ -2,13 +2,7 @@ package tracker
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
@@ -18,29 +12,17 @@ import (
 // Limits are the definitions of the limits.
 type Limits struct {
 	store   view.Reader
-	mu      sync.RWMutex
-	all     map[string]*wire.DefinedLimit // by name; none is ever changed, only replaced
-	version atomic.Int64
+	defined definitionsOf[wire.DefinedLimit]
 }
 
 // LimitsVersion returns a number that changes when a definition does.
-func (l *Limits) LimitsVersion() int64 { return l.version.Load() }
+func (l *Limits) LimitsVersion() int64 { return l.defined.version.Load() }
 
 // Limit returns a limit, nil if there is none.
-func (l *Limits) Limit(name string) *wire.DefinedLimit {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.all[name]
-}
+func (l *Limits) Limit(name string) *wire.DefinedLimit { return l.defined.get(name) }
 
 // Limits returns all limits, by name.
-func (l *Limits) Limits() []*wire.DefinedLimit {
-	l.mu.RLock()
-	all := slices.Collect(maps.Values(l.all))
-	l.mu.RUnlock()
-	slices.SortFunc(all, func(a, b *wire.DefinedLimit) int { return strings.Compare(a.Name, b.Name) })
-	return all
-}
+func (l *Limits) Limits() []*wire.DefinedLimit { return l.defined.list() }
 
 // Rates returns the rates that fires have used, by their ids, with when each is free again, in
 // microseconds since 1970.
@@ -57,80 +39,20 @@ func (l *Limits) Rates() (map[string]int64, error) {
 	return all, err
 }
 
-// limits writes the limits. The journal alone says what they are.
+// limits writes the limits, and the rates in use.
 type limits struct {
-	*Limits
-	batch   table.Batch
-	changed map[string]*wire.DefinedLimit // in this batch; nil: removed
+	defined definedTable[wire.DefinedLimit]
 }
 
-func keyLimit(name string) []byte { return append([]byte{tableLimit}, name...) }
+func newLimits(l *Limits) *limits {
+	return &limits{definedTable[wire.DefinedLimit]{kept: &l.defined, prefix: tableLimit, word: "limit"}}
+}
 
 func keyRate(id string) []byte { return append([]byte{tableRate}, id...) }
 
 func (l *limits) load(r view.Reader) error {
-	all := map[string]*wire.DefinedLimit{}
-	err := table.Scan(r, []byte{tableLimit}, table.After([]byte{tableLimit}), false, func(_, raw []byte) (bool, error) {
-		d := &wire.DefinedLimit{}
-		if err := json.Unmarshal(raw, d); err != nil {
-			return false, fmt.Errorf("tracker: limit is damaged: %w", err)
-		}
-		all[d.Name] = d
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all, l.batch, l.changed = all, table.Batch{}, nil
-	l.version.Add(1)
-	return nil
-}
-
-// get returns a limit as this batch has it, nil if there is none.
-func (l *limits) get(tx *view.Tx, name string) *wire.DefinedLimit {
-	l.begin(tx)
-	if d, changed := l.changed[name]; changed {
-		return d
-	}
-	return l.Limit(name)
-}
-
-func (l *limits) begin(tx *view.Tx) {
-	if !l.batch.Begins(tx) {
-		return
-	}
-	changed := map[string]*wire.DefinedLimit{}
-	l.changed = changed
-	tx.AfterCommit(func() {
-		l.batch = table.Batch{}
-		if len(changed) == 0 {
-			return
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for name, d := range changed {
-			if l.all[name] = d; d == nil {
-				delete(l.all, name)
-			}
-		}
-		l.version.Add(1)
-	})
-}
-
-func (l *limits) set(tx *view.Tx, d *wire.DefinedLimit) error {
-	l.begin(tx)
-	if len(d.Layers) == 0 {
-		l.changed[d.Name] = nil
-		return tx.Delete(keyLimit(d.Name))
-	}
-	l.changed[d.Name] = d
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return fmt.Errorf("tracker: save limit: %w", err)
-	}
-	return tx.Set(keyLimit(d.Name), raw)
+	_, err := l.defined.load(r)
+	return err
 }
 
 // define takes in layers that were set or removed.
@@ -139,14 +61,14 @@ func (l *limits) define(tx *view.Tx, j *wire.JournalRecord) error {
 		if d.Kind != wire.KindLimit {
 			continue
 		}
-		changed := &wire.DefinedLimit{Name: d.Name, Layers: map[string]wire.DefinedLayer{}}
-		if old := l.get(tx, d.Name); old != nil {
-			maps.Copy(changed.Layers, old.Layers)
+		changed := &wire.DefinedLimit{Name: d.Name}
+		if old := l.defined.get(tx, d.Name); old != nil {
+			changed.Layers = old.Layers
 		}
-		if delete(changed.Layers, d.Layer); len(d.Value) > 0 {
-			changed.Layers[d.Layer] = wire.DefinedLayer{Source: d.Source, Value: d.Value, At: j.At, Actor: j.Actor}
+		if changed.Layers = withLayer(changed.Layers, &d, j); len(changed.Layers) == 0 {
+			changed = nil
 		}
-		if err := l.set(tx, changed); err != nil {
+		if err := l.defined.set(tx, d.Name, changed); err != nil {
 			return err
 		}
 	}
@@ -169,27 +91,15 @@ func (l *limits) replace(tx *view.Tx, piece *wire.LimitPiece) error {
 	if piece == nil {
 		return nil
 	}
-	l.begin(tx)
-	known := map[string]bool{}
-	for _, d := range l.Limits.Limits() {
-		known[d.Name] = true
-	}
-	for name := range l.changed {
-		known[name] = true
-	}
+	all := map[string]*wire.DefinedLimit{}
 	for i := range piece.Limits {
-		delete(known, piece.Limits[i].Name)
-		if err := l.set(tx, &piece.Limits[i]); err != nil {
-			return err
-		}
+		all[piece.Limits[i].Name] = &piece.Limits[i]
 	}
-	if piece.More {
-		clear(known)
-	} else if err := table.Clear(tx, tableRate); err != nil {
+	if err := l.defined.replace(tx, all, func(string) bool { return !piece.More }); err != nil {
 		return err
 	}
-	for name := range known {
-		if err := l.set(tx, &wire.DefinedLimit{Name: name}); err != nil {
+	if !piece.More {
+		if err := table.Clear(tx, tableRate); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 type Lists struct {
 	store *view.Store
 	heads *listHeads
+	rules *gateRules
 }
 
 // Row is one line of a list, without the record itself.
@@ -139,7 +140,7 @@ type Snapshot struct {
 // Snapshot returns a snapshot of the entries.
 func (l Lists) Snapshot() *Snapshot {
 	at := l.store.Snapshot()
-	return &Snapshot{Lookup{at}, at}
+	return &Snapshot{Lookup{at, l.rules}, at}
 }
 
 // Close releases the snapshot.

@@ -9,11 +9,15 @@ import (
 )
 
 // Lookup finds single entries, in the store or in a snapshot of it.
-type Lookup struct{ r view.Reader }
+type Lookup struct {
+	r     view.Reader
+	rules *gateRules
+}
 
 // Get returns an entry that is pending or in doubt, nil if there is none.
 func (l Lookup) Get(stream string, offset int64) (*Stored, error) {
-	return storedAt(l.r, entryID{codes[stream], offset})
+	s, err := storedAt(l.r, entryID{codes[stream], offset})
+	return l.rules.apply(s), err
 }
 
 // Pending reports whether an entry is pending.
@@ -46,7 +50,7 @@ func (l Lookup) Kept(stream string, from, to int64, limit int) ([]*Stored, error
 		if err != nil {
 			return false, err
 		}
-		found = append(found, s)
+		found = append(found, l.rules.apply(s))
 		return len(found) < limit, nil
 	})
 	return found, err

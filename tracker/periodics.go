@@ -1,47 +1,27 @@
 package tracker
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// periodics writes the periodic jobs. The journal alone says what they are.
+// periodics writes the periodic jobs.
 type periodics struct {
 	*PeriodicJobs
-	batch   table.Batch
-	changed map[string]*wire.PeriodicJob // in this batch; nil: removed
+	jobs definedTable[wire.PeriodicJob]
 }
 
-func keyPeriodic(name string) []byte { return append([]byte{tablePeriodic}, name...) }
+func newPeriodics(p *PeriodicJobs) *periodics {
+	return &periodics{p, definedTable[wire.PeriodicJob]{kept: &p.defined, prefix: tablePeriodic, word: "periodic job"}}
+}
 
 func (p *periodics) load(r view.Reader) error {
-	all, ever := map[string]*wire.PeriodicJob{}, false
-	err := table.Scan(r, []byte{tablePeriodic}, table.After([]byte{tablePeriodic}), false, func(key, raw []byte) (bool, error) {
-		if ever = true; len(key) == 1 {
-			return true, nil
-		}
-		j := &wire.PeriodicJob{}
-		if err := json.Unmarshal(raw, j); err != nil {
-			return false, fmt.Errorf("tracker: periodic job is damaged: %w", err)
-		}
-		all[j.Name] = j
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all, p.batch, p.changed = all, table.Batch{}, nil
+	ever, err := p.jobs.load(r)
 	p.ever.Store(ever)
-	p.version.Add(1)
-	return nil
+	return err
 }
 
 // noteEver notes that there was a periodic job. A row without a name says so.
@@ -55,45 +35,11 @@ func (p *periodics) noteEver(tx *view.Tx) error {
 
 // get returns a copy of a job that may be changed, nil if there is none.
 func (p *periodics) get(tx *view.Tx, name string) *wire.PeriodicJob {
-	p.begin(tx)
-	j, changed := p.changed[name]
-	if !changed {
-		j = p.PeriodicJob(name)
-	}
+	j := p.jobs.get(tx, name)
 	if j == nil {
 		return nil
 	}
 	return &wire.PeriodicJob{Name: j.Name, Layers: maps.Clone(j.Layers), Through: j.Through, Recent: slices.Clone(j.Recent)}
-}
-
-func (p *periodics) begin(tx *view.Tx) {
-	if !p.batch.Begins(tx) {
-		return
-	}
-	changed := map[string]*wire.PeriodicJob{}
-	p.changed = changed
-	tx.AfterCommit(func() {
-		if len(changed) > 0 {
-			p.update(changed)
-		}
-		p.batch = table.Batch{}
-	})
-}
-
-func (p *periodics) set(tx *view.Tx, j *wire.PeriodicJob) error {
-	p.begin(tx)
-	p.changed[j.Name] = j
-	raw, err := json.Marshal(j)
-	if err != nil {
-		return fmt.Errorf("tracker: save periodic job: %w", err)
-	}
-	return tx.Set(keyPeriodic(j.Name), raw)
-}
-
-func (p *periodics) remove(tx *view.Tx, name string) error {
-	p.begin(tx)
-	p.changed[name] = nil
-	return tx.Delete(keyPeriodic(name))
 }
 
 // define takes in layers that were set or removed.
@@ -107,18 +53,15 @@ func (p *periodics) define(tx *view.Tx, j *wire.JournalRecord) error {
 		}
 		job := p.get(tx, d.Name)
 		if job == nil {
-			job = &wire.PeriodicJob{Name: d.Name, Layers: map[string]wire.DefinedLayer{}}
+			job = &wire.PeriodicJob{Name: d.Name}
 		}
-		if delete(job.Layers, d.Layer); len(d.Value) > 0 {
-			job.Layers[d.Layer] = wire.DefinedLayer{Source: d.Source, Value: d.Value, At: j.At, Actor: j.Actor}
-		}
+		job.Layers = withLayer(job.Layers, &d, j)
 		job.Through = max(job.Through, d.Since)
-		set := p.set(tx, job)
 		if len(job.Layers) == 0 {
-			set = p.remove(tx, d.Name)
+			job = nil
 		}
-		if set != nil {
-			return set
+		if err := p.jobs.set(tx, d.Name, job); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -148,7 +91,7 @@ func (p *periodics) tick(tx *view.Tx, t wire.Tick, at float64, actor string) err
 	if n := len(job.Recent) - maxTicks; n > 0 {
 		job.Recent = slices.Delete(job.Recent, 0, n)
 	}
-	return p.set(tx, job)
+	return p.jobs.set(tx, job.Name, job)
 }
 
 // replace takes in some of the jobs, written again at low water.
@@ -159,28 +102,11 @@ func (p *periodics) replace(tx *view.Tx, piece *wire.PeriodicPiece) error {
 	if err := p.noteEver(tx); err != nil {
 		return err
 	}
-	within := func(name string) bool {
-		return name > piece.After && (piece.Through == "" || name <= piece.Through)
-	}
-	p.begin(tx)
-	known := map[string]bool{}
-	for _, j := range p.PeriodicJobs.PeriodicJobs() {
-		known[j.Name] = true
-	}
-	for name, j := range p.changed {
-		known[name] = j != nil
-	}
-	for name, is := range known {
-		if is && within(name) && !slices.ContainsFunc(piece.Jobs, func(j wire.PeriodicJob) bool { return j.Name == name }) {
-			if err := p.remove(tx, name); err != nil {
-				return err
-			}
-		}
-	}
+	all := map[string]*wire.PeriodicJob{}
 	for i := range piece.Jobs {
-		if err := p.set(tx, &piece.Jobs[i]); err != nil {
-			return err
-		}
+		all[piece.Jobs[i].Name] = &piece.Jobs[i]
 	}
-	return nil
+	return p.jobs.replace(tx, all, func(name string) bool {
+		return name > piece.After && (piece.Through == "" || name <= piece.Through)
+	})
 }

@@ -90,8 +90,8 @@ func (a *author) leader() {
 		a.lead()
 		return
 	}
-	switch a.draw(19, "by the leader") {
-	case 17, 18:
+	switch a.draw(20, "by the leader") {
+	case 18, 19:
 		a.decides()
 	case 0:
 		if len(a.flight) > 0 {
@@ -139,6 +139,8 @@ func (a *author) leader() {
 		}
 	case 16:
 		a.freeSlot()
+	case 17:
+		a.governs()
 	case 14:
 		if s := a.pending(sched, retry, gated); s != nil {
 			a.changes(s)
@@ -252,6 +254,22 @@ func (a *author) freeSlot() {
 	}))
 	if len(all) > 0 {
 		a.record(wire.JournalRecord{Type: wire.TypeFreed, Slots: all[:1+a.draw(len(all), "freed")]})
+	}
+}
+
+// governs is a leader that begins or ends that a queue is governed, or says what became of that.
+func (a *author) governs() {
+	queue := string(rune('a' + a.draw(4, "queue")))
+	q := a.view.Governed.GovernedQueue(queue)
+	switch a.draw(3, "governs") {
+	case 0:
+		a.govern(queue, "")
+	case 1:
+		a.govern(queue, rapid.SampledFrom([]string{`{}`, `{"key":"class"}`, `{"key":"jid"}`}).Draw(a.t, "rule"))
+	case 2:
+		if q != nil {
+			a.restate(queue, q.Turn, rapid.SampledFrom([]string{"", wire.QueueDraining, wire.QueueGoverned}).Draw(a.t, "state"))
+		}
 	}
 }
 

@@ -30,16 +30,18 @@ type Reader struct {
 type Defined struct {
 	Periodics *PeriodicJobs
 	Limits    *Limits
+	Governed  *GovernedQueues
 	Slots     Slots
 	Unique    UniqueKeys
 }
 
 func newReader(store *view.Store, trust Trust) *Reader {
 	shown := &Shown{ready: map[string]Ready{}, written: map[string]int64{}}
+	governed := newGovernedQueues()
 	return &Reader{
-		Lookup: Lookup{store}, Lists: Lists{store, &listHeads{}}, DoubtList: DoubtList{store, shown}, RejectedRecords: RejectedRecords{store, shown},
+		Lookup: Lookup{store, &governed.rules}, Lists: Lists{store, &listHeads{}, &governed.rules}, DoubtList: DoubtList{store, shown, &governed.rules}, RejectedRecords: RejectedRecords{store, shown},
 		History: History{store}, Announcements: Announcements{store, &firstAnnounced{at: map[code]int64{}}}, EnqueuedKeys: EnqueuedKeys{store}, Positions: Positions{store},
-		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Defined: Defined{&PeriodicJobs{}, &Limits{store: store}, Slots{store}, UniqueKeys{store}}, Trust: trust,
+		Counts: &Counts{}, Shown: shown, BulkOperations: &BulkOperations{store: store}, Pauses: &Pauses{}, Defined: Defined{&PeriodicJobs{}, &Limits{store: store}, governed, Slots{store}, UniqueKeys{store}}, Trust: trust,
 		Audit: audit.NewReader(store, shown.journalBegin),
 	}
 }

@@ -195,6 +195,12 @@ func (a *arrivals) readyAll() {
 	a.allGroups = true
 }
 
+// readyQueue makes the leader look at a queue and at every group from the beginning.
+func (a *arrivals) readyQueue(queue string) {
+	a.ready[queue] = Ready{}
+	a.allGroups = true
+}
+
 func (a *arrivals) noteCopy(s *Stored) { a.copies = append(a.copies, s.Offset) }
 
 // announce shows the arrivals once the batch is written.

@@ -23,12 +23,13 @@ import (
 
 // slots writes the slots that are held, and what jobs.ends says of fires.
 type slots struct {
-	trust   Trust
-	shown   *Shown
-	keys    *uniqueKeys
-	ends    table.Bounded
-	batch   table.Batch
-	changes []SlotChange // of the batch
+	trust    Trust
+	shown    *Shown
+	governed *governing
+	keys     *uniqueKeys
+	ends     table.Bounded
+	batch    table.Batch
+	changes  []SlotChange // of the batch
 }
 
 // maxEnds is how many fires are known of which jobs.ends says something.
@@ -75,7 +76,7 @@ func (t *slots) take(tx *view.Tx, d *wire.Dispatch, body []byte, at float64) err
 		return nil //nolint:nilerr // it is no job of Millrace's: no limit counts it
 	}
 	h := wire.HeldSlot{Stream: d.Stream, Offset: d.Offset, JID: d.JIDTag, Fires: []wire.Through{{Epoch: d.Epoch, Through: d.Seq}},
-		Group: wire.Group{Queue: job.Queue, Class: job.Class, Key: job.LimitKey}, At: at, Unique: slotKey(d.Stream, &job)}
+		Group: wire.Group{Queue: job.Queue, Class: job.Class, Key: t.governed.keyOf(tx, &job)}, At: at, Unique: slotKey(d.Stream, &job)}
 	return t.add(tx, &h)
 }
 

@@ -41,7 +41,7 @@ func requireSound(t require.TestingT, o *one) {
 		_, found, err := o.store.Get(keyJID(s.id(), s.tag()))
 		require.NoError(t, err)
 		require.True(t, found)
-		_, mayFire, err := o.store.Get(keyDue(s))
+		_, mayFire, err := o.store.Get(keyDue(o.rules().apply(s)))
 		require.NoError(t, err)
 		require.Equal(t, fires(s), mayFire)
 		if mayFire {
@@ -67,6 +67,8 @@ func requireSound(t require.TestingT, o *one) {
 		require.Equal(t, []int{int(size.Count), int(size.Count)}, []int{o.table(index), o.table(rows)})
 	}
 }
+
+func (o *one) rules() *gateRules { return &o.Governed.rules }
 
 // requireBytes checks that the counted bytes are those of the pending entries' records.
 func requireBytes(t require.TestingT, h *history, o *one) {

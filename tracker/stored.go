@@ -32,6 +32,26 @@ type Stored struct {
 	content
 }
 
+// gate gates an entry if there is a rule. Leases, dead jobs and delayed messages are not delivered to
+// the queue. The key of a record that the view does not keep is not read.
+func (s *Stored) gate(r *gateRule) *Stored {
+	if s == nil || r == nil || s.Leased != "" || s.Stream == wire.DeadJobs || s.Class == wire.MessageClass {
+		return s
+	}
+	if s.Gated = true; s.LimitKey == "" && s.Raw != nil {
+		s.LimitKey = r.keyOf(s.Raw[s.jobAt:s.jobEnd])
+	}
+	return s
+}
+
+// apply gates an entry if its queue is governed.
+func (r *gateRules) apply(s *Stored) *Stored {
+	if s == nil {
+		return nil
+	}
+	return s.gate(r.of(s.Queue))
+}
+
 // Origin returns the name of the burial that made a dead job. No burial has the number 0.
 func (s *Stored) Origin() wire.Through {
 	return wire.Through{Epoch: s.Burial.Epoch, Through: s.Burial.Seq}
@@ -148,7 +168,7 @@ func (s *Stored) encode() []byte {
 	for _, n := range []int64{s.First, s.At.UnixMicro(), int64(s.Attempt), s.flags()} {
 		b = binary.AppendVarint(b, n)
 	}
-	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased, s.LimitKey, s.Slot} {
+	for _, t := range []string{s.JID, s.Queue, s.Class, s.Parked, s.Trace, s.Sender, s.Leased, s.own.key, s.Slot} {
 		b = table.AppendText(b, t)
 	}
 	return s.content.append(s.uniqueness.append(appendBurial(b, &s.Burial)))
@@ -168,12 +188,12 @@ const (
 )
 
 func (s *Stored) flags() int64 {
-	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires) | flag(s.Gated, flagGated) |
+	return flag(s.Dropped, flagDropped) | flag(s.discards, flagDiscards) | flag(s.nameless, flagNameless) | flag(!s.expires.IsZero(), flagExpires) | flag(s.own.gated, flagGated) |
 		flag(s.Unique != "", flagUnique) | flag(s.Undecided, flagUndecided) | flag(s.Waiting, flagWaiting) | flag(s.Replace, flagReplace)
 }
 
 func (s *Stored) setFlags(flags int64) (expires bool) {
-	s.Gated, s.Undecided = flags&flagGated != 0, flags&flagUndecided != 0
+	s.own.gated, s.Undecided = flags&flagGated != 0, flags&flagUndecided != 0
 	s.Waiting, s.Replace = flags&flagWaiting != 0, flags&flagReplace != 0
 	s.Dropped, s.discards, s.nameless = flags&flagDropped != 0, flags&flagDiscards != 0, flags&flagNameless != 0
 	return flags&flagExpires != 0
@@ -216,9 +236,10 @@ func decodeStored(id entryID, b []byte) (*Stored, error) {
 	s.Attempt = int(d.Int())
 	flags := d.Int()
 	expires := s.setFlags(flags)
-	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased, &s.LimitKey, &s.Slot} {
+	for _, t := range []*string{&s.JID, &s.Queue, &s.Class, &s.Parked, &s.Trace, &s.Sender, &s.Leased, &s.own.key, &s.Slot} {
 		*t = d.Text()
 	}
+	s.set(s.own)
 	s.Burial = decodeBurial(&d)
 	if flags&flagUnique != 0 {
 		s.uniqueness.decode(&d)

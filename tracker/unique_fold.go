@@ -155,6 +155,10 @@ func slotKey(stream string, job *wire.Job) wire.UniqueID {
 	return wire.UniqueIDOf(job)
 }
 
+// HoldsKeyOf makes an entry of which only the journal has the job hold its key as it would if the view
+// had it.
+func (s *Stored) HoldsKeyOf(job *wire.Job) { s.Unique, s.Waiting = slotKey(s.Stream, job), false }
+
 func (u *uniqueness) append(b []byte) []byte {
 	if u.Unique == "" {
 		return b

@@ -33,6 +33,7 @@ type Command struct {
 	Definitions *Definitions `json:"definitions,omitempty"` // define
 	Periodic    string       `json:"periodic,omitempty"`    // forget, run, skip, pause, resume: name of a periodic job
 	Limit       string       `json:"limit,omitempty"`       // forget, pause, resume: name of a limit
+	Governed    string       `json:"governed,omitempty"`    // forget, pause, resume: name of a governed queue
 	Layer       string       `json:"layer,omitempty"`       // forget: empty means all
 	Tick        *int64       `json:"tick,omitempty"`        // skip: nil means the next one
 

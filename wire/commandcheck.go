@@ -150,7 +150,7 @@ func (c Command) checkDefine() error {
 	return d.Check()
 }
 
-// checkAboutDefinition checks a command about a periodic job or a limit.
+// checkAboutDefinition checks a command about a periodic job, a limit or a governed queue.
 func (c Command) checkAboutDefinition() error {
 	if c.Command == CommandForget && c.Layer != "" && !slices.Contains(Layers, c.Layer) {
 		return fmt.Errorf("layer %q is not known: use code, file or operator", Shorten(c.Layer, 40))
@@ -158,16 +158,19 @@ func (c Command) checkAboutDefinition() error {
 	if c.Limit != "" {
 		return CheckLimitName(c.Limit)
 	}
+	if c.Governed != "" {
+		return CheckGovernedName(c.Governed)
+	}
 	return CheckPeriodicName(c.Periodic)
 }
 
-// aboutDefinition reports whether a command is about one periodic job or one limit.
+// aboutDefinition reports whether a command is about one definition.
 func (c Command) aboutDefinition() bool {
 	switch c.Command {
 	case CommandForget, CommandRun, CommandSkip:
 		return true
 	case CommandPause, CommandResume:
-		return c.Periodic != "" || c.Limit != ""
+		return c.Periodic != "" || c.Limit != "" || c.Governed != ""
 	}
 	return false
 }

@@ -13,6 +13,7 @@ type Definitions struct {
 	Layer        string            `json:"layer,omitempty"`        // code, if it is empty
 	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitzero"` // definitions, with a name each
 	Limits       []json.RawMessage `json:"limits,omitzero"`        // the same
+	Queues       []json.RawMessage `json:"queues,omitzero"`        // the same, of governed queues
 }
 
 // NamedLayer is a layer of a definition, with its name.
@@ -33,6 +34,14 @@ func (d *Definitions) Periodics() ([]NamedLayer, error) {
 func (d *Definitions) NamedLimits() ([]NamedLayer, error) {
 	return named("limit", d.Limits, CheckLimitName, func(value []byte) error {
 		_, err := ParseLimit(value)
+		return err
+	})
+}
+
+// GovernedQueues returns the governed queues of a document, each with its members in one order.
+func (d *Definitions) GovernedQueues() ([]NamedLayer, error) {
+	return named("queue", d.Queues, CheckGovernedName, func(value []byte) error {
+		_, err := ParseGoverned(value)
 		return err
 	})
 }
@@ -71,18 +80,21 @@ func named(kind string, list []json.RawMessage, checkName func(string) error, ch
 
 // Check returns an error if the document cannot be taken.
 func (d *Definitions) Check() error {
-	if d.PeriodicJobs == nil && d.Limits == nil {
-		return errors.New("it defines nothing: give periodic_jobs or limits, a list, which is empty if the source defines none any more")
+	if d.PeriodicJobs == nil && d.Limits == nil && d.Queues == nil {
+		return errors.New("it defines nothing: give periodic_jobs, limits or queues, a list, which is empty if the source defines none any more")
 	}
 	_, err := d.Periodics()
 	if err == nil {
 		_, err = d.NamedLimits()
 	}
+	if err == nil {
+		_, err = d.GovernedQueues()
+	}
 	return err
 }
 
 // DefineResult says what a command define did, by the names of what is defined. In a document with
-// limits and periodic jobs, the names of both are in it.
+// several kinds, the names of all are in it.
 type DefineResult struct {
 	Made      []string `json:"made"`
 	Changed   []string `json:"changed"`

@@ -96,6 +96,8 @@ type JournalRecord struct {
 	Limits    *LimitPiece    `json:"limits,omitempty"`    // state: all limits, and the rates that are in use
 	Decisions []Decision     `json:"decisions,omitempty"` // decided
 	Periods   []UniquePeriod `json:"periods,omitempty"`   // state: some of the keys that are taken for a time
+	Queues    *QueuePiece    `json:"queues,omitempty"`    // state: some of the governed queues
+	Restated  []Restated     `json:"restated,omitempty"`  // governed
 	Slots     []HeldSlot     `json:"slots,omitempty"`     // state: some of the slots that are held; freed
 }
 

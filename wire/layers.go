@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -83,4 +84,21 @@ func checkGiven(raw []byte) (err error) {
 		return err == nil
 	})
 	return err
+}
+
+// mergeLayers returns the definition that layers make. A stronger layer wins, member by member.
+func mergeLayers(layers map[string]DefinedLayer) (json.RawMessage, error) {
+	merged := map[string]json.RawMessage{}
+	for _, name := range Layers {
+		var members map[string]json.RawMessage
+		l, set := layers[name]
+		if !set {
+			continue
+		}
+		if err := json.Unmarshal(l.Value, &members); err != nil {
+			return nil, fmt.Errorf("definition: %w", err)
+		}
+		maps.Copy(merged, members)
+	}
+	return json.Marshal(merged)
 }

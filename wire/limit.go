@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 )
@@ -174,21 +173,7 @@ type DefinedLimit struct {
 }
 
 // Merged returns the definition that the layers make. A stronger layer wins, member by member.
-func (d *DefinedLimit) Merged() (json.RawMessage, error) {
-	merged := map[string]json.RawMessage{}
-	for _, name := range Layers {
-		var members map[string]json.RawMessage
-		l, set := d.Layers[name]
-		if !set {
-			continue
-		}
-		if err := json.Unmarshal(l.Value, &members); err != nil {
-			return nil, fmt.Errorf("definition: %w", err)
-		}
-		maps.Copy(merged, members)
-	}
-	return json.Marshal(merged)
-}
+func (d *DefinedLimit) Merged() (json.RawMessage, error) { return mergeLayers(d.Layers) }
 
 // Definition returns the merged definition. It returns an error if that is not complete.
 func (d *DefinedLimit) Definition() (Limit, error) {

@@ -10,8 +10,8 @@ import (
 // not do what it says.
 func TestLimitWithMembersThatSayNothing(t *testing.T) {
 	for layer, says := range map[string]string{
-		`{"concurrency":0}`:                                    `member "concurrency" is a number from 1`,
-		`{"rate":null}`:                                        `member "rate" is empty`,
+		`{"concurrency":0}`: `member "concurrency" is a number from 1`,
+		`{"rate":null}`:     `member "rate" is empty`,
 		`{"rate":{"jobs":1,"seconds":1,"burst":0}}`:            `member "burst" is a number from 1`,
 		`{"rate":{"jobs":1,"seconds":1,"burst":null}}`:         `member "burst" is a number from 1`,
 		`{"overrides":{"every":{"concurrency":null}}}`:         `member "concurrency" is a number from 1`,

@@ -21,6 +21,7 @@ const (
 	ExchangeBury   = "jobs.bury"           // leads to dead_jobs and to the journal
 	Unrouted       = "jobs.unrouted"       // the alternate exchange; leads to jobs.gated
 	UnroutedFires  = "jobs.unrouted.fires" // leads what Millrace itself fired from jobs.unrouted back to its leader
+	Full           = "jobs.full"           // refuses every message: where producers of a full governed queue are sent
 	DeadLetters    = "jobs.letters"        // dead-lettered messages
 	OldDeadLetters = "jobs.deadletters"    // the same before wire format 2; is emptied and deleted
 	ProbePrefix    = "jobs.probe."         // + random: exclusive queue of a leader's probes

@@ -14,6 +14,12 @@ func UnroutedProbe() Message {
 	return probe(ExchangeRoute, "", map[string]any{HeaderOp: OpProbe})
 }
 
+// DirectProbe returns a message that takes the route of a client's job for a queue that does not
+// exist. The broker returns it if jobs.direct has no alternate exchange.
+func DirectProbe(queue string) Message {
+	return probe(ExchangeDirect, queue, map[string]any{HeaderOp: OpProbe})
+}
+
 // GatedProbe returns a message that takes the route of a fire without a queue. A view that has read
 // it has read what jobs.gated got before, and a leader to which it comes back has got the fires that
 // came back before.

@@ -23,13 +23,14 @@ const (
 	TypeRecreated = "recreated" // an entry stream was created again, or ends below low water
 	TypeMisrouted = "astray"    // the route of fires was broken: some may not have arrived
 	TypeReleased  = "released"  // held entries may fire, except those up to Held
-	TypeState     = "state"     // pauses, operations, idempotency keys, periodic jobs, limits, slots, keys
+	TypeState     = "state"     // pauses, operations, idempotency keys, periodic jobs, limits, governed queues, slots, keys
 	TypeOperation = "operation" // progress of a bulk operation
 	TypeRejected  = "rejected"  // a queue had a message that is not a job
 	TypeDismissed = "dismissed" // a rejected record was removed from the list
 	TypeNoted     = "noted"     // a user acts on a queue or on workers: see Noted
 	TypeBarrier   = "barrier"   // in entry streams: an epoch begins here
 	TypeDefined   = "defined"   // layers of definitions were set or removed
+	TypeGoverned  = "governed"  // governed queues have other states
 	TypeTicked    = "ticked"    // outcomes of ticks of periodic jobs
 	TypeDecided   = "decided"   // which unique jobs have their keys, and which are duplicates
 	TypeFreed     = "freed"     // slots were freed whose jobs no worker reports

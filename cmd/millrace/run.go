@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/messages"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
+	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -140,7 +141,7 @@ func (s *sidecar) schedule(ctx context.Context, mgmt *broker.Management) error {
 func (s *sidecar) scheduleWith(ctx context.Context, mgmt **broker.Management) error {
 	cfg := scheduler.Config{
 		Broker: s.brokerConfig("leads"), Identity: s.cfg.identity(), OnGap: s.cfg.OnGap, MaxQueues: s.cfg.MaxQueues, SingleNode: s.cfg.SingleNode,
-		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Moved: s.source.Move, Log: s.log,
+		DeadMax: s.cfg.DeadMax, DeadAge: s.cfg.deadAge(), Rollups: s.metrics, Slots: s.slots, Moved: s.source.Move, Log: s.log,
 	}
 	s.watchQueues(*mgmt)
 	scheduling := scheduler.New(cfg, s.view, s.store, s.entries.Reader, *mgmt, s.source)
@@ -195,4 +196,15 @@ func (s *sidecar) api(addr string) (*httpapi.Server, error) {
 		return nil, usage.Fault(err)
 	}
 	return httpapi.New(cfg), nil
+}
+
+// slots returns how many jobs live workers run at once, by queue, as far as they say.
+func (s *sidecar) slots() map[string]int64 {
+	all := map[string]int64{}
+	for queue, serving := range processes.Serving(s.workers.List()) {
+		if serving.Processes > 0 {
+			all[queue] = serving.Slots
+		}
+	}
+	return all
 }

@@ -26,6 +26,28 @@ type Limit struct {
 	PartsLeftOff int         `json:"parts_left_off,omitempty"` // parts that are not in the list
 }
 
+// GovernedQueue is a governed queue. Times are in seconds since 1970.
+type GovernedQueue struct {
+	Name        string                   `json:"name"`
+	State       string                   `json:"state"` // switching, draining, governed, full, bypassed or suspended
+	Since       float64                  `json:"since"`
+	Paused      bool                     `json:"paused,omitempty"`
+	Definition  json.RawMessage          `json:"definition"` // all layers, merged
+	Layers      map[string]PeriodicLayer `json:"layers"`
+	Waiting     int                      `json:"waiting"`                // jobs that are due and wait
+	WaitingMore bool                     `json:"waiting_more,omitempty"` // there are more
+	Out         int                      `json:"out"`                    // jobs that are delivered and have not ended
+}
+
+// LayersOf returns the answer about the layers of a definition.
+func LayersOf(layers map[string]wire.DefinedLayer) map[string]PeriodicLayer {
+	all := map[string]PeriodicLayer{}
+	for name, l := range layers {
+		all[name] = PeriodicLayer{Source: l.Source, Value: l.Value, At: l.At, Actor: l.Actor}
+	}
+	return all
+}
+
 // LimitPart is a part of the jobs that a limit counts apart from others, such as those of one key.
 type LimitPart struct {
 	wire.Group
@@ -63,6 +85,16 @@ type WhyWaits struct {
 	DueAt  float64    `json:"due_at"`
 	Ahead  int        `json:"ahead"` // jobs of its group that are due before it, at most 1,000
 	Limits []WaitsFor `json:"limits"`
+
+	Governed *WaitsForQueue `json:"governed,omitempty"` // if its queue is governed
+}
+
+// WaitsForQueue is what a governed queue lets its jobs do.
+type WaitsForQueue struct {
+	State  string `json:"state"`
+	Paused bool   `json:"paused,omitempty"`
+	Out    int    `json:"out"`
+	Ahead  int64  `json:"ahead,omitempty"` // how many may be out; left out if that follows from its workers
 }
 
 // WaitsFor is a limit that counts a job.

@@ -28,6 +28,15 @@ func (c *Client) PeriodicJobs(ctx context.Context) ([]answer.PeriodicJob, error)
 	return *jobs, nil
 }
 
+// GovernedQueues asks for all governed queues.
+func (c *Client) GovernedQueues(ctx context.Context) ([]answer.GovernedQueue, error) {
+	queues, err := Get[[]answer.GovernedQueue](ctx, c, "/api/governed-queues", nil)
+	if err != nil {
+		return nil, err
+	}
+	return *queues, nil
+}
+
 // Overview asks for the overview.
 func (c *Client) Overview(ctx context.Context) (*answer.Overview, error) {
 	return Get[answer.Overview](ctx, c, OverviewPath, nil)

@@ -58,6 +58,7 @@ func scenarios() []scenario {
 		{"periodic", false, func(w *world) { periodicJobs(w, n(50, 10), n(30, 6)) }},
 		{"limits", true, func(w *world) { limitedJobs(w, n(6_000, 600), n(5, 3), n(20, 12), n(60, 10)) }},
 		{"unique", true, func(w *world) { uniqueJobs(w, n(6_000, 1_000), 100, 6, n(60, 10)) }},
+		{"governed", true, func(w *world) { governedQueues(w, 3, 3, n(60, 8)) }},
 		{"broker-killed", true, func(w *world) { brokerKilled(w, n(20_000, 6_000), n(5, 2)) }},
 		{"messages", true, func(w *world) {
 			span := time.Duration(n(120, 20)) * time.Second

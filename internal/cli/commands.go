@@ -37,6 +37,7 @@ type jobCommands struct {
 	Due        dueCmd        `cmd:"" help:"Show how many jobs are due when."`
 	Messages   messagesCmd   `cmd:"" help:"Show how many delayed messages wait for each exchange."`
 	Periodic   periodicCmd   `cmd:"" help:"List periodic jobs, pause, run and skip them."`
+	Governed   governedCmd   `cmd:"" help:"Govern queues, so that limits count all of their jobs."`
 	Limits     limitsCmd     `cmd:"" help:"List limits, what they count, and why a job waits."`
 	Unique     uniqueCmd     `cmd:"" help:"List the keys of unique jobs, and free them."`
 	Define     defineCmd     `cmd:"" help:"Set the periodic jobs and limits that a file or a program defines."`

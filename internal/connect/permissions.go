@@ -47,7 +47,7 @@ var (
 // Needed are names that a sidecar must be allowed to configure, write and read, one of each kind. A
 // queue that the broker names, and the default exchange, come on top.
 var Needed = []string{
-	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.UnroutedFires, wire.Gated, wire.DeadLetters,
+	wire.ExchangeDirect, wire.ExchangeDead, wire.ExchangeRoute, wire.ExchangeFire, wire.ExchangeBury, wire.Unrouted, wire.UnroutedFires, wire.Gated, wire.Full, wire.DeadLetters,
 	wire.Control, wire.LeaderInbox, wire.WitnessPrefix + "x", wire.QueuePrefix + "x", wire.ScheduledJobs, wire.Retries,
 	wire.DeadJobs, wire.Heartbeats, wire.JobMetrics, wire.Journal, wire.Rollups, wire.JobEnds,
 }

@@ -250,3 +250,23 @@ func TestDoctorLooksAtPeriodicJobs(t *testing.T) {
 		return strings.Contains(look(`[`+nightly+`]`), "ok    periodic jobs   1 periodic job: all have ticks, and workers for their queues")
 	}, "a worker consumes it")
 }
+
+func TestDoctorReportsGovernedQueuesThatAreBypassed(t *testing.T) {
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil))
+	for queue, args := range map[string]amqp.Table{"queue.mails": {"x-max-length": 5}, wire.Gated: {"x-queue-type": "stream"}} {
+		_, err := ch.QueueDeclare(queue, true, false, false, false, args)
+		require.NoError(t, err)
+	}
+	a := clitest.NewAPI(t, http.StatusOK, `{"vhost":"jobs","scheduler":{"phase":"leading"}}`)
+	a.On("/api/periodic-jobs", `[]`)
+	a.On("/api/governed-queues", `[{"name":"mails","state":"governed"}]`)
+	look := func() string { return withSidecar(t, v, a).out }
+	brokertest.Eventually(t, func() bool { return strings.Contains(look(), "note  governed queues queue.mails has a length limit") }, "the limit is reported")
+	require.NoError(t, ch.QueueBind("queue.mails", "mails", wire.ExchangeDirect, false, nil))
+	require.NoError(t, ch.QueueBind(wire.Gated, "other", wire.ExchangeDirect, false, nil))
+	out := look()
+	require.Contains(t, out, "FAIL  governed queues queue.mails is bound to jobs.direct")
+	require.Contains(t, out, "FAIL  governed queues jobs for other do not go to the queue, although it is not governed")
+}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,5 +124,5 @@ func (e *examination) sidecar(ctx context.Context) error {
 	for _, t := range apiclient.Troubles(&o.Scheduler) {
 		e.reportOn(t.Subject, failure, t.Text, t.Remedy)
 	}
-	return e.periodicJobs(ctx)
+	return errors.Join(e.periodicJobs(ctx), e.governed(ctx))
 }

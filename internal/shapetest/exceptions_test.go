@@ -17,5 +17,5 @@ var exceptions = map[string]int{}
 
 // inCircles has how many files of a package use each other in circles.
 var inCircles = map[string]int{
-	"scheduler": 56,
+	"scheduler": 58,
 }

@@ -10,8 +10,9 @@
 //	   rate is free    │  ▼
 //	                  blocked
 //
-// Ready groups take turns. A blocked group waits at the counter that had no room, behind the groups
-// that came before it. A counter is one limit for one part of the jobs, such as one key. When it
+// The keys of a queue take turns, each as many in a round as its weight says. A blocked group keeps
+// its turn, and waits at the counter that had no room. A counter is one limit for one part of the
+// jobs, such as one key. When it
 // has room, the first group that waits there becomes ready. If that group does not use the room,
 // the next one follows.
 //

@@ -15,7 +15,8 @@ import (
 type Gate[T any] struct {
 	limits   []limit
 	groups   map[wire.Group]*Group[T]
-	ready    []*Group[T] // in the order of their turns
+	ready    line[*Group[T]]
+	turns    turns
 	sleep    timers[*Group[T]]
 	counters map[counterID]*counter[T]
 	waiting  timers[*counter[T]]           // counters that wait for their rates
@@ -41,6 +42,7 @@ type Group[T any] struct {
 // turn is when it is a group's turn.
 type turn struct {
 	timer
+	place
 	ready   bool // it is ready, or chosen
 	blocked bool // it waits for a counter or for its queue
 }
@@ -48,8 +50,11 @@ type turn struct {
 // New returns a Gate without limits. rates are when the rates are free again that fires have used.
 func New[T any](rates map[string]int64) *Gate[T] {
 	return &Gate[T]{groups: map[wire.Group]*Group[T]{}, counters: map[counterID]*counter[T]{}, rates: rates,
-		slots: map[ledger.EntryID]wire.Group{}, parked: map[string][]*Group[T]{}}
+		slots: map[ledger.EntryID]wire.Group{}, parked: map[string][]*Group[T]{}, turns: turns{next: map[sharer]float64{}}}
 }
+
+// Weigh sets the weights of keys, by queue. A key that is not in it has the weight 1.
+func (g *Gate[T]) Weigh(weights map[string]map[string]int64) { g.turns.weights = weights }
 
 // Define sets the limits, by their names. Groups that were blocked are looked at again.
 func (g *Gate[T]) Define(all map[string]wire.Limit) {
@@ -112,8 +117,11 @@ func (g *Gate[T]) NextWake(otherwise time.Time) time.Time {
 
 func (g *Gate[T]) makeReady(group *Group[T]) {
 	group.ready, group.blocked = true, false
-	g.ready = append(g.ready, group)
+	g.turns.assign(&group.place, group.sharer())
+	g.ready.push(group)
 }
+
+func (group *Group[T]) sharer() sharer { return sharer{group.Queue, group.Key} }
 
 // Ready reports whether a group may be ready to fire.
 func (g *Gate[T]) Ready() bool { return len(g.ready) > 0 }
@@ -122,9 +130,7 @@ func (g *Gate[T]) Ready() bool { return len(g.ready) > 0 }
 // Park and Drop is to follow.
 func (g *Gate[T]) Choose(now time.Time) *Group[T] {
 	for len(g.ready) > 0 {
-		group := g.ready[0]
-		g.ready[0] = nil
-		g.ready = g.ready[1:]
+		group := g.ready.pop()
 		if c := group.full(now); c != nil {
 			group.ready, group.blocked = false, true
 			g.block(c, group)
@@ -148,16 +154,18 @@ func (group *Group[T]) full(now time.Time) *counter[T] {
 
 // Again makes a chosen group ready again, behind the others.
 func (g *Gate[T]) Again(now time.Time, group *Group[T]) {
+	g.turns.use(&group.place)
 	g.makeReady(group)
 	g.admitOthers(now, group)
 }
 
 // First gives a chosen group its turn once more, before all others.
-func (g *Gate[T]) First(group *Group[T]) { g.ready = slices.Insert(g.ready, 0, group) }
+func (g *Gate[T]) First(group *Group[T]) { g.ready.push(group) }
 
 // Sleep has a chosen group sleep until its next job is due.
 func (g *Gate[T]) Sleep(now time.Time, group *Group[T], at time.Time) {
 	group.ready = false
+	g.turns.giveBack(&group.place, group.sharer())
 	g.Look(group.Group, at)
 	g.admitOthers(now, group)
 }
@@ -165,6 +173,7 @@ func (g *Gate[T]) Sleep(now time.Time, group *Group[T], at time.Time) {
 // Drop forgets a chosen group, which has no jobs now.
 func (g *Gate[T]) Drop(now time.Time, group *Group[T]) {
 	group.ready = false
+	g.turns.giveBack(&group.place, group.sharer())
 	delete(g.groups, group.Group)
 	g.admitOthers(now, group)
 }
@@ -199,6 +208,7 @@ func (g *Gate[T]) admitOthers(now time.Time, group *Group[T]) {
 
 // Sweep forgets counters that count nothing.
 func (g *Gate[T]) Sweep(now time.Time) {
+	g.turns.sweep()
 	used := map[*counter[T]]bool{}
 	for _, group := range g.groups {
 		for _, c := range group.counters {
@@ -228,11 +238,11 @@ type counter[T any] struct {
 	counterID
 	wire.Bound
 	paused bool
-	used   int64       // slots
-	rateID string      // empty: there is no rate
-	free   int64       // when the rate is free again, in microseconds since 1970
-	groups []*Group[T] // that wait here, in the order in which they came
-	timer              // while some wait for its rate
+	used   int64           // slots
+	rateID string          // empty: there is no rate
+	free   int64           // when the rate is free again, in microseconds since 1970
+	groups line[*Group[T]] // that wait here
+	timer                  // while some wait for its rate
 }
 
 // countersOf returns the counters that count the jobs of a group. It makes those that are missing.
@@ -283,7 +293,7 @@ func (c *counter[T]) opens() time.Time { return time.UnixMicro(c.free - c.Rate.A
 
 // block has a group wait at a counter.
 func (g *Gate[T]) block(c *counter[T], group *Group[T]) {
-	c.groups = append(c.groups, group)
+	c.groups.push(group)
 	g.awaitRate(c)
 }
 
@@ -305,10 +315,7 @@ func (g *Gate[T]) admit(now time.Time, c *counter[T]) {
 		g.awaitRate(c)
 		return
 	}
-	group := c.groups[0]
-	c.groups[0] = nil
-	c.groups = c.groups[1:]
-	g.makeReady(group)
+	g.makeReady(c.groups.pop())
 }
 
 // Take counts a job of a group that is fired. It reports whether the job holds a slot, and which

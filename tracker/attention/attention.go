@@ -38,6 +38,9 @@ const (
 	LimitStalled    = "limit_stalled"
 	LimitIncomplete = "limit_incomplete"
 	SlotsFreed      = "slots_freed"
+
+	Bypassed = "queue_bypassed"
+	Draining = "queue_draining"
 )
 
 // Limits beyond which something is worth a look.
@@ -76,12 +79,13 @@ type Facts struct {
 	Died         int64         // jobs that died in the last quarter of an hour
 }
 
-// DefinedFacts are what is known of periodic jobs and limits.
+// DefinedFacts are what is known of what users define.
 type DefinedFacts struct {
-	Ticks  []Ticks
-	Now    time.Time
-	Limits []Limit
-	Freed  int64 // slots that were freed in the last hour because their jobs were gone
+	Ticks    []Ticks
+	Now      time.Time
+	Limits   []Limit
+	Freed    int64 // slots that were freed in the last hour because their jobs were gone
+	Governed []Governed
 }
 
 // Failing is something that fails and that jobs fire without.
@@ -135,6 +139,7 @@ func Look(f Facts) []Item {
 	f.workers(add)
 	f.periodic(add)
 	f.limits(add)
+	f.governed(add)
 	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore && f.Before >= leastBefore {
 		add(RetryStorm, warning, "", f.Failed, "%.1f failures/s (previous %s: %.1f/s)", f.Failed, hours(f.Before), f.FailedBefore)
 	}
@@ -342,4 +347,18 @@ func (f *Facts) consumed(queue string) string {
 		return "and the broker does not say who consumes the queue"
 	}
 	return "and the queue does not exist"
+}
+
+// governed adds the governed queues that something is wrong with.
+func (f *Facts) governed(add adder) {
+	for _, q := range f.Governed {
+		switch long := q.For > maxDraining; {
+		case q.State == wire.QueueBypassed:
+			add(Bypassed, warning, q.Queue, 1, "a client had bound the governed queue to jobs.direct: jobs came to it without limits, and may run twice; workers need not bind a queue")
+		case q.State == wire.QueueDraining && long:
+			add(Draining, warning, q.Queue, q.For.Seconds(), "no job has been delivered for %s: jobs from before the queue was governed are still in it", span(q.For))
+		case (q.State == wire.QueueSwitching || q.State == wire.QueueLeaving) && long:
+			add(Draining, warning, q.Queue, q.For.Seconds(), "the queue has been switching for %s: the log of the leader says why", span(q.For))
+		}
+	}
 }

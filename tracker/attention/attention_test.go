@@ -213,3 +213,22 @@ func TestStalledLimits(t *testing.T) {
 		look(attention.Limit{Name: "part", Incomplete: "give concurrency or rate"}))
 	require.Equal(t, []string{"warning slots_freed "}, kinds(attention.Facts{DefinedFacts: attention.DefinedFacts{Freed: 3}}))
 }
+
+// A governed queue that is bypassed, or cannot begin, is shown.
+func TestGovernedQueuesThatDoNotWork(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	at := func(ago time.Duration) float64 { return wire.Seconds(now.Add(-ago)) }
+	queues := []*wire.DefinedQueue{
+		{Name: "fine", State: wire.QueueGoverned, Since: at(time.Hour)},
+		{Name: "full", State: wire.QueueFull, Since: at(time.Hour)},
+		{Name: "begins", State: wire.QueueDraining, Since: at(time.Minute)},
+		{Name: "drains", State: wire.QueueDraining, Since: at(6 * time.Minute)},
+		{Name: "beside", State: wire.QueueBypassed, Since: at(time.Second)},
+		{Name: "stuck", State: wire.QueueSwitching, Since: at(6 * time.Minute)},
+	}
+	var got []string
+	for _, i := range attention.Look(attention.Facts{DefinedFacts: attention.DefinedFacts{Governed: attention.GovernedOf(queues, now)}}) {
+		got = append(got, i.Kind+" "+i.Subject)
+	}
+	require.ElementsMatch(t, []string{"queue_draining drains", "queue_bypassed beside", "queue_draining stuck"}, got)
+}

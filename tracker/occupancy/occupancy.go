@@ -69,6 +69,19 @@ func (c *Counts) of(g wire.Group) *groupCount {
 	return one
 }
 
+// OfQueue returns how many jobs of a queue wait, and how many hold slots.
+func (c *Counts) OfQueue(queue string) (waiting, used int) {
+	for k, groups := range c.kinds {
+		if k.queue != queue {
+			continue
+		}
+		for _, n := range groups {
+			waiting, used = waiting+n.waiting, used+n.used.Slots
+		}
+	}
+	return waiting, used
+}
+
 // Limit is what a limit counts.
 type Limit struct {
 	Parts   []Part // first those with most jobs waiting

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/millrace-jobs/millrace/httpapi/answer"
+	"github.com/millrace-jobs/millrace/httpapi/problem"
+	"github.com/millrace-jobs/millrace/tracker"
+	"github.com/millrace-jobs/millrace/tracker/occupancy"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// governedAPI shows and changes which queues are governed.
+type governedAPI struct {
+	*definer
+	entries *tracker.Reader
+	now     func() time.Time
+}
+
+// list lists all governed queues, by name.
+func (a *governedAPI) list(in *problem.Request) (any, error) {
+	in.Query()
+	counts, err := a.entries.Occupancy(a.now())
+	if err != nil {
+		return nil, err
+	}
+	all := []answer.GovernedQueue{}
+	for _, q := range a.entries.Governed.GovernedQueues() {
+		if q.Governs() {
+			all = append(all, newGovernedQueue(q, counts))
+		}
+	}
+	return all, nil
+}
+
+// show shows one governed queue.
+func (a *governedAPI) show(in *problem.Request) (any, error) {
+	name := in.PathParam("name")
+	in.Query()
+	q := a.entries.Governed.GovernedQueue(name)
+	if q == nil || !q.Governs() {
+		return nil, problem.New(http.StatusNotFound, "there is no governed queue %q", problem.Shorten(name))
+	}
+	counts, err := a.entries.Occupancy(a.now())
+	if err != nil {
+		return nil, err
+	}
+	return newGovernedQueue(q, counts), nil
+}
+
+func newGovernedQueue(q *wire.DefinedQueue, counts *occupancy.Counts) answer.GovernedQueue {
+	shown := answer.GovernedQueue{Name: q.Name, State: q.State, Since: q.Since, Definition: json.RawMessage("{}"), Layers: answer.LayersOf(q.Layers), WaitingMore: counts.More}
+	if merged, err := q.Merged(); err == nil {
+		shown.Definition = merged
+	}
+	if def, err := q.Definition(); err == nil {
+		shown.Paused = def.Paused
+	}
+	shown.Waiting, shown.Out = counts.OfQueue(q.Name)
+	return shown
+}
+
+// set sets the operator's layer of a governed queue.
+func (a *governedAPI) set(in *problem.Request) error {
+	in.Query()
+	raw, err := layer(in)
+	if err != nil {
+		return err
+	}
+	_, err = a.command(in, operators(wire.Definitions{Queues: []json.RawMessage{raw}}))
+	return err
+}
+
+// forget ends that a queue is governed, or removes a layer of its definition.
+func (a *governedAPI) forget(in *problem.Request) error {
+	name := in.PathParam("name")
+	in.Query("layer")
+	_, err := a.command(in, wire.Command{Command: wire.CommandForget, Governed: name, Layer: in.Text("layer"), Reason: readReason(in)})
+	return err
+}
+
+// pause returns a handler that pauses or resumes a governed queue.
+func (a *governedAPI) pause(verb string) handler {
+	return func(in *problem.Request) error {
+		name := in.PathParam("name")
+		in.Query()
+		_, err := a.command(in, wire.Command{Command: verb, Governed: name, Reason: readReason(in)})
+		return err
+	}
+}
+
+// sendJob sets where a job goes that is enqueued over HTTP: to its queue, or to jobs.gated if
+// limits count it.
+func sendJob(queues *tracker.GovernedQueues, m *wire.Message, job *wire.Job) {
+	m.Exchange, m.Key = wire.ExchangeRoute, job.Queue
+	if gated, _ := queues.Gates(job); gated {
+		m.Exchange, m.Key = "", wire.Gated
+	}
+}
+
+// refuseFull returns an error if so many jobs wait for a queue that no more are taken.
+func refuseFull(queues *tracker.GovernedQueues, queue string) error {
+	if q := queues.GovernedQueue(queue); q != nil && q.State == wire.QueueFull {
+		return problem.New(http.StatusTooManyRequests, "queue %q is full: as many jobs wait for it as its max_waiting allows", problem.Shorten(queue))
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package scheduler
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// A queue is governed by a switch of bindings, and not by its clients: jobs.direct leads its jobs
+// to jobs.gated, and the leader delivers them through jobs.route as limits allow.
+//
+// The journal comes first: a queue that it calls governed is switched by whichever sidecar leads.
+// The queue is unbound before jobs.gated is bound. A job that comes in between takes the alternate
+// exchange, which leads to jobs.gated too. The other order would have it in both. For a queue that
+// is governed no longer, all of this is undone in the same way.
+
+// governed decides what is to become of governed queues.
+type governed struct {
+	base
+	limits    *limits
+	periodics *periodics
+	version   int64                    // of the view, when the queues were looked at
+	wanted    map[string]governing     // by name
+	said      map[string]wire.Restated // what was journaled and is not read back yet
+	looked    time.Time
+	slots     map[string]int64 // see setup.slotsOf
+	slotsAt   time.Time
+	waiting   []request // they define queues, and wait for the alternate exchange to be tried
+}
+
+const (
+	capEvery   = time.Second      // how often it is looked whether a queue is full
+	slotsEvery = 10 * time.Second // how often it is looked how many jobs workers run at once
+	usualAhead = 1000             // jobs that are delivered and have not ended, if no worker says how many it runs
+)
+
+// define carries out a command that may govern a queue. It is refused unless jobs are kept that
+// come while nothing is bound.
+func (g *governed) define(now time.Time, r request) error {
+	begins := false
+	queues, err := r.cmd.Definitions.GovernedQueues()
+	for _, q := range queues {
+		known := g.entries.Governed.GovernedQueue(q.Name)
+		begins = begins || known == nil || !known.Governs()
+	}
+	if err != nil || !begins {
+		return g.periodics.command(now, r)
+	}
+	if len(g.waiting) >= maxEnqueuing {
+		return r.reply(unavailable("too many commands about definitions wait: nothing was done, try again"))
+	}
+	if g.waiting = append(g.waiting, r); len(g.waiting) == 1 {
+		g.setup.tryAlternate()
+	}
+	return nil
+}
+
+// errNoAlternate is returned if jobs would be lost while a queue is switched.
+var errNoAlternate = errors.New(`jobs.direct has no alternate exchange, so jobs would be lost while the queue is switched: set it with ` +
+	`rabbitmqctl set_policy --priority -10 --apply-to exchanges millrace-direct '^jobs\.direct$' '{"alternate-exchange":"jobs.unrouted"}'`)
+
+// tried takes in whether the alternate exchange works.
+func (g *governed) tried(now time.Time, fault error) error {
+	waiting := g.waiting
+	g.waiting = nil
+	for _, r := range waiting {
+		var err error
+		switch {
+		case errors.Is(fault, errNoAlternate):
+			err = r.reply(wire.Reply{Status: wire.StatusDrifted, Error: "precondition_failed", Reason: fault.Error()})
+		case fault != nil:
+			err = r.reply(unavailable("cannot try the alternate exchange of jobs.direct: " + fault.Error() + ": nothing was done"))
+		default:
+			err = g.periodics.command(now, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step takes in what the view has of governed queues. Without any it does nothing.
+func (g *governed) step(now time.Time) error {
+	version := g.entries.Governed.GovernedVersion()
+	if version == g.version && len(g.wanted) == 0 {
+		return nil
+	}
+	if version == g.version && now.Sub(g.looked) < capEvery && !now.Before(g.looked) {
+		return nil
+	}
+	g.version, g.looked = version, now
+	wanted := map[string]governing{}
+	for _, q := range g.entries.Governed.GovernedQueues() {
+		w := governing{queue: q.Name, turn: q.Turn, state: q.State, leaves: !q.Governs()}
+		if def, err := q.Definition(); err == nil && q.Governs() {
+			w.capped = def.MaxWaiting > 0 || q.State == wire.QueueFull || q.State == wire.QueueSuspended
+			w.full = g.isFull(q, def.MaxWaiting)
+		}
+		wanted[q.Name] = w
+		if s, open := g.said[q.Name]; open && (s.Turn != q.Turn || s.State == q.State) {
+			delete(g.said, q.Name)
+		}
+	}
+	maps.DeleteFunc(g.said, func(queue string, _ wire.Restated) bool { return wanted[queue].queue == "" })
+	g.limitQueues(now)
+	if !maps.Equal(wanted, g.wanted) {
+		g.setup.govern(slices.SortedFunc(maps.Values(wanted), func(a, b governing) int { return cmp.Compare(a.queue, b.queue) }))
+	}
+	g.wanted = wanted
+	return nil
+}
+
+// open has limits know the governed queues before anything is delivered.
+func (g *governed) open(now time.Time) error {
+	if g.limits.gate == nil {
+		g.limitQueues(now)
+	}
+	return nil
+}
+
+// limitQueues limits how many jobs of each governed queue are delivered and have not ended. While
+// jobs from before are in the queue, or while it is paused, none is delivered.
+func (g *governed) limitQueues(now time.Time) {
+	if g.setup.slotsOf != nil && (now.Sub(g.slotsAt) >= slotsEvery || now.Before(g.slotsAt)) {
+		g.slots, g.slotsAt = g.setup.slotsOf(), now
+	}
+	all, weights := map[string]wire.Limit{}, map[string]map[string]int64{}
+	for _, q := range g.entries.Governed.GovernedQueues() {
+		def, err := q.Definition()
+		if err != nil || !q.Governs() {
+			continue
+		}
+		closed := q.State == wire.QueueSwitching || q.State == wire.QueueDraining
+		weights[q.Name] = def.Weights
+		// No limit that a user defines has a name with a space.
+		all["queue "+q.Name] = wire.Limit{Queues: []string{q.Name}, Concurrency: g.ahead(q.Name, &def), Paused: def.Paused || closed}
+	}
+	same := maps.EqualFunc(all, g.limits.queues, func(a, b wire.Limit) bool { return a.Concurrency == b.Concurrency && a.Paused == b.Paused })
+	if !same || !maps.EqualFunc(weights, g.limits.weights, maps.Equal) {
+		g.limits.queues, g.limits.weights, g.limits.changed = all, weights, true
+	}
+}
+
+// ahead returns how many jobs of a queue are delivered and have not ended at most.
+func (g *governed) ahead(queue string, def *wire.GovernedQueue) int64 {
+	if def.Ahead > 0 {
+		return def.Ahead
+	}
+	if slots, said := g.slots[queue]; said {
+		return max(2*slots, 1)
+	}
+	return usualAhead
+}
+
+// isFull reports whether more jobs for a queue are refused: as many wait as may, and then until a
+// tenth of these is gone.
+func (g *governed) isFull(q *wire.DefinedQueue, most int64) bool {
+	if most == 0 || q.State == wire.QueueSwitching {
+		return false
+	}
+	if g.wanted[q.Name].full || q.State == wire.QueueFull {
+		most -= most / 10
+	}
+	return g.entries.InQueue(wire.Gated, q.Name) >= most
+}
+
+// found journals a state in which a queue was found, if that is new. The fold ignores what is
+// about an earlier turn.
+func (g *governed) found(now time.Time, r restated) error {
+	q, w := g.entries.Governed.GovernedQueue(r.queue), wire.Restated{Queue: r.queue, Turn: r.turn, State: r.state}
+	if q == nil || q.Turn != r.turn || q.State == r.state || g.said[r.queue] == w {
+		return nil
+	}
+	g.said[r.queue] = w
+	return g.ledger.Record(now, wire.JournalRecord{Type: wire.TypeGoverned, Restated: []wire.Restated{w}}, ledger.EntryID{})
+}
+
+// maxQueuePiece is how many governed queues one record at low water has at most, each of up to
+// three layers of 64 KiB.
+const maxQueuePiece = 20
+
+// carryOver writes the governed queues again, because low water would forget them. A state that is
+// on its way to the view comes before that, and must not be undone.
+func (g *governed) carryOver(now time.Time) error {
+	more := false
+	for some := range slices.Chunk(g.entries.Governed.GovernedQueues(), maxQueuePiece) {
+		piece := &wire.QueuePiece{More: more}
+		for _, q := range some {
+			if said, open := g.said[q.Name]; !open || said.Turn != q.Turn {
+				piece.Queues = append(piece.Queues, *q)
+			} else if said.State != "" {
+				now := *q
+				now.State = said.State
+				piece.Queues = append(piece.Queues, now)
+			}
+		}
+		more = true
+		if err := g.periodics.record(now, wire.JournalRecord{Type: wire.TypeState, Queues: piece}, func() {}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
