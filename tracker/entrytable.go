@@ -22,7 +22,7 @@ type entryTable struct {
 
 func newEntryTable(heads *listHeads, counts *Counts, shown *Shown) *entryTable {
 	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts},
-		recent: recent{map[code][]recentEntry{}}, keys: &uniqueKeys{shown: shown}}
+		recent: recent{map[code][]recentEntry{}}, keys: &uniqueKeys{shown: &shown.shownUnique}}
 }
 
 func (t *entryTable) load(r view.Reader) (err error) {

@@ -10,12 +10,6 @@ type gating struct {
 	uniqueness
 }
 
-// Gate makes an entry of which only the journal has the job as it would be if the view had it.
-func (s *Stored) Gate(job *wire.Job) {
-	s.Gated, s.LimitKey = job.Gated, job.LimitKey
-	s.Unique, s.Waiting = slotKey(s.Stream, job), false
-}
-
 // gatingOf returns it of an entry that was read. A lease holds its slot already, and is not gated.
 func gatingOf(e *wire.EntryRecord) gating {
 	if e.Lease {

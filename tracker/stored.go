@@ -32,6 +32,23 @@ type Stored struct {
 	content
 }
 
+// HoldsSlot reports whether the job holds its key until it has ended. Then each fire takes a slot,
+// so that its end is known.
+func (s *Stored) HoldsSlot() bool {
+	return s.Unique != "" && !s.Waiting && s.Stream != wire.ScheduledJobs
+}
+
+// holdsKey reports whether an entry holds its key.
+func (s *Stored) holdsKey() bool {
+	return s.Unique != "" && !s.Undecided && (s.Stream == wire.Gated || s.Stream == wire.Retries && !s.Waiting)
+}
+
+// Gate makes an entry of which only the journal has the job as it would be if the view had it.
+func (s *Stored) Gate(job *wire.Job) {
+	s.Gated, s.LimitKey = job.Gated, job.LimitKey
+	s.Unique, s.Waiting = slotKey(s.Stream, job), false
+}
+
 // Origin returns the name of the burial that made a dead job. No burial has the number 0.
 func (s *Stored) Origin() wire.Through {
 	return wire.Through{Epoch: s.Burial.Epoch, Through: s.Burial.Seq}
