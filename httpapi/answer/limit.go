@@ -65,6 +65,9 @@ type WhyWaits struct {
 	DueAt  float64    `json:"due_at"`
 	Ahead  int        `json:"ahead"` // jobs of its group that are due before it, at most 1,000
 	Limits []WaitsFor `json:"limits"`
+
+	// Of a unique job: no leader has decided yet whether it has its key.
+	Undecided bool `json:"undecided,omitempty"`
 }
 
 // WaitsFor is a limit that counts a job.
