@@ -20,6 +20,8 @@ type uniques struct {
 	rests     func() bool                  // reports whether nothing may be decided, while what is known is written again
 	replacing func(key wire.UniqueID) bool // reports whether an entry that takes a key is on its way
 
+	look func(*tracker.Stored) // has an entry fired when it is due
+
 	from     int64                            // no entry below it is undecided
 	deciding map[wire.UniqueID]bool           // the keys of the record on its way; nil: there is none
 	byHand   map[wire.UniqueID]ledger.EntryID // dead jobs that users retry, until the view has read that
@@ -110,6 +112,9 @@ func (u *uniques) journal(r *round) error {
 		for i := range r.decisions {
 			u.counters.Decided.count(&r.decisions[i])
 		}
+		if err := u.lookAt(r.about); err != nil {
+			return err
+		}
 		for _, answer := range r.answers {
 			answer()
 		}
@@ -119,6 +124,20 @@ func (u *uniques) journal(r *round) error {
 		return err
 	}
 	u.ledger.Hold(p, r.about...)
+	return nil
+}
+
+// lookAt has entries fired when they are due. The view may have listed them while they were busy.
+func (u *uniques) lookAt(about []ledger.EntryID) error {
+	for _, at := range about {
+		s, err := u.entries.Get(at.Stream, at.Offset)
+		if err != nil {
+			return err
+		}
+		if s != nil && !s.Undecided {
+			u.look(s)
+		}
+	}
 	return nil
 }
 
