@@ -95,6 +95,8 @@ var authorisation = map[string]row{
 	"PUT /api/limits/:name/pause":                 {least: auth.Management, target: "/api/limits/a/pause"},
 	"PUT /api/limits/:name/resume":                {least: auth.Management, target: "/api/limits/a/resume"},
 	"GET /api/slots":                              {least: auth.Monitoring},
+	"GET /api/unique-keys":                        {least: auth.Monitoring},
+	"DELETE /api/unique-keys/:hash":               {least: auth.Management, target: "/api/unique-keys/00000000000000000000000000000000"},
 	"POST /api/slots/free":                        {least: auth.Administrator, body: `{"slot":"g.1.2.3.a"}`},
 	"GET /api/jobs/:jid/limits":                   {least: auth.Monitoring, target: "/api/jobs/a/limits"},
 	"POST /api/definitions":                       {least: auth.Management, body: `{"source":"s","periodic_jobs":[]}`},

@@ -143,8 +143,8 @@ func cutKey(raw []byte) (job []byte, key string, err error) {
 	return job, given.String(), nil
 }
 
-// enqueueOne publishes a job. Under a key the leader publishes it, once. Whether a unique job has its
-// key is awaited until wait ends.
+// enqueueOne publishes a job. Under a key the leader publishes it, once. Whether a unique job has
+// its key is awaited until wait ends.
 func (e *enqueueAPI) enqueueOne(ctx, wait context.Context, raw []byte, key, actor string) (answer.Enqueued, error) {
 	if key != "" {
 		jid, err := e.enqueueOnce(ctx, raw, key, actor)
@@ -155,7 +155,12 @@ func (e *enqueueAPI) enqueueOne(ctx, wait context.Context, raw []byte, key, acto
 		return answer.Enqueued{}, err
 	}
 	if job.Unique != nil {
-		return e.publishUnique(ctx, wait, m, job.JID)
+		decided, stop := e.await(job.JID)
+		defer stop()
+		if err := e.publishOne(ctx, m); err != nil {
+			return answer.Enqueued{}, err
+		}
+		return decisionOf(wait, decided, job.JID), nil
 	}
 	return answer.Enqueued{JID: job.JID}, e.publishOne(ctx, m)
 }
@@ -269,6 +274,19 @@ func timeOf(job []byte) (at float64, given bool, err error) {
 		return 0, false, problem.BadRequest("member at must be seconds since 1970 or a time like 2026-01-31T12:00:00Z")
 	}
 	return wire.Seconds(t), true, nil
+}
+
+// forLater returns a unique job with the time at which it is due. It goes to jobs.gated in any
+// case.
+func forLater(job *wire.Job, body []byte, at float64) ([]byte, error) {
+	if !job.GateAt.IsZero() {
+		return body, nil
+	}
+	body, err := wire.SetRaw(body, "gate.at", secondsText(at))
+	if err == nil {
+		_, err = wire.ParseJob(body)
+	}
+	return body, err
 }
 
 func secondsText(at float64) string { return strconv.FormatFloat(at, 'f', -1, 64) }

@@ -209,7 +209,7 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 	if s == nil {
 		return nil, problem.New(http.StatusNotFound, "no job with this jid waits for limits")
 	}
-	out := answer.WhyWaits{Group: s.Group(), DueAt: wire.Seconds(s.At), Limits: []answer.WaitsFor{}}
+	out := answer.WhyWaits{Group: s.Group(), DueAt: wire.Seconds(s.At), Limits: []answer.WaitsFor{}, Undecided: s.Undecided}
 	if out.Ahead, err = a.entries.AheadInGroup(s, mostSlots); err != nil {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"context"
-	"net/http"
 	"time"
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
@@ -74,48 +72,4 @@ func (a *uniqueAPI) free(in *problem.Request) error {
 		return p
 	}
 	return nil
-}
-
-// decisionWait is how long a request waits for the leader to decide about unique jobs.
-const decisionWait = 5 * time.Second
-
-// publishUnique publishes a unique job, and waits for the decision whether it has its key.
-func (e *enqueueAPI) publishUnique(ctx, wait context.Context, m wire.Message, jid string) (answer.Enqueued, error) {
-	decided, stop := e.await(jid)
-	defer stop()
-	if err := e.publishOne(ctx, m); err != nil {
-		return answer.Enqueued{}, err
-	}
-	select {
-	case d := <-decided:
-		if d.Outcome == wire.UniqueDuplicate {
-			return answer.Enqueued{JID: d.Of, DuplicateOf: d.Of}, nil
-		}
-		return answer.Enqueued{JID: jid}, nil
-	case <-wait.Done():
-		return answer.Enqueued{JID: jid, Undecided: true}, nil
-	}
-}
-
-// statusOf returns the status of the answer about one job.
-func statusOf(e *answer.Enqueued) int {
-	switch {
-	case e.Undecided:
-		return http.StatusAccepted
-	case e.DuplicateOf != "":
-		return http.StatusOK
-	}
-	return http.StatusCreated
-}
-
-// forLater returns a unique job with the time at which it is due. It goes to jobs.gated in any case.
-func forLater(job *wire.Job, body []byte, at float64) ([]byte, error) {
-	if !job.GateAt.IsZero() {
-		return body, nil
-	}
-	body, err := wire.SetRaw(body, "gate.at", secondsText(at))
-	if err == nil {
-		_, err = wire.ParseJob(body)
-	}
-	return body, err
 }

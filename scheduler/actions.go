@@ -57,8 +57,8 @@ func fires(op string) func(*actions, time.Time, target) error {
 	}
 }
 
-// retriesUnique reports whether a dead job that is unique may be fired now. If it is not known yet, that
-// is tried again.
+// retriesUnique reports whether a dead job that is unique may be fired now. If it is not known yet,
+// that is tried again.
 func (a *actions) retriesUnique(op string, t target) (may bool, err error) {
 	reply, wait, err := a.uniques.refusal(t.old.Unique, t.old.JID)
 	switch {

@@ -62,8 +62,8 @@ func changed(t target) ([]byte, error) {
 	return t.entry.Change(changes)
 }
 
-// keepsKey returns why a unique job cannot be changed: it would have another key, or it is not decided
-// whether it has the one that it names. It returns nil if it can.
+// keepsKey returns why a unique job cannot be changed: it would have another key, or it is not
+// decided whether it has the one that it names. It returns nil if it can.
 func keepsKey(s *tracker.Stored, record []byte) *wire.Reply {
 	if s.Undecided {
 		return &busyNow
@@ -76,6 +76,16 @@ func keepsKey(s *tracker.Stored, record []byte) *wire.Reply {
 		return nil //nolint:nilerr // its stream lists it as rejected
 	}
 	return new(conflict("the change would give the unique job another key: delete it, and enqueue a new one"))
+}
+
+// takesKey reports whether an entry with a key is on its way.
+func (c *changes) takesKey(key wire.UniqueID) bool {
+	for _, r := range c.replacing {
+		if r.unique == key {
+			return true
+		}
+	}
+	return false
 }
 
 // replace publishes an entry that replaces an older one.

@@ -120,7 +120,10 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 		periodics: periodics{base: b, carry: &c.carry, making: map[string]*making{}},
 		gap:       gap{base: b, carry: &c.carry},
 		claims:    claims{base: b, pending: map[string]*claim{}},
-		uniques:   uniques{base: b, changes: &c.changes, carry: &c.carry},
+		uniques: uniques{base: b, rests: func() bool { return c.carry.rests() }, replacing: func(key wire.UniqueID) bool { return c.changes.takesKey(key) },
+			look: func(s *tracker.Stored) {
+				c.dispatcher.lookFrom(s, tracker.DueKey{At: s.At, Stream: s.Stream, Offset: s.Offset})
+			}},
 	}
 	c.carry = carrier{base: b, operations: &c.operations, pauses: &c.pauses, periodics: &c.periodics, changes: &c.changes, enqueues: &c.enqueues, limits: &c.limits, governed: &c.governed,
 		uniques: &c.uniques, gap: &c.gap}

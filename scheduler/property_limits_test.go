@@ -147,8 +147,8 @@ func (w *world) endJobs() {
 	}
 }
 
-// auditSlots has the leader free the slots of queues that have no such jobs. These jobs were lost, for
-// example with the stream to which they came back.
+// auditSlots has the leader free the slots of queues that have no such jobs. These jobs were lost,
+// for example with the stream to which they came back.
 func (w *world) auditSlots() {
 	s := w.leader()
 	if s == nil || s.core.phase != phaseLeading {

@@ -201,10 +201,10 @@ func TestReadRoute(t *testing.T) {
 		for _, exchange := range []string{wire.ExchangeRoute, wire.ExchangeFire} {
 			b.Publish(t, exchange, "a queue", amqp.Publishing{Priority: 7, Body: []byte("x"), Headers: amqp.Table{"millrace-op": "fired"}})
 		}
-		b.publish(t, wire.Gated, amqp.Publishing{Body: []byte("x")})
+		b.publish(t, wire.Gated, amqp.Publishing{Body: []byte("x"), ReplyTo: "amq.rabbitmq.reply-to.x", CorrelationId: "c"})
 		records := readUntil(t, tr, wire.Gated, First, func(r wire.Record) bool { return r.Offset == b.first+2 })
-		for i, want := range []route{{exchange: wire.ExchangeRoute, key: "a queue", priority: 7}, {exchange: wire.ExchangeFire, key: "a queue", priority: 7}, {key: wire.Gated}} {
-			require.Equal(t, want, route{exchange: records[i].Exchange, key: records[i].Key, priority: records[i].Priority})
+		for i, want := range []route{{exchange: wire.ExchangeRoute, key: "a queue", priority: 7}, {exchange: wire.ExchangeFire, key: "a queue", priority: 7}, {key: wire.Gated, replyTo: "amq.rabbitmq.reply-to.x", correlationID: "c"}} {
+			require.Equal(t, want, route{records[i].Exchange, records[i].Key, records[i].Priority, records[i].ReplyTo, records[i].CorrelationID})
 		}
 		require.Equal(t, map[string]any{"millrace-op": "fired"}, records[1].Headers)
 		fetched, err := tr.Fetch(t.Context(), wire.Gated, b.first)

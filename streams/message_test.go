@@ -161,16 +161,19 @@ func TestEnvelope(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations amqp.Annotations
 		priority    uint8
+		properties  *amqp.MessageProperties
 		want        route
 	}{
 		"RabbitMQ 3":   {annotations: amqp.Annotations{"x-exchange": "jobs.direct", "x-routing-key": "mail", "x-basic-priority": uint8(7)}, want: route{exchange: "jobs.direct", key: "mail", priority: 7}},
 		"RabbitMQ 4":   {annotations: amqp.Annotations{"x-exchange": "jobs.fire", "x-routing-key": "mail"}, priority: 9, want: route{exchange: "jobs.fire", key: "mail", priority: 9}},
+		"answer":       {properties: &amqp.MessageProperties{ReplyTo: "amq.rabbitmq.reply-to.x", CorrelationID: "c"}, want: route{replyTo: "amq.rabbitmq.reply-to.x", correlationID: "c"}},
+		"address":      {properties: &amqp.MessageProperties{ReplyTo: "/queues/amq.rabbitmq.reply-to.a%2Fb%3D"}, want: route{replyTo: "amq.rabbitmq.reply-to.a/b="}},
 		"nothing":      {},
 		"other things": {annotations: amqp.Annotations{"x-exchange": int64(5), "x-routing-key": map[string]any{"x": "y"}, "x-basic-priority": "high", "x-else": "z"}},
 		"too high":     {annotations: amqp.Annotations{"x-basic-priority": int64(1000)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &amqp.Message{Data: [][]byte{[]byte("x")}, Annotations: c.annotations}
+			m := &amqp.Message{Data: [][]byte{[]byte("x")}, Annotations: c.annotations, Properties: c.properties}
 			if c.priority > 0 {
 				m.Header = &amqp.MessageHeader{Priority: c.priority}
 			}
@@ -182,7 +185,7 @@ func TestEnvelope(t *testing.T) {
 		})
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		e := envelope{header: rapid.SliceOf(rapid.Byte()).Draw(t, "header"), annotations: rapid.SliceOf(rapid.Byte()).Draw(t, "annotations")}
+		e := envelope{header: rapid.SliceOf(rapid.Byte()).Draw(t, "header"), annotations: rapid.SliceOf(rapid.Byte()).Draw(t, "annotations"), properties: rapid.SliceOf(rapid.Byte()).Draw(t, "properties")}
 		r := e.route()
 		require.LessOrEqual(t, len(r.exchange)+len(r.key), 2*len(e.annotations))
 	})

@@ -217,7 +217,7 @@ func newFold(r *Reader) *fold {
 	t.streams = entryFold{r.Trust, t.state, t.awaited, t.announced, t.lifecycle}
 	t.journal = journalFold{
 		trust: r.Trust, state: t.state, numbers: t.numbers, rejects: t.rejects, outcomes: t.outcomes, operations: t.operations, audit: t.audit,
-		pauses: t.pauses, definitions: t.definitions, slots: t.slots, keys: t.entries.keys, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
+		pauses: t.pauses, definitions: t.definitions, slots: t.slots, decisions: &decisions{t.state, t.entries.keys, t.outcomes, t.lifecycle}, lifecycle: t.lifecycle, replacements: replaced, lowWater: lowWater{t.state, t.entries, t.awaited, t.announced, t.rejects},
 	}
 	return t
 }

@@ -24,7 +24,7 @@ type entryTable struct {
 
 func newEntryTable(heads *listHeads, counts *Counts, shown *Shown, rules ruler) *entryTable {
 	return &entryTable{heads: heads, counts: &countFold{Counts: counts}, arrivals: &arrivals{shown: shown, counts: counts},
-		recent: recent{map[code][]recentEntry{}}, keys: &uniqueKeys{shown: shown}, rules: rules}
+		recent: recent{map[code][]recentEntry{}}, keys: &uniqueKeys{shown: &shown.shownUnique}, rules: rules}
 }
 
 func (t *entryTable) load(r view.Reader) (err error) {

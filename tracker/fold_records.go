@@ -21,7 +21,7 @@ type journalFold struct {
 	pauses     *pauses
 	definitions
 	slots        *slots
-	keys         *uniqueKeys
+	decisions    *decisions
 	lifecycle    *lifecycle
 	replacements replacements
 	lowWater     lowWater
@@ -88,7 +88,7 @@ var recordFolds = map[string]func(*journalFold, record) error{
 	wire.TypeDefined:  func(t *journalFold, r record) error { return t.define(r.tx, r.j, r.Offset) },
 	wire.TypeGoverned: func(t *journalFold, r record) error { return t.governed.restate(r.tx, t.definitions.entries, r.j) },
 	wire.TypeFreed:    func(t *journalFold, r record) error { return t.slots.free(r.tx, r.j.Slots) },
-	wire.TypeDecided:  (*journalFold).foldDecided,
+	wire.TypeDecided:  func(t *journalFold, r record) error { return t.decisions.fold(r) },
 	wire.TypeTicked:   (*journalFold).foldTicked,
 	wire.TypeChanged:  (*journalFold).foldReplaced,
 	wire.TypeUndone:   (*journalFold).foldReplaced,
@@ -176,12 +176,8 @@ func (t *journalFold) foldRepeated(r record) error {
 			return err
 		}
 	}
-	for i := range r.j.Periods {
-		if p := &r.j.Periods[i]; float64(p.Until) > r.j.At*1e6 {
-			if err := t.keys.take(r.tx, p); err != nil {
-				return err
-			}
-		}
+	if err := t.decisions.repeat(r); err != nil {
+		return err
 	}
 	for i := range r.j.Keys {
 		if err := foldEnqueued(r.tx, &r.j.Keys[i]); err != nil {

@@ -214,9 +214,9 @@ func (s *State) buried(at wire.Through) {
 	s.Barriers[wire.DeadJobs] = b
 }
 
-// readBarrier notes a leader's barrier. One of an older epoch is void, unless its leader had read the
-// newer one: then the journal was lost in between, and epochs have begun again. A leader that could
-// not read its barrier may have written it again.
+// readBarrier notes a leader's barrier. One of an older epoch is void, unless its leader had read
+// the newer one: then the journal was lost in between, and epochs have begun again. A leader that
+// could not read its barrier may have written it again.
 func (s *State) readBarrier(stream string, offset int64, b *wire.Barrier) {
 	before, seen := s.Barriers[stream]
 	if seen && b.Epoch < before.Epoch && b.Read < before.Offset {

@@ -201,8 +201,8 @@ func (t *slots) keep(tx *view.Tx, stream code, offset int64, s *wire.Slot, f end
 	return t.ends.Keep(tx, uint64(offset)<<3|uint64(stream), keyEnds(s), f.encode(), maxEnds)
 }
 
-// end frees the slot of a fire that has ended, if it is held. A leader may hold it for a fire that the
-// journal does not have, so it learns of the end in any case.
+// end frees the slot of a fire that has ended, if it is held. A leader may hold it for a fire that
+// the journal does not have, so it learns of the end in any case.
 func (t *slots) end(tx *view.Tx, s *wire.Slot) error {
 	id := entryID{codes[s.Stream], s.Offset}
 	h, err := slotOf(tx, id, s.JIDTag)

@@ -52,6 +52,23 @@ func (r *gateRules) apply(s *Stored) *Stored {
 	return s.gate(r.of(s.Queue))
 }
 
+// HoldsSlot reports whether the job holds its key until it has ended. Then each fire takes a slot,
+// so that its end is known.
+func (s *Stored) HoldsSlot() bool {
+	return s.Unique != "" && !s.Waiting && s.Stream != wire.ScheduledJobs
+}
+
+// holdsKey reports whether an entry holds its key.
+func (s *Stored) holdsKey() bool {
+	return s.Unique != "" && !s.Undecided && (s.Stream == wire.Gated || s.Stream == wire.Retries && !s.Waiting)
+}
+
+// HoldsKeyOf makes an entry of which only the journal has the job hold its key as it would if the
+// view had it.
+func (s *Stored) HoldsKeyOf(job *wire.Job) {
+	s.Unique, s.Waiting = slotKey(s.Stream, job), false
+}
+
 // Origin returns the name of the burial that made a dead job. No burial has the number 0.
 func (s *Stored) Origin() wire.Through {
 	return wire.Through{Epoch: s.Burial.Epoch, Through: s.Burial.Seq}

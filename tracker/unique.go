@@ -60,7 +60,7 @@ func keyDecision(offset int64) []byte { return table.AppendInt([]byte{tableDecis
 
 // uniqueKeys writes the holds of keys.
 type uniqueKeys struct {
-	shown *Shown
+	shown *shownUnique
 
 	entries   int64 // how many entries hold keys
 	unread    int64 // how many decisions wait for their entries
@@ -121,7 +121,8 @@ func (t *uniqueKeys) set(tx *view.Tx, key []byte, h *KeyHold) error {
 	return tx.Set(key, raw)
 }
 
-// remove removes the hold of an entry or a slot. The key is free now, unless something else holds it.
+// remove removes the hold of an entry or a slot. The key is free now, unless something else holds
+// it.
 func (t *uniqueKeys) remove(tx *view.Tx, k wire.UniqueID, kind byte, id entryID) error {
 	t.begin(tx)
 	if t.freed == nil {
@@ -204,8 +205,8 @@ func (t *uniqueKeys) endPeriod(tx *view.Tx, k wire.UniqueID) error {
 	return cmp.Or(tx.Delete(key), tx.Delete(keyPeriodEnd(h.Until, k)))
 }
 
-// expire forgets the periods that are over. The time is that of a record of the journal, so all views
-// keep the same ones.
+// expire forgets the periods that are over. The time is that of a record of the journal, so all
+// views keep the same ones.
 func (t *uniqueKeys) expire(tx *view.Tx, at float64) error {
 	return t.endPeriods(tx, table.AppendInt([]byte{tablePeriodEnd}, int64(micros(at))+1))
 }

@@ -42,8 +42,8 @@ func (a *author) decides() {
 	a.record(wire.JournalRecord{Type: wire.TypeDecided, At: float64(a.draw(9, "now")), Decisions: []wire.Decision{d}})
 }
 
-// requireHolds checks that keys are held exactly by the entries and slots that may hold them, and that
-// what is counted in memory is in the store.
+// requireHolds checks that keys are held exactly by the entries and slots that may hold them, and
+// that what is counted in memory is in the store.
 func requireHolds(t require.TestingT, o *one) {
 	want := map[string]bool{}
 	require.NoError(t, o.store.Scan([]byte{tableEntry}, table.After([]byte{tableEntry}), false, func(key, value []byte) bool {
@@ -75,7 +75,7 @@ func requireHolds(t require.TestingT, o *one) {
 	require.Equal(t, want, have)
 	require.Equal(t, periods, o.table(tablePeriodEnd))
 	memory := *o.Entries.fold.entries.keys
-	again := &uniqueKeys{shown: &Shown{}}
+	again := &uniqueKeys{shown: &shownUnique{}}
 	require.NoError(t, again.load(o.store))
 	require.Equal(t, []int64{again.entries, again.unread, again.undecided}, []int64{memory.entries, memory.unread, memory.undecided})
 	require.Equal(t, again.undecided, o.UndecidedJobs())

@@ -207,8 +207,8 @@ func (h *history) message(m wire.Message) int64 {
 }
 
 // jobOf returns a job. The jid is also its class, and its first letter is the queue. Jobs of the
-// queue c are gated, those of the queue u are unique. Those of the queue d are delayed messages, whose
-// exchange is the jid.
+// queue c are gated, those of the queue u are unique. Those of the queue d are delayed messages,
+// whose exchange is the jid.
 func jobOf(jid string) string {
 	if jid[0] == 'c' {
 		return fmt.Sprintf(`{"jid":%q,"class":%q,"queue":"c","args":[],"gate":{"key":%q}}`, jid, strings.ToUpper(jid), jid)

@@ -177,8 +177,8 @@ const (
 	UniqueFreed     = "freed"     // the time for which a key was taken is over, because a user says so
 )
 
-// Decision is what the leader decides about an entry of jobs.gated, in the record decided. Times are
-// in microseconds since 1970.
+// Decision is what the leader decides about an entry of jobs.gated, in the record decided. Times
+// are in microseconds since 1970.
 type Decision struct {
 	Outcome string   `json:"outcome"`
 	Offset  int64    `json:"offset"`
@@ -222,8 +222,8 @@ func parseAdmission(header any) *Admission {
 	return &Admission{time.UnixMicro(d).UTC(), f}
 }
 
-// RetriesProbe returns a message to the retries. A view that has read it has read every retry that was
-// written before.
+// RetriesProbe returns a message to the retries. A view that has read it has read every retry that
+// was written before.
 func RetriesProbe(epoch, number int64) Message {
 	return probe("", Retries, map[string]any{HeaderFormat: int64(Format), HeaderOp: OpProbe, HeaderEpoch: epoch, HeaderSeq: number})
 }

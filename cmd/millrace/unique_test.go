@@ -98,7 +98,7 @@ func TestDuplicateIsRejectedUntilJobHasEnded(t *testing.T) {
 		}
 		return nil
 	})
-	brokertest.Eventually(t, func() bool { return u.keys("?jid=a").Get("0.state").String() == "retry" }, "its retry has the key")
+	brokertest.Eventually(t, func() bool { return u.keys("?jid=a").Get("#.state").Raw == `["retry"]` }, "its retry has the key")
 	u.is("f", `{"key":"k"}`, http.StatusOK, "a")
 	status, _ = u.request(http.MethodDelete, "/api/retries/a", "")
 	require.Equal(t, http.StatusNoContent, status)

@@ -86,6 +86,8 @@ type WhyWaits struct {
 	Ahead  int        `json:"ahead"` // jobs of its group that are due before it, at most 1,000
 	Limits []WaitsFor `json:"limits"`
 
+	// Of a unique job: no leader has decided yet whether it has its key.
+	Undecided bool `json:"undecided,omitempty"`
 	Governed *WaitsForQueue `json:"governed,omitempty"` // if its queue is governed
 }
 

@@ -30,8 +30,9 @@ func TestUniqueJobs(t *testing.T) {
 }
 
 // uniqueJobs kills leaders, workers and the broker while producers race: each publishes unique jobs
-// with few keys, and awaits the answers. From outside, with the lines that the workers write, no two
-// jobs of a key may be unfinished at once, and no job may be lost that is not another's duplicate.
+// with few keys, and awaits the answers. From outside, with the lines that the workers write, no
+// two jobs of a key may be unfinished at once, and no job may be lost that is not another's
+// duplicate.
 func uniqueJobs(w *world, jobs, keys, workers, kills int) {
 	for _, name := range []string{"x", "y"} {
 		w.run(w.slot(name, nil))

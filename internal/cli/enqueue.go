@@ -179,6 +179,17 @@ type gate struct {
 	Unique *unique `json:"unique,omitempty"`
 }
 
+// unique is in a job that is unique.
+type unique struct {
+	Key   string   `json:"key,omitempty"`
+	By    []string `json:"by,omitempty"`
+	While string   `json:"while,omitempty"`
+	For   float64  `json:"for,omitempty"`
+	On    string   `json:"on,omitempty"`
+	Wait  float64  `json:"wait,omitempty"`
+	Max   float64  `json:"max,omitempty"`
+}
+
 // scheduledJob is the record of a job for later.
 type scheduledJob struct {
 	Type        string  `json:"type"`

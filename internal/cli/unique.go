@@ -90,17 +90,6 @@ type uniqueFlags struct {
 	UniqueMax     string   `placeholder:"DURATION" help:"Put the job off for so long at most."`
 }
 
-// unique is in a job that is unique.
-type unique struct {
-	Key   string   `json:"key,omitempty"`
-	By    []string `json:"by,omitempty"`
-	While string   `json:"while,omitempty"`
-	For   float64  `json:"for,omitempty"`
-	On    string   `json:"on,omitempty"`
-	Wait  float64  `json:"wait,omitempty"`
-	Max   float64  `json:"max,omitempty"`
-}
-
 // unique returns what the flags say, nil if no flag does.
 func (f *uniqueFlags) unique() (*unique, error) {
 	u := &unique{Key: f.UniqueKey, By: f.UniqueBy}
