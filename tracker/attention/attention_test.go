@@ -179,8 +179,8 @@ func TestTicksThatWentWrong(t *testing.T) {
 	}, got)
 }
 
-// A limit stalls when a part of it is full, jobs wait, and no slot has become free for five minutes,
-// or for longer than its jobs usually run.
+// A limit stalls when a part of it is full, jobs wait, and no slot has become free for five
+// minutes, or for longer than its jobs usually run.
 func TestStalledLimits(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	part := func(key, class string, waiting, used int, newest time.Duration) occupancy.Part {

@@ -31,7 +31,8 @@ var periodic = []map[string]any{
 // limits are the limits of the demo. Jobs of an upload wait for each other.
 var limits = []map[string]any{{"name": "demo.one-import", "classes": []string{importOrders}, "per": []string{"key"}, "concurrency": 1}}
 
-// define has the leader set the periodic jobs and limits, once a sidecar leads. Then it waits until ctx ends.
+// define has the leader set the periodic jobs and limits, once a sidecar leads. Then it waits until
+// ctx ends.
 func (d *Demo) define(ctx context.Context, conn *amqp.Connection) error {
 	ch, err := conn.Channel()
 	if err != nil {
