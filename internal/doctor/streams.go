@@ -123,5 +123,8 @@ func (e *examination) sidecar(ctx context.Context) error {
 	for _, t := range apiclient.Troubles(&o.Scheduler) {
 		e.reportOn(t.Subject, failure, t.Text, t.Remedy)
 	}
-	return e.periodicJobs(ctx)
+	if err := e.periodicJobs(ctx); err != nil {
+		return err
+	}
+	return e.limits(ctx)
 }
