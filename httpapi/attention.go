@@ -31,8 +31,8 @@ type attentionAPI struct {
 	now     func() time.Time
 }
 
-// list lists what needs a look, the most severe first. What takes long to ask is not shared: a broker
-// or a leader that does not answer now. The answer would outlive its return.
+// list lists what needs a look, the most severe first. What takes long to ask is not shared: a
+// broker or a leader that does not answer now. The answer would outlive its return.
 func (a *attentionAPI) list(in *problem.Request) (any, error) {
 	in.Query()
 	ctx := in.Request().Context()
@@ -77,8 +77,8 @@ func failed(kind, severity, reason string) answer.Problem {
 	return answer.Problem{Kind: kind, Severity: severity, Text: reason, Value: 1}
 }
 
-// lookWithin is how long the other problems wait for those of the queues. While a node of the broker
-// hangs, its management API does not answer.
+// lookWithin is how long the other problems wait for those of the queues. While a node of the
+// broker hangs, its management API does not answer.
 const lookWithin = 2 * time.Second
 
 // look returns what is known of the queues, nothing if the broker does not say.
@@ -130,7 +130,8 @@ const (
 	keepFreed = 15 * time.Second
 )
 
-// addLimits adds what limits count, and the slots that were freed. Without limits nothing is counted.
+// addLimits adds what limits count, and the slots that were freed. Without limits nothing is
+// counted.
 func (a *attentionAPI) addLimits(ctx context.Context, f *attention.Facts, now time.Time) error {
 	defined := a.entries.Limits.Limits()
 	if len(defined) == 0 {

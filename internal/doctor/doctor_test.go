@@ -270,3 +270,29 @@ func TestDoctorReportsGovernedQueuesThatAreBypassed(t *testing.T) {
 	require.Contains(t, out, "FAIL  governed queues queue.mails is bound to jobs.direct")
 	require.Contains(t, out, "FAIL  governed queues jobs for other do not go to the queue, although it is not governed")
 }
+
+func TestDoctorLooksAtLimits(t *testing.T) {
+	v := brokertest.New(t)
+	_, err := v.Channel(t).QueueDeclare(wire.QueuePrefix+"imports", true, false, false, false, nil)
+	require.NoError(t, err)
+	a := clitest.NewAPI(t, http.StatusOK, `{"vhost":"jobs","scheduler":{"phase":"leading"}}`)
+	a.On("/api/job-metrics", `{"classes":[{"name":"Import"}]}`)
+	a.On("/api/attention", `{"items":[]}`)
+	look := func(limits string) string {
+		a.On("/api/limits", limits)
+		return withSidecar(t, v, a).out
+	}
+	require.NotContains(t, look(`[]`), "limits")
+	fine := `{"name":"each","state":"active","definition":{"queues":["imports"],"classes":["Import"],"concurrency":3}}`
+	require.Contains(t, look(`[`+fine+`]`), "ok    limits          1 limit: their queues and classes are known")
+	r := look(`[` + fine + `,{"name":"typo","state":"active","definition":{"queues":["improts"],"classes":["Imprt"],"concurrency":3}},{"name":"part","state":"incomplete","problem":"it limits nothing","definition":{}}]`)
+	require.Regexp(t, `FAIL  limits          part holds nothing back: it limits nothing\n +→ define it again, or delete it: millrace limits delete part`, r)
+	require.Regexp(t, `note  limits          queue "improts" of limit typo does not exist\n +→ if no job is to come, correct the name`, r)
+	require.Regexp(t, `note  limits          no job of class "Imprt" of limit typo has run in the last 30 days`, r)
+	require.NotContains(t, r, "limit each")
+	a.On("/api/job-metrics", `{"classes":[{"name":"","other":true}]}`)
+	a.On("/api/attention", `{"items":[{"kind":"slots_freed","text":"3 slots were freed"}]}`)
+	r = look(`[` + fine + `]`)
+	require.Regexp(t, `note  limits          3 slots were freed\n +→ see which workers run these jobs, and let them report ends`, r)
+	require.NotContains(t, r, "no job of class", "with too many classes not all are known")
+}

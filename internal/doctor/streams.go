@@ -124,5 +124,5 @@ func (e *examination) sidecar(ctx context.Context) error {
 	for _, t := range apiclient.Troubles(&o.Scheduler) {
 		e.reportOn(t.Subject, failure, t.Text, t.Remedy)
 	}
-	return errors.Join(e.periodicJobs(ctx), e.governed(ctx))
+	return errors.Join(e.periodicJobs(ctx), e.limits(ctx), e.governed(ctx))
 }

@@ -322,7 +322,7 @@ func (f *Facts) limits(add adder) {
 		}
 		oldest, more := p.Used.Oldest, ""
 		if parts > 1 {
-			more = fmt.Sprintf("; so it is for %d more", parts-1)
+			more = fmt.Sprintf("; parts of the limit that stall too: %d", parts-1)
 		}
 		add(LimitStalled, critical, l.Name, since.Seconds(), "%s, %s%s in use, and none has become free for %s: job %s of queue %s has held one for longest, %s%s", waitingJobs(int64(p.Waiting)),
 			slots(int64(p.Used.Slots)), of(p.Group), span(since), oldest.JID, oldest.Queue, f.consumed(oldest.Queue), more)

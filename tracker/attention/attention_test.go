@@ -179,8 +179,8 @@ func TestTicksThatWentWrong(t *testing.T) {
 	}, got)
 }
 
-// A limit stalls when a part of it is full, jobs wait, and no slot has become free for five minutes,
-// or for longer than its jobs usually run.
+// A limit stalls when a part of it is full, jobs wait, and no slot has become free for five
+// minutes, or for longer than its jobs usually run.
 func TestStalledLimits(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	part := func(key, class string, waiting, used int, newest time.Duration) occupancy.Part {
@@ -206,7 +206,7 @@ func TestStalledLimits(t *testing.T) {
 	require.Equal(t, []string{stalls + "and the queue does not exist"}, look(one, queue("other", 0, 2)))
 	require.Equal(t, []string{stalls + "and the broker does not say who consumes the queue"}, look(one))
 	more := limit(part("a", "C", 1, 2, 6*time.Minute), part("b", "C", 3, 2, 7*time.Minute))
-	require.Equal(t, []string{stalls + "and the queue has 1 consumer; so it is for 1 more"}, look(more, queue("imports", 0, 1)))
+	require.Equal(t, []string{stalls + "and the queue has 1 consumer; parts of the limit that stall too: 1"}, look(more, queue("imports", 0, 1)))
 	more.Paused = true
 	require.Empty(t, look(more))
 	require.Equal(t, []string{"warning limit_incomplete part: the limit holds nothing back: give concurrency or rate"},

@@ -14,8 +14,8 @@ var units = []struct {
 	is   time.Duration
 }{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
 
-// span returns a duration as the web UI shows them: in its largest unit and, up to ten of that, also
-// in the next one.
+// span returns a duration as the web UI shows them: in its largest unit and, up to ten of that,
+// also in the next one.
 func span(d time.Duration) string {
 	d = d.Round(time.Second)
 	for i, u := range units[:len(units)-1] {

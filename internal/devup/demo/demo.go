@@ -47,7 +47,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.again(ctx, "producer", d.produce) })
 	g.Go(func() error { return d.again(ctx, "worker", d.work) })
-	g.Go(func() error { return d.again(ctx, "periodic jobs", d.define) })
+	g.Go(func() error { return d.again(ctx, "definitions", d.define) })
 	return g.Wait()
 }
 

@@ -83,7 +83,7 @@ func TestDemoWithTopologyOfMillrace(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return d.Counts().Processed > 0 }, "it works")
 }
 
-func TestDemoDefinesPeriodicJobs(t *testing.T) {
+func TestDemoDefinesJobsAndLimits(t *testing.T) {
 	v := brokertest.New(t)
 	ch := v.Channel(t)
 	_, err := ch.QueueDeclare(wire.LeaderInbox, false, true, false, false, nil)
@@ -105,6 +105,33 @@ func TestDemoDefinesPeriodicJobs(t *testing.T) {
 		require.Contains(t, known, job.Class)
 		require.Contains(t, queues, job.Queue)
 	}
+	limits, err := cmd.Definitions.NamedLimits()
+	require.NoError(t, err)
+	require.Len(t, limits, 1)
+	def, err := wire.ParseLimit(limits[0].Value)
+	require.NoError(t, err)
+	require.NoError(t, def.CheckWhole())
+	for _, class := range def.Classes {
+		require.Contains(t, known, class)
+	}
+}
+
+// The worker says that a job has ended which holds a slot, and the producer enqueues such jobs.
+func TestDemoRunsLimitedJobs(t *testing.T) {
+	v := brokertest.New(t)
+	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 200}
+	run(t, d)
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, gatedJobs)) >= uploaded }, "a shop uploads its orders")
+	gated, err := wire.ParseEntry(gatedJobs, 0, v.ReadStream(t, gatedJobs)[0].Body)
+	require.NoError(t, err)
+	require.True(t, gated.Job.Gated)
+	require.Equal(t, "shop-1", gated.Job.LimitKey)
+	slot := wire.Slot{Stream: wire.Gated, Offset: 0, Epoch: 1, Seq: 1, JIDTag: gated.JID}.String()
+	v.Publish(t, exchange, queueDefault, amqp.Publishing{Body: v.ReadStream(t, gatedJobs)[0].Body, Headers: amqp.Table{"millrace-slot": slot}})
+	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, jobEnds)) > 0 }, "the end is reported")
+	end, _, err := wire.ParseEnd(v.ReadStream(t, jobEnds)[0].Body)
+	require.NoError(t, err)
+	require.Equal(t, []string{wire.TypeEnded, slot}, []string{end.Type, end.Slot})
 }
 
 func TestDemoReconnects(t *testing.T) {

@@ -7,11 +7,13 @@
 // attempts left to dead_jobs. It sends a heartbeat every ten seconds, a last one when it stops, and
 // a record of each job to job_metrics. It runs the classes that the producer enqueues, and fails at
 // any other. The producer enqueues jobs, schedules some, makes some that fail, and delays messages
-// for the exchange demo.events.
+// for the exchange demo.events. Now and then a shop uploads its orders: jobs of which a limit lets
+// one run at a time.
 //
 // # Promises
 //
 // A job is acknowledged only after the broker has confirmed its outcome, so no job is lost. A
-// worker that dies between the two runs a job twice. A connection that is lost is opened again
-// until Run ends.
+// worker that dies between the two runs a job twice. The worker says when a limited job has ended.
+// It does not ask whether a job that came again may run, as a worker should. A connection that is
+// lost is opened again until Run ends.
 package demo

@@ -18,16 +18,20 @@ const (
 	importUsers  = "ImportUsers"   // never works: it ends among the dead
 	cleanUp      = "CleanUp"       // periodic, and always works
 	dailyReport  = "DailyReport"   // the same
+	importOrders = "ImportOrders"  // limited: one at a time for each shop
 	everyDoomed  = 6000            // one in so many jobs is such a one, five minutes apart at the default rate
 	firstDoomed  = 60              // so that the first comes soon
 	atMostAhead  = 8 * time.Second // how far ahead reminders are scheduled
 
 	everyDelayed = 200              // one in so many is a delayed message: ten seconds at the default rate
 	messageAhead = 10 * time.Second // how long it waits
+
+	everyUpload = 200 // after so many jobs, a shop uploads its orders: ten seconds at the default rate
+	uploaded    = 6   // jobs of an upload
 )
 
 // known are the classes that the worker runs.
-var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers, cleanUp, dailyReport}
+var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers, cleanUp, dailyReport, importOrders}
 
 // produce enqueues jobs at a steady rate until ctx ends.
 func (d *Demo) produce(ctx context.Context, conn *amqp.Connection) error {
@@ -57,6 +61,8 @@ func (p publisher) next(ctx context.Context, n int64) error {
 		return p.toQueue(ctx, queueLow, newJob(importUsers, queueLow, 2, fmt.Sprintf("users-%d.csv", n)))
 	case n%everyDelayed == everyDelayed-1:
 		return p.toStream(ctx, scheduledJobs, scheduled(newMessage("cart.abandoned", fmt.Sprintf(`{"cart":%d}`, n)), time.Now().Add(messageAhead)))
+	case n%everyUpload >= everyUpload/2 && n%everyUpload < everyUpload/2+uploaded:
+		return p.toStream(ctx, gatedJobs, limited(newJob(importOrders, queueDefault, 5, n), fmt.Sprintf("shop-%d", n/everyUpload%3+1)))
 	case n%10 == 3:
 		ahead := time.Second + rand.N(atMostAhead-time.Second)
 		return p.toStream(ctx, scheduledJobs, scheduled(newJob(sendReminder, queueDefault, 5, n), time.Now().Add(ahead)))
@@ -79,6 +85,12 @@ func newJob(class, queue string, retry int, args ...any) map[string]any {
 		"retry_count": 0,
 		"enqueued_at": seconds(time.Now()),
 	}
+}
+
+// limited returns a job that limits count, under a key.
+func limited(job map[string]any, key string) map[string]any {
+	job["gate"] = map[string]any{"key": key}
+	return job
 }
 
 // newMessage returns the job that publishes a message to the exchange events.

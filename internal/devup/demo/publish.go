@@ -19,9 +19,11 @@ const (
 	deadJobs      = "dead_jobs"
 	heartbeats    = "heartbeats"
 	jobMetrics    = "job_metrics"
+	gatedJobs     = "jobs.gated"
+	jobEnds       = "jobs.ends"
 )
 
-var streams = []string{scheduledJobs, retries, deadJobs, heartbeats, jobMetrics}
+var streams = []string{scheduledJobs, retries, deadJobs, heartbeats, jobMetrics, gatedJobs, jobEnds}
 
 const confirmTimeout = 10 * time.Second
 

@@ -86,10 +86,22 @@ func (d *Demo) handle(ctx context.Context, p publisher, delivery amqp.Delivery) 
 	default:
 		d.counts.processed.Add(1)
 	}
+	if err := p.end(ctx, delivery); err != nil {
+		return err
+	}
 	if err := delivery.Ack(false); err != nil {
 		return err
 	}
 	return p.toStream(ctx, jobMetrics, metric(job, status, begun, failure))
+}
+
+// end says that a job has ended which holds a slot of a limit.
+func (p publisher) end(ctx context.Context, delivery amqp.Delivery) error {
+	slot, holds := delivery.Headers["millrace-slot"].(string)
+	if !holds {
+		return nil
+	}
+	return p.toStream(ctx, jobEnds, map[string]any{"type": "ended", "slot": slot, "process": identity(), "at": seconds(time.Now())})
 }
 
 // readJob reads a job, and keeps numbers as they are written: the job may be published again.
@@ -101,6 +113,9 @@ func readJob(body []byte) (map[string]any, error) {
 	return job, err
 }
 
+// importTakes is how long an import takes, so that the others of its upload wait.
+const importTakes = time.Second
+
 // perform is the work itself. It fails at a class that the worker does not know, as every client
 // library does.
 func perform(ctx context.Context, job map[string]any) error {
@@ -110,6 +125,8 @@ func perform(ctx context.Context, job map[string]any) error {
 	}
 	_ = pause.For(ctx, 5*time.Millisecond+rand.N(40*time.Millisecond))
 	switch class {
+	case importOrders:
+		_ = pause.For(ctx, importTakes)
 	case importUsers:
 		return fail{"FileNotFound", "no such file"}
 	case resizeImage:
