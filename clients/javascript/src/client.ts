@@ -10,8 +10,10 @@ import { defined, defining, type Defined, type PeriodicJob } from './periodic.js
 import { Lost, Publisher, Returned } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
-import type { ClientMiddleware, ClientOptions, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest, UniqueOptions } from './types.js';
-import { asUnique, decided, type Decision } from './unique.js';
+import type {
+  ClientMiddleware, ClientOptions, Decision, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest, UniqueOptions,
+} from './types.js';
+import { asUnique, decided } from './unique.js';
 import { prepare, type Prepared } from './write.js';
 
 const TIMEOUT = 30; // s

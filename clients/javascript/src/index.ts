@@ -14,10 +14,9 @@ export { Worker } from './worker.js';
 export type { JobDefinition, NewJob } from './define.js';
 export type { Limit } from './limits.js';
 export type { Defined, PeriodicJob } from './periodic.js';
-export type { Decision, Unique } from './unique.js';
 export type { Handler, HandlerOptions, WorkerMiddleware } from './handler.js';
 export type { FoundEntry, FoundJob, FoundRun, InspectorOptions, QueueSize } from './inspector.js';
 export type {
-  ClientMiddleware, ClientOptions, Credentials, DefinitionOptions, Header, JobOptions, Json, Jsonable, Lane, Logger, Message,
-  MessageOptions, MessageProperties, OutgoingJob, Parsed, PublishOptions, Queues, TlsOptions, UniqueOptions, WorkerOptions,
+  ClientMiddleware, ClientOptions, Credentials, Decision, DefinitionOptions, Header, JobOptions, Json, Jsonable, Lane, Logger, Message,
+  MessageOptions, MessageProperties, OutgoingJob, Parsed, PublishOptions, Queues, TlsOptions, Unique, UniqueOptions, WorkerOptions,
 } from './types.js';

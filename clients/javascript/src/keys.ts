@@ -1,4 +1,4 @@
-import type { Decision, Unique } from './unique.js';
+import type { Decision, Unique } from './types.js';
 
 /** Which job has a key. A job that is over has it until a time, in ms. */
 interface Taken {

@@ -15,8 +15,10 @@ import { parseJob, type Delivered } from './parse.js';
 import { defining, definition, type Defined, type PeriodicJob } from './periodic.js';
 import type { Registry } from './registry.js';
 import { withRetryCount } from './scan.js';
-import type { ClientMiddleware, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest, UniqueOptions } from './types.js';
-import { asUnique, type Decision, type Unique } from './unique.js';
+import type {
+  ClientMiddleware, Decision, Jsonable, Message, MessageOptions, OutgoingJob, PublishOptions, Rest, Unique, UniqueOptions,
+} from './types.js';
+import { asUnique } from './unique.js';
 import { registryOf, type Worker } from './worker.js';
 import { prepare, toJSON } from './write.js';
 

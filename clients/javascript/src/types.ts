@@ -1,5 +1,4 @@
 /** The types that programs use, except those that name a job or a definition. */
-import type { Unique } from './unique.js';
 import type { ConnectionOptions, SecureContextOptions } from 'node:tls';
 
 /** A value that can be written as JSON: a bigint becomes a number, a Date becomes text. */
@@ -33,6 +32,38 @@ export type Parsed<T> = 0 extends 1 & T
         : T extends object
           ? { [K in keyof T]: Parsed<T[K]> }
           : unknown;
+
+/** Which jobs count as the same, and what becomes of a job when there is one of them already. */
+export interface Unique {
+  /** A text that names the job: 1 to 200 bytes. Without it, `by` names the job. */
+  key?: string;
+  /**
+   * The parts of the job that name it: `class`, `queue`, `args`, `jid`, or paths such as `args.0` and
+   * `args.0.customer`. Default: class, queue and args.
+   */
+  by?: readonly string[];
+  /**
+   * How long the key is taken. Default `unfinished`: until the job has ended, also while it waits for
+   * a retry. `waiting`: until a worker can take it.
+   */
+  while?: 'unfinished' | 'waiting';
+  /** How many seconds the key is taken in any case, from when the job was enqueued. */
+  for?: number;
+  /** Which job stays. Default `keep`: the first. `replace`: the later one, if the first still waits. */
+  on?: 'keep' | 'replace';
+  /** By how many seconds the job is put off, again with each duplicate. */
+  wait?: number;
+  /** By how many seconds it is put off in all. Needs `wait`. */
+  max?: number;
+}
+
+/** Which job stays of several with the same key. */
+export interface Decision {
+  /** That of the job that stays. `''` if middleware did not publish the job. */
+  jid: string;
+  /** Whether it is another one than the job that was enqueued, which does not run. */
+  duplicate: boolean;
+}
 
 /** The options of a job. */
 export interface JobOptions {

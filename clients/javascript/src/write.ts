@@ -5,8 +5,8 @@ import {
 import { Invalid, isError } from './errors.js';
 import { DEFAULT_QUEUE, DIRECT, GATED, MAX_COUNT, MAX_PRIORITY, MAX_RECORD, MEMBERS, SCHEDULED, keyFault, properties, queueNameFault, seconds } from './format.js';
 import type { Publication } from './publisher.js';
-import type { JobOptions, PublishOptions } from './types.js';
-import { uniqueFault, uniqueMember, type Unique } from './unique.js';
+import type { JobOptions, PublishOptions, Unique } from './types.js';
+import { uniqueFault, uniqueMember } from './unique.js';
 
 export const OPTIONS = new Set<string>([
   'queue', 'retry', 'priority', 'tags', 'jid', 'expiresAt', 'timeout', 'dead', 'backtrace', 'fields', 'traceparent', 'deadline', 'limited', 'limitKey', 'unique',

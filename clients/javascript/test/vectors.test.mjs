@@ -232,7 +232,8 @@ vectors('messages', (c) => {
   if (coded !== undefined) message.body = new Uint8Array(Buffer.from(coded, 'base64'));
   if (properties) message.properties = Object.fromEntries(Object.entries(properties).map(([name, value]) => [camel(name), value]));
   if (properties?.timestamp) message.properties.timestamp = new Date(millis(properties.timestamp));
-  const { expires_at: expires, ...options } = { jid: c.jid, ...c.options };
+  const { expires_at: expires, ...given } = { jid: c.jid, ...c.options };
+  const options = Object.fromEntries(Object.entries(given).map(([name, value]) => [camel(name), value]));
   if (expires !== undefined) options.expiresAt = new Date(millis(expires));
   const publish = () => prepare({ .../** @type {any} */ (delivery(message, options)), at: new Date(millis(c.at)) }, millis(c.now));
   if (c.error) {
