@@ -104,3 +104,16 @@ func (b *modelBroker) checkDelivered(fire wire.Through) {
 		}
 	}
 }
+
+// say notes that the journal's next record has the confirm of a fire.
+func (b *modelBroker) say(fire wire.Through) {
+	if _, known := b.known[fire]; !known {
+		b.known[fire] = int64(b.streams[wire.Journal].end())
+	}
+}
+
+// isKnown reports whether the part of the journal that a leader has read has the confirm of a fire.
+func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
+	at, known := b.known[fire]
+	return known && at < read
+}

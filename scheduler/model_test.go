@@ -201,19 +201,6 @@ func (b *modelBroker) noteKnown(c *modelConn, tag uint64) {
 	})
 }
 
-// say notes that the journal's next record has the confirm of a fire.
-func (b *modelBroker) say(fire wire.Through) {
-	if _, known := b.known[fire]; !known {
-		b.known[fire] = int64(b.streams[wire.Journal].end())
-	}
-}
-
-// isKnown reports whether the part of the journal that a leader has read has the confirm of a fire.
-func (b *modelBroker) isKnown(fire wire.Through, read int64) bool {
-	at, known := b.known[fire]
-	return known && at < read
-}
-
 func newModelBroker() *modelBroker {
 	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, bare: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
 		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, direct: map[string][]string{}, plainIn: map[string]int{}, onCopy: func(*copyOf) {}, onRecord: func(*wire.JournalRecord) {}, onAnswer: func(wire.Delivery, wire.Reply) {}}

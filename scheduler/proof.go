@@ -7,6 +7,7 @@ import (
 	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
+	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -125,4 +126,16 @@ func (n *newerProof) take(l *leadership, known map[string]bool) {
 		n.again = ""
 		n.ask(l, queue)
 	}
+}
+
+// queueOf returns the queue to which a fire in doubt went.
+func queueOf(d *tracker.Doubt) string {
+	if d.Entry != nil {
+		return d.Entry.Queue
+	}
+	job, err := wire.ParseJob(d.Body)
+	if err != nil {
+		return ""
+	}
+	return job.Queue
 }

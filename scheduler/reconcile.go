@@ -332,18 +332,6 @@ func (r *reconciler) refireBody(now time.Time, d *tracker.Doubt, job *wire.Job, 
 	return err
 }
 
-// queueOf returns the queue to which a fire in doubt went.
-func queueOf(d *tracker.Doubt) string {
-	if d.Entry != nil {
-		return d.Entry.Queue
-	}
-	job, err := wire.ParseJob(d.Body)
-	if err != nil {
-		return ""
-	}
-	return job.Queue
-}
-
 // isCopied reports whether a fire in doubt found no queue, and so arrived in jobs.gated.
 func (r *reconciler) isCopied(d *tracker.Doubt) bool {
 	return r.copied[dispatchInDoubt(d)]

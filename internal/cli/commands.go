@@ -37,16 +37,16 @@ type jobCommands struct {
 	Due        dueCmd        `cmd:"" help:"Show how many jobs are due when."`
 	Messages   messagesCmd   `cmd:"" help:"Show how many delayed messages wait for each exchange."`
 	Periodic   periodicCmd   `cmd:"" help:"List periodic jobs, pause, run and skip them."`
-	Governed   governedCmd   `cmd:"" help:"Govern queues, so that limits count all of their jobs."`
 	Limits     limitsCmd     `cmd:"" help:"List limits, what they count, and why a job waits."`
 	Unique     uniqueCmd     `cmd:"" help:"List the keys of unique jobs, and free them."`
-	Define     defineCmd     `cmd:"" help:"Set the periodic jobs and limits that a file or a program defines."`
+	Define     defineCmd     `cmd:"" help:"Set the periodic jobs, limits and governed queues that a file or a program defines."`
 	Operations operationsCmd `cmd:"" help:"Run and follow bulk actions (retry, delete, change …)."`
 	Rejected   rejectedCmd   `cmd:"" help:"List records that could not be read."`
 }
 
 type queueCommands struct {
 	Queues      queuesCmd      `cmd:"" help:"List, pause, move, purge and delete queues."`
+	Governed    governedCmd    `cmd:"" help:"Govern queues, so that limits count all of their jobs."`
 	Definitions definitionsCmd `cmd:"" help:"Export and import the queues, and which of them are paused."`
 	Processes   processesCmd   `cmd:"" aliases:"workers" help:"List worker processes, and stop them."`
 	Deploys     deploysCmd     `cmd:"" help:"List deploys, and mark them in all charts."`
