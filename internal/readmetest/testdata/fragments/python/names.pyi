@@ -14,6 +14,7 @@ from millrace_jobs import Limit as Limit
 from millrace_jobs import PeriodicJob as PeriodicJob
 from millrace_jobs import Unconfirmed as Unconfirmed
 from millrace_jobs import Worker as Worker
+from millrace_jobs import Unique as Unique
 from millrace_jobs._hooks import Event
 
 H = TypeVar("H", bound=Callable[..., Any])
