@@ -25,7 +25,8 @@ func (a *uniqueAPI) list(in *problem.Request) (any, error) {
 	key, hash, jid := in.Text("key"), in.Text("hash"), in.Text("jid")
 	all := []answer.UniqueKey{}
 	take := func(h *tracker.KeyHold) bool {
-		if (jid == "" || h.JID == wire.JIDTag(jid)) && !(h.IsPeriod() && h.Until <= a.now().UnixMicro()) {
+		over := h.IsPeriod() && h.Until <= a.now().UnixMicro()
+		if !over && (jid == "" || h.JID == wire.JIDTag(jid)) {
 			all = append(all, newUniqueKey(h))
 		}
 		return len(all) < mostKeys

@@ -371,6 +371,8 @@ var variants = []variant{
 		"s.Stream == wire.Gated", "(s.Stream == wire.Gated || s.Stream == wire.DeadJobs)", slots},
 	{"unique-retry-unread", "a key is free before the retry of its job was read", "scheduler.retriesProbes.passed",
 		"read < max(p.needs[key], p.least, 1)", "read > max(p.needs[key], p.least, 1)", slots},
+	{"unique-confirmed-late", "a unique job is not looked at again when the record of its decision is confirmed late", "scheduler.uniques.lookAt",
+		"u.look(s)", "", check{"./scheduler", "TestUniqueJobFiresWhenDecisionIsConfirmedLate", nil}},
 	{"undo-begins-again", "a leader that continues an undo does not know what the previous leader undid", "scheduler.operations.undoEffect",
 		"u.survey.mine.has(d.at)", "false", undone},
 }
