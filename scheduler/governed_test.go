@@ -103,6 +103,7 @@ func TestGovernedQueueIsFull(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "mails")
 	require.Equal(t, wire.StatusOK, s.governs(t, `{"name":"mails","max_waiting":10,"paused":true}`).Status)
 	s.awaitState(t, "mails", wire.QueueGoverned)
 	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 10)...)
@@ -144,6 +145,7 @@ func TestPlainWorkersOfGovernedQueue(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "mails")
 	require.Equal(t, wire.StatusOK, s.governs(t, `{"name":"mails","key":"args.0"}`).Status)
 	limits := []json.RawMessage{json.RawMessage(`{"name":"each","queues":["mails"],"per":["key"],"concurrency":2}`)}
 	d := &wire.Definitions{Layer: wire.LayerOperator, Limits: limits}
