@@ -52,6 +52,7 @@ func TestQueueIsGoverned(t *testing.T) {
 	require.Equal(t, wire.StatusOK, reply.Status, reply.Reason)
 	s.awaitState(t, "mails", wire.QueueDraining)
 	v.Publish(t, wire.ExchangeDirect, "mails", plain(3, 10)...)
+	time.Sleep(2 * time.Second)
 	require.Equal(t, 3, v.QueueLength(t, "queue.mails"), "no job passes those from before")
 	got := map[string]int{}
 	take := func() bool {
@@ -102,6 +103,7 @@ func TestGovernedQueueIsFull(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
 	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "mails")
 	require.Equal(t, wire.StatusOK, s.governs(t, `{"name":"mails","max_waiting":10,"paused":true}`).Status)
 	s.awaitState(t, "mails", wire.QueueGoverned)
 	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 10)...)
@@ -135,4 +137,30 @@ func TestBypassedQueueIsNoticed(t *testing.T) {
 	}, "it is noticed")
 	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 1)...)
 	require.Zero(t, v.QueueLength(t, "queue.mails"))
+}
+
+// A worker that knows nothing of slots works on a governed queue in rounds: the leader sees in the
+// figures of the broker that jobs are gone. The limit holds.
+func TestPlainWorkersOfGovernedQueue(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "mails")
+	require.Equal(t, wire.StatusOK, s.governs(t, `{"name":"mails","key":"args.0"}`).Status)
+	limits := []json.RawMessage{json.RawMessage(`{"name":"each","queues":["mails"],"per":["key"],"concurrency":2}`)}
+	d := &wire.Definitions{Layer: wire.LayerOperator, Limits: limits}
+	require.Equal(t, wire.StatusOK, s.ask(t, wire.Command{Command: wire.CommandDefine, Definitions: d}).Status)
+	s.awaitState(t, "mails", wire.QueueGoverned)
+	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 12)...)
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.mails") == 6 }, "two jobs of each of three keys are out")
+	began := time.Now()
+	w := work(t, v, "mails", nil)
+	jids := make([]string, 12)
+	for i := range jids {
+		jids[i] = fmt.Sprint("p", i)
+	}
+	brokertest.EventuallyWithin(t, 3*time.Minute, func() bool { return w.hasAll(jids) }, "the second round comes")
+	require.Greater(t, time.Since(began), 30*time.Second, "no slot is freed before the figures are sure")
+	t.Logf("a round took %v", time.Since(began).Round(time.Second))
+	w.gets(t, jids...)
 }

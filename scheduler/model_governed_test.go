@@ -89,7 +89,7 @@ func (b *modelBroker) switchOnce(w governing) (state string, done bool) {
 			return "", false
 		}
 	}
-	if len(is) == 0 && !(to == ownQueue && b.missing[w.queue]) {
+	if len(is) == 0 && (to != ownQueue || !b.missing[w.queue]) {
 		b.bindDirect(w.queue, to)
 		return "", false
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	clientwire "github.com/millrace-jobs/millrace/clients/go/wire"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -73,7 +72,7 @@ func (r *gateRule) keyOf(job []byte) string {
 	case gjson.Number:
 		key = at.Raw
 	}
-	if clientwire.CheckLimitKey(key) != nil {
+	if wire.CheckLimitKey(key) != nil {
 		return ""
 	}
 	return strings.Clone(key)

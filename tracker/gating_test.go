@@ -91,9 +91,9 @@ func TestGovernedQueueReadsKeysOfJobs(t *testing.T) {
 	for stream := range h.streams {
 		r.at[stream] = len(h.of(stream, 0))
 	}
-	h.restate("q", turn+1, wire.QueueFull)
-	h.restate("q", turn, "")
 	h.restate("q", turn, wire.QueueDraining)
+	h.restate("q", turn, "")
+	h.restate("q", turn+1, wire.QueueFull)
 	r.finish()
 	require.Equal(t, wire.QueueDraining, o.Governed.GovernedQueue("q").State, "a state of another turn does not count")
 

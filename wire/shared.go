@@ -112,6 +112,9 @@ func Quote(s string) string { return shared.Quote(s) }
 // CheckQueueName returns an error if no queue can have this name.
 func CheckQueueName(name string) error { return shared.CheckQueueName(name) }
 
+// CheckLimitKey returns an error if no job can have this key.
+func CheckLimitKey(key string) error { return shared.CheckLimitKey(key) }
+
 // Backoff returns how long a job waits after its attempt number count (from 0) failed.
 func Backoff(count int, random func(n int) int) time.Duration { return shared.Backoff(count, random) }
 
