@@ -219,6 +219,8 @@ type produced struct {
 	Error   string    `json:"error"`
 	Message string    `json:"message"`
 
+	Duplicate bool `json:"duplicate"`
+
 	Made      []string `json:"made"`
 	Changed   []string `json:"changed"`
 	Forgotten []string `json:"forgotten"`

@@ -1,11 +1,13 @@
 import io.github.millracejobs.BulkException;
 import io.github.millracejobs.Client;
 import io.github.millracejobs.ClientMiddleware;
+import io.github.millracejobs.Decision;
 import io.github.millracejobs.Defined;
 import io.github.millracejobs.Limit;
 import io.github.millracejobs.MillraceException;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.PeriodicJob;
+import io.github.millracejobs.Unique;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -42,6 +44,10 @@ final class ProducerProgram {
                     Map<String, Object> command = Settings.read(line);
                     if (command.get("op").equals("define")) {
                         result.putAll(define(client, command));
+                    } else if (command.get("op").equals("enqueue_unique")) {
+                        Decision stays = client.enqueueUnique(job(command), within(command));
+                        result.put("jids", List.of(stays.jid()));
+                        result.put("duplicate", stays.duplicate());
                     } else {
                         result.put("jids", carryOut(client, command));
                     }
@@ -77,6 +83,10 @@ final class ProducerProgram {
         if (command.get("op").equals("bulk")) {
             return bulk(client, command);
         }
+        return Collections.singletonList(client.enqueue(job(command), within(command)));
+    }
+
+    private static NewJob job(Map<String, Object> command) {
         NewJob job = NewJob.withArgs((String) command.get("class"), (List<?>) command.get("args"));
         if (command.get("options") instanceof Map<?, ?> options) {
             options.forEach((name, value) -> option(job, (String) name, value));
@@ -86,8 +96,29 @@ final class ProducerProgram {
         } else if (command.get("in") instanceof Number in) {
             job.in(duration(in));
         }
-        Duration within = command.get("timeout") instanceof Number seconds ? duration(seconds) : USUAL;
-        return Collections.singletonList(client.enqueue(job, within));
+        return job;
+    }
+
+    private static Duration within(Map<String, Object> command) {
+        return command.get("timeout") instanceof Number seconds ? duration(seconds) : USUAL;
+    }
+
+    private static Unique unique(Object value) {
+        if (!(value instanceof Map<?, ?> members)) {
+            return Boolean.TRUE.equals(value) ? Unique.of() : null;
+        }
+        Unique unique = members.get("key") instanceof String key ? Unique.key(key)
+                : members.get("by") instanceof List<?> ? Unique.by(texts(members.get("by"))) : Unique.of();
+        members.forEach((name, member) -> Objects.requireNonNull(switch ((String) name) {
+            case "key", "by" -> unique;
+            case "while" -> member.equals("waiting") ? unique.whileWaiting() : unique;
+            case "on" -> member.equals("replace") ? unique.replace() : unique;
+            case "for" -> unique.forAtLeast(duration((Number) member));
+            case "wait" -> unique.putOff(duration((Number) member));
+            case "max" -> unique.putOffAtMost(duration((Number) member));
+            default -> throw new IllegalArgumentException("no option is called " + name);
+        }));
+        return unique;
     }
 
     private static Map<String, Object> define(Client client, Map<String, Object> command) {
@@ -178,6 +209,7 @@ final class ProducerProgram {
             case "traceparent" -> job.traceparent((String) value);
             case "limited" -> job.limited((Boolean) value);
             case "limit_key" -> job.limitKey((String) value);
+            case "unique" -> job.unique(unique(value));
             default -> throw new IllegalArgumentException("no option is called " + name);
         }
     }

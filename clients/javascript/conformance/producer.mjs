@@ -48,13 +48,20 @@ const carryOut = async (command) => {
 const define = ({ source, jobs, limits, timeout }) => client.define(source, jobs?.map(({ queue, catch_up: catchUp, ...job }) => (
   { ...job, ...(catchUp && { catchUp }), options: queue ? { queue } : {} })), { deadline: timeout, limits });
 
+const enqueueUnique = async ({ class: name, args, at, options: given, timeout }) => {
+  const stays = await client.enqueueUnique(name, args, { ...options(given), ...(at && { at: new Date(at * 1000) }), deadline: timeout });
+  return { jids: [stays.jid], duplicate: stays.duplicate };
+};
+
 let line = 0;
 for await (const text of createInterface({ input: process.stdin })) {
   line++;
   let result;
   try {
     const command = JSON.parse(text);
-    result = command.op === 'define' ? await define(command) : { jids: await carryOut(command) };
+    if (command.op === 'define') result = await define(command);
+    else if (command.op === 'enqueue_unique') result = await enqueueUnique(command);
+    else result = { jids: await carryOut(command) };
   } catch (error) {
     result = { error: error.name, message: error.message };
   }

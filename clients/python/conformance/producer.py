@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from millrace_jobs import BulkError, Client, Error, Limit, NewJob, PeriodicJob
+from millrace_jobs import BulkError, Client, Error, Limit, NewJob, PeriodicJob, Unique
 
 
 def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
@@ -35,8 +35,21 @@ def marks(name: str) -> Callable[[NewJob, Callable[[NewJob], str | None]], str |
     return around
 
 
-def carry_out(client: Client, command: dict[str, Any]) -> list[str | None]:
+def options_of(command: dict[str, Any]) -> dict[str, Any]:
     options = {"deadline": command.get("timeout"), **command.get("options", {})}
+    if isinstance(options.get("unique"), dict):
+        names = {"while": "while_", "for": "for_"}
+        options["unique"] = Unique(**{names.get(name, name): value for name, value in options["unique"].items()})
+    return options
+
+
+def enqueue_unique(client: Client, command: dict[str, Any]) -> dict[str, Any]:
+    stays = client.enqueue_unique(command["class"], command["args"], at=command.get("at"), **options_of(command))
+    return {"jids": [stays.jid], "duplicate": stays.duplicate}
+
+
+def carry_out(client: Client, command: dict[str, Any]) -> list[str | None]:
+    options = options_of(command)
     match command["op"]:
         case "bulk":
             return bulk(client, command)
@@ -67,7 +80,13 @@ def main() -> None:
             result: dict[str, Any] = {"line": number}
             try:
                 command = json.loads(line)
-                result.update(define(client, command) if command["op"] == "define" else {"jids": carry_out(client, command)})
+                match command["op"]:
+                    case "define":
+                        result.update(define(client, command))
+                    case "enqueue_unique":
+                        result.update(enqueue_unique(client, command))
+                    case _:
+                        result["jids"] = carry_out(client, command)
             except Error as e:
                 result.update(error=type(e).__name__, message=str(e))
             results.write(json.dumps(result) + "\n")

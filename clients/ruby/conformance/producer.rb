@@ -15,8 +15,17 @@ def bulk(client, command)
   end
 end
 
+def options_of(command)
+  (command['options'] || {}).transform_keys(&:to_sym).merge(deadline: command['timeout'])
+end
+
+def enqueue_unique(client, command)
+  stays = client.enqueue_unique(command['class'], command['args'], at: command['at'], **options_of(command))
+  { jids: [stays.jid], duplicate: stays.duplicate? }
+end
+
 def carry_out(client, command)
-  options = (command['options'] || {}).transform_keys(&:to_sym).merge(deadline: command['timeout'])
+  options = options_of(command)
   case command['op']
   when 'bulk' then bulk(client, command)
   when 'enqueue_at' then [client.enqueue_at(command['at'], command['class'], command['args'], **options)]
@@ -46,7 +55,11 @@ Millrace::Client.open(ENV.fetch('MILLRACE_AMQP_URL')) do |client|
   $stdin.each_line.with_index(1) do |line, number|
     result = begin
       command = JSON.parse(line)
-      command['op'] == 'define' ? define(client, command) : { jids: carry_out(client, command) }
+      case command['op']
+      when 'define' then define(client, command)
+      when 'enqueue_unique' then enqueue_unique(client, command)
+      else { jids: carry_out(client, command) }
+      end
     rescue Millrace::Error => e
       { error: e.class.name.split('::').last, message: e.message }
     end

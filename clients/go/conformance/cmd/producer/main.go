@@ -80,6 +80,7 @@ type options struct {
 	Traceparent string          `json:"traceparent"`
 	Limited     bool            `json:"limited"`
 	LimitKey    string          `json:"limit_key"`
+	Unique      json.RawMessage `json:"unique"`
 }
 
 func main() {
@@ -160,6 +161,13 @@ func (c command) carryOut(client *millrace.Client, line int) map[string]any {
 		}
 		return map[string]any{"line": line, "made": did.Made, "changed": did.Changed, "forgotten": did.Forgotten, "unchanged": did.Unchanged}
 	}
+	if c.Op == "enqueue_unique" {
+		stays, err := c.enqueueUnique(ctx, client)
+		if err != nil {
+			return map[string]any{"line": line, "error": kind(err), "message": err.Error()}
+		}
+		return map[string]any{"line": line, "jids": []string{stays.JID}, "duplicate": stays.Duplicate}
+	}
 	jid, err := c.enqueue(ctx, client)
 	if err != nil {
 		return map[string]any{"line": line, "error": kind(err), "message": err.Error()}
@@ -176,6 +184,14 @@ func (c command) enqueue(ctx context.Context, client *millrace.Client) (string, 
 		return client.EnqueueIn(ctx, seconds(c.In), args, &options)
 	}
 	return client.Enqueue(ctx, args, &options)
+}
+
+func (c command) enqueueUnique(ctx context.Context, client *millrace.Client) (millrace.Decision, error) {
+	options := c.Options.options()
+	if c.At > 0 {
+		options.ScheduledAt = at(c.At)
+	}
+	return client.EnqueueUnique(ctx, millrace.Args(c.Class, c.Args...), &options)
 }
 
 func (c command) define(ctx context.Context, client *millrace.Client) (millrace.Defined, error) {
@@ -226,7 +242,7 @@ func (o options) options() millrace.EnqueueOptions {
 	out := millrace.EnqueueOptions{
 		Queue: o.Queue, Priority: o.Priority, Tags: o.Tags, JID: o.JID, Timeout: seconds(o.Timeout), NoDead: o.Dead != nil && !*o.Dead,
 		Backtrace: o.Backtrace, Fields: o.Fields, Traceparent: o.Traceparent,
-		Limited: o.Limited, LimitKey: o.LimitKey,
+		Limited: o.Limited, LimitKey: o.LimitKey, Unique: unique(o.Unique),
 	}
 	if o.ExpiresAt > 0 {
 		out.ExpiresAt = at(o.ExpiresAt)
@@ -243,9 +259,36 @@ func (o options) options() millrace.EnqueueOptions {
 	return out
 }
 
+// unique returns the option of a job. A key that is empty is given as one that no job can have.
+func unique(text json.RawMessage) *millrace.Unique {
+	var given struct {
+		Key   *string              `json:"key"`
+		By    []string             `json:"by"`
+		While millrace.While       `json:"while"`
+		For   float64              `json:"for"`
+		On    millrace.OnDuplicate `json:"on"`
+		Wait  float64              `json:"wait"`
+		Max   float64              `json:"max"`
+	}
+	if string(text) == "true" {
+		return &millrace.Unique{}
+	}
+	if json.Unmarshal(text, &given) != nil {
+		return nil
+	}
+	u := millrace.Unique{By: given.By, While: given.While, For: seconds(given.For), On: given.On, Wait: seconds(given.Wait), Max: seconds(given.Max)}
+	if given.Key != nil {
+		if u.Key = *given.Key; u.Key == "" {
+			u.Key = "\n"
+		}
+	}
+	return &u
+}
+
 func kind(err error) string {
 	for name, target := range map[string]error{
 		"Invalid": millrace.ErrInvalid, "Refused": millrace.ErrRefused, "Unreachable": millrace.ErrUnreachable, "Unconfirmed": millrace.ErrUnconfirmed,
+		"Undecided": millrace.ErrUndecided,
 	} {
 		if errors.Is(err, target) {
 			return name
