@@ -87,8 +87,8 @@ type WhyWaits struct {
 	Limits []WaitsFor `json:"limits"`
 
 	// Of a unique job: no leader has decided yet whether it has its key.
-	Undecided bool `json:"undecided,omitempty"`
-	Governed *WaitsForQueue `json:"governed,omitempty"` // if its queue is governed
+	Undecided bool           `json:"undecided,omitempty"`
+	Governed  *WaitsForQueue `json:"governed,omitempty"` // if its queue is governed
 }
 
 // WaitsForQueue is what a governed queue lets its jobs do.
