@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,7 +91,26 @@ func goAPI(t *testing.T, dirs ...string) declared {
 			}
 		}
 	}
+	d.promote()
 	return d
+}
+
+// embeds stands between a type and one that it embeds.
+const embeds = " embeds "
+
+// promote gives each type the members of those that it embeds.
+func (d declared) promote() {
+	for fact := range maps.Clone(d) {
+		outer, inner, is := strings.Cut(fact, embeds)
+		if !is {
+			continue
+		}
+		for name := range maps.Clone(d) {
+			if member, of := strings.CutPrefix(name, inner+"."); of {
+				d[outer+"."+member] = true
+			}
+		}
+	}
 }
 
 func (d declared) add(pkg string, decl ast.Decl) {
@@ -121,6 +141,9 @@ func (d declared) add(pkg string, decl ast.Decl) {
 					for _, field := range s.Fields.List {
 						for _, id := range field.Names {
 							d[spec.Name.Name+"."+id.Name] = true
+						}
+						if id, is := field.Type.(*ast.Ident); is && len(field.Names) == 0 {
+							d[spec.Name.Name+embeds+id.Name] = true
 						}
 					}
 				}
