@@ -330,6 +330,12 @@ var mistakes = []mistake{
 		from: `return false unless task.slot`,
 		to:   `return false`,
 	},
+	{
+		name: "reports no duplicate", scenario: "unique", says: "a duplicate is reported",
+		lang: "python", file: "millrace_jobs/_unique.py",
+		from: `or stays), duplicate=True)`,
+		to:   `or stays), duplicate=False)`,
+	},
 }
 
 // library says which sources of a client are copied, and which variable points its programs to the

@@ -30,7 +30,7 @@ func uniqueJobs(t *trial) {
 	first := results[0].jid(t)
 	require.False(t, results[0].Duplicate)
 	require.Equal(t, first, results[1].jid(t), "the first job stays")
-	require.True(t, results[1].Duplicate)
+	require.True(t, results[1].Duplicate, "a duplicate is reported")
 	require.NotEqual(t, first, results[2].jid(t), "enqueue does not wait for the decision")
 	require.False(t, results[3].Duplicate, "other args are another job")
 	require.Equal(t, results[4].jid(t), results[5].jid(t))
