@@ -90,11 +90,12 @@ func TestQueueIsNotGovernedWithoutAlternateExchange(t *testing.T) {
 	path := "/api/policies/" + v.Name + "/millrace-direct"
 	brokertest.Eventually(t, func() bool { return v.Try(t.Context(), http.MethodGet, path, nil, nil) == nil }, "the policy is set")
 	require.NoError(t, v.Try(t.Context(), http.MethodDelete, path, nil, nil))
+	var reply wire.Reply
 	brokertest.Eventually(t, func() bool {
-		reply := s.governs(t, `{"name":"mails"}`)
+		reply = s.governs(t, `{"name":"mails"}`)
 		return reply.Status == wire.StatusDrifted && reply.Error == "precondition_failed"
 	}, "the definition is refused")
-	require.Contains(t, s.governs(t, `{"name":"mails"}`).Reason, "rabbitmqctl set_policy")
+	require.Contains(t, reply.Reason, "rabbitmqctl set_policy")
 	require.Nil(t, s.entries.Governed.GovernedQueue("mails"))
 }
 

@@ -46,10 +46,11 @@ func (f *followed) FollowGroups(follow bool) {
 func (f *followed) TakeGroups() (taken map[wire.Group]DueKey, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	taken, all = f.groups, f.allGroups
-	if f.allGroups = false; len(taken) > 0 {
-		f.groups = map[wire.Group]DueKey{}
+	all, f.allGroups = f.allGroups, false
+	if len(f.groups) == 0 { // the map goes on to be written to
+		return nil, all
 	}
+	taken, f.groups = f.groups, map[wire.Group]DueKey{}
 	return taken, all
 }
 

@@ -152,6 +152,9 @@ func (c *Client) ask(ctx context.Context, id string, body []byte) (Defined, erro
 	var pause pauses
 	sent := false // it may have been carried out
 	for {
+		if c.ctx.Err() != nil && !sent {
+			return Defined{}, ErrClosed
+		}
 		reply, err := c.askOnce(ctx, id, body)
 		switch {
 		case err == nil:

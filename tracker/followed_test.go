@@ -1,0 +1,23 @@
+package tracker
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
+
+// What TakeGroups returns belongs to its caller: the view goes on to write what comes next.
+func TestTakenGroupsDoNotChange(t *testing.T) {
+	var f followed
+	f.FollowGroups(true)
+	none, _ := f.TakeGroups()
+	f.showGroups(map[wire.Group]DueKey{{Key: "a"}: {}}, true)
+	require.Empty(t, none)
+	taken, all := f.TakeGroups()
+	require.Len(t, taken, 1)
+	require.True(t, all)
+	f.showGroups(map[wire.Group]DueKey{{Key: "b"}: {}}, false)
+	require.Len(t, taken, 1)
+}
