@@ -47,7 +47,7 @@ func (f *followed) TakeGroups() (taken map[wire.Group]DueKey, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all, f.allGroups = f.allGroups, false
-	if len(f.groups) == 0 { // the map goes on to be written to
+	if len(f.groups) == 0 { // the view still writes to this map
 		return nil, all
 	}
 	taken, f.groups = f.groups, map[wire.Group]DueKey{}

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What TakeGroups returns belongs to its caller: the view goes on to write what comes next.
+// What TakeGroups returns belongs to its caller. The view writes what comes next elsewhere.
 func TestTakenGroupsDoNotChange(t *testing.T) {
 	var f followed
 	f.FollowGroups(true)
