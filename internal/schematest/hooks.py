@@ -45,6 +45,8 @@ def before_call(context, case, kwargs):
         periodic(case.body, (case.path_parameters or {}).get("name"))
     if case.operation.label == "PUT /api/limits/{name}" and isinstance(case.body, dict):
         limit(case.body, (case.path_parameters or {}).get("name"))
+    if case.operation.label == "PUT /api/governed-queues/{name}" and isinstance(case.body, dict):
+        governed(case.body, (case.path_parameters or {}).get("name"))
     if case.operation.path.endswith("/move") and isinstance(case.body, dict):
         case.body["to"] = "leased" if (case.path_parameters or {}).get("queue") == "q0" else "q0"
 
@@ -52,9 +54,19 @@ def before_call(context, case, kwargs):
 def definitions(body):
     """Makes a document of definitions valid: it has a list of each kind, whose names differ."""
     body["source"] = f"s{len(body['source']) % 3}"
-    for kind, valid in (("periodic_jobs", periodic), ("limits", limit)):
+    for kind, valid in (("periodic_jobs", periodic), ("limits", limit), ("queues", governed)):
         body[kind] = [valid(value, f"{body['source']}-{i}") for i, value in enumerate(body.get(kind, [])[:3])]
     body.pop("layer", None)
+
+
+def governed(value, name):
+    """Makes the definition of a governed queue valid: its key is a path, and the keys of weights have no control characters."""
+    value["name"] = name
+    if "key" in value:
+        value["key"] = "args.0"
+    if "weights" in value:
+        value["weights"] = {"customer-42": 3}
+    return value
 
 
 def limit(value, name):
@@ -213,6 +225,8 @@ def existing(case):
     n = zlib.crc32(repr((case.operation.label, parameters, case.query, case.body)).encode())
     if "queue" in parameters and len(unquote_to_bytes(parameters["queue"])) > 200:
         parameters["queue"] = "q0"  # the limit of a name is in bytes
+    if path.startswith("/api/governed-queues/") and len(unquote_to_bytes(parameters["name"])) > 200:
+        parameters["name"] = "gone"
     if path.endswith("/resubmit"):  # the valid body depends on the stream
         parameters["stream"] = "retries"
         case.body = RETRY
