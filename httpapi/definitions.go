@@ -108,3 +108,43 @@ func operators(all wire.Definitions) wire.Command {
 	all.Layer = wire.LayerOperator
 	return wire.Command{Command: wire.CommandDefine, Definitions: &all}
 }
+
+// set returns a handler that sets the operator's layer of what its path names.
+func (d *definer) set(document func(one json.RawMessage) wire.Definitions) handler {
+	return func(in *problem.Request) error {
+		in.Query()
+		raw, err := layer(in)
+		if err != nil {
+			return err
+		}
+		_, err = d.command(in, operators(document(raw)))
+		return err
+	}
+}
+
+// naming puts the name of a definition of one kind into a command.
+type naming func(c *wire.Command, name string)
+
+// forget returns a handler that removes what its path names, or a layer of it.
+func (d *definer) forget(named naming) handler {
+	return func(in *problem.Request) error {
+		cmd := wire.Command{Command: wire.CommandForget}
+		named(&cmd, in.PathParam("name"))
+		in.Query("layer")
+		cmd.Layer, cmd.Reason = in.Text("layer"), readReason(in)
+		_, err := d.command(in, cmd)
+		return err
+	}
+}
+
+// pause returns a handler that pauses or resumes what its path names.
+func (d *definer) pause(verb string, named naming) handler {
+	return func(in *problem.Request) error {
+		cmd := wire.Command{Command: verb}
+		named(&cmd, in.PathParam("name"))
+		in.Query()
+		cmd.Reason = readReason(in)
+		_, err := d.command(in, cmd)
+		return err
+	}
+}

@@ -62,33 +62,10 @@ func newGovernedQueue(q *wire.DefinedQueue, counts *occupancy.Counts) answer.Gov
 	return shown
 }
 
-// set sets the operator's layer of a governed queue.
-func (a *governedAPI) set(in *problem.Request) error {
-	in.Query()
-	raw, err := layer(in)
-	if err != nil {
-		return err
-	}
-	_, err = a.command(in, operators(wire.Definitions{Queues: []json.RawMessage{raw}}))
-	return err
-}
+func governedNamed(c *wire.Command, name string) { c.Governed = name }
 
-// forget ends that a queue is governed, or removes a layer of its definition.
-func (a *governedAPI) forget(in *problem.Request) error {
-	name := in.PathParam("name")
-	in.Query("layer")
-	_, err := a.command(in, wire.Command{Command: wire.CommandForget, Governed: name, Layer: in.Text("layer"), Reason: readReason(in)})
-	return err
-}
-
-// pause returns a handler that pauses or resumes a governed queue.
-func (a *governedAPI) pause(verb string) handler {
-	return func(in *problem.Request) error {
-		name := in.PathParam("name")
-		in.Query()
-		_, err := a.command(in, wire.Command{Command: verb, Governed: name, Reason: readReason(in)})
-		return err
-	}
+func governedDefined(one json.RawMessage) wire.Definitions {
+	return wire.Definitions{Queues: []json.RawMessage{one}}
 }
 
 // sendJob sets where a job goes that is enqueued over HTTP: to its queue, or to jobs.gated if

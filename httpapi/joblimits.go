@@ -133,23 +133,7 @@ func (a *limitsAPI) preview(in *problem.Request, all wire.Definitions) error {
 	return in.JSON(http.StatusOK, withParts(answerLimit(would, counts)))
 }
 
-// forget removes a limit, or a layer of it.
-func (a *limitsAPI) forget(in *problem.Request) error {
-	name := in.PathParam("name")
-	in.Query("layer")
-	_, err := a.command(in, wire.Command{Command: wire.CommandForget, Limit: name, Layer: in.Text("layer"), Reason: readReason(in)})
-	return err
-}
-
-// pause returns a handler that pauses or resumes a limit.
-func (a *limitsAPI) pause(verb string) handler {
-	return func(in *problem.Request) error {
-		name := in.PathParam("name")
-		in.Query()
-		_, err := a.command(in, wire.Command{Command: verb, Limit: name, Reason: readReason(in)})
-		return err
-	}
-}
+func limitNamed(c *wire.Command, name string) { c.Limit = name }
 
 // slots lists the slots that are held, the oldest fires first.
 func (a *limitsAPI) slots(in *problem.Request) (any, error) {

@@ -123,33 +123,10 @@ func scheduleOf(p *wire.Periodic) string {
 	return p.Cron
 }
 
-// set sets the operator's layer of a job.
-func (a *periodicsAPI) set(in *problem.Request) error {
-	in.Query()
-	raw, err := layer(in)
-	if err != nil {
-		return err
-	}
-	_, err = a.command(in, operators(wire.Definitions{PeriodicJobs: []json.RawMessage{raw}}))
-	return err
-}
+func periodicNamed(c *wire.Command, name string) { c.Periodic = name }
 
-// forget removes a job, or a layer of it.
-func (a *periodicsAPI) forget(in *problem.Request) error {
-	name := in.PathParam("name")
-	in.Query("layer")
-	_, err := a.command(in, wire.Command{Command: wire.CommandForget, Periodic: name, Layer: in.Text("layer"), Reason: readReason(in)})
-	return err
-}
-
-// pause returns a handler that pauses or resumes a job.
-func (a *periodicsAPI) pause(verb string) handler {
-	return func(in *problem.Request) error {
-		name := in.PathParam("name")
-		in.Query()
-		_, err := a.command(in, wire.Command{Command: verb, Periodic: name, Reason: readReason(in)})
-		return err
-	}
+func periodicDefined(one json.RawMessage) wire.Definitions {
+	return wire.Definitions{PeriodicJobs: []json.RawMessage{one}}
 }
 
 // run enqueues the job of a periodic job now.

@@ -36,8 +36,8 @@ type jobCommands struct {
 	Errors     errorsCmd     `cmd:"" help:"Show failures, grouped by error."`
 	Due        dueCmd        `cmd:"" help:"Show how many jobs are due when."`
 	Messages   messagesCmd   `cmd:"" help:"Show how many delayed messages wait for each exchange."`
-	Periodic   periodicCmd   `cmd:"" help:"List periodic jobs, pause, run and skip them."`
-	Limits     limitsCmd     `cmd:"" help:"List limits, what they count, and why a job waits."`
+	Periodic   periodicCmd   `cmd:"" set:"defined=the periodic job" help:"List periodic jobs, pause, run and skip them."`
+	Limits     limitsCmd     `cmd:"" set:"defined=the limit" help:"List limits, what they count, and why a job waits."`
 	Unique     uniqueCmd     `cmd:"" help:"List the keys of unique jobs, and free them."`
 	Define     defineCmd     `cmd:"" help:"Set the periodic jobs, limits and governed queues that a file or a program defines."`
 	Operations operationsCmd `cmd:"" help:"Run and follow bulk actions (retry, delete, change …)."`
@@ -46,7 +46,7 @@ type jobCommands struct {
 
 type queueCommands struct {
 	Queues      queuesCmd      `cmd:"" help:"List, pause, move, purge and delete queues."`
-	Governed    governedCmd    `cmd:"" help:"Govern queues, so that limits count all of their jobs."`
+	Governed    governedCmd    `cmd:"" set:"defined=the queue, without queue" help:"Govern queues, so that limits count all of their jobs."`
 	Definitions definitionsCmd `cmd:"" help:"Export and import the queues, and which of them are paused."`
 	Processes   processesCmd   `cmd:"" aliases:"workers" help:"List worker processes, and stop them."`
 	Deploys     deploysCmd     `cmd:"" help:"List deploys, and mark them in all charts."`

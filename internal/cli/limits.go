@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
@@ -17,15 +15,15 @@ import (
 )
 
 type limitsCmd struct {
-	List   listLimitsCmd  `cmd:"" default:"withargs" aliases:"ls" help:"List limits."`
-	Show   showLimitCmd   `cmd:"" aliases:"get" help:"Show one limit, and who defined what."`
-	Parts  limitPartsCmd  `cmd:"" help:"Show what one limit counts, such as the jobs of each key."`
-	Slots  slotsCmd       `cmd:"" help:"List the slots that jobs hold."`
-	Why    whyWaitsCmd    `cmd:"" help:"Show why a job waits."`
-	Pause  pauseLimitCmd  `cmd:"" help:"Pause a limit: the jobs that it is about do not begin."`
-	Resume pauseLimitCmd  `cmd:"" help:"Resume a paused limit."`
-	Delete deleteLimitCmd `cmd:"" aliases:"rm" help:"Delete a limit."`
-	Free   freeSlotCmd    `cmd:"" help:"Free a slot whose job no worker runs any more."`
+	List   listLimitsCmd           `cmd:"" default:"withargs" aliases:"ls" help:"List limits."`
+	Show   showOneCmd[limitKind]   `cmd:"" aliases:"get" help:"Show one limit, and who defined what."`
+	Parts  limitPartsCmd           `cmd:"" help:"Show what one limit counts, such as the jobs of each key."`
+	Slots  slotsCmd                `cmd:"" help:"List the slots that jobs hold."`
+	Why    whyWaitsCmd             `cmd:"" help:"Show why a job waits."`
+	Pause  pauseOneCmd[limitKind]  `cmd:"" help:"Pause a limit: the jobs that it is about do not begin."`
+	Resume pauseOneCmd[limitKind]  `cmd:"" help:"Resume a paused limit."`
+	Delete deleteOneCmd[limitKind] `cmd:"" aliases:"rm" help:"Delete a limit."`
+	Free   freeSlotCmd             `cmd:"" help:"Free a slot whose job no worker runs any more."`
 }
 
 const limitsPath = "/api/limits"
@@ -65,41 +63,13 @@ func (c *listLimitsCmd) Run(ctx context.Context, out output.Streams) error {
 	return limitRows.getAll(ctx, out, &c.apiFlags, limitsPath, nil)
 }
 
-// oneLimitCmd is about one limit.
-type oneLimitCmd struct {
-	apiFlags
+type limitKind struct{}
 
-	Name string `arg:"" help:"Name of the limit."`
+func (limitKind) says() kindWords {
+	return kindWords{limitsPath, "limit", "Delete limit %q?", "deleted"}
 }
 
-func (c *oneLimitCmd) path() string { return limitsPath + "/" + apiclient.Segment(c.Name) }
-
-// action returns an action on the limit.
-func (c *oneLimitCmd) action(method, path, done string, body []byte) action {
-	return action{Request: apiclient.Request{Method: method, Path: c.path() + path, Body: body},
-		did: fields{"name": c.Name, "done": done}, said: fmt.Sprintf("limit %q %s", c.Name, done)}
-}
-
-type (
-	showLimitCmd  struct{ oneLimitCmd }
-	limitPartsCmd struct{ oneLimitCmd }
-	pauseLimitCmd struct {
-		oneLimitCmd
-		reasonFlag
-	}
-	deleteLimitCmd struct {
-		oneLimitCmd
-		reasonFlag
-		output.Confirm
-
-		Layer string `placeholder:"LAYER" help:"Only what this layer defines: code, file or operator."`
-	}
-)
-
-// Run prints one limit.
-func (c *showLimitCmd) Run(ctx context.Context, out output.Streams) error {
-	return c.getFacts(ctx, out, c.path(), nil)
-}
+type limitPartsCmd struct{ oneOf[limitKind] }
 
 var partRows = rows[answer.LimitPart]{append(append([]output.Column{}, groupColumns...), output.Plain("USED"), output.Plain("WAITING")),
 	func(p *answer.LimitPart) []any {
@@ -113,24 +83,6 @@ func (c *limitPartsCmd) Run(ctx context.Context, out output.Streams) error {
 		return err
 	}
 	return printPart(c.Printer(out), limit.Parts, partRows.table(limit.Parts))
-}
-
-// Run does what the command is called.
-func (c *pauseLimitCmd) Run(ctx context.Context, out output.Streams, k *kong.Context) error {
-	verb := k.Selected().Name
-	return c.act(ctx, out, c.action(http.MethodPut, "/"+verb, verb+"d", c.body()))
-}
-
-// Run deletes the limit.
-func (c *deleteLimitCmd) Run(ctx context.Context, out output.Streams) error {
-	if err := c.Ask(out, "Delete limit %q?", c.Name); err != nil {
-		return err
-	}
-	a := c.action(http.MethodDelete, "", "deleted", c.body())
-	if c.Layer != "" {
-		a.Query = url.Values{"layer": {c.Layer}}
-	}
-	return c.act(ctx, out, a)
 }
 
 type slotsCmd struct {

@@ -3,13 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
@@ -20,15 +17,15 @@ import (
 )
 
 type periodicCmd struct {
-	List   listPeriodicCmd   `cmd:"" default:"withargs" aliases:"ls" help:"List periodic jobs."`
-	Show   showPeriodicCmd   `cmd:"" aliases:"get" help:"Show one periodic job, and who defined what."`
-	Next   nextTicksCmd      `cmd:"" help:"Show when a periodic job is due next."`
-	Ticks  pastTicksCmd      `cmd:"" help:"Show the outcomes of the newest ticks of a periodic job."`
-	Run    runPeriodicCmd    `cmd:"" help:"Enqueue the job of a periodic job now."`
-	Skip   skipTickCmd       `cmd:"" help:"Skip the next tick of a periodic job, or another coming one."`
-	Pause  pausePeriodicCmd  `cmd:"" help:"Pause a periodic job: its ticks are skipped."`
-	Resume pausePeriodicCmd  `cmd:"" help:"Resume a paused periodic job."`
-	Delete deletePeriodicCmd `cmd:"" aliases:"rm" help:"Delete a periodic job."`
+	List   listPeriodicCmd            `cmd:"" default:"withargs" aliases:"ls" help:"List periodic jobs."`
+	Show   showOneCmd[periodicKind]   `cmd:"" aliases:"get" help:"Show one periodic job, and who defined what."`
+	Next   nextTicksCmd               `cmd:"" help:"Show when a periodic job is due next."`
+	Ticks  pastTicksCmd               `cmd:"" help:"Show the outcomes of the newest ticks of a periodic job."`
+	Run    runPeriodicCmd             `cmd:"" help:"Enqueue the job of a periodic job now."`
+	Skip   skipTickCmd                `cmd:"" help:"Skip the next tick of a periodic job, or another coming one."`
+	Pause  pauseOneCmd[periodicKind]  `cmd:"" help:"Pause a periodic job: its ticks are skipped."`
+	Resume pauseOneCmd[periodicKind]  `cmd:"" help:"Resume a paused periodic job."`
+	Delete deleteOneCmd[periodicKind] `cmd:"" aliases:"rm" help:"Delete a periodic job."`
 }
 
 const periodicPath = "/api/periodic-jobs"
@@ -68,29 +65,22 @@ func (c *listPeriodicCmd) Run(ctx context.Context, out output.Streams) error {
 	return periodicRows.getAll(ctx, out, &c.apiFlags, periodicPath, nil)
 }
 
-// onePeriodicCmd is about one periodic job.
-type onePeriodicCmd struct {
-	apiFlags
+type periodicKind struct{}
 
-	Name string `arg:"" help:"Name of the periodic job."`
+func (periodicKind) says() kindWords {
+	return kindWords{periodicPath, "periodic job", "Delete periodic job %q?", "deleted"}
 }
 
-func (c *onePeriodicCmd) path() string { return periodicPath + "/" + apiclient.Segment(c.Name) }
+// onePeriodicCmd is about one periodic job.
+type onePeriodicCmd struct{ oneOf[periodicKind] }
 
 // get asks for the job, with its next n ticks.
 func (c *onePeriodicCmd) get(ctx context.Context, n int) (*answer.PeriodicJob, error) {
 	return apiclient.Get[answer.PeriodicJob](ctx, c.APIClient(), c.path(), url.Values{"next": {strconv.Itoa(n)}})
 }
 
-// action returns an action on the job.
-func (c *onePeriodicCmd) action(method, path, done string, body []byte) action {
-	return action{Request: apiclient.Request{Method: method, Path: c.path() + path, Body: body},
-		did: fields{"name": c.Name, "done": done}, said: fmt.Sprintf("periodic job %q %s", c.Name, done)}
-}
-
 type (
-	showPeriodicCmd struct{ onePeriodicCmd }
-	nextTicksCmd    struct {
+	nextTicksCmd struct {
 		onePeriodicCmd
 
 		Count int `short:"n" default:"10" help:"How many, up to 100 (${default})."`
@@ -106,23 +96,7 @@ type (
 
 		Tick string `placeholder:"TIME" help:"Which one, by its time (the next)."`
 	}
-	pausePeriodicCmd struct {
-		onePeriodicCmd
-		reasonFlag
-	}
-	deletePeriodicCmd struct {
-		onePeriodicCmd
-		reasonFlag
-		output.Confirm
-
-		Layer string `placeholder:"LAYER" help:"Only what this layer defines: code, file or operator."`
-	}
 )
-
-// Run prints one periodic job.
-func (c *showPeriodicCmd) Run(ctx context.Context, out output.Streams) error {
-	return c.getFacts(ctx, out, c.path(), nil)
-}
 
 var tickRows = rows[wire.Tick]{[]output.Column{output.Time("TICK"), output.Plain("OUTCOME"), output.Plain("COUNT"), output.Plain("LATE"), output.ID("JID"), output.Name("BY")},
 	func(t *wire.Tick) []any {
@@ -190,24 +164,6 @@ func (c *skipTickCmd) Run(ctx context.Context, out output.Streams) error {
 	}
 	return c.Printer(out).Done(fields{"name": c.Name, "done": "skipped", "tick": did.Tick},
 		"periodic job %q skips %s", c.Name, humantime.Unix(float64(did.Tick)).Format(humantime.WithZone))
-}
-
-// Run does what the command is called.
-func (c *pausePeriodicCmd) Run(ctx context.Context, out output.Streams, k *kong.Context) error {
-	verb := k.Selected().Name
-	return c.act(ctx, out, c.action(http.MethodPut, "/"+verb, verb+"d", c.body()))
-}
-
-// Run deletes the job.
-func (c *deletePeriodicCmd) Run(ctx context.Context, out output.Streams) error {
-	if err := c.Ask(out, "Delete periodic job %q?", c.Name); err != nil {
-		return err
-	}
-	a := c.action(http.MethodDelete, "", "deleted", c.body())
-	if c.Layer != "" {
-		a.Query = url.Values{"layer": {c.Layer}}
-	}
-	return c.act(ctx, out, a)
 }
 
 type defineCmd struct {
