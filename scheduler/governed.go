@@ -34,8 +34,8 @@ type governed struct {
 }
 
 const (
-	capEvery   = time.Second      // how often it is looked whether a queue is full
-	slotsEvery = 10 * time.Second // how often it is looked how many jobs workers run at once
+	capEvery   = time.Second      // how often the leader checks whether a queue is full
+	slotsEvery = 10 * time.Second // how often it asks how many jobs workers run at once
 	usualAhead = 1000             // jobs that are delivered and have not ended, if no worker says how many it runs
 )
 
