@@ -114,7 +114,7 @@ func (a *limitsAPI) set(in *problem.Request) error {
 
 // preview answers what a limit would count with another layer of the operator. No leader is asked.
 func (a *limitsAPI) preview(in *problem.Request, all wire.Definitions) error {
-	if err := checkCommand(in, operators(all)); err != nil {
+	if err := checkCommand(in, sign(in, operators(all))); err != nil {
 		return err
 	}
 	named, err := all.NamedLimits()

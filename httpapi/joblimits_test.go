@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,9 @@ func TestChangeOfALimitIsPreviewed(t *testing.T) {
 	for _, bad := range []string{`{"concurrency":0.5}`, `{"burst":1}`, `[]`, `{"name":"other"}`} {
 		w.do(http.MethodPut, "/api/limits/each?dry_run=true", bad).problem(t, http.StatusBadRequest, "bad_request")
 	}
+	r := request(http.MethodPut, "/api/limits/each?dry_run=true", `{"concurrency":1}`)
+	r.Header.Set("X-Reason", strings.Repeat("x", 5000))
+	w.send(r).problem(t, http.StatusBadRequest, "bad_request")
 	w.do(http.MethodPut, "/api/limits/each?dry_run=1", `{"concurrency":1}`).problem(t, http.StatusBadRequest, "bad_request")
 	w.reply = wire.Reply{Status: wire.StatusOK, Defined: &wire.DefineResult{}}
 	require.Equal(t, http.StatusNoContent, w.do(http.MethodPut, "/api/limits/each?dry_run=false", `{"concurrency":1}`).StatusCode)

@@ -19,6 +19,8 @@ func TestGovernedQueuesAreChecked(t *testing.T) {
 		`{"key":".a"}`:           "path",
 		`{"key":""}`:             "empty",
 		`{"max_waiting":-1}`:     "max_waiting",
+		`{"max_waiting":0}`:      `member "max_waiting" is a number from 1`,
+		`{"ahead":0}`:            `member "ahead" is a number from 1`,
 		`{"ahead":1000001}`:      "ahead",
 		`{"weights":{"a":0}}`:    "weight",
 		`{"weights":{"a":1001}}`: "weight",

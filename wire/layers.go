@@ -69,7 +69,7 @@ func checkGiven(raw []byte) (err error) {
 	gjson.ParseBytes(raw).ForEach(func(name, value gjson.Result) bool {
 		empty := value.Type == gjson.Null || value.Type == gjson.String && value.Str == ""
 		switch name := name.String(); {
-		case slices.Contains([]string{"every", "catch_up_max", "concurrency", "burst"}, name) && (empty || value.Num < 1):
+		case slices.Contains([]string{"every", "catch_up_max", "concurrency", "burst", "ahead", "max_waiting"}, name) && (empty || value.Num < 1):
 			err = fmt.Errorf("member %q is a number from 1", name)
 		case empty:
 			err = fmt.Errorf("member %q is empty: leave it out, or say what it is to be", name)
