@@ -19,10 +19,7 @@ const followedWithin = 18 * time.Second
 // frozen stops the leader of two sidecars for longer than its heartbeat, and lets it continue. The
 // old leader must notice that it has a successor.
 func frozen(w *world, perSecond, times int) {
-	for _, name := range []string{"x", "y"} {
-		w.run(w.slot(name, nil))
-	}
-	w.awaitLeader()
+	w.two()
 	w.warmUp()
 	stopCommands, stopFeed := w.command(10), w.feed(perSecond)
 	var longest time.Duration

@@ -30,10 +30,7 @@ const governEvery = 5 * time.Second
 // governedQueues governs a queue and ends that, again and again, while programs with pika publish
 // plain jobs for it and work on them, and while leaders, workers and the broker are killed.
 func governedQueues(w *world, producers, workers, kills int) {
-	for _, name := range []string{"x", "y"} {
-		w.run(w.slot(name, nil))
-	}
-	w.awaitLeader()
+	w.two()
 	w.ask(http.MethodPut, "/api/job-queues/governed", "")
 	path := filepath.Join(w.t.TempDir(), "log")
 	var running []*exec.Cmd
@@ -72,26 +69,11 @@ func governedQueues(w *world, producers, workers, kills int) {
 			}
 		}
 	})
-	for w.faults < kills {
-		w.pause(2*time.Second + w.upTo(4*time.Second))
-		switch n := w.random.IntN(10); {
-		case n < 4:
-			w.faults++
-			i := w.random.IntN(workers)
-			end(crew[i])
-			crew[i] = start("work", workers+w.faults)
-		case n < 8 || !w.v.CanKill():
-			old := w.awaitLeader()
-			w.kill(old)
-			w.run(old)
-			w.awaitLeader()
-		default:
-			w.faults++
-			w.v.Kill(w.t)
-			w.v.Restart(w.t)
-			w.awaitLeader()
-		}
-	}
+	w.killUntil(kills, 2*time.Second, 4*time.Second, shares{4, 4}, func() {
+		i := w.random.IntN(workers)
+		end(crew[i])
+		crew[i] = start("work", workers+w.faults)
+	})
 	stop()
 	for _, cmd := range sources {
 		end(cmd)

@@ -102,10 +102,7 @@ const takeoverWithin = 3 * time.Second
 // standby kills the leader of two sidecars again and again, so that the other one takes over. Every
 // third time it also kills that one while it settles.
 func standby(w *world, jobs, kills int) {
-	for _, name := range []string{"x", "y"} {
-		w.run(w.slot(name, nil))
-	}
-	w.awaitLeader()
+	w.two()
 	w.warmUp()
 	stop := w.command(10)
 	var longest time.Duration

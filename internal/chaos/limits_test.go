@@ -33,10 +33,7 @@ const perKey = 3
 // limitedJobs kills leaders, workers and the broker while workers run jobs that a limit per key
 // counts. The workers are Python programs with pika, and write down when each job begins and ends.
 func limitedJobs(w *world, jobs, keys, workers, kills int) {
-	for _, name := range []string{"x", "y"} {
-		w.run(w.slot(name, nil))
-	}
-	w.awaitLeader()
+	w.two()
 	w.ask(http.MethodPut, "/api/limits/each", fmt.Sprintf(`{"per":["key"],"concurrency":%d}`, perKey))
 	w.ask(http.MethodPut, "/api/job-queues/limited", "")
 	crew := newCrew(w, workers)
@@ -47,24 +44,7 @@ func limitedJobs(w *world, jobs, keys, workers, kills int) {
 		w.publish(wire.Gated, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body})
 	}
 	w.jobs = jobs
-	for w.faults < kills {
-		w.pause(300*time.Millisecond + w.upTo(1500*time.Millisecond))
-		switch n := w.random.IntN(10); {
-		case n < 5:
-			w.faults++
-			crew.kill(w.random.IntN(workers))
-		case n < 9 || !w.v.CanKill():
-			old := w.awaitLeader()
-			w.kill(old)
-			w.run(old)
-			w.awaitLeader()
-		default:
-			w.faults++
-			w.v.Kill(w.t)
-			w.v.Restart(w.t)
-			w.awaitLeader()
-		}
-	}
+	w.killUntil(kills, 300*time.Millisecond, 1500*time.Millisecond, shares{5, 4}, func() { crew.kill(w.random.IntN(workers)) })
 	for done := -1; done < jobs; {
 		before := done
 		brokertest.EventuallyWithin(w.t, time.Minute, func() bool {

@@ -24,10 +24,7 @@ func TestPeriodicJobs(t *testing.T) {
 // periodicJobs kills leaders around ticks of periodic jobs, which are due each second. Each tick
 // must bring exactly one job. Between two kills another sidecar leads, or the same one again.
 func periodicJobs(w *world, jobs, kills int) {
-	for _, name := range []string{"x", "y"} {
-		w.run(w.slot(name, nil))
-	}
-	w.awaitLeader()
+	w.two()
 	w.warmUp()
 	var definitions []string
 	for i := range jobs {

@@ -34,10 +34,7 @@ func TestUniqueJobs(t *testing.T) {
 // two jobs of a key may be unfinished at once, and no job may be lost that is not another's
 // duplicate.
 func uniqueJobs(w *world, jobs, keys, workers, kills int) {
-	for _, name := range []string{"x", "y"} {
-		w.run(w.slot(name, nil))
-	}
-	w.awaitLeader()
+	w.two()
 	w.ask(http.MethodPut, "/api/job-queues/limited", "")
 	crew := newCrew(w, workers)
 	race := &race{w: w, answers: map[string]wire.Reply{}}
@@ -46,24 +43,7 @@ func uniqueJobs(w *world, jobs, keys, workers, kills int) {
 	for n := range producers {
 		ended.Go(func() { race.produce(n, jobs/producers, keys) })
 	}
-	for w.faults < kills {
-		w.pause(500*time.Millisecond + w.upTo(1500*time.Millisecond))
-		switch n := w.random.IntN(10); {
-		case n < 3:
-			w.faults++
-			crew.kill(w.random.IntN(workers))
-		case n < 8 || !w.v.CanKill():
-			old := w.awaitLeader()
-			w.kill(old)
-			w.run(old)
-			w.awaitLeader()
-		default:
-			w.faults++
-			w.v.Kill(w.t)
-			w.v.Restart(w.t)
-			w.awaitLeader()
-		}
-	}
+	w.killUntil(kills, 500*time.Millisecond, 1500*time.Millisecond, shares{3, 5}, func() { crew.kill(w.random.IntN(workers)) })
 	ended.Wait()
 	w.jobs = len(race.published)
 	brokertest.EventuallyWithin(w.t, 3*time.Minute, func() bool { return string(w.ask(http.MethodGet, "/api/unique-keys", "")) == "[]\n" }, "no key is taken when all jobs have ended")

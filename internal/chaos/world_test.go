@@ -237,3 +237,38 @@ func (w *world) must(holds bool, format string, args ...any) {
 
 // first returns the first elements, as many as a person reads.
 func first(all []string) []string { return all[:min(len(all), 20)] }
+
+// two starts two sidecars, and waits until one leads.
+func (w *world) two() {
+	w.t.Helper()
+	for _, name := range []string{"x", "y"} {
+		w.run(w.slot(name, nil))
+	}
+	w.awaitLeader()
+}
+
+// shares say how many of ten faults kill a worker and a leader. The others kill the broker.
+type shares struct{ workers, leaders int }
+
+// killUntil kills workers, leaders and the broker, until there were so many faults.
+func (w *world) killUntil(faults int, least, more time.Duration, of shares, killWorker func()) {
+	w.t.Helper()
+	for w.faults < faults {
+		w.pause(least + w.upTo(more))
+		switch n := w.random.IntN(10); {
+		case n < of.workers:
+			w.faults++
+			killWorker()
+		case n < of.workers+of.leaders || !w.v.CanKill():
+			old := w.awaitLeader()
+			w.kill(old)
+			w.run(old)
+			w.awaitLeader()
+		default:
+			w.faults++
+			w.v.Kill(w.t)
+			w.v.Restart(w.t)
+			w.awaitLeader()
+		}
+	}
+}
