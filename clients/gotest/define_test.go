@@ -17,24 +17,31 @@ import (
 // leads takes commands as a leader does. The replies are given in order; an empty one is no answer.
 func leads(t *testing.T, v *brokertest.Vhost, replies ...string) (commands chan gjson.Result) {
 	t.Helper()
+	return answers(t, v, wire.LeaderInbox, replies)
+}
+
+// answers answers the messages of a queue in order, and returns them. It does not answer a message
+// whose reply is empty.
+func answers(t *testing.T, v *brokertest.Vhost, queue string, replies []string) (messages chan gjson.Result) {
+	t.Helper()
 	ch := v.Channel(t)
-	_, err := ch.QueueDeclare(wire.LeaderInbox, false, true, false, false, nil)
+	_, err := ch.QueueDeclare(queue, true, true, false, false, nil)
 	require.NoError(t, err)
-	inbox, err := ch.Consume(wire.LeaderInbox, "", true, false, false, false, nil)
+	inbox, err := ch.Consume(queue, "", true, false, false, false, nil)
 	require.NoError(t, err)
-	commands = make(chan gjson.Result, len(replies))
+	messages = make(chan gjson.Result, len(replies))
 	go func() {
 		for _, reply := range replies {
 			d, open := <-inbox
 			if !open {
 				return
 			}
-			if commands <- gjson.ParseBytes(d.Body); reply != "" {
+			if messages <- gjson.ParseBytes(d.Body); reply != "" {
 				_ = ch.Publish("", d.ReplyTo, false, false, amqp.Publishing{CorrelationId: d.CorrelationId, Body: []byte(reply)})
 			}
 		}
 	}()
-	return commands
+	return messages
 }
 
 var nightly = PeriodicJob{

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
@@ -18,24 +17,7 @@ import (
 // answer.
 func decides(t *testing.T, v *brokertest.Vhost, replies ...string) (jobs chan gjson.Result) {
 	t.Helper()
-	ch := v.Channel(t)
-	_, err := ch.QueueDeclare(wire.Gated, true, false, false, false, nil)
-	require.NoError(t, err)
-	gated, err := ch.Consume(wire.Gated, "", true, false, false, false, nil)
-	require.NoError(t, err)
-	jobs = make(chan gjson.Result, len(replies))
-	go func() {
-		for _, reply := range replies {
-			d, open := <-gated
-			if !open {
-				return
-			}
-			if jobs <- gjson.ParseBytes(d.Body); reply != "" {
-				_ = ch.Publish("", d.ReplyTo, false, false, amqp.Publishing{CorrelationId: d.CorrelationId, Body: []byte(reply)})
-			}
-		}
-	}()
-	return jobs
+	return answers(t, v, wire.Gated, replies)
 }
 
 func TestEnqueueUniqueSaysWhichJobStays(t *testing.T) {
