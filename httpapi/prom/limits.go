@@ -33,6 +33,9 @@ func (p *limits) collect(out sink) {
 		return
 	}
 	out.gauge(descGatedWaiting, float64(counts.Waiting))
+	if len(defined) == 0 {
+		return
+	}
 	usual, err := p.usual(context.Background())
 	if err != nil {
 		return
