@@ -60,7 +60,7 @@ test('the leader says which job stays', async (t) => {
 test('no decision comes', async (t) => {
   const jobs = await deciding(t);
   const client = new Client({ url: broker.url });
-  await assert.rejects(client.enqueueUnique('A', [], { jid: 'late', deadline: 0.5 }), (/** @type {any} */ error) => (
+  await assert.rejects(client.enqueueUnique('A', [], { jid: 'late', deadline: 2 }), (/** @type {any} */ error) => (
     error instanceof Undecided && error.jid === 'late' && /the job is published.*no leader has answered/.test(error.message)));
   const asked = client.enqueueUnique('A');
   await eventually('both have come', () => jobs.length === 2);

@@ -144,15 +144,21 @@ class Broker:
         The replies are given in order; an empty one is no answer.
         """
         commands: list[dict[str, Any]] = []
+        declared = threading.Event()
+        done = threading.Event()
 
         def lead() -> None:
             with self.channel() as channel:
                 channel.queue_declare(queue)
+                declared.set()
+                left = list(replies)
                 try:
-                    for reply in replies:
-                        for _, properties, body in channel.consume(queue, auto_ack=True):
+                    while left and not done.is_set():
+                        for method, properties, body in channel.consume(queue, auto_ack=True, inactivity_timeout=0.1):
+                            if method is None:
+                                break
                             commands.append(json.loads(body))
-                            if reply:
+                            if reply := left.pop(0):
                                 channel.basic_publish(
                                     "", properties.reply_to, reply.encode(), pika.BasicProperties(correlation_id=properties.correlation_id)
                                 )
@@ -163,9 +169,11 @@ class Broker:
 
         thread = threading.Thread(target=lead)
         thread.start()
+        declared.wait(30)
         try:
             yield commands
         finally:
+            done.set()
             thread.join(30)
 
 

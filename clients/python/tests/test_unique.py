@@ -76,7 +76,7 @@ class Deciding(unittest.TestCase):
     def test_no_decision_comes(self) -> None:
         with broker.leading("", "", queue="jobs.gated") as jobs, Client(broker.url) as client:
             with self.assertRaisesRegex(Undecided, "the job is published.*no leader has answered") as raised:
-                client.enqueue_unique("A", jid="late", deadline=0.5)
+                client.enqueue_unique("A", jid="late", deadline=2)
             self.assertEqual("late", raised.exception.jid)
 
             def close() -> None:

@@ -101,7 +101,7 @@ class UniqueTest {
         decides("", "");
         Client client = Client.of(broker.url());
         UndecidedException late = assertThrows(UndecidedException.class,
-                () -> client.enqueueUnique(NewJob.of("A").jid("late"), Duration.ofMillis(500)));
+                () -> client.enqueueUnique(NewJob.of("A").jid("late"), Duration.ofSeconds(2)));
         assertEquals("late", late.jid());
         assertEquals("job late is published, and a leader will decide whether it is a duplicate: no leader has answered before the deadline",
                 late.getMessage());
